@@ -1,0 +1,53 @@
+# The project's commands; `make help` lists them. The build itself is CMake's (CMakeLists.txt), and works without this
+# file. Here: installing what is missing, one folder a build, and what is run in which.
+MAKEFLAGS += --no-print-directory
+SHELL := /bin/bash
+
+BUILD := build
+JOBS := $(shell nproc)
+# ccache is used where there is one.
+LAUNCHER := $(if $(shell command -v ccache),-D CMAKE_CXX_COMPILER_LAUNCHER=ccache)
+CONFIGURE := cmake -S . -G Ninja $(LAUNCHER) --log-level=WARNING
+NINJA := cmake --build $(BUILD) --parallel $(JOBS)
+
+.PHONY: help run build test check soak bench format clean
+
+help:  ## show this list
+	@sed -n 's/^\([a-z]*\):.*##/\1|/p' $(MAKEFILE_LIST) | while IFS='|' read -r name text; do printf '  make %-8s %s\n' "$$name" "$$text"; done
+
+run: build  ## install what is missing, build, and serve the demo methods in the foreground
+	@exec $(BUILD)/wirecall serve --demo
+
+build:  ## build the command, as build/wirecall
+	@tools/install_packages.sh run
+	@test -f $(BUILD)/build.ninja || $(CONFIGURE) -B $(BUILD) \
+	  -D WIRECALL_TESTS=OFF -D WIRECALL_BENCH=OFF -D WIRECALL_EXAMPLES=OFF
+	@$(NINJA) --target wirecall_tool
+
+test:  ## install what is missing, build everything, and run all tests
+	@tools/install_packages.sh test
+	@grep -qs WIRECALL_TESTS:BOOL=ON $(BUILD)/CMakeCache.txt || $(CONFIGURE) -B $(BUILD) \
+	  -D WIRECALL_TESTS=ON -D WIRECALL_BENCH=ON -D WIRECALL_EXAMPLES=ON
+	@$(NINJA)
+	@ctest --test-dir $(BUILD) --parallel $(JOBS) --output-on-failure
+
+check:  ## format, include ranks, and all tests under clang's sanitizers with a short fuzzing
+	@tools/install_packages.sh check
+	@BUILD=$(BUILD) JOBS=$(JOBS) tools/check.sh
+
+soak:  ## ten million differential executions and long fuzzing: about half an hour (SOAK_SECONDS a fuzzer)
+	@tools/install_packages.sh check
+	@BUILD=$(BUILD) JOBS=$(JOBS) tools/soak.sh
+
+bench:  ## build and run the benchmarks, one table each
+	@tools/install_packages.sh test
+	@grep -qs WIRECALL_BENCH:BOOL=ON $(BUILD)/CMakeCache.txt || $(CONFIGURE) -B $(BUILD) -D WIRECALL_BENCH=ON
+	@$(NINJA)
+	@BUILD=$(BUILD) tools/bench.sh
+
+format:  ## format all sources in place
+	@tools/install_packages.sh check
+	@git ls-files -z --cached --others --exclude-standard '*.cpp' '*.hpp' | xargs -0 clang-format-19 -i
+
+clean:  ## remove what was built
+	rm -rf $(BUILD)

@@ -1,0 +1,190 @@
+// Text in, text out, on one core, linking wirecall::core alone: nanoseconds a text, allocations once warm, and the
+// peak memory of the whole process. Every reply is compared with the expected bytes before anything is timed.
+//
+//   engine            the table
+//   engine --check    exit status 1 when a bound is exceeded
+#include <malloc.h>
+
+#include <algorithm>
+#include <atomic>
+#include <chrono>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <string>
+#include <tuple>
+#include <vector>
+
+#include "spec_examples.hpp"
+#include "varied.hpp"
+#include "wirecall/registry.hpp"
+
+// Every way to the heap passes through these four, operator new included.
+namespace {
+std::size_t allocations = 0;
+}
+extern "C" {
+void* __libc_malloc(std::size_t) noexcept;
+void* __libc_calloc(std::size_t, std::size_t) noexcept;
+void* __libc_realloc(void*, std::size_t) noexcept;
+void* malloc(std::size_t bytes) noexcept {
+  ++allocations;
+  return __libc_malloc(bytes);
+}
+void* calloc(std::size_t count, std::size_t bytes) noexcept {
+  ++allocations;
+  return __libc_calloc(count, bytes);
+}
+void* realloc(void* block, std::size_t bytes) noexcept {
+  ++allocations;
+  return __libc_realloc(block, bytes);
+}
+}
+
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+struct Text {
+  std::string padded;  // with what the scanner needs behind it
+  std::size_t bytes;
+  std::string reply;
+
+  Text(std::string_view request, std::string_view expected) : padded(request), bytes(request.size()), reply(expected) {
+    padded.append(wirecall::kPaddingBytes, '\0');
+  }
+  [[nodiscard]] std::string_view request() const { return {padded.data(), bytes}; }
+};
+
+int subtract(int minuend, int subtrahend) { return minuend - subtrahend; }
+
+wirecall::Registry make_registry() {
+  wirecall::Registry registry;
+  registry.method("subtract", subtract, {"minuend", "subtrahend"});
+  registry.method("sum", [](const wirecall::Rest<long>& numbers) {
+    long sum = 0;
+    for (const long number : numbers) sum += number;
+    return sum;
+  });
+  registry.method("get_data", [] { return std::tuple{"hello", 5}; });
+  registry.method("update", [](const wirecall::Rest<int>&) {});
+  registry.method("notify_sum", [](const wirecall::Rest<int>&) {});
+  registry.method("notify_hello", [](int) {});
+  return registry;
+}
+
+void check(wirecall::Registry& registry, const std::vector<Text>& texts) {
+  wirecall::Buffer out;
+  for (const Text& text : texts) {
+    registry.handle_padded(text.request(), out);
+    if (out.view() != text.reply) {
+      std::fprintf(stderr, "wrong reply\n  to:     %s\n  wanted: %s\n  got:    %.*s\n", text.padded.c_str(),
+                   text.reply.c_str(), static_cast<int>(out.size()), out.data());
+      std::exit(1);
+    }
+  }
+}
+
+// The best of several rounds: what the code costs when nothing else runs.
+template <class F>
+double nanoseconds(std::size_t count, F&& run) {
+  double best = 1e9;
+  for (int round = 0; round < 9; ++round) {
+    const auto begin = Clock::now();
+    run();
+    const std::chrono::duration<double, std::nano> spent = Clock::now() - begin;
+    best = std::min(best, spent.count() / static_cast<double>(count));
+  }
+  return best;
+}
+
+double measure(wirecall::Registry& registry, const std::vector<Text>& texts) {
+  wirecall::Buffer out;
+  const std::size_t cycles = 400'000 / texts.size();
+  return nanoseconds(cycles * texts.size(), [&] {
+    for (std::size_t cycle = 0; cycle < cycles; ++cycle) {
+      for (const Text& text : texts) registry.handle_padded(text.request(), out);
+    }
+  });
+}
+
+// What no engine can go below: the request is copied and a fixed reply is written.
+double measure_ceiling(const std::vector<Text>& texts) {
+  wirecall::Buffer in;
+  wirecall::Buffer out;
+  const std::size_t cycles = 400'000 / texts.size();
+  return nanoseconds(cycles * texts.size(), [&] {
+    for (std::size_t cycle = 0; cycle < cycles; ++cycle) {
+      for (const Text& text : texts) {
+        in.clear();
+        in.append(text.request());
+        out.clear();
+        out.append(text.reply);
+        asm volatile("" : : "g"(in.data()), "g"(out.data()) : "memory");
+      }
+    }
+  });
+}
+
+long peak_kib() {
+  std::FILE* status = std::fopen("/proc/self/status", "r");
+  char line[256];
+  long kib = 0;
+  while (status != nullptr && std::fgets(line, sizeof line, status) != nullptr) {
+    if (std::strncmp(line, "VmHWM:", 6) == 0) kib = std::atol(line + 6);
+  }
+  if (status != nullptr) std::fclose(status);
+  return kib;
+}
+
+bool within = true;
+
+void row(const char* what, double figure, double bound, const char* unit) {
+  std::printf("%-52s %10.1f %-6s", what, figure, unit);
+  if (bound > 0) std::printf("  bound %7.1f  %s", bound, figure <= bound ? "ok" : "over");
+  std::printf("\n");
+  if (bound > 0 && figure > bound) within = false;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  wirecall::Registry registry = make_registry();
+  std::vector<Text> plain{{R"({"jsonrpc":"2.0","method":"subtract","params":[42,23],"id":1})",
+                           R"({"jsonrpc":"2.0","result":19,"id":1})"}};
+  std::vector<Text> varied;
+  for (const auto& [request, reply] : bench::varied_requests()) varied.emplace_back(request, reply);
+  std::vector<Text> spec;
+  double entries = 0;
+  for (const bench::Example& example : bench::kSpecExamples) {
+    spec.emplace_back(example.request, example.reply);
+    entries += example.entries;
+  }
+  for (const auto* texts : {&plain, &varied, &spec}) check(registry, *texts);
+
+  row("ceiling: copy in, fixed reply out, 62 bytes", measure_ceiling(plain), 0, "ns");
+  row("62-byte subtract", measure(registry, plain), 50, "ns");
+  row("64 varied requests, mean a text", measure(registry, varied), 110, "ns");
+  const double text_ns = measure(registry, spec);
+  row("the specification's 15 examples, mean a text", text_ns, 100, "ns");
+  row("the specification's 15 examples, mean an entry", text_ns * static_cast<double>(spec.size()) / entries, 50, "ns");
+
+  std::string in{plain[0].request()};
+  std::string out;
+  registry.handle(in, out);
+  row("62-byte subtract, std::string in and out",
+      nanoseconds(400'000, [&] { for (int i = 0; i < 400'000; ++i) registry.handle(in, out); }), 0, "ns");
+
+  wirecall::Buffer reply;
+  const std::size_t before = allocations;
+  for (int i = 0; i < 10'000'000 / 80; ++i) {
+    for (const auto* texts : {&plain, &varied, &spec}) {
+      for (const Text& text : *texts) registry.handle_padded(text.request(), reply);
+    }
+  }
+  const std::size_t after = allocations;
+  std::printf("%-52s %10zu         bound       0  %s\n", "allocations in 10 million requests once warm", after - before,
+              after == before ? "ok" : "over");
+  row("peak memory of this process", static_cast<double>(peak_kib()) / 1024, 4, "MiB");
+  return argc > 1 && std::strcmp(argv[1], "--check") == 0 && (!within || after != before) ? 1 : 0;
+}

@@ -1,0 +1,111 @@
+// Call: one request or notification on its way to its handler, and ReplySink: the one way in which any handler (sync,
+// Task, stream, middleware, and whatever answers later) gives its answer. Handlers that are plain functions never see
+// either; middleware and untyped handlers do.
+// Thread: the one that dispatches (the loop's). Neither may be used from another.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string_view>
+
+#include "wirecall/codec.hpp"
+#include "wirecall/context.hpp"
+#include "wirecall/error.hpp"
+#include "wirecall/limits.hpp"
+#include "wirecall/message.hpp"
+
+namespace wirecall {
+
+class Method;
+class TaskScope;
+namespace rpc {
+class Dispatcher;
+struct CallState;
+struct PendingCalls;
+}  // namespace rpc
+
+/// How a call ended, for middleware that asks: the error's code, or 0 for a result.
+struct Outcome {
+  int code = 0;
+  [[nodiscard]] bool ok() const noexcept { return code == 0; }
+};
+using ReplyHook = std::function<void(const Outcome&)>;
+
+/// Answers one call, once, at any later time. Movable. A sink that is destroyed without an answer answers -32603; one
+/// whose caller has gone answers into nothing.
+class ReplySink {
+ public:
+  ReplySink() = default;
+  ReplySink(ReplySink&& other) noexcept;
+  ReplySink& operator=(ReplySink&& other) noexcept;
+  ~ReplySink();
+
+  /// Answers with a result: one value is written with what begin_result returns, then end_result is called. It returns
+  /// null where nobody waits for a value (a notification, a caller that has gone); end_result is due all the same.
+  [[nodiscard]] Writer* begin_result();
+  void end_result();
+  void error(const Error& error);
+  /// Answers with the exception in flight; only in a catch block. An Error is sent as it is; anything else is -32603,
+  /// and its text goes to the log.
+  void error_in_flight();
+  /// False once answered, and when the caller has gone.
+  [[nodiscard]] bool wanted() const noexcept;
+
+ private:
+  friend class Call;
+  ReplySink(std::shared_ptr<rpc::PendingCalls> calls, std::uint32_t slot, std::uint32_t generation) noexcept;
+
+  std::shared_ptr<rpc::PendingCalls> calls_;
+  std::uint32_t slot_ = 0;
+  std::uint32_t generation_ = 0;
+};
+
+class Call {
+ public:
+  Call(const Call&) = delete;
+  Call& operator=(const Call&) = delete;
+
+  [[nodiscard]] const Method& method() const noexcept { return *method_; }
+  [[nodiscard]] bool is_notification() const noexcept { return message_->kind == MessageKind::notification; }
+  /// The envelope as received; its spans last until the handler returns.
+  [[nodiscard]] const Received& message() const noexcept { return *message_; }
+  /// The params as sent, empty for none.
+  [[nodiscard]] std::string_view params() const noexcept {
+    return message_->has(Member::params) ? (*message_)[Member::params] : std::string_view{};
+  }
+  /// What a handler may know beyond its parameters; makes the copies that outlive the frame.
+  [[nodiscard]] Context context();
+  /// Called once with the outcome, before the reply leaves, whether it is given now or later.
+  void on_reply(ReplyHook hook);
+  [[nodiscard]] const Limits& limits() const noexcept;
+
+  /// The ways to answer on the caller's stack: as ReplySink's.
+  [[nodiscard]] Writer* begin_result();
+  void end_result();
+  void error(const Error& error);
+  void error_in_flight();
+  /// -32602 with what `reader` could not decode.
+  void invalid_params(const Reader& reader);
+  /// The way to answer later: the call joins the table of calls in flight.
+  [[nodiscard]] ReplySink detach();
+
+  /// The thread's reader, for decoding params before the handler runs.
+  [[nodiscard]] Reader& reader() noexcept;
+  /// A reader for the default of parameter `index`: what it reads lasts as long as the call's own params.
+  [[nodiscard]] Reader& default_reader(std::size_t index);
+  /// What owns the tasks that calls of this thread start.
+  [[nodiscard]] TaskScope& tasks() noexcept;
+
+ private:
+  friend class rpc::Dispatcher;
+  Call(rpc::CallState& state, const Received& message, const Method& method) noexcept
+      : state_(&state), message_(&message), method_(&method) {}
+
+  rpc::CallState* state_;
+  const Received* message_;
+  const Method* method_;
+};
+
+}  // namespace wirecall

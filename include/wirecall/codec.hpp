@@ -1,0 +1,160 @@
+// The codec seam: how typed values are read from and written to bytes, whatever the encoding.
+// Reader and Writer are pull and push cursors that templates call (reflect.hpp); Codec makes them. JSON is the first
+// codec; others implement the same three interfaces. Nothing here knows a socket or a method.
+//
+// A Reader walks text that has been validated as a whole before; it reports wrong types, never wrong syntax.
+// One thread at a time.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <limits>
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+#include <variant>
+#include <vector>
+
+#include "wirecall/bytes.hpp"
+#include "wirecall/limits.hpp"
+
+namespace wirecall {
+
+enum class ValueKind : std::uint8_t { null, boolean, number, string, array, object, bytes };
+
+/// Why a value could not be decoded: what the type wanted, what was there (as JSON text, shortened), and the way to it.
+struct DecodeFailure {
+  using Step = std::variant<std::string, std::size_t>;  ///< a member's name or an element's position, from 0
+  std::string expected;
+  std::string got;
+  std::vector<Step> path;  ///< innermost first
+};
+
+/// A pull cursor over one encoded value. A read that fails records why, consumes nothing and returns false.
+class Reader {
+ public:
+  virtual ~Reader() = default;
+
+  /// Starts on `value`: one whole validated value that outlives the reading, kPaddingBytes readable behind it.
+  virtual void reset(std::string_view value) = 0;
+  /// The kind of the value that comes next.
+  [[nodiscard]] virtual ValueKind kind() const = 0;
+  /// Consumes the next value if it is null; never records a failure.
+  virtual bool read_null() = 0;
+  virtual bool read_bool(bool& out) = 0;
+  /// Integers are exact over all 64 bits; 1.0 and 1e3 are integers, 1.5 is not.
+  virtual bool read_int(std::int64_t min, std::int64_t max, std::int64_t& out) = 0;
+  virtual bool read_uint(std::uint64_t max, std::uint64_t& out) = 0;
+  virtual bool read_double(double& out) = 0;
+  /// A number as its own text, for values that no arithmetic type holds.
+  virtual bool read_number_text(std::string_view& out) = 0;
+  /// Unescaped UTF-8. The view lasts until the next reset.
+  virtual bool read_string(std::string_view& out) = 0;
+  /// Binary data: in JSON {"$bytes":"<base64>"}. The view lasts until the next reset.
+  virtual bool read_bytes(std::span<const std::byte>& out) = 0;
+  virtual bool begin_array() = 0;
+  /// True when an element follows; false consumes the end of the array.
+  virtual bool next_element() = 0;
+  virtual bool begin_object() = 0;
+  /// True when a member follows, its unescaped name in `name`, which lasts until the next reset; false consumes the
+  /// end of the object.
+  virtual bool next_member(std::string_view& name) = 0;
+  /// Skips the next value and returns its encoded bytes.
+  virtual std::string_view skip() = 0;
+  /// The next value as JSON text, for error messages and untyped copies, of a long one only the first `bytes_max`
+  /// bytes; consumes nothing.
+  virtual std::string json(std::size_t bytes_max = std::numeric_limits<std::size_t>::max()) = 0;
+  /// Where the cursor stands, to read the same values again after `rewind`. Good until the next reset.
+  [[nodiscard]] virtual const char* mark() const noexcept = 0;
+  virtual void rewind(const char* mark) noexcept = 0;
+
+  /// Records that the next value is not what was expected, in place of an earlier failure. Always false.
+  bool fail(std::string_view expected);
+  /// Records a failure that no value stands for ("nothing" was there). Always false.
+  bool fail_missing(std::string_view expected);
+  /// Adds one outer step to the failure's path. Always false.
+  bool failed_at(std::string_view member);
+  bool failed_at(std::size_t position);
+  [[nodiscard]] bool failed() const noexcept { return failure_ != nullptr; }
+  /// Only after a failure.
+  [[nodiscard]] const DecodeFailure& failure() const noexcept { return *failure_; }
+  void clear_failure() noexcept { failure_.reset(); }
+
+ private:
+  std::unique_ptr<DecodeFailure> failure_;
+};
+
+/// A push cursor that appends one encoded value to a Buffer. What the encoding cannot hold (NaN or invalid UTF-8 in
+/// JSON) is remembered in `failed`, and the caller throws the output away.
+class Writer {
+ public:
+  static constexpr std::size_t kUnknownSize = std::numeric_limits<std::size_t>::max();
+
+  virtual ~Writer() = default;
+
+  /// Starts writing at the end of `out`, which outlives the writing.
+  virtual void reset(Buffer& out) = 0;
+  virtual void null() = 0;
+  virtual void boolean(bool value) = 0;
+  virtual void integer(std::int64_t value) = 0;
+  virtual void unsigned_integer(std::uint64_t value) = 0;
+  virtual void number(double value) = 0;
+  /// The shortest text that reads back as the same float.
+  virtual void number(float value) = 0;
+  /// A number that is already valid JSON number text.
+  virtual void number_text(std::string_view text) = 0;
+  virtual void string(std::string_view utf8) = 0;
+  virtual void bytes(std::span<const std::byte> data) = 0;
+  /// `size` elements follow, or kUnknownSize.
+  virtual void begin_array(std::size_t size) = 0;
+  virtual void end_array() = 0;
+  virtual void begin_object(std::size_t size) = 0;
+  virtual void key(std::string_view utf8) = 0;
+  virtual void end_object() = 0;
+  /// One value that is already valid JSON text; other codecs transcode it.
+  virtual void json(std::string_view text) = 0;
+
+  [[nodiscard]] bool failed() const noexcept { return !failure_.empty(); }
+  /// Why the value cannot be encoded; empty when it can.
+  [[nodiscard]] const std::string& failure() const noexcept { return failure_; }
+  /// Records that what is being written cannot be encoded; the first reason is kept.
+  void fail(std::string_view why) {
+    if (failure_.empty()) failure_ = why;
+  }
+
+ protected:
+  void clear_failure() noexcept { failure_.clear(); }
+
+ private:
+  std::string failure_;
+};
+
+/// How one value of an encoding ended.
+enum class ScanStatus : std::uint8_t {
+  complete,    ///< the value ends `offset` bytes from the start
+  incomplete,  ///< the text so far is the beginning of a value
+  malformed,   ///< the byte at `offset` cannot be part of a value
+  too_deep,    ///< the bracket at `offset` nests deeper than allowed
+};
+
+struct Scan {
+  ScanStatus status = ScanStatus::incomplete;
+  std::size_t offset = 0;
+};
+
+/// An encoding of values. Stateless and shared; its readers and writers belong to one thread each.
+class Codec {
+ public:
+  virtual ~Codec() = default;
+  [[nodiscard]] virtual std::string_view name() const noexcept = 0;
+  /// Validates the first value in `text`, behind which kPaddingBytes are readable, the first of them zero.
+  [[nodiscard]] virtual Scan scan(std::string_view text, std::uint32_t depth_max) const noexcept = 0;
+  [[nodiscard]] virtual std::unique_ptr<Reader> reader() const = 0;
+  [[nodiscard]] virtual std::unique_ptr<Writer> writer() const = 0;
+};
+
+/// JSON text (RFC 8259).
+[[nodiscard]] const Codec& json_codec() noexcept;
+
+}  // namespace wirecall

@@ -1,0 +1,65 @@
+// What a handler may know of the call it serves and may ask of its surroundings: Scheduler (timers), Context.
+// The surroundings are interfaces, so handlers run the same on a loop, on a simulated one, or without any.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <stop_token>
+#include <string>
+#include <string_view>
+
+namespace wirecall {
+
+/// Something that waits to be woken once. Owned by whoever waits; a started timer must be stopped or must have
+/// expired before it is destroyed.
+class Timer {
+ public:
+  virtual void expired() = 0;
+
+ protected:
+  ~Timer() = default;
+
+ private:
+  friend class Scheduler;
+  std::uint64_t due_ = 0;  ///< owned by the scheduler it was started on
+  std::uint64_t sequence_ = 0;
+};
+
+/// Timers of one thread: the loop's, or a simulated clock's. Called on that thread only.
+class Scheduler {
+ public:
+  virtual ~Scheduler() = default;
+  /// `timer.expired()` is called once, from the thread's turn, not before `delay` has passed, never from within start.
+  virtual void start(Timer& timer, std::chrono::nanoseconds delay) = 0;
+  /// The timer does not expire any more. No effect on one that is not running.
+  virtual void stop(Timer& timer) noexcept = 0;
+
+ protected:
+  static std::uint64_t& due(Timer& timer) noexcept { return timer.due_; }
+  static std::uint64_t& sequence(Timer& timer) noexcept { return timer.sequence_; }
+};
+
+/// One call, as its handler sees it. A handler that takes `Context` by value as its first parameter is given it; it
+/// may be copied into coroutines and outlives the frame. Thread: the one the handler runs on.
+class Context {
+ public:
+  Context() = default;
+  Context(std::string method, std::string id_json, std::stop_token stop, Scheduler* scheduler)
+      : method_(std::move(method)), id_(std::move(id_json)), stop_(std::move(stop)), scheduler_(scheduler) {}
+
+  [[nodiscard]] const std::string& method() const noexcept { return method_; }
+  /// The request's id as sent, as JSON text; empty for a notification.
+  [[nodiscard]] const std::string& id() const noexcept { return id_; }
+  /// Stop is requested when the call is cancelled or its caller has gone.
+  [[nodiscard]] const std::stop_token& stop_token() const noexcept { return stop_; }
+  /// Timers of the thread that serves the call; null where there is no loop (a registry called directly).
+  [[nodiscard]] Scheduler* scheduler() const noexcept { return scheduler_; }
+
+ private:
+  std::string method_;
+  std::string id_;
+  std::stop_token stop_;
+  Scheduler* scheduler_ = nullptr;
+};
+
+}  // namespace wirecall

@@ -1,0 +1,396 @@
+// The typed edge of dispatch: turns a callable into an untyped Binding that decodes params into its argument tuple,
+// calls it, and encodes what it returns. Everything that does not need the types is compiled (src/rpc/params.cpp).
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <expected>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <tuple>
+#include <type_traits>
+#include <utility>
+
+#include "wirecall/call.hpp"
+#include "wirecall/reflect.hpp"
+#include "wirecall/stream.hpp"
+#include "wirecall/task.hpp"
+#include "wirecall/value.hpp"
+
+namespace wirecall::detail {
+
+// ---- what the compiled side knows of a function ----
+
+/// One parameter as decoded from the wire.
+struct ArgumentType {
+  bool (*decode)(Reader&, void* argument);  ///< for Rest: appends one element
+  bool optional;                            ///< may be left out: std::optional
+  bool rest;                                ///< takes all positions from here on
+  const TypeInfo* type;                     ///< of Rest: of each element
+};
+
+struct Signature {
+  std::span<const ArgumentType> arguments;
+  const TypeInfo* result;
+  bool asynchronous = false;  ///< returns a Task or Stream
+};
+
+/// Which parameters a call gave is kept in one word.
+inline constexpr std::size_t kParametersMax = 63;
+
+using Invoke = void (*)(void* callable, Call& call);
+
+struct Binding {
+  std::unique_ptr<void, void (*)(void*)> callable;
+  Invoke invoke;
+  const Signature* signature;
+};
+
+/// Decodes positional or named params, defaults filled in, into `arguments` (one pointer each, in order). False after
+/// a failure, which `reader` tells.
+bool decode_params(std::string_view params, const Method& method, Call& call, Reader& reader, void* const* arguments);
+/// A reader of its own over a copy of the params, for handlers that outlive the frame.
+struct OwnedParams {
+  explicit OwnedParams(std::string_view params);
+  std::unique_ptr<Reader> reader;
+  Buffer text;
+};
+
+// ---- what kind of thing a callable returns ----
+
+template <class T>
+inline constexpr bool is_task = false;
+template <class T>
+inline constexpr bool is_task<Task<T>> = true;
+template <class T>
+inline constexpr bool is_stream = false;
+template <class T>
+inline constexpr bool is_stream<Stream<T>> = true;
+template <class T>
+inline constexpr bool is_expected = false;
+template <class T, class E>
+inline constexpr bool is_expected<std::expected<T, E>> = true;
+template <class T>
+inline constexpr bool is_rest = false;
+template <class T>
+inline constexpr bool is_rest<Rest<T>> = true;
+template <class T>
+inline constexpr bool is_optional = false;
+template <class T>
+inline constexpr bool is_optional<std::optional<T>> = true;
+
+template <class T>
+struct ResultOf {
+  using type = T;
+};
+template <class T>
+struct ResultOf<Task<T>> : ResultOf<T> {};
+template <class T, class E>
+struct ResultOf<std::expected<T, E>> : ResultOf<T> {};
+template <class T>
+struct ResultOf<Stream<T>> {
+  using type = std::vector<T>;
+};
+
+/// The items of a stream, encoded one by one into one array that stays within max_message_size.
+class Gathered {
+ public:
+  explicit Gathered(std::size_t bytes_max);
+  [[nodiscard]] Writer& writer() noexcept { return *writer_; }
+  /// After each item. Throws Error -32006 once the array is too large, -32603 when an item cannot be encoded.
+  void check() const;
+  [[nodiscard]] std::string_view finish();
+
+ private:
+  Buffer text_;
+  std::unique_ptr<Writer> writer_;
+  std::size_t bytes_max_;
+};
+
+struct GatheredResult {
+  std::unique_ptr<Gathered> items;
+};
+
+/// Answers `sink` (a Call or a ReplySink) with what the callable returned.
+template <class Sink, class T>
+void answer(Sink& sink, const T& value) {
+  if constexpr (is_expected<T>) {
+    static_assert(std::is_convertible_v<const typename T::error_type&, Error>,
+                  "a handler that returns std::expected must have wirecall::Error as its error type");
+    if (!value) return sink.error(value.error());
+    if constexpr (std::is_void_v<typename T::value_type>) {
+      answer(sink, std::monostate{});
+    } else {
+      answer(sink, *value);
+    }
+  } else {
+    if (Writer* writer = sink.begin_result()) {
+      if constexpr (std::is_same_v<T, GatheredResult>) {
+        writer->json(value.items->finish());
+      } else {
+        encode(*writer, value);
+      }
+    }
+    sink.end_result();
+  }
+}
+
+// ---- from a callable to a Binding ----
+
+template <class A>
+bool decode_argument(Reader& reader, void* argument) {
+  if constexpr (is_rest<A>) {
+    typename A::value_type element{};
+    if (!decode(reader, element)) return false;
+    static_cast<A*>(argument)->push_back(std::move(element));
+    return true;
+  } else {
+    return decode(reader, *static_cast<A*>(argument));
+  }
+}
+
+template <class A>
+struct ElementOf {
+  using type = A;
+};
+template <class T>
+struct ElementOf<Rest<T>> {
+  using type = T;
+};
+
+template <class A>
+inline constexpr ArgumentType kArgumentType{&decode_argument<A>, is_optional<A>, is_rest<A>,
+                                            &TypeInfoOf<typename ElementOf<A>::type>::value};
+
+template <class R, class... A>
+struct Shape {
+  using Result = R;
+  using Arguments = std::tuple<std::remove_cvref_t<A>...>;
+  static_assert(sizeof...(A) <= kParametersMax, "wirecall: a method takes at most 63 parameters; take a struct");
+  static constexpr bool kTakesContext = false;
+  static constexpr bool kOutParameters =
+      ((std::is_lvalue_reference_v<A> && !std::is_const_v<std::remove_reference_t<A>>) || ...);
+  static constexpr ArgumentType kArguments[sizeof...(A) + 1] = {kArgumentType<std::remove_cvref_t<A>>...};
+
+  using PlainResult = std::remove_cvref_t<typename ResultOf<std::remove_cvref_t<R>>::type>;
+  static constexpr Signature kSignature{
+      {kArguments, sizeof...(A)},
+      &TypeInfoOf<std::conditional_t<std::is_void_v<PlainResult>, std::monostate, PlainResult>>::value,
+      is_task<R> || is_stream<R>};
+};
+template <class R, class... A>
+struct ContextShape : Shape<R, A...> {
+  static constexpr bool kTakesContext = true;
+};
+
+// Sorts a function type into parameters and a leading Context.
+template <class F>
+struct ShapeOf;
+template <class R, class... A>
+struct ShapeOf<R(A...)> {
+  using type = Shape<R, A...>;
+};
+template <class R, class C, class... A>
+  requires std::is_same_v<std::remove_cvref_t<C>, Context>
+struct ShapeOf<R(C, A...)> {
+  using type = ContextShape<R, A...>;
+};
+
+template <class F>
+struct FunctionType {
+  static_assert(requires { &F::operator(); },
+                "wirecall: the parameters of a generic lambda or an overloaded functor cannot be told; give them types, "
+                "or name one overload with wirecall::overload<R(A...)>(f)");
+  using type = typename FunctionType<decltype(&F::operator())>::type;
+};
+template <class R, class... A>
+struct FunctionType<R (*)(A...)> {
+  using type = R(A...);
+};
+template <class R, class... A>
+struct FunctionType<R (*)(A...) noexcept> {
+  using type = R(A...);
+};
+template <class C, class R, class... A>
+struct FunctionType<R (C::*)(A...)> {
+  using type = R(A...);
+};
+template <class C, class R, class... A>
+struct FunctionType<R (C::*)(A...) const> {
+  using type = R(A...);
+};
+template <class C, class R, class... A>
+struct FunctionType<R (C::*)(A...) noexcept> {
+  using type = R(A...);
+};
+template <class C, class R, class... A>
+struct FunctionType<R (C::*)(A...) const noexcept> {
+  using type = R(A...);
+};
+
+template <class Arguments>
+struct ArgumentPointers {
+  static constexpr std::size_t kSize = std::tuple_size_v<Arguments>;
+  void* pointers[kSize + 1];
+  explicit ArgumentPointers(Arguments& arguments) noexcept { fill(arguments, std::make_index_sequence<kSize>{}); }
+
+ private:
+  template <std::size_t... I>
+  void fill([[maybe_unused]] Arguments& arguments, std::index_sequence<I...>) noexcept {
+    ((pointers[I] = &std::get<I>(arguments)), ...);
+  }
+};
+
+// By-value and rvalue parameters may take the argument; it is not used again.
+template <class S, class F, class C>
+decltype(auto) apply(F& function, C&& context, typename S::Arguments& arguments) {
+  return std::apply(
+      [&](auto&... argument) -> decltype(auto) {
+        if constexpr (S::kTakesContext) {
+          return function(std::forward<C>(context), std::move(argument)...);
+        } else {
+          return function(std::move(argument)...);
+        }
+      },
+      arguments);
+}
+
+struct NoContext {};
+
+template <class S, class F>
+void invoke_sync(void* callable, Call& call) {
+  typename S::Arguments arguments{};
+  const ArgumentPointers<typename S::Arguments> pointers{arguments};
+  if (!decode_params(call.params(), call.method(), call, call.reader(), pointers.pointers))
+    return call.invalid_params(call.reader());
+  const auto run = [&]() -> decltype(auto) {
+    if constexpr (S::kTakesContext) {
+      return detail::apply<S>(*static_cast<F*>(callable), call.context(), arguments);
+    } else {
+      return detail::apply<S>(*static_cast<F*>(callable), NoContext{}, arguments);
+    }
+  };
+  if constexpr (std::is_void_v<typename S::Result>) {
+    run();
+    answer(call, std::monostate{});
+  } else {
+    answer(call, run());
+  }
+}
+
+// ---- handlers that wait ----
+
+/// What a waiting call keeps alive: its params' text and the arguments decoded from it, to which its coroutine refers.
+template <class S>
+struct AsyncState {
+  explicit AsyncState(std::string_view text) : params(text) {}
+
+  OwnedParams params;
+  typename S::Arguments arguments{};
+  ReplySink sink;
+  Call* call = nullptr;     // while invoke_async is on the stack: answers then need no place in the table
+  bool* finished = nullptr; // on that stack
+};
+
+/// Answers with what `result` holds; exceptions, those of encoding included, become errors.
+template <class S, class T>
+void answer_finished(AsyncState<S>& state, TaskResult<T>& result) {
+  const auto with = [&](auto& sink) {
+    try {
+      if (!result) std::rethrow_exception(result.error());
+      if constexpr (std::is_void_v<T>) {
+        answer(sink, std::monostate{});
+      } else {
+        answer(sink, *result);
+      }
+    } catch (...) {
+      sink.error_in_flight();
+    }
+  };
+  if (state.call != nullptr) {
+    *state.finished = true;
+    with(*state.call);
+  } else {
+    with(state.sink);
+  }
+}
+
+template <class T>
+Task<GatheredResult> gather(Stream<T> stream, std::size_t bytes_max) {
+  GatheredResult result{std::make_unique<Gathered>(bytes_max)};
+  while (std::optional<T> item = co_await stream.next()) {
+    encode(result.items->writer(), *item);
+    result.items->check();
+  }
+  co_return result;
+}
+
+template <class S, class F>
+void invoke_async(void* callable, Call& call) {
+  auto owned = std::make_unique<AsyncState<S>>(call.params());
+  AsyncState<S>& state = *owned;
+  const ArgumentPointers<typename S::Arguments> pointers{state.arguments};
+  if (!decode_params(state.params.text.view(), call.method(), call, *state.params.reader, pointers.pointers))
+    return call.invalid_params(*state.params.reader);
+  Context context = call.context();
+  std::stop_token stop = context.stop_token();
+  const auto make_task = [&]() {
+    auto made = detail::apply<S>(*static_cast<F*>(callable), std::move(context), state.arguments);
+    if constexpr (is_stream<typename S::Result>) {
+      return gather(std::move(made), call.limits().max_message_size);
+    } else {
+      return made;
+    }
+  };
+  bool finished = false;
+  state.call = &call;
+  state.finished = &finished;
+  auto task = make_task();
+  using Value = typename decltype(task)::value_type;
+  call.tasks().start(std::move(task), std::move(stop), [owned = std::move(owned)](TaskResult<Value> result) mutable {
+    answer_finished<S, Value>(*owned, result);
+  });
+  if (finished) return;
+  state.call = nullptr;
+  state.sink = call.detach();
+}
+
+template <class F>
+Binding bind(F&& callable) {
+  using Stored = std::decay_t<F>;
+  using S = typename ShapeOf<typename FunctionType<Stored>::type>::type;
+  static_assert(!S::kOutParameters,
+                "wirecall: a parameter taken by non-const reference would be changed and lost; take it by value or by "
+                "const reference and return what changed");
+  Invoke invoke;
+  if constexpr (is_task<typename S::Result> || is_stream<typename S::Result>) {
+    invoke = &invoke_async<S, Stored>;
+  } else {
+    invoke = &invoke_sync<S, Stored>;
+  }
+  return {{new Stored(std::forward<F>(callable)), [](void* stored) { delete static_cast<Stored*>(stored); }},
+          invoke,
+          &S::kSignature};
+}
+
+template <class C, class R, class... A>
+Binding bind_member(R (C::*member)(A...), std::type_identity_t<C>& object) {
+  return detail::bind([&object, member](A... arguments) -> R { return (object.*member)(std::forward<A>(arguments)...); });
+}
+template <class C, class R, class... A>
+Binding bind_member(R (C::*member)(A...) const, const std::type_identity_t<C>& object) {
+  return detail::bind([&object, member](A... arguments) -> R { return (object.*member)(std::forward<A>(arguments)...); });
+}
+template <class C, class R, class... A>
+Binding bind_member(R (C::*member)(A...) noexcept, std::type_identity_t<C>& object) {
+  return detail::bind([&object, member](A... arguments) -> R { return (object.*member)(std::forward<A>(arguments)...); });
+}
+template <class C, class R, class... A>
+Binding bind_member(R (C::*member)(A...) const noexcept, const std::type_identity_t<C>& object) {
+  return detail::bind([&object, member](A... arguments) -> R { return (object.*member)(std::forward<A>(arguments)...); });
+}
+
+}  // namespace wirecall::detail

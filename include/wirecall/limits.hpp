@@ -1,0 +1,35 @@
+// Every limit on what a peer may send, with its unit, its default and the reply that names it.
+// The defaults are part of the wire contract (docs/wire.md, "Limits").
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+namespace wirecall {
+
+/// Bytes of an id, quotes included. A longer one is -32600 with `data.limit:"id"`. Not configurable.
+inline constexpr std::size_t kIdBytesMax = 64 * 1024;
+/// The largest value `Limits::depth` takes: the scanner keeps one bit a level on its stack.
+inline constexpr std::uint32_t kDepthMax = 4096;
+/// Unreadable values in a row on one connection before it is closed.
+inline constexpr int kSyntaxErrorsInARowMax = 16;
+/// White space looked through for a connection's first byte, in bytes.
+inline constexpr std::size_t kLeadingSpaceBytesMax = 64;
+
+struct Limits {
+  /// Bytes of one message or batch, in either direction. More is one -32006, `data.limit:"max_message_size"`, and
+  /// close.
+  std::size_t max_message_size = 16 * 1024 * 1024;
+  /// Elements of one batch. More is one -32600 with `data.limit:"batch"`.
+  std::size_t batch = 1000;
+  /// Levels of nested arrays and objects, from 1 to kDepthMax. More is -32700 with `data.limit:"depth"`.
+  std::uint32_t depth = 256;
+  /// Calls of one connection that are being worked on at once. More is -32005 with `data.limit:"in_flight"`.
+  std::size_t in_flight = 4096;
+  /// Bytes of output waiting on one connection at which it is no longer read.
+  std::size_t soft_output = 4 * 1024 * 1024;
+  /// Bytes of output already waiting on one connection, beyond which a further message cuts it.
+  std::size_t hard_output = 64 * 1024 * 1024;
+};
+
+}  // namespace wirecall

@@ -1,0 +1,70 @@
+// Loop: the turns of one thread. Each hands over what was submitted, waits, tells the users of handles what completed,
+// lets timers expire, and at the end lets everybody who produced output submit it. Servers and clients own one.
+// Not a thread and not a task queue: whoever calls `turn` is the loop's thread until it returns.
+//
+// Thread: one at a time for everything but `wake`.
+#pragma once
+
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+
+#include "wirecall/bytes.hpp"
+#include "wirecall/context.hpp"
+
+namespace wirecall {
+
+namespace runtime {
+class Backend;
+class IoUser;
+class TurnUser;
+struct Handle;
+struct Operation;
+}  // namespace runtime
+
+class Loop final : public Scheduler {
+ public:
+  /// Waits by epoll. Throws std::system_error when the kernel has no descriptors left.
+  Loop();
+  explicit Loop(std::unique_ptr<runtime::Backend> backend);
+  /// Everything attached has been detached before; one last turn closes it.
+  ~Loop() override;
+  Loop(Loop&&) = delete;
+
+  void start(Timer& timer, std::chrono::nanoseconds delay) override;
+  void stop(Timer& timer) noexcept override;
+  [[nodiscard]] std::chrono::nanoseconds now() const noexcept;
+
+  /// One turn, waiting at most `wait_max` (negative: for ever) when there is nothing to do.
+  void turn(std::chrono::nanoseconds wait_max = std::chrono::nanoseconds{-1});
+  /// Ends the wait of the present or the next turn. Any thread, and signal handlers.
+  void wake() noexcept;
+
+  // What follows is for the rooms that do I/O (src/runtime has the types).
+
+  /// Makes `user` the one who is told what completes on `descriptor`, which the loop owns from now on.
+  runtime::Handle attach(int descriptor, runtime::IoUser& user);
+  /// Closes; the user is told nothing any more, whatever is in flight.
+  void detach(runtime::Handle handle);
+  /// Done at the start of the next turn.
+  void submit(runtime::Operation operation);
+  /// `user.turn_ended()` is called at the end of this turn; ask once a turn.
+  void at_turn_end(runtime::TurnUser& user);
+  /// The same at the end of the next turn, whenever that comes.
+  void at_next_turn_end(runtime::TurnUser& user);
+  /// `user.next_turn()` is called in the next turn, which then does not wait; ask once a turn.
+  void at_next_turn(runtime::TurnUser& user);
+  /// Takes all of these back; for users that end.
+  void forget(runtime::TurnUser& user) noexcept;
+
+  /// Buffers that have been used before, so that a warm connection allocates nothing and an idle one owns none.
+  [[nodiscard]] Buffer take_buffer() noexcept;
+  void give_buffer(Buffer buffer) noexcept;
+
+ private:
+  struct State;
+  std::unique_ptr<State> state_;
+};
+
+}  // namespace wirecall

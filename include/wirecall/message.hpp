@@ -1,0 +1,96 @@
+// Received: one JSON-RPC message as it came, its members as spans into the frame, the whole text validated.
+// A received envelope is not a built one: `has` tells which members were there, and nothing is filled in by a default.
+// Implements docs/wire.md "Messages" (JSON-RPC 2.0 sections 4 to 6). Pure: no descriptor, clock, thread or allocation.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <string_view>
+
+#include "wirecall/bytes.hpp"
+#include "wirecall/codec.hpp"
+#include "wirecall/error.hpp"
+#include "wirecall/limits.hpp"
+
+namespace wirecall {
+
+/// The envelope names. Each may stand in a message once.
+enum class Member : std::uint8_t {
+  jsonrpc,
+  method,
+  params,
+  id,
+  result,
+  error,
+  timeout_ms,
+  to,
+  from,
+  stream,
+  hops,
+  traceparent,
+  tracestate,
+};
+inline constexpr std::size_t kMemberCount = 13;
+
+enum class MessageKind : std::uint8_t {
+  request,
+  notification,
+  response,  ///< never answered, however malformed: `fault` says whether it is well formed
+  batch,     ///< `batch_size` elements, their text in `text`
+  invalid,   ///< -32600; `fault` says why, `has(Member::id)` whether the id can be echoed
+};
+
+/// Why a message is not well formed.
+enum class Fault : std::uint8_t { none, invalid_request, id_limit, batch_limit };
+
+struct Received {
+  MessageKind kind = MessageKind::invalid;
+  Fault fault = Fault::none;
+  bool method_escaped = false;  ///< `method()` holds escapes: unescape before comparing
+  std::uint32_t present = 0;    ///< bit 1 << Member; only present members have a span
+  std::size_t batch_size = 0;
+  std::string_view text;                             ///< the message itself, first to last byte
+  std::array<std::string_view, kMemberCount> spans;  ///< encoded values as sent
+
+  [[nodiscard]] bool has(Member member) const noexcept { return (present >> static_cast<unsigned>(member)) & 1U; }
+  [[nodiscard]] std::string_view operator[](Member member) const noexcept {
+    return spans[static_cast<std::size_t>(member)];
+  }
+  /// The method's name between its quotes, escapes as sent.
+  [[nodiscard]] std::string_view method() const noexcept {
+    const std::string_view quoted = (*this)[Member::method];
+    return quoted.substr(1, quoted.size() - 2);
+  }
+  /// The id to answer with: its bytes as sent, or null.
+  [[nodiscard]] std::string_view id() const noexcept { return has(Member::id) ? (*this)[Member::id] : "null"; }
+};
+
+/// Reads the first message of `text` in one pass over its bytes: complete (the message ends at `offset`), incomplete,
+/// or malformed / too_deep at `offset`. `out` is meaningful only when complete.
+/// `whole`: nothing follows `text`; else a number, literal or string on top level needs white space behind it.
+/// kPaddingBytes must be readable behind `text`, the first of them zero.
+[[nodiscard]] Scan read_message(std::string_view text, const Limits& limits, bool whole, Received& out) noexcept;
+
+/// Walks the elements of a batch that read_message has found valid. Nested arrays are elements of kind invalid.
+class BatchElements {
+ public:
+  /// `batch` is Received::text of a message of kind batch.
+  explicit BatchElements(std::string_view batch) noexcept : at_(batch.data() + 1), end_(batch.data() + batch.size()) {}
+  /// False after the last element.
+  bool next(Received& out) noexcept;
+
+ private:
+  const char* at_;
+  const char* end_;
+};
+
+/// The parts that a reply consists of, appended to `out`: members in the order jsonrpc, result or error, id.
+/// A result is written between begin_result and end_reply.
+void begin_result(Buffer& out);
+void end_reply(Buffer& out, std::string_view id_json);
+/// A whole error reply. `data_json` is JSON text, empty for none.
+void write_error(Buffer& out, int code, std::string_view message, std::string_view data_json, std::string_view id_json);
+void write_error(Buffer& out, const Error& error, std::string_view id_json);
+
+}  // namespace wirecall

@@ -1,0 +1,97 @@
+// The typed edge: decode and encode for C++ types, driven by what the compiler knows of them.
+//
+//   bool, integers           booleans; integers, which are checked against the type's range
+//   float, double            numbers
+//   std::string              strings; std::string_view and const char* too (a decoded view borrows from the frame)
+//   enum                     its enumerator's name (EnumNames for others)
+//   std::optional, pointers  null or the value (unique_ptr, shared_ptr); as a struct's member it may be absent, and an
+//                            empty one is not written
+//   vector, list, set, ...   arrays; std::array and T[N] of exactly that length
+//   map, unordered_map, ...  objects; keys are strings, enums, or integers in decimal
+//   tuple, pair              arrays of exactly that length
+//   variant                  the first alternative that fits; std::monostate is null
+//   vector<std::byte>, ...   {"$bytes":"<base64>"}; span<const std::byte> borrows, array<std::byte, N> is of that size
+//   chrono::duration         the count of its own unit: milliseconds{200} is 200
+//   chrono::sys_time         an RFC 3339 string in UTC: "2024-05-06T07:08:09.123Z"
+//   aggregates               objects with the members' names. Members come in any order; unknown ones are ignored, so
+//                            that peers may evolve; one given twice is refused; one that is missing is refused unless
+//                            it is optional (or Describe says so), since whether a default was meant cannot be seen.
+//                            Arrays do not stand for structs.
+//   Value, Raw               any value (value.hpp)
+//   anything else            Adapt (schema.hpp)
+//
+// A failed decode leaves its target in a valid but unspecified state. Alternatives of a variant that all are objects
+// are tried in turn, each from the beginning; keep alternatives that hold variants themselves apart by their kind.
+// Thread: the reader's or writer's.
+#pragma once
+
+#include <expected>
+#include <string>
+#include <string_view>
+
+#include "wirecall/detail/decode.hpp"
+#include "wirecall/detail/encode.hpp"
+#include "wirecall/detail/type_info.hpp"
+#include "wirecall/error.hpp"
+#include "wirecall/schema.hpp"
+
+namespace wirecall {
+
+/// What T looks like on the wire.
+template <class T>
+[[nodiscard]] const TypeInfo& type_info() noexcept {
+  return detail::TypeInfoOf<T>::value;
+}
+
+/// T in the words of an error message, as "array of integer".
+template <class T>
+[[nodiscard]] std::string type_name() {
+  return describe(type_info<T>());
+}
+
+template <class T>
+void describe_schema(SchemaWriter& out) {
+  out.write(type_info<T>());
+}
+
+/// Decodes one value from validated text. After false, `reader.failure()` tells why.
+template <class T>
+bool decode(Reader& reader, T& out) {
+  return detail::decode_value(reader, out);
+}
+
+/// Encodes one value. What the encoding cannot hold is remembered by the writer.
+template <class T>
+void encode(Writer& writer, const T& value) {
+  detail::encode_value(writer, value);
+}
+
+/// The -32602 error that tells a peer of a failed decode: data {"loc", "expected", "got"}.
+[[nodiscard]] Error decode_error(const Reader& reader);
+
+namespace detail {
+/// Validates `text` and decodes it; an error's place is `error`.
+bool decode_text(std::string_view text, DecodeFunction decode, void* out, std::uint32_t depth_max, Error& error);
+[[nodiscard]] std::string encode_text(EncodeFunction encode, const void* value);
+}  // namespace detail
+
+/// Decodes a whole JSON text: -32700 when it is not one, -32602 when it does not fit T. The text is copied, so T must
+/// not borrow from it (no string_view, no Raw, at any depth).
+template <class T>
+[[nodiscard]] std::expected<T, Error> from_json(std::string_view text, std::uint32_t depth_max = Limits{}.depth) {
+  static_assert(!detail::kBorrows<T>, "wirecall: from_json copies the text, so what T borrows would dangle");
+  std::expected<T, Error> out;
+  Error error{ErrorCode::parse_error};
+  if (!detail::decode_text(text, &detail::decode_erased<T>, &*out, depth_max, error)) {
+    out = std::unexpected(std::move(error));
+  }
+  return out;
+}
+
+/// The value as compact JSON text. Throws Error -32603 for NaN, infinities and strings that are not UTF-8.
+template <class T>
+[[nodiscard]] std::string to_json(const T& value) {
+  return detail::encode_text(&detail::encode_erased<T>, &value);
+}
+
+}  // namespace wirecall

@@ -1,0 +1,139 @@
+// Registry: the methods a program offers, each a plain function under a name. It can be served by a Server, put under
+// any other transport, or called directly: text in, text out.
+// Filled by one thread before it is served; then it is not changed, and any number of threads may serve from it.
+#pragma once
+
+#include <cstddef>
+#include <functional>
+#include <initializer_list>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <type_traits>
+#include <utility>
+#include <vector>
+
+#include "wirecall/call.hpp"
+#include "wirecall/detail/bind.hpp"
+#include "wirecall/limits.hpp"
+#include "wirecall/log.hpp"
+#include "wirecall/middleware.hpp"
+
+namespace wirecall {
+
+/// A parameter's name, and what documents or completes it.
+class Param {
+ public:
+  Param(const char* name) : name_(name) {}             // NOLINT: implicit, so that lists of names read as such
+  Param(std::string name) : name_(std::move(name)) {}  // NOLINT
+
+  Param& doc(std::string text) & {
+    doc_ = std::move(text);
+    return *this;
+  }
+  Param&& doc(std::string text) && { return std::move(doc(std::move(text))); }
+  /// The value where a caller gives none; it is encoded now and decoded as the parameter's type in each such call.
+  template <class T>
+  Param& otherwise(const T& value) & {
+    set_default(to_json(value));
+    return *this;
+  }
+  template <class T>
+  Param&& otherwise(const T& value) && {
+    return std::move(otherwise(value));
+  }
+
+  [[nodiscard]] const std::string& name() const noexcept { return name_; }
+  [[nodiscard]] const std::string& doc() const noexcept { return doc_; }
+  /// The default as JSON text, padded for readers; empty for none.
+  [[nodiscard]] std::string_view default_json() const noexcept { return {default_.data(), default_bytes_}; }
+
+ private:
+  void set_default(std::string json);
+
+  std::string name_;
+  std::string doc_;
+  std::string default_;
+  std::size_t default_bytes_ = 0;
+};
+
+/// One method: its name, its parameters, and the function behind it.
+class Method {
+ public:
+  Method(std::string name, std::vector<Param> params, detail::Binding binding);
+
+  Method& summary(std::string text) & {
+    summary_ = std::move(text);
+    return *this;
+  }
+  [[nodiscard]] const std::string& name() const noexcept { return name_; }
+  [[nodiscard]] const std::string& summary() const noexcept { return summary_; }
+  [[nodiscard]] const std::vector<Param>& params() const noexcept { return params_; }
+  /// What the function takes and returns (detail/bind.hpp).
+  [[nodiscard]] const detail::Signature& signature() const noexcept { return *binding_.signature; }
+  void invoke(Call& call) const { binding_.invoke(binding_.callable.get(), call); }
+
+ private:
+  std::string name_;
+  std::string summary_;
+  std::vector<Param> params_;
+  detail::Binding binding_;
+};
+
+class Registry {
+ public:
+  Registry();
+  ~Registry();
+  Registry(Registry&&) noexcept;
+  Registry& operator=(Registry&&) noexcept;
+
+  /// Offers `callable` (a function, lambda or functor; of several overloads, one named with wirecall::overload) as
+  /// `name`. `params` names its parameters in order, Context and Rest left out; those without a name are arg0, arg1, …
+  /// Throws Error -32007 for a name that is taken, std::invalid_argument for one that is reserved or malformed.
+  template <class F>
+  Method& method(std::string name, F&& callable, std::vector<Param> params = {}) {
+    return add(std::move(name), std::move(params), detail::bind(std::forward<F>(callable)));
+  }
+  /// Offers a member function of `object`, which outlives the registry.
+  template <class M, class C>
+    requires std::is_member_function_pointer_v<M>
+  Method& method(std::string name, M member, C& object, std::vector<Param> params = {}) {
+    return add(std::move(name), std::move(params), detail::bind_member(member, object));
+  }
+  /// Adds a middleware around every call; the first added is the outermost (middleware.hpp).
+  void use(Middleware middleware);
+
+  /// The method of that name, or null.
+  [[nodiscard]] const Method* find(std::string_view name) const noexcept;
+  /// The name nearest to one that is not there, for people who mistyped it; empty when none is near.
+  [[nodiscard]] std::string_view nearest(std::string_view name) const noexcept;
+  /// All methods in the order in which they were added.
+  [[nodiscard]] const std::vector<std::unique_ptr<Method>>& methods() const noexcept;
+  [[nodiscard]] const std::vector<Middleware>& middleware() const noexcept;
+
+  /// Serves one message or batch without any socket: `out` becomes the reply, empty when none is due. A handler that
+  /// does not finish at once cannot be waited for here; it is asked to stop and answered -32603.
+  /// Not thread-safe: the scratch memory of one registry serves one thread at a time. Re-entrant.
+  void handle(std::string_view text, Buffer& out);
+  void handle(std::string_view text, std::string& out);
+  [[nodiscard]] std::string handle(std::string_view text);
+  /// The same for text that already has kPaddingBytes readable behind it, the first of them zero: saves a copy.
+  void handle_padded(std::string_view text, Buffer& out);
+  /// Limits and log for handle(); a Server has its own.
+  void set_limits(const Limits& limits);
+  void set_log(LogSink log);
+
+ private:
+  struct Impl;
+  Method& add(std::string name, std::vector<Param> params, detail::Binding binding);
+
+  std::unique_ptr<Impl> impl_;
+};
+
+/// Names one overload: registry.method("abs", wirecall::overload<double(double)>(std::abs)).
+template <class Signature>
+constexpr Signature* overload(Signature* function) noexcept {
+  return function;
+}
+
+}  // namespace wirecall

@@ -1,0 +1,63 @@
+// Server: plain functions become JSON-RPC methods on a port. It owns its registry, its loop and its connections.
+// Methods are added and listeners opened before `run`; then one thread runs it, and handlers run on that thread.
+// Thread: the one that made it, or `run`s it; `stop` alone may be called from any.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <string_view>
+#include <type_traits>
+#include <utility>
+#include <vector>
+
+#include "wirecall/endpoint.hpp"
+#include "wirecall/options.hpp"
+#include "wirecall/registry.hpp"
+
+namespace wirecall {
+
+/// How a server's run has ended.
+enum class RunEnd {
+  drained,      ///< stop() or the first signal; calls in progress have been answered, or their time was up
+  interrupted,  ///< a second signal: at once
+};
+
+class Server {
+ public:
+  Server();
+  /// Throws std::invalid_argument for options that cannot be, std::system_error when the system refuses a loop.
+  explicit Server(Options options);
+  ~Server();
+  Server(Server&&) noexcept;
+  Server& operator=(Server&&) noexcept;
+
+  [[nodiscard]] Registry& registry() noexcept;
+  /// Offers a function, lambda or functor as a method; see Registry::method.
+  template <class F>
+  Method& method(std::string name, F&& callable, std::vector<Param> params = {}) {
+    return registry().method(std::move(name), std::forward<F>(callable), std::move(params));
+  }
+  /// Offers a member function of `object`, which outlives the server.
+  template <class M, class C>
+    requires std::is_member_function_pointer_v<M>
+  Method& method(std::string name, M member, C& object, std::vector<Param> params = {}) {
+    return registry().method(std::move(name), member, object, std::move(params));
+  }
+  void use(Middleware middleware) { registry().use(std::move(middleware)); }
+
+  /// Binds at once, so peers may connect from now on; they are served by run(). Several are allowed. Returns the place
+  /// with its actual port. Throws std::invalid_argument or std::runtime_error with the cause and the cure.
+  Endpoint listen(std::string_view uri);
+
+  /// Serves until stop() or, while it runs, SIGINT or SIGTERM. Then it takes no more connections, answers new calls
+  /// with -32009, and returns when those in progress are done, at the latest after Options::drain_ms.
+  RunEnd run();
+  /// Makes run() drain and return; the next one when none is running.
+  void stop() noexcept;
+
+ private:
+  struct State;
+  std::unique_ptr<State> state_;
+};
+
+}  // namespace wirecall

@@ -1,0 +1,171 @@
+// Value: any JSON value, for data whose type is not known when compiling. Raw: a value that is handed on unread.
+// Rest: the remaining parameters of a call. All three are ordinary types to decode and encode (reflect.hpp).
+//
+// A Value is a value: copies are deep, comparison is by content. Objects keep their members in order, repeated names
+// too, so that what was received can be sent on; a look-up finds the last of them. Numbers keep what they are: 64-bit
+// integers exactly, and as their text those that neither an integer nor a double holds with all its digits (1e400,
+// thirty digits). Binary data is bytes where the encoding has them; JSON's {"$bytes":"<base64>"} stays the object that
+// it is, so that it is relayed unchanged, and as_bytes reads both. Not thread-safe, like any container.
+#pragma once
+
+#include <concepts>
+#include <cstddef>
+#include <cstdint>
+#include <expected>
+#include <initializer_list>
+#include <span>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <variant>
+#include <vector>
+
+#include "wirecall/codec.hpp"
+#include "wirecall/error.hpp"
+#include "wirecall/schema.hpp"
+
+namespace wirecall {
+
+class Value {
+ public:
+  using Array = std::vector<Value>;
+  using Member = std::pair<std::string, Value>;
+  using Object = std::vector<Member>;
+  using Bytes = std::vector<std::byte>;
+
+  /// What a number is held as.
+  enum class NumberKind : std::uint8_t {
+    none,              ///< no number
+    integer,           ///< std::int64_t
+    unsigned_integer,  ///< std::uint64_t, only above std::int64_t's range
+    real,              ///< double
+    text,              ///< its own text, which none of the others holds
+  };
+
+  Value() noexcept;  ///< null
+  Value(std::nullptr_t) noexcept;
+  Value(bool value) noexcept;
+  template <std::integral T>
+    requires(!std::same_as<T, bool> && !std::same_as<T, char>)
+  Value(T value) noexcept : Value(std::in_place_type<T>, value) {}
+  Value(double value) noexcept;
+  Value(const char* utf8);
+  Value(std::string_view utf8);
+  Value(std::string utf8) noexcept;
+  Value(Bytes bytes) noexcept;
+  Value(Array elements) noexcept;
+  Value(Object members) noexcept;
+  /// An object: Value{{"name", "Ada"}, {"born", 1815}}.
+  Value(std::initializer_list<Member> members);
+  /// An array: Value::array({1, "two", nullptr}).
+  [[nodiscard]] static Value array(std::initializer_list<Value> elements);
+  /// A number by its JSON text, held in the narrowest way that keeps it. The text is trusted.
+  [[nodiscard]] static Value number(std::string_view text);
+
+  Value(const Value& other);
+  Value(Value&& other) noexcept;
+  Value& operator=(const Value& other);
+  Value& operator=(Value&& other) noexcept;
+  ~Value();
+
+  /// A whole JSON text: -32700 when it is not one.
+  [[nodiscard]] static std::expected<Value, Error> parse(std::string_view json, std::uint32_t depth_max = Limits{}.depth);
+  /// Compact JSON text. Throws Error -32603 where to_json does.
+  [[nodiscard]] std::string dump() const;
+
+  [[nodiscard]] ValueKind kind() const noexcept;
+  [[nodiscard]] NumberKind number_kind() const noexcept;
+  [[nodiscard]] bool is_null() const noexcept { return kind() == ValueKind::null; }
+  [[nodiscard]] bool is_bool() const noexcept { return kind() == ValueKind::boolean; }
+  [[nodiscard]] bool is_number() const noexcept { return kind() == ValueKind::number; }
+  [[nodiscard]] bool is_string() const noexcept { return kind() == ValueKind::string; }
+  [[nodiscard]] bool is_bytes() const noexcept { return kind() == ValueKind::bytes; }
+  [[nodiscard]] bool is_array() const noexcept { return kind() == ValueKind::array; }
+  [[nodiscard]] bool is_object() const noexcept { return kind() == ValueKind::object; }
+
+  /// The content. A Value of another kind throws Error -32602, whose data says what was expected and what was there;
+  /// as_int and as_uint also take doubles and texts that are exactly integral and in range, as decoding does; as_bytes
+  /// also takes {"$bytes":"<base64>"}.
+  [[nodiscard]] bool as_bool() const;
+  [[nodiscard]] std::int64_t as_int() const;
+  [[nodiscard]] std::uint64_t as_uint() const;
+  [[nodiscard]] double as_double() const;
+  [[nodiscard]] const std::string& as_string() const;
+  [[nodiscard]] Bytes as_bytes() const;
+  [[nodiscard]] const Array& as_array() const;
+  [[nodiscard]] Array& as_array();
+  [[nodiscard]] const Object& as_object() const;
+  [[nodiscard]] Object& as_object();
+
+  /// Elements or members; 0 for what has none.
+  [[nodiscard]] std::size_t size() const noexcept;
+  /// The last member of that name, or null when there is none or this is no object.
+  [[nodiscard]] const Value* find(std::string_view name) const noexcept;
+  [[nodiscard]] Value* find(std::string_view name) noexcept;
+  /// As find, but a missing member throws Error -32602.
+  [[nodiscard]] const Value& at(std::string_view name) const;
+  /// The element at a position; one past the end throws Error -32602.
+  [[nodiscard]] const Value& at(std::size_t position) const;
+  /// The member of that name, added as null when there is none. Null becomes an object; other kinds throw.
+  Value& operator[](std::string_view name);
+  /// As find, but a missing member reads as null.
+  const Value& operator[](std::string_view name) const noexcept;
+  /// Appends an element. Null becomes an array; other kinds throw.
+  void push_back(Value element);
+
+  /// Numbers are equal when their values are, objects when the same names have equal values in whatever order.
+  friend bool operator==(const Value& a, const Value& b);
+
+ private:
+  struct NumberText {
+    std::string text;
+  };
+  using Content = std::variant<std::monostate, bool, std::int64_t, std::uint64_t, double, NumberText, std::string, Bytes,
+                               Array, Object>;
+
+  template <class T>
+  Value(std::in_place_type_t<T>, T value) noexcept {
+    if constexpr (std::is_signed_v<T>) {
+      set(static_cast<std::int64_t>(value));
+    } else {
+      set(static_cast<std::uint64_t>(value));
+    }
+  }
+  void set(std::int64_t value) noexcept;
+  void set(std::uint64_t value) noexcept;
+  [[noreturn]] void refuse(std::string_view expected) const;
+  static bool read(Reader& reader, Value& out);
+  static void write(Writer& writer, const Value& value);
+
+  friend struct Adapt<Value>;
+
+  Content content_;
+};
+
+/// A value as it was sent, unread: decoding one copies nothing, encoding one writes it verbatim. It refers to the
+/// message it was decoded from and lasts as long as that does; `text` is trusted to be one valid JSON value.
+struct Raw {
+  std::string_view text = "null";
+};
+
+/// As the last parameter of a handler: all positional params from there on.
+template <class T>
+struct Rest : std::vector<T> {
+  using std::vector<T>::vector;
+};
+
+template <>
+struct Adapt<Value> {
+  static bool decode(Reader& reader, Value& out);
+  static void encode(Writer& writer, const Value& value);
+  static std::string schema();
+};
+
+template <>
+struct Adapt<Raw> {
+  static bool decode(Reader& reader, Raw& out);
+  static void encode(Writer& writer, const Raw& value);
+  static std::string schema();
+};
+
+}  // namespace wirecall

@@ -1,0 +1,24 @@
+// All of wirecall. A program that wants less of it, or compiles faster without sockets, includes what it uses.
+#pragma once
+
+// The engine: wirecall::core.
+#include "wirecall/bytes.hpp"
+#include "wirecall/call.hpp"
+#include "wirecall/codec.hpp"
+#include "wirecall/context.hpp"
+#include "wirecall/error.hpp"
+#include "wirecall/limits.hpp"
+#include "wirecall/log.hpp"
+#include "wirecall/message.hpp"
+#include "wirecall/middleware.hpp"
+#include "wirecall/reflect.hpp"
+#include "wirecall/registry.hpp"
+#include "wirecall/schema.hpp"
+#include "wirecall/stream.hpp"
+#include "wirecall/task.hpp"
+#include "wirecall/value.hpp"
+
+// Over the network: wirecall::wirecall.
+#include "wirecall/client.hpp"
+#include "wirecall/loop.hpp"
+#include "wirecall/server.hpp"

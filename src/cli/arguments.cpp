@@ -1,0 +1,184 @@
+// See arguments.hpp.
+#include "cli/arguments.hpp"
+
+#include <algorithm>
+#include <array>
+#include <charconv>
+#include <cmath>
+#include <cstdint>
+#include <fmt/core.h>
+#include <limits>
+#include <optional>
+#include <system_error>
+#include <utility>
+#include <vector>
+
+#include "wirecall/reflect.hpp"
+#include "wirecall/value.hpp"
+
+namespace wirecall::cli {
+
+namespace {
+
+using Text = std::expected<std::string, std::string>;
+
+constexpr std::string_view kTypes = "int, float, str, bool, json, bytes and file";
+
+/// A word as `name=value` or `name:type=value`; views into the word.
+struct Named {
+  std::string_view name;
+  std::string_view type;  ///< empty for none
+  std::string_view value;
+};
+
+bool is_json(std::string_view text) { return Value::parse(text).has_value(); }
+
+std::string_view trimmed(std::string_view text) {
+  constexpr std::string_view kSpace = " \t\r\n";
+  const std::size_t first = text.find_first_not_of(kSpace);
+  if (first == std::string_view::npos) return {};
+  return text.substr(first, text.find_last_not_of(kSpace) - first + 1);
+}
+
+bool is_letter(char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_'; }
+bool is_digit(char c) { return c >= '0' && c <= '9'; }
+
+// Names are those that programming languages have, with dots and dashes: "http://host/?q=1" and "2+2=4" are values.
+std::optional<Named> named(std::string_view word) {
+  const std::size_t equals = word.find('=');
+  if (equals == std::string_view::npos || is_json(word)) return std::nullopt;
+  Named result{word.substr(0, equals), {}, word.substr(equals + 1)};
+  if (const std::size_t colon = result.name.find(':'); colon != std::string_view::npos) {
+    result.type = result.name.substr(colon + 1);
+    result.name = result.name.substr(0, colon);
+    if (result.type.empty() || !std::ranges::all_of(result.type, is_letter)) return std::nullopt;
+  }
+  if (result.name.empty() || !is_letter(result.name.front())) return std::nullopt;
+  const auto continues_name = [](char c) { return is_letter(c) || is_digit(c) || c == '.' || c == '-'; };
+  if (!std::ranges::all_of(result.name, continues_name)) return std::nullopt;
+  return result;
+}
+
+Text string_json(std::string_view text) {
+  try {
+    return to_json(std::string{text});
+  } catch (const Error&) {
+    return std::unexpected("is not valid UTF-8; send it as bytes: name:bytes=…");
+  }
+}
+
+// Numbers, arrays and the like keep their own text, so that all digits arrive.
+Text guessed(std::string_view text) {
+  if (is_json(text)) return std::string{trimmed(text)};
+  return string_json(text);
+}
+
+std::string bytes_json(std::string_view text) {
+  Value::Bytes bytes(text.size());
+  std::ranges::transform(text, bytes.begin(), [](char c) { return static_cast<std::byte>(c); });
+  return Value{std::move(bytes)}.dump();
+}
+
+Text typed(std::string_view type, std::string_view text) {
+  if (type == "str") return string_json(text);
+  if (type == "bytes") return bytes_json(text);
+  const std::string_view word = trimmed(text);
+  const bool json = is_json(word);
+  if (type == "json") {
+    if (!json) return std::unexpected("is not JSON; for a string write name:str=…");
+  } else if (type == "bool") {
+    if (word != "true" && word != "false") return std::unexpected("is neither true nor false");
+  } else {
+    const bool number = json && (is_digit(word.front()) || word.front() == '-');
+    if (!number) return std::unexpected("is not a number");
+    const bool integer = word.find_first_of(".eE") == std::string_view::npos;
+    if (type == "int" && !integer) return std::unexpected("is not an integer");
+  }
+  return std::string{word};
+}
+
+Text value_of(const Named& word, const FileReader& read_file) {
+  constexpr std::array<std::string_view, 7> known{"int", "float", "str", "bool", "json", "bytes", "file"};
+  if (!word.type.empty() && std::ranges::find(known, word.type) == known.end()) {
+    return std::unexpected(fmt::format("there is no type {}; types are {}", word.type, kTypes));
+  }
+  std::string text{word.value};
+  const bool from_file = word.type == "file" || text.starts_with('@');
+  if (from_file) {
+    Text content = read_file(text.substr(text.starts_with('@') ? 1 : 0));
+    if (!content) return content;
+    text = *std::move(content);
+  }
+  if (word.type.empty()) return guessed(text);
+  return typed(word.type == "file" ? "bytes" : word.type, text);
+}
+
+Text with_place(Text value, std::string_view word) {
+  if (value) return value;
+  return std::unexpected(fmt::format("{}: {}", word, value.error()));
+}
+
+Text positional_params(std::span<const std::string> words) {
+  std::string json = "[";
+  for (const std::string& word : words) {
+    Text value = with_place(guessed(word), word);
+    if (!value) return value;
+    if (json.size() > 1) json += ',';
+    json += *value;
+  }
+  return json + "]";
+}
+
+Text named_params(std::span<const std::string> words, const FileReader& read_file) {
+  std::string json = "{";
+  std::vector<std::string_view> names;
+  for (const std::string& word : words) {
+    const Named member = named(word).value();
+    if (std::ranges::find(names, member.name) != names.end()) {
+      return std::unexpected(fmt::format("{}: {} is given twice", word, member.name));
+    }
+    names.push_back(member.name);
+    Text value = with_place(value_of(member, read_file), word);
+    if (!value) return value;
+    if (json.size() > 1) json += ',';
+    json += fmt::format("\"{}\":{}", member.name, *value);
+  }
+  return json + "}";
+}
+
+}  // namespace
+
+std::expected<std::string, std::string> params_of(std::span<const std::string> words, const FileReader& read_file) {
+  if (words.empty()) return std::string{};
+  const auto is_named = [](const std::string& word) { return named(word).has_value(); };
+  const auto named_word = std::ranges::find_if(words, is_named);
+  if (named_word == words.end()) return positional_params(words);
+  const auto positional_word = std::ranges::find_if_not(words, is_named);
+  if (positional_word == words.end()) return named_params(words, read_file);
+  return std::unexpected(
+      fmt::format("{} has a name and {} has none; give all arguments by name or none (a string with = in it is "
+                  "written as JSON: '\"a=b\"')",
+                  *named_word, *positional_word));
+}
+
+std::expected<std::chrono::milliseconds, std::string> duration_of(std::string_view text) {
+  struct Unit {
+    std::string_view name;
+    double ms;
+  };
+  constexpr std::array<Unit, 4> kUnits{{{"ms", 1}, {"s", 1000}, {"m", 60'000}, {"h", 3'600'000}}};
+  double number = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number, std::chars_format::fixed);
+  const std::string_view unit_name{end, text.data() + text.size()};
+  const auto unit = std::ranges::find(kUnits, unit_name, &Unit::name);
+  if (error != std::errc{} || unit == kUnits.end()) {
+    return std::unexpected(fmt::format("{} is no duration; write a number and ms, s, m or h: 200ms, 1.5s", text));
+  }
+  const double ms = std::ceil(number * unit->ms);
+  if (!(ms >= 1 && ms <= std::numeric_limits<std::uint32_t>::max())) {
+    return std::unexpected(fmt::format("{} is out of range; from 1ms to 1193h", text));
+  }
+  return std::chrono::milliseconds{static_cast<std::int64_t>(ms)};
+}
+
+}  // namespace wirecall::cli

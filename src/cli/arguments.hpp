@@ -1,0 +1,31 @@
+// What the words of a command line mean: the params of a call, a duration. Pure: files are read by whom it is told.
+// Errors are texts for the user, with cause and cure.
+#pragma once
+
+#include <chrono>
+#include <expected>
+#include <functional>
+#include <span>
+#include <string>
+#include <string_view>
+
+namespace wirecall::cli {
+
+/// The content of a file, or why it cannot be read.
+using FileReader = std::function<std::expected<std::string, std::string>(const std::string& path)>;
+
+/// The JSON text of params, empty for none, from words that are all positional or all named:
+///
+///     ARG              JSON if it is JSON, else a string
+///     name=value       the same, by name
+///     name=@file       the same, the value being the file's text
+///     name:type=value  of that type: int, float, str, bool, json; bytes (of the value); file (the bytes of that file)
+///
+/// A word that is JSON is never taken for a named one, so '"a=b"' is the string a=b.
+[[nodiscard]] std::expected<std::string, std::string> params_of(std::span<const std::string> words,
+                                                                const FileReader& read_file);
+
+/// "200ms", "1.5s", "2m": more than 0, at most 49 days (what 32 bits of milliseconds hold), rounded up to whole ones.
+[[nodiscard]] std::expected<std::chrono::milliseconds, std::string> duration_of(std::string_view text);
+
+}  // namespace wirecall::cli

@@ -1,0 +1,26 @@
+// `wirecall call`: one call, its result on stdout.
+#pragma once
+
+#include <chrono>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace wirecall::cli {
+
+struct CallOptions {
+  std::string method;
+  std::vector<std::string> words;  ///< its arguments, as arguments.hpp understands them
+  std::vector<std::string> urls;   ///< at least one; the first that can be connected to is called
+  std::optional<std::chrono::milliseconds> timeout;
+  bool raw = false;  ///< prints the whole response instead of its result
+};
+
+/// Calls, prints, and returns the exit status.
+int call(const CallOptions& options);
+
+/// Text of another's for the terminal: control bytes are shown as \xNN, so that they cannot steer it.
+[[nodiscard]] std::string printable(std::string_view text);
+
+}  // namespace wirecall::cli

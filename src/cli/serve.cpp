@@ -1,0 +1,144 @@
+// See serve.hpp.
+#include "cli/serve.hpp"
+
+#include <algorithm>
+#include <cstdio>
+#include <expected>
+#include <fmt/core.h>
+#include <stdexcept>
+#include <string_view>
+#include <utility>
+
+#include "cli/demo.hpp"
+#include "cli/terminal.hpp"
+#include "wirecall/server.hpp"
+
+namespace wirecall::cli {
+
+namespace {
+
+bool is_loopback(std::string_view host) { return host == "localhost" || host == "::1" || host.starts_with("127."); }
+
+// Where a client on this machine reaches a listener, which may listen on all addresses.
+Endpoint reachable(const Endpoint& endpoint) {
+  if (endpoint.host() == "0.0.0.0") return Endpoint{"tcp://127.0.0.1"}.with_port(endpoint.port());
+  if (endpoint.host() == "::") return Endpoint{"tcp://[::1]"}.with_port(endpoint.port());
+  return endpoint;
+}
+
+std::expected<std::vector<Endpoint>, std::string> places(const ServeOptions& options) {
+  std::vector<Endpoint> result;
+  for (const std::string& uri : options.listen) {
+    auto endpoint = Endpoint::parse(uri);
+    if (!endpoint) return std::unexpected(endpoint.error());
+    result.push_back(*std::move(endpoint));
+  }
+  const Endpoint local{"tcp://127.0.0.1"};
+  if (options.port) result.push_back(local.with_port(*options.port));
+  if (result.empty()) result.push_back(local);
+  for (const Endpoint& endpoint : result) {
+    if (!options.insecure && !is_loopback(endpoint.host())) {
+      return std::unexpected(
+          fmt::format("{} can be reached from other machines, and nobody has to authenticate; listen on 127.0.0.1, or "
+                      "say --insecure if that is meant",
+                      endpoint.uri()));
+    }
+  }
+  return result;
+}
+
+void log_line(LogLevel level, std::string_view line) {
+  if (level >= LogLevel::warning) complain(line);
+}
+
+/// Between the banner and Server::run, which has handlers of its own, a signal must end the server as it does later:
+/// whoever reads the banner may send one at once.
+class EarlySignals {
+ public:
+  explicit EarlySignals(Server& server) {
+    server_.store(&server);
+    struct sigaction action{};
+    action.sa_handler = [](int) { server_.load()->stop(); };
+    sigaction(SIGINT, &action, &interrupt_);
+    sigaction(SIGTERM, &action, &terminate_);
+  }
+  EarlySignals(EarlySignals&&) = delete;
+  ~EarlySignals() {
+    sigaction(SIGINT, &interrupt_, nullptr);
+    sigaction(SIGTERM, &terminate_, nullptr);
+  }
+
+ private:
+  static inline std::atomic<Server*> server_;
+  struct sigaction interrupt_{};
+  struct sigaction terminate_{};
+};
+
+std::string signature(const Method& method) {
+  std::string text = method.name() + "(";
+  for (const Param& param : method.params()) {
+    if (text.back() != '(') text += ", ";
+    text += param.name();
+  }
+  const auto arguments = method.signature().arguments;
+  if (!arguments.empty() && arguments.back().rest) text += "...";
+  return text + ")";
+}
+
+}  // namespace
+
+int serve(const ServeOptions& options) {
+  if (!options.demo) {
+    complain(
+        "serve is the broker, which this version does not have yet; to serve the demo methods: wirecall serve --demo");
+    return kUsage;
+  }
+  const auto wanted = places(options);
+  if (!wanted) {
+    complain(wanted.error());
+    return kUsage;
+  }
+  try {
+    Options server_options;
+    server_options.log = log_line;
+    Server server{std::move(server_options)};
+    add_demo_methods(server.registry());
+    std::vector<Endpoint> endpoints;
+    for (const Endpoint& endpoint : *wanted) endpoints.push_back(server.listen(endpoint.uri()));
+    const EarlySignals signals{server};
+    fmt::print(stderr, "{}", banner(options, endpoints, server.registry()));
+    return server.run() == RunEnd::drained ? kSuccess : kInterrupted;
+  } catch (const std::exception& error) {
+    complain(error.what());
+    return kCannotConnect;
+  }
+}
+
+std::string banner(const ServeOptions& options, std::span<const Endpoint> endpoints, const Registry& registry) {
+  const Endpoint first = reachable(endpoints.front());
+  const bool usual = first == Endpoint{"tcp://127.0.0.1"};
+  const std::string url = usual ? std::string{} : fmt::format(" --url {}", first.uri());
+
+  std::string text = fmt::format("{} serves {} demo methods to whoever can connect; Ctrl-C finishes calls and ends\n\n",
+                                 bold("wirecall " + options.version), registry.methods().size());
+  std::size_t width = 0;
+  for (const Endpoint& endpoint : endpoints) width = std::max(width, endpoint.uri().size());
+  for (const Endpoint& endpoint : endpoints) {
+    text += fmt::format("  {:<{}}   {}\n", endpoint.uri(), width, dim("JSON-RPC 2.0, each message a JSON text"));
+  }
+  text += fmt::format("\n{}\n", bold("To copy into another terminal:"));
+  text += fmt::format("  {} call subtract 42 23{}\n", options.program, url);
+  text += fmt::format("  {} call subtract minuend=42 subtrahend=23{}\n", options.program, url);
+  text += fmt::format("  printf '{}\\n' | nc -q1 {} {}\n",
+                      R"({"jsonrpc":"2.0","method":"sum","params":[1,2,4],"id":1})", first.host(), first.port());
+
+  text += fmt::format("\n{}\n", bold("Methods:"));
+  width = 0;
+  for (const auto& method : registry.methods()) width = std::max(width, signature(*method).size());
+  for (const auto& method : registry.methods()) {
+    text += fmt::format("  {:<{}}   {}\n", signature(*method), width, dim(method->summary()));
+  }
+  return text + "\n";
+}
+
+}  // namespace wirecall::cli

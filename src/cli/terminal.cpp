@@ -1,0 +1,29 @@
+// See terminal.hpp.
+#include "cli/terminal.hpp"
+
+#include <cstdio>
+#include <cstdlib>
+#include <fmt/core.h>
+#include <unistd.h>
+
+namespace wirecall::cli {
+
+namespace {
+
+bool colour() {
+  static const bool wanted = isatty(STDERR_FILENO) == 1 && std::getenv("NO_COLOR") == nullptr;
+  return wanted;
+}
+
+std::string styled(std::string_view code, std::string_view text) {
+  return colour() ? fmt::format("\x1b[{}m{}\x1b[0m", code, text) : std::string{text};
+}
+
+}  // namespace
+
+std::string bold(std::string_view text) { return styled("1", text); }
+std::string dim(std::string_view text) { return styled("2", text); }
+
+void complain(std::string_view text) { fmt::print(stderr, "{}: {}\n", bold("wirecall"), text); }
+
+}  // namespace wirecall::cli

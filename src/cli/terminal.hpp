@@ -1,0 +1,27 @@
+// What all commands share: how they end, and how they talk to the person at the terminal. Results go to stdout, all
+// else to stderr.
+#pragma once
+
+#include <string>
+#include <string_view>
+
+namespace wirecall::cli {
+
+/// The exit status of the command (docs/wire.md "The command line").
+enum Exit : int {
+  kSuccess = 0,
+  kRpcError = 1,       ///< the call was answered with an error
+  kUsage = 2,          ///< the command line cannot be carried out
+  kCannotConnect = 3,  ///< or cannot listen, or the connection was lost
+  kTimeout = 4,
+  kInterrupted = 130,  ///< a second signal
+};
+
+/// Text for stderr that is coloured only where a terminal shows it and NO_COLOR is not set.
+[[nodiscard]] std::string bold(std::string_view text);
+[[nodiscard]] std::string dim(std::string_view text);
+
+/// "wirecall: <text>" on stderr; a cause and a cure.
+void complain(std::string_view text);
+
+}  // namespace wirecall::cli

@@ -1,0 +1,408 @@
+// JsonReader's hot half reads integers and plain strings by hand; everything rarer is out of line below it.
+#include "codec/json_reader.hpp"
+
+#include <algorithm>
+#include <bit>
+#include <cstring>
+#include <limits>
+#include <string>
+
+#include "codec/base64.hpp"
+#include "codec/codec_number.hpp"
+
+namespace wirecall::json {
+namespace {
+
+const char* skip_space(const char* p) noexcept {
+  // Nearly all texts are compact: one comparison, then the loop that is rarely entered.
+  while (static_cast<unsigned char>(*p) <= ' ' && (*p == ' ' || *p == '\n' || *p == '\r' || *p == '\t')) ++p;
+  return p;
+}
+
+/// Eight bytes, the first of them lowest whatever the machine.
+std::uint64_t load8(const char* p) noexcept {
+  std::uint64_t word;
+  std::memcpy(&word, p, sizeof word);
+  if constexpr (std::endian::native == std::endian::big) word = std::byteswap(word);
+  return word;
+}
+
+constexpr std::uint64_t kOnes = 0x0101010101010101;
+constexpr std::uint64_t kHighBits = 0x8080808080808080;
+
+/// The high bit of each byte that equals `c`; bytes above the first match may be marked wrongly.
+std::uint64_t matches(std::uint64_t word, char c) noexcept {
+  const std::uint64_t difference = word ^ (kOnes * static_cast<unsigned char>(c));
+  return (difference - kOnes) & ~difference & kHighBits;
+}
+
+/// The first quote or backslash from `p` on; there is one before the text ends.
+const char* find_quote_or_escape(const char* p) noexcept {
+  for (;; p += 8) {
+    const std::uint64_t word = load8(p);
+    const std::uint64_t found = matches(word, '"') | matches(word, '\\');
+    if (found != 0) return p + std::countr_zero(found) / 8;
+  }
+}
+
+/// `p` is behind the opening quote; returns the place behind the closing one.
+const char* skip_string(const char* p) noexcept {
+  for (;;) {
+    p = find_quote_or_escape(p);
+    if (*p == '"') return p + 1;
+    p += 2;
+  }
+}
+
+const char* skip_container(const char* p) noexcept {
+  std::size_t depth = 0;
+  for (;;) {
+    const char c = *p++;
+    if (c == '"') {
+      p = skip_string(p);
+      continue;
+    }
+    // One bit tells [ from { and ] from }, and they nest correctly in valid text.
+    const char bracket = static_cast<char>(c | 0x20);
+    if (bracket == '{') {
+      ++depth;
+    } else if (bracket == '}') {
+      if (--depth == 0) return p;
+    }
+  }
+}
+
+const char* skip_value(const char* p) noexcept {
+  switch (*p) {
+    case '"':
+      return skip_string(p + 1);
+    case '[':
+    case '{':
+      return skip_container(p);
+    case 't':
+    case 'n':
+      return p + 4;
+    case 'f':
+      return p + 5;
+    default:
+      return codec::number_end(p);
+  }
+}
+
+/// The size of the value at `p`, at most `bytes_max`, found without reading further: failures inside nested values
+/// are reported at each level, which must not cost a look at the whole text each time.
+std::size_t value_size(const char* p, std::size_t bytes_max) noexcept {
+  if (*p != '"' && *p != '[' && *p != '{') {
+    return std::min(static_cast<std::size_t>(skip_value(p) - p), bytes_max);
+  }
+  std::size_t depth = 0;
+  bool quoted = false;
+  for (std::size_t i = 0; i < bytes_max; ++i) {
+    if (quoted && p[i] == '\\') {
+      ++i;
+    } else if (p[i] == '"') {
+      quoted = !quoted;
+      if (!quoted && depth == 0) return i + 1;
+    } else if (!quoted && (p[i] | 0x20) == '{') {
+      ++depth;
+    } else if (!quoted && (p[i] | 0x20) == '}') {
+      if (--depth == 0) return i + 1;
+    }
+  }
+  return bytes_max;
+}
+
+bool is_digit(char c) noexcept { return c >= '0' && c <= '9'; }
+
+std::string integer_range(std::int64_t min, std::int64_t max) {
+  return "integer from " + std::to_string(min) + " to " + std::to_string(max);
+}
+
+unsigned hex_value(const char* p) noexcept {
+  unsigned value = 0;
+  for (int i = 0; i < 4; ++i) {
+    const auto c = static_cast<unsigned char>(p[i]);
+    value = value << 4 | (c <= '9' ? c - '0' : (c | 0x20U) - 'a' + 10U);
+  }
+  return value;
+}
+
+char* write_utf8(char* to, unsigned code) noexcept {
+  if (code < 0x80) {
+    *to++ = static_cast<char>(code);
+  } else if (code < 0x800) {
+    *to++ = static_cast<char>(0xC0 | code >> 6);
+    *to++ = static_cast<char>(0x80 | (code & 0x3F));
+  } else if (code < 0x10000) {
+    *to++ = static_cast<char>(0xE0 | code >> 12);
+    *to++ = static_cast<char>(0x80 | (code >> 6 & 0x3F));
+    *to++ = static_cast<char>(0x80 | (code & 0x3F));
+  } else {
+    *to++ = static_cast<char>(0xF0 | code >> 18);
+    *to++ = static_cast<char>(0x80 | (code >> 12 & 0x3F));
+    *to++ = static_cast<char>(0x80 | (code >> 6 & 0x3F));
+    *to++ = static_cast<char>(0x80 | (code & 0x3F));
+  }
+  return to;
+}
+
+/// The byte that a two-character escape other than \u stands for.
+char escaped_byte(char c) noexcept {
+  switch (c) {
+    case 'b':
+      return '\b';
+    case 'f':
+      return '\f';
+    case 'n':
+      return '\n';
+    case 'r':
+      return '\r';
+    case 't':
+      return '\t';
+    default:
+      return c;  // " \ /
+  }
+}
+
+}  // namespace
+
+void JsonReader::reset(std::string_view value) {
+  arena_.rewind();
+  if (failed()) [[unlikely]]
+    clear_failure();
+  at_ = skip_space(value.data());
+}
+
+ValueKind JsonReader::kind() const {
+  switch (*at_) {
+    case '"':
+      return ValueKind::string;
+    case '[':
+      return ValueKind::array;
+    case '{':
+      return ValueKind::object;
+    case 't':
+    case 'f':
+      return ValueKind::boolean;
+    case 'n':
+      return ValueKind::null;
+    default:
+      return ValueKind::number;
+  }
+}
+
+bool JsonReader::read_null() {
+  if (*at_ != 'n') return false;
+  at_ += 4;
+  return true;
+}
+
+bool JsonReader::read_bool(bool& out) {
+  if (*at_ == 't') {
+    at_ += 4;
+    out = true;
+    return true;
+  }
+  if (*at_ == 'f') {
+    at_ += 5;
+    out = false;
+    return true;
+  }
+  return fail("boolean");
+}
+
+// Eighteen digits fit 64 bits without a check; longer integers, fractions and exponents take the slow way.
+bool JsonReader::read_int(std::int64_t min, std::int64_t max, std::int64_t& out) {
+  const char* p = at_;
+  const bool negative = *p == '-';
+  if (negative) ++p;
+  const char* const digits = p;
+  std::uint64_t magnitude = 0;
+  for (; is_digit(*p); ++p) magnitude = magnitude * 10 + static_cast<std::uint64_t>(*p - '0');
+  const auto count = static_cast<std::size_t>(p - digits);
+  if (count - 1 >= 18 || *p == '.' || (*p | 0x20) == 'e') [[unlikely]]
+    return read_int_slowly(min, max, out);
+  const auto value = static_cast<std::int64_t>(negative ? 0 - magnitude : magnitude);
+  if (value < min || value > max) [[unlikely]]
+    return fail(integer_range(min, max));
+  out = value;
+  at_ = p;
+  return true;
+}
+
+bool JsonReader::read_uint(std::uint64_t max, std::uint64_t& out) {
+  const char* p = at_;
+  std::uint64_t value = 0;
+  for (; is_digit(*p); ++p) value = value * 10 + static_cast<std::uint64_t>(*p - '0');
+  const auto count = static_cast<std::size_t>(p - at_);
+  if (count - 1 >= 18 || *p == '.' || (*p | 0x20) == 'e' || value > max) [[unlikely]]
+    return read_uint_slowly(max, out);
+  out = value;
+  at_ = p;
+  return true;
+}
+
+bool JsonReader::read_int_slowly(std::int64_t min, std::int64_t max, std::int64_t& out) {
+  if (kind() != ValueKind::number) return fail("integer");
+  const char* const end = codec::number_end(at_);
+  std::int64_t value = 0;
+  switch (codec::parse_int({at_, static_cast<std::size_t>(end - at_)}, value)) {
+    case codec::Integrality::fractional:
+      return fail("integer");
+    case codec::Integrality::exact:
+      if (value < min || value > max) break;
+      out = value;
+      at_ = end;
+      return true;
+    case codec::Integrality::out_of_range:
+      break;
+  }
+  return fail(integer_range(min, max));
+}
+
+bool JsonReader::read_uint_slowly(std::uint64_t max, std::uint64_t& out) {
+  if (kind() != ValueKind::number) return fail("integer");
+  const char* const end = codec::number_end(at_);
+  std::uint64_t value = 0;
+  switch (codec::parse_uint({at_, static_cast<std::size_t>(end - at_)}, value)) {
+    case codec::Integrality::fractional:
+      return fail("integer");
+    case codec::Integrality::exact:
+      if (value > max) break;
+      out = value;
+      at_ = end;
+      return true;
+    case codec::Integrality::out_of_range:
+      break;
+  }
+  return fail("integer from 0 to " + std::to_string(max));
+}
+
+bool JsonReader::read_double(double& out) {
+  if (kind() != ValueKind::number) return fail("number");
+  const char* const end = codec::number_end(at_);
+  if (!codec::parse_double({at_, static_cast<std::size_t>(end - at_)}, out)) {
+    return fail("number from -1.7976931348623157e308 to 1.7976931348623157e308");
+  }
+  at_ = end;
+  return true;
+}
+
+bool JsonReader::read_number_text(std::string_view& out) {
+  if (kind() != ValueKind::number) return fail("number");
+  const char* const end = codec::number_end(at_);
+  out = {at_, static_cast<std::size_t>(end - at_)};
+  at_ = end;
+  return true;
+}
+
+bool JsonReader::read_string(std::string_view& out) {
+  if (*at_ != '"') return fail("string");
+  ++at_;
+  out = string_rest();
+  return true;
+}
+
+bool JsonReader::begin_array() {
+  if (*at_ != '[') return fail("array");
+  at_ = skip_space(at_ + 1);
+  return true;
+}
+
+// No value begins with a comma, so a comma here means that an element came before and another follows.
+bool JsonReader::next_element() {
+  const char* p = skip_space(at_);
+  if (*p == ']') {
+    at_ = p + 1;
+    return false;
+  }
+  at_ = *p == ',' ? skip_space(p + 1) : p;
+  return true;
+}
+
+bool JsonReader::begin_object() {
+  if (*at_ != '{') return fail("object");
+  at_ = skip_space(at_ + 1);
+  return true;
+}
+
+bool JsonReader::next_member(std::string_view& name) {
+  const char* p = skip_space(at_);
+  if (*p == '}') {
+    at_ = p + 1;
+    return false;
+  }
+  if (*p == ',') p = skip_space(p + 1);
+  at_ = p + 1;  // behind the quote
+  name = string_rest();
+  at_ = skip_space(skip_space(at_) + 1);  // behind the colon
+  return true;
+}
+
+std::string_view JsonReader::string_rest() {
+  const char* const from = at_;
+  const char* const end = find_quote_or_escape(from);
+  if (*end != '"') [[unlikely]]
+    return unescape(from, end);
+  at_ = end + 1;
+  return {from, static_cast<std::size_t>(end - from)};
+}
+
+std::string_view JsonReader::unescape(const char* from, const char* first_escape) {
+  const char* const end = skip_string(first_escape) - 1;
+  // No escape is shorter than what it stands for.
+  char* const start = arena_.allocate(static_cast<std::size_t>(end - from));
+  char* to = start;
+  const char* p = from;
+  const char* next = first_escape;
+  for (;;) {
+    const auto plain = static_cast<std::size_t>(next - p);
+    std::memcpy(to, p, plain);
+    to += plain;
+    if (next == end) break;
+    p = next + 2;
+    if (next[1] != 'u') {
+      *to++ = escaped_byte(next[1]);
+    } else {
+      unsigned code = hex_value(p);
+      p += 4;
+      if (code >= 0xD800 && code < 0xDC00) {  // its other half follows, as \uDC00 to \uDFFF
+        code = 0x10000 + ((code - 0xD800) << 10) + (hex_value(p + 2) - 0xDC00);
+        p += 6;
+      }
+      to = write_utf8(to, code);
+    }
+    next = find_quote_or_escape(p);
+  }
+  at_ = end + 1;
+  return {start, static_cast<std::size_t>(to - start)};
+}
+
+bool JsonReader::read_bytes(std::span<const std::byte>& out) {
+  const char* const start = at_;
+  std::string_view name;
+  std::string_view text;
+  if (*at_ == '{' && begin_object() && next_member(name) && name == "$bytes" && *at_ == '"' && read_string(text) &&
+      !next_member(name)) {
+    auto* const to = reinterpret_cast<std::byte*>(arena_.allocate(text.size() / 4 * 3));
+    const std::size_t size = codec::base64_decode(text, to);
+    if (size != codec::kNotBase64) {
+      out = {to, size};
+      return true;
+    }
+  }
+  at_ = start;
+  return fail(R"({"$bytes":"<base64>"})");
+}
+
+std::string JsonReader::json(std::size_t bytes_max) {
+  return {at_, value_size(at_, bytes_max)};
+}
+
+std::string_view JsonReader::skip() {
+  const char* const value = at_;
+  at_ = skip_value(at_);
+  return {value, static_cast<std::size_t>(at_ - value)};
+}
+
+}  // namespace wirecall::json

@@ -1,0 +1,277 @@
+// JsonWriter: plain ASCII strings and integers take a few instructions each; escapes and UTF-8 are out of line.
+#include "codec/json_writer.hpp"
+
+#include <array>
+#include <bit>
+#include <charconv>
+#include <cmath>
+#include <cstring>
+
+#include "codec/base64.hpp"
+
+namespace wirecall::json {
+namespace {
+
+constexpr std::array<char, 200> kTwoDigits = [] {
+  std::array<char, 200> digits{};
+  for (unsigned i = 0; i < 100; ++i) {
+    digits[2 * i] = static_cast<char>('0' + i / 10);
+    digits[2 * i + 1] = static_cast<char>('0' + i % 10);
+  }
+  return digits;
+}();
+
+/// The longest 64-bit integer, its sign included.
+constexpr std::size_t kIntegerBytesMax = 20;
+/// The longest shortest text of a double, as -2.2250738585072014e-308.
+constexpr std::size_t kDoubleBytesMax = 32;
+
+char* write_integer(char* to, std::uint64_t value) noexcept {
+  if (value < 10) {
+    *to = static_cast<char>('0' + value);
+    return to + 1;
+  }
+  char digits[kIntegerBytesMax];
+  char* p = digits + sizeof digits;
+  while (value >= 100) {
+    p -= 2;
+    std::memcpy(p, &kTwoDigits[value % 100 * 2], 2);
+    value /= 100;
+  }
+  if (value >= 10) {
+    p -= 2;
+    std::memcpy(p, &kTwoDigits[value * 2], 2);
+  } else {
+    *--p = static_cast<char>('0' + value);
+  }
+  const auto size = static_cast<std::size_t>(digits + sizeof digits - p);
+  std::memcpy(to, p, size);
+  return to + size;
+}
+
+std::uint64_t load8(const char* p) noexcept {
+  std::uint64_t word;
+  std::memcpy(&word, p, sizeof word);
+  return word;
+}
+
+constexpr std::uint64_t kOnes = 0x0101010101010101;
+constexpr std::uint64_t kHighBits = 0x8080808080808080;
+
+/// Whether all eight bytes are printable ASCII other than quote and backslash.
+bool is_plain(std::uint64_t word) noexcept {
+  const std::uint64_t quote = word ^ (kOnes * '"');
+  const std::uint64_t backslash = word ^ (kOnes * '\\');
+  // Each subtraction borrows into the high bit of a byte that is too small; a high bit of the word itself counts too.
+  return (((word - kOnes * 0x20) | (quote - kOnes) | (backslash - kOnes) | word) & kHighBits) == 0;
+}
+
+bool is_plain(char c) noexcept {
+  const auto byte = static_cast<unsigned char>(c);
+  return byte >= 0x20 && byte < 0x80 && c != '"' && c != '\\';
+}
+
+/// How many bytes the valid UTF-8 character at `p` has, or 0 (RFC 3629 section 4).
+std::size_t character_size(const char* p, const char* end) noexcept {
+  const auto byte = [&](std::ptrdiff_t i) -> unsigned { return p + i < end ? static_cast<unsigned char>(p[i]) : 0; };
+  const auto follows = [&](std::ptrdiff_t i) { return (byte(i) & 0xC0) == 0x80; };
+  const unsigned first = byte(0);
+  if (first < 0x80) return 1;
+  if (first >= 0xC2 && first <= 0xDF) return follows(1) ? 2 : 0;
+  if (first >= 0xE0 && first <= 0xEF) {
+    const unsigned low = first == 0xE0 ? 0xA0 : 0x80;
+    const unsigned high = first == 0xED ? 0x9F : 0xBF;
+    return byte(1) >= low && byte(1) <= high && follows(2) ? 3 : 0;
+  }
+  if (first >= 0xF0 && first <= 0xF4) {
+    const unsigned low = first == 0xF0 ? 0x90 : 0x80;
+    const unsigned high = first == 0xF4 ? 0x8F : 0xBF;
+    return byte(1) >= low && byte(1) <= high && follows(2) && follows(3) ? 4 : 0;
+  }
+  return 0;
+}
+
+/// The letter of the two-character escape for `c`, or 0 where only \u00XX is left.
+char short_escape(char c) noexcept {
+  switch (c) {
+    case '"':
+      return '"';
+    case '\\':
+      return '\\';
+    case '\b':
+      return 'b';
+    case '\f':
+      return 'f';
+    case '\n':
+      return 'n';
+    case '\r':
+      return 'r';
+    case '\t':
+      return 't';
+    default:
+      return 0;
+  }
+}
+
+}  // namespace
+
+void JsonWriter::reset(Buffer& out) {
+  out_ = &out;
+  comma_ = false;
+  if (failed()) [[unlikely]]
+    clear_failure();
+}
+
+inline char* JsonWriter::open(std::size_t bytes) {
+  char* to = out_->reserve(bytes + 1);
+  *to = ',';  // overwritten when none is due
+  return to + (comma_ ? 1 : 0);
+}
+
+inline void JsonWriter::close(const char* end) {
+  out_->set_end(end);
+  comma_ = true;
+}
+
+void JsonWriter::null() { json("null"); }
+
+void JsonWriter::boolean(bool value) { json(value ? "true" : "false"); }
+
+void JsonWriter::json(std::string_view text) {
+  char* to = open(text.size());
+  std::memcpy(to, text.data(), text.size());
+  close(to + text.size());
+}
+
+void JsonWriter::number_text(std::string_view text) { json(text); }
+
+void JsonWriter::integer(std::int64_t value) {
+  char* to = open(kIntegerBytesMax);
+  auto magnitude = static_cast<std::uint64_t>(value);
+  if (value < 0) {
+    *to++ = '-';
+    magnitude = 0 - magnitude;
+  }
+  close(write_integer(to, magnitude));
+}
+
+void JsonWriter::unsigned_integer(std::uint64_t value) { close(write_integer(open(kIntegerBytesMax), value)); }
+
+template <class Float>
+void JsonWriter::floating(Float value) {
+  constexpr Float kIntegralMax = sizeof(Float) == 4 ? Float(1 << 24) : Float(std::uint64_t{1} << 53);
+  if (!std::isfinite(value)) [[unlikely]] {
+    fail("a number is NaN or infinite, which JSON cannot express");
+    return null();
+  }
+  if (std::fabs(value) < kIntegralMax && value == std::trunc(value) && !(value == 0 && std::signbit(value))) {
+    return integer(static_cast<std::int64_t>(value));
+  }
+  char* const to = open(kDoubleBytesMax);
+  close(std::to_chars(to, to + kDoubleBytesMax, value).ptr);
+}
+
+void JsonWriter::number(double value) { floating(value); }
+void JsonWriter::number(float value) { floating(value); }
+
+void JsonWriter::string(std::string_view utf8) { close(quote(open(utf8.size() + 3), utf8)); }
+
+void JsonWriter::key(std::string_view utf8) {
+  char* end = quote(open(utf8.size() + 3), utf8);
+  *end++ = ':';
+  out_->set_end(end);
+  comma_ = false;
+}
+
+char* JsonWriter::quote(char* to, std::string_view utf8) {
+  const char* p = utf8.data();
+  std::size_t left = utf8.size();
+  *to++ = '"';
+  for (; left >= 8; left -= 8, p += 8, to += 8) {
+    const std::uint64_t word = load8(p);
+    if (!is_plain(word)) [[unlikely]]
+      return quote_slowly(to, {p, left});
+    std::memcpy(to, &word, 8);
+  }
+  for (; left != 0; --left) {
+    if (!is_plain(*p)) [[unlikely]]
+      return quote_slowly(to, {p, left});
+    *to++ = *p++;
+  }
+  *to++ = '"';
+  return to;
+}
+
+// Writes the rest of a string whose beginning ends at `to`; the buffer grows by what the escapes really need.
+char* JsonWriter::quote_slowly(char* to, std::string_view rest) {
+  const char* p = rest.data();
+  const char* const end = p + rest.size();
+  out_->set_end(to);
+  while (p != end) {
+    const char* const plain = p;
+    while (p != end && is_plain(*p)) ++p;
+    out_->append({plain, static_cast<std::size_t>(p - plain)});
+    if (p == end) break;
+    if (static_cast<unsigned char>(*p) < 0x80) {
+      to = out_->reserve(6);
+      *to++ = '\\';
+      if (const char letter = short_escape(*p); letter != 0) {
+        *to++ = letter;
+      } else {
+        std::memcpy(to, "u00", 3);
+        to[3] = *p < 0x10 ? '0' : '1';
+        to[4] = "0123456789abcdef"[*p & 0xF];
+        to += 5;
+      }
+      out_->set_end(to);
+      ++p;
+      continue;
+    }
+    const std::size_t size = character_size(p, end);
+    if (size == 0) {
+      fail("a string is not UTF-8");
+      break;
+    }
+    out_->append({p, size});
+    p += size;
+  }
+  to = out_->reserve(3);
+  *to++ = '"';
+  return to;
+}
+
+void JsonWriter::bytes(std::span<const std::byte> data) {
+  constexpr std::string_view kBefore = R"({"$bytes":")";
+  char* to = open(kBefore.size() + codec::base64_size(data.size()) + 2);
+  std::memcpy(to, kBefore.data(), kBefore.size());
+  to = codec::base64_encode(data, to + kBefore.size());
+  *to++ = '"';
+  *to++ = '}';
+  close(to);
+}
+
+void JsonWriter::begin_array(std::size_t) {
+  char* to = open(1);
+  *to++ = '[';
+  out_->set_end(to);
+  comma_ = false;
+}
+
+void JsonWriter::end_array() {
+  out_->push_back(']');
+  comma_ = true;
+}
+
+void JsonWriter::begin_object(std::size_t) {
+  char* to = open(1);
+  *to++ = '{';
+  out_->set_end(to);
+  comma_ = false;
+}
+
+void JsonWriter::end_object() {
+  out_->push_back('}');
+  comma_ = true;
+}
+
+}  // namespace wirecall::json

@@ -1,0 +1,53 @@
+// JsonWriter: the Writer of compact JSON text. Escapes are the shortest that RFC 8259 allows; other characters are
+// written as they are, after a check that they are UTF-8. NaN, infinity and invalid UTF-8 fail the writer.
+//
+// Doubles are the shortest text that reads back as the same double. Integral ones below 2^53 are written without point
+// or exponent (3, not 3.0), which every integer parameter takes; -0.0 is -0. 64-bit integers are exact.
+//
+// Commas need no stack: one follows everything but an opening bracket and a key, so one flag is enough.
+// Owned by one thread; the Buffer is the caller's.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string_view>
+
+#include "wirecall/codec.hpp"
+
+namespace wirecall::json {
+
+class JsonWriter final : public Writer {
+ public:
+  void reset(Buffer& out) override;
+  void null() override;
+  void boolean(bool value) override;
+  void integer(std::int64_t value) override;
+  void unsigned_integer(std::uint64_t value) override;
+  void number(double value) override;
+  void number(float value) override;
+  void number_text(std::string_view text) override;
+  void string(std::string_view utf8) override;
+  void bytes(std::span<const std::byte> data) override;
+  void begin_array(std::size_t size) override;
+  void end_array() override;
+  void begin_object(std::size_t size) override;
+  void key(std::string_view utf8) override;
+  void end_object() override;
+  void json(std::string_view text) override;
+
+ private:
+  /// Room for `bytes` and a comma, the comma written if one is due.
+  char* open(std::size_t bytes);
+  void close(const char* end);
+  /// Quotes, escapes and checks `utf8`, writing from `to` on, where utf8.size() + 3 bytes have been reserved.
+  char* quote(char* to, std::string_view utf8);
+  char* quote_slowly(char* to, std::string_view rest);
+  template <class Float>
+  void floating(Float value);
+
+  Buffer* out_ = nullptr;
+  bool comma_ = false;
+};
+
+}  // namespace wirecall::json

@@ -1,0 +1,292 @@
+// The compiled side of decode and encode: the loops over members, elements and alternatives, enum names, map keys, and
+// the texts that from_json and to_json read and write. Everything here works on TypeInfo and function pointers.
+#include "wirecall/reflect.hpp"
+
+#include <charconv>
+#include <cstring>
+
+#include "codec/codec_number.hpp"
+
+namespace wirecall {
+
+Error decode_error(const Reader& reader) {
+  const DecodeFailure& failure = reader.failure();
+  Buffer data;
+  const std::unique_ptr<Writer> writer = json_codec().writer();
+  writer->reset(data);
+  writer->begin_object(3);
+  writer->key("loc");
+  writer->begin_array(failure.path.size());
+  for (auto step = failure.path.rbegin(); step != failure.path.rend(); ++step) {
+    if (const auto* name = std::get_if<std::string>(&*step)) {
+      writer->string(*name);
+    } else {
+      writer->unsigned_integer(std::get<std::size_t>(*step));
+    }
+  }
+  writer->end_array();
+  writer->key("expected");
+  writer->string(failure.expected);
+  writer->key("got");
+  writer->string(failure.got);
+  writer->end_object();
+  return Error{ErrorCode::invalid_params, std::string{message_of(ErrorCode::invalid_params)},
+               std::string{data.view()}};
+}
+
+namespace detail {
+namespace {
+
+constexpr std::size_t kNoMember = static_cast<std::size_t>(-1);
+
+/// Peers mostly send members in the order of declaration, so the search begins where that puts the next one.
+std::size_t find_member(std::span<const MemberInfo> members, std::string_view name, std::size_t likely) noexcept {
+  if (likely < members.size() && members[likely].name == name) return likely;
+  for (std::size_t i = 0; i < members.size(); ++i) {
+    if (members[i].name == name) return i;
+  }
+  return kNoMember;
+}
+
+std::string number_words(double value) {
+  char text[32];
+  return {text, std::to_chars(text, text + sizeof text, value).ptr};
+}
+
+/// "integer from 0 to 9", "string of length 1 to 20".
+std::string limit_words(const TypeInfo& type, const About& about) {
+  const TypeInfo& value = type.kind == TypeKind::optional ? *type.types[0] : type;
+  const bool is_number = value.kind == TypeKind::integer || value.kind == TypeKind::number;
+  constexpr About kNothing{.member = {}};
+  const bool has_least = is_number ? about.minimum != kNothing.minimum : about.length_min != kNothing.length_min;
+  const bool has_most = is_number ? about.maximum != kNothing.maximum : about.length_max != kNothing.length_max;
+  const std::string least = is_number ? number_words(about.minimum) : std::to_string(about.length_min);
+  const std::string most = is_number ? number_words(about.maximum) : std::to_string(about.length_max);
+  std::string words = describe(value);
+  if (!is_number) words += " of length";
+  if (has_least && has_most) return words + (is_number ? " from " : " ") + least + " to " + most;
+  return words + (has_least ? " at least " + least : " at most " + most);
+}
+
+bool decode_member(Reader& reader, const MemberInfo& member, DecodeFunction decode, LimitFunction limit, void* at) {
+  if (limit == nullptr) return decode(reader, at);
+  const char* const start = reader.mark();
+  if (!decode(reader, at)) return false;
+  if (limit(at, *member.about)) return true;
+  reader.rewind(start);
+  return reader.fail(limit_words(*member.type, *member.about));
+}
+
+template <class Integer>
+bool whole_number(std::string_view text, Integer& out) noexcept {
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), out);
+  return error == std::errc{} && end == text.data() + text.size();
+}
+
+}  // namespace
+
+bool decode_members(Reader& reader, std::span<const MemberInfo> members, const DecodeFunction* decode,
+                    const LimitFunction* limits, void* const* at) {
+  if (!reader.begin_object()) return false;
+  std::uint32_t seen = 0;
+  std::size_t likely = 0;
+  std::string_view name;
+  while (reader.next_member(name)) {
+    const std::size_t i = find_member(members, name, likely);
+    if (i == kNoMember) {
+      reader.skip();
+      continue;
+    }
+    if ((seen >> i & 1) != 0) return fail_repeated(reader, name);
+    seen |= std::uint32_t{1} << i;
+    likely = i + 1;
+    if (!decode_member(reader, members[i], decode[i], limits == nullptr ? nullptr : limits[i], at[i])) {
+      return reader.failed_at(members[i].name);
+    }
+  }
+  for (std::size_t i = 0; i < members.size(); ++i) {
+    if (!members[i].required || (seen >> i & 1) != 0) continue;
+    reader.fail_missing(describe(*members[i].type));
+    return reader.failed_at(members[i].name);
+  }
+  return true;
+}
+
+bool decode_tuple(Reader& reader, const TypeInfo& type, const DecodeFunction* decode, void* const* at) {
+  const char* const start = reader.mark();
+  if (!reader.begin_array()) return fail_as(reader, type);
+  for (std::size_t i = 0; i < type.length; ++i) {
+    if (!reader.next_element()) {
+      reader.fail_missing(describe(*type.types[i]));
+      return reader.failed_at(i);
+    }
+    if (!decode[i](reader, at[i])) return reader.failed_at(i);
+  }
+  if (!reader.next_element()) return true;
+  reader.rewind(start);
+  return fail_as(reader, type);
+}
+
+bool decode_array(Reader& reader, const TypeInfo& type, DecodeFunction decode, std::byte* first, std::size_t stride) {
+  const char* const start = reader.mark();
+  if (!reader.begin_array()) return fail_as(reader, type);
+  for (std::size_t i = 0; i < type.length; ++i) {
+    if (!reader.next_element()) {
+      reader.fail_missing(describe(*type.types[0]));
+      return reader.failed_at(i);
+    }
+    if (!decode(reader, first + i * stride)) return reader.failed_at(i);
+  }
+  if (!reader.next_element()) return true;
+  reader.rewind(start);
+  return fail_as(reader, type);
+}
+
+bool decode_alternatives(Reader& reader, const TypeInfo& type, const DecodeFunction* decode, void* variant) {
+  const ValueKind kind = reader.kind();
+  const char* const start = reader.mark();
+  int tried = 0;
+  for (std::size_t i = 0; i < type.types.size(); ++i) {
+    if (!accepts(*type.types[i], kind)) continue;
+    if (tried++ != 0) {
+      reader.rewind(start);
+      reader.clear_failure();
+    }
+    if (decode[i](reader, variant)) return true;
+  }
+  // Where only one alternative came into question, what was wrong with it says more than a list of them all.
+  if (tried == 1) return false;
+  reader.rewind(start);
+  return fail_as(reader, type);
+}
+
+bool decode_enumerator(Reader& reader, const TypeInfo& type, std::span<const EnumEntry> entries, std::int64_t& out) {
+  const char* const start = reader.mark();
+  std::string_view name;
+  if (!reader.read_string(name)) return fail_as(reader, type);
+  for (const EnumEntry& entry : entries) {
+    if (entry.name != name) continue;
+    out = entry.value;
+    return true;
+  }
+  reader.rewind(start);
+  return fail_as(reader, type);
+}
+
+bool decode_float(Reader& reader, float& out) {
+  // Rounding to double first and to float then could round twice, so the text is read again.
+  const char* const start = reader.mark();
+  std::string_view text;
+  if (!reader.read_number_text(text)) return false;
+  if (codec::parse_float(text, out)) return true;
+  reader.rewind(start);
+  return reader.fail("number from -3.4028235e38 to 3.4028235e38");
+}
+
+bool decode_sized_bytes(Reader& reader, std::span<std::byte> out) {
+  const char* const start = reader.mark();
+  std::span<const std::byte> bytes;
+  if (!reader.read_bytes(bytes)) return false;
+  if (bytes.size() != out.size()) {
+    reader.rewind(start);
+    return reader.fail(std::to_string(out.size()) + " bytes as {\"$bytes\":\"<base64>\"}");
+  }
+  if (!out.empty()) std::memcpy(out.data(), bytes.data(), bytes.size());
+  return true;
+}
+
+bool fail_as(Reader& reader, const TypeInfo& type) { return reader.fail(describe(type)); }
+
+bool fail_repeated(Reader& reader, std::string_view name) {
+  reader.fail("member given once");
+  return reader.failed_at(name);
+}
+
+bool key_to_int(Reader& reader, std::string_view name, std::int64_t min, std::int64_t max, std::int64_t& out) {
+  if (whole_number(name, out) && out >= min && out <= max) return true;
+  return reader.fail("member name that is an integer from " + std::to_string(min) + " to " + std::to_string(max));
+}
+
+bool key_to_uint(Reader& reader, std::string_view name, std::uint64_t max, std::uint64_t& out) {
+  if (whole_number(name, out) && out <= max) return true;
+  return reader.fail("member name that is an integer from 0 to " + std::to_string(max));
+}
+
+bool key_to_enumerator(Reader& reader, std::string_view name, const TypeInfo& type, std::span<const EnumEntry> entries,
+                       std::int64_t& out) {
+  for (const EnumEntry& entry : entries) {
+    if (entry.name != name) continue;
+    out = entry.value;
+    return true;
+  }
+  return reader.fail("member name that is " + describe(type));
+}
+
+std::size_t count_characters(std::string_view utf8) noexcept {
+  std::size_t count = 0;
+  for (const char c : utf8) count += (static_cast<unsigned char>(c) & 0xC0) != 0x80 ? 1 : 0;
+  return count;
+}
+
+void encode_members(Writer& writer, std::span<const MemberInfo> members, const MemberEncoder* encoders,
+                    const void* const* at) {
+  const auto is_absent = [&](std::size_t i) { return encoders[i].is_empty != nullptr && encoders[i].is_empty(at[i]); };
+  std::size_t count = 0;
+  for (std::size_t i = 0; i < members.size(); ++i) count += is_absent(i) ? 0 : 1;
+  writer.begin_object(count);
+  for (std::size_t i = 0; i < members.size(); ++i) {
+    if (is_absent(i)) continue;
+    writer.key(members[i].name);
+    encoders[i].encode(writer, at[i]);
+  }
+  writer.end_object();
+}
+
+std::string_view enumerator_name(Writer& writer, const TypeInfo& type, std::span<const EnumEntry> entries,
+                                 std::int64_t value) {
+  for (const EnumEntry& entry : entries) {
+    if (entry.value == value) return entry.name;
+  }
+  writer.fail("the value " + std::to_string(value) + " of the enum " + std::string{type.name} + " has no name");
+  return {};
+}
+
+void encode_enumerator(Writer& writer, const TypeInfo& type, std::span<const EnumEntry> entries, std::int64_t value) {
+  writer.string(enumerator_name(writer, type, entries, value));
+}
+
+void encode_key(Writer& writer, std::int64_t key) { writer.key(std::to_string(key)); }
+void encode_key(Writer& writer, std::uint64_t key) { writer.key(std::to_string(key)); }
+
+bool decode_text(std::string_view text, DecodeFunction decode, void* out, std::uint32_t depth_max, Error& error) {
+  Buffer copy{text};
+  const std::string_view padded = copy.padded();
+  const Scan scan = json_codec().scan(padded, depth_max);
+  if (scan.status == ScanStatus::too_deep) {
+    error = Error{ErrorCode::parse_error, std::string{message_of(ErrorCode::parse_error)}, R"({"limit":"depth"})"};
+    return false;
+  }
+  const bool complete = scan.status == ScanStatus::complete &&
+                        padded.find_first_not_of(" \t\r\n", scan.offset) == std::string_view::npos;
+  if (!complete) {
+    error = Error{ErrorCode::parse_error};
+    return false;
+  }
+  const std::unique_ptr<Reader> reader = json_codec().reader();
+  reader->reset(padded.substr(0, scan.offset));
+  if (decode(*reader, out)) return true;
+  error = decode_error(*reader);
+  return false;
+}
+
+std::string encode_text(EncodeFunction encode, const void* value) {
+  Buffer text;
+  const std::unique_ptr<Writer> writer = json_codec().writer();
+  writer->reset(text);
+  encode(*writer, value);
+  if (writer->failed()) throw Error{ErrorCode::internal_error, writer->failure()};
+  return std::string{text.view()};
+}
+
+}  // namespace detail
+}  // namespace wirecall

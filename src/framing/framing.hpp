@@ -1,0 +1,64 @@
+// Framing: where messages begin and end in a stream of bytes, and how ours are set apart from each other. A framing
+// knows nothing of what a message means, allocates nothing that grows with the input, keeps no bytes of it and does no
+// I/O: it is fed what has arrived, each byte once, and says what that is. Whoever feeds it keeps the parts of messages.
+// One framing serves one direction of one connection, on its thread.
+//
+// Head-room: a framing with a prefix has `head_bytes` reserved before each outgoing message, and fills them in `seal`
+// once the message's length is known.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <string_view>
+
+#include "wirecall/bytes.hpp"
+
+namespace wirecall::framing {
+
+enum class Find : std::uint8_t {
+  nothing,    ///< `skip` bytes of separators or of a prefix; nothing is to be kept
+  part,       ///< all bytes from `skip` on belong to a message that has not ended: keep them
+  message,    ///< a message, or the last part of one, from `skip` on, `size` bytes
+  opening,    ///< a message begins at `skip`; the codec will find its end
+  malformed,  ///< after `skip`, `size` bytes of a message, and then one that cannot be part of any
+  too_deep,   ///< the same, because that byte nests too deep
+  too_large,  ///< a message of more than max_message_size begins at `skip`
+  lost,       ///< nothing that follows can be understood any more
+};
+
+struct Found {
+  Find find = Find::nothing;
+  std::size_t skip = 0;
+  std::size_t size = 0;
+};
+
+/// How reading goes on after a message that cannot be understood.
+enum class Recovery : std::uint8_t {
+  resume,         ///< behind the message, whose end is known: nothing else is lost
+  resynchronise,  ///< at the offending byte, from which `next` looks for a place to start again
+  close,          ///< not at all
+};
+
+class Framing {
+ public:
+  virtual ~Framing() = default;
+
+  /// What the next bytes of the stream are. `input` is not empty; `skip + size` of it count as seen (with `opening`:
+  /// only `skip`).
+  virtual Found next(std::string_view input) = 0;
+  /// After `opening`: the codec has found no end in the bytes from there to the end of what has arrived, which `input`
+  /// is. They are seen with this call, and `next` continues the message.
+  virtual Found unfinished(std::string_view input) = 0;
+  /// After `opening` or `message`, where the codec refused a byte, and after malformed and too_deep. `read` is the part
+  /// of the message that lies before the offending byte in the last input.
+  virtual Recovery recover(std::string_view read) = 0;
+  /// No bytes follow. `message` of size 0: what has been kept is a message after all; `malformed`: it never became one.
+  virtual Found end_of_stream() = 0;
+
+  /// Bytes to reserve before each outgoing message.
+  [[nodiscard]] virtual std::size_t head_bytes() const noexcept = 0;
+  /// `out` ends with an outgoing message, head-room included, that begins at `begin`.
+  virtual void seal(Buffer& out, std::size_t begin) = 0;
+};
+
+}  // namespace wirecall::framing

@@ -1,0 +1,136 @@
+// See json_text.hpp. Between messages white space is skipped, and the delimiter where there is one; after a syntax
+// error the rest of the line, if the message had begun on it.
+#include "framing/json_text.hpp"
+
+#include <cstring>
+#include <stdexcept>
+#include <utility>
+
+namespace wirecall::framing {
+namespace {
+
+constexpr std::string_view kSpace = " \t\r\n";
+
+bool is_space(char c) noexcept { return c == ' ' || c == '\n' || c == '\r' || c == '\t'; }
+
+}  // namespace
+
+JsonTextSettings::JsonTextSettings(const Limits& limits, std::string delimiter)
+    : limits_(&limits), delimiter_(std::move(delimiter)) {
+  if (delimiter_.empty())
+    throw std::invalid_argument{"the delimiter is empty: give at least one byte, such as \"\\n\""};
+  const std::size_t first = delimiter_.find_first_not_of(kSpace);
+  if (first == std::string::npos) return;
+  mark_ = delimiter_.substr(first, delimiter_.find_last_not_of(kSpace) + 1 - first);
+  if (std::string_view{"{[\"-0123456789tfn"}.find(mark_[0]) != std::string_view::npos) {
+    throw std::invalid_argument{"the delimiter \"" + delimiter_ +
+                                "\" could be taken for the start of a JSON value: let it begin with a byte that "
+                                "none begins with, such as '|' or '#'"};
+  }
+}
+
+Found JsonText::next(std::string_view input) {
+  if (state_ == State::between && marked_ == 0) [[likely]] {
+    std::size_t at = 0;
+    while (is_space(input[at])) {
+      if (++at == input.size()) return {Find::nothing, at, 0};
+    }
+    if (settings_->mark().empty() || input[at] != settings_->mark()[0]) [[likely]]
+      return {Find::opening, at, 0};
+  }
+  switch (state_) {
+    case State::within:
+      return feed(input);
+    case State::discarding:
+      return discard(input);
+    case State::start:
+    case State::between:
+      break;
+  }
+  return begin(input, 0);
+}
+
+// The general way from one message to the next: the first of a connection, and delimiters.
+Found JsonText::begin(std::string_view input, std::size_t at) {
+  const std::string_view mark = settings_->mark();
+  for (; at < input.size(); ++at) {
+    const char c = input[at];
+    if (marked_ != 0 || (!mark.empty() && state_ == State::between && c == mark[0])) {
+      if (c != mark[marked_]) {
+        marked_ = 0;
+        return {Find::malformed, at, 0};
+      }
+      if (++marked_ == mark.size()) marked_ = 0;
+      continue;
+    }
+    if (state_ == State::between) {
+      if (is_space(c)) continue;
+      return {Find::opening, at, 0};
+    }
+    if (c == '{' || c == '[') {
+      state_ = State::between;
+      return {Find::opening, at, 0};
+    }
+    if (!is_space(c) || ++passed_over_ > kLeadingSpaceBytesMax) {
+      unusable_ = true;
+      return {Find::malformed, at, 0};
+    }
+  }
+  return {Find::nothing, at, 0};
+}
+
+Found JsonText::unfinished(std::string_view input) {
+  state_ = State::within;
+  automaton_.start(settings_->limits().depth);
+  return feed(input);
+}
+
+Found JsonText::feed(std::string_view input) {
+  const JsonAutomaton::Result result = automaton_.feed(input);
+  switch (result.status) {
+    case JsonAutomaton::Status::more:
+      return {Find::part, 0, input.size()};
+    case JsonAutomaton::Status::complete:
+      state_ = State::between;
+      return {Find::message, 0, result.offset};
+    case JsonAutomaton::Status::too_deep:
+      return {Find::too_deep, 0, result.offset};
+    case JsonAutomaton::Status::malformed:
+      break;
+  }
+  return {Find::malformed, 0, result.offset};
+}
+
+Recovery JsonText::recover(std::string_view read) {
+  const bool line_ended = state_ == State::within ? automaton_.line_ended() : read.find('\n') != std::string_view::npos;
+  if (unusable_ || line_ended) return Recovery::close;
+  state_ = State::discarding;
+  passed_over_ = 0;
+  return Recovery::resynchronise;
+}
+
+Found JsonText::discard(std::string_view input) {
+  const std::size_t newline = input.find('\n');
+  const std::size_t bytes = newline == std::string_view::npos ? input.size() : newline + 1;
+  passed_over_ += bytes;
+  if (passed_over_ > settings_->limits().max_message_size) return {Find::lost, 0, 0};
+  if (newline != std::string_view::npos) state_ = State::between;
+  return {Find::nothing, bytes, 0};
+}
+
+Found JsonText::end_of_stream() {
+  if (state_ != State::within) return {};
+  state_ = State::between;
+  return {automaton_.could_end() ? Find::message : Find::malformed, 0, 0};
+}
+
+void JsonText::seal(Buffer& out, std::size_t) {
+  const std::string_view delimiter = settings_->delimiter();
+  if (delimiter.size() == 1) [[likely]] {
+    out.push_back(delimiter[0]);
+  } else {
+    out.append(delimiter);
+  }
+}
+
+}  // namespace wirecall::framing

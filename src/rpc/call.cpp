@@ -1,0 +1,174 @@
+// Call and ReplySink: answering now and answering later, by the same rules.
+#include "wirecall/call.hpp"
+
+#include <utility>
+
+#include "message/own_error.hpp"
+#include "rpc/pending.hpp"
+#include "wirecall/reflect.hpp"
+
+namespace wirecall {
+
+using rpc::PendingCall;
+
+namespace {
+
+Error result_too_large() {
+  return message::make({.code = ErrorCode::too_large,
+                        .reason = "the result is larger than a message may be",
+                        .delivered = "maybe",
+                        .limit = "max_message_size"});
+}
+
+// A result that its codec cannot hold is the handler's mistake: the peer learns no more than of an exception.
+Error result_not_encodable(const rpc::Workspace& workspace, const Method& method) {
+  workspace.write_log(LogLevel::error,
+                      "method " + method.name() + ": result cannot be encoded: " + workspace.writer->failure());
+  return Error{ErrorCode::internal_error};
+}
+
+// The one end of every result: what could not be encoded or is too large becomes an error.
+int end_result(rpc::Reply& reply, const rpc::Workspace& workspace, const Method& method, std::string_view id) {
+  std::optional<Error> error;
+  if (workspace.writer->failed()) [[unlikely]] {
+    error = result_not_encodable(workspace, method);
+  } else if (!reply.end(id)) [[unlikely]] {
+    error = result_too_large();
+  }
+  if (!error) [[likely]]
+    return 0;
+  reply.error(*error, id);
+  return error->code();
+}
+
+}  // namespace
+
+// ---- Call: the answer is given on the caller's stack ----
+
+Context Call::context() {
+  if (!state_->stop.stop_possible()) state_->stop = std::stop_source{};
+  return {method_->name(), is_notification() ? std::string{} : std::string{message_->id()}, state_->stop.get_token(),
+          state_->dispatcher->workspace_->scheduler};
+}
+
+void Call::on_reply(ReplyHook hook) { state_->hooks.push_back(std::move(hook)); }
+
+const Limits& Call::limits() const noexcept { return *state_->dispatcher->limits_; }
+
+Reader& Call::reader() noexcept { return *state_->dispatcher->workspace_->reader; }
+
+Reader& Call::default_reader(std::size_t index) {
+  auto& readers = state_->dispatcher->workspace_->default_readers;
+  if (readers.size() <= index) readers.resize(index + 1);
+  if (!readers[index]) readers[index] = json_codec().reader();
+  return *readers[index];
+}
+
+TaskScope& Call::tasks() noexcept { return state_->dispatcher->workspace_->tasks; }
+
+Writer* Call::begin_result() {
+  if (state_->answered || is_notification()) return nullptr;
+  state_->reply.emplace(state_->make_reply());
+  Writer& writer = *state_->dispatcher->workspace_->writer;
+  writer.reset(state_->reply->begin());
+  return &writer;
+}
+
+void Call::end_result() {
+  if (state_->answered) return;
+  state_->answered = true;
+  const rpc::Workspace& workspace = *state_->dispatcher->workspace_;
+  int code = 0;
+  if (state_->reply) code = wirecall::end_result(*state_->reply, workspace, *method_, message_->id());
+  rpc::call_hooks(workspace, state_->hooks, code);
+}
+
+void Call::error(const Error& error) {
+  if (state_->answered) return;
+  state_->answered = true;
+  if (!is_notification()) {
+    if (!state_->reply) state_->reply.emplace(state_->make_reply());
+    state_->reply->error(error, message_->id());
+  }
+  rpc::call_hooks(*state_->dispatcher->workspace_, state_->hooks, error.code());
+}
+
+void Call::error_in_flight() { error(rpc::error_of_exception(*state_->dispatcher->workspace_, *method_)); }
+
+void Call::invalid_params(const Reader& reader) { error(decode_error(reader)); }
+
+ReplySink Call::detach() {
+  rpc::Dispatcher& dispatcher = *state_->dispatcher;
+  if (!dispatcher.pending_) dispatcher.pending_ = std::make_shared<rpc::PendingCalls>(dispatcher);
+  rpc::PendingCalls& calls = *dispatcher.pending_;
+  const std::uint32_t slot = calls.add(*state_, *message_, *method_);
+  state_->answered = true;
+  return {dispatcher.pending_, slot, calls.slots[slot].generation};
+}
+
+// ---- ReplySink: the answer comes later ----
+
+ReplySink::ReplySink(std::shared_ptr<rpc::PendingCalls> calls, std::uint32_t slot, std::uint32_t generation) noexcept
+    : calls_(std::move(calls)), slot_(slot), generation_(generation) {}
+
+ReplySink::ReplySink(ReplySink&& other) noexcept = default;
+
+ReplySink& ReplySink::operator=(ReplySink&& other) noexcept {
+  if (this != &other) {
+    ReplySink dropped{std::move(*this)};
+    calls_ = std::move(other.calls_);
+    slot_ = other.slot_;
+    generation_ = other.generation_;
+  }
+  return *this;
+}
+
+ReplySink::~ReplySink() {
+  if (wanted()) error(Error{ErrorCode::internal_error});
+}
+
+bool ReplySink::wanted() const noexcept { return calls_ != nullptr && calls_->find(slot_, generation_) != nullptr; }
+
+Writer* ReplySink::begin_result() {
+  PendingCall* call = calls_ != nullptr ? calls_->find(slot_, generation_) : nullptr;
+  if (call == nullptr || call->notification) return nullptr;
+  rpc::Dispatcher& dispatcher = *calls_->owner;
+  const std::size_t bytes_max = dispatcher.limits_->max_message_size;
+  if (call->batch) {
+    call->reply.emplace(call->batch->gaps[call->gap].reply, &call->batch->bytes, bytes_max);
+  } else {
+    call->reply.emplace(dispatcher.outlet_, bytes_max);
+  }
+  Writer& writer = *dispatcher.workspace_->writer;
+  writer.reset(call->reply->begin());
+  return &writer;
+}
+
+void ReplySink::end_result() {
+  PendingCall* call = calls_ != nullptr ? calls_->find(slot_, generation_) : nullptr;
+  if (call == nullptr) return;
+  const rpc::Workspace& workspace = *calls_->owner->workspace_;
+  int code = 0;
+  if (call->reply) code = wirecall::end_result(*call->reply, workspace, *call->method, call->id);
+  rpc::call_hooks(workspace, call->hooks, code);
+  calls_->finish(slot_);
+}
+
+void ReplySink::error(const Error& error) {
+  PendingCall* call = calls_ != nullptr ? calls_->find(slot_, generation_) : nullptr;
+  if (call == nullptr) return;
+  const rpc::Workspace& workspace = *calls_->owner->workspace_;
+  if (!call->notification) {
+    if (!call->reply) static_cast<void>(begin_result());
+    call->reply->error(error, call->id);
+  }
+  rpc::call_hooks(workspace, call->hooks, error.code());
+  calls_->finish(slot_);
+}
+
+void ReplySink::error_in_flight() {
+  const PendingCall* call = calls_ != nullptr ? calls_->find(slot_, generation_) : nullptr;
+  if (call != nullptr) error(rpc::error_of_exception(*calls_->owner->workspace_, *call->method));
+}
+
+}  // namespace wirecall

@@ -1,0 +1,100 @@
+// Dispatcher: serves one peer's messages from a Registry and sends what comes of them to an Outlet. It owns the table
+// of calls being worked on. It knows no socket: a session or Registry::handle stands behind Outlet.
+// One thread (the loop's). Implements docs/wire.md "Messages" and "Batches".
+#pragma once
+
+#include <cstddef>
+#include <memory>
+#include <string_view>
+#include <vector>
+
+#include "wirecall/bytes.hpp"
+#include "wirecall/context.hpp"
+#include "wirecall/limits.hpp"
+#include "wirecall/log.hpp"
+#include "wirecall/message.hpp"
+#include "wirecall/registry.hpp"
+#include "wirecall/task.hpp"
+
+namespace wirecall::rpc {
+
+/// Where finished messages go.
+class Outlet {
+ public:
+  /// The buffer to which the next message is appended. Between open_message and close_message (or discard_message) the
+  /// outlet is not asked for anything else.
+  virtual Buffer& open_message() = 0;
+  /// What was appended since open_message is one whole message.
+  virtual void close_message() = 0;
+  /// What was appended since open_message is to be forgotten: the outlet truncates its buffer to where it was.
+  virtual void discard_message() noexcept = 0;
+
+ protected:
+  ~Outlet() = default;
+};
+
+/// What the dispatchers of one thread share: cursors with their scratch memory, running tasks, timers, the log.
+/// Outlives the dispatchers that use it.
+struct Workspace {
+  explicit Workspace(const Codec& codec = json_codec(), Scheduler* timers = nullptr, const LogSink* log = nullptr);
+  ~Workspace();
+  Workspace(Workspace&&) = delete;
+
+  void write_log(LogLevel level, std::string_view line) const;
+
+  const Codec* codec;
+  std::unique_ptr<Reader> reader;
+  std::unique_ptr<Writer> writer;
+  std::vector<std::unique_ptr<Reader>> default_readers;  ///< by parameter; made when first needed
+  Buffer batch_text;
+  Scheduler* scheduler;
+  const LogSink* log;  ///< may be null; outlives the workspace
+  TaskScope tasks;     ///< last: the tasks go before what they use
+};
+
+class Dispatcher {
+ public:
+  /// Everything referred to outlives the dispatcher; `registry` is not changed any more.
+  Dispatcher(const Registry& registry, Outlet& outlet, const Limits& limits, Workspace& workspace) noexcept
+      : registry_(&registry), outlet_(&outlet), limits_(&limits), workspace_(&workspace) {}
+  ~Dispatcher() { abandon(); }
+  Dispatcher(Dispatcher&&) = delete;
+
+  /// Serves a message whose kind is not response. What it answers at once is at the outlet when this returns; calls
+  /// that wait are answered later, from the thread's turn.
+  void handle(const Received& message);
+  /// Answers text that cannot be read: -32700, with `data.limit:"depth"` for ScanStatus::too_deep.
+  void refuse_syntax(ScanStatus status);
+  /// Answers a message over max_message_size: -32006.
+  void refuse_size();
+
+  /// New requests are answered -32009 from now on.
+  void drain() noexcept { draining_ = true; }
+  /// Calls that have not been answered yet.
+  [[nodiscard]] std::size_t in_flight() const noexcept;
+  /// Asks all calls in flight to stop; they are still answered.
+  void stop_calls() noexcept;
+  /// The peer has gone: asks all its calls to stop; nothing is sent to the outlet any more.
+  void abandon() noexcept;
+
+ private:
+  friend struct CallState;
+  friend struct PendingCalls;
+  friend class wirecall::Call;
+  friend class wirecall::ReplySink;
+
+  void handle_single(const Received& message, CallState& state);
+  void handle_batch(std::string_view text);
+  void refuse(const Received& message, CallState& state);
+  void run(Call& call, CallState& state);
+  void unknown_method(const Received& message, std::string_view name, CallState& state);
+
+  const Registry* registry_;
+  Outlet* outlet_;
+  const Limits* limits_;
+  Workspace* workspace_;
+  std::shared_ptr<PendingCalls> pending_;  // made when the first call waits
+  bool draining_ = false;
+};
+
+}  // namespace wirecall::rpc

@@ -1,0 +1,115 @@
+// Positional and named params, defaults filled in: the untyped half of the typed edge (detail/bind.hpp).
+#include <cstdint>
+#include <string_view>
+
+#include "message/own_error.hpp"
+#include "wirecall/detail/bind.hpp"
+#include "wirecall/registry.hpp"
+
+namespace wirecall::detail {
+namespace {
+
+// Parameters that nobody gave: optional ones stay empty, defaults are decoded, anything else is missing.
+bool fill_missing(const Method& method, Call& call, Reader& reader, void* const* arguments, std::uint64_t given) {
+  const auto types = method.signature().arguments;
+  for (std::size_t i = 0; i < types.size(); ++i) {
+    if ((given >> i) & 1 || types[i].rest) continue;
+    const std::string_view json = method.params()[i].default_json();
+    if (!json.empty()) {
+      Reader& defaults = call.default_reader(i);
+      defaults.reset(json);
+      if (types[i].decode(defaults, arguments[i])) continue;
+      defaults.clear_failure();
+    } else if (types[i].optional) {
+      continue;
+    }
+    reader.fail_missing(describe(*types[i].type));
+    return reader.failed_at(method.params()[i].name());
+  }
+  return true;
+}
+
+bool decode_positional(const Method& method, Call& call, Reader& reader, void* const* arguments) {
+  const auto types = method.signature().arguments;
+  static_cast<void>(reader.begin_array());
+  std::uint64_t given = 0;
+  std::size_t i = 0;
+  for (std::size_t position = 0; reader.next_element(); ++position) {
+    if (i == types.size()) {
+      reader.fail("nothing");
+      return reader.failed_at(position);
+    }
+    if (!types[i].decode(reader, arguments[i])) [[unlikely]] {
+      if (types[i].rest) return reader.failed_at(position);
+      return reader.failed_at(method.params()[i].name());
+    }
+    given |= std::uint64_t{1} << i;
+    if (!types[i].rest) ++i;
+  }
+  return i == types.size() || fill_missing(method, call, reader, arguments, given);
+}
+
+bool decode_named(const Method& method, Call& call, Reader& reader, void* const* arguments) {
+  const auto types = method.signature().arguments;
+  const std::size_t count = method.params().size();
+  static_cast<void>(reader.begin_object());
+  std::uint64_t given = 0;
+  std::size_t expected = 0;  // callers mostly keep the order
+  std::string_view name;
+  while (reader.next_member(name)) {
+    std::size_t i = expected;
+    if (i >= count || method.params()[i].name() != name) {
+      for (i = 0; i < count && method.params()[i].name() != name; ++i) {
+      }
+    }
+    if (i == count || (given >> i) & 1) {
+      const std::string unknown{name};
+      reader.fail(i == count ? "nothing" : "one value");
+      return reader.failed_at(unknown);
+    }
+    if (!types[i].decode(reader, arguments[i])) [[unlikely]]
+      return reader.failed_at(method.params()[i].name());
+    given |= std::uint64_t{1} << i;
+    expected = i + 1;
+  }
+  return fill_missing(method, call, reader, arguments, given);
+}
+
+}  // namespace
+
+bool decode_params(std::string_view params, const Method& method, Call& call, Reader& reader, void* const* arguments) {
+  const char first = params.empty() ? 'n' : params.front();
+  reader.clear_failure();
+  if (first == '[' || first == '{') [[likely]] {
+    reader.reset(params);
+    return first == '[' ? decode_positional(method, call, reader, arguments)
+                        : decode_named(method, call, reader, arguments);
+  }
+  return fill_missing(method, call, reader, arguments, 0);
+}
+
+OwnedParams::OwnedParams(std::string_view params) : reader(json_codec().reader()) {
+  text.append(params);
+  static_cast<void>(text.padded());
+}
+
+Gathered::Gathered(std::size_t bytes_max) : writer_(json_codec().writer()), bytes_max_(bytes_max) {
+  writer_->reset(text_);
+  writer_->begin_array(Writer::kUnknownSize);
+}
+
+void Gathered::check() const {
+  if (writer_->failed()) throw std::runtime_error("an item cannot be encoded: " + writer_->failure());
+  if (text_.size() <= bytes_max_) return;
+  throw message::make({.code = ErrorCode::too_large,
+                       .reason = "the items together are larger than a message may be",
+                       .delivered = "maybe",
+                       .limit = "max_message_size"});
+}
+
+std::string_view Gathered::finish() {
+  writer_->end_array();
+  return text_.view();
+}
+
+}  // namespace wirecall::detail

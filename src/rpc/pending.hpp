@@ -1,0 +1,77 @@
+// The state of calls behind Call and ReplySink: CallState for the one being dispatched, PendingCalls for those that
+// wait. A sink names its call by slot and generation, so one that comes late, or after its peer has gone, hits nothing.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <deque>
+#include <memory>
+#include <optional>
+#include <stop_token>
+#include <string>
+#include <vector>
+
+#include "rpc/dispatcher.hpp"
+#include "rpc/reply.hpp"
+
+namespace wirecall::rpc {
+
+/// A batch being dispatched. It moves to the heap when the first of its calls waits.
+struct BatchScope {
+  BatchReply local;
+  std::shared_ptr<BatchReply> shared;
+
+  [[nodiscard]] BatchReply& current() noexcept { return shared ? *shared : local; }
+};
+
+struct CallState {
+  CallState(Dispatcher& dispatcher, BatchScope* batch) noexcept : dispatcher(&dispatcher), batch(batch) {}
+
+  [[nodiscard]] Reply make_reply() noexcept;
+
+  Dispatcher* dispatcher;
+  BatchScope* batch;  ///< null for a single message
+  std::optional<Reply> reply;
+  bool answered = false;  ///< or detached: somebody else answers
+  std::stop_source stop{std::nostopstate};
+  std::vector<ReplyHook> hooks;
+};
+
+struct PendingCall {
+  std::uint32_t generation = 0;
+  bool active = false;
+  bool notification = false;
+  std::string id;  ///< JSON text as sent
+  const Method* method = nullptr;
+  std::stop_source stop{std::nostopstate};
+  std::vector<ReplyHook> hooks;
+  std::shared_ptr<BatchReply> batch;  ///< null for a single call
+  std::size_t gap = 0;
+  std::optional<Reply> reply;
+};
+
+struct PendingCalls {
+  explicit PendingCalls(Dispatcher& owner) noexcept : owner(&owner) {}
+
+  std::uint32_t add(CallState& state, const Received& message, const Method& method);
+  /// The call of that slot, or null when it has been answered or its peer has gone.
+  [[nodiscard]] PendingCall* find(std::uint32_t slot, std::uint32_t generation) noexcept;
+  /// The slot's call has been answered: its batch, if any, may now be complete.
+  void finish(std::uint32_t slot);
+  void stop_all() noexcept;
+
+  Dispatcher* owner;  ///< null once the peer has gone
+  std::deque<PendingCall> slots;
+  std::vector<std::uint32_t> free;
+  std::size_t active = 0;
+};
+
+/// Sends a batch whose calls are all answered; nothing for one of notifications only.
+void send_batch(Outlet& outlet, BatchReply& batch);
+
+/// What both ways of answering do with the exception in flight; only in a catch block.
+[[nodiscard]] Error error_of_exception(const Workspace& workspace, const Method& method) noexcept;
+
+void call_hooks(const Workspace& workspace, std::vector<ReplyHook>& hooks, int code) noexcept;
+
+}  // namespace wirecall::rpc

@@ -1,0 +1,279 @@
+// The table of methods, and serving it without a socket.
+#include "wirecall/registry.hpp"
+
+#include <algorithm>
+#include <array>
+#include <bit>
+#include <cstdint>
+#include <cstring>
+#include <stdexcept>
+
+#include "rpc/dispatcher.hpp"
+
+namespace wirecall {
+namespace {
+
+constexpr std::size_t kNameBytesMax = 255;
+constexpr std::size_t kSuggestedBytesMax = 64;  // longer names are not compared: the cost is quadratic
+
+std::uint64_t hash_of(std::string_view name) noexcept {
+  // Names are ours, not a peer's, so a peer cannot choose collisions; it only has to be fast.
+  constexpr std::uint64_t kFactor = 0x9E3779B97F4A7C15;
+  std::uint64_t hash = name.size() * kFactor;
+  const char* p = name.data();
+  std::size_t left = name.size();
+  std::uint64_t word = 0;
+  for (; left >= 8; left -= 8, p += 8) {
+    std::memcpy(&word, p, 8);
+    hash = (hash ^ word) * kFactor;
+    hash ^= hash >> 32;
+  }
+  if (left >= 4) {
+    std::uint32_t low = 0;
+    std::uint32_t high = 0;
+    std::memcpy(&low, p, 4);
+    std::memcpy(&high, p + left - 4, 4);
+    hash = (hash ^ (std::uint64_t{high} << 32 | low)) * kFactor;
+  } else if (left != 0) {
+    const auto at = [p](std::size_t i) { return std::uint64_t{static_cast<unsigned char>(p[i])}; };
+    hash = (hash ^ (at(0) | at(left / 2) << 8 | at(left - 1) << 16)) * kFactor;
+  }
+  return hash ^ hash >> 29;
+}
+
+// One bit a letter: two names that differ in more bits than twice the distance cannot be near.
+std::uint64_t letters_of(std::string_view name) noexcept {
+  std::uint64_t letters = 0;
+  for (const char c : name) letters |= std::uint64_t{1} << (static_cast<unsigned char>(c) & 63);
+  return letters;
+}
+
+std::size_t distance_max(std::size_t bytes) noexcept { return bytes <= 3 ? 1 : bytes <= 8 ? 2 : 3; }
+
+// The number of inserted, deleted, changed and swapped bytes between two short names.
+std::size_t edit_distance(std::string_view a, std::string_view b) noexcept {
+  std::array<std::array<std::uint8_t, kSuggestedBytesMax + 1>, 3> rows{};
+  for (std::size_t j = 0; j <= b.size(); ++j) rows[0][j] = static_cast<std::uint8_t>(j);
+  for (std::size_t i = 1; i <= a.size(); ++i) {
+    auto& row = rows[i % 3];
+    const auto& above = rows[(i + 2) % 3];
+    const auto& two_above = rows[(i + 1) % 3];
+    row[0] = static_cast<std::uint8_t>(i);
+    for (std::size_t j = 1; j <= b.size(); ++j) {
+      const int changed = above[j - 1] + (a[i - 1] != b[j - 1] ? 1 : 0);
+      int best = std::min({above[j] + 1, row[j - 1] + 1, changed});
+      if (i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1]) best = std::min(best, two_above[j - 2] + 1);
+      row[j] = static_cast<std::uint8_t>(best);
+    }
+  }
+  return rows[a.size() % 3][b.size()];
+}
+
+void check_name(std::string_view name) {
+  const auto refuse = [&](std::string_view why) {
+    throw std::invalid_argument("wirecall: method name \"" + std::string{name} + "\" " + std::string{why});
+  };
+  if (name.empty() || name.size() > kNameBytesMax) refuse("must have 1 to 255 bytes");
+  if (name.starts_with("rpc.") || name.starts_with("$/")) refuse("begins with rpc. or $/, which are reserved");
+  if (name.front() == '.' || name.back() == '.' || name.find("..") != name.npos) refuse("has an empty word");
+  for (const char c : name) {
+    if (static_cast<unsigned char>(c) <= ' ' || c == 0x7F || c == '*' || c == '>')
+      refuse("holds white space, a control byte, * or >");
+  }
+}
+
+}  // namespace
+
+void Param::set_default(std::string json) {
+  default_ = std::move(json);
+  default_bytes_ = default_.size();
+  default_.append(kPaddingBytes, '\0');
+}
+
+Method::Method(std::string name, std::vector<Param> params, detail::Binding binding)
+    : name_(std::move(name)), params_(std::move(params)), binding_(std::move(binding)) {
+  const auto arguments = binding_.signature->arguments;
+  const std::size_t named = static_cast<std::size_t>(
+      std::count_if(arguments.begin(), arguments.end(), [](const auto& argument) { return !argument.rest; }));
+  if (params_.size() > named) {
+    throw std::invalid_argument("wirecall: method " + name_ + " has " + std::to_string(named) + " parameters, but " +
+                                std::to_string(params_.size()) + " names are given");
+  }
+  for (std::size_t i = params_.size(); i < named; ++i) params_.emplace_back("arg" + std::to_string(i));
+  for (std::size_t i = 0; i < named; ++i) {
+    for (std::size_t j = 0; j < i; ++j) {
+      if (params_[i].name() == params_[j].name())
+        throw std::invalid_argument("wirecall: method " + name_ + " names two parameters " + params_[i].name());
+    }
+  }
+}
+
+// ---- the table ----
+
+namespace {
+
+// The outlet of handle(): one message, or nothing.
+class TextOutlet final : public rpc::Outlet {
+ public:
+  explicit TextOutlet(Buffer& out) noexcept : out_(out) {}
+  Buffer& open_message() override { return out_; }
+  void close_message() override {}
+  void discard_message() noexcept override { out_.clear(); }
+
+ private:
+  Buffer& out_;
+};
+
+}  // namespace
+
+struct Registry::Impl {
+  struct Slot {
+    std::uint64_t hash = 0;
+    const Method* method = nullptr;
+  };
+
+  void insert(const Method& method) {
+    if (2 * (methods.size() + 1) > table.size()) {
+      table.assign(std::max<std::size_t>(16, 4 * table.size()), {});
+      for (const auto& known : methods) place(*known);
+    }
+    place(method);
+  }
+  void place(const Method& method) noexcept {
+    const std::uint64_t hash = hash_of(method.name());
+    std::size_t at = hash & (table.size() - 1);
+    while (table[at].method != nullptr) at = (at + 1) & (table.size() - 1);
+    table[at] = {hash, &method};
+  }
+
+  std::vector<std::unique_ptr<Method>> methods;
+  std::vector<std::uint64_t> letters;  // of each method's name
+  std::vector<Slot> table;             // open addressing, a power of two, at most half full
+  std::vector<Middleware> middleware;
+
+  // For handle().
+  Limits limits;
+  LogSink log;
+  std::unique_ptr<rpc::Workspace> workspace;
+  bool workspace_used = false;
+  Buffer padded;
+  Buffer text_out;
+};
+
+Registry::Registry() : impl_(std::make_unique<Impl>()) {}
+Registry::~Registry() = default;
+Registry::Registry(Registry&&) noexcept = default;
+Registry& Registry::operator=(Registry&&) noexcept = default;
+
+Method& Registry::add(std::string name, std::vector<Param> params, detail::Binding binding) {
+  check_name(name);
+  if (find(name) != nullptr) {
+    throw Error{ErrorCode::conflict, "method " + name + " is registered already"};
+  }
+  auto method = std::make_unique<Method>(std::move(name), std::move(params), std::move(binding));
+  impl_->insert(*method);
+  impl_->letters.push_back(letters_of(method->name()));
+  impl_->methods.push_back(std::move(method));
+  return *impl_->methods.back();
+}
+
+void Registry::use(Middleware middleware) { impl_->middleware.push_back(std::move(middleware)); }
+
+const Method* Registry::find(std::string_view name) const noexcept {
+  const std::vector<Impl::Slot>& table = impl_->table;
+  if (table.empty()) return nullptr;
+  const std::uint64_t hash = hash_of(name);
+  for (std::size_t at = hash & (table.size() - 1);; at = (at + 1) & (table.size() - 1)) {
+    const Impl::Slot& slot = table[at];
+    if (slot.method == nullptr) return nullptr;
+    if (slot.hash == hash && slot.method->name() == name) return slot.method;
+  }
+}
+
+std::string_view Registry::nearest(std::string_view name) const noexcept {
+  if (name.size() > kSuggestedBytesMax) return {};
+  const std::uint64_t letters = letters_of(name);
+  std::size_t best = distance_max(name.size()) + 1;
+  std::string_view found;
+  for (std::size_t i = 0; i < impl_->methods.size(); ++i) {
+    const std::string& other = impl_->methods[i]->name();
+    const std::size_t longer = std::max(name.size(), other.size());
+    if (longer - std::min(name.size(), other.size()) >= best || longer > kSuggestedBytesMax) continue;
+    if (static_cast<std::size_t>(std::popcount(letters ^ impl_->letters[i])) > 2 * (best - 1)) continue;
+    const std::size_t distance = edit_distance(name, other);
+    if (distance < best && distance < other.size()) {
+      best = distance;
+      found = other;
+    }
+  }
+  return found;
+}
+
+const std::vector<std::unique_ptr<Method>>& Registry::methods() const noexcept { return impl_->methods; }
+const std::vector<Middleware>& Registry::middleware() const noexcept { return impl_->middleware; }
+void Registry::set_limits(const Limits& limits) { impl_->limits = limits; }
+void Registry::set_log(LogSink log) { impl_->log = std::move(log); }
+
+// ---- text in, text out ----
+
+void Registry::handle_padded(std::string_view text, Buffer& out) {
+  Impl& impl = *impl_;
+  out.clear();
+  TextOutlet outlet{out};
+  // A handler may call handle() itself: the inner call then brings scratch memory of its own.
+  std::unique_ptr<rpc::Workspace> inner;
+  rpc::Workspace* workspace;
+  if (!impl.workspace_used) [[likely]] {
+    if (!impl.workspace) impl.workspace = std::make_unique<rpc::Workspace>(json_codec(), nullptr, &impl.log);
+    workspace = impl.workspace.get();
+  } else {
+    inner = std::make_unique<rpc::Workspace>(json_codec(), nullptr, &impl.log);
+    workspace = inner.get();
+  }
+  const bool outer_used = std::exchange(impl.workspace_used, true);
+  {
+    rpc::Dispatcher dispatcher{*this, outlet, impl.limits, *workspace};
+    Received message;
+    if (text.size() > impl.limits.max_message_size) [[unlikely]] {
+      dispatcher.refuse_size();
+    } else if (const Scan scan = read_message(text, impl.limits, true, message); scan.status != ScanStatus::complete)
+        [[unlikely]] {
+      dispatcher.refuse_syntax(scan.status);
+    } else if (message.kind != MessageKind::response) {
+      dispatcher.handle(message);
+      if (dispatcher.in_flight() != 0) [[unlikely]] {
+        dispatcher.stop_calls();
+        // What still waits is destroyed; its sink then answers -32603.
+        if (dispatcher.in_flight() != 0) {
+          workspace->write_log(LogLevel::error, "a handler waits, but Registry::handle cannot: serve it from a loop");
+          workspace->tasks.destroy_all();
+        }
+      }
+    }
+  }
+  impl.workspace_used = outer_used;
+}
+
+void Registry::handle(std::string_view text, Buffer& out) {
+  // The scanner needs readable bytes behind the text. The buffer is taken while it is in use: handle is re-entrant.
+  Buffer padded = std::move(impl_->padded);
+  padded.clear();
+  padded.append(text);
+  handle_padded(padded.padded(), out);
+  impl_->padded = std::move(padded);
+}
+
+void Registry::handle(std::string_view text, std::string& out) {
+  Buffer buffer = std::move(impl_->text_out);
+  handle(text, buffer);
+  out.assign(buffer.view());
+  impl_->text_out = std::move(buffer);
+}
+
+std::string Registry::handle(std::string_view text) {
+  std::string out;
+  handle(text, out);
+  return out;
+}
+
+}  // namespace wirecall

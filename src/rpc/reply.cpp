@@ -1,0 +1,62 @@
+#include "rpc/reply.hpp"
+
+#include "message/own_error.hpp"
+#include "wirecall/message.hpp"
+
+namespace wirecall::rpc {
+
+void Reply::open() {
+  discard();
+  out_ = outlet_ != nullptr ? &outlet_->open_message() : array_;
+  start_ = out_->size();
+}
+
+Buffer& Reply::begin() {
+  open();
+  begin_result(*out_);
+  return *out_;
+}
+
+bool Reply::end(std::string_view id_json) {
+  end_reply(*out_, id_json);
+  const std::size_t before = array_bytes_ != nullptr ? *array_bytes_ + 2 : 0;
+  if (out_->size() - start_ + before > bytes_max_) [[unlikely]] {
+    discard();
+    return false;
+  }
+  close();
+  return true;
+}
+
+void Reply::error(int code, std::string_view message, std::string_view data_json, std::string_view id_json) {
+  open();
+  write_error(*out_, code, message, data_json, id_json);
+  if (out_->size() - start_ > bytes_max_ && (!data_json.empty() || message.size() > 64)) [[unlikely]] {
+    discard();
+    open();
+    write_error(*out_, static_cast<int>(ErrorCode::too_large), message_of(ErrorCode::too_large), {}, id_json);
+  }
+  close();
+}
+
+void Reply::close() {
+  if (outlet_ != nullptr) {
+    outlet_->close_message();
+  } else {
+    array_->push_back(',');
+    *array_bytes_ += array_->size() - start_;
+  }
+  out_ = nullptr;
+}
+
+void Reply::discard() noexcept {
+  if (out_ == nullptr) return;
+  if (outlet_ != nullptr) {
+    outlet_->discard_message();
+  } else {
+    array_->truncate(start_);
+  }
+  out_ = nullptr;
+}
+
+}  // namespace wirecall::rpc

@@ -1,0 +1,61 @@
+// Reply: one answer being written, wherever it goes: the outlet, a batch that is being dispatched, or the gap that a
+// waiting call has left in one. Call and ReplySink share it, so that both keep the same rules: one answer a call,
+// within max_message_size, never half a one.
+#pragma once
+
+#include <cstddef>
+#include <memory>
+#include <string_view>
+#include <vector>
+
+#include "rpc/dispatcher.hpp"
+#include "wirecall/bytes.hpp"
+
+namespace wirecall::rpc {
+
+/// The replies of a batch in the order of its requests, each followed by a comma. Waiting calls leave gaps.
+struct BatchReply {
+  struct Gap {
+    std::size_t at;  ///< where in `text` its reply belongs
+    Buffer reply;
+  };
+  Buffer text;
+  std::vector<Gap> gaps;
+  std::size_t bytes = 0;     ///< of text and filled gaps together
+  std::size_t unanswered = 0;
+  bool dispatched = false;  ///< all its calls have been made
+};
+
+class Reply {
+ public:
+  /// To the outlet.
+  Reply(Outlet* outlet, std::size_t bytes_max) noexcept : outlet_(outlet), bytes_max_(bytes_max) {}
+  /// Into an array of replies of which `bytes_before` are there already.
+  Reply(Buffer& array, std::size_t* array_bytes, std::size_t bytes_max) noexcept
+      : outlet_(nullptr), array_(&array), array_bytes_(array_bytes), bytes_max_(bytes_max) {}
+
+  /// Where the result's value is to be written. A result already begun is dropped.
+  Buffer& begin();
+  /// Ends the result. False when it is too large: it is dropped then, and an error is due.
+  [[nodiscard]] bool end(std::string_view id_json);
+  /// A whole error reply, in place of a result that may have been begun. An error that is too large becomes -32006.
+  void error(int code, std::string_view message, std::string_view data_json, std::string_view id_json);
+  void error(const Error& error, std::string_view id_json) {
+    this->error(error.code(), error.message(), error.data(), id_json);
+  }
+  void discard() noexcept;
+  [[nodiscard]] bool begun() const noexcept { return out_ != nullptr; }
+
+ private:
+  void open();
+  void close();
+
+  Outlet* outlet_;
+  Buffer* array_ = nullptr;
+  std::size_t* array_bytes_ = nullptr;
+  std::size_t bytes_max_;
+  Buffer* out_ = nullptr;
+  std::size_t start_ = 0;
+};
+
+}  // namespace wirecall::rpc

@@ -1,0 +1,78 @@
+// Backend: the one seam between wirecall and the operating system's I/O. It is shaped by completions: once per turn it
+// takes a list of operations and gives a list of what has completed. Not a loop (loop.hpp) and no policy: it does not
+// know what the bytes mean, who is told, or when to give up.
+//
+// Ownership: a descriptor belongs to the backend from `open` until `close` has completed; a Buffer belongs to it from
+// `send` until the completion gives it back. Bytes of a receive completion are lent until the next turn, kPaddingBytes
+// readable behind them, the first of them zero; whoever is lent them may write to them.
+// Thread: the loop's, but for `wake`.
+#pragma once
+
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+
+#include "wirecall/bytes.hpp"
+
+namespace wirecall::runtime {
+
+/// Names something open at a backend. The loop gives slots out; a slot is used again under another generation, so
+/// whatever comes late for the former user is recognised.
+struct Handle {
+  std::uint32_t slot = 0;
+  std::uint32_t generation = 0;
+  friend bool operator==(const Handle&, const Handle&) = default;
+};
+
+enum class OperationKind : std::uint8_t {
+  open,       ///< `descriptor` is known as `handle` from now on; never completes
+  accept,     ///< standing: completes once for each connection that arrives
+  receive,    ///< standing: completes once for each run of bytes, then with zero bytes at the end of the stream
+  cancel,     ///< ends the standing operation of `handle`, which completes with ECANCELED; itself it never completes
+  send,       ///< completes when all bytes are taken, or with an error; at most one a handle at a time
+  shut_down,  ///< ends the stream towards the peer; never completes
+  close,      ///< what is in flight completes with ECANCELED, then this completes, and the slot is free
+};
+
+/// What a caller wants done. Several of one handle are done in the order of the list.
+struct Operation {
+  OperationKind kind;
+  /// For send: its completion ends the wait of this turn. Otherwise a send that was taken whole is told with whatever
+  /// ends the wait, so that it costs no turn of its own.
+  bool prompt = false;
+  Handle handle;
+  int descriptor = -1;
+  Buffer buffer;
+};
+
+/// What became of an operation.
+struct Completion {
+  OperationKind kind;
+  /// A standing operation has ended with this, and must be submitted again to go on.
+  bool last = true;
+  Handle handle;
+  int error = 0;          ///< an errno, 0 for success
+  int descriptor = -1;    ///< accept: the new connection, owned by whoever takes it out, leaving -1
+  std::span<char> bytes;  ///< receive
+  Buffer buffer;          ///< send: the buffer given, for another use
+};
+
+class Backend {
+ public:
+  virtual ~Backend() = default;
+
+  /// Does what was submitted, waits at most `wait_max` (for ever when negative) for something to complete or to be
+  /// woken, and returns what has completed, in the order in which it did. The list is valid until the next turn.
+  virtual std::span<Completion> turn(std::span<Operation> submitted, std::chrono::nanoseconds wait_max) = 0;
+  /// Ends the wait of the present or the next turn. Any thread, and signal handlers.
+  virtual void wake() noexcept = 0;
+  /// A clock that only goes forward; simulated backends have their own time.
+  [[nodiscard]] virtual std::chrono::nanoseconds now() const noexcept = 0;
+};
+
+/// Linux epoll, level-triggered. Throws std::system_error when the kernel refuses its descriptors.
+[[nodiscard]] std::unique_ptr<Backend> make_epoll_backend();
+
+}  // namespace wirecall::runtime

@@ -1,0 +1,359 @@
+// The backend on Linux epoll, level-triggered. Interest is widened at once and narrowed only when an event comes that
+// nobody wants: a connection that pauses, resumes, ends or closes without such an event costs no epoll_ctl. A busy
+// connection costs one recv and one send a turn.
+// Owned by one loop; `wake` alone may be called from elsewhere. Owns its descriptors, those opened to it, and the
+// region that all connections are received into.
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <cstring>
+#include <ctime>
+#include <fcntl.h>
+#include <sys/epoll.h>
+#include <sys/eventfd.h>
+#include <sys/socket.h>
+#include <system_error>
+#include <unistd.h>
+#include <utility>
+#include <vector>
+
+#include "runtime/backend.hpp"
+
+namespace wirecall::runtime {
+namespace {
+
+using std::chrono::nanoseconds;
+
+// One region for all that is received in a turn: small enough to stay in the processor's cache.
+constexpr std::size_t kRegionBytes = 256 * 1024;
+constexpr std::size_t kReceiveBytesMax = 64 * 1024;
+// With less room than this left in the region, the rest of the connections wait for the next turn.
+constexpr std::size_t kReceiveBytesMin = 8 * 1024;
+constexpr int kEventsMax = 256;
+// Connections taken from one listener in a turn.
+constexpr int kAcceptsMax = 64;
+constexpr std::uint64_t kWakeKey = ~std::uint64_t{0};
+
+class Descriptor {
+ public:
+  Descriptor(int fd, const char* what) : fd_(fd) {
+    if (fd < 0) throw std::system_error{errno, std::generic_category(), what};
+  }
+  Descriptor(Descriptor&&) = delete;
+  ~Descriptor() { ::close(fd_); }
+  [[nodiscard]] int get() const noexcept { return fd_; }
+
+ private:
+  int fd_;
+};
+
+class EpollBackend final : public Backend {
+ public:
+  EpollBackend();
+  ~EpollBackend() override;
+
+  std::span<Completion> turn(std::span<Operation> submitted, nanoseconds wait_max) override;
+  void wake() noexcept override {
+    const std::uint64_t one = 1;
+    // It can only fail because the counter is full, and then the wait has ended already.
+    [[maybe_unused]] const ssize_t written = ::write(wake_.get(), &one, sizeof one);
+  }
+  [[nodiscard]] nanoseconds now() const noexcept override {
+    timespec time{};
+    ::clock_gettime(CLOCK_MONOTONIC, &time);
+    return std::chrono::seconds{time.tv_sec} + nanoseconds{time.tv_nsec};
+  }
+
+ private:
+  struct Slot {
+    int fd = -1;
+    std::uint32_t generation = 0;
+    std::uint32_t armed = 0;  // the events that epoll watches
+    bool registered = false;  // with epoll; HUP and ERR come even when nothing is armed
+    bool receiving = false;
+    bool accepting = false;
+    Buffer unsent;         // of the send in flight; empty when there is none
+    std::size_t sent = 0;  // bytes of `unsent` that the kernel has
+
+    [[nodiscard]] std::uint32_t wanted() const noexcept {
+      return (receiving || accepting ? std::uint32_t{EPOLLIN} : 0U) | (unsent.empty() ? 0U : std::uint32_t{EPOLLOUT});
+    }
+  };
+
+  void perform(Operation& operation);
+  void close(Handle handle);
+  void send(Operation& operation);
+  void go_on_sending(Handle handle);
+  void end_send(Handle handle, int error);
+  void end_standing(Handle handle, int error);
+  void watch(Handle handle);
+  void unwatch(Handle handle);
+  void wait(nanoseconds wait_max);
+  bool serve(const epoll_event& event);
+  bool receive(Handle handle);
+  void accept(Handle handle);
+
+  Completion& complete(OperationKind kind, Handle handle, int error) {
+    completions_.push_back({.kind = kind, .handle = handle, .error = error, .bytes = {}, .buffer = {}});
+    return completions_.back();
+  }
+
+  Descriptor epoll_;
+  Descriptor wake_;
+  std::vector<Slot> slots_;
+  std::vector<Completion> completions_;
+  bool prompt_ = false;  // something has completed that is not to wait
+  std::array<epoll_event, kEventsMax> events_;
+  int events_at_ = 0;  // events_[events_at_, events_end_) did not fit into the region last turn
+  int events_end_ = 0;
+  std::unique_ptr<char[]> region_;
+  std::size_t region_used_ = 0;
+};
+
+EpollBackend::EpollBackend()
+    : epoll_(::epoll_create1(EPOLL_CLOEXEC), "epoll_create1"),
+      wake_(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK), "eventfd"),
+      region_(std::make_unique_for_overwrite<char[]>(kRegionBytes + kPaddingBytes)) {
+  epoll_event event{};
+  event.events = EPOLLIN;
+  event.data.u64 = kWakeKey;
+  if (::epoll_ctl(epoll_.get(), EPOLL_CTL_ADD, wake_.get(), &event) != 0) {
+    throw std::system_error{errno, std::generic_category(), "epoll_ctl"};
+  }
+}
+
+EpollBackend::~EpollBackend() {
+  for (const Slot& slot : slots_) {
+    if (slot.fd >= 0) ::close(slot.fd);
+  }
+  for (const Completion& completion : completions_) {
+    if (completion.descriptor >= 0) ::close(completion.descriptor);
+  }
+}
+
+std::span<Completion> EpollBackend::turn(std::span<Operation> submitted, nanoseconds wait_max) {
+  completions_.clear();
+  region_used_ = 0;
+  prompt_ = false;
+  for (Operation& operation : submitted) perform(operation);
+  // Those for whom there was no room last turn go first, or the same few could have all of it every turn.
+  if (events_at_ == events_end_) wait(prompt_ ? nanoseconds{0} : wait_max);
+  while (events_at_ != events_end_ && serve(events_[static_cast<std::size_t>(events_at_)])) ++events_at_;
+  return completions_;
+}
+
+void EpollBackend::perform(Operation& operation) {
+  const Handle handle = operation.handle;
+  if (operation.kind == OperationKind::open) {
+    if (handle.slot >= slots_.size()) slots_.resize(handle.slot + 1);
+    Slot& slot = slots_[handle.slot];
+    slot.fd = operation.descriptor;
+    slot.generation = handle.generation;
+    return;
+  }
+  Slot& slot = slots_[handle.slot];
+  switch (operation.kind) {
+    case OperationKind::open:
+      break;
+    case OperationKind::accept:
+      slot.accepting = true;
+      watch(handle);
+      break;
+    case OperationKind::receive:
+      slot.receiving = true;
+      watch(handle);
+      break;
+    case OperationKind::cancel:
+      end_standing(handle, ECANCELED);
+      prompt_ = true;
+      break;
+    case OperationKind::send:
+      send(operation);
+      break;
+    case OperationKind::shut_down:
+      ::shutdown(slot.fd, SHUT_WR);
+      break;
+    case OperationKind::close:
+      close(handle);
+      break;
+  }
+}
+
+void EpollBackend::close(Handle handle) {
+  Slot& slot = slots_[handle.slot];
+  end_standing(handle, ECANCELED);
+  if (!slot.unsent.empty()) end_send(handle, ECANCELED);
+  ::close(slot.fd);  // which takes it out of the epoll set: nobody else has the description
+  slot = Slot{};
+  slot.generation = handle.generation + 1;  // events of this turn that are still to be looked at are not for it
+  complete(OperationKind::close, handle, 0);
+  prompt_ = true;
+}
+
+void EpollBackend::send(Operation& operation) {
+  Slot& slot = slots_[operation.handle.slot];
+  slot.unsent = std::move(operation.buffer);
+  slot.sent = 0;
+  go_on_sending(operation.handle);
+  if (slot.unsent.empty()) {
+    prompt_ = prompt_ || operation.prompt;
+  } else {
+    watch(operation.handle);
+  }
+}
+
+void EpollBackend::go_on_sending(Handle handle) {
+  Slot& slot = slots_[handle.slot];
+  while (slot.sent < slot.unsent.size()) {
+    const ssize_t taken =
+        ::send(slot.fd, slot.unsent.data() + slot.sent, slot.unsent.size() - slot.sent, MSG_NOSIGNAL | MSG_DONTWAIT);
+    if (taken < 0) {
+      if (errno == EINTR) continue;
+      if (errno == EAGAIN || errno == EWOULDBLOCK) return;
+      prompt_ = true;
+      return end_send(handle, errno);
+    }
+    slot.sent += static_cast<std::size_t>(taken);
+  }
+  end_send(handle, 0);
+}
+
+void EpollBackend::end_send(Handle handle, int error) {
+  Slot& slot = slots_[handle.slot];
+  complete(OperationKind::send, handle, error).buffer = std::exchange(slot.unsent, Buffer{});
+}
+
+void EpollBackend::end_standing(Handle handle, int error) {
+  Slot& slot = slots_[handle.slot];
+  if (slot.accepting) complete(OperationKind::accept, handle, error);
+  if (slot.receiving) complete(OperationKind::receive, handle, error);
+  slot.accepting = slot.receiving = false;
+}
+
+// Makes epoll watch at least what is wanted.
+void EpollBackend::watch(Handle handle) {
+  Slot& slot = slots_[handle.slot];
+  const std::uint32_t wanted = slot.wanted();
+  if (slot.registered && (wanted & ~slot.armed) == 0) return;
+  epoll_event event{};
+  event.events = wanted;
+  event.data.u64 = std::uint64_t{handle.generation} << 32 | handle.slot;
+  const int action = slot.registered ? EPOLL_CTL_MOD : EPOLL_CTL_ADD;
+  if (::epoll_ctl(epoll_.get(), action, slot.fd, &event) == 0) {
+    slot.registered = true;
+    slot.armed = wanted;
+    return;
+  }
+  // The kernel has no memory or no watches left: what waits on this descriptor cannot be waited for.
+  prompt_ = true;
+  const int error = errno;
+  end_standing(handle, error);
+  if (!slot.unsent.empty()) end_send(handle, error);
+}
+
+// Makes epoll watch no more than what is wanted.
+void EpollBackend::unwatch(Handle handle) {
+  Slot& slot = slots_[handle.slot];
+  const std::uint32_t wanted = slot.wanted();
+  epoll_event event{};
+  event.events = wanted;
+  event.data.u64 = std::uint64_t{handle.generation} << 32 | handle.slot;
+  ::epoll_ctl(epoll_.get(), wanted == 0 ? EPOLL_CTL_DEL : EPOLL_CTL_MOD, slot.fd, &event);
+  slot.registered = wanted != 0;
+  slot.armed = wanted;
+}
+
+void EpollBackend::wait(nanoseconds wait_max) {
+  int milliseconds = -1;
+  if (wait_max >= nanoseconds{0}) {
+    // Rounded up, or a timer's last millisecond would be spun away.
+    const auto rounded = std::chrono::ceil<std::chrono::milliseconds>(wait_max).count();
+    milliseconds = static_cast<int>(std::min<std::int64_t>(rounded, 1'000'000'000));
+  }
+  events_at_ = 0;
+  events_end_ = std::max(0, ::epoll_wait(epoll_.get(), events_.data(), kEventsMax, milliseconds));
+}
+
+// False when there is no room left to receive into: the event is to be looked at again next turn.
+bool EpollBackend::serve(const epoll_event& event) {
+  if (event.data.u64 == kWakeKey) {
+    std::uint64_t count;
+    [[maybe_unused]] const ssize_t got = ::read(wake_.get(), &count, sizeof count);
+    return true;
+  }
+  const Handle handle{static_cast<std::uint32_t>(event.data.u64), static_cast<std::uint32_t>(event.data.u64 >> 32)};
+  Slot& slot = slots_[handle.slot];
+  if (slot.fd < 0 || slot.generation != handle.generation) return true;
+  const std::uint32_t wanted = slot.wanted();
+  const bool sending = (wanted & EPOLLOUT) != 0 && (event.events & ~std::uint32_t{EPOLLIN}) != 0;
+  if (slot.receiving) [[likely]] {
+    if ((event.events & ~std::uint32_t{EPOLLOUT}) != 0 && !receive(handle)) return false;
+  } else if (slot.accepting) {
+    accept(handle);
+  }
+  if (sending) go_on_sending(handle);
+  const bool sent = sending && slot.unsent.empty();
+  // The last: input that nobody asks for at present, or the end of a connection that nobody waits on. It would be told
+  // again and again.
+  if (sent || (event.events & EPOLLIN & ~wanted) != 0 || wanted == 0) [[unlikely]]
+    unwatch(handle);
+  return true;
+}
+
+bool EpollBackend::receive(Handle handle) {
+  if (kRegionBytes - region_used_ < kReceiveBytesMin) return false;
+  Slot& slot = slots_[handle.slot];
+  char* const to = region_.get() + region_used_;
+  const ssize_t got = ::recv(slot.fd, to, std::min(kReceiveBytesMax, kRegionBytes - region_used_), MSG_DONTWAIT);
+  if (got > 0) [[likely]] {
+    const auto bytes = static_cast<std::size_t>(got);
+    to[bytes] = 0;
+    region_used_ = std::min(kRegionBytes, (region_used_ + bytes + kPaddingBytes + 63) / 64 * 64);
+    Completion& completion = complete(OperationKind::receive, handle, 0);
+    completion.last = false;
+    completion.bytes = {to, bytes};
+    return true;
+  }
+  if (got < 0 && (errno == EAGAIN || errno == EWOULDBLOCK || errno == EINTR)) return true;
+  end_standing(handle, got == 0 ? 0 : errno);
+  return true;
+}
+
+void EpollBackend::accept(Handle handle) {
+  const int listener = slots_[handle.slot].fd;
+  for (int accepted = 0; accepted < kAcceptsMax;) {
+    const int fd = ::accept4(listener, nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC);
+    if (fd >= 0) {
+      ++accepted;
+      Completion& completion = complete(OperationKind::accept, handle, 0);
+      completion.last = false;
+      completion.descriptor = fd;
+      continue;
+    }
+    switch (errno) {
+      case EINTR:
+      case ECONNABORTED:  // the peer has gone before we looked: accept(2) says to treat these as nothing
+      case EPROTO:
+      case ENETDOWN:
+      case ENETUNREACH:
+      case EHOSTDOWN:
+      case EHOSTUNREACH:
+      case ENOPROTOOPT:
+      case EPERM:
+        ++accepted;
+        continue;
+      case EAGAIN:
+        return;
+      default:
+        // No descriptors or no memory. The listener stays readable, so going on now would spin: whoever submitted the
+        // accept submits it again when it thinks best.
+        return end_standing(handle, errno);
+    }
+  }
+}
+
+}  // namespace
+
+std::unique_ptr<Backend> make_epoll_backend() { return std::make_unique<EpollBackend>(); }
+
+}  // namespace wirecall::runtime

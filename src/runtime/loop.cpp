@@ -1,0 +1,185 @@
+// The turn of a loop (see loop.hpp): slots and generations of what is attached, timers, who has output at the turn's
+// end, and the pool of buffers. All I/O is the backend's.
+#include "wirecall/loop.hpp"
+
+#include <algorithm>
+#include <span>
+#include <utility>
+#include <vector>
+
+#include "runtime/backend.hpp"
+#include "runtime/timers.hpp"
+#include "runtime/turn.hpp"
+
+namespace wirecall {
+namespace {
+
+using runtime::Completion;
+using runtime::Handle;
+using runtime::IoUser;
+using runtime::Operation;
+using runtime::OperationKind;
+using runtime::TurnUser;
+using std::chrono::nanoseconds;
+
+// What the pool keeps: enough for every connection that is busy in one turn, little beside what their peers cost the
+// kernel. A buffer that one large message has blown up is not kept.
+constexpr std::size_t kPooledBytesMax = 4 * 1024 * 1024;
+constexpr std::size_t kPooledBufferBytesMax = 256 * 1024;
+
+struct Slot {
+  IoUser* user = nullptr;  // null: free, or detached and waiting for its close to complete
+  std::uint32_t generation = 0;
+};
+
+}  // namespace
+
+struct Loop::State {
+  std::unique_ptr<runtime::Backend> backend;
+  std::vector<Operation> submitted;
+  std::vector<Slot> slots;
+  std::vector<std::uint32_t> free_slots;
+  runtime::TimerHeap timers;
+  std::vector<TurnUser*> at_turn_end;
+  std::vector<TurnUser*> at_next_turn_end;
+  std::vector<TurnUser*> at_next_turn;
+  std::vector<TurnUser*> going_on;  // those of at_next_turn whose turn has come
+  std::vector<Buffer> pool;
+  std::size_t pooled_bytes = 0;
+
+  nanoseconds bounded(nanoseconds wait_max) const {
+    if (!at_next_turn.empty()) return nanoseconds{0};
+    if (timers.empty()) return wait_max;
+    const nanoseconds until_due = std::max(timers.first_due() - backend->now(), nanoseconds{0});
+    return wait_max < nanoseconds{0} ? until_due : std::min(wait_max, until_due);
+  }
+  void complete(Completion& completion);
+  void expire_timers();
+};
+
+Loop::Loop() : Loop(runtime::make_epoll_backend()) {}
+
+Loop::Loop(std::unique_ptr<runtime::Backend> backend) : state_(std::make_unique<State>()) {
+  state_->backend = std::move(backend);
+}
+
+Loop::~Loop() {
+  // What was detached in the last turn is still to be closed.
+  if (!state_->submitted.empty()) (void)state_->backend->turn(state_->submitted, nanoseconds{0});
+}
+
+void Loop::start(Timer& timer, nanoseconds delay) {
+  state_->timers.insert(timer, sequence(timer), now() + std::max(delay, nanoseconds{0}));
+}
+
+void Loop::stop(Timer& timer) noexcept { state_->timers.remove(sequence(timer)); }
+
+nanoseconds Loop::now() const noexcept { return state_->backend->now(); }
+
+void Loop::turn(nanoseconds wait_max) {
+  State& state = *state_;
+  const std::span<Completion> completions = state.backend->turn(state.submitted, state.bounded(wait_max));
+  state.submitted.clear();
+  state.going_on.swap(state.at_next_turn);
+  if (!state.at_next_turn_end.empty()) {
+    state.at_turn_end.insert(state.at_turn_end.end(), state.at_next_turn_end.begin(), state.at_next_turn_end.end());
+    state.at_next_turn_end.clear();
+  }
+  for (Completion& completion : completions) state.complete(completion);
+  if (!state.timers.empty()) state.expire_timers();
+  for (std::size_t i = 0; i < state.going_on.size(); ++i) {
+    if (state.going_on[i] != nullptr) state.going_on[i]->next_turn();
+  }
+  state.going_on.clear();
+  for (std::size_t i = 0; i < state.at_turn_end.size(); ++i) {
+    if (state.at_turn_end[i] != nullptr) state.at_turn_end[i]->turn_ended();
+  }
+  state.at_turn_end.clear();
+}
+
+void Loop::State::complete(Completion& completion) {
+  Slot& slot = slots[completion.handle.slot];
+  if (slot.generation != completion.handle.generation) return;
+  if (completion.kind == OperationKind::close) {
+    ++slot.generation;
+    free_slots.push_back(completion.handle.slot);
+    return;
+  }
+  if (slot.user != nullptr) {
+    slot.user->completed(completion);
+  } else if (completion.descriptor >= 0) {
+    // A connection that arrived for a listener that has gone: only the backend can close it.
+    const Handle handle{static_cast<std::uint32_t>(slots.size()), 0};
+    slots.emplace_back();
+    submitted.push_back({.kind = OperationKind::open,
+                         .handle = handle,
+                         .descriptor = std::exchange(completion.descriptor, -1),
+                         .buffer = {}});
+    submitted.push_back({.kind = OperationKind::close, .handle = handle, .buffer = {}});
+  }
+}
+
+void Loop::State::expire_timers() {
+  const nanoseconds time = backend->now();
+  const std::uint64_t order = timers.next_order();  // those started meanwhile wait for the next turn
+  while (Timer* timer = timers.take(time, order)) timer->expired();
+}
+
+void Loop::wake() noexcept { state_->backend->wake(); }
+
+Handle Loop::attach(int descriptor, IoUser& user) {
+  State& state = *state_;
+  if (state.free_slots.empty()) {
+    state.free_slots.push_back(static_cast<std::uint32_t>(state.slots.size()));
+    state.slots.emplace_back();
+  }
+  const std::uint32_t at = state.free_slots.back();
+  state.free_slots.pop_back();
+  state.slots[at].user = &user;
+  const Handle handle{at, state.slots[at].generation};
+  submit({.kind = OperationKind::open, .handle = handle, .descriptor = descriptor, .buffer = {}});
+  return handle;
+}
+
+void Loop::detach(Handle handle) {
+  Slot& slot = state_->slots[handle.slot];
+  if (slot.generation != handle.generation || slot.user == nullptr) return;
+  slot.user = nullptr;
+  submit({.kind = OperationKind::close, .handle = handle, .buffer = {}});
+}
+
+void Loop::submit(Operation operation) { state_->submitted.push_back(std::move(operation)); }
+
+void Loop::at_turn_end(TurnUser& user) { state_->at_turn_end.push_back(&user); }
+
+void Loop::at_next_turn_end(TurnUser& user) { state_->at_next_turn_end.push_back(&user); }
+
+void Loop::at_next_turn(TurnUser& user) { state_->at_next_turn.push_back(&user); }
+
+void Loop::forget(TurnUser& user) noexcept {
+  for (auto* list : {&state_->at_turn_end, &state_->at_next_turn_end, &state_->at_next_turn, &state_->going_on}) {
+    std::replace(list->begin(), list->end(), &user, static_cast<TurnUser*>(nullptr));
+  }
+}
+
+Buffer Loop::take_buffer() noexcept {
+  if (state_->pool.empty()) return Buffer{};
+  Buffer buffer = std::move(state_->pool.back());
+  state_->pool.pop_back();
+  state_->pooled_bytes -= buffer.capacity();
+  return buffer;
+}
+
+void Loop::give_buffer(Buffer buffer) noexcept {
+  const std::size_t bytes = buffer.capacity();
+  if (bytes == 0 || bytes > kPooledBufferBytesMax || state_->pooled_bytes + bytes > kPooledBytesMax) return;
+  try {
+    buffer.clear();
+    state_->pool.push_back(std::move(buffer));
+    state_->pooled_bytes += bytes;
+  } catch (const std::bad_alloc&) {
+    // Then this one is not kept.
+  }
+}
+
+}  // namespace wirecall

@@ -1,0 +1,77 @@
+// TCP sockets under the seams: SocketStream is a Stream over a loop's handle, Listener accepts connections, and two
+// functions open what an endpoint names. Names are resolved here, when something is set up and never in a turn.
+// Streams and listeners belong to their users and live on their loop's thread.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <functional>
+#include <memory>
+
+#include "runtime/turn.hpp"
+#include "transport/stream.hpp"
+#include "wirecall/context.hpp"
+#include "wirecall/endpoint.hpp"
+#include "wirecall/loop.hpp"
+
+namespace wirecall::transport {
+
+class SocketStream final : public Stream, private runtime::IoUser {
+ public:
+  /// `descriptor` is a connected, non-blocking socket, owned by the stream's loop from now on.
+  SocketStream(Loop& loop, int descriptor);
+  ~SocketStream() override;
+  SocketStream(SocketStream&&) = delete;
+
+  void start(StreamUser& user) override;
+  void send(Buffer bytes, bool prompt) override;
+  void pause() override;
+  void resume() override;
+  void shut_down() override;
+
+ private:
+  void completed(runtime::Completion& completion) override;
+
+  Loop* loop_;
+  StreamUser* user_ = nullptr;
+  runtime::Handle handle_;
+  bool wanted_ = false;     // input is wanted
+  bool receiving_ = false;  // a receive is standing
+};
+
+/// Accepts connections and hands each to its user. When the process has no descriptors left it waits a little, so that
+/// neither the processor nor those who already are connected suffer.
+class Listener final : private runtime::IoUser, private Timer {
+ public:
+  /// Given the descriptor of a connected, non-blocking socket, which the user owns.
+  using Accepted = std::function<void(int descriptor)>;
+  /// Told an errno when accepting has to wait.
+  using Failed = std::function<void(int error)>;
+
+  /// `descriptor` is listening; the listener owns it.
+  Listener(Loop& loop, int descriptor, Accepted accepted, Failed failed);
+  ~Listener();
+  Listener(Listener&&) = delete;
+
+ private:
+  void completed(runtime::Completion& completion) override;
+  void expired() override;
+
+  Loop* loop_;
+  Accepted accepted_;
+  Failed failed_;
+  runtime::Handle handle_;
+};
+
+struct Listening {
+  int descriptor;
+  Endpoint endpoint;  ///< with the port that was bound
+};
+/// Binds and listens. Throws std::runtime_error with the cause and the cure.
+[[nodiscard]] Listening listen_on(const Endpoint& endpoint);
+
+/// A connected, non-blocking socket; tries each address of the name until one answers. Throws std::runtime_error with
+/// the cause and the cure.
+[[nodiscard]] int connect_to(const Endpoint& endpoint, std::chrono::milliseconds timeout);
+
+}  // namespace wirecall::transport

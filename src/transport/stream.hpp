@@ -1,0 +1,45 @@
+// Stream: a transport that carries bytes in order, both ways: the seam under a session. It knows no messages. A stream
+// belongs to its user and lives on one loop; nothing of the user is called from within a call to the stream.
+#pragma once
+
+#include <span>
+
+#include "wirecall/bytes.hpp"
+
+namespace wirecall::transport {
+
+/// Whoever reads a stream.
+class StreamUser {
+ public:
+  /// The bytes are lent until this returns; kPaddingBytes are readable behind them, the first of them zero. The user
+  /// may write to them.
+  virtual void received(std::span<char> bytes) = 0;
+  /// The peer sends no more.
+  virtual void ended() = 0;
+  /// All bytes of the last send are on their way; `buffer` is given back.
+  virtual void sent(Buffer buffer) = 0;
+  /// The connection is lost; `error` is an errno. Nothing comes after it.
+  virtual void failed(int error) = 0;
+
+ protected:
+  ~StreamUser() = default;
+};
+
+class Stream {
+ public:
+  /// Closes at once whatever is under way; the user is told nothing any more.
+  virtual ~Stream() = default;
+
+  /// Begins to receive. Called once, before anything else.
+  virtual void start(StreamUser& user) = 0;
+  /// Sends all of `bytes`; one send at a time: the next only after `sent`. `prompt` asks for `sent` to be called as
+  /// soon as it is true and not with whatever comes next.
+  virtual void send(Buffer bytes, bool prompt) = 0;
+  /// Receives no more for now, or again.
+  virtual void pause() = 0;
+  virtual void resume() = 0;
+  /// Ends what is sent; receiving goes on.
+  virtual void shut_down() = 0;
+};
+
+}  // namespace wirecall::transport

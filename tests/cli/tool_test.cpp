@@ -1,0 +1,307 @@
+// The command as a user runs it, end to end: real processes, real sockets, ports that the system chooses. What has to
+// have happened before the next step is waited for, never slept for.
+#include <arpa/inet.h>
+#include <array>
+#include <cstdint>
+#include <cstdlib>
+#include <fcntl.h>
+#include <gtest/gtest.h>
+#include <netinet/in.h>
+#include <signal.h>
+#include <string>
+#include <string_view>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <unistd.h>
+#include <utility>
+#include <vector>
+
+namespace {
+
+/// Seconds after which a process that hangs is killed, and its test fails.
+constexpr unsigned kSecondsMax = 60;
+
+/// A running command, its stdout and stderr in pipes.
+class Process {
+ public:
+  explicit Process(std::vector<std::string> words, const std::string& wirecall_url = {}) {
+    int out[2];
+    int err[2];
+    EXPECT_EQ(pipe2(out, O_CLOEXEC), 0);
+    EXPECT_EQ(pipe2(err, O_CLOEXEC), 0);
+    words.insert(words.begin(), WIRECALL_TOOL_PATH);
+    std::vector<char*> arguments;
+    for (std::string& word : words) arguments.push_back(word.data());
+    arguments.push_back(nullptr);
+    pid_ = fork();
+    if (pid_ == 0) {
+      alarm(kSecondsMax);
+      dup2(out[1], STDOUT_FILENO);
+      dup2(err[1], STDERR_FILENO);
+      setenv("WIRECALL_URL", wirecall_url.c_str(), 1);
+      execv(arguments[0], arguments.data());
+      _exit(127);
+    }
+    close(out[1]);
+    close(err[1]);
+    out_ = out[0];
+    err_ = err[0];
+  }
+  Process(Process&&) = delete;
+  ~Process() {
+    if (pid_ > 0) {
+      kill(pid_, SIGKILL);
+      wait();
+    }
+    close(out_);
+    close(err_);
+  }
+
+  void signal(int number) const { kill(pid_, number); }
+
+  /// Reads stderr up to `end`, or all of it.
+  std::string read_error_until(std::string_view end) {
+    while (error_.find(end) == std::string::npos && read_some(err_, error_)) {
+    }
+    return error_;
+  }
+
+  /// Waits for the end: the exit status, or minus the signal that ended it.
+  int wait() {
+    int status = 0;
+    waitpid(std::exchange(pid_, -1), &status, 0);
+    return WIFEXITED(status) ? WEXITSTATUS(status) : -WTERMSIG(status);
+  }
+  std::string rest_of_output() {
+    std::string text;
+    while (read_some(out_, text)) {
+    }
+    return text;
+  }
+  std::string rest_of_error() {
+    while (read_some(err_, error_)) {
+    }
+    return error_;
+  }
+
+ private:
+  static bool read_some(int descriptor, std::string& text) {
+    std::array<char, 4096> block;
+    const ssize_t bytes = read(descriptor, block.data(), block.size());
+    if (bytes > 0) text.append(block.data(), static_cast<std::size_t>(bytes));
+    return bytes > 0;
+  }
+
+  pid_t pid_ = -1;
+  int out_ = -1;
+  int err_ = -1;
+  std::string error_;
+};
+
+struct Ended {
+  int status;
+  std::string output;
+  std::string error;
+};
+
+Ended run(std::vector<std::string> words, const std::string& wirecall_url = {}) {
+  Process process{std::move(words), wirecall_url};
+  Ended ended{};
+  ended.output = process.rest_of_output();
+  ended.error = process.rest_of_error();
+  ended.status = process.wait();
+  return ended;
+}
+
+/// A demo server on a port of the system's choice, taken from its banner.
+class Tool : public testing::Test {
+ protected:
+  Tool() : server_({"serve", "--demo", "--port", "0"}) {
+    const std::string banner = server_.read_error_until("nc -q1");
+    const std::string_view scheme = "tcp://127.0.0.1:";
+    const std::size_t at = banner.find(scheme);
+    EXPECT_NE(at, std::string::npos) << banner;
+    port_ = static_cast<std::uint16_t>(std::strtoul(banner.c_str() + at + scheme.size(), nullptr, 10));
+    url_ = std::string{scheme} + std::to_string(port_);
+  }
+
+  Ended call(std::vector<std::string> words) {
+    words.insert(words.begin(), "call");
+    return run(std::move(words), url_);
+  }
+
+  Process server_;
+  std::uint16_t port_ = 0;
+  std::string url_;
+};
+
+/// A connection that sends and reads lines, to have several calls on their way at once.
+class Connection {
+ public:
+  explicit Connection(std::uint16_t port) : descriptor_(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0)) {
+    sockaddr_in address{};
+    address.sin_family = AF_INET;
+    address.sin_port = htons(port);
+    address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    EXPECT_EQ(connect(descriptor_, reinterpret_cast<const sockaddr*>(&address), sizeof address), 0);
+  }
+  Connection(Connection&&) = delete;
+  ~Connection() { close(descriptor_); }
+
+  void send(std::string_view line) const {
+    EXPECT_EQ(::send(descriptor_, line.data(), line.size(), MSG_NOSIGNAL), static_cast<ssize_t>(line.size()));
+  }
+  /// One line without its end; empty at the end of the connection.
+  std::string line() const {
+    std::string text;
+    for (char c = 0; recv(descriptor_, &c, 1, 0) == 1 && c != '\n';) text += c;
+    return text;
+  }
+
+ private:
+  int descriptor_;
+};
+
+std::string request(std::string_view method, std::string_view params, int id) {
+  return R"({"jsonrpc":"2.0","method":")" + std::string{method} + R"(","params":)" + std::string{params} + R"(,"id":)" +
+         std::to_string(id) + "}\n";
+}
+
+TEST_F(Tool, PrintsTheResultOnStdoutAndNothingElse) {
+  const Ended ended = call({"subtract", "42", "23"});
+  EXPECT_EQ(ended.output, "19\n");
+  EXPECT_EQ(ended.error, "");
+  EXPECT_EQ(ended.status, 0);
+}
+
+TEST_F(Tool, TakesArgumentsByNameAndNegativeOnes) {
+  EXPECT_EQ(call({"subtract", "subtrahend=23", "minuend=42"}).output, "19\n");
+  EXPECT_EQ(call({"subtract", "5", "-3"}).output, "8\n");
+}
+
+TEST_F(Tool, TakesJsonAndStringsAsTheyAre) {
+  EXPECT_EQ(call({"echo", "[1,2]"}).output, "[1,2]\n");
+  EXPECT_EQ(call({"echo", "hello"}).output, "\"hello\"\n");
+  EXPECT_EQ(call({"echo", "value:str=42"}).output, "\"42\"\n");
+  EXPECT_EQ(call({"echo", "--", "--raw"}).output, "\"--raw\"\n");
+}
+
+TEST_F(Tool, OptionsMayStandAnywhere) {
+  EXPECT_EQ(run({"call", "--url", url_, "echo", "1"}).output, "1\n");
+  EXPECT_EQ(run({"call", "echo", "--url", url_, "1"}).output, "1\n");
+}
+
+TEST_F(Tool, PrintsTheWholeResponseWhenAsked) {
+  EXPECT_EQ(call({"count", "3", "--raw"}).output, "{\"jsonrpc\":\"2.0\",\"result\":[0,1,2],\"id\":1}\n");
+  const Ended failed = call({"fail", "7", "no", "--raw"});
+  EXPECT_EQ(failed.output, "{\"jsonrpc\":\"2.0\",\"error\":{\"code\":7,\"message\":\"no\"},\"id\":1}\n");
+  EXPECT_EQ(failed.status, 1);
+}
+
+TEST_F(Tool, AnErrorIsOneLineOnStderrAndStatusOne) {
+  const Ended failed = call({"fail", "4711", "no"});
+  EXPECT_EQ(failed.output, "");
+  EXPECT_EQ(failed.error, "error 4711: no\n");
+  EXPECT_EQ(failed.status, 1);
+  EXPECT_EQ(call({"subtract", "42", "x"}).error,
+            "error -32602: Invalid params {\"loc\":[\"subtrahend\"],\"expected\":\"number\",\"got\":\"\\\"x\\\"\"}\n");
+}
+
+TEST_F(Tool, ATimeoutIsStatusFour) {
+  const Ended ended = call({"sleep", "30000", "--timeout", "100ms"});
+  EXPECT_EQ(ended.output, "");
+  EXPECT_EQ(ended.status, 4);
+}
+
+TEST_F(Tool, TriesTheNextServerWhenOneCannotBeConnectedTo) {
+  std::string nowhere;
+  {
+    Process gone{{"serve", "--demo", "--port", "0"}};
+    const std::string banner = gone.read_error_until("JSON-RPC");
+    nowhere = banner.substr(banner.find("tcp://"));
+    nowhere.resize(nowhere.find(' '));
+  }
+  EXPECT_EQ(run({"call", "echo", "1", "--url", nowhere}).status, 3);
+  const Ended ended = run({"call", "echo", "1", "--url", nowhere, "--url", url_});
+  EXPECT_EQ(ended.output, "1\n");
+  EXPECT_EQ(ended.status, 0);
+}
+
+TEST(ToolUsage, MistakesAreStatusTwoWithNothingOnStdout) {
+  const std::vector<std::vector<std::string>> mistakes{
+      {},
+      {"nonsense"},
+      {"call"},
+      {"call", "subtract", "42", "subtrahend=23"},
+      {"call", "echo", "value:number=1"},
+      {"call", "echo", "--nonsense", "1"},
+      {"call", "echo", "1", "--timeout", "soon"},
+      {"call", "echo", "1", "--url", "nowhere"},
+      {"call", "echo", "value=@/nonexistent/file"},
+      {"serve"},
+      {"serve", "--demo", "--port", "65536"},
+      {"serve", "--demo", "--listen", "nowhere"},
+      {"serve", "--demo", "--listen", "tcp://0.0.0.0:0"},
+      {"serve", "--demo", "--", "more"},
+  };
+  for (const auto& words : mistakes) {
+    const Ended ended = run(words);
+    EXPECT_EQ(ended.status, 2) << testing::PrintToString(words) << ended.error;
+    EXPECT_EQ(ended.output, "");
+    EXPECT_NE(ended.error, "");
+  }
+}
+
+TEST(ToolUsage, ServeWithoutDemoSaysThatItIsTheBrokerAndWhatToDo) {
+  EXPECT_NE(run({"serve"}).error.find("wirecall serve --demo"), std::string::npos);
+}
+
+TEST(ToolUsage, HelpAndVersionAreResults) {
+  for (const std::vector<std::string>& words :
+       std::vector<std::vector<std::string>>{{"--help"}, {"call", "--help"}, {"serve", "--help"}, {"--version"}}) {
+    const Ended ended = run(words);
+    EXPECT_EQ(ended.status, 0);
+    EXPECT_NE(ended.output, "");
+    EXPECT_EQ(ended.error, "");
+  }
+}
+
+TEST_F(Tool, ListeningWhereAnotherListensFailsWithTheReason) {
+  const Ended ended = run({"serve", "--demo", "--listen", url_});
+  EXPECT_EQ(ended.status, 3);
+  EXPECT_NE(ended.error.find("in use"), std::string::npos) << ended.error;
+}
+
+TEST_F(Tool, ServerWithNothingToDoEndsAtTheFirstSignal) {
+  server_.signal(SIGINT);
+  EXPECT_EQ(server_.wait(), 0);
+}
+
+TEST_F(Tool, SigtermLetsPendingCallsFinish) {
+  const Connection connection{port_};
+  connection.send(request("sleep", "[300]", 1) + request("sum", "[1]", 2));
+  // Messages are looked at in order: once the second is answered, the first is being worked on.
+  EXPECT_EQ(connection.line(), R"({"jsonrpc":"2.0","result":1,"id":2})");
+  server_.signal(SIGTERM);
+  EXPECT_EQ(connection.line(), R"({"jsonrpc":"2.0","result":null,"id":1})");
+  EXPECT_EQ(connection.line(), "");
+  EXPECT_EQ(server_.wait(), 0);
+}
+
+TEST_F(Tool, WhileItDrainsNewCallsAreRefusedAndASecondSignalEndsItAtOnce) {
+  const Connection connection{port_};
+  connection.send(request("sleep", "[3000000]", 1) + request("sum", "[1]", 2));
+  EXPECT_EQ(connection.line(), R"({"jsonrpc":"2.0","result":1,"id":2})");
+  server_.signal(SIGTERM);
+  // The signal is noticed at some time between two of these.
+  std::string answer;
+  for (int id = 3; answer.find("-32009") == std::string::npos; ++id) {
+    connection.send(request("sum", "[1]", id));
+    answer = connection.line();
+    ASSERT_NE(answer, "");
+  }
+  server_.signal(SIGTERM);
+  EXPECT_EQ(server_.wait(), 130);
+}
+
+}  // namespace

@@ -1,0 +1,26 @@
+# The install test: cmake -D source_dir= -D build_dir= -D work_dir= -D generator= -D compiler= -D version= -P run.cmake
+# It fails at the first command that fails.
+cmake_minimum_required(VERSION 3.25)
+
+function(run)
+  execute_process(COMMAND ${ARGV} RESULT_VARIABLE status OUTPUT_VARIABLE output ERROR_VARIABLE output)
+  if(NOT status EQUAL 0)
+    list(JOIN ARGV " " command)
+    message(FATAL_ERROR "exit ${status}: ${command}\n${output}")
+  endif()
+endfunction()
+
+file(REMOVE_RECURSE ${work_dir})
+set(prefix ${work_dir}/prefix)
+run(${CMAKE_COMMAND} --install ${build_dir} --prefix ${prefix})
+
+set(consumer ${CMAKE_CURRENT_LIST_DIR}/consumer)
+set(configure ${CMAKE_COMMAND} -G ${generator} -D CMAKE_CXX_COMPILER=${compiler} -D WANTED_VERSION=${version})
+run(${configure} -S ${consumer} -B ${work_dir}/found -D CMAKE_PREFIX_PATH=${prefix})
+run(${CMAKE_COMMAND} --build ${work_dir}/found)
+foreach(program IN ITEMS without_socket over_tcp)
+  run(${work_dir}/found/${program})
+endforeach()
+
+# As a part of another project: the libraries only, no test, tool or install rule of ours.
+run(${configure} -S ${consumer} -B ${work_dir}/subproject -D WIRECALL_SOURCE_DIR=${source_dir})

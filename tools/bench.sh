@@ -1,0 +1,15 @@
+#!/usr/bin/env bash
+# Runs every benchmark, one after the other, each printing its table, and then measures what the umbrella header costs
+# a compiler.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+build=${BUILD:-build}
+
+for program in "$build"/bench/bench_*; do
+  [[ -x $program ]] || continue
+  echo "== ${program##*/}"
+  "$program"
+  echo
+done
+echo "== compile"
+python3 bench/compile/measure.py
