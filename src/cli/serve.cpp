@@ -2,9 +2,11 @@
 #include "cli/serve.hpp"
 
 #include <algorithm>
+#include <atomic>
 #include <cstdio>
 #include <expected>
 #include <fmt/core.h>
+#include <signal.h>
 #include <stdexcept>
 #include <string_view>
 #include <utility>
