@@ -26,8 +26,7 @@ build:  ## build the command, as build/wirecall
 
 test:  ## install what is missing, build everything, and run all tests
 	@tools/install_packages.sh test
-	@grep -qs WIRECALL_TESTS:BOOL=ON $(BUILD)/CMakeCache.txt || $(CONFIGURE) -B $(BUILD) \
-	  -D WIRECALL_TESTS=ON -D WIRECALL_BENCH=ON -D WIRECALL_EXAMPLES=ON
+	@$(CONFIGURE) -B $(BUILD) -D WIRECALL_TESTS=ON -D WIRECALL_BENCH=ON -D WIRECALL_EXAMPLES=ON
 	@$(NINJA)
 	@ctest --test-dir $(BUILD) --parallel $(JOBS) --output-on-failure
 
@@ -41,7 +40,7 @@ soak:  ## ten million differential executions and long fuzzing: about half an ho
 
 bench:  ## build and run the benchmarks, one table each
 	@tools/install_packages.sh test
-	@grep -qs WIRECALL_BENCH:BOOL=ON $(BUILD)/CMakeCache.txt || $(CONFIGURE) -B $(BUILD) -D WIRECALL_BENCH=ON
+	@$(CONFIGURE) -B $(BUILD) -D WIRECALL_BENCH=ON
 	@$(NINJA)
 	@BUILD=$(BUILD) tools/bench.sh
 
