@@ -80,8 +80,14 @@ class Reader {
   /// Only after a failure.
   [[nodiscard]] const DecodeFailure& failure() const noexcept { return *failure_; }
   void clear_failure() noexcept { failure_.reset(); }
+  /// Whether this is the JsonReader, which dispatch calls directly.
+  [[nodiscard]] bool is_json() const noexcept { return json_; }
+
+ protected:
+  explicit Reader(bool json = false) noexcept : json_(json) {}
 
  private:
+  bool json_;
   std::unique_ptr<DecodeFailure> failure_;
 };
 

@@ -45,17 +45,25 @@ enum class MessageKind : std::uint8_t {
 enum class Fault : std::uint8_t { none, invalid_request, id_limit, batch_limit };
 
 struct Received {
-  MessageKind kind = MessageKind::invalid;
-  Fault fault = Fault::none;
-  bool method_escaped = false;  ///< `method()` holds escapes: unescape before comparing
-  std::uint32_t present = 0;    ///< bit 1 << Member; only present members have a span
-  std::size_t batch_size = 0;
-  std::string_view text;                             ///< the message itself, first to last byte
-  std::array<std::string_view, kMemberCount> spans;  ///< encoded values as sent
+  // Nothing is cleared by default: read_message sets all but the spans of members that are absent.
+  Received() noexcept {}  // NOLINT(modernize-use-equals-default): `= default` would let {} clear the spans
+
+  MessageKind kind;
+  Fault fault;
+  bool method_escaped;    ///< `method()` holds escapes: unescape before comparing
+  std::uint32_t present;  ///< bit 1 << Member; only present members have a span
+  std::size_t batch_size;
+  std::string_view text;  ///< the message itself, first to last byte
+  struct Span {
+    const char* data;
+    std::size_t size;
+  };
+  std::array<Span, kMemberCount> spans;  ///< encoded values as sent
 
   [[nodiscard]] bool has(Member member) const noexcept { return (present >> static_cast<unsigned>(member)) & 1U; }
   [[nodiscard]] std::string_view operator[](Member member) const noexcept {
-    return spans[static_cast<std::size_t>(member)];
+    const Span& span = spans[static_cast<std::size_t>(member)];
+    return {span.data, span.size};
   }
   /// The method's name between its quotes, escapes as sent.
   [[nodiscard]] std::string_view method() const noexcept {

@@ -27,7 +27,7 @@ namespace wirecall {
 ///       };
 ///     };
 struct About {
-  std::string_view member;       ///< its name in C++
+  std::string_view member;  ///< its name in C++
   std::string_view docs = {};
   std::string_view name = {};    ///< its name on the wire, where that is another
   std::string_view format = {};  ///< JSON Schema's "format"; tells readers, is not checked
@@ -57,10 +57,10 @@ template <class T>
 struct Describe {};
 
 enum class TypeKind : std::uint8_t {
-  any,          ///< every value
+  any,  ///< every value
   null,
   boolean,
-  integer,      ///< from `minimum` to `maximum`
+  integer,  ///< from `minimum` to `maximum`
   number,
   string,
   bytes,        ///< {"$bytes":"<base64>"}
@@ -78,7 +78,7 @@ struct TypeInfo;
 struct MemberInfo {
   std::string_view name;  ///< on the wire
   const TypeInfo* type;
-  const About* about;     ///< null where nothing is said
+  const About* about;  ///< null where nothing is said
   bool required;
 };
 
@@ -86,7 +86,7 @@ struct TypeInfo {
   static constexpr std::size_t kAnyLength = std::numeric_limits<std::size_t>::max();
 
   TypeKind kind = TypeKind::any;
-  std::string_view name = {};    ///< of a struct or enum, without its namespace; of an adapted type what it is called
+  std::string_view name = {};  ///< of a struct or enum, without its namespace; of an adapted type what it is called
   std::string_view docs = {};
   std::string_view format = {};  ///< of a string, in JSON Schema's words
   std::int64_t minimum = 0;

@@ -69,7 +69,8 @@ class Value {
   ~Value();
 
   /// A whole JSON text: -32700 when it is not one.
-  [[nodiscard]] static std::expected<Value, Error> parse(std::string_view json, std::uint32_t depth_max = Limits{}.depth);
+  [[nodiscard]] static std::expected<Value, Error> parse(std::string_view json,
+                                                         std::uint32_t depth_max = Limits{}.depth);
   /// Compact JSON text. Throws Error -32603 where to_json does.
   [[nodiscard]] std::string dump() const;
 
@@ -120,8 +121,8 @@ class Value {
   struct NumberText {
     std::string text;
   };
-  using Content = std::variant<std::monostate, bool, std::int64_t, std::uint64_t, double, NumberText, std::string, Bytes,
-                               Array, Object>;
+  using Content = std::variant<std::monostate, bool, std::int64_t, std::uint64_t, double, NumberText, std::string,
+                               Bytes, Array, Object>;
 
   template <class T>
   Value(std::in_place_type_t<T>, T value) noexcept {

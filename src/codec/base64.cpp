@@ -25,8 +25,8 @@ char* base64_encode(std::span<const std::byte> data, char* to) noexcept {
   const std::byte* p = data.data();
   std::size_t left = data.size();
   for (; left >= 3; left -= 3, p += 3) {
-    const std::uint32_t three = std::to_integer<std::uint32_t>(p[0]) << 16 |
-                                std::to_integer<std::uint32_t>(p[1]) << 8 | std::to_integer<std::uint32_t>(p[2]);
+    const std::uint32_t three = std::to_integer<std::uint32_t>(p[0]) << 16 | std::to_integer<std::uint32_t>(p[1]) << 8 |
+                                std::to_integer<std::uint32_t>(p[2]);
     *to++ = kAlphabet[three >> 18];
     *to++ = kAlphabet[three >> 12 & 63];
     *to++ = kAlphabet[three >> 6 & 63];

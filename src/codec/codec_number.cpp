@@ -33,8 +33,8 @@ Decimal take_apart(std::string_view text) noexcept {
     out.negative = true;
     ++p;
   }
-  std::int64_t position = 0;       // digits seen
-  std::int64_t point = -1;         // how many of them stand before the point
+  std::int64_t position = 0;  // digits seen
+  std::int64_t point = -1;    // how many of them stand before the point
   std::int64_t first_position = 0;
   std::int64_t last_position = 0;  // of the last digit that is not zero
   for (; p != end && (is_digit(*p) || *p == '.'); ++p) {

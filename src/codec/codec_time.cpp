@@ -9,7 +9,7 @@ namespace wirecall::detail {
 namespace {
 
 constexpr std::int64_t kSecondsADay = 86'400;
-constexpr std::int64_t kDaysAnEra = 146'097;  // 400 years
+constexpr std::int64_t kDaysAnEra = 146'097;   // 400 years
 constexpr std::int64_t kDaysTo1970 = 719'468;  // from 0000-03-01
 
 /// Days since 1970-01-01 of a date in the proleptic Gregorian calendar. Years begin in March here, so that the leap
@@ -114,7 +114,8 @@ bool parse_time(std::string_view text, std::int64_t& seconds, std::int32_t& nano
     offset = (std::int64_t{hours} * 60 + minutes) * (zone == '+' ? 60 : -60);
   }
   if (!pieces.at_end()) return false;
-  seconds = days_from_date(year, month, day) * kSecondsADay + std::int64_t{hour} * 3'600 + minute * 60 + second - offset;
+  seconds =
+      days_from_date(year, month, day) * kSecondsADay + std::int64_t{hour} * 3'600 + minute * 60 + second - offset;
   return true;
 }
 

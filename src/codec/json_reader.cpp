@@ -13,12 +13,6 @@
 namespace wirecall::json {
 namespace {
 
-const char* skip_space(const char* p) noexcept {
-  // Nearly all texts are compact: one comparison, then the loop that is rarely entered.
-  while (static_cast<unsigned char>(*p) <= ' ' && (*p == ' ' || *p == '\n' || *p == '\r' || *p == '\t')) ++p;
-  return p;
-}
-
 /// Eight bytes, the first of them lowest whatever the machine.
 std::uint64_t load8(const char* p) noexcept {
   std::uint64_t word;
@@ -211,25 +205,6 @@ bool JsonReader::read_bool(bool& out) {
   return fail("boolean");
 }
 
-// Eighteen digits fit 64 bits without a check; longer integers, fractions and exponents take the slow way.
-bool JsonReader::read_int(std::int64_t min, std::int64_t max, std::int64_t& out) {
-  const char* p = at_;
-  const bool negative = *p == '-';
-  if (negative) ++p;
-  const char* const digits = p;
-  std::uint64_t magnitude = 0;
-  for (; is_digit(*p); ++p) magnitude = magnitude * 10 + static_cast<std::uint64_t>(*p - '0');
-  const auto count = static_cast<std::size_t>(p - digits);
-  if (count - 1 >= 18 || *p == '.' || (*p | 0x20) == 'e') [[unlikely]]
-    return read_int_slowly(min, max, out);
-  const auto value = static_cast<std::int64_t>(negative ? 0 - magnitude : magnitude);
-  if (value < min || value > max) [[unlikely]]
-    return fail(integer_range(min, max));
-  out = value;
-  at_ = p;
-  return true;
-}
-
 bool JsonReader::read_uint(std::uint64_t max, std::uint64_t& out) {
   const char* p = at_;
   std::uint64_t value = 0;
@@ -242,7 +217,7 @@ bool JsonReader::read_uint(std::uint64_t max, std::uint64_t& out) {
   return true;
 }
 
-bool JsonReader::read_int_slowly(std::int64_t min, std::int64_t max, std::int64_t& out) {
+[[gnu::noinline]] bool JsonReader::read_int_slowly(std::int64_t min, std::int64_t max, std::int64_t& out) {
   if (kind() != ValueKind::number) return fail("integer");
   const char* const end = codec::number_end(at_);
   std::int64_t value = 0;
@@ -260,7 +235,7 @@ bool JsonReader::read_int_slowly(std::int64_t min, std::int64_t max, std::int64_
   return fail(integer_range(min, max));
 }
 
-bool JsonReader::read_uint_slowly(std::uint64_t max, std::uint64_t& out) {
+[[gnu::noinline]] bool JsonReader::read_uint_slowly(std::uint64_t max, std::uint64_t& out) {
   if (kind() != ValueKind::number) return fail("integer");
   const char* const end = codec::number_end(at_);
   std::uint64_t value = 0;
@@ -303,26 +278,9 @@ bool JsonReader::read_string(std::string_view& out) {
   return true;
 }
 
-bool JsonReader::begin_array() {
-  if (*at_ != '[') return fail("array");
-  at_ = skip_space(at_ + 1);
-  return true;
-}
-
-// No value begins with a comma, so a comma here means that an element came before and another follows.
-bool JsonReader::next_element() {
-  const char* p = skip_space(at_);
-  if (*p == ']') {
-    at_ = p + 1;
-    return false;
-  }
-  at_ = *p == ',' ? skip_space(p + 1) : p;
-  return true;
-}
-
 bool JsonReader::begin_object() {
   if (*at_ != '{') return fail("object");
-  at_ = skip_space(at_ + 1);
+  ++at_;
   return true;
 }
 
@@ -395,9 +353,7 @@ bool JsonReader::read_bytes(std::span<const std::byte>& out) {
   return fail(R"({"$bytes":"<base64>"})");
 }
 
-std::string JsonReader::json(std::size_t bytes_max) {
-  return {at_, value_size(at_, bytes_max)};
-}
+std::string JsonReader::json(std::size_t bytes_max) { return {at_, value_size(at_, bytes_max)}; }
 
 std::string_view JsonReader::skip() {
   const char* const value = at_;

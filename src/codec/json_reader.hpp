@@ -3,7 +3,7 @@
 // Strings without escapes are views into the text; others are unescaped into an arena that lasts until the next reset.
 // Owned by one thread. Implements docs/wire.md "Messages" for integers and "Values beyond JSON" for {"$bytes":...}.
 //
-// Invariant: where a value comes next, `at_` is its first byte.
+// Invariant: where a value comes next, `at_` is its first byte; everywhere else white space may come first.
 #pragma once
 
 #include <cstddef>
@@ -19,6 +19,7 @@ namespace wirecall::json {
 
 class JsonReader final : public Reader {
  public:
+  JsonReader() noexcept : Reader(true) {}
   void reset(std::string_view value) override;
   [[nodiscard]] ValueKind kind() const override;
   bool read_null() override;
@@ -39,6 +40,7 @@ class JsonReader final : public Reader {
   void rewind(const char* mark) noexcept override { at_ = mark; }
 
  private:
+  static const char* skip_space(const char* p) noexcept;
   bool read_int_slowly(std::int64_t min, std::int64_t max, std::int64_t& out);
   bool read_uint_slowly(std::uint64_t max, std::uint64_t& out);
   /// `at_` is behind the opening quote and moves behind the closing one.
@@ -48,5 +50,48 @@ class JsonReader final : public Reader {
   const char* at_ = nullptr;
   codec::Arena arena_;
 };
+
+// What most params consist of, inline for dispatch, which knows that it reads JSON.
+
+inline const char* JsonReader::skip_space(const char* p) noexcept {
+  // Nearly all texts are compact: one comparison, then the loop that is rarely entered.
+  while (static_cast<unsigned char>(*p) <= ' ' && (*p == ' ' || *p == '\n' || *p == '\r' || *p == '\t')) ++p;
+  return p;
+}
+
+// Eighteen digits fit 64 bits without a check; longer integers, fractions and exponents take the slow way.
+inline bool JsonReader::read_int(std::int64_t min, std::int64_t max, std::int64_t& out) {
+  const char* p = at_;
+  const bool negative = *p == '-';
+  if (negative) ++p;
+  const char* const digits = p;
+  std::uint64_t magnitude = 0;
+  for (std::uint64_t digit; (digit = static_cast<unsigned char>(*p) - std::uint64_t{'0'}) <= 9; ++p)
+    magnitude = magnitude * 10 + digit;
+  const auto count = static_cast<std::size_t>(p - digits);
+  const auto value = static_cast<std::int64_t>(negative ? 0 - magnitude : magnitude);
+  if (count - 1 >= 18 || *p == '.' || (*p | 0x20) == 'e' || value < min || value > max) [[unlikely]]
+    return read_int_slowly(min, max, out);
+  out = value;
+  at_ = p;
+  return true;
+}
+
+inline bool JsonReader::begin_array() {
+  if (*at_ != '[') return fail("array");
+  ++at_;
+  return true;
+}
+
+// No value begins with a comma, so a comma here means that an element came before and another follows.
+inline bool JsonReader::next_element() {
+  const char* p = skip_space(at_);
+  if (*p == ']') {
+    at_ = p + 1;
+    return false;
+  }
+  at_ = *p == ',' ? skip_space(p + 1) : p;
+  return true;
+}
 
 }  // namespace wirecall::json

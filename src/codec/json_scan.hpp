@@ -67,6 +67,18 @@ class Scanner {
     return *p == '[' || *p == '{' ? container(p, depth) : scalar(p);
   }
 
+  /// An array of a few numbers, which is what most params are; null, and nothing said, when it is anything else.
+  [[nodiscard, gnu::always_inline]] const char* short_numbers(const char* p) noexcept {
+    for (int count = 0; count < 4; ++count) {
+      p = skip_space(p + 1);
+      if (static_cast<unsigned char>(*p - '1') > 8) return nullptr;
+      p = Ops::skip_digits(p);
+      if (*p == ']') return p + 1;
+      if (*p != ',') return nullptr;
+    }
+    return nullptr;
+  }
+
   const char* fail(const char* at) noexcept {
     bad = at;
     return nullptr;

@@ -26,27 +26,47 @@ constexpr std::size_t kIntegerBytesMax = 20;
 /// The longest shortest text of a double, as -2.2250738585072014e-308.
 constexpr std::size_t kDoubleBytesMax = 32;
 
+constexpr std::uint64_t kPowersOfTen[] = {0,
+                                          10,
+                                          100,
+                                          1'000,
+                                          10'000,
+                                          100'000,
+                                          1'000'000,
+                                          10'000'000,
+                                          100'000'000,
+                                          1'000'000'000,
+                                          10'000'000'000,
+                                          100'000'000'000,
+                                          1'000'000'000'000,
+                                          10'000'000'000'000,
+                                          100'000'000'000'000,
+                                          1'000'000'000'000'000,
+                                          10'000'000'000'000'000,
+                                          100'000'000'000'000'000,
+                                          1'000'000'000'000'000'000,
+                                          10'000'000'000'000'000'000U};
+
+/// 1 to 20. 1233/4096 is log10(2), just a little too large at no width up to 64.
+int count_digits(std::uint64_t value) noexcept {
+  const int guess = std::bit_width(value | 1) * 1233 >> 12;
+  return guess + (value >= kPowersOfTen[guess] ? 1 : 0);
+}
+
 char* write_integer(char* to, std::uint64_t value) noexcept {
-  if (value < 10) {
-    *to = static_cast<char>('0' + value);
-    return to + 1;
-  }
-  char digits[kIntegerBytesMax];
-  char* p = digits + sizeof digits;
+  char* const end = to + (value == 0 ? 1 : count_digits(value));
+  char* p = end;
   while (value >= 100) {
     p -= 2;
     std::memcpy(p, &kTwoDigits[value % 100 * 2], 2);
     value /= 100;
   }
   if (value >= 10) {
-    p -= 2;
-    std::memcpy(p, &kTwoDigits[value * 2], 2);
+    std::memcpy(p - 2, &kTwoDigits[value * 2], 2);
   } else {
-    *--p = static_cast<char>('0' + value);
+    p[-1] = static_cast<char>('0' + value);
   }
-  const auto size = static_cast<std::size_t>(digits + sizeof digits - p);
-  std::memcpy(to, p, size);
-  return to + size;
+  return end;
 }
 
 std::uint64_t load8(const char* p) noexcept {
@@ -193,10 +213,19 @@ char* JsonWriter::quote(char* to, std::string_view utf8) {
       return quote_slowly(to, {p, left});
     std::memcpy(to, &word, 8);
   }
-  for (; left != 0; --left) {
-    if (!is_plain(*p)) [[unlikely]]
+  if (left != 0 && utf8.size() >= 8) {
+    // The last eight bytes again, some of them for the second time.
+    const std::uint64_t word = load8(p + left - 8);
+    if (!is_plain(word)) [[unlikely]]
       return quote_slowly(to, {p, left});
-    *to++ = *p++;
+    std::memcpy(to + left - 8, &word, 8);
+    to += left;
+  } else {
+    for (; left != 0; --left) {
+      if (!is_plain(*p)) [[unlikely]]
+        return quote_slowly(to, {p, left});
+      *to++ = *p++;
+    }
   }
   *to++ = '"';
   return to;

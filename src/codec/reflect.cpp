@@ -30,8 +30,7 @@ Error decode_error(const Reader& reader) {
   writer->key("got");
   writer->string(failure.got);
   writer->end_object();
-  return Error{ErrorCode::invalid_params, std::string{message_of(ErrorCode::invalid_params)},
-               std::string{data.view()}};
+  return Error{ErrorCode::invalid_params, std::string{message_of(ErrorCode::invalid_params)}, std::string{data.view()}};
 }
 
 namespace detail {
@@ -266,8 +265,8 @@ bool decode_text(std::string_view text, DecodeFunction decode, void* out, std::u
     error = Error{ErrorCode::parse_error, std::string{message_of(ErrorCode::parse_error)}, R"({"limit":"depth"})"};
     return false;
   }
-  const bool complete = scan.status == ScanStatus::complete &&
-                        padded.find_first_not_of(" \t\r\n", scan.offset) == std::string_view::npos;
+  const bool complete =
+      scan.status == ScanStatus::complete && padded.find_first_not_of(" \t\r\n", scan.offset) == std::string_view::npos;
   if (!complete) {
     error = Error{ErrorCode::parse_error};
     return false;

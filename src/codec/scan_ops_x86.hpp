@@ -3,6 +3,7 @@
 #pragma once
 
 #include <bit>
+#include <cstddef>
 #include <cstdint>
 #include <immintrin.h>
 
@@ -14,20 +15,21 @@ struct SimdOps {
 
   [[gnu::always_inline]] static const char* find_special(const char* p) noexcept {
     const std::uint32_t special = special_of(p);
-    return special != 0 ? p + std::countr_zero(special) : find_special_beyond(p + kBlockBytes);
+    return special != 0 ? p + first(special) : find_special_beyond(p + kBlockBytes);
   }
   static const char* skip_digits(const char* p) noexcept {
     for (;; p += kBlockBytes) {
       const __m128i value = _mm_sub_epi8(load(p), _mm_set1_epi8('0'));
       const __m128i digit = _mm_cmpeq_epi8(_mm_min_epu8(value, _mm_set1_epi8(9)), value);
       const auto other = static_cast<std::uint32_t>(_mm_movemask_epi8(digit)) ^ 0xFFFFU;
-      if (other != 0) return p + std::countr_zero(other);
+      if (other != 0) [[likely]]
+        return p + first(other);
     }
   }
   static std::uint32_t special_of(const char* p) noexcept {
     const __m128i block = load(p);
     // One signed comparison finds both control bytes and those with the high bit set.
-    const __m128i low = _mm_cmplt_epi8(block, _mm_set1_epi8(0x20));
+    const __m128i low = _mm_cmpgt_epi8(_mm_set1_epi8(0x20), block);
     const __m128i quote = _mm_cmpeq_epi8(block, _mm_set1_epi8('"'));
     const __m128i backslash = _mm_cmpeq_epi8(block, _mm_set1_epi8('\\'));
     return static_cast<std::uint32_t>(_mm_movemask_epi8(_mm_or_si128(low, _mm_or_si128(quote, backslash))));
@@ -57,6 +59,8 @@ struct SimdOps {
   }
 
  private:
+  // The lowest set bit's number; `mask` is not 0. Unsigned, which saves the compiler a sign extension.
+  static std::size_t first(std::uint32_t mask) noexcept { return static_cast<unsigned>(__builtin_ctz(mask)); }
   static __m128i load(const char* p) noexcept { return _mm_loadu_si128(reinterpret_cast<const __m128i*>(p)); }
 };
 

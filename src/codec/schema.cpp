@@ -11,7 +11,8 @@ namespace {
 
 /// A type as part of other words: parentheses where the words would run together.
 std::string describe_inside(const TypeInfo& type) {
-  const bool compound = type.kind == TypeKind::optional || type.kind == TypeKind::one_of || type.kind == TypeKind::enumeration;
+  const bool compound =
+      type.kind == TypeKind::optional || type.kind == TypeKind::one_of || type.kind == TypeKind::enumeration;
   return compound ? '(' + describe(type) + ')' : describe(type);
 }
 
@@ -175,7 +176,8 @@ const std::string& SchemaWriter::name_of(const TypeInfo& type) {
   const std::string plain = plain_name(type.name);
   std::string name = plain;
   const auto is_taken = [&](const Definition& definition) { return definition.name == name; };
-  for (int i = 2; std::any_of(definitions_.begin(), definitions_.end(), is_taken); ++i) name = plain + std::to_string(i);
+  for (int i = 2; std::any_of(definitions_.begin(), definitions_.end(), is_taken); ++i)
+    name = plain + std::to_string(i);
   definitions_.push_back({&type, name});
   return definitions_.back().name;
 }

@@ -214,9 +214,7 @@ const Value* Value::find(std::string_view name) const noexcept {
   return found == members->rend() ? nullptr : &found->second;
 }
 
-Value* Value::find(std::string_view name) noexcept {
-  return const_cast<Value*>(std::as_const(*this).find(name));
-}
+Value* Value::find(std::string_view name) noexcept { return const_cast<Value*>(std::as_const(*this).find(name)); }
 
 const Value& Value::at(std::string_view name) const {
   if (const Value* value = find(name)) return *value;

@@ -76,10 +76,15 @@ constexpr auto kSlots = [] {
 }();
 constexpr std::size_t kNameBytesMax = 11;
 
+std::uint64_t load8(const char* p) noexcept {
+  std::uint64_t word;
+  std::memcpy(&word, p, sizeof word);
+  return word;
+}
+
 // `name` may be followed by anything, eight bytes of which are readable.
 std::uint32_t identify(const char* name, std::size_t size) noexcept {
-  std::uint64_t word;
-  std::memcpy(&word, name, sizeof word);
+  std::uint64_t word = load8(name);
   if (size < 8) {
     const auto unused = static_cast<unsigned>(8 * (8 - size));
     if (size == 0) return kNoMember;
@@ -189,6 +194,8 @@ constexpr std::uint64_t kParamsKey = word_of("params\":");
 constexpr std::uint64_t kIdKey = word_of("id\":");
 constexpr std::uint64_t kJsonrpcKey = word_of("jsonrpc\"");
 constexpr std::uint64_t kVersion = word_of("\"2.0\"");
+constexpr std::uint64_t kUsualStart = word_of("\"jsonrpc");  // "jsonrpc":"2.0", is how nearly all messages begin
+constexpr std::uint64_t kUsualVersion = word_of("\":\"2.0\",");
 constexpr std::uint64_t kFourBytes = word_of("\xFF\xFF\xFF\xFF");
 constexpr std::uint64_t kFiveBytes = word_of("\xFF\xFF\xFF\xFF\xFF");
 
@@ -213,18 +220,20 @@ template <Member kMember, class Ops>
                                                      Seen& seen) noexcept {
   seen.duplicate |= seen.present & bit(kMember);
   seen.present |= bit(kMember);
-  const char* const value = scanner.skip_space(p);
+  if (*p == ' ') ++p;
+  const char* value = p;
   bool escaped = false;
   if constexpr (kMember == Member::jsonrpc) {
-    std::uint64_t word;
-    std::memcpy(&word, value, sizeof word);
-    if ((word & kFiveBytes) == kVersion) [[likely]] {
+    if ((load8(value) & kFiveBytes) == kVersion) [[likely]] {
       p = value + 5;
     } else {
+      value = scanner.skip_space(value);
       p = scanner.value(value, 1);
       if (p != nullptr && !is_version({value, static_cast<std::size_t>(p - value)})) seen.wrong = true;
     }
   } else if constexpr (kMember == Member::method) {
+    if (*value != '"') [[unlikely]]
+      value = scanner.skip_space(value);
     if (*value == '"') [[likely]] {
       p = scanner.string(value + 1, escaped);
     } else {
@@ -233,6 +242,8 @@ template <Member kMember, class Ops>
     }
     out.method_escaped = escaped;
   } else if constexpr (kMember == Member::id) {
+    if (!is_number(*value) && *value != '"') [[unlikely]]
+      value = scanner.skip_space(value);
     if (*value == '"') {
       p = scanner.string(value + 1, escaped);
     } else if (is_number(*value)) {
@@ -244,8 +255,11 @@ template <Member kMember, class Ops>
     if (p - value > static_cast<std::ptrdiff_t>(kIdBytesMax)) [[unlikely]]
       seen.wrong = seen.bad_id = true;
   } else {
-    p = scanner.value(value, 1);
-    if constexpr (kMember == Member::params) {
+    static_assert(kMember == Member::params);
+    p = *value == '[' ? scanner.short_numbers(value) : nullptr;
+    if (p == nullptr) {
+      value = scanner.skip_space(value);
+      p = scanner.value(value, 1);
       if (*value != '[' && *value != '{' && *value != 'n') seen.wrong = true;
     }
   }
@@ -277,22 +291,33 @@ template <class Ops>
   seen.duplicate |= seen.present & (std::uint32_t{1} << member);
   seen.present |= std::uint32_t{1} << member;
   out.spans[member] = {value, static_cast<std::size_t>(p - value)};
-  if (member == static_cast<std::uint32_t>(Member::timeout_ms) && !is_timeout(out.spans[member])) seen.wrong = true;
+  if (member == static_cast<std::uint32_t>(Member::timeout_ms) && !is_timeout(out[Member::timeout_ms]))
+    seen.wrong = true;
   return p;
 }
 
 // `begin` is at the opening brace. Names written as most peers write them are recognised by one comparison each.
 template <class Ops>
-const char* read_object(Scanner<Ops>& scanner, const char* const begin, Received& out) noexcept {
+[[gnu::always_inline]] inline const char* read_object(Scanner<Ops>& scanner, const char* const begin,
+                                                      Received& out) noexcept {
   Seen seen;
-  const char* p = scanner.skip_space(begin + 1);
-  if (*p != '}') [[likely]] {
-    for (;;) {
-      std::uint64_t word;
-      std::memcpy(&word, p + 1, sizeof word);
-      if (*p != '"') [[unlikely]] {
-        return scanner.fail(p);
-      } else if (word == kMethodKey) {
+  const char* p = begin + 1;
+  if (load8(p) == kUsualStart && load8(p + 8) == kUsualVersion) [[likely]] {
+    seen.present = bit(Member::jsonrpc);
+    out.spans[static_cast<std::size_t>(Member::jsonrpc)] = {p + 10, 5};
+    p += 16;
+  } else {
+    p = scanner.skip_space(p);
+    if (*p == '}') goto end;
+  }
+  for (;;) {
+    if (*p != '"') [[unlikely]] {
+      p = scanner.skip_space(p);
+      if (*p != '"') return scanner.fail(p);
+    }
+    {
+      const std::uint64_t word = load8(p + 1);
+      if (word == kMethodKey) {
         p = read_value<Member::method>(scanner, p + 9, out, seen);
       } else if (word == kParamsKey) {
         p = read_value<Member::params>(scanner, p + 9, out, seen);
@@ -301,17 +326,23 @@ const char* read_object(Scanner<Ops>& scanner, const char* const begin, Received
       } else if (word == kJsonrpcKey && p[9] == ':') {
         p = read_value<Member::jsonrpc>(scanner, p + 10, out, seen);
       } else {
-        p = read_other(scanner, p, out, seen);
+        Seen copy = seen;  // whose address may be taken: `seen` stays in registers
+        p = read_other(scanner, p, out, copy);
+        seen = copy;
       }
-      if (p == nullptr) [[unlikely]]
-        return nullptr;
+    }
+    if (p == nullptr) [[unlikely]]
+      return nullptr;
+    if (*p != ',') {
+      if (*p == '}') break;
       p = scanner.skip_space(p);
       if (*p == '}') break;
-      if (*p != ',') [[unlikely]]
-        return scanner.fail(p);
-      p = scanner.skip_space(p + 1);
+      if (*p != ',') return scanner.fail(p);
     }
+    ++p;
+    if (*p == ' ') ++p;
   }
+end:
   out.text = {begin, static_cast<std::size_t>(p + 1 - begin)};
   classify(out, seen);
   return p + 1;
@@ -355,7 +386,8 @@ void set_scalar(const char* begin, const char* end, Received& out) noexcept {
 }
 
 template <class Ops>
-Scan read(std::string_view text, const Limits& limits, bool whole, Received& out) noexcept {
+[[gnu::always_inline]] inline Scan read(std::string_view text, const Limits& limits, bool whole,
+                                        Received& out) noexcept {
   Scanner<Ops> scanner{limits.depth};
   const char* const end = text.data() + text.size();
   const char* const begin = scanner.skip_space(text.data());

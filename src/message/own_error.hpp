@@ -12,8 +12,8 @@ namespace wirecall::message {
 struct OwnError {
   ErrorCode code;
   std::string_view reason;
-  std::string_view delivered;    ///< "no": safe to retry; "maybe": only for idempotent methods
-  std::string_view limit = {};   ///< the limit that was exceeded, by its name
+  std::string_view delivered;   ///< "no": safe to retry; "maybe": only for idempotent methods
+  std::string_view limit = {};  ///< the limit that was exceeded, by its name
 };
 
 /// data: {"reason", "origin":"local", "delivered", "limit"?}

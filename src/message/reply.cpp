@@ -2,50 +2,65 @@
 #include <charconv>
 #include <cstring>
 
+#include "message/reply_text.hpp"
 #include "wirecall/message.hpp"
 
 namespace wirecall {
 namespace {
 
-constexpr std::string_view kResultHead = R"({"jsonrpc":"2.0","result":)";
-constexpr std::string_view kErrorHead = R"({"jsonrpc":"2.0","error":{"code":)";
-constexpr std::string_view kIdHead = R"(,"id":)";
+using message::put;
 
-char* put(char* to, std::string_view text) noexcept {
-  std::memcpy(to, text.data(), text.size());
-  return to + text.size();
+constexpr std::string_view kErrorHead = R"({"jsonrpc":"2.0","error":{"code":)";
+
+// How many bytes the character at `p` has, or 0 where what stands there is not UTF-8 (RFC 3629 section 4).
+std::size_t character_bytes(const char* p, const char* end) noexcept {
+  const auto byte = [&](std::ptrdiff_t i) -> unsigned { return i < end - p ? static_cast<unsigned char>(p[i]) : 0; };
+  const unsigned lead = byte(0);
+  if (lead < 0x80) return 1;
+  if (lead < 0xC2 || lead > 0xF4) return 0;
+  const std::ptrdiff_t size = lead < 0xE0 ? 2 : lead < 0xF0 ? 3 : 4;
+  const unsigned low = lead == 0xE0 ? 0xA0 : lead == 0xF0 ? 0x90 : 0x80;
+  const unsigned high = lead == 0xED ? 0x9F : lead == 0xF4 ? 0x8F : 0xBF;
+  if (byte(1) < low || byte(1) > high) return 0;
+  for (std::ptrdiff_t i = 2; i < size; ++i) {
+    if ((byte(i) & 0xC0) != 0x80) return 0;
+  }
+  return static_cast<std::size_t>(size);
 }
 
+// A handler's words may hold anything, but a reply is UTF-8 always: U+FFFD stands for each byte that is not.
 void write_escaped(Buffer& out, std::string_view text) {
   static constexpr char kHex[] = "0123456789abcdef";
-  char* p = out.reserve(6 * text.size() + 2);
-  *p++ = '"';
-  for (const char c : text) {
+  const char* const end = text.data() + text.size();
+  char* to = out.reserve(6 * text.size() + 2);
+  *to++ = '"';
+  for (const char* p = text.data(); p != end;) {
+    const char c = *p;
     if (c == '"' || c == '\\') {
-      *p++ = '\\';
-      *p++ = c;
+      *to++ = '\\';
+      *to++ = c;
+      ++p;
     } else if (static_cast<unsigned char>(c) < 0x20) {
-      p = put(p, "\\u00");
-      *p++ = kHex[c >> 4];
-      *p++ = kHex[c & 15];
+      to = put(to, "\\u00");
+      *to++ = kHex[c >> 4];
+      *to++ = kHex[c & 15];
+      ++p;
+    } else if (const std::size_t bytes = character_bytes(p, end); bytes != 0) {
+      to = put(to, {p, bytes});
+      p += bytes;
     } else {
-      *p++ = c;
+      to = put(to, "\xEF\xBF\xBD");
+      ++p;
     }
   }
-  *p++ = '"';
-  out.set_end(p);
+  *to++ = '"';
+  out.set_end(to);
 }
 
 }  // namespace
 
-void begin_result(Buffer& out) { out.set_end(put(out.reserve(kResultHead.size()), kResultHead)); }
-
-void end_reply(Buffer& out, std::string_view id_json) {
-  char* p = put(out.reserve(kIdHead.size() + id_json.size() + 1), kIdHead);
-  p = put(p, id_json);
-  *p++ = '}';
-  out.set_end(p);
-}
+void begin_result(Buffer& out) { message::begin_result(out); }
+void end_reply(Buffer& out, std::string_view id_json) { message::end_reply(out, id_json); }
 
 void write_error(Buffer& out, int code, std::string_view message, std::string_view data_json,
                  std::string_view id_json) {

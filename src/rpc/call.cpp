@@ -27,18 +27,18 @@ Error result_not_encodable(const rpc::Workspace& workspace, const Method& method
   return Error{ErrorCode::internal_error};
 }
 
+[[gnu::noinline, gnu::cold]] int replace_result(rpc::Reply& reply, const Error& error, std::string_view id) {
+  reply.error(error, id);
+  return error.code();
+}
+
 // The one end of every result: what could not be encoded or is too large becomes an error.
-int end_result(rpc::Reply& reply, const rpc::Workspace& workspace, const Method& method, std::string_view id) {
-  std::optional<Error> error;
-  if (workspace.writer->failed()) [[unlikely]] {
-    error = result_not_encodable(workspace, method);
-  } else if (!reply.end(id)) [[unlikely]] {
-    error = result_too_large();
-  }
-  if (!error) [[likely]]
-    return 0;
-  reply.error(*error, id);
-  return error->code();
+inline int end_result(rpc::Reply& reply, const rpc::Workspace& workspace, const Method& method, std::string_view id) {
+  if (workspace.writer->failed()) [[unlikely]]
+    return replace_result(reply, result_not_encodable(workspace, method), id);
+  if (!reply.end(id)) [[unlikely]]
+    return replace_result(reply, result_too_large(), id);
+  return 0;
 }
 
 }  // namespace
@@ -46,12 +46,13 @@ int end_result(rpc::Reply& reply, const rpc::Workspace& workspace, const Method&
 // ---- Call: the answer is given on the caller's stack ----
 
 Context Call::context() {
-  if (!state_->stop.stop_possible()) state_->stop = std::stop_source{};
-  return {method_->name(), is_notification() ? std::string{} : std::string{message_->id()}, state_->stop.get_token(),
+  std::stop_source& stop = state_->extras().stop;
+  if (!stop.stop_possible()) stop = std::stop_source{};
+  return {method_->name(), is_notification() ? std::string{} : std::string{message_->id()}, stop.get_token(),
           state_->dispatcher->workspace_->scheduler};
 }
 
-void Call::on_reply(ReplyHook hook) { state_->hooks.push_back(std::move(hook)); }
+void Call::on_reply(ReplyHook hook) { state_->extras().hooks.push_back(std::move(hook)); }
 
 const Limits& Call::limits() const noexcept { return *state_->dispatcher->limits_; }
 
@@ -68,9 +69,8 @@ TaskScope& Call::tasks() noexcept { return state_->dispatcher->workspace_->tasks
 
 Writer* Call::begin_result() {
   if (state_->answered || is_notification()) return nullptr;
-  state_->reply.emplace(state_->make_reply());
   Writer& writer = *state_->dispatcher->workspace_->writer;
-  writer.reset(state_->reply->begin());
+  writer.reset(state_->reply.begin());
   return &writer;
 }
 
@@ -79,18 +79,17 @@ void Call::end_result() {
   state_->answered = true;
   const rpc::Workspace& workspace = *state_->dispatcher->workspace_;
   int code = 0;
-  if (state_->reply) code = wirecall::end_result(*state_->reply, workspace, *method_, message_->id());
-  rpc::call_hooks(workspace, state_->hooks, code);
+  if (state_->reply.begun()) [[likely]]
+    code = wirecall::end_result(state_->reply, workspace, *method_, message_->id());
+  if (state_->rare) [[unlikely]]
+    rpc::call_hooks(workspace, state_->rare->hooks, code);
 }
 
 void Call::error(const Error& error) {
   if (state_->answered) return;
   state_->answered = true;
-  if (!is_notification()) {
-    if (!state_->reply) state_->reply.emplace(state_->make_reply());
-    state_->reply->error(error, message_->id());
-  }
-  rpc::call_hooks(*state_->dispatcher->workspace_, state_->hooks, error.code());
+  if (!is_notification()) state_->reply.error(error, message_->id());
+  if (state_->rare) rpc::call_hooks(*state_->dispatcher->workspace_, state_->rare->hooks, error.code());
 }
 
 void Call::error_in_flight() { error(rpc::error_of_exception(*state_->dispatcher->workspace_, *method_)); }
@@ -150,7 +149,7 @@ void ReplySink::end_result() {
   const rpc::Workspace& workspace = *calls_->owner->workspace_;
   int code = 0;
   if (call->reply) code = wirecall::end_result(*call->reply, workspace, *call->method, call->id);
-  rpc::call_hooks(workspace, call->hooks, code);
+  rpc::call_hooks(workspace, call->extras.hooks, code);
   calls_->finish(slot_);
 }
 
@@ -162,7 +161,7 @@ void ReplySink::error(const Error& error) {
     if (!call->reply) static_cast<void>(begin_result());
     call->reply->error(error, call->id);
   }
-  rpc::call_hooks(workspace, call->hooks, error.code());
+  rpc::call_hooks(workspace, call->extras.hooks, error.code());
   calls_->finish(slot_);
 }
 

@@ -17,7 +17,7 @@ namespace rpc {
 namespace {
 
 void reply_error(CallState& state, ErrorCode code, std::string_view data_json, std::string_view id_json) {
-  state.make_reply().error(static_cast<int>(code), message_of(code), data_json, id_json);
+  state.reply.error(static_cast<int>(code), message_of(code), data_json, id_json);
 }
 
 }  // namespace
@@ -29,6 +29,53 @@ Workspace::~Workspace() = default;
 
 void Workspace::write_log(LogLevel level, std::string_view line) const {
   if (log != nullptr && *log) (*log)(level, line);
+}
+
+[[gnu::always_inline]] inline void Dispatcher::run(Call& call, CallState& state) {
+  // The one place in which a handler's exceptions are caught; those of tasks come here by way of error_in_flight.
+  try {
+    const std::vector<Middleware>& middleware = registry_->middleware();
+    if (middleware.empty()) [[likely]] {
+      call.method().invoke(call);
+    } else {
+      Next{middleware.data(), middleware.size()}(call);
+    }
+  } catch (...) {
+    if (state.answered) {
+      static_cast<void>(error_of_exception(*workspace_, call.method()));  // too late for the peer, but not for the log
+    } else {
+      call.error_in_flight();
+    }
+  }
+  if (!state.answered) [[unlikely]] {
+    workspace_->write_log(LogLevel::error, "method " + call.method().name() + ": nobody answered the call");
+    call.error(Error{ErrorCode::internal_error});
+  }
+}
+
+[[gnu::always_inline]] inline void Dispatcher::handle_single(const Received& message, CallState& state) {
+  if (message.kind == MessageKind::invalid) [[unlikely]]
+    return refuse(message, state);
+  std::string_view name = message.method();
+  if (message.method_escaped) [[unlikely]] {
+    workspace_->reader->reset(message[Member::method]);
+    static_cast<void>(workspace_->reader->read_string(name));
+  }
+  const Method* method = registry_->find(name);
+  if (method == nullptr) [[unlikely]]
+    return unknown_method(message, name, state);
+  Call call{state, message, *method};
+  if (draining_) [[unlikely]] {
+    return call.error(
+        message::make({.code = ErrorCode::draining, .reason = "the server is shutting down", .delivered = "no"}));
+  }
+  if (pending_ && pending_->active >= limits_->in_flight) [[unlikely]] {
+    return call.error(message::make({.code = ErrorCode::limit_exceeded,
+                                     .reason = "too many calls of this connection are in flight",
+                                     .delivered = "no",
+                                     .limit = "in_flight"}));
+  }
+  run(call, state);
 }
 
 void Dispatcher::handle(const Received& message) {
@@ -58,53 +105,6 @@ void Dispatcher::handle_batch(std::string_view text) {
   workspace_->batch_text = std::move(batch.text);
 }
 
-void Dispatcher::handle_single(const Received& message, CallState& state) {
-  if (message.kind == MessageKind::invalid) [[unlikely]]
-    return refuse(message, state);
-  std::string_view name = message.method();
-  if (message.method_escaped) [[unlikely]] {
-    workspace_->reader->reset(message[Member::method]);
-    static_cast<void>(workspace_->reader->read_string(name));
-  }
-  const Method* method = registry_->find(name);
-  if (method == nullptr) [[unlikely]]
-    return unknown_method(message, name, state);
-  Call call{state, message, *method};
-  if (draining_) [[unlikely]] {
-    return call.error(message::make(
-        {.code = ErrorCode::draining, .reason = "the server is shutting down", .delivered = "no"}));
-  }
-  if (pending_ && pending_->active >= limits_->in_flight) [[unlikely]] {
-    return call.error(message::make({.code = ErrorCode::limit_exceeded,
-                                     .reason = "too many calls of this connection are in flight",
-                                     .delivered = "no",
-                                     .limit = "in_flight"}));
-  }
-  run(call, state);
-}
-
-void Dispatcher::run(Call& call, CallState& state) {
-  // The one place in which a handler's exceptions are caught; those of tasks come here by way of error_in_flight.
-  try {
-    const std::vector<Middleware>& middleware = registry_->middleware();
-    if (middleware.empty()) [[likely]] {
-      call.method().invoke(call);
-    } else {
-      Next{middleware.data(), middleware.size()}(call);
-    }
-  } catch (...) {
-    if (state.answered) {
-      static_cast<void>(error_of_exception(*workspace_, call.method()));  // too late for the peer, but not for the log
-    } else {
-      call.error_in_flight();
-    }
-  }
-  if (!state.answered) [[unlikely]] {
-    workspace_->write_log(LogLevel::error, "method " + call.method().name() + ": nobody answered the call");
-    call.error(Error{ErrorCode::internal_error});
-  }
-}
-
 void Dispatcher::refuse(const Received& message, CallState& state) {
   std::string_view data;
   if (message.fault == Fault::id_limit) data = R"({"limit":"id"})";
@@ -126,11 +126,11 @@ void Dispatcher::refuse_syntax(ScanStatus status) {
 }
 
 void Dispatcher::refuse_size() {
-  CallState{*this, nullptr}.make_reply().error(message::make({.code = ErrorCode::too_large,
-                                                              .reason = "the message is larger than allowed",
-                                                              .delivered = "no",
-                                                              .limit = "max_message_size"}),
-                                               "null");
+  CallState{*this, nullptr}.reply.error(message::make({.code = ErrorCode::too_large,
+                                                       .reason = "the message is larger than allowed",
+                                                       .delivered = "no",
+                                                       .limit = "max_message_size"}),
+                                        "null");
 }
 
 std::size_t Dispatcher::in_flight() const noexcept { return pending_ ? pending_->active : 0; }

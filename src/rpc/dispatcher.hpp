@@ -83,10 +83,10 @@ class Dispatcher {
   friend class wirecall::Call;
   friend class wirecall::ReplySink;
 
-  void handle_single(const Received& message, CallState& state);
+  inline void handle_single(const Received& message, CallState& state);
   void handle_batch(std::string_view text);
   void refuse(const Received& message, CallState& state);
-  void run(Call& call, CallState& state);
+  inline void run(Call& call, CallState& state);
   void unknown_method(const Received& message, std::string_view name, CallState& state);
 
   const Registry* registry_;

@@ -1,7 +1,10 @@
 // Positional and named params, defaults filled in: the untyped half of the typed edge (detail/bind.hpp).
 #include <cstdint>
+#include <cstring>
+#include <stdexcept>
 #include <string_view>
 
+#include "codec/json_reader.hpp"
 #include "message/own_error.hpp"
 #include "wirecall/detail/bind.hpp"
 #include "wirecall/registry.hpp"
@@ -29,27 +32,59 @@ bool fill_missing(const Method& method, Call& call, Reader& reader, void* const*
   return true;
 }
 
-bool decode_positional(const Method& method, Call& call, Reader& reader, void* const* arguments) {
+// For any codec; below, for JSON, whose reader is known and of which a signed integer needs no call.
+inline bool decode_one(Reader& reader, const ArgumentType& type, void* argument) {
+  return type.decode(reader, argument);
+}
+
+[[gnu::always_inline]] inline bool decode_one(json::JsonReader& reader, const ArgumentType& type, void* argument) {
+  if (type.integer_bytes == 0) return type.decode(reader, argument);
+  std::int64_t value;
+  if (!reader.read_int(type.type->minimum, static_cast<std::int64_t>(type.type->maximum), value)) return false;
+  switch (type.integer_bytes) {
+    case 8:
+      std::memcpy(argument, &value, 8);
+      break;
+    case 4: {
+      const auto narrow = static_cast<std::int32_t>(value);
+      std::memcpy(argument, &narrow, 4);
+      break;
+    }
+    case 2: {
+      const auto narrow = static_cast<std::int16_t>(value);
+      std::memcpy(argument, &narrow, 2);
+      break;
+    }
+    default: {
+      const auto narrow = static_cast<std::int8_t>(value);
+      std::memcpy(argument, &narrow, 1);
+    }
+  }
+  return true;
+}
+
+template <class R>
+bool decode_positional(const Method& method, Call& call, R& reader, void* const* arguments) {
   const auto types = method.signature().arguments;
   static_cast<void>(reader.begin_array());
-  std::uint64_t given = 0;
   std::size_t i = 0;
   for (std::size_t position = 0; reader.next_element(); ++position) {
-    if (i == types.size()) {
+    if (i == types.size()) [[unlikely]] {
       reader.fail("nothing");
       return reader.failed_at(position);
     }
-    if (!types[i].decode(reader, arguments[i])) [[unlikely]] {
+    if (!decode_one(reader, types[i], arguments[i])) [[unlikely]] {
       if (types[i].rest) return reader.failed_at(position);
       return reader.failed_at(method.params()[i].name());
     }
-    given |= std::uint64_t{1} << i;
     if (!types[i].rest) ++i;
   }
-  return i == types.size() || fill_missing(method, call, reader, arguments, given);
+  // The first i have been given; a Rest, which is last, needs nothing.
+  return i == types.size() || fill_missing(method, call, reader, arguments, (std::uint64_t{1} << i) - 1);
 }
 
-bool decode_named(const Method& method, Call& call, Reader& reader, void* const* arguments) {
+template <class R>
+bool decode_named(const Method& method, Call& call, R& reader, void* const* arguments) {
   const auto types = method.signature().arguments;
   const std::size_t count = method.params().size();
   static_cast<void>(reader.begin_object());
@@ -67,7 +102,7 @@ bool decode_named(const Method& method, Call& call, Reader& reader, void* const*
       reader.fail(i == count ? "nothing" : "one value");
       return reader.failed_at(unknown);
     }
-    if (!types[i].decode(reader, arguments[i])) [[unlikely]]
+    if (!decode_one(reader, types[i], arguments[i])) [[unlikely]]
       return reader.failed_at(method.params()[i].name());
     given |= std::uint64_t{1} << i;
     expected = i + 1;
@@ -78,12 +113,19 @@ bool decode_named(const Method& method, Call& call, Reader& reader, void* const*
 }  // namespace
 
 bool decode_params(std::string_view params, const Method& method, Call& call, Reader& reader, void* const* arguments) {
-  const char first = params.empty() ? 'n' : params.front();
-  reader.clear_failure();
-  if (first == '[' || first == '{') [[likely]] {
+  if (reader.failed()) [[unlikely]]
+    reader.clear_failure();
+  if (params.empty()) return fill_missing(method, call, reader, arguments, 0);
+  if (reader.is_json()) [[likely]] {
+    auto& json = static_cast<json::JsonReader&>(reader);
+    json.reset(params);
+    if (params.front() == '[') return decode_positional(method, call, json, arguments);
+    if (params.front() == '{') return decode_named(method, call, json, arguments);
+  } else {
     reader.reset(params);
-    return first == '[' ? decode_positional(method, call, reader, arguments)
-                        : decode_named(method, call, reader, arguments);
+    const ValueKind kind = reader.kind();
+    if (kind == ValueKind::array) return decode_positional(method, call, reader, arguments);
+    if (kind == ValueKind::object) return decode_named(method, call, reader, arguments);
   }
   return fill_missing(method, call, reader, arguments, 0);
 }

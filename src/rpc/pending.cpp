@@ -7,14 +7,6 @@
 
 namespace wirecall::rpc {
 
-Reply CallState::make_reply() noexcept {
-  const std::size_t bytes_max = dispatcher->limits_->max_message_size;
-  if (batch == nullptr) [[likely]]
-    return {dispatcher->outlet_, bytes_max};
-  BatchReply& current = batch->current();
-  return {current.text, &current.bytes, bytes_max};
-}
-
 std::uint32_t PendingCalls::add(CallState& state, const Received& message, const Method& method) {
   if (free.empty()) {
     slots.emplace_back();
@@ -25,8 +17,7 @@ std::uint32_t PendingCalls::add(CallState& state, const Received& message, const
   call.notification = message.kind == MessageKind::notification;
   call.id = call.notification ? std::string_view{} : message.id();
   call.method = &method;
-  call.stop = std::move(state.stop);
-  call.hooks = std::move(state.hooks);
+  if (state.rare) call.extras = std::move(*state.rare);
   if (state.batch != nullptr && !call.notification) {
     BatchScope& scope = *state.batch;
     if (!scope.shared) scope.shared = std::make_shared<BatchReply>(std::move(scope.local));
@@ -63,7 +54,7 @@ void PendingCalls::stop_all() noexcept {
   const std::size_t count = slots.size();
   for (std::size_t slot = 0; slot < count; ++slot) {
     if (!slots[slot].active) continue;
-    std::stop_source stop = slots[slot].stop;
+    std::stop_source stop = slots[slot].extras.stop;
     stop.request_stop();
   }
 }
@@ -89,7 +80,8 @@ namespace {
 bool is_json(const std::string& text) {
   Buffer padded{text};
   const Scan scan = json::scan(padded.padded(), kDepthMax);
-  return scan.status == ScanStatus::complete && *json::Scanner<json::NativeOps>::skip_space(padded.data() + scan.offset) == 0;
+  return scan.status == ScanStatus::complete &&
+         *json::Scanner<json::NativeOps>::skip_space(padded.data() + scan.offset) == 0;
 }
 
 }  // namespace
@@ -112,8 +104,6 @@ Error error_of_exception(const Workspace& workspace, const Method& method) noexc
 }
 
 void call_hooks(const Workspace& workspace, std::vector<ReplyHook>& hooks, int code) noexcept {
-  if (hooks.empty()) [[likely]]
-    return;
   const std::vector<ReplyHook> called = std::move(hooks);
   hooks.clear();
   for (const ReplyHook& hook : called) {

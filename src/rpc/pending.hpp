@@ -24,17 +24,31 @@ struct BatchScope {
   [[nodiscard]] BatchReply& current() noexcept { return shared ? *shared : local; }
 };
 
-struct CallState {
-  CallState(Dispatcher& dispatcher, BatchScope* batch) noexcept : dispatcher(&dispatcher), batch(batch) {}
+/// What few calls have: made when first asked for.
+struct CallExtras {
+  std::stop_source stop{std::nostopstate};
+  std::vector<ReplyHook> hooks;
+};
 
-  [[nodiscard]] Reply make_reply() noexcept;
+struct CallState {
+  CallState(Dispatcher& owner, BatchScope* scope) noexcept : dispatcher(&owner), batch(scope), reply(make_reply()) {}
+
+  [[nodiscard]] Reply make_reply() noexcept {
+    const std::size_t bytes_max = dispatcher->limits_->max_message_size;
+    if (batch == nullptr) return {dispatcher->outlet_, bytes_max};
+    BatchReply& current = batch->current();
+    return {current.text, &current.bytes, bytes_max};
+  }
+  [[nodiscard]] CallExtras& extras() {
+    if (!rare) rare = std::make_unique<CallExtras>();
+    return *rare;
+  }
 
   Dispatcher* dispatcher;
   BatchScope* batch;  ///< null for a single message
-  std::optional<Reply> reply;
+  Reply reply;
   bool answered = false;  ///< or detached: somebody else answers
-  std::stop_source stop{std::nostopstate};
-  std::vector<ReplyHook> hooks;
+  std::unique_ptr<CallExtras> rare;
 };
 
 struct PendingCall {
@@ -43,8 +57,7 @@ struct PendingCall {
   bool notification = false;
   std::string id;  ///< JSON text as sent
   const Method* method = nullptr;
-  std::stop_source stop{std::nostopstate};
-  std::vector<ReplyHook> hooks;
+  CallExtras extras;
   std::shared_ptr<BatchReply> batch;  ///< null for a single call
   std::size_t gap = 0;
   std::optional<Reply> reply;

@@ -16,29 +16,38 @@ namespace {
 constexpr std::size_t kNameBytesMax = 255;
 constexpr std::size_t kSuggestedBytesMax = 64;  // longer names are not compared: the cost is quadratic
 
+// The first and last eight bytes and the size. Names are ours, not a peer's, so a peer cannot choose collisions; it
+// only has to be fast, and names that differ in their middle alone are compared in full anyway.
 std::uint64_t hash_of(std::string_view name) noexcept {
-  // Names are ours, not a peer's, so a peer cannot choose collisions; it only has to be fast.
   constexpr std::uint64_t kFactor = 0x9E3779B97F4A7C15;
-  std::uint64_t hash = name.size() * kFactor;
   const char* p = name.data();
-  std::size_t left = name.size();
-  std::uint64_t word = 0;
-  for (; left >= 8; left -= 8, p += 8) {
-    std::memcpy(&word, p, 8);
-    hash = (hash ^ word) * kFactor;
-    hash ^= hash >> 32;
+  const std::size_t size = name.size();
+  std::uint64_t first = 0;
+  std::uint64_t last = 0;
+  if (size >= 8) {
+    std::memcpy(&first, p, 8);
+    std::memcpy(&last, p + size - 8, 8);
+  } else if (size >= 4) {
+    std::memcpy(&first, p, 4);
+    std::memcpy(&last, p + size - 4, 4);
+  } else {
+    for (std::size_t i = 0; i < size; ++i) first = first << 8 | static_cast<unsigned char>(p[i]);
   }
-  if (left >= 4) {
-    std::uint32_t low = 0;
-    std::uint32_t high = 0;
-    std::memcpy(&low, p, 4);
-    std::memcpy(&high, p + left - 4, 4);
-    hash = (hash ^ (std::uint64_t{high} << 32 | low)) * kFactor;
-  } else if (left != 0) {
-    const auto at = [p](std::size_t i) { return std::uint64_t{static_cast<unsigned char>(p[i])}; };
-    hash = (hash ^ (at(0) | at(left / 2) << 8 | at(left - 1) << 16)) * kFactor;
-  }
-  return hash ^ hash >> 29;
+  const std::uint64_t hash = (first ^ std::rotl(last, 23) ^ size) * kFactor;
+  return hash ^ hash >> 32;
+}
+
+// Names are short: compared by two overlapping words, without a call.
+bool equal(std::string_view a, std::string_view b) noexcept {
+  const std::size_t size = a.size();
+  if (size != b.size()) return false;
+  if (size < 8 || size > 16) return a == b;
+  std::uint64_t words[4];
+  std::memcpy(&words[0], a.data(), 8);
+  std::memcpy(&words[1], b.data(), 8);
+  std::memcpy(&words[2], a.data() + size - 8, 8);
+  std::memcpy(&words[3], b.data() + size - 8, 8);
+  return ((words[0] ^ words[1]) | (words[2] ^ words[3])) == 0;
 }
 
 // One bit a letter: two names that differ in more bits than twice the distance cannot be near.
@@ -146,6 +155,8 @@ struct Registry::Impl {
     table[at] = {hash, &method};
   }
 
+  void serve(const Registry& registry, std::string_view text, Buffer& out, rpc::Workspace& workspace);
+
   std::vector<std::unique_ptr<Method>> methods;
   std::vector<std::uint64_t> letters;  // of each method's name
   std::vector<Slot> table;             // open addressing, a power of two, at most half full
@@ -186,7 +197,7 @@ const Method* Registry::find(std::string_view name) const noexcept {
   for (std::size_t at = hash & (table.size() - 1);; at = (at + 1) & (table.size() - 1)) {
     const Impl::Slot& slot = table[at];
     if (slot.method == nullptr) return nullptr;
-    if (slot.hash == hash && slot.method->name() == name) return slot.method;
+    if (slot.hash == hash && equal(slot.method->name(), name)) return slot.method;
   }
 }
 
@@ -219,39 +230,36 @@ void Registry::set_log(LogSink log) { impl_->log = std::move(log); }
 void Registry::handle_padded(std::string_view text, Buffer& out) {
   Impl& impl = *impl_;
   out.clear();
+  if (impl.workspace_used) [[unlikely]] {
+    // A handler calls handle() itself: the inner call brings scratch memory of its own.
+    rpc::Workspace inner{json_codec(), nullptr, &impl.log};
+    return impl.serve(*this, text, out, inner);
+  }
+  if (!impl.workspace) [[unlikely]]
+    impl.workspace = std::make_unique<rpc::Workspace>(json_codec(), nullptr, &impl.log);
+  impl.workspace_used = true;
+  impl.serve(*this, text, out, *impl.workspace);
+  impl.workspace_used = false;
+}
+
+void Registry::Impl::serve(const Registry& registry, std::string_view text, Buffer& out, rpc::Workspace& workspace) {
   TextOutlet outlet{out};
-  // A handler may call handle() itself: the inner call then brings scratch memory of its own.
-  std::unique_ptr<rpc::Workspace> inner;
-  rpc::Workspace* workspace;
-  if (!impl.workspace_used) [[likely]] {
-    if (!impl.workspace) impl.workspace = std::make_unique<rpc::Workspace>(json_codec(), nullptr, &impl.log);
-    workspace = impl.workspace.get();
-  } else {
-    inner = std::make_unique<rpc::Workspace>(json_codec(), nullptr, &impl.log);
-    workspace = inner.get();
-  }
-  const bool outer_used = std::exchange(impl.workspace_used, true);
-  {
-    rpc::Dispatcher dispatcher{*this, outlet, impl.limits, *workspace};
-    Received message;
-    if (text.size() > impl.limits.max_message_size) [[unlikely]] {
-      dispatcher.refuse_size();
-    } else if (const Scan scan = read_message(text, impl.limits, true, message); scan.status != ScanStatus::complete)
-        [[unlikely]] {
-      dispatcher.refuse_syntax(scan.status);
-    } else if (message.kind != MessageKind::response) {
-      dispatcher.handle(message);
-      if (dispatcher.in_flight() != 0) [[unlikely]] {
-        dispatcher.stop_calls();
-        // What still waits is destroyed; its sink then answers -32603.
-        if (dispatcher.in_flight() != 0) {
-          workspace->write_log(LogLevel::error, "a handler waits, but Registry::handle cannot: serve it from a loop");
-          workspace->tasks.destroy_all();
-        }
-      }
-    }
-  }
-  impl.workspace_used = outer_used;
+  rpc::Dispatcher dispatcher{registry, outlet, limits, workspace};
+  Received message;
+  if (text.size() > limits.max_message_size) [[unlikely]]
+    return dispatcher.refuse_size();
+  if (const Scan scan = read_message(text, limits, true, message); scan.status != ScanStatus::complete) [[unlikely]]
+    return dispatcher.refuse_syntax(scan.status);
+  if (message.kind == MessageKind::response) [[unlikely]]
+    return;
+  dispatcher.handle(message);
+  if (dispatcher.in_flight() == 0) [[likely]]
+    return;
+  dispatcher.stop_calls();
+  if (dispatcher.in_flight() == 0) return;
+  // What still waits is destroyed; its sink then answers -32603.
+  workspace.write_log(LogLevel::error, "a handler waits, but Registry::handle cannot: serve it from a loop");
+  workspace.tasks.destroy_all();
 }
 
 void Registry::handle(std::string_view text, Buffer& out) {

@@ -5,29 +5,6 @@
 
 namespace wirecall::rpc {
 
-void Reply::open() {
-  discard();
-  out_ = outlet_ != nullptr ? &outlet_->open_message() : array_;
-  start_ = out_->size();
-}
-
-Buffer& Reply::begin() {
-  open();
-  begin_result(*out_);
-  return *out_;
-}
-
-bool Reply::end(std::string_view id_json) {
-  end_reply(*out_, id_json);
-  const std::size_t before = array_bytes_ != nullptr ? *array_bytes_ + 2 : 0;
-  if (out_->size() - start_ + before > bytes_max_) [[unlikely]] {
-    discard();
-    return false;
-  }
-  close();
-  return true;
-}
-
 void Reply::error(int code, std::string_view message, std::string_view data_json, std::string_view id_json) {
   open();
   write_error(*out_, code, message, data_json, id_json);
@@ -37,16 +14,6 @@ void Reply::error(int code, std::string_view message, std::string_view data_json
     write_error(*out_, static_cast<int>(ErrorCode::too_large), message_of(ErrorCode::too_large), {}, id_json);
   }
   close();
-}
-
-void Reply::close() {
-  if (outlet_ != nullptr) {
-    outlet_->close_message();
-  } else {
-    array_->push_back(',');
-    *array_bytes_ += array_->size() - start_;
-  }
-  out_ = nullptr;
 }
 
 void Reply::discard() noexcept {

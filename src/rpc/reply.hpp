@@ -8,6 +8,7 @@
 #include <string_view>
 #include <vector>
 
+#include "message/reply_text.hpp"
 #include "rpc/dispatcher.hpp"
 #include "wirecall/bytes.hpp"
 
@@ -21,7 +22,7 @@ struct BatchReply {
   };
   Buffer text;
   std::vector<Gap> gaps;
-  std::size_t bytes = 0;     ///< of text and filled gaps together
+  std::size_t bytes = 0;  ///< of text and filled gaps together
   std::size_t unanswered = 0;
   bool dispatched = false;  ///< all its calls have been made
 };
@@ -35,20 +36,47 @@ class Reply {
       : outlet_(nullptr), array_(&array), array_bytes_(array_bytes), bytes_max_(bytes_max) {}
 
   /// Where the result's value is to be written. A result already begun is dropped.
-  Buffer& begin();
+  Buffer& begin() {
+    open();
+    message::begin_result(*out_);
+    return *out_;
+  }
   /// Ends the result. False when it is too large: it is dropped then, and an error is due.
-  [[nodiscard]] bool end(std::string_view id_json);
+  [[nodiscard, gnu::always_inline]] bool end(std::string_view id_json) {
+    message::end_reply(*out_, id_json);
+    const std::size_t before = array_bytes_ != nullptr ? *array_bytes_ + 2 : 0;
+    if (out_->size() - start_ + before > bytes_max_) [[unlikely]] {
+      discard();
+      return false;
+    }
+    close();
+    return true;
+  }
   /// A whole error reply, in place of a result that may have been begun. An error that is too large becomes -32006.
   void error(int code, std::string_view message, std::string_view data_json, std::string_view id_json);
   void error(const Error& error, std::string_view id_json) {
     this->error(error.code(), error.message(), error.data(), id_json);
   }
+  /// Drops a result that has been begun, if one has.
   void discard() noexcept;
   [[nodiscard]] bool begun() const noexcept { return out_ != nullptr; }
 
  private:
-  void open();
-  void close();
+  void open() {
+    if (begun()) [[unlikely]]
+      discard();
+    out_ = outlet_ != nullptr ? &outlet_->open_message() : array_;
+    start_ = out_->size();
+  }
+  void close() {
+    if (outlet_ != nullptr) {
+      outlet_->close_message();
+    } else {
+      array_->push_back(',');
+      *array_bytes_ += array_->size() - start_;
+    }
+    out_ = nullptr;
+  }
 
   Outlet* outlet_;
   Buffer* array_ = nullptr;

@@ -1,4 +1,5 @@
-// See socket.hpp. Replies are small and must not wait for acknowledgements, so every connection has TCP_NODELAY.
+// See socket.hpp. Replies are small and must not wait for acknowledgements, so every connection has TCP_NODELAY; those
+// that are accepted have it from their listener.
 #include "transport/socket.hpp"
 
 #include <algorithm>
@@ -72,7 +73,9 @@ Addresses resolve(const Endpoint& endpoint, std::string_view what, int flags) {
 }
 
 Socket open_socket(const addrinfo& address) {
-  return Socket{::socket(address.ai_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0)};
+  Socket socket{::socket(address.ai_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0)};
+  if (socket.get() >= 0) set_option(socket.get(), IPPROTO_TCP, TCP_NODELAY);
+  return socket;
 }
 
 std::uint16_t bound_port(int fd) noexcept {
@@ -136,9 +139,7 @@ int finish_connecting(int fd, std::chrono::steady_clock::time_point deadline) {
 
 // ---- SocketStream ----
 
-SocketStream::SocketStream(Loop& loop, int descriptor) : loop_(&loop), handle_(loop.attach(descriptor, *this)) {
-  set_option(descriptor, IPPROTO_TCP, TCP_NODELAY);
-}
+SocketStream::SocketStream(Loop& loop, int descriptor) : loop_(&loop), handle_(loop.attach(descriptor, *this)) {}
 
 SocketStream::~SocketStream() { loop_->detach(handle_); }
 
@@ -212,11 +213,12 @@ Listening listen_on(const Endpoint& endpoint) {
   const Addresses addresses = resolve(endpoint, "cannot listen on", AI_PASSIVE);
   for (const addrinfo* address = addresses.get(); address != nullptr; address = address->ai_next) {
     Socket socket = open_socket(*address);
-    set_option(socket.get(), SOL_SOCKET, SO_REUSEADDR);
-    if (socket.get() >= 0 && ::bind(socket.get(), address->ai_addr, address->ai_addrlen) == 0 &&
-        ::listen(socket.get(), kBacklog) == 0) {
-      const std::uint16_t port = bound_port(socket.get());
-      return {socket.release(), endpoint.with_port(port)};
+    if (socket.get() >= 0) {
+      set_option(socket.get(), SOL_SOCKET, SO_REUSEADDR);
+      if (::bind(socket.get(), address->ai_addr, address->ai_addrlen) == 0 && ::listen(socket.get(), kBacklog) == 0) {
+        const std::uint16_t port = bound_port(socket.get());
+        return {socket.release(), endpoint.with_port(port)};
+      }
     }
     error = errno;
   }

@@ -145,9 +145,10 @@ consteval std::size_t count_members_between() {
 
 template <class T>
 consteval std::size_t count_members() {
-  static_assert(!requires { T{AnyBaseOf<T>{}}; },
-                "wirecall: structs with base classes are not reflected; hold the base as a member, or specialise "
-                "wirecall::Adapt");
+  static_assert(
+      !requires { T{AnyBaseOf<T>{}}; },
+      "wirecall: structs with base classes are not reflected; hold the base as a member, or specialise "
+      "wirecall::Adapt");
   // Most structs are small, and each test costs an instantiation.
   if constexpr (!Takes<T, 8>::value) {
     return count_members_between<T, 0, 8>();
@@ -196,9 +197,9 @@ constexpr auto address_of_nth(First& first, Rest&... rest) {
 
 template <class T, std::size_t... I>
 consteval auto member_names(std::index_sequence<I...>) {
-  return last_names<sizeof...(I)>(pack_text(members_text<visit_members(
-                                                kImaginary<T>.object,
-                                                [](auto&... member) { return address_of_nth<I>(member...); })...>()));
+  return last_names<sizeof...(I)>(pack_text(members_text<visit_members(kImaginary<T>.object, [](auto&... member) {
+    return address_of_nth<I>(member...);
+  })...>()));
 }
 #if defined(__clang__)
 #pragma clang diagnostic pop

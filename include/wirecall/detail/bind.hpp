@@ -2,6 +2,7 @@
 // calls it, and encodes what it returns. Everything that does not need the types is compiled (src/rpc/params.cpp).
 #pragma once
 
+#include <concepts>
 #include <cstddef>
 #include <cstdint>
 #include <expected>
@@ -30,6 +31,7 @@ struct ArgumentType {
   bool optional;                            ///< may be left out: std::optional
   bool rest;                                ///< takes all positions from here on
   const TypeInfo* type;                     ///< of Rest: of each element
+  std::uint8_t integer_bytes = 0;           ///< of a signed integer, which dispatch then decodes itself
 };
 
 struct Signature {
@@ -163,7 +165,8 @@ struct ElementOf<Rest<T>> {
 
 template <class A>
 inline constexpr ArgumentType kArgumentType{&decode_argument<A>, is_optional<A>, is_rest<A>,
-                                            &TypeInfoOf<typename ElementOf<A>::type>::value};
+                                            &TypeInfoOf<typename ElementOf<A>::type>::value,
+                                            std::signed_integral<A> ? sizeof(A) : 0};
 
 template <class R, class... A>
 struct Shape {
@@ -201,9 +204,10 @@ struct ShapeOf<R(C, A...)> {
 
 template <class F>
 struct FunctionType {
-  static_assert(requires { &F::operator(); },
-                "wirecall: the parameters of a generic lambda or an overloaded functor cannot be told; give them types, "
-                "or name one overload with wirecall::overload<R(A...)>(f)");
+  static_assert(
+      requires { &F::operator(); },
+      "wirecall: the parameters of a generic lambda or an overloaded functor cannot be told; give them types, "
+      "or name one overload with wirecall::overload<R(A...)>(f)");
   using type = typename FunctionType<decltype(&F::operator())>::type;
 };
 template <class R, class... A>
@@ -291,8 +295,8 @@ struct AsyncState {
   OwnedParams params;
   typename S::Arguments arguments{};
   ReplySink sink;
-  Call* call = nullptr;     // while invoke_async is on the stack: answers then need no place in the table
-  bool* finished = nullptr; // on that stack
+  Call* call = nullptr;      // while invoke_async is on the stack: answers then need no place in the table
+  bool* finished = nullptr;  // on that stack
 };
 
 /// Answers with what `result` holds; exceptions, those of encoding included, become errors.
@@ -378,19 +382,23 @@ Binding bind(F&& callable) {
 
 template <class C, class R, class... A>
 Binding bind_member(R (C::*member)(A...), std::type_identity_t<C>& object) {
-  return detail::bind([&object, member](A... arguments) -> R { return (object.*member)(std::forward<A>(arguments)...); });
+  return detail::bind(
+      [&object, member](A... arguments) -> R { return (object.*member)(std::forward<A>(arguments)...); });
 }
 template <class C, class R, class... A>
 Binding bind_member(R (C::*member)(A...) const, const std::type_identity_t<C>& object) {
-  return detail::bind([&object, member](A... arguments) -> R { return (object.*member)(std::forward<A>(arguments)...); });
+  return detail::bind(
+      [&object, member](A... arguments) -> R { return (object.*member)(std::forward<A>(arguments)...); });
 }
 template <class C, class R, class... A>
 Binding bind_member(R (C::*member)(A...) noexcept, std::type_identity_t<C>& object) {
-  return detail::bind([&object, member](A... arguments) -> R { return (object.*member)(std::forward<A>(arguments)...); });
+  return detail::bind(
+      [&object, member](A... arguments) -> R { return (object.*member)(std::forward<A>(arguments)...); });
 }
 template <class C, class R, class... A>
 Binding bind_member(R (C::*member)(A...) const noexcept, const std::type_identity_t<C>& object) {
-  return detail::bind([&object, member](A... arguments) -> R { return (object.*member)(std::forward<A>(arguments)...); });
+  return detail::bind(
+      [&object, member](A... arguments) -> R { return (object.*member)(std::forward<A>(arguments)...); });
 }
 
 }  // namespace wirecall::detail

@@ -75,7 +75,8 @@ bool within_limits(const void* object, const About& about) {
     const std::size_t length = count_characters(value);
     return length >= about.length_min && length <= about.length_max;
   } else {
-    static_assert(requires { value.size(); }, "wirecall: Describe<T> limits a member that has neither value nor length");
+    static_assert(
+        requires { value.size(); }, "wirecall: Describe<T> limits a member that has neither value nor length");
     return value.size() >= about.length_min && value.size() <= about.length_max;
   }
 }
@@ -256,8 +257,9 @@ bool decode_value(Reader& reader, T& out) {
     } else if constexpr (std::is_same_v<T, std::span<const std::byte>>) {
       out = bytes;
     } else {
-      static_assert(requires { out.assign(bytes.begin(), bytes.end()); },
-                    "wirecall: this view of bytes cannot be decoded; use std::span<const std::byte> or a vector");
+      static_assert(
+          requires { out.assign(bytes.begin(), bytes.end()); },
+          "wirecall: this view of bytes cannot be decoded; use std::span<const std::byte> or a vector");
       out.assign(bytes.begin(), bytes.end());
     }
     return true;

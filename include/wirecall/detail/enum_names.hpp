@@ -29,8 +29,8 @@ consteval std::string_view enumerators_text() {
   return __PRETTY_FUNCTION__;
 }
 
-// An enum without a fixed underlying type holds only as many bits as its enumerators need. Newer clangs refuse constants
-// beyond them, older ones only warn, GCC prints them as numbers.
+// An enum without a fixed underlying type holds only as many bits as its enumerators need. Newer clangs refuse
+// constants beyond them, older ones only warn, GCC prints them as numbers.
 #if defined(__clang__)
 #pragma clang diagnostic push
 #if __has_warning("-Wenum-constexpr-conversion")

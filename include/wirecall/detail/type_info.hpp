@@ -30,14 +30,14 @@ enum class Kind : std::uint8_t {
   boolean,
   integer,
   number,
-  string,       ///< std::string, string_view, const char*
+  string,  ///< std::string, string_view, const char*
   bytes,
   enumeration,
-  optional,     ///< std::optional, unique_ptr, shared_ptr
+  optional,  ///< std::optional, unique_ptr, shared_ptr
   variant,
   duration,
   time,
-  array,        ///< std::array, T[N]
+  array,  ///< std::array, T[N]
   tuple,
   map,
   sequence,
@@ -222,7 +222,7 @@ struct ListTypes {
 template <class T>
 using MemberTypes = decltype(visit_members(std::declval<T&>(), ListTypes{}));
 
-/// Writes where each member is.
+/// Writes where each member is, and null behind the last.
 template <class Void>
 struct MemberAddresses {
   Void** at;
@@ -231,6 +231,7 @@ struct MemberAddresses {
   void operator()(M&... member) const {
     Void** next = at;
     ((*next++ = std::addressof(member)), ...);
+    *next = nullptr;
   }
 };
 
@@ -272,8 +273,9 @@ consteval auto make_member_infos(TypeList<M...>) {
   return infos;
 }
 
+// Its type is written out because recursive types refer to it while it is being made.
 template <class T>
-inline constexpr auto kMemberInfos = make_member_infos<T>(MemberTypes<T>{});
+inline constexpr std::array<MemberInfo, kMemberCount<T>> kMemberInfos = make_member_infos<T>(MemberTypes<T>{});
 
 template <class T>
 consteval TypeInfo make_type_info() {
@@ -337,7 +339,7 @@ consteval TypeInfo make_type_info() {
   } else if constexpr (kind == Kind::aggregate) {
     info.kind = TypeKind::object;
     info.name = kTypeNamePool<T>[0];
-    info.members = kMemberInfos<T>;
+    info.members = std::span<const MemberInfo>{kMemberInfos<T>};
   } else {
     refuse_unknown<T>();
   }

@@ -1,0 +1,32 @@
+// libFuzzer's mutations mixed with our own, which know JSON. A fuzzer includes this once and defines FUZZ_FRESH as the
+// JsonMaker function that makes new texts for it, `value` or `message`. Without libFuzzer there is nothing here.
+#pragma once
+
+#ifdef WIRECALL_LIBFUZZER
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <string>
+
+#include "fuzz/json_maker.hpp"
+#include "fuzz/texts.hpp"
+
+extern "C" std::size_t LLVMFuzzerMutate(std::uint8_t* data, std::size_t size, std::size_t size_max);
+
+extern "C" std::size_t LLVMFuzzerCustomMutator(std::uint8_t* data, std::size_t size, std::size_t size_max,
+                                               unsigned seed) {
+  fuzz::JsonMaker maker{seed};
+  if (maker.random().one_in(2)) return LLVMFuzzerMutate(data, size, size_max);
+  std::string text{fuzz::text_of(data, size)};
+  if (maker.random().one_in(8)) {
+    text = maker.FUZZ_FRESH();
+  } else if (maker.random().one_in(3)) {
+    text.insert(maker.random().below(text.size() + 1), maker.FUZZ_FRESH());
+  }
+  if (!maker.random().one_in(4)) maker.damage(text, size_max);
+  text.resize(std::min(text.size(), size_max));
+  if (!text.empty()) std::memcpy(data, text.data(), text.size());
+  return text.size();
+}
+#endif

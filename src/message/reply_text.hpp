@@ -1,0 +1,47 @@
+// The fixed text around a result, inline because it is on the way of every call. include/wirecall/message.hpp has the
+// compiled face.
+#pragma once
+
+#include <cstddef>
+#include <cstring>
+#include <string_view>
+
+#include "wirecall/bytes.hpp"
+
+namespace wirecall::message {
+
+inline char* put(char* to, std::string_view text) noexcept {
+  std::memcpy(to, text.data(), text.size());
+  return to + text.size();
+}
+
+/// Ids are short: two overlapping copies of a fixed size cost less than a call of memcpy.
+inline char* put_id(char* to, std::string_view id) noexcept {
+  const std::size_t size = id.size();
+  if (size < 4) {
+    for (std::size_t i = 0; i < size; ++i) to[i] = id[i];
+  } else if (size <= 8) {
+    std::memcpy(to, id.data(), 4);
+    std::memcpy(to + size - 4, id.data() + size - 4, 4);
+  } else if (size <= 16) {
+    std::memcpy(to, id.data(), 8);
+    std::memcpy(to + size - 8, id.data() + size - 8, 8);
+  } else {
+    return put(to, id);
+  }
+  return to + size;
+}
+
+inline void begin_result(Buffer& out) {
+  constexpr std::string_view kHead = R"({"jsonrpc":"2.0","result":)";
+  out.set_end(put(out.reserve(kHead.size()), kHead));
+}
+
+inline void end_reply(Buffer& out, std::string_view id_json) {
+  constexpr std::string_view kHead = R"(,"id":)";
+  char* p = put_id(put(out.reserve(kHead.size() + id_json.size() + 1), kHead), id_json);
+  *p++ = '}';
+  out.set_end(p);
+}
+
+}  // namespace wirecall::message

@@ -1,0 +1,237 @@
+// SimulatedBackend: the second implementation of the backend seam, for tests: connections in memory, their other ends
+// held by the test, time that passes only when nothing else can happen, and a seed that decides how runs of bytes are
+// cut, in which order connections are served, and which of them have to wait a turn.
+// Received bytes are lent from heap blocks of their exact size, so that reading too far is found.
+// Everything on one thread but `wake`.
+#pragma once
+
+#include <algorithm>
+#include <atomic>
+#include <cerrno>
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <deque>
+#include <memory>
+#include <random>
+#include <span>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "runtime/backend.hpp"
+
+namespace wirecall::runtime {
+
+/// The test's end of a connection.
+class SimulatedPeer {
+ public:
+  void send(std::string_view bytes) { to_us += bytes; }
+  void finish() { finished = true; }  ///< no more bytes follow those sent
+  void reset() { reset_by_peer = true; }
+  [[nodiscard]] std::string take() { return std::exchange(from_us, {}); }
+
+  std::string to_us;
+  std::string from_us;
+  std::size_t window = std::size_t{1} << 40;  ///< bytes taken before sends have to wait
+  bool finished = false;
+  bool reset_by_peer = false;
+  bool shut_down = false;  ///< we have ended what we send
+  bool closed = false;     ///< we have closed
+};
+
+class SimulatedBackend final : public Backend {
+ public:
+  explicit SimulatedBackend(unsigned seed) : random_(seed) {}
+
+  /// A descriptor that accepts what `connect` brings.
+  int listen() {
+    ends_.push_back(std::make_unique<End>());
+    return static_cast<int>(ends_.size() - 1);
+  }
+  /// A connection to `listener`.
+  std::shared_ptr<SimulatedPeer> connect(int listener) {
+    auto [descriptor, peer] = pair();
+    ends_[static_cast<std::size_t>(listener)]->arrived.push_back(descriptor);
+    return peer;
+  }
+  /// A connection that needs no accepting: our descriptor and the test's end.
+  std::pair<int, std::shared_ptr<SimulatedPeer>> pair() {
+    const int descriptor = listen();
+    ends_.back()->peer = std::make_shared<SimulatedPeer>();
+    return {descriptor, ends_.back()->peer};
+  }
+  /// The next accept fails with this.
+  void fail_accept(int error) { accept_error_ = error; }
+  [[nodiscard]] std::size_t turns() const { return turns_; }
+
+  std::span<Completion> turn(std::span<Operation> submitted, std::chrono::nanoseconds wait_max) override {
+    ++turns_;
+    completions_.clear();
+    lent_.clear();
+    prompt_ = false;
+    for (Operation& operation : submitted) perform(operation);
+    serve();
+    const bool woken = woken_.exchange(false);
+    // With nothing to do, time passes; for ever, when nobody asked for less: then the test has to notice.
+    const bool waits = !woken && !prompt_ && !served_ && !delayed_;
+    if (waits && wait_max > std::chrono::nanoseconds{0}) now_ += wait_max;
+    return completions_;
+  }
+  void wake() noexcept override { woken_.store(true); }
+  [[nodiscard]] std::chrono::nanoseconds now() const noexcept override { return now_; }
+
+ private:
+  struct End {
+    std::shared_ptr<SimulatedPeer> peer;  // null for a listener
+    std::deque<int> arrived;
+    Handle handle;
+    bool open = false;
+    bool receiving = false;
+    bool accepting = false;
+    bool sending = false;
+    bool prompt = false;
+    Buffer unsent;
+    std::size_t sent = 0;
+  };
+
+  void perform(Operation& operation) {
+    if (operation.kind == OperationKind::open) {
+      End& end = *ends_[static_cast<std::size_t>(operation.descriptor)];
+      end.handle = operation.handle;
+      end.open = true;
+      return;
+    }
+    const auto found =
+        std::ranges::find_if(ends_, [&](const auto& end) { return end->open && end->handle == operation.handle; });
+    if (found == ends_.end()) std::abort();
+    End& end = **found;
+    switch (operation.kind) {
+      case OperationKind::open:
+        break;
+      case OperationKind::accept:
+        end.accepting = true;
+        break;
+      case OperationKind::receive:
+        end.receiving = true;
+        break;
+      case OperationKind::cancel:
+        end_standing(end, ECANCELED);
+        prompt_ = true;
+        break;
+      case OperationKind::send:
+        end.unsent = std::move(operation.buffer);
+        end.sent = 0;
+        end.sending = true;
+        end.prompt = operation.prompt;
+        send(end);
+        break;
+      case OperationKind::shut_down:
+        end.peer->shut_down = true;
+        break;
+      case OperationKind::close:
+        end_standing(end, ECANCELED);
+        if (end.sending) end_send(end, ECANCELED);
+        if (end.peer) end.peer->closed = true;
+        end.open = false;
+        complete(OperationKind::close, end, 0);
+        prompt_ = true;
+        break;
+    }
+  }
+
+  void serve() {
+    served_ = delayed_ = false;
+    std::vector<End*> order;
+    for (const auto& end : ends_) {
+      if (end->open) order.push_back(end.get());
+    }
+    std::ranges::shuffle(order, random_);
+    for (End* end : order) {
+      if (random_() % 4 == 0) {
+        delayed_ = true;
+        continue;
+      }
+      if (end->accepting) accept(*end);
+      if (end->sending) send(*end);
+      if (end->receiving) receive(*end);
+    }
+  }
+
+  void accept(End& end) {
+    if (end.arrived.empty()) return;
+    served_ = true;
+    if (const int error = std::exchange(accept_error_, 0)) return end_standing(end, error);
+    Completion& completion = complete(OperationKind::accept, end, 0);
+    completion.last = false;
+    completion.descriptor = end.arrived.front();
+    end.arrived.pop_front();
+  }
+
+  void receive(End& end) {
+    if (end.peer->reset_by_peer) {
+      served_ = true;
+      return end_standing(end, ECONNRESET);
+    }
+    std::string& waiting = end.peer->to_us;
+    if (waiting.empty()) {
+      if (!end.peer->finished) return;
+      served_ = true;
+      return end_standing(end, 0);
+    }
+    served_ = true;
+    const std::size_t bytes = random_() % 2 == 0 ? waiting.size() : 1 + random_() % waiting.size();
+    lent_.push_back(std::make_unique<char[]>(bytes + kPaddingBytes));
+    std::memcpy(lent_.back().get(), waiting.data(), bytes);
+    waiting.erase(0, bytes);
+    Completion& completion = complete(OperationKind::receive, end, 0);
+    completion.last = false;
+    completion.bytes = {lent_.back().get(), bytes};
+  }
+
+  void send(End& end) {
+    if (end.peer->reset_by_peer) {
+      prompt_ = true;
+      return end_send(end, EPIPE);
+    }
+    const std::size_t left = end.unsent.size() - end.sent;
+    std::size_t bytes = std::min(left, end.peer->window);
+    if (bytes != 0 && random_() % 2 == 0) bytes = 1 + random_() % bytes;
+    end.peer->from_us += end.unsent.view().substr(end.sent, bytes);
+    end.peer->window -= bytes;
+    end.sent += bytes;
+    served_ = served_ || bytes != 0;
+    if (end.sent != end.unsent.size()) return;
+    prompt_ = prompt_ || end.prompt;
+    end_send(end, 0);
+  }
+
+  void end_send(End& end, int error) {
+    end.sending = false;
+    complete(OperationKind::send, end, error).buffer = std::exchange(end.unsent, Buffer{});
+  }
+  void end_standing(End& end, int error) {
+    if (std::exchange(end.accepting, false)) complete(OperationKind::accept, end, error);
+    if (std::exchange(end.receiving, false)) complete(OperationKind::receive, end, error);
+  }
+  Completion& complete(OperationKind kind, const End& end, int error) {
+    completions_.push_back({.kind = kind, .handle = end.handle, .error = error, .bytes = {}, .buffer = {}});
+    return completions_.back();
+  }
+
+  std::mt19937 random_;
+  std::vector<std::unique_ptr<End>> ends_;  // by descriptor; none is used twice
+  std::vector<Completion> completions_;
+  std::vector<std::unique_ptr<char[]>> lent_;
+  std::chrono::nanoseconds now_{1};
+  std::size_t turns_ = 0;
+  std::atomic<bool> woken_{false};
+  int accept_error_ = 0;
+  bool prompt_ = false;
+  bool served_ = false;
+  bool delayed_ = false;
+};
+
+}  // namespace wirecall::runtime

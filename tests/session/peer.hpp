@@ -1,0 +1,143 @@
+// Helpers of the end-to-end tests: a peer that is nothing but a blocking socket, and a server that runs on a thread of
+// its own. Waits are bounded, so a test that fails does not hang.
+#pragma once
+
+#include <atomic>
+#include <cerrno>
+#include <chrono>
+#include <fcntl.h>
+#include <functional>
+#include <gtest/gtest.h>
+#include <netinet/in.h>
+#include <string>
+#include <string_view>
+#include <sys/socket.h>
+#include <sys/time.h>
+#include <thread>
+#include <unistd.h>
+#include <utility>
+
+#include "transport/socket.hpp"
+#include "wirecall/endpoint.hpp"
+#include "wirecall/server.hpp"
+
+namespace wirecall::session {
+
+class RawPeer {
+ public:
+  explicit RawPeer(int fd) : fd_(fd) {
+    const timeval limit{.tv_sec = 20, .tv_usec = 0};
+    ::setsockopt(fd_, SOL_SOCKET, SO_RCVTIMEO, &limit, sizeof limit);
+    ::setsockopt(fd_, SOL_SOCKET, SO_SNDTIMEO, &limit, sizeof limit);
+  }
+  explicit RawPeer(const Endpoint& endpoint) : RawPeer(connected(endpoint)) {}
+  RawPeer(RawPeer&& other) noexcept : fd_(std::exchange(other.fd_, -1)), rest_(std::move(other.rest_)) {}
+  RawPeer& operator=(RawPeer&& other) noexcept {
+    std::swap(fd_, other.fd_);
+    std::swap(rest_, other.rest_);
+    return *this;
+  }
+  ~RawPeer() { close(); }
+
+  /// False when the connection is gone.
+  bool send(std::string_view bytes) {
+    while (!bytes.empty()) {
+      const ssize_t sent = ::send(fd_, bytes.data(), bytes.size(), MSG_NOSIGNAL);
+      if (sent <= 0) return false;
+      bytes.remove_prefix(static_cast<std::size_t>(sent));
+    }
+    return true;
+  }
+  /// The next line without its newline; what is left when the stream ends before.
+  std::string line() {
+    for (;;) {
+      if (const std::size_t end = rest_.find('\n'); end != std::string::npos) {
+        std::string line = rest_.substr(0, end);
+        rest_.erase(0, end + 1);
+        return line;
+      }
+      if (!more()) return std::exchange(rest_, {});
+    }
+  }
+  /// Everything up to the end of the stream.
+  std::string all() {
+    while (more()) {
+    }
+    return std::exchange(rest_, {});
+  }
+  /// Whether the stream ends here.
+  bool ended() { return rest_.empty() && !more(); }
+  void finish() { ::shutdown(fd_, SHUT_WR); }
+  void reset() {
+    const linger at_once{.l_onoff = 1, .l_linger = 0};
+    ::setsockopt(fd_, SOL_SOCKET, SO_LINGER, &at_once, sizeof at_once);
+    close();
+  }
+  void close() {
+    if (fd_ >= 0) ::close(std::exchange(fd_, -1));
+  }
+
+ private:
+  static int connected(const Endpoint& endpoint) {
+    const int fd = transport::connect_to(endpoint, std::chrono::milliseconds{20'000});
+    // Blocking from here on: the tests wait for what they expect.
+    const int flags = ::fcntl(fd, F_GETFL);
+    ::fcntl(fd, F_SETFL, flags & ~O_NONBLOCK);
+    return fd;
+  }
+  bool more() {
+    char block[65536];
+    const ssize_t got = ::recv(fd_, block, sizeof block, 0);
+    if (got < 0 && (errno == EAGAIN || errno == EWOULDBLOCK)) ADD_FAILURE() << "nothing came for 20 s";
+    if (got > 0) rest_.append(block, static_cast<std::size_t>(got));
+    return got > 0;
+  }
+
+  int fd_;
+  std::string rest_;
+};
+
+/// Serves until it goes out of scope.
+class RunningServer {
+ public:
+  explicit RunningServer(Server& server) : server_(&server), thread_([this] { end = server_->run(); }) {}
+  ~RunningServer() { stop(); }
+  void stop() {
+    server_->stop();
+    join();
+  }
+  void join() {
+    if (thread_.joinable()) thread_.join();
+  }
+
+  RunEnd end = RunEnd::interrupted;
+
+ private:
+  Server* server_;
+  std::thread thread_;
+};
+
+/// A server that does what the test says with the one connection it accepts.
+class ScriptedServer {
+ public:
+  explicit ScriptedServer(std::function<void(RawPeer)> script)
+      : listening_(transport::listen_on(Endpoint{"tcp://127.0.0.1:0"})), thread_([this, script = std::move(script)] {
+          // The listener does not block; its backlog has the connection as soon as the client has its own end.
+          int fd;
+          while ((fd = ::accept(listening_.descriptor, nullptr, nullptr)) < 0 && !stopped_) std::this_thread::yield();
+          if (fd >= 0) script(RawPeer{fd});
+        }) {}
+  ~ScriptedServer() {
+    stopped_ = true;
+    thread_.join();
+    ::close(listening_.descriptor);
+  }
+  [[nodiscard]] std::string uri() const { return listening_.endpoint.uri(); }
+
+ private:
+  transport::Listening listening_;
+  std::atomic<bool> stopped_{false};
+  std::thread thread_;
+};
+
+}  // namespace wirecall::session

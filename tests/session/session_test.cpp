@@ -1,0 +1,639 @@
+// Sessions over the simulated backend and over a stream in memory: what a peer sees for what it sends, however that is
+// cut; limits; half-close; resets; slow readers; and a second framing through the same session.
+#include "session/session.hpp"
+
+#include <cstdint>
+#include <gtest/gtest.h>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "framing/json_text.hpp"
+#include "tests/runtime/simulated_backend.hpp"
+#include "transport/socket.hpp"
+#include "wirecall/registry.hpp"
+#include "wirecall/task.hpp"
+
+namespace wirecall::session {
+namespace {
+
+using runtime::SimulatedBackend;
+using runtime::SimulatedPeer;
+using std::chrono::milliseconds;
+
+constexpr std::string_view kParseError =
+    "{\"jsonrpc\":\"2.0\",\"error\":{\"code\":-32700,\"message\":\"Parse error\"},\"id\":null}\n";
+constexpr std::string_view kTooDeep =
+    "{\"jsonrpc\":\"2.0\",\"error\":{\"code\":-32700,\"message\":\"Parse error\",\"data\":{\"limit\":\"depth\"}},"
+    "\"id\":null}\n";
+constexpr std::string_view kInvalidRequest =
+    "{\"jsonrpc\":\"2.0\",\"error\":{\"code\":-32600,\"message\":\"Invalid Request\"},\"id\":null}\n";
+
+std::string request(int id) {
+  return R"({"jsonrpc":"2.0","method":"subtract","params":[42,23],"id":)" + std::to_string(id) + "}";
+}
+std::string answer(int id) { return R"({"jsonrpc":"2.0","result":19,"id":)" + std::to_string(id) + "}\n"; }
+std::string call(std::string_view method, int id, std::string_view params = "[]") {
+  return R"({"jsonrpc":"2.0","method":")" + std::string{method} + R"(","params":)" + std::string{params} + R"(,"id":)" +
+         std::to_string(id) + "}";
+}
+std::string repeated(std::string_view text, int times) {
+  std::string all;
+  for (int i = 0; i < times; ++i) all += text;
+  return all;
+}
+
+// Four bytes of length, the highest first, before each message: the shape of framing that JSON text is not.
+class LengthFraming final : public framing::Framing {
+ public:
+  explicit LengthFraming(std::size_t max_message_size) : max_(max_message_size) {}
+
+  framing::Found next(std::string_view input) override {
+    using framing::Find;
+    std::size_t skip = 0;
+    if (!within_) {
+      while (prefix_bytes_ < 4 && skip < input.size()) {
+        length_ = length_ << 8 | static_cast<unsigned char>(input[skip++]);
+        ++prefix_bytes_;
+      }
+      if (prefix_bytes_ < 4) return {Find::nothing, skip, 0};
+      within_ = true;
+      if (length_ > max_) return {Find::too_large, skip, 0};
+      if (skip == input.size() && length_ != 0) return {Find::nothing, skip, 0};
+    }
+    const std::size_t here = input.size() - skip;
+    if (here < length_) {
+      length_ -= static_cast<std::uint32_t>(here);
+      return {Find::part, skip, here};
+    }
+    const std::size_t size = std::exchange(length_, 0);
+    within_ = false;
+    prefix_bytes_ = 0;
+    return {Find::message, skip, size};
+  }
+  framing::Found unfinished(std::string_view) override { return {}; }
+  framing::Recovery recover(std::string_view) override { return framing::Recovery::resume; }
+  framing::Found end_of_stream() override {
+    return {within_ || prefix_bytes_ != 0 ? framing::Find::malformed : framing::Find::nothing, 0, 0};
+  }
+  [[nodiscard]] std::size_t head_bytes() const noexcept override { return 4; }
+  void seal(Buffer& out, std::size_t begin) override {
+    const std::size_t size = out.size() - begin - 4;
+    for (std::size_t i = 0; i < 4; ++i) out.data()[begin + i] = static_cast<char>(size >> (24 - 8 * i));
+  }
+
+  static std::string framed(std::string_view message) {
+    std::string text;
+    for (int shift = 24; shift >= 0; shift -= 8) text += static_cast<char>(message.size() >> shift);
+    return text.append(message);
+  }
+
+ private:
+  std::size_t max_;
+  std::uint32_t length_ = 0;
+  int prefix_bytes_ = 0;
+  bool within_ = false;
+};
+
+// Calls of `wait` wait here until the test answers them.
+struct Waiting {
+  Task<std::string> wait() {
+    Completion<std::string> answer;
+    calls.push_back(answer);
+    try {
+      co_return co_await answer;
+    } catch (const Cancelled&) {
+      ++cancelled;
+      throw;
+    }
+  }
+  void answer_all(const std::string& text) {
+    for (Completion<std::string>& call : std::exchange(calls, {})) call.set(text);
+  }
+
+  std::vector<Completion<std::string>> calls;
+  int cancelled = 0;
+};
+
+class Harness : public Owner {
+ public:
+  explicit Harness(unsigned seed, Limits given = {})
+      : limits(given), backend(new SimulatedBackend{seed}), loop(std::unique_ptr<runtime::Backend>{backend}) {
+    registry.method("subtract", [](int a, int b) { return a - b; }, {"minuend", "subtrahend"});
+    registry.method("big", [](std::size_t bytes) { return std::string(bytes, 'x'); }, {"bytes"});
+    registry.method("wait", &Waiting::wait, waiting);
+  }
+  ~Harness() {
+    session.reset();
+    loop.turn(milliseconds{0});
+  }
+
+  // Over the socket stream and the simulated backend.
+  std::shared_ptr<SimulatedPeer> open(std::unique_ptr<framing::Framing> framing = nullptr) {
+    auto [descriptor, peer] = backend->pair();
+    open(std::make_unique<transport::SocketStream>(loop, descriptor), std::move(framing));
+    return peer;
+  }
+  void open(std::unique_ptr<transport::Stream> stream, std::unique_ptr<framing::Framing> framing = nullptr) {
+    if (framing == nullptr) framing = std::make_unique<framing::JsonText>(text);
+    session = std::make_unique<Session>(host, std::move(stream), std::move(framing), caller);
+  }
+  void turns(int count = 40) {
+    for (int i = 0; i < count; ++i) turn();
+  }
+  void turn() {
+    loop.turn(milliseconds{1});
+    if (end) session.reset();
+  }
+
+  void session_ended(Session&, End why, int code) override {
+    EXPECT_FALSE(end.has_value());
+    end = why;
+    error = code;
+  }
+
+  Limits limits;
+  Registry registry;
+  Waiting waiting;
+  SimulatedBackend* backend;
+  Loop loop;
+  rpc::Workspace workspace{json_codec(), &loop, nullptr};
+  framing::JsonTextSettings text{limits, "\n"};
+  Host host{.loop = loop, .registry = registry, .limits = limits, .workspace = workspace, .owner = *this};
+  Caller* caller = nullptr;
+  std::unique_ptr<Session> session;
+  std::optional<End> end;
+  int error = 0;
+};
+
+// A stream without any loop under it: the second implementation of that seam. What is sent is there at once.
+class MemoryStream final : public transport::Stream {
+ public:
+  explicit MemoryStream(std::string& out) : out_(&out) {}
+  void start(transport::StreamUser& user) override { user_ = &user; }
+  void send(Buffer bytes, bool) override {
+    out_->append(bytes.view());
+    taken_ = std::move(bytes);
+    sending_ = true;
+  }
+  void pause() override { paused = true; }
+  void resume() override { paused = false; }
+  void shut_down() override { out_->append("<end>"); }
+
+  // The bytes stand in a heap block of their exact size and padding.
+  void receive(std::string_view bytes) {
+    const auto block = std::make_unique<char[]>(bytes.size() + kPaddingBytes);
+    bytes.copy(block.get(), bytes.size());
+    user_->received({block.get(), bytes.size()});
+  }
+  void finish() { user_->ended(); }
+  void complete_send() {
+    if (std::exchange(sending_, false)) user_->sent(std::move(taken_));
+  }
+  bool paused = false;
+
+ private:
+  std::string* out_;
+  transport::StreamUser* user_ = nullptr;
+  Buffer taken_;
+  bool sending_ = false;
+};
+
+// What a peer sees that sends `pieces`, each in one read, and then ends.
+std::string seen(const std::vector<std::string_view>& pieces, Limits limits = {}) {
+  Harness harness{1, limits};
+  std::string out;
+  auto owned = std::make_unique<MemoryStream>(out);
+  MemoryStream& stream = *owned;
+  harness.open(std::move(owned));
+  const auto turn = [&] {
+    harness.loop.turn(milliseconds{0});
+    if (!harness.end) stream.complete_send();
+  };
+  for (const std::string_view piece : pieces) {
+    if (harness.end) break;
+    if (!piece.empty()) stream.receive(piece);
+    turn();
+    turn();
+  }
+  if (!harness.end) stream.finish();
+  for (int i = 0; i < 5 && !harness.end; ++i) turn();
+  EXPECT_TRUE(harness.end.has_value());
+  return out;
+}
+
+// The same for the whole text in one read, for every cut in two, and byte by byte.
+void expect_seen(std::string_view input, std::string_view expected, Limits limits = {}) {
+  const std::string whole = seen({input}, limits);
+  EXPECT_EQ(whole, expected) << input.substr(0, 300);
+  const std::size_t step = 1 + input.size() / 300;
+  for (std::size_t cut = 1; cut < input.size(); cut += step) {
+    EXPECT_EQ(seen({input.substr(0, cut), input.substr(cut)}, limits), expected) << "cut at " << cut;
+  }
+  std::vector<std::string_view> bytes;
+  for (std::size_t at = 0; at < input.size(); ++at) bytes.push_back(input.substr(at, 1));
+  EXPECT_EQ(seen(bytes, limits), expected) << "byte by byte";
+}
+
+TEST(SessionInput, pipelined_requests_are_all_answered_with_and_without_newlines) {
+  expect_seen(request(1) + "\n" + request(2) + request(3) + "\r\n \t" + request(4),
+              answer(1) + answer(2) + answer(3) + answer(4));
+}
+
+TEST(SessionInput, notifications_and_responses_are_not_answered) {
+  expect_seen(R"({"jsonrpc":"2.0","method":"subtract","params":[1,2]}{"jsonrpc":"2.0","result":1,"id":1})"
+              R"({"jsonrpc":"1.0","error":{}})" +
+                  request(1),
+              answer(1));
+}
+
+TEST(SessionInput, bad_json_after_a_valid_call_costs_its_line_only) {
+  expect_seen(request(1) + "\n{\"jsonrpc\":\"2.0\",\"method\" oops " + request(9) + "\n" + request(2),
+              answer(1) + std::string{kParseError} + answer(2));
+}
+
+TEST(SessionInput, an_error_on_a_later_line_of_its_message_is_answered_and_closes) {
+  expect_seen(request(1) + "\n{\"jsonrpc\":\"2.0\",\n\"method\" oops}\n" + request(2),
+              answer(1) + std::string{kParseError} + "<end>");
+}
+
+TEST(SessionInput, sixteen_errors_in_a_row_close) {
+  expect_seen(
+      "[]" + repeated("x\n", 15) + request(1) + repeated("}\n", 20) + request(2),
+      std::string{kInvalidRequest} + repeated(kParseError, 15) + answer(1) + repeated(kParseError, 16) + "<end>");
+}
+
+TEST(SessionInput, a_first_byte_of_something_else_is_answered_and_closes) {
+  expect_seen("GET / HTTP/1.1\r\n\r\n", std::string{kParseError} + "<end>");
+  expect_seen(std::string(65, ' ') + request(1), std::string{kParseError} + "<end>");
+  expect_seen(std::string(64, '\n') + request(1), answer(1));
+}
+
+TEST(SessionInput, every_value_that_is_no_message_is_an_invalid_request) {
+  expect_seen("[] 1 \"a\"\nnull {}", repeated(kInvalidRequest, 5));
+}
+
+TEST(SessionInput, lone_surrogates_and_broken_utf8_are_syntax_errors) {
+  expect_seen("[\"\\udc00\"]\n[\"\\ud800\"]\n[\"\xC0\xAF\"]\n[\"\xFF\"]\n" + request(1),
+              repeated(kParseError, 4) + answer(1));
+}
+
+TEST(SessionInput, nesting_too_deep_is_a_syntax_error_that_names_the_limit) {
+  Limits limits;
+  limits.depth = 4;
+  expect_seen("[[[[1]]]]\n[[[[[1]]]]]\n" + request(1),
+              std::string{"["} + std::string{kInvalidRequest.substr(0, kInvalidRequest.size() - 1)} + "]\n" +
+                  std::string{kTooDeep} + answer(1),
+              limits);
+}
+
+TEST(SessionInput, what_is_unfinished_at_the_end_is_a_syntax_error) {
+  expect_seen(request(1) + R"({"jsonrpc":"2.0","meth)", answer(1) + std::string{kParseError});
+  expect_seen(request(1) + " 12", answer(1) + std::string{kInvalidRequest});
+}
+
+TEST(SessionInput, a_message_may_be_as_large_as_the_limit_and_no_larger) {
+  Limits limits;
+  limits.max_message_size = 300;
+  const std::string head = R"({"jsonrpc":"2.0","method":"subtract","params":[42,23],"id":1,"x":")";
+  const std::string largest = head + std::string(298 - head.size(), 'x') + "\"}";
+  const std::string larger = head + std::string(299 - head.size(), 'x') + "\"}";
+  ASSERT_EQ(largest.size(), 300U);
+  const std::string too_large =
+      R"({"jsonrpc":"2.0","error":{"code":-32006,"message":"Too large","data":{"reason":"the message is larger than )"
+      R"(allowed","origin":"local","delivered":"no","limit":"max_message_size"}},"id":null})"
+      "\n<end>";
+  expect_seen(largest + largest, answer(1) + answer(1), limits);
+  expect_seen(largest + larger + request(2), answer(1) + too_large, limits);
+  expect_seen(largest + head + std::string(900, 'x'), answer(1) + too_large, limits);
+  // An error behind the limit is not looked for; one before it is.
+  expect_seen(largest + "[" + std::string(300, ' ') + "x", answer(1) + too_large, limits);
+  expect_seen(largest + "[" + std::string(299, ' ') + "x\n" + request(2),
+              answer(1) + std::string{kParseError} + answer(2), limits);
+}
+
+TEST(SessionInput, a_line_without_end_is_answered_once_and_closed) {
+  Limits limits;
+  limits.max_message_size = 1000;
+  expect_seen("[]\nx" + std::string(2000, 'y'), std::string{kInvalidRequest} + std::string{kParseError} + "<end>",
+              limits);
+}
+
+TEST(SessionInput, a_large_message_in_small_pieces_costs_linear_time) {
+  // Were each piece a new look at all before it, this would take hours.
+  Harness harness{1};
+  std::string out;
+  auto owned = std::make_unique<MemoryStream>(out);
+  MemoryStream& stream = *owned;
+  harness.open(std::move(owned));
+  std::string message = R"({"jsonrpc":"2.0","method":"subtract","params":[42,23],"id":1,"x":[)";
+  while (message.size() < 8'000'000) message += R"("some text",12.5,{"a":null},)";
+  message += "0]}";
+  for (std::size_t at = 0; at < message.size(); at += 16) stream.receive(std::string_view{message}.substr(at, 16));
+  harness.loop.turn(milliseconds{0});
+  EXPECT_EQ(out, answer(1));
+}
+
+// ---- over the simulated backend ----
+
+class SessionTest : public testing::TestWithParam<unsigned> {
+ protected:
+  Harness harness_{GetParam()};
+};
+
+TEST_P(SessionTest, everything_before_the_end_is_answered_and_then_it_is_closed) {
+  const auto peer = harness_.open();
+  std::string expected;
+  for (int i = 0; i < 500; ++i) {
+    peer->send(request(i) + (i % 3 == 0 ? "\n" : ""));
+    expected += answer(i);
+  }
+  peer->finish();
+  harness_.turns(200);
+  EXPECT_EQ(peer->take(), expected);
+  EXPECT_EQ(harness_.end, End::finished);
+  EXPECT_TRUE(peer->closed);
+}
+
+TEST_P(SessionTest, calls_still_running_at_the_end_are_answered) {
+  const auto peer = harness_.open();
+  peer->send(call("wait", 1) + call("wait", 2) + R"({"jsonrpc":"2.0","method":"wait"})");
+  peer->finish();
+  harness_.turns();
+  EXPECT_EQ(peer->take(), "");
+  EXPECT_FALSE(harness_.end.has_value());
+  ASSERT_EQ(harness_.waiting.calls.size(), 3U);
+  harness_.waiting.answer_all("7");
+  harness_.turns();
+  EXPECT_EQ(peer->take(),
+            "{\"jsonrpc\":\"2.0\",\"result\":\"7\",\"id\":1}\n{\"jsonrpc\":\"2.0\",\"result\":\"7\",\"id\":2}\n");
+  EXPECT_EQ(harness_.end, End::finished);
+}
+
+TEST_P(SessionTest, a_notification_that_ends_silently_does_not_hold_the_connection) {
+  const auto peer = harness_.open();
+  peer->send(R"({"jsonrpc":"2.0","method":"wait"})");
+  peer->finish();
+  harness_.turns();
+  EXPECT_FALSE(harness_.end.has_value());
+  harness_.waiting.answer_all("7");
+  harness_.turns();
+  EXPECT_EQ(harness_.end, End::finished);
+}
+
+TEST_P(SessionTest, a_reset_abandons_the_calls) {
+  const auto peer = harness_.open();
+  peer->send(call("wait", 1));
+  harness_.turns();
+  ASSERT_EQ(harness_.waiting.calls.size(), 1U);
+  peer->reset();
+  harness_.turns();
+  EXPECT_EQ(harness_.end, End::lost);
+  EXPECT_EQ(harness_.error, ECONNRESET);
+  EXPECT_EQ(harness_.waiting.cancelled, 1);
+  harness_.waiting.answer_all("7");
+  harness_.turns();
+}
+
+TEST_P(SessionTest, replies_of_one_turn_leave_in_one_send) {
+  std::string out;
+  auto owned = std::make_unique<MemoryStream>(out);
+  MemoryStream& stream = *owned;
+  harness_.open(std::move(owned));
+  stream.receive(request(1) + request(2));
+  stream.receive(request(3));
+  EXPECT_EQ(out, "");
+  harness_.loop.turn(milliseconds{0});
+  EXPECT_EQ(out, answer(1) + answer(2) + answer(3));
+}
+
+TEST_P(SessionTest, a_refused_peer_that_goes_on_sending_reads_its_answer_and_is_closed_in_the_end) {
+  const auto peer = harness_.open();
+  peer->send("nonsense");
+  for (int i = 0; i < 5000 && !peer->closed; ++i) {
+    if (i % 4 == 0) peer->send("more and more");  // time passes in between
+    harness_.turn();
+  }
+  EXPECT_EQ(peer->take(), kParseError);
+  EXPECT_TRUE(peer->shut_down);
+  EXPECT_TRUE(peer->closed);
+  EXPECT_EQ(harness_.end, End::unreadable);
+}
+
+TEST_P(SessionTest, a_refused_peer_that_ends_too_is_closed_at_once) {
+  const auto peer = harness_.open();
+  peer->send("nonsense");
+  peer->finish();
+  harness_.turns();
+  EXPECT_EQ(peer->take(), kParseError);
+  EXPECT_TRUE(peer->closed);
+}
+
+TEST_P(SessionTest, a_draining_session_refuses_new_calls_and_answers_the_old) {
+  const auto peer = harness_.open();
+  peer->send(call("wait", 1));
+  harness_.turns();
+  harness_.session->drain();
+  peer->send(request(2));
+  harness_.turns();
+  EXPECT_NE(peer->take().find("-32009"), std::string::npos);
+  EXPECT_TRUE(harness_.session->busy());
+  harness_.waiting.answer_all("7");
+  harness_.turns();
+  EXPECT_EQ(peer->take(), "{\"jsonrpc\":\"2.0\",\"result\":\"7\",\"id\":1}\n");
+  EXPECT_FALSE(harness_.session->busy());
+}
+
+TEST_P(SessionTest, a_second_framing_goes_through_the_same_session) {
+  const auto peer = harness_.open(std::make_unique<LengthFraming>(harness_.limits.max_message_size));
+  std::string expected;
+  for (int i = 0; i < 100; ++i) {
+    peer->send(LengthFraming::framed(request(i)));
+    const std::string reply = answer(i);
+    expected += LengthFraming::framed(std::string_view{reply}.substr(0, reply.size() - 1));
+  }
+  // What is wrong inside a frame costs that frame; there is no limit on how many in a row.
+  for (int i = 0; i < 20; ++i) {
+    peer->send(LengthFraming::framed("{\"a\":\n oops"));
+    expected += LengthFraming::framed(kParseError.substr(0, kParseError.size() - 1));
+  }
+  peer->send(LengthFraming::framed(request(7)));
+  expected += LengthFraming::framed(std::string_view{answer(7)}.substr(0, answer(7).size() - 1));
+  peer->finish();
+  harness_.turns(300);
+  EXPECT_EQ(peer->take(), expected);
+  EXPECT_EQ(harness_.end, End::finished);
+}
+
+TEST_P(SessionTest, a_length_over_the_limit_is_refused_before_it_comes) {
+  const auto peer = harness_.open(std::make_unique<LengthFraming>(1000));
+  peer->send(std::string{"\x7F\x00\x00\x00", 4});
+  peer->finish();
+  harness_.turns();
+  EXPECT_NE(peer->take().find("-32006"), std::string::npos);
+  EXPECT_TRUE(peer->closed);
+}
+
+INSTANTIATE_TEST_SUITE_P(Seeds, SessionTest, testing::Range(1U, 13U));
+
+// ---- slow and greedy peers ----
+
+Limits small_marks() {
+  Limits limits;
+  limits.soft_output = 10'000;
+  limits.hard_output = 100'000;
+  return limits;
+}
+
+class SlowPeerTest : public testing::TestWithParam<unsigned> {
+ protected:
+  Harness harness_{GetParam(), small_marks()};
+};
+
+TEST_P(SlowPeerTest, is_not_read_until_it_reads) {
+  const auto peer = harness_.open();
+  peer->window = 100;
+  for (int i = 0; i < 1000; ++i) peer->send(call("big", i, "[1000]"));
+  harness_.turns(200);
+  // One message may carry the output over the mark; no more are looked at.
+  EXPECT_LE(harness_.session->output_bytes(), 12'000U);
+  std::size_t got = 0;
+  for (int i = 0; i < 40'000 && got < 1'000'000; ++i) {
+    got += peer->take().size();
+    peer->window = 5000;
+    harness_.turn();
+    if (harness_.end) break;
+    ASSERT_LE(harness_.session->output_bytes(), 12'000U);
+  }
+  EXPECT_GE(got, 1'000'000U);
+  EXPECT_FALSE(harness_.end.has_value());
+}
+
+TEST_P(SlowPeerTest, is_answered_in_full_when_it_has_ended_what_it_sends) {
+  const auto peer = harness_.open();
+  peer->window = 100;
+  for (int i = 0; i < 200; ++i) peer->send(call("big", i, "[1000]"));
+  peer->finish();
+  std::string got;
+  for (int i = 0; i < 10'000 && !harness_.end; ++i) {
+    got += peer->take();
+    peer->window = 3000;
+    harness_.turn();
+  }
+  got += peer->take();
+  EXPECT_EQ(std::ranges::count(got, '\n'), 200);
+  EXPECT_EQ(harness_.end, End::finished);
+}
+
+TEST_P(SlowPeerTest, is_cut_above_the_hard_mark) {
+  const auto peer = harness_.open();
+  peer->window = 0;
+  for (int i = 0; i < 8; ++i) peer->send(call("wait", i));
+  harness_.turns();
+  ASSERT_EQ(harness_.waiting.calls.size(), 8U);
+  for (Completion<std::string>& call : std::exchange(harness_.waiting.calls, {})) {
+    call.set(std::string(30'000, 'x'));
+    harness_.turn();
+  }
+  EXPECT_EQ(harness_.end, End::slow);
+  EXPECT_EQ(harness_.host.slow_peers_cut, 1U);
+  EXPECT_TRUE(peer->closed);
+}
+
+INSTANTIATE_TEST_SUITE_P(Seeds, SlowPeerTest, testing::Range(1U, 9U));
+
+TEST(GreedyPeer, has_so_many_messages_a_turn_and_the_rest_in_the_next) {
+  Harness harness{1};
+  std::string out;
+  auto owned = std::make_unique<MemoryStream>(out);
+  MemoryStream& stream = *owned;
+  harness.open(std::move(owned));
+  std::string input;
+  std::string expected;
+  for (int i = 0; i < 10'000; ++i) {
+    input += request(i);
+    expected += answer(i);
+  }
+  stream.receive(input);
+  harness.loop.turn(milliseconds{1});
+  EXPECT_TRUE(stream.paused);
+  const std::size_t first = out.size();
+  EXPECT_GT(first, 0U);
+  EXPECT_LT(first, expected.size() / 2);
+  for (int i = 0; i < 20; ++i) {
+    stream.complete_send();
+    harness.loop.turn(milliseconds{1});
+  }
+  EXPECT_EQ(out, expected);
+  EXPECT_FALSE(stream.paused);
+}
+
+// ---- our own calls ----
+
+class RecordingCaller final : public Caller {
+ public:
+  bool response(const Received& message) override {
+    ids.emplace_back(message.id());
+    return message.fault == Fault::none;
+  }
+  [[nodiscard]] bool waiting() const override { return is_waiting; }
+
+  std::vector<std::string> ids;
+  bool is_waiting = true;
+};
+
+TEST(SessionCaller, is_given_responses_also_those_within_a_batch) {
+  Harness harness{2};
+  RecordingCaller caller;
+  harness.caller = &caller;
+  const auto peer = harness.open();
+  peer->send(R"({"jsonrpc":"2.0","result":1,"id":1}[{"jsonrpc":"2.0","result":1,"id":2},)" + request(5) +
+             R"(,{"jsonrpc":"2.0","error":{"code":1,"message":""},"id":"3"}])");
+  harness.turns();
+  EXPECT_EQ(caller.ids, (std::vector<std::string>{"1", "2", "\"3\""}));
+  EXPECT_EQ(peer->take(), "[{\"jsonrpc\":\"2.0\",\"result\":19,\"id\":5}]\n");
+  EXPECT_EQ(harness.host.responses_dropped, 0U);
+}
+
+TEST(SessionCaller, ends_the_session_that_it_can_make_no_sense_of) {
+  Harness harness{2};
+  RecordingCaller caller;
+  harness.caller = &caller;
+  const auto peer = harness.open();
+  peer->send(R"({"jsonrpc":"2.0","result":1,"error":2,"id":1})");
+  harness.turns();
+  EXPECT_EQ(harness.end, End::unreadable);
+}
+
+TEST(SessionCaller, does_not_wait_for_a_response_in_a_stream_that_cannot_be_read) {
+  Harness harness{2};
+  RecordingCaller caller;
+  harness.caller = &caller;
+  const auto peer = harness.open();
+  peer->send("[]\n}");
+  harness.turns();
+  EXPECT_EQ(harness.end, End::unreadable);
+}
+
+TEST(SessionCaller, that_waits_for_nothing_lets_a_syntax_error_pass) {
+  Harness harness{2};
+  RecordingCaller caller;
+  caller.is_waiting = false;
+  harness.caller = &caller;
+  const auto peer = harness.open();
+  peer->send("[]\n}\n" + request(1));
+  harness.turns();
+  EXPECT_FALSE(harness.end.has_value());
+  EXPECT_EQ(peer->take(), std::string{kInvalidRequest} + std::string{kParseError} + answer(1));
+}
+
+TEST(Session, that_nothing_is_happening_on_is_small) {
+  // With its stream and framing; the allocator's own bytes are not counted.
+  EXPECT_LE(sizeof(Session) + sizeof(transport::SocketStream) + sizeof(framing::JsonText), 400U);
+}
+
+}  // namespace
+}  // namespace wirecall::session

@@ -1,0 +1,225 @@
+// Sockets: what can go wrong when they are set up, on the real thing with ports of the system's choice; and streams and
+// listeners over the simulated backend.
+#include "transport/socket.hpp"
+
+#include <cerrno>
+#include <functional>
+#include <gtest/gtest.h>
+#include <memory>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <stdexcept>
+#include <string>
+#include <sys/socket.h>
+#include <unistd.h>
+#include <vector>
+
+#include "tests/runtime/simulated_backend.hpp"
+
+namespace wirecall::transport {
+namespace {
+
+using runtime::SimulatedBackend;
+using std::chrono::milliseconds;
+
+std::string message_of_failure(const std::function<void()>& action) {
+  try {
+    action();
+  } catch (const std::runtime_error& error) {
+    return error.what();
+  }
+  return "no failure";
+}
+
+TEST(Sockets, port_0_is_one_of_the_system_s_choice) {
+  const Listening listening = listen_on(Endpoint{"tcp://127.0.0.1:0"});
+  EXPECT_NE(listening.endpoint.port(), 0);
+  EXPECT_EQ(listening.endpoint.host(), "127.0.0.1");
+  const int fd = connect_to(listening.endpoint, milliseconds{5000});
+  EXPECT_GE(fd, 0);
+  ::close(fd);
+  ::close(listening.descriptor);
+}
+
+TEST(Sockets, both_ends_send_without_waiting_for_acknowledgements) {
+  const Listening listening = listen_on(Endpoint{"tcp://127.0.0.1:0"});
+  const int client = connect_to(listening.endpoint, milliseconds{5000});
+  const int server = ::accept(listening.descriptor, nullptr, nullptr);
+  for (const int fd : {client, server}) {
+    int on = 0;
+    socklen_t size = sizeof on;
+    ASSERT_EQ(::getsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, &size), 0);
+    EXPECT_EQ(on, 1);
+    ::close(fd);
+  }
+  ::close(listening.descriptor);
+}
+
+TEST(Sockets, names_are_resolved) {
+  const Listening listening = listen_on(Endpoint{"tcp://localhost:0"});
+  const int fd = connect_to(listening.endpoint, milliseconds{5000});
+  EXPECT_GE(fd, 0);
+  ::close(fd);
+  ::close(listening.descriptor);
+}
+
+TEST(Sockets, a_port_in_use_is_told_with_the_cure) {
+  const Listening listening = listen_on(Endpoint{"tcp://127.0.0.1:0"});
+  const std::string message = message_of_failure([&] { (void)listen_on(listening.endpoint); });
+  EXPECT_NE(message.find(listening.endpoint.uri()), std::string::npos) << message;
+  EXPECT_NE(message.find("listen on another port"), std::string::npos) << message;
+  ::close(listening.descriptor);
+}
+
+TEST(Sockets, a_port_is_free_again_at_once) {
+  const Listening first = listen_on(Endpoint{"tcp://127.0.0.1:0"});
+  // A connection that we close first leaves the port in TIME_WAIT.
+  const int client = connect_to(first.endpoint, milliseconds{5000});
+  const int server = ::accept(first.descriptor, nullptr, nullptr);
+  ::close(server);
+  ::close(client);
+  ::close(first.descriptor);
+  const Listening second = listen_on(first.endpoint);
+  EXPECT_EQ(second.endpoint, first.endpoint);
+  ::close(second.descriptor);
+}
+
+TEST(Sockets, a_refused_connection_is_told_with_the_cure) {
+  const Listening listening = listen_on(Endpoint{"tcp://127.0.0.1:0"});
+  ::close(listening.descriptor);
+  const std::string message = message_of_failure([&] { (void)connect_to(listening.endpoint, milliseconds{5000}); });
+  EXPECT_NE(message.find("start the server"), std::string::npos) << message;
+}
+
+TEST(Sockets, a_host_that_does_not_exist_is_told_with_the_cure) {
+  const std::string message =
+      message_of_failure([] { (void)connect_to(Endpoint{"tcp://no-such-host.invalid:1"}, milliseconds{5000}); });
+  EXPECT_NE(message.find("check the name of the host"), std::string::npos) << message;
+}
+
+class Reader final : public StreamUser {
+ public:
+  void received(std::span<char> bytes) override { text.append(bytes.data(), bytes.size()); }
+  void ended() override { log += 'e'; }
+  void sent(Buffer) override { log += 's'; }
+  void failed(int error) override {
+    log += 'f';
+    reason = error;
+  }
+
+  std::string text;
+  std::string log;
+  int reason = 0;
+};
+
+class SocketStreamTest : public testing::TestWithParam<unsigned> {
+ protected:
+  SocketStreamTest() {
+    auto [descriptor, peer] = backend_->pair();
+    peer_ = peer;
+    stream_ = std::make_unique<SocketStream>(loop_, descriptor);
+    stream_->start(user_);
+  }
+  void turns(int count = 30) {
+    for (int i = 0; i < count; ++i) loop_.turn(milliseconds{1});
+  }
+
+  SimulatedBackend* backend_ = new SimulatedBackend{GetParam()};
+  Loop loop_{std::unique_ptr<runtime::Backend>{backend_}};
+  std::shared_ptr<runtime::SimulatedPeer> peer_;
+  Reader user_;
+  std::unique_ptr<SocketStream> stream_;
+};
+
+TEST_P(SocketStreamTest, carries_bytes_both_ways_and_the_end) {
+  peer_->send("question");
+  stream_->send(Buffer{"answer"}, false);
+  turns();
+  peer_->finish();
+  turns();
+  EXPECT_EQ(user_.text, "question");
+  EXPECT_EQ(user_.log, "se");
+  EXPECT_EQ(peer_->take(), "answer");
+}
+
+TEST_P(SocketStreamTest, nothing_arrives_while_it_is_paused_and_everything_after) {
+  turns(3);
+  stream_->pause();
+  peer_->send("early");
+  turns();
+  EXPECT_EQ(user_.text, "");
+  stream_->resume();
+  turns();
+  EXPECT_EQ(user_.text, "early");
+}
+
+TEST_P(SocketStreamTest, pausing_and_resuming_within_a_turn_loses_nothing) {
+  std::string all;
+  for (int i = 0; i < 50; ++i) {
+    stream_->pause();
+    if (i % 3 == 0) loop_.turn(milliseconds{1});
+    stream_->resume();
+    if (i % 2 == 0) stream_->pause();
+    stream_->resume();
+    peer_->send(std::to_string(i));
+    all += std::to_string(i);
+    loop_.turn(milliseconds{1});
+  }
+  turns();
+  EXPECT_EQ(user_.text, all);
+}
+
+TEST_P(SocketStreamTest, a_reset_is_a_failure) {
+  peer_->reset();
+  turns();
+  EXPECT_EQ(user_.log, "f");
+  EXPECT_EQ(user_.reason, ECONNRESET);
+}
+
+TEST_P(SocketStreamTest, destroying_it_closes_whatever_is_under_way) {
+  peer_->window = 10;
+  stream_->send(Buffer{std::string(1000, 'x')}, false);
+  loop_.turn(milliseconds{1});
+  stream_.reset();
+  turns(3);
+  EXPECT_TRUE(peer_->closed);
+  EXPECT_EQ(user_.log, "");
+}
+
+INSTANTIATE_TEST_SUITE_P(Seeds, SocketStreamTest, testing::Range(1U, 9U));
+
+TEST(Listener, hands_over_each_connection_once) {
+  auto* backend = new SimulatedBackend{3};
+  Loop loop{std::unique_ptr<runtime::Backend>{backend}};
+  const int descriptor = backend->listen();
+  std::vector<int> accepted;
+  const Listener listener{loop, descriptor, [&](int fd) { accepted.push_back(fd); }, [](int) { FAIL(); }};
+  for (int i = 0; i < 10; ++i) backend->connect(descriptor);
+  for (int i = 0; i < 60; ++i) loop.turn(milliseconds{1});
+  EXPECT_EQ(accepted.size(), 10U);
+}
+
+TEST(Listener, waits_when_there_are_no_descriptors_and_accepts_again_later) {
+  auto* backend = new SimulatedBackend{3};
+  Loop loop{std::unique_ptr<runtime::Backend>{backend}};
+  const int descriptor = backend->listen();
+  std::vector<int> accepted;
+  int failures = 0;
+  const Listener listener{loop, descriptor, [&](int fd) { accepted.push_back(fd); },
+                          [&](int error) {
+                            EXPECT_EQ(error, EMFILE);
+                            ++failures;
+                          }};
+  backend->fail_accept(EMFILE);
+  backend->connect(descriptor);
+  while (failures == 0) loop.turn();
+  const std::chrono::nanoseconds failed_at = loop.now();
+  const std::size_t turns_before = backend->turns();
+  while (accepted.empty()) loop.turn();
+  EXPECT_GE(loop.now() - failed_at, milliseconds{100});
+  EXPECT_LT(backend->turns() - turns_before, 20U);  // it did not spin
+  EXPECT_EQ(failures, 1);
+}
+
+}  // namespace
+}  // namespace wirecall::transport
