@@ -6,6 +6,7 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <span>
 #include <string_view>
 
 #include "wirecall/bytes.hpp"
@@ -78,7 +79,12 @@ struct Received {
 /// or malformed / too_deep at `offset`. `out` is meaningful only when complete.
 /// `whole`: nothing follows `text`; else a number, literal or string on top level needs white space behind it.
 /// kPaddingBytes must be readable behind `text`, the first of them zero.
-[[nodiscard]] Scan read_message(std::string_view text, const Limits& limits, bool whole, Received& out) noexcept;
+/// `elements`, if given, is filled with a batch's elements as far as it goes, which saves a second pass.
+[[nodiscard]] Scan read_message(std::string_view text, const Limits& limits, bool whole, Received& out,
+                                std::span<Received> elements = {}) noexcept;
+
+/// As many elements as are worth keeping from the first pass.
+inline constexpr std::size_t kBatchElementsKept = 16;
 
 /// Walks the elements of a batch that read_message has found valid. Nested arrays are elements of kind invalid.
 class BatchElements {

@@ -13,6 +13,7 @@
 #include <cstdint>
 #include <expected>
 #include <initializer_list>
+#include <iterator>
 #include <span>
 #include <string>
 #include <string_view>
@@ -149,10 +150,40 @@ struct Raw {
   std::string_view text = "null";
 };
 
-/// As the last parameter of a handler: all positional params from there on.
+/// As the last parameter of a handler: all positional params from there on. A few of them take no heap.
 template <class T>
-struct Rest : std::vector<T> {
-  using std::vector<T>::vector;
+class Rest {
+ public:
+  using value_type = T;
+  using iterator = T*;
+  using const_iterator = const T*;
+
+  void push_back(T value) {
+    if (size_ < kInline) {
+      few_[size_] = std::move(value);
+    } else {
+      if (size_ == kInline) many_.assign(std::make_move_iterator(few_), std::make_move_iterator(few_ + kInline));
+      many_.push_back(std::move(value));
+    }
+    ++size_;
+  }
+  [[nodiscard]] std::size_t size() const noexcept { return size_; }
+  [[nodiscard]] bool empty() const noexcept { return size_ == 0; }
+  [[nodiscard]] T* data() noexcept { return size_ <= kInline ? few_ : many_.data(); }
+  [[nodiscard]] const T* data() const noexcept { return size_ <= kInline ? few_ : many_.data(); }
+  [[nodiscard]] T& operator[](std::size_t i) noexcept { return data()[i]; }
+  [[nodiscard]] const T& operator[](std::size_t i) const noexcept { return data()[i]; }
+  [[nodiscard]] T* begin() noexcept { return data(); }
+  [[nodiscard]] T* end() noexcept { return data() + size_; }
+  [[nodiscard]] const T* begin() const noexcept { return data(); }
+  [[nodiscard]] const T* end() const noexcept { return data() + size_; }
+
+ private:
+  static constexpr std::size_t kInline = 8;
+
+  std::size_t size_ = 0;
+  T few_[kInline]{};
+  std::vector<T> many_;  ///< all of them, once there are more than kInline
 };
 
 template <>

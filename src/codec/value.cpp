@@ -83,8 +83,9 @@ Value Value::number(std::string_view text) {
     }
     return out;
   }
+  const bool is_short = text.size() <= kCertainDigits && text.find_first_of("eE") == std::string_view::npos;
   double real = 0;
-  if (codec::parse_double(text, real) && (text.size() <= kCertainDigits || codec::same_digits(text, real))) {
+  if (codec::parse_double(text, real) && (is_short || codec::same_digits(text, real))) {
     out.content_ = real;
   } else {
     out.content_ = NumberText{std::string{text}};

@@ -348,36 +348,8 @@ end:
   return p + 1;
 }
 
-template <class Ops>
-const char* read_batch(Scanner<Ops>& scanner, const char* const begin, std::size_t elements_max,
-                       Received& out) noexcept {
-  std::size_t size = 0;
-  const char* p = scanner.skip_space(begin + 1);
-  if (*p != ']') {
-    for (;;) {
-      p = scanner.value(p, 1);
-      if (p == nullptr) return nullptr;
-      ++size;
-      p = scanner.skip_space(p);
-      if (*p == ']') break;
-      if (*p != ',') return scanner.fail(p);
-      p = scanner.skip_space(p + 1);
-    }
-  }
-  out.present = 0;
-  out.text = {begin, static_cast<std::size_t>(p + 1 - begin)};
-  out.batch_size = size;
-  out.kind = MessageKind::batch;
-  out.fault = Fault::none;
-  if (size == 0 || size > elements_max) {
-    out.kind = MessageKind::invalid;
-    out.fault = size == 0 ? Fault::invalid_request : Fault::batch_limit;
-  }
-  return p + 1;
-}
-
 // A number, literal or string where a message should be: never a request, so nothing is answered but its kind.
-void set_scalar(const char* begin, const char* end, Received& out) noexcept {
+void set_no_request(const char* begin, const char* end, Received& out) noexcept {
   out.present = 0;
   out.batch_size = 0;
   out.text = {begin, static_cast<std::size_t>(end - begin)};
@@ -386,8 +358,50 @@ void set_scalar(const char* begin, const char* end, Received& out) noexcept {
 }
 
 template <class Ops>
-[[gnu::always_inline]] inline Scan read(std::string_view text, const Limits& limits, bool whole,
-                                        Received& out) noexcept {
+[[gnu::noinline]] const char* read_element(Scanner<Ops>& scanner, const char* p, Received& out) noexcept {
+  if (*p == '{') return read_object(scanner, p, out);
+  const char* const end = scanner.value(p, 0);
+  if (end != nullptr) set_no_request(p, end, out);
+  return end;
+}
+
+template <class Ops>
+const char* read_batch(Scanner<Ops>& outer, const Limits& limits, const char* const begin, Received& out,
+                       std::span<Received> elements) noexcept {
+  std::size_t size = 0;
+  Scanner<Ops> scanner{limits.depth - 1};  // one level is open
+  const auto give_up = [&]() -> const char* {
+    outer.too_deep = scanner.too_deep;
+    return outer.fail(scanner.bad);
+  };
+  const char* p = scanner.skip_space(begin + 1);
+  if (*p != ']') {
+    for (;;) {
+      if (limits.depth == 1 && (*p == '{' || *p == '[')) return outer.fail_deep(p);
+      p = size < elements.size() ? read_element(scanner, p, elements[size]) : scanner.value(p, 0);
+      if (p == nullptr) return give_up();
+      ++size;
+      p = scanner.skip_space(p);
+      if (*p == ']') break;
+      if (*p != ',') return outer.fail(p);
+      p = scanner.skip_space(p + 1);
+    }
+  }
+  out.present = 0;
+  out.text = {begin, static_cast<std::size_t>(p + 1 - begin)};
+  out.batch_size = size;
+  out.kind = MessageKind::batch;
+  out.fault = Fault::none;
+  if (size == 0 || size > limits.batch) {
+    out.kind = MessageKind::invalid;
+    out.fault = size == 0 ? Fault::invalid_request : Fault::batch_limit;
+  }
+  return p + 1;
+}
+
+template <class Ops>
+[[gnu::always_inline]] inline Scan read(std::string_view text, const Limits& limits, bool whole, Received& out,
+                                        std::span<Received> elements) noexcept {
   Scanner<Ops> scanner{limits.depth};
   const char* const end = text.data() + text.size();
   const char* const begin = scanner.skip_space(text.data());
@@ -395,11 +409,11 @@ template <class Ops>
   if (*begin == '{') [[likely]] {
     p = read_object(scanner, begin, out);
   } else if (*begin == '[') {
-    p = read_batch(scanner, begin, limits.batch, out);
+    p = read_batch(scanner, limits, begin, out, elements);
   } else {
     p = scanner.value(begin, 0);
     if (p != nullptr) {
-      set_scalar(begin, p, out);
+      set_no_request(begin, p, out);
       // Without the white space behind it, more digits or letters may still come.
       if (!whole && !json::is_space(*p)) p = scanner.fail(p);
     }
@@ -417,12 +431,13 @@ template <class Ops>
 
 }  // namespace
 
-Scan read_message(std::string_view text, const Limits& limits, bool whole, Received& out) noexcept {
-  return read<json::NativeOps>(text, limits, whole, out);
+Scan read_message(std::string_view text, const Limits& limits, bool whole, Received& out,
+                  std::span<Received> elements) noexcept {
+  return read<json::NativeOps>(text, limits, whole, out, elements);
 }
 
 Scan message::read_message_scalar(std::string_view text, const Limits& limits, bool whole, Received& out) noexcept {
-  return read<json::ScalarOps>(text, limits, whole, out);
+  return read<json::ScalarOps>(text, limits, whole, out, {});
 }
 
 bool BatchElements::next(Received& out) noexcept {
@@ -430,13 +445,7 @@ bool BatchElements::next(Received& out) noexcept {
   at_ = scanner.skip_space(at_);
   if (*at_ == ',') at_ = scanner.skip_space(at_ + 1);
   if (at_ + 1 >= end_) return false;
-  const char* begin = at_;
-  if (*begin == '{') {
-    at_ = read_object(scanner, begin, out);
-  } else {
-    at_ = scanner.value(begin, 0);
-    set_scalar(begin, at_, out);
-  }
+  at_ = read_element(scanner, at_, out);
   return true;
 }
 

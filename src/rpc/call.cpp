@@ -88,7 +88,8 @@ void Call::end_result() {
 void Call::error(const Error& error) {
   if (state_->answered) return;
   state_->answered = true;
-  if (!is_notification()) state_->reply.error(error, message_->id());
+  if (!is_notification())
+    rpc::reply_error(state_->reply, *state_->dispatcher->workspace_, *method_, error, message_->id());
   if (state_->rare) rpc::call_hooks(*state_->dispatcher->workspace_, state_->rare->hooks, error.code());
 }
 
@@ -97,6 +98,7 @@ void Call::error_in_flight() { error(rpc::error_of_exception(*state_->dispatcher
 void Call::invalid_params(const Reader& reader) { error(decode_error(reader)); }
 
 ReplySink Call::detach() {
+  if (state_->answered) return {};
   rpc::Dispatcher& dispatcher = *state_->dispatcher;
   if (!dispatcher.pending_) dispatcher.pending_ = std::make_shared<rpc::PendingCalls>(dispatcher);
   rpc::PendingCalls& calls = *dispatcher.pending_;
@@ -133,7 +135,9 @@ Writer* ReplySink::begin_result() {
   if (call == nullptr || call->notification) return nullptr;
   rpc::Dispatcher& dispatcher = *calls_->owner;
   const std::size_t bytes_max = dispatcher.limits_->max_message_size;
-  if (call->batch) {
+  if (call->reply) {
+    // Begun before and not ended: Reply drops what is there.
+  } else if (call->batch) {
     call->reply.emplace(call->batch->gaps[call->gap].reply, &call->batch->bytes, bytes_max);
   } else {
     call->reply.emplace(dispatcher.outlet_, bytes_max);
@@ -159,7 +163,7 @@ void ReplySink::error(const Error& error) {
   const rpc::Workspace& workspace = *calls_->owner->workspace_;
   if (!call->notification) {
     if (!call->reply) static_cast<void>(begin_result());
-    call->reply->error(error, call->id);
+    rpc::reply_error(*call->reply, workspace, *call->method, error, call->id);
   }
   rpc::call_hooks(workspace, call->extras.hooks, error.code());
   calls_->finish(slot_);

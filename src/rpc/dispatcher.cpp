@@ -78,25 +78,31 @@ void Workspace::write_log(LogLevel level, std::string_view line) const {
   run(call, state);
 }
 
-void Dispatcher::handle(const Received& message) {
-  if (message.kind == MessageKind::batch) return handle_batch(message.text);
+void Dispatcher::handle(const Received& message, std::span<const Received> elements) {
+  if (message.kind == MessageKind::batch) [[unlikely]]
+    return handle_batch(message, elements);
   CallState state{*this, nullptr};
   handle_single(message, state);
 }
 
-void Dispatcher::handle_batch(std::string_view text) {
+void Dispatcher::handle_batch(const Received& message, std::span<const Received> elements) {
   BatchScope scope;
   // The scratch memory goes with the batch, in case a handler brings in another one.
   scope.local.text = std::move(workspace_->batch_text);
   scope.local.text.clear();
   scope.local.text.push_back('[');
   scope.local.bytes = 1;
-  BatchElements elements{text};
-  Received element;
-  while (elements.next(element)) {
-    if (element.kind == MessageKind::response) continue;
+  const auto serve = [&](const Received& element) {
+    if (element.kind == MessageKind::response) return;
     CallState state{*this, &scope};
     handle_single(element, state);
+  };
+  if (message.batch_size <= elements.size()) {
+    for (const Received& element : elements.first(message.batch_size)) serve(element);
+  } else {
+    BatchElements walk{message.text};
+    Received element;
+    while (walk.next(element)) serve(element);
   }
   BatchReply& batch = scope.current();
   batch.dispatched = true;

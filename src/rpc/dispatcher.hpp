@@ -3,8 +3,10 @@
 // One thread (the loop's). Implements docs/wire.md "Messages" and "Batches".
 #pragma once
 
+#include <array>
 #include <cstddef>
 #include <memory>
+#include <span>
 #include <string_view>
 #include <vector>
 
@@ -47,6 +49,7 @@ struct Workspace {
   std::unique_ptr<Writer> writer;
   std::vector<std::unique_ptr<Reader>> default_readers;  ///< by parameter; made when first needed
   Buffer batch_text;
+  std::array<Received, kBatchElementsKept> elements;  ///< of the batch being read
   Scheduler* scheduler;
   const LogSink* log;  ///< may be null; outlives the workspace
   TaskScope tasks;     ///< last: the tasks go before what they use
@@ -62,7 +65,8 @@ class Dispatcher {
 
   /// Serves a message whose kind is not response. What it answers at once is at the outlet when this returns; calls
   /// that wait are answered later, from the thread's turn.
-  void handle(const Received& message);
+  /// `elements` are those of a batch that read_message has kept.
+  void handle(const Received& message, std::span<const Received> elements = {});
   /// Answers text that cannot be read: -32700, with `data.limit:"depth"` for ScanStatus::too_deep.
   void refuse_syntax(ScanStatus status);
   /// Answers a message over max_message_size: -32006.
@@ -84,7 +88,7 @@ class Dispatcher {
   friend class wirecall::ReplySink;
 
   inline void handle_single(const Received& message, CallState& state);
-  void handle_batch(std::string_view text);
+  void handle_batch(const Received& message, std::span<const Received> elements);
   void refuse(const Received& message, CallState& state);
   inline void run(Call& call, CallState& state);
   void unknown_method(const Received& message, std::string_view name, CallState& state);

@@ -76,24 +76,44 @@ void send_batch(Outlet& outlet, BatchReply& batch) {
 
 namespace {
 
-// A peer's parser must be able to read what a handler put into its error.
-bool is_json(const std::string& text) {
-  Buffer padded{text};
-  const Scan scan = json::scan(padded.padded(), kDepthMax);
-  return scan.status == ScanStatus::complete &&
-         *json::Scanner<json::NativeOps>::skip_space(padded.data() + scan.offset) == 0;
+// A peer's parser must be able to read what a handler put into its error, and a reply is one line.
+bool make_compact(Buffer& text) {
+  const char* const begin = text.padded().data();
+  const char* const end = begin + text.size();
+  const Scan scan = json::scan(text.view(), kDepthMax);
+  if (scan.status != ScanStatus::complete) return false;
+  if (json::Scanner<json::NativeOps>::skip_space(begin + scan.offset) != end) return false;
+  char* to = text.data();
+  bool in_string = false;
+  for (const char* p = begin; p != end; ++p) {
+    if (!in_string && json::is_space(*p)) continue;
+    if (*p == '"') in_string = !in_string;
+    if (*p == '\\') *to++ = *p++;  // only strings hold one
+    *to++ = *p;
+  }
+  text.set_end(to);
+  return true;
 }
 
 }  // namespace
+
+void reply_error(Reply& reply, const Workspace& workspace, const Method& method, const Error& error,
+                 std::string_view id_json) {
+  if (error.data().empty()) return reply.error(error, id_json);
+  Buffer data{error.data()};
+  if (!make_compact(data)) {
+    workspace.write_log(LogLevel::error, "method " + method.name() + ": the data of its error is not JSON: left out");
+    data.clear();
+  }
+  reply.error(error.code(), error.message(), data.view(), id_json);
+}
 
 Error error_of_exception(const Workspace& workspace, const Method& method) noexcept {
   std::string text;
   try {
     throw;
   } catch (const Error& error) {
-    if (error.data().empty() || is_json(error.data())) return error;
-    workspace.write_log(LogLevel::error, "method " + method.name() + ": the data of its error is not JSON: left out");
-    return {error.code(), error.message()};
+    return error;
   } catch (const std::exception& exception) {
     text = exception.what();
   } catch (...) {

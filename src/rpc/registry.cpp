@@ -248,11 +248,12 @@ void Registry::Impl::serve(const Registry& registry, std::string_view text, Buff
   Received message;
   if (text.size() > limits.max_message_size) [[unlikely]]
     return dispatcher.refuse_size();
-  if (const Scan scan = read_message(text, limits, true, message); scan.status != ScanStatus::complete) [[unlikely]]
+  if (const Scan scan = read_message(text, limits, true, message, workspace.elements); scan.status != ScanStatus::complete)
+      [[unlikely]]
     return dispatcher.refuse_syntax(scan.status);
   if (message.kind == MessageKind::response) [[unlikely]]
     return;
-  dispatcher.handle(message);
+  dispatcher.handle(message, workspace.elements);
   if (dispatcher.in_flight() == 0) [[likely]]
     return;
   dispatcher.stop_calls();

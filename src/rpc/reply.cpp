@@ -8,10 +8,16 @@ namespace wirecall::rpc {
 void Reply::error(int code, std::string_view message, std::string_view data_json, std::string_view id_json) {
   open();
   write_error(*out_, code, message, data_json, id_json);
-  if (out_->size() - start_ > bytes_max_ && (!data_json.empty() || message.size() > 64)) [[unlikely]] {
-    discard();
-    open();
-    write_error(*out_, static_cast<int>(ErrorCode::too_large), message_of(ErrorCode::too_large), {}, id_json);
+  if (bytes_with_array() > bytes_max_ && (!data_json.empty() || message.size() > 64)) [[unlikely]] {
+    const Error too_large = message::make({.code = ErrorCode::too_large,
+                                           .reason = "the error is larger than a message may be",
+                                           .delivered = "maybe",
+                                           .limit = "max_message_size"});
+    if (message.size() + data_json.size() > too_large.message().size() + too_large.data().size()) {
+      discard();
+      open();
+      write_error(*out_, too_large, id_json);
+    }
   }
   close();
 }

@@ -44,15 +44,15 @@ class Reply {
   /// Ends the result. False when it is too large: it is dropped then, and an error is due.
   [[nodiscard, gnu::always_inline]] bool end(std::string_view id_json) {
     message::end_reply(*out_, id_json);
-    const std::size_t before = array_bytes_ != nullptr ? *array_bytes_ + 2 : 0;
-    if (out_->size() - start_ + before > bytes_max_) [[unlikely]] {
+    if (bytes_with_array() > bytes_max_) [[unlikely]] {
       discard();
       return false;
     }
     close();
     return true;
   }
-  /// A whole error reply, in place of a result that may have been begun. An error that is too large becomes -32006.
+  /// A whole error reply, in place of a result that may have been begun. `data_json` is compact JSON text, or empty.
+  /// An error that is too large becomes -32006, unless it is smaller than that.
   void error(int code, std::string_view message, std::string_view data_json, std::string_view id_json);
   void error(const Error& error, std::string_view id_json) {
     this->error(error.code(), error.message(), error.data(), id_json);
@@ -62,6 +62,11 @@ class Reply {
   [[nodiscard]] bool begun() const noexcept { return out_ != nullptr; }
 
  private:
+  /// Of the message that this reply would end.
+  [[nodiscard]] std::size_t bytes_with_array() const noexcept {
+    const std::size_t array_bytes = array_bytes_ != nullptr ? *array_bytes_ + 1 : 0;  // 1: the closing bracket
+    return out_->size() - start_ + array_bytes;
+  }
   void open() {
     if (begun()) [[unlikely]]
       discard();

@@ -74,7 +74,6 @@ TEST(JsonReader, ReadsIntegersExactlyAndNamesTheRange) {
       {"-129", -128, 127, "integer from -128 to 127", 0},
       {"1E400", -128, 127, "integer from -128 to 127", 0},
       {"1.5", -128, 127, "integer", 0},
-      {"-", 0, 0, "", 0},
       {"true", -128, 127, "integer", 0},
       {"null", -128, 127, "integer", 0},
       {"\"1\"", -128, 127, "integer", 0},
@@ -82,7 +81,6 @@ TEST(JsonReader, ReadsIntegersExactlyAndNamesTheRange) {
       {"{}", -128, 127, "integer", 0},
   };
   for (const Case& one : cases) {
-    if (one.json == "-") continue;
     Text text{one.json};
     std::int64_t value = 77;
     EXPECT_EQ(text->read_int(one.min, one.max, value), one.expected.empty()) << one.json;
@@ -142,7 +140,7 @@ TEST(JsonReader, UnescapesEveryEscape) {
   Text text{R"("\"\\\/\b\f\n\r\t\u0000\u0041\u00e9\u20AC\uD83D\uDE00.")"};
   std::string_view out;
   ASSERT_TRUE(text->read_string(out));
-  EXPECT_EQ(out, std::string_view("\"\\/\b\f\n\r\t\0A\xC3\xA9\xE2\x82\xAC\xF0\x9F\x98\x80.", 21));
+  EXPECT_EQ(out, std::string_view("\"\\/\b\f\n\r\t\0A\xC3\xA9\xE2\x82\xAC\xF0\x9F\x98\x80.", 20));
 }
 
 TEST(JsonReader, UnescapesLikeNlohmannForEveryCodePoint) {

@@ -262,6 +262,17 @@ struct Node {
   std::unique_ptr<Node> next;
 };
 
+// Its description is first asked for by way of the vector around it.
+struct Branch {
+  std::unique_ptr<Branch> twig;
+};
+
+TEST(Reflect, ARecursiveStructMayFirstBeSeenAsAnElement) {
+  const auto branches = from_json<std::vector<Branch>>(R"([{"twig":{"twig":null}},{}])");
+  ASSERT_TRUE(branches);
+  EXPECT_EQ(to_json(*branches), R"([{"twig":{}},{}])");
+}
+
 TEST(Reflect, FailuresTellTheWay) {
   EXPECT_EQ(failure<Node>(R"({"name":"a","children":[{"name":"b","children":[]},{"name":7,"children":[]}]})"),
             R"({"loc":["children",1,"name"],"expected":"string","got":"7"})");

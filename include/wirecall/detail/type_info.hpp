@@ -187,8 +187,9 @@ struct TypeInfoOf {
   static const TypeInfo value;
 };
 
+// Its size is written out because recursive types refer to it while it is being made.
 template <class... T>
-inline constexpr const TypeInfo* kTypeInfos[] = {&TypeInfoOf<T>::value...};
+inline constexpr const TypeInfo* kTypeInfos[sizeof...(T)] = {&TypeInfoOf<T>::value...};
 
 /// Applies to a list of types whatever is done with the types that T is made of.
 template <class... T>

@@ -1,0 +1,126 @@
+// A peer without a socket: sends texts to a Dispatcher and keeps what comes back, on a clock that a test moves.
+#pragma once
+
+#include <chrono>
+#include <cstddef>
+#include <gtest/gtest.h>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "rpc/dispatcher.hpp"
+#include "tests/base/virtual_scheduler.hpp"
+#include "tests/message/read.hpp"
+
+namespace wirecall::test {
+
+/// Keeps whole messages, and checks that the dispatcher opens, closes and discards them in turn.
+class RecordingOutlet final : public rpc::Outlet {
+ public:
+  Buffer& open_message() override {
+    EXPECT_FALSE(open_) << "a message was opened while another one was open";
+    open_ = true;
+    start_ = out_.size();
+    return out_;
+  }
+  void close_message() override {
+    EXPECT_TRUE(std::exchange(open_, false));
+    messages.emplace_back(out_.view().substr(start_));
+  }
+  void discard_message() noexcept override {
+    EXPECT_TRUE(std::exchange(open_, false));
+    out_.truncate(start_);
+  }
+  [[nodiscard]] bool open() const noexcept { return open_; }
+
+  std::vector<std::string> messages;
+
+ private:
+  Buffer out_;
+  std::size_t start_ = 0;
+  bool open_ = false;
+};
+
+class Peer {
+ public:
+  explicit Peer(const Registry& registry, const Limits& limits = {})
+      : limits_(limits),
+        log_([this](LogLevel, std::string_view line) { log.emplace_back(line); }),
+        workspace_(json_codec(), &scheduler, &log_),
+        dispatcher(registry, outlet_, limits_, workspace_) {}
+  Peer(Peer&&) = delete;
+
+  /// Gives the dispatcher one text, which is gone when this returns: nothing may refer to it any more.
+  void send(std::string_view text) {
+    const PaddedText frame{text};
+    Received message;
+    if (text.size() > limits_.max_message_size) return dispatcher.refuse_size();
+    const Scan scan = read_message(frame.view(), limits_, true, message);
+    if (scan.status != ScanStatus::complete) return dispatcher.refuse_syntax(scan.status);
+    if (message.kind != MessageKind::response) dispatcher.handle(message);
+    EXPECT_FALSE(outlet_.open());
+  }
+  /// What has come back since the last call, one message a line.
+  [[nodiscard]] std::string received() {
+    std::string lines;
+    for (const std::string& message : std::exchange(outlet_.messages, {})) {
+      if (!lines.empty()) lines += '\n';
+      lines += message;
+    }
+    return lines;
+  }
+  [[nodiscard]] std::string ask(std::string_view text) {
+    send(text);
+    return received();
+  }
+  void advance(std::chrono::nanoseconds by) { scheduler.advance(by); }
+
+  VirtualScheduler scheduler;
+  std::vector<std::string> log;
+
+ private:
+  Limits limits_;
+  LogSink log_;
+  RecordingOutlet outlet_;
+  rpc::Workspace workspace_;
+
+ public:
+  rpc::Dispatcher dispatcher;
+};
+
+// The replies that tests expect, by hand.
+
+inline std::string result_reply(std::string_view result, std::string_view id = "1") {
+  return R"({"jsonrpc":"2.0","result":)" + std::string{result} + R"(,"id":)" + std::string{id} + "}";
+}
+inline std::string error_reply(int code, std::string_view message, std::string_view data = {},
+                               std::string_view id = "1") {
+  std::string reply = R"({"jsonrpc":"2.0","error":{"code":)" + std::to_string(code) + R"(,"message":")";
+  reply += message;
+  reply += '"';
+  if (!data.empty()) reply.append(R"(,"data":)").append(data);
+  return reply + R"(},"id":)" + std::string{id} + "}";
+}
+inline std::string parse_error() { return error_reply(-32700, "Parse error", {}, "null"); }
+inline std::string invalid_request(std::string_view id = "null") {
+  return error_reply(-32600, "Invalid Request", {}, id);
+}
+inline std::string invalid_params(std::string_view data, std::string_view id = "1") {
+  return error_reply(-32602, "Invalid params", data, id);
+}
+inline std::string internal_error(std::string_view id = "1") { return error_reply(-32603, "Internal error", {}, id); }
+
+/// A request with id 1.
+inline std::string request(std::string_view method, std::string_view params = {}) {
+  std::string text = R"({"jsonrpc":"2.0","method":")" + std::string{method} + '"';
+  if (!params.empty()) text.append(R"(,"params":)").append(params);
+  return text + R"(,"id":1})";
+}
+inline std::string notification(std::string_view method, std::string_view params = {}) {
+  std::string text = R"({"jsonrpc":"2.0","method":")" + std::string{method} + '"';
+  if (!params.empty()) text.append(R"(,"params":)").append(params);
+  return text + '}';
+}
+
+}  // namespace wirecall::test
