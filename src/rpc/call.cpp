@@ -33,7 +33,8 @@ Error result_not_encodable(const rpc::Workspace& workspace, const Method& method
 }
 
 // The one end of every result: what could not be encoded or is too large becomes an error.
-inline int end_result(rpc::Reply& reply, const rpc::Workspace& workspace, const Method& method, std::string_view id) {
+[[gnu::always_inline]] inline int end_result(rpc::Reply& reply, const rpc::Workspace& workspace, const Method& method,
+                                             std::string_view id) {
   if (workspace.writer->failed()) [[unlikely]]
     return replace_result(reply, result_not_encodable(workspace, method), id);
   if (!reply.end(id)) [[unlikely]]
@@ -89,7 +90,7 @@ void Call::error(const Error& error) {
   if (state_->answered) return;
   state_->answered = true;
   if (!is_notification())
-    rpc::reply_error(state_->reply, *state_->dispatcher->workspace_, *method_, error, message_->id());
+    rpc::send_error(state_->reply, *state_->dispatcher->workspace_, *method_, error, message_->id());
   if (state_->rare) rpc::call_hooks(*state_->dispatcher->workspace_, state_->rare->hooks, error.code());
 }
 
@@ -163,7 +164,7 @@ void ReplySink::error(const Error& error) {
   const rpc::Workspace& workspace = *calls_->owner->workspace_;
   if (!call->notification) {
     if (!call->reply) static_cast<void>(begin_result());
-    rpc::reply_error(*call->reply, workspace, *call->method, error, call->id);
+    rpc::send_error(*call->reply, workspace, *call->method, error, call->id);
   }
   rpc::call_hooks(workspace, call->extras.hooks, error.code());
   calls_->finish(slot_);

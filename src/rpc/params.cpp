@@ -110,6 +110,27 @@ bool decode_named(const Method& method, Call& call, R& reader, void* const* argu
   return fill_missing(method, call, reader, arguments, given);
 }
 
+// Short non-negative integers without white space, all of them and no more: what most calls of small functions give.
+// False, and nothing said, for anything else, which the general way then reads from the start.
+bool decode_small_integers(const char* p, std::span<const ArgumentType> types, void* const* arguments) {
+  for (std::size_t i = 0; i < types.size(); ++i) {
+    const std::uint8_t bytes = types[i].integer_bytes;
+    if (bytes < 4) return false;
+    const char* const digits = ++p;  // behind the bracket or comma
+    std::uint64_t value = 0;
+    for (std::uint64_t digit; (digit = static_cast<unsigned char>(*p) - std::uint64_t{'0'}) <= 9; ++p)
+      value = value * 10 + digit;
+    if (static_cast<std::size_t>(p - digits) - 1 >= 9 || *p != (i + 1 == types.size() ? ']' : ',')) return false;
+    if (bytes == 4) {
+      const auto narrow = static_cast<std::int32_t>(value);
+      std::memcpy(arguments[i], &narrow, 4);
+    } else {
+      std::memcpy(arguments[i], &value, 8);
+    }
+  }
+  return !types.empty();
+}
+
 }  // namespace
 
 bool decode_params(std::string_view params, const Method& method, Call& call, Reader& reader, void* const* arguments) {
@@ -118,8 +139,10 @@ bool decode_params(std::string_view params, const Method& method, Call& call, Re
   if (params.empty()) return fill_missing(method, call, reader, arguments, 0);
   if (reader.is_json()) [[likely]] {
     auto& json = static_cast<json::JsonReader&>(reader);
+    const bool positional = params.front() == '[';
+    if (positional && decode_small_integers(params.data(), method.signature().arguments, arguments)) return true;
     json.reset(params);
-    if (params.front() == '[') return decode_positional(method, call, json, arguments);
+    if (positional) return decode_positional(method, call, json, arguments);
     if (params.front() == '{') return decode_named(method, call, json, arguments);
   } else {
     reader.reset(params);

@@ -97,8 +97,8 @@ bool make_compact(Buffer& text) {
 
 }  // namespace
 
-void reply_error(Reply& reply, const Workspace& workspace, const Method& method, const Error& error,
-                 std::string_view id_json) {
+void send_error(Reply& reply, const Workspace& workspace, const Method& method, const Error& error,
+                std::string_view id_json) {
   if (error.data().empty()) return reply.error(error, id_json);
   Buffer data{error.data()};
   if (!make_compact(data)) {

@@ -83,8 +83,8 @@ struct PendingCalls {
 void send_batch(Outlet& outlet, BatchReply& batch);
 
 /// What both ways of answering do with an error: data that is not JSON is left out, other data is made compact.
-void reply_error(Reply& reply, const Workspace& workspace, const Method& method, const Error& error,
-                 std::string_view id_json);
+void send_error(Reply& reply, const Workspace& workspace, const Method& method, const Error& error,
+                std::string_view id_json);
 
 /// What both ways of answering do with the exception in flight; only in a catch block.
 [[nodiscard]] Error error_of_exception(const Workspace& workspace, const Method& method) noexcept;

@@ -124,13 +124,44 @@ namespace {
 // The outlet of handle(): one message, or nothing.
 class TextOutlet final : public rpc::Outlet {
  public:
-  explicit TextOutlet(Buffer& out) noexcept : out_(out) {}
-  Buffer& open_message() override { return out_; }
+  Buffer& open_message() override { return *out; }
   void close_message() override {}
-  void discard_message() noexcept override { out_.clear(); }
+  void discard_message() noexcept override { out->clear(); }
 
- private:
-  Buffer& out_;
+  Buffer* out = nullptr;
+};
+
+// What serves one text at a time.
+struct Engine {
+  Engine(const Registry& registry, const Limits& limits, const LogSink& log)
+      : workspace(json_codec(), nullptr, &log), dispatcher(registry, outlet, limits, workspace) {}
+
+  void serve(std::string_view text, const Limits& limits, Buffer& out) {
+    outlet.out = &out;
+    Received message;
+    if (text.size() > limits.max_message_size) [[unlikely]]
+      return dispatcher.refuse_size();
+    const Scan scan = read_message(text, limits, true, message, workspace.elements);
+    if (scan.status != ScanStatus::complete) [[unlikely]]
+      return dispatcher.refuse_syntax(scan.status);
+    if (message.kind == MessageKind::response) [[unlikely]]
+      return;
+    dispatcher.handle(message, workspace.elements);
+    if (dispatcher.in_flight() != 0) [[unlikely]]
+      stop();
+  }
+  // Nothing here can wait: what did not finish is asked to stop, and what then still waits is destroyed, whereupon its
+  // sink answers -32603.
+  void stop() {
+    dispatcher.stop_calls();
+    if (dispatcher.in_flight() == 0) return;
+    workspace.write_log(LogLevel::error, "a handler waits, but Registry::handle cannot: serve it from a loop");
+    workspace.tasks.destroy_all();
+  }
+
+  TextOutlet outlet;
+  rpc::Workspace workspace;
+  rpc::Dispatcher dispatcher;
 };
 
 }  // namespace
@@ -155,8 +186,6 @@ struct Registry::Impl {
     table[at] = {hash, &method};
   }
 
-  void serve(const Registry& registry, std::string_view text, Buffer& out, rpc::Workspace& workspace);
-
   std::vector<std::unique_ptr<Method>> methods;
   std::vector<std::uint64_t> letters;  // of each method's name
   std::vector<Slot> table;             // open addressing, a power of two, at most half full
@@ -165,8 +194,9 @@ struct Registry::Impl {
   // For handle().
   Limits limits;
   LogSink log;
-  std::unique_ptr<rpc::Workspace> workspace;
-  bool workspace_used = false;
+  std::unique_ptr<Engine> engine;
+  const Registry* engine_of = nullptr;  // a registry that was moved needs a new one
+  bool serving = false;
   Buffer padded;
   Buffer text_out;
 };
@@ -230,37 +260,16 @@ void Registry::set_log(LogSink log) { impl_->log = std::move(log); }
 void Registry::handle_padded(std::string_view text, Buffer& out) {
   Impl& impl = *impl_;
   out.clear();
-  if (impl.workspace_used) [[unlikely]] {
-    // A handler calls handle() itself: the inner call brings scratch memory of its own.
-    rpc::Workspace inner{json_codec(), nullptr, &impl.log};
-    return impl.serve(*this, text, out, inner);
+  // A handler may call handle() itself: the inner call then brings an engine of its own.
+  if (impl.serving) [[unlikely]]
+    return Engine{*this, impl.limits, impl.log}.serve(text, impl.limits, out);
+  if (!impl.engine || impl.engine_of != this) [[unlikely]] {
+    impl.engine = std::make_unique<Engine>(*this, impl.limits, impl.log);
+    impl.engine_of = this;
   }
-  if (!impl.workspace) [[unlikely]]
-    impl.workspace = std::make_unique<rpc::Workspace>(json_codec(), nullptr, &impl.log);
-  impl.workspace_used = true;
-  impl.serve(*this, text, out, *impl.workspace);
-  impl.workspace_used = false;
-}
-
-void Registry::Impl::serve(const Registry& registry, std::string_view text, Buffer& out, rpc::Workspace& workspace) {
-  TextOutlet outlet{out};
-  rpc::Dispatcher dispatcher{registry, outlet, limits, workspace};
-  Received message;
-  if (text.size() > limits.max_message_size) [[unlikely]]
-    return dispatcher.refuse_size();
-  if (const Scan scan = read_message(text, limits, true, message, workspace.elements); scan.status != ScanStatus::complete)
-      [[unlikely]]
-    return dispatcher.refuse_syntax(scan.status);
-  if (message.kind == MessageKind::response) [[unlikely]]
-    return;
-  dispatcher.handle(message, workspace.elements);
-  if (dispatcher.in_flight() == 0) [[likely]]
-    return;
-  dispatcher.stop_calls();
-  if (dispatcher.in_flight() == 0) return;
-  // What still waits is destroyed; its sink then answers -32603.
-  workspace.write_log(LogLevel::error, "a handler waits, but Registry::handle cannot: serve it from a loop");
-  workspace.tasks.destroy_all();
+  impl.serving = true;
+  impl.engine->serve(text, impl.limits, out);
+  impl.serving = false;
 }
 
 void Registry::handle(std::string_view text, Buffer& out) {

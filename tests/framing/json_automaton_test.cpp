@@ -19,6 +19,7 @@ namespace wirecall::framing {
 namespace {
 
 using Status = JsonAutomaton::Status;
+using namespace std::string_view_literals;
 
 struct Outcome {
   Status status;
@@ -203,7 +204,7 @@ class Texts {
     }
   }
   std::string broken(std::string text) {
-    static constexpr std::string_view kBytes{"\0\n\"\\/{}[]:,0123456789.eE+-tfnudDcC \x80\xBF\xC2\xE0\xED\xF4\xFF", 47};
+    static constexpr std::string_view kBytes = "\0\n\"\\/{}[]:,0123456789.eE+-tfnudDcC \x80\xBF\xC2\xE0\xED\xF4\xFF"sv;
     for (std::size_t i = pick(3); i-- > 0;) {
       const std::size_t at = pick(text.size());
       if (pick(3) == 0) {

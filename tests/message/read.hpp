@@ -1,6 +1,8 @@
 // What the tests of the envelope share: text as the parser may get it at worst, and read_message by both scanners.
 #pragma once
 
+#include <algorithm>
+#include <array>
 #include <cstddef>
 #include <cstring>
 #include <gtest/gtest.h>
@@ -51,14 +53,23 @@ inline void expect_same(const Received& a, const Received& b) {
   }
 }
 
-/// read_message, which must agree with its scalar twin.
+/// read_message, which must agree with its scalar twin, and whose batch elements with those of BatchElements.
 inline Scan read(const PaddedText& text, bool whole, Received& out, const Limits& limits = {}) {
   Received scalar;
-  const Scan scan = read_message(text.view(), limits, whole, out);
+  std::array<Received, 3> kept;
+  const Scan scan = read_message(text.view(), limits, whole, out, kept);
   const Scan scan_scalar = message::read_message_scalar(text.view(), limits, whole, scalar);
   EXPECT_EQ(scan.status, scan_scalar.status) << text.view().substr(0, 200);
   EXPECT_EQ(scan.offset, scan_scalar.offset) << text.view().substr(0, 200);
   if (scan.status == ScanStatus::complete && scan_scalar.status == ScanStatus::complete) expect_same(out, scalar);
+  if (scan.status == ScanStatus::complete && out.kind == MessageKind::batch) {
+    BatchElements elements{out.text};
+    Received element;
+    for (std::size_t i = 0; i < std::min(kept.size(), out.batch_size); ++i) {
+      EXPECT_TRUE(elements.next(element));
+      expect_same(kept[i], element);
+    }
+  }
   return scan;
 }
 

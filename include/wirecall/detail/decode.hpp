@@ -136,9 +136,15 @@ bool decode_variant(Reader& reader, V& out, std::index_sequence<I...>) {
 
 template <class T>
 bool decode_sequence(Reader& reader, T& out) {
-  static_assert(requires { out.clear(); }, "wirecall: a view has no room of its own to decode into; use std::vector");
   using Element = typename T::value_type;
-  out.clear();
+  constexpr bool kAppends = requires(Element&& element) { out.push_back(std::move(element)); };
+  static_assert(kAppends || requires(Element&& element) { out.insert(std::move(element)); },
+                "wirecall: a view has no room of its own to decode into; use std::vector");
+  if constexpr (requires { out.clear(); }) {
+    out.clear();  // and keeps its memory
+  } else {
+    out = T{};
+  }
   if (!reader.begin_array()) return fail_as(reader, TypeInfoOf<T>::value);
   for (std::size_t position = 0; reader.next_element(); ++position) {
     if constexpr (requires { out.emplace_back(); } && !std::is_same_v<Element, bool>) {
@@ -146,7 +152,11 @@ bool decode_sequence(Reader& reader, T& out) {
     } else {
       Element element{};
       if (!decode_value(reader, element)) return reader.failed_at(position);
-      out.insert(out.end(), std::move(element));
+      if constexpr (kAppends) {
+        out.push_back(std::move(element));
+      } else {
+        out.insert(std::move(element));
+      }
     }
   }
   return true;
