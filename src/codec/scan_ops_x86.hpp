@@ -28,13 +28,12 @@ struct SimdOps {
   }
   static std::uint32_t special_of(const char* p) noexcept {
     const __m128i block = load(p);
-    // One signed comparison finds both control bytes and those with the high bit set.
-    const __m128i low = _mm_cmpgt_epi8(_mm_set1_epi8(0x20), block);
+    // The sign bits tell: of the byte itself beyond ASCII, and of the byte less 0x20 for a control byte.
+    const __m128i low = _mm_or_si128(_mm_sub_epi8(block, _mm_set1_epi8(0x20)), block);
     const __m128i quote = _mm_cmpeq_epi8(block, _mm_set1_epi8('"'));
     const __m128i backslash = _mm_cmpeq_epi8(block, _mm_set1_epi8('\\'));
     return static_cast<std::uint32_t>(_mm_movemask_epi8(_mm_or_si128(low, _mm_or_si128(quote, backslash))));
   }
-
   // For what is still plain after the first block.
   [[gnu::noinline]] static const char* find_special_beyond(const char* p) noexcept {
     for (int block = 0; block < kShortBlocks; ++block, p += kBlockBytes) {

@@ -4,7 +4,7 @@
 // One framing serves one direction of one connection, on its thread.
 //
 // Head-room: a framing with a prefix has `head_bytes` reserved before each outgoing message, and fills them in `seal`
-// once the message's length is known.
+// once the message's length is known. One with a suffix names it, and whoever sends appends it.
 #pragma once
 
 #include <cstddef>
@@ -26,9 +26,10 @@ enum class Find : std::uint8_t {
   lost,       ///< nothing that follows can be understood any more
 };
 
+/// Two registers wide, since one is returned for every message; so an input has less than 4 GiB.
 struct Found {
   Find find = Find::nothing;
-  std::size_t skip = 0;
+  std::uint32_t skip = 0;
   std::size_t size = 0;
 };
 
@@ -55,10 +56,16 @@ class Framing {
   /// No bytes follow. `message` of size 0: what has been kept is a message after all; `malformed`: it never became one.
   virtual Found end_of_stream() = 0;
 
-  /// Bytes to reserve before each outgoing message.
-  [[nodiscard]] virtual std::size_t head_bytes() const noexcept = 0;
-  /// `out` ends with an outgoing message, head-room included, that begins at `begin`.
-  virtual void seal(Buffer& out, std::size_t begin) = 0;
+  /// Bytes to reserve before each outgoing message; always the same.
+  [[nodiscard]] virtual std::size_t head_bytes() const noexcept { return 0; }
+  /// What follows each outgoing message; always the same, and outlives the framing.
+  [[nodiscard]] virtual std::string_view tail() const noexcept { return {}; }
+  /// `out` ends with an outgoing message, head-room included and without its tail, that begins at `begin`. Called only
+  /// where there is head-room.
+  virtual void seal(Buffer& out, std::size_t begin) {
+    static_cast<void>(out);
+    static_cast<void>(begin);
+  }
 };
 
 }  // namespace wirecall::framing

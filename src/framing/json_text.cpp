@@ -13,6 +13,8 @@ constexpr std::string_view kSpace = " \t\r\n";
 
 bool is_space(char c) noexcept { return c == ' ' || c == '\n' || c == '\r' || c == '\t'; }
 
+Found found(Find find, std::size_t skip) noexcept { return {find, static_cast<std::uint32_t>(skip), 0}; }
+
 }  // namespace
 
 JsonTextSettings::JsonTextSettings(const Limits& limits, std::string delimiter)
@@ -30,13 +32,13 @@ JsonTextSettings::JsonTextSettings(const Limits& limits, std::string delimiter)
 }
 
 Found JsonText::next(std::string_view input) {
-  if (state_ == State::between && marked_ == 0) [[likely]] {
-    std::size_t at = 0;
-    while (is_space(input[at])) {
-      if (++at == input.size()) return {Find::nothing, at, 0};
+  if (state_ == State::between && settings_->mark().empty()) [[likely]] {
+    const char* p = input.data();
+    const char* const end = p + input.size();
+    while (static_cast<unsigned char>(*p) <= ' ' && is_space(*p)) {
+      if (++p == end) return found(Find::nothing, input.size());
     }
-    if (settings_->mark().empty() || input[at] != settings_->mark()[0]) [[likely]]
-      return {Find::opening, at, 0};
+    return found(Find::opening, static_cast<std::size_t>(p - input.data()));
   }
   switch (state_) {
     case State::within:
@@ -58,25 +60,25 @@ Found JsonText::begin(std::string_view input, std::size_t at) {
     if (marked_ != 0 || (!mark.empty() && state_ == State::between && c == mark[0])) {
       if (c != mark[marked_]) {
         marked_ = 0;
-        return {Find::malformed, at, 0};
+        return found(Find::malformed, at);
       }
       if (++marked_ == mark.size()) marked_ = 0;
       continue;
     }
     if (state_ == State::between) {
       if (is_space(c)) continue;
-      return {Find::opening, at, 0};
+      return found(Find::opening, at);
     }
     if (c == '{' || c == '[') {
       state_ = State::between;
-      return {Find::opening, at, 0};
+      return found(Find::opening, at);
     }
     if (!is_space(c) || ++passed_over_ > kLeadingSpaceBytesMax) {
       unusable_ = true;
-      return {Find::malformed, at, 0};
+      return found(Find::malformed, at);
     }
   }
-  return {Find::nothing, at, 0};
+  return found(Find::nothing, at);
 }
 
 Found JsonText::unfinished(std::string_view input) {
@@ -115,22 +117,13 @@ Found JsonText::discard(std::string_view input) {
   passed_over_ += bytes;
   if (passed_over_ > settings_->limits().max_message_size) return {Find::lost, 0, 0};
   if (newline != std::string_view::npos) state_ = State::between;
-  return {Find::nothing, bytes, 0};
+  return found(Find::nothing, bytes);
 }
 
 Found JsonText::end_of_stream() {
   if (state_ != State::within) return {};
   state_ = State::between;
   return {automaton_.could_end() ? Find::message : Find::malformed, 0, 0};
-}
-
-void JsonText::seal(Buffer& out, std::size_t) {
-  const std::string_view delimiter = settings_->delimiter();
-  if (delimiter.size() == 1) [[likely]] {
-    out.push_back(delimiter[0]);
-  } else {
-    out.append(delimiter);
-  }
 }
 
 }  // namespace wirecall::framing

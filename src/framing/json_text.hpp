@@ -42,8 +42,7 @@ class JsonText final : public Framing {
   Found unfinished(std::string_view input) override;
   Recovery recover(std::string_view read) override;
   Found end_of_stream() override;
-  [[nodiscard]] std::size_t head_bytes() const noexcept override { return 0; }
-  void seal(Buffer& out, std::size_t begin) override;
+  [[nodiscard]] std::string_view tail() const noexcept override { return settings_->delimiter(); }
 
  private:
   enum class State : std::uint8_t {

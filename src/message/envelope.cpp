@@ -196,6 +196,7 @@ constexpr std::uint64_t kJsonrpcKey = word_of("jsonrpc\"");
 constexpr std::uint64_t kVersion = word_of("\"2.0\"");
 constexpr std::uint64_t kUsualStart = word_of("\"jsonrpc");  // "jsonrpc":"2.0", is how nearly all messages begin
 constexpr std::uint64_t kUsualVersion = word_of("\":\"2.0\",");
+constexpr std::uint64_t kSpacedVersion = word_of("\": \"2.0\"");  // or so, with blanks
 constexpr std::uint64_t kFourBytes = word_of("\xFF\xFF\xFF\xFF");
 constexpr std::uint64_t kFiveBytes = word_of("\xFF\xFF\xFF\xFF\xFF");
 
@@ -306,6 +307,11 @@ template <class Ops>
     seen.present = bit(Member::jsonrpc);
     out.spans[static_cast<std::size_t>(Member::jsonrpc)] = {p + 10, 5};
     p += 16;
+  } else if (load8(p) == kUsualStart && load8(p + 8) == kSpacedVersion && p[16] == ',') {
+    seen.present = bit(Member::jsonrpc);
+    out.spans[static_cast<std::size_t>(Member::jsonrpc)] = {p + 11, 5};
+    p += 17;
+    if (*p == ' ') ++p;
   } else {
     p = scanner.skip_space(p);
     if (*p == '}') goto end;

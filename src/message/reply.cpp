@@ -29,28 +29,6 @@ std::size_t character_bytes(const char* p, const char* end) noexcept {
 }
 
 // A handler's words may hold anything, but a reply is UTF-8 always: U+FFFD stands for each byte that is not.
-// The whole of such a reply up to its id; empty for any other.
-std::string_view fixed_error(int code, std::string_view message) noexcept {
-  std::string_view fixed;
-  switch (code) {
-    case -32700:
-      fixed = R"({"jsonrpc":"2.0","error":{"code":-32700,"message":"Parse error"},"id":)";
-      break;
-    case -32600:
-      fixed = R"({"jsonrpc":"2.0","error":{"code":-32600,"message":"Invalid Request"},"id":)";
-      break;
-    case -32601:
-      fixed = R"({"jsonrpc":"2.0","error":{"code":-32601,"message":"Method not found"},"id":)";
-      break;
-    default:
-      return {};
-  }
-  constexpr std::size_t kMessageAt = kErrorHead.size() + std::string_view{R"(-32700,"message":")"}.size();
-  return fixed.substr(kMessageAt, message.size()) == message && fixed[kMessageAt + message.size()] == '"'
-             ? fixed
-             : std::string_view{};
-}
-
 void write_escaped(Buffer& out, std::string_view text) {
   static constexpr char kHex[] = "0123456789abcdef";
   const char* const end = text.data() + text.size();
@@ -86,14 +64,6 @@ void end_reply(Buffer& out, std::string_view id_json) { message::end_reply(out, 
 
 void write_error(Buffer& out, int code, std::string_view message, std::string_view data_json,
                  std::string_view id_json) {
-  // The specification's own errors without data are nearly all there are.
-  if (const std::string_view fixed = data_json.empty() ? fixed_error(code, message) : std::string_view{};
-      !fixed.empty()) {
-    char* p = out.reserve(fixed.size() + id_json.size() + 1);
-    p = message::put_id(put(p, fixed), id_json);
-    *p++ = '}';
-    return out.set_end(p);
-  }
   char* p = put(out.reserve(kErrorHead.size() + 32), kErrorHead);
   p = std::to_chars(p, p + 12, code).ptr;
   p = put(p, R"(,"message":)");

@@ -7,10 +7,11 @@
 #include <string_view>
 
 #include "wirecall/bytes.hpp"
+#include "wirecall/error.hpp"
 
 namespace wirecall::message {
 
-inline char* put(char* to, std::string_view text) noexcept {
+[[gnu::always_inline]] inline char* put(char* to, std::string_view text) noexcept {
   std::memcpy(to, text.data(), text.size());
   return to + text.size();
 }
@@ -40,6 +41,24 @@ inline void begin_result(Buffer& out) {
 inline void end_reply(Buffer& out, std::string_view id_json) {
   constexpr std::string_view kHead = R"(,"id":)";
   char* p = put_id(put(out.reserve(kHead.size() + id_json.size() + 1), kHead), id_json);
+  *p++ = '}';
+  out.set_end(p);
+}
+
+/// A whole reply with one of the specification's errors about the message itself, which has no data.
+inline void write_plain_error(Buffer& out, ErrorCode code, std::string_view id_json) {
+  constexpr std::string_view kSyntax = R"({"jsonrpc":"2.0","error":{"code":-32700,"message":"Parse error"},"id":)";
+  constexpr std::string_view kRequest = R"({"jsonrpc":"2.0","error":{"code":-32600,"message":"Invalid Request"},"id":)";
+  constexpr std::string_view kMethod = R"({"jsonrpc":"2.0","error":{"code":-32601,"message":"Method not found"},"id":)";
+  char* p = out.reserve(kMethod.size() + id_json.size() + 1);
+  if (code == ErrorCode::parse_error) {
+    p = put(p, kSyntax);
+  } else if (code == ErrorCode::invalid_request) {
+    p = put(p, kRequest);
+  } else {
+    p = put(p, kMethod);
+  }
+  p = put_id(p, id_json);
   *p++ = '}';
   out.set_end(p);
 }

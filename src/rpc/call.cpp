@@ -27,18 +27,20 @@ Error result_not_encodable(const rpc::Workspace& workspace, const Method& method
   return Error{ErrorCode::internal_error};
 }
 
-[[gnu::noinline, gnu::cold]] int replace_result(rpc::Reply& reply, const Error& error, std::string_view id) {
+// A result that does not fit, or that its codec cannot hold, becomes an error. Out of line: no call that goes well
+// should pay for its stack frame.
+[[gnu::noinline, gnu::cold]] int replace_result(rpc::Reply& reply, const rpc::Workspace& workspace,
+                                                const Method& method, std::string_view id) {
+  const Error error = workspace.writer->failed() ? result_not_encodable(workspace, method) : result_too_large();
   reply.error(error, id);
   return error.code();
 }
 
-// The one end of every result: what could not be encoded or is too large becomes an error.
+// The one end of every result.
 [[gnu::always_inline]] inline int end_result(rpc::Reply& reply, const rpc::Workspace& workspace, const Method& method,
                                              std::string_view id) {
-  if (workspace.writer->failed()) [[unlikely]]
-    return replace_result(reply, result_not_encodable(workspace, method), id);
-  if (!reply.end(id)) [[unlikely]]
-    return replace_result(reply, result_too_large(), id);
+  if (workspace.writer->failed() || !reply.end(id)) [[unlikely]]
+    return replace_result(reply, workspace, method, id);
   return 0;
 }
 

@@ -16,7 +16,9 @@ void Next::operator()(Call& call) const {
 namespace rpc {
 namespace {
 
+// The three errors of the specification about a message that reaches no handler.
 void reply_error(CallState& state, ErrorCode code, std::string_view data_json, std::string_view id_json) {
+  if (data_json.empty()) return state.reply.plain_error(code, id_json);
   state.reply.error(static_cast<int>(code), message_of(code), data_json, id_json);
 }
 

@@ -18,7 +18,7 @@ constexpr std::size_t kSuggestedBytesMax = 64;  // longer names are not compared
 
 // The first and last eight bytes and the size. Names are ours, not a peer's, so a peer cannot choose collisions; it
 // only has to be fast, and names that differ in their middle alone are compared in full anyway.
-std::uint64_t hash_of(std::string_view name) noexcept {
+[[gnu::always_inline]] inline std::uint64_t hash_of(std::string_view name) noexcept {
   constexpr std::uint64_t kFactor = 0x9E3779B97F4A7C15;
   const char* p = name.data();
   const std::size_t size = name.size();
@@ -38,10 +38,13 @@ std::uint64_t hash_of(std::string_view name) noexcept {
 }
 
 // Names are short: compared by two overlapping words, without a call.
-bool equal(std::string_view a, std::string_view b) noexcept {
+[[gnu::noinline]] bool equal_by_byte(const char* a, const char* b, std::size_t size) noexcept {
+  return std::memcmp(a, b, size) == 0;
+}
+[[gnu::always_inline]] inline bool equal(std::string_view a, std::string_view b) noexcept {
   const std::size_t size = a.size();
   if (size != b.size()) return false;
-  if (size < 8 || size > 16) return a == b;
+  if (size < 8 || size > 16) return equal_by_byte(a.data(), b.data(), size);
   std::uint64_t words[4];
   std::memcpy(&words[0], a.data(), 8);
   std::memcpy(&words[1], b.data(), 8);
@@ -88,6 +91,11 @@ void check_name(std::string_view name) {
   for (const char c : name) {
     if (static_cast<unsigned char>(c) <= ' ' || c == 0x7F || c == '*' || c == '>')
       refuse("holds white space, a control byte, * or >");
+  }
+  try {
+    static_cast<void>(to_json(name));
+  } catch (const Error&) {
+    refuse("is not UTF-8");
   }
 }
 

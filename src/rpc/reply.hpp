@@ -57,6 +57,12 @@ class Reply {
   void error(const Error& error, std::string_view id_json) {
     this->error(error.code(), error.message(), error.data(), id_json);
   }
+  /// -32700, -32600 or -32601 without data.
+  void plain_error(ErrorCode code, std::string_view id_json) {
+    open();
+    message::write_plain_error(*out_, code, id_json);
+    close();
+  }
   /// Drops a result that has been begun, if one has.
   void discard() noexcept;
   [[nodiscard]] bool begun() const noexcept { return out_ != nullptr; }

@@ -40,7 +40,9 @@ Session::Session(Host& host, std::unique_ptr<transport::Stream> stream, std::uni
       stream_(std::move(stream)),
       framing_(std::move(framing)),
       caller_(caller),
-      dispatcher_(host.registry, *this, host.limits, host.workspace) {
+      dispatcher_(host.registry, *this, host.limits, host.workspace),
+      tail_(framing_->tail()),
+      head_bytes_(framing_->head_bytes()) {
   stream_->start(*this);
 }
 
@@ -73,7 +75,7 @@ std::size_t Session::read(std::span<char> input) {
     at += found.skip;
     const std::string_view text{input.data() + at, input.size() - at};
     if (found.find == Find::opening) [[likely]] {
-      const Scan scan = read_message(text, limits, false, message);
+      const Scan scan = read_message(text, limits, false, message, host_->workspace.elements);
       if (scan.status == ScanStatus::complete && scan.offset <= limits.max_message_size) [[likely]] {
         at += scan.offset;
         accept(message);
@@ -133,7 +135,7 @@ bool Session::read_whole(std::span<char> frame, bool kept) {
   char& behind = kept ? *message_.reserve(1) : *(frame.data() + frame.size());
   if (kept) frame = {message_.data(), message_.size()};
   const char saved = std::exchange(behind, '\0');
-  const Scan scan = read_message({frame.data(), frame.size()}, host_->limits, true, message);
+  const Scan scan = read_message({frame.data(), frame.size()}, host_->limits, true, message, host_->workspace.elements);
   const bool complete = scan.status == ScanStatus::complete;
   if (complete) accept(message);
   behind = saved;
@@ -145,19 +147,22 @@ bool Session::read_whole(std::span<char> frame, bool kept) {
   return refuse(scan.status, {});
 }
 
-void Session::accept(const Received& message) {
+inline void Session::accept(const Received& message) {
   unreadable_ = 0;
-  if (message.kind == MessageKind::request || message.kind == MessageKind::notification) [[likely]]
-    return dispatcher_.handle(message);
-  if (message.kind == MessageKind::response) return accept_response(message);
-  if (message.kind == MessageKind::batch && caller_ != nullptr) {
-    BatchElements elements{message.text};
-    Received element;
-    while (elements.next(element)) {
-      if (element.kind == MessageKind::response) accept_response(element);
-    }
+  if (message.kind == MessageKind::response) [[unlikely]]
+    return accept_response(message);
+  if (caller_ != nullptr && message.kind == MessageKind::batch) [[unlikely]]
+    accept_responses(message);
+  dispatcher_.handle(message, host_->workspace.elements);
+}
+
+// The dispatcher leaves the responses in a batch alone.
+void Session::accept_responses(const Received& batch) {
+  BatchElements elements{batch.text};
+  Received element;
+  while (elements.next(element)) {
+    if (element.kind == MessageKind::response) accept_response(element);
   }
-  dispatcher_.handle(message);
 }
 
 void Session::accept_response(const Received& message) {
@@ -272,24 +277,27 @@ void Session::next_turn() {
 Buffer& Session::open_message() {
   if (out_.capacity() == 0) out_ = host_->loop.take_buffer();
   begin_ = out_.size();
-  if (const std::size_t head = framing_->head_bytes(); head != 0) {
-    static_cast<void>(out_.reserve(head));
-    out_.grow(head);
+  if (head_bytes_ != 0) {
+    static_cast<void>(out_.reserve(head_bytes_));
+    out_.grow(head_bytes_);
   }
   return out_;
 }
 
 void Session::close_message() {
-  framing_->seal(out_, begin_);
+  if (head_bytes_ != 0) framing_->seal(out_, begin_);
+  if (tail_.size() == 1) [[likely]] {
+    out_.push_back(tail_[0]);
+  } else {
+    out_.append(tail_);
+  }
   if (sending_bytes_ + begin_ > host_->limits.hard_output) [[unlikely]]
     cut_ = true;
-  mark();
+  if (!marked_) mark();
 }
 
 void Session::mark() {
-  if (marked_) return;
-  marked_ = true;
-  host_->loop.at_turn_end(*this);
+  if (!std::exchange(marked_, true)) host_->loop.at_turn_end(*this);
 }
 
 void Session::turn_ended() {

@@ -113,6 +113,7 @@ class Session final : public rpc::Outlet, private transport::StreamUser, private
   bool read_whole(std::span<char> frame, bool kept);
   void accept(const Received& message);
   void accept_response(const Received& message);
+  void accept_responses(const Received& batch);
   bool keep(std::string_view part);
   bool refuse(ScanStatus status, std::string_view read);
   void refuse_size();
@@ -132,6 +133,8 @@ class Session final : public rpc::Outlet, private transport::StreamUser, private
   Caller* caller_;
   rpc::Dispatcher dispatcher_;
 
+  const std::string_view tail_;   // the framing's
+  const std::size_t head_bytes_;  // the framing's
   Buffer out_;
   std::size_t begin_ = 0;          // where in out_ the message being written begins
   std::size_t sending_bytes_ = 0;  // of the send in flight
