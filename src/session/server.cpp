@@ -10,6 +10,7 @@
 #include "framing/json_text.hpp"
 #include "session/session.hpp"
 #include "session/stop_signals.hpp"
+#include "session/valid_limits.hpp"
 #include "transport/socket.hpp"
 #include "wirecall/loop.hpp"
 
@@ -56,7 +57,10 @@ struct Server::State final : session::Owner {
 };
 
 Server::Server() : Server(Options{}) {}
-Server::Server(Options options) : state_(std::make_unique<State>(std::move(options))) {}
+Server::Server(Options options) {
+  session::require_valid(options.limits);
+  state_ = std::make_unique<State>(std::move(options));
+}
 Server::~Server() = default;
 Server::Server(Server&&) noexcept = default;
 Server& Server::operator=(Server&&) noexcept = default;

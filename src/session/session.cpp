@@ -297,7 +297,9 @@ void Session::close_message() {
 }
 
 void Session::mark() {
-  if (!std::exchange(marked_, true)) host_->loop.at_turn_end(*this);
+  if (marked_) return;
+  marked_ = true;
+  host_->loop.at_turn_end(*this);
 }
 
 void Session::turn_ended() {

@@ -361,6 +361,19 @@ TEST(Server, a_place_it_cannot_listen_on_is_told_with_the_cure) {
   }
 }
 
+TEST(Server, limits_that_cannot_be_are_refused_by_name) {
+  for (const std::uint32_t depth : {0U, kDepthMax + 1}) {
+    Options options;
+    options.limits.depth = depth;
+    try {
+      const Server server{std::move(options)};
+      FAIL();
+    } catch (const std::invalid_argument& error) {
+      EXPECT_NE(std::string{error.what()}.find("limits.depth"), std::string::npos) << error.what();
+    }
+  }
+}
+
 TEST(Server, replies_end_with_the_delimiter_of_the_options) {
   Options options;
   options.delimiter = "||\n";

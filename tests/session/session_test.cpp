@@ -53,7 +53,7 @@ class LengthFraming final : public framing::Framing {
 
   framing::Found next(std::string_view input) override {
     using framing::Find;
-    std::size_t skip = 0;
+    std::uint32_t skip = 0;
     if (!within_) {
       while (prefix_bytes_ < 4 && skip < input.size()) {
         length_ = length_ << 8 | static_cast<unsigned char>(input[skip++]);
