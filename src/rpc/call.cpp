@@ -3,7 +3,6 @@
 
 #include <utility>
 
-#include "message/own_error.hpp"
 #include "rpc/pending.hpp"
 #include "wirecall/reflect.hpp"
 
@@ -12,13 +11,6 @@ namespace wirecall {
 using rpc::PendingCall;
 
 namespace {
-
-Error result_too_large() {
-  return message::make({.code = ErrorCode::too_large,
-                        .reason = "the result is larger than a message may be",
-                        .delivered = "maybe",
-                        .limit = "max_message_size"});
-}
 
 // A result that its codec cannot hold is the handler's mistake: the peer learns no more than of an exception.
 Error result_not_encodable(const rpc::Workspace& workspace, const Method& method) {
@@ -31,7 +23,7 @@ Error result_not_encodable(const rpc::Workspace& workspace, const Method& method
 // should pay for its stack frame.
 [[gnu::noinline, gnu::cold]] int replace_result(rpc::Reply& reply, const rpc::Workspace& workspace,
                                                 const Method& method, std::string_view id) {
-  const Error error = workspace.writer->failed() ? result_not_encodable(workspace, method) : result_too_large();
+  const Error error = workspace.writer->failed() ? result_not_encodable(workspace, method) : rpc::reply_too_large();
   reply.error(error, id);
   return error.code();
 }

@@ -5,14 +5,18 @@
 
 namespace wirecall::rpc {
 
+Error reply_too_large() {
+  return message::make({.code = ErrorCode::too_large,
+                        .reason = "the reply is larger than a message may be",
+                        .delivered = "maybe",
+                        .limit = "max_message_size"});
+}
+
 void Reply::error(int code, std::string_view message, std::string_view data_json, std::string_view id_json) {
   open();
   write_error(*out_, code, message, data_json, id_json);
   if (bytes_with_array() > bytes_max_ && (!data_json.empty() || message.size() > 64)) [[unlikely]] {
-    const Error too_large = message::make({.code = ErrorCode::too_large,
-                                           .reason = "the error is larger than a message may be",
-                                           .delivered = "maybe",
-                                           .limit = "max_message_size"});
+    const Error too_large = reply_too_large();
     if (message.size() + data_json.size() > too_large.message().size() + too_large.data().size()) {
       discard();
       open();

@@ -27,6 +27,9 @@ struct BatchReply {
   bool dispatched = false;  ///< all its calls have been made
 };
 
+/// What takes the place of a reply that would make its message larger than max_message_size.
+[[nodiscard]] Error reply_too_large();
+
 class Reply {
  public:
   /// To the outlet.

@@ -343,7 +343,7 @@ TEST_F(Dispatch, ResultOverTheSizeLimitIsTooLarge) {
       handle(request("make", '[' + std::to_string(fits + 1) + ']')),
       error_reply(
           -32006, "Too large",
-          R"({"reason":"the result is larger than a message may be","origin":"local","delivered":"maybe","limit":"max_message_size"})"));
+          R"({"reason":"the reply is larger than a message may be","origin":"local","delivered":"maybe","limit":"max_message_size"})"));
 }
 
 TEST_F(Dispatch, ErrorOverTheSizeLimitIsTooLarge) {
@@ -354,7 +354,7 @@ TEST_F(Dispatch, ErrorOverTheSizeLimitIsTooLarge) {
   registry.set_limits(limits);
   const std::string too_large = error_reply(
       -32006, "Too large",
-      R"({"reason":"the error is larger than a message may be","origin":"local","delivered":"maybe","limit":"max_message_size"})");
+      R"({"reason":"the reply is larger than a message may be","origin":"local","delivered":"maybe","limit":"max_message_size"})");
   const std::size_t fits = 500 - error_reply(1, "m", "\"\"").size();
   EXPECT_EQ(handle(request("data", '[' + std::to_string(fits) + ']')),
             error_reply(1, "m", '"' + std::string(fits, 'x') + '"'));
