@@ -55,6 +55,7 @@ class ReplySink {
 
  private:
   friend class Call;
+  friend class rpc::Dispatcher;
   ReplySink(std::shared_ptr<rpc::PendingCalls> calls, std::uint32_t slot, std::uint32_t generation) noexcept;
 
   std::shared_ptr<rpc::PendingCalls> calls_;

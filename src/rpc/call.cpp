@@ -54,7 +54,9 @@ const Limits& Call::limits() const noexcept { return *state_->dispatcher->limits
 Reader& Call::reader() noexcept { return *state_->dispatcher->workspace_->reader; }
 
 Reader& Call::default_reader(std::size_t index) {
-  auto& readers = state_->dispatcher->workspace_->default_readers;
+  // What a handler that waits borrows from a default must not be the next call's scratch memory.
+  auto& readers = method_->signature().asynchronous ? state_->extras().default_readers
+                                                    : state_->dispatcher->workspace_->default_readers;
   if (readers.size() <= index) readers.resize(index + 1);
   if (!readers[index]) readers[index] = json_codec().reader();
   return *readers[index];

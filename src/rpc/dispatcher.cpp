@@ -147,6 +147,15 @@ void Dispatcher::stop_calls() noexcept {
   if (pending_) pending_->stop_all();
 }
 
+void Dispatcher::end_calls() {
+  const std::shared_ptr<PendingCalls> calls = pending_;
+  if (!calls) return;
+  for (std::uint32_t slot = 0; slot < calls->slots.size(); ++slot) {
+    // A sink that is dropped answers.
+    static_cast<void>(ReplySink{calls, slot, calls->slots[slot].generation});
+  }
+}
+
 void Dispatcher::abandon() noexcept {
   if (!pending_) return;
   const std::shared_ptr<PendingCalls> calls = std::move(pending_);

@@ -78,6 +78,8 @@ class Dispatcher {
   [[nodiscard]] std::size_t in_flight() const noexcept;
   /// Asks all calls in flight to stop; they are still answered.
   void stop_calls() noexcept;
+  /// Answers all calls in flight -32603; whoever holds their sinks comes too late.
+  void end_calls();
   /// The peer has gone: asks all its calls to stop; nothing is sent to the outlet any more.
   void abandon() noexcept;
 

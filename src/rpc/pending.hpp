@@ -28,6 +28,7 @@ struct BatchScope {
 struct CallExtras {
   std::stop_source stop{std::nostopstate};
   std::vector<ReplyHook> hooks;
+  std::vector<std::unique_ptr<Reader>> default_readers;  ///< of a method that may wait, by parameter
 };
 
 struct CallState {
