@@ -12,7 +12,7 @@ TEST(Arena, WhatItHandsOutDoesNotMoveOrOverlap) {
   Arena arena;
   std::vector<std::pair<char*, std::size_t>> pieces;
   for (std::size_t i = 0; i < 300; ++i) {
-    const std::size_t size = i * 37 % 5000;
+    const std::size_t size = 1 + i * 37 % 5000;
     char* piece = arena.allocate(size);
     std::memset(piece, static_cast<int>(i % 256), size);
     pieces.emplace_back(piece, size);

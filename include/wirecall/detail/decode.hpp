@@ -138,8 +138,9 @@ template <class T>
 bool decode_sequence(Reader& reader, T& out) {
   using Element = typename T::value_type;
   constexpr bool kAppends = requires(Element&& element) { out.push_back(std::move(element)); };
-  static_assert(kAppends || requires(Element&& element) { out.insert(std::move(element)); },
-                "wirecall: a view has no room of its own to decode into; use std::vector");
+  static_assert(
+      kAppends || requires(Element&& element) { out.insert(std::move(element)); },
+      "wirecall: a view has no room of its own to decode into; use std::vector");
   if constexpr (requires { out.clear(); }) {
     out.clear();  // and keeps its memory
   } else {
