@@ -18,7 +18,7 @@ namespace wirecall {
 namespace cli {
 namespace {
 
-__extension__ using Integer = __int128;  // every sum and difference of 64-bit integers
+__extension__ using Integer = __int128;  // every sum of 64-bit integers
 
 /// A number that stays an integer as long as it can: integers of 64 bits are read and added exactly, and whatever a
 /// sum of them comes to is written with all its digits. Everything else is a double.
@@ -48,21 +48,18 @@ class Number {
     writer.number_text(digits(integer_));
   }
 
-  friend Number operator+(const Number& a, const Number& b) { return combine(a, b, 1); }
-  friend Number operator-(const Number& a, const Number& b) { return combine(a, b, -1); }
-
- private:
-  static Number combine(const Number& a, const Number& b, int sign) {
-    Number result;
-    result.is_integer_ = a.is_integer_ && b.is_integer_;
-    if (result.is_integer_) {
-      result.integer_ = a.integer_ + sign * b.integer_;
+  friend Number operator+(const Number& a, const Number& b) {
+    Number sum;
+    sum.is_integer_ = a.is_integer_ && b.is_integer_;
+    if (sum.is_integer_) {
+      sum.integer_ = a.integer_ + b.integer_;
     } else {
-      result.real_ = a.real() + sign * b.real();
+      sum.real_ = a.real() + b.real();
     }
-    return result;
+    return sum;
   }
 
+ private:
   [[nodiscard]] double real() const { return is_integer_ ? static_cast<double>(integer_) : real_; }
 
   static std::string digits(Integer value) {
@@ -94,7 +91,11 @@ struct Adapt<cli::Number> {
 namespace cli {
 namespace {
 
-Number subtract(Number minuend, Number subtrahend) { return minuend - subtrahend; }
+std::int64_t subtract(std::int64_t minuend, std::int64_t subtrahend) {
+  std::int64_t difference = 0;
+  if (__builtin_sub_overflow(minuend, subtrahend, &difference)) throw Error("the difference does not fit 64 bits");
+  return difference;
+}
 
 Number sum(const Rest<Number>& numbers) {
   Number result;
@@ -115,7 +116,7 @@ Stream<std::int64_t> count(std::int64_t n) {
 }  // namespace
 
 void add_demo_methods(Registry& registry) {
-  registry.method("subtract", subtract, {"minuend", "subtrahend"}).summary("the difference of two numbers");
+  registry.method("subtract", subtract, {"minuend", "subtrahend"}).summary("the difference of two integers");
   registry.method("sum", sum).summary("the sum of any numbers");
   registry.method("echo", echo, {"value"}).summary("the value itself");
   registry.method("sleep", sleep, {"ms"}).summary("waits so many milliseconds, without holding others up");

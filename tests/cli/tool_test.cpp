@@ -204,7 +204,7 @@ TEST_F(Tool, AnErrorIsOneLineOnStderrAndStatusOne) {
   EXPECT_EQ(failed.error, "error 4711: no\n");
   EXPECT_EQ(failed.status, 1);
   EXPECT_EQ(call({"subtract", "42", "x"}).error,
-            "error -32602: Invalid params {\"loc\":[\"subtrahend\"],\"expected\":\"number\",\"got\":\"\\\"x\\\"\"}\n");
+            "error -32602: Invalid params {\"loc\":[\"subtrahend\"],\"expected\":\"integer\",\"got\":\"\\\"x\\\"\"}\n");
 }
 
 TEST_F(Tool, ATimeoutIsStatusFour) {
