@@ -104,6 +104,8 @@ class Call {
   Call(rpc::CallState& state, const Received& message, const Method& method) noexcept
       : state_(&state), message_(&message), method_(&method) {}
 
+  [[gnu::noinline]] void end_result_slowly();
+
   rpc::CallState* state_;
   const Received* message_;
   const Method* method_;

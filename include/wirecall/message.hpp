@@ -69,7 +69,7 @@ struct Received {
   /// The method's name between its quotes, escapes as sent.
   [[nodiscard]] std::string_view method() const noexcept {
     const std::string_view quoted = (*this)[Member::method];
-    return quoted.substr(1, quoted.size() - 2);
+    return {quoted.data() + 1, quoted.size() - 2};
   }
   /// The id to answer with: its bytes as sent, or null.
   [[nodiscard]] std::string_view id() const noexcept { return has(Member::id) ? (*this)[Member::id] : "null"; }

@@ -243,7 +243,7 @@ template <Member kMember, class Ops>
     }
     out.method_escaped = escaped;
   } else if constexpr (kMember == Member::id) {
-    if (!is_number(*value) && *value != '"') [[unlikely]]
+    if (*value <= ' ') [[unlikely]]
       value = scanner.skip_space(value);
     if (*value == '"') {
       p = scanner.string(value + 1, escaped);
@@ -424,7 +424,7 @@ template <class Ops>
       if (!whole && !json::is_space(*p)) p = scanner.fail(p);
     }
   }
-  if (p != nullptr && whole) {
+  if (p != nullptr && whole && p != end) [[unlikely]] {
     const char* rest = scanner.skip_space(p);
     if (rest != end) p = scanner.fail(rest);
   }

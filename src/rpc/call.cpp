@@ -71,15 +71,23 @@ Writer* Call::begin_result() {
   return &writer;
 }
 
+// The way of nearly every call: what follows the last check is a jump into the outlet.
 void Call::end_result() {
+  rpc::CallState& state = *state_;
+  if (state.answered || state.rare || !state.reply.begun() || state.dispatcher->workspace_->writer->failed() ||
+      !state.reply.append_end(message_->id())) [[unlikely]]
+    return end_result_slowly();
+  state.answered = true;
+  state.reply.close();
+}
+
+void Call::end_result_slowly() {
   if (state_->answered) return;
   state_->answered = true;
   const rpc::Workspace& workspace = *state_->dispatcher->workspace_;
   int code = 0;
-  if (state_->reply.begun()) [[likely]]
-    code = wirecall::end_result(state_->reply, workspace, *method_, message_->id());
-  if (state_->rare) [[unlikely]]
-    rpc::call_hooks(workspace, state_->rare->hooks, code);
+  if (state_->reply.begun()) code = wirecall::end_result(state_->reply, workspace, *method_, message_->id());
+  if (state_->rare) rpc::call_hooks(workspace, state_->rare->hooks, code);
 }
 
 void Call::error(const Error& error) {

@@ -112,20 +112,22 @@ bool decode_named(const Method& method, Call& call, R& reader, void* const* argu
 
 // Short non-negative integers without white space, all of them and no more: what most calls of small functions give.
 // False, and nothing said, for anything else, which the general way then reads from the start.
-bool decode_small_integers(const char* p, std::span<const ArgumentType> types, void* const* arguments) {
-  for (std::size_t i = 0; i < types.size(); ++i) {
-    const std::uint8_t bytes = types[i].integer_bytes;
+[[gnu::always_inline]] inline bool decode_small_integers(const char* p, std::span<const ArgumentType> types,
+                                                         void* const* arguments) {
+  const ArgumentType* const end = types.data() + types.size();
+  for (const ArgumentType* type = types.data(); type != end; ++type, ++arguments) {
+    const std::uint8_t bytes = type->integer_bytes;
     if (bytes < 4) return false;
     const char* const digits = ++p;  // behind the bracket or comma
     std::uint64_t value = 0;
     for (std::uint64_t digit; (digit = static_cast<unsigned char>(*p) - std::uint64_t{'0'}) <= 9; ++p)
       value = value * 10 + digit;
-    if (static_cast<std::size_t>(p - digits) - 1 >= 9 || *p != (i + 1 == types.size() ? ']' : ',')) return false;
+    if (static_cast<std::size_t>(p - digits) - 1 >= 9 || *p != (type + 1 == end ? ']' : ',')) return false;
     if (bytes == 4) {
       const auto narrow = static_cast<std::int32_t>(value);
-      std::memcpy(arguments[i], &narrow, 4);
+      std::memcpy(*arguments, &narrow, 4);
     } else {
-      std::memcpy(arguments[i], &value, 8);
+      std::memcpy(*arguments, &value, 8);
     }
   }
   return !types.empty();
@@ -133,16 +135,17 @@ bool decode_small_integers(const char* p, std::span<const ArgumentType> types, v
 
 }  // namespace
 
-bool decode_params(std::string_view params, const Method& method, Call& call, Reader& reader, void* const* arguments) {
-  if (reader.failed()) [[unlikely]]
-    reader.clear_failure();
+namespace {
+
+// Out of line, so that the short way has no large stack frame to set up.
+[[gnu::noinline]] bool decode_any_params(std::string_view params, const Method& method, Call& call, Reader& reader,
+                                         void* const* arguments) {
+  if (reader.failed()) reader.clear_failure();
   if (params.empty()) return fill_missing(method, call, reader, arguments, 0);
   if (reader.is_json()) [[likely]] {
     auto& json = static_cast<json::JsonReader&>(reader);
-    const bool positional = params.front() == '[';
-    if (positional && decode_small_integers(params.data(), method.signature().arguments, arguments)) return true;
     json.reset(params);
-    if (positional) return decode_positional(method, call, json, arguments);
+    if (params.front() == '[') return decode_positional(method, call, json, arguments);
     if (params.front() == '{') return decode_named(method, call, json, arguments);
   } else {
     reader.reset(params);
@@ -151,6 +154,15 @@ bool decode_params(std::string_view params, const Method& method, Call& call, Re
     if (kind == ValueKind::object) return decode_named(method, call, reader, arguments);
   }
   return fill_missing(method, call, reader, arguments, 0);
+}
+
+}  // namespace
+
+bool decode_params(std::string_view params, const Method& method, Call& call, Reader& reader, void* const* arguments) {
+  if (reader.is_json() && !params.empty() && params.front() == '[' &&
+      decode_small_integers(params.data(), method.signature().arguments, arguments))
+    return true;
+  return decode_any_params(params, method, call, reader, arguments);
 }
 
 OwnedParams::OwnedParams(std::string_view params) : reader(json_codec().reader()) {

@@ -37,14 +37,10 @@ constexpr std::size_t kSuggestedBytesMax = 64;  // longer names are not compared
   return hash ^ hash >> 32;
 }
 
-// Names are short: compared by two overlapping words, without a call.
-[[gnu::noinline]] bool equal_by_byte(const char* a, const char* b, std::size_t size) noexcept {
-  return std::memcmp(a, b, size) == 0;
-}
-[[gnu::always_inline]] inline bool equal(std::string_view a, std::string_view b) noexcept {
+// Whether these are the same name of 8 to 16 bytes, which most have: two overlapping words, without a call.
+[[gnu::always_inline]] inline bool equal_short(std::string_view a, std::string_view b) noexcept {
   const std::size_t size = a.size();
-  if (size != b.size()) return false;
-  if (size < 8 || size > 16) return equal_by_byte(a.data(), b.data(), size);
+  if (size != b.size() || size < 8 || size > 16) return false;
   std::uint64_t words[4];
   std::memcpy(&words[0], a.data(), 8);
   std::memcpy(&words[1], b.data(), 8);
@@ -183,7 +179,7 @@ struct Registry::Impl {
 
   void insert(const Method& method) {
     if (2 * (methods.size() + 1) > table.size()) {
-      table.assign(std::max<std::size_t>(16, 4 * table.size()), {});
+      table.assign(4 * table.size(), {});
       for (const auto& known : methods) place(*known);
     }
     place(method);
@@ -195,9 +191,11 @@ struct Registry::Impl {
     table[at] = {hash, &method};
   }
 
+  const Method* find_slowly(std::string_view name, std::uint64_t hash) const noexcept;
+
   std::vector<std::unique_ptr<Method>> methods;
   std::vector<std::uint64_t> letters;  // of each method's name
-  std::vector<Slot> table;             // open addressing, a power of two, at most half full
+  std::vector<Slot> table{16};         // open addressing, a power of two, at most half full
   std::vector<Middleware> middleware;
 
   // For handle().
@@ -230,13 +228,20 @@ Method& Registry::add(std::string name, std::vector<Param> params, detail::Bindi
 void Registry::use(Middleware middleware) { impl_->middleware.push_back(std::move(middleware)); }
 
 const Method* Registry::find(std::string_view name) const noexcept {
-  const std::vector<Impl::Slot>& table = impl_->table;
-  if (table.empty()) return nullptr;
+  const Impl& impl = *impl_;
   const std::uint64_t hash = hash_of(name);
+  const Impl::Slot& slot = impl.table[hash & (impl.table.size() - 1)];
+  if (slot.hash == hash && slot.method != nullptr && equal_short(slot.method->name(), name)) [[likely]]
+    return slot.method;
+  return impl.find_slowly(name, hash);
+}
+
+// Out of line, so that the first look needs no stack frame.
+[[gnu::noinline]] const Method* Registry::Impl::find_slowly(std::string_view name, std::uint64_t hash) const noexcept {
   for (std::size_t at = hash & (table.size() - 1);; at = (at + 1) & (table.size() - 1)) {
-    const Impl::Slot& slot = table[at];
+    const Slot& slot = table[at];
     if (slot.method == nullptr) return nullptr;
-    if (slot.hash == hash && equal(slot.method->name(), name)) return slot.method;
+    if (slot.hash == hash && slot.method->name() == name) return slot.method;
   }
 }
 

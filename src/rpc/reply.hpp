@@ -6,6 +6,7 @@
 #include <cstddef>
 #include <memory>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "message/reply_text.hpp"
@@ -45,14 +46,29 @@ class Reply {
     return *out_;
   }
   /// Ends the result. False when it is too large: it is dropped then, and an error is due.
-  [[nodiscard, gnu::always_inline]] bool end(std::string_view id_json) {
-    message::end_reply(*out_, id_json);
-    if (bytes_with_array() > bytes_max_) [[unlikely]] {
+  [[nodiscard]] bool end(std::string_view id_json) {
+    if (!append_end(id_json)) {
       discard();
       return false;
     }
     close();
     return true;
+  }
+  /// Its two halves: the text, which is taken back when it is too large (false), and the sending.
+  [[nodiscard, gnu::always_inline]] bool append_end(std::string_view id_json) {
+    const std::size_t value_end = out_->size();
+    message::end_reply(*out_, id_json);
+    if (bytes_with_array() <= bytes_max_) [[likely]]
+      return true;
+    out_->truncate(value_end);
+    return false;
+  }
+  [[gnu::always_inline]] void close() {
+    Buffer& out = *std::exchange(out_, nullptr);
+    if (outlet_ != nullptr) [[likely]]
+      return outlet_->close_message();
+    out.push_back(',');
+    *array_bytes_ += out.size() - start_;
   }
   /// A whole error reply, in place of a result that may have been begun. `data_json` is compact JSON text, or empty.
   /// An error that is too large becomes -32006, unless it is smaller than that.
@@ -82,16 +98,6 @@ class Reply {
     out_ = outlet_ != nullptr ? &outlet_->open_message() : array_;
     start_ = out_->size();
   }
-  void close() {
-    if (outlet_ != nullptr) {
-      outlet_->close_message();
-    } else {
-      array_->push_back(',');
-      *array_bytes_ += array_->size() - start_;
-    }
-    out_ = nullptr;
-  }
-
   Outlet* outlet_;
   Buffer* array_ = nullptr;
   std::size_t* array_bytes_ = nullptr;
