@@ -174,6 +174,14 @@ struct Shape {
   using Arguments = std::tuple<std::remove_cvref_t<A>...>;
   static_assert(sizeof...(A) <= kParametersMax, "wirecall: a method takes at most 63 parameters; take a struct");
   static constexpr bool kTakesContext = false;
+  static constexpr bool kRestIsLast = [] {
+    constexpr bool kRest[] = {is_rest<std::remove_cvref_t<A>>..., false};
+    for (std::size_t i = 0; i + 1 < sizeof...(A); ++i) {
+      if (kRest[i]) return false;
+    }
+    return true;
+  }();
+  static_assert(kRestIsLast, "wirecall: Rest takes all further positions, so it is the last parameter");
   static constexpr bool kOutParameters =
       ((std::is_lvalue_reference_v<A> && !std::is_const_v<std::remove_reference_t<A>>) || ...);
   static constexpr ArgumentType kArguments[sizeof...(A) + 1] = {kArgumentType<std::remove_cvref_t<A>>...};
