@@ -80,14 +80,24 @@ class Reader {
   /// Only after a failure.
   [[nodiscard]] const DecodeFailure& failure() const noexcept { return *failure_; }
   void clear_failure() noexcept { failure_.reset(); }
+  /// Asks leave to have read `bytes` in vain, before the same values are read another way. False once that has been
+  /// done to many times the text since the last reset: alternatives within alternatives would cost exponential time.
+  bool may_reread(std::size_t bytes) noexcept {
+    if (bytes > reread_left_) return false;
+    reread_left_ -= bytes;
+    return true;
+  }
   /// Whether this is the JsonReader, which dispatch calls directly.
   [[nodiscard]] bool is_json() const noexcept { return json_; }
 
  protected:
   explicit Reader(bool json = false) noexcept : json_(json) {}
+  /// For reset: `bytes` is the size of the encoded value.
+  void allow_rereading(std::size_t bytes) noexcept { reread_left_ = bytes * 16 + 65'536; }
 
  private:
   bool json_;
+  std::size_t reread_left_ = 0;
   std::unique_ptr<DecodeFailure> failure_;
 };
 

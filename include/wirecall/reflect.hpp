@@ -20,8 +20,9 @@
 //   Value, Raw               any value (value.hpp)
 //   anything else            Adapt (schema.hpp)
 //
-// A failed decode leaves its target in a valid but unspecified state. Alternatives of a variant that all are objects
-// are tried in turn, each from the beginning; keep alternatives that hold variants themselves apart by their kind.
+// A failed decode leaves its target in a valid but unspecified state. Alternatives of a variant are told apart by their
+// kind, structs also by their required members; what is left is tried in turn. Reading in vain is bounded, so nested
+// variants that look alike to the end are refused at some depth: give them a member that tells them apart.
 // Thread: the reader's or writer's.
 #pragma once
 

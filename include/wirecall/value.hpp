@@ -195,6 +195,7 @@ struct Adapt<Value> {
 
 template <>
 struct Adapt<Raw> {
+  static constexpr bool borrows = true;
   static bool decode(Reader& reader, Raw& out);
   static void encode(Writer& writer, const Raw& value);
   static std::string schema();

@@ -164,6 +164,7 @@ void JsonReader::reset(std::string_view value) {
   arena_.rewind();
   if (failed()) [[unlikely]]
     clear_failure();
+  allow_rereading(value.size());
   at_ = skip_space(value.data());
 }
 

@@ -2,6 +2,8 @@
 // the texts that from_json and to_json read and write. Everything here works on TypeInfo and function pointers.
 #include "wirecall/reflect.hpp"
 
+#include <array>
+#include <bit>
 #include <charconv>
 #include <cstring>
 
@@ -76,6 +78,57 @@ bool decode_member(Reader& reader, const MemberInfo& member, DecodeFunction deco
   return reader.fail(limit_words(*member.type, *member.about));
 }
 
+/// Goes back to `start`, unless too much has been read in vain already.
+bool reread_from(Reader& reader, const char* start) {
+  constexpr std::size_t kLeastCost = 16;  // an attempt costs something even if it fails at the first byte
+  const auto bytes = static_cast<std::size_t>(reader.mark() - start);
+  reader.rewind(start);
+  return reader.may_reread(bytes + kLeastCost);
+}
+
+/// The members of a struct, or of one behind a pointer or optional; empty for other types.
+std::span<const MemberInfo> members_of(const TypeInfo& type) noexcept {
+  return type.kind == TypeKind::optional ? members_of(*type.types[0]) : type.members;
+}
+
+/// Of the alternatives in `candidates`, those structs none of whose required members is missing from the object that
+/// comes next, and all that are no structs.
+std::uint64_t have_their_members(Reader& reader, const TypeInfo& type, std::uint64_t candidates) {
+  const char* const start = reader.mark();
+  std::array<std::uint32_t, kAlternativesMax> seen{};
+  std::string_view name;
+  reader.begin_object();
+  while (reader.next_member(name)) {
+    for (std::uint64_t left = candidates; left != 0; left &= left - 1) {
+      const auto i = static_cast<std::size_t>(std::countr_zero(left));
+      const std::size_t member = find_member(members_of(*type.types[i]), name, 0);
+      if (member != kNoMember) seen[i] |= std::uint32_t{1} << member;
+    }
+    reader.skip();
+  }
+  for (std::uint64_t left = candidates; left != 0; left &= left - 1) {
+    const auto i = static_cast<std::size_t>(std::countr_zero(left));
+    const std::span<const MemberInfo> members = members_of(*type.types[i]);
+    for (std::size_t m = 0; m < members.size(); ++m) {
+      if (members[m].required && (seen[i] >> m & 1) == 0) candidates &= ~(std::uint64_t{1} << i);
+    }
+  }
+  return reread_from(reader, start) ? candidates : 0;
+}
+
+/// One bit for each alternative that the next value may be, as far as can be told without decoding it.
+std::uint64_t find_candidates(Reader& reader, const TypeInfo& type) {
+  const ValueKind kind = reader.kind();
+  std::uint64_t candidates = 0;
+  int structs = 0;
+  for (std::size_t i = 0; i < type.types.size(); ++i) {
+    if (!accepts(*type.types[i], kind)) continue;
+    candidates |= std::uint64_t{1} << i;
+    if (!members_of(*type.types[i]).empty()) ++structs;
+  }
+  return kind == ValueKind::object && structs > 1 ? have_their_members(reader, type, candidates) : candidates;
+}
+
 template <class Integer>
 bool whole_number(std::string_view text, Integer& out) noexcept {
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), out);
@@ -142,19 +195,15 @@ bool decode_array(Reader& reader, const TypeInfo& type, DecodeFunction decode, s
 }
 
 bool decode_alternatives(Reader& reader, const TypeInfo& type, const DecodeFunction* decode, void* variant) {
-  const ValueKind kind = reader.kind();
   const char* const start = reader.mark();
-  int tried = 0;
-  for (std::size_t i = 0; i < type.types.size(); ++i) {
-    if (!accepts(*type.types[i], kind)) continue;
-    if (tried++ != 0) {
-      reader.rewind(start);
-      reader.clear_failure();
-    }
-    if (decode[i](reader, variant)) return true;
+  const std::uint64_t candidates = find_candidates(reader, type);
+  for (std::uint64_t left = candidates; left != 0; left &= left - 1) {
+    if (decode[std::countr_zero(left)](reader, variant)) return true;
+    // Where only one alternative came into question, what was wrong with it says more than a list of them all.
+    if (std::has_single_bit(candidates)) return false;
+    if (!reread_from(reader, start)) break;
+    reader.clear_failure();
   }
-  // Where only one alternative came into question, what was wrong with it says more than a list of them all.
-  if (tried == 1) return false;
   reader.rewind(start);
   return fail_as(reader, type);
 }

@@ -25,6 +25,19 @@ std::string join(std::span<const TypeInfo* const> types, std::string_view separa
   return words;
 }
 
+/// "integer or string"; several structs are told apart by their names: "Circle object or Square object".
+std::string join_alternatives(std::span<const TypeInfo* const> types) {
+  const auto is_struct = [](const TypeInfo* type) { return type->kind == TypeKind::object; };
+  const bool named = std::count_if(types.begin(), types.end(), is_struct) > 1;
+  std::string words;
+  for (const TypeInfo* type : types) {
+    if (!words.empty()) words += " or ";
+    if (named && is_struct(type)) (words += type->name) += ' ';
+    words += describe_inside(*type);
+  }
+  return words;
+}
+
 /// A member's number limit; integral ones without a fraction.
 void write_limit(Writer& writer, std::string_view keyword, double limit) {
   if (std::isinf(limit)) return;
@@ -124,7 +137,7 @@ std::string describe(const TypeInfo& type) {
     case TypeKind::object:
       return "object";
     case TypeKind::one_of:
-      return join(type.types, " or ");
+      return join_alternatives(type.types);
   }
   return {};
 }

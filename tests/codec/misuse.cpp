@@ -1,11 +1,13 @@
 // Uses of the typed edge that must not compile, each below the message that a user is to see. misuse_test.cpp compiles
 // this file and looks for all of them.
 #include <map>
+#include <optional>
 #include <span>
 #include <string_view>
 #include <vector>
 
 #include "wirecall/reflect.hpp"
+#include "wirecall/value.hpp"
 
 // expect: wirecall: a character type has no JSON form; use std::string
 struct Grade {
@@ -41,6 +43,7 @@ auto too_many_members() { return wirecall::from_json<Wide>("{}"); }
 
 // expect: wirecall: from_json copies the text, so what T borrows would dangle
 auto borrowing() { return wirecall::from_json<std::vector<std::string_view>>("[]"); }
+auto borrowing_raw() { return wirecall::from_json<std::optional<wirecall::Raw>>("[]"); }
 
 // expect: wirecall: a view has no room of its own to decode into
 bool view(wirecall::Reader& reader, std::span<int>& out) { return wirecall::decode(reader, out); }

@@ -354,6 +354,58 @@ TEST(Reflect, AVariantThatFitsNothingNamesItsAlternatives) {
       << "where only one alternative is of that kind, its own failure says more";
 }
 
+struct Circle {
+  double radius;
+  std::optional<std::string> colour;
+};
+struct Square {
+  double side;
+  std::optional<std::string> colour;
+};
+
+TEST(Reflect, StructsInAVariantAreToldApartByTheirRequiredMembers) {
+  using Shape = std::variant<Circle, Square, std::string>;
+  EXPECT_EQ(from_json<Shape>(R"({"colour":"red","side":2})").value().index(), 1U);
+  EXPECT_EQ(from_json<Shape>(R"({"side":2,"radius":1})").value().index(), 0U);
+  EXPECT_EQ(failure<Shape>(R"({"side":"2"})"), R"({"loc":["side"],"expected":"number","got":"\"2\""})");
+  EXPECT_EQ(expected_by<Shape>(R"({"colour":"red"})"), "Circle object or Square object or string");
+}
+
+struct Sum;
+struct Product;
+using Term = std::variant<int, std::unique_ptr<Sum>, std::unique_ptr<Product>>;
+struct Sum {
+  Term left, right;
+  std::string plus;
+};
+struct Product {
+  Term left, right;
+  std::string times;
+};
+struct Minus;
+struct Plus;
+using Alike = std::variant<int, std::unique_ptr<Minus>, std::unique_ptr<Plus>>;
+struct Minus {
+  Alike inner;
+  int last;
+};
+struct Plus {
+  Alike inner;
+  int last;
+};
+
+TEST(Reflect, NestedVariantsCostBoundedTime) {
+  // Each level looks like both alternatives until its last member, so trying both would double the work each time.
+  std::string deep = "1";
+  for (int i = 0; i < 200; ++i) deep = R"({"inner":)" + deep + R"(,"last":"x"})";
+  EXPECT_EQ(from_json<Alike>(deep).error().code(), -32602);
+
+  std::string terms = "1";
+  for (int i = 0; i < 60; ++i) terms = R"({"left":)" + terms + R"(,"right":2,"times":""})";
+  EXPECT_EQ(to_json(from_json<Term>(terms).value()), terms) << "a required member tells them apart, however deep";
+  EXPECT_EQ(from_json<Term>("null").value().index(), 1U);
+}
+
 TEST(Reflect, StringsWithoutEscapesAreBorrowed) {
   Text text{R"(["plain","a\u0000b"])"};
   std::pair<std::string_view, std::string_view> out;

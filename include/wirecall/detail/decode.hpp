@@ -34,6 +34,8 @@ bool decode_members(Reader& reader, std::span<const MemberInfo> members, const D
 bool decode_tuple(Reader& reader, const TypeInfo& type, const DecodeFunction* decode, void* const* at);
 /// An array of exactly type.length elements, `stride` bytes apart.
 bool decode_array(Reader& reader, const TypeInfo& type, DecodeFunction decode, std::byte* first, std::size_t stride);
+/// Alternatives of a variant: one bit each.
+inline constexpr std::size_t kAlternativesMax = 64;
 /// The first alternative that fits; `decode[i]` makes alternative i the variant's.
 bool decode_alternatives(Reader& reader, const TypeInfo& type, const DecodeFunction* decode, void* variant);
 bool decode_enumerator(Reader& reader, const TypeInfo& type, std::span<const EnumEntry> entries, std::int64_t& out);
@@ -130,6 +132,7 @@ bool decode_alternative(Reader& reader, void* variant) {
 
 template <class V, std::size_t... I>
 bool decode_variant(Reader& reader, V& out, std::index_sequence<I...>) {
+  static_assert(sizeof...(I) <= kAlternativesMax, "wirecall: a variant on the wire has at most 64 alternatives");
   static constexpr DecodeFunction decode[] = {&decode_alternative<V, I>...};
   return decode_alternatives(reader, TypeInfoOf<V>::value, decode, &out);
 }

@@ -168,7 +168,7 @@ consteval void check_time_unit() {
 
 /// Whether a decoded T refers to the text it was decoded from. Looks through one level of optional and containers.
 template <class T>
-inline constexpr bool kBorrows = false;
+inline constexpr bool kBorrows = requires { Adapt<T>::borrows; };
 template <>
 inline constexpr bool kBorrows<std::string_view> = true;
 template <std::size_t E>
