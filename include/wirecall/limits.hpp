@@ -32,4 +32,7 @@ struct Limits {
   std::size_t hard_output = 64 * 1024 * 1024;
 };
 
+/// Throws std::invalid_argument that names the limit, its value and its range. Server, Client and Registry call it.
+void require_valid(const Limits& limits);
+
 }  // namespace wirecall

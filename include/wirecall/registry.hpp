@@ -120,7 +120,7 @@ class Registry {
   [[nodiscard]] std::string handle(std::string_view text);
   /// The same for text that already has kPaddingBytes readable behind it, the first of them zero: saves a copy.
   void handle_padded(std::string_view text, Buffer& out);
-  /// Limits and log for handle(); a Server has its own.
+  /// Limits and log for handle(); a Server has its own. Throws std::invalid_argument for limits that cannot be.
   void set_limits(const Limits& limits);
   void set_log(LogSink log);
 

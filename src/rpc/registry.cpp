@@ -266,7 +266,10 @@ std::string_view Registry::nearest(std::string_view name) const noexcept {
 
 const std::vector<std::unique_ptr<Method>>& Registry::methods() const noexcept { return impl_->methods; }
 const std::vector<Middleware>& Registry::middleware() const noexcept { return impl_->middleware; }
-void Registry::set_limits(const Limits& limits) { impl_->limits = limits; }
+void Registry::set_limits(const Limits& limits) {
+  require_valid(limits);
+  impl_->limits = limits;
+}
 void Registry::set_log(LogSink log) { impl_->log = std::move(log); }
 
 // ---- text in, text out ----

@@ -15,7 +15,6 @@
 #include "framing/json_text.hpp"
 #include "message/own_error.hpp"
 #include "session/session.hpp"
-#include "session/valid_limits.hpp"
 #include "transport/socket.hpp"
 #include "wirecall/endpoint.hpp"
 #include "wirecall/loop.hpp"

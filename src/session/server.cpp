@@ -10,7 +10,6 @@
 #include "framing/json_text.hpp"
 #include "session/session.hpp"
 #include "session/stop_signals.hpp"
-#include "session/valid_limits.hpp"
 #include "transport/socket.hpp"
 #include "wirecall/loop.hpp"
 
@@ -58,7 +57,7 @@ struct Server::State final : session::Owner {
 
 Server::Server() : Server(Options{}) {}
 Server::Server(Options options) {
-  session::require_valid(options.limits);
+  require_valid(options.limits);
   state_ = std::make_unique<State>(std::move(options));
 }
 Server::~Server() = default;

@@ -203,5 +203,18 @@ TEST(Registry, HandlerInABatchMayHandleABatch) {
   EXPECT_EQ(registry.handle("[" + call + "," + call + "]"), "[" + one + "," + one + "]");
 }
 
+TEST(Registry, LimitsThatCannotBeAreRefused) {
+  Registry registry;
+  Limits limits;
+  limits.depth = 0;
+  EXPECT_THROW(registry.set_limits(limits), std::invalid_argument);
+  limits.depth = kDepthMax + 1;
+  EXPECT_THROW(registry.set_limits(limits), std::invalid_argument);
+  limits.depth = kDepthMax;
+  registry.set_limits(limits);
+  EXPECT_EQ(registry.handle(std::string(kDepthMax, '[') + std::string(kDepthMax, ']')),
+            "[" + test::invalid_request() + "]");
+}
+
 }  // namespace
 }  // namespace wirecall

@@ -1,15 +1,12 @@
-// Refuses limits that cannot be, where servers and clients are made: the scanner relies on them.
-#pragma once
+// Refuses limits that cannot be: the scanner relies on them.
+#include "wirecall/limits.hpp"
 
 #include <stdexcept>
 #include <string>
 
-#include "wirecall/limits.hpp"
+namespace wirecall {
 
-namespace wirecall::session {
-
-/// Throws std::invalid_argument that names the limit, its value and its range.
-inline void require_valid(const Limits& limits) {
+void require_valid(const Limits& limits) {
   const auto require = [](bool valid, const char* name, std::size_t value, const std::string& range) {
     if (!valid) {
       throw std::invalid_argument{std::string{"limits."} + name + " is " + std::to_string(value) + ": give " + range};
@@ -23,4 +20,4 @@ inline void require_valid(const Limits& limits) {
           "no more than limits.hard_output, which is " + std::to_string(limits.hard_output));
 }
 
-}  // namespace wirecall::session
+}  // namespace wirecall
