@@ -209,7 +209,8 @@ TEST(EnvelopeSyntax, NothingButWhiteSpaceIsIncomplete) {
 }
 
 TEST(EnvelopeSyntax, ScalarOnTopLevelNeedsWhiteSpaceBehindItUnlessTheTextIsWhole) {
-  for (const std::string& scalar : {"1"s, "-12.5e+3"s, "0"s, "true"s, "false"s, "null"s, "\"x\""s, "\"\\n\xC3\xA9\""s}) {
+  for (const std::string& scalar :
+       {"1"s, "-12.5e+3"s, "0"s, "true"s, "false"s, "null"s, "\"x\""s, "\"\\n\xC3\xA9\""s}) {
     SCOPED_TRACE(scalar);
     EXPECT_EQ(read_text(scalar, true).status, ScanStatus::complete);
     EXPECT_EQ(read_text(scalar, true).offset, scalar.size());
