@@ -44,6 +44,7 @@ class ReplySink {
 
   /// Answers with a result: one value is written with what begin_result returns, then end_result is called. It returns
   /// null where nobody waits for a value (a notification, a caller that has gone); end_result is due all the same.
+  /// Between the two nothing else may be answered on this thread, and nothing may wait: all calls share one writer.
   [[nodiscard]] Writer* begin_result();
   void end_result();
   void error(const Error& error);
@@ -78,7 +79,8 @@ class Call {
   }
   /// What a handler may know beyond its parameters; makes the copies that outlive the frame.
   [[nodiscard]] Context context();
-  /// Called once with the outcome, before the reply leaves, whether it is given now or later.
+  /// Called once with the outcome, before the reply leaves, whether it is given now or later; with -32800 when the
+  /// caller has gone before.
   void on_reply(ReplyHook hook);
   [[nodiscard]] const Limits& limits() const noexcept;
 
@@ -96,6 +98,8 @@ class Call {
   [[nodiscard]] Reader& reader() noexcept;
   /// A reader for the default of parameter `index`: what it reads lasts as long as the call's own params.
   [[nodiscard]] Reader& default_reader(std::size_t index);
+  /// The bytes of all results that are being gathered for this peer; whoever gathers adds and takes away its own.
+  [[nodiscard]] std::shared_ptr<std::size_t> gathered_bytes();
   /// What owns the tasks that calls of this thread start.
   [[nodiscard]] TaskScope& tasks() noexcept;
 

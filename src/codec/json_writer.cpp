@@ -8,6 +8,7 @@
 #include <cstring>
 
 #include "codec/base64.hpp"
+#include "codec/json_compact.hpp"
 
 namespace wirecall::json {
 namespace {
@@ -157,11 +158,8 @@ void JsonWriter::null() { json("null"); }
 
 void JsonWriter::boolean(bool value) { json(value ? "true" : "false"); }
 
-void JsonWriter::json(std::string_view text) {
-  char* to = open(text.size());
-  std::memcpy(to, text.data(), text.size());
-  close(to + text.size());
-}
+// A reply is one line: what comes from elsewhere loses the white space between its tokens.
+void JsonWriter::json(std::string_view text) { close(compact(open(text.size()), text)); }
 
 void JsonWriter::number_text(std::string_view text) { json(text); }
 

@@ -62,6 +62,12 @@ Reader& Call::default_reader(std::size_t index) {
   return *readers[index];
 }
 
+std::shared_ptr<std::size_t> Call::gathered_bytes() {
+  rpc::Dispatcher& dispatcher = *state_->dispatcher;
+  if (!dispatcher.pending_) dispatcher.pending_ = std::make_shared<rpc::PendingCalls>(dispatcher);
+  return {dispatcher.pending_, &dispatcher.pending_->gathered_bytes};
+}
+
 TaskScope& Call::tasks() noexcept { return state_->dispatcher->workspace_->tasks; }
 
 Writer* Call::begin_result() {
@@ -158,8 +164,7 @@ void ReplySink::end_result() {
   const rpc::Workspace& workspace = *calls_->owner->workspace_;
   int code = 0;
   if (call->reply) code = wirecall::end_result(*call->reply, workspace, *call->method, call->id);
-  rpc::call_hooks(workspace, call->extras.hooks, code);
-  calls_->finish(slot_);
+  calls_->finish(slot_, code);  // last: a hook may destroy this sink
 }
 
 void ReplySink::error(const Error& error) {
@@ -170,8 +175,7 @@ void ReplySink::error(const Error& error) {
     if (!call->reply) static_cast<void>(begin_result());
     rpc::send_error(*call->reply, workspace, *call->method, error, call->id);
   }
-  rpc::call_hooks(workspace, call->extras.hooks, error.code());
-  calls_->finish(slot_);
+  calls_->finish(slot_, error.code());  // last: a hook may destroy this sink
 }
 
 void ReplySink::error_in_flight() {

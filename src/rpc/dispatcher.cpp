@@ -159,8 +159,7 @@ void Dispatcher::end_calls() {
 void Dispatcher::abandon() noexcept {
   if (!pending_) return;
   const std::shared_ptr<PendingCalls> calls = std::move(pending_);
-  calls->owner = nullptr;
-  calls->stop_all();
+  calls->abandon(*workspace_);
 }
 
 }  // namespace rpc

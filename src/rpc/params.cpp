@@ -170,18 +170,33 @@ OwnedParams::OwnedParams(std::string_view params) : reader(json_codec().reader()
   static_cast<void>(text.padded());
 }
 
-Gathered::Gathered(std::size_t bytes_max) : writer_(json_codec().writer()), bytes_max_(bytes_max) {
+Gathered::Gathered(const Limits& limits, std::shared_ptr<std::size_t> bytes_of_peer)
+    : writer_(json_codec().writer()),
+      bytes_max_(limits.max_message_size),
+      bytes_of_peer_max_(limits.hard_output),
+      bytes_of_peer_(std::move(bytes_of_peer)) {
   writer_->reset(text_);
   writer_->begin_array(Writer::kUnknownSize);
 }
 
-void Gathered::check() const {
+Gathered::~Gathered() { *bytes_of_peer_ -= counted_; }
+
+void Gathered::check() {
   if (writer_->failed()) throw std::runtime_error("an item cannot be encoded: " + writer_->failure());
-  if (text_.size() <= bytes_max_) return;
-  throw message::make({.code = ErrorCode::too_large,
-                       .reason = "the items together are larger than a message may be",
-                       .delivered = "maybe",
-                       .limit = "max_message_size"});
+  *bytes_of_peer_ += text_.size() - counted_;
+  counted_ = text_.size();
+  if (counted_ > bytes_max_) {
+    throw message::make({.code = ErrorCode::too_large,
+                         .reason = "the items together are larger than a message may be",
+                         .delivered = "maybe",
+                         .limit = "max_message_size"});
+  }
+  if (*bytes_of_peer_ > bytes_of_peer_max_) {
+    throw message::make({.code = ErrorCode::limit_exceeded,
+                         .reason = "too many items are being gathered for this connection",
+                         .delivered = "maybe",
+                         .limit = "hard_output"});
+  }
 }
 
 std::string_view Gathered::finish() {

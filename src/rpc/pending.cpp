@@ -3,6 +3,7 @@
 #include <exception>
 #include <utility>
 
+#include "codec/json_compact.hpp"
 #include "codec/json_scan.hpp"
 
 namespace wirecall::rpc {
@@ -38,15 +39,26 @@ PendingCall* PendingCalls::find(std::uint32_t slot, std::uint32_t generation) no
   return call.active && call.generation == generation ? &call : nullptr;
 }
 
-void PendingCalls::finish(std::uint32_t slot) {
+void PendingCalls::finish(std::uint32_t slot, int code) {
   PendingCall& call = slots[slot];
   const std::shared_ptr<BatchReply> batch = std::move(call.batch);
+  std::vector<ReplyHook> hooks = std::move(call.extras.hooks);
+  const Workspace& workspace = *owner->workspace_;
   const std::uint32_t generation = call.generation + 1;
   call = PendingCall{};
   call.generation = generation;
   --active;
   free.push_back(slot);
   if (batch && --batch->unanswered == 0 && batch->dispatched) send_batch(*owner->outlet_, *batch);
+  call_hooks(workspace, hooks, code);
+}
+
+void PendingCalls::abandon(const Workspace& workspace) noexcept {
+  owner = nullptr;
+  stop_all();
+  for (PendingCall& call : slots) {
+    if (call.active) call_hooks(workspace, call.extras.hooks, static_cast<int>(ErrorCode::cancelled));
+  }
 }
 
 void PendingCalls::stop_all() noexcept {
@@ -83,15 +95,7 @@ bool make_compact(Buffer& text) {
   const Scan scan = json::scan(text.view(), kDepthMax);
   if (scan.status != ScanStatus::complete) return false;
   if (json::Scanner<json::NativeOps>::skip_space(begin + scan.offset) != end) return false;
-  char* to = text.data();
-  bool in_string = false;
-  for (const char* p = begin; p != end; ++p) {
-    if (!in_string && json::is_space(*p)) continue;
-    if (*p == '"') in_string = !in_string;
-    if (*p == '\\') *to++ = *p++;  // only strings hold one
-    *to++ = *p;
-  }
-  text.set_end(to);
+  text.set_end(json::compact(text.data(), text.view()));
   return true;
 }
 

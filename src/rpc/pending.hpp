@@ -70,14 +70,18 @@ struct PendingCalls {
   std::uint32_t add(CallState& state, const Received& message, const Method& method);
   /// The call of that slot, or null when it has been answered or its peer has gone.
   [[nodiscard]] PendingCall* find(std::uint32_t slot, std::uint32_t generation) noexcept;
-  /// The slot's call has been answered: its batch, if any, may now be complete.
-  void finish(std::uint32_t slot);
+  /// The slot's call has been answered: its batch, if any, may now be complete. Its hooks are called when it is no
+  /// longer in the table, so that whatever they do to its sink, or to this peer, hits nothing.
+  void finish(std::uint32_t slot, int code);
   void stop_all() noexcept;
+  /// The peer has gone: no sink reaches a call any more; all are asked to stop, and their hooks are called.
+  void abandon(const Workspace& workspace) noexcept;
 
   Dispatcher* owner;  ///< null once the peer has gone
   std::deque<PendingCall> slots;
   std::vector<std::uint32_t> free;
   std::size_t active = 0;
+  std::size_t gathered_bytes = 0;  ///< Call::gathered_bytes
 };
 
 /// Sends a batch whose calls are all answered; nothing for one of notifications only.

@@ -114,6 +114,14 @@ Method::Method(std::string name, std::vector<Param> params, detail::Binding bind
   }
   for (std::size_t i = params_.size(); i < named; ++i) params_.emplace_back("arg" + std::to_string(i));
   for (std::size_t i = 0; i < named; ++i) {
+    if (const std::string_view json = params_[i].default_json(); !json.empty()) {
+      const std::unique_ptr<Reader> reader = json_codec().reader();
+      reader->reset(json);
+      if (!arguments[i].accepts(*reader)) {
+        throw std::invalid_argument("wirecall: method " + name_ + ": the default " + std::string{json} + " of " +
+                                    params_[i].name() + " is not what it takes: " + describe(*arguments[i].type));
+      }
+    }
     for (std::size_t j = 0; j < i; ++j) {
       if (params_[i].name() == params_[j].name())
         throw std::invalid_argument("wirecall: method " + name_ + " names two parameters " + params_[i].name());
@@ -133,6 +141,17 @@ class TextOutlet final : public rpc::Outlet {
   void discard_message() noexcept override { out->clear(); }
 
   Buffer* out = nullptr;
+};
+
+// Says that the engine is in use, also when serving throws.
+class Serving {
+ public:
+  explicit Serving(bool& flag) noexcept : flag_(flag) { flag_ = true; }
+  ~Serving() { flag_ = false; }
+  Serving(Serving&&) = delete;
+
+ private:
+  bool& flag_;
 };
 
 // What serves one text at a time.
@@ -284,9 +303,8 @@ void Registry::handle_padded(std::string_view text, Buffer& out) {
     impl.engine = std::make_unique<Engine>(*this, impl.limits, impl.log);
     impl.engine_of = this;
   }
-  impl.serving = true;
+  const Serving serving{impl.serving};
   impl.engine->serve(text, impl.limits, out);
-  impl.serving = false;
 }
 
 void Registry::handle(std::string_view text, Buffer& out) {

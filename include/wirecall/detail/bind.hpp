@@ -2,6 +2,7 @@
 // calls it, and encodes what it returns. Everything that does not need the types is compiled (src/rpc/params.cpp).
 #pragma once
 
+#include <chrono>
 #include <concepts>
 #include <cstddef>
 #include <cstdint>
@@ -30,6 +31,7 @@ struct ArgumentType {
   bool (*decode)(Reader&, void* argument);  ///< for Rest: appends one element
   bool optional;                            ///< may be left out: std::optional
   bool rest;                                ///< takes all positions from here on
+  bool (*accepts)(Reader&);                 ///< whether the next value is one
   const TypeInfo* type;                     ///< of Rest: of each element
   std::uint8_t integer_bytes = 0;           ///< of a signed integer, which dispatch then decodes itself
 };
@@ -97,20 +99,31 @@ struct ResultOf<Stream<T>> {
   using type = std::vector<T>;
 };
 
-/// The items of a stream, encoded one by one into one array that stays within max_message_size.
+/// The items of a stream, encoded one by one into one array that stays within max_message_size, while all that is
+/// gathered for one peer stays within hard_output.
 class Gathered {
  public:
-  explicit Gathered(std::size_t bytes_max);
+  Gathered(const Limits& limits, std::shared_ptr<std::size_t> bytes_of_peer);
+  ~Gathered();
+  Gathered(Gathered&&) = delete;
+
   [[nodiscard]] Writer& writer() noexcept { return *writer_; }
-  /// After each item. Throws Error -32006 once the array is too large, -32603 when an item cannot be encoded.
-  void check() const;
+  /// After each item. Throws Error -32006 once the array is too large, -32005 once the peer's are together, and
+  /// std::runtime_error when the item could not be encoded.
+  void check();
   [[nodiscard]] std::string_view finish();
 
  private:
   Buffer text_;
   std::unique_ptr<Writer> writer_;
   std::size_t bytes_max_;
+  std::size_t bytes_of_peer_max_;
+  std::shared_ptr<std::size_t> bytes_of_peer_;
+  std::size_t counted_ = 0;  ///< bytes of ours in *bytes_of_peer_
 };
+
+/// After so many items a stream that never waits gives other calls of its thread a turn.
+inline constexpr std::size_t kItemsPerTurn = 256;
 
 struct GatheredResult {
   std::unique_ptr<Gathered> items;
@@ -155,6 +168,12 @@ bool decode_argument(Reader& reader, void* argument) {
 }
 
 template <class A>
+bool accepts_argument(Reader& reader) {
+  A argument{};
+  return decode_argument<A>(reader, &argument);
+}
+
+template <class A>
 struct ElementOf {
   using type = A;
 };
@@ -164,7 +183,10 @@ struct ElementOf<Rest<T>> {
 };
 
 template <class A>
-inline constexpr ArgumentType kArgumentType{&decode_argument<A>, is_optional<A>, is_rest<A>,
+inline constexpr ArgumentType kArgumentType{&decode_argument<A>,
+                                            is_optional<A>,
+                                            is_rest<A>,
+                                            &accepts_argument<A>,
                                             &TypeInfoOf<typename ElementOf<A>::type>::value,
                                             std::signed_integral<A> ? sizeof(A) : 0};
 
@@ -331,13 +353,15 @@ void answer_finished(AsyncState<S>& state, TaskResult<T>& result) {
 }
 
 template <class T>
-Task<GatheredResult> gather(Stream<T> stream, std::size_t bytes_max) {
-  GatheredResult result{std::make_unique<Gathered>(bytes_max)};
+Task<GatheredResult> gather(Stream<T> stream, std::unique_ptr<Gathered> items, Scheduler* scheduler) {
+  std::size_t count = 0;
   while (std::optional<T> item = co_await stream.next()) {
-    encode(result.items->writer(), *item);
-    result.items->check();
+    encode(items->writer(), *item);
+    items->check();
+    if (++count % kItemsPerTurn == 0 && scheduler != nullptr)
+      co_await sleep_for(*scheduler, std::chrono::nanoseconds{0});
   }
-  co_return result;
+  co_return GatheredResult{std::move(items)};
 }
 
 template <class S, class F>
@@ -349,10 +373,11 @@ void invoke_async(void* callable, Call& call) {
     return call.invalid_params(*state.params.reader);
   Context context = call.context();
   std::stop_token stop = context.stop_token();
+  [[maybe_unused]] Scheduler* const scheduler = context.scheduler();
   const auto make_task = [&]() {
     auto made = detail::apply<S>(*static_cast<F*>(callable), std::move(context), state.arguments);
     if constexpr (is_stream<typename S::Result>) {
-      return gather(std::move(made), call.limits().max_message_size);
+      return gather(std::move(made), std::make_unique<Gathered>(call.limits(), call.gathered_bytes()), scheduler);
     } else {
       return made;
     }

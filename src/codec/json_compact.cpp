@@ -1,0 +1,51 @@
+#include "codec/json_compact.hpp"
+
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+
+namespace wirecall::json {
+namespace {
+
+constexpr std::uint64_t kOnes = 0x0101010101010101;
+constexpr std::uint64_t kHighBits = 0x8080808080808080;
+
+bool has(std::uint64_t word, char c) noexcept {
+  const std::uint64_t difference = word ^ (kOnes * static_cast<unsigned char>(c));
+  return ((difference - kOnes) & ~difference & kHighBits) != 0;
+}
+
+// From behind the opening quote to behind the closing one.
+const char* skip_string(const char* p, const char* end) noexcept {
+  while (p < end) {
+    if (end - p >= 8) {
+      std::uint64_t word;
+      std::memcpy(&word, p, sizeof word);
+      if (!has(word, '"') && !has(word, '\\')) {
+        p += 8;
+        continue;
+      }
+    }
+    if (*p == '"') return p + 1;
+    p += *p == '\\' && end - p > 1 ? 2 : 1;
+  }
+  return p;
+}
+
+}  // namespace
+
+char* compact(char* to, std::string_view text) noexcept {
+  const char* p = text.data();
+  const char* const end = p + text.size();
+  while (p < end) {
+    const char* const run = p;
+    while (p < end && static_cast<unsigned char>(*p) > ' ') p = *p == '"' ? skip_string(p + 1, end) : p + 1;
+    const auto bytes = static_cast<std::size_t>(p - run);
+    if (bytes != 0) std::memmove(to, run, bytes);
+    to += bytes;
+    while (p < end && static_cast<unsigned char>(*p) <= ' ') ++p;
+  }
+  return to;
+}
+
+}  // namespace wirecall::json
