@@ -30,9 +30,10 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   require(again.has_value(), "what was encoded is no JSON", input);
   require(*again == *value, "what was encoded is another value", input);
   require(wirecall::to_json(*again) == text, "encoding again gives another text", input);
-  // Numbers that nlohmann-json has no type for become 0 on both sides, where both must have the same ones.
-  const nlohmann::json first = nlohmann::json::parse(fuzz::with_numbers_in_range(input));
-  const nlohmann::json second = nlohmann::json::parse(fuzz::with_numbers_in_range(text));
+  // nlohmann-json refuses numbers beyond a double's range: they become 0 on both sides. Integers beyond 64 bits are
+  // doubles to it, so a double that we write without an exponent (44008774700095550000) means the same to it.
+  const nlohmann::json first = nlohmann::json::parse(fuzz::with_numbers_in_range(input, fuzz::is_in_doubles_range));
+  const nlohmann::json second = nlohmann::json::parse(fuzz::with_numbers_in_range(text, fuzz::is_in_doubles_range));
   require(first == second, "nlohmann-json sees another value in what was encoded", input);
   return 0;
 }

@@ -12,6 +12,7 @@
 // agree. One owner, one thread.
 #pragma once
 
+#include <algorithm>
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
@@ -33,17 +34,23 @@ enum class Agreement : std::uint8_t { agreed, number_range, empty_innermost, dis
          padded.find_first_not_of(" \t\r\n", scan.offset) == std::string_view::npos;
 }
 
+/// Whether a valid number is within a double's range.
+[[nodiscard]] inline bool is_in_doubles_range(const std::string& number) noexcept {
+  return std::isfinite(std::strtod(number.c_str(), nullptr));
+}
+
 /// Whether a valid number is one that simdjson holds.
 [[nodiscard]] inline bool is_in_simdjsons_range(const std::string& number) noexcept {
-  if (number.find_first_of(".eE") != std::string::npos) return std::isfinite(std::strtod(number.c_str(), nullptr));
+  if (number.find_first_of(".eE") != std::string::npos) return is_in_doubles_range(number);
   const bool negative = number[0] == '-';
   const std::string_view digits = std::string_view{number}.substr(negative ? 1 : 0);
   const std::string_view largest = negative ? "9223372036854775808" : "18446744073709551615";
   return digits.size() < largest.size() || (digits.size() == largest.size() && digits <= largest);
 }
 
-/// Valid JSON text with 0 in place of every number that simdjson does not hold.
-[[nodiscard]] inline std::string with_numbers_in_range(std::string_view json) {
+/// Valid JSON text with 0 in place of every number that is not in a range.
+[[nodiscard]] inline std::string with_numbers_in_range(
+    std::string_view json, bool (*is_in_range)(const std::string& number) noexcept = is_in_simdjsons_range) {
   std::string out;
   bool quoted = false;
   for (std::size_t i = 0; i < json.size(); ++i) {
@@ -51,7 +58,7 @@ enum class Agreement : std::uint8_t { agreed, number_range, empty_innermost, dis
     if (!quoted && (c == '-' || (c >= '0' && c <= '9'))) {
       const std::size_t end = std::min(json.find_first_not_of("+-.0123456789Ee", i), json.size());
       const std::string number{json.substr(i, end - i)};
-      out += is_in_simdjsons_range(number) ? number : "0";
+      out += is_in_range(number) ? number : "0";
       i = end - 1;
       continue;
     }
