@@ -34,6 +34,12 @@ class ConnectionError : public Error {
   [[nodiscard]] bool safe_to_retry() const noexcept;
 };
 
+/// What a server answered, as it came.
+struct Response {
+  std::string json;                          ///< the whole response
+  std::expected<std::string, Error> result;  ///< its result's JSON text, or its error
+};
+
 /// An argument by name; made by wirecall::arg("minuend") = 42.
 template <class T>
 struct NamedArgument {
@@ -78,6 +84,8 @@ class OutgoingCall {
   [[nodiscard]] bool call();
   /// Sends without an id; true when the system has taken all of it.
   [[nodiscard]] bool notify();
+  /// Instead of `call`, for the response itself.
+  [[nodiscard]] std::expected<Response, Error> call_for_response();
   /// After `call`: the result.
   [[nodiscard]] Reader& result();
   [[nodiscard]] std::string_view result_json() const noexcept;
@@ -90,6 +98,9 @@ class OutgoingCall {
   struct State;
 
  private:
+  explicit OutgoingCall(Client& client);
+  bool exchange(bool answer);
+
   Client* client_;
   State* state_;
   std::optional<Error> error_;
@@ -118,7 +129,7 @@ void write_params(OutgoingCall& call, const Args&... args) {
 class Client {
  public:
   /// Connects, to a place such as "tcp://127.0.0.1:8545". Throws ConnectionError with the cause and the cure,
-  /// std::invalid_argument for what names no place.
+  /// std::invalid_argument for what names no place and for limits that cannot be.
   explicit Client(std::string_view uri, ClientOptions options = {});
   ~Client();
   Client(Client&&) noexcept;
@@ -169,6 +180,9 @@ class Client {
 
   /// Calls with params that are JSON text (an array or object; empty for none) and returns the result's JSON text.
   [[nodiscard]] std::expected<std::string, Error> call_raw(std::string_view method, std::string_view params_json);
+  /// The same for the whole response. Its errors are the server's; the outer ones are those of this side: no response
+  /// came, or none that can be read.
+  [[nodiscard]] std::expected<Response, Error> call_for_response(std::string_view method, std::string_view params_json);
   [[nodiscard]] std::expected<void, Error> notify_raw(std::string_view method, std::string_view params_json);
 
   /// Responses that nobody was waiting for: late, unknown or given twice.

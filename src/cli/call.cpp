@@ -33,17 +33,10 @@ std::expected<std::string, std::string> read_file(const std::string& path) {
   return std::unexpected(fmt::format("cannot read the file {}: {}", path, std::strerror(errno)));
 }
 
-/// Who made an error: this process, where the connection failed or the time ran out, or the other side.
-bool is_local(const Error& error) {
-  const auto data = Value::parse(error.data());
-  if (!data) return false;
-  const Value* origin = data->find("origin");
-  return origin != nullptr && origin->is_string() && origin->as_string() == "local";
-}
-
+// The exit status for an error that this process made: no response came, or none that can be read.
 int exit_of(const Error& error) {
   if (error.code() == static_cast<int>(ErrorCode::timeout)) return kTimeout;
-  if (error.code() == static_cast<int>(ErrorCode::provider_lost) && is_local(error)) return kCannotConnect;
+  if (error.code() == static_cast<int>(ErrorCode::provider_lost)) return kCannotConnect;
   return kRpcError;
 }
 
@@ -59,19 +52,6 @@ int print(std::string_view json) {
   if (std::fflush(stdout) == 0) return kSuccess;
   complain(fmt::format("cannot write to stdout: {}", std::strerror(errno)));
   return kRpcError;
-}
-
-/// The response as a server writes it. The id is that of a client's first call.
-std::string response_of(const std::expected<std::string, Error>& result) {
-  Buffer text;
-  if (result) {
-    begin_result(text);
-    text.append(*result);
-    end_reply(text, "1");
-  } else {
-    write_error(text, result.error(), "1");
-  }
-  return std::string{text.view()};
 }
 
 }  // namespace
@@ -90,14 +70,19 @@ int call(const CallOptions& options) {
   for (const std::string& url : options.urls) {
     try {
       Client client{url, client_options};
-      const auto result = client.call_raw(options.method, *params);
-      if (options.raw && (result || !is_local(result.error()))) {
-        const int written = print(response_of(result));
-        return written != kSuccess || result ? written : exit_of(result.error());
+      const auto response = client.call_for_response(options.method, *params);
+      if (!response) {
+        fmt::print(stderr, "{}\n", line_of(response.error()));
+        return exit_of(response.error());
+      }
+      const auto& result = response->result;
+      if (options.raw) {
+        const int written = print(response->json);
+        return written != kSuccess || result ? written : kRpcError;
       }
       if (result) return print(*result);
       fmt::print(stderr, "{}\n", line_of(result.error()));
-      return exit_of(result.error());
+      return kRpcError;
     } catch (const ConnectionError& error) {
       complain(printable(error.what()));
     } catch (const std::invalid_argument& error) {

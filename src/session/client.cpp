@@ -33,13 +33,15 @@ constexpr std::size_t kKeptBytesMax = 1024 * 1024;
 constexpr milliseconds kSendLook{1};
 
 Error malformed_response() {
-  return {ErrorCode::invalid_request, "the peer's response is malformed", R"({"reason":"malformed_response"})"};
+  return message::make(
+      {.code = ErrorCode::invalid_request, .reason = "the response is malformed", .delivered = "maybe"});
 }
 
 std::string connection_data(ConnectionError::Delivered delivered) {
-  return delivered == ConnectionError::Delivered::no
-             ? R"({"reason":"connection_lost","origin":"local","delivered":"no"})"
-             : R"({"reason":"connection_lost","origin":"local","delivered":"maybe"})";
+  return message::make({.code = ErrorCode::provider_lost,
+                        .reason = "the connection is lost",
+                        .delivered = delivered == ConnectionError::Delivered::no ? "no" : "maybe"})
+      .data();
 }
 
 // The error object of a response; what does not have the shape of one is an error of its own.
@@ -85,6 +87,8 @@ struct OutgoingCall::State {
   std::unique_ptr<Reader> reader;
   Buffer request;
   Buffer response;  // the result, or the error object
+  Buffer whole;     // the response that has it, if that is wanted
+  bool keep_whole = false;
 
   // Guarded by the client's mutex from here on.
   std::condition_variable ready;  // answered, gone, or free to lead
@@ -110,7 +114,7 @@ struct Client::State final : session::Owner, session::Caller {
   void connect();
   Exchange* take();
   void give_back(Exchange* exchange) noexcept;
-  enum class Outcome { done, timed_out, gone };
+  enum class Outcome { done, timed_out, gone, too_large };
   Outcome exchange(Exchange& own, bool answer);
   struct Leaving;
   void wait(std::unique_lock<std::mutex>& lock, Exchange& own, steady_clock::time_point deadline);
@@ -139,12 +143,15 @@ struct Client::State final : session::Owner, session::Caller {
   std::string gone;  // why there is no connection any more; empty while there is one
   std::uint64_t last_id = 0;
   std::uint64_t dropped = 0;
+  bool others_sent = false;  // what may be refused as well, and has nobody who waits: notifications, calls given up
   std::vector<Exchange*> calling;  // in the order in which they came
   std::vector<Exchange*> unsent;
   std::vector<std::unique_ptr<Exchange>> idle;
 };
 
-Client::Client(std::string_view uri, ClientOptions options) : state_(std::make_unique<State>(uri, std::move(options))) {
+Client::Client(std::string_view uri, ClientOptions options) {
+  require_valid(options.limits);
+  state_ = std::make_unique<State>(uri, std::move(options));
   state_->connect();
 }
 Client::~Client() = default;
@@ -163,6 +170,12 @@ std::expected<std::string, Error> Client::call_raw(std::string_view method, std:
   return std::string{call.result_json()};
 }
 
+std::expected<Response, Error> Client::call_for_response(std::string_view method, std::string_view params_json) {
+  OutgoingCall call{*this, method};
+  if (!params_json.empty()) call.set_params(params_json);
+  return call.call_for_response();
+}
+
 std::expected<void, Error> Client::notify_raw(std::string_view method, std::string_view params_json) {
   OutgoingCall call{*this, method};
   if (!params_json.empty()) call.set_params(params_json);
@@ -174,7 +187,11 @@ std::expected<void, Error> Client::notify_raw(std::string_view method, std::stri
 
 namespace detail {
 
-OutgoingCall::OutgoingCall(Client& client, std::string_view method) : client_(&client), state_(client.state_->take()) {
+OutgoingCall::OutgoingCall(Client& client) : client_(&client), state_(client.state_->take()) {}
+
+// What throws from here on finds a whole object, whose destructor gives the state back.
+OutgoingCall::OutgoingCall(Client& client, std::string_view method) : OutgoingCall(client) {
+  state_->keep_whole = false;
   state_->request.clear();
   state_->request.append(R"({"jsonrpc":"2.0","method":)");
   state_->writer->reset(state_->request);
@@ -193,36 +210,26 @@ Writer& OutgoingCall::params() {
 void OutgoingCall::set_params(std::string_view json) {
   Buffer padded{json};
   const Scan scan = json_codec().scan(padded.padded(), client_->state_->options.limits.depth);
-  const bool whole =
-      scan.status == ScanStatus::complete && json.find_first_not_of(" \t\r\n", scan.offset) == std::string_view::npos;
-  if (!whole) error_.emplace(ErrorCode::invalid_params, "the params are not JSON");
+  const auto only_space_from = [json](std::size_t at) {
+    return json.find_first_not_of(" \t\r\n", at) == std::string_view::npos;
+  };
+  if (scan.status != ScanStatus::complete || !only_space_from(scan.offset)) {
+    error_.emplace(ErrorCode::invalid_params, "the params are not JSON");
+  } else if (const char first = json[json.find_first_not_of(" \t\r\n")]; first != '[' && first != '{') {
+    error_.emplace(ErrorCode::invalid_params, "the params are neither an array nor an object");
+  }
   state_->request.append(R"(,"params":)");
   state_->request.append(json);
 }
 
-bool OutgoingCall::notify() {
+// True when it was answered, or, a notification, sent.
+bool OutgoingCall::exchange(bool answer) {
   Client::State& client = *client_->state_;
   if (!error_ && state_->writer->failed()) error_.emplace(ErrorCode::invalid_params, state_->writer->failure());
   if (error_) return false;
-  if (client.exchange(*state_, false) == Client::State::Outcome::done) return true;
-  error_ = client.gone_error(state_->sent);
-  lost_ = true;
-  return false;
-}
-
-bool OutgoingCall::call() {
-  Client::State& client = *client_->state_;
-  if (!error_ && state_->writer->failed()) error_.emplace(ErrorCode::invalid_params, state_->writer->failure());
-  if (!error_ && state_->request.size() > client.options.limits.max_message_size) {
-    error_ = message::make({.code = ErrorCode::too_large,
-                            .reason = "the request is larger than allowed",
-                            .delivered = "no",
-                            .limit = "max_message_size"});
-  }
-  if (error_) return false;
-  switch (client.exchange(*state_, true)) {
+  switch (client.exchange(*state_, answer)) {
     case Client::State::Outcome::done:
-      break;
+      return true;
     case Client::State::Outcome::timed_out:
       error_ = message::make(
           {.code = ErrorCode::timeout, .reason = "no answer came in time", .delivered = state_->sent ? "maybe" : "no"});
@@ -231,11 +238,37 @@ bool OutgoingCall::call() {
       error_ = client.gone_error(state_->sent);
       lost_ = true;
       return false;
+    case Client::State::Outcome::too_large:
+      error_ = message::make({.code = ErrorCode::too_large,
+                              .reason = "the request is larger than allowed",
+                              .delivered = "no",
+                              .limit = "max_message_size"});
+      return false;
   }
+  return false;
+}
+
+bool OutgoingCall::notify() { return exchange(false); }
+
+bool OutgoingCall::call() {
+  if (!exchange(true)) return false;
   if (!state_->malformed && !state_->refused) [[likely]]
     return true;
   error_ = state_->malformed ? malformed_response() : read_error(*state_->reader, state_->response.padded());
   return false;
+}
+
+std::expected<Response, Error> OutgoingCall::call_for_response() {
+  state_->keep_whole = true;
+  if (!exchange(true)) return std::unexpected{std::move(*error_)};
+  if (state_->malformed) return std::unexpected{malformed_response()};
+  Response response{.json = std::string{state_->whole.view()}, .result = {}};
+  if (state_->refused) {
+    response.result = std::unexpected{read_error(*state_->reader, state_->response.padded())};
+  } else {
+    response.result = std::string{state_->response.view()};
+  }
+  return response;
 }
 
 Reader& OutgoingCall::result() {
@@ -285,7 +318,7 @@ Client::State::Exchange* Client::State::take() {
 }
 
 void Client::State::give_back(Exchange* exchange) noexcept {
-  for (Buffer* buffer : {&exchange->request, &exchange->response}) {
+  for (Buffer* buffer : {&exchange->request, &exchange->response, &exchange->whole}) {
     if (buffer->capacity() > kKeptBytesMax) buffer->release();
   }
   const std::scoped_lock lock{mutex};
@@ -300,6 +333,7 @@ ConnectionError Client::State::gone_error(bool sent) const {
 // The end of a call, come what may: it is in no list any more, and another one leads if nobody does.
 struct Client::State::Leaving {
   ~Leaving() {
+    if (own.sent && (own.id == 0 || !own.answered)) state.others_sent = true;
     std::erase(state.calling, &own);
     std::erase(state.unsent, &own);
     if (!state.led && !state.calling.empty()) state.calling.front()->ready.notify_one();
@@ -321,6 +355,7 @@ Client::State::Outcome Client::State::exchange(Exchange& own, bool answer) {
     own.request.append({id, static_cast<std::size_t>(end - id)});
   }
   own.request.push_back('}');
+  if (own.request.size() > options.limits.max_message_size) return Outcome::too_large;
   calling.push_back(&own);
   unsent.push_back(&own);
   {
@@ -395,10 +430,12 @@ bool Client::State::response(const Received& message) {
   const std::scoped_lock lock{mutex};
   Exchange* call = find(message.id());
   const auto awaited = [](const Exchange* other) { return other->id != 0 && other->sent && !other->answered; };
-  if (call == nullptr && message.has(Member::error) && message.id() == "null" &&
-      std::ranges::count_if(calling, awaited) == 1) {
-    // The server could not make out the id of what it refuses, but there is only one thing it can be.
-    call = *std::ranges::find_if(calling, awaited);
+  if (call == nullptr && message.has(Member::error) && message.id() == "null" && !others_sent &&
+      std::ranges::count_if(calling, [](const Exchange* other) { return other->sent && !other->answered; }) == 1) {
+    // The server could not make out the id of what it refuses, but there is only one thing that it can be. Where there
+    // may be others, nobody is blamed: whose call it was, has its answer or its timeout.
+    const auto only = std::ranges::find_if(calling, awaited);
+    if (only != calling.end()) call = *only;
   }
   if (call == nullptr) {
     ++dropped;
@@ -409,6 +446,10 @@ bool Client::State::response(const Received& message) {
   call->malformed = message.fault != Fault::none;
   call->response.clear();
   if (!call->malformed) call->response.append(message[call->refused ? Member::error : Member::result]);
+  if (call->keep_whole) {
+    call->whole.clear();
+    call->whole.append(message.text);
+  }
   call->answered = true;
   call->ready.notify_one();
   return true;
@@ -435,6 +476,14 @@ void Client::State::session_ended(session::Session&, session::End end, int error
       break;
     case session::End::unreadable:
       gone += "the server sent what is no JSON-RPC; check that one listens there";
+      break;
+    case session::End::too_large:
+      gone += "the server sent a message of more than " + std::to_string(options.limits.max_message_size) +
+              " bytes; raise ClientOptions.limits.max_message_size";
+      break;
+    case session::End::too_deep:
+      gone += "the server sent a message that nests deeper than " + std::to_string(options.limits.depth) +
+              " levels; raise ClientOptions.limits.depth";
       break;
   }
   for (Exchange* call : calling) call->ready.notify_one();

@@ -29,7 +29,7 @@ class Session::Linger final : private Timer {
   ~Linger() { session_->host_->loop.stop(*this); }
 
  private:
-  void expired() override { session_->end(End::unreadable); }
+  void expired() override { session_->end(session_->why_stopped_); }
 
   Session* session_;
 };
@@ -117,7 +117,7 @@ std::size_t Session::read(std::span<char> input) {
         return at;
       case Find::lost:
       case Find::opening:
-        stop_reading();
+        stop_reading(End::unreadable);
         return at;
     }
   }
@@ -153,6 +153,8 @@ inline void Session::accept(const Received& message) {
     return accept_response(message);
   if (caller_ != nullptr && message.kind == MessageKind::batch) [[unlikely]]
     accept_responses(message);
+  if (over_) [[unlikely]]
+    return;
   dispatcher_.handle(message, host_->workspace.elements);
 }
 
@@ -160,7 +162,7 @@ inline void Session::accept(const Received& message) {
 void Session::accept_responses(const Received& batch) {
   BatchElements elements{batch.text};
   Received element;
-  while (elements.next(element)) {
+  while (!over_ && elements.next(element)) {
     if (element.kind == MessageKind::response) accept_response(element);
   }
 }
@@ -197,26 +199,27 @@ bool Session::refuse(ScanStatus status, std::string_view part) {
   const bool hopeless = recovery == Recovery::close ||
                         (recovery == Recovery::resynchronise && ++unreadable_ >= kSyntaxErrorsInARowMax) ||
                         (caller_ != nullptr && caller_->waiting());
-  if (hopeless) stop_reading();
+  if (hopeless) stop_reading(status == ScanStatus::too_deep ? End::too_deep : End::unreadable);
   return !hopeless;
 }
 
 void Session::refuse_size() {
   dispatcher_.refuse_size();
-  stop_reading();
+  stop_reading(End::too_large);
 }
 
 // The peer has sent what nothing can follow: what it is owed is sent, and then the connection is closed.
-void Session::stop_reading() {
+void Session::stop_reading(End why) {
+  why_stopped_ = why;
   finish();
-  if (caller_ != nullptr && caller_->waiting()) end(End::unreadable);
+  if (caller_ != nullptr && caller_->waiting()) end(why);
 }
 
 void Session::ended() {
   if (input_ended_) {
     // Nobody is left to whom an answer could matter but by reading it: no need to linger.
     lingers_ = false;
-    if (linger_ != nullptr) end(End::unreadable);
+    if (linger_ != nullptr) end(why_stopped_);
     return;
   }
   if (backlog_.empty()) {

@@ -33,6 +33,8 @@ enum class End : std::uint8_t {
   lost,        ///< the connection failed
   slow,        ///< the peer does not read: more output waits than Limits::hard_output
   unreadable,  ///< the peer sent what cannot be understood
+  too_large,   ///< the peer sent a message over Limits::max_message_size
+  too_deep,    ///< the peer sent a message over Limits::depth
 };
 
 class Owner {
@@ -118,7 +120,7 @@ class Session final : public rpc::Outlet, private transport::StreamUser, private
   bool refuse(ScanStatus status, std::string_view read);
   void refuse_size();
   void end_of_stream();
-  void stop_reading();
+  void stop_reading(End why);
   void hold_back(std::string_view rest);
   void go_on();
   void finish_if_done();
@@ -144,6 +146,7 @@ class Session final : public rpc::Outlet, private transport::StreamUser, private
   std::unique_ptr<Linger> linger_;
 
   int unreadable_ = 0;  // messages in a row that cannot be read
+  End why_stopped_ = End::unreadable;
   bool sending_ : 1 = false;
   bool marked_ : 1 = false;       // turn_ended is going to be called
   bool scheduled_ : 1 = false;    // next_turn is going to be called

@@ -227,6 +227,54 @@ TEST_F(Tool, TriesTheNextServerWhenOneCannotBeConnectedTo) {
   EXPECT_EQ(ended.status, 0);
 }
 
+// What the command makes of `response`, which is what a server answers it with.
+Ended answered_with(std::string_view response, std::vector<std::string> words) {
+  const int listener = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+  sockaddr_in address{};
+  address.sin_family = AF_INET;
+  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  socklen_t size = sizeof address;
+  EXPECT_EQ(bind(listener, reinterpret_cast<const sockaddr*>(&address), size), 0);
+  EXPECT_EQ(listen(listener, 1), 0);
+  EXPECT_EQ(getsockname(listener, reinterpret_cast<sockaddr*>(&address), &size), 0);
+  Process process{std::move(words), "tcp://127.0.0.1:" + std::to_string(ntohs(address.sin_port))};
+  const int peer = accept4(listener, nullptr, nullptr, SOCK_CLOEXEC);
+  for (char c = 0; recv(peer, &c, 1, 0) == 1 && c != '\n';) {
+  }
+  EXPECT_EQ(send(peer, response.data(), response.size(), MSG_NOSIGNAL), static_cast<ssize_t>(response.size()));
+  Ended ended{};
+  ended.output = process.rest_of_output();
+  ended.error = process.rest_of_error();
+  ended.status = process.wait();
+  close(peer);
+  close(listener);
+  return ended;
+}
+
+TEST(ToolAndStrangers, AnErrorOfTheServerIsStatusOneWhateverItSaysOfItsOrigin) {
+  const std::string data = R"({"reason":"r","origin":"local","delivered":"maybe"})";
+  for (const std::string code : {"-32001", "-32002", "-32009"}) {
+    const std::string response =
+        R"({"jsonrpc":"2.0", "id":1, "error":{"code":)" + code + R"(,"message":"no","data":)" + data + "}}\n";
+    const Ended plain = answered_with(response, {"call", "echo"});
+    EXPECT_EQ(plain.error, "error " + code + ": no " + data + "\n");
+    EXPECT_EQ(plain.status, 1);
+    const Ended raw = answered_with(response, {"call", "echo", "--raw"});
+    EXPECT_EQ(raw.output, response);  // as it came
+    EXPECT_EQ(raw.error, "");
+    EXPECT_EQ(raw.status, 1);
+  }
+}
+
+TEST(ToolAndStrangers, WhatIsNoResponseIsStatusOneAndALostConnectionThree) {
+  const Ended malformed = answered_with("{\"result\":1,\"id\":1}\n", {"call", "echo", "--raw"});
+  EXPECT_EQ(malformed.output, "");
+  EXPECT_NE(malformed.error.find("malformed"), std::string::npos) << malformed.error;
+  EXPECT_EQ(malformed.status, 1);
+  const Ended stranger = answered_with("HTTP/1.1 400 Bad Request\r\n\r\n", {"call", "echo", "--raw"});
+  EXPECT_EQ(stranger.status, 3);
+}
+
 TEST(ToolUsage, MistakesAreStatusTwoWithNothingOnStdout) {
   const std::vector<std::vector<std::string>> mistakes{
       {},

@@ -126,6 +126,30 @@ TEST_F(ClientTest, raw_calls_take_and_give_json_text) {
   EXPECT_EQ(client.call_raw("count", "[] []").error().code(), -32602);
 }
 
+TEST_F(ClientTest, raw_params_are_an_array_or_an_object) {
+  Client client{uri_};
+  for (const std::string_view scalar : {"7", " \"a\"", "null", "true"}) {
+    EXPECT_EQ(client.call_raw("nothing", scalar).error().code(), -32602) << scalar;
+    EXPECT_EQ(client.notify_raw("nothing", scalar).error().code(), -32602) << scalar;
+  }
+  EXPECT_EQ(client.call_raw("count", " []").value(), "0");
+  EXPECT_EQ(client.responses_dropped(), 0U);
+}
+
+TEST_F(ClientTest, a_whole_response_comes_as_it_was_sent_and_the_servers_errors_are_within) {
+  Client client{uri_};
+  const auto done = client.call_for_response("subtract", "[42,23]");
+  ASSERT_TRUE(done.has_value());
+  EXPECT_EQ(done->json, R"({"jsonrpc":"2.0","result":19,"id":1})");
+  EXPECT_EQ(done->result.value(), "19");
+  const auto refused = client.call_for_response("fail", R"([-32001,"gone"])");
+  ASSERT_TRUE(refused.has_value());
+  EXPECT_EQ(refused->json, R"({"jsonrpc":"2.0","error":{"code":-32001,"message":"gone","data":{"why":[1,2]}},"id":2})");
+  EXPECT_EQ(refused->result.error().code(), -32001);
+  running_->stop();
+  EXPECT_EQ(client.call_for_response("count", "").error().code(), -32001);
+}
+
 TEST_F(ClientTest, what_cannot_be_encoded_is_not_sent) {
   Client client{uri_};
   EXPECT_EQ(client.try_call<int>("subtract", std::numeric_limits<double>::quiet_NaN(), 1).error().code(), -32602);
@@ -140,7 +164,55 @@ TEST_F(ClientTest, a_request_over_the_limit_is_not_sent) {
   Client client{uri_, std::move(options)};
   const auto result = client.try_call<std::string>("concat", std::string(1000, 'x'), std::vector<std::string>{});
   EXPECT_EQ(result.error().code(), -32006);
+  try {
+    client.notify("concat", std::string(1000, 'x'));
+    FAIL();
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), -32006);
+  }
   EXPECT_EQ(client.call<int>("subtract", 42, 23), 19);
+}
+
+TEST_F(ClientTest, a_request_is_measured_with_its_id_and_end) {
+  const std::string around = R"({"jsonrpc":"2.0","method":"concat","params":["",[]],"id":1})";
+  for (const std::size_t over : {0U, 1U}) {
+    ClientOptions options;
+    options.limits.max_message_size = 1000;
+    Client client{uri_, std::move(options)};
+    const std::string text(1000 - around.size() + over, 'x');
+    const auto result = client.try_call<std::string>("concat", text, std::vector<std::string>{});
+    EXPECT_EQ(result.has_value(), over == 0) << (result ? "" : result.error().message());
+    EXPECT_EQ(client.call<int>("subtract", 42, 23), 19);
+  }
+}
+
+TEST_F(ClientTest, limits_that_cannot_be_are_refused_by_name) {
+  ClientOptions options;
+  options.limits.depth = kDepthMax + 1;
+  try {
+    const Client client{uri_, std::move(options)};
+    FAIL();
+  } catch (const std::invalid_argument& error) {
+    EXPECT_NE(std::string{error.what()}.find("limits.depth"), std::string::npos) << error.what();
+  }
+}
+
+TEST_F(ClientTest, an_answer_over_a_limit_of_its_own_is_named_as_that) {
+  ClientOptions small;
+  small.limits.max_message_size = 200;
+  Client narrow{uri_, std::move(small)};
+  const auto large = narrow.try_call<int>("fail", 1, std::string(135, 'x'));
+  ASSERT_FALSE(large.has_value());
+  EXPECT_EQ(large.error().code(), -32001);
+  EXPECT_NE(large.error().message().find("limits.max_message_size"), std::string::npos) << large.error().message();
+
+  ClientOptions flat;
+  flat.limits.depth = 2;
+  Client shallow{uri_, std::move(flat)};
+  const auto deep = shallow.try_call<int>("fail", 1, "");  // whose data nests three deep
+  ASSERT_FALSE(deep.has_value());
+  EXPECT_EQ(deep.error().code(), -32001);
+  EXPECT_NE(deep.error().message().find("limits.depth"), std::string::npos) << deep.error().message();
 }
 
 TEST_F(ClientTest, a_method_s_name_is_escaped) {
@@ -278,7 +350,9 @@ TEST(ClientAndStrangers, a_malformed_answer_is_an_error_of_that_call) {
       peer.line();
     }};
     Client client{server.uri()};
-    EXPECT_EQ(client.try_call<int>("a").error().data(), R"({"reason":"malformed_response"})") << answer;
+    const Error error = client.try_call<int>("a").error();
+    EXPECT_EQ(error.code(), -32600) << answer;
+    EXPECT_EQ(error.data(), R"({"reason":"the response is malformed","origin":"local","delivered":"maybe"})") << answer;
     EXPECT_EQ(client.call<int>("a"), 19);
   }
 }
@@ -308,6 +382,20 @@ TEST(ClientAndStrangers, an_error_without_an_id_belongs_to_the_only_call_there_i
   }};
   Client client{server.uri()};
   EXPECT_EQ(client.try_call<int>("a").error().code(), -32700);
+}
+
+TEST(ClientAndStrangers, an_error_without_an_id_is_blamed_on_no_call_where_it_may_be_a_notification_s) {
+  const ScriptedServer server{[](RawPeer peer) {
+    peer.line();
+    peer.line();
+    peer.send("{\"jsonrpc\":\"2.0\",\"error\":{\"code\":-32600,\"message\":\"Invalid Request\"},\"id\":null}\n");
+    peer.send(result("1"));
+    peer.line();
+  }};
+  Client client{server.uri()};
+  client.notify("a");
+  EXPECT_EQ(client.call<int>("a"), 19);
+  EXPECT_EQ(client.responses_dropped(), 1U);
 }
 
 TEST(ClientAndStrangers, a_server_that_closes_or_resets_ends_the_call) {

@@ -608,6 +608,21 @@ TEST(SessionCaller, ends_the_session_that_it_can_make_no_sense_of) {
   EXPECT_EQ(harness.end, End::unreadable);
 }
 
+TEST(SessionCaller, that_ends_the_session_within_a_batch_ends_it_once_and_nothing_more_is_served) {
+  Harness harness{2};
+  RecordingCaller caller;
+  harness.caller = &caller;
+  int served = 0;
+  harness.registry.method("serve", [&served] { ++served; });
+  const auto peer = harness.open();
+  const std::string malformed = R"({"jsonrpc":"2.0","result":1,"error":2,"id":1})";
+  peer->send("[" + malformed + "," + call("serve", 5) + "," + malformed + "]");
+  harness.turns();
+  EXPECT_EQ(harness.end, End::unreadable);
+  EXPECT_EQ(caller.ids.size(), 1U);
+  EXPECT_EQ(served, 0);
+}
+
 TEST(SessionCaller, does_not_wait_for_a_response_in_a_stream_that_cannot_be_read) {
   Harness harness{2};
   RecordingCaller caller;
