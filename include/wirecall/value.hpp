@@ -144,8 +144,9 @@ class Value {
   Content content_;
 };
 
-/// A value as it was sent, unread: decoding one copies nothing, encoding one writes it verbatim. It refers to the
-/// message it was decoded from and lasts as long as that does; `text` is trusted to be one valid JSON value.
+/// A value as it was sent, unread: decoding one copies nothing, encoding one writes its bytes but for the white space
+/// between them. It refers to the message it was decoded from and lasts as long as that does; `text` is trusted to be
+/// one valid JSON value.
 struct Raw {
   std::string_view text = "null";
 };

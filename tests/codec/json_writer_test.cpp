@@ -56,6 +56,11 @@ TEST(JsonWriter, PutsCommasBetweenValuesAndNowhereElse) {
             R"({"a":[1,[],{},null],"b":true,"c":"x","d":[1,2],"e":0.5,"f":1e400,"g":{"$bytes":""}})");
 }
 
+TEST(JsonWriter, ReadyTextIsWrittenWithoutWhiteSpaceBetweenItsTokens) {
+  const std::string_view spaced = " { \"a b\" :\t[ 1 ,\r\n\"c\\\" d\\\\\" , { } ] ,\n\"e\" : -1.5E+7 } ";
+  EXPECT_EQ(written([&](Writer& w) { w.json(spaced); }), R"({"a b":[1,"c\" d\\",{}],"e":-1.5E+7})");
+}
+
 TEST(JsonWriter, AppendsToWhatIsInTheBuffer) {
   Buffer out{"[1"};
   JsonWriter writer;

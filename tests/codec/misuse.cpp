@@ -64,3 +64,10 @@ auto map_key() { return wirecall::from_json<std::map<std::pair<int, int>, int>>(
 // expect: wirecall: no enumerator between -128 and 255 was found; specialise wirecall::EnumNames
 enum class Port { http = 8080 };
 auto enum_out_of_range() { return wirecall::to_json(Port::http); }
+
+// expect: wirecall: a struct with members that need an initialiser
+struct Pair {
+  int first;
+  Secret second;
+};
+auto no_default() { return wirecall::to_json(Pair{1, Secret{2}}); }

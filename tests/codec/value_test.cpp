@@ -163,14 +163,14 @@ TEST(Value, ManyMembersCostNoMoreThanTheirNumber) {
   EXPECT_EQ(value, value);
 }
 
-TEST(Raw, RefersToTheTextAndIsWrittenVerbatim) {
+TEST(Raw, RefersToTheTextAndIsWrittenAsSentButCompact) {
   Text text{R"([ {"a" : 1e400} , "\u0041" ])"};
   std::pair<Raw, Raw> out;
   ASSERT_TRUE(decode(*text, out));
   EXPECT_EQ(out.first.text, R"({"a" : 1e400})");
   EXPECT_EQ(out.second.text, R"("\u0041")");
   EXPECT_EQ(out.first.text.data(), text.view().data() + 2);
-  EXPECT_EQ(to_json(out), R"([{"a" : 1e400},"\u0041"])");
+  EXPECT_EQ(to_json(out), R"([{"a":1e400},"\u0041"])");
 }
 
 TEST(Rest, IsAVectorOnTheWire) {

@@ -149,6 +149,10 @@ consteval std::size_t count_members() {
       !requires { T{AnyBaseOf<T>{}}; },
       "wirecall: structs with base classes are not reflected; hold the base as a member, or specialise "
       "wirecall::Adapt");
+  static_assert(
+      requires { T{}; },
+      "wirecall: a struct with members that need an initialiser (references, types without a default "
+      "constructor) is not reflected; specialise wirecall::Adapt");
   // Most structs are small, and each test costs an instantiation.
   if constexpr (!Takes<T, 8>::value) {
     return count_members_between<T, 0, 8>();
