@@ -5,8 +5,10 @@
 #include <cstdlib>
 #include <exception>
 #include <memory>
+#include <numeric>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "cli/arguments.hpp"
@@ -54,6 +56,38 @@ std::vector<std::string> words_of(const CLI::App& command) {
   return words;
 }
 
+/// How many bytes have to be put in, taken out or replaced.
+std::size_t distance(std::string_view from, std::string_view to) {
+  std::vector<std::size_t> row(to.size() + 1);
+  std::iota(row.begin(), row.end(), std::size_t{0});
+  for (std::size_t i = 1; i <= from.size(); ++i) {
+    std::size_t diagonal = std::exchange(row[0], i);
+    for (std::size_t j = 1; j <= to.size(); ++j) {
+      const std::size_t replaced = diagonal + (from[i - 1] != to[j - 1]);
+      diagonal = std::exchange(row[j], std::min({row[j] + 1, row[j - 1] + 1, replaced}));
+    }
+  }
+  return row.back();
+}
+
+/// Whether `word`, where a command is expected, is none: then it is said what there is.
+bool unknown_command(const CLI::App& app, std::string_view word) {
+  const CLI::App* nearest = nullptr;
+  std::string names;
+  for (const CLI::App* command : app.get_subcommands(nullptr)) {
+    const std::string& name = command->get_name();
+    if (word == name) return false;
+    if (nearest == nullptr || distance(word, name) < distance(word, nearest->get_name())) nearest = command;
+    names += (names.empty() ? "" : ", ") + name;
+  }
+  std::string text = "there is no command " + printable(word) + ".";
+  if (nearest != nullptr && distance(word, nearest->get_name()) * 2 <= nearest->get_name().size()) {
+    text += " Did you mean " + nearest->get_name() + "?";
+  }
+  complain(text + " Commands are " + names + "; wirecall --help tells more");
+  return true;
+}
+
 int run(int argc, char** argv) {
   CLI::App app{"A JSON-RPC 2.0 server and client.", "wirecall"};
   app.set_version_flag("--version", std::string{"wirecall "} + WIRECALL_VERSION);
@@ -91,6 +125,8 @@ int run(int argc, char** argv) {
   call_command->allow_extras();
   call_command->formatter(std::make_shared<CallFormatter>());
   call_command->footer(std::string{kCallHelp} + kExitCodes);
+
+  if (argc > 1 && *argv[1] != '-' && unknown_command(app, argv[1])) return kUsage;
 
   // Whatever stands behind -- is an ARG.
   char** const end = argv + argc;

@@ -2,10 +2,12 @@
 #include "cli/serve.hpp"
 
 #include <algorithm>
+#include <arpa/inet.h>
 #include <atomic>
 #include <cstdio>
 #include <expected>
 #include <fmt/core.h>
+#include <netinet/in.h>
 #include <signal.h>
 #include <stdexcept>
 #include <string_view>
@@ -19,7 +21,13 @@ namespace wirecall::cli {
 
 namespace {
 
-bool is_loopback(std::string_view host) { return host == "localhost" || host == "::1" || host.starts_with("127."); }
+// A name is only taken for this machine's where it is by definition: any other, "127.example.com" too, is what a
+// resolver says it is.
+bool is_loopback(const std::string& host) {
+  in_addr address{};
+  if (inet_pton(AF_INET, host.c_str(), &address) == 1) return ntohl(address.s_addr) >> 24 == 127;
+  return host == "localhost" || host == "::1";
+}
 
 // Where a client on this machine reaches a listener, which may listen on all addresses.
 Endpoint reachable(const Endpoint& endpoint) {

@@ -266,6 +266,15 @@ TEST(ToolAndStrangers, AnErrorOfTheServerIsStatusOneWhateverItSaysOfItsOrigin) {
   }
 }
 
+TEST(ToolAndStrangers, ControlCharactersOfTheServerDoNotReachTheTerminal) {
+  const Ended ended = answered_with(
+      "{\"jsonrpc\":\"2.0\",\"error\":{\"code\":1,\"message\":\"a\\u001b[31m\xC2\x9B\x33\xC3\x9B\xE2\x82\xAC\"},\"id\":"
+      "1}\n",
+      {"call", "echo"});
+  // U+00DB and the euro sign have bytes that would be controls on their own.
+  EXPECT_EQ(ended.error, "error 1: a\\x1b[31m\\x9b3\xC3\x9B\xE2\x82\xAC\n");
+}
+
 TEST(ToolAndStrangers, WhatIsNoResponseIsStatusOneAndALostConnectionThree) {
   const Ended malformed = answered_with("{\"result\":1,\"id\":1}\n", {"call", "echo", "--raw"});
   EXPECT_EQ(malformed.output, "");
@@ -279,6 +288,10 @@ TEST(ToolUsage, MistakesAreStatusTwoWithNothingOnStdout) {
   const std::vector<std::vector<std::string>> mistakes{
       {},
       {"nonsense"},
+      {""},
+      {"call", "\xFF"},
+      {"call", "echo", "\xFF"},
+      {"serve", "--demo", "--listen", "tcp://127.example.invalid:0"},
       {"call"},
       {"call", "subtract", "42", "subtrahend=23"},
       {"call", "echo", "value:number=1"},
@@ -298,6 +311,20 @@ TEST(ToolUsage, MistakesAreStatusTwoWithNothingOnStdout) {
     EXPECT_EQ(ended.output, "");
     EXPECT_NE(ended.error, "");
   }
+}
+
+TEST(ToolUsage, AnUnknownCommandIsNamedWithTheNearest) {
+  EXPECT_EQ(run({"foo"}).error,
+            "wirecall: there is no command foo. Commands are serve, call; wirecall --help tells more\n");
+  EXPECT_EQ(run({"serv"}).error,
+            "wirecall: there is no command serv. Did you mean serve? Commands are serve, call; wirecall --help tells "
+            "more\n");
+  EXPECT_EQ(run({"cal", "echo"}).status, 2);
+}
+
+TEST(ToolUsage, ANameThatBeginsLikeALoopbackAddressIsNotTakenForOne) {
+  EXPECT_NE(run({"serve", "--demo", "--listen", "tcp://127.example.invalid:0"}).error.find("--insecure"),
+            std::string::npos);
 }
 
 TEST(ToolUsage, ServeWithoutDemoSaysThatItIsTheBrokerAndWhatToDo) {
