@@ -94,6 +94,8 @@ class Call {
   /// The way to answer later: the call joins the table of calls in flight.
   [[nodiscard]] ReplySink detach();
 
+  /// The encoding of params and result.
+  [[nodiscard]] const Codec& codec() const noexcept;
   /// The thread's reader, for decoding params before the handler runs.
   [[nodiscard]] Reader& reader() noexcept;
   /// A reader for the default of parameter `index`: what it reads lasts as long as the call's own params.

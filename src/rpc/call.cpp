@@ -51,6 +51,8 @@ void Call::on_reply(ReplyHook hook) { state_->extras().hooks.push_back(std::move
 
 const Limits& Call::limits() const noexcept { return *state_->dispatcher->limits_; }
 
+const Codec& Call::codec() const noexcept { return *state_->dispatcher->workspace_->codec; }
+
 Reader& Call::reader() noexcept { return *state_->dispatcher->workspace_->reader; }
 
 Reader& Call::default_reader(std::size_t index) {

@@ -165,7 +165,7 @@ bool decode_params(std::string_view params, const Method& method, Call& call, Re
   return decode_any_params(params, method, call, reader, arguments);
 }
 
-OwnedParams::OwnedParams(std::string_view params) : reader(json_codec().reader()) {
+OwnedParams::OwnedParams(std::string_view params, const Codec& codec) : reader(codec.reader()) {
   text.append(params);
   static_cast<void>(text.padded());
 }

@@ -58,7 +58,7 @@ struct Binding {
 bool decode_params(std::string_view params, const Method& method, Call& call, Reader& reader, void* const* arguments);
 /// A reader of its own over a copy of the params, for handlers that outlive the frame.
 struct OwnedParams {
-  explicit OwnedParams(std::string_view params);
+  OwnedParams(std::string_view params, const Codec& codec);
   std::unique_ptr<Reader> reader;
   Buffer text;
 };
@@ -320,7 +320,7 @@ void invoke_sync(void* callable, Call& call) {
 /// What a waiting call keeps alive: its params' text and the arguments decoded from it, to which its coroutine refers.
 template <class S>
 struct AsyncState {
-  explicit AsyncState(std::string_view text) : params(text) {}
+  AsyncState(std::string_view text, const Codec& codec) : params(text, codec) {}
 
   OwnedParams params;
   typename S::Arguments arguments{};
@@ -366,7 +366,7 @@ Task<GatheredResult> gather(Stream<T> stream, std::unique_ptr<Gathered> items, S
 
 template <class S, class F>
 void invoke_async(void* callable, Call& call) {
-  auto owned = std::make_unique<AsyncState<S>>(call.params());
+  auto owned = std::make_unique<AsyncState<S>>(call.params(), call.codec());
   AsyncState<S>& state = *owned;
   const ArgumentPointers<typename S::Arguments> pointers{state.arguments};
   if (!decode_params(state.params.text.view(), call.method(), call, *state.params.reader, pointers.pointers))
