@@ -47,6 +47,8 @@ class Loop final : public Scheduler {
   runtime::Handle attach(int descriptor, runtime::IoUser& user);
   /// Closes; the user is told nothing any more, whatever is in flight.
   void detach(runtime::Handle handle);
+  /// Bytes that have arrived there and have not been received.
+  [[nodiscard]] std::size_t readable(runtime::Handle handle) const noexcept;
   /// Done at the start of the next turn.
   void submit(runtime::Operation operation);
   /// `user.turn_ended()` is called at the end of this turn; ask once a turn.

@@ -29,7 +29,8 @@ struct Handle {
 enum class OperationKind : std::uint8_t {
   open,       ///< `descriptor` is known as `handle` from now on; never completes
   accept,     ///< standing: completes once for each connection that arrives
-  receive,    ///< standing: completes once for each run of bytes, then with zero bytes at the end of the stream
+  receive,    ///< standing: completes once for each run of bytes, then with zero bytes at the end of the stream; and
+              ///< unasked, with an error, when a connection breaks on which nothing is in flight
   cancel,     ///< ends the standing operation of `handle`, which completes with ECANCELED; itself it never completes
   send,       ///< completes when all bytes are taken, or with an error; at most one a handle at a time
   shut_down,  ///< ends the stream towards the peer; never completes
@@ -68,6 +69,8 @@ class Backend {
   virtual std::span<Completion> turn(std::span<Operation> submitted, std::chrono::nanoseconds wait_max) = 0;
   /// Ends the wait of the present or the next turn. Any thread, and signal handlers.
   virtual void wake() noexcept = 0;
+  /// Bytes that have arrived for `handle` and have not been received: 0 for what is not open.
+  [[nodiscard]] virtual std::size_t readable(Handle handle) const noexcept = 0;
   /// A clock that only goes forward; simulated backends have their own time.
   [[nodiscard]] virtual std::chrono::nanoseconds now() const noexcept = 0;
 };

@@ -11,6 +11,7 @@
 #include <fcntl.h>
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
+#include <sys/ioctl.h>
 #include <sys/socket.h>
 #include <system_error>
 #include <unistd.h>
@@ -58,6 +59,7 @@ class EpollBackend final : public Backend {
     // It can only fail because the counter is full, and then the wait has ended already.
     [[maybe_unused]] const ssize_t written = ::write(wake_.get(), &one, sizeof one);
   }
+  [[nodiscard]] std::size_t readable(Handle handle) const noexcept override;
   [[nodiscard]] nanoseconds now() const noexcept override {
     timespec time{};
     ::clock_gettime(CLOCK_MONOTONIC, &time);
@@ -72,8 +74,10 @@ class EpollBackend final : public Backend {
     bool registered = false;  // with epoll; HUP and ERR come even when nothing is armed
     bool receiving = false;
     bool accepting = false;
-    Buffer unsent;         // of the send in flight; empty when there is none
-    std::size_t sent = 0;  // bytes of `unsent` that the kernel has
+    bool ended = false;      // the peer has ended what it sends
+    bool shut_down = false;  // we have
+    Buffer unsent;           // of the send in flight; empty when there is none
+    std::size_t sent = 0;    // bytes of `unsent` that the kernel has
 
     [[nodiscard]] std::uint32_t wanted() const noexcept {
       return (receiving || accepting ? std::uint32_t{EPOLLIN} : 0U) | (unsent.empty() ? 0U : std::uint32_t{EPOLLOUT});
@@ -88,6 +92,7 @@ class EpollBackend final : public Backend {
   void end_standing(Handle handle, int error);
   void watch(Handle handle);
   void unwatch(Handle handle);
+  void end_idle(Handle handle, std::uint32_t events);
   void wait(nanoseconds wait_max);
   bool serve(const epoll_event& event);
   bool receive(Handle handle);
@@ -171,6 +176,7 @@ void EpollBackend::perform(Operation& operation) {
       send(operation);
       break;
     case OperationKind::shut_down:
+      slot.shut_down = true;
       ::shutdown(slot.fd, SHUT_WR);
       break;
     case OperationKind::close:
@@ -258,9 +264,30 @@ void EpollBackend::unwatch(Handle handle) {
   epoll_event event{};
   event.events = wanted;
   event.data.u64 = std::uint64_t{handle.generation} << 32 | handle.slot;
-  ::epoll_ctl(epoll_.get(), wanted == 0 ? EPOLL_CTL_DEL : EPOLL_CTL_MOD, slot.fd, &event);
-  slot.registered = wanted != 0;
+  ::epoll_ctl(epoll_.get(), EPOLL_CTL_MOD, slot.fd, &event);
   slot.armed = wanted;
+}
+
+// The last of a connection on which nothing is in flight, told once: epoll would say it again and again.
+void EpollBackend::end_idle(Handle handle, std::uint32_t events) {
+  Slot& slot = slots_[handle.slot];
+  ::epoll_ctl(epoll_.get(), EPOLL_CTL_DEL, slot.fd, nullptr);
+  slot.registered = false;
+  slot.armed = 0;
+  // A hang-up of which we have seen one half, and not done the other, is a reset as well.
+  if ((events & EPOLLERR) == 0 && (!slot.ended || slot.shut_down)) return;
+  int error = 0;
+  socklen_t size = sizeof error;
+  ::getsockopt(slot.fd, SOL_SOCKET, SO_ERROR, &error, &size);
+  complete(OperationKind::receive, handle, error != 0 ? error : ECONNRESET);
+}
+
+std::size_t EpollBackend::readable(Handle handle) const noexcept {
+  if (handle.slot >= slots_.size()) return 0;
+  const Slot& slot = slots_[handle.slot];
+  int bytes = 0;
+  if (slot.fd < 0 || slot.generation != handle.generation || ::ioctl(slot.fd, FIONREAD, &bytes) != 0) return 0;
+  return static_cast<std::size_t>(std::max(bytes, 0));
 }
 
 void EpollBackend::wait(nanoseconds wait_max) {
@@ -293,10 +320,11 @@ bool EpollBackend::serve(const epoll_event& event) {
   }
   if (sending) go_on_sending(handle);
   const bool sent = sending && slot.unsent.empty();
-  // The last: input that nobody asks for at present, or the end of a connection that nobody waits on. It would be told
-  // again and again.
-  if (sent || (event.events & EPOLLIN & ~wanted) != 0 || wanted == 0) [[unlikely]]
-    unwatch(handle);
+  if (wanted == 0 && (event.events & (EPOLLERR | EPOLLHUP)) != 0) [[unlikely]] {
+    end_idle(handle, event.events);
+  } else if (sent || (event.events & EPOLLIN & ~wanted) != 0) [[unlikely]] {
+    unwatch(handle);  // input that nobody asks for at present would be told again and again
+  }
   return true;
 }
 
@@ -315,6 +343,7 @@ bool EpollBackend::receive(Handle handle) {
     return true;
   }
   if (got < 0 && (errno == EAGAIN || errno == EWOULDBLOCK || errno == EINTR)) return true;
+  slot.ended = got == 0;
   end_standing(handle, got == 0 ? 0 : errno);
   return true;
 }

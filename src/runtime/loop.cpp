@@ -150,6 +150,8 @@ void Loop::detach(Handle handle) {
 
 void Loop::submit(Operation operation) { state_->submitted.push_back(std::move(operation)); }
 
+std::size_t Loop::readable(Handle handle) const noexcept { return state_->backend->readable(handle); }
+
 void Loop::at_turn_end(TurnUser& user) { state_->at_turn_end.push_back(&user); }
 
 void Loop::at_next_turn_end(TurnUser& user) { state_->at_next_turn_end.push_back(&user); }

@@ -72,6 +72,7 @@ Endpoint Server::listen(std::string_view uri) {
   state.listeners.push_back(std::make_unique<transport::Listener>(
       state.loop, listening.descriptor, [&state](int descriptor) { state.open_session(descriptor); },
       [&state](int error) {
+        if (error == 0) return state.log(LogLevel::info, "connections are accepted again");
         state.log(LogLevel::warning, std::string{"no connections are accepted for a moment: "} + std::strerror(error) +
                                          "; raise the limit on descriptors (ulimit -n) or connect less");
       }));
@@ -120,12 +121,21 @@ bool Server::State::drain(const session::StopSignals& signals) {
   const auto left = [&](nanoseconds until) { return std::max(until - loop.now(), nanoseconds{0}); };
   const auto go_on = [&](nanoseconds until) { return signals.count() < 2 && left(until) != nanoseconds{0}; };
 
-  // Calls that come while others are still in progress are answered, with -32009.
+  // Who has connected belongs to us, and so does what they have sent up to now: the kernel has accepted it.
+  turn(nanoseconds{0});
   listeners.clear();
+  turn(nanoseconds{0});
+  // Calls that come from now on, while others are still in progress, are answered with -32009.
   for (const auto& session : sessions) session->drain();
   while (go_on(deadline) && any(&Session::busy)) turn(left(deadline));
   turn(nanoseconds{0});
-  if (any(&Session::busy)) log(LogLevel::warning, "calls were still in progress when the server stopped");
+  if (any(&Session::busy)) {
+    log(LogLevel::warning, "calls were still in progress when the server stopped");
+    // Those that can stop are answered as stopped.
+    for (const auto& session : sessions) session->stop_calls();
+    const nanoseconds last = loop.now() + kParting;
+    while (go_on(last) && any(&Session::busy)) turn(left(last));
+  }
 
   // Then each connection gets what it is owed, and some time to take notice.
   for (const auto& session : sessions) session->finish();

@@ -2,6 +2,7 @@
 // `flush`, which runs once a turn. Everything else is for the rare and the hostile.
 #include "session/session.hpp"
 
+#include <algorithm>
 #include <chrono>
 #include <utility>
 
@@ -54,6 +55,7 @@ Session::~Session() {
 // ---- input ----
 
 void Session::received(std::span<char> bytes) {
+  owed_bytes_ -= std::min(owed_bytes_, bytes.size());
   if (input_ended_ || over_) return;
   if (!backlog_.empty()) return backlog_.append({bytes.data(), bytes.size()});
   const std::size_t seen = read(bytes);

@@ -80,10 +80,17 @@ class Session final : public rpc::Outlet, private transport::StreamUser, private
   ~Session();
   Session(Session&&) = delete;
 
-  /// Answers new calls with -32009 from now on.
-  void drain() noexcept { dispatcher_.drain(); }
+  /// Answers new calls with -32009 from now on. What has arrived by now is still looked at, and that is `busy`.
+  void drain() noexcept {
+    dispatcher_.drain();
+    owed_bytes_ = stream_->readable();
+  }
   /// A call is being worked on, or input waits to be looked at.
-  [[nodiscard]] bool busy() const noexcept { return dispatcher_.in_flight() != 0 || !backlog_.empty(); }
+  [[nodiscard]] bool busy() const noexcept {
+    return dispatcher_.in_flight() != 0 || !backlog_.empty() || (owed_bytes_ != 0 && !input_ended_);
+  }
+  /// Asks the calls being worked on to stop.
+  void stop_calls() noexcept { dispatcher_.stop_calls(); }
   /// Looks at no more input, sends what waits, tells the peer that nothing follows, and ends when the peer ends too, or
   /// is not heard of for a while.
   void finish();
@@ -144,6 +151,7 @@ class Session final : public rpc::Outlet, private transport::StreamUser, private
   Buffer backlog_;
   std::size_t backlog_at_ = 0;  // the bytes before it have been looked at
   std::unique_ptr<Linger> linger_;
+  std::size_t owed_bytes_ = 0;  // had arrived when `drain` was called, and are still to be received
 
   int unreadable_ = 0;  // messages in a row that cannot be read
   End why_stopped_ = End::unreadable;

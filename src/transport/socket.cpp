@@ -200,11 +200,22 @@ Listener::~Listener() {
 
 void Listener::completed(Completion& completion) {
   if (completion.descriptor >= 0) return accepted_(std::exchange(completion.descriptor, -1));
+  loop_->stop(*this);
   loop_->start(*this, kAcceptPause);
-  failed_(completion.error);
+  waiting_ = true;
+  if (!std::exchange(failing_, true)) failed_(completion.error);
 }
 
-void Listener::expired() { loop_->submit({.kind = OperationKind::accept, .handle = handle_, .buffer = {}}); }
+// Accepts again after a pause. It is over when as long a time has passed without a failure: one connection accepted
+// says little, since the next may find no descriptor.
+void Listener::expired() {
+  if (!std::exchange(waiting_, false)) {
+    failing_ = false;
+    return failed_(0);
+  }
+  loop_->submit({.kind = OperationKind::accept, .handle = handle_, .buffer = {}});
+  loop_->start(*this, kAcceptPause);
+}
 
 // ---- set-up ----
 

@@ -27,6 +27,7 @@ class SocketStream final : public Stream, private runtime::IoUser {
   void send(Buffer bytes, bool prompt) override;
   void pause() override;
   void resume() override;
+  [[nodiscard]] std::size_t readable() const noexcept override { return loop_->readable(handle_); }
   void shut_down() override;
 
  private:
@@ -45,7 +46,8 @@ class Listener final : private runtime::IoUser, private Timer {
  public:
   /// Given the descriptor of a connected, non-blocking socket, which the user owns.
   using Accepted = std::function<void(int descriptor)>;
-  /// Told an errno when accepting has to wait.
+  /// Told an errno when accepting has to wait, and 0 when it has gone on for a while; each once, however many attempts
+  /// fail in between.
   using Failed = std::function<void(int error)>;
 
   /// `descriptor` is listening; the listener owns it.
@@ -61,6 +63,8 @@ class Listener final : private runtime::IoUser, private Timer {
   Accepted accepted_;
   Failed failed_;
   runtime::Handle handle_;
+  bool failing_ = false;  // the user has been told an errno
+  bool waiting_ = false;  // nothing is accepted until the timer expires
 };
 
 struct Listening {

@@ -38,6 +38,8 @@ class Stream {
   /// Receives no more for now, or again.
   virtual void pause() = 0;
   virtual void resume() = 0;
+  /// Bytes that have arrived and have not been received yet.
+  [[nodiscard]] virtual std::size_t readable() const noexcept = 0;
   /// Ends what is sent; receiving goes on.
   virtual void shut_down() = 0;
 };

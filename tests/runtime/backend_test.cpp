@@ -26,6 +26,8 @@ class Peer {
   virtual ~Peer() = default;
   virtual void send(std::string_view bytes) = 0;
   virtual void finish() = 0;
+  /// Goes without reading anything more.
+  virtual void reset() = 0;
   virtual std::string take() = 0;
   [[nodiscard]] virtual bool sees_end() = 0;
   /// Lets the other side send no more than a little before it has to wait for `take`.
@@ -42,11 +44,15 @@ class World {
 class SocketPeer final : public Peer {
  public:
   SocketPeer(int fd, int other) : fd_(fd), other_(other) {}
-  ~SocketPeer() override { ::close(fd_); }
+  ~SocketPeer() override { reset(); }
   void send(std::string_view bytes) override {
     ASSERT_EQ(::send(fd_, bytes.data(), bytes.size(), MSG_NOSIGNAL), static_cast<ssize_t>(bytes.size()));
   }
   void finish() override { ::shutdown(fd_, SHUT_WR); }
+  void reset() override {
+    if (fd_ >= 0) ::close(fd_);
+    fd_ = -1;
+  }
   std::string take() override {
     std::string all;
     char block[65536];
@@ -99,6 +105,7 @@ class SimulatedWorld final : public World {
     explicit End(std::shared_ptr<SimulatedPeer> end) : end(std::move(end)) {}
     void send(std::string_view bytes) override { end->send(bytes); }
     void finish() override { end->finish(); }
+    void reset() override { end->reset(); }
     std::string take() override {
       if (end->window < 1000) end->window = 1000;
       return end->take();
@@ -191,6 +198,32 @@ TEST_P(BackendTest, the_end_of_the_stream_completes_the_receive_once) {
   ASSERT_EQ(seen_.size(), 1U);
   EXPECT_EQ(seen_[0].kind, OperationKind::receive);
   EXPECT_EQ(seen_[0].error, 0);
+}
+
+TEST_P(BackendTest, a_reset_after_the_end_of_the_stream_is_told_once_though_nothing_is_in_flight) {
+  open(handle_);
+  submit(OperationKind::receive, handle_);
+  peer_->finish();
+  run_until([&] { return !seen_.empty(); });
+  for (int i = 0; i < 10; ++i) turn(kAtOnce);
+  peer_->reset();
+  run_until([&] { return seen_.size() == 2; });
+  for (int i = 0; i < 10; ++i) turn(kAtOnce);
+  ASSERT_EQ(seen_.size(), 2U);
+  EXPECT_EQ(seen_[1].kind, OperationKind::receive);
+  EXPECT_EQ(seen_[1].error, ECONNRESET);
+}
+
+TEST_P(BackendTest, what_has_arrived_and_not_been_received_is_readable) {
+  EXPECT_EQ(world_->backend().readable(handle_), 0U);
+  open(handle_);
+  turn(kAtOnce);
+  EXPECT_EQ(world_->backend().readable(handle_), 0U);
+  peer_->send("hello");
+  EXPECT_EQ(world_->backend().readable(handle_), 5U);
+  submit(OperationKind::receive, handle_);
+  run_until([&] { return received_.size() == 5; });
+  EXPECT_EQ(world_->backend().readable(handle_), 0U);
 }
 
 TEST_P(BackendTest, a_send_gives_its_buffer_back_when_all_is_taken) {

@@ -80,6 +80,12 @@ class SimulatedBackend final : public Backend {
     if (waits && wait_max > std::chrono::nanoseconds{0}) now_ += wait_max;
     return completions_;
   }
+  [[nodiscard]] std::size_t readable(Handle handle) const noexcept override {
+    for (const auto& end : ends_) {
+      if (end->open && end->handle == handle && end->peer) return end->peer->to_us.size();
+    }
+    return 0;
+  }
   void wake() noexcept override { woken_.store(true); }
   [[nodiscard]] std::chrono::nanoseconds now() const noexcept override { return now_; }
 
@@ -93,6 +99,7 @@ class SimulatedBackend final : public Backend {
     bool accepting = false;
     bool sending = false;
     bool prompt = false;
+    bool broken = false;  // and that has been told
     Buffer unsent;
     std::size_t sent = 0;
   };
@@ -156,7 +163,12 @@ class SimulatedBackend final : public Backend {
       }
       if (end->accepting) accept(*end);
       if (end->sending) send(*end);
-      if (end->receiving) receive(*end);
+      if (end->receiving) {
+        receive(*end);
+      } else if (end->peer && end->peer->reset_by_peer && !end->sending && !std::exchange(end->broken, true)) {
+        served_ = true;
+        complete(OperationKind::receive, *end, ECONNRESET);
+      }
     }
   }
 
@@ -172,7 +184,7 @@ class SimulatedBackend final : public Backend {
 
   void receive(End& end) {
     if (end.peer->reset_by_peer) {
-      served_ = true;
+      served_ = end.broken = true;
       return end_standing(end, ECONNRESET);
     }
     std::string& waiting = end.peer->to_us;
@@ -193,7 +205,7 @@ class SimulatedBackend final : public Backend {
 
   void send(End& end) {
     if (end.peer->reset_by_peer) {
-      prompt_ = true;
+      prompt_ = end.broken = true;
       return end_send(end, EPIPE);
     }
     const std::size_t left = end.unsent.size() - end.sent;

@@ -44,6 +44,7 @@ class TestServer {
       return held.size();
     });
     server.method("held", [this] { return held_.size(); });
+    server.method("given_up", [this] { return given_up_; });
     endpoint.emplace(server.listen("tcp://127.0.0.1:0"));
   }
 
@@ -57,7 +58,12 @@ class TestServer {
   Task<int> hold() {
     Completion<int> answer;
     held_.push_back(answer);
-    co_return co_await answer;
+    try {
+      co_return co_await answer;
+    } catch (const Cancelled&) {
+      ++given_up_;
+      throw;
+    }
   }
 
   Server server;
@@ -65,6 +71,7 @@ class TestServer {
 
  private:
   std::vector<Completion<int>> held_;
+  int given_up_ = 0;
 };
 
 TEST(Server, answers_calls_of_several_connections_and_listeners) {
@@ -138,6 +145,25 @@ TEST(Server, after_a_half_close_everything_is_answered_and_then_closed) {
   EXPECT_EQ(other.line(), R"({"jsonrpc":"2.0","result":1,"id":1})");
   EXPECT_EQ(held.line(), R"({"jsonrpc":"2.0","result":1,"id":1})");
   EXPECT_TRUE(held.ended());
+}
+
+TEST(Server, a_reset_after_a_half_close_ends_the_calls_that_were_still_running) {
+  TestServer test;
+  const RunningServer running{test.server};
+  RawPeer peer{*test.endpoint};
+  peer.send(R"({"jsonrpc":"2.0","method":"hold","id":1})" + request(2));
+  EXPECT_EQ(peer.line(), answer(2));
+  peer.finish();
+  RawPeer other{*test.endpoint};
+  other.send(request(3));  // in between, the end may be seen
+  EXPECT_EQ(other.line(), answer(3));
+  peer.reset();
+  std::string line;
+  for (int i = 0; i < 100'000 && line != R"({"jsonrpc":"2.0","result":1,"id":4})"; ++i) {
+    other.send(R"({"jsonrpc":"2.0","method":"given_up","id":4})");
+    line = other.line();
+  }
+  EXPECT_EQ(line, R"({"jsonrpc":"2.0","result":1,"id":4})");
 }
 
 TEST(Server, resets_at_any_time_cost_nobody_else_anything) {
@@ -274,7 +300,32 @@ TEST(Server, stopping_gives_up_calls_that_do_not_end_in_time) {
   EXPECT_EQ(peer.line(), answer(2));
   running.stop();
   EXPECT_EQ(running.end, RunEnd::drained);
+  // It was asked to stop, and did.
+  EXPECT_EQ(peer.line(), R"({"jsonrpc":"2.0","error":{"code":-32800,"message":"Cancelled"},"id":1})");
   EXPECT_TRUE(peer.ended());
+}
+
+TEST(Server, stopping_answers_everything_that_had_arrived_by_then) {
+  TestServer test;
+  // More than a turn receives; and each connection's share is little enough for the kernel to have it all.
+  constexpr int kPeers = 20;
+  constexpr int kCalls = 500;
+  std::string calls;
+  for (int i = 0; i < kCalls; ++i) calls += request(i);
+  std::vector<RawPeer> peers;
+  for (int i = 0; i < kPeers; ++i) {
+    peers.emplace_back(*test.endpoint);
+    ASSERT_TRUE(peers.back().send(calls));
+  }
+  test.server.stop();
+  EXPECT_EQ(test.server.run(), RunEnd::drained);
+  for (RawPeer& peer : peers) {
+    for (int i = 0; i < kCalls; ++i) {
+      const std::string line = peer.line();
+      ASSERT_TRUE(line == answer(i) || line.find(R"("code":-32009)") != std::string::npos) << i << line;
+    }
+    EXPECT_TRUE(peer.ended());
+  }
 }
 
 TEST(Server, stopping_before_running_ends_the_run_at_once) {
