@@ -55,8 +55,8 @@ TEST(Demo, SumTakesAnyNumbers) {
   EXPECT_EQ(answer("sum", "[1,2,4]"), R"("result":7)");
 }
 
-TEST(Demo, EchoKeepsTheBytesOfTheValue) {
-  EXPECT_EQ(answer("echo", R"([{"a" : 1e400}])"), R"("result":{"a" : 1e400})");
+TEST(Demo, EchoKeepsTheValueAsWrittenButForTheSpaceBetween) {
+  EXPECT_EQ(answer("echo", R"([{"a" : 1e400, "\u0062":"c d"}])"), R"("result":{"a":1e400,"\u0062":"c d"})");
 }
 
 TEST(Demo, FailAnswersWithTheErrorOfYourChoice) {
