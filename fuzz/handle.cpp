@@ -88,11 +88,26 @@ void check_reply(std::string_view reply, std::string_view id, int code, std::str
   require(code == 0 || error[0].text == std::to_string(code), "another error than it should be", input);
 }
 
+// White space between tokens, of which replies have none.
+bool has_space(std::string_view json) {
+  bool quoted = false;
+  for (std::size_t i = 0; i < json.size(); ++i) {
+    if (!quoted && wirecall::json::is_space(json[i])) return true;
+    if (quoted && json[i] == '\\') {
+      ++i;
+    } else if (json[i] == '"') {
+      quoted = !quoted;
+    }
+  }
+  return false;
+}
+
 void check_output(std::string_view out, std::string_view input) {
   static fuzz::SimdjsonOpinion simdjson{2 * wirecall::Limits{}.depth};
   if (!out.empty()) {
     const std::string ranged = fuzz::with_numbers_in_range(out);
     require(simdjson.accepts(fuzz::PaddedText{ranged}.view()), "what is sent is no JSON", input);
+    require(!has_space(out), "a reply is not compact", input);
   }
   const fuzz::PaddedText padded{input};
   const wirecall::Limits limits;

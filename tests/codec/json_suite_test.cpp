@@ -70,6 +70,20 @@ struct Case {
   std::string text;
 };
 
+// Valid JSON text without the white space between its tokens.
+std::string without_space(std::string_view json) {
+  std::string out;
+  bool quoted = false;
+  for (std::size_t i = 0; i < json.size(); ++i) {
+    const char c = json[i];
+    if (!quoted && (c == ' ' || c == '\t' || c == '\r' || c == '\n')) continue;
+    out += c;
+    if (quoted && c == '\\') out += json[++i];
+    if (c == '"') quoted = !quoted;
+  }
+  return out;
+}
+
 class JsonSuite : public testing::Test {
  protected:
   void SetUp() override {
@@ -107,11 +121,9 @@ class JsonSuite : public testing::Test {
   void expect_accepted(const Case& test) {
     EXPECT_TRUE(is_value(test.text)) << test.name;
     EXPECT_TRUE(from_json<Value>(test.text).has_value()) << test.name;
-    // Unread, the value comes back as it was sent.
-    const std::size_t begin = test.text.find_first_not_of(" \t\r\n");
-    const std::size_t end = test.text.find_last_not_of(" \t\r\n") + 1;
-    const std::string value = test.text.substr(begin, end - begin);
-    EXPECT_EQ(answer("raw", test.text), R"({"jsonrpc":"2.0","result":)" + value + R"(,"id":1})") << test.name;
+    // Unread, the value comes back as it was sent but for white space, since replies are compact.
+    EXPECT_EQ(answer("raw", test.text), R"({"jsonrpc":"2.0","result":)" + without_space(test.text) + R"(,"id":1})")
+        << test.name;
     EXPECT_EQ(answer("value", test.text).find("\"error\""), std::string::npos) << test.name;
   }
 
