@@ -28,6 +28,7 @@ class NoBackend final : public wirecall::runtime::Backend {
   std::span<wirecall::runtime::Completion> turn(std::span<wirecall::runtime::Operation>, nanoseconds) override {
     return {};
   }
+  [[nodiscard]] std::size_t readable(wirecall::runtime::Handle) const noexcept override { return 0; }
   void wake() noexcept override {}
   nanoseconds now() const noexcept override { return time; }
 
@@ -55,6 +56,7 @@ class FakeStream final : public wirecall::transport::Stream {
   }
   void pause() override { wire_->paused = true; }
   void resume() override { wire_->paused = false; }
+  [[nodiscard]] std::size_t readable() const noexcept override { return 0; }
   void shut_down() override {}
 
  private:

@@ -55,7 +55,10 @@ Session::~Session() {
 // ---- input ----
 
 void Session::received(std::span<char> bytes) {
-  owed_bytes_ -= std::min(owed_bytes_, bytes.size());
+  if (owed_bytes_ != 0) [[unlikely]] {
+    owed_bytes_ -= std::min(owed_bytes_, bytes.size());
+    if (owed_bytes_ == 0) owed_bytes_ = stream_->readable();  // until there is nothing for once
+  }
   if (input_ended_ || over_) return;
   if (!backlog_.empty()) return backlog_.append({bytes.data(), bytes.size()});
   const std::size_t seen = read(bytes);

@@ -80,7 +80,8 @@ class Session final : public rpc::Outlet, private transport::StreamUser, private
   ~Session();
   Session(Session&&) = delete;
 
-  /// Answers new calls with -32009 from now on. What has arrived by now is still looked at, and that is `busy`.
+  /// Answers new calls with -32009 from now on. What has arrived, until nothing more has for once, is
+  /// still looked at, and that is `busy`.
   void drain() noexcept {
     dispatcher_.drain();
     owed_bytes_ = stream_->readable();
@@ -151,7 +152,7 @@ class Session final : public rpc::Outlet, private transport::StreamUser, private
   Buffer backlog_;
   std::size_t backlog_at_ = 0;  // the bytes before it have been looked at
   std::unique_ptr<Linger> linger_;
-  std::size_t owed_bytes_ = 0;  // had arrived when `drain` was called, and are still to be received
+  std::size_t owed_bytes_ = 0;  // have arrived while draining, and are still to be received
 
   int unreadable_ = 0;  // messages in a row that cannot be read
   End why_stopped_ = End::unreadable;

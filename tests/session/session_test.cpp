@@ -572,6 +572,26 @@ TEST(GreedyPeer, has_so_many_messages_a_turn_and_the_rest_in_the_next) {
   EXPECT_FALSE(stream.paused);
 }
 
+TEST(SessionDrain, is_busy_until_nothing_more_has_arrived_for_once) {
+  for (unsigned seed = 1; seed <= 8; ++seed) {
+    Harness harness{seed};
+    const auto peer = harness.open();
+    harness.turns();
+    EXPECT_FALSE(harness.session->busy());
+    peer->send(request(1));
+    harness.session->drain();
+    peer->send(request(2) + repeated(" ", 5000) + request(3));
+    int turns = 0;
+    while (harness.session->busy() && ++turns < 1000) harness.turn();
+    harness.session->finish();
+    harness.turns();
+    const std::string answers = peer->take();
+    for (const std::string id : {"1", "2", "3"}) {
+      EXPECT_NE(answers.find(R"("delivered":"no"}},"id":)" + id + "}\n"), std::string::npos) << answers;
+    }
+  }
+}
+
 // ---- our own calls ----
 
 class RecordingCaller final : public Caller {
