@@ -22,7 +22,8 @@ class Next {
 
  private:
   friend class rpc::Dispatcher;
-  explicit Next(const std::function<void(Call&, Next)>* rest, std::size_t count) noexcept : rest_(rest), count_(count) {}
+  explicit Next(const std::function<void(Call&, Next)>* rest, std::size_t count) noexcept
+      : rest_(rest), count_(count) {}
 
   const std::function<void(Call&, Next)>* rest_;
   std::size_t count_;

@@ -35,9 +35,7 @@ TEST(Demo, IntegersStayIntegersWithAllTheirDigits) {
   EXPECT_EQ(answer("sum", "[18446744073709551615,1]"), R"("result":18446744073709551616)");
 }
 
-TEST(Demo, OtherNumbersAreDoubles) {
-  EXPECT_EQ(answer("sum", "[1,0.5]"), R"("result":1.5)");
-}
+TEST(Demo, OtherNumbersAreDoubles) { EXPECT_EQ(answer("sum", "[1,0.5]"), R"("result":1.5)"); }
 
 TEST(Demo, ADifferenceBeyond64BitsIsAnError) {
   EXPECT_EQ(answer("subtract", "[-9223372036854775808,1]"),
