@@ -36,7 +36,9 @@ namespace wirecall {
 /// What an operation that waits throws when stop is requested: -32800.
 class Cancelled : public Error {
  public:
-  Cancelled() : Error(ErrorCode::cancelled) {}
+  Cancelled()
+      : Error(ErrorCode::cancelled, "Cancelled",
+              R"({"reason":"the call was stopped","origin":"local","delivered":"maybe"})") {}
 };
 
 /// What a finished task is handed over as: its value, or what it threw. References come as std::reference_wrapper.

@@ -67,8 +67,11 @@ class Scanner {
     return *p == '[' || *p == '{' ? container(p, depth) : scalar(p);
   }
 
-  /// An array of a few numbers, which is what most params are; null, and nothing said, when it is anything else.
+  /// An array of a few numbers within an object, which is what most params are; null, and nothing said, when it is
+  /// anything else.
   [[nodiscard, gnu::always_inline]] const char* short_numbers(const char* p) noexcept {
+    if (depth_max_ < 2) [[unlikely]]
+      return nullptr;
     for (int count = 0; count < 4; ++count) {
       p = skip_space(p + 1);
       if (static_cast<unsigned char>(*p - '1') > 8) return nullptr;

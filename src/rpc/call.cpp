@@ -28,6 +28,14 @@ Error result_not_encodable(const rpc::Workspace& workspace, const Method& method
   return error.code();
 }
 
+// end_result without begin_result: a mistake of the handler's, but the peer waits.
+int result_never_begun(rpc::Reply& reply, const rpc::Workspace& workspace, const Method& method, std::string_view id) {
+  workspace.write_log(LogLevel::error, "method " + method.name() + ": a result was ended that had not been begun");
+  const Error error{ErrorCode::internal_error};
+  reply.error(error, id);
+  return error.code();
+}
+
 // The one end of every result.
 [[gnu::always_inline]] inline int end_result(rpc::Reply& reply, const rpc::Workspace& workspace, const Method& method,
                                              std::string_view id) {
@@ -94,7 +102,11 @@ void Call::end_result_slowly() {
   state_->answered = true;
   const rpc::Workspace& workspace = *state_->dispatcher->workspace_;
   int code = 0;
-  if (state_->reply.begun()) code = wirecall::end_result(state_->reply, workspace, *method_, message_->id());
+  if (state_->reply.begun()) {
+    code = wirecall::end_result(state_->reply, workspace, *method_, message_->id());
+  } else if (!is_notification()) {
+    code = result_never_begun(state_->reply, workspace, *method_, message_->id());
+  }
   if (state_->rare) rpc::call_hooks(workspace, state_->rare->hooks, code);
 }
 
@@ -115,6 +127,7 @@ ReplySink Call::detach() {
   rpc::Dispatcher& dispatcher = *state_->dispatcher;
   if (!dispatcher.pending_) dispatcher.pending_ = std::make_shared<rpc::PendingCalls>(dispatcher);
   rpc::PendingCalls& calls = *dispatcher.pending_;
+  state_->reply.discard();  // of a result that was begun nothing may stay behind
   const std::uint32_t slot = calls.add(*state_, *message_, *method_);
   state_->answered = true;
   return {dispatcher.pending_, slot, calls.slots[slot].generation};
@@ -165,7 +178,12 @@ void ReplySink::end_result() {
   if (call == nullptr) return;
   const rpc::Workspace& workspace = *calls_->owner->workspace_;
   int code = 0;
-  if (call->reply) code = wirecall::end_result(*call->reply, workspace, *call->method, call->id);
+  if (call->reply && call->reply->begun()) {
+    code = wirecall::end_result(*call->reply, workspace, *call->method, call->id);
+  } else if (!call->notification) {
+    static_cast<void>(begin_result());
+    code = result_never_begun(*call->reply, workspace, *call->method, call->id);
+  }
   calls_->finish(slot_, code);  // last: a hook may destroy this sink
 }
 

@@ -373,6 +373,7 @@ void Session::failed(int error) {
 }
 
 void Session::end(End end, int error) {
+  if (over_) return;  // a completion and a timer of one turn may both find the end
   over_ = input_ended_ = true;
   dispatcher_.abandon();
   host_->owner.session_ended(*this, end, error);

@@ -181,7 +181,9 @@ TEST_F(Batch, ElementThatIsStoppedIsAnsweredInItsPlace) {
   completions[1].set();
   peer.dispatcher.stop_calls();
   EXPECT_EQ(peer.received(),
-            array_of({error_reply(-32800, "Cancelled", {}, "0"), number_reply(7, 1), number_reply(1, 2)}));
+            array_of({error_reply(-32800, "Cancelled",
+                                  R"({"reason":"the call was stopped","origin":"local","delivered":"maybe"})", "0"),
+                      number_reply(7, 1), number_reply(1, 2)}));
 }
 
 TEST_F(Batch, WhosePeerHasGoneIsNotAnswered) {

@@ -87,6 +87,53 @@ TEST(ReplyHook, IsCalledOnceWhenTheCallerHasGone) {
   EXPECT_EQ(peer.received(), "");
 }
 
+TEST(ReplySink, DetachedFromABegunResultLeavesNothingOfIt) {
+  Registry registry;
+  registry.method("half", [] {});
+  registry.use([](Call& call, const Next&) {
+    call.begin_result()->json("[1,2");
+    ReplySink sink = call.detach();
+    sink.error(Error{-1, "later"});
+  });
+  Peer peer{registry};
+  EXPECT_EQ(peer.ask("[" + request("half") + "]"), "[" + error_reply(-1, "later") + "]");
+  EXPECT_EQ(peer.ask(request("half")), error_reply(-1, "later"));
+}
+
+TEST(ReplySink, EndedWithoutABeginningAnswersInternalError) {
+  Registry registry;
+  registry.method("none", [] {});
+  bool detach = false;
+  registry.use([&detach](Call& call, const Next&) {
+    if (!detach) return call.end_result();
+    ReplySink sink = call.detach();
+    sink.end_result();
+  });
+  Peer peer{registry};
+  for (const bool later : {false, true}) {
+    detach = later;
+    EXPECT_EQ(peer.ask(request("none")), error_reply(-32603, "Internal error"));
+    EXPECT_EQ(peer.ask("[" + request("none") + "]"), "[" + error_reply(-32603, "Internal error") + "]");
+  }
+}
+
+TEST(Depth, CountsParamsOfFewNumbersToo) {
+  Registry registry;
+  registry.method("sum", [](const Rest<int>& numbers) { return numbers.size(); });
+  Limits limits;
+  const std::string deep = error_reply(-32700, "Parse error", R"({"limit":"depth"})", "null");
+  limits.depth = 1;
+  registry.set_limits(limits);
+  EXPECT_EQ(registry.handle(request("sum", "[1,2]")), deep);
+  limits.depth = 2;
+  registry.set_limits(limits);
+  EXPECT_EQ(registry.handle(request("sum", "[1,2]")), result_reply("2"));
+  EXPECT_EQ(registry.handle("[" + request("sum", "[1,2]") + "]"), deep);
+  limits.depth = 3;
+  registry.set_limits(limits);
+  EXPECT_EQ(registry.handle("[" + request("sum", "[1,2]") + "]"), "[" + result_reply("2") + "]");
+}
+
 TEST(Gathering, GivesOtherCallsOfTheThreadATurn) {
   Registry registry;
   registry.method("endless", endless);

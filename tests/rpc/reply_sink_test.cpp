@@ -26,7 +26,10 @@ using test::Peer;
 using test::request;
 using test::result_reply;
 
-std::string cancelled(std::string_view id = "1") { return error_reply(-32800, "Cancelled", {}, id); }
+std::string cancelled(std::string_view id = "1") {
+  return error_reply(-32800, "Cancelled", R"({"reason":"the call was stopped","origin":"local","delivered":"maybe"})",
+                     id);
+}
 std::string too_large(std::string_view what) {
   return error_reply(-32006, "Too large",
                      R"({"reason":")" + std::string{what} +
