@@ -98,7 +98,7 @@ class Peer final : wirecall::session::Owner {
   }
 
  private:
-  void session_ended(wirecall::session::Session&, wirecall::session::End, int) override { over_ = true; }
+  void connection_ended(wirecall::session::Connection&, wirecall::session::End, int) override { over_ = true; }
   void turn() {
     backend_->time += std::chrono::milliseconds{1};
     loop_->turn(nanoseconds{0});

@@ -125,7 +125,7 @@ struct Client::State final : session::Owner, session::Caller {
 
   bool response(const Received& message) override;
   [[nodiscard]] bool waiting() const override;
-  void session_ended(session::Session& ended, session::End end, int error) override;
+  void connection_ended(session::Connection& ended, session::End end, int error) override;
 
   // The leader's.
   const ClientOptions options;
@@ -461,7 +461,7 @@ bool Client::State::waiting() const {
                              [](const Exchange* call) { return call->id != 0 && call->sent && !call->answered; });
 }
 
-void Client::State::session_ended(session::Session&, session::End end, int error) {
+void Client::State::connection_ended(session::Connection&, session::End end, int error) {
   const std::scoped_lock lock{mutex};
   gone = "the connection to " + endpoint.uri() + " is gone: ";
   switch (end) {

@@ -34,7 +34,7 @@ struct Server::State final : session::Owner {
         host{.loop = loop, .registry = registry, .limits = options.limits, .workspace = workspace, .owner = *this} {}
 
   void open_session(int descriptor);
-  void session_ended(Session& session, session::End end, int error) override;
+  void connection_ended(session::Connection& connection, session::End end, int error) override;
   void turn(nanoseconds wait_max);
   bool drain(const session::StopSignals& signals);
   [[nodiscard]] bool any(bool (Session::*is)() const noexcept) const;
@@ -100,8 +100,8 @@ void Server::State::open_session(int descriptor) {
   sessions.push_back(std::move(session));
 }
 
-void Server::State::session_ended(Session& session, session::End, int) {
-  const std::size_t position = session.position;
+void Server::State::connection_ended(session::Connection& connection, session::End, int) {
+  const std::size_t position = connection.position;
   ended.push_back(std::move(sessions[position]));
   if (position + 1 != sessions.size()) {
     sessions[position] = std::move(sessions.back());

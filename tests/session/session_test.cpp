@@ -149,7 +149,7 @@ class Harness : public Owner {
     if (end) session.reset();
   }
 
-  void session_ended(Session&, End why, int code) override {
+  void connection_ended(Connection&, End why, int code) override {
     EXPECT_FALSE(end.has_value());
     end = why;
     error = code;

@@ -1,0 +1,202 @@
+// See channel.hpp. Two paths matter: `received`, which runs once for each run of bytes, and `flush`, which runs once a
+// turn. Everything else is for the rare and the hostile.
+#include "session/channel.hpp"
+
+#include <algorithm>
+#include <chrono>
+#include <utility>
+
+namespace wirecall::session {
+namespace {
+
+// Reading goes on when the output has fallen to this share of Limits::soft_output.
+constexpr std::size_t kLowOutputDivisor = 4;
+// After a refusal the peer may still be sending. Closing at once would reset the connection, and with it the answer
+// that the peer has not read yet: so what it sends is thrown away for as long as this.
+constexpr std::chrono::milliseconds kLinger{1000};
+
+}  // namespace
+
+class Channel::Linger final : private Timer {
+ public:
+  explicit Linger(Channel& channel) : channel_(&channel) { channel_->host_->loop.start(*this, kLinger); }
+  Linger(Linger&&) = delete;
+  ~Linger() { channel_->host_->loop.stop(*this); }
+
+ private:
+  void expired() override { channel_->end(channel_->why_stopped_); }
+
+  Channel* channel_;
+};
+
+Channel::Channel(Host& host, std::unique_ptr<transport::Stream> stream) : host_(&host), stream_(std::move(stream)) {
+  stream_->start(*this);
+}
+
+Channel::~Channel() {
+  if (marked_ || scheduled_ || watching_) host_->loop.forget(*this);
+  give_back(out_);
+  give_back(backlog_);
+}
+
+void Channel::give_back(Buffer& buffer) noexcept {
+  host_->loop.give_buffer(std::move(buffer));
+  buffer = Buffer{};
+}
+
+// ---- input ----
+
+void Channel::received(std::span<char> bytes) {
+  if (owed_bytes_ != 0) [[unlikely]] {
+    owed_bytes_ -= std::min(owed_bytes_, bytes.size());
+    if (owed_bytes_ == 0) owed_bytes_ = stream_->readable();  // until there is nothing for once
+  }
+  if (input_ended_ || over_) return;
+  if (!backlog_.empty()) return backlog_.append({bytes.data(), bytes.size()});
+  const std::size_t seen = read(bytes);
+  if (seen != bytes.size() && !input_ended_) [[unlikely]]
+    hold_back({bytes.data() + seen, bytes.size() - seen});
+}
+
+void Channel::stop_reading(End why) {
+  why_stopped_ = why;
+  finish();
+}
+
+void Channel::ended() {
+  if (input_ended_) {
+    // Nobody is left to whom an answer could matter but by reading it: no need to linger.
+    lingers_ = false;
+    if (linger_ != nullptr) end(why_stopped_);
+    return;
+  }
+  if (backlog_.empty()) {
+    end_of_stream();
+  } else {
+    end_is_near_ = true;
+  }
+}
+
+void Channel::end_of_stream() {
+  input_complete();
+  input_ended_ = true;
+  mark();
+}
+
+// ---- input that waits ----
+
+void Channel::hold_back(std::string_view rest) {
+  backlog_ = host_->loop.take_buffer();
+  backlog_.append(rest);
+  backlog_at_ = 0;
+  paused_ = true;
+  stream_->pause();
+  go_on();
+}
+
+// Looks at the backlog in the next turn, unless the output has to drain first.
+void Channel::go_on() {
+  if (scheduled_ || choked()) return;
+  scheduled_ = true;
+  host_->loop.at_next_turn(*this);
+}
+
+void Channel::unblock() {
+  blocked_ = false;
+  if (paused_ && !input_ended_ && !over_) go_on();
+}
+
+void Channel::next_turn() {
+  scheduled_ = false;
+  if (over_) return;
+  if (!backlog_.empty()) {
+    static_cast<void>(backlog_.padded());
+    backlog_at_ += read({backlog_.data() + backlog_at_, backlog_.size() - backlog_at_});
+    if (backlog_at_ != backlog_.size() && !input_ended_) return go_on();
+    give_back(backlog_);
+    backlog_at_ = 0;
+  }
+  if (end_is_near_ && !input_ended_) return end_of_stream();
+  if (choked()) return;
+  paused_ = false;
+  stream_->resume();
+}
+
+// ---- output ----
+
+void Channel::mark() {
+  if (marked_) return;
+  marked_ = true;
+  host_->loop.at_turn_end(*this);
+}
+
+void Channel::turn_ended() {
+  marked_ = watching_ = false;
+  if (over_) return;
+  if (cut_) {
+    ++host_->slow_peers_cut;
+    return end(End::slow);
+  }
+  flush();
+  if (choked() && !paused_) [[unlikely]] {
+    paused_ = true;
+    stream_->pause();
+  }
+  if (input_ended_) [[unlikely]]
+    finish_if_done();
+}
+
+void Channel::flush() {
+  if (sending_ || out_.empty() || over_) return;
+  sending_ = true;
+  sending_bytes_ = out_.size();
+  // Whoever reads on hears of the send with the next input. The others have nothing else to wake them.
+  stream_->send(std::move(out_), paused_ || input_ended_ || choked());
+  out_ = Buffer{};
+}
+
+void Channel::sent(Buffer buffer) {
+  if (over_) return;
+  sending_ = false;
+  sending_bytes_ = 0;
+  host_->loop.give_buffer(std::move(buffer));
+  if (!out_.empty() || input_ended_) mark();
+  if (!paused_ || input_ended_ || out_.size() > host_->limits.soft_output / kLowOutputDivisor) [[likely]]
+    return;
+  go_on();
+}
+
+// ---- the end ----
+
+void Channel::finish() {
+  if (input_ended_) return;
+  input_ended_ = lingers_ = true;
+  mark();
+}
+
+void Channel::finish_if_done() {
+  if (sending_ || !out_.empty() || linger_ != nullptr) return;
+  if (working()) {
+    // A notification that is done says nothing: so it is looked for.
+    if (watching_) return;
+    watching_ = true;
+    return host_->loop.at_next_turn_end(*this);
+  }
+  if (!lingers_) return end(End::finished);
+  stream_->shut_down();
+  if (paused_) stream_->resume();
+  linger_ = std::make_unique<Linger>(*this);
+}
+
+void Channel::failed(int error) {
+  if (!over_) end(End::lost, error);
+}
+
+void Channel::end(End end, int error) {
+  if (over_) return;  // a completion and a timer of one turn may both find the end
+  over_ = input_ended_ = true;
+  abandon();
+  host_->owner.connection_ended(*this, end, error);
+}
+
+}  // namespace wirecall::session

@@ -1,0 +1,120 @@
+// Channel: the bytes of one connection, both ways, whatever is spoken on it: input that has to wait, output that is
+// gathered and sent once a turn, the marks at which a slow peer is no longer read and at last cut, half-close and the
+// end. What the bytes mean is for the class derived from it, Session or HttpSession: it is given input by `read` and
+// appends to `out_`. A channel does not open, accept or reconnect, and does not destroy itself: its owner is told when
+// it has ended. Owned by a server or client; lives on its loop's thread. The host and all it refers to outlive it.
+//
+// While there is a backlog (bytes not yet looked at) or too much output, nothing is received.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string_view>
+
+#include "runtime/turn.hpp"
+#include "session/connection.hpp"
+#include "transport/stream.hpp"
+#include "wirecall/bytes.hpp"
+
+namespace wirecall::session {
+
+class Channel : public Connection, private transport::StreamUser, private runtime::TurnUser {
+ public:
+  ~Channel() override;
+
+  void drain() noexcept override { owed_bytes_ = stream_->readable(); }
+  [[nodiscard]] bool busy() const noexcept final {
+    return working() || !backlog_.empty() || (owed_bytes_ != 0 && !input_ended_);
+  }
+  void finish() final;
+  [[nodiscard]] std::size_t output_bytes() const noexcept final { return sending_bytes_ + out_.size(); }
+  /// Hands what waits to the stream; happens by itself at the end of a turn.
+  void flush();
+  /// Input that came before it was known what is spoken here; as StreamUser::received.
+  void take(std::span<char> first) { received(first); }
+
+ protected:
+  Channel(Host& host, std::unique_ptr<transport::Stream> stream);
+
+  // What the derived class does.
+
+  /// Looks at `input`, behind which a zero byte and the rest of kPaddingBytes stand, and returns how much of it has
+  /// been looked at: not all when it is another connection's turn, the channel is choked, or input has ended.
+  virtual std::size_t read(std::span<char> input) = 0;
+  /// No bytes follow those that `read` has been given.
+  virtual void input_complete() = 0;
+  /// Calls are being worked on.
+  [[nodiscard]] virtual bool working() const noexcept = 0;
+  /// The connection is over: nobody hears of its calls any more.
+  virtual void abandon() noexcept = 0;
+
+  // What it has for that.
+
+  /// Where output is appended.
+  Buffer& output() {
+    if (out_.capacity() == 0) out_ = host_->loop.take_buffer();
+    return out_;
+  }
+  /// Output has been appended behind `waiting` bytes of it.
+  void output_grew(std::size_t waiting) {
+    if (sending_bytes_ + waiting > host_->limits.hard_output) [[unlikely]]
+      cut_ = true;
+    if (!marked_) mark();
+  }
+  /// Something has been done that may be the last: looks at the end of the turn whether it was.
+  void mark();
+  /// Nothing more is read for now.
+  [[nodiscard]] bool choked() const noexcept { return blocked_ || output_bytes() > host_->limits.soft_output; }
+  /// Reads nothing more until `unblock`.
+  void block() noexcept { blocked_ = true; }
+  void unblock();
+  /// The peer has sent what nothing can follow: what it is owed is sent, and then the connection is closed.
+  void stop_reading(End why);
+  /// At once.
+  void end(End end, int error = 0);
+  void give_back(Buffer& buffer) noexcept;
+  [[nodiscard]] bool input_ended() const noexcept { return input_ended_; }
+  [[nodiscard]] bool over() const noexcept { return over_; }
+
+  Host* host_;
+  Buffer out_;
+
+ private:
+  class Linger;
+
+  void received(std::span<char> bytes) final;
+  void ended() final;
+  void sent(Buffer buffer) final;
+  void failed(int error) final;
+  void turn_ended() final;
+  void next_turn() final;
+
+  void end_of_stream();
+  void hold_back(std::string_view rest);
+  void go_on();
+  void finish_if_done();
+
+  std::unique_ptr<transport::Stream> stream_;
+  std::size_t sending_bytes_ = 0;  // of the send in flight
+  Buffer backlog_;
+  std::size_t backlog_at_ = 0;  // the bytes before it have been looked at
+  std::unique_ptr<Linger> linger_;
+  std::size_t owed_bytes_ = 0;  // have arrived while draining, and are still to be received
+
+  End why_stopped_ = End::unreadable;
+  bool sending_ : 1 = false;
+  bool marked_ : 1 = false;       // turn_ended is going to be called
+  bool scheduled_ : 1 = false;    // next_turn is going to be called
+  bool watching_ : 1 = false;     // turn_ended is going to be called in the next turn
+  bool paused_ : 1 = false;       // nothing is received
+  bool blocked_ : 1 = false;      // the derived class takes nothing in
+  bool end_is_near_ : 1 = false;  // the peer's end has come, behind the backlog
+  bool input_ended_ : 1 = false;  // no more input is looked at
+  bool lingers_ : 1 = false;      // the peer may be sending still when all is said
+  bool cut_ : 1 = false;          // too much output waits
+  bool over_ : 1 = false;         // the owner has been told
+};
+
+}  // namespace wirecall::session

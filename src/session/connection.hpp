@@ -1,0 +1,71 @@
+// Connection: one connection as its owner sees it, whatever is spoken on it. Owner: whoever keeps connections and is
+// told when one has ended. Host: what all connections of one loop have in common. Owned by a server or client;
+// everything here lives on the loop's thread.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "rpc/dispatcher.hpp"
+#include "wirecall/limits.hpp"
+#include "wirecall/loop.hpp"
+#include "wirecall/registry.hpp"
+
+namespace wirecall::session {
+
+/// Why a connection has ended.
+enum class End : std::uint8_t {
+  finished,    ///< in order: the peer has ended and everything before that is answered
+  lost,        ///< the connection failed
+  slow,        ///< the peer does not read: more output waits than Limits::hard_output
+  unreadable,  ///< the peer sent what cannot be understood
+  too_large,   ///< the peer sent a message over Limits::max_message_size
+  too_deep,    ///< the peer sent a message over Limits::depth
+};
+
+class Connection {
+ public:
+  Connection() = default;
+  Connection(Connection&&) = delete;
+  virtual ~Connection() = default;
+
+  /// Answers new calls with -32009 from now on. What has arrived, until nothing more has for once, is
+  /// still looked at, and that is `busy`.
+  virtual void drain() noexcept = 0;
+  /// A call is being worked on, or input waits to be looked at.
+  [[nodiscard]] virtual bool busy() const noexcept = 0;
+  /// Asks the calls being worked on to stop.
+  virtual void stop_calls() noexcept = 0;
+  /// Looks at no more input, sends what waits, tells the peer that nothing follows, and ends when the peer ends too, or
+  /// is not heard of for a while.
+  virtual void finish() = 0;
+  /// Bytes of output that wait here or at the kernel's door.
+  [[nodiscard]] virtual std::size_t output_bytes() const noexcept = 0;
+  [[nodiscard]] bool has_output() const noexcept { return output_bytes() != 0; }
+
+  /// For the owner: where in its table the connection is.
+  std::size_t position = 0;
+};
+
+class Owner {
+ public:
+  /// The connection does nothing any more; destroy it once no code of it is on the stack, after the turn. `error` is an
+  /// errno for End::lost, else 0.
+  virtual void connection_ended(Connection& connection, End end, int error) = 0;
+
+ protected:
+  ~Owner() = default;
+};
+
+/// What all connections of one loop have in common.
+struct Host {
+  Loop& loop;
+  const Registry& registry;
+  const Limits& limits;
+  rpc::Workspace& workspace;
+  Owner& owner;
+  std::uint64_t responses_dropped = 0;  ///< nobody was waiting for them
+  std::uint64_t slow_peers_cut = 0;
+};
+
+}  // namespace wirecall::session
