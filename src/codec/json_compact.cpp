@@ -4,24 +4,17 @@
 #include <cstdint>
 #include <cstring>
 
+#include "codec/eight_bytes.hpp"
+
 namespace wirecall::json {
 namespace {
-
-constexpr std::uint64_t kOnes = 0x0101010101010101;
-constexpr std::uint64_t kHighBits = 0x8080808080808080;
-
-bool has(std::uint64_t word, char c) noexcept {
-  const std::uint64_t difference = word ^ (kOnes * static_cast<unsigned char>(c));
-  return ((difference - kOnes) & ~difference & kHighBits) != 0;
-}
 
 // From behind the opening quote to behind the closing one.
 const char* skip_string(const char* p, const char* end) noexcept {
   while (p < end) {
     if (end - p >= 8) {
-      std::uint64_t word;
-      std::memcpy(&word, p, sizeof word);
-      if (!has(word, '"') && !has(word, '\\')) {
+      const std::uint64_t word = load8(p);
+      if (equal(word, '"') == 0 && equal(word, '\\') == 0) {
         p += 8;
         continue;
       }

@@ -2,40 +2,23 @@
 #include "codec/json_reader.hpp"
 
 #include <algorithm>
-#include <bit>
 #include <cstring>
 #include <limits>
 #include <string>
 
 #include "codec/base64.hpp"
 #include "codec/codec_number.hpp"
+#include "codec/eight_bytes.hpp"
 
 namespace wirecall::json {
 namespace {
-
-/// Eight bytes, the first of them lowest whatever the machine.
-std::uint64_t load8(const char* p) noexcept {
-  std::uint64_t word;
-  std::memcpy(&word, p, sizeof word);
-  if constexpr (std::endian::native == std::endian::big) word = std::byteswap(word);
-  return word;
-}
-
-constexpr std::uint64_t kOnes = 0x0101010101010101;
-constexpr std::uint64_t kHighBits = 0x8080808080808080;
-
-/// The high bit of each byte that equals `c`; bytes above the first match may be marked wrongly.
-std::uint64_t matches(std::uint64_t word, char c) noexcept {
-  const std::uint64_t difference = word ^ (kOnes * static_cast<unsigned char>(c));
-  return (difference - kOnes) & ~difference & kHighBits;
-}
 
 /// The first quote or backslash from `p` on; there is one before the text ends.
 const char* find_quote_or_escape(const char* p) noexcept {
   for (;; p += 8) {
     const std::uint64_t word = load8(p);
-    const std::uint64_t found = matches(word, '"') | matches(word, '\\');
-    if (found != 0) return p + std::countr_zero(found) / 8;
+    const std::uint64_t found = equal(word, '"') | equal(word, '\\');
+    if (found != 0) return p + first_marked(found);
   }
 }
 

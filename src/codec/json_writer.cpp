@@ -8,7 +8,9 @@
 #include <cstring>
 
 #include "codec/base64.hpp"
+#include "codec/eight_bytes.hpp"
 #include "codec/json_compact.hpp"
+#include "codec/utf8.hpp"
 
 namespace wirecall::json {
 namespace {
@@ -70,15 +72,6 @@ char* write_integer(char* to, std::uint64_t value) noexcept {
   return end;
 }
 
-std::uint64_t load8(const char* p) noexcept {
-  std::uint64_t word;
-  std::memcpy(&word, p, sizeof word);
-  return word;
-}
-
-constexpr std::uint64_t kOnes = 0x0101010101010101;
-constexpr std::uint64_t kHighBits = 0x8080808080808080;
-
 /// Whether all eight bytes are printable ASCII other than quote and backslash.
 bool is_plain(std::uint64_t word) noexcept {
   const std::uint64_t quote = word ^ (kOnes * '"');
@@ -90,26 +83,6 @@ bool is_plain(std::uint64_t word) noexcept {
 bool is_plain(char c) noexcept {
   const auto byte = static_cast<unsigned char>(c);
   return byte >= 0x20 && byte < 0x80 && c != '"' && c != '\\';
-}
-
-/// How many bytes the valid UTF-8 character at `p` has, or 0 (RFC 3629 section 4).
-std::size_t character_size(const char* p, const char* end) noexcept {
-  const auto byte = [&](std::ptrdiff_t i) -> unsigned { return p + i < end ? static_cast<unsigned char>(p[i]) : 0; };
-  const auto follows = [&](std::ptrdiff_t i) { return (byte(i) & 0xC0) == 0x80; };
-  const unsigned first = byte(0);
-  if (first < 0x80) return 1;
-  if (first >= 0xC2 && first <= 0xDF) return follows(1) ? 2 : 0;
-  if (first >= 0xE0 && first <= 0xEF) {
-    const unsigned low = first == 0xE0 ? 0xA0 : 0x80;
-    const unsigned high = first == 0xED ? 0x9F : 0xBF;
-    return byte(1) >= low && byte(1) <= high && follows(2) ? 3 : 0;
-  }
-  if (first >= 0xF0 && first <= 0xF4) {
-    const unsigned low = first == 0xF0 ? 0x90 : 0x80;
-    const unsigned high = first == 0xF4 ? 0x8F : 0xBF;
-    return byte(1) >= low && byte(1) <= high && follows(2) && follows(3) ? 4 : 0;
-  }
-  return 0;
 }
 
 /// The letter of the two-character escape for `c`, or 0 where only \u00XX is left.
@@ -206,17 +179,15 @@ char* JsonWriter::quote(char* to, std::string_view utf8) {
   std::size_t left = utf8.size();
   *to++ = '"';
   for (; left >= 8; left -= 8, p += 8, to += 8) {
-    const std::uint64_t word = load8(p);
-    if (!is_plain(word)) [[unlikely]]
+    if (!is_plain(load8(p))) [[unlikely]]
       return quote_slowly(to, {p, left});
-    std::memcpy(to, &word, 8);
+    std::memcpy(to, p, 8);
   }
   if (left != 0 && utf8.size() >= 8) {
     // The last eight bytes again, some of them for the second time.
-    const std::uint64_t word = load8(p + left - 8);
-    if (!is_plain(word)) [[unlikely]]
+    if (!is_plain(load8(p + left - 8))) [[unlikely]]
       return quote_slowly(to, {p, left});
-    std::memcpy(to + left - 8, &word, 8);
+    std::memcpy(to + left - 8, p + left - 8, 8);
     to += left;
   } else {
     for (; left != 0; --left) {
@@ -254,7 +225,7 @@ char* JsonWriter::quote_slowly(char* to, std::string_view rest) {
       ++p;
       continue;
     }
-    const std::size_t size = character_size(p, end);
+    const std::size_t size = codec::character_bytes(p, end);
     if (size == 0) {
       fail("a string is not UTF-8");
       break;

@@ -129,6 +129,23 @@ std::uint64_t find_candidates(Reader& reader, const TypeInfo& type) {
   return kind == ValueKind::object && structs > 1 ? have_their_members(reader, type, candidates) : candidates;
 }
 
+/// An array of exactly type.length elements, of which `decode_element` decodes the one with the position it is given.
+template <class DecodeElement>
+bool decode_elements(Reader& reader, const TypeInfo& type, const DecodeElement& decode_element) {
+  const char* const start = reader.mark();
+  if (!reader.begin_array()) return fail_as(reader, type);
+  for (std::size_t i = 0; i < type.length; ++i) {
+    if (!reader.next_element()) {
+      reader.fail_missing(describe(*type.types[type.kind == TypeKind::tuple ? i : 0]));
+      return reader.failed_at(i);
+    }
+    if (!decode_element(i)) return reader.failed_at(i);
+  }
+  if (!reader.next_element()) return true;
+  reader.rewind(start);
+  return fail_as(reader, type);
+}
+
 template <class Integer>
 bool whole_number(std::string_view text, Integer& out) noexcept {
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), out);
@@ -165,33 +182,11 @@ bool decode_members(Reader& reader, std::span<const MemberInfo> members, const D
 }
 
 bool decode_tuple(Reader& reader, const TypeInfo& type, const DecodeFunction* decode, void* const* at) {
-  const char* const start = reader.mark();
-  if (!reader.begin_array()) return fail_as(reader, type);
-  for (std::size_t i = 0; i < type.length; ++i) {
-    if (!reader.next_element()) {
-      reader.fail_missing(describe(*type.types[i]));
-      return reader.failed_at(i);
-    }
-    if (!decode[i](reader, at[i])) return reader.failed_at(i);
-  }
-  if (!reader.next_element()) return true;
-  reader.rewind(start);
-  return fail_as(reader, type);
+  return decode_elements(reader, type, [&](std::size_t i) { return decode[i](reader, at[i]); });
 }
 
 bool decode_array(Reader& reader, const TypeInfo& type, DecodeFunction decode, std::byte* first, std::size_t stride) {
-  const char* const start = reader.mark();
-  if (!reader.begin_array()) return fail_as(reader, type);
-  for (std::size_t i = 0; i < type.length; ++i) {
-    if (!reader.next_element()) {
-      reader.fail_missing(describe(*type.types[0]));
-      return reader.failed_at(i);
-    }
-    if (!decode(reader, first + i * stride)) return reader.failed_at(i);
-  }
-  if (!reader.next_element()) return true;
-  reader.rewind(start);
-  return fail_as(reader, type);
+  return decode_elements(reader, type, [&](std::size_t i) { return decode(reader, first + i * stride); });
 }
 
 bool decode_alternatives(Reader& reader, const TypeInfo& type, const DecodeFunction* decode, void* variant) {

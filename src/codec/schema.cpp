@@ -354,13 +354,13 @@ void SchemaWriter::write_definitions() {
 }
 
 std::string json_schema(const TypeInfo& type) {
+  if (type.schema != nullptr) return type.schema();
   const Uses uses{type};
   Buffer text;
   const std::unique_ptr<Writer> writer = json_codec().writer();
   writer->reset(text);
   SchemaWriter schema{*writer, "#/$defs/"};
   schema.apart_ = &uses.repeated;
-  if (type.schema != nullptr) return type.schema();
   writer->begin_object(Writer::kUnknownSize);
   if (schema.is_defined_apart(type)) {
     writer->key("$ref");

@@ -1,7 +1,7 @@
 // The replies that wirecall makes: compact, members in the order jsonrpc, result or error, id.
 #include <charconv>
-#include <cstring>
 
+#include "codec/utf8.hpp"
 #include "message/reply_text.hpp"
 #include "wirecall/message.hpp"
 
@@ -11,22 +11,6 @@ namespace {
 using message::put;
 
 constexpr std::string_view kErrorHead = R"({"jsonrpc":"2.0","error":{"code":)";
-
-// How many bytes the character at `p` has, or 0 where what stands there is not UTF-8 (RFC 3629 section 4).
-std::size_t character_bytes(const char* p, const char* end) noexcept {
-  const auto byte = [&](std::ptrdiff_t i) -> unsigned { return i < end - p ? static_cast<unsigned char>(p[i]) : 0; };
-  const unsigned lead = byte(0);
-  if (lead < 0x80) return 1;
-  if (lead < 0xC2 || lead > 0xF4) return 0;
-  const std::ptrdiff_t size = lead < 0xE0 ? 2 : lead < 0xF0 ? 3 : 4;
-  const unsigned low = lead == 0xE0 ? 0xA0 : lead == 0xF0 ? 0x90 : 0x80;
-  const unsigned high = lead == 0xED ? 0x9F : lead == 0xF4 ? 0x8F : 0xBF;
-  if (byte(1) < low || byte(1) > high) return 0;
-  for (std::ptrdiff_t i = 2; i < size; ++i) {
-    if ((byte(i) & 0xC0) != 0x80) return 0;
-  }
-  return static_cast<std::size_t>(size);
-}
 
 // A handler's words may hold anything, but a reply is UTF-8 always: U+FFFD stands for each byte that is not.
 void write_escaped(Buffer& out, std::string_view text) {
@@ -45,7 +29,7 @@ void write_escaped(Buffer& out, std::string_view text) {
       *to++ = kHex[c >> 4];
       *to++ = kHex[c & 15];
       ++p;
-    } else if (const std::size_t bytes = character_bytes(p, end); bytes != 0) {
+    } else if (const std::size_t bytes = codec::character_bytes(p, end); bytes != 0) {
       to = put(to, {p, bytes});
       p += bytes;
     } else {
