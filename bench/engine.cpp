@@ -1,11 +1,8 @@
 // Text in, text out, on one core, linking wirecall::core alone: nanoseconds a text, allocations once warm, and the
-// peak memory of the whole process. Every reply is compared with the expected bytes before anything is timed.
+// peak memory of the whole process. Every reply is compared with the expected bytes before it is timed.
 //
 //   engine            the table
 //   engine --check    exit status 1 when a bound is exceeded
-#include <algorithm>
-#include <atomic>
-#include <chrono>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
@@ -14,8 +11,8 @@
 #include <tuple>
 #include <vector>
 
+#include "answers.hpp"
 #include "spec_examples.hpp"
-#include "varied.hpp"
 #include "wirecall/registry.hpp"
 
 // Every way to the heap passes through these four, operator new included.
@@ -42,24 +39,11 @@ void* realloc(void* block, std::size_t bytes) noexcept {
 
 namespace {
 
-using Clock = std::chrono::steady_clock;
+using bench::measure;
+using bench::nanoseconds;
+using bench::Text;
 
-struct Text {
-  std::string padded;  // with what the scanner needs behind it
-  std::size_t bytes;
-  std::string reply;
-
-  Text(std::string_view request, std::string_view expected) : padded(request), bytes(request.size()), reply(expected) {
-    padded.append(wirecall::kPaddingBytes, '\0');
-  }
-  [[nodiscard]] std::string_view request() const { return {padded.data(), bytes}; }
-};
-
-int subtract(int minuend, int subtrahend) { return minuend - subtrahend; }
-
-wirecall::Registry make_registry() {
-  wirecall::Registry registry;
-  registry.method("subtract", subtract, {"minuend", "subtrahend"});
+void add_methods(wirecall::Registry& registry) {
   registry.method("sum", [](const wirecall::Rest<long>& numbers) {
     long sum = 0;
     for (const long number : numbers) sum += number;
@@ -69,60 +53,6 @@ wirecall::Registry make_registry() {
   registry.method("update", [](const wirecall::Rest<int>&) {});
   registry.method("notify_sum", [](const wirecall::Rest<int>&) {});
   registry.method("notify_hello", [](int) {});
-  return registry;
-}
-
-void check(wirecall::Registry& registry, const std::vector<Text>& texts) {
-  wirecall::Buffer out;
-  for (const Text& text : texts) {
-    registry.handle_padded(text.request(), out);
-    if (out.view() != text.reply) {
-      std::fprintf(stderr, "wrong reply\n  to:     %s\n  wanted: %s\n  got:    %.*s\n", text.padded.c_str(),
-                   text.reply.c_str(), static_cast<int>(out.size()), out.data());
-      std::exit(1);
-    }
-  }
-}
-
-// The best of several rounds: what the code costs when nothing else runs.
-template <class F>
-double nanoseconds(std::size_t count, F&& run) {
-  double best = 1e9;
-  for (int round = 0; round < 9; ++round) {
-    const auto begin = Clock::now();
-    run();
-    const std::chrono::duration<double, std::nano> spent = Clock::now() - begin;
-    best = std::min(best, spent.count() / static_cast<double>(count));
-  }
-  return best;
-}
-
-double measure(wirecall::Registry& registry, const std::vector<Text>& texts) {
-  wirecall::Buffer out;
-  const std::size_t cycles = 400'000 / texts.size();
-  return nanoseconds(cycles * texts.size(), [&] {
-    for (std::size_t cycle = 0; cycle < cycles; ++cycle) {
-      for (const Text& text : texts) registry.handle_padded(text.request(), out);
-    }
-  });
-}
-
-// What no engine can go below: the request is copied and a fixed reply is written.
-double measure_ceiling(const std::vector<Text>& texts) {
-  wirecall::Buffer in;
-  wirecall::Buffer out;
-  const std::size_t cycles = 400'000 / texts.size();
-  return nanoseconds(cycles * texts.size(), [&] {
-    for (std::size_t cycle = 0; cycle < cycles; ++cycle) {
-      for (const Text& text : texts) {
-        in.clear();
-        in.append(text.request());
-        out.clear();
-        out.append(text.reply);
-        asm volatile("" : : "g"(in.data()), "g"(out.data()) : "memory");
-      }
-    }
-  });
 }
 
 long peak_kib() {
@@ -148,23 +78,23 @@ void row(const char* what, double figure, double bound, const char* unit) {
 }  // namespace
 
 int main(int argc, char** argv) {
-  wirecall::Registry registry = make_registry();
-  std::vector<Text> plain{
-      {R"({"jsonrpc":"2.0","method":"subtract","params":[42,23],"id":1})", R"({"jsonrpc":"2.0","result":19,"id":1})"}};
-  std::vector<Text> varied;
-  for (const auto& [request, reply] : bench::varied_requests()) varied.emplace_back(request, reply);
+  bench::Wirecall engine;
+  wirecall::Registry& registry = engine.registry;
+  add_methods(registry);
+  std::vector<Text> plain = bench::plain_texts();
+  std::vector<Text> varied = bench::varied_texts();
   std::vector<Text> spec;
   double entries = 0;
   for (const bench::Example& example : bench::kSpecExamples) {
     spec.emplace_back(example.request, example.reply);
     entries += example.entries;
   }
-  for (const auto* texts : {&plain, &varied, &spec}) check(registry, *texts);
 
-  row("ceiling: copy in, fixed reply out, 62 bytes", measure_ceiling(plain), 0, "ns");
-  row("62-byte subtract", measure(registry, plain), 50, "ns");
-  row("64 varied requests, mean a text", measure(registry, varied), 110, "ns");
-  const double text_ns = measure(registry, spec);
+  bench::Ceiling ceiling;
+  row("ceiling: copy in, fixed reply out, 62 bytes", measure(ceiling, plain), 0, "ns");
+  row("62-byte subtract", measure(engine, plain), 50, "ns");
+  row("64 varied requests, mean a text", measure(engine, varied), 110, "ns");
+  const double text_ns = measure(engine, spec);
   row("the specification's 15 examples, mean a text", text_ns, 100, "ns");
   row("the specification's 15 examples, mean an entry", text_ns * static_cast<double>(spec.size()) / entries, 50, "ns");
 
@@ -179,7 +109,6 @@ int main(int argc, char** argv) {
       0, "ns");
 
   wirecall::Buffer reply;
-  check(registry, spec);
   registry.handle_padded(spec[0].request(), reply);
   const std::size_t before = allocations;
   for (int i = 0; i < 10'000'000 / 80; ++i) {

@@ -3,10 +3,8 @@
 // (wirecall/message.hpp). simdjson's loops are spared what ours does besides: it has no registry, no batches, no
 // middleware, and On-Demand does not validate what it passes over. On-Demand chooses its instructions when it is
 // compiled, so this program alone is built for the machine it is built on. Every reply is compared with the expected
-// bytes before anything is timed.
-#include <algorithm>
+// bytes before it is timed.
 #include <charconv>
-#include <chrono>
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
@@ -15,28 +13,16 @@
 #include <string_view>
 #include <vector>
 
-#include "varied.hpp"
+#include "answers.hpp"
 #include "wirecall/message.hpp"
-#include "wirecall/registry.hpp"
 
 namespace {
 
-using Clock = std::chrono::steady_clock;
+using bench::measure;
+using bench::subtract;
+using bench::Text;
 
 static_assert(wirecall::kPaddingBytes >= simdjson::SIMDJSON_PADDING);
-
-struct Text {
-  std::string padded;  // with what all three need behind it
-  std::size_t bytes;
-  std::string reply;
-
-  Text(std::string_view request, std::string_view expected) : padded(request), bytes(request.size()), reply(expected) {
-    padded.append(wirecall::kPaddingBytes, '\0');
-  }
-  [[nodiscard]] std::string_view request() const { return {padded.data(), bytes}; }
-};
-
-int subtract(int minuend, int subtrahend) { return minuend - subtrahend; }
 
 void write_result(wirecall::Buffer& out, int result, std::string_view id) {
   out.clear();
@@ -48,18 +34,6 @@ void write_result(wirecall::Buffer& out, int result, std::string_view id) {
 }
 
 bool fits(std::int64_t value) { return value >= INT32_MIN && value <= INT32_MAX; }
-
-class Ours {
- public:
-  Ours() { registry_.method("subtract", subtract, {"minuend", "subtrahend"}); }
-  bool answer(const Text& text, wirecall::Buffer& out) {
-    registry_.handle_padded(text.request(), out);
-    return true;
-  }
-
- private:
-  wirecall::Registry registry_;
-};
 
 // One pass over the members in whatever order they come; params are decoded when they are met, since On-Demand cannot
 // go back without reading again.
@@ -208,45 +182,6 @@ class Dom {
   }
 };
 
-// What no engine can go below: the request is copied and a fixed reply is written.
-class Ceiling {
- public:
-  bool answer(const Text& text, wirecall::Buffer& out) {
-    in_.clear();
-    in_.append(text.request());
-    out.clear();
-    out.append(text.reply);
-    asm volatile("" : : "g"(in_.data()), "g"(out.data()) : "memory");
-    return true;
-  }
-
- private:
-  wirecall::Buffer in_;
-};
-
-// Nanoseconds a text: the best of several rounds, which is what the code costs when nothing else runs.
-template <class Engine>
-double measure(Engine& engine, const std::vector<Text>& texts) {
-  wirecall::Buffer out;
-  for (const Text& text : texts) {
-    if (engine.answer(text, out) && out.view() == text.reply) continue;
-    std::fprintf(stderr, "wrong reply\n  to:     %s\n  wanted: %s\n  got:    %.*s\n", text.padded.c_str(),
-                 text.reply.c_str(), static_cast<int>(out.size()), out.data());
-    std::exit(1);
-  }
-  const std::size_t cycles = 200'000 / texts.size();
-  double best = 1e9;
-  for (int round = 0; round < 9; ++round) {
-    const auto begin = Clock::now();
-    for (std::size_t cycle = 0; cycle < cycles; ++cycle) {
-      for (const Text& text : texts) engine.answer(text, out);
-    }
-    const std::chrono::duration<double, std::nano> spent = Clock::now() - begin;
-    best = std::min(best, spent.count() / static_cast<double>(cycles * texts.size()));
-  }
-  return best;
-}
-
 template <class Engine>
 void row(const char* what, const std::vector<Text>& plain, const std::vector<Text>& varied) {
   Engine engine;
@@ -256,13 +191,11 @@ void row(const char* what, const std::vector<Text>& plain, const std::vector<Tex
 }  // namespace
 
 int main() {
-  const std::vector<Text> plain{
-      {R"({"jsonrpc":"2.0","method":"subtract","params":[42,23],"id":1})", R"({"jsonrpc":"2.0","result":19,"id":1})"}};
-  std::vector<Text> varied;
-  for (const auto& [request, reply] : bench::varied_requests()) varied.emplace_back(request, reply);
+  const std::vector<Text> plain = bench::plain_texts();
+  const std::vector<Text> varied = bench::varied_texts();
   std::printf("%-44s %12s %12s\n", "ns a text, mean", "62 bytes", "64 varied");
-  row<Ceiling>("ceiling: copy in, fixed reply out", plain, varied);
-  row<Ours>("wirecall, Registry::handle_padded", plain, varied);
+  row<bench::Ceiling>("ceiling: copy in, fixed reply out", plain, varied);
+  row<bench::Wirecall>("wirecall, Registry::handle_padded", plain, varied);
   row<OnDemand>("simdjson On-Demand, envelope by hand", plain, varied);
   row<Dom>("simdjson DOM, envelope by hand", plain, varied);
   std::printf("simdjson %d.%d.%d: On-Demand built for %s, DOM running on %s\n", simdjson::SIMDJSON_VERSION_MAJOR,

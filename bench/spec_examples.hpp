@@ -1,11 +1,9 @@
-// The fifteen example texts of the JSON-RPC 2.0 specification (section 7) with the replies it gives, compact; the
-// methods they call. Shared by the engine bench and its comparison.
+// The fifteen example texts of the JSON-RPC 2.0 specification (section 7) with the replies it gives, compact. Shared
+// by the engine bench and the tests of dispatch.
 #pragma once
 
 #include <array>
-#include <string>
 #include <string_view>
-#include <vector>
 
 namespace bench {
 

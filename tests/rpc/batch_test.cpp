@@ -23,8 +23,7 @@ using test::Peer;
 using test::result_reply;
 
 std::string call(std::string_view method, std::string_view params, int id) {
-  return R"({"jsonrpc":"2.0","method":")" + std::string{method} + R"(","params":)" + std::string{params} + R"(,"id":)" +
-         std::to_string(id) + "}";
+  return test::request(method, params, std::to_string(id));
 }
 std::string number_reply(int result, int id) { return result_reply(std::to_string(result), std::to_string(id)); }
 
@@ -224,12 +223,7 @@ TEST_F(Batch, InFlightLimitCountsItsElements) {
 
 // ---- the size of the array ----
 
-std::string too_large(int id) {
-  return error_reply(-32006, "Too large",
-                     R"({"reason":"the reply is larger than a message may be","origin":"local",)"
-                     R"("delivered":"maybe","limit":"max_message_size"})",
-                     std::to_string(id));
-}
+std::string too_large(int id) { return test::too_large("the reply is", std::to_string(id)); }
 
 TEST_F(Batch, ElementsPastTheSizeLimitAreTooLarge) {
   Limits limits;

@@ -110,17 +110,25 @@ inline std::string invalid_params(std::string_view data, std::string_view id = "
   return error_reply(-32602, "Invalid params", data, id);
 }
 inline std::string internal_error(std::string_view id = "1") { return error_reply(-32603, "Internal error", {}, id); }
+/// `what` is larger: "the reply is".
+inline std::string too_large(std::string_view what, std::string_view id = "1") {
+  return error_reply(-32006, "Too large",
+                     R"({"reason":")" + std::string{what} +
+                         R"( larger than a message may be","origin":"local","delivered":"maybe",)"
+                         R"("limit":"max_message_size"})",
+                     id);
+}
 
-/// A request with id 1.
-inline std::string request(std::string_view method, std::string_view params = {}) {
+// What tests send; without params, and without an id, where these are empty.
+
+inline std::string request(std::string_view method, std::string_view params = {}, std::string_view id = "1") {
   std::string text = R"({"jsonrpc":"2.0","method":")" + std::string{method} + '"';
   if (!params.empty()) text.append(R"(,"params":)").append(params);
-  return text + R"(,"id":1})";
+  if (!id.empty()) text.append(R"(,"id":)").append(id);
+  return text + '}';
 }
 inline std::string notification(std::string_view method, std::string_view params = {}) {
-  std::string text = R"({"jsonrpc":"2.0","method":")" + std::string{method} + '"';
-  if (!params.empty()) text.append(R"(,"params":)").append(params);
-  return text + '}';
+  return request(method, params, {});
 }
 
 }  // namespace wirecall::test

@@ -25,16 +25,11 @@ using test::notification;
 using test::Peer;
 using test::request;
 using test::result_reply;
+using test::too_large;
 
 std::string cancelled(std::string_view id = "1") {
   return error_reply(-32800, "Cancelled", R"({"reason":"the call was stopped","origin":"local","delivered":"maybe"})",
                      id);
-}
-std::string too_large(std::string_view what) {
-  return error_reply(-32006, "Too large",
-                     R"({"reason":")" + std::string{what} +
-                         R"( larger than a message may be","origin":"local","delivered":"maybe",)"
-                         R"("limit":"max_message_size"})");
 }
 
 // ---- tasks ----
