@@ -30,6 +30,9 @@ struct Limits {
   std::size_t soft_output = 4 * 1024 * 1024;
   /// Bytes of output already waiting on one connection, beyond which a further message cuts it.
   std::size_t hard_output = 64 * 1024 * 1024;
+  /// Milliseconds until a connection has to have said what is spoken on it, and an HTTP request its head. Then it is
+  /// closed.
+  std::uint32_t header_timeout_ms = 10'000;
 };
 
 /// Throws std::invalid_argument that names the limit, its value and its range. Server, Client and Registry call it.

@@ -18,6 +18,7 @@ void require_valid(const Limits& limits) {
   require(limits.in_flight >= 1, "in_flight", limits.in_flight, "at least 1 call");
   require(limits.soft_output <= limits.hard_output, "soft_output", limits.soft_output,
           "no more than limits.hard_output, which is " + std::to_string(limits.hard_output));
+  require(limits.header_timeout_ms >= 1, "header_timeout_ms", limits.header_timeout_ms, "at least 1 millisecond");
 }
 
 }  // namespace wirecall

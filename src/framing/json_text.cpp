@@ -45,19 +45,19 @@ Found JsonText::next(std::string_view input) {
       return feed(input);
     case State::discarding:
       return discard(input);
-    case State::start:
     case State::between:
       break;
   }
-  return begin(input, 0);
+  return begin(input);
 }
 
-// The general way from one message to the next: the first of a connection, and delimiters.
-Found JsonText::begin(std::string_view input, std::size_t at) {
+// From one message to the next where there are delimiters.
+Found JsonText::begin(std::string_view input) {
   const std::string_view mark = settings_->mark();
+  std::size_t at = 0;
   for (; at < input.size(); ++at) {
     const char c = input[at];
-    if (marked_ != 0 || (!mark.empty() && state_ == State::between && c == mark[0])) {
+    if (marked_ != 0 || c == mark[0]) {
       if (c != mark[marked_]) {
         marked_ = 0;
         return found(Find::malformed, at);
@@ -65,18 +65,7 @@ Found JsonText::begin(std::string_view input, std::size_t at) {
       if (++marked_ == mark.size()) marked_ = 0;
       continue;
     }
-    if (state_ == State::between) {
-      if (is_space(c)) continue;
-      return found(Find::opening, at);
-    }
-    if (c == '{' || c == '[') {
-      state_ = State::between;
-      return found(Find::opening, at);
-    }
-    if (!is_space(c) || ++passed_over_ > kLeadingSpaceBytesMax) {
-      unusable_ = true;
-      return found(Find::malformed, at);
-    }
+    if (!is_space(c)) return found(Find::opening, at);
   }
   return found(Find::nothing, at);
 }
@@ -105,7 +94,7 @@ Found JsonText::feed(std::string_view input) {
 
 Recovery JsonText::recover(std::string_view read) {
   const bool line_ended = state_ == State::within ? automaton_.line_ended() : read.find('\n') != std::string_view::npos;
-  if (unusable_ || line_ended) return Recovery::close;
+  if (line_ended) return Recovery::close;
   state_ = State::discarding;
   passed_over_ = 0;
   return Recovery::resynchronise;

@@ -46,22 +46,20 @@ class JsonText final : public Framing {
 
  private:
   enum class State : std::uint8_t {
-    start,       // nothing but white space has come
     between,     // between messages
     within,      // in a message that comes in pieces
     discarding,  // behind an error, looking for the end of the line
   };
 
-  Found begin(std::string_view input, std::size_t at);
+  Found begin(std::string_view input);
   Found feed(std::string_view input);
   Found discard(std::string_view input);
 
   const JsonTextSettings* settings_;
   JsonAutomaton automaton_;
-  State state_ = State::start;
-  bool unusable_ = false;        // the first byte is none of JSON text
+  State state_ = State::between;
   std::uint32_t marked_ = 0;     // bytes of the delimiter that have come
-  std::size_t passed_over_ = 0;  // white space before the first message, or discarded bytes
+  std::size_t passed_over_ = 0;  // discarded bytes
 };
 
 }  // namespace wirecall::framing

@@ -58,6 +58,11 @@ void Channel::received(std::span<char> bytes) {
     hold_back({bytes.data() + seen, bytes.size() - seen});
 }
 
+void Channel::take(std::span<char> first, bool all) {
+  received(first);
+  if (all && !over_) ended();
+}
+
 void Channel::stop_reading(End why) {
   why_stopped_ = why;
   finish();

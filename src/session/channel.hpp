@@ -32,8 +32,8 @@ class Channel : public Connection, private transport::StreamUser, private runtim
   [[nodiscard]] std::size_t output_bytes() const noexcept final { return sending_bytes_ + out_.size(); }
   /// Hands what waits to the stream; happens by itself at the end of a turn.
   void flush();
-  /// Input that came before it was known what is spoken here; as StreamUser::received.
-  void take(std::span<char> first) { received(first); }
+  /// Input that came before it was known what is spoken here: as StreamUser::received, and ended when that was `all`.
+  void take(std::span<char> first, bool all);
 
  protected:
   Channel(Host& host, std::unique_ptr<transport::Stream> stream);

@@ -485,6 +485,9 @@ void Client::State::connection_ended(session::Connection&, session::End end, int
       gone += "the server sent a message that nests deeper than " + std::to_string(options.limits.depth) +
               " levels; raise ClientOptions.limits.depth";
       break;
+    case session::End::silent:
+      gone += "the server did not answer in time";
+      break;
   }
   for (Exchange* call : calling) call->ready.notify_one();
 }

@@ -1,4 +1,4 @@
-// See server.hpp. A server is listeners with sessions; all of what a connection does is Session's.
+// See server.hpp. A server is listeners with sessions; all of what a connection does is its own.
 #include "wirecall/server.hpp"
 
 #include <algorithm>
@@ -8,14 +8,15 @@
 #include <utility>
 
 #include "framing/json_text.hpp"
-#include "session/session.hpp"
+#include "session/connection.hpp"
 #include "session/stop_signals.hpp"
+#include "session/undecided.hpp"
 #include "transport/socket.hpp"
 #include "wirecall/loop.hpp"
 
 namespace wirecall {
 
-using session::Session;
+using session::Connection;
 using std::chrono::milliseconds;
 using std::chrono::nanoseconds;
 
@@ -26,18 +27,19 @@ constexpr milliseconds kParting{100};
 
 }  // namespace
 
-struct Server::State final : session::Owner {
+struct Server::State final : session::Keeper {
   explicit State(Options given)
       : options(std::move(given)),
         workspace(json_codec(), &loop, &options.log),
         text(options.limits, options.delimiter),
         host{.loop = loop, .registry = registry, .limits = options.limits, .workspace = workspace, .owner = *this} {}
 
-  void open_session(int descriptor);
-  void connection_ended(session::Connection& connection, session::End end, int error) override;
+  void open_connection(int descriptor);
+  void connection_ended(Connection& connection, session::End end, int error) override;
+  void connection_decided(Connection& undecided, std::unique_ptr<Connection> decided) override;
   void turn(nanoseconds wait_max);
   bool drain(const session::StopSignals& signals);
-  [[nodiscard]] bool any(bool (Session::*is)() const noexcept) const;
+  [[nodiscard]] bool any(bool (Connection::*is)() const noexcept) const;
   void log(LogLevel level, const std::string& line) const {
     if (options.log) options.log(level, line);
   }
@@ -48,10 +50,11 @@ struct Server::State final : session::Owner {
   Loop loop;
   rpc::Workspace workspace;
   framing::JsonTextSettings text;
+  session::Protocols protocols{text};
   session::Host host;
   std::vector<std::unique_ptr<transport::Listener>> listeners;
-  std::vector<std::unique_ptr<Session>> sessions;
-  std::vector<std::unique_ptr<Session>> ended;  // in this turn
+  std::vector<std::unique_ptr<Connection>> connections;
+  std::vector<std::unique_ptr<Connection>> ended;  // in this turn
   std::atomic<bool> stop_asked{false};
 };
 
@@ -70,7 +73,7 @@ Endpoint Server::listen(std::string_view uri) {
   State& state = *state_;
   transport::Listening listening = transport::listen_on(Endpoint{uri});
   state.listeners.push_back(std::make_unique<transport::Listener>(
-      state.loop, listening.descriptor, [&state](int descriptor) { state.open_session(descriptor); },
+      state.loop, listening.descriptor, [&state](int descriptor) { state.open_connection(descriptor); },
       [&state](int error) {
         if (error == 0) return state.log(LogLevel::info, "connections are accepted again");
         state.log(LogLevel::warning, std::string{"no connections are accepted for a moment: "} + std::strerror(error) +
@@ -93,21 +96,26 @@ void Server::stop() noexcept {
   state_->loop.wake();
 }
 
-void Server::State::open_session(int descriptor) {
-  auto session = std::make_unique<Session>(host, std::make_unique<transport::SocketStream>(loop, descriptor),
-                                           std::make_unique<framing::JsonText>(text));
-  session->position = sessions.size();
-  sessions.push_back(std::move(session));
+void Server::State::open_connection(int descriptor) {
+  auto connection = std::make_unique<session::Undecided>(host, *this, protocols,
+                                                         std::make_unique<transport::SocketStream>(loop, descriptor));
+  connection->position = connections.size();
+  connections.push_back(std::move(connection));
 }
 
-void Server::State::connection_ended(session::Connection& connection, session::End, int) {
+void Server::State::connection_decided(Connection& undecided, std::unique_ptr<Connection> decided) {
+  decided->position = undecided.position;
+  ended.push_back(std::exchange(connections[decided->position], std::move(decided)));
+}
+
+void Server::State::connection_ended(Connection& connection, session::End, int) {
   const std::size_t position = connection.position;
-  ended.push_back(std::move(sessions[position]));
-  if (position + 1 != sessions.size()) {
-    sessions[position] = std::move(sessions.back());
-    sessions[position]->position = position;
+  ended.push_back(std::move(connections[position]));
+  if (position + 1 != connections.size()) {
+    connections[position] = std::move(connections.back());
+    connections[position]->position = position;
   }
-  sessions.pop_back();
+  connections.pop_back();
 }
 
 void Server::State::turn(nanoseconds wait_max) {
@@ -126,29 +134,29 @@ bool Server::State::drain(const session::StopSignals& signals) {
   listeners.clear();
   turn(nanoseconds{0});
   // Calls that come from now on, while others are still in progress, are answered with -32009.
-  for (const auto& session : sessions) session->drain();
-  while (go_on(deadline) && any(&Session::busy)) turn(left(deadline));
+  for (const auto& connection : connections) connection->drain();
+  while (go_on(deadline) && any(&Connection::busy)) turn(left(deadline));
   turn(nanoseconds{0});
-  if (any(&Session::busy)) {
+  if (any(&Connection::busy)) {
     log(LogLevel::warning, "calls were still in progress when the server stopped");
     // Those that can stop are answered as stopped.
-    for (const auto& session : sessions) session->stop_calls();
+    for (const auto& connection : connections) connection->stop_calls();
     const nanoseconds last = loop.now() + kParting;
-    while (go_on(last) && any(&Session::busy)) turn(left(last));
+    while (go_on(last) && any(&Connection::busy)) turn(left(last));
   }
 
   // Then each connection gets what it is owed, and some time to take notice.
-  for (const auto& session : sessions) session->finish();
-  while (go_on(deadline) && any(&Session::has_output)) turn(left(deadline));
+  for (const auto& connection : connections) connection->finish();
+  while (go_on(deadline) && any(&Connection::has_output)) turn(left(deadline));
   const nanoseconds parting = loop.now() + kParting;
-  while (go_on(parting) && !sessions.empty()) turn(left(parting));
-  sessions.clear();
+  while (go_on(parting) && !connections.empty()) turn(left(parting));
+  connections.clear();
   turn(nanoseconds{0});
   return signals.count() < 2;
 }
 
-bool Server::State::any(bool (Session::*is)() const noexcept) const {
-  return std::ranges::any_of(sessions, [is](const auto& session) { return (*session.*is)(); });
+bool Server::State::any(bool (Connection::*is)() const noexcept) const {
+  return std::ranges::any_of(connections, [is](const auto& connection) { return (*connection.*is)(); });
 }
 
 }  // namespace wirecall

@@ -30,7 +30,8 @@ class Stream {
   /// Closes at once whatever is under way; the user is told nothing any more.
   virtual ~Stream() = default;
 
-  /// Begins to receive. Called once, before anything else.
+  /// Begins to receive. Called before anything else; and once more, perhaps, by another user that takes over, while
+  /// nothing is being sent and nothing is paused.
   virtual void start(StreamUser& user) = 0;
   /// Sends all of `bytes`; one send at a time: the next only after `sent`. `prompt` asks for `sent` to be called as
   /// soon as it is true and not with whatever comes next.

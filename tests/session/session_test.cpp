@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "framing/json_text.hpp"
+#include "framing/length_prefix.hpp"
 #include "tests/runtime/simulated_backend.hpp"
 #include "transport/socket.hpp"
 #include "wirecall/registry.hpp"
@@ -46,57 +47,12 @@ std::string repeated(std::string_view text, int times) {
   return all;
 }
 
-// Four bytes of length, the highest first, before each message: the shape of framing that JSON text is not.
-class LengthFraming final : public framing::Framing {
- public:
-  explicit LengthFraming(std::size_t max_message_size) : max_(max_message_size) {}
-
-  framing::Found next(std::string_view input) override {
-    using framing::Find;
-    std::uint32_t skip = 0;
-    if (!within_) {
-      while (prefix_bytes_ < 4 && skip < input.size()) {
-        length_ = length_ << 8 | static_cast<unsigned char>(input[skip++]);
-        ++prefix_bytes_;
-      }
-      if (prefix_bytes_ < 4) return {Find::nothing, skip, 0};
-      within_ = true;
-      if (length_ > max_) return {Find::too_large, skip, 0};
-      if (skip == input.size() && length_ != 0) return {Find::nothing, skip, 0};
-    }
-    const std::size_t here = input.size() - skip;
-    if (here < length_) {
-      length_ -= static_cast<std::uint32_t>(here);
-      return {Find::part, skip, here};
-    }
-    const std::size_t size = std::exchange(length_, 0);
-    within_ = false;
-    prefix_bytes_ = 0;
-    return {Find::message, skip, size};
-  }
-  framing::Found unfinished(std::string_view) override { return {}; }
-  framing::Recovery recover(std::string_view) override { return framing::Recovery::resume; }
-  framing::Found end_of_stream() override {
-    return {within_ || prefix_bytes_ != 0 ? framing::Find::malformed : framing::Find::nothing, 0, 0};
-  }
-  [[nodiscard]] std::size_t head_bytes() const noexcept override { return 4; }
-  void seal(Buffer& out, std::size_t begin) override {
-    const std::size_t size = out.size() - begin - 4;
-    for (std::size_t i = 0; i < 4; ++i) out.data()[begin + i] = static_cast<char>(size >> (24 - 8 * i));
-  }
-
-  static std::string framed(std::string_view message) {
-    std::string text;
-    for (int shift = 24; shift >= 0; shift -= 8) text += static_cast<char>(message.size() >> shift);
-    return text.append(message);
-  }
-
- private:
-  std::size_t max_;
-  std::uint32_t length_ = 0;
-  int prefix_bytes_ = 0;
-  bool within_ = false;
-};
+// As LengthPrefix has it.
+std::string framed(std::string_view message) {
+  std::string text;
+  for (int shift = 24; shift >= 0; shift -= 8) text += static_cast<char>(message.size() >> shift);
+  return text.append(message);
+}
 
 // Calls of `wait` wait here until the test answers them.
 struct Waiting {
@@ -267,12 +223,6 @@ TEST(SessionInput, sixteen_errors_in_a_row_close) {
       std::string{kInvalidRequest} + repeated(kParseError, 15) + answer(1) + repeated(kParseError, 16) + "<end>");
 }
 
-TEST(SessionInput, a_first_byte_of_something_else_is_answered_and_closes) {
-  expect_seen("GET / HTTP/1.1\r\n\r\n", std::string{kParseError} + "<end>");
-  expect_seen(std::string(65, ' ') + request(1), std::string{kParseError} + "<end>");
-  expect_seen(std::string(64, '\n') + request(1), answer(1));
-}
-
 TEST(SessionInput, every_value_that_is_no_message_is_an_invalid_request) {
   expect_seen("[] 1 \"a\"\nnull {}", repeated(kInvalidRequest, 5));
 }
@@ -413,7 +363,7 @@ TEST_P(SessionTest, replies_of_one_turn_leave_in_one_send) {
 
 TEST_P(SessionTest, a_refused_peer_that_goes_on_sending_reads_its_answer_and_is_closed_in_the_end) {
   const auto peer = harness_.open();
-  peer->send("nonsense");
+  peer->send("[\n}");
   for (int i = 0; i < 5000 && !peer->closed; ++i) {
     if (i % 4 == 0) peer->send("more and more");  // time passes in between
     harness_.turn();
@@ -426,7 +376,7 @@ TEST_P(SessionTest, a_refused_peer_that_goes_on_sending_reads_its_answer_and_is_
 
 TEST_P(SessionTest, a_refused_peer_that_ends_too_is_closed_at_once) {
   const auto peer = harness_.open();
-  peer->send("nonsense");
+  peer->send("[\n}");
   peer->finish();
   harness_.turns();
   EXPECT_EQ(peer->take(), kParseError);
@@ -449,20 +399,20 @@ TEST_P(SessionTest, a_draining_session_refuses_new_calls_and_answers_the_old) {
 }
 
 TEST_P(SessionTest, a_second_framing_goes_through_the_same_session) {
-  const auto peer = harness_.open(std::make_unique<LengthFraming>(harness_.limits.max_message_size));
+  const auto peer = harness_.open(std::make_unique<framing::LengthPrefix>(harness_.limits));
   std::string expected;
   for (int i = 0; i < 100; ++i) {
-    peer->send(LengthFraming::framed(request(i)));
+    peer->send(framed(request(i)));
     const std::string reply = answer(i);
-    expected += LengthFraming::framed(std::string_view{reply}.substr(0, reply.size() - 1));
+    expected += framed(std::string_view{reply}.substr(0, reply.size() - 1));
   }
   // What is wrong inside a frame costs that frame; there is no limit on how many in a row.
   for (int i = 0; i < 20; ++i) {
-    peer->send(LengthFraming::framed("{\"a\":\n oops"));
-    expected += LengthFraming::framed(kParseError.substr(0, kParseError.size() - 1));
+    peer->send(framed("{\"a\":\n oops"));
+    expected += framed(kParseError.substr(0, kParseError.size() - 1));
   }
-  peer->send(LengthFraming::framed(request(7)));
-  expected += LengthFraming::framed(std::string_view{answer(7)}.substr(0, answer(7).size() - 1));
+  peer->send(framed(request(7)));
+  expected += framed(std::string_view{answer(7)}.substr(0, answer(7).size() - 1));
   peer->finish();
   harness_.turns(300);
   EXPECT_EQ(peer->take(), expected);
@@ -470,7 +420,8 @@ TEST_P(SessionTest, a_second_framing_goes_through_the_same_session) {
 }
 
 TEST_P(SessionTest, a_length_over_the_limit_is_refused_before_it_comes) {
-  const auto peer = harness_.open(std::make_unique<LengthFraming>(1000));
+  harness_.limits.max_message_size = 1000;
+  const auto peer = harness_.open(std::make_unique<framing::LengthPrefix>(harness_.limits));
   peer->send(std::string{"\x7F\x00\x00\x00", 4});
   peer->finish();
   harness_.turns();

@@ -1,0 +1,65 @@
+// See protocol.hpp. No protocol's first bytes are the beginning of another's, so that the choice needs no order.
+#include "framing/protocol.hpp"
+
+#include <algorithm>
+
+#include "framing/token.hpp"
+#include "wirecall/limits.hpp"
+
+namespace wirecall::framing {
+namespace {
+
+constexpr std::string_view kHeaderName = "content-";
+constexpr std::size_t kMethodBytesMax = 16;
+
+bool is_space(char c) noexcept { return c == ' ' || c == '\n' || c == '\r' || c == '\t'; }
+
+// `text` begins with the first byte that is not white space, and has as many as are known.
+Protocol choose(std::string_view text) noexcept {
+  const char first = text[0];
+  if (first == '{' || first == '[') return Protocol::json_text;
+  if (static_cast<unsigned char>(first) <= 8) return Protocol::length_prefix;
+
+  std::size_t same = 0;
+  while (same < text.size() && same < kHeaderName.size() && lower(text[same]) == kHeaderName[same]) ++same;
+  if (same == kHeaderName.size()) return Protocol::content_length;
+  if (same == text.size()) return Protocol::undecided;
+
+  std::size_t capitals = 0;
+  while (capitals < text.size() && text[capitals] >= 'A' && text[capitals] <= 'Z') ++capitals;
+  if (capitals > kMethodBytesMax) return Protocol::unknown;
+  if (capitals == text.size()) return Protocol::undecided;
+  return capitals != 0 && text[capitals] == ' ' ? Protocol::http : Protocol::unknown;
+}
+
+}  // namespace
+
+Protocol FirstBytes::look(std::string_view input) noexcept {
+  skipped_ = 0;
+  if (kept_bytes_ == 0) {
+    while (is_space(input[skipped_])) {
+      if (spaces_ == kLeadingSpaceBytesMax) return Protocol::unknown;
+      ++spaces_;
+      if (++skipped_ == input.size()) return Protocol::undecided;
+    }
+    const std::string_view text = input.substr(skipped_);
+    const Protocol protocol = choose(text);
+    if (protocol == Protocol::undecided) {
+      // Seventeen bytes decide, so these are fewer.
+      std::copy(text.begin(), text.end(), kept_.begin());
+      kept_bytes_ = static_cast<std::uint8_t>(text.size());
+    }
+    return protocol;
+  }
+  std::array<char, kDecisiveBytes> known = kept_;
+  const std::size_t more = std::min(input.size(), kDecisiveBytes - kept_bytes_);
+  std::copy_n(input.begin(), more, known.begin() + kept_bytes_);
+  const Protocol protocol = choose({known.data(), kept_bytes_ + more});
+  if (protocol == Protocol::undecided) {
+    kept_ = known;
+    kept_bytes_ = static_cast<std::uint8_t>(kept_bytes_ + more);
+  }
+  return protocol;
+}
+
+}  // namespace wirecall::framing

@@ -1,0 +1,94 @@
+// See undecided.hpp.
+#include "session/undecided.hpp"
+
+#include <chrono>
+#include <utility>
+
+#include "framing/content_length.hpp"
+#include "framing/length_prefix.hpp"
+#include "session/session.hpp"
+
+namespace wirecall::session {
+
+using framing::Protocol;
+using std::chrono::milliseconds;
+
+Undecided::Undecided(Host& host, Keeper& keeper, const Protocols& protocols, std::unique_ptr<transport::Stream> stream)
+    : host_(&host), keeper_(&keeper), protocols_(&protocols), stream_(std::move(stream)) {
+  host_->loop.start(*this, milliseconds{host_->limits.header_timeout_ms});
+  stream_->start(*this);
+}
+
+void Undecided::received(std::span<char> bytes) {
+  if (over_) return;
+  const Protocol protocol = first_.look({bytes.data(), bytes.size()});
+  if (protocol != Protocol::undecided) return become(protocol, bytes, false);
+  if (draining_) owed_ = stream_->readable() != 0;
+}
+
+void Undecided::ended() {
+  if (over_) return;
+  if (!first_.kept().empty()) return become(Protocol::unknown, {}, true);
+  over_ = true;
+  host_->owner.connection_ended(*this, End::finished, 0);
+}
+
+void Undecided::become(Protocol protocol, std::span<char> bytes, bool all) {
+  over_ = true;
+  host_->loop.stop(*this);
+  std::unique_ptr<Channel> made = make(protocol);
+  Channel& channel = *made;
+  keeper_->connection_decided(*this, std::move(made));
+  if (draining_) channel.drain();
+  if (first_.kept().empty()) return channel.take(bytes.subspan(first_.skipped()), all);
+  Buffer whole = host_->loop.take_buffer();
+  whole.append(first_.kept());
+  whole.append({bytes.data(), bytes.size()});
+  static_cast<void>(whole.padded());
+  channel.take({whole.data(), whole.size()}, all);
+  host_->loop.give_buffer(std::move(whole));
+}
+
+std::unique_ptr<Channel> Undecided::make(Protocol protocol) {
+  std::unique_ptr<framing::Framing> framing;
+  switch (protocol) {
+    case Protocol::json_text:
+      framing = std::make_unique<framing::JsonText>(protocols_->text);
+      break;
+    case Protocol::content_length:
+      framing = std::make_unique<framing::ContentLength>(host_->limits);
+      break;
+    case Protocol::length_prefix:
+      framing = std::make_unique<framing::LengthPrefix>(host_->limits);
+      break;
+    case Protocol::http:
+    case Protocol::unknown:
+    case Protocol::undecided:
+      framing = std::make_unique<framing::Unknown>();
+      break;
+  }
+  return std::make_unique<Session>(*host_, std::move(stream_), std::move(framing));
+}
+
+void Undecided::failed(int error) {
+  if (std::exchange(over_, true)) return;
+  host_->owner.connection_ended(*this, End::lost, error);
+}
+
+void Undecided::expired() {
+  if (std::exchange(over_, true)) return;
+  host_->owner.connection_ended(*this, End::silent, 0);
+}
+
+void Undecided::drain() noexcept {
+  draining_ = true;
+  owed_ = stream_->readable() != 0;
+}
+
+// It has said nothing, so nothing is owed to it. From the turn, since the owner is walking through its connections.
+void Undecided::finish() {
+  host_->loop.stop(*this);
+  host_->loop.start(*this, milliseconds{0});
+}
+
+}  // namespace wirecall::session

@@ -1,0 +1,191 @@
+// Connections that a server has accepted, over the simulated backend: what they become by their first bytes, however
+// these are cut, and what becomes of those that never say.
+#include "session/undecided.hpp"
+
+#include <chrono>
+#include <gtest/gtest.h>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+
+#include "tests/runtime/simulated_backend.hpp"
+#include "transport/socket.hpp"
+#include "wirecall/registry.hpp"
+
+namespace wirecall::session {
+namespace {
+
+using namespace std::string_literals;
+using runtime::SimulatedBackend;
+using runtime::SimulatedPeer;
+using std::chrono::milliseconds;
+
+const std::string kRequest = R"({"jsonrpc":"2.0","method":"subtract","params":[42,23],"id":1})";
+const std::string kAnswer = R"({"jsonrpc":"2.0","result":19,"id":1})";
+const std::string kParseError =
+    "{\"jsonrpc\":\"2.0\",\"error\":{\"code\":-32700,\"message\":\"Parse error\"},\"id\":null}\n";
+
+// A server's part, for one connection.
+class Accepting : public Keeper {
+ public:
+  explicit Accepting(unsigned seed, Limits given = {})
+      : limits(given), backend(new SimulatedBackend{seed}), loop(std::unique_ptr<runtime::Backend>{backend}) {
+    registry.method("subtract", [](int a, int b) { return a - b; });
+    auto [descriptor, end] = backend->pair();
+    peer = end;
+    connection = std::make_unique<Undecided>(host, *this, protocols,
+                                             std::make_unique<transport::SocketStream>(loop, descriptor));
+  }
+  ~Accepting() {
+    connection.reset();
+    former.reset();
+    loop.turn(milliseconds{0});
+  }
+  void turn() {
+    loop.turn(milliseconds{1});
+    former.reset();
+    if (end) connection.reset();
+  }
+  void turns(int count = 40) {
+    for (int i = 0; i < count; ++i) turn();
+  }
+  void pass(milliseconds time) {
+    for (const auto until = loop.now() + time; loop.now() < until;) {
+      loop.turn(until - loop.now());
+      if (end) connection.reset();
+    }
+  }
+
+  void connection_ended(Connection&, End why, int code) override {
+    EXPECT_FALSE(end.has_value());
+    end = why;
+    error = code;
+  }
+  void connection_decided(Connection& undecided, std::unique_ptr<Connection> decided) override {
+    EXPECT_EQ(&undecided, connection.get());
+    former = std::exchange(connection, std::move(decided));
+  }
+
+  Limits limits;
+  Registry registry;
+  SimulatedBackend* backend;
+  Loop loop;
+  rpc::Workspace workspace{json_codec(), &loop, nullptr};
+  framing::JsonTextSettings text{limits, "\n"};
+  Protocols protocols{text};
+  Host host{.loop = loop, .registry = registry, .limits = limits, .workspace = workspace, .owner = *this};
+  std::unique_ptr<Connection> connection;
+  std::unique_ptr<Connection> former;
+  std::shared_ptr<SimulatedPeer> peer;
+  std::optional<End> end;
+  int error = 0;
+};
+
+// Cut in two at every byte; the peer ends behind it.
+void expect_answer(std::string_view input, std::string_view answer) {
+  for (std::size_t cut = 0; cut < input.size(); ++cut) {
+    Accepting server{static_cast<unsigned>(cut) + 1};
+    server.peer->send(input.substr(0, cut));
+    server.turns(cut == 0 ? 0 : 20);
+    server.peer->send(input.substr(cut));
+    server.turns(20);
+    server.peer->finish();
+    server.turns(20);
+    EXPECT_EQ(server.peer->take(), answer) << input << "\ncut at " << cut;
+    EXPECT_TRUE(server.peer->closed) << input << "\ncut at " << cut;
+  }
+}
+
+TEST(Undecided, becomes_what_the_first_bytes_say) {
+  const std::string head = "Content-Length: 36\r\n\r\n";
+  expect_answer(kRequest, kAnswer + "\n");
+  expect_answer(" \r\n\t" + kRequest + "\n" + kRequest, kAnswer + "\n" + kAnswer + "\n");
+  expect_answer("Content-Length: 61\r\n\r\n" + kRequest, head + kAnswer);
+  expect_answer(
+      "\n\ncontent-type: x\r\nCONTENT-LENGTH: 61\r\n\r\n" + kRequest + "Content-Length: 61\r\n\r\n" + kRequest,
+      head + kAnswer + head + kAnswer);
+  expect_answer("\0\0\0\x3D"s + kRequest, "\0\0\0\x24"s + kAnswer);
+}
+
+TEST(Undecided, refuses_anything_else_in_one_line_and_closes) {
+  for (const std::string_view input : {"x\n", "true\n", "\"a\" {}\n", "get / HTTP/1.1\r\n\r\n", "\x16\x03\x01\x02"}) {
+    expect_answer(input, kParseError);
+  }
+  expect_answer(std::string(65, ' ') + kRequest, kParseError);
+  expect_answer(std::string(64, '\n') + kRequest, kAnswer + "\n");
+}
+
+TEST(Undecided, refuses_a_beginning_that_goes_no_further) {
+  expect_answer("POS", kParseError);
+  expect_answer("Content", kParseError);
+}
+
+TEST(Undecided, that_says_nothing_and_ends_is_closed_without_a_word) {
+  Accepting server{1};
+  server.peer->send(" \n");
+  server.peer->finish();
+  server.turns();
+  EXPECT_EQ(server.peer->take(), "");
+  EXPECT_EQ(server.end, End::finished);
+}
+
+TEST(Undecided, ends_at_the_header_timeout_and_not_before) {
+  for (const std::string_view input : {"", "   ", "GET", "content"}) {
+    Accepting server{2};
+    server.peer->send(input);
+    server.pass(milliseconds{9999});
+    EXPECT_FALSE(server.end.has_value()) << input;
+    server.pass(milliseconds{2});
+    EXPECT_EQ(server.end, End::silent) << input;
+    EXPECT_EQ(server.peer->take(), "");
+  }
+}
+
+TEST(Undecided, that_became_something_has_no_timeout_any_more) {
+  Accepting server{3};
+  server.peer->send(kRequest);
+  server.pass(milliseconds{60'000});
+  EXPECT_FALSE(server.end.has_value());
+  EXPECT_EQ(server.peer->take(), kAnswer + "\n");
+}
+
+TEST(Undecided, that_is_reset_is_lost) {
+  Accepting server{4};
+  server.peer->send("GE");
+  server.turns();
+  server.peer->reset();
+  server.turns();
+  EXPECT_EQ(server.end, End::lost);
+  EXPECT_EQ(server.error, ECONNRESET);
+}
+
+TEST(Undecided, that_drains_looks_at_what_has_arrived_and_answers_that_it_is_draining) {
+  Accepting server{5};
+  server.turn();
+  server.peer->send(kRequest);
+  server.connection->drain();
+  EXPECT_TRUE(server.connection->busy());
+  server.turns();
+  EXPECT_FALSE(server.connection->busy());
+  EXPECT_NE(server.peer->take().find("-32009"), std::string::npos);
+}
+
+TEST(Undecided, is_finished_at_once_when_its_owner_says_so) {
+  Accepting server{6};
+  server.connection->drain();
+  EXPECT_FALSE(server.connection->busy());
+  server.connection->finish();
+  EXPECT_FALSE(server.end.has_value());
+  server.turns(2);
+  EXPECT_EQ(server.end, End::silent);
+}
+
+TEST(Undecided, is_small) {
+  // With its stream; the allocator's own bytes are not counted.
+  EXPECT_LE(sizeof(Undecided) + sizeof(transport::SocketStream), 200U);
+}
+
+}  // namespace
+}  // namespace wirecall::session
