@@ -87,6 +87,8 @@ class Call {
   /// The ways to answer on the caller's stack: as ReplySink's.
   [[nodiscard]] Writer* begin_result();
   void end_result();
+  /// The same as both for an integer, which is the commonest result.
+  void integer_result(std::int64_t value);
   void error(const Error& error);
   void error_in_flight();
   /// -32602 with what `reader` could not decode.

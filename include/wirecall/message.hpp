@@ -33,6 +33,8 @@ enum class Member : std::uint8_t {
   tracestate,
 };
 inline constexpr std::size_t kMemberCount = 13;
+/// How many integers of params are kept.
+inline constexpr std::size_t kIntegersKept = 8;
 
 enum class MessageKind : std::uint8_t {
   request,
@@ -51,8 +53,9 @@ struct Received {
 
   MessageKind kind;
   Fault fault;
-  bool method_escaped;    ///< `method()` holds escapes: unescape before comparing
-  std::uint32_t present;  ///< bit 1 << Member; only present members have a span
+  bool method_escaped;         ///< `method()` holds escapes: unescape before comparing
+  std::uint8_t integer_count;  ///< of `integers`; 0 when params have to be read from their span
+  std::uint32_t present;       ///< bit 1 << Member; only present members have a span
   std::size_t batch_size;
   std::string_view text;  ///< the message itself, first to last byte
   struct Span {
@@ -60,6 +63,11 @@ struct Received {
     std::size_t size;
   };
   std::array<Span, kMemberCount> spans;  ///< encoded values as sent
+  /// The params, when they are a few integers from 0 to 999,999,999: then they need no second reading. By name, the
+  /// names are as sent, and hold no escapes; one may be given twice.
+  std::array<std::uint32_t, kIntegersKept> integers;
+  std::array<Span, kIntegersKept> integer_names;
+  bool integers_named;
 
   [[nodiscard]] bool has(Member member) const noexcept { return (present >> static_cast<unsigned>(member)) & 1U; }
   [[nodiscard]] std::string_view operator[](Member member) const noexcept {

@@ -159,6 +159,8 @@ class Rest {
   using iterator = T*;
   using const_iterator = const T*;
 
+  Rest() {}  // NOLINT(modernize-use-equals-default): `= default` would let {} clear all of it first
+
   void push_back(T value) {
     if (size_ < kInline) {
       few_[size_] = std::move(value);
@@ -180,7 +182,7 @@ class Rest {
   [[nodiscard]] const T* end() const noexcept { return data() + size_; }
 
  private:
-  static constexpr std::size_t kInline = 8;
+  static constexpr std::size_t kInline = sizeof(T) < 48 ? 48 / sizeof(T) : 1;
 
   std::size_t size_ = 0;
   T few_[kInline]{};

@@ -67,16 +67,39 @@ class Scanner {
     return *p == '[' || *p == '{' ? container(p, depth) : scalar(p);
   }
 
-  /// An array of a few numbers within an object, which is what most params are; null, and nothing said, when it is
-  /// anything else.
-  [[nodiscard, gnu::always_inline]] const char* short_numbers(const char* p) noexcept {
+  /// Params within an object that are one to `count_max` integers from 0 to 999,999,999, which is what most are: in an
+  /// array, or in an object under names without escapes, which go to `names`. Their number goes to `count`. Null, and
+  /// nothing said, when they are anything else.
+  template <bool kNamed, class Span>
+  [[nodiscard, gnu::always_inline]] const char* short_integers(const char* p, std::uint32_t* out, Span* names,
+                                                               std::size_t count_max, std::uint8_t& count) noexcept {
     if (depth_max_ < 2) [[unlikely]]
       return nullptr;
-    for (int count = 0; count < 4; ++count) {
-      p = skip_space(p + 1);
-      if (static_cast<unsigned char>(*p - '1') > 8) return nullptr;
-      p = Ops::skip_digits(p);
-      if (*p == ']') return p + 1;
+    for (std::size_t i = 0; i < count_max;) {
+      if (*++p == ' ') ++p;
+      if constexpr (kNamed) {
+        if (*p != '"') return nullptr;
+        const char* const name = p + 1;
+        p = Ops::find_special(name);
+        if (*p != '"' || p[1] != ':') return nullptr;
+        names[i] = {name, static_cast<std::size_t>(p - name)};
+        p += 2;
+        if (*p == ' ') ++p;
+      }
+      const char* const digits = p;
+      std::uint32_t value = static_cast<unsigned char>(*p) - std::uint32_t{'0'};
+      if (value > 9) return nullptr;
+      ++p;
+      if (value != 0) {
+        for (std::uint32_t digit; (digit = static_cast<unsigned char>(*p) - std::uint32_t{'0'}) <= 9; ++p)
+          value = value * 10 + digit;
+      }
+      if (p - digits > 9) return nullptr;
+      out[i++] = value;
+      if (*p == (kNamed ? '}' : ']')) {
+        count = static_cast<std::uint8_t>(i);
+        return p + 1;
+      }
       if (*p != ',') return nullptr;
     }
     return nullptr;

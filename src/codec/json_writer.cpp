@@ -24,8 +24,6 @@ constexpr std::array<char, 200> kTwoDigits = [] {
   return digits;
 }();
 
-/// The longest 64-bit integer, its sign included.
-constexpr std::size_t kIntegerBytesMax = 20;
 /// The longest shortest text of a double, as -2.2250738585072014e-308.
 constexpr std::size_t kDoubleBytesMax = 32;
 
@@ -56,7 +54,7 @@ int count_digits(std::uint64_t value) noexcept {
   return guess + (value >= kPowersOfTen[guess] ? 1 : 0);
 }
 
-char* write_integer(char* to, std::uint64_t value) noexcept {
+inline char* write_magnitude(char* to, std::uint64_t value) noexcept {
   char* const end = to + (value == 0 ? 1 : count_digits(value));
   char* p = end;
   while (value >= 100) {
@@ -136,17 +134,18 @@ void JsonWriter::json(std::string_view text) { close(compact(open(text.size()), 
 
 void JsonWriter::number_text(std::string_view text) { json(text); }
 
-void JsonWriter::integer(std::int64_t value) {
-  char* to = open(kIntegerBytesMax);
+char* write_integer(char* to, std::int64_t value) noexcept {
   auto magnitude = static_cast<std::uint64_t>(value);
   if (value < 0) {
     *to++ = '-';
     magnitude = 0 - magnitude;
   }
-  close(write_integer(to, magnitude));
+  return write_magnitude(to, magnitude);
 }
 
-void JsonWriter::unsigned_integer(std::uint64_t value) { close(write_integer(open(kIntegerBytesMax), value)); }
+void JsonWriter::integer(std::int64_t value) { close(write_integer(open(kIntegerBytesMax), value)); }
+
+void JsonWriter::unsigned_integer(std::uint64_t value) { close(write_magnitude(open(kIntegerBytesMax), value)); }
 
 template <class Float>
 void JsonWriter::floating(Float value) {

@@ -17,6 +17,11 @@
 
 namespace wirecall::json {
 
+/// The longest 64-bit integer, its sign included.
+inline constexpr std::size_t kIntegerBytesMax = 20;
+/// Writes `value` from `to` on and returns where it ends.
+char* write_integer(char* to, std::int64_t value) noexcept;
+
 class JsonWriter final : public Writer {
  public:
   void reset(Buffer& out) override;

@@ -215,6 +215,18 @@ template <class Ops>
   return scanner.skip_space(p + 1);
 }
 
+template <class Ops>
+[[gnu::always_inline]] inline const char* read_integers(Scanner<Ops>& scanner, const char* p, Received& out) noexcept {
+  out.integers_named = *p == '{';
+  if (out.integers_named) {
+    return scanner.template short_integers<true>(p, out.integers.data(), out.integer_names.data(), kIntegersKept,
+                                                 out.integer_count);
+  }
+  if (*p != '[') return nullptr;
+  return scanner.template short_integers<false>(p, out.integers.data(), out.integer_names.data(), kIntegersKept,
+                                                out.integer_count);
+}
+
 // The value of a member that was recognised; `p` is behind its name and colon. Returns where the value ends.
 template <Member kMember, class Ops>
 [[gnu::always_inline]] inline const char* read_value(Scanner<Ops>& scanner, const char* p, Received& out,
@@ -257,7 +269,7 @@ template <Member kMember, class Ops>
       seen.wrong = seen.bad_id = true;
   } else {
     static_assert(kMember == Member::params);
-    p = *value == '[' ? scanner.short_numbers(value) : nullptr;
+    p = read_integers(scanner, value, out);
     if (p == nullptr) {
       value = scanner.skip_space(value);
       p = scanner.value(value, 1);
@@ -302,6 +314,7 @@ template <class Ops>
 [[gnu::always_inline]] inline const char* read_object(Scanner<Ops>& scanner, const char* const begin,
                                                       Received& out) noexcept {
   Seen seen;
+  out.integer_count = 0;
   const char* p = begin + 1;
   if (load8(p) == kUsualStart && load8(p + 8) == kUsualVersion) [[likely]] {
     seen.present = bit(Member::jsonrpc);

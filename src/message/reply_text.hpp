@@ -6,6 +6,7 @@
 #include <cstring>
 #include <string_view>
 
+#include "codec/json_writer.hpp"
 #include "wirecall/bytes.hpp"
 #include "wirecall/error.hpp"
 
@@ -33,16 +34,27 @@ inline char* put_id(char* to, std::string_view id) noexcept {
   return to + size;
 }
 
-inline void begin_result(Buffer& out) {
-  constexpr std::string_view kHead = R"({"jsonrpc":"2.0","result":)";
-  out.set_end(put(out.reserve(kHead.size()), kHead));
+inline constexpr std::string_view kResultHead = R"({"jsonrpc":"2.0","result":)";
+inline constexpr std::string_view kIdHead = R"(,"id":)";
+
+inline void begin_result(Buffer& out) { out.set_end(put(out.reserve(kResultHead.size()), kResultHead)); }
+
+/// Where it ends; kIdHead.size() + id_json.size() + 1 bytes are written.
+inline char* put_end(char* to, std::string_view id_json) noexcept {
+  to = put_id(put(to, kIdHead), id_json);
+  *to++ = '}';
+  return to;
 }
 
 inline void end_reply(Buffer& out, std::string_view id_json) {
-  constexpr std::string_view kHead = R"(,"id":)";
-  char* p = put_id(put(out.reserve(kHead.size() + id_json.size() + 1), kHead), id_json);
-  *p++ = '}';
-  out.set_end(p);
+  out.set_end(put_end(out.reserve(kIdHead.size() + id_json.size() + 1), id_json));
+}
+
+/// A whole reply whose result is an integer.
+inline void write_integer_result(Buffer& out, std::int64_t value, std::string_view id_json) {
+  constexpr std::size_t kBytesMax = kResultHead.size() + json::kIntegerBytesMax + kIdHead.size() + 1;
+  char* p = put(out.reserve(kBytesMax + id_json.size()), kResultHead);
+  out.set_end(put_end(json::write_integer(p, value), id_json));
 }
 
 /// A whole reply with one of the specification's errors about the message itself, which has no data.

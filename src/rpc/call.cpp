@@ -97,6 +97,17 @@ void Call::end_result() {
   state.reply.close();
 }
 
+void Call::integer_result(std::int64_t value) {
+  rpc::CallState& state = *state_;
+  if (state.answered || state.rare || is_notification() || !state.dispatcher->workspace_->reader->is_json() ||
+      !state.reply.append_integer(value, message_->id())) [[unlikely]] {
+    if (Writer* writer = begin_result()) writer->integer(value);
+    return end_result();
+  }
+  state.answered = true;
+  state.reply.close();
+}
+
 void Call::end_result_slowly() {
   if (state_->answered) return;
   state_->answered = true;

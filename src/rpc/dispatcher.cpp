@@ -36,11 +36,10 @@ void Workspace::write_log(LogLevel level, std::string_view line) const {
 [[gnu::always_inline]] inline void Dispatcher::run(Call& call, CallState& state) {
   // The one place in which a handler's exceptions are caught; those of tasks come here by way of error_in_flight.
   try {
-    const std::vector<Middleware>& middleware = registry_->middleware();
-    if (middleware.empty()) [[likely]] {
+    if (middleware_->empty()) [[likely]] {
       call.method().invoke(call);
     } else {
-      Next{middleware.data(), middleware.size()}(call);
+      Next{middleware_->data(), middleware_->size()}(call);
     }
   } catch (...) {
     if (state.answered) {
@@ -141,7 +140,7 @@ void Dispatcher::refuse_size() {
                                         "null");
 }
 
-std::size_t Dispatcher::in_flight() const noexcept { return pending_ ? pending_->active : 0; }
+std::size_t Dispatcher::waiting_calls() const noexcept { return pending_->active; }
 
 void Dispatcher::stop_calls() noexcept {
   if (pending_) pending_->stop_all();

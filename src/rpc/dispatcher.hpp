@@ -59,7 +59,11 @@ class Dispatcher {
  public:
   /// Everything referred to outlives the dispatcher; `registry` is not changed any more.
   Dispatcher(const Registry& registry, Outlet& outlet, const Limits& limits, Workspace& workspace) noexcept
-      : registry_(&registry), outlet_(&outlet), limits_(&limits), workspace_(&workspace) {}
+      : registry_(&registry),
+        middleware_(&registry.middleware()),
+        outlet_(&outlet),
+        limits_(&limits),
+        workspace_(&workspace) {}
   ~Dispatcher() { abandon(); }
   Dispatcher(Dispatcher&&) = delete;
 
@@ -75,7 +79,7 @@ class Dispatcher {
   /// New requests are answered -32009 from now on.
   void drain() noexcept { draining_ = true; }
   /// Calls that have not been answered yet.
-  [[nodiscard]] std::size_t in_flight() const noexcept;
+  [[nodiscard]] std::size_t in_flight() const noexcept { return pending_ == nullptr ? 0 : waiting_calls(); }
   /// Asks all calls in flight to stop; they are still answered.
   void stop_calls() noexcept;
   /// Answers all calls in flight -32603; whoever holds their sinks comes too late.
@@ -89,6 +93,7 @@ class Dispatcher {
   friend class wirecall::Call;
   friend class wirecall::ReplySink;
 
+  [[nodiscard]] std::size_t waiting_calls() const noexcept;
   inline void handle_single(const Received& message, CallState& state);
   void handle_batch(const Received& message, std::span<const Received> elements);
   void refuse(const Received& message, CallState& state);
@@ -96,6 +101,7 @@ class Dispatcher {
   void unknown_method(const Received& message, std::string_view name, CallState& state);
 
   const Registry* registry_;
+  const std::vector<Middleware>* middleware_;  // the registry's
   Outlet* outlet_;
   const Limits* limits_;
   Workspace* workspace_;

@@ -6,6 +6,7 @@
 
 #include "codec/json_reader.hpp"
 #include "message/own_error.hpp"
+#include "rpc/names.hpp"
 #include "wirecall/detail/bind.hpp"
 #include "wirecall/registry.hpp"
 
@@ -93,8 +94,8 @@ bool decode_named(const Method& method, Call& call, R& reader, void* const* argu
   std::string_view name;
   while (reader.next_member(name)) {
     std::size_t i = expected;
-    if (i >= count || method.params()[i].name() != name) {
-      for (i = 0; i < count && method.params()[i].name() != name; ++i) {
+    if (i >= count || !rpc::same_name(method.params()[i].name(), name)) {
+      for (i = 0; i < count && !rpc::same_name(method.params()[i].name(), name); ++i) {
       }
     }
     if (i == count || (given >> i) & 1) {
@@ -110,36 +111,9 @@ bool decode_named(const Method& method, Call& call, R& reader, void* const* argu
   return fill_missing(method, call, reader, arguments, given);
 }
 
-// Short non-negative integers without white space, all of them and no more: what most calls of small functions give.
-// False, and nothing said, for anything else, which the general way then reads from the start.
-[[gnu::always_inline]] inline bool decode_small_integers(const char* p, std::span<const ArgumentType> types,
-                                                         void* const* arguments) {
-  const ArgumentType* const end = types.data() + types.size();
-  for (const ArgumentType* type = types.data(); type != end; ++type, ++arguments) {
-    const std::uint8_t bytes = type->integer_bytes;
-    if (bytes < 4) return false;
-    const char* const digits = ++p;  // behind the bracket or comma
-    std::uint64_t value = 0;
-    for (std::uint64_t digit; (digit = static_cast<unsigned char>(*p) - std::uint64_t{'0'}) <= 9; ++p)
-      value = value * 10 + digit;
-    if (static_cast<std::size_t>(p - digits) - 1 >= 9 || *p != (type + 1 == end ? ']' : ',')) return false;
-    if (bytes == 4) {
-      const auto narrow = static_cast<std::int32_t>(value);
-      std::memcpy(*arguments, &narrow, 4);
-    } else {
-      std::memcpy(*arguments, &value, 8);
-    }
-  }
-  return !types.empty();
-}
-
 }  // namespace
 
-namespace {
-
-// Out of line, so that the short way has no large stack frame to set up.
-[[gnu::noinline]] bool decode_any_params(std::string_view params, const Method& method, Call& call, Reader& reader,
-                                         void* const* arguments) {
+bool decode_params(std::string_view params, const Method& method, Call& call, Reader& reader, void* const* arguments) {
   if (reader.failed()) reader.clear_failure();
   if (params.empty()) return fill_missing(method, call, reader, arguments, 0);
   if (reader.is_json()) [[likely]] {
@@ -156,13 +130,22 @@ namespace {
   return fill_missing(method, call, reader, arguments, 0);
 }
 
-}  // namespace
-
-bool decode_params(std::string_view params, const Method& method, Call& call, Reader& reader, void* const* arguments) {
-  if (reader.is_json() && !params.empty() && params.front() == '[' &&
-      decode_small_integers(params.data(), method.signature().arguments, arguments))
-    return true;
-  return decode_any_params(params, method, call, reader, arguments);
+bool order_by_name(const Received& message, const Method& method, std::uint32_t* values) noexcept {
+  const std::vector<Param>& params = method.params();
+  const std::size_t count = message.integer_count;
+  std::uint32_t given = 0;
+  for (std::size_t member = 0; member < count; ++member) {
+    const std::string_view name{message.integer_names[member].data, message.integer_names[member].size};
+    std::size_t i = member;  // callers mostly keep the order
+    if (!rpc::same_name(params[i].name(), name)) {
+      for (i = 0; i < count && !rpc::same_name(params[i].name(), name); ++i) {
+      }
+    }
+    if (i == count || (given >> i & 1) != 0) return false;
+    given |= std::uint32_t{1} << i;
+    values[i] = message.integers[member];
+  }
+  return true;
 }
 
 OwnedParams::OwnedParams(std::string_view params, const Codec& codec) : reader(codec.reader()) {

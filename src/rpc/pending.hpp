@@ -18,6 +18,8 @@ namespace wirecall::rpc {
 
 /// A batch being dispatched. It moves to the heap when the first of its calls waits.
 struct BatchScope {
+  BatchScope() noexcept {}  // NOLINT(modernize-use-equals-default): member by member, which no compiler makes a loop
+
   BatchReply local;
   std::shared_ptr<BatchReply> shared;
 

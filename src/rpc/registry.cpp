@@ -9,6 +9,7 @@
 #include <stdexcept>
 
 #include "rpc/dispatcher.hpp"
+#include "rpc/names.hpp"
 
 namespace wirecall {
 namespace {
@@ -37,18 +38,6 @@ constexpr std::size_t kSuggestedBytesMax = 64;  // longer names are not compared
   return hash ^ hash >> 32;
 }
 
-// Whether these are the same name of 8 to 16 bytes, which most have: two overlapping words, without a call.
-[[gnu::always_inline]] inline bool equal_short(std::string_view a, std::string_view b) noexcept {
-  const std::size_t size = a.size();
-  if (size != b.size() || size < 8 || size > 16) return false;
-  std::uint64_t words[4];
-  std::memcpy(&words[0], a.data(), 8);
-  std::memcpy(&words[1], b.data(), 8);
-  std::memcpy(&words[2], a.data() + size - 8, 8);
-  std::memcpy(&words[3], b.data() + size - 8, 8);
-  return ((words[0] ^ words[1]) | (words[2] ^ words[3])) == 0;
-}
-
 // One bit a letter: two names that differ in more bits than twice the distance cannot be near.
 std::uint64_t letters_of(std::string_view name) noexcept {
   std::uint64_t letters = 0;
@@ -56,10 +45,16 @@ std::uint64_t letters_of(std::string_view name) noexcept {
   return letters;
 }
 
+// Whether more than `count` bits of `bits` are set. A portable popcount is a call.
+bool more_bits_than(std::size_t count, std::uint64_t bits) noexcept {
+  for (; bits != 0 && count != 0; --count) bits &= bits - 1;
+  return bits != 0;
+}
+
 std::size_t distance_max(std::size_t bytes) noexcept { return bytes <= 3 ? 1 : bytes <= 8 ? 2 : 3; }
 
 // The number of inserted, deleted, changed and swapped bytes between two short names.
-std::size_t edit_distance(std::string_view a, std::string_view b) noexcept {
+[[gnu::noinline]] std::size_t edit_distance(std::string_view a, std::string_view b) noexcept {
   std::array<std::array<std::uint8_t, kSuggestedBytesMax + 1>, 3> rows{};
   for (std::size_t j = 0; j <= b.size(); ++j) rows[0][j] = static_cast<std::uint8_t>(j);
   for (std::size_t i = 1; i <= a.size(); ++i) {
@@ -159,7 +154,7 @@ struct Engine {
   Engine(const Registry& registry, const Limits& limits, const LogSink& log)
       : workspace(json_codec(), nullptr, &log), dispatcher(registry, outlet, limits, workspace) {}
 
-  void serve(std::string_view text, const Limits& limits, Buffer& out) {
+  [[gnu::always_inline]] void serve(std::string_view text, const Limits& limits, Buffer& out) {
     outlet.out = &out;
     Received message;
     if (text.size() > limits.max_message_size) [[unlikely]]
@@ -188,12 +183,24 @@ struct Engine {
   rpc::Dispatcher dispatcher;
 };
 
+[[gnu::noinline]] void serve_within(const Registry& registry, const Limits& limits, const LogSink& log,
+                                    std::string_view text, Buffer& out) {
+  Engine{registry, limits, log}.serve(text, limits, out);
+}
+
 }  // namespace
 
 struct Registry::Impl {
   struct Slot {
     std::uint64_t hash = 0;
     const Method* method = nullptr;
+  };
+
+  // What the search for a near name looks at first.
+  struct Spelling {
+    std::uint64_t letters;
+    std::size_t bytes;
+    const Method* method;
   };
 
   void insert(const Method& method) {
@@ -213,8 +220,8 @@ struct Registry::Impl {
   const Method* find_slowly(std::string_view name, std::uint64_t hash) const noexcept;
 
   std::vector<std::unique_ptr<Method>> methods;
-  std::vector<std::uint64_t> letters;  // of each method's name
-  std::vector<Slot> table{16};         // open addressing, a power of two, at most half full
+  std::vector<Spelling> spellings;  // of names that may be suggested
+  std::vector<Slot> table{16};      // open addressing, a power of two, at most half full
   std::vector<Middleware> middleware;
 
   // For handle().
@@ -239,7 +246,8 @@ Method& Registry::add(std::string name, std::vector<Param> params, detail::Bindi
   }
   auto method = std::make_unique<Method>(std::move(name), std::move(params), std::move(binding));
   impl_->insert(*method);
-  impl_->letters.push_back(letters_of(method->name()));
+  if (const std::size_t bytes = method->name().size(); bytes <= kSuggestedBytesMax)
+    impl_->spellings.push_back({letters_of(method->name()), bytes, method.get()});
   impl_->methods.push_back(std::move(method));
   return *impl_->methods.back();
 }
@@ -250,7 +258,7 @@ const Method* Registry::find(std::string_view name) const noexcept {
   const Impl& impl = *impl_;
   const std::uint64_t hash = hash_of(name);
   const Impl::Slot& slot = impl.table[hash & (impl.table.size() - 1)];
-  if (slot.hash == hash && slot.method != nullptr && equal_short(slot.method->name(), name)) [[likely]]
+  if (slot.hash == hash && slot.method != nullptr && rpc::same_short_name(slot.method->name(), name)) [[likely]]
     return slot.method;
   return impl.find_slowly(name, hash);
 }
@@ -269,11 +277,10 @@ std::string_view Registry::nearest(std::string_view name) const noexcept {
   const std::uint64_t letters = letters_of(name);
   std::size_t best = distance_max(name.size()) + 1;
   std::string_view found;
-  for (std::size_t i = 0; i < impl_->methods.size(); ++i) {
-    const std::string& other = impl_->methods[i]->name();
-    const std::size_t longer = std::max(name.size(), other.size());
-    if (longer - std::min(name.size(), other.size()) >= best || longer > kSuggestedBytesMax) continue;
-    if (static_cast<std::size_t>(std::popcount(letters ^ impl_->letters[i])) > 2 * (best - 1)) continue;
+  for (const Impl::Spelling& spelling : impl_->spellings) {
+    if (spelling.bytes - name.size() + (best - 1) > 2 * (best - 1)) continue;  // the sizes are too far apart
+    if (more_bits_than(2 * (best - 1), letters ^ spelling.letters)) continue;
+    const std::string& other = spelling.method->name();
     const std::size_t distance = edit_distance(name, other);
     if (distance < best && distance < other.size()) {
       best = distance;
@@ -298,7 +305,7 @@ void Registry::handle_padded(std::string_view text, Buffer& out) {
   out.clear();
   // A handler may call handle() itself: the inner call then brings an engine of its own.
   if (impl.serving) [[unlikely]]
-    return Engine{*this, impl.limits, impl.log}.serve(text, impl.limits, out);
+    return serve_within(*this, impl.limits, impl.log, text, out);
   if (!impl.engine || impl.engine_of != this) [[unlikely]] {
     impl.engine = std::make_unique<Engine>(*this, impl.limits, impl.log);
     impl.engine_of = this;

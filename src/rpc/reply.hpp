@@ -63,6 +63,15 @@ class Reply {
     out_->truncate(value_end);
     return false;
   }
+  /// A whole reply with an integer as its result, but for the sending. False when it is too large.
+  [[nodiscard, gnu::always_inline]] bool append_integer(std::int64_t value, std::string_view id_json) {
+    open();
+    message::write_integer_result(*out_, value, id_json);
+    if (bytes_with_array() <= bytes_max_) [[likely]]
+      return true;
+    discard();
+    return false;
+  }
   [[gnu::always_inline]] void close() {
     Buffer& out = *std::exchange(out_, nullptr);
     if (outlet_ != nullptr) [[likely]]

@@ -51,6 +51,16 @@ inline void expect_same(const Received& a, const Received& b) {
   if (a.has(Member::method) && a.kind != MessageKind::invalid) {
     EXPECT_EQ(a.method_escaped, b.method_escaped);
   }
+  if (!a.has(Member::params) || a.kind == MessageKind::invalid) return;
+  ASSERT_EQ(a.integer_count, b.integer_count);
+  for (std::size_t i = 0; i < a.integer_count; ++i) {
+    EXPECT_EQ(a.integers[i], b.integers[i]);
+    EXPECT_EQ(a.integers_named, b.integers_named);
+    if (a.integers_named) {
+      EXPECT_EQ(static_cast<const void*>(a.integer_names[i].data), static_cast<const void*>(b.integer_names[i].data));
+      EXPECT_EQ(a.integer_names[i].size, b.integer_names[i].size);
+    }
+  }
 }
 
 /// read_message, which must agree with its scalar twin, and whose batch elements with those of BatchElements.

@@ -37,6 +37,9 @@ std::string failure(std::string_view loc, std::string_view expected, std::string
                         std::string{got} + "\"}");
 }
 
+constexpr std::string_view kParseError =
+    R"({"jsonrpc":"2.0","error":{"code":-32700,"message":"Parse error"},"id":null})";
+
 int subtract(int a, int b) { return a - b; }
 
 // ---- positions and names ----
@@ -48,6 +51,43 @@ TEST_F(Params, ComeByPositionOrByName) {
   EXPECT_EQ(call("subtract", R"({"b":23,"a":42})"), result_reply("19"));
   EXPECT_EQ(call("subtract", R"( { "\u0062" : 23 , "a" : 42 } )"), result_reply("19"));
   EXPECT_EQ(call("subtract", " [ 42 , 23 ] "), result_reply("19"));
+}
+
+// Few and short ones are read together with the envelope; all others, and whatever does not fit, from the params' text.
+TEST_F(Params, OfIntegersAreTheSameReadTogetherWithTheEnvelopeOrAfterIt) {
+  registry.method("subtract", [](std::int64_t a, std::int64_t b) { return a - b; }, {"a", "b"});
+  EXPECT_EQ(call("subtract", "[999999999,0]"), result_reply("999999999"));
+  EXPECT_EQ(call("subtract", "[1000000000,0]"), result_reply("1000000000"));
+  EXPECT_EQ(call("subtract", "[0,999999999]"), result_reply("-999999999"));
+  EXPECT_EQ(call("subtract", "[-1,1]"), result_reply("-2"));
+  EXPECT_EQ(call("subtract", "[1,1e2]"), result_reply("-99"));
+  EXPECT_EQ(call("subtract", "[1 ,2]"), result_reply("-1"));
+  EXPECT_EQ(call("subtract", "[1,  2]"), result_reply("-1"));
+  EXPECT_EQ(call("subtract", R"({"b":1,"a":1000000000})"), result_reply("999999999"));
+  EXPECT_EQ(call("subtract", R"({"\u0061":3,"b":1})"), result_reply("2"));
+  EXPECT_EQ(call("subtract", "[01,2]"), kParseError);
+  EXPECT_EQ(call("subtract", "[1,2,]"), kParseError);
+  EXPECT_EQ(call("subtract", R"({"a":1,"b":02})"), kParseError);
+  EXPECT_EQ(call("subtract", "[1]"), failure(R"(["b"])", "integer", "nothing"));
+  EXPECT_EQ(call("subtract", "[1,2,3]"), failure("[2]", "nothing", "3"));
+  EXPECT_EQ(call("subtract", R"({"a":1,"a":2})"), failure(R"(["a"])", "one value", "2"));
+  EXPECT_EQ(call("subtract", R"({"a":1,"c":2})"), failure(R"(["c"])", "nothing", "2"));
+}
+
+TEST_F(Params, OfOtherNumberTypesTakeIntegersThatAreReadTogetherWithTheEnvelope) {
+  registry.method("real", [](double a) { return a / 2; });
+  registry.method("small_real", [](float a) { return a; });
+  registry.method("unsigned", [](std::uint32_t a, std::uint64_t b) { return a + b; });
+  registry.method("byte", [](std::int8_t a) { return a; });
+  registry.method("all", [](int first, const Rest<double>& rest) { return std::pair{first, rest.size()}; }, {"first"});
+  EXPECT_EQ(call("real", "[3]"), result_reply("1.5"));
+  EXPECT_EQ(call("small_real", "[16777217]"), result_reply("16777216"));  // the nearest float
+  EXPECT_EQ(call("unsigned", "[999999999,1]"), result_reply("1000000000"));
+  EXPECT_EQ(call("byte", "[128]"), failure(R"(["arg0"])", "integer from -128 to 127", "128"));
+  EXPECT_EQ(call("all", "[1,2,3,4,5,6,7,8]"), result_reply("[1,7]"));
+  EXPECT_EQ(call("all", "[1,2,3,4,5,6,7,8,9]"), result_reply("[1,8]"));
+  EXPECT_EQ(call("all", "[1]"), result_reply("[1,0]"));
+  EXPECT_EQ(call("all", R"({"first":1})"), result_reply("[1,0]"));
 }
 
 TEST_F(Params, WithoutNamesAreCalledArg0AndSoOn) {

@@ -2,6 +2,7 @@
 // calls it, and encodes what it returns. Everything that does not need the types is compiled (src/rpc/params.cpp).
 #pragma once
 
+#include <array>
 #include <chrono>
 #include <concepts>
 #include <cstddef>
@@ -56,6 +57,9 @@ struct Binding {
 /// Decodes positional or named params, defaults filled in, into `arguments` (one pointer each, in order). False after
 /// a failure, which `reader` tells.
 bool decode_params(std::string_view params, const Method& method, Call& call, Reader& reader, void* const* arguments);
+/// Puts the integers that `message` has by name in the order of the method's parameters. False when they are not just
+/// these.
+bool order_by_name(const Received& message, const Method& method, std::uint32_t* values) noexcept;
 /// A reader of its own over a copy of the params, for handlers that outlive the frame.
 struct OwnedParams {
   OwnedParams(std::string_view params, const Codec& codec);
@@ -141,6 +145,8 @@ void answer(Sink& sink, const T& value) {
     } else {
       answer(sink, *value);
     }
+  } else if constexpr (std::is_same_v<Sink, Call> && kKind<T> == Kind::integer && std::is_signed_v<T>) {
+    sink.integer_result(value);
   } else {
     if (Writer* writer = sink.begin_result()) {
       if constexpr (std::is_same_v<T, GatheredResult>) {
@@ -269,7 +275,10 @@ template <class Arguments>
 struct ArgumentPointers {
   static constexpr std::size_t kSize = std::tuple_size_v<Arguments>;
   void* pointers[kSize + 1];
-  explicit ArgumentPointers(Arguments& arguments) noexcept { fill(arguments, std::make_index_sequence<kSize>{}); }
+  explicit ArgumentPointers(Arguments& arguments) noexcept {
+    pointers[kSize] = nullptr;
+    fill(arguments, std::make_index_sequence<kSize>{});
+  }
 
  private:
   template <std::size_t... I>
@@ -292,13 +301,54 @@ decltype(auto) apply(F& function, C&& context, typename S::Arguments& arguments)
       arguments);
 }
 
+// Whether any integer that Received::integers holds is a value of A.
+template <class A>
+inline constexpr bool kHoldsKept =
+    kKind<A> == Kind::number || (kKind<A> == Kind::integer && sizeof(A) >= sizeof(std::uint32_t));
+
+// Takes the integers that were read together with the envelope. False when they are not the arguments.
+template <class... A>
+[[gnu::always_inline]] inline bool take_kept(const Received& message, const Method& method,
+                                             std::tuple<A...>& arguments) {
+  constexpr std::size_t kCount = sizeof...(A);
+  constexpr bool kRestLast = (is_rest<A> || ...);
+  if constexpr (kCount != 0 && kCount <= kIntegersKept && (kHoldsKept<typename ElementOf<A>::type> && ...)) {
+    const std::size_t count = message.integer_count;
+    if (kRestLast ? count < kCount || message.integers_named : count != kCount) return false;
+    std::array<std::uint32_t, kCount> by_name;
+    const std::uint32_t* values = message.integers.data();
+    if (message.integers_named) {
+      if (!order_by_name(message, method, by_name.data())) return false;
+      values = by_name.data();
+    }
+    std::size_t i = 0;
+    const auto take = [&]<class T>(T& argument) {
+      if constexpr (is_rest<T>) {
+        for (; i != count; ++i) argument.push_back(static_cast<typename T::value_type>(values[i]));
+      } else {
+        argument = static_cast<T>(values[i++]);
+      }
+    };
+    std::apply([&](A&... argument) { (take(argument), ...); }, arguments);
+    return true;
+  } else {
+    return false;
+  }
+}
+
+template <class Arguments>
+[[gnu::noinline]] bool decode_arguments(std::string_view params, Call& call, Reader& reader, Arguments& arguments) {
+  const ArgumentPointers<Arguments> pointers{arguments};
+  return decode_params(params, call.method(), call, reader, pointers.pointers);
+}
+
 struct NoContext {};
 
 template <class S, class F>
 void invoke_sync(void* callable, Call& call) {
   typename S::Arguments arguments{};
-  const ArgumentPointers<typename S::Arguments> pointers{arguments};
-  if (!decode_params(call.params(), call.method(), call, call.reader(), pointers.pointers))
+  if (!take_kept(call.message(), call.method(), arguments) &&
+      !decode_arguments(call.params(), call, call.reader(), arguments))
     return call.invalid_params(call.reader());
   const auto run = [&]() -> decltype(auto) {
     if constexpr (S::kTakesContext) {
@@ -368,8 +418,7 @@ template <class S, class F>
 void invoke_async(void* callable, Call& call) {
   auto owned = std::make_unique<AsyncState<S>>(call.params(), call.codec());
   AsyncState<S>& state = *owned;
-  const ArgumentPointers<typename S::Arguments> pointers{state.arguments};
-  if (!decode_params(state.params.text.view(), call.method(), call, *state.params.reader, pointers.pointers))
+  if (!decode_arguments(state.params.text.view(), call, *state.params.reader, state.arguments))
     return call.invalid_params(*state.params.reader);
   Context context = call.context();
   std::stop_token stop = context.stop_token();
