@@ -28,8 +28,6 @@ constexpr std::uint64_t equal(std::uint64_t word, char c) noexcept {
   return below(word ^ (kOnes * static_cast<unsigned char>(c)), 1);
 }
 /// How many bytes stand before the first one marked in `marks`, which is not 0.
-constexpr int first_marked(std::uint64_t marks) noexcept {
-  return std::countr_zero(marks) / 8;
-}
+constexpr int first_marked(std::uint64_t marks) noexcept { return std::countr_zero(marks) / 8; }
 
 }  // namespace wirecall::json
