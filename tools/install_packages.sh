@@ -5,7 +5,7 @@ set -euo pipefail
 
 declare -A groups=(
   # To build the command and the libraries.
-  [run]="g++ cmake ninja-build pkg-config libfmt-dev libcli11-dev"
+  [run]="g++ cmake ninja-build pkg-config liburing-dev libfmt-dev libcli11-dev"
   # To build and run tests, examples and benchmarks.
   [test]="libgtest-dev nlohmann-json3-dev libsimdjson-dev libbenchmark-dev python3-minimal"
   # To check format, ranks and sanitizers.

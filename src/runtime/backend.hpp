@@ -15,6 +15,8 @@
 #include <span>
 
 #include "wirecall/bytes.hpp"
+#include "wirecall/engine.hpp"
+#include "wirecall/log.hpp"
 
 namespace wirecall::runtime {
 
@@ -77,5 +79,14 @@ class Backend {
 
 /// Linux epoll, level-triggered. Throws std::system_error when the kernel refuses its descriptors.
 [[nodiscard]] std::unique_ptr<Backend> make_epoll_backend();
+
+/// Linux io_uring. Throws std::system_error when the kernel, or a filter in front of it, refuses something that is
+/// needed; it is tried here, so a backend that was made works. Its turns may come from one thread after another, but
+/// each change of the thread costs about 100 us.
+[[nodiscard]] std::unique_ptr<Backend> make_uring_backend();
+
+/// The backend of a loop that is to wait by `engine`. When io_uring was asked for, or nothing, and is not to be had,
+/// it is epoll, and `log` is told the cause and the cure: a warning when it was asked for.
+[[nodiscard]] std::unique_ptr<Backend> make_backend(Engine engine, const LogSink& log);
 
 }  // namespace wirecall::runtime

@@ -7,7 +7,6 @@
 #include <array>
 #include <cerrno>
 #include <cstring>
-#include <ctime>
 #include <fcntl.h>
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
@@ -19,6 +18,7 @@
 #include <vector>
 
 #include "runtime/backend.hpp"
+#include "runtime/system.hpp"
 
 namespace wirecall::runtime {
 namespace {
@@ -35,19 +35,6 @@ constexpr int kEventsMax = 256;
 constexpr int kAcceptsMax = 64;
 constexpr std::uint64_t kWakeKey = ~std::uint64_t{0};
 
-class Descriptor {
- public:
-  Descriptor(int fd, const char* what) : fd_(fd) {
-    if (fd < 0) throw std::system_error{errno, std::generic_category(), what};
-  }
-  Descriptor(Descriptor&&) = delete;
-  ~Descriptor() { ::close(fd_); }
-  [[nodiscard]] int get() const noexcept { return fd_; }
-
- private:
-  int fd_;
-};
-
 class EpollBackend final : public Backend {
  public:
   EpollBackend();
@@ -60,11 +47,7 @@ class EpollBackend final : public Backend {
     [[maybe_unused]] const ssize_t written = ::write(wake_.get(), &one, sizeof one);
   }
   [[nodiscard]] std::size_t readable(Handle handle) const noexcept override;
-  [[nodiscard]] nanoseconds now() const noexcept override {
-    timespec time{};
-    ::clock_gettime(CLOCK_MONOTONIC, &time);
-    return std::chrono::seconds{time.tv_sec} + nanoseconds{time.tv_nsec};
-  }
+  [[nodiscard]] nanoseconds now() const noexcept override { return monotonic_now(); }
 
  private:
   struct Slot {
@@ -276,10 +259,7 @@ void EpollBackend::end_idle(Handle handle, std::uint32_t events) {
   slot.armed = 0;
   // A hang-up of which we have seen one half, and not done the other, is a reset as well.
   if ((events & EPOLLERR) == 0 && (!slot.ended || slot.shut_down)) return;
-  int error = 0;
-  socklen_t size = sizeof error;
-  ::getsockopt(slot.fd, SOL_SOCKET, SO_ERROR, &error, &size);
-  complete(OperationKind::receive, handle, error != 0 ? error : ECONNRESET);
+  complete(OperationKind::receive, handle, error_of_broken(slot.fd));
 }
 
 std::size_t EpollBackend::readable(Handle handle) const noexcept {
@@ -359,25 +339,11 @@ void EpollBackend::accept(Handle handle) {
       completion.descriptor = fd;
       continue;
     }
-    switch (errno) {
-      case EINTR:
-      case ECONNABORTED:  // the peer has gone before we looked: accept(2) says to treat these as nothing
-      case EPROTO:
-      case ENETDOWN:
-      case ENETUNREACH:
-      case EHOSTDOWN:
-      case EHOSTUNREACH:
-      case ENOPROTOOPT:
-      case EPERM:
-        ++accepted;
-        continue;
-      case EAGAIN:
-        return;
-      default:
-        // No descriptors or no memory. The listener stays readable, so going on now would spin: whoever submitted the
-        // accept submits it again when it thinks best.
-        return end_standing(handle, errno);
-    }
+    if (errno == EAGAIN) return;
+    // No descriptors or no memory. The listener stays readable, so going on now would spin: whoever submitted the
+    // accept submits it again when it thinks best.
+    if (errno != EINTR && !concerns_one_connection(errno)) return end_standing(handle, errno);
+    ++accepted;
   }
 }
 

@@ -66,6 +66,8 @@ class SimulatedBackend final : public Backend {
   /// The next accept fails with this.
   void fail_accept(int error) { accept_error_ = error; }
   [[nodiscard]] std::size_t turns() const { return turns_; }
+  /// Whether what the backend has owned has been closed.
+  [[nodiscard]] bool closed(int descriptor) const { return ends_[static_cast<std::size_t>(descriptor)]->closed; }
 
   std::span<Completion> turn(std::span<Operation> submitted, std::chrono::nanoseconds wait_max) override {
     ++turns_;
@@ -95,6 +97,7 @@ class SimulatedBackend final : public Backend {
     std::deque<int> arrived;
     Handle handle;
     bool open = false;
+    bool closed = false;
     bool receiving = false;
     bool accepting = false;
     bool sending = false;
@@ -143,6 +146,7 @@ class SimulatedBackend final : public Backend {
         if (end.sending) end_send(end, ECANCELED);
         if (end.peer) end.peer->closed = true;
         end.open = false;
+        end.closed = true;
         complete(OperationKind::close, end, 0);
         prompt_ = true;
         break;

@@ -1,0 +1,118 @@
+// See ring.hpp.
+#include "runtime/ring.hpp"
+
+#include <cerrno>
+#include <cstdlib>
+#include <new>
+#include <sys/socket.h>
+#include <system_error>
+
+#include "runtime/system.hpp"
+
+namespace wirecall::runtime {
+namespace {
+
+using std::chrono::nanoseconds;
+
+constexpr unsigned kEntries = 256;
+// What completes in a turn beyond this the kernel keeps in a list of its own, which is slower but loses nothing.
+constexpr unsigned kCompletions = 4096;
+constexpr std::uint16_t kGroup = 0;
+constexpr std::size_t kPageBytes = 4096;
+// How long the kernel is given to receive a byte that has arrived already.
+constexpr std::chrono::seconds kTrial{1};
+
+[[noreturn]] void refused(int error, const char* what) {
+  throw std::system_error{error, std::generic_category(), what};
+}
+
+}  // namespace
+
+Ring::Ring(const ReceiveBuffers& buffers)
+    : buffers_(&buffers),
+      free_(static_cast<io_uring_buf_ring*>(std::aligned_alloc(kPageBytes, kPageBytes)), std::free) {
+  static_assert(ReceiveBuffers::kCount * sizeof(io_uring_buf) <= kPageBytes);
+  if (free_ == nullptr) throw std::bad_alloc{};
+  io_uring_params params{};
+  params.flags = IORING_SETUP_SINGLE_ISSUER | IORING_SETUP_DEFER_TASKRUN | IORING_SETUP_SUBMIT_ALL |
+                 IORING_SETUP_CQSIZE | IORING_SETUP_CLAMP;
+  params.cq_entries = kCompletions;
+  if (const int error = ::io_uring_queue_init_params(kEntries, &ring_, &params); error != 0) {
+    refused(-error, "io_uring_setup");
+  }
+  io_uring_buf_reg group{};
+  group.ring_addr = reinterpret_cast<std::uintptr_t>(free_.get());
+  group.ring_entries = ReceiveBuffers::kCount;
+  group.bgid = kGroup;
+  ::io_uring_buf_ring_init(free_.get());
+  if (const int error = ::io_uring_register_buf_ring(&ring_, &group, 0); error != 0) {
+    ::io_uring_queue_exit(&ring_);
+    refused(-error, "io_uring_register");
+  }
+  for (unsigned buffer = 0; buffer < ReceiveBuffers::kCount; ++buffer) give_back(buffer);
+}
+
+io_uring_sqe& Ring::entry() {
+  for (;;) {
+    if (io_uring_sqe* entry = ::io_uring_get_sqe(&ring_)) [[likely]]
+      return *entry;
+    submit();
+  }
+}
+
+void Ring::submit() {
+  // The kernel may take a part only when it is short of memory for a moment.
+  while (::io_uring_sq_ready(&ring_) != 0) {
+    const int result = ::io_uring_submit(&ring_);
+    if (result < 0 && result != -EINTR && result != -EAGAIN && result != -EBUSY) refused(-result, "io_uring_enter");
+  }
+}
+
+void Ring::enter(nanoseconds wait_max) {
+  int result = 0;
+  if (wait_max < nanoseconds{0}) {
+    result = ::io_uring_submit_and_wait(&ring_, 1);
+  } else if (wait_max == nanoseconds{0}) {
+    result = ::io_uring_submit_and_get_events(&ring_);
+  } else {
+    const auto seconds = std::chrono::floor<std::chrono::seconds>(wait_max);
+    __kernel_timespec limit{.tv_sec = seconds.count(), .tv_nsec = (wait_max - seconds).count()};
+    io_uring_cqe* first = nullptr;
+    result = ::io_uring_submit_and_wait_timeout(&ring_, &first, 1, &limit, nullptr);
+  }
+  if (result < 0 && result != -ETIME && result != -EINTR && result != -EAGAIN && result != -EBUSY) [[unlikely]]
+    refused(-result, "io_uring_enter");
+  submit();
+}
+
+void Ring::receive(io_uring_sqe& entry, int fd) noexcept {
+  ::io_uring_prep_recv_multishot(&entry, fd, nullptr, 0, 0);
+  entry.flags |= IOSQE_BUFFER_SELECT;
+  entry.buf_group = kGroup;
+}
+
+void Ring::give_back(unsigned buffer) noexcept {
+  ::io_uring_buf_ring_add(free_.get(), buffers_->at(buffer), ReceiveBuffers::kBytes,
+                          static_cast<unsigned short>(buffer), ::io_uring_buf_ring_mask(ReceiveBuffers::kCount), 0);
+  ::io_uring_buf_ring_advance(free_.get(), 1);
+}
+
+void try_ring() {
+  const ReceiveBuffers buffers;
+  Ring ring{buffers};
+  int ends[2];
+  if (::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends) != 0) refused(errno, "socketpair");
+  const Descriptor ours{ends[0], "socketpair"};
+  const Descriptor theirs{ends[1], "socketpair"};
+  if (::send(theirs.get(), "x", 1, MSG_NOSIGNAL) != 1) refused(errno, "send");
+  Ring::receive(ring.entry(), ours.get());
+  ring.enter(kTrial);
+  int result = -ETIME;
+  ring.take_completions([&](const io_uring_cqe& completion) {
+    const unsigned flags = IORING_CQE_F_BUFFER | IORING_CQE_F_MORE;
+    result = completion.res < 0 || (completion.flags & flags) == flags ? completion.res : -EINVAL;
+  });
+  if (result != 1) refused(result < 0 ? -result : EIO, "io_uring's multishot receive");
+}
+
+}  // namespace wirecall::runtime

@@ -1,0 +1,79 @@
+// Ring: one io_uring and the buffers that the kernel receives into, with as little of the kernel's interface as the
+// backend needs (uring.cpp, which decides what is asked for). Needs Linux 6.1: completions are only posted while we are
+// in `enter`, so what the kernel does and what we do to a connection never overlap.
+// Owned by a backend. Used on the thread that made it, since the kernel takes entries from no other; destroyed on any.
+#pragma once
+
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <liburing.h>
+#include <memory>
+
+#include "wirecall/bytes.hpp"
+
+namespace wirecall::runtime {
+
+/// Memory that a ring receives into: kCount buffers of kBytes, kPaddingBytes behind each. Outlives the ring.
+class ReceiveBuffers {
+ public:
+  /// Few and small enough to stay in the processor's cache, large enough for a turn of a busy connection.
+  static constexpr unsigned kCount = 64;
+  static constexpr std::size_t kBytes = 16 * 1024;
+
+  ReceiveBuffers() : memory_(std::make_unique_for_overwrite<char[]>(kCount * kStride)) {}
+  [[nodiscard]] char* at(unsigned number) const noexcept { return memory_.get() + number * kStride; }
+
+ private:
+  static constexpr std::size_t kStride = kBytes + kPaddingBytes;
+  std::unique_ptr<char[]> memory_;
+};
+
+class Ring {
+ public:
+  /// Throws std::system_error with what the kernel refused. All buffers are the kernel's from now on.
+  explicit Ring(const ReceiveBuffers& buffers);
+  ~Ring() { ::io_uring_queue_exit(&ring_); }
+  Ring(Ring&&) = delete;
+
+  /// A new entry to fill in; handed over by the next `enter`, or before when there are too many.
+  [[nodiscard]] io_uring_sqe& entry();
+  /// Hands over all entries without looking for completions.
+  void submit();
+  /// Hands over all entries and waits at most `wait_max` (for ever when negative) for a completion or a signal.
+  void enter(std::chrono::nanoseconds wait_max);
+
+  /// Calls `look` for each completion there is.
+  template <class F>
+  void each_completion(F&& look) {
+    unsigned head = 0;
+    const io_uring_cqe* completion = nullptr;
+    io_uring_for_each_cqe(&ring_, head, completion) look(*completion);
+  }
+  /// The same, and then the completions are gone.
+  template <class F>
+  void take_completions(F&& take) {
+    unsigned taken = 0;
+    each_completion([&](const io_uring_cqe& completion) {
+      ++taken;
+      take(completion);
+    });
+    ::io_uring_cq_advance(&ring_, taken);
+  }
+
+  /// Makes `entry` a receive that goes on until it fails, each run of bytes in a buffer of its own.
+  static void receive(io_uring_sqe& entry, int fd) noexcept;
+  /// Lets the kernel have the buffer again.
+  void give_back(unsigned buffer) noexcept;
+
+ private:
+  const ReceiveBuffers* buffers_;
+  std::unique_ptr<io_uring_buf_ring, void (*)(void*)> free_;
+  io_uring ring_{};
+};
+
+/// Tries all that the backend asks of the kernel on a connection to ourselves. Throws std::system_error when the
+/// kernel, or a filter in front of it, refuses.
+void try_ring();
+
+}  // namespace wirecall::runtime

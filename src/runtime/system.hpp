@@ -1,0 +1,60 @@
+// What the backends on a kernel have in common: a descriptor with one owner, the clock, and what an errno means. No
+// state and no policy.
+#pragma once
+
+#include <cerrno>
+#include <chrono>
+#include <ctime>
+#include <sys/socket.h>
+#include <system_error>
+#include <unistd.h>
+
+namespace wirecall::runtime {
+
+class Descriptor {
+ public:
+  /// Throws std::system_error with errno and `what` when `fd` is none.
+  Descriptor(int fd, const char* what) : fd_(fd) {
+    if (fd < 0) throw std::system_error{errno, std::generic_category(), what};
+  }
+  Descriptor(Descriptor&&) = delete;
+  ~Descriptor() { ::close(fd_); }
+  [[nodiscard]] int get() const noexcept { return fd_; }
+
+ private:
+  int fd_;
+};
+
+[[nodiscard]] inline std::chrono::nanoseconds monotonic_now() noexcept {
+  timespec time{};
+  ::clock_gettime(CLOCK_MONOTONIC, &time);
+  return std::chrono::seconds{time.tv_sec} + std::chrono::nanoseconds{time.tv_nsec};
+}
+
+/// Whether accepting failed for the sake of one connection, which has gone before we looked. accept(2) says to treat
+/// these as nothing.
+[[nodiscard]] inline bool concerns_one_connection(int accept_error) noexcept {
+  switch (accept_error) {
+    case ECONNABORTED:
+    case EPROTO:
+    case ENETDOWN:
+    case ENETUNREACH:
+    case EHOSTDOWN:
+    case EHOSTUNREACH:
+    case ENOPROTOOPT:
+    case EPERM:
+      return true;
+    default:
+      return false;
+  }
+}
+
+/// Why a connection broke on which nothing was in flight.
+[[nodiscard]] inline int error_of_broken(int fd) noexcept {
+  int error = 0;
+  socklen_t size = sizeof error;
+  ::getsockopt(fd, SOL_SOCKET, SO_ERROR, &error, &size);
+  return error != 0 ? error : ECONNRESET;
+}
+
+}  // namespace wirecall::runtime

@@ -1,0 +1,138 @@
+// Which backend a loop gets: io_uring where the kernel allows it, and epoll, with a line in the log, where a filter
+// forbids it. Filters cannot be taken off again, so each is tried in a process of its own.
+#include "wirecall/engine.hpp"
+
+#include <cerrno>
+#include <cstddef>
+#include <cstdio>
+#include <filesystem>
+#include <functional>
+#include <gtest/gtest.h>
+#include <linux/filter.h>
+#include <linux/seccomp.h>
+#include <memory>
+#include <string>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <system_error>
+#include <unistd.h>
+#include <vector>
+
+#include "runtime/backend.hpp"
+#include "tests/runtime/backend_world.hpp"
+
+namespace wirecall::runtime {
+namespace {
+
+struct Line {
+  LogLevel level;
+  std::string text;
+};
+
+LogSink into(std::vector<Line>& lines) {
+  return [&lines](LogLevel level, std::string_view text) { lines.push_back({level, std::string{text}}); };
+}
+
+// Whether this process has an io_uring, as the kernel says.
+bool ring_is_open() {
+  for (const auto& entry : std::filesystem::directory_iterator{"/proc/self/fd"}) {
+    std::error_code gone;
+    if (std::filesystem::read_symlink(entry.path(), gone).string().find("io_uring") != std::string::npos) return true;
+  }
+  return false;
+}
+
+// From now on this process gets `error` for `call`.
+void forbid(long call, int error) {
+  sock_filter program[] = {
+      BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(seccomp_data, nr)),
+      BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, static_cast<unsigned>(call), 0, 1),
+      BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | static_cast<unsigned>(error)),
+      BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
+  };
+  const sock_fprog filter{.len = std::size(program), .filter = program};
+  if (::prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0 || ::prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &filter) != 0) {
+    std::perror("seccomp");
+    ::_exit(3);
+  }
+}
+
+// What `body` returns, from a process that ends with it.
+std::string in_a_child(const std::function<std::string()>& body) {
+  int ends[2];
+  if (::pipe(ends) != 0) return "no pipe";
+  const pid_t child = ::fork();
+  if (child == 0) {
+    const std::string text = body();
+    const bool written = ::write(ends[1], text.data(), text.size()) == static_cast<ssize_t>(text.size());
+    ::_exit(written ? 0 : 2);
+  }
+  ::close(ends[1]);
+  std::string text;
+  char block[4096];
+  ssize_t got;
+  while ((got = ::read(ends[0], block, sizeof block)) > 0) text.append(block, static_cast<std::size_t>(got));
+  ::close(ends[0]);
+  int status = 0;
+  ::waitpid(child, &status, 0);
+  EXPECT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == 0) << status;
+  return text;
+}
+
+// A backend that works: the level and the text of what was logged, and whether it turned out to be a ring.
+std::string report(Engine engine) {
+  std::vector<Line> lines;
+  const std::unique_ptr<Backend> backend = make_backend(engine, into(lines));
+  backend->wake();
+  static_cast<void>(backend->turn({}, std::chrono::hours{1}));
+  std::string text = ring_is_open() ? "ring;" : "no ring;";
+  for (const Line& line : lines) text += std::to_string(static_cast<int>(line.level)) + " " + line.text + "\n";
+  return text;
+}
+
+TEST(Engine, io_uring_is_in_use_where_the_kernel_allows_it) {
+  if (!kUringTested) GTEST_SKIP() << "ThreadSanitizer cannot follow io_uring";
+  try {
+    static_cast<void>(make_uring_backend());
+  } catch (const std::system_error& refusal) {
+    GTEST_SKIP() << "the kernel refuses io_uring: " << refusal.what();
+  }
+  EXPECT_EQ(report(Engine::automatic), "ring;");
+  EXPECT_EQ(report(Engine::uring), "ring;");
+  EXPECT_EQ(report(Engine::epoll), "no ring;");
+}
+
+TEST(Engine, a_filter_that_forbids_io_uring_leads_to_epoll_with_the_cause_and_the_cure_in_the_log) {
+  for (const long call : {__NR_io_uring_setup, __NR_io_uring_register, __NR_io_uring_enter}) {
+    const std::string said = in_a_child([call] {
+      forbid(call, EPERM);
+      return report(Engine::uring);
+    });
+    EXPECT_TRUE(said.starts_with("no ring;2 io_uring refused: ")) << said;
+    EXPECT_NE(said.find("Operation not permitted"), std::string::npos) << said;
+    EXPECT_NE(said.find("likely seccomp"), std::string::npos) << said;
+    EXPECT_TRUE(said.ends_with("; using epoll\n")) << said;
+  }
+}
+
+TEST(Engine, where_nobody_asked_for_io_uring_its_absence_is_no_warning) {
+  const std::string said = in_a_child([] {
+    forbid(__NR_io_uring_setup, ENOSYS);
+    return report(Engine::automatic);
+  });
+  EXPECT_TRUE(said.starts_with("no ring;1 io_uring refused: ")) << said;
+  EXPECT_NE(said.find("without it"), std::string::npos) << said;
+}
+
+TEST(Engine, without_a_log_the_fallback_is_silent) {
+  const std::string said = in_a_child([] {
+    forbid(__NR_io_uring_setup, EPERM);
+    static_cast<void>(make_backend(Engine::automatic, {}));
+    return std::string{"done"};
+  });
+  EXPECT_EQ(said, "done");
+}
+
+}  // namespace
+}  // namespace wirecall::runtime
