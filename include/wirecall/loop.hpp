@@ -2,12 +2,13 @@
 // lets timers expire, and at the end lets everybody who produced output submit it. Servers and clients own one.
 // Not a thread and not a task queue: whoever calls `turn` is the loop's thread until it returns.
 //
-// Thread: one at a time for everything but `wake`.
+// Thread: one at a time for everything but `wake` and `post`.
 #pragma once
 
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <memory>
 
 #include "wirecall/bytes.hpp"
@@ -17,6 +18,7 @@ namespace wirecall {
 
 namespace runtime {
 class Backend;
+class Inbox;
 class IoUser;
 class TurnUser;
 struct Handle;
@@ -40,8 +42,13 @@ class Loop final : public Scheduler {
   void turn(std::chrono::nanoseconds wait_max = std::chrono::nanoseconds{-1});
   /// Ends the wait of the present or the next turn. Any thread, and signal handlers.
   void wake() noexcept;
+  /// Runs `job`, which does not throw, on the loop's thread in its next turn; jobs keep their order. Any thread. False,
+  /// and `job` is dropped, when 65,536 wait already. Who may outlive the loop posts to its inbox instead.
+  [[nodiscard]] bool post(std::move_only_function<void()> job);
 
   // What follows is for the rooms that do I/O (src/runtime has the types).
+
+  [[nodiscard]] const std::shared_ptr<runtime::Inbox>& inbox() const noexcept;
 
   /// Makes `user` the one who is told what completes on `descriptor`, which the loop owns from now on.
   runtime::Handle attach(int descriptor, runtime::IoUser& user);

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "runtime/backend.hpp"
+#include "runtime/inbox.hpp"
 #include "runtime/timers.hpp"
 #include "runtime/turn.hpp"
 
@@ -35,7 +36,11 @@ struct Slot {
 }  // namespace
 
 struct Loop::State {
+  explicit State(std::unique_ptr<runtime::Backend> given)
+      : backend(std::move(given)), inbox(std::make_shared<runtime::Inbox>(*backend)) {}
+
   std::unique_ptr<runtime::Backend> backend;
+  std::shared_ptr<runtime::Inbox> inbox;
   std::vector<Operation> submitted;
   std::vector<Slot> slots;
   std::vector<std::uint32_t> free_slots;
@@ -59,11 +64,10 @@ struct Loop::State {
 
 Loop::Loop() : Loop(runtime::make_epoll_backend()) {}
 
-Loop::Loop(std::unique_ptr<runtime::Backend> backend) : state_(std::make_unique<State>()) {
-  state_->backend = std::move(backend);
-}
+Loop::Loop(std::unique_ptr<runtime::Backend> backend) : state_(std::make_unique<State>(std::move(backend))) {}
 
 Loop::~Loop() {
+  state_->inbox->close();
   // What was detached in the last turn is still to be closed.
   if (!state_->submitted.empty()) (void)state_->backend->turn(state_->submitted, nanoseconds{0});
 }
@@ -86,6 +90,8 @@ void Loop::turn(nanoseconds wait_max) {
     state.at_next_turn_end.clear();
   }
   for (Completion& completion : completions) state.complete(completion);
+  if (state.inbox->waiting()) [[unlikely]]
+    state.inbox->run();
   if (!state.timers.empty()) state.expire_timers();
   for (std::size_t i = 0; i < state.going_on.size(); ++i) {
     if (state.going_on[i] != nullptr) state.going_on[i]->next_turn();
@@ -126,6 +132,10 @@ void Loop::State::expire_timers() {
 }
 
 void Loop::wake() noexcept { state_->backend->wake(); }
+
+bool Loop::post(std::move_only_function<void()> job) { return state_->inbox->post(std::move(job)); }
+
+const std::shared_ptr<runtime::Inbox>& Loop::inbox() const noexcept { return state_->inbox; }
 
 Handle Loop::attach(int descriptor, IoUser& user) {
   State& state = *state_;

@@ -1,0 +1,35 @@
+// See inbox.hpp.
+#include "runtime/inbox.hpp"
+
+namespace wirecall::runtime {
+
+bool Inbox::put(Job&& job, std::size_t jobs_max) {
+  const std::scoped_lock lock{mutex_};
+  if (backend_ == nullptr || jobs_.size() >= jobs_max) return false;
+  jobs_.push_back(std::move(job));
+  // The first to come wakes the loop, which takes all that have come by the time it looks. Under the lock, so that the
+  // backend is still there.
+  if (!waiting_.exchange(true, std::memory_order_relaxed)) backend_->wake();
+  return true;
+}
+
+void Inbox::run() {
+  {
+    const std::scoped_lock lock{mutex_};
+    jobs_.swap(running_);
+    waiting_.store(false, std::memory_order_relaxed);
+  }
+  for (Job& job : running_) job();
+  running_.clear();
+}
+
+void Inbox::close() noexcept {
+  std::vector<Job> left;
+  {
+    const std::scoped_lock lock{mutex_};
+    backend_ = nullptr;
+    left.swap(jobs_);
+  }
+}
+
+}  // namespace wirecall::runtime

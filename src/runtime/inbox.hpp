@@ -1,0 +1,52 @@
+// Inbox: how other threads reach a loop. They leave jobs, which the loop's thread runs in its next turn, in the order
+// in which they came; nothing that a call needs goes this way. Not a thread pool: a job that takes long holds up its
+// loop.
+// Shared by the loop and whoever posts, so that it may be held longer than the loop lives; jobs left then are destroyed
+// without being run. A lock is held for as long as it takes to put a job into a list.
+// Thread: any for `post` and `post_owed`, the loop's for the rest.
+#pragma once
+
+#include <atomic>
+#include <cstddef>
+#include <functional>
+#include <mutex>
+#include <utility>
+#include <vector>
+
+#include "runtime/backend.hpp"
+
+namespace wirecall::runtime {
+
+class Inbox {
+ public:
+  using Job = std::move_only_function<void()>;
+
+  /// Jobs that wait. A loop with so many is not keeping up with its posters, and they have to be told.
+  static constexpr std::size_t kJobsMax = 65'536;
+
+  explicit Inbox(Backend& backend) : backend_(&backend) {}
+
+  /// False, and `job` is as it was, when the loop has gone or kJobsMax jobs wait.
+  [[nodiscard]] bool post(Job&& job) { return put(std::move(job), kJobsMax); }
+  /// For jobs of which something else bounds the number, and which nobody could make up for: one for each connection,
+  /// the result of what the loop has asked for. False when the loop has gone.
+  bool post_owed(Job&& job) { return put(std::move(job), static_cast<std::size_t>(-1)); }
+
+  /// Whether there is something to run: an ordinary load, for each turn to ask.
+  [[nodiscard]] bool waiting() const noexcept { return waiting_.load(std::memory_order_relaxed); }
+  /// Runs what waits now; what these post waits for the next turn. Jobs do not throw.
+  void run();
+  /// The loop goes: nothing is taken any more.
+  void close() noexcept;
+
+ private:
+  [[nodiscard]] bool put(Job&& job, std::size_t jobs_max);
+
+  std::mutex mutex_;
+  Backend* backend_;  // null when closed
+  std::vector<Job> jobs_;
+  std::vector<Job> running_;  // the loop's; here for its memory
+  std::atomic<bool> waiting_{false};
+};
+
+}  // namespace wirecall::runtime
