@@ -1,0 +1,399 @@
+// See http1.hpp. A head is read in one pass over its bytes. The values of fields, most of its bytes, go eight at a
+// time.
+#include "framing/http1.hpp"
+
+#include <algorithm>
+#include <cstring>
+#include <utility>
+
+#include "framing/token.hpp"
+
+namespace wirecall::framing {
+namespace {
+
+// Above every limit, and still far from wrapping around.
+constexpr std::size_t kLengthMax = std::size_t{1} << 60;
+// Of a chunk's size; zeros in front count too.
+constexpr int kSizeDigitsMax = 16;
+// Of a body's extensions and trailers.
+constexpr std::uint16_t kPassedBytesMax = 4096;
+
+bool is_blank(char c) noexcept { return c == ' ' || c == '\t'; }
+
+std::string_view trim(std::string_view text) noexcept {
+  while (!text.empty() && is_blank(text.front())) text.remove_prefix(1);
+  while (!text.empty() && is_blank(text.back())) text.remove_suffix(1);
+  return text;
+}
+
+// Takes the first element off a list.
+std::string_view take_element(std::string_view& list) noexcept {
+  const std::size_t comma = std::min(list.find(','), list.size());
+  const std::string_view element = trim(list.substr(0, comma));
+  list.remove_prefix(std::min(comma + 1, list.size()));
+  return element;
+}
+
+HttpMethod method_of(std::string_view name) noexcept {
+  if (name == "POST") return HttpMethod::post;
+  if (name == "GET") return HttpMethod::get;
+  if (name == "HEAD") return HttpMethod::head;
+  if (name == "OPTIONS") return HttpMethod::options;
+  for (const std::string_view other : {"PUT", "DELETE", "PATCH", "TRACE", "CONNECT"}) {
+    if (name == other) return HttpMethod::other;
+  }
+  return HttpMethod::unknown;
+}
+
+struct KnownField {
+  std::string_view name;
+  HttpField field;
+  bool repeats;  // may stand there more than once
+};
+
+constexpr std::array<KnownField, kHttpFieldCount> kKnownFields{{
+    {"host", HttpField::host, false},
+    {"origin", HttpField::origin, false},
+    {"expect", HttpField::expect, false},
+    {"upgrade", HttpField::upgrade, true},
+    {"connection", HttpField::connection, true},
+    {"traceparent", HttpField::traceparent, false},
+    {"tracestate", HttpField::tracestate, true},
+    {"authorization", HttpField::authorization, false},
+    {"content-length", HttpField::content_length, true},
+    {"sec-fetch-site", HttpField::sec_fetch_site, false},
+    {"sec-fetch-mode", HttpField::sec_fetch_mode, false},
+    {"content-encoding", HttpField::content_encoding, true},
+    {"transfer-encoding", HttpField::transfer_encoding, false},
+    {"wirecall-timeout-ms", HttpField::wirecall_timeout_ms, false},
+}};
+
+// By its length and the letter three quarters on, no known name shares a bucket with another.
+constexpr std::size_t kBuckets = 32;
+constexpr std::size_t bucket_of(std::string_view name) noexcept {
+  return (name.size() + static_cast<std::size_t>(name[name.size() * 3 / 4] | 0x20) * 3) % kBuckets;
+}
+constexpr std::array<std::uint8_t, kBuckets> kBucketFields = [] {
+  std::array<std::uint8_t, kBuckets> fields{};
+  fields.fill(kHttpFieldCount);
+  for (std::size_t i = 0; i < kHttpFieldCount; ++i) {
+    std::uint8_t& slot = fields[bucket_of(kKnownFields[i].name)];
+    if (slot != kHttpFieldCount) throw "two names share a bucket";  // NOLINT: at compile time only
+    slot = static_cast<std::uint8_t>(i);
+  }
+  return fields;
+}();
+
+const KnownField* find_field(std::string_view name) noexcept {
+  const std::uint8_t index = kBucketFields[bucket_of(name)];
+  if (index == kHttpFieldCount || !same_word(name, kKnownFields[index].name)) return nullptr;
+  return &kKnownFields[index];
+}
+
+// The first byte from `p` on that is no visible character, blank or byte over 127; `end` if there is none.
+const char* skip_field_text(const char* p, const char* end) noexcept {
+  constexpr std::uint64_t kOnes = 0x0101010101010101;
+  constexpr std::uint64_t kHighs = 0x8080808080808080;
+  while (end - p >= 8) {
+    std::uint64_t word;
+    std::memcpy(&word, p, 8);
+    const std::uint64_t deletes = word ^ kOnes * 0x7F;
+    const std::uint64_t control = (word - kOnes * 0x20) & ~word & kHighs;
+    const std::uint64_t deleted = (deletes - kOnes) & ~deletes & kHighs;
+    if ((control | deleted) != 0) break;
+    p += 8;
+  }
+  while (p != end && is_field_text(*p)) ++p;
+  return p;
+}
+
+class HeadReader {
+ public:
+  HeadReader(std::string_view input, HttpHead& out) noexcept
+      : p_(input.data()), begin_(input.data()), end_(input.data() + input.size()), out_(&out) {}
+
+  HttpHeadRead read() noexcept {
+    out_->present = 0;
+    out_->content_length = 0;
+    out_->chunked = out_->upgrades = false;
+    while (p_ != end_ && *p_ == '\r') {
+      if (p_ + 1 == end_) return {};
+      if (p_[1] != '\n') return refuse(400, "a CR without LF");
+      p_ += 2;
+    }
+    if (!read_request_line()) return result_;
+    for (;;) {
+      if (p_ == end_) return {};
+      if (*p_ == '\r') break;
+      if (!read_field()) return result_;
+    }
+    if (p_ + 1 == end_) return {};
+    if (p_[1] != '\n') return refuse(400, "a CR without LF");
+    p_ += 2;
+    if (!conclude()) return result_;
+    result_.size = static_cast<std::size_t>(p_ - begin_);
+    return result_;
+  }
+
+ private:
+  HttpHeadRead refuse(std::uint16_t status, std::string_view cause) noexcept {
+    result_ = {0, status, cause};
+    return result_;
+  }
+  // False: refused, as result_ says.
+  bool bad(std::string_view cause, std::uint16_t status = 400) noexcept {
+    result_ = {0, status, cause};
+    return false;
+  }
+
+  // The three that follow return false when they have refused, or when the bytes end: then result_ is as it began.
+
+  bool read_request_line() noexcept {
+    const char* start = p_;
+    while (p_ != end_ && is_token(*p_)) ++p_;
+    if (p_ == end_) return false;
+    if (*p_ != ' ' || p_ == start) return bad("the request line does not begin with a method and a space");
+    out_->method = method_of({start, p_});
+    const bool connects = std::string_view{start, p_} == "CONNECT";
+    start = ++p_;
+    while (p_ != end_ && is_target(*p_) && *p_ != '#') ++p_;
+    if (p_ == end_) return false;
+    if (*p_ != ' ' || p_ == start) return bad("the request's target is not made of visible ASCII and one space");
+    out_->target = {start, p_};
+    ++p_;
+    if (!read_version()) return false;
+    if (connects) {
+      out_->target = {};
+      return true;
+    }
+    return read_target();
+  }
+
+  bool read_version() noexcept {
+    constexpr std::string_view kName = "HTTP/";
+    constexpr std::size_t kVersionBytes = 8;
+    const std::string_view here{p_, std::min(static_cast<std::size_t>(end_ - p_), kVersionBytes)};
+    const auto is = [here](std::size_t i, auto fits) { return i >= here.size() || fits(here[i]); };
+    if (here.substr(0, kName.size()) != kName.substr(0, here.size()) || !is(5, is_digit) ||
+        !is(6, [](char c) { return c == '.'; }) || !is(7, is_digit)) {
+      return bad("the request line does not end in a version of HTTP");
+    }
+    if (here.size() < kVersionBytes) return false;
+    p_ += kVersionBytes;
+    if (!read_line_end()) return false;
+    const std::string_view number = here.substr(kName.size());
+    if (number != "1.1" && number != "1.0") return bad("this is HTTP/1.1 and HTTP/1.0 only", 505);
+    out_->version_1_0 = out_->closes = number == "1.0";
+    return true;
+  }
+
+  // A target may be a whole URI; its authority then has to be the Host.
+  bool read_target() noexcept {
+    std::string_view& target = out_->target;
+    authority_ = {};
+    if (target[0] == '/') return true;
+    if (target == "*") return out_->method == HttpMethod::options || bad("only OPTIONS has the target *");
+    constexpr std::string_view kScheme = "http://";
+    if (target.size() <= kScheme.size() || !same_word(target.substr(0, kScheme.size()), kScheme)) {
+      return bad("the request's target is neither a path nor an http URI");
+    }
+    target.remove_prefix(kScheme.size());
+    const std::size_t path = std::min(target.find_first_of("/?"), target.size());
+    authority_ = target.substr(0, path);
+    target.remove_prefix(path);
+    if (target.empty()) target = "/";
+    return target[0] == '/' || bad("the request's target has no path");
+  }
+
+  bool read_line_end() noexcept {
+    if (p_ == end_) return false;
+    if (*p_ != '\r') return bad(*p_ == '\n' ? "an LF without CR" : "a byte that cannot stand there");
+    if (p_ + 1 == end_) return false;
+    if (p_[1] != '\n') return bad("a CR without LF");
+    p_ += 2;
+    return true;
+  }
+
+  bool read_field() noexcept {
+    const char* const name_at = p_;
+    while (p_ != end_ && is_token(*p_)) ++p_;
+    if (p_ == end_) return false;
+    if (*p_ != ':' || p_ == name_at) {
+      return bad(is_blank(*p_) ? "white space before a field's colon, or a folded line"
+                               : "a header field without a name and a colon");
+    }
+    const std::string_view name{name_at, p_};
+    const char* const value_at = ++p_;
+    p_ = skip_field_text(p_, end_);
+    const std::string_view value{value_at, p_};
+    if (!read_line_end()) return false;
+    const KnownField* const known = find_field(name);
+    return known == nullptr || note(*known, value);
+  }
+
+  bool note(const KnownField& known, std::string_view padded) noexcept {
+    const std::string_view value = trim(padded);
+    const bool again = out_->has(known.field);
+    if (again && !known.repeats) return bad("a header field twice that may stand there once");
+    out_->present |= 1U << static_cast<unsigned>(known.field);
+    out_->values[static_cast<std::size_t>(known.field)] = value;
+    if (known.field == HttpField::content_length) return note_length(value, again);
+    if (known.field == HttpField::connection) return note_connection(value);
+    if (known.field == HttpField::transfer_encoding) return note_encoding(value, padded);
+    return true;
+  }
+
+  bool note_length(std::string_view value, bool again) noexcept {
+    std::size_t length = 0;
+    for (const char c : value) {
+      if (!is_digit(c)) return bad("a Content-Length that is not decimal digits");
+      length = std::min(length * 10 + static_cast<std::size_t>(c - '0'), kLengthMax);
+    }
+    if (value.empty()) return bad("a Content-Length that is not decimal digits");
+    if (again && length != out_->content_length) return bad("two Content-Lengths that differ");
+    out_->content_length = length;
+    return true;
+  }
+
+  bool note_connection(std::string_view value) noexcept {
+    while (!value.empty()) {
+      const std::string_view option = take_element(value);
+      if (same_word(option, "close")) out_->closes = true;
+      if (same_word(option, "upgrade")) out_->upgrades = true;
+    }
+    return true;
+  }
+
+  // Some take a tab for a part of the value, and so see another message than we do.
+  bool note_encoding(std::string_view value, std::string_view padded) noexcept {
+    if (padded.contains('\t')) return bad("a tab in Transfer-Encoding");
+    if (value.ends_with(',')) return bad("a Transfer-Encoding that ends in a comma");
+    bool others = false;
+    do {
+      const std::string_view coding = take_element(value);
+      if (coding.empty() || out_->chunked) return bad("chunked is not the last coding, or is there twice");
+      out_->chunked = same_word(coding, "chunked");
+      others = others || !out_->chunked;
+    } while (!value.empty());
+    if (!out_->chunked) return bad("a Transfer-Encoding whose last coding is not chunked");
+    return !others || bad("a Transfer-Encoding other than chunked", 501);
+  }
+
+  bool conclude() noexcept {
+    if (out_->chunked) {
+      if (out_->has(HttpField::content_length)) return bad("both Content-Length and Transfer-Encoding");
+      if (out_->version_1_0) return bad("Transfer-Encoding in HTTP/1.0");
+    }
+    if (!out_->has(HttpField::host)) return out_->version_1_0 || bad("no Host");
+    if (!authority_.empty() && authority_ != (*out_)[HttpField::host]) return bad("a Host that is not the target's");
+    return true;
+  }
+
+  const char* p_;
+  const char* const begin_;
+  const char* const end_;
+  HttpHead* out_;
+  std::string_view authority_;  // of a target that is a URI
+  HttpHeadRead result_;
+};
+
+// -1 for what is none.
+int hex_digit(char c) noexcept {
+  if (is_digit(c)) return c - '0';
+  const char letter = lower(c);
+  return letter >= 'a' && letter <= 'f' ? letter - 'a' + 10 : -1;
+}
+
+}  // namespace
+
+HttpHeadRead read_http_head(std::string_view input, std::size_t bytes_max, HttpHead& out) noexcept {
+  const HttpHeadRead result = HeadReader{input.substr(0, bytes_max), out}.read();
+  if (result.size == 0 && result.status == 0 && input.size() > bytes_max) {
+    return {0, 431, "the head has more bytes than allowed"};
+  }
+  return result;
+}
+
+// ---- ChunkedBody ----
+
+Found ChunkedBody::next(std::string_view input) noexcept {
+  std::size_t at = 0;
+  while (at < input.size() && state_ != State::data) {
+    if (!step(input[at])) return {Find::malformed, static_cast<std::uint32_t>(at), 0};
+    ++at;
+    if (state_ == State::done) return {Find::message, static_cast<std::uint32_t>(at), 0};
+  }
+  const auto skip = static_cast<std::uint32_t>(at);
+  const std::size_t here = input.size() - at;
+  if (here == 0) return {Find::nothing, skip, 0};
+  const std::size_t size = std::min<std::uint64_t>(here, left_);
+  left_ -= size;
+  if (left_ == 0) state_ = State::data_return;
+  return {Find::part, skip, size};
+}
+
+// False when `c` cannot stand there.
+bool ChunkedBody::step(char c) noexcept {
+  switch (state_) {
+    case State::first_digit:
+      left_ = 0;
+      digits_ = 0;
+      state_ = State::digits;
+      if (hex_digit(c) < 0) return false;
+      [[fallthrough]];
+    case State::digits:
+      if (const int digit = hex_digit(c); digit >= 0) {
+        left_ = left_ << 4 | static_cast<std::uint64_t>(digit);
+        return ++digits_ <= kSizeDigitsMax && left_ <= kLengthMax;
+      }
+      state_ = State::extension;
+      if (c != '\r' && c != ';') return false;
+      [[fallthrough]];
+    case State::extension:
+      if (c == '\r') {
+        state_ = State::size_feed;
+        return true;
+      }
+      return is_field_text(c) && ++passed_ <= kPassedBytesMax;
+    case State::size_feed:
+      state_ = left_ != 0 ? State::data : State::trailer;
+      return c == '\n';
+    case State::data_return:
+      state_ = State::data_feed;
+      return c == '\r';
+    case State::data_feed:
+      state_ = State::first_digit;
+      return c == '\n';
+    case State::trailer:
+      if (c == '\r') {
+        state_ = State::last_feed;
+        return true;
+      }
+      state_ = State::trailer_name;
+      return is_token(c) && ++passed_ <= kPassedBytesMax;
+    case State::trailer_name:
+      if (c == ':') {
+        state_ = State::trailer_value;
+        return true;
+      }
+      return is_token(c) && ++passed_ <= kPassedBytesMax;
+    case State::trailer_value:
+      if (c == '\r') {
+        state_ = State::trailer_feed;
+        return true;
+      }
+      return is_field_text(c) && ++passed_ <= kPassedBytesMax;
+    case State::trailer_feed:
+      state_ = State::trailer;
+      return c == '\n';
+    case State::last_feed:
+      state_ = State::done;
+      return c == '\n';
+    case State::data:
+    case State::done:
+      break;
+  }
+  return false;
+}
+
+}  // namespace wirecall::framing

@@ -1,0 +1,107 @@
+// Reading HTTP/1.1 requests (RFC 9112): read_http_head reads a request's head, ChunkedBody finds the data in a chunked
+// body. Both are strict where leniency has let requests be smuggled: lines end in CR LF, nothing is folded, no white
+// space stands before a colon, and no two fields contradict each other. What a request is answered is not known here.
+// Pure: nothing is kept or allocated; the spans of a head lie in the text that was read.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <string_view>
+
+#include "framing/framing.hpp"
+
+namespace wirecall::framing {
+
+enum class HttpMethod : std::uint8_t {
+  get,
+  head,
+  post,
+  options,
+  other,    ///< one that HTTP has and that is served nowhere: PUT, PATCH, DELETE, TRACE, CONNECT
+  unknown,  ///< any other
+};
+
+/// The fields that somebody asks for. Others are checked and passed over.
+enum class HttpField : std::uint8_t {
+  host,
+  origin,
+  expect,
+  upgrade,
+  connection,
+  traceparent,
+  tracestate,
+  authorization,
+  content_length,
+  sec_fetch_site,
+  sec_fetch_mode,
+  content_encoding,
+  transfer_encoding,
+  wirecall_timeout_ms,
+};
+inline constexpr std::size_t kHttpFieldCount = 14;
+
+struct HttpHead {
+  HttpHead() noexcept {}  // NOLINT(modernize-use-equals-default): `= default` would let {} clear the spans
+
+  HttpMethod method;
+  bool version_1_0;            ///< HTTP/1.0, not HTTP/1.1
+  bool closes;                 ///< nothing follows the response, since the version or `Connection` says so
+  bool upgrades;               ///< `Connection` names upgrade
+  bool chunked;                ///< the body is; else it has content_length bytes
+  std::size_t content_length;  ///< 0 for none; more than any limit is cut to 2^60
+  std::string_view target;     ///< path and query as sent, "*" or empty for OPTIONS and CONNECT, never a whole URI
+  std::uint32_t present;       ///< bit 1 << HttpField; only fields that are present have a value
+  std::array<std::string_view, kHttpFieldCount> values;
+
+  [[nodiscard]] bool has(HttpField field) const noexcept { return (present >> static_cast<unsigned>(field)) & 1U; }
+  /// Without white space around it; empty for a field that is not there.
+  [[nodiscard]] std::string_view operator[](HttpField field) const noexcept {
+    return has(field) ? values[static_cast<std::size_t>(field)] : std::string_view{};
+  }
+  [[nodiscard]] bool has_body() const noexcept { return chunked || content_length != 0; }
+};
+
+struct HttpHeadRead {
+  std::size_t size = 0;      ///< bytes of the head, and of empty lines before it; 0: it has not come as a whole
+  std::uint16_t status = 0;  ///< not 0: refuse the request with this, and close
+  std::string_view cause;    ///< for people, with a status
+};
+
+/// Reads the head with which `input` begins, if it has at most `bytes_max` bytes. `out` is meaningful when it is
+/// complete.
+[[nodiscard]] HttpHeadRead read_http_head(std::string_view input, std::size_t bytes_max, HttpHead& out) noexcept;
+
+/// Finds the data in a body of chunks. Says `nothing` for bytes around it, `part` for data, `message` (of size 0) for
+/// the body's end, and malformed; extensions and trailers are passed over, as far as they are well formed and have no
+/// more than a few thousand bytes together.
+class ChunkedBody {
+ public:
+  /// `input` is not empty.
+  [[nodiscard]] Found next(std::string_view input) noexcept;
+
+ private:
+  enum class State : std::uint8_t {
+    first_digit,
+    digits,
+    extension,
+    size_feed,  // behind the CR of a chunk's first line
+    data,
+    data_return,  // behind a chunk's data
+    data_feed,
+    trailer,  // at the start of a trailer field, or of the line that ends the body
+    trailer_name,
+    trailer_value,
+    trailer_feed,
+    last_feed,
+    done,
+  };
+  bool step(char c) noexcept;
+
+  std::uint64_t left_ = 0;    // bytes of the chunk that have not come
+  std::uint16_t passed_ = 0;  // bytes of extensions and trailers
+  std::uint8_t digits_ = 0;   // of the chunk's size
+  State state_ = State::first_digit;
+};
+
+}  // namespace wirecall::framing
