@@ -25,7 +25,7 @@ int broken() { throw std::runtime_error{"password of the database: 1234"}; }
 int main() {
   std::string log;
   wirecall::Registry registry;
-  registry.set_log([&](wirecall::LogLevel, std::string_view line) { log += line; });
+  registry.set_log([&](const wirecall::LogRecord& record) { log += record.message; });
   registry.method("divide", divide, {"dividend", "divisor"});
   registry.method("root", root, {"number"});
   registry.method("broken", broken);

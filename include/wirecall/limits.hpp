@@ -1,5 +1,6 @@
-// Every limit on what a peer may send, with its unit, its default and the reply that names it.
-// The defaults are part of the wire contract (docs/wire.md, "Limits").
+// Every limit on what a peer may send, hold or keep waiting, with its unit, its default and the reply that names it.
+// The defaults are part of the wire contract (docs/wire.md, "Limits"). The ranges, and the same sentences for --help
+// and for docs/options.md, stand in one table, src/base/limits.cpp.
 #pragma once
 
 #include <cstddef>
@@ -18,7 +19,7 @@ inline constexpr std::size_t kLeadingSpaceBytesMax = 64;
 
 struct Limits {
   /// Bytes of one message or batch, in either direction. More is one -32006, `data.limit:"max_message_size"`, and
-  /// close.
+  /// close; by HTTP 413 and close.
   std::size_t max_message_size = 16 * 1024 * 1024;
   /// Elements of one batch. More is one -32600 with `data.limit:"batch"`.
   std::size_t batch = 1000;
@@ -26,13 +27,26 @@ struct Limits {
   std::uint32_t depth = 256;
   /// Calls of one connection that are being worked on at once. More is -32005 with `data.limit:"in_flight"`.
   std::size_t in_flight = 4096;
+  /// Calls made within calls, one within another. More is -32005 with `data.limit:"hops"`.
+  std::uint32_t hops = 16;
   /// Bytes of output waiting on one connection at which it is no longer read.
   std::size_t soft_output = 4 * 1024 * 1024;
   /// Bytes of output already waiting on one connection, beyond which a further message cuts it.
   std::size_t hard_output = 64 * 1024 * 1024;
-  /// Milliseconds until a connection has to have said what is spoken on it, and an HTTP request its head. Then it is
-  /// closed.
+  /// Connections open at once, on all threads together. More are closed as soon as they are accepted.
+  std::size_t connections = 65'536;
+  /// Bytes of the head of an HTTP request or of a Content-Length message. More is 431, or -32700, and close.
+  std::size_t header_bytes = 16 * 1024;
+  /// Milliseconds in which a connection has to say what it speaks, and in which a head has to be complete. It is closed
+  /// then, an HTTP one with 408.
   std::uint32_t header_timeout_ms = 10'000;
+  /// Milliseconds after which an idle connection is closed: no byte either way, and nothing pending. 0 for never.
+  std::uint32_t keepalive_timeout_ms = 120'000;
+  /// Milliseconds in which a connection has to register or say rpc.hello, where that is required. It is closed then. 0
+  /// for never.
+  std::uint32_t registration_timeout_ms = 10'000;
+  /// Milliseconds that a call may take, and the most that its own `timeout_ms` may ask for. More is -32002.
+  std::uint32_t call_timeout_ms = 30'000;
 };
 
 /// Throws std::invalid_argument that names the limit, its value and its range. Server, Client and Registry call it.

@@ -1,15 +1,82 @@
-// LogSink: where the library's log lines go. The library itself never prints; the tool installs a sink.
+// Log: what the library has to tell whoever runs it, as records, and the sink that takes them. The library itself
+// never prints: without a sink nothing is written, and a record is made only for what seldom happens, never for a
+// message or a call that goes well. Formatters and a sink for stderr are here for those who have no log of their own.
+//
+// A sink is called on the thread on which the event happened, several threads at once where a server has several. What
+// it throws is dropped, with the record. A sink that blocks holds up the connections of its thread for as long, so
+// one that might (a disk, a network) hands its records to a thread of its own; the one for stderr never blocks.
 #pragma once
 
+#include <chrono>
+#include <concepts>
 #include <cstdint>
 #include <functional>
+#include <initializer_list>
+#include <string>
 #include <string_view>
+#include <type_traits>
+#include <utility>
+#include <variant>
 
 namespace wirecall {
 
-enum class LogLevel : std::uint8_t { debug, info, warning, error };
+enum class LogLevel : std::uint8_t {
+  debug,    ///< what each connection does
+  info,     ///< what a server does as a whole: it listens, it drains
+  warning,  ///< something is not as it should be, and all goes on
+  error,    ///< a handler, or the program, has failed at something
+};
+[[nodiscard]] std::string_view name_of(LogLevel level) noexcept;
 
-/// Called on the thread on which the event happened, one line without its newline at a time. It must not throw.
-using LogSink = std::function<void(LogLevel, std::string_view)>;
+/// A name and a value that belong to a record.
+struct LogField {
+  std::string_view name;
+  std::variant<std::string_view, std::int64_t> value;
+};
+
+/// What happened. Its texts last until the sink returns; they may hold what a peer has sent, any bytes at all.
+struct LogRecord {
+  LogLevel level;
+  std::chrono::system_clock::time_point time;
+  std::string_view message;
+  std::initializer_list<LogField> fields;
+};
+
+/// Where records go; nowhere when empty. Made of anything that can be called with a LogRecord.
+class LogSink {
+ public:
+  LogSink() = default;
+  template <std::invocable<const LogRecord&> F>
+    requires(!std::same_as<std::remove_cvref_t<F>, LogSink>)
+  LogSink(F&& write) : write_(std::forward<F>(write)) {}
+
+  /// The same sink for records of `level` and above.
+  [[nodiscard]] LogSink at_least(LogLevel level) const {
+    LogSink sink = *this;
+    sink.level_ = level;
+    return sink;
+  }
+  explicit operator bool() const noexcept { return write_ != nullptr; }
+  [[nodiscard]] bool takes(LogLevel level) const noexcept { return level >= level_ && write_ != nullptr; }
+
+  /// Gives the sink a record of now.
+  void operator()(LogLevel level, std::string_view message, std::initializer_list<LogField> fields = {}) const noexcept;
+
+ private:
+  std::function<void(const LogRecord&)> write_;
+  LogLevel level_ = LogLevel::debug;
+};
+
+enum class LogFormat : std::uint8_t { human, json };
+
+/// One line without its newline: "2024-05-06T07:08:09.123Z warning <message> name=value", or a JSON object with the
+/// members time, level, message and the fields. Whatever the texts hold, it stays one line of valid UTF-8 without a
+/// control character, so that no peer can forge a line or steer a terminal.
+[[nodiscard]] std::string format_log(LogFormat format, const LogRecord& record);
+
+/// A sink that writes such lines to stderr. It never waits: while whoever reads stderr does not keep up, records are
+/// dropped, and the next one written is preceded by their number. Lines are cut at 4 KiB, and those of several
+/// threads do not mix.
+[[nodiscard]] LogSink stderr_log(LogFormat format);
 
 }  // namespace wirecall

@@ -1,27 +1,70 @@
 // Options of a server and of a client. The defaults are right for most; what is a limit on the peer stands in
 // limits.hpp. Plain values, read once when the server or client is made.
+//
+// Each can be said in C++ (a member), in JSON (a key, Options::from_json) and on the command line (a flag), by the same
+// name everywhere; docs/options.md lists them with unit, default and range. The table behind all of it is
+// src/session/option_rows.cpp.
 #pragma once
 
 #include <cstdint>
 #include <string>
+#include <string_view>
+#include <vector>
 
+#include "wirecall/endpoint.hpp"
+#include "wirecall/engine.hpp"
 #include "wirecall/limits.hpp"
 #include "wirecall/log.hpp"
 
 namespace wirecall {
 
 struct Options {
+  /// Where Server::listen() listens: `listen`, or where that is empty, TCP at `host` and `port`.
+  std::vector<std::string> listen;
+  std::string host = "127.0.0.1";
+  /// 0 lets the system choose.
+  std::uint16_t port = kDefaultPort;
+
+  /// Threads, each with a loop and connections of its own. 0 for one a processor.
+  std::uint32_t thread_count = 1;
+  /// Processors that the threads are pinned to, in turn; none when empty.
+  std::vector<std::uint32_t> cpu_affinity;
+  Engine engine = Engine::automatic;
+
   Limits limits;
   /// Milliseconds that calls in progress are given to finish when the server stops.
   std::uint32_t drain_ms = 5000;
+  /// Milliseconds after which a handler that has not come back no longer holds up the others of its loop: another
+  /// thread goes on with them. 0 for never.
+  std::uint32_t hand_over_ms = 20;
+  /// Milliseconds after which a handler that has not come back is named in the log. 0 for never.
+  std::uint32_t slow_handler_ms = 50;
+
   /// Ends every reply, and is accepted between the messages received. Its first byte that is not white space must be
   /// one that no JSON value begins with.
   std::string delimiter = "\n";
-  /// Where log lines go; nowhere when empty.
+  /// The status by which HTTP answers a notification: 200, 202 or 204.
+  std::uint16_t http_notification_status = 204;
+  /// Values of Host that an HTTP request may name besides loopback and the bound address, as "example.com" or
+  /// "example.com:8545".
+  std::vector<std::string> allow_hosts;
+  /// Origins whose pages may call, as "https://example.com"; "null" for pages without one.
+  std::vector<std::string> allow_origins;
+
+  /// What the log is told, and how the command's own log writes it; a sink of yours has its own format.
+  LogLevel log_level = LogLevel::info;
+  LogFormat log_format = LogFormat::human;
+  /// Where log records go; nowhere when empty. Not in JSON.
   LogSink log;
+
+  /// Of a JSON object with the names of docs/options.md: R"({"port": 9000, "limits": {"batch": 10}})". Throws
+  /// std::invalid_argument for text that is none, and for a key or value that cannot be, with its line and its range.
+  [[nodiscard]] static Options from_json(std::string_view json);
 };
 
 struct ClientOptions {
+  /// The name by which the client introduces itself to the server; none when empty.
+  std::string client_id;
   Limits limits;
   /// Milliseconds until a call is given up with -32002; the connection stays usable.
   std::uint32_t call_timeout_ms = 30'000;
@@ -29,7 +72,15 @@ struct ClientOptions {
   std::uint32_t connect_timeout_ms = 10'000;
   /// As of Options.
   std::string delimiter = "\n";
+  LogLevel log_level = LogLevel::info;
   LogSink log;
+
+  /// As of Options.
+  [[nodiscard]] static ClientOptions from_json(std::string_view json);
 };
+
+/// Throws std::invalid_argument that names the option, its value and its range. Server and Client call it.
+void require_valid(const Options& options);
+void require_valid(const ClientOptions& options);
 
 }  // namespace wirecall

@@ -14,6 +14,7 @@
 #include "wirecall/reflect.hpp"
 #include "wirecall/registry.hpp"
 #include "wirecall/schema.hpp"
+#include "wirecall/stats.hpp"
 #include "wirecall/stream.hpp"
 #include "wirecall/task.hpp"
 #include "wirecall/value.hpp"

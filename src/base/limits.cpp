@@ -1,24 +1,81 @@
-// Refuses limits that cannot be: the scanner relies on them.
-#include "wirecall/limits.hpp"
-
+#include <array>
 #include <stdexcept>
-#include <string>
+
+#include "base/limit_rows.hpp"
 
 namespace wirecall {
+namespace {
+
+constexpr std::uint64_t kBytesMax = 0xFFFF'FFFF;  // what a length of 32 bits can say
+constexpr std::uint64_t kCountMax = 1'000'000'000;
+constexpr std::uint64_t kMsMax = 0xFFFF'FFFF;  // 49 days
+
+constexpr std::array kRows{
+    LimitRow{"max_message_size", "bytes", 1, kBytesMax, "One message or batch, in either direction",
+             "-32006 with data.limit \"max_message_size\", and close; by HTTP 413 and close",
+             &Limits::max_message_size},
+    LimitRow{"limits.batch", "elements", 1, kCountMax, "Elements of one batch", "-32600 with data.limit \"batch\"",
+             &Limits::batch},
+    LimitRow{"limits.depth", "levels", 1, kDepthMax, "Arrays and objects nested within each other",
+             "-32700 with data.limit \"depth\"", &Limits::depth},
+    LimitRow{"limits.in_flight", "calls", 1, kCountMax, "Calls of one connection that are being worked on at once",
+             "-32005 with data.limit \"in_flight\"", &Limits::in_flight},
+    LimitRow{"limits.hops", "calls", 0, 1000, "Calls made within calls, one within another",
+             "-32005 with data.limit \"hops\"", &Limits::hops},
+    LimitRow{"limits.soft_output", "bytes", 1, kBytesMax, "Output waiting on one connection",
+             "it is not read until it has taken most of it", &Limits::soft_output},
+    LimitRow{"limits.hard_output", "bytes", 1, kBytesMax,
+             "Output already waiting on one connection when more is to be sent", "it is cut", &Limits::hard_output},
+    LimitRow{"limits.connections", "connections", 1, kCountMax, "Connections open at once, of all threads together",
+             "closed as soon as accepted", &Limits::connections, true},
+    LimitRow{"limits.header_bytes", "bytes", 256, 1 << 24, "The head of an HTTP request or Content-Length message",
+             "431, or -32700, and close", &Limits::header_bytes, true},
+    LimitRow{"limits.header_timeout_ms", "ms", 1, kMsMax,
+             "Time in which a connection says what it speaks, and in which a head is complete",
+             "408 by HTTP, and close", &Limits::header_timeout_ms, true},
+    LimitRow{"keepalive_timeout_ms", "ms", 0, kMsMax,
+             "Time that a connection may be idle, no byte either way and nothing pending; 0 for ever", "closed",
+             &Limits::keepalive_timeout_ms, true},
+    LimitRow{"registration_timeout_ms", "ms", 0, kMsMax,
+             "Time in which a connection registers or says rpc.hello, where that is required; 0 for ever", "closed",
+             &Limits::registration_timeout_ms, true},
+    LimitRow{"call_timeout_ms", "ms", 1, kMsMax,
+             "Time that a call may take, and the most that its timeout_ms may ask for", "-32002",
+             &Limits::call_timeout_ms},
+};
+
+}  // namespace
+
+std::span<const LimitRow> limit_rows() noexcept { return kRows; }
+
+std::uint64_t limit_value(const LimitRow& row, const Limits& limits) noexcept {
+  return std::visit([&](auto member) { return static_cast<std::uint64_t>(limits.*member); }, row.member);
+}
+
+std::string conflict_of(const Limits& limits) {
+  if (limits.soft_output <= limits.hard_output) return {};
+  return out_of_range("limits.soft_output", std::to_string(limits.soft_output),
+                      "no more than limits.hard_output, which is " + std::to_string(limits.hard_output));
+}
+
+std::string number_range(std::uint64_t min, std::uint64_t max, std::string_view unit) {
+  std::string range = "a number from " + std::to_string(min) + " to " + std::to_string(max);
+  if (!unit.empty()) range.append(" (").append(unit).append(")");
+  return range;
+}
+
+std::string out_of_range(std::string_view name, std::string_view value, const std::string& range) {
+  return std::string{name}.append(" is ").append(value).append(": give ").append(range);
+}
 
 void require_valid(const Limits& limits) {
-  const auto require = [](bool valid, const char* name, std::size_t value, const std::string& range) {
-    if (!valid) {
-      throw std::invalid_argument{std::string{"limits."} + name + " is " + std::to_string(value) + ": give " + range};
-    }
-  };
-  require(limits.depth >= 1 && limits.depth <= kDepthMax, "depth", limits.depth,
-          "a number from 1 to " + std::to_string(kDepthMax));
-  require(limits.max_message_size >= 1, "max_message_size", limits.max_message_size, "at least 1 byte");
-  require(limits.in_flight >= 1, "in_flight", limits.in_flight, "at least 1 call");
-  require(limits.soft_output <= limits.hard_output, "soft_output", limits.soft_output,
-          "no more than limits.hard_output, which is " + std::to_string(limits.hard_output));
-  require(limits.header_timeout_ms >= 1, "header_timeout_ms", limits.header_timeout_ms, "at least 1 millisecond");
+  for (const LimitRow& row : kRows) {
+    const std::uint64_t value = limit_value(row, limits);
+    if (value >= row.min && value <= row.max) continue;
+    throw std::invalid_argument{
+        out_of_range(row.name, std::to_string(value), number_range(row.min, row.max, row.unit))};
+  }
+  if (const std::string conflict = conflict_of(limits); !conflict.empty()) throw std::invalid_argument{conflict};
 }
 
 }  // namespace wirecall

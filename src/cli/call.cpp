@@ -11,6 +11,7 @@
 #include <stdexcept>
 #include <utility>
 
+#include "base/printable.hpp"
 #include "cli/arguments.hpp"
 #include "cli/terminal.hpp"
 #include "wirecall/client.hpp"
@@ -96,27 +97,6 @@ int call(const CallOptions& options) {
     }
   }
   return kCannotConnect;
-}
-
-std::string printable(std::string_view text) {
-  std::string result;
-  std::size_t following = 0;  // bytes that the character begun before still has
-  for (std::size_t i = 0; i < text.size(); ++i) {
-    const auto byte = static_cast<unsigned char>(text[i]);
-    const bool continues = (byte & 0xC0U) == 0x80U && following != 0;
-    following = continues ? following - 1 : byte >= 0xF0 ? 3 : byte >= 0xE0 ? 2 : byte >= 0xC2 ? 1 : 0;
-    const auto next = static_cast<unsigned char>(i + 1 < text.size() ? text[i + 1] : 0);
-    if (byte == 0xC2 && next >= 0x80 && next < 0xA0) {  // the controls U+0080 to U+009F
-      result += fmt::format("\\x{:02x}", next);
-      following = 0;
-      ++i;
-    } else if (byte < 0x20 || byte == 0x7F || (byte >= 0x80 && byte < 0xA0 && !continues)) {
-      result += fmt::format("\\x{:02x}", byte);
-    } else {
-      result += text[i];
-    }
-  }
-  return result;
 }
 
 }  // namespace wirecall::cli

@@ -4,7 +4,6 @@
 #include <chrono>
 #include <optional>
 #include <string>
-#include <string_view>
 #include <vector>
 
 namespace wirecall::cli {
@@ -19,8 +18,5 @@ struct CallOptions {
 
 /// Calls, prints, and returns the exit status.
 int call(const CallOptions& options);
-
-/// Text of another's for the terminal: control bytes are shown as \xNN, so that they cannot steer it.
-[[nodiscard]] std::string printable(std::string_view text);
 
 }  // namespace wirecall::cli

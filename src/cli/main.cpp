@@ -5,12 +5,12 @@
 #include <cstdlib>
 #include <exception>
 #include <memory>
-#include <numeric>
 #include <string>
 #include <string_view>
-#include <utility>
 #include <vector>
 
+#include "base/edit_distance.hpp"
+#include "base/printable.hpp"
 #include "cli/arguments.hpp"
 #include "cli/call.hpp"
 #include "cli/serve.hpp"
@@ -19,6 +19,9 @@
 namespace {
 
 using namespace wirecall::cli;
+using wirecall::edit_distance;
+using wirecall::is_near;
+using wirecall::printable;
 
 constexpr const char* kExitCodes =
     "Results go to stdout, all else to stderr. Exit status: 0, 1 the call was answered with an error,\n"
@@ -56,20 +59,6 @@ std::vector<std::string> words_of(const CLI::App& command) {
   return words;
 }
 
-/// How many bytes have to be put in, taken out or replaced.
-std::size_t distance(std::string_view from, std::string_view to) {
-  std::vector<std::size_t> row(to.size() + 1);
-  std::iota(row.begin(), row.end(), std::size_t{0});
-  for (std::size_t i = 1; i <= from.size(); ++i) {
-    std::size_t diagonal = std::exchange(row[0], i);
-    for (std::size_t j = 1; j <= to.size(); ++j) {
-      const std::size_t replaced = diagonal + (from[i - 1] != to[j - 1]);
-      diagonal = std::exchange(row[j], std::min({row[j] + 1, row[j - 1] + 1, replaced}));
-    }
-  }
-  return row.back();
-}
-
 /// Whether `word`, where a command is expected, is none: then it is said what there is.
 bool unknown_command(const CLI::App& app, std::string_view word) {
   const CLI::App* nearest = nullptr;
@@ -77,11 +66,11 @@ bool unknown_command(const CLI::App& app, std::string_view word) {
   for (const CLI::App* command : app.get_subcommands(nullptr)) {
     const std::string& name = command->get_name();
     if (word == name) return false;
-    if (nearest == nullptr || distance(word, name) < distance(word, nearest->get_name())) nearest = command;
+    if (nearest == nullptr || edit_distance(word, name) < edit_distance(word, nearest->get_name())) nearest = command;
     names += (names.empty() ? "" : ", ") + name;
   }
   std::string text = "there is no command " + printable(word) + ".";
-  if (nearest != nullptr && distance(word, nearest->get_name()) * 2 <= nearest->get_name().size()) {
+  if (nearest != nullptr && is_near(word, nearest->get_name())) {
     text += " Did you mean " + nearest->get_name() + "?";
   }
   complain(text + " Commands are " + names + "; wirecall --help tells more");

@@ -57,10 +57,6 @@ std::expected<std::vector<Endpoint>, std::string> places(const ServeOptions& opt
   return result;
 }
 
-void log_line(LogLevel level, std::string_view line) {
-  if (level >= LogLevel::warning) complain(line);
-}
-
 /// Between the banner and Server::run, which has handlers of its own, a signal must end the server as it does later:
 /// whoever reads the banner may send one at once.
 class EarlySignals {
@@ -110,7 +106,7 @@ int serve(const ServeOptions& options) {
   }
   try {
     Options server_options;
-    server_options.log = log_line;
+    server_options.log = stderr_log(LogFormat::human).at_least(LogLevel::info);
     Server server{std::move(server_options)};
     add_demo_methods(server.registry());
     std::vector<Endpoint> endpoints;

@@ -30,7 +30,7 @@ Workspace::Workspace(const Codec& codec, Scheduler* timers, const LogSink* log)
 Workspace::~Workspace() = default;
 
 void Workspace::write_log(LogLevel level, std::string_view line) const {
-  if (log != nullptr && *log) (*log)(level, line);
+  if (log != nullptr) (*log)(level, line);
 }
 
 [[gnu::always_inline]] inline void Dispatcher::run(Call& call, CallState& state) {

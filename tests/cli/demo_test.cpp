@@ -5,7 +5,6 @@
 #include <string>
 #include <vector>
 
-#include "cli/call.hpp"
 #include "cli/serve.hpp"
 
 namespace wirecall::cli {
@@ -87,11 +86,6 @@ TEST(Banner, LinesToCopyNameTheServerWhereItIsNotTheUsualOne) {
   const std::vector<Endpoint> everywhere{Endpoint{"tcp://0.0.0.0:9000"}};
   EXPECT_NE(banner(options, everywhere, {}).find("build/wirecall call subtract 42 23 --url tcp://127.0.0.1:9000\n"),
             std::string::npos);
-}
-
-TEST(Printable, ShowsControlBytesInsteadOfSendingThem) {
-  EXPECT_EQ(printable("a\x1b[31mb\n\x7f"), "a\\x1b[31mb\\x0a\\x7f");
-  EXPECT_EQ(printable("größer"), "größer");
 }
 
 }  // namespace

@@ -272,7 +272,7 @@ TEST(ToolAndStrangers, ControlCharactersOfTheServerDoNotReachTheTerminal) {
       "1}\n",
       {"call", "echo"});
   // U+00DB and the euro sign have bytes that would be controls on their own.
-  EXPECT_EQ(ended.error, "error 1: a\\x1b[31m\\x9b3\xC3\x9B\xE2\x82\xAC\n");
+  EXPECT_EQ(ended.error, "error 1: a\\x1b[31m\\xc2\\x9b3\xC3\x9B\xE2\x82\xAC\n");
 }
 
 TEST(ToolAndStrangers, WhatIsNoResponseIsStatusOneAndALostConnectionThree) {

@@ -37,7 +37,7 @@ class Dispatch : public testing::Test {
     registry.method("echo", [](const Value& value) { return value; }, {"value"});
     registry.method("count_calls", [this](const Rest<Value>&) { ++calls; });
     registry.method("get_data", [] { return std::pair<std::string, int>{"hello", 5}; });
-    registry.set_log([this](LogLevel, std::string_view line) { log.emplace_back(line); });
+    registry.set_log([this](const LogRecord& record) { log.emplace_back(record.message); });
   }
 
   std::string handle(std::string_view text) { return registry.handle(text); }

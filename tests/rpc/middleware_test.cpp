@@ -30,7 +30,7 @@ class MiddlewareTest : public testing::Test {
     registry.method("throws", [] { throw Error{7, "x"}; });
     registry.method("raises", [] { throw std::runtime_error("x"); });
     registry.method("later", [this]() -> Task<int> { co_return co_await completion; });
-    registry.set_log([this](LogLevel, std::string_view line) { log.emplace_back(line); });
+    registry.set_log([this](const LogRecord& record) { log.emplace_back(record.message); });
   }
   void note(const std::string& what) { notes.push_back(what); }
   void serve(std::string_view text) { static_cast<void>(registry.handle(text)); }

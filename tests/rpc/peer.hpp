@@ -46,7 +46,7 @@ class Peer {
  public:
   explicit Peer(const Registry& registry, const Limits& limits = {})
       : limits_(limits),
-        log_([this](LogLevel, std::string_view line) { log.emplace_back(line); }),
+        log_([this](const LogRecord& record) { log.emplace_back(record.message); }),
         workspace_(json_codec(), &scheduler, &log_),
         dispatcher(registry, outlet_, limits_, workspace_) {}
   Peer(Peer&&) = delete;

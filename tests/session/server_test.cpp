@@ -244,7 +244,7 @@ TEST(Server, connections_that_come_and_go_leave_nothing_behind) {
 TEST(Server, without_descriptors_left_it_serves_who_is_there_and_accepts_again_later) {
   std::atomic<int> warnings{0};
   Options options;
-  options.log = [&](LogLevel level, std::string_view) { warnings += level == LogLevel::warning; };
+  options.log = [&](const LogRecord& record) { warnings += record.level == LogLevel::warning; };
   TestServer test{std::move(options)};
   const RunningServer running{test.server};
   RawPeer steady{*test.endpoint};

@@ -1,0 +1,97 @@
+// Stats: what a server has done since it began. Each loop counts in a struct of its own, which only its thread writes,
+// by a plain increment; Server::stats() adds them up whenever it is asked. A value: copying one takes a snapshot,
+// number by number, so that two numbers of it may be some calls apart.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <span>
+#include <string>
+#include <string_view>
+
+namespace wirecall {
+
+/// A number that one thread changes and any may read.
+class Counter {
+ public:
+  Counter() = default;
+  Counter(const Counter& other) noexcept : value_(other.value()) {}
+  Counter& operator=(const Counter& other) noexcept {
+    value_.store(other.value(), std::memory_order_relaxed);
+    return *this;
+  }
+
+  [[nodiscard]] std::uint64_t value() const noexcept { return value_.load(std::memory_order_relaxed); }
+  operator std::uint64_t() const noexcept { return value(); }
+
+  // The writer's: no atomic addition, since nobody else writes.
+  Counter& operator+=(std::uint64_t n) noexcept {
+    value_.store(value() + n, std::memory_order_relaxed);
+    return *this;
+  }
+  Counter& operator-=(std::uint64_t n) noexcept { return *this += std::uint64_t{0} - n; }
+  Counter& operator++() noexcept { return *this += 1; }
+  Counter& operator--() noexcept { return *this -= 1; }
+
+ private:
+  std::atomic<std::uint64_t> value_{0};
+};
+
+struct Stats {
+  Counter connections_open;  ///< now
+  Counter connections_accepted;
+  Counter connections_refused;    ///< over Limits::connections, or for want of descriptors
+  Counter connections_timed_out;  ///< idle, or too slow to say what they want
+
+  Counter bytes_in;
+  Counter bytes_out;
+  Counter messages_in;   ///< a batch is one
+  Counter messages_out;  ///< a batch of replies is one
+
+  Counter calls;  ///< requests that have reached their method, those in batches each
+  Counter notifications;
+  Counter calls_in_flight;  ///< now: that have begun to wait and are not answered
+
+  // Errors answered, by code.
+  Counter errors_parse;            ///< -32700
+  Counter errors_invalid_request;  ///< -32600
+  Counter errors_unknown_method;   ///< -32601
+  Counter errors_invalid_params;   ///< -32602
+  Counter errors_internal;         ///< -32603
+  Counter errors_timeout;          ///< -32002
+  Counter errors_limit;            ///< -32005 and -32006
+  Counter errors_draining;         ///< -32009
+  Counter errors_cancelled;        ///< -32800
+  Counter errors_other;            ///< all others: what handlers raise
+
+  Counter responses_dropped;  ///< nobody was waiting for them
+  Counter slow_peers_cut;     ///< too much output was waiting for them
+  Counter streams;            ///< results sent one by one
+  Counter stream_items;
+  Counter hand_overs;     ///< of a loop to another thread, from a handler that did not come back
+  Counter slow_handlers;  ///< that were named in the log
+  Counter loop_turns;
+
+  /// Counts an error that is answered.
+  void count_error(int code) noexcept;
+  Stats& operator+=(const Stats& other) noexcept;
+};
+
+/// One number of Stats, for those who walk them.
+struct StatsField {
+  std::string_view name;
+  std::string_view kind;  ///< where several numbers are one by kind: the kind, "parse_error" of "errors"
+  std::string_view doc;
+  bool gauge;  ///< it goes down as well
+  Counter Stats::* member;
+};
+[[nodiscard]] std::span<const StatsField> stats_fields() noexcept;
+
+enum class StatsFormat : std::uint8_t {
+  human,       ///< a line for each number that is not zero
+  json,        ///< one object
+  prometheus,  ///< the text format 0.0.4, names beginning with wirecall_
+};
+[[nodiscard]] std::string format_stats(StatsFormat format, const Stats& stats);
+
+}  // namespace wirecall

@@ -1,0 +1,297 @@
+#include "session/option_rows.hpp"
+
+#include <algorithm>
+#include <array>
+#include <charconv>
+#include <limits>
+#include <type_traits>
+
+#include "base/edit_distance.hpp"
+#include "base/printable.hpp"
+#include "wirecall/error.hpp"
+#include "wirecall/reflect.hpp"
+
+namespace wirecall::session {
+namespace {
+
+using namespace std::string_view_literals;
+
+constexpr std::uint64_t kMsMax = std::numeric_limits<std::uint32_t>::max();
+
+// The words of enumerations, in the order of their enumerators.
+constexpr std::array kEngines{"auto"sv, "epoll"sv, "uring"sv};
+constexpr std::array kLogLevels{"debug"sv, "info"sv, "warning"sv, "error"sv};
+constexpr std::array kLogFormats{"human"sv, "json"sv};
+// The only values of a number.
+constexpr std::array kNotificationStatuses{"200"sv, "202"sv, "204"sv};
+
+template <class T>
+OptionSlot slot_of(T& member) {
+  if constexpr (std::is_enum_v<T>) {
+    static_assert(std::is_same_v<std::underlying_type_t<T>, std::uint8_t>);
+    return reinterpret_cast<std::uint8_t*>(&member);
+  } else {
+    return &member;
+  }
+}
+
+template <auto Member>
+OptionSlot server(Options& options, const OptionRow&) {
+  return slot_of(options.*Member);
+}
+template <auto Member>
+OptionSlot client(ClientOptions& options, const OptionRow&) {
+  return slot_of(options.*Member);
+}
+
+OptionSlot limit_slot(Limits& limits, const OptionRow& row) {
+  return std::visit([&](auto member) -> OptionSlot { return &(limits.*member); }, row.limit->member);
+}
+OptionSlot server_limit(Options& options, const OptionRow& row) { return limit_slot(options.limits, row); }
+OptionSlot client_limit(ClientOptions& options, const OptionRow& row) { return limit_slot(options.limits, row); }
+
+std::vector<OptionRow> make_rows() {
+  std::vector<OptionRow> rows{
+      {.name = "listen",
+       .doc = "Where to listen, as URIs; when empty, TCP at host and port",
+       .in_server = server<&Options::listen>},
+      {.name = "host", .doc = "The address to listen on; 0.0.0.0 for all", .in_server = server<&Options::host>},
+      {.name = "port",
+       .max = 65535,
+       .doc = "The port to listen on; 0 lets the system choose",
+       .in_server = server<&Options::port>},
+      {.name = "thread_count",
+       .unit = "threads",
+       .max = 1024,
+       .doc = "Threads, each with connections of its own; 0 for one a processor",
+       .in_server = server<&Options::thread_count>,
+       .alias = "threads"},
+      {.name = "cpu_affinity",
+       .max = 4095,
+       .doc = "Processors that the threads are pinned to, in turn; none when empty",
+       .in_server = server<&Options::cpu_affinity>},
+      {.name = "engine",
+       .words = kEngines,
+       .doc = "How to wait for input and output; auto takes io_uring where the kernel allows it",
+       .in_server = server<&Options::engine>},
+      {.name = "client_id",
+       .doc = "The name by which a client introduces itself; none when empty",
+       .in_client = client<&ClientOptions::client_id>},
+      {.name = "connect_timeout_ms",
+       .unit = "ms",
+       .min = 1,
+       .max = kMsMax,
+       .doc = "Time that an attempt to connect may take",
+       .in_client = client<&ClientOptions::connect_timeout_ms>},
+      {.name = "drain_ms",
+       .unit = "ms",
+       .max = kMsMax,
+       .doc = "Time that calls in progress are given to finish when the server stops",
+       .in_server = server<&Options::drain_ms>},
+      {.name = "hand_over_ms",
+       .unit = "ms",
+       .max = kMsMax,
+       .doc = "Time after which another thread goes on with the loop of a handler that has not come back; 0 for never",
+       .in_server = server<&Options::hand_over_ms>},
+      {.name = "slow_handler_ms",
+       .unit = "ms",
+       .max = kMsMax,
+       .doc = "Time after which a handler that has not come back is named in the log; 0 for never",
+       .in_server = server<&Options::slow_handler_ms>},
+      {.name = "delimiter",
+       .doc = "Ends every reply, and may stand between messages",
+       .in_server = server<&Options::delimiter>,
+       .in_client = client<&ClientOptions::delimiter>},
+      {.name = "http_notification_status",
+       .words = kNotificationStatuses,
+       .doc = "The status by which HTTP answers a notification",
+       .in_server = server<&Options::http_notification_status>},
+      {.name = "allow_hosts",
+       .doc = "What Host may name in an HTTP request besides loopback and the bound address",
+       .in_server = server<&Options::allow_hosts>},
+      {.name = "allow_origins",
+       .doc = "Origins whose pages may call, as https://example.com",
+       .in_server = server<&Options::allow_origins>},
+      {.name = "log_level",
+       .words = kLogLevels,
+       .doc = "The least of what is written to the log",
+       .in_server = server<&Options::log_level>,
+       .in_client = client<&ClientOptions::log_level>},
+      {.name = "log_format",
+       .words = kLogFormats,
+       .doc = "How the command writes its log: lines for people, or JSON",
+       .in_server = server<&Options::log_format>},
+  };
+  for (const LimitRow& limit : limit_rows()) {
+    rows.push_back({.name = limit.name,
+                    .unit = limit.unit,
+                    .min = limit.min,
+                    .max = limit.max,
+                    .doc = limit.doc,
+                    .in_server = server_limit,
+                    .in_client = limit.of_listeners ? nullptr : client_limit,
+                    .limit = &limit});
+    // A client's own calls are timed by the client.
+    if (limit.name == "call_timeout_ms") rows.back().in_client = client<&ClientOptions::call_timeout_ms>;
+  }
+  return rows;
+}
+
+struct Kind {
+  bool list;
+  bool number;
+};
+
+// Told by the member that holds it.
+Kind kind_of(const OptionRow& row) {
+  Options options;
+  ClientOptions client_options;
+  const OptionSlot slot = row.in_server != nullptr ? row.in_server(options, row) : row.in_client(client_options, row);
+  return std::visit(
+      []<class T>(const T*) {
+        if constexpr (std::is_same_v<T, std::vector<std::string>>) return Kind{.list = true, .number = false};
+        if constexpr (std::is_same_v<T, std::vector<std::uint32_t>>) return Kind{.list = true, .number = true};
+        return Kind{.list = false, .number = std::is_unsigned_v<T> && !std::is_same_v<T, std::uint8_t>};
+      },
+      slot);
+}
+
+std::string shown(const Value& value) {
+  constexpr std::size_t kShownBytesMax = 64;
+  std::string text;
+  try {
+    text = value.dump();
+  } catch (const Error&) {
+    text = '"' + printable(value.as_string()) + '"';  // not UTF-8
+  }
+  if (text.size() > kShownBytesMax) text = text.substr(0, kShownBytesMax) + "...";
+  return text;
+}
+
+// Each reads one kind of value; false when it is none, or out of range.
+
+bool read(const OptionRow& row, const Value& value, std::string& out) {
+  static_cast<void>(row);
+  if (!value.is_string()) return false;
+  out = value.as_string();
+  return true;
+}
+
+bool read(const OptionRow& row, const Value& value, std::uint8_t& out) {
+  if (!value.is_string()) return false;
+  const auto word = std::ranges::find(row.words, value.as_string());
+  out = static_cast<std::uint8_t>(word - row.words.begin());
+  return word != row.words.end();
+}
+
+template <class Number>
+  requires std::is_unsigned_v<Number>
+bool read(const OptionRow& row, const Value& value, Number& out) {
+  if (!value.is_number()) return false;
+  std::uint64_t number = 0;
+  try {
+    number = value.as_uint();
+  } catch (const Error&) {
+    return false;  // negative, or with a fraction
+  }
+  out = static_cast<Number>(number);
+  if (row.words.empty()) return number >= row.min && number <= row.max;
+  return std::ranges::find(row.words, std::to_string(number)) != row.words.end();
+}
+
+template <class Element>
+bool read(const OptionRow& row, const Value& value, std::vector<Element>& out) {
+  if (!value.is_array()) return false;
+  for (const Value& element : value.as_array()) {
+    if (!read(row, element, out.emplace_back())) return false;
+  }
+  return true;
+}
+
+}  // namespace
+
+std::span<const OptionRow> option_rows() {
+  static const std::vector<OptionRow> rows = make_rows();
+  return rows;
+}
+
+const OptionRow* find_option(std::string_view name) {
+  const auto row = std::ranges::find(option_rows(), name, &OptionRow::name);
+  return row != option_rows().end() ? &*row : nullptr;
+}
+
+std::string range_of(const OptionRow& row) {
+  if (!row.words.empty()) {
+    std::string range = "one of ";
+    for (const std::string_view word : row.words) {
+      range += word;
+      range += ", ";
+    }
+    range.resize(range.size() - 2);
+    return range;
+  }
+  const Kind kind = kind_of(row);
+  if (!kind.number) return kind.list ? "a list of texts" : "a text";
+  return kind.list ? "a list of numbers from " + std::to_string(row.min) + " to " + std::to_string(row.max)
+                   : number_range(row.min, row.max, row.unit);
+}
+
+std::string json_of(const OptionRow& row, const OptionSlot& slot) {
+  return std::visit(
+      [&](const auto* value) {
+        if constexpr (std::is_same_v<decltype(value), const std::uint8_t*>) {
+          return to_json(*value < row.words.size() ? std::string{row.words[*value]} : std::to_string(*value));
+        } else {
+          return to_json(*value);
+        }
+      },
+      slot);
+}
+
+std::expected<void, std::string> assign(const OptionRow& row, const OptionSlot& slot, const Value& value) {
+  const bool fits = std::visit(
+      [&](auto* target) {
+        std::remove_pointer_t<decltype(target)> read_value{};
+        if (!read(row, value, read_value)) return false;
+        *target = std::move(read_value);
+        return true;
+      },
+      slot);
+  if (fits) return {};
+  return std::unexpected(out_of_range(row.name, shown(value), range_of(row)));
+}
+
+Value value_of_words(const OptionRow& row, std::span<const std::string> words) {
+  const Kind kind = kind_of(row);
+  const auto one = [&](const std::string& word) {
+    std::uint64_t value = 0;
+    const char* const end = word.data() + word.size();
+    const auto [read_to, error] = std::from_chars(word.data(), end, value);
+    return kind.number && error == std::errc{} && read_to == end ? Value{value} : Value{word};
+  };
+  if (!kind.list) return one(words.back());
+  Value::Array elements;
+  for (const std::string& word : words) elements.push_back(one(word));
+  return elements;
+}
+
+std::string flag_of(const OptionRow& row) {
+  std::string flag = "--" + std::string{row.name};
+  std::ranges::replace(flag, '_', '-');
+  std::ranges::replace(flag, '.', '-');
+  return flag;
+}
+
+std::string unknown_option(std::string_view name) {
+  const auto nearer = [&](const OptionRow& a, const OptionRow& b) {
+    return edit_distance(name, a.name) < edit_distance(name, b.name);
+  };
+  constexpr std::size_t kGuessedBytesMax = 64;
+  std::string text = "there is no option " + printable(name.substr(0, kGuessedBytesMax));
+  if (name.size() > kGuessedBytesMax) return text + "...";
+  const std::string_view nearest = std::ranges::min_element(option_rows(), nearer)->name;
+  if (is_near(name, nearest)) text.append("; did you mean ").append(nearest).append("?");
+  return text;
+}
+
+}  // namespace wirecall::session

@@ -1,0 +1,62 @@
+// The one table of options: name, unit, range, a line of documentation, and the member that holds each. JSON, the flags
+// of the command, its help, the check of what a program has put into the struct, and docs/options.md all come of it,
+// and a configuration file would: what is read from anywhere is brought to a Value and given to `assign`.
+//
+// An option is a number, a text, one of some words, or a list of texts or numbers. Its default is what a new struct
+// holds. Names with a dot are members of an object: "limits.batch".
+#pragma once
+
+#include <cstdint>
+#include <expected>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <variant>
+#include <vector>
+
+#include "base/limit_rows.hpp"
+#include "wirecall/options.hpp"
+#include "wirecall/value.hpp"
+
+namespace wirecall::session {
+
+/// Where an option's value is. An enumeration is its position among the words of its row.
+using OptionSlot = std::variant<std::uint16_t*, std::uint32_t*, std::size_t*, std::uint8_t*, std::string*,
+                                std::vector<std::string>*, std::vector<std::uint32_t>*>;
+
+struct OptionRow {
+  std::string_view name;
+  std::string_view unit = {};
+  std::uint64_t min = 0;  ///< of numbers, also of those in a list
+  std::uint64_t max = 0;
+  std::span<const std::string_view> words = {};  ///< of an option that is one of them, or a number's only values
+  std::string_view doc = {};
+  OptionSlot (*in_server)(Options&, const OptionRow&) = nullptr;  ///< null: a server has no such option
+  OptionSlot (*in_client)(ClientOptions&, const OptionRow&) = nullptr;
+  const LimitRow* limit = nullptr;
+  std::string_view alias = {};  ///< another name for its flag
+};
+
+/// All options, in the order in which they are told of.
+[[nodiscard]] std::span<const OptionRow> option_rows();
+[[nodiscard]] const OptionRow* find_option(std::string_view name);
+
+/// What the option can be, for people: "a number from 0 to 65535", "one of auto, epoll, uring", "a list of texts".
+[[nodiscard]] std::string range_of(const OptionRow& row);
+/// The value in the slot, as JSON text.
+[[nodiscard]] std::string json_of(const OptionRow& row, const OptionSlot& slot);
+
+/// Puts the value there, or says what is wrong with it: "port is 70000: give a number from 0 to 65535".
+[[nodiscard]] std::expected<void, std::string> assign(const OptionRow& row, const OptionSlot& slot, const Value& value);
+/// The value that words on a command line mean: several are only for lists. What is no number stays a text, for
+/// `assign` to refuse.
+[[nodiscard]] Value value_of_words(const OptionRow& row, std::span<const std::string> words);
+
+/// The name of the flag: "--limits-batch".
+[[nodiscard]] std::string flag_of(const OptionRow& row);
+
+/// What is said of a name that no option has, with the nearest that one has.
+[[nodiscard]] std::string unknown_option(std::string_view name);
+
+}  // namespace wirecall::session

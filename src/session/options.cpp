@@ -1,0 +1,114 @@
+// Options out of JSON, and the check of options that a program has made. What there is to know of each option is in
+// option_rows.
+#include "wirecall/options.hpp"
+
+#include <algorithm>
+#include <stdexcept>
+#include <string>
+#include <vector>
+
+#include "session/option_rows.hpp"
+#include "wirecall/bytes.hpp"
+#include "wirecall/codec.hpp"
+#include "wirecall/value.hpp"
+
+namespace wirecall {
+namespace {
+
+using session::OptionRow;
+using session::OptionSlot;
+
+bool has_slot(const OptionRow& row, const Options&) { return row.in_server != nullptr; }
+bool has_slot(const OptionRow& row, const ClientOptions&) { return row.in_client != nullptr; }
+OptionSlot slot(const OptionRow& row, Options& options) { return row.in_server(options, row); }
+OptionSlot slot(const OptionRow& row, ClientOptions& options) { return row.in_client(options, row); }
+
+template <class T>
+class JsonOptions {
+ public:
+  explicit JsonOptions(std::string_view json) : text_(json) {}
+
+  T read() {
+    const std::string_view padded = text_.padded();
+    const Scan scan = json_codec().scan(padded, Limits{}.depth);
+    const std::size_t behind = padded.find_first_not_of(" \t\r\n", scan.offset);
+    if (scan.status != ScanStatus::complete) refuse(scan.offset, "the options are not JSON from here on");
+    if (behind != std::string_view::npos) refuse(behind, "something follows the options");
+    reader_->reset(padded);
+    members({});
+    return std::move(options_);
+  }
+
+ private:
+  /// The members of the object that comes next; `prefix` is the way to it, with a dot at its end.
+  void members(const std::string& prefix) {
+    const std::size_t at = offset();
+    if (!reader_->begin_object()) {
+      refuse(at, prefix.empty() ? "options are a JSON object: {\"port\": 9000}"
+                                : prefix.substr(0, prefix.size() - 1) + " is a JSON object of options");
+    }
+    std::string_view name;
+    while (reader_->next_member(name)) member(prefix + std::string{name});
+  }
+
+  void member(const std::string& name) {
+    const std::size_t at = offset();
+    const OptionRow* const row = session::find_option(name);
+    if (row != nullptr && has_slot(*row, options_)) {
+      if (std::ranges::find(given_, row) != given_.end()) refuse(at, name + " is given twice");
+      given_.push_back(row);
+      Value value;
+      static_cast<void>(Adapt<Value>::decode(*reader_, value));
+      const auto assigned = session::assign(*row, slot(*row, options_), value);
+      if (!assigned) refuse(at, assigned.error());
+      return;
+    }
+    const std::string prefix = name + '.';
+    const auto within = [&](const OptionRow& other) { return other.name.starts_with(prefix); };
+    if (!std::ranges::any_of(session::option_rows(), within)) refuse(at, session::unknown_option(name));
+    members(prefix);
+  }
+
+  [[nodiscard]] std::size_t offset() const { return static_cast<std::size_t>(reader_->mark() - text_.data()); }
+
+  [[noreturn]] void refuse(std::size_t at, const std::string& why) const {
+    const std::string_view before = text_.view().substr(0, at);
+    const bool one_line = text_.view().find('\n') == std::string_view::npos;
+    const auto line = 1 + std::ranges::count(before, '\n');
+    throw std::invalid_argument{one_line ? why : "line " + std::to_string(line) + ": " + why};
+  }
+
+  Buffer text_;
+  std::unique_ptr<Reader> reader_ = json_codec().reader();
+  std::vector<const OptionRow*> given_;
+  T options_;
+};
+
+template <class T>
+T checked(T options) {
+  require_valid(options);
+  return options;
+}
+
+template <class T>
+void require_each_valid(T options) {
+  for (const OptionRow& row : session::option_rows()) {
+    if (!has_slot(row, options)) continue;
+    const OptionSlot value = slot(row, options);
+    const auto assigned = session::assign(row, value, Value::parse(session::json_of(row, value)).value());
+    if (!assigned) throw std::invalid_argument{assigned.error()};
+  }
+  require_valid(options.limits);
+}
+
+}  // namespace
+
+Options Options::from_json(std::string_view json) { return checked(JsonOptions<Options>{json}.read()); }
+ClientOptions ClientOptions::from_json(std::string_view json) {
+  return checked(JsonOptions<ClientOptions>{json}.read());
+}
+
+void require_valid(const Options& options) { require_each_valid(options); }
+void require_valid(const ClientOptions& options) { require_each_valid(options); }
+
+}  // namespace wirecall
