@@ -1,24 +1,38 @@
-// Client: calls methods of a server over one connection. A call blocks its thread until it is answered, and the thread
-// itself does the waiting on the socket: no other thread is involved. Several threads may call at once; then one of
-// them waits on the socket for all, and passes that on when it has its own answer. The templates here only encode and
-// decode; everything else is compiled (src/session/client.cpp). Thread: any, for all calls; making, moving and
-// destroying the client happens while nobody calls.
+// Client: calls methods of a server. One object, four ways: a call may block its thread, call back, give a std::future
+// or be awaited by a coroutine. A call that blocks does the waiting on the socket itself and needs no other thread;
+// several threads may, and then one of them waits for all. The other ways have a thread in the background, started at
+// their first use, unless Client::run lends them the caller's.
+//
+// The client connects when it is first used, waits for its server within a call's time, and connects again when the
+// connection is lost. A call that may have reached the server is not made twice: when its connection is lost it fails
+// with ConnectionError. One that cannot have waits for the next connection.
+//
+// The templates here only encode and decode; everything else is compiled (src/session/client*.cpp). Thread: any, for
+// all calls; making, moving and destroying the client happens while nobody calls.
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
+#include <exception>
 #include <expected>
+#include <functional>
 #include <memory>
 #include <optional>
+#include <stop_token>
 #include <string>
 #include <string_view>
 #include <type_traits>
 #include <utility>
+#include <vector>
 
 #include "wirecall/codec.hpp"
+#include "wirecall/endpoint.hpp"
 #include "wirecall/error.hpp"
 #include "wirecall/options.hpp"
 #include "wirecall/reflect.hpp"
+#include "wirecall/registry.hpp"
+#include "wirecall/request.hpp"
+#include "wirecall/task.hpp"
 
 namespace wirecall {
 
@@ -60,52 +74,14 @@ class arg {
   std::string_view name_;
 };
 
-class Client;
-
 namespace detail {
+
+struct ClientAccess;
 
 template <class T>
 inline constexpr bool kIsNamed = false;
 template <class T>
 inline constexpr bool kIsNamed<NamedArgument<T>> = true;
-
-/// One call on its way: its params are written, it is exchanged for a response, and that is read.
-class OutgoingCall {
- public:
-  OutgoingCall(Client& client, std::string_view method);
-  ~OutgoingCall();
-  OutgoingCall(OutgoingCall&&) = delete;
-
-  /// Where the params go, as one array or object. Not asked for where there are none.
-  [[nodiscard]] Writer& params();
-  /// The same for params that are JSON text already, which is validated.
-  void set_params(std::string_view json);
-  /// Calls, and blocks. False: `error` says why there is no result.
-  [[nodiscard]] bool call();
-  /// Sends without an id; true when the system has taken all of it.
-  [[nodiscard]] bool notify();
-  /// Instead of `call`, for the response itself.
-  [[nodiscard]] std::expected<Response, Error> call_for_response();
-  /// After `call`: the result.
-  [[nodiscard]] Reader& result();
-  [[nodiscard]] std::string_view result_json() const noexcept;
-  /// The result cannot be read as what was asked for; becomes the error.
-  void refuse_result(std::string_view type);
-  [[nodiscard]] Error& error() noexcept { return *error_; }
-  /// Throws it, as ConnectionError when it is one.
-  [[noreturn]] void throw_error();
-
-  struct State;
-
- private:
-  explicit OutgoingCall(Client& client);
-  bool exchange(bool answer);
-
-  Client* client_;
-  State* state_;
-  std::optional<Error> error_;
-  bool lost_ = false;
-};
 
 template <class... Args>
 void write_params(OutgoingCall& call, const Args&... args) {
@@ -128,54 +104,51 @@ void write_params(OutgoingCall& call, const Args&... args) {
 
 class Client {
  public:
-  /// Connects, to a place such as "tcp://127.0.0.1:8545". Throws ConnectionError with the cause and the cure,
-  /// std::invalid_argument for what names no place and for limits that cannot be.
+  /// Of a server at a place such as "tcp://127.0.0.1:8545". Throws std::invalid_argument for what names no place and
+  /// for options that cannot be.
   explicit Client(std::string_view uri, ClientOptions options = {});
+  /// Of a server at one of several places: the next is tried where one does not answer.
+  explicit Client(std::vector<Endpoint> endpoints, ClientOptions options = {});
+  /// Ends what has not ended, with ConnectionError.
   ~Client();
   Client(Client&&) noexcept;
   Client& operator=(Client&&) noexcept;
 
+  /// Connects now instead of with the first call, trying each place once. Throws ConnectionError with the cause and the
+  /// cure.
+  void connect();
+
   /// Calls `method` and returns its result. Throws the Error it was answered with; Error -32002 when no answer came in
-  /// time, which costs neither the connection nor other calls; ConnectionError when the connection is gone.
+  /// time, which costs neither the connection nor other calls; ConnectionError when the connection is lost, or none
+  /// could be made. Inside a callback, handler or coroutine of this client it throws at once: it would wait for itself.
   template <class Result = void, class... Args>
   Result call(std::string_view method, const Args&... args) {
-    detail::OutgoingCall call{*this, method};
-    detail::write_params(call, args...);
-    if (!call.call()) call.throw_error();
-    if constexpr (!std::is_void_v<Result>) {
-      Result result{};
-      if (!decode(call.result(), result)) {
-        call.refuse_result(type_name<Result>());
-        call.throw_error();
-      }
-      return result;
-    }
+    return request<Result>(method, args...).call();
   }
 
   /// The same without exceptions.
   template <class Result = void, class... Args>
   [[nodiscard]] std::expected<Result, Error> try_call(std::string_view method, const Args&... args) {
-    detail::OutgoingCall call{*this, method};
-    detail::write_params(call, args...);
-    if (!call.call()) return std::unexpected{std::move(call.error())};
-    if constexpr (std::is_void_v<Result>) {
-      return {};
-    } else {
-      std::expected<Result, Error> result;
-      if (!decode(call.result(), *result)) {
-        call.refuse_result(type_name<Result>());
-        result = std::unexpected{std::move(call.error())};
-      }
-      return result;
-    }
+    return request<Result>(method, args...).try_call();
   }
 
-  /// Sends a notification: nobody answers it. Returns when the system has taken it.
+  /// A call to be made in any of the four ways, with a timeout of its own, or to be stopped:
+  ///     client.request<int>("subtract", 42, 23).timeout(200ms).then([](std::expected<int, Error> result) { … });
+  template <class Result = void, class... Args>
+  [[nodiscard]] Request<Result> request(std::string_view method, const Args&... args) {
+    detail::OutgoingCall call{core_, method};
+    detail::write_params(call, args...);
+    return Request<Result>{std::move(call)};
+  }
+
+  /// Sends a notification: nobody answers it. Returns when the system has taken it; inside a callback, handler or
+  /// coroutine of this client, at once.
   template <class... Args>
   void notify(std::string_view method, const Args&... args) {
-    detail::OutgoingCall call{*this, method};
+    detail::OutgoingCall call{core_, method};
     detail::write_params(call, args...);
-    if (!call.notify()) call.throw_error();
+    detail::Answer sent = call.notify();
+    if (!sent.ok()) sent.throw_error();
   }
 
   /// Calls with params that are JSON text (an array or object; empty for none) and returns the result's JSON text.
@@ -185,13 +158,49 @@ class Client {
   [[nodiscard]] std::expected<Response, Error> call_for_response(std::string_view method, std::string_view params_json);
   [[nodiscard]] std::expected<void, Error> notify_raw(std::string_view method, std::string_view params_json);
 
+  /// Methods that the server may call, on this connection. Added before the client is first used.
+  [[nodiscard]] Registry& registry() noexcept;
+  template <class F>
+  Method& method(std::string name, F&& callable, std::vector<Param> params = {}) {
+    return registry().method(std::move(name), std::forward<F>(callable), std::move(params));
+  }
+
+  /// Runs a task that awaits requests of this client, on this thread, and returns what it comes to or throws what it
+  /// throws. No other thread is involved: the fastest way for many calls at once. `stop` may be requested on any
+  /// thread. Callbacks are called on this thread as well, while it runs. Throws std::logic_error inside a callback,
+  /// handler or coroutine of this client, and while another thread is in it.
+  template <class T>
+  T run(Task<T> task, std::stop_token stop = {});
+  /// Timers for tasks inside `run`: co_await sleep_for(client.scheduler(), 10ms).
+  [[nodiscard]] Scheduler& scheduler() noexcept;
+
   /// Responses that nobody was waiting for: late, unknown or given twice.
   [[nodiscard]] std::uint64_t responses_dropped() const;
 
  private:
-  friend class detail::OutgoingCall;
-  struct State;
-  std::unique_ptr<State> state_;
+  friend struct detail::ClientAccess;
+  explicit Client(std::shared_ptr<session::ClientCore> core) noexcept;
+  /// Drives on this thread until `finished`; `begin` is given the stop token of what it begins.
+  void run(std::stop_token stop, const std::function<void(std::stop_token)>& begin, const bool& finished);
+
+  std::shared_ptr<session::ClientCore> core_;
 };
+
+template <class T>
+T Client::run(Task<T> task, std::stop_token stop) {
+  std::optional<TaskResult<T>> result;
+  bool finished = false;
+  run(
+      std::move(stop),
+      [&](std::stop_token inner) {
+        start(std::move(task), std::move(inner), [&](TaskResult<T> outcome) {
+          result.emplace(std::move(outcome));
+          finished = true;
+        });
+      },
+      finished);
+  if (!*result) std::rethrow_exception(result->error());
+  if constexpr (!std::is_void_v<T>) return std::move(**result);
+}
 
 }  // namespace wirecall

@@ -66,10 +66,21 @@ struct ClientOptions {
   /// The name by which the client introduces itself to the server; none when empty.
   std::string client_id;
   Limits limits;
-  /// Milliseconds until a call is given up with -32002; the connection stays usable.
+  /// Milliseconds until a call is given up with -32002; the connection stays usable. Of a stream, the time without an
+  /// item.
   std::uint32_t call_timeout_ms = 30'000;
   /// Milliseconds until an attempt to connect is given up.
   std::uint32_t connect_timeout_ms = 10'000;
+  /// Whether calls made while there is no connection wait for one, until their own time is up. Without, they fail as
+  /// soon as every place has been tried once.
+  bool wait_for_server = true;
+  /// Milliseconds of pause after every place has been tried in vain: doubled each time up to the maximum, a random part
+  /// of up to one half taken off.
+  std::uint32_t reconnect_min_ms = 50;
+  std::uint32_t reconnect_max_ms = 5'000;
+  /// Connections that the client makes at most; a further one when all it has are busy. With more than one, calls may
+  /// be served in another order than they were made.
+  std::uint32_t connections = 1;
   /// As of Options.
   std::string delimiter = "\n";
   LogLevel log_level = LogLevel::info;

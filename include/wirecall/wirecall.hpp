@@ -22,4 +22,5 @@
 // Over the network: wirecall::wirecall.
 #include "wirecall/client.hpp"
 #include "wirecall/loop.hpp"
+#include "wirecall/request.hpp"
 #include "wirecall/server.hpp"

@@ -76,6 +76,7 @@ int call(const CallOptions& options) {
   for (const std::string& url : options.urls) {
     try {
       Client client{url, client_options};
+      client.connect();
       const auto response = client.call_for_response(options.method, *params);
       if (!response) {
         fmt::print(stderr, "{}\n", line_of(response.error()));

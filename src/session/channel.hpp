@@ -30,6 +30,8 @@ class Channel : public Connection, private transport::StreamUser, private runtim
   }
   void finish() final;
   [[nodiscard]] std::size_t output_bytes() const noexcept final { return sending_bytes_ + out_.size(); }
+  /// Those of them that have not been handed to the stream.
+  [[nodiscard]] std::size_t gathered_bytes() const noexcept { return out_.size(); }
   /// Hands what waits to the stream; happens by itself at the end of a turn.
   void flush();
   /// Input that came before it was known what is spoken here: as StreamUser::received, and ended when that was `all`.

@@ -114,8 +114,10 @@ inline void Session::accept(const Received& message) {
   unreadable_ = 0;
   if (message.kind == MessageKind::response) [[unlikely]]
     return accept_response(message);
-  if (caller_ != nullptr && message.kind == MessageKind::batch) [[unlikely]]
-    accept_responses(message);
+  if (caller_ != nullptr) [[unlikely]] {
+    if (message.kind == MessageKind::batch) accept_responses(message);
+    if (message.kind == MessageKind::notification && caller_->notified(message)) return;
+  }
   if (over()) [[unlikely]]
     return;
   dispatcher_.handle(message, host_->workspace.elements);

@@ -23,6 +23,11 @@ namespace wirecall::session {
 /// Who waits for responses on a session.
 class Caller {
  public:
+  /// A notification, before any method is looked for: true when it was for the caller.
+  [[nodiscard]] virtual bool notified(const Received& message) {
+    static_cast<void>(message);
+    return false;
+  }
   /// A response, well formed or not. Its spans last until this returns. False: there is no making sense of it, and the
   /// session is to end.
   [[nodiscard]] virtual bool response(const Received& message) = 0;

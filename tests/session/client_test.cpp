@@ -136,8 +136,15 @@ TEST_F(ClientTest, raw_params_are_an_array_or_an_object) {
   EXPECT_EQ(client.responses_dropped(), 0U);
 }
 
+// Options of a client that does not wait for a server that is not there.
+ClientOptions impatient() {
+  ClientOptions options;
+  options.wait_for_server = false;
+  return options;
+}
+
 TEST_F(ClientTest, a_whole_response_comes_as_it_was_sent_and_the_servers_errors_are_within) {
-  Client client{uri_};
+  Client client{uri_, impatient()};
   const auto done = client.call_for_response("subtract", "[42,23]");
   ASSERT_TRUE(done.has_value());
   EXPECT_EQ(done->json, R"({"jsonrpc":"2.0","result":19,"id":1})");
@@ -273,7 +280,7 @@ TEST_F(ClientTest, threads_that_time_out_pass_the_lead_on) {
 }
 
 TEST_F(ClientTest, stopping_the_server_ends_calls_with_a_connection_error) {
-  Client client{uri_};
+  Client client{uri_, impatient()};
   EXPECT_EQ(client.call<int>("subtract", 42, 23), 19);
   running_->stop();
   EXPECT_THROW(client.call<int>("subtract", 42, 23), ConnectionError);
@@ -295,8 +302,9 @@ TEST(ClientConnect, nobody_there_is_told_with_the_cure) {
     Server server;
     uri = server.listen("tcp://127.0.0.1:0").uri();
   }
+  Client client{uri};
   try {
-    const Client client{uri};
+    client.connect();
     FAIL();
   } catch (const ConnectionError& error) {
     EXPECT_EQ(error.code(), -32001);

@@ -1,0 +1,29 @@
+// See client_call.hpp.
+#include "session/client_call.hpp"
+
+#include <algorithm>
+
+namespace wirecall::session {
+
+void CallTable::insert(ClientCall& call) {
+  if (2 * size_ >= places_.size()) {
+    // Ids that had different places still have: the places of a larger table say more of the id.
+    std::vector<ClientCall*> places(2 * places_.size());
+    for (ClientCall* other : places_) {
+      if (other != nullptr) places[other->id & (places.size() - 1)] = other;
+    }
+    places_ = std::move(places);
+  }
+  do {
+    ++last_id_;
+  } while (places_[last_id_ & (places_.size() - 1)] != nullptr);
+  call.id = last_id_;
+  places_[last_id_ & (places_.size() - 1)] = &call;
+  ++size_;
+}
+
+void CallTable::sort(std::vector<ClientCall*>& calls) {
+  std::ranges::sort(calls, {}, [](const ClientCall* call) { return call->id; });
+}
+
+}  // namespace wirecall::session

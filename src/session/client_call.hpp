@@ -1,0 +1,119 @@
+// ClientCall: one call of a client from its encoding to its end, and CallTable, which finds those that have been sent
+// by their ids. A call belongs to a ClientCore, which lends it to whoever makes a call and uses it again afterwards.
+// Its text and cursors are the maker's until it is handed in; what stands below is guarded by the core's mutex.
+#pragma once
+
+#include <chrono>
+#include <condition_variable>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <stop_token>
+#include <vector>
+
+#include "wirecall/bytes.hpp"
+#include "wirecall/codec.hpp"
+#include "wirecall/error.hpp"
+#include "wirecall/request.hpp"
+
+namespace wirecall::session {
+
+class ClientCore;
+class ClientConnection;
+class ClientStream;
+
+/// A thread that blocks until some of its calls have ended.
+struct Waiting {
+  std::condition_variable ready;  ///< they have, or it is this thread's turn to drive
+  std::size_t unfinished = 0;
+};
+
+/// What a request to stop does: gives the call up.
+struct StopCall {
+  ClientCore* core;
+  ClientCall* call;
+  std::uint64_t generation;
+  void operator()() const noexcept;
+};
+
+struct ClientCall {
+  enum class Stage : std::uint8_t {
+    idle,     ///< being written, or not in use
+    queued,   ///< to be sent
+    delayed,  ///< to be sent again, not before `not_before`
+    written,  ///< sent, or in the session's output; with an id it is in the table
+    ended,
+  };
+
+  ClientCall() : writer(json_codec().writer()) {}
+
+  std::unique_ptr<Writer> writer;
+  std::unique_ptr<Reader> reader;  ///< of a blocking caller; made when first needed
+  Buffer request;                  ///< up to where the id goes
+  Buffer response;                 ///< for a blocking caller: the result, or the whole response
+  std::optional<Error> error;      ///< why it was not sent; later, how it ended
+  detail::AnswerFunction done;     ///< empty for a blocking caller
+  std::stop_token stop;
+  std::optional<std::stop_callback<StopCall>> on_stop;
+  std::chrono::milliseconds timeout{0};
+  bool keep_response = false;
+  std::uint32_t credit = 0;  ///< items of a stream that may come at first; 0 for no stream
+
+  std::uint64_t generation = 0;  ///< how often it has been lent
+  Stage stage = Stage::idle;
+  bool notification = false;
+  bool asynchronous = false;
+  bool retried = false;
+  bool lost = false;  ///< `error` is a ConnectionError
+  bool stop_asked = false;
+  std::uint64_t id = 0;  ///< of the last time it was sent
+  std::chrono::nanoseconds begun{0};
+  std::chrono::nanoseconds deadline{0};
+  std::chrono::nanoseconds not_before{0};
+  ClientConnection* connection = nullptr;  ///< on which it was sent
+  std::uint64_t position = 0;              ///< of its end in that connection's output
+  ClientCall* next_in_batch = nullptr;     ///< goes into the same message; until it is written
+  ClientStream* stream = nullptr;          ///< to which its items go
+  Waiting* waiting = nullptr;              ///< who is told
+  std::size_t result_at = 0;               ///< where in `response` the result is
+  std::size_t result_size = 0;
+
+  Waiting own_waiting;
+};
+
+/// The calls that wait for an answer. An id is the next number whose place is free, so ids are never used twice, and a
+/// call is found by its id alone, in one step.
+class CallTable {
+ public:
+  /// Gives the call its id.
+  void insert(ClientCall& call);
+  [[nodiscard]] ClientCall* find(std::uint64_t id) const noexcept {
+    ClientCall* call = places_[id & (places_.size() - 1)];
+    return call != nullptr && call->id == id ? call : nullptr;
+  }
+  void erase(const ClientCall& call) noexcept {
+    places_[call.id & (places_.size() - 1)] = nullptr;
+    --size_;
+  }
+  [[nodiscard]] std::size_t size() const noexcept { return size_; }
+  /// Those for which `wanted` is true, in the order in which they were sent.
+  template <class Wanted>
+  [[nodiscard]] std::vector<ClientCall*> select(Wanted wanted) const {
+    std::vector<ClientCall*> found;
+    for (ClientCall* call : places_) {
+      if (call != nullptr && wanted(*call)) found.push_back(call);
+    }
+    sort(found);
+    return found;
+  }
+
+ private:
+  static void sort(std::vector<ClientCall*>& calls);
+
+  std::vector<ClientCall*> places_ = std::vector<ClientCall*>(64);  // a power of two, at most half of it in use
+  std::size_t size_ = 0;
+  std::uint64_t last_id_ = 0;
+};
+
+}  // namespace wirecall::session

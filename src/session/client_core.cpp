@@ -1,0 +1,574 @@
+// See client_core.hpp. Here are the threads and the life of a call; what goes over connections is in
+// client_exchange.cpp.
+#include "session/client_core.hpp"
+
+#include <algorithm>
+#include <random>
+#include <stdexcept>
+#include <utility>
+
+#include "message/own_error.hpp"
+#include "transport/socket.hpp"
+#include "wirecall/client.hpp"
+
+namespace wirecall::session {
+
+using detail::Answer;
+using std::chrono::milliseconds;
+using std::chrono::nanoseconds;
+using std::chrono::steady_clock;
+
+namespace {
+
+// Larger buffers are given back after the call that needed them; smaller ones where there are many calls.
+constexpr std::size_t kKeptBytesMax = 1024 * 1024;
+constexpr std::size_t kKeptBytesOfMany = 16 * 1024;
+constexpr std::size_t kMany = 64;
+// A connection that was not looked at for so long may be gone without our having noticed.
+constexpr milliseconds kStale{100};
+// How often a notification that the system does not take at once looks whether it has been taken.
+constexpr milliseconds kSendLook{1};
+
+// A name for the present thread that costs no call.
+const void* this_thread_name() noexcept {
+  thread_local const char name = 0;
+  return &name;
+}
+
+Error cancelled(bool written) {
+  return message::make(
+      {.code = ErrorCode::cancelled, .reason = "the call was given up", .delivered = written ? "maybe" : "no"});
+}
+
+std::unique_ptr<runtime::Backend> checked(const ClientOptions& options, std::unique_ptr<runtime::Backend> backend) {
+  require_valid(options.limits);
+  if (options.connections == 0) throw std::invalid_argument("ClientOptions.connections is 0; it is at least 1");
+  return backend;
+}
+
+}  // namespace
+
+// While it exists, this thread drives.
+struct ClientCore::Driving {
+  explicit Driving(ClientCore& owner) : core(owner) {
+    core.led_ = true;
+    core.driver_.store(this_thread_name(), std::memory_order_relaxed);
+  }
+  Driving(Driving&&) = delete;
+  ~Driving() {
+    core.led_ = false;
+    core.driver_.store(nullptr, std::memory_order_relaxed);
+  }
+  ClientCore& core;
+};
+
+ClientCore::ClientCore(std::vector<Endpoint> endpoints, ClientOptions options, ClientSeams seams)
+    : options_(std::move(options)),
+      endpoints_(std::move(endpoints)),
+      one_thread_(seams.one_thread),
+      loop_(checked(options_, std::move(seams.backend))),
+      workspace_(json_codec(), &loop_, &options_.log),
+      text_(options_.limits, options_.delimiter),
+      host_{.loop = loop_, .registry = registry_, .limits = options_.limits, .workspace = workspace_, .owner = *this},
+      reader_(json_codec().reader()) {
+  if (endpoints_.empty()) throw std::invalid_argument("a client needs at least one URI to connect to");
+  if (!seams.dial) seams.dial = &transport::connect_to;
+  unsigned seed = seams.seed != 0 ? seams.seed : std::random_device{}();
+  for (std::uint32_t i = 0; i < options_.connections; ++i) {
+    connections_.push_back(std::make_unique<ClientConnection>(*this, endpoints_, options_, seams.dial, seed++));
+  }
+}
+
+ClientCore::~ClientCore() {
+  for (const auto& connection : connections_) connection->session.reset();
+}
+
+bool ClientCore::on_driver() const noexcept { return driver_.load(std::memory_order_relaxed) == this_thread_name(); }
+
+std::uint64_t ClientCore::responses_dropped() const {
+  const std::scoped_lock lock{mutex_};
+  return dropped_;
+}
+
+// ---- calls, lent and given back ----
+
+ClientCall& ClientCore::take() {
+  if (on_driver() && !own_idle_.empty()) {
+    ClientCall& call = *own_idle_.back();
+    own_idle_.pop_back();
+    return call;
+  }
+  const std::scoped_lock lock{mutex_};
+  if (idle_.empty()) {
+    ClientCall& call = calls_.emplace_back();
+    idle_.reserve(calls_.size());  // for when they come back
+    return call;
+  }
+  ClientCall& call = *idle_.back();
+  idle_.pop_back();
+  return call;
+}
+
+void ClientCore::give_back(ClientCall& call) noexcept {
+  // A stop callback may be running and wait for the mutex: so it goes while we do not hold that.
+  call.on_stop.reset();
+  call.stop = {};
+  call.done = nullptr;
+  call.error.reset();
+  call.keep_response = call.stop_asked = false;
+  call.credit = 0;
+  call.stream = nullptr;
+  const std::size_t kept = calls_.size() <= kMany ? kKeptBytesMax : kKeptBytesOfMany;
+  for (Buffer* buffer : {&call.request, &call.response}) {
+    if (buffer->capacity() > kept) buffer->release();
+  }
+  if (on_driver()) {
+    try {
+      return own_idle_.push_back(&call);
+    } catch (const std::bad_alloc&) {
+      // There is room in the other list.
+    }
+  }
+  const std::scoped_lock lock{mutex_};
+  idle_.push_back(&call);
+}
+
+// ---- the life of a call ----
+
+// The calls join the queue as one message, or have ended.
+void ClientCore::submit(std::span<ClientCall* const> calls) {
+  const nanoseconds now = loop_.now();
+  ClientCall* last = nullptr;
+  for (ClientCall* call : calls) {
+    call->begun = now;
+    call->deadline = now + call->timeout;
+    call->stage = ClientCall::Stage::queued;
+    call->retried = call->lost = false;
+    call->response.clear();
+    call->connection = nullptr;
+    call->next_in_batch = nullptr;
+    ++call->generation;
+    if (call->asynchronous) {
+      ++asynchronous_;
+      earliest_ = std::min(earliest_, call->deadline);
+    }
+    if (call->stop_asked && !call->error) call->error = cancelled(false);
+    if (closing_ && !call->error) {
+      call->error = ConnectionError{"the client was destroyed", ConnectionError::Delivered::no};
+      call->lost = true;
+    }
+    if (call->error) [[unlikely]] {
+      finish(*call);
+      continue;
+    }
+    if (last == nullptr) {
+      queue_.push_back(call);
+    } else {
+      last->next_in_batch = call;
+    }
+    last = call;
+  }
+}
+
+// Tells whoever waits, now or, for something asynchronous, when the driver comes to it.
+void ClientCore::finish(ClientCall& call) {
+  call.stage = ClientCall::Stage::ended;
+  if (call.asynchronous) {
+    ended_.push_back(&call);
+  } else if (--call.waiting->unfinished == 0) {
+    call.waiting->ready.notify_one();
+  }
+}
+
+void ClientCore::fail(ClientCall& call, Error error, bool lost) {
+  call.error = std::move(error);
+  call.lost = lost;
+  finish(call);
+}
+
+// The call is nowhere any more; the server is told where it may know of it.
+void ClientCore::withdraw(ClientCall& call) {
+  switch (call.stage) {
+    case ClientCall::Stage::queued: {
+      // It may be any element of a batch that has not been written.
+      for (auto at = queue_.begin(); at != queue_.end(); ++at) {
+        if (*at == &call) {
+          if (call.next_in_batch != nullptr) {
+            *at = call.next_in_batch;
+          } else {
+            queue_.erase(at);
+          }
+          break;
+        }
+        ClientCall* before = *at;
+        while (before->next_in_batch != nullptr && before->next_in_batch != &call) before = before->next_in_batch;
+        if (before->next_in_batch == nullptr) continue;
+        before->next_in_batch = call.next_in_batch;
+        break;
+      }
+      call.next_in_batch = nullptr;
+      break;
+    }
+    case ClientCall::Stage::delayed:
+      std::erase(delayed_, &call);
+      break;
+    case ClientCall::Stage::written: {
+      ClientConnection& connection = *call.connection;
+      connection.others_sent = true;
+      if (call.notification) {
+        std::erase(connection.notifications, &call);
+        break;
+      }
+      connection.controls.push_back(R"({"jsonrpc":"2.0","method":"$/cancelRequest","params":{"id":)" +
+                                    std::to_string(call.id) + "}}");
+      take_out(call);
+      break;
+    }
+    case ClientCall::Stage::idle:
+    case ClientCall::Stage::ended:
+      break;
+  }
+}
+
+// Its time is up.
+void ClientCore::give_up(ClientCall& call) {
+  const bool written = call.stage == ClientCall::Stage::written;
+  withdraw(call);
+  if (!written && !last_failure_.empty()) {
+    return fail(call, ConnectionError{last_failure_, ConnectionError::Delivered::no}, true);
+  }
+  fail(call,
+       message::make(
+           {.code = ErrorCode::timeout, .reason = "no answer came in time", .delivered = written ? "maybe" : "no"}));
+}
+
+void ClientCore::expire(nanoseconds now) {
+  std::vector<ClientCall*> late;
+  earliest_ = nanoseconds::max();
+  const auto look = [&](ClientCall* call) {
+    if (!call->asynchronous) return;
+    if (call->deadline <= now) {
+      late.push_back(call);
+    } else {
+      earliest_ = std::min(earliest_, call->deadline);
+    }
+  };
+  for (ClientCall* head : queue_) {
+    for (ClientCall* call = head; call != nullptr; call = call->next_in_batch) look(call);
+  }
+  std::ranges::for_each(delayed_, look);
+  std::ranges::for_each(table_.select([](const ClientCall& call) { return call.asynchronous; }), look);
+  for (const auto& connection : connections_) std::ranges::for_each(connection->notifications, look);
+  for (ClientCall* call : late) give_up(*call);
+}
+
+bool ClientCore::cancel(ClientCall& call, std::uint64_t generation) noexcept {
+  const std::scoped_lock lock{mutex_};
+  if (call.generation != generation) return false;
+  if (call.stage == ClientCall::Stage::idle || call.stage == ClientCall::Stage::ended) return false;
+  const bool written = call.stage == ClientCall::Stage::written;
+  withdraw(call);
+  fail(call, cancelled(written));
+  wake_driver();
+  return true;
+}
+
+void StopCall::operator()() const noexcept {
+  if (core->cancel(*call, generation)) return;
+  const std::scoped_lock lock{core->mutex_};
+  if (call->generation + 1 == generation) call->stop_asked = true;  // before it was handed in
+}
+
+void ClientCore::forget(ClientCall& call, std::uint64_t generation) noexcept {
+  {
+    const std::scoped_lock lock{mutex_};
+    if (call.generation != generation || call.stage == ClientCall::Stage::idle) return;
+    if (call.stage == ClientCall::Stage::ended) {
+      // Its answer is on its way to a task that does not want it any more.
+      std::erase(ended_, &call);
+    } else {
+      withdraw(call);
+    }
+    call.stage = ClientCall::Stage::idle;
+    --asynchronous_;
+    wake_driver();
+  }
+  give_back(call);
+}
+
+// ---- the ways to call ----
+
+void ClientCore::exchange(std::span<ClientCall* const> calls) {
+  if (calls.empty()) return;
+  if (on_driver()) {
+    for (ClientCall* call : calls) {
+      if (call->error) continue;
+      call->error.emplace(ErrorCode::internal_error,
+                          "a blocking call inside a callback, handler or coroutine of the same client would wait for "
+                          "itself: co_await it, or give it a callback");
+    }
+    return;
+  }
+  Waiting& waiting = calls[0]->own_waiting;
+  Lock lock{mutex_};
+  waiting.unfinished = calls.size();
+  for (ClientCall* call : calls) {
+    call->asynchronous = false;
+    call->waiting = &waiting;
+  }
+  submit(calls);
+  const nanoseconds begun = calls[0]->begun;
+  if (begun - last_used_ > kStale && !led_ && any_up()) [[unlikely]] {
+    // Should the server have gone in the meantime, the call had better wait for the next connection.
+    const Driving driving{*this};
+    lock.unlock();
+    loop_.turn(nanoseconds{0});
+    lock.lock();
+    after_turn(lock);
+  }
+  last_used_ = begun;
+  if (waiting.unfinished != 0) wait(lock, waiting, begun, calls[0]->deadline);
+  for (ClientCall* call : calls) {
+    if (call->stage != ClientCall::Stage::ended) give_up(*call);
+    call->stage = ClientCall::Stage::idle;
+  }
+  bool controls = false;
+  for (const auto& connection : connections_)
+    controls = controls || (connection->up() && !connection->controls.empty());
+  if (controls) [[unlikely]] {
+    if (led_) {
+      wake_driver();
+    } else if (!others_drive()) {
+      const Driving driving{*this};
+      step(lock, nanoseconds{0}, false);
+    }
+  }
+  pass_on();
+}
+
+void ClientCore::start(std::span<ClientCall* const> calls) {
+  Lock lock{mutex_};
+  for (ClientCall* call : calls) call->asynchronous = true;
+  submit(calls);
+  if (on_driver()) {
+    if (queue_.size() <= 1 || free_connection() != nullptr) write_queued();
+    return;
+  }
+  if (running_) return wake_driver();
+  start_background();
+  if (led_) return wake_driver();
+  background_ready_.notify_one();
+}
+
+void ClientCore::connect() {
+  if (on_driver()) throw std::logic_error("Client::connect inside a callback would wait for itself");
+  Lock lock{mutex_};
+  if (provides()) start_background();
+  if (any_up()) return;
+  Waiting waiting{.ready = {}, .unfinished = 1};
+  connecting_.push_back(&waiting);
+  const nanoseconds now = loop_.now();
+  wait(lock, waiting, now, now + milliseconds{options_.connect_timeout_ms} * endpoints_.size());
+  std::erase(connecting_, &waiting);
+  pass_on();
+  if (any_up()) return;
+  throw ConnectionError{
+      last_failure_.empty() ? "cannot connect to " + endpoints_.front().uri() + " in time" : last_failure_,
+      ConnectionError::Delivered::no};
+}
+
+// ---- driving ----
+
+void ClientCore::wake_driver() {
+  if (!led_) return background_ready_.notify_one();
+  if (std::exchange(wake_asked_, true) || on_driver()) return;
+  loop_.wake();
+}
+
+// Somebody else is to drive now, if anybody wants to.
+void ClientCore::pass_on() {
+  if (led_) return;
+  if (running_) return run_ready_.notify_one();
+  if (background_needed()) return background_ready_.notify_one();
+  if (!waiting_.empty()) waiting_.front()->ready.notify_one();
+}
+
+// `now` is the time, or was a moment ago: that saves a look at the clock for most calls.
+void ClientCore::wait(Lock& lock, Waiting& waiting, nanoseconds now, nanoseconds deadline) {
+  waiting_.push_back(&waiting);
+  if (led_) wake_driver();  // it has not seen what we want to send
+  while (waiting.unfinished != 0 && now < deadline) {
+    if (!led_ && !others_drive()) {
+      lead(lock, waiting, now, deadline);
+      if (waiting.unfinished == 0) break;
+      pass_on();
+      now = loop_.now();
+    } else if (waiting.ready.wait_until(lock, steady_clock::time_point{deadline}) == std::cv_status::timeout) {
+      break;
+    } else {
+      now = loop_.now();
+    }
+  }
+  std::erase(waiting_, &waiting);
+}
+
+void ClientCore::lead(Lock& lock, const Waiting& waiting, nanoseconds now, nanoseconds deadline) {
+  const Driving driving{*this};
+  for (; now < deadline; now = loop_.now()) {
+    step(lock, deadline - now, true);
+    if (waiting.unfinished == 0 || others_drive()) return;
+  }
+}
+
+// One turn of the loop and what belongs to it; `lock` is held before and after. With `may_block` the driver is a thread
+// that blocks anyway, so it may as well connect.
+void ClientCore::step(Lock& lock, nanoseconds wait_max, bool may_block) {
+  wake_asked_ = false;
+  if (idle_.empty()) idle_.swap(own_idle_);
+  if (earliest_ != nanoseconds::max()) {
+    const nanoseconds now = loop_.now();
+    if (now >= earliest_) expire(now);
+    if (earliest_ != nanoseconds::max()) {
+      wait_max = wait_max < nanoseconds{0} ? earliest_ - now : std::min(wait_max, earliest_ - now);
+    }
+  }
+  if (!ended_.empty() && !(may_block && background_needed())) deliver_ended(lock);
+  tend(lock, wait_max, may_block);
+  write_queued();
+  for (const auto& connection : connections_) {
+    if (connection->notifications.empty()) continue;
+    // Nothing wakes us when the system has taken them: so that is looked for, at once and then now and again.
+    const nanoseconds look = std::exchange(connection->notifications_fresh, false) ? nanoseconds{0} : kSendLook;
+    wait_max = wait_max < nanoseconds{0} ? look : std::min(wait_max, look);
+  }
+  if (!ended_.empty()) wait_max = nanoseconds{0};
+  lock.unlock();
+  for (const auto& connection : connections_) {
+    if (connection->session != nullptr) connection->session->flush();
+  }
+  loop_.turn(wait_max);
+  lock.lock();
+  asynchronous_ -= std::exchange(delivered_, 0);
+  after_turn(lock);
+}
+
+void ClientCore::deliver_ended(Lock& lock) {
+  std::vector<ClientCall*> ended = std::exchange(ended_, {});
+  for (ClientCall* call : ended) call->stage = ClientCall::Stage::idle;
+  lock.unlock();
+  for (ClientCall* call : ended) {
+    Answer answer = call->error ? Answer{std::move(*call->error), call->lost} : Answer{*reader_, {}};
+    deliver(*call, answer);
+  }
+  lock.lock();
+  asynchronous_ -= std::exchange(delivered_, 0);
+}
+
+// The driver's, without the mutex.
+void ClientCore::deliver(ClientCall& call, Answer& answer) noexcept {
+  if (call.on_stop) call.on_stop.reset();
+  ++delivered_;
+  detail::AnswerFunction done = std::move(call.done);
+  // Now, so that a call made by `done` finds this one free. What `answer` refers to is elsewhere.
+  give_back(call);
+  if (done) done(answer);
+}
+
+void ClientCore::start_background() {
+  if (background_.joinable() || one_thread_) return;
+  background_ = std::thread{[self = shared_from_this()] { self->background(); }};
+}
+
+void ClientCore::background() {
+  Lock lock{mutex_};
+  while (!closing_) {
+    if (led_ || running_ || !background_needed()) {
+      // Whoever leads has to know that it is wanted here.
+      if (led_ && background_needed() && !running_) wake_driver();
+      background_ready_.wait(lock);
+      continue;
+    }
+    {
+      const Driving driving{*this};
+      while (!closing_ && !running_ && background_needed()) step(lock, nanoseconds{-1}, false);
+      if (closing_) end_all(lock);
+    }
+    pass_on();
+  }
+}
+
+void ClientCore::run(const std::function<void()>& begin, const bool& finished,
+                     const std::function<void()>& after_each_turn) {
+  if (on_driver()) {
+    throw std::logic_error("Client::run inside a callback, handler or coroutine of the same client: co_await instead");
+  }
+  Lock lock{mutex_};
+  if (running_) throw std::logic_error("Client::run while another thread is in it: one runs at a time");
+  running_ = true;
+  while (led_) {
+    wake_driver();
+    run_ready_.wait(lock);
+  }
+  struct Leaving {
+    ~Leaving() {
+      core.running_ = false;
+      if (core.asynchronous_ != 0) core.start_background();
+      core.pass_on();
+    }
+    ClientCore& core;
+  };
+  const Leaving leaving{*this};
+  const Driving driving{*this};
+  lock.unlock();
+  begin();
+  lock.lock();
+  while (!finished) {
+    step(lock, nanoseconds{-1}, false);
+    lock.unlock();
+    after_each_turn();
+    lock.lock();
+  }
+}
+
+// ---- the end ----
+
+void ClientCore::end_all(Lock& lock) {
+  std::vector<ClientCall*> left = table_.select([](const ClientCall&) { return true; });
+  for (ClientCall* head : queue_) {
+    for (ClientCall* call = head; call != nullptr; call = call->next_in_batch) left.push_back(call);
+  }
+  left.insert(left.end(), delayed_.begin(), delayed_.end());
+  for (const auto& connection : connections_) {
+    left.insert(left.end(), connection->notifications.begin(), connection->notifications.end());
+  }
+  for (ClientCall* call : left) {
+    const bool written = call->stage == ClientCall::Stage::written;
+    withdraw(*call);
+    fail(*call,
+         ConnectionError{"the client was destroyed",
+                         written ? ConnectionError::Delivered::maybe : ConnectionError::Delivered::no},
+         true);
+  }
+  while (!ended_.empty()) deliver_ended(lock);  // a callback may have made another call, which fails at once
+}
+
+void ClientCore::close() noexcept {
+  Lock lock{mutex_};
+  closing_ = true;
+  background_ready_.notify_all();
+  if (on_driver()) {
+    // Inside a callback: the background thread, which this is, ends by itself.
+    if (background_.joinable()) background_.detach();
+    return;
+  }
+  wake_driver();
+  if (background_.joinable()) {
+    lock.unlock();
+    background_.join();
+    lock.lock();
+  }
+  const Driving driving{*this};
+  end_all(lock);
+}
+
+}  // namespace wirecall::session

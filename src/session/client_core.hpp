@@ -1,0 +1,203 @@
+// ClientCore: what is behind a Client: its loop, its connections, its calls, and the rule by which one thread at a time
+// drives the loop. One mutex guards everything that threads share; the one that drives has loop and sessions to itself,
+// and gives the mutex up while it is in a turn.
+//
+// Who drives. A thread that blocks for an answer does it itself, for all others that block, and passes that on when it
+// has its own. As soon as there is something asynchronous (a callback, a future, a coroutine, methods that the server
+// may call), a background thread does, and those that block only wait. Client::run makes the caller's thread do what
+// the background thread would. So callbacks are called on the background thread or inside run, and nowhere else.
+//
+// Thread: any, but for what is marked as the driver's.
+#pragma once
+
+#include <atomic>
+#include <chrono>
+#include <condition_variable>
+#include <cstddef>
+#include <cstdint>
+#include <deque>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <span>
+#include <string>
+#include <string_view>
+#include <thread>
+#include <vector>
+
+#include "framing/json_text.hpp"
+#include "runtime/backend.hpp"
+#include "session/client_call.hpp"
+#include "session/client_dialer.hpp"
+#include "session/counted_stream.hpp"
+#include "session/session.hpp"
+#include "wirecall/endpoint.hpp"
+#include "wirecall/loop.hpp"
+#include "wirecall/options.hpp"
+#include "wirecall/registry.hpp"
+#include "wirecall/request.hpp"
+
+namespace wirecall::session {
+
+/// What a client stands on; the default is the system.
+struct ClientSeams {
+  std::unique_ptr<runtime::Backend> backend = runtime::make_epoll_backend();
+  DialFunction dial;        ///< by default transport::connect_to
+  unsigned seed = 0;        ///< of the jitter; 0 for a random one
+  bool one_thread = false;  ///< `dial` returns at once and is called on the driver's thread
+};
+
+/// One of a client's connections, and what has been sent on it.
+class ClientConnection final : public Caller {
+ public:
+  ClientConnection(ClientCore& owner, const std::vector<Endpoint>& endpoints, const ClientOptions& options,
+                   DialFunction dial, unsigned seed)
+      : core(&owner), dialer(endpoints, options, std::move(dial), seed) {}
+
+  [[nodiscard]] bool response(const Received& message) override;
+  [[nodiscard]] bool notified(const Received& message) override;
+  [[nodiscard]] bool waiting() const override;
+
+  [[nodiscard]] bool up() const noexcept { return session != nullptr && !over; }
+  /// Bytes of output up to now, and those of them that the system has taken.
+  [[nodiscard]] std::uint64_t written_bytes() const noexcept { return stream->bytes() + session->gathered_bytes(); }
+  [[nodiscard]] std::uint64_t taken_bytes() const noexcept { return written_bytes() - session->output_bytes(); }
+
+  ClientCore* core;
+  std::unique_ptr<Session> session;  ///< the driver's
+  CountedStream* stream = nullptr;   ///< the session's
+  Dialer dialer;
+  bool over = false;          ///< the session has ended, and goes after the turn
+  bool draining = false;      ///< the server takes no more calls here
+  bool useful = false;        ///< something sensible has come
+  bool others_sent = false;   ///< what may be refused and has nobody who waits: notifications, given-up calls
+  std::size_t in_flight = 0;  ///< calls in the table that were sent here
+  std::deque<ClientCall*> notifications;  ///< not all taken by the system yet
+  bool notifications_fresh = false;
+  std::vector<std::string> controls;  ///< whole notifications about calls sent here, to be sent
+};
+
+class ClientCore final : public std::enable_shared_from_this<ClientCore>, private Owner {
+ public:
+  ClientCore(std::vector<Endpoint> endpoints, ClientOptions options, ClientSeams seams = {});
+  ~ClientCore();
+  ClientCore(ClientCore&&) = delete;
+
+  [[nodiscard]] Registry& registry() noexcept { return registry_; }
+  [[nodiscard]] Scheduler& scheduler() noexcept { return loop_; }
+  [[nodiscard]] const ClientOptions& options() const noexcept { return options_; }
+  [[nodiscard]] std::uint64_t responses_dropped() const;
+
+  /// A call to be filled, and to be given back once it has ended.
+  [[nodiscard]] ClientCall& take();
+  void give_back(ClientCall& call) noexcept;
+
+  /// Makes the calls, as one message, and blocks until they have ended.
+  void exchange(std::span<ClientCall* const> calls);
+  /// Makes the calls, as one message; each one's `done` is called once, later. They are the core's from here on.
+  void start(std::span<ClientCall* const> calls);
+  bool cancel(ClientCall& call, std::uint64_t generation) noexcept;
+  /// As cancel, but `done` is not called any more. The driver's.
+  void forget(ClientCall& call, std::uint64_t generation) noexcept;
+
+  /// Connects now, or throws ConnectionError.
+  void connect();
+  /// Drives on this thread until `finished` after `begin`. Throws std::logic_error where that cannot be.
+  void run(const std::function<void()>& begin, const bool& finished, const std::function<void()>& after_each_turn);
+  /// Something `run` has to look at. Any thread.
+  void wake() noexcept { loop_.wake(); }
+  /// The client is no more: ends all that has not ended.
+  void close() noexcept;
+  /// Inside a callback, a handler or run.
+  [[nodiscard]] bool on_driver() const noexcept;
+
+ private:
+  friend class ClientConnection;
+  friend struct StopCall;
+  using Lock = std::unique_lock<std::mutex>;
+  struct Driving;
+
+  // Threads: client_core.cpp.
+  void wait(Lock& lock, Waiting& waiting, std::chrono::nanoseconds now, std::chrono::nanoseconds deadline);
+  void lead(Lock& lock, const Waiting& waiting, std::chrono::nanoseconds now, std::chrono::nanoseconds deadline);
+  void step(Lock& lock, std::chrono::nanoseconds wait_max, bool may_block);
+  void background();
+  void start_background();
+  [[nodiscard]] bool background_needed() const noexcept {
+    return background_.joinable() && (asynchronous_ != 0 || provides());
+  }
+  [[nodiscard]] bool others_drive() const noexcept { return running_ || background_needed(); }
+  [[nodiscard]] bool provides() const noexcept { return !registry_.methods().empty(); }
+  void wake_driver();
+  void pass_on();
+  void deliver_ended(Lock& lock);
+  void deliver(ClientCall& call, detail::Answer& answer) noexcept;
+  void end_all(Lock& lock);
+
+  // Calls: client_core.cpp.
+  void submit(std::span<ClientCall* const> calls);
+  void finish(ClientCall& call);
+  void fail(ClientCall& call, Error error, bool lost = false);
+  void give_up(ClientCall& call);
+  void withdraw(ClientCall& call);
+  void expire(std::chrono::nanoseconds now);
+
+  // Connections: client_exchange.cpp.
+  void tend(Lock& lock, std::chrono::nanoseconds& wait_max, bool may_block);
+  void connected(ClientConnection& connection, int descriptor);
+  void not_connected(ClientConnection& connection, std::string failure);
+  [[nodiscard]] bool wanted(const ClientConnection& connection) const noexcept;
+  [[nodiscard]] bool any_up() const noexcept;
+  [[nodiscard]] ClientConnection* free_connection() const noexcept;
+  void write_queued();
+  void write(ClientCall& call, ClientConnection& connection);
+  void append(Buffer& out, ClientCall& call);
+  void after_turn(Lock& lock);
+  bool response(ClientConnection& connection, const Received& message);
+  bool stray(ClientConnection& connection, const Received& message);
+  bool retry(ClientCall& call, const Error& error);
+  void take_out(ClientCall& call) noexcept;
+  void connection_ended(Connection& ended, End end, int error) override;
+  [[nodiscard]] std::string why_gone(const ClientConnection& connection, End end, int error) const;
+
+  const ClientOptions options_;
+  const std::vector<Endpoint> endpoints_;
+  const bool one_thread_;
+
+  // The driver's.
+  Registry registry_;
+  Loop loop_;
+  rpc::Workspace workspace_;
+  framing::JsonTextSettings text_;
+  Host host_;
+  std::unique_ptr<Reader> reader_;
+  std::vector<ClientCall*> own_idle_;  // given back by the driver
+  std::size_t delivered_ = 0;          // not yet taken off asynchronous_
+
+  // Everybody's.
+  mutable std::mutex mutex_;
+  std::atomic<const void*> driver_{nullptr};  // names the thread that drives
+  bool led_ = false;
+  bool running_ = false;  // run drives, or waits to
+  bool closing_ = false;
+  bool wake_asked_ = false;
+  std::condition_variable background_ready_;
+  std::condition_variable run_ready_;
+  std::thread background_;
+  std::deque<ClientCall> calls_;
+  std::vector<ClientCall*> idle_;
+  std::vector<Waiting*> waiting_;     // in the order in which they came
+  std::vector<Waiting*> connecting_;  // those of them that wait for any connection
+  std::deque<ClientCall*> queue_;
+  std::vector<ClientCall*> delayed_;
+  std::vector<ClientCall*> ended_;  // asynchronous ones, not from an answer
+  CallTable table_;
+  std::size_t asynchronous_ = 0;                                         // calls that have not been delivered
+  std::chrono::nanoseconds earliest_ = std::chrono::nanoseconds::max();  // deadline of an asynchronous call
+  std::chrono::nanoseconds last_used_{0};
+  std::uint64_t dropped_ = 0;
+  std::string last_failure_;  // to connect; empty once connected
+  std::vector<std::unique_ptr<ClientConnection>> connections_;
+};
+
+}  // namespace wirecall::session

@@ -1,0 +1,73 @@
+// Dialer: how one connection of a client comes to be: which of several places is tried, how long after a failure the
+// next attempt is made, and the attempt itself, on the caller's thread or on one of its own. It makes descriptors, not
+// sessions. Owned by a ClientConnection and guarded by the client's mutex.
+#pragma once
+
+#include <chrono>
+#include <cstddef>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <random>
+#include <string>
+#include <vector>
+
+#include "wirecall/endpoint.hpp"
+#include "wirecall/options.hpp"
+
+namespace wirecall::session {
+
+/// A connected, non-blocking descriptor. Throws std::runtime_error with the cause and the cure. Any thread.
+using DialFunction = std::function<int(const Endpoint&, std::chrono::milliseconds timeout)>;
+
+class Dialer {
+ public:
+  struct Result {
+    int descriptor = -1;
+    std::string failure;  ///< why there is none
+  };
+
+  Dialer(const std::vector<Endpoint>& endpoints, const ClientOptions& options, DialFunction dial, unsigned seed);
+  Dialer(Dialer&&) = delete;
+  /// Leaves an attempt that is under way to itself: its connection is closed when it comes.
+  ~Dialer();
+
+  /// The place that is tried next, or was connected to.
+  [[nodiscard]] const Endpoint& endpoint() const noexcept { return (*endpoints_)[at_]; }
+  /// Before this time nothing is tried.
+  [[nodiscard]] std::chrono::nanoseconds due() const noexcept { return due_; }
+  /// Every place has been tried in vain since the last connection.
+  [[nodiscard]] bool all_failed() const noexcept { return failures_ >= endpoints_->size(); }
+
+  /// Tries, and blocks for at most `timeout`. Touches nothing but the function, so no lock is needed.
+  [[nodiscard]] static Result attempt(const DialFunction& dial, const Endpoint& endpoint,
+                                      std::chrono::milliseconds timeout);
+  [[nodiscard]] const DialFunction& function() const noexcept { return dial_; }
+  /// Tries on a thread of its own; `wake` is called there when there is a result.
+  void start(std::function<void()> wake);
+  [[nodiscard]] bool dialing() const noexcept { return attempt_ != nullptr; }
+  /// The result of `start`, once it is there.
+  [[nodiscard]] std::optional<Result> poll();
+
+  /// The attempt that ended at `now` has failed: the next place is tried, after all of them not before a pause.
+  void failed(std::chrono::nanoseconds now);
+  /// The connection that was made has ended. `useful`: it had served, so that there is no reason to wait.
+  void ended(std::chrono::nanoseconds now, bool useful);
+  /// The next connection is made to another place, if there is one.
+  void turn_away() noexcept { at_ = (at_ + 1) % endpoints_->size(); }
+
+ private:
+  struct Attempt;
+
+  const std::vector<Endpoint>* endpoints_;
+  const ClientOptions* options_;
+  DialFunction dial_;
+  std::minstd_rand random_;
+  std::size_t at_ = 0;
+  std::size_t failures_ = 0;  // in a row
+  std::chrono::nanoseconds due_{0};
+  std::shared_ptr<Attempt> attempt_;
+};
+
+}  // namespace wirecall::session

@@ -1,0 +1,461 @@
+// The part of ClientCore (client_core.hpp) that has to do with connections: making them, what is written on them, what
+// comes back, and what becomes of calls when one ends. All of it is the driver's; the mutex is held but where it says.
+#include <algorithm>
+#include <charconv>
+#include <cstring>
+#include <limits>
+#include <utility>
+
+#include "message/own_error.hpp"
+#include "session/client_core.hpp"
+#include "transport/socket.hpp"
+#include "wirecall/client.hpp"
+
+namespace wirecall::session {
+
+using detail::Answer;
+using std::chrono::milliseconds;
+using std::chrono::nanoseconds;
+
+namespace {
+
+// With more output than this waiting on a connection, calls wait in the queue instead: there they can still be given
+// up, or go over another connection.
+constexpr std::size_t kOutputBytesMax = 256 * 1024;
+// The time a server gives to calls that say nothing else (docs/wire.md): not worth telling it.
+constexpr milliseconds kContractTimeout{30'000};
+// Before a call that was refused for overload is made again, where the server names no time.
+constexpr milliseconds kOverloadPause{20};
+
+Error malformed_response() {
+  return message::make(
+      {.code = ErrorCode::invalid_request, .reason = "the response is malformed", .delivered = "maybe"});
+}
+
+// The error object of a response; what does not have the shape of one is an error of its own.
+Error read_error(Reader& reader, std::string_view text) {
+  std::int64_t code = 0;
+  std::string message;
+  std::string data;
+  bool coded = false;
+  std::string_view name;
+  std::string_view words;
+  reader.reset(text);
+  bool well_formed = reader.begin_object();
+  while (well_formed && reader.next_member(name)) {
+    if (name == "code") {
+      coded = well_formed = reader.read_int(std::numeric_limits<int>::min(), std::numeric_limits<int>::max(), code);
+    } else if (name == "message") {
+      well_formed = reader.read_string(words);
+      message = words;
+    } else if (name == "data") {
+      data = reader.skip();
+    } else {
+      reader.skip();
+    }
+  }
+  reader.clear_failure();
+  if (!well_formed || !coded) return malformed_response();
+  return {static_cast<int>(code), std::move(message), std::move(data)};
+}
+
+// What the data of an error says about making the call again.
+struct RetryAdvice {
+  bool safe = false;
+  std::optional<milliseconds> after;
+};
+
+RetryAdvice advice_of(const Error& error) {
+  RetryAdvice advice;
+  if (error.data().find("delivered") == std::string::npos) return advice;
+  const std::unique_ptr<Reader> reader = json_codec().reader();
+  Buffer padded{error.data()};
+  std::string_view name;
+  std::string_view words;
+  std::uint64_t number = 0;
+  reader->reset(padded.padded());
+  if (!reader->begin_object()) return advice;
+  while (reader->next_member(name)) {
+    if (name == "delivered" && reader->kind() == ValueKind::string) {
+      advice.safe = reader->read_string(words) && words == "no";
+    } else if (name == "retry_after_ms" && reader->kind() == ValueKind::number) {
+      if (!reader->read_uint(std::numeric_limits<std::uint32_t>::max(), number)) return advice;
+      advice.after = milliseconds{number};
+    } else {
+      reader->skip();
+    }
+  }
+  return advice;
+}
+
+void append_number(Buffer& out, std::string_view name, std::uint64_t number) {
+  char digits[24];
+  const auto end = std::to_chars(digits, digits + sizeof digits, number).ptr;
+  out.append(name);
+  out.append({digits, static_cast<std::size_t>(end - digits)});
+}
+
+}  // namespace
+
+bool ClientConnection::response(const Received& message) { return core->response(*this, message); }
+
+bool ClientConnection::notified(const Received&) { return false; }
+
+bool ClientConnection::waiting() const {
+  const std::scoped_lock lock{core->mutex_};
+  return in_flight != 0;
+}
+
+// ---- connecting ----
+
+bool ClientCore::any_up() const noexcept {
+  return std::ranges::any_of(connections_, [](const auto& connection) { return connection->up(); });
+}
+
+// One is wanted where there is none, and a further one where those there are have something to do.
+bool ClientCore::wanted(const ClientConnection& connection) const noexcept {
+  if (queue_.empty() && connecting_.empty() && !provides()) return false;
+  for (const auto& other : connections_) {
+    if (other.get() == &connection) continue;
+    if (other->dialer.dialing()) return false;
+    if (other->up() && !other->draining && (other->in_flight == 0 || queue_.empty())) return false;
+  }
+  return true;
+}
+
+void ClientCore::tend(Lock& lock, nanoseconds& wait_max, bool may_block) {
+  const auto look_after = [&wait_max](nanoseconds time) {
+    wait_max = wait_max < nanoseconds{0} ? time : std::min(wait_max, time);
+  };
+  if (!delayed_.empty()) [[unlikely]] {
+    const nanoseconds now = loop_.now();
+    for (std::size_t i = delayed_.size(); i-- != 0;) {
+      ClientCall& call = *delayed_[i];
+      if (call.not_before > now) {
+        look_after(call.not_before - now);
+        continue;
+      }
+      delayed_.erase(delayed_.begin() + static_cast<std::ptrdiff_t>(i));
+      call.stage = ClientCall::Stage::queued;
+      queue_.push_back(&call);
+    }
+  }
+  for (const auto& connection : connections_) {
+    if (connection->session != nullptr) continue;
+    Dialer& dialer = connection->dialer;
+    std::optional<Dialer::Result> result;
+    if (dialer.dialing()) {
+      result = dialer.poll();
+    } else if (wanted(*connection)) {
+      const nanoseconds now = loop_.now();
+      if (now < dialer.due()) {
+        look_after(dialer.due() - now);
+      } else if (one_thread_ || (may_block && !background_needed())) {
+        milliseconds timeout{options_.connect_timeout_ms};
+        if (wait_max >= nanoseconds{0}) timeout = std::min(timeout, std::chrono::ceil<milliseconds>(wait_max));
+        const Endpoint place = dialer.endpoint();
+        lock.unlock();
+        result = Dialer::attempt(dialer.function(), place, timeout);
+        lock.lock();
+        wait_max = nanoseconds{0};  // time has passed, and what is to be done next is seen in the next step
+      } else {
+        dialer.start([this] { loop_.wake(); });
+      }
+    }
+    if (!result) continue;
+    if (result->descriptor >= 0) {
+      connected(*connection, result->descriptor);
+    } else {
+      not_connected(*connection, std::move(result->failure));
+      wait_max = nanoseconds{0};
+    }
+  }
+}
+
+void ClientCore::connected(ClientConnection& connection, int descriptor) {
+  connection.over = connection.draining = connection.useful = connection.others_sent = false;
+  auto stream = std::make_unique<CountedStream>(std::make_unique<transport::SocketStream>(loop_, descriptor));
+  connection.stream = stream.get();
+  connection.session =
+      std::make_unique<Session>(host_, std::move(stream), std::make_unique<framing::JsonText>(text_), &connection);
+  last_failure_.clear();
+  for (Waiting* waiting : std::exchange(connecting_, {})) {
+    waiting->unfinished = 0;
+    waiting->ready.notify_one();
+  }
+}
+
+void ClientCore::not_connected(ClientConnection& connection, std::string failure) {
+  last_failure_ = std::move(failure);
+  connection.dialer.failed(loop_.now());
+  if (!connection.dialer.all_failed()) return;
+  for (Waiting* waiting : std::exchange(connecting_, {})) {
+    waiting->unfinished = 0;
+    waiting->ready.notify_one();
+  }
+  if (options_.wait_for_server || any_up()) return;
+  while (!queue_.empty()) {
+    ClientCall& call = *queue_.front();
+    withdraw(call);
+    fail(call, ConnectionError{last_failure_, ConnectionError::Delivered::no}, true);
+  }
+}
+
+// ---- writing ----
+
+// The connection that has least to do and takes more.
+ClientConnection* ClientCore::free_connection() const noexcept {
+  ClientConnection* best = nullptr;
+  for (const auto& connection : connections_) {
+    if (!connection->up() || connection->draining) continue;
+    if (connection->in_flight >= options_.limits.in_flight) continue;
+    if (connection->session->output_bytes() > kOutputBytesMax) continue;
+    if (best == nullptr || connection->in_flight < best->in_flight) best = connection.get();
+  }
+  return best;
+}
+
+void ClientCore::write_queued() {
+  for (const auto& connection : connections_) {
+    if (connection->controls.empty() || !connection->up()) continue;
+    for (const std::string& control : connection->controls) {
+      connection->session->open_message().append(control);
+      connection->session->close_message();
+    }
+    connection->controls.clear();
+  }
+  while (!queue_.empty()) {
+    ClientConnection* connection = free_connection();
+    if (connection == nullptr) return;
+    ClientCall& call = *queue_.front();
+    queue_.pop_front();
+    write(call, *connection);
+  }
+}
+
+// Writes the call and those that go with it as one message.
+void ClientCore::write(ClientCall& first, ClientConnection& connection) {
+  Session& session = *connection.session;
+  Buffer& out = session.open_message();
+  const std::size_t begin = out.size();
+  const bool batch = first.next_in_batch != nullptr;
+  if (batch) out.push_back('[');
+  for (ClientCall* call = &first; call != nullptr; call = call->next_in_batch) {
+    if (call != &first) out.push_back(',');
+    append(out, *call);
+  }
+  if (batch) out.push_back(']');
+  const bool fits = out.size() - begin <= options_.limits.max_message_size;
+  if (fits) [[likely]] {
+    session.close_message();
+  } else {
+    session.discard_message();
+  }
+  const std::uint64_t position = connection.written_bytes();
+  for (ClientCall* call = &first; call != nullptr;) {
+    ClientCall* next = std::exchange(call->next_in_batch, nullptr);
+    if (!fits) [[unlikely]] {
+      if (!call->notification) table_.erase(*call);
+      fail(*call, message::make({.code = ErrorCode::too_large,
+                                 .reason = "the request is larger than allowed",
+                                 .delivered = "no",
+                                 .limit = "max_message_size"}));
+    } else {
+      call->stage = ClientCall::Stage::written;
+      call->connection = &connection;
+      call->position = position;
+      if (call->notification) {
+        connection.others_sent = connection.notifications_fresh = true;
+        connection.notifications.push_back(call);
+      } else {
+        ++connection.in_flight;
+      }
+    }
+    call = next;
+  }
+}
+
+void ClientCore::append(Buffer& out, ClientCall& call) {
+  out.append(call.request.view());
+  if (!call.notification) {
+    table_.insert(call);
+    append_number(out, R"(,"id":)", call.id);
+    if (call.timeout != kContractTimeout) {
+      const auto left = std::chrono::ceil<milliseconds>(call.deadline - loop_.now());
+      append_number(out, R"(,"timeout_ms":)", static_cast<std::uint64_t>(std::max<std::int64_t>(left.count(), 1)));
+    }
+    if (call.credit != 0) append_number(out, R"(,"stream":)", call.credit);
+  }
+  out.push_back('}');
+}
+
+void ClientCore::after_turn(Lock& lock) {
+  bool closed = false;
+  for (const auto& connection : connections_) {
+    if (connection->session == nullptr) continue;
+    const std::uint64_t taken = connection->taken_bytes();
+    while (!connection->notifications.empty() && connection->notifications.front()->position <= taken) {
+      ClientCall& sent = *connection->notifications.front();
+      connection->notifications.pop_front();
+      finish(sent);
+    }
+    if (!connection->over) continue;
+    connection->session.reset();
+    closed = true;
+  }
+  if (!closed) return;
+  lock.unlock();
+  loop_.turn(nanoseconds{0});  // which closes the descriptor
+  lock.lock();
+}
+
+// ---- what comes back ----
+
+void ClientCore::take_out(ClientCall& call) noexcept {
+  table_.erase(call);
+  --call.connection->in_flight;
+}
+
+// Called without the mutex.
+bool ClientCore::response(ClientConnection& connection, const Received& message) {
+  Lock lock{mutex_};
+  const std::string_view id = message.id();
+  std::uint64_t number = 0;
+  const auto [end, error] = std::from_chars(id.data(), id.data() + id.size(), number);
+  ClientCall* call = error == std::errc{} && end == id.data() + id.size() ? table_.find(number) : nullptr;
+  if (call == nullptr || call->connection != &connection) [[unlikely]]
+    return stray(connection, message);
+  connection.useful = true;
+  take_out(*call);
+  const bool malformed = message.fault != Fault::none;
+  const bool refused = !malformed && message.has(Member::error);
+  if (malformed || refused) [[unlikely]] {
+    Error why = malformed ? malformed_response() : read_error(*reader_, message[Member::error]);
+    if (refused && retry(*call, why)) return true;
+    call->error = std::move(why);
+  }
+  const std::string_view result = call->error ? std::string_view{} : message[Member::result];
+  if (!call->asynchronous) {
+    call->response.clear();
+    if (!malformed) call->response.append(call->keep_response ? message.text : result);
+    call->result_size = result.size();
+    call->result_at =
+        call->keep_response && !call->error ? static_cast<std::size_t>(result.data() - message.text.data()) : 0;
+    finish(*call);
+    return true;
+  }
+  call->stage = ClientCall::Stage::idle;
+  lock.unlock();
+  if (call->error) [[unlikely]] {
+    Answer answer{std::move(*call->error)};
+    deliver(*call, answer);
+  } else {
+    Answer answer{*reader_, result};
+    deliver(*call, answer);
+  }
+  return true;
+}
+
+// A response that no call waits for, or that does not say for which it is.
+bool ClientCore::stray(ClientConnection& connection, const Received& message) {
+  const bool anonymous = message.has(Member::error) && message.id() == "null";
+  if (anonymous && message.fault == Fault::none && connection.in_flight != 0 && !connection.others_sent) {
+    // The server could not make out the id of what it refuses, but where there is only one message that it can be, it
+    // is that. Where there may be others, nobody is blamed: whose call it was, has its answer or its timeout.
+    const std::vector<ClientCall*> sent =
+        table_.select([&connection](const ClientCall& call) { return call.connection == &connection; });
+    if (std::ranges::all_of(sent, [&](const ClientCall* call) { return call->position == sent[0]->position; })) {
+      for (ClientCall* call : sent) {
+        take_out(*call);
+        fail(*call, read_error(*reader_, message[Member::error]));
+      }
+      return true;
+    }
+  }
+  ++dropped_;
+  // What has no id and no sense may have been meant for anybody.
+  return message.fault == Fault::none || message.has(Member::id) || connection.in_flight == 0;
+}
+
+// Whether a refused call is made once more: it has not been begun, says the server, and there is time.
+bool ClientCore::retry(ClientCall& call, const Error& error) {
+  const RetryAdvice advice = advice_of(error);
+  ClientConnection& connection = *call.connection;
+  if (error.code() == static_cast<int>(ErrorCode::draining) && !std::exchange(connection.draining, true)) {
+    connection.dialer.turn_away();
+  }
+  if (!advice.safe || call.retried) return false;
+  const nanoseconds now = loop_.now();
+  nanoseconds after = advice.after.value_or(milliseconds{0});
+  if (error.code() == static_cast<int>(ErrorCode::limit_exceeded) && !advice.after) after = kOverloadPause;
+  if (now + after >= call.deadline) return false;
+  call.retried = true;
+  call.not_before = now + after;
+  if (after == nanoseconds{0}) {
+    call.stage = ClientCall::Stage::queued;
+    queue_.push_back(&call);
+  } else {
+    call.stage = ClientCall::Stage::delayed;
+    delayed_.push_back(&call);
+  }
+  return true;
+}
+
+// Called without the mutex, from within the turn.
+void ClientCore::connection_ended(Connection& ended, End end, int error) {
+  const Lock lock{mutex_};
+  const auto found = std::ranges::find_if(connections_, [&ended](const auto& c) { return c->session.get() == &ended; });
+  ClientConnection& connection = **found;
+  const std::uint64_t handed = connection.stream->bytes();
+  const std::uint64_t taken = connection.taken_bytes();
+  const std::string gone = why_gone(connection, end, error);
+  connection.over = true;
+  connection.controls.clear();
+  connection.dialer.ended(loop_.now(), connection.useful);
+
+  std::vector<ClientCall*> sent =
+      table_.select([&connection](const ClientCall& call) { return call.connection == &connection; });
+  for (ClientCall* call : sent) take_out(*call);
+  sent.insert(sent.end(), connection.notifications.begin(), connection.notifications.end());
+  connection.notifications.clear();
+  std::ranges::stable_sort(sent, {}, &ClientCall::position);
+  // What the system has seen any byte of may have been delivered, and is never sent again. The rest goes back to where
+  // it came from, in its order.
+  std::vector<ClientCall*> again;
+  for (ClientCall* call : sent) {
+    if (call->position > handed) {
+      call->stage = ClientCall::Stage::queued;
+      again.push_back(call);
+    } else if (call->notification && call->position <= taken) {
+      finish(*call);
+    } else {
+      fail(*call, ConnectionError{gone, ConnectionError::Delivered::maybe}, true);
+    }
+  }
+  queue_.insert(queue_.begin(), again.begin(), again.end());
+}
+
+std::string ClientCore::why_gone(const ClientConnection& connection, End end, int error) const {
+  std::string why = "the connection to " + connection.dialer.endpoint().uri() + " is gone: ";
+  switch (end) {
+    case End::finished:
+      return why + "the server closed it";
+    case End::lost:
+      return why + std::strerror(error);
+    case End::slow:
+      return why + "the server does not read what it is sent";
+    case End::unreadable:
+      return why + "the server sent what is no JSON-RPC; check that one listens there";
+    case End::too_large:
+      return why + "the server sent a message of more than " + std::to_string(options_.limits.max_message_size) +
+             " bytes; raise ClientOptions.limits.max_message_size";
+    case End::too_deep:
+      return why + "the server sent a message that nests deeper than " + std::to_string(options_.limits.depth) +
+             " levels; raise ClientOptions.limits.depth";
+    case End::silent:
+      return why + "the server did not answer in time";
+  }
+  return why;
+}
+
+}  // namespace wirecall::session

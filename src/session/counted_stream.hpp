@@ -1,0 +1,35 @@
+// CountedStream: a Stream that knows how many bytes it was given to send. A client has to know what of its output the
+// system may have seen; a server does not, and its connections are small because they keep nothing that they do not
+// need. Owned by a session, as any Stream; used on its loop's thread.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <utility>
+
+#include "transport/stream.hpp"
+
+namespace wirecall::session {
+
+class CountedStream final : public transport::Stream {
+ public:
+  explicit CountedStream(std::unique_ptr<transport::Stream> stream) : stream_(std::move(stream)) {}
+
+  [[nodiscard]] std::uint64_t bytes() const noexcept { return bytes_; }
+
+  void start(transport::StreamUser& user) override { stream_->start(user); }
+  void send(Buffer bytes, bool prompt) override {
+    bytes_ += bytes.size();
+    stream_->send(std::move(bytes), prompt);
+  }
+  void pause() override { stream_->pause(); }
+  void resume() override { stream_->resume(); }
+  [[nodiscard]] std::size_t readable() const noexcept override { return stream_->readable(); }
+  void shut_down() override { stream_->shut_down(); }
+
+ private:
+  std::unique_ptr<transport::Stream> stream_;
+  std::uint64_t bytes_ = 0;
+};
+
+}  // namespace wirecall::session
