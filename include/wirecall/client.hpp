@@ -32,6 +32,7 @@
 #include "wirecall/reflect.hpp"
 #include "wirecall/registry.hpp"
 #include "wirecall/request.hpp"
+#include "wirecall/result_stream.hpp"
 #include "wirecall/task.hpp"
 
 namespace wirecall {
@@ -139,6 +140,16 @@ class Client {
     detail::OutgoingCall call{core_, method};
     detail::write_params(call, args...);
     return Request<Result>{std::move(call)};
+  }
+
+  /// Calls a method for its results as they come: for (int i : client.stream<int>("count", 5)). At most
+  /// ClientOptions::call_timeout_ms pass between two of them while the consumer waits. A server that knows no streams
+  /// gives the same results all at once.
+  template <class Item, class... Args>
+  [[nodiscard]] ResultStream<Item> stream(std::string_view method, const Args&... args) {
+    detail::OutgoingCall call{core_, method};
+    detail::write_params(call, args...);
+    return ResultStream<Item>{detail::IncomingStream{std::move(call), kStreamCredit}};
   }
 
   /// Sends a notification: nobody answers it. Returns when the system has taken it; inside a callback, handler or

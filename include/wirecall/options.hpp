@@ -71,9 +71,9 @@ struct ClientOptions {
   std::uint32_t call_timeout_ms = 30'000;
   /// Milliseconds until an attempt to connect is given up.
   std::uint32_t connect_timeout_ms = 10'000;
-  /// Whether calls made while there is no connection wait for one, until their own time is up. Without, they fail as
-  /// soon as every place has been tried once.
-  bool wait_for_server = true;
+  /// How often every place is tried before calls that wait for a connection fail; 0 for as often as their own time
+  /// allows.
+  std::uint32_t connect_attempts = 0;
   /// Milliseconds of pause after every place has been tried in vain: doubled each time up to the maximum, a random part
   /// of up to one half taken off.
   std::uint32_t reconnect_min_ms = 50;

@@ -31,6 +31,7 @@ namespace wirecall {
 
 namespace session {
 class ClientCore;
+class ClientStream;
 struct ClientCall;
 }  // namespace session
 namespace detail {
@@ -59,6 +60,8 @@ class Answer {
  public:
   /// Of a notification: there is no result, and no error.
   Answer() = default;
+  /// `reader` stands before the value.
+  explicit Answer(Reader& reader) noexcept : reader_(&reader) {}
   Answer(Reader& reader, std::string_view result) noexcept : reader_(&reader), result_(result) {}
   /// `lost`: it is a ConnectionError.
   explicit Answer(Error error, bool lost = false) : error_(std::move(error)), lost_(lost) {}
@@ -67,7 +70,7 @@ class Answer {
   /// The result's encoded value, kPaddingBytes readable behind it.
   [[nodiscard]] std::string_view result() const noexcept { return result_; }
   [[nodiscard]] Reader& reader() {
-    reader_->reset(result_);
+    if (!result_.empty()) reader_->reset(result_);
     return *reader_;
   }
   /// The result cannot be read as what was asked for: that is an error, too.
@@ -135,6 +138,9 @@ class OutgoingCall {
   void set_params(std::string_view json);
   void set_timeout(std::chrono::milliseconds timeout) noexcept;
   void set_stop(std::stop_token stop);
+  /// The results are wanted as they come, at first so many of them; then `release` hands the call on.
+  void set_credit(std::uint32_t credit) noexcept;
+  [[nodiscard]] std::unique_ptr<session::ClientStream> release();
   /// The response itself is wanted; see `response`.
   void keep_response() noexcept;
 

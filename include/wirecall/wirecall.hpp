@@ -23,4 +23,5 @@
 #include "wirecall/client.hpp"
 #include "wirecall/loop.hpp"
 #include "wirecall/request.hpp"
+#include "wirecall/result_stream.hpp"
 #include "wirecall/server.hpp"

@@ -1,12 +1,14 @@
 // See client.hpp and request.hpp: what users hold, over a ClientCore.
 #include "wirecall/client.hpp"
 
+#include <algorithm>
 #include <atomic>
 #include <utility>
 #include <vector>
 
 #include "message/own_error.hpp"
 #include "session/client_core.hpp"
+#include "session/client_stream.hpp"
 #include "wirecall/endpoint.hpp"
 
 namespace wirecall {
@@ -120,7 +122,7 @@ void Answer::throw_error() {
 OutgoingCall::OutgoingCall(std::shared_ptr<ClientCore> core, std::string_view method)
     : core_(std::move(core)), call_(&core_->take()) {
   call_->timeout = milliseconds{core_->options().call_timeout_ms};
-  call_->notification = false;
+  call_->notification = call_->own_timeout = false;
   call_->request.clear();
   call_->request.append(R"({"jsonrpc":"2.0","method":)");
   call_->writer->reset(call_->request);
@@ -151,7 +153,16 @@ void OutgoingCall::set_params(std::string_view json) {
   call_->request.append(json);
 }
 
-void OutgoingCall::set_timeout(milliseconds timeout) noexcept { call_->timeout = timeout; }
+void OutgoingCall::set_timeout(milliseconds timeout) noexcept {
+  call_->timeout = timeout;
+  call_->own_timeout = true;
+}
+void OutgoingCall::set_credit(std::uint32_t credit) noexcept { call_->credit = std::max<std::uint32_t>(credit, 1); }
+
+std::unique_ptr<session::ClientStream> OutgoingCall::release() {
+  make_ready();
+  return std::make_unique<session::ClientStream>(std::move(core_), *std::exchange(call_, nullptr));
+}
 void OutgoingCall::set_stop(std::stop_token stop) { call_->stop = std::move(stop); }
 void OutgoingCall::keep_response() noexcept { call_->keep_response = true; }
 
@@ -207,6 +218,45 @@ void OutgoingCall::forget() noexcept { core_->forget(*call_, generation_); }
 
 std::string_view OutgoingCall::response() const noexcept {
   return call_->stage == ClientCall::Stage::idle && call_->keep_response ? call_->response.view() : std::string_view{};
+}
+
+// ---- a stream ----
+
+static_assert(static_cast<int>(IncomingStream::Next::none) == static_cast<int>(session::ClientStream::Next::none));
+
+IncomingStream::IncomingStream(OutgoingCall call, std::uint32_t credit) {
+  call.set_credit(credit);
+  stream_ = call.release();
+}
+IncomingStream::IncomingStream(IncomingStream&&) noexcept = default;
+IncomingStream::~IncomingStream() = default;
+
+IncomingStream::Next IncomingStream::wait() { return static_cast<Next>(stream_->wait()); }
+IncomingStream::Next IncomingStream::poll(std::function<void()> wake) {
+  return static_cast<Next>(stream_->poll(std::move(wake)));
+}
+void IncomingStream::forget() noexcept { stream_->forget(); }
+Reader& IncomingStream::item() { return stream_->item(); }
+void IncomingStream::throw_if_failed() const {
+  if (stream_->error() != nullptr) Answer{*stream_->error(), stream_->lost()}.throw_error();
+}
+
+bool ItemAwaiter::suspend(Root& root) {
+  if (!wait(root)) return false;
+  waiting_ = true;
+  // Once it is to be woken, the coroutine may be going on already, on the thread that drives.
+  const IncomingStream::Next next = stream_->poll([this] {
+    waiting_ = false;
+    wake();
+  });
+  if (next == IncomingStream::Next::none) return true;
+  waiting_ = false;
+  next_ = next;
+  return false;
+}
+
+void ItemAwaiter::forget() noexcept {
+  if (std::exchange(waiting_, false)) stream_->forget();
 }
 
 // ---- one call, awaited ----

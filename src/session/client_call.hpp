@@ -57,6 +57,7 @@ struct ClientCall {
   std::stop_token stop;
   std::optional<std::stop_callback<StopCall>> on_stop;
   std::chrono::milliseconds timeout{0};
+  bool own_timeout = false;  ///< `timeout` was asked for with this call; of a stream, it is for all of it
   bool keep_response = false;
   std::uint32_t credit = 0;  ///< items of a stream that may come at first; 0 for no stream
 

@@ -41,8 +41,7 @@ Error cancelled(bool written) {
 }
 
 std::unique_ptr<runtime::Backend> checked(const ClientOptions& options, std::unique_ptr<runtime::Backend> backend) {
-  require_valid(options.limits);
-  if (options.connections == 0) throw std::invalid_argument("ClientOptions.connections is 0; it is at least 1");
+  require_valid(options);
   return backend;
 }
 
@@ -173,6 +172,7 @@ void ClientCore::submit(std::span<ClientCall* const> calls) {
 // Tells whoever waits, now or, for something asynchronous, when the driver comes to it.
 void ClientCore::finish(ClientCall& call) {
   call.stage = ClientCall::Stage::ended;
+  if (call.stream != nullptr) return finish_stream(call);
   if (call.asynchronous) {
     ended_.push_back(&call);
   } else if (--call.waiting->unfinished == 0) {
@@ -332,28 +332,31 @@ void ClientCore::exchange(std::span<ClientCall* const> calls) {
     if (call->stage != ClientCall::Stage::ended) give_up(*call);
     call->stage = ClientCall::Stage::idle;
   }
-  bool controls = false;
-  for (const auto& connection : connections_)
-    controls = controls || (connection->up() && !connection->controls.empty());
-  if (controls) [[unlikely]] {
-    if (led_) {
-      wake_driver();
-    } else if (!others_drive()) {
-      const Driving driving{*this};
-      step(lock, nanoseconds{0}, false);
-    }
-  }
+  send_controls(lock);
   pass_on();
+}
+
+// What is to be said about calls is said now, by whoever drives.
+void ClientCore::send_controls(Lock& lock) {
+  const bool any = std::ranges::any_of(
+      connections_, [](const auto& connection) { return connection->up() && !connection->controls.empty(); });
+  if (!any) [[likely]]
+    return;
+  if (led_) return wake_driver();
+  if (others_drive()) return pass_on();
+  const Driving driving{*this};
+  step(lock, nanoseconds{0}, true);
 }
 
 void ClientCore::start(std::span<ClientCall* const> calls) {
   Lock lock{mutex_};
   for (ClientCall* call : calls) call->asynchronous = true;
   submit(calls);
-  if (on_driver()) {
-    if (queue_.size() <= 1 || free_connection() != nullptr) write_queued();
-    return;
-  }
+  asynchronous_begun();
+}
+
+void ClientCore::asynchronous_begun() {
+  if (on_driver()) return write_queued();
   if (running_) return wake_driver();
   start_background();
   if (led_) return wake_driver();
@@ -432,7 +435,10 @@ void ClientCore::step(Lock& lock, nanoseconds wait_max, bool may_block) {
       wait_max = wait_max < nanoseconds{0} ? earliest_ - now : std::min(wait_max, earliest_ - now);
     }
   }
-  if (!ended_.empty() && !(may_block && background_needed())) deliver_ended(lock);
+  if (!ended_.empty() && !(may_block && background_needed())) {
+    deliver_ended(lock);
+    wait_max = nanoseconds{0};  // whoever drives may have waited for just that
+  }
   tend(lock, wait_max, may_block);
   write_queued();
   for (const auto& connection : connections_) {
@@ -453,14 +459,21 @@ void ClientCore::step(Lock& lock, nanoseconds wait_max, bool may_block) {
 }
 
 void ClientCore::deliver_ended(Lock& lock) {
-  std::vector<ClientCall*> ended = std::exchange(ended_, {});
-  for (ClientCall* call : ended) call->stage = ClientCall::Stage::idle;
-  lock.unlock();
-  for (ClientCall* call : ended) {
-    Answer answer = call->error ? Answer{std::move(*call->error), call->lost} : Answer{*reader_, {}};
-    deliver(*call, answer);
+  // One after the other, since each may give up another.
+  while (!ended_.empty()) {
+    ClientCall& call = *ended_.front();
+    ended_.pop_front();
+    if (call.stream != nullptr) {
+      --asynchronous_;
+      deliver_stream(lock, call);
+      continue;
+    }
+    call.stage = ClientCall::Stage::idle;
+    lock.unlock();
+    Answer answer = call.error ? Answer{std::move(*call.error), call.lost} : Answer{};
+    deliver(call, answer);
+    lock.lock();
   }
-  lock.lock();
   asynchronous_ -= std::exchange(delivered_, 0);
 }
 
@@ -549,7 +562,7 @@ void ClientCore::end_all(Lock& lock) {
                          written ? ConnectionError::Delivered::maybe : ConnectionError::Delivered::no},
          true);
   }
-  while (!ended_.empty()) deliver_ended(lock);  // a callback may have made another call, which fails at once
+  deliver_ended(lock);
 }
 
 void ClientCore::close() noexcept {

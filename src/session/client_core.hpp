@@ -100,6 +100,16 @@ class ClientCore final : public std::enable_shared_from_this<ClientCore>, privat
   /// As cancel, but `done` is not called any more. The driver's.
   void forget(ClientCall& call, std::uint64_t generation) noexcept;
 
+  // Streams: client_stream.cpp.
+  void start_stream(ClientStream& stream, bool asynchronous);
+  /// True when there are items; false at the end.
+  [[nodiscard]] bool wait_for_items(ClientStream& stream);
+  /// False when there are none yet, and `wake` is going to be called.
+  [[nodiscard]] bool poll_items(ClientStream& stream, std::function<void()> wake);
+  void forget_items(ClientStream& stream) noexcept;
+  void grant(ClientStream& stream, std::uint32_t items);
+  void end_stream(ClientStream& stream) noexcept;
+
   /// Connects now, or throws ConnectionError.
   void connect();
   /// Drives on this thread until `finished` after `begin`. Throws std::logic_error where that cannot be.
@@ -130,6 +140,8 @@ class ClientCore final : public std::enable_shared_from_this<ClientCore>, privat
   [[nodiscard]] bool provides() const noexcept { return !registry_.methods().empty(); }
   void wake_driver();
   void pass_on();
+  void asynchronous_begun();
+  void send_controls(Lock& lock);
   void deliver_ended(Lock& lock);
   void deliver(ClientCall& call, detail::Answer& answer) noexcept;
   void end_all(Lock& lock);
@@ -141,6 +153,13 @@ class ClientCore final : public std::enable_shared_from_this<ClientCore>, privat
   void give_up(ClientCall& call);
   void withdraw(ClientCall& call);
   void expire(std::chrono::nanoseconds now);
+
+  // Streams: client_stream.cpp.
+  static bool hand_over(ClientStream& stream);
+  static std::chrono::nanoseconds await_items(ClientStream& stream, std::chrono::nanoseconds now);
+  void finish_stream(ClientCall& call);
+  static void deliver_stream(Lock& lock, const ClientCall& call);
+  bool item(ClientConnection& connection, const Received& message);
 
   // Connections: client_exchange.cpp.
   void tend(Lock& lock, std::chrono::nanoseconds& wait_max, bool may_block);
@@ -190,7 +209,7 @@ class ClientCore final : public std::enable_shared_from_this<ClientCore>, privat
   std::vector<Waiting*> connecting_;  // those of them that wait for any connection
   std::deque<ClientCall*> queue_;
   std::vector<ClientCall*> delayed_;
-  std::vector<ClientCall*> ended_;  // asynchronous ones, not from an answer
+  std::deque<ClientCall*> ended_;  // asynchronous ones, not from an answer
   CallTable table_;
   std::size_t asynchronous_ = 0;                                         // calls that have not been delivered
   std::chrono::nanoseconds earliest_ = std::chrono::nanoseconds::max();  // deadline of an asynchronous call

@@ -37,8 +37,8 @@ class Dialer {
   [[nodiscard]] const Endpoint& endpoint() const noexcept { return (*endpoints_)[at_]; }
   /// Before this time nothing is tried.
   [[nodiscard]] std::chrono::nanoseconds due() const noexcept { return due_; }
-  /// Every place has been tried in vain since the last connection.
-  [[nodiscard]] bool all_failed() const noexcept { return failures_ >= endpoints_->size(); }
+  /// How often every place has been tried in vain since the last connection.
+  [[nodiscard]] std::size_t rounds() const noexcept { return failures_ / endpoints_->size(); }
 
   /// Tries, and blocks for at most `timeout`. Touches nothing but the function, so no lock is needed.
   [[nodiscard]] static Result attempt(const DialFunction& dial, const Endpoint& endpoint,

@@ -99,7 +99,7 @@ void append_number(Buffer& out, std::string_view name, std::uint64_t number) {
 
 bool ClientConnection::response(const Received& message) { return core->response(*this, message); }
 
-bool ClientConnection::notified(const Received&) { return false; }
+bool ClientConnection::notified(const Received& message) { return core->item(*this, message); }
 
 bool ClientConnection::waiting() const {
   const std::scoped_lock lock{core->mutex_};
@@ -151,6 +151,7 @@ void ClientCore::tend(Lock& lock, nanoseconds& wait_max, bool may_block) {
       if (now < dialer.due()) {
         look_after(dialer.due() - now);
       } else if (one_thread_ || (may_block && !background_needed())) {
+        if (wait_max == nanoseconds{0}) continue;
         milliseconds timeout{options_.connect_timeout_ms};
         if (wait_max >= nanoseconds{0}) timeout = std::min(timeout, std::chrono::ceil<milliseconds>(wait_max));
         const Endpoint place = dialer.endpoint();
@@ -188,12 +189,12 @@ void ClientCore::connected(ClientConnection& connection, int descriptor) {
 void ClientCore::not_connected(ClientConnection& connection, std::string failure) {
   last_failure_ = std::move(failure);
   connection.dialer.failed(loop_.now());
-  if (!connection.dialer.all_failed()) return;
+  if (connection.dialer.rounds() == 0) return;
   for (Waiting* waiting : std::exchange(connecting_, {})) {
     waiting->unfinished = 0;
     waiting->ready.notify_one();
   }
-  if (options_.wait_for_server || any_up()) return;
+  if (options_.connect_attempts == 0 || connection.dialer.rounds() < options_.connect_attempts || any_up()) return;
   while (!queue_.empty()) {
     ClientCall& call = *queue_.front();
     withdraw(call);
@@ -280,7 +281,7 @@ void ClientCore::append(Buffer& out, ClientCall& call) {
   if (!call.notification) {
     table_.insert(call);
     append_number(out, R"(,"id":)", call.id);
-    if (call.timeout != kContractTimeout) {
+    if (call.credit != 0 ? call.own_timeout : call.timeout != kContractTimeout) {
       const auto left = std::chrono::ceil<milliseconds>(call.deadline - loop_.now());
       append_number(out, R"(,"timeout_ms":)", static_cast<std::uint64_t>(std::max<std::int64_t>(left.count(), 1)));
     }
@@ -335,7 +336,7 @@ bool ClientCore::response(ClientConnection& connection, const Received& message)
     call->error = std::move(why);
   }
   const std::string_view result = call->error ? std::string_view{} : message[Member::result];
-  if (!call->asynchronous) {
+  if (!call->asynchronous || call->stream != nullptr) {
     call->response.clear();
     if (!malformed) call->response.append(call->keep_response ? message.text : result);
     call->result_size = result.size();

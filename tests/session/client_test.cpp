@@ -139,7 +139,7 @@ TEST_F(ClientTest, raw_params_are_an_array_or_an_object) {
 // Options of a client that does not wait for a server that is not there.
 ClientOptions impatient() {
   ClientOptions options;
-  options.wait_for_server = false;
+  options.connect_attempts = 1;
   return options;
 }
 

@@ -59,6 +59,19 @@ class RawPeer {
       if (!more()) return std::exchange(rest_, {});
     }
   }
+  /// The next `size` bytes, or what is left when the stream ends before. Reads no byte more, so that the kernel may be
+  /// left with some.
+  std::string bytes(std::size_t size) {
+    std::string got(size, '\0');
+    std::size_t at = 0;
+    while (at < size) {
+      const ssize_t more = ::recv(fd_, got.data() + at, size - at, 0);
+      if (more <= 0) break;
+      at += static_cast<std::size_t>(more);
+    }
+    got.resize(at);
+    return got;
+  }
   /// Everything up to the end of the stream.
   std::string all() {
     while (more()) {
@@ -117,20 +130,29 @@ class RunningServer {
   std::thread thread_;
 };
 
-/// A server that does what the test says with the one connection it accepts.
+/// A server that does what the test says with each of the connections it accepts, one after the other.
 class ScriptedServer {
  public:
-  explicit ScriptedServer(std::function<void(RawPeer)> script)
-      : listening_(transport::listen_on(Endpoint{"tcp://127.0.0.1:0"})), thread_([this, script = std::move(script)] {
-          // The listener does not block; its backlog has the connection as soon as the client has its own end.
-          int fd;
-          while ((fd = ::accept(listening_.descriptor, nullptr, nullptr)) < 0 && !stopped_) std::this_thread::yield();
-          if (fd >= 0) script(RawPeer{fd});
+  explicit ScriptedServer(std::function<void(RawPeer)> script) : ScriptedServer(1, std::move(script)) {}
+  ScriptedServer(int connections, std::function<void(RawPeer)> script)
+      : ScriptedServer(Endpoint{"tcp://127.0.0.1:0"}, connections, std::move(script)) {}
+  ScriptedServer(const Endpoint& place, int connections, std::function<void(RawPeer)> script)
+      : listening_(transport::listen_on(place)), thread_([this, connections, script = std::move(script)] {
+          for (int i = 0; i < connections; ++i) {
+            // The listener does not block; its backlog has the connection as soon as the client has its own end.
+            int fd;
+            while ((fd = ::accept(listening_.descriptor, nullptr, nullptr)) < 0 && !stopped_) std::this_thread::yield();
+            if (fd >= 0) script(RawPeer{fd});
+          }
         }) {}
   ~ScriptedServer() {
     stopped_ = true;
-    thread_.join();
+    join();
     ::close(listening_.descriptor);
+  }
+  /// Until all connections have been served.
+  void join() {
+    if (thread_.joinable()) thread_.join();
   }
   [[nodiscard]] std::string uri() const { return listening_.endpoint.uri(); }
 

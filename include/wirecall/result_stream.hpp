@@ -1,0 +1,142 @@
+// ResultStream: the results of one call, as they come. Made by Client::stream; the call is made when the first result
+// is asked for. It blocks, item by item, or becomes a Stream for co_await. The server sends no more than it has been
+// given credit for, and credit is given as results are taken: who stops taking them stops the server, and who drops the
+// stream ends the call.
+// Not a Stream, which is what handlers make results with. One thread at a time.
+#pragma once
+
+#include <chrono>
+#include <coroutine>
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <iterator>
+#include <memory>
+#include <optional>
+#include <utility>
+
+#include "wirecall/request.hpp"
+#include "wirecall/stream.hpp"
+
+namespace wirecall {
+
+namespace session {
+class ClientStream;
+}  // namespace session
+
+/// Results that may be on their way at once, where Client::stream says nothing else.
+inline constexpr std::uint32_t kStreamCredit = 64;
+
+namespace detail {
+
+/// A stream of encoded items. One owner.
+class IncomingStream {
+ public:
+  IncomingStream(OutgoingCall call, std::uint32_t credit);
+  IncomingStream(IncomingStream&&) noexcept;
+  ~IncomingStream();
+
+  enum class Next : std::uint8_t { item, end, none };
+  /// Blocks until there is an item, or the end.
+  [[nodiscard]] Next wait();
+  /// Does not block: for `none`, `wake` is called once, unless `forget` is before.
+  [[nodiscard]] Next poll(std::function<void()> wake);
+  void forget() noexcept;
+
+  /// The item that was taken last.
+  [[nodiscard]] Reader& item();
+  /// At the end: throws what the call ended with, if that is an error.
+  void throw_if_failed() const;
+
+ private:
+  std::unique_ptr<session::ClientStream> stream_;
+};
+
+/// Waits for the next item of a stream.
+class ItemAwaiter final : private Waiter {
+ public:
+  explicit ItemAwaiter(IncomingStream& stream) noexcept : stream_(&stream) {}
+  ~ItemAwaiter() { forget(); }
+
+  [[nodiscard]] bool await_ready() const noexcept { return false; }
+  template <class Promise>
+  bool await_suspend(std::coroutine_handle<Promise> coroutine) {
+    return suspend(*coroutine.promise().root);
+  }
+  /// False: look again.
+  [[nodiscard]] IncomingStream::Next await_resume() const {
+    throw_if_stopped();
+    return next_;
+  }
+
+ private:
+  bool suspend(Root& root);
+  void forget() noexcept override;
+
+  IncomingStream* stream_;
+  IncomingStream::Next next_ = IncomingStream::Next::none;
+  bool waiting_ = false;
+};
+
+template <class T>
+T read_item(IncomingStream& stream) {
+  Answer answer{stream.item()};
+  return value_of<T>(answer);
+}
+
+template <class T>
+Stream<T> items_of(IncomingStream stream) {
+  for (;;) {
+    const IncomingStream::Next next = co_await ItemAwaiter{stream};
+    if (next == IncomingStream::Next::end) break;
+    if (next == IncomingStream::Next::item) co_yield read_item<T>(stream);
+  }
+  stream.throw_if_failed();
+}
+
+}  // namespace detail
+
+template <class T>
+class [[nodiscard]] ResultStream {
+ public:
+  explicit ResultStream(detail::IncomingStream stream) noexcept : stream_(std::move(stream)) {}
+
+  /// Blocks for the next result; empty at the end, and for ever after. Throws the Error that the call has ended with
+  /// (see Client::call), and Error -32603 for a result that is no T.
+  [[nodiscard]] std::optional<T> next() {
+    if (stream_.wait() == detail::IncomingStream::Next::item) return detail::read_item<T>(stream_);
+    stream_.throw_if_failed();
+    return std::nullopt;
+  }
+
+  /// for (int value : client.stream<int>("count", 5)) …
+  class iterator {
+   public:
+    using value_type = T;
+    using difference_type = std::ptrdiff_t;
+    using iterator_concept = std::input_iterator_tag;
+
+    explicit iterator(ResultStream& stream) : stream_(&stream), value_(stream.next()) {}
+    [[nodiscard]] T& operator*() const noexcept { return *value_; }
+    iterator& operator++() {
+      value_ = stream_->next();
+      return *this;
+    }
+    void operator++(int) { ++*this; }
+    [[nodiscard]] bool operator==(std::default_sentinel_t) const noexcept { return !value_; }
+
+   private:
+    ResultStream* stream_;
+    mutable std::optional<T> value_;
+  };
+  [[nodiscard]] iterator begin() { return iterator{*this}; }
+  [[nodiscard]] std::default_sentinel_t end() const noexcept { return {}; }
+
+  /// The same results for a coroutine: Stream<int> items = client.stream<int>("count", 5).awaited();
+  [[nodiscard]] Stream<T> awaited() && { return detail::items_of<T>(std::move(stream_)); }
+
+ private:
+  detail::IncomingStream stream_;
+};
+
+}  // namespace wirecall

@@ -1,0 +1,243 @@
+// See client_stream.hpp, and ClientCore for what the connection does with items.
+#include "session/client_stream.hpp"
+
+#include <algorithm>
+#include <charconv>
+#include <string>
+#include <utility>
+
+#include "message/own_error.hpp"
+
+namespace wirecall::session {
+
+using std::chrono::nanoseconds;
+
+ClientStream::~ClientStream() {
+  if (begun_) core_->end_stream(*this);
+  core_->give_back(*call_);
+}
+
+ClientStream::Next ClientStream::wait() {
+  begin(false);
+  if (take()) return Next::item;
+  if (!core_->wait_for_items(*this)) return Next::end;
+  take();
+  return Next::item;
+}
+
+ClientStream::Next ClientStream::poll(std::function<void()> wake) {
+  begin(true);
+  if (take()) return Next::item;
+  if (!core_->poll_items(*this, std::move(wake))) return Next::none;
+  return take() ? Next::item : Next::end;
+}
+
+void ClientStream::forget() noexcept { core_->forget_items(*this); }
+
+void ClientStream::begin(bool asynchronous) {
+  if (std::exchange(begun_, true)) return;
+  granted_ = credit_;
+  core_->start_stream(*this, asynchronous);
+}
+
+// The next item, when it has been handed over.
+bool ClientStream::take() {
+  if (at_ == taken_.ends.size()) return false;
+  ++at_;
+  if (++consumed_ >= std::max<std::uint32_t>(credit_ / 2, 1)) grant();
+  return true;
+}
+
+void ClientStream::grant() { core_->grant(*this, std::exchange(consumed_, 0)); }
+
+Reader& ClientStream::item() {
+  if (reader_ == nullptr) reader_ = json_codec().reader();
+  const std::size_t begin = at_ == 1 ? 0 : taken_.ends[at_ - 2];
+  reader_->reset(taken_.bytes.padded().substr(begin, taken_.ends[at_ - 1] - begin));
+  return *reader_;
+}
+
+// A server that knows no streams answers with all results at once: they are items just the same.
+void ClientStream::gathered(std::string_view array) {
+  if (next_seq_ != 0 || array.empty() || array.front() != '[') return;
+  const std::unique_ptr<Reader> reader = json_codec().reader();
+  Buffer padded{array};
+  reader->reset(padded.padded());
+  if (!reader->begin_array()) return;
+  while (reader->next_element()) {
+    arrived_.add(reader->skip());
+  }
+}
+
+// ---- the core's part ----
+
+void ClientCore::start_stream(ClientStream& stream, bool asynchronous) {
+  ClientCall& call = *stream.call_;
+  const Lock lock{mutex_};
+  call.stream = &stream;
+  call.asynchronous = asynchronous;
+  call.waiting = &call.own_waiting;
+  ClientCall* calls[] = {&call};
+  submit(calls);
+  // Only the time in which the consumer waits counts, unless the call has a time of its own.
+  if (!call.own_timeout) call.deadline = nanoseconds::max();
+  if (asynchronous) asynchronous_begun();
+}
+
+// The consumer waits, and has nothing: from here on until an item comes, time counts.
+nanoseconds ClientCore::await_items(ClientStream& stream, nanoseconds now) {
+  ClientCall& call = *stream.call_;
+  if (!call.own_timeout) call.deadline = now + call.timeout;
+  return call.deadline;
+}
+
+bool ClientCore::hand_over(ClientStream& stream) {
+  stream.taken_.clear();
+  std::swap(stream.taken_, stream.arrived_);
+  stream.at_ = 0;
+  return !stream.taken_.ends.empty();
+}
+
+bool ClientCore::wait_for_items(ClientStream& stream) {
+  if (on_driver()) {
+    Lock lock{mutex_};
+    if (!stream.ended_) {
+      withdraw(*stream.call_);
+      fail(*stream.call_, Error{ErrorCode::internal_error,
+                                "a blocking stream inside a callback, handler or coroutine of the same client would "
+                                "wait for itself: await it"});
+    }
+    return false;
+  }
+  Lock lock{mutex_};
+  for (;;) {
+    if (hand_over(stream)) return true;
+    if (stream.ended_) return false;
+    Waiting& waiting = stream.call_->own_waiting;
+    const nanoseconds now = loop_.now();
+    waiting.unfinished = 1;
+    wait(lock, waiting, now, await_items(stream, now));
+    if (waiting.unfinished != 0) give_up(*stream.call_);
+    waiting.unfinished = 0;
+    if (!stream.call_->own_timeout) stream.call_->deadline = nanoseconds::max();
+    send_controls(lock);
+    pass_on();
+  }
+}
+
+bool ClientCore::poll_items(ClientStream& stream, std::function<void()> wake) {
+  const Lock lock{mutex_};
+  if (hand_over(stream) || stream.ended_) return true;
+  earliest_ = std::min(earliest_, await_items(stream, loop_.now()));
+  stream.wake_ = std::move(wake);
+  return false;
+}
+
+void ClientCore::forget_items(ClientStream& stream) noexcept {
+  const std::scoped_lock lock{mutex_};
+  stream.wake_ = nullptr;
+}
+
+void ClientCore::grant(ClientStream& stream, std::uint32_t items) {
+  Lock lock{mutex_};
+  if (stream.ended_) return;
+  stream.granted_ += items;
+  ClientCall& call = *stream.call_;
+  if (call.stage != ClientCall::Stage::written || !call.connection->up()) return;
+  call.connection->controls.push_back(R"({"jsonrpc":"2.0","method":"rpc.credit","params":{"id":)" +
+                                      std::to_string(call.id) + R"(,"n":)" + std::to_string(items) + "}}");
+  if (on_driver()) return write_queued();
+  send_controls(lock);
+}
+
+// The call's end, in whichever way; `call.error` says whether it failed.
+void ClientCore::finish_stream(ClientCall& call) {
+  ClientStream& stream = *call.stream;
+  if (!call.error) stream.gathered(call.response.view());
+  stream.ended_ = true;
+  if (call.asynchronous) {
+    ended_.push_back(&call);
+  } else if (std::exchange(call.waiting->unfinished, 0) != 0) {
+    call.waiting->ready.notify_one();
+  }
+}
+
+// Its consumer goes on, where that waits.
+void ClientCore::deliver_stream(Lock& lock, const ClientCall& call) {
+  const std::function<void()> wake = std::exchange(call.stream->wake_, nullptr);
+  lock.unlock();
+  if (wake) wake();
+  lock.lock();
+}
+
+// The consumer is gone.
+void ClientCore::end_stream(ClientStream& stream) noexcept {
+  ClientCall& call = *stream.call_;
+  Lock lock{mutex_};
+  if (!stream.ended_) {
+    withdraw(call);
+    if (call.asynchronous) --asynchronous_;
+  } else if (std::erase(ended_, &call) != 0) {
+    --asynchronous_;
+  }
+  call.stream = nullptr;
+  call.stage = ClientCall::Stage::idle;
+  if (!on_driver()) send_controls(lock);
+  if (on_driver()) write_queued();
+}
+
+// An item of a stream, or nothing that concerns us. Called without the mutex.
+bool ClientCore::item(ClientConnection& connection, const Received& message) {
+  if (message.method() != "rpc.item") return false;
+  if (!message.has(Member::params)) return true;
+  std::uint64_t id = 0;
+  std::uint64_t seq = 0;
+  std::string_view value;
+  std::string_view name;
+  reader_->reset(message[Member::params]);
+  bool sound = reader_->begin_object();
+  bool named = false;
+  while (sound && reader_->next_member(name)) {
+    if (name == "id") {
+      named = sound = reader_->read_uint(~std::uint64_t{0}, id);
+    } else if (name == "seq") {
+      sound = reader_->read_uint(~std::uint64_t{0}, seq);
+    } else if (name == "value") {
+      value = reader_->skip();
+    } else {
+      reader_->skip();
+    }
+  }
+  reader_->clear_failure();
+  Lock lock{mutex_};
+  ClientCall* call = sound && named ? table_.find(id) : nullptr;
+  if (call == nullptr || call->connection != &connection || call->stream == nullptr || value.empty()) {
+    ++dropped_;
+    return true;
+  }
+  ClientStream& stream = *call->stream;
+  connection.useful = true;
+  if (seq != stream.next_seq_ || stream.granted_ == 0) {
+    // Items are missing, or come without end: what would be made of them is not what was sent.
+    withdraw(*call);
+    fail(*call, message::make({.code = ErrorCode::invalid_request,
+                               .reason = seq != stream.next_seq_ ? "items of the stream are missing"
+                                                                 : "the stream has more items than it was given credit",
+                               .delivered = "maybe"}));
+    return true;
+  }
+  ++stream.next_seq_;
+  --stream.granted_;
+  stream.arrived_.add(value);
+  if (!call->asynchronous) {
+    if (std::exchange(call->waiting->unfinished, 0) != 0) call->waiting->ready.notify_one();
+    return true;
+  }
+  if (!call->own_timeout) call->deadline = nanoseconds::max();
+  const std::function<void()> wake = std::exchange(stream.wake_, nullptr);
+  lock.unlock();
+  if (wake) wake();
+  return true;
+}
+
+}  // namespace wirecall::session
