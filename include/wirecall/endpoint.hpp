@@ -1,5 +1,6 @@
 // Endpoint: a place to listen on or connect to, as a URI names it. A value; resolves nothing and opens nothing.
-// Understood are tcp://host:port, tcp://host (port 8545) and tcp://[::1]:port (docs/wire.md "Connections").
+// Understood are tcp://host:port, tcp://host (port 8545), tcp://[::1]:port, unix:///path of a socket file, stdio: for
+// the standard input and output of this process, and inproc://name within it (docs/wire.md "Connections").
 #pragma once
 
 #include <cstdint>
@@ -10,6 +11,11 @@
 namespace wirecall {
 
 inline constexpr std::uint16_t kDefaultPort = 8545;
+/// Bytes of the path of a socket file, which is what the system's address has room for.
+inline constexpr std::size_t kSocketPathBytesMax = 107;
+
+/// What an endpoint is reached by.
+enum class EndpointKind : std::uint8_t { tcp, unix_socket, stdio, inproc };
 
 class Endpoint {
  public:
@@ -18,10 +24,13 @@ class Endpoint {
   /// The same without exceptions; the error is the text for the user.
   [[nodiscard]] static std::expected<Endpoint, std::string> parse(std::string_view uri);
 
-  /// A name or an address, IPv6 without its brackets.
+  [[nodiscard]] EndpointKind kind() const noexcept { return kind_; }
+  /// tcp: a name or an address, IPv6 without its brackets. Empty for the other kinds.
   [[nodiscard]] const std::string& host() const noexcept { return host_; }
-  /// 0 lets the system choose, for listeners.
+  /// tcp: 0 lets the system choose, for listeners.
   [[nodiscard]] std::uint16_t port() const noexcept { return port_; }
+  /// unix_socket: the path, from the root. inproc: the name. Empty for the other kinds.
+  [[nodiscard]] const std::string& path() const noexcept { return path_; }
   [[nodiscard]] std::string uri() const;
   /// The same place with another port.
   [[nodiscard]] Endpoint with_port(std::uint16_t port) const;
@@ -30,8 +39,11 @@ class Endpoint {
 
  private:
   Endpoint() = default;
+  std::string_view parse_tcp(std::string_view rest);
 
+  EndpointKind kind_ = EndpointKind::tcp;
   std::string host_;
+  std::string path_;
   std::uint16_t port_ = kDefaultPort;
 };
 

@@ -1,16 +1,49 @@
-// The grammar of endpoints (see endpoint.hpp), of RFC 3986 as much as names a place.
+// The grammar of endpoints (see endpoint.hpp), of RFC 3986 as much as names a place. Paths and names are taken as they
+// stand; nothing is decoded.
 #include "wirecall/endpoint.hpp"
 
+#include <algorithm>
 #include <charconv>
 #include <stdexcept>
 
 namespace wirecall {
 namespace {
 
-std::string cannot(std::string_view uri, std::string_view cause) {
+constexpr std::size_t kNameBytesMax = 255;
+
+struct Scheme {
+  std::string_view prefix;
+  EndpointKind kind;
+  std::string_view cure;
+};
+
+constexpr Scheme kSchemes[] = {
+    {"tcp://", EndpointKind::tcp, "write tcp://host:port, such as tcp://127.0.0.1:8545 or tcp://[::1]:8545"},
+    {"unix://", EndpointKind::unix_socket, "write unix:///path, such as unix:///run/calls.sock"},
+    {"stdio:", EndpointKind::stdio, "write stdio: and nothing behind it"},
+    {"inproc://", EndpointKind::inproc, "write inproc://name, such as inproc://calls"},
+};
+
+std::string_view refuse_path(std::string_view path) {
+  if (!path.starts_with('/')) return "the path does not begin at the root";
+  if (path.ends_with('/')) return "the path names a folder";
+  if (path.size() > kSocketPathBytesMax) return "the path has more than 107 bytes";
+  if (path.find('\0') != std::string_view::npos) return "the path has a byte of zero";
+  return {};
+}
+
+std::string_view refuse_name(std::string_view name) {
+  if (name.empty()) return "it has no name";
+  if (name.size() > kNameBytesMax) return "the name has more than 255 bytes";
+  const auto odd = [](char c) { return c <= ' ' || c == '/' || c == '?' || c == '#' || c == 0x7f; };
+  if (std::ranges::any_of(name, odd)) return "the name has more than letters, digits, dots and dashes";
+  return {};
+}
+
+std::string refusal(std::string_view uri, std::string_view cause, std::string_view cure) {
   std::string text{"\""};
-  text.append(uri).append("\" names no place: ").append(cause);
-  return text.append("; write tcp://host:port, such as tcp://127.0.0.1:8545 or tcp://[::1]:8545");
+  text.append(uri).append("\" names no place: ").append(cause).append("; ");
+  return text.append(cure);
 }
 
 }  // namespace
@@ -22,36 +55,73 @@ Endpoint::Endpoint(std::string_view uri) {
 }
 
 std::expected<Endpoint, std::string> Endpoint::parse(std::string_view uri) {
-  const auto refuse = [uri](std::string_view cause) { return std::unexpected{cannot(uri, cause)}; };
-  constexpr std::string_view kScheme = "tcp://";
-  if (uri.find("://") == std::string_view::npos) return refuse("it has no scheme");
-  if (!uri.starts_with(kScheme)) return refuse("only tcp:// is understood");
-  std::string_view rest = uri.substr(kScheme.size());
-  if (rest.ends_with('/')) rest.remove_suffix(1);
-  if (rest.find_first_of("/?#@ \t\r\n") != std::string_view::npos) return refuse("host and port are all it can have");
-
-  Endpoint endpoint;
-  if (rest.starts_with('[')) {
-    const std::size_t bracket = rest.find(']');
-    if (bracket == std::string_view::npos) return refuse("the bracket of the address is not closed");
-    endpoint.host_ = rest.substr(1, bracket - 1);
-    rest.remove_prefix(bracket + 1);
-  } else {
-    const std::size_t colon = rest.find(':');
-    if (colon != rest.rfind(':')) return refuse("an IPv6 address stands in brackets");
-    endpoint.host_ = rest.substr(0, colon);
-    rest.remove_prefix(colon == std::string_view::npos ? rest.size() : colon);
+  const auto scheme =
+      std::ranges::find_if(kSchemes, [uri](const Scheme& known) { return uri.starts_with(known.prefix); });
+  if (scheme == std::end(kSchemes)) {
+    const std::string_view cause = uri.find("://") == std::string_view::npos
+                                       ? "it has no scheme"
+                                       : "tcp://, unix://, stdio: and inproc:// are all that is understood";
+    return std::unexpected{refusal(uri, cause, kSchemes[0].cure)};
   }
-  if (endpoint.host_.empty()) return refuse("it has no host");
-  if (rest.empty()) return endpoint;
-  if (rest.front() != ':') return refuse("behind the bracket only a port can follow");
-  rest.remove_prefix(1);
-  const auto [end, error] = std::from_chars(rest.data(), rest.data() + rest.size(), endpoint.port_);
-  if (error != std::errc{} || end != rest.data() + rest.size()) return refuse("the port is no number from 0 to 65535");
+  const std::string_view rest = uri.substr(scheme->prefix.size());
+  Endpoint endpoint;
+  endpoint.kind_ = scheme->kind;
+  std::string_view cause;
+  switch (scheme->kind) {
+    case EndpointKind::tcp:
+      cause = endpoint.parse_tcp(rest);
+      break;
+    case EndpointKind::unix_socket:
+      cause = refuse_path(rest);
+      endpoint.path_ = rest;
+      break;
+    case EndpointKind::stdio:
+      if (!rest.empty()) cause = "this process has only one standard input";
+      break;
+    case EndpointKind::inproc:
+      cause = refuse_name(rest);
+      endpoint.path_ = rest;
+      break;
+  }
+  if (!cause.empty()) return std::unexpected{refusal(uri, cause, scheme->cure)};
   return endpoint;
 }
 
+// Why `rest` is no host and port; empty when it is.
+std::string_view Endpoint::parse_tcp(std::string_view rest) {
+  if (rest.ends_with('/')) rest.remove_suffix(1);
+  if (rest.find_first_of("/?#@ \t\r\n") != std::string_view::npos) return "host and port are all it can have";
+  if (rest.starts_with('[')) {
+    const std::size_t bracket = rest.find(']');
+    if (bracket == std::string_view::npos) return "the bracket of the address is not closed";
+    host_ = rest.substr(1, bracket - 1);
+    rest.remove_prefix(bracket + 1);
+  } else {
+    const std::size_t colon = rest.find(':');
+    if (colon != rest.rfind(':')) return "an IPv6 address stands in brackets";
+    host_ = rest.substr(0, colon);
+    rest.remove_prefix(colon == std::string_view::npos ? rest.size() : colon);
+  }
+  if (host_.empty()) return "it has no host";
+  if (rest.empty()) return {};
+  if (rest.front() != ':') return "behind the bracket only a port can follow";
+  rest.remove_prefix(1);
+  const auto [end, error] = std::from_chars(rest.data(), rest.data() + rest.size(), port_);
+  if (error != std::errc{} || end != rest.data() + rest.size()) return "the port is no number from 0 to 65535";
+  return {};
+}
+
 std::string Endpoint::uri() const {
+  switch (kind_) {
+    case EndpointKind::tcp:
+      break;
+    case EndpointKind::unix_socket:
+      return "unix://" + path_;
+    case EndpointKind::stdio:
+      return "stdio:";
+    case EndpointKind::inproc:
+      return "inproc://" + path_;
+  }
   const bool brackets = host_.find(':') != std::string::npos;
   return "tcp://" + (brackets ? "[" + host_ + "]" : host_) + ":" + std::to_string(port_);
 }

@@ -1,17 +1,17 @@
-// TCP sockets under the seams: SocketStream is a Stream over a loop's handle, Listener accepts connections, and two
-// functions open what an endpoint names. Names are resolved here, when something is set up and never in a turn.
-// Streams and listeners belong to their users and live on their loop's thread.
+// Sockets under the seams: SocketStream is a Stream over a loop's handle, and Listener accepts connections. How they
+// are opened is places.hpp's, and which address family they are of makes no difference here. Streams and listeners
+// belong to their users and live on their loop's thread.
 #pragma once
 
 #include <chrono>
 #include <cstdint>
 #include <functional>
-#include <memory>
+#include <optional>
 
 #include "runtime/turn.hpp"
+#include "transport/places.hpp"
 #include "transport/stream.hpp"
 #include "wirecall/context.hpp"
-#include "wirecall/endpoint.hpp"
 #include "wirecall/loop.hpp"
 
 namespace wirecall::transport {
@@ -29,11 +29,14 @@ class SocketStream final : public Stream, private runtime::IoUser {
   void resume() override;
   [[nodiscard]] std::size_t readable() const noexcept override { return loop_->readable(handle_); }
   void shut_down() override;
+  [[nodiscard]] std::optional<PeerCredentials> peer_credentials() const override;
+  void probe_peer(std::chrono::milliseconds silence_max) override;
 
  private:
   void completed(runtime::Completion& completion) override;
 
   Loop* loop_;
+  int descriptor_;  // the loop's, and open for as long as we are
   StreamUser* user_ = nullptr;
   runtime::Handle handle_;
   bool wanted_ = false;     // input is wanted
@@ -66,16 +69,5 @@ class Listener final : private runtime::IoUser, private Timer {
   bool failing_ = false;  // the user has been told an errno
   bool waiting_ = false;  // nothing is accepted until the timer expires
 };
-
-struct Listening {
-  int descriptor;
-  Endpoint endpoint;  ///< with the port that was bound
-};
-/// Binds and listens. Throws std::runtime_error with the cause and the cure.
-[[nodiscard]] Listening listen_on(const Endpoint& endpoint);
-
-/// A connected, non-blocking socket; tries each address of the name until one answers. Throws std::runtime_error with
-/// the cause and the cure.
-[[nodiscard]] int connect_to(const Endpoint& endpoint, std::chrono::milliseconds timeout);
 
 }  // namespace wirecall::transport

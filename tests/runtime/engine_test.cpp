@@ -62,6 +62,7 @@ void forbid(long call, int error) {
 std::string in_a_child(const std::function<std::string()>& body) {
   int ends[2];
   if (::pipe(ends) != 0) return "no pipe";
+  std::fflush(nullptr);  // or the child would say it again
   const pid_t child = ::fork();
   if (child == 0) {
     const std::string text = body();

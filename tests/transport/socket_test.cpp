@@ -1,5 +1,4 @@
-// Sockets: what can go wrong when they are set up, on the real thing with ports of the system's choice; and streams and
-// listeners over the simulated backend.
+// Streams and listeners over the simulated backend; and what only a real socket can do.
 #include "transport/socket.hpp"
 
 #include <cerrno>
@@ -15,87 +14,13 @@
 #include <vector>
 
 #include "tests/runtime/simulated_backend.hpp"
+#include "transport/places.hpp"
 
 namespace wirecall::transport {
 namespace {
 
 using runtime::SimulatedBackend;
 using std::chrono::milliseconds;
-
-std::string message_of_failure(const std::function<void()>& action) {
-  try {
-    action();
-  } catch (const std::runtime_error& error) {
-    return error.what();
-  }
-  return "no failure";
-}
-
-TEST(Sockets, port_0_is_one_of_the_system_s_choice) {
-  const Listening listening = listen_on(Endpoint{"tcp://127.0.0.1:0"});
-  EXPECT_NE(listening.endpoint.port(), 0);
-  EXPECT_EQ(listening.endpoint.host(), "127.0.0.1");
-  const int fd = connect_to(listening.endpoint, milliseconds{5000});
-  EXPECT_GE(fd, 0);
-  ::close(fd);
-  ::close(listening.descriptor);
-}
-
-TEST(Sockets, both_ends_send_without_waiting_for_acknowledgements) {
-  const Listening listening = listen_on(Endpoint{"tcp://127.0.0.1:0"});
-  const int client = connect_to(listening.endpoint, milliseconds{5000});
-  const int server = ::accept(listening.descriptor, nullptr, nullptr);
-  for (const int fd : {client, server}) {
-    int on = 0;
-    socklen_t size = sizeof on;
-    ASSERT_EQ(::getsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, &size), 0);
-    EXPECT_EQ(on, 1);
-    ::close(fd);
-  }
-  ::close(listening.descriptor);
-}
-
-TEST(Sockets, names_are_resolved) {
-  const Listening listening = listen_on(Endpoint{"tcp://localhost:0"});
-  const int fd = connect_to(listening.endpoint, milliseconds{5000});
-  EXPECT_GE(fd, 0);
-  ::close(fd);
-  ::close(listening.descriptor);
-}
-
-TEST(Sockets, a_port_in_use_is_told_with_the_cure) {
-  const Listening listening = listen_on(Endpoint{"tcp://127.0.0.1:0"});
-  const std::string message = message_of_failure([&] { (void)listen_on(listening.endpoint); });
-  EXPECT_NE(message.find(listening.endpoint.uri()), std::string::npos) << message;
-  EXPECT_NE(message.find("listen on another port"), std::string::npos) << message;
-  ::close(listening.descriptor);
-}
-
-TEST(Sockets, a_port_is_free_again_at_once) {
-  const Listening first = listen_on(Endpoint{"tcp://127.0.0.1:0"});
-  // A connection that we close first leaves the port in TIME_WAIT.
-  const int client = connect_to(first.endpoint, milliseconds{5000});
-  const int server = ::accept(first.descriptor, nullptr, nullptr);
-  ::close(server);
-  ::close(client);
-  ::close(first.descriptor);
-  const Listening second = listen_on(first.endpoint);
-  EXPECT_EQ(second.endpoint, first.endpoint);
-  ::close(second.descriptor);
-}
-
-TEST(Sockets, a_refused_connection_is_told_with_the_cure) {
-  const Listening listening = listen_on(Endpoint{"tcp://127.0.0.1:0"});
-  ::close(listening.descriptor);
-  const std::string message = message_of_failure([&] { (void)connect_to(listening.endpoint, milliseconds{5000}); });
-  EXPECT_NE(message.find("start the server"), std::string::npos) << message;
-}
-
-TEST(Sockets, a_host_that_does_not_exist_is_told_with_the_cure) {
-  const std::string message =
-      message_of_failure([] { (void)connect_to(Endpoint{"tcp://no-such-host.invalid:1"}, milliseconds{5000}); });
-  EXPECT_NE(message.find("check the name of the host"), std::string::npos) << message;
-}
 
 class Reader final : public StreamUser {
  public:
@@ -187,6 +112,47 @@ TEST_P(SocketStreamTest, destroying_it_closes_whatever_is_under_way) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Seeds, SocketStreamTest, testing::Range(1U, 9U));
+
+class RealPair : public testing::Test {
+ protected:
+  RealPair() {
+    const Listening listening = listen_on(Endpoint{"tcp://127.0.0.1:0"});
+    peer_ = connect_to(listening.endpoint, milliseconds{5000});
+    descriptor_ = ::accept(listening.descriptor, nullptr, nullptr);
+    ::close(listening.descriptor);
+  }
+  ~RealPair() override { ::close(peer_); }
+  [[nodiscard]] int option(int level, int name) const {
+    int value = -1;
+    socklen_t size = sizeof value;
+    ::getsockopt(descriptor_, level, name, &value, &size);
+    return value;
+  }
+
+  Loop loop_;
+  int peer_;
+  int descriptor_;
+};
+
+TEST_F(RealPair, a_probed_peer_is_asked_in_time_and_lost_after_the_silence) {
+  SocketStream stream{loop_, descriptor_};
+  EXPECT_EQ(option(SOL_SOCKET, SO_KEEPALIVE), 0);
+  stream.probe_peer(milliseconds{60'000});
+  EXPECT_EQ(option(SOL_SOCKET, SO_KEEPALIVE), 1);
+  EXPECT_EQ(option(IPPROTO_TCP, TCP_KEEPIDLE), 30);
+  EXPECT_EQ(option(IPPROTO_TCP, TCP_KEEPINTVL), 15);
+  EXPECT_EQ(option(IPPROTO_TCP, TCP_USER_TIMEOUT), 60'000);
+  stream.probe_peer(milliseconds{1});
+  EXPECT_EQ(option(IPPROTO_TCP, TCP_KEEPIDLE), 1);
+  stream.probe_peer(milliseconds{0});
+  EXPECT_EQ(option(SOL_SOCKET, SO_KEEPALIVE), 0);
+  EXPECT_EQ(option(IPPROTO_TCP, TCP_USER_TIMEOUT), 0);
+}
+
+TEST_F(RealPair, nobody_vouches_for_a_peer_over_tcp) {
+  const SocketStream stream{loop_, descriptor_};
+  EXPECT_FALSE(stream.peer_credentials().has_value());
+}
 
 TEST(Listener, hands_over_each_connection_once) {
   auto* backend = new SimulatedBackend{3};

@@ -1,0 +1,57 @@
+// Opening what an endpoint names: a socket that listens, or one that is connected. Everything here happens when
+// something is set up, and may block; nothing of it in a turn of a loop. What comes out are plain descriptors of
+// stream sockets, whatever the endpoint's kind.
+// Thread: any.
+#pragma once
+
+#include <chrono>
+#include <string>
+#include <sys/types.h>
+#include <utility>
+
+#include "wirecall/endpoint.hpp"
+
+namespace wirecall::transport {
+
+/// The file that a listening unix socket is known by. Goes with this object, unless another has taken its place.
+class SocketFile {
+ public:
+  SocketFile() = default;
+  /// The file is there already.
+  explicit SocketFile(std::string path);
+  SocketFile(SocketFile&& other) noexcept
+      : path_(std::exchange(other.path_, {})), device_(other.device_), node_(other.node_) {}
+  SocketFile& operator=(SocketFile&& other) noexcept {
+    std::swap(path_, other.path_);
+    std::swap(device_, other.device_);
+    std::swap(node_, other.node_);
+    return *this;
+  }
+  ~SocketFile();
+
+ private:
+  std::string path_;
+  dev_t device_ = 0;
+  ino_t node_ = 0;
+};
+
+struct Listening {
+  int descriptor;
+  Endpoint endpoint;  ///< with the port that was bound
+  SocketFile file;    ///< of a unix socket
+};
+
+struct ListenOptions {
+  /// Others of this user may listen on the same TCP port, and the system spreads the connections over them.
+  bool spread = false;
+};
+
+/// Binds and listens on a tcp or unix endpoint. A socket file on which nobody listens any more is replaced. Throws
+/// std::runtime_error with the cause and the cure.
+[[nodiscard]] Listening listen_on(const Endpoint& endpoint, ListenOptions options = {});
+
+/// A connected, non-blocking socket; of a host's addresses each is tried until one answers. Throws std::runtime_error
+/// with the cause and the cure.
+[[nodiscard]] int connect_to(const Endpoint& endpoint, std::chrono::milliseconds timeout);
+
+}  // namespace wirecall::transport

@@ -1,0 +1,48 @@
+// What the kinds of places have in common when something is set up: a descriptor that is closed unless it is released,
+// and errors with a cause and a cure. For the sources of this room alone.
+#pragma once
+
+#include <chrono>
+#include <stdexcept>
+#include <string_view>
+#include <unistd.h>
+#include <utility>
+
+#include "transport/places.hpp"
+
+namespace wirecall::transport {
+
+/// Connections that the kernel keeps for us until they are accepted.
+inline constexpr int kBacklog = 4096;
+
+class Socket {
+ public:
+  explicit Socket(int fd = -1) noexcept : fd_(fd) {}
+  Socket(Socket&& other) noexcept : fd_(std::exchange(other.fd_, -1)) {}
+  Socket& operator=(Socket&& other) noexcept {
+    std::swap(fd_, other.fd_);
+    return *this;
+  }
+  ~Socket() {
+    if (fd_ >= 0) ::close(fd_);
+  }
+  [[nodiscard]] int get() const noexcept { return fd_; }
+  [[nodiscard]] int release() noexcept { return std::exchange(fd_, -1); }
+
+ private:
+  int fd_;
+};
+
+/// "<what> <endpoint>: <cause>; <cure>".
+[[nodiscard]] std::runtime_error failure(std::string_view what, const Endpoint& endpoint, std::string_view cause,
+                                         std::string_view cure);
+/// The same for an errno, with the cure that is known for it.
+[[nodiscard]] std::runtime_error listen_failure(const Endpoint& endpoint, int error);
+[[nodiscard]] std::runtime_error connect_failure(const Endpoint& endpoint, int error);
+
+[[nodiscard]] Listening listen_on_tcp(const Endpoint& endpoint, ListenOptions options);
+[[nodiscard]] int connect_to_tcp(const Endpoint& endpoint, std::chrono::milliseconds timeout);
+[[nodiscard]] Listening listen_on_unix(const Endpoint& endpoint);
+[[nodiscard]] int connect_to_unix(const Endpoint& endpoint, std::chrono::milliseconds timeout);
+
+}  // namespace wirecall::transport

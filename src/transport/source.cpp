@@ -1,0 +1,82 @@
+// See source.hpp.
+#include "transport/source.hpp"
+
+#include <utility>
+
+#include "transport/inproc.hpp"
+#include "transport/stdio.hpp"
+
+namespace wirecall::transport {
+namespace {
+
+class SocketSource final : public Source {
+ public:
+  SocketSource(Loop& loop, Listening listening, Listener::Accepted accepted, Listener::Failed failed)
+      : endpoint_(std::move(listening.endpoint)),
+        listener_(loop, listening.descriptor, std::move(accepted), std::move(failed)),
+        file_(std::move(listening.file)) {}
+  [[nodiscard]] const Endpoint& endpoint() const noexcept override { return endpoint_; }
+
+ private:
+  Endpoint endpoint_;
+  Listener listener_;
+  SocketFile file_;  // goes first: who finds no file does not wait for nobody
+};
+
+class InprocSource final : public Source {
+ public:
+  InprocSource(Loop& loop, const Endpoint& endpoint, Listener::Accepted accepted)
+      : endpoint_(endpoint), listener_(loop, endpoint, std::move(accepted)) {}
+  [[nodiscard]] const Endpoint& endpoint() const noexcept override { return endpoint_; }
+
+ private:
+  Endpoint endpoint_;
+  InprocListener listener_;
+};
+
+// Its one connection is there from the beginning, and handed over in the first turn.
+class StdioSource final : public Source, private Timer {
+ public:
+  StdioSource(Loop& loop, const Endpoint& endpoint, Listener::Accepted accepted)
+      : loop_(&loop),
+        endpoint_(endpoint),
+        accepted_(std::move(accepted)),
+        streams_(endpoint),
+        pump_(streams_.input(), streams_.output()) {
+    loop.start(*this, std::chrono::nanoseconds{0});
+  }
+  ~StdioSource() override { loop_->stop(*this); }
+  [[nodiscard]] const Endpoint& endpoint() const noexcept override { return endpoint_; }
+  [[nodiscard]] bool exhausted() const noexcept override { return handed_over_; }
+
+ private:
+  void expired() override {
+    handed_over_ = true;
+    accepted_(pump_.take_socket());
+  }
+
+  Loop* loop_;
+  Endpoint endpoint_;
+  Listener::Accepted accepted_;
+  StandardStreams streams_;
+  Pump pump_;
+  bool handed_over_ = false;
+};
+
+}  // namespace
+
+std::unique_ptr<Source> open_source(Loop& loop, const Endpoint& endpoint, ListenOptions options,
+                                    Listener::Accepted accepted, Listener::Failed failed) {
+  switch (endpoint.kind()) {
+    case EndpointKind::tcp:
+    case EndpointKind::unix_socket:
+      break;
+    case EndpointKind::stdio:
+      return std::make_unique<StdioSource>(loop, endpoint, std::move(accepted));
+    case EndpointKind::inproc:
+      return std::make_unique<InprocSource>(loop, endpoint, std::move(accepted));
+  }
+  return std::make_unique<SocketSource>(loop, listen_on(endpoint, options), std::move(accepted), std::move(failed));
+}
+
+}  // namespace wirecall::transport

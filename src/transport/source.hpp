@@ -1,0 +1,29 @@
+// Source: where a server's connections come from, whatever the kind of its endpoint: one function makes the right one.
+// What comes out are descriptors, for a SocketStream to have.
+// Belongs to its user; lives on its loop's thread. Nothing of the user is called but in a turn of the loop.
+#pragma once
+
+#include <memory>
+
+#include "transport/places.hpp"
+#include "transport/socket.hpp"
+#include "wirecall/endpoint.hpp"
+#include "wirecall/loop.hpp"
+
+namespace wirecall::transport {
+
+class Source {
+ public:
+  /// No connection comes any more; those that came are not touched, but those of stdio, which end a little later.
+  virtual ~Source() = default;
+  /// With the port that was bound.
+  [[nodiscard]] virtual const Endpoint& endpoint() const noexcept = 0;
+  /// No connection can come any more: there is one standard input.
+  [[nodiscard]] virtual bool exhausted() const noexcept { return false; }
+};
+
+/// Peers may connect from now on. Throws std::runtime_error with the cause and the cure.
+[[nodiscard]] std::unique_ptr<Source> open_source(Loop& loop, const Endpoint& endpoint, ListenOptions options,
+                                                  Listener::Accepted accepted, Listener::Failed failed);
+
+}  // namespace wirecall::transport

@@ -1,0 +1,106 @@
+// TCP sockets for places.hpp. Replies are small and must not wait for acknowledgements, so every connection has
+// TCP_NODELAY; those that are accepted have it from their listener. Names are resolved here, by the system and on the
+// caller's thread.
+#include <algorithm>
+#include <cerrno>
+#include <memory>
+#include <netdb.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <poll.h>
+#include <string>
+#include <sys/socket.h>
+
+#include "transport/setup.hpp"
+
+namespace wirecall::transport {
+namespace {
+
+using Addresses = std::unique_ptr<addrinfo, decltype([](addrinfo* list) { ::freeaddrinfo(list); })>;
+
+void set_option(int fd, int level, int option) noexcept {
+  const int on = 1;
+  ::setsockopt(fd, level, option, &on, sizeof on);
+}
+
+Addresses resolve(const Endpoint& endpoint, std::string_view what, int flags) {
+  addrinfo hints{};
+  hints.ai_socktype = SOCK_STREAM;
+  hints.ai_flags = flags | AI_NUMERICSERV;
+  addrinfo* list = nullptr;
+  const int error = ::getaddrinfo(endpoint.host().c_str(), std::to_string(endpoint.port()).c_str(), &hints, &list);
+  if (error != 0) {
+    throw failure(what, endpoint, ::gai_strerror(error), "check the name of the host, or give its address");
+  }
+  return Addresses{list};
+}
+
+Socket open_socket(const addrinfo& address) {
+  Socket socket{::socket(address.ai_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0)};
+  if (socket.get() >= 0) set_option(socket.get(), IPPROTO_TCP, TCP_NODELAY);
+  return socket;
+}
+
+std::uint16_t bound_port(int fd) noexcept {
+  sockaddr_storage address{};
+  socklen_t size = sizeof address;
+  ::getsockname(fd, reinterpret_cast<sockaddr*>(&address), &size);
+  const auto* as6 = reinterpret_cast<const sockaddr_in6*>(&address);
+  const auto* as4 = reinterpret_cast<const sockaddr_in*>(&address);
+  return ntohs(address.ss_family == AF_INET6 ? as6->sin6_port : as4->sin_port);
+}
+
+// 0, or an errno.
+int finish_connecting(int fd, std::chrono::steady_clock::time_point deadline) {
+  for (;;) {
+    const auto left = std::chrono::ceil<std::chrono::milliseconds>(deadline - std::chrono::steady_clock::now());
+    pollfd waiting{.fd = fd, .events = POLLOUT, .revents = 0};
+    const int ready = ::poll(&waiting, 1, static_cast<int>(std::max<std::int64_t>(left.count(), 0)));
+    if (ready < 0 && errno == EINTR) continue;
+    if (ready < 0) return errno;
+    if (ready == 0) return ETIMEDOUT;
+    int error = 0;
+    socklen_t size = sizeof error;
+    ::getsockopt(fd, SOL_SOCKET, SO_ERROR, &error, &size);
+    return error;
+  }
+}
+
+}  // namespace
+
+Listening listen_on_tcp(const Endpoint& endpoint, ListenOptions options) {
+  int error = 0;
+  const Addresses addresses = resolve(endpoint, "cannot listen on", AI_PASSIVE);
+  for (const addrinfo* address = addresses.get(); address != nullptr; address = address->ai_next) {
+    Socket socket = open_socket(*address);
+    if (socket.get() >= 0) {
+      set_option(socket.get(), SOL_SOCKET, SO_REUSEADDR);
+      if (options.spread) set_option(socket.get(), SOL_SOCKET, SO_REUSEPORT);
+      if (::bind(socket.get(), address->ai_addr, address->ai_addrlen) == 0 && ::listen(socket.get(), kBacklog) == 0) {
+        const std::uint16_t port = bound_port(socket.get());
+        return {socket.release(), endpoint.with_port(port), {}};
+      }
+    }
+    error = errno;
+  }
+  throw listen_failure(endpoint, error);
+}
+
+int connect_to_tcp(const Endpoint& endpoint, std::chrono::milliseconds timeout) {
+  const auto deadline = std::chrono::steady_clock::now() + timeout;
+  int error = 0;
+  const Addresses addresses = resolve(endpoint, "cannot connect to", 0);
+  for (const addrinfo* address = addresses.get(); address != nullptr; address = address->ai_next) {
+    Socket socket = open_socket(*address);
+    if (socket.get() < 0) {
+      error = errno;
+      continue;
+    }
+    error = ::connect(socket.get(), address->ai_addr, address->ai_addrlen) == 0 ? 0 : errno;
+    if (error == EINPROGRESS) error = finish_connecting(socket.get(), deadline);
+    if (error == 0) return socket.release();
+  }
+  throw connect_failure(endpoint, error);
+}
+
+}  // namespace wirecall::transport

@@ -1,0 +1,113 @@
+// Unix sockets for places.hpp. A socket's file stays behind when its program dies, so one on which nobody listens is
+// replaced; anything else that stands at the path is left alone. While the file is looked at and replaced its folder is
+// locked, so that two programs that start at once do not take each other's fresh file for an old one.
+#include <cerrno>
+#include <cstddef>
+#include <cstring>
+#include <fcntl.h>
+#include <sys/file.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/time.h>
+#include <sys/un.h>
+
+#include "transport/setup.hpp"
+
+namespace wirecall::transport {
+namespace {
+
+// Endpoint has seen to it that the path fits.
+sockaddr_un address_of(const Endpoint& endpoint) noexcept {
+  sockaddr_un address{};
+  address.sun_family = AF_UNIX;
+  std::memcpy(address.sun_path, endpoint.path().data(), endpoint.path().size());
+  return address;
+}
+
+int bind_to(int fd, const sockaddr_un& address) noexcept {
+  return ::bind(fd, reinterpret_cast<const sockaddr*>(&address), sizeof address) == 0 ? 0 : errno;
+}
+
+int connect_on(int fd, const sockaddr_un& address) noexcept {
+  int error;
+  do {
+    error = ::connect(fd, reinterpret_cast<const sockaddr*>(&address), sizeof address) == 0 ? 0 : errno;
+  } while (error == EINTR);
+  return error;
+}
+
+// Waits until nobody else has it. Where the folder cannot be opened, binding will say why.
+Socket locked_folder(const std::string& path) {
+  const std::string folder = path.substr(0, path.rfind('/') + 1);
+  Socket lock{::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC)};
+  while (lock.get() >= 0 && ::flock(lock.get(), LOCK_EX) != 0 && errno == EINTR) {
+  }
+  return lock;
+}
+
+void remove_stale(const Endpoint& endpoint, const sockaddr_un& address) {
+  struct stat status{};
+  if (::lstat(address.sun_path, &status) != 0) return;  // gone by itself
+  if (!S_ISSOCK(status.st_mode)) {
+    throw failure("cannot listen on", endpoint, "what stands there is no socket",
+                  "remove it, or listen on another path");
+  }
+  const Socket probe{::socket(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0)};
+  if (probe.get() < 0) throw listen_failure(endpoint, errno);
+  if (connect_on(probe.get(), address) != ECONNREFUSED) throw listen_failure(endpoint, EADDRINUSE);
+  if (status.st_uid != ::geteuid()) {
+    throw failure("cannot listen on", endpoint, "the socket that stands there belongs to another user",
+                  "have it removed, or listen on another path");
+  }
+  if (::unlink(address.sun_path) != 0) throw listen_failure(endpoint, errno);
+}
+
+}  // namespace
+
+SocketFile::SocketFile(std::string path) : path_(std::move(path)) {
+  struct stat status{};
+  if (::lstat(path_.c_str(), &status) != 0) path_.clear();
+  device_ = status.st_dev;
+  node_ = status.st_ino;
+}
+
+SocketFile::~SocketFile() {
+  if (path_.empty()) return;
+  struct stat status{};
+  if (::lstat(path_.c_str(), &status) != 0 || status.st_dev != device_ || status.st_ino != node_) return;
+  ::unlink(path_.c_str());
+}
+
+Listening listen_on_unix(const Endpoint& endpoint) {
+  Socket socket{::socket(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0)};
+  if (socket.get() < 0) throw listen_failure(endpoint, errno);
+  const sockaddr_un address = address_of(endpoint);
+  const Socket lock = locked_folder(endpoint.path());
+  int error = bind_to(socket.get(), address);
+  if (error == EADDRINUSE) {
+    remove_stale(endpoint, address);
+    error = bind_to(socket.get(), address);
+  }
+  if (error != 0) throw listen_failure(endpoint, error);
+  SocketFile file{endpoint.path()};
+  if (::listen(socket.get(), kBacklog) != 0) throw listen_failure(endpoint, errno);
+  return {socket.release(), endpoint, std::move(file)};
+}
+
+int connect_to_unix(const Endpoint& endpoint, std::chrono::milliseconds timeout) {
+  Socket socket{::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0)};
+  if (socket.get() < 0) throw connect_failure(endpoint, errno);
+  // Connecting waits only while the listener's backlog is full, and no longer than a send may take.
+  const auto seconds = std::chrono::floor<std::chrono::seconds>(timeout);
+  const timeval limit{.tv_sec = seconds.count(),
+                      .tv_usec = std::chrono::microseconds{timeout - seconds}.count() + (timeout.count() == 0)};
+  ::setsockopt(socket.get(), SOL_SOCKET, SO_SNDTIMEO, &limit, sizeof limit);
+  const int error = connect_on(socket.get(), address_of(endpoint));
+  if (error != 0) throw connect_failure(endpoint, error == EAGAIN ? ETIMEDOUT : error);
+  const timeval none{};
+  ::setsockopt(socket.get(), SOL_SOCKET, SO_SNDTIMEO, &none, sizeof none);
+  ::fcntl(socket.get(), F_SETFL, ::fcntl(socket.get(), F_GETFL) | O_NONBLOCK);
+  return socket.release();
+}
+
+}  // namespace wirecall::transport

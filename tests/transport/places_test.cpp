@@ -1,0 +1,248 @@
+// What can go wrong when places are opened, on the real thing: ports of the system's choice, and socket files in a
+// folder of the test's own.
+#include "transport/places.hpp"
+
+#include <cerrno>
+#include <cstdio>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <functional>
+#include <gtest/gtest.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <stdexcept>
+#include <string>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <sys/wait.h>
+#include <unistd.h>
+#include <vector>
+
+#include "transport/setup.hpp"
+#include "transport/socket.hpp"
+
+namespace wirecall::transport {
+namespace {
+
+using std::chrono::milliseconds;
+
+std::string message_of_failure(const std::function<void()>& action) {
+  try {
+    action();
+  } catch (const std::runtime_error& error) {
+    return error.what();
+  }
+  return "no failure";
+}
+
+TEST(Sockets, port_0_is_one_of_the_system_s_choice) {
+  const Listening listening = listen_on(Endpoint{"tcp://127.0.0.1:0"});
+  EXPECT_NE(listening.endpoint.port(), 0);
+  EXPECT_EQ(listening.endpoint.host(), "127.0.0.1");
+  const int fd = connect_to(listening.endpoint, milliseconds{5000});
+  EXPECT_GE(fd, 0);
+  ::close(fd);
+  ::close(listening.descriptor);
+}
+
+TEST(Sockets, both_ends_send_without_waiting_for_acknowledgements) {
+  const Listening listening = listen_on(Endpoint{"tcp://127.0.0.1:0"});
+  const int client = connect_to(listening.endpoint, milliseconds{5000});
+  const int server = ::accept(listening.descriptor, nullptr, nullptr);
+  for (const int fd : {client, server}) {
+    int on = 0;
+    socklen_t size = sizeof on;
+    ASSERT_EQ(::getsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, &size), 0);
+    EXPECT_EQ(on, 1);
+    ::close(fd);
+  }
+  ::close(listening.descriptor);
+}
+
+TEST(Sockets, names_are_resolved) {
+  const Listening listening = listen_on(Endpoint{"tcp://localhost:0"});
+  const int fd = connect_to(listening.endpoint, milliseconds{5000});
+  EXPECT_GE(fd, 0);
+  ::close(fd);
+  ::close(listening.descriptor);
+}
+
+TEST(Sockets, a_port_in_use_is_told_with_the_cure) {
+  const Listening listening = listen_on(Endpoint{"tcp://127.0.0.1:0"});
+  const std::string message = message_of_failure([&] { (void)listen_on(listening.endpoint); });
+  EXPECT_NE(message.find(listening.endpoint.uri()), std::string::npos) << message;
+  EXPECT_NE(message.find("listen on another port"), std::string::npos) << message;
+  ::close(listening.descriptor);
+}
+
+TEST(Sockets, a_port_is_free_again_at_once) {
+  const Listening first = listen_on(Endpoint{"tcp://127.0.0.1:0"});
+  // A connection that we close first leaves the port in TIME_WAIT.
+  const int client = connect_to(first.endpoint, milliseconds{5000});
+  const int server = ::accept(first.descriptor, nullptr, nullptr);
+  ::close(server);
+  ::close(client);
+  ::close(first.descriptor);
+  const Listening second = listen_on(first.endpoint);
+  EXPECT_EQ(second.endpoint, first.endpoint);
+  ::close(second.descriptor);
+}
+
+TEST(Sockets, a_refused_connection_is_told_with_the_cure) {
+  const Listening listening = listen_on(Endpoint{"tcp://127.0.0.1:0"});
+  ::close(listening.descriptor);
+  const std::string message = message_of_failure([&] { (void)connect_to(listening.endpoint, milliseconds{5000}); });
+  EXPECT_NE(message.find("start the server"), std::string::npos) << message;
+}
+
+TEST(Sockets, a_host_that_does_not_exist_is_told_with_the_cure) {
+  const std::string message =
+      message_of_failure([] { (void)connect_to(Endpoint{"tcp://no-such-host.invalid:1"}, milliseconds{5000}); });
+  EXPECT_NE(message.find("check the name of the host"), std::string::npos) << message;
+}
+
+TEST(Sockets, several_share_a_port_when_all_of_them_spread_it) {
+  const Listening first = listen_on(Endpoint{"tcp://127.0.0.1:0"}, {.spread = true});
+  const Listening second = listen_on(first.endpoint, {.spread = true});
+  EXPECT_EQ(second.endpoint, first.endpoint);
+  ::close(first.descriptor);
+  ::close(second.descriptor);
+}
+
+class SocketFiles : public testing::Test {
+ protected:
+  SocketFiles() {
+    char name[] = "/tmp/wirecall-test-XXXXXX";
+    folder_ = ::mkdtemp(name);
+  }
+  ~SocketFiles() override { std::filesystem::remove_all(folder_); }
+  [[nodiscard]] std::string path() const { return folder_ + "/calls.sock"; }
+  [[nodiscard]] Endpoint endpoint() const { return Endpoint{"unix://" + path()}; }
+
+  std::string folder_;
+};
+
+TEST_F(SocketFiles, carry_connections_and_go_with_their_listener) {
+  {
+    const Listening listening = listen_on(endpoint());
+    EXPECT_EQ(listening.endpoint, endpoint());
+    const Socket client{connect_to(endpoint(), milliseconds{5000})};
+    const Socket server{::accept(listening.descriptor, nullptr, nullptr)};
+    ASSERT_EQ(::send(client.get(), "x", 1, 0), 1);
+    char byte = 0;
+    EXPECT_EQ(::recv(server.get(), &byte, 1, 0), 1);
+    ::close(listening.descriptor);
+  }
+  EXPECT_FALSE(std::filesystem::exists(path()));
+}
+
+TEST_F(SocketFiles, a_stale_one_is_replaced) {
+  // Whoever dies leaves the file behind.
+  std::fflush(nullptr);
+  const pid_t child = ::fork();
+  if (child == 0) {
+    const Listening listening = listen_on(endpoint());
+    ::_exit(0);
+  }
+  ::waitpid(child, nullptr, 0);
+  ASSERT_TRUE(std::filesystem::is_socket(path()));
+  const std::string refused = message_of_failure([&] { (void)connect_to(endpoint(), milliseconds{100}); });
+  EXPECT_NE(refused.find("start the server"), std::string::npos) << refused;
+  const Listening listening = listen_on(endpoint());
+  const Socket client{connect_to(endpoint(), milliseconds{5000})};
+  EXPECT_GE(client.get(), 0);
+  ::close(listening.descriptor);
+}
+
+TEST_F(SocketFiles, one_on_which_somebody_listens_is_not) {
+  const Listening listening = listen_on(endpoint());
+  const std::string message = message_of_failure([&] { (void)listen_on(endpoint()); });
+  EXPECT_NE(message.find("listen on another path"), std::string::npos) << message;
+  const Socket client{connect_to(endpoint(), milliseconds{5000})};
+  EXPECT_GE(client.get(), 0);
+  ::close(listening.descriptor);
+}
+
+TEST_F(SocketFiles, what_is_no_socket_is_left_alone) {
+  std::ofstream{path()} << "precious";
+  std::string message = message_of_failure([&] { (void)listen_on(endpoint()); });
+  EXPECT_NE(message.find("is no socket"), std::string::npos) << message;
+  EXPECT_EQ(std::filesystem::file_size(path()), 8U);
+  // Nor is a link followed, wherever it leads.
+  std::filesystem::rename(path(), folder_ + "/file");
+  std::filesystem::create_symlink(folder_ + "/nowhere", path());
+  message = message_of_failure([&] { (void)listen_on(endpoint()); });
+  EXPECT_NE(message.find("is no socket"), std::string::npos) << message;
+  EXPECT_TRUE(std::filesystem::is_symlink(path()));
+  EXPECT_FALSE(std::filesystem::exists(folder_ + "/nowhere"));
+}
+
+TEST_F(SocketFiles, a_stale_one_of_another_user_is_left_alone) {
+  if (::geteuid() != 0) GTEST_SKIP() << "only root can make a file another user's";
+  const pid_t child = ::fork();
+  if (child == 0) {
+    const Listening listening = listen_on(endpoint());
+    ::_exit(0);
+  }
+  ::waitpid(child, nullptr, 0);
+  ASSERT_EQ(::chown(path().c_str(), 12'345, 12'345), 0);
+  const std::string message = message_of_failure([&] { (void)listen_on(endpoint()); });
+  EXPECT_NE(message.find("another user"), std::string::npos) << message;
+  EXPECT_TRUE(std::filesystem::is_socket(path()));
+}
+
+TEST_F(SocketFiles, another_one_that_has_taken_its_place_stays) {
+  SocketFile second;
+  {
+    const Listening first = listen_on(endpoint());
+    std::filesystem::remove(path());
+    Listening next = listen_on(endpoint());
+    second = std::move(next.file);
+    ::close(first.descriptor);
+    ::close(next.descriptor);
+  }
+  EXPECT_TRUE(std::filesystem::exists(path()));
+}
+
+TEST_F(SocketFiles, a_folder_that_is_not_there_is_told_with_the_cure) {
+  const Endpoint nowhere{"unix://" + folder_ + "/missing/calls.sock"};
+  const std::string message = message_of_failure([&] { (void)listen_on(nowhere); });
+  EXPECT_NE(message.find("make it"), std::string::npos) << message;
+  const std::string no_file = message_of_failure([&] { (void)connect_to(nowhere, milliseconds{100}); });
+  EXPECT_NE(no_file.find("check the path"), std::string::npos) << no_file;
+}
+
+TEST_F(SocketFiles, a_full_backlog_is_waited_for_no_longer_than_said) {
+  const Listening listening = listen_on(endpoint());
+  ASSERT_EQ(::listen(listening.descriptor, 0), 0);
+  std::vector<Socket> waiting;
+  std::string message;
+  while (message.empty() && waiting.size() < 10) {
+    message = message_of_failure([&] { waiting.emplace_back(connect_to(endpoint(), milliseconds{20})); });
+    if (message == "no failure") message.clear();
+  }
+  EXPECT_NE(message.find("does not answer"), std::string::npos) << message;
+  ::close(listening.descriptor);
+}
+
+TEST_F(SocketFiles, the_system_vouches_for_the_peer) {
+  Loop loop;
+  const Listening listening = listen_on(endpoint());
+  const Socket client{connect_to(endpoint(), milliseconds{5000})};
+  const SocketStream stream{loop, ::accept(listening.descriptor, nullptr, nullptr)};
+  const auto peer = stream.peer_credentials();
+  ASSERT_TRUE(peer.has_value());
+  EXPECT_EQ(peer->process, ::getpid());
+  EXPECT_EQ(peer->user, ::geteuid());
+  EXPECT_EQ(peer->group, ::getegid());
+  ::close(listening.descriptor);
+}
+
+TEST(Places, standard_input_cannot_be_connected_to) {
+  const std::string message = message_of_failure([] { (void)connect_to(Endpoint{"stdio:"}, milliseconds{100}); });
+  EXPECT_NE(message.find("listen on it"), std::string::npos) << message;
+}
+
+}  // namespace
+}  // namespace wirecall::transport
