@@ -31,7 +31,7 @@ struct Line {
 };
 
 LogSink into(std::vector<Line>& lines) {
-  return [&lines](LogLevel level, std::string_view text) { lines.push_back({level, std::string{text}}); };
+  return [&lines](const LogRecord& record) { lines.push_back({record.level, std::string{record.message}}); };
 }
 
 // Whether this process has an io_uring, as the kernel says.
