@@ -7,10 +7,10 @@
 #include <cmath>
 #include <cstring>
 
+#include "base/utf8.hpp"
 #include "codec/base64.hpp"
 #include "codec/eight_bytes.hpp"
 #include "codec/json_compact.hpp"
-#include "codec/utf8.hpp"
 
 namespace wirecall::json {
 namespace {
@@ -224,7 +224,7 @@ char* JsonWriter::quote_slowly(char* to, std::string_view rest) {
       ++p;
       continue;
     }
-    const std::size_t size = codec::character_bytes(p, end);
+    const std::size_t size = character_bytes(p, end);
     if (size == 0) {
       fail("a string is not UTF-8");
       break;

@@ -1,7 +1,7 @@
 // The replies that wirecall makes: compact, members in the order jsonrpc, result or error, id.
 #include <charconv>
 
-#include "codec/utf8.hpp"
+#include "base/utf8.hpp"
 #include "message/reply_text.hpp"
 #include "wirecall/message.hpp"
 
@@ -29,7 +29,7 @@ void write_escaped(Buffer& out, std::string_view text) {
       *to++ = kHex[c >> 4];
       *to++ = kHex[c & 15];
       ++p;
-    } else if (const std::size_t bytes = codec::character_bytes(p, end); bytes != 0) {
+    } else if (const std::size_t bytes = character_bytes(p, end); bytes != 0) {
       to = put(to, {p, bytes});
       p += bytes;
     } else {

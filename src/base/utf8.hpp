@@ -4,7 +4,7 @@
 
 #include <cstddef>
 
-namespace wirecall::codec {
+namespace wirecall {
 
 /// How many bytes the character at `p` has, or 0 where what stands there is not UTF-8 (RFC 3629 section 4: no overlong
 /// forms, no surrogates, nothing above U+10FFFF). Nothing at or behind `end` is read; `p` is before it.
@@ -27,4 +27,4 @@ namespace wirecall::codec {
   return 0;
 }
 
-}  // namespace wirecall::codec
+}  // namespace wirecall
