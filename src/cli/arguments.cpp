@@ -181,4 +181,16 @@ std::expected<std::chrono::milliseconds, std::string> duration_of(std::string_vi
   return std::chrono::milliseconds{static_cast<std::int64_t>(ms)};
 }
 
+std::vector<std::string> urls_of(std::string_view list) {
+  std::vector<std::string> urls;
+  while (!list.empty()) {
+    const std::string_view url = list.substr(0, list.find(','));
+    if (const std::string_view bare = trimmed(url); !bare.empty()) urls.emplace_back(bare);
+    list.remove_prefix(std::min(url.size() + 1, list.size()));
+  }
+  return urls;
+}
+
+bool is_utf8(std::string_view text) { return string_json(text).has_value(); }
+
 }  // namespace wirecall::cli

@@ -8,6 +8,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <vector>
 
 namespace wirecall::cli {
 
@@ -27,5 +28,11 @@ using FileReader = std::function<std::expected<std::string, std::string>(const s
 
 /// "200ms", "1.5s", "2m": more than 0, at most 49 days (what 32 bits of milliseconds hold), rounded up to whole ones.
 [[nodiscard]] std::expected<std::chrono::milliseconds, std::string> duration_of(std::string_view text);
+
+/// Where servers are: the URIs of a list with commas between them, as $WIRECALL_URL is.
+[[nodiscard]] std::vector<std::string> urls_of(std::string_view list);
+
+/// Whether the text can be sent as JSON.
+[[nodiscard]] bool is_utf8(std::string_view text);
 
 }  // namespace wirecall::cli

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cstdlib>
 #include <exception>
+#include <expected>
 #include <memory>
 #include <string>
 #include <string_view>
@@ -12,7 +13,9 @@
 #include "base/edit_distance.hpp"
 #include "base/printable.hpp"
 #include "cli/arguments.hpp"
+#include "cli/bench.hpp"
 #include "cli/call.hpp"
+#include "cli/flags.hpp"
 #include "cli/serve.hpp"
 #include "cli/terminal.hpp"
 
@@ -24,20 +27,43 @@ using wirecall::is_near;
 using wirecall::printable;
 
 constexpr const char* kExitCodes =
-    "Results go to stdout, all else to stderr. Exit status: 0, 1 the call was answered with an error,\n"
+    "Results go to stdout, all else to stderr. Exit status: 0, 1 a call was answered with an error,\n"
     "2 the command line is wrong, 3 no connection, 4 no answer in time.";
 
-constexpr const char* kCallHelp =
+constexpr const char* kArgumentsHelp =
     "ARGs are all positional or all by name:\n"
     "  42  true  [1,2]  '{\"a\":1}'  text    what is JSON is that value, anything else a string\n"
     "  name=value                        the same, by name\n"
     "  name=@file                        the text of a file\n"
     "  name:type=value                   int, float, str, bool, json, bytes (of the value), file (its bytes)\n"
-    "Behind -- every word is an ARG, also one that begins with a dash.\n\n"
+    "Behind -- every word is an ARG, also one that begins with a dash.\n\n";
+
+constexpr const char* kCallExamples =
     "Examples:\n"
     "  wirecall call subtract 42 23\n"
     "  wirecall call subtract minuend=42 subtrahend=23\n"
     "  wirecall call echo value:str=42 --url tcp://127.0.0.1:8545 --timeout 200ms\n\n";
+
+constexpr const char* kBenchHelp =
+    "Without --rate each connection keeps -p calls in flight. With it, calls are due at that rate whatever the\n"
+    "server does, and a call's time counts from when it was due.\n\n"
+    "Examples:\n"
+    "  wirecall bench subtract 42 23 -c 32 -p 16\n"
+    "  wirecall bench echo '\"hello\"' -c 10 --rate 5000 -z 1m --hdr latency.hgrm\n\n";
+
+/// What the library has found wrong with a command line that CLI11 took.
+struct UsageError {
+  std::string text;
+};
+
+template <class T>
+T require(std::expected<T, std::string> value, const std::string& what = {}) {
+  if (!value) throw UsageError{what.empty() ? value.error() : what + ": " + value.error()};
+  return *std::move(value);
+}
+void require(const std::expected<void, std::string>& done) {
+  if (!done) throw UsageError{done.error()};
+}
 
 /// CLI11 does not know of the ARGs, because its lists would take [1,2] apart.
 class CallFormatter : public CLI::Formatter {
@@ -47,17 +73,71 @@ class CallFormatter : public CLI::Formatter {
   }
 };
 
-/// The words behind METHOD that are no options. Throws for an option that does not exist.
-std::vector<std::string> words_of(const CLI::App& command) {
-  std::vector<std::string> words = command.remaining();
-  for (const std::string& word : words) {
-    const bool negative_number = word.size() > 1 && word[1] >= '0' && word[1] <= '9';
-    if (word.size() > 1 && word.front() == '-' && !negative_number) {
-      throw CLI::ExtrasError(command.get_name(), {word});
-    }
+/// A subcommand that sends a method and ARGs to a server.
+class MethodCommand {
+ public:
+  MethodCommand(CLI::App& app, const char* name, const char* does, const std::string& examples)
+      : app_(app.add_subcommand(name, does)) {
+    app_->add_option("METHOD", method, "The method's name")->required()->type_name("");
+    app_->add_option("--url", urls,
+                     "The server; when repeated, the first that can be connected to. Else $WIRECALL_URL (several with "
+                     "commas between them), else tcp://127.0.0.1:8545")
+        ->type_name("URI")
+        ->allow_extra_args(false);
+    app_->allow_extras();
+    app_->formatter(std::make_shared<CallFormatter>());
+    app_->footer(std::string{kArgumentsHelp} + examples + kExitCodes);
   }
-  return words;
-}
+
+  [[nodiscard]] CLI::App* operator->() const { return app_; }
+  [[nodiscard]] CLI::App& app() const { return *app_; }
+
+  /// After parsing. `behind_mark` is what stood behind --. Throws for an option that does not exist.
+  void finish(const std::vector<std::string>& behind_mark) {
+    words = app_->remaining();
+    for (const std::string& word : words) {
+      const bool negative_number = word.size() > 1 && word[1] >= '0' && word[1] <= '9';
+      if (word.size() > 1 && word.front() == '-' && !negative_number) {
+        throw CLI::ExtrasError(app_->get_name(), {word});
+      }
+    }
+    words.insert(words.end(), behind_mark.begin(), behind_mark.end());
+    if (const char* url = std::getenv("WIRECALL_URL"); urls.empty() && url != nullptr) urls = urls_of(url);
+    if (urls.empty()) urls.emplace_back("tcp://127.0.0.1:8545");
+  }
+
+  std::string method;
+  std::vector<std::string> urls;
+  std::vector<std::string> words;
+
+ private:
+  CLI::App* app_;
+};
+
+/// `call` and `notify`.
+class CallCommand : public MethodCommand {
+ public:
+  CallCommand(CLI::App& parent, const char* name, const char* does, const std::string& examples)
+      : MethodCommand(parent, name, does, examples), flags_(app()) {
+    app()
+        .add_option("--timeout", timeout_, "How long to wait, to connect and for the answer, as 200ms or 1.5s")
+        ->type_name("DURATION");
+  }
+
+  CallOptions options(bool raw) const {
+    CallOptions options{.method = method, .words = words, .urls = urls, .client = {}, .raw = raw};
+    require(flags_.apply(options.client));
+    if (!timeout_.empty()) {
+      const auto timeout = require(duration_of(timeout_), "--timeout");
+      options.client.call_timeout_ms = options.client.connect_timeout_ms = static_cast<std::uint32_t>(timeout.count());
+    }
+    return options;
+  }
+
+ private:
+  OptionFlags<wirecall::ClientOptions> flags_;
+  std::string timeout_;
+};
 
 /// Whether `word`, where a command is expected, is none: then it is said what there is.
 bool unknown_command(const CLI::App& app, std::string_view word) {
@@ -70,9 +150,7 @@ bool unknown_command(const CLI::App& app, std::string_view word) {
     names += (names.empty() ? "" : ", ") + name;
   }
   std::string text = "there is no command " + printable(word) + ".";
-  if (nearest != nullptr && is_near(word, nearest->get_name())) {
-    text += " Did you mean " + nearest->get_name() + "?";
-  }
+  if (nearest != nullptr && is_near(word, nearest->get_name())) text += " Did you mean " + nearest->get_name() + "?";
   complain(text + " Commands are " + names + "; wirecall --help tells more");
   return true;
 }
@@ -89,31 +167,32 @@ int run(int argc, char** argv) {
   if (std::string_view{argv[0]}.find('/') != std::string_view::npos) serving.program = argv[0];
   CLI::App* serve_command = app.add_subcommand("serve", "Serve in the foreground until Ctrl-C");
   serve_command->add_flag("--demo", serving.demo, "Serve the demo methods: subtract, sum, echo, sleep, fail, count");
-  serve_command->add_option("--listen", serving.listen, "Where: tcp://HOST:PORT, port 0 for any; may be repeated")
-      ->type_name("URI")
-      ->allow_extra_args(false);
-  serve_command->add_option("--port", serving.port, "The same as --listen tcp://127.0.0.1:PORT")
-      ->type_name("PORT")
-      ->check(CLI::Range(0, 65535));
   serve_command->add_flag("--insecure", serving.insecure, "Listen also where other machines can connect");
-  serve_command->footer("Without --listen and --port: tcp://127.0.0.1:8545.");
+  const OptionFlags<wirecall::Options> serve_flags{*serve_command};
 
-  CallOptions calling;
-  std::string timeout;
-  CLI::App* call_command = app.add_subcommand("call", "Call a method and print its result");
-  call_command->add_option("METHOD", calling.method, "The method's name")->required()->type_name("");
-  call_command
-      ->add_option("--url", calling.urls,
-                   "The server; when repeated, the first that can be connected to. Else $WIRECALL_URL, else "
-                   "tcp://127.0.0.1:8545")
-      ->type_name("URI")
-      ->allow_extra_args(false);
-  call_command->add_option("--timeout", timeout, "How long to wait, as 200ms or 1.5s; 30s unless given")
+  CallCommand call_command{app, "call", "Call a method and print its result", kCallExamples};
+  bool raw = false;
+  call_command->add_flag("--raw", raw, "Print the whole response");
+  CallCommand notify_command{app, "notify", "Send a notification: nobody answers it", ""};
+
+  MethodCommand bench_command{app, "bench", "Load a server with calls and print rate and latency", kBenchHelp};
+  BenchOptions benching;
+  std::string duration;
+  bench_command->add_option("-c,--connections", benching.connections, "Connections; 1 unless given")
+      ->type_name("N")
+      ->check(CLI::Range(1, 100'000));
+  bench_command->add_option("-p,--pipeline", benching.pipeline, "Calls in flight on each; 1 unless given")
+      ->type_name("N")
+      ->check(CLI::Range(1, 100'000));
+  bench_command->add_option("-z,--duration", duration, "How long, as 10s or 1m; 10s unless given")
       ->type_name("DURATION");
-  call_command->add_flag("--raw", calling.raw, "Print the whole response");
-  call_command->allow_extras();
-  call_command->formatter(std::make_shared<CallFormatter>());
-  call_command->footer(std::string{kCallHelp} + kExitCodes);
+  bench_command->add_option("--rate", benching.rate, "Calls a second in all; as many as are answered unless given")
+      ->type_name("R")
+      ->check(CLI::Range(0.001, 1e9));
+  bench_command->add_flag("--json", benching.json, "Print one JSON object");
+  bench_command
+      ->add_option("--hdr", benching.hdr_path, "Write the distribution there, as HdrHistogram's plotters read it")
+      ->type_name("FILE");
 
   if (argc > 1 && *argv[1] != '-' && unknown_command(app, argv[1])) return kUsage;
 
@@ -123,26 +202,34 @@ int run(int argc, char** argv) {
   const std::vector<std::string> behind_mark(mark == end ? end : mark + 1, end);
   try {
     app.parse(static_cast<int>(mark - argv), argv);
-    if (!call_command->parsed() && !behind_mark.empty()) throw CLI::ExtrasError("wirecall", behind_mark);
-    if (serve_command->parsed()) return serve(serving);
-    calling.words = words_of(*call_command);
-    calling.words.insert(calling.words.end(), behind_mark.begin(), behind_mark.end());
+    if (serve_command->parsed()) {
+      if (!behind_mark.empty()) throw CLI::ExtrasError("wirecall", behind_mark);
+      require(serve_flags.apply(serving.server));
+      if (serve_flags.given("listen") && (serve_flags.given("host") || serve_flags.given("port"))) {
+        throw UsageError{"--listen says where to listen, so leave --host and --port out"};
+      }
+      return serve(serving);
+    }
+    if (call_command->parsed()) {
+      call_command.finish(behind_mark);
+      return call(call_command.options(raw));
+    }
+    if (notify_command->parsed()) {
+      notify_command.finish(behind_mark);
+      return notify(notify_command.options(false));
+    }
+    bench_command.finish(behind_mark);
+    benching.method = bench_command.method;
+    benching.words = bench_command.words;
+    benching.urls = bench_command.urls;
+    if (!duration.empty()) benching.duration = require(duration_of(duration), "--duration");
+    return bench(benching);
   } catch (const CLI::ParseError& error) {
     return app.exit(error) == 0 ? kSuccess : kUsage;
+  } catch (const UsageError& error) {
+    complain(error.text);
+    return kUsage;
   }
-  if (!timeout.empty()) {
-    const auto duration = duration_of(timeout);
-    if (!duration) {
-      complain("--timeout: " + duration.error());
-      return kUsage;
-    }
-    calling.timeout = *duration;
-  }
-  if (calling.urls.empty()) {
-    const char* url = std::getenv("WIRECALL_URL");
-    calling.urls.emplace_back(url != nullptr && *url != '\0' ? url : "tcp://127.0.0.1:8545");
-  }
-  return call(calling);
 }
 
 }  // namespace

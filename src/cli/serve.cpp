@@ -38,14 +38,17 @@ Endpoint reachable(const Endpoint& endpoint) {
 
 std::expected<std::vector<Endpoint>, std::string> places(const ServeOptions& options) {
   std::vector<Endpoint> result;
-  for (const std::string& uri : options.listen) {
+  std::vector<std::string> uris = options.server.listen;
+  if (uris.empty()) {
+    const std::string& host = options.server.host;
+    const bool v6 = host.find(':') != std::string::npos;
+    uris.push_back(fmt::format(fmt::runtime(v6 ? "tcp://[{}]:{}" : "tcp://{}:{}"), host, options.server.port));
+  }
+  for (const std::string& uri : uris) {
     auto endpoint = Endpoint::parse(uri);
     if (!endpoint) return std::unexpected(endpoint.error());
     result.push_back(*std::move(endpoint));
   }
-  const Endpoint local{"tcp://127.0.0.1"};
-  if (options.port) result.push_back(local.with_port(*options.port));
-  if (result.empty()) result.push_back(local);
   for (const Endpoint& endpoint : result) {
     if (!options.insecure && !is_loopback(endpoint.host())) {
       return std::unexpected(
@@ -105,8 +108,8 @@ int serve(const ServeOptions& options) {
     return kUsage;
   }
   try {
-    Options server_options;
-    server_options.log = stderr_log(LogFormat::human).at_least(LogLevel::info);
+    Options server_options = options.server;
+    server_options.log = stderr_log(server_options.log_format);
     Server server{std::move(server_options)};
     add_demo_methods(server.registry());
     std::vector<Endpoint> endpoints;

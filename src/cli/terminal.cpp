@@ -11,7 +11,7 @@ namespace wirecall::cli {
 namespace {
 
 bool colour() {
-  static const bool wanted = isatty(STDERR_FILENO) == 1 && std::getenv("NO_COLOR") == nullptr;
+  static const bool wanted = on_terminal() && std::getenv("NO_COLOR") == nullptr;
   return wanted;
 }
 
@@ -20,6 +20,8 @@ std::string styled(std::string_view code, std::string_view text) {
 }
 
 }  // namespace
+
+bool on_terminal() { return isatty(STDERR_FILENO) == 1; }
 
 std::string bold(std::string_view text) { return styled("1", text); }
 std::string dim(std::string_view text) { return styled("2", text); }

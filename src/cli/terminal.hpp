@@ -17,6 +17,9 @@ enum Exit : int {
   kInterrupted = 130,  ///< a second signal
 };
 
+/// Whether a person sees what is written to stderr.
+[[nodiscard]] bool on_terminal();
+
 /// Text for stderr that is coloured only where a terminal shows it and NO_COLOR is not set.
 [[nodiscard]] std::string bold(std::string_view text);
 [[nodiscard]] std::string dim(std::string_view text);

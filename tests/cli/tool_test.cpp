@@ -315,9 +315,9 @@ TEST(ToolUsage, MistakesAreStatusTwoWithNothingOnStdout) {
 
 TEST(ToolUsage, AnUnknownCommandIsNamedWithTheNearest) {
   EXPECT_EQ(run({"foo"}).error,
-            "wirecall: there is no command foo. Commands are serve, call; wirecall --help tells more\n");
+            "wirecall: there is no command foo. Commands are serve, call, notify, bench; wirecall --help tells more\n");
   EXPECT_EQ(run({"serv"}).error,
-            "wirecall: there is no command serv. Did you mean serve? Commands are serve, call; wirecall --help tells "
+            "wirecall: there is no command serv. Did you mean serve? Commands are serve, call, notify, bench; wirecall --help tells "
             "more\n");
   EXPECT_EQ(run({"cal", "echo"}).status, 2);
 }

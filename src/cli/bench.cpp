@@ -1,0 +1,159 @@
+#include "cli/bench.hpp"
+
+#include <array>
+#include <cerrno>
+#include <cstdio>
+#include <cstring>
+#include <fmt/core.h>
+#include <memory>
+#include <optional>
+#include <stdexcept>
+#include <string_view>
+#include <sys/resource.h>
+
+#include "base/printable.hpp"
+#include "cli/arguments.hpp"
+#include "cli/files.hpp"
+#include "cli/load.hpp"
+#include "cli/terminal.hpp"
+#include "wirecall/reflect.hpp"
+
+namespace wirecall::cli {
+namespace {
+
+struct Quantile {
+  std::string_view name;
+  double share;
+};
+constexpr std::array<Quantile, 4> kQuantiles{{{"p50", 0.5}, {"p90", 0.9}, {"p99", 0.99}, {"p99.9", 0.999}}};
+
+double seconds(std::chrono::nanoseconds time) { return std::chrono::duration<double>{time}.count(); }
+double as_double(std::uint64_t value) { return static_cast<double>(value); }
+
+// Each connection is a descriptor; a process may have as many as its hard limit says.
+void allow_descriptors() {
+  rlimit limit{};
+  if (getrlimit(RLIMIT_NOFILE, &limit) != 0) return;
+  limit.rlim_cur = limit.rlim_max;
+  setrlimit(RLIMIT_NOFILE, &limit);
+}
+
+std::string latency_line(const Histogram& latency) {
+  std::string line;
+  for (const Quantile& quantile : kQuantiles) {
+    line += fmt::format("{} {}   ", quantile.name, time_text(as_double(latency.at(quantile.share))));
+  }
+  return line + "max " + time_text(as_double(latency.max()));
+}
+
+void show_progress(const LoadResult& so_far) {
+  fmt::print(stderr, "\r{:4.0f} s   {:.0f} calls/s   {}\x1b[K", seconds(so_far.elapsed), so_far.rate(),
+             latency_line(so_far.latency));
+  std::fflush(stderr);
+}
+
+std::string table(const BenchOptions& options, const std::string& url, const LoadResult& result) {
+  std::string text =
+      fmt::format("{} at {}: {} connections with {} calls in flight each, {:.1f} s\n", printable(options.method), url,
+                  options.connections, options.pipeline, seconds(result.elapsed));
+  text += fmt::format("  rate        {:.0f} calls/s", result.rate());
+  text += options.rate > 0 ? fmt::format(" of {:.0f} due\n", options.rate) : "\n";
+  text += fmt::format("  latency     {}\n", latency_line(result.latency));
+  text += fmt::format("  errors      {}", result.errors);
+  for (const auto& [code, count] : result.errors_by_code) text += fmt::format("   {}: {}", code, count);
+  text += '\n';
+  if (result.unanswered != 0) text += fmt::format("  unanswered  {}\n", result.unanswered);
+  if (result.unsent != 0) {
+    text += fmt::format("  unsent      {} were due and had no room: more connections (-c) or calls in flight (-p)\n",
+                        result.unsent);
+  }
+  return text;
+}
+
+std::string json(const BenchOptions& options, const std::string& url, const LoadResult& result) {
+  std::string text =
+      fmt::format(R"({{"method":{},"url":{},"connections":{},"pipeline":{},"seconds":{:.3f},)", to_json(options.method),
+                  to_json(url), options.connections, options.pipeline, seconds(result.elapsed));
+  if (options.rate > 0) text += fmt::format(R"("rate_due":{},)", options.rate);
+  text += fmt::format(R"("calls":{},"rate":{:.1f},"errors":{},"errors_by_code":{{)", result.answered, result.rate(),
+                      result.errors);
+  for (const auto& [code, count] : result.errors_by_code) text += fmt::format(R"("{}":{},)", code, count);
+  if (text.back() == ',') text.pop_back();
+  text += fmt::format(R"(}},"unanswered":{},"unsent":{},"latency_us":{{"mean":{:.3f})", result.unanswered,
+                      result.unsent, result.latency.mean() / 1e3);
+  for (const Quantile& quantile : kQuantiles) {
+    text += fmt::format(R"(,"{}":{:.3f})", quantile.name, as_double(result.latency.at(quantile.share)) / 1e3);
+  }
+  return text + fmt::format(R"(,"max":{:.3f}}}}})", as_double(result.latency.max()) / 1e3) + '\n';
+}
+
+int report(const BenchOptions& options, const std::string& url, const LoadResult& result) {
+  if (int status = print(options.json ? json(options, url, result) : table(options, url, result)); status != kSuccess) {
+    return status;
+  }
+  if (!options.hdr_path.empty()) {
+    if (const auto written = write_file(options.hdr_path, result.latency.hdr()); !written) {
+      complain(written.error());
+      return kRpcError;
+    }
+  }
+  if (!result.lost.empty()) {
+    complain(result.lost);
+    return kCannotConnect;
+  }
+  if (result.errors != 0) return kRpcError;
+  return result.unanswered != 0 ? kTimeout : kSuccess;
+}
+
+}  // namespace
+
+int bench(const BenchOptions& options) {
+  const auto params = params_of(options.words, read_file);
+  if (!params) {
+    complain(params.error());
+    return kUsage;
+  }
+  if (!is_utf8(options.method)) {
+    complain("METHOD is not valid UTF-8: " + printable(options.method));
+    return kUsage;
+  }
+  allow_descriptors();
+  for (const std::string& url : options.urls) {
+    const auto endpoint = Endpoint::parse(url);
+    if (!endpoint) {
+      complain(printable(endpoint.error()));
+      return kUsage;
+    }
+    LoadOptions load{.endpoint = *endpoint,
+                     .method = options.method,
+                     .params = *params,
+                     .connections = options.connections,
+                     .pipeline = options.pipeline,
+                     .rate = options.rate,
+                     .duration = options.duration};
+    if (on_terminal()) load.progress = show_progress;
+    std::optional<LoadResult> result;
+    try {
+      result = run_load(load);
+    } catch (const std::runtime_error& error) {
+      complain(printable(error.what()));
+      continue;
+    }
+    if (on_terminal()) fmt::print(stderr, "\r\x1b[K");
+    return report(options, url, *result);
+  }
+  return kCannotConnect;
+}
+
+std::string time_text(double ns) {
+  constexpr std::array<std::string_view, 4> kUnits{"ns", "us", "ms", "s"};
+  std::size_t unit = 0;
+  while (ns >= 999.5 && unit + 1 < kUnits.size()) {
+    ns /= 1000;
+    ++unit;
+  }
+  const int decimals = unit == 0 || ns >= 99.95 ? 0 : ns >= 9.995 ? 1 : 2;
+  return fmt::format("{:.{}f} {}", ns, decimals, kUnits[unit]);
+}
+
+}  // namespace wirecall::cli

@@ -1,0 +1,72 @@
+#include "cli/flags.hpp"
+
+#include <algorithm>
+#include <stdexcept>
+#include <type_traits>
+
+namespace wirecall::cli {
+namespace {
+
+using session::OptionRow;
+using session::OptionSlot;
+
+template <class T>
+auto slot_function(const OptionRow& row) {
+  if constexpr (std::is_same_v<T, Options>) {
+    return row.in_server;
+  } else {
+    return row.in_client;
+  }
+}
+
+std::string help_of(const OptionRow& row, const std::string& value) {
+  std::string range = session::range_of(row);
+  if (range.starts_with("a list")) range += ", the flag once for each";
+  std::string help = std::string{row.doc} + ": " + range;
+  if (value != "[]" && value != "\"\"") help += "; " + value + " unless given";
+  return help;
+}
+
+}  // namespace
+
+template <class T>
+OptionFlags<T>::OptionFlags(CLI::App& command) {
+  T defaults;
+  for (const OptionRow& row : session::option_rows()) {
+    const auto in = slot_function<T>(row);
+    if (in == nullptr) continue;
+    Flag& flag = flags_.emplace_back(Flag{&row, {}});
+    std::string names = session::flag_of(row);
+    if (!row.alias.empty()) names.append(",--").append(row.alias);
+    command.add_option(names, flag.words, help_of(row, session::json_of(row, in(defaults, row))))
+        ->type_name("")
+        ->allow_extra_args(false)
+        ->group(row.limit != nullptr ? "Limits" : "Options");
+  }
+}
+
+template <class T>
+std::expected<void, std::string> OptionFlags<T>::apply(T& options) const {
+  for (const Flag& flag : flags_) {
+    if (flag.words.empty()) continue;
+    const OptionRow& row = *flag.row;
+    auto assigned = session::assign(row, slot_function<T>(row)(options, row), session::value_of_words(row, flag.words));
+    if (!assigned) return std::unexpected(session::flag_of(row) + ": " + assigned.error());
+  }
+  try {
+    require_valid(options);
+  } catch (const std::invalid_argument& error) {
+    return std::unexpected(error.what());
+  }
+  return {};
+}
+
+template <class T>
+bool OptionFlags<T>::given(std::string_view name) const {
+  return std::ranges::any_of(flags_, [&](const Flag& flag) { return flag.row->name == name && !flag.words.empty(); });
+}
+
+template class OptionFlags<Options>;
+template class OptionFlags<ClientOptions>;
+
+}  // namespace wirecall::cli

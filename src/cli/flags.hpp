@@ -1,0 +1,40 @@
+// The options of a server or client as flags of a command, out of the one table of options. Not the command's own
+// flags.
+#pragma once
+
+#include <CLI/CLI.hpp>
+#include <deque>
+#include <expected>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "session/option_rows.hpp"
+#include "wirecall/options.hpp"
+
+namespace wirecall::cli {
+
+template <class T>
+class OptionFlags {
+ public:
+  /// Adds a flag for each option of a T, with its unit, default and range in the help.
+  explicit OptionFlags(CLI::App& command);
+  OptionFlags(OptionFlags&&) = delete;
+
+  /// After parsing: puts what was given into `options`, or says what is wrong with it.
+  [[nodiscard]] std::expected<void, std::string> apply(T& options) const;
+  /// Whether the flag of the option of that name was given.
+  [[nodiscard]] bool given(std::string_view name) const;
+
+ private:
+  struct Flag {
+    const session::OptionRow* row;
+    std::vector<std::string> words;
+  };
+  std::deque<Flag> flags_;  // the parser holds on to the words
+};
+
+extern template class OptionFlags<Options>;
+extern template class OptionFlags<ClientOptions>;
+
+}  // namespace wirecall::cli

@@ -1,0 +1,345 @@
+// See load.hpp. A Lane is one connection with its calls in flight; Run paces all of them on one loop.
+#include "cli/load.hpp"
+
+#include <algorithm>
+#include <charconv>
+#include <cstring>
+#include <memory>
+#include <span>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "base/printable.hpp"
+#include "transport/socket.hpp"
+#include "wirecall/bytes.hpp"
+#include "wirecall/codec.hpp"
+#include "wirecall/limits.hpp"
+#include "wirecall/loop.hpp"
+#include "wirecall/message.hpp"
+#include "wirecall/reflect.hpp"
+#include "wirecall/value.hpp"
+
+namespace wirecall::cli {
+namespace {
+
+using std::chrono::milliseconds;
+using std::chrono::nanoseconds;
+
+constexpr Limits kLimits{};
+constexpr milliseconds kConnectTimeout{10'000};
+constexpr milliseconds kTurn{20};  // how long a turn may take without looking at the clock
+constexpr nanoseconds kProgressEvery{1'000'000'000};
+// A wait ends some time late. So close to when a call is due, the loop turns without waiting.
+constexpr nanoseconds kLateness{100'000};
+
+/// Texts of equal size, one for each call that a connection may have in flight: they differ in their ids only, whose
+/// numbers all have as many digits.
+class Texts {
+ public:
+  Texts() = default;
+  Texts(std::string_view before_id, std::string_view behind_id, std::uint64_t first_id, std::uint32_t count) {
+    for (std::uint64_t id = first_id; id != first_id + count; ++id) {
+      all_.append(before_id).append(std::to_string(id)).append(behind_id);
+    }
+    bytes_ = all_.size() / count;
+  }
+  [[nodiscard]] bool empty() const noexcept { return bytes_ == 0; }
+  [[nodiscard]] std::size_t bytes() const noexcept { return bytes_; }
+  [[nodiscard]] const char* at(std::uint32_t slot) const noexcept { return all_.data() + slot * bytes_; }
+  [[nodiscard]] std::string_view view(std::uint32_t slot) const noexcept { return {at(slot), bytes_}; }
+
+ private:
+  std::string all_;
+  std::size_t bytes_ = 0;
+};
+
+class Lane;
+
+class Run {
+ public:
+  explicit Run(const LoadOptions& options);
+
+  LoadResult go();
+
+  // For the lanes.
+  Loop loop;
+  const LoadOptions& options;
+  const std::uint64_t first_id;
+  const Texts requests;
+  Texts replies;  // what each is answered with, once a reply has been seen
+
+  void learn(std::string_view text, std::string_view id, bool newline);
+  void answered(nanoseconds due, nanoseconds now);
+  void failed(int code, nanoseconds due, nanoseconds now);
+  void lost(std::string why) {
+    if (result_.lost.empty()) result_.lost = std::move(why);
+  }
+  [[nodiscard]] bool open_loop() const noexcept { return options.rate > 0; }
+  [[nodiscard]] bool sending() const noexcept { return sending_; }
+  std::size_t free_slots = 0;  // of all lanes
+
+ private:
+  [[nodiscard]] nanoseconds due_of(std::uint64_t call) const noexcept {
+    return first_due_ + nanoseconds{static_cast<std::int64_t>(static_cast<double>(call) * 1e9 / options.rate)};
+  }
+  [[nodiscard]] bool measured(nanoseconds due, nanoseconds now) const noexcept {
+    return open_loop() ? due >= begin_ && due < end_ : now >= begin_ && now < end_;
+  }
+  void send_due(nanoseconds now);
+  void turn(nanoseconds until);
+
+  std::vector<std::unique_ptr<Lane>> lanes_;
+  std::size_t next_lane_ = 0;
+  nanoseconds first_due_{};
+  std::uint64_t calls_ = 0;  // open loop: that have been sent
+  nanoseconds begin_ = nanoseconds::max();
+  nanoseconds end_ = nanoseconds::max();
+  bool sending_ = true;
+  LoadResult result_;
+};
+
+class Lane final : private transport::StreamUser {
+ public:
+  Lane(Run& run, int descriptor)
+      : run_(&run), stream_(std::make_unique<transport::SocketStream>(run.loop, descriptor)) {
+    const std::uint32_t slots = run.options.pipeline;
+    due_.resize(slots, kFree);
+    free_.resize(slots);
+    for (std::uint32_t slot = 0; slot < slots; ++slot) free_[slot] = slot;
+    free_count_ = slots;
+    run.free_slots += slots;
+    stream_->start(*this);
+  }
+  Lane(Lane&&) = delete;
+
+  [[nodiscard]] std::uint32_t free_count() const noexcept { return free_count_; }
+
+  /// Begins a call; there is a free slot.
+  void call(nanoseconds due) {
+    const std::uint32_t slot = free_[free_at_];
+    if (++free_at_ == free_.size()) free_at_ = 0;
+    --free_count_;
+    --run_->free_slots;
+    due_[slot] = due;
+    if (out_.capacity() == 0) out_ = run_->loop.take_buffer();
+    out_.append(run_->requests.view(slot));
+  }
+  /// Hands what was begun to the system, as one send.
+  void flush() {
+    if (sending_ || out_.empty()) return;
+    sending_ = true;
+    stream_->send(std::exchange(out_, Buffer{}), false);
+  }
+
+ private:
+  static constexpr nanoseconds kFree{-1};
+
+  void received(std::span<char> bytes) override;
+  void ended() override { run_->lost("the server has closed a connection"); }
+  void failed(int error) override { run_->lost(std::string{"a connection is lost: "} + std::strerror(error)); }
+  void sent(Buffer buffer) override {
+    sending_ = false;
+    run_->loop.give_buffer(std::move(buffer));
+    flush();
+  }
+
+  void read_known(std::string_view bytes, nanoseconds now);
+  void read_unknown(std::string_view bytes, nanoseconds now);
+  void read(const Received& message, bool newline, nanoseconds now);
+  nanoseconds free(std::uint32_t slot) {
+    const std::size_t end = free_at_ + free_count_;
+    free_[end < free_.size() ? end : end - free_.size()] = slot;
+    ++free_count_;
+    ++run_->free_slots;
+    expected_ = slot + 1 == due_.size() ? 0 : slot + 1;
+    return std::exchange(due_[slot], kFree);
+  }
+
+  Run* run_;
+  std::unique_ptr<transport::Stream> stream_;
+  std::vector<nanoseconds> due_;     // by slot: when its call was due; kFree when it has none
+  std::vector<std::uint32_t> free_;  // a ring of slots, those free for longest first
+  std::size_t free_at_ = 0;
+  std::uint32_t free_count_ = 0;
+  Buffer out_;
+  bool sending_ = false;
+  std::uint32_t expected_ = 0;  // the slot that is answered next, if the server answers in order
+  std::size_t matched_ = 0;     // bytes of that answer that have come
+  Buffer unread_;               // what has come and is no answer that we know
+};
+
+// ---- replies ----
+
+int error_code(std::string_view json) {
+  const auto error = Value::parse(json);
+  const Value* const code = error ? error->find("code") : nullptr;
+  return code != nullptr && code->number_kind() == Value::NumberKind::integer ? static_cast<int>(code->as_int()) : 0;
+}
+
+void Lane::received(std::span<char> bytes) {
+  const nanoseconds now = run_->loop.now();
+  read_known({bytes.data(), bytes.size()}, now);
+  if (run_->open_loop() || !run_->sending()) return;
+  while (free_count_ != 0) call(now);
+  flush();
+}
+
+// The way of nearly all replies: they are what they were the last time.
+void Lane::read_known(std::string_view bytes, nanoseconds now) {
+  const Texts& replies = run_->replies;
+  while (!bytes.empty()) {
+    if (replies.empty() || !unread_.empty() || due_[expected_] == kFree) return read_unknown(bytes, now);
+    const std::size_t size = std::min(bytes.size(), replies.bytes() - matched_);
+    if (std::memcmp(bytes.data(), replies.at(expected_) + matched_, size) != 0) {
+      unread_.append({replies.at(expected_), std::exchange(matched_, 0)});
+      return read_unknown(bytes, now);
+    }
+    bytes.remove_prefix(size);
+    matched_ += size;
+    if (matched_ == replies.bytes()) {
+      matched_ = 0;
+      run_->answered(free(expected_), now);
+    }
+  }
+}
+
+void Lane::read_unknown(std::string_view bytes, nanoseconds now) {
+  unread_.append(bytes);
+  std::string_view text = unread_.padded();
+  const auto skip_space = [&] { text.remove_prefix(std::min(text.find_first_not_of(" \t\r\n"), text.size())); };
+  Received message;
+  for (skip_space(); !text.empty(); skip_space()) {
+    const Scan scan = read_message(text, kLimits, false, message);
+    if (scan.status == ScanStatus::incomplete) break;
+    if (scan.status != ScanStatus::complete) {
+      run_->lost("the server has sent what is not JSON: " + printable(text.substr(0, 80)));
+      break;
+    }
+    const bool newline = scan.offset < text.size() && text[scan.offset] == '\n';
+    text.remove_prefix(scan.offset);
+    read(message, newline, now);
+  }
+  unread_.drop_front(unread_.size() - text.size());
+}
+
+void Lane::read(const Received& message, bool newline, nanoseconds now) {
+  if (message.kind != MessageKind::response) return;  // a call or notification of the server's: nobody serves it
+  std::uint64_t id = 0;
+  const std::string_view id_text = message.id();
+  std::from_chars(id_text.data(), id_text.data() + id_text.size(), id);
+  const std::uint64_t slot = id - run_->first_id;
+  if (slot >= due_.size() || due_[slot] == kFree) return;
+  const nanoseconds due = free(static_cast<std::uint32_t>(slot));
+  if (message.has(Member::error)) {
+    run_->failed(error_code(message[Member::error]), due, now);
+  } else {
+    if (run_->replies.empty()) run_->learn(message.text, id_text, newline);
+    run_->answered(due, now);
+  }
+}
+
+// ---- the run ----
+
+// So many ids have as many digits as the first of them.
+std::uint64_t first_id_for(std::uint32_t slots) {
+  std::uint64_t first = 1;
+  while (first * 9 < slots) first *= 10;
+  return first;
+}
+
+Texts make_requests(const LoadOptions& options, std::uint64_t first_id) {
+  std::string before = R"({"jsonrpc":"2.0","method":)" + to_json(options.method);
+  if (!options.params.empty()) before += R"(,"params":)" + options.params;
+  return {before + R"(,"id":)", "}\n", first_id, options.pipeline};
+}
+
+Run::Run(const LoadOptions& given)
+    : options(given), first_id(first_id_for(given.pipeline)), requests(make_requests(given, first_id)) {
+  lanes_.reserve(options.connections);
+  for (std::uint32_t i = 0; i < options.connections; ++i) {
+    lanes_.push_back(std::make_unique<Lane>(*this, transport::connect_to(options.endpoint, kConnectTimeout)));
+  }
+}
+
+void Run::learn(std::string_view text, std::string_view id, bool newline) {
+  const auto at = static_cast<std::size_t>(id.data() - text.data());
+  const std::string behind = std::string{text.substr(at + id.size())} + (newline ? "\n" : "");
+  replies = Texts{text.substr(0, at), behind, first_id, options.pipeline};
+}
+
+void Run::answered(nanoseconds due, nanoseconds now) {
+  if (measured(due, now)) result_.latency.record(static_cast<std::uint64_t>((now - due).count()));
+  result_.answered += now >= begin_ && now < end_;
+}
+
+void Run::failed(int code, nanoseconds due, nanoseconds now) {
+  result_.answered += now >= begin_ && now < end_;
+  if (!measured(due, now)) return;
+  ++result_.errors;
+  ++result_.errors_by_code[code];
+}
+
+// Begins all calls that are due by now, as far as the connections have room.
+void Run::send_due(nanoseconds now) {
+  while (free_slots != 0 && due_of(calls_) <= now) {
+    while (lanes_[next_lane_]->free_count() == 0) next_lane_ = (next_lane_ + 1) % lanes_.size();
+    lanes_[next_lane_]->call(due_of(calls_++));
+    next_lane_ = (next_lane_ + 1) % lanes_.size();
+  }
+  for (const auto& lane : lanes_) lane->flush();
+}
+
+void Run::turn(nanoseconds until) {
+  nanoseconds wait = std::min<nanoseconds>(until - loop.now(), kTurn);
+  if (open_loop() && sending_) {
+    send_due(loop.now());
+    // Without a free slot only a reply brings the next call.
+    if (free_slots != 0) wait = std::min(wait, due_of(calls_) - loop.now() - kLateness);
+  }
+  loop.turn(std::max(wait, nanoseconds{0}));
+}
+
+LoadResult Run::go() {
+  const nanoseconds start = first_due_ = loop.now();
+  if (!open_loop()) {
+    for (const auto& lane : lanes_) {
+      while (lane->free_count() != 0) lane->call(start);
+      lane->flush();
+    }
+  }
+  nanoseconds now = start;
+  const nanoseconds warm = start + options.warm_up;
+  for (; now < warm && result_.lost.empty(); now = loop.now()) turn(warm);
+
+  begin_ = now;
+  end_ = now + options.duration;
+  nanoseconds told = begin_;
+  for (; now < end_ && result_.lost.empty(); now = loop.now()) {
+    turn(end_);
+    if (options.progress && now - told >= kProgressEvery) {
+      told = now;
+      result_.elapsed = now - begin_;
+      options.progress(result_);
+    }
+  }
+  result_.elapsed = now - begin_;
+  end_ = std::min(end_, now);
+
+  sending_ = false;
+  const auto in_flight = [&] { return lanes_.size() * options.pipeline - free_slots; };
+  const nanoseconds last = now + options.patience;
+  for (; now < last && in_flight() != 0 && result_.lost.empty(); now = loop.now()) turn(last);
+  result_.unanswered = in_flight();
+  if (open_loop()) {
+    for (; due_of(calls_) < end_; ++calls_) result_.unsent += due_of(calls_) >= begin_;
+  }
+  lanes_.clear();
+  return std::move(result_);
+}
+
+}  // namespace
+
+LoadResult run_load(const LoadOptions& options) { return Run{options}.go(); }
+
+}  // namespace wirecall::cli
