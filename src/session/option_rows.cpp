@@ -8,6 +8,7 @@
 
 #include "base/edit_distance.hpp"
 #include "base/printable.hpp"
+#include "base/utf8.hpp"
 #include "wirecall/error.hpp"
 #include "wirecall/reflect.hpp"
 
@@ -194,7 +195,16 @@ std::string shown(const Value& value) {
 bool read(const OptionRow& row, const Value& value, std::string& out) {
   static_cast<void>(row);
   if (!value.is_string()) return false;
-  out = value.as_string();
+  const std::string_view text = value.as_string();
+  // Words of a command line may be any bytes; an option is one that JSON can say.
+  const char* at = text.data();
+  const char* const end = at + text.size();
+  while (at != end) {
+    const std::size_t bytes = character_bytes(at, end);
+    if (bytes == 0) return false;
+    at += bytes;
+  }
+  out = text;
   return true;
 }
 

@@ -9,8 +9,10 @@
 #include <set>
 #include <stdexcept>
 #include <string>
+#include <utility>
 #include <vector>
 
+#include "wirecall/detail/aggregate.hpp"
 #include "wirecall/options.hpp"
 
 namespace wirecall::session {
@@ -74,6 +76,22 @@ TEST(OptionRows, each_is_told_of_once_and_has_a_member) {
   EXPECT_EQ(find_option("nonsense"), nullptr);
 }
 
+/// The members of a struct that have no row, those told of elsewhere left out.
+template <class T>
+std::set<std::string_view> without_row(const std::string& prefix) {
+  std::set<std::string_view> names;
+  for (const std::string_view name : detail::member_names<T>(std::make_index_sequence<detail::kMemberCount<T>>{})) {
+    if (find_option(name) == nullptr && find_option(prefix + std::string{name}) == nullptr) names.insert(name);
+  }
+  return names;
+}
+
+TEST(OptionRows, each_member_has_a_row_but_for_the_sink_of_the_log) {
+  EXPECT_EQ(without_row<Options>(""), (std::set<std::string_view>{"limits", "log"}));
+  EXPECT_EQ(without_row<ClientOptions>(""), (std::set<std::string_view>{"limits", "log"}));
+  EXPECT_EQ(without_row<Limits>("limits."), std::set<std::string_view>{});
+}
+
 TEST(OptionRows, the_names_of_the_contract_are_there_with_its_defaults) {
   const auto value = [](std::string_view name) {
     Options options;
@@ -133,6 +151,7 @@ TEST(OptionRows, each_refuses_another_type_and_what_is_out_of_range_by_name_valu
       if (row.min != 0) wrong.push_back(std::to_string(row.min - 1));
     }
     if (!row.words.empty()) wrong.emplace_back("\"neither\"");
+
     for (const std::string& value : wrong) {
       if (row.in_server != nullptr) refuses<Options>(row, value);
       if (row.in_client != nullptr) refuses<ClientOptions>(row, value);
