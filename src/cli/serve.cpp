@@ -133,13 +133,17 @@ std::string banner(const ServeOptions& options, std::span<const Endpoint> endpoi
   std::size_t width = 0;
   for (const Endpoint& endpoint : endpoints) width = std::max(width, endpoint.uri().size());
   for (const Endpoint& endpoint : endpoints) {
-    text += fmt::format("  {:<{}}   {}\n", endpoint.uri(), width, dim("JSON-RPC 2.0, each message a JSON text"));
+    text += fmt::format("  {:<{}}   {}\n", endpoint.uri(), width,
+                        dim("JSON-RPC 2.0, as plain JSON texts or behind Content-Length headers"));
   }
   text += fmt::format("\n{}\n", bold("To copy into another terminal:"));
   text += fmt::format("  {} call subtract 42 23{}\n", options.program, url);
   text += fmt::format("  {} call subtract minuend=42 subtrahend=23{}\n", options.program, url);
-  text += fmt::format("  printf '{}\\n' | nc -q1 {} {}\n",
-                      R"({"jsonrpc":"2.0","method":"sum","params":[1,2,4],"id":1})", first.host(), first.port());
+  text += fmt::format("  {} bench subtract 42 23 -c 32 -p 16{}\n", options.program, url);
+  constexpr std::string_view kRequest = R"({"jsonrpc":"2.0","method":"sum","params":[1,2,4],"id":1})";
+  const std::string socket = fmt::format("nc -q1 {} {}", first.host(), first.port());
+  text += fmt::format("  printf '{}\\n' | {}\n", kRequest, socket);
+  text += fmt::format("  printf 'Content-Length: {}\\r\\n\\r\\n{}' | {}\n", kRequest.size(), kRequest, socket);
 
   text += fmt::format("\n{}\n", bold("Methods:"));
   width = 0;

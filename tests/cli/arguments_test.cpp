@@ -119,5 +119,12 @@ TEST(Duration, ThatIsNoneIsRefused) {
   }
 }
 
+TEST(Urls, AreWhatStandsBetweenCommas) {
+  using Urls = std::vector<std::string>;
+  EXPECT_EQ(urls_of(""), Urls{});
+  EXPECT_EQ(urls_of("tcp://a"), Urls{"tcp://a"});
+  EXPECT_EQ(urls_of(" tcp://a , tcp://b,,"), (Urls{"tcp://a", "tcp://b"}));
+}
+
 }  // namespace
 }  // namespace wirecall::cli

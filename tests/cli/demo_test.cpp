@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "cli/serve.hpp"
@@ -78,6 +79,16 @@ TEST(Banner, ListsEveryWayInWithLinesToCopy) {
   EXPECT_NE(text.find("| nc -q1 127.0.0.1 8545\n"), std::string::npos);
   EXPECT_NE(text.find("subtract(minuend, subtrahend)"), std::string::npos);
   EXPECT_NE(text.find("sum(...)"), std::string::npos);
+}
+
+TEST(Banner, AContentLengthIsThatOfTheTextBehindIt) {
+  const std::vector<Endpoint> usual{Endpoint{"tcp://127.0.0.1"}};
+  const std::string text = banner({}, usual, {});
+  constexpr std::string_view kHead = "printf 'Content-Length: ";
+  const std::size_t at = text.find(kHead);
+  ASSERT_NE(at, std::string::npos);
+  const std::size_t body = text.find("\\r\\n\\r\\n", at) + 8;
+  EXPECT_EQ(std::stoul(text.substr(at + kHead.size())), text.find("' | nc", at) - body);
 }
 
 TEST(Banner, LinesToCopyNameTheServerWhereItIsNotTheUsualOne) {

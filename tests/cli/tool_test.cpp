@@ -5,8 +5,10 @@
 #include <cstdint>
 #include <cstdlib>
 #include <fcntl.h>
+#include <fstream>
 #include <gtest/gtest.h>
 #include <netinet/in.h>
+#include <nlohmann/json.hpp>
 #include <signal.h>
 #include <string>
 #include <string_view>
@@ -186,6 +188,60 @@ TEST_F(Tool, TakesJsonAndStringsAsTheyAre) {
   EXPECT_EQ(call({"echo", "--", "--raw"}).output, "\"--raw\"\n");
 }
 
+TEST_F(Tool, ANotificationPrintsNothing) {
+  const Ended ended = run({"notify", "echo", "1"}, url_);
+  EXPECT_EQ(ended.output + ended.error, "");
+  EXPECT_EQ(ended.status, 0);
+  EXPECT_EQ(run({"notify", "echo", "1", "--url", "tcp://127.0.0.1:1"}).status, 3);
+}
+
+TEST_F(Tool, BenchPrintsATableOrOneJsonObject) {
+  const Ended table = run({"bench", "subtract", "42", "23", "-c", "2", "-p", "3", "-z", "50ms"}, url_);
+  EXPECT_EQ(table.status, 0) << table.error;
+  EXPECT_EQ(table.error, "");  // no progress without a terminal
+  EXPECT_NE(table.output.find("2 connections with 3 calls in flight each"), std::string::npos) << table.output;
+  const Ended ended = run({"bench", "subtract", "42", "23", "-z", "50ms", "--rate", "200", "--json"}, url_);
+  EXPECT_EQ(ended.status, 0) << ended.error;
+  const auto json = nlohmann::json::parse(ended.output);
+  EXPECT_EQ(json.at("method"), "subtract");
+  EXPECT_EQ(json.at("url"), url_);
+  EXPECT_EQ(json.at("rate_due"), 200);
+  EXPECT_GT(json.at("calls"), 0);
+  EXPECT_EQ(json.at("errors"), 0);
+  EXPECT_EQ(json.at("unanswered"), 0);
+  for (const char* quantile : {"mean", "p50", "p90", "p99", "p99.9", "max"}) {
+    EXPECT_GT(json.at("latency_us").at(quantile), 0) << quantile;
+  }
+}
+
+TEST_F(Tool, BenchCountsErrorsByCodeAndFailsWithThem) {
+  const Ended ended = run({"bench", "fail", "7", "no", "-z", "50ms", "--json"}, url_);
+  EXPECT_EQ(ended.status, 1);
+  const auto json = nlohmann::json::parse(ended.output);
+  EXPECT_GT(json.at("errors"), 0);
+  EXPECT_EQ(json.at("errors_by_code").at("7"), json.at("errors"));
+}
+
+TEST_F(Tool, BenchWritesTheDistribution) {
+  const std::string path = testing::TempDir() + "wirecall_bench_" + std::to_string(getpid()) + ".hgrm";
+  EXPECT_EQ(run({"bench", "echo", "1", "-z", "50ms", "--hdr", path}, url_).status, 0);
+  std::ifstream file{path};
+  std::string line;
+  std::getline(file, line);
+  EXPECT_NE(line.find("Percentile"), std::string::npos);
+  unlink(path.c_str());
+  EXPECT_EQ(run({"bench", "echo", "1", "-z", "50ms", "--hdr", "/nonexistent/file"}, url_).status, 1);
+}
+
+TEST_F(Tool, BenchTakesTheNextServerWhenOneCannotBeConnectedTo) {
+  EXPECT_EQ(run({"bench", "echo", "1", "-z", "50ms"}, "tcp://127.0.0.1:1," + url_).status, 0);
+  EXPECT_EQ(run({"bench", "echo", "1", "-z", "50ms"}, "tcp://127.0.0.1:1").status, 3);
+}
+
+TEST_F(Tool, TheEnvironmentNamesSeveralServers) {
+  EXPECT_EQ(run({"call", "echo", "1"}, "tcp://127.0.0.1:1, " + url_).output, "1\n");
+}
+
 TEST_F(Tool, OptionsMayStandAnywhere) {
   EXPECT_EQ(run({"call", "--url", url_, "echo", "1"}).output, "1\n");
   EXPECT_EQ(run({"call", "echo", "--url", url_, "1"}).output, "1\n");
@@ -304,6 +360,14 @@ TEST(ToolUsage, MistakesAreStatusTwoWithNothingOnStdout) {
       {"serve", "--demo", "--listen", "nowhere"},
       {"serve", "--demo", "--listen", "tcp://0.0.0.0:0"},
       {"serve", "--demo", "--", "more"},
+      {"serve", "--demo", "--listen", "tcp://127.0.0.1:0", "--port", "0"},
+      {"serve", "--demo", "--port", "0", "--limits-depth", "0"},
+      {"call", "echo", "1", "--call-timeout-ms", "0"},
+      {"bench", "echo", "1", "-c", "0"},
+      {"bench", "echo", "1", "-z", "soon"},
+      {"bench", "echo", "1", "--rate", "0"},
+      {"bench", "echo", "1", "--url", "nowhere"},
+      {"bench", "\xFF"},
   };
   for (const auto& words : mistakes) {
     const Ended ended = run(words);
@@ -317,7 +381,8 @@ TEST(ToolUsage, AnUnknownCommandIsNamedWithTheNearest) {
   EXPECT_EQ(run({"foo"}).error,
             "wirecall: there is no command foo. Commands are serve, call, notify, bench; wirecall --help tells more\n");
   EXPECT_EQ(run({"serv"}).error,
-            "wirecall: there is no command serv. Did you mean serve? Commands are serve, call, notify, bench; wirecall --help tells "
+            "wirecall: there is no command serv. Did you mean serve? Commands are serve, call, notify, bench; wirecall "
+            "--help tells "
             "more\n");
   EXPECT_EQ(run({"cal", "echo"}).status, 2);
 }
