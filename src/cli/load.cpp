@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "base/printable.hpp"
+#include "transport/places.hpp"
 #include "transport/socket.hpp"
 #include "wirecall/bytes.hpp"
 #include "wirecall/codec.hpp"

@@ -23,7 +23,9 @@ namespace {
 
 // A name is only taken for this machine's where it is by definition: any other, "127.example.com" too, is what a
 // resolver says it is.
-bool is_loopback(const std::string& host) {
+bool is_local(const Endpoint& endpoint) {
+  if (endpoint.kind() != EndpointKind::tcp) return true;
+  const std::string& host = endpoint.host();
   in_addr address{};
   if (inet_pton(AF_INET, host.c_str(), &address) == 1) return ntohl(address.s_addr) >> 24 == 127;
   return host == "localhost" || host == "::1";
@@ -50,7 +52,7 @@ std::expected<std::vector<Endpoint>, std::string> places(const ServeOptions& opt
     result.push_back(*std::move(endpoint));
   }
   for (const Endpoint& endpoint : result) {
-    if (!options.insecure && !is_loopback(endpoint.host())) {
+    if (!options.insecure && !is_local(endpoint)) {
       return std::unexpected(
           fmt::format("{} can be reached from other machines, and nobody has to authenticate; listen on 127.0.0.1, or "
                       "say --insecure if that is meant",
@@ -141,7 +143,9 @@ std::string banner(const ServeOptions& options, std::span<const Endpoint> endpoi
   text += fmt::format("  {} call subtract minuend=42 subtrahend=23{}\n", options.program, url);
   text += fmt::format("  {} bench subtract 42 23 -c 32 -p 16{}\n", options.program, url);
   constexpr std::string_view kRequest = R"({"jsonrpc":"2.0","method":"sum","params":[1,2,4],"id":1})";
-  const std::string socket = fmt::format("nc -q1 {} {}", first.host(), first.port());
+  const std::string socket = first.kind() == EndpointKind::unix_socket
+                                 ? fmt::format("nc -q1 -U {}", first.path())
+                                 : fmt::format("nc -q1 {} {}", first.host(), first.port());
   text += fmt::format("  printf '{}\\n' | {}\n", kRequest, socket);
   text += fmt::format("  printf 'Content-Length: {}\\r\\n\\r\\n{}' | {}\n", kRequest.size(), kRequest, socket);
 

@@ -14,7 +14,7 @@
 #include <utility>
 #include <vector>
 
-#include "transport/socket.hpp"
+#include "transport/places.hpp"
 #include "wirecall/server.hpp"
 
 namespace wirecall::cli {
