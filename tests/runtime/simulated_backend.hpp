@@ -63,6 +63,9 @@ class SimulatedBackend final : public Backend {
     ends_.back()->peer = std::make_shared<SimulatedPeer>();
     return {descriptor, ends_.back()->peer};
   }
+  /// From now on each connection has one chance in `chances` of being reset whenever it is looked at, and each listener
+  /// of finding no descriptor for a connection that has come. 0 ends that.
+  void break_one_in(unsigned chances) { break_one_in_ = chances; }
   /// The next accept fails with this.
   void fail_accept(int error) { accept_error_ = error; }
   [[nodiscard]] std::size_t turns() const { return turns_; }
@@ -165,6 +168,13 @@ class SimulatedBackend final : public Backend {
         delayed_ = true;
         continue;
       }
+      if (break_one_in_ != 0 && random_() % break_one_in_ == 0) {
+        if (end->peer) {
+          end->peer->reset_by_peer = true;
+        } else if (!end->arrived.empty()) {
+          accept_error_ = EMFILE;
+        }
+      }
       if (end->accepting) accept(*end);
       if (end->sending) send(*end);
       if (end->receiving) {
@@ -245,6 +255,7 @@ class SimulatedBackend final : public Backend {
   std::size_t turns_ = 0;
   std::atomic<bool> woken_{false};
   int accept_error_ = 0;
+  unsigned break_one_in_ = 0;
   bool prompt_ = false;
   bool served_ = false;
   bool delayed_ = false;
