@@ -66,8 +66,14 @@ class Method {
     summary_ = std::move(text);
     return *this;
   }
+  /// Declares that calling it changes nothing: then it may be called by GET as well.
+  Method& safe() & {
+    safe_ = true;
+    return *this;
+  }
   [[nodiscard]] const std::string& name() const noexcept { return name_; }
   [[nodiscard]] const std::string& summary() const noexcept { return summary_; }
+  [[nodiscard]] bool is_safe() const noexcept { return safe_; }
   [[nodiscard]] const std::vector<Param>& params() const noexcept { return params_; }
   /// What the function takes and returns (detail/bind.hpp).
   [[nodiscard]] const detail::Signature& signature() const noexcept { return *binding_.signature; }
@@ -78,6 +84,7 @@ class Method {
   std::string summary_;
   std::vector<Param> params_;
   detail::Binding binding_;
+  bool safe_ = false;
 };
 
 class Registry {

@@ -16,8 +16,6 @@ constexpr std::string_view kHead = "Content-Length: ";
 constexpr std::string_view kHeadEnd = "\r\n\r\n";
 constexpr std::size_t kDigitsMax = 20;
 constexpr std::uint8_t kOtherName = 255;
-// Of all fields together. More than any peer has use for.
-constexpr std::size_t kHeaderBytesMax = 4096;
 // Above every limit, and still far from wrapping around.
 constexpr std::size_t kLengthMax = std::size_t{1} << 60;
 
@@ -27,7 +25,7 @@ Found ContentLength::next(std::string_view input) {
   std::size_t at = 0;
   if (state_ != State::body) {
     while (at < input.size() && state_ != State::body) {
-      if (state_ == State::broken || ++header_ > kHeaderBytesMax || !step(input[at])) {
+      if (state_ == State::broken || ++header_ > limits_->header_bytes || !step(input[at])) {
         state_ = State::broken;
         return {Find::malformed, static_cast<std::uint32_t>(at), 0};
       }

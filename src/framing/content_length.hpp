@@ -47,7 +47,7 @@ class ContentLength final : public Framing {
   const Limits* limits_;
   std::size_t length_ = 0;       // of this field; within a message: what has not come of it
   std::size_t agreed_ = 0;       // of the fields before it
-  std::uint16_t header_ = 0;     // bytes of the header that have come
+  std::uint32_t header_ = 0;     // bytes of the header that have come
   std::uint8_t name_bytes_ = 0;  // that have come and are those of Content-Length, or kOtherName
   bool known_ = false;           // a Content-Length has been given
   State state_ = State::line;

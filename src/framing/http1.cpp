@@ -297,13 +297,6 @@ class HeadReader {
   HttpHeadRead result_;
 };
 
-// -1 for what is none.
-int hex_digit(char c) noexcept {
-  if (is_digit(c)) return c - '0';
-  const char letter = lower(c);
-  return letter >= 'a' && letter <= 'f' ? letter - 'a' + 10 : -1;
-}
-
 }  // namespace
 
 HttpHeadRead read_http_head(std::string_view input, std::size_t bytes_max, HttpHead& out) noexcept {

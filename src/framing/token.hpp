@@ -39,6 +39,13 @@ inline bool is_target(char c) noexcept { return detail::is_of(c, detail::kTarget
 inline bool is_digit(char c) noexcept { return c >= '0' && c <= '9'; }
 inline char lower(char c) noexcept { return c >= 'A' && c <= 'Z' ? static_cast<char>(c + ('a' - 'A')) : c; }
 
+/// -1 for what is none.
+inline int hex_digit(char c) noexcept {
+  if (is_digit(c)) return c - '0';
+  const char letter = lower(c);
+  return letter >= 'a' && letter <= 'f' ? letter - 'a' + 10 : -1;
+}
+
 /// Whether `text` is `lower_case` in any case of its letters.
 inline bool same_word(std::string_view text, std::string_view lower_case) noexcept {
   if (text.size() != lower_case.size()) return false;

@@ -85,6 +85,7 @@ void Channel::ended() {
 void Channel::end_of_stream() {
   input_complete();
   input_ended_ = true;
+  lingers_ = false;  // the peer sends nothing more
   mark();
 }
 
@@ -138,6 +139,10 @@ void Channel::mark() {
 void Channel::turn_ended() {
   marked_ = watching_ = false;
   if (over_) return;
+  if (unsettled_) [[unlikely]] {
+    unsettled_ = false;
+    settle();
+  }
   if (cut_) {
     ++host_->slow_peers_cut;
     return end(End::slow);

@@ -51,6 +51,8 @@ class Channel : public Connection, private transport::StreamUser, private runtim
   [[nodiscard]] virtual bool working() const noexcept = 0;
   /// The connection is over: nobody hears of its calls any more.
   virtual void abandon() noexcept = 0;
+  /// The end of a turn in which `settle_later` was called, before output is sent.
+  virtual void settle() {}
 
   // What it has for that.
 
@@ -64,6 +66,10 @@ class Channel : public Connection, private transport::StreamUser, private runtim
     if (sending_bytes_ + waiting > host_->limits.hard_output) [[unlikely]]
       cut_ = true;
     if (!marked_) mark();
+  }
+  void settle_later() {
+    unsettled_ = true;
+    mark();
   }
   /// Something has been done that may be the last: looks at the end of the turn whether it was.
   void mark();
@@ -111,6 +117,7 @@ class Channel : public Connection, private transport::StreamUser, private runtim
   bool scheduled_ : 1 = false;    // next_turn is going to be called
   bool watching_ : 1 = false;     // turn_ended is going to be called in the next turn
   bool paused_ : 1 = false;       // nothing is received
+  bool unsettled_ : 1 = false;    // the derived class has something left to do at the end of the turn
   bool blocked_ : 1 = false;      // the derived class takes nothing in
   bool end_is_near_ : 1 = false;  // the peer's end has come, behind the backlog
   bool input_ended_ : 1 = false;  // no more input is looked at

@@ -67,6 +67,7 @@ struct Host {
   Owner& owner;
   std::uint64_t responses_dropped = 0;  ///< nobody was waiting for them
   std::uint64_t slow_peers_cut = 0;
+  std::uint64_t timed_out = 0;  ///< connections that were too slow to say what they want
 };
 
 }  // namespace wirecall::session

@@ -13,6 +13,7 @@
 #include "session/undecided.hpp"
 #include "transport/socket.hpp"
 #include "wirecall/loop.hpp"
+#include "wirecall/stats.hpp"
 
 namespace wirecall {
 
@@ -32,6 +33,11 @@ struct Server::State final : session::Keeper {
       : options(std::move(given)),
         workspace(json_codec(), &loop, &options.log),
         text(options.limits, options.delimiter),
+        http{.allow_hosts = options.allow_hosts,
+             .allow_origins = options.allow_origins,
+             .bound_hosts = {},
+             .notification_status = options.http_notification_status,
+             .metrics = [this] { return format_stats(StatsFormat::prometheus, stats()); }},
         host{.loop = loop, .registry = registry, .limits = options.limits, .workspace = workspace, .owner = *this} {}
 
   void open_connection(int descriptor);
@@ -39,6 +45,7 @@ struct Server::State final : session::Keeper {
   void connection_decided(Connection& undecided, std::unique_ptr<Connection> decided) override;
   void turn(nanoseconds wait_max);
   bool drain(const session::StopSignals& signals);
+  [[nodiscard]] Stats stats() const;
   [[nodiscard]] bool any(bool (Connection::*is)() const noexcept) const;
   void log(LogLevel level, const std::string& line) const {
     if (options.log) options.log(level, line);
@@ -50,7 +57,8 @@ struct Server::State final : session::Keeper {
   Loop loop;
   rpc::Workspace workspace;
   framing::JsonTextSettings text;
-  session::Protocols protocols{text};
+  session::HttpSettings http;
+  session::Protocols protocols{text, http};
   session::Host host;
   std::vector<std::unique_ptr<transport::Listener>> listeners;
   std::vector<std::unique_ptr<Connection>> connections;
@@ -79,6 +87,7 @@ Endpoint Server::listen(std::string_view uri) {
         state.log(LogLevel::warning, std::string{"no connections are accepted for a moment: "} + std::strerror(error) +
                                          "; raise the limit on descriptors (ulimit -n) or connect less");
       }));
+  state.http.bound_hosts.push_back(listening.endpoint.host());
   return std::move(listening.endpoint);
 }
 
@@ -116,6 +125,15 @@ void Server::State::connection_ended(Connection& connection, session::End, int) 
     connections[position]->position = position;
   }
   connections.pop_back();
+}
+
+Stats Server::State::stats() const {
+  Stats stats;
+  stats.connections_open += connections.size();
+  stats.responses_dropped += host.responses_dropped;
+  stats.slow_peers_cut += host.slow_peers_cut;
+  stats.connections_timed_out += host.timed_out;
+  return stats;
 }
 
 void Server::State::turn(nanoseconds wait_max) {

@@ -6,6 +6,7 @@
 
 #include "framing/content_length.hpp"
 #include "framing/length_prefix.hpp"
+#include "session/http_session.hpp"
 #include "session/session.hpp"
 
 namespace wirecall::session {
@@ -62,6 +63,7 @@ std::unique_ptr<Channel> Undecided::make(Protocol protocol) {
       framing = std::make_unique<framing::LengthPrefix>(host_->limits);
       break;
     case Protocol::http:
+      return std::make_unique<HttpSession>(*host_, protocols_->http, std::move(stream_));
     case Protocol::unknown:
     case Protocol::undecided:
       framing = std::make_unique<framing::Unknown>();

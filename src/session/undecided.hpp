@@ -12,6 +12,7 @@
 #include "framing/protocol.hpp"
 #include "session/channel.hpp"
 #include "session/connection.hpp"
+#include "session/http_access.hpp"
 #include "transport/stream.hpp"
 #include "wirecall/context.hpp"
 
@@ -30,6 +31,7 @@ class Keeper : public Owner {
 /// What the connections of a server may speak.
 struct Protocols {
   const framing::JsonTextSettings& text;
+  const HttpSettings& http;
 };
 
 class Undecided final : public Connection, private transport::StreamUser, private Timer {

@@ -73,10 +73,12 @@ TEST(ContentLength, a_message_over_the_limit_is_refused_by_its_length_alone) {
   expect_read("Content-Length: 99999999999999999999999999999999\r\n\r\n", {"too large"});
 }
 
-TEST(ContentLength, a_header_has_at_most_4096_bytes) {
-  const std::string rest = "\r\nContent-Length: 3\r\n\r\n[1]";
-  expect_read("X: " + std::string(4096 - 3 - rest.size() + 3, 'x') + rest, {"[1]"});
-  expect_read("X: " + std::string(4097 - 3 - rest.size() + 3, 'x') + rest, {"!", "closed"});
+TEST(ContentLength, a_header_over_the_limit_closes) {
+  Limits limits;
+  limits.header_bytes = 300;
+  const std::string header = "\r\nContent-Length: 3\r\n\r\n";
+  expect_read("X: " + std::string(300 - 3 - header.size(), 'x') + header + "[1]", {"[1]"}, limits);
+  expect_read("X: " + std::string(301 - 3 - header.size(), 'x') + header + "[1]", {"!", "closed"}, limits);
 }
 
 TEST(ContentLength, what_is_unfinished_at_the_end_is_an_error) {

@@ -10,7 +10,7 @@
 #include <string_view>
 #include <utility>
 
-#include "tests/runtime/simulated_backend.hpp"
+#include "tests/session/accepting.hpp"
 #include "transport/socket.hpp"
 #include "wirecall/registry.hpp"
 
@@ -26,62 +26,6 @@ const std::string kRequest = R"({"jsonrpc":"2.0","method":"subtract","params":[4
 const std::string kAnswer = R"({"jsonrpc":"2.0","result":19,"id":1})";
 const std::string kParseError =
     "{\"jsonrpc\":\"2.0\",\"error\":{\"code\":-32700,\"message\":\"Parse error\"},\"id\":null}\n";
-
-// A server's part, for one connection.
-class Accepting : public Keeper {
- public:
-  explicit Accepting(unsigned seed, Limits given = {})
-      : limits(given), backend(new SimulatedBackend{seed}), loop(std::unique_ptr<runtime::Backend>{backend}) {
-    registry.method("subtract", [](int a, int b) { return a - b; });
-    auto [descriptor, end] = backend->pair();
-    peer = end;
-    connection = std::make_unique<Undecided>(host, *this, protocols,
-                                             std::make_unique<transport::SocketStream>(loop, descriptor));
-  }
-  ~Accepting() {
-    connection.reset();
-    former.reset();
-    loop.turn(milliseconds{0});
-  }
-  void turn() {
-    loop.turn(milliseconds{1});
-    former.reset();
-    if (end) connection.reset();
-  }
-  void turns(int count = 40) {
-    for (int i = 0; i < count; ++i) turn();
-  }
-  void pass(milliseconds time) {
-    for (const auto until = loop.now() + time; loop.now() < until;) {
-      loop.turn(until - loop.now());
-      if (end) connection.reset();
-    }
-  }
-
-  void connection_ended(Connection&, End why, int code) override {
-    EXPECT_FALSE(end.has_value());
-    end = why;
-    error = code;
-  }
-  void connection_decided(Connection& undecided, std::unique_ptr<Connection> decided) override {
-    EXPECT_EQ(&undecided, connection.get());
-    former = std::exchange(connection, std::move(decided));
-  }
-
-  Limits limits;
-  Registry registry;
-  SimulatedBackend* backend;
-  Loop loop;
-  rpc::Workspace workspace{json_codec(), &loop, nullptr};
-  framing::JsonTextSettings text{limits, "\n"};
-  Protocols protocols{text};
-  Host host{.loop = loop, .registry = registry, .limits = limits, .workspace = workspace, .owner = *this};
-  std::unique_ptr<Connection> connection;
-  std::unique_ptr<Connection> former;
-  std::shared_ptr<SimulatedPeer> peer;
-  std::optional<End> end;
-  int error = 0;
-};
 
 // Cut in two at every byte; the peer ends behind it.
 void expect_answer(std::string_view input, std::string_view answer) {

@@ -1,0 +1,96 @@
+// HttpSession: a connection on which HTTP/1.1 is spoken (docs/wire.md "HTTP"). Each request is an exchange of its own
+// with a response of its own; responses go out in the order of the requests, whenever their calls are done. It decides
+// what a request is answered; what HTTP looks like is framing's and http_response's, who may ask http_access's. Owned
+// by a server; lives on its loop's thread. The host and settings and all that they refer to outlive it.
+//
+// Input, in order of its bytes: head_ (the beginning of a head) or body_ (that of a body), the channel's backlog.
+// Exchanges, in order of their requests: waiting_ (the first of which writes into the output, the others hold what they
+// have to say), current_ (whose request is being read or dispatched).
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "framing/http1.hpp"
+#include "session/channel.hpp"
+#include "session/http_access.hpp"
+#include "session/http_response.hpp"
+#include "wirecall/bytes.hpp"
+#include "wirecall/context.hpp"
+#include "wirecall/message.hpp"
+
+namespace wirecall::session {
+
+class HttpSession final : public Channel, private Timer {
+ public:
+  HttpSession(Host& host, const HttpSettings& settings, std::unique_ptr<transport::Stream> stream);
+  ~HttpSession() override;
+
+  void drain() noexcept override;
+  void stop_calls() noexcept override;
+
+ private:
+  class Exchange;
+  enum class Body : std::uint8_t { none, length, chunks };
+
+  std::size_t read(std::span<char> input) override;
+  void input_complete() override;
+  [[nodiscard]] bool working() const noexcept override;
+  void abandon() noexcept override;
+  void settle() override;
+  void expired() override;
+
+  // Reading: each returns how many bytes of its input it has used up.
+  std::size_t read_head(std::span<char> input);
+  std::size_t read_length(std::span<char> input);
+  std::size_t read_chunks(std::span<char> input);
+  void watch_pace();
+
+  // Deciding.
+  void begin_request(const framing::HttpHead& head, bool more);
+  bool let_in(const framing::HttpHead& head);
+  void begin_post(const framing::HttpHead& head, bool more);
+  void get(const framing::HttpHead& head, std::string_view path, std::string_view query);
+  void get_method(std::string_view name, std::string_view query);
+  void continue_body(bool more);
+  void dispatch(std::span<char> text);
+  void dispatch_kept();
+  void body_too_large();
+
+  // Answering the current request.
+  Exchange& current();
+  void respond(std::uint16_t status, std::string_view body,
+               std::string_view content_type = "text/plain; charset=utf-8");
+  void respond_empty(std::uint16_t status);
+  void refuse(std::uint16_t status, std::string_view cause);
+  void refuse_and_close(std::uint16_t status, std::string_view cause);
+  void finish_exchange();
+  void release_answered();
+  [[nodiscard]] bool is_next(const Exchange& exchange) const noexcept {
+    return waiting_.empty() || waiting_.front().get() == &exchange;
+  }
+
+  const HttpSettings* settings_;
+  std::unique_ptr<Exchange> current_;
+  std::vector<std::unique_ptr<Exchange>> waiting_;
+  std::vector<std::unique_ptr<Exchange>> silent_;  // answered, while calls of theirs that say nothing go on
+  std::size_t held_bytes_ = 0;                     // of responses that wait for those before them
+  Buffer head_;
+  Buffer body_;
+  std::size_t left_ = 0;  // bytes of the body: that have not come, or, of chunks, that have been thrown away
+  std::size_t came_ = 0;  // bytes of the body since the timer was started
+  framing::ChunkedBody chunks_;
+  Body reading_ = Body::none;
+  std::uint8_t digits_ = 2;  // of the last response's length
+  bool discards_ = false;    // the body that is being read is not wanted
+  bool pacing_ = false;      // the timer runs: the rest of a request has to come
+  bool draining_ = false;
+  bool continue_due_ = false;  // 100 Continue, when the responses before it have gone
+};
+
+}  // namespace wirecall::session
