@@ -33,10 +33,21 @@ class Scheduler {
   virtual void start(Timer& timer, std::chrono::nanoseconds delay) = 0;
   /// The timer does not expire any more. No effect on one that is not running.
   virtual void stop(Timer& timer) noexcept = 0;
+  /// The time that the timers go by: it only ever grows, and has nothing to do with the calendar.
+  [[nodiscard]] virtual std::chrono::nanoseconds now() const noexcept = 0;
 
  protected:
   static std::uint64_t& due(Timer& timer) noexcept { return timer.due_; }
   static std::uint64_t& sequence(Timer& timer) noexcept { return timer.sequence_; }
+};
+
+/// No end to a call's time.
+inline constexpr std::chrono::nanoseconds kNoDeadline = std::chrono::nanoseconds::max();
+
+/// How far a call may go.
+struct CallBounds {
+  std::chrono::nanoseconds deadline = kNoDeadline;  ///< by Scheduler::now
+  std::uint32_t hops = 0;                           ///< calls within which it was made
 };
 
 /// One call, as its handler sees it. A handler that takes `Context` by value as its first parameter is given it; it
@@ -44,22 +55,39 @@ class Scheduler {
 class Context {
  public:
   Context() = default;
-  Context(std::string method, std::string id_json, std::stop_token stop, Scheduler* scheduler)
-      : method_(std::move(method)), id_(std::move(id_json)), stop_(std::move(stop)), scheduler_(scheduler) {}
+  Context(std::string method, std::string id_json, std::stop_token stop, Scheduler* scheduler, CallBounds bounds = {})
+      : method_(std::move(method)),
+        id_(std::move(id_json)),
+        stop_(std::move(stop)),
+        scheduler_(scheduler),
+        bounds_(bounds) {}
 
   [[nodiscard]] const std::string& method() const noexcept { return method_; }
   /// The request's id as sent, as JSON text; empty for a notification.
   [[nodiscard]] const std::string& id() const noexcept { return id_; }
-  /// Stop is requested when the call is cancelled or its caller has gone.
+  /// Stop is requested when the call is cancelled, its time is up, or its caller has gone: nobody waits for the answer.
   [[nodiscard]] const std::stop_token& stop_token() const noexcept { return stop_; }
+  [[nodiscard]] bool cancelled() const noexcept { return stop_.stop_requested(); }
   /// Timers of the thread that serves the call; null where there is no loop (a registry called directly).
   [[nodiscard]] Scheduler* scheduler() const noexcept { return scheduler_; }
+  /// When the call is answered -32002 if it has not been before, by scheduler()->now(); kNoDeadline for a stream whose
+  /// caller has set none, and where there are no timers.
+  [[nodiscard]] std::chrono::nanoseconds deadline() const noexcept { return bounds_.deadline; }
+  /// The time until then; 0 once it has passed, kNoDeadline for none.
+  [[nodiscard]] std::chrono::nanoseconds remaining() const noexcept {
+    if (bounds_.deadline == kNoDeadline) return kNoDeadline;
+    const std::chrono::nanoseconds left = bounds_.deadline - scheduler_->now();
+    return left.count() > 0 ? left : std::chrono::nanoseconds{0};
+  }
+  /// How many calls this one was made within: 0 for one that a peer has made of itself.
+  [[nodiscard]] std::uint32_t hops() const noexcept { return bounds_.hops; }
 
  private:
   std::string method_;
   std::string id_;
   std::stop_token stop_;
   Scheduler* scheduler_ = nullptr;
+  CallBounds bounds_;
 };
 
 }  // namespace wirecall

@@ -36,7 +36,7 @@ class Loop final : public Scheduler {
 
   void start(Timer& timer, std::chrono::nanoseconds delay) override;
   void stop(Timer& timer) noexcept override;
-  [[nodiscard]] std::chrono::nanoseconds now() const noexcept;
+  [[nodiscard]] std::chrono::nanoseconds now() const noexcept override;
 
   /// One turn, waiting at most `wait_max` (negative: for ever) when there is nothing to do.
   void turn(std::chrono::nanoseconds wait_max = std::chrono::nanoseconds{-1});

@@ -52,7 +52,7 @@ Context Call::context() {
   std::stop_source& stop = state_->extras().stop;
   if (!stop.stop_possible()) stop = std::stop_source{};
   return {method_->name(), is_notification() ? std::string{} : std::string{message_->id()}, stop.get_token(),
-          state_->dispatcher->workspace_->scheduler};
+          state_->dispatcher->workspace_->scheduler, state_->dispatcher->bounds(*state_)};
 }
 
 void Call::on_reply(ReplyHook hook) { state_->extras().hooks.push_back(std::move(hook)); }
@@ -74,8 +74,7 @@ Reader& Call::default_reader(std::size_t index) {
 
 std::shared_ptr<std::size_t> Call::gathered_bytes() {
   rpc::Dispatcher& dispatcher = *state_->dispatcher;
-  if (!dispatcher.pending_) dispatcher.pending_ = std::make_shared<rpc::PendingCalls>(dispatcher);
-  return {dispatcher.pending_, &dispatcher.pending_->gathered_bytes};
+  return {dispatcher.pending_, &dispatcher.pending().gathered_bytes};
 }
 
 TaskScope& Call::tasks() noexcept { return state_->dispatcher->workspace_->tasks; }
@@ -136,12 +135,11 @@ void Call::invalid_params(const Reader& reader) { error(decode_error(reader)); }
 ReplySink Call::detach() {
   if (state_->answered) return {};
   rpc::Dispatcher& dispatcher = *state_->dispatcher;
-  if (!dispatcher.pending_) dispatcher.pending_ = std::make_shared<rpc::PendingCalls>(dispatcher);
-  rpc::PendingCalls& calls = *dispatcher.pending_;
+  rpc::PendingCalls& calls = dispatcher.pending();
   state_->reply.discard();  // of a result that was begun nothing may stay behind
-  const std::uint32_t slot = calls.add(*state_, *message_, *method_);
+  const PendingCall& call = calls.add(*state_, *message_, *method_);
   state_->answered = true;
-  return {dispatcher.pending_, slot, calls.slots[slot].generation};
+  return {dispatcher.pending_, call.slot, call.generation};
 }
 
 // ---- ReplySink: the answer comes later ----
@@ -162,7 +160,12 @@ ReplySink& ReplySink::operator=(ReplySink&& other) noexcept {
 }
 
 ReplySink::~ReplySink() {
-  if (wanted()) error(Error{ErrorCode::internal_error});
+  if (calls_ == nullptr) return;
+  if (wanted()) {
+    error(Error{ErrorCode::internal_error});
+  } else {
+    calls_->release(slot_, generation_);
+  }
 }
 
 bool ReplySink::wanted() const noexcept { return calls_ != nullptr && calls_->find(slot_, generation_) != nullptr; }
@@ -170,17 +173,8 @@ bool ReplySink::wanted() const noexcept { return calls_ != nullptr && calls_->fi
 Writer* ReplySink::begin_result() {
   PendingCall* call = calls_ != nullptr ? calls_->find(slot_, generation_) : nullptr;
   if (call == nullptr || call->notification) return nullptr;
-  rpc::Dispatcher& dispatcher = *calls_->owner;
-  const std::size_t bytes_max = dispatcher.limits_->max_message_size;
-  if (call->reply) {
-    // Begun before and not ended: Reply drops what is there.
-  } else if (call->batch) {
-    call->reply.emplace(call->batch->gaps[call->gap].reply, &call->batch->bytes, bytes_max);
-  } else {
-    call->reply.emplace(dispatcher.outlet_, bytes_max);
-  }
-  Writer& writer = *dispatcher.workspace_->writer;
-  writer.reset(call->reply->begin());
+  Writer& writer = *calls_->owner->workspace_->writer;
+  writer.reset(calls_->reply_to(*call).begin());  // what was begun before and not ended is dropped
   return &writer;
 }
 
@@ -192,21 +186,17 @@ void ReplySink::end_result() {
   if (call->reply && call->reply->begun()) {
     code = wirecall::end_result(*call->reply, workspace, *call->method, call->id);
   } else if (!call->notification) {
-    static_cast<void>(begin_result());
-    code = result_never_begun(*call->reply, workspace, *call->method, call->id);
+    code = result_never_begun(calls_->reply_to(*call), workspace, *call->method, call->id);
   }
-  calls_->finish(slot_, code);  // last: a hook may destroy this sink
+  calls_->finish(*call, code);  // last: a hook may destroy this sink
 }
 
 void ReplySink::error(const Error& error) {
   PendingCall* call = calls_ != nullptr ? calls_->find(slot_, generation_) : nullptr;
   if (call == nullptr) return;
   const rpc::Workspace& workspace = *calls_->owner->workspace_;
-  if (!call->notification) {
-    if (!call->reply) static_cast<void>(begin_result());
-    rpc::send_error(*call->reply, workspace, *call->method, error, call->id);
-  }
-  calls_->finish(slot_, error.code());  // last: a hook may destroy this sink
+  if (!call->notification) rpc::send_error(calls_->reply_to(*call), workspace, *call->method, error, call->id);
+  calls_->finish(*call, error.code());  // last: a hook may destroy this sink
 }
 
 void ReplySink::error_in_flight() {

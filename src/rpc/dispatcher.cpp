@@ -1,9 +1,15 @@
 #include "rpc/dispatcher.hpp"
 
+#include <algorithm>
+#include <chrono>
+#include <cstdint>
+#include <optional>
 #include <utility>
 
 #include "message/own_error.hpp"
 #include "rpc/pending.hpp"
+#include "rpc/reserved.hpp"
+#include "rpc/terms.hpp"
 #include "wirecall/reflect.hpp"
 
 namespace wirecall {
@@ -21,6 +27,10 @@ void reply_error(CallState& state, ErrorCode code, std::string_view data_json, s
   if (data_json.empty()) return state.reply.plain_error(code, id_json);
   state.reply.error(static_cast<int>(code), message_of(code), data_json, id_json);
 }
+
+constexpr std::uint32_t bit(Member member) { return std::uint32_t{1} << static_cast<unsigned>(member); }
+// What a request may say of its own handling.
+constexpr std::uint32_t kTerms = bit(Member::timeout_ms) | bit(Member::hops);
 
 }  // namespace
 
@@ -57,6 +67,8 @@ void Workspace::write_log(LogLevel level, std::string_view line) const {
 [[gnu::always_inline]] inline void Dispatcher::handle_single(const Received& message, CallState& state) {
   if (message.kind == MessageKind::invalid) [[unlikely]]
     return refuse(message, state);
+  if ((message.present & kTerms) != 0 && !take_terms(message, state)) [[unlikely]]
+    return;
   std::string_view name = message.method();
   if (message.method_escaped) [[unlikely]] {
     workspace_->reader->reset(message[Member::method]);
@@ -70,7 +82,7 @@ void Workspace::write_log(LogLevel level, std::string_view line) const {
     return call.error(
         message::make({.code = ErrorCode::draining, .reason = "the server is shutting down", .delivered = "no"}));
   }
-  if (pending_ && pending_->active >= limits_->in_flight) [[unlikely]] {
+  if (is_full()) [[unlikely]] {
     return call.error(message::make({.code = ErrorCode::limit_exceeded,
                                      .reason = "too many calls of this connection are in flight",
                                      .delivered = "no",
@@ -119,7 +131,54 @@ void Dispatcher::refuse(const Received& message, CallState& state) {
   reply_error(state, ErrorCode::invalid_request, data, message.id());
 }
 
+// Reads what the request says of its own handling. False when that is the end of it.
+bool Dispatcher::take_terms(const Received& message, CallState& state) {
+  const auto refused = [&](const Error& error) {
+    if (message.kind != MessageKind::notification) state.reply.error(error, message.id());
+    return false;
+  };
+  CallExtras& extras = state.extras();
+  if (message.has(Member::hops)) {
+    const std::optional<std::uint64_t> hops = read_count(*workspace_, message[Member::hops]);
+    if (!hops) return refused(Error{ErrorCode::invalid_request});
+    if (*hops > limits_->hops) {
+      return refused(message::make({.code = ErrorCode::limit_exceeded,
+                                    .reason = "too many calls within calls",
+                                    .delivered = "no",
+                                    .limit = "hops"}));
+    }
+    extras.bounds.hops = static_cast<std::uint32_t>(*hops);
+  }
+  if (message.has(Member::timeout_ms)) {
+    extras.timeout_ms = milliseconds_of(message[Member::timeout_ms]);
+    const bool late = *extras.timeout_ms == 0 || outlet_->waited() >= std::chrono::milliseconds{*extras.timeout_ms};
+    if (late) {
+      return refused(message::make(
+          {.code = ErrorCode::timeout, .reason = "the time was up before the call began", .delivered = "no"}));
+    }
+  }
+  return true;
+}
+
+CallBounds Dispatcher::bounds(CallState& state) const {
+  if (state.rare && state.rare->bounded) return state.rare->bounds;
+  CallBounds bounds;
+  std::uint32_t timeout_ms = limits_->call_timeout_ms;
+  if (state.rare) {
+    bounds = state.rare->bounds;
+    timeout_ms = std::min(timeout_ms, state.rare->timeout_ms.value_or(timeout_ms));
+  }
+  if (workspace_->scheduler != nullptr)
+    bounds.deadline = workspace_->scheduler->now() - outlet_->waited() + std::chrono::milliseconds{timeout_ms};
+  if (state.rare) {
+    state.rare->bounds = bounds;
+    state.rare->bounded = true;
+  }
+  return bounds;
+}
+
 void Dispatcher::unknown_method(const Received& message, std::string_view name, CallState& state) {
+  if (serve_reserved({message, name, state.reply, *workspace_, *limits_, *outlet_, pending_.get()})) return;
   if (message.kind == MessageKind::notification) return;
   const std::string_view near = registry_->nearest(name);
   std::string data;
@@ -142,17 +201,25 @@ void Dispatcher::refuse_size() {
 
 std::size_t Dispatcher::waiting_calls() const noexcept { return pending_->active; }
 
-void Dispatcher::stop_calls() noexcept {
+bool Dispatcher::is_full() const noexcept { return pending_ && pending_->taken >= limits_->in_flight; }
+
+PendingCalls& Dispatcher::pending() {
+  if (!pending_) pending_ = std::make_shared<PendingCalls>(*this);
+  return *pending_;
+}
+
+void Dispatcher::ask_to_stop() noexcept {
   if (pending_) pending_->stop_all();
 }
 
-void Dispatcher::end_calls() {
-  const std::shared_ptr<PendingCalls> calls = pending_;
-  if (!calls) return;
-  for (std::uint32_t slot = 0; slot < calls->slots.size(); ++slot) {
-    // A sink that is dropped answers.
-    static_cast<void>(ReplySink{calls, slot, calls->slots[slot].generation});
-  }
+void Dispatcher::end_calls(const Error& error) {
+  if (pending_) pending_->end_all(error);
+}
+
+void Dispatcher::stop_calls() {
+  end_calls(message::make({.code = ErrorCode::draining,
+                           .reason = "the server has shut down before the call was done",
+                           .delivered = "maybe"}));
 }
 
 void Dispatcher::abandon() noexcept {

@@ -1,9 +1,10 @@
 // Dispatcher: serves one peer's messages from a Registry and sends what comes of them to an Outlet. It owns the table
 // of calls being worked on. It knows no socket: a session or Registry::handle stands behind Outlet.
-// One thread (the loop's). Implements docs/wire.md "Messages" and "Batches".
+// One thread (the loop's). Implements docs/wire.md "Messages", "Batches" and "Deadlines and cancelling".
 #pragma once
 
 #include <array>
+#include <chrono>
 #include <cstddef>
 #include <memory>
 #include <span>
@@ -30,6 +31,11 @@ class Outlet {
   virtual void close_message() = 0;
   /// What was appended since open_message is to be forgotten: the outlet truncates its buffer to where it was.
   virtual void discard_message() noexcept = 0;
+
+  /// How long the message that is being looked at has waited since its last byte came.
+  [[nodiscard]] virtual std::chrono::nanoseconds waited() const noexcept { return {}; }
+  /// Whether this is a connection: the peer can be sent more than answers, and its later messages come here too.
+  [[nodiscard]] virtual bool connected() const noexcept { return false; }
 
  protected:
   ~Outlet() = default;
@@ -81,9 +87,11 @@ class Dispatcher {
   /// Calls that have not been answered yet.
   [[nodiscard]] std::size_t in_flight() const noexcept { return pending_ == nullptr ? 0 : waiting_calls(); }
   /// Asks all calls in flight to stop; they are still answered.
-  void stop_calls() noexcept;
-  /// Answers all calls in flight -32603; whoever holds their sinks comes too late.
-  void end_calls();
+  void ask_to_stop() noexcept;
+  /// Answers all calls in flight with `error` and asks them to stop; what they still answer is dropped.
+  void end_calls(const Error& error);
+  /// The same when their time to finish before the server ends is up: -32009.
+  void stop_calls();
   /// The peer has gone: asks all its calls to stop; nothing is sent to the outlet any more.
   void abandon() noexcept;
 
@@ -94,6 +102,10 @@ class Dispatcher {
   friend class wirecall::ReplySink;
 
   [[nodiscard]] std::size_t waiting_calls() const noexcept;
+  [[nodiscard]] bool is_full() const noexcept;
+  PendingCalls& pending();
+  bool take_terms(const Received& message, CallState& state);
+  [[nodiscard]] CallBounds bounds(CallState& state) const;
   inline void handle_single(const Received& message, CallState& state);
   void handle_batch(const Received& message, std::span<const Received> elements);
   void refuse(const Received& message, CallState& state);

@@ -5,19 +5,28 @@
 
 #include "codec/json_compact.hpp"
 #include "codec/json_scan.hpp"
+#include "message/own_error.hpp"
+#include "wirecall/task.hpp"
 
 namespace wirecall::rpc {
 
-std::uint32_t PendingCalls::add(CallState& state, const Received& message, const Method& method) {
+void PendingCall::expired() { calls->expired(*this); }
+
+void PendingCalls::expired(PendingCall& call) {
+  end(call,
+      message::make({.code = ErrorCode::timeout, .reason = "the call was not answered in time", .delivered = "maybe"}));
+}
+
+PendingCall& PendingCalls::add(CallState& state, const Received& message, const Method& method) {
   if (free.empty()) {
-    slots.emplace_back();
-    free.push_back(static_cast<std::uint32_t>(slots.size() - 1));
+    slots.emplace_back(*this, static_cast<std::uint32_t>(slots.size()));
+    free.push_back(slots.back().slot);
   }
-  const std::uint32_t slot = free.back();
-  PendingCall& call = slots[slot];
+  PendingCall& call = slots[free.back()];
   call.notification = message.kind == MessageKind::notification;
   call.id = call.notification ? std::string_view{} : message.id();
   call.method = &method;
+  const CallBounds bounds = owner->bounds(state);
   if (state.rare) call.extras = std::move(*state.rare);
   if (state.batch != nullptr && !call.notification) {
     BatchScope& scope = *state.batch;
@@ -27,10 +36,22 @@ std::uint32_t PendingCalls::add(CallState& state, const Received& message, const
     call.batch->gaps.push_back({call.batch->text.size(), {}});
     ++call.batch->unanswered;
   }
-  call.active = true;
+  if (call.notification) {
+    // Nobody can name it.
+  } else if (call.no_place) {
+    call.no_place.key() = call.id;
+    call.no_place.mapped() = &call;
+    call.place = by_id.insert(std::move(call.no_place));
+  } else {
+    call.place = by_id.emplace(call.id, &call);
+  }
+  call.active = call.taken = true;
   free.pop_back();
   ++active;
-  return slot;
+  ++taken;
+  Scheduler* const scheduler = owner->workspace_->scheduler;
+  if (bounds.deadline != kNoDeadline) scheduler->start(call, bounds.deadline - scheduler->now());
+  return call;
 }
 
 PendingCall* PendingCalls::find(std::uint32_t slot, std::uint32_t generation) noexcept {
@@ -39,36 +60,89 @@ PendingCall* PendingCalls::find(std::uint32_t slot, std::uint32_t generation) no
   return call.active && call.generation == generation ? &call : nullptr;
 }
 
-void PendingCalls::finish(std::uint32_t slot, int code) {
-  PendingCall& call = slots[slot];
-  const std::shared_ptr<BatchReply> batch = std::move(call.batch);
-  std::vector<ReplyHook> hooks = std::move(call.extras.hooks);
+void PendingCalls::finish(PendingCall& call, int code) {
+  const std::uint32_t slot = call.slot;
+  const std::uint32_t generation = call.generation;
+  close(call, code);
+  release(slot, generation);
+}
+
+void PendingCalls::end(PendingCall& call, const Error& error) {
+  std::stop_source stop = call.extras.stop;
+  if (!call.notification) reply_to(call).error(error, call.id);
+  close(call, error.code());
+  stop.request_stop();
+}
+
+// It has been answered.
+void PendingCalls::close(PendingCall& call, int code) {
   const Workspace& workspace = *owner->workspace_;
-  const std::uint32_t generation = call.generation + 1;
-  call = PendingCall{};
-  call.generation = generation;
+  if (workspace.scheduler != nullptr) workspace.scheduler->stop(call);
+  if (!call.notification) call.no_place = by_id.extract(call.place);
+  call.active = false;
   --active;
-  free.push_back(slot);
+  const std::shared_ptr<BatchReply> batch = std::move(call.batch);
+  CallExtras extras = std::exchange(call.extras, {});
+  call.reply.reset();
   if (batch && --batch->unanswered == 0 && batch->dispatched) send_batch(*owner->outlet_, *batch);
-  call_hooks(workspace, hooks, code);
+  call_hooks(workspace, extras.hooks, code);
+}
+
+void PendingCalls::release(std::uint32_t slot, std::uint32_t generation) noexcept {
+  PendingCall& call = slots[slot];
+  if (!call.taken || call.active || call.generation != generation) return;
+  call.taken = false;
+  --taken;
+  ++call.generation;
+  free.push_back(slot);
+}
+
+std::size_t PendingCalls::cancel(std::string_view id) {
+  // What is asked to stop may end others, so each is looked for anew; none can be added meanwhile.
+  std::size_t count = 0;
+  for (auto found = by_id.find(id); found != by_id.end(); found = by_id.find(id), ++count)
+    end(*found->second, Cancelled{});
+  return count;
 }
 
 void PendingCalls::abandon(const Workspace& workspace) noexcept {
   owner = nullptr;
+  for (PendingCall& call : slots) {
+    if (call.active && workspace.scheduler != nullptr) workspace.scheduler->stop(call);
+  }
   stop_all();
   for (PendingCall& call : slots) {
     if (call.active) call_hooks(workspace, call.extras.hooks, static_cast<int>(ErrorCode::cancelled));
   }
 }
 
+// What is asked to stop may end other calls as well, or begin some: those are not meant.
+void PendingCalls::end_all(const Error& error) {
+  const std::size_t count = slots.size();
+  for (std::size_t slot = 0; slot < count; ++slot) {
+    if (slots[slot].active) end(slots[slot], error);
+  }
+}
+
 void PendingCalls::stop_all() noexcept {
-  // Stopping a call may answer it and start others: only those that are here now are asked.
   const std::size_t count = slots.size();
   for (std::size_t slot = 0; slot < count; ++slot) {
     if (!slots[slot].active) continue;
     std::stop_source stop = slots[slot].extras.stop;
     stop.request_stop();
   }
+}
+
+Reply& PendingCalls::reply_to(PendingCall& call) {
+  if (!call.reply) {
+    const std::size_t bytes_max = owner->limits_->max_message_size;
+    if (call.batch) {
+      call.reply.emplace(call.batch->gaps[call.gap].reply, &call.batch->bytes, bytes_max);
+    } else {
+      call.reply.emplace(owner->outlet_, bytes_max);
+    }
+  }
+  return *call.reply;
 }
 
 void send_batch(Outlet& outlet, BatchReply& batch) {

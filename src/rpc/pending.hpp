@@ -1,18 +1,25 @@
 // The state of calls behind Call and ReplySink: CallState for the one being dispatched, PendingCalls for those that
 // wait. A sink names its call by slot and generation, so one that comes late, or after its peer has gone, hits nothing.
+//
+// A call that waits ends in one of these ways: its sink answers (finish); its time is up, it is cancelled, or the
+// server ends (end); its peer goes (abandon). After `end` its handler has still to notice, and until it does the slot
+// stays taken: so a peer that cancels what it calls has no more handlers at work than Limits::in_flight.
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
 #include <deque>
+#include <map>
 #include <memory>
 #include <optional>
 #include <stop_token>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "rpc/dispatcher.hpp"
 #include "rpc/reply.hpp"
+#include "wirecall/context.hpp"
 
 namespace wirecall::rpc {
 
@@ -28,6 +35,9 @@ struct BatchScope {
 
 /// What few calls have: made when first asked for.
 struct CallExtras {
+  std::optional<std::uint32_t> timeout_ms;  ///< what the request asks for
+  CallBounds bounds;                        ///< the deadline is known once `bounded`
+  bool bounded = false;
   std::stop_source stop{std::nostopstate};
   std::vector<ReplyHook> hooks;
   std::vector<std::unique_ptr<Reader>> default_readers;  ///< of a method that may wait, by parameter
@@ -54,9 +64,22 @@ struct CallState {
   std::unique_ptr<CallExtras> rare;
 };
 
-struct PendingCall {
+struct PendingCalls;
+
+struct PendingCall final : Timer {
+  using ById = std::multimap<std::string_view, PendingCall*>;
+
+  PendingCall(PendingCalls& owner, std::uint32_t at) noexcept : calls(&owner), slot(at) {}
+  PendingCall(PendingCall&&) = delete;
+
+  /// The deadline has passed.
+  void expired() override;
+
+  PendingCalls* calls;
+  std::uint32_t slot;
   std::uint32_t generation = 0;
-  bool active = false;
+  bool active = false;  ///< not answered yet
+  bool taken = false;   ///< somebody holds its sink, perhaps
   bool notification = false;
   std::string id;  ///< JSON text as sent
   const Method* method = nullptr;
@@ -64,26 +87,45 @@ struct PendingCall {
   std::shared_ptr<BatchReply> batch;  ///< null for a single call
   std::size_t gap = 0;
   std::optional<Reply> reply;
+  ById::iterator place;      ///< of an active request
+  ById::node_type no_place;  ///< otherwise, for the next one here: a connection that is warm allocates none
 };
 
 struct PendingCalls {
   explicit PendingCalls(Dispatcher& owner) noexcept : owner(&owner) {}
 
-  std::uint32_t add(CallState& state, const Received& message, const Method& method);
+  /// A new call; its timer runs.
+  PendingCall& add(CallState& state, const Received& message, const Method& method);
   /// The call of that slot, or null when it has been answered or its peer has gone.
   [[nodiscard]] PendingCall* find(std::uint32_t slot, std::uint32_t generation) noexcept;
-  /// The slot's call has been answered: its batch, if any, may now be complete. Its hooks are called when it is no
-  /// longer in the table, so that whatever they do to its sink, or to this peer, hits nothing.
-  void finish(std::uint32_t slot, int code);
+  /// The call's sink has answered: its batch, if any, may now be complete. Its hooks are called when it is no longer in
+  /// the table, so that whatever they do to its sink, or to this peer, hits nothing.
+  void finish(PendingCall& call, int code);
+  /// Answers the call with `error`, and then asks its handler to stop; what that still answers is dropped.
+  void end(PendingCall& call, const Error& error);
+  /// The sink of that call has gone.
+  void release(std::uint32_t slot, std::uint32_t generation) noexcept;
+  /// Ends all requests whose id is `id`, byte for byte, -32800. Returns how many.
+  std::size_t cancel(std::string_view id);
+  void end_all(const Error& error);
   void stop_all() noexcept;
   /// The peer has gone: no sink reaches a call any more; all are asked to stop, and their hooks are called.
   void abandon(const Workspace& workspace) noexcept;
+  /// Where a call that has not been answered is answered.
+  [[nodiscard]] Reply& reply_to(PendingCall& call);
 
   Dispatcher* owner;  ///< null once the peer has gone
   std::deque<PendingCall> slots;
   std::vector<std::uint32_t> free;
-  std::size_t active = 0;
+  PendingCall::ById by_id;         ///< active requests
+  std::size_t active = 0;          ///< calls that have not been answered
+  std::size_t taken = 0;           ///< calls whose handlers may still be at work
   std::size_t gathered_bytes = 0;  ///< Call::gathered_bytes
+
+ private:
+  friend struct PendingCall;
+  void expired(PendingCall& call);
+  void close(PendingCall& call, int code);
 };
 
 /// Sends a batch whose calls are all answered; nothing for one of notifications only.

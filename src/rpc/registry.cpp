@@ -171,11 +171,11 @@ struct Engine {
   // Nothing here can wait: what did not finish is asked to stop, and what then still waits is destroyed, whereupon its
   // sink answers -32603. So do those that somebody else holds, before they could answer into another message's reply.
   void stop() {
-    dispatcher.stop_calls();
+    dispatcher.ask_to_stop();
     if (dispatcher.in_flight() == 0) return;
     workspace.write_log(LogLevel::error, "a handler waits, but Registry::handle cannot: serve it from a loop");
     workspace.tasks.destroy_all();
-    dispatcher.end_calls();
+    dispatcher.end_calls(Error{ErrorCode::internal_error});
   }
 
   TextOutlet outlet;

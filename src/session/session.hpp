@@ -56,6 +56,7 @@ class Session final : public Channel, public rpc::Outlet {
   Buffer& open_message() override;
   void close_message() override;
   void discard_message() noexcept override { out_.truncate(begin_); }
+  [[nodiscard]] bool connected() const noexcept override { return true; }
 
  private:
   std::size_t read(std::span<char> input) override;

@@ -32,7 +32,7 @@ class VirtualScheduler final : public Scheduler {
     now_ = end;
   }
 
-  [[nodiscard]] std::chrono::nanoseconds now() const noexcept { return now_; }
+  [[nodiscard]] std::chrono::nanoseconds now() const noexcept override { return now_; }
   [[nodiscard]] std::size_t running() const noexcept { return timers_.size(); }
   /// Timers that were ever started.
   [[nodiscard]] std::uint64_t started() const noexcept { return started_; }

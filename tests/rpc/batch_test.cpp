@@ -178,7 +178,7 @@ TEST_F(Batch, ElementThatIsStoppedIsAnsweredInItsPlace) {
   Peer peer{registry};
   peer.send(array_of({call("later", "[0]", 0), call("same", "[7]", 1), call("later", "[1]", 2)}));
   completions[1].set();
-  peer.dispatcher.stop_calls();
+  peer.dispatcher.ask_to_stop();
   EXPECT_EQ(peer.received(),
             array_of({error_reply(-32800, "Cancelled",
                                   R"({"reason":"the call was stopped","origin":"local","delivered":"maybe"})", "0"),

@@ -32,9 +32,13 @@ class RecordingOutlet final : public rpc::Outlet {
     EXPECT_TRUE(std::exchange(open_, false));
     out_.truncate(start_);
   }
+  [[nodiscard]] std::chrono::nanoseconds waited() const noexcept override { return has_waited; }
+  [[nodiscard]] bool connected() const noexcept override { return is_connected; }
   [[nodiscard]] bool open() const noexcept { return open_; }
 
   std::vector<std::string> messages;
+  std::chrono::nanoseconds has_waited{0};
+  bool is_connected = true;
 
  private:
   Buffer out_;
@@ -48,7 +52,7 @@ class Peer {
       : limits_(limits),
         log_([this](const LogRecord& record) { log.emplace_back(record.message); }),
         workspace_(json_codec(), &scheduler, &log_),
-        dispatcher(registry, outlet_, limits_, workspace_) {}
+        dispatcher(registry, outlet, limits_, workspace_) {}
   Peer(Peer&&) = delete;
 
   /// Gives the dispatcher one text, which is gone when this returns: nothing may refer to it any more.
@@ -59,12 +63,12 @@ class Peer {
     const Scan scan = read_message(frame.view(), limits_, true, message);
     if (scan.status != ScanStatus::complete) return dispatcher.refuse_syntax(scan.status);
     if (message.kind != MessageKind::response) dispatcher.handle(message);
-    EXPECT_FALSE(outlet_.open());
+    EXPECT_FALSE(outlet.open());
   }
   /// What has come back since the last call, one message a line.
   [[nodiscard]] std::string received() {
     std::string lines;
-    for (const std::string& message : std::exchange(outlet_.messages, {})) {
+    for (const std::string& message : std::exchange(outlet.messages, {})) {
       if (!lines.empty()) lines += '\n';
       lines += message;
     }
@@ -78,11 +82,11 @@ class Peer {
 
   VirtualScheduler scheduler;
   std::vector<std::string> log;
+  RecordingOutlet outlet;
 
  private:
   Limits limits_;
   LogSink log_;
-  RecordingOutlet outlet_;
   rpc::Workspace workspace_;
 
  public:
@@ -108,6 +112,14 @@ inline std::string invalid_request(std::string_view id = "null") {
 }
 inline std::string invalid_params(std::string_view data, std::string_view id = "1") {
   return error_reply(-32602, "Invalid params", data, id);
+}
+inline std::string cancelled(std::string_view id = "1") {
+  return error_reply(-32800, "Cancelled", R"({"reason":"the call was stopped","origin":"local","delivered":"maybe"})",
+                     id);
+}
+inline std::string timed_out(std::string_view id = "1") {
+  return error_reply(-32002, "Timeout",
+                     R"({"reason":"the call was not answered in time","origin":"local","delivered":"maybe"})", id);
 }
 inline std::string internal_error(std::string_view id = "1") { return error_reply(-32603, "Internal error", {}, id); }
 /// `what` is larger: "the reply is".

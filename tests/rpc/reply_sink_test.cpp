@@ -145,7 +145,7 @@ TEST_F(Tasks, OfNotificationsAreSilent) {
 TEST_F(Tasks, ThatAreStoppedAreAnsweredCancelled) {
   Peer peer{registry};
   peer.send(request("wait", R"(["x"])"));
-  peer.dispatcher.stop_calls();
+  peer.dispatcher.ask_to_stop();
   EXPECT_EQ(peer.received(), cancelled());
   EXPECT_EQ(destroyed, 1);
   completion.set("late");
@@ -182,7 +182,7 @@ TEST_F(Tasks, ThatIgnoreAStopAreStillAnswered) {
   });
   Peer peer{registry};
   peer.send(request("stubborn"));
-  peer.dispatcher.stop_calls();
+  peer.dispatcher.ask_to_stop();
   EXPECT_EQ(peer.received(), result_reply("\"finished all the same\""));
 }
 

@@ -300,10 +300,9 @@ TEST(Server, stopping_gives_up_calls_that_do_not_end_in_time) {
   EXPECT_EQ(peer.line(), answer(2));
   running.stop();
   EXPECT_EQ(running.end, RunEnd::drained);
-  // It was asked to stop, and did.
   EXPECT_EQ(peer.line(),
-            R"({"jsonrpc":"2.0","error":{"code":-32800,"message":"Cancelled","data":{"reason":"the call was stopped",)"
-            R"("origin":"local","delivered":"maybe"}},"id":1})");
+            R"({"jsonrpc":"2.0","error":{"code":-32009,"message":"Draining","data":{"reason":)"
+            R"("the server has shut down before the call was done","origin":"local","delivered":"maybe"}},"id":1})");
   EXPECT_TRUE(peer.ended());
 }
 
