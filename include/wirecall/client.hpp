@@ -25,6 +25,7 @@
 #include <utility>
 #include <vector>
 
+#include "wirecall/batch.hpp"
 #include "wirecall/codec.hpp"
 #include "wirecall/endpoint.hpp"
 #include "wirecall/error.hpp"
@@ -151,6 +152,9 @@ class Client {
     detail::write_params(call, args...);
     return ResultStream<Item>{detail::IncomingStream{std::move(call), kStreamCredit}};
   }
+
+  /// Several calls in one message; see batch.hpp.
+  [[nodiscard]] Batch<> batch();
 
   /// Sends a notification: nobody answers it. Returns when the system has taken it; inside a callback, handler or
   /// coroutine of this client, at once.

@@ -154,12 +154,16 @@ class OutgoingCall {
   [[nodiscard]] CallHandle handle() const;
   /// After `start`, on the thread that drives: gives the call up, and `done` is not called.
   void forget() noexcept;
+  // For several calls in one message: what `wait`, `notify` and `start` are made of.
+  void make_notification() noexcept;
+  [[nodiscard]] session::ClientCall& prepare();
+  [[nodiscard]] session::ClientCall& hand_in(AnswerFunction done);
+  [[nodiscard]] Answer answer();
   /// After `wait`, with keep_response: the text of the response; empty when none came.
   [[nodiscard]] std::string_view response() const noexcept;
 
  private:
   void drop() noexcept;
-  void make_ready();
 
   std::shared_ptr<session::ClientCore> core_;
   session::ClientCall* call_;

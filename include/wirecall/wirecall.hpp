@@ -20,6 +20,7 @@
 #include "wirecall/value.hpp"
 
 // Over the network: wirecall::wirecall.
+#include "wirecall/batch.hpp"
 #include "wirecall/client.hpp"
 #include "wirecall/loop.hpp"
 #include "wirecall/request.hpp"

@@ -48,6 +48,7 @@ Client& Client::operator=(Client&& other) noexcept {
   return *this;
 }
 
+Batch<> Client::batch() { return Batch<>{detail::OutgoingBatch{core_}}; }
 Registry& Client::registry() noexcept { return core_->registry(); }
 Scheduler& Client::scheduler() noexcept { return core_->scheduler(); }
 void Client::connect() { core_->connect(); }
@@ -160,14 +161,15 @@ void OutgoingCall::set_timeout(milliseconds timeout) noexcept {
 void OutgoingCall::set_credit(std::uint32_t credit) noexcept { call_->credit = std::max<std::uint32_t>(credit, 1); }
 
 std::unique_ptr<session::ClientStream> OutgoingCall::release() {
-  make_ready();
-  return std::make_unique<session::ClientStream>(std::move(core_), *std::exchange(call_, nullptr));
+  ClientCall& call = prepare();
+  call_ = nullptr;
+  return std::make_unique<session::ClientStream>(std::move(core_), call);
 }
 void OutgoingCall::set_stop(std::stop_token stop) { call_->stop = std::move(stop); }
 void OutgoingCall::keep_response() noexcept { call_->keep_response = true; }
 
 // What could not be encoded is an error already; what is to be stopped can be from here on.
-void OutgoingCall::make_ready() {
+ClientCall& OutgoingCall::prepare() {
   if (!call_->error && call_->writer->failed()) {
     call_->error.emplace(ErrorCode::invalid_params, call_->writer->failure());
   }
@@ -180,29 +182,40 @@ void OutgoingCall::make_ready() {
   if (call_->stop.stop_possible()) {
     call_->on_stop.emplace(call_->stop, session::StopCall{core_.get(), call_, call_->generation + 1});
   }
+  return *call_;
 }
 
 Answer OutgoingCall::wait() {
-  make_ready();
-  core_->exchange({&call_, 1});
+  ClientCall* const call = &prepare();
+  core_->exchange({&call, 1});
+  return answer();
+}
+
+Answer OutgoingCall::answer() {
   if (call_->error) return Answer{*call_->error, call_->lost};
   if (call_->reader == nullptr) call_->reader = json_codec().reader();
   return {*call_->reader, call_->response.padded().substr(call_->result_at, call_->result_size)};
 }
 
+void OutgoingCall::make_notification() noexcept { call_->notification = true; }
+
 Answer OutgoingCall::notify() {
-  call_->notification = true;
+  make_notification();
   if (!core_->on_driver()) return wait();
   if (call_->error) return Answer{*call_->error};
   start(nullptr);
   return {};
 }
 
+ClientCall& OutgoingCall::hand_in(AnswerFunction done) {
+  ClientCall& call = prepare();
+  call.done = std::move(done);
+  generation_ = call.generation + 1;
+  return call;
+}
+
 void OutgoingCall::start(AnswerFunction done) {
-  make_ready();
-  call_->done = std::move(done);
-  generation_ = call_->generation + 1;
-  ClientCall* call = call_;
+  ClientCall* const call = &hand_in(std::move(done));
   core_->start({&call, 1});
 }
 

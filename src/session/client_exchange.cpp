@@ -419,7 +419,8 @@ void ClientCore::connection_ended(Connection& ended, End end, int error) {
   for (ClientCall* call : sent) take_out(*call);
   sent.insert(sent.end(), connection.notifications.begin(), connection.notifications.end());
   connection.notifications.clear();
-  std::ranges::stable_sort(sent, {}, &ClientCall::position);
+  // Those of one message in the order of their ids; notifications have the id 0.
+  std::ranges::sort(sent, {}, [](const ClientCall* call) { return std::pair{call->position, call->id}; });
   // What the system has seen any byte of may have been delivered, and is never sent again. The rest goes back to where
   // it came from, in its order.
   std::vector<ClientCall*> again;

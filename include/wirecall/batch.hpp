@@ -1,0 +1,166 @@
+// Batch: several calls and notifications in one message, their results typed and in their order:
+//     auto [difference, name] = client.batch().call<int>("subtract", 42, 23).call<std::string>("name").send();
+// Begun by Client::batch, and made in the same four ways as a Request. Each call has its own outcome, so what `send`
+// returns are std::expected. One thread.
+#pragma once
+
+#include <chrono>
+#include <concepts>
+#include <coroutine>
+#include <cstddef>
+#include <expected>
+#include <future>
+#include <limits>
+#include <memory>
+#include <string_view>
+#include <tuple>
+#include <utility>
+#include <vector>
+
+#include "wirecall/request.hpp"
+
+namespace wirecall {
+namespace detail {
+
+/// The calls of a batch, and which of its results each comes to.
+class OutgoingBatch {
+ public:
+  static constexpr std::size_t kNoResult = std::numeric_limits<std::size_t>::max();
+
+  explicit OutgoingBatch(std::shared_ptr<session::ClientCore> core) noexcept : core_(std::move(core)) {}
+
+  [[nodiscard]] OutgoingCall begin_call(std::string_view method) const { return OutgoingCall{core_, method}; }
+  void add(OutgoingCall call, std::size_t result) {
+    calls_.push_back(std::move(call));
+    results_.push_back(result);
+  }
+  void add_notification(OutgoingCall call);
+  void set_timeout(std::chrono::milliseconds timeout) noexcept;
+  [[nodiscard]] std::size_t size() const noexcept { return calls_.size(); }
+
+  using Each = std::move_only_function<void(std::size_t result, Answer& answer)>;
+  /// Makes the calls and blocks; then `each` is called once for each that has a result.
+  void wait(Each each);
+  /// Makes the calls; `each` is called for each that has a result, and at the end `done`, on the thread that drives.
+  void start(Each each, std::move_only_function<void()> done);
+  /// After `start`, on the thread that drives: gives up what has not ended; neither function is called any more.
+  void forget() noexcept;
+
+ private:
+  std::shared_ptr<session::ClientCore> core_;
+  std::vector<OutgoingCall> calls_;
+  std::vector<std::size_t> results_;
+};
+
+class BatchAwaiterBase : private Waiter {
+ public:
+  explicit BatchAwaiterBase(OutgoingBatch batch) noexcept : batch_(std::move(batch)) {}
+
+  [[nodiscard]] bool await_ready() const noexcept { return batch_.size() == 0; }
+  template <class Promise>
+  bool await_suspend(std::coroutine_handle<Promise> coroutine) {
+    return suspend(*coroutine.promise().root);
+  }
+
+ protected:
+  ~BatchAwaiterBase() { forget(); }
+  using Waiter::throw_if_stopped;
+
+ private:
+  bool suspend(Root& root);
+  void forget() noexcept final;
+  virtual void answered(std::size_t result, Answer& answer) = 0;
+
+  OutgoingBatch batch_;
+  bool waiting_ = false;
+};
+
+template <class... Ts>
+using BatchResults = std::tuple<std::expected<Ts, Error>...>;
+
+/// Reads the answer into that one of the results.
+template <class... Ts>
+void read_result(BatchResults<Ts...>& results, std::size_t index, Answer& answer) {
+  [&]<std::size_t... I>(std::index_sequence<I...>) {
+    ((I == index ? static_cast<void>(std::get<I>(results) = expected_of<Ts>(answer)) : void()), ...);
+  }(std::index_sequence_for<Ts...>{});
+}
+
+template <class... Ts>
+class BatchAwaiter final : public BatchAwaiterBase {
+ public:
+  using BatchAwaiterBase::BatchAwaiterBase;
+  BatchResults<Ts...> await_resume() {
+    throw_if_stopped();
+    return std::move(results_);
+  }
+
+ private:
+  void answered(std::size_t result, Answer& answer) override { read_result<Ts...>(results_, result, answer); }
+
+  BatchResults<Ts...> results_;
+};
+
+template <class... Args>
+void write_params(OutgoingCall& call, const Args&... args);
+
+}  // namespace detail
+
+template <class... Ts>
+class [[nodiscard]] Batch {
+ public:
+  using Results = detail::BatchResults<Ts...>;
+
+  explicit Batch(detail::OutgoingBatch batch) noexcept : batch_(std::move(batch)) {}
+
+  /// Adds a call, whose result is the next one.
+  template <class T = void, class... Args>
+  Batch<Ts..., T> call(std::string_view method, const Args&... args) && {
+    detail::OutgoingCall call = batch_.begin_call(method);
+    detail::write_params(call, args...);
+    batch_.add(std::move(call), sizeof...(Ts));
+    return Batch<Ts..., T>{std::move(batch_)};
+  }
+  /// Adds a notification, which has no result.
+  template <class... Args>
+  Batch&& notify(std::string_view method, const Args&... args) && {
+    detail::OutgoingCall call = batch_.begin_call(method);
+    detail::write_params(call, args...);
+    batch_.add_notification(std::move(call));
+    return std::move(*this);
+  }
+  /// For each of the calls that are in it; see Request::timeout.
+  Batch&& timeout(std::chrono::milliseconds timeout) && {
+    batch_.set_timeout(timeout);
+    return std::move(*this);
+  }
+
+  /// Sends it and blocks until each call has ended.
+  [[nodiscard]] Results send() && {
+    Results results;
+    batch_.wait([&](std::size_t index, detail::Answer& answer) { detail::read_result<Ts...>(results, index, answer); });
+    return results;
+  }
+  /// Sends it; `callback(Results)` is called once, when each call has ended, and must not throw.
+  template <std::invocable<Results> F>
+  void then(F callback) && {
+    auto results = std::make_shared<Results>();
+    batch_.start(
+        [results](std::size_t index, detail::Answer& answer) { detail::read_result<Ts...>(*results, index, answer); },
+        [results, callback = std::move(callback)]() mutable { callback(std::move(*results)); });
+  }
+  [[nodiscard]] std::future<Results> future() && {
+    auto promise = std::make_shared<std::promise<Results>>();
+    std::move(*this).then([promise](Results results) { promise->set_value(std::move(results)); });
+    return promise->get_future();
+  }
+  /// Sends it when it is awaited; throws Cancelled when the task is asked to stop, which gives all of it up.
+  [[nodiscard]] detail::BatchAwaiter<Ts...> operator co_await() && noexcept {
+    return detail::BatchAwaiter<Ts...>{std::move(batch_)};
+  }
+
+ private:
+  detail::OutgoingBatch batch_;
+};
+
+}  // namespace wirecall

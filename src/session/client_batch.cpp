@@ -1,0 +1,72 @@
+// See batch.hpp: what of a batch is no template. A batch is calls that a ClientCore writes as one message; everything
+// else of them is as of any call.
+#include <memory>
+#include <utility>
+#include <vector>
+
+#include "session/client_core.hpp"
+#include "wirecall/batch.hpp"
+
+namespace wirecall::detail {
+
+using session::ClientCall;
+
+void OutgoingBatch::add_notification(OutgoingCall call) {
+  call.make_notification();
+  add(std::move(call), kNoResult);
+}
+
+void OutgoingBatch::set_timeout(std::chrono::milliseconds timeout) noexcept {
+  for (OutgoingCall& call : calls_) call.set_timeout(timeout);
+}
+
+void OutgoingBatch::wait(Each each) {
+  std::vector<ClientCall*> calls;
+  for (OutgoingCall& call : calls_) calls.push_back(&call.prepare());
+  core_->exchange(calls);
+  for (std::size_t i = 0; i < calls_.size(); ++i) {
+    if (results_[i] == kNoResult) continue;
+    Answer answer = calls_[i].answer();
+    each(results_[i], answer);
+  }
+}
+
+void OutgoingBatch::start(Each each, std::move_only_function<void()> done) {
+  if (calls_.empty()) return done();
+  struct Shared {
+    Each each;
+    std::move_only_function<void()> done;
+    std::size_t left;
+  };
+  const auto shared = std::make_shared<Shared>(std::move(each), std::move(done), calls_.size());
+  std::vector<ClientCall*> calls;
+  for (std::size_t i = 0; i < calls_.size(); ++i) {
+    calls.push_back(&calls_[i].hand_in([shared, result = results_[i]](Answer& answer) {
+      if (result != kNoResult) shared->each(result, answer);
+      if (--shared->left == 0) shared->done();
+    }));
+  }
+  core_->start(calls);
+}
+
+void OutgoingBatch::forget() noexcept {
+  for (OutgoingCall& call : calls_) call.forget();
+}
+
+bool BatchAwaiterBase::suspend(Root& root) {
+  if (!wait(root)) return false;
+  waiting_ = true;
+  // Nothing of this is looked at afterwards: the coroutine may be going on already, on the thread that drives.
+  batch_.start([this](std::size_t result, Answer& answer) { answered(result, answer); },
+               [this] {
+                 waiting_ = false;
+                 wake();
+               });
+  return true;
+}
+
+void BatchAwaiterBase::forget() noexcept {
+  if (std::exchange(waiting_, false)) batch_.forget();
+}
+
+}  // namespace wirecall::detail

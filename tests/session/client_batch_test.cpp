@@ -1,0 +1,120 @@
+// Batches of a client: one message, results in their order whatever order they come in.
+#include <chrono>
+#include <future>
+#include <gtest/gtest.h>
+#include <string>
+#include <utility>
+
+#include "tests/session/peer.hpp"
+#include "wirecall/batch.hpp"
+#include "wirecall/client.hpp"
+#include "wirecall/task.hpp"
+
+namespace wirecall::session {
+namespace {
+
+using namespace std::chrono_literals;
+
+// Two calls with a notification between them, made in one of four ways.
+using Pair = Batch<int, std::string>::Results;
+
+Task<Pair> awaited(Batch<int, std::string> batch) { co_return co_await std::move(batch); }
+
+class ClientBatches : public testing::TestWithParam<int> {
+ protected:
+  static Pair call(Client& client) {
+    Batch<int, std::string> batch = client.batch().call<int>("number", 1).notify("note").call<std::string>("text");
+    switch (GetParam()) {
+      case 0:
+        return std::move(batch).send();
+      case 1: {
+        std::promise<Pair> done;
+        std::move(batch).then([&](Pair results) { done.set_value(std::move(results)); });
+        return done.get_future().get();
+      }
+      case 2:
+        return std::move(batch).future().get();
+      default:
+        return client.run(awaited(std::move(batch)));
+    }
+  }
+};
+
+INSTANTIATE_TEST_SUITE_P(Each, ClientBatches, testing::Range(0, 4));
+
+constexpr std::string_view kSent = R"([{"jsonrpc":"2.0","method":"number","params":[1],"id":1},)"
+                                   R"({"jsonrpc":"2.0","method":"note"},{"jsonrpc":"2.0","method":"text","id":2}])";
+
+TEST_P(ClientBatches, go_as_one_message_and_give_results_in_their_order) {
+  const ScriptedServer server{[](RawPeer peer) {
+    EXPECT_EQ(peer.line(), kSent);
+    peer.send(R"([{"jsonrpc":"2.0","result":"two","id":2},{"jsonrpc":"2.0","result":1,"id":1}])"
+              "\n");
+    peer.line();
+  }};
+  Client client{server.uri()};
+  const auto [number, text] = call(client);
+  EXPECT_EQ(number, 1);
+  EXPECT_EQ(text, "two");
+}
+
+TEST_P(ClientBatches, give_each_call_its_own_error) {
+  const ScriptedServer server{[](RawPeer peer) {
+    peer.line();
+    peer.send(R"([{"jsonrpc":"2.0","error":{"code":7,"message":"no"},"id":1},{"jsonrpc":"2.0","result":2,"id":2}])"
+              "\n");
+    peer.line();
+  }};
+  Client client{server.uri()};
+  const auto [number, text] = call(client);
+  EXPECT_EQ(number.error().code(), 7);
+  EXPECT_EQ(text.error().code(), -32603);
+}
+
+TEST_P(ClientBatches, that_are_refused_as_a_whole_fail_as_a_whole) {
+  const ScriptedServer server{[](RawPeer peer) {
+    peer.line();
+    peer.send(R"({"jsonrpc":"2.0","error":{"code":-32600,"message":"Invalid Request"},"id":null})"
+              "\n");
+    peer.line();
+  }};
+  Client client{server.uri()};
+  Batch<int, int> batch = client.batch().call<int>("a").call<int>("b");
+  const auto [a, b] = std::move(batch).send();
+  EXPECT_EQ(a.error().code(), -32600);
+  EXPECT_EQ(b.error().code(), -32600);
+}
+
+TEST_P(ClientBatches, end_with_their_connection) {
+  const ScriptedServer server{[](RawPeer peer) { peer.line(); }};
+  Client client{server.uri()};
+  const auto [number, text] = call(client);
+  EXPECT_EQ(number.error().code(), -32001);
+  EXPECT_EQ(text.error().code(), -32001);
+}
+
+TEST(ClientBatch, calls_time_out_one_by_one) {
+  const ScriptedServer server{[](RawPeer peer) {
+    peer.line();
+    peer.send(R"([{"jsonrpc":"2.0","result":1,"id":1}])"
+              "\n");
+    EXPECT_EQ(peer.line(), R"({"jsonrpc":"2.0","method":"$/cancelRequest","params":{"id":2}})");
+    peer.line();
+  }};
+  Client client{server.uri()};
+  const auto [a, b] = client.batch().call<int>("a").call<int>("b").timeout(100ms).send();
+  EXPECT_EQ(a, 1);
+  EXPECT_EQ(b.error().code(), -32002);
+}
+
+TEST(ClientBatch, of_notifications_returns_when_it_is_sent_and_an_empty_one_sends_nothing) {
+  const ScriptedServer server{[](RawPeer peer) {
+    EXPECT_EQ(peer.line(), R"([{"jsonrpc":"2.0","method":"a"},{"jsonrpc":"2.0","method":"b"}])");
+  }};
+  Client client{server.uri()};
+  static_cast<void>(client.batch().send());
+  static_cast<void>(client.batch().notify("a").notify("b").send());
+}
+
+}  // namespace
+}  // namespace wirecall::session
