@@ -60,7 +60,7 @@ constexpr std::array<KnownField, kHttpFieldCount> kKnownFields{{
     {"traceparent", HttpField::traceparent, false},
     {"tracestate", HttpField::tracestate, true},
     {"authorization", HttpField::authorization, false},
-    {"content-length", HttpField::content_length, true},
+    {"content-length", HttpField::content_length, false},
     {"sec-fetch-site", HttpField::sec_fetch_site, false},
     {"sec-fetch-mode", HttpField::sec_fetch_mode, false},
     {"content-encoding", HttpField::content_encoding, true},
@@ -233,24 +233,22 @@ class HeadReader {
 
   bool note(const KnownField& known, std::string_view padded) noexcept {
     const std::string_view value = trim(padded);
-    const bool again = out_->has(known.field);
-    if (again && !known.repeats) return bad("a header field twice that may stand there once");
+    if (out_->has(known.field) && !known.repeats) return bad("a header field twice that may stand there once");
     out_->present |= 1U << static_cast<unsigned>(known.field);
     out_->values[static_cast<std::size_t>(known.field)] = value;
-    if (known.field == HttpField::content_length) return note_length(value, again);
+    if (known.field == HttpField::content_length) return note_length(value);
     if (known.field == HttpField::connection) return note_connection(value);
     if (known.field == HttpField::transfer_encoding) return note_encoding(value, padded);
     return true;
   }
 
-  bool note_length(std::string_view value, bool again) noexcept {
+  bool note_length(std::string_view value) noexcept {
     std::size_t length = 0;
     for (const char c : value) {
       if (!is_digit(c)) return bad("a Content-Length that is not decimal digits");
       length = std::min(length * 10 + static_cast<std::size_t>(c - '0'), kLengthMax);
     }
     if (value.empty()) return bad("a Content-Length that is not decimal digits");
-    if (again && length != out_->content_length) return bad("two Content-Lengths that differ");
     out_->content_length = length;
     return true;
   }

@@ -191,7 +191,7 @@ TEST(HttpHead, with_a_content_length_that_is_no_number_is_refused) {
     expect_refused(with("Content-Length: "s + value + "\r\n"));
   }
   expect_refused(with("Content-Length: 5\r\nContent-Length: 6\r\n"));
-  EXPECT_EQ(expect_read(with("Content-Length: 5\r\nContent-Length: 05\r\n")).head.content_length, 5U);
+  expect_refused(with("Content-Length: 5\r\nContent-Length: 5\r\n"));
   // Twenty digits, and more than 64 bits hold: larger than any limit.
   EXPECT_EQ(expect_read(with("Content-Length: 18446744073709551617\r\n")).head.content_length, std::size_t{1} << 60);
   EXPECT_EQ(expect_read(with("Content-Length: 99999999999999999999\r\n")).head.content_length, std::size_t{1} << 60);
