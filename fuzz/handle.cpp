@@ -102,6 +102,33 @@ bool has_space(std::string_view json) {
   return false;
 }
 
+// The same with two blanks behind every bracket, comma and colon: what is read in one pass with the envelope, because
+// it is compact, is then read the general way.
+std::string spread(std::string_view json) {
+  std::string out;
+  bool quoted = false;
+  for (std::size_t i = 0; i < json.size(); ++i) {
+    out.push_back(json[i]);
+    if (quoted && json[i] == '\\' && i + 1 < json.size()) {
+      out.push_back(json[++i]);
+    } else if (json[i] == '"') {
+      quoted = !quoted;
+    } else if (!quoted && std::string_view{"[{,:"}.find(json[i]) != std::string_view::npos) {
+      out.append("  ");
+    }
+  }
+  return out;
+}
+
+void check_spread(wirecall::Registry& registry, std::string_view out, std::string_view input) {
+  const fuzz::PaddedText padded{input};
+  const wirecall::Scan scan = wirecall::json::scan_scalar(padded.view(), wirecall::Limits{}.depth);
+  if (!fuzz::is_whole(padded.view(), scan)) return;
+  // An error quotes what was there, blanks included.
+  if (out.find(R"("got":"[)") != out.npos || out.find(R"("got":"{)") != out.npos) return;
+  require(registry.handle(spread(input)) == out, "blanks between tokens change the answer", input);
+}
+
 void check_output(std::string_view out, std::string_view input) {
   static fuzz::SimdjsonOpinion simdjson{2 * wirecall::Limits{}.depth};
   if (!out.empty()) {
@@ -148,6 +175,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     registry.handle_padded(padded.view(), out);
   }
   check_output(out.view(), input);
+  check_spread(registry, out.view(), input);
   require(registry.handle(input) == out.view(), "the same text gets another answer the second time", input);
   return 0;
 }

@@ -53,9 +53,9 @@ struct Received {
 
   MessageKind kind;
   Fault fault;
-  bool method_escaped;         ///< `method()` holds escapes: unescape before comparing
-  std::uint8_t integer_count;  ///< of `integers`; 0 when params have to be read from their span
-  std::uint32_t present;       ///< bit 1 << Member; only present members have a span
+  bool method_escaped;             ///< `method()` holds escapes: unescape before comparing
+  std::uint8_t integer_count = 0;  ///< of `integers`; 0 when params have to be read from their span
+  std::uint32_t present;           ///< bit 1 << Member; only present members have a span
   std::size_t batch_size;
   std::string_view text;  ///< the message itself, first to last byte
   struct Span {
@@ -63,8 +63,9 @@ struct Received {
     std::size_t size;
   };
   std::array<Span, kMemberCount> spans;  ///< encoded values as sent
-  /// The params, when they are a few integers from 0 to 999,999,999: then they need no second reading. By name, the
-  /// names are as sent, and hold no escapes; one may be given twice.
+  /// The params, when they are a few integers from 0 to 999,999,999 written with one blank at most behind each bracket,
+  /// comma and colon, and none elsewhere: then they need no second reading. By name, the names are as sent, and hold no
+  /// escapes; one may be given twice.
   std::array<std::uint32_t, kIntegersKept> integers;
   std::array<Span, kIntegersKept> integer_names;
   bool integers_named;

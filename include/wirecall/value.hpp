@@ -182,7 +182,7 @@ class Rest {
   [[nodiscard]] const T* end() const noexcept { return data() + size_; }
 
  private:
-  static constexpr std::size_t kInline = sizeof(T) < 48 ? 48 / sizeof(T) : 1;
+  static constexpr std::size_t kInline = 8;
 
   std::size_t size_ = 0;
   T few_[kInline]{};

@@ -9,7 +9,7 @@ namespace wirecall {
 /// How many bytes the character at `p` has, or 0 where what stands there is not UTF-8 (RFC 3629 section 4: no overlong
 /// forms, no surrogates, nothing above U+10FFFF). Nothing at or behind `end` is read; `p` is before it.
 [[gnu::always_inline]] inline std::size_t character_bytes(const char* p, const char* end) noexcept {
-  const auto byte = [&](std::ptrdiff_t i) -> unsigned { return p + i < end ? static_cast<unsigned char>(p[i]) : 0; };
+  const auto byte = [&](std::ptrdiff_t i) -> unsigned { return i < end - p ? static_cast<unsigned char>(p[i]) : 0; };
   const auto follows = [&](std::ptrdiff_t i) { return (byte(i) & 0xC0) == 0x80; };
   const unsigned first = byte(0);
   if (first < 0x80) return 1;

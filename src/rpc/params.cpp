@@ -84,20 +84,25 @@ bool decode_positional(const Method& method, Call& call, R& reader, void* const*
   return i == types.size() || fill_missing(method, call, reader, arguments, (std::uint64_t{1} << i) - 1);
 }
 
+// Which of `params` that is; their number for none. Callers mostly keep the order, so `expected` is tried first.
+inline std::size_t find_param(const std::vector<Param>& params, std::size_t expected, std::string_view name) noexcept {
+  if (expected < params.size() && rpc::same_name(params[expected].name(), name)) [[likely]]
+    return expected;
+  std::size_t i = 0;
+  while (i != params.size() && !rpc::same_name(params[i].name(), name)) ++i;
+  return i;
+}
+
 template <class R>
 bool decode_named(const Method& method, Call& call, R& reader, void* const* arguments) {
   const auto types = method.signature().arguments;
   const std::size_t count = method.params().size();
   static_cast<void>(reader.begin_object());
   std::uint64_t given = 0;
-  std::size_t expected = 0;  // callers mostly keep the order
+  std::size_t expected = 0;
   std::string_view name;
   while (reader.next_member(name)) {
-    std::size_t i = expected;
-    if (i >= count || !rpc::same_name(method.params()[i].name(), name)) {
-      for (i = 0; i < count && !rpc::same_name(method.params()[i].name(), name); ++i) {
-      }
-    }
+    const std::size_t i = find_param(method.params(), expected, name);
     if (i == count || (given >> i) & 1) {
       const std::string unknown{name};
       reader.fail(i == count ? "nothing" : "one value");
@@ -136,11 +141,7 @@ bool order_by_name(const Received& message, const Method& method, std::uint32_t*
   std::uint32_t given = 0;
   for (std::size_t member = 0; member < count; ++member) {
     const std::string_view name{message.integer_names[member].data, message.integer_names[member].size};
-    std::size_t i = member;  // callers mostly keep the order
-    if (!rpc::same_name(params[i].name(), name)) {
-      for (i = 0; i < count && !rpc::same_name(params[i].name(), name); ++i) {
-      }
-    }
+    const std::size_t i = find_param(params, member, name);
     if (i == count || (given >> i & 1) != 0) return false;
     given |= std::uint32_t{1} << i;
     values[i] = message.integers[member];

@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <chrono>
 #include <gtest/gtest.h>
+#include <limits>
 #include <map>
 #include <string>
 #include <string_view>
@@ -252,6 +253,20 @@ TEST_F(Batch, FillsTheSizeLimitToTheLastByte) {
     EXPECT_EQ(reply,
               more == 0 ? array_of({result_reply('"' + std::string(size, 'x') + '"')}) : array_of({too_large(1)}));
   }
+}
+
+TEST_F(Batch, IntegersFillTheSizeLimitToTheLastByte) {
+  registry.method("least", [] { return std::numeric_limits<std::int64_t>::min(); });
+  const std::string element = R"({"jsonrpc":"2.0","method":"least","id":1})";
+  const std::string reply = result_reply("-9223372036854775808");
+  const std::string both = array_of({reply, reply});
+  Limits limits;
+  limits.max_message_size = both.size();
+  registry.set_limits(limits);
+  EXPECT_EQ(registry.handle(array_of({element, element})), both);
+  limits.max_message_size = both.size() - 1;
+  registry.set_limits(limits);
+  EXPECT_EQ(registry.handle(array_of({element, element})), array_of({reply, too_large(1)}));
 }
 
 TEST_F(Batch, SmallElementBehindOneThatIsTooLargeIsStillAnswered) {

@@ -1,6 +1,7 @@
 // What a single message is answered with: every row of the contract's table, through Registry::handle.
 #include <expected>
 #include <gtest/gtest.h>
+#include <limits>
 #include <stdexcept>
 #include <string>
 #include <string_view>
@@ -341,6 +342,19 @@ TEST_F(Dispatch, ResultOverTheSizeLimitIsTooLarge) {
   EXPECT_EQ(handle(request("make", '[' + std::to_string(fits) + ']')),
             result_reply('"' + std::string(fits, 'x') + '"'));
   EXPECT_EQ(handle(request("make", '[' + std::to_string(fits + 1) + ']')), too_large("the reply is"));
+}
+
+TEST_F(Dispatch, IntegerOverTheSizeLimitIsTooLarge) {
+  registry.method("least", [] { return std::numeric_limits<std::int64_t>::min(); });
+  const std::string call = R"({"jsonrpc":"2.0","method":"least","id":1})";
+  const std::string reply = result_reply("-9223372036854775808");
+  Limits limits;
+  limits.max_message_size = reply.size();
+  registry.set_limits(limits);
+  EXPECT_EQ(handle(call), reply);
+  limits.max_message_size = reply.size() - 1;
+  registry.set_limits(limits);
+  EXPECT_EQ(handle(call), too_large("the reply is"));
 }
 
 TEST_F(Dispatch, ErrorOverTheSizeLimitIsTooLarge) {
