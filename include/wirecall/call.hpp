@@ -12,6 +12,7 @@
 
 #include "wirecall/codec.hpp"
 #include "wirecall/context.hpp"
+#include "wirecall/detail/handler_window.hpp"
 #include "wirecall/error.hpp"
 #include "wirecall/limits.hpp"
 #include "wirecall/message.hpp"
@@ -104,19 +105,22 @@ class Call {
   [[nodiscard]] Reader& default_reader(std::size_t index);
   /// The bytes of all results that are being gathered for this peer; whoever gathers adds and takes away its own.
   [[nodiscard]] std::shared_ptr<std::size_t> gathered_bytes();
+  /// To be open while a handler runs that does not wait; may be null.
+  [[nodiscard]] detail::HandlerWindow* window() const noexcept { return window_; }
   /// What owns the tasks that calls of this thread start.
   [[nodiscard]] TaskScope& tasks() noexcept;
 
  private:
   friend class rpc::Dispatcher;
-  Call(rpc::CallState& state, const Received& message, const Method& method) noexcept
-      : state_(&state), message_(&message), method_(&method) {}
+  Call(rpc::CallState& state, const Received& message, const Method& method, detail::HandlerWindow* window) noexcept
+      : state_(&state), message_(&message), method_(&method), window_(window) {}
 
   [[gnu::noinline]] void end_result_slowly();
 
   rpc::CallState* state_;
   const Received* message_;
   const Method* method_;
+  detail::HandlerWindow* window_;
 };
 
 }  // namespace wirecall

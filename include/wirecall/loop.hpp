@@ -40,6 +40,12 @@ class Loop final : public Scheduler {
 
   /// One turn, waiting at most `wait_max` (negative: for ever) when there is nothing to do.
   void turn(std::chrono::nanoseconds wait_max = std::chrono::nanoseconds{-1});
+  /// Ends the present turn in the place of a thread that does not come back from it: whoever that was busy with is
+  /// left to it, everybody else is served. When it does come back, which must not be during a turn, its `turn` returns
+  /// without doing anything more.
+  void finish_turn();
+  /// The bytes lent in the present turn stay readable and writable for as long as what is returned lives.
+  [[nodiscard]] std::shared_ptr<void> keep_lent();
   /// Ends the wait of the present or the next turn. Any thread, and signal handlers.
   void wake() noexcept;
   /// Runs `job`, which does not throw, on the loop's thread in its next turn; jobs keep their order. Any thread. False,

@@ -39,6 +39,11 @@ Workspace::Workspace(const Codec& codec, Scheduler* timers, const LogSink* log)
 
 Workspace::~Workspace() = default;
 
+Workspace::Scratch Workspace::give_up_scratch() {
+  return {std::exchange(reader, codec->reader()), std::exchange(default_readers, {}),
+          std::exchange(elements, std::vector<Received>(kBatchElementsKept))};
+}
+
 void Workspace::write_log(LogLevel level, std::string_view line) const {
   if (log != nullptr) (*log)(level, line);
 }
@@ -77,7 +82,7 @@ void Workspace::write_log(LogLevel level, std::string_view line) const {
   const Method* method = registry_->find(name);
   if (method == nullptr) [[unlikely]]
     return unknown_method(message, name, state);
-  Call call{state, message, *method};
+  Call call{state, message, *method, workspace_->window};
   if (draining_) [[unlikely]] {
     return call.error(
         message::make({.code = ErrorCode::draining, .reason = "the server is shutting down", .delivered = "no"}));

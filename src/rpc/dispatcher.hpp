@@ -3,7 +3,6 @@
 // One thread (the loop's). Implements docs/wire.md "Messages", "Batches" and "Deadlines and cancelling".
 #pragma once
 
-#include <array>
 #include <chrono>
 #include <cstddef>
 #include <memory>
@@ -13,6 +12,7 @@
 
 #include "wirecall/bytes.hpp"
 #include "wirecall/context.hpp"
+#include "wirecall/detail/handler_window.hpp"
 #include "wirecall/limits.hpp"
 #include "wirecall/log.hpp"
 #include "wirecall/message.hpp"
@@ -48,6 +48,14 @@ struct Workspace {
   ~Workspace();
   Workspace(Workspace&&) = delete;
 
+  /// What a handler that runs may still read from: it is given away, and replaced, when its thread loses the loop.
+  struct Scratch {
+    std::unique_ptr<Reader> reader;
+    std::vector<std::unique_ptr<Reader>> default_readers;
+    std::vector<Received> elements;
+  };
+  [[nodiscard]] Scratch give_up_scratch();
+
   void write_log(LogLevel level, std::string_view line) const;
 
   const Codec* codec;
@@ -55,7 +63,8 @@ struct Workspace {
   std::unique_ptr<Writer> writer;
   std::vector<std::unique_ptr<Reader>> default_readers;  ///< by parameter; made when first needed
   Buffer batch_text;
-  std::array<Received, kBatchElementsKept> elements;  ///< of the batch being read
+  std::vector<Received> elements{kBatchElementsKept};  ///< of the batch being read
+  detail::HandlerWindow* window = nullptr;             ///< null where nobody watches the handlers
   Scheduler* scheduler;
   const LogSink* log;  ///< may be null; outlives the workspace
   TaskScope tasks;     ///< last: the tasks go before what they use

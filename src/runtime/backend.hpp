@@ -71,6 +71,8 @@ class Backend {
   virtual std::span<Completion> turn(std::span<Operation> submitted, std::chrono::nanoseconds wait_max) = 0;
   /// Ends the wait of the present or the next turn. Any thread, and signal handlers.
   virtual void wake() noexcept = 0;
+  /// The bytes lent in the present turn stay readable and writable for as long as what is returned lives.
+  [[nodiscard]] virtual std::shared_ptr<void> keep_lent() = 0;
   /// Bytes that have arrived for `handle` and have not been received: 0 for what is not open.
   [[nodiscard]] virtual std::size_t readable(Handle handle) const noexcept = 0;
   /// A clock that only goes forward; simulated backends have their own time.

@@ -46,6 +46,7 @@ class EpollBackend final : public Backend {
     // It can only fail because the counter is full, and then the wait has ended already.
     [[maybe_unused]] const ssize_t written = ::write(wake_.get(), &one, sizeof one);
   }
+  [[nodiscard]] std::shared_ptr<void> keep_lent() override { return std::exchange(region_, make_region()); }
   [[nodiscard]] std::size_t readable(Handle handle) const noexcept override;
   [[nodiscard]] nanoseconds now() const noexcept override { return monotonic_now(); }
 
@@ -67,6 +68,9 @@ class EpollBackend final : public Backend {
     }
   };
 
+  static std::shared_ptr<char[]> make_region() {
+    return std::make_shared_for_overwrite<char[]>(kRegionBytes + kPaddingBytes);
+  }
   void perform(Operation& operation);
   void close(Handle handle);
   void send(Operation& operation);
@@ -94,14 +98,13 @@ class EpollBackend final : public Backend {
   std::array<epoll_event, kEventsMax> events_;
   int events_at_ = 0;  // events_[events_at_, events_end_) did not fit into the region last turn
   int events_end_ = 0;
-  std::unique_ptr<char[]> region_;
+  std::shared_ptr<char[]> region_ = make_region();
   std::size_t region_used_ = 0;
 };
 
 EpollBackend::EpollBackend()
     : epoll_(::epoll_create1(EPOLL_CLOEXEC), "epoll_create1"),
-      wake_(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK), "eventfd"),
-      region_(std::make_unique_for_overwrite<char[]>(kRegionBytes + kPaddingBytes)) {
+      wake_(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK), "eventfd") {
   epoll_event event{};
   event.events = EPOLLIN;
   event.data.u64 = kWakeKey;

@@ -14,13 +14,17 @@ bool Inbox::put(Job&& job, std::size_t jobs_max) {
 }
 
 void Inbox::run() {
-  {
+  if (running_at_ == running_.size()) {
+    running_.clear();
+    running_at_ = 0;
     const std::scoped_lock lock{mutex_};
     jobs_.swap(running_);
     waiting_.store(false, std::memory_order_relaxed);
   }
-  for (Job& job : running_) job();
-  running_.clear();
+  while (running_at_ != running_.size()) {
+    Job job = std::move(running_[running_at_++]);
+    job();
+  }
 }
 
 void Inbox::close() noexcept {

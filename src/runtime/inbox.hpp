@@ -34,8 +34,11 @@ class Inbox {
 
   /// Whether there is something to run: an ordinary load, for each turn to ask.
   [[nodiscard]] bool waiting() const noexcept { return waiting_.load(std::memory_order_relaxed); }
-  /// Runs what waits now; what these post waits for the next turn. Jobs do not throw.
+  /// Runs what waits now; what these post waits for the next turn. Jobs do not throw. May be called from within a job,
+  /// by whoever has taken the loop over from it: then it goes on with the rest.
   void run();
+  /// Whether `run` has not come back from a job.
+  [[nodiscard]] bool interrupted() const noexcept { return running_at_ != running_.size(); }
   /// The loop goes: nothing is taken any more.
   void close() noexcept;
 
@@ -45,7 +48,8 @@ class Inbox {
   std::mutex mutex_;
   Backend* backend_;  // null when closed
   std::vector<Job> jobs_;
-  std::vector<Job> running_;  // the loop's; here for its memory
+  std::vector<Job> running_;  // the loop's; those before running_at_ have been begun
+  std::size_t running_at_ = 0;
   std::atomic<bool> waiting_{false};
 };
 

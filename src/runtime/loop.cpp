@@ -49,11 +49,15 @@ struct Loop::State {
   std::vector<TurnUser*> at_next_turn_end;
   std::vector<TurnUser*> at_next_turn;
   std::vector<TurnUser*> going_on;  // those of at_next_turn whose turn has come
+  std::size_t going_on_at = 0;      // the first of them that has not been called
+  std::span<Completion> completions;
+  std::size_t completion_at = 0;  // the first of them that nobody has been told
+  std::uint64_t part = 0;         // of a turn, by one thread
   std::vector<Buffer> pool;
   std::size_t pooled_bytes = 0;
 
   nanoseconds bounded(nanoseconds wait_max) const {
-    if (!at_next_turn.empty()) return nanoseconds{0};
+    if (!at_next_turn.empty() || !at_turn_end.empty()) return nanoseconds{0};
     if (timers.empty()) return wait_max;
     const nanoseconds until_due = std::max(timers.first_due() - backend->now(), nanoseconds{0});
     return wait_max < nanoseconds{0} ? until_due : std::min(wait_max, until_due);
@@ -82,26 +86,43 @@ nanoseconds Loop::now() const noexcept { return state_->backend->now(); }
 
 void Loop::turn(nanoseconds wait_max) {
   State& state = *state_;
-  const std::span<Completion> completions = state.backend->turn(state.submitted, state.bounded(wait_max));
+  state.completions = state.backend->turn(state.submitted, state.bounded(wait_max));
+  state.completion_at = 0;
   state.submitted.clear();
   state.going_on.swap(state.at_next_turn);
   if (!state.at_next_turn_end.empty()) {
     state.at_turn_end.insert(state.at_turn_end.end(), state.at_next_turn_end.begin(), state.at_next_turn_end.end());
     state.at_next_turn_end.clear();
   }
-  for (Completion& completion : completions) state.complete(completion);
-  if (state.inbox->waiting()) [[unlikely]]
-    state.inbox->run();
-  if (!state.timers.empty()) state.expire_timers();
-  for (std::size_t i = 0; i < state.going_on.size(); ++i) {
-    if (state.going_on[i] != nullptr) state.going_on[i]->next_turn();
+  finish_turn();
+}
+
+// Everything that is left to do stands in the state, so that another thread can go on where this one got stuck.
+void Loop::finish_turn() {
+  State& state = *state_;
+  const std::uint64_t mine = ++state.part;
+  while (state.completion_at != state.completions.size()) {
+    state.complete(state.completions[state.completion_at++]);
+    if (state.part != mine) [[unlikely]]
+      return;
   }
+  if (state.inbox->waiting() || state.inbox->interrupted()) [[unlikely]]
+    state.inbox->run();
+  if (state.part == mine && !state.timers.empty()) state.expire_timers();
+  while (state.going_on_at != state.going_on.size() && state.part == mine) {
+    if (TurnUser* user = state.going_on[state.going_on_at++]) user->next_turn();
+  }
+  if (state.part != mine) [[unlikely]]
+    return;
   state.going_on.clear();
+  state.going_on_at = 0;
   for (std::size_t i = 0; i < state.at_turn_end.size(); ++i) {
     if (state.at_turn_end[i] != nullptr) state.at_turn_end[i]->turn_ended();
   }
   state.at_turn_end.clear();
 }
+
+std::shared_ptr<void> Loop::keep_lent() { return state_->backend->keep_lent(); }
 
 void Loop::State::complete(Completion& completion) {
   Slot& slot = slots[completion.handle.slot];

@@ -21,12 +21,14 @@ class ReceiveBuffers {
   static constexpr unsigned kCount = 64;
   static constexpr std::size_t kBytes = 16 * 1024;
 
-  ReceiveBuffers() : memory_(std::make_unique_for_overwrite<char[]>(kCount * kStride)) {}
+  ReceiveBuffers() : memory_(std::make_shared_for_overwrite<char[]>(kCount * kStride)) {}
+  /// The memory, which lives as long as this does, too.
+  [[nodiscard]] std::shared_ptr<char[]> memory() const noexcept { return memory_; }
   [[nodiscard]] char* at(unsigned number) const noexcept { return memory_.get() + number * kStride; }
 
  private:
   static constexpr std::size_t kStride = kBytes + kPaddingBytes;
-  std::unique_ptr<char[]> memory_;
+  std::shared_ptr<char[]> memory_;
 };
 
 class Ring {

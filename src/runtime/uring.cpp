@@ -48,6 +48,7 @@ class UringBackend final : public Backend {
     const std::uint64_t one = 1;
     [[maybe_unused]] const ssize_t written = ::write(wake_.get(), &one, sizeof one);
   }
+  [[nodiscard]] std::shared_ptr<void> keep_lent() override;
   [[nodiscard]] std::size_t readable(Handle handle) const noexcept override;
   [[nodiscard]] nanoseconds now() const noexcept override { return monotonic_now(); }
 
@@ -173,6 +174,14 @@ void UringBackend::take_over() {
     if (!slot.unsent.empty()) queue_send(at);
     to_watch_.push_back(at);
   }
+}
+
+// The buffers stay with whoever keeps them, and other ones go to the ring that the next turn makes.
+std::shared_ptr<void> UringBackend::keep_lent() {
+  std::shared_ptr<void> kept = buffers_.memory();
+  buffers_ = ReceiveBuffers{};
+  owner_ = {};
+  return kept;
 }
 
 void UringBackend::perform(Operation& operation) {

@@ -53,9 +53,43 @@ void Channel::received(std::span<char> bytes) {
   }
   if (input_ended_ || over_) return;
   if (!backlog_.empty()) return backlog_.append({bytes.data(), bytes.size()});
-  const std::size_t seen = read(bytes);
-  if (seen != bytes.size() && !input_ended_) [[unlikely]]
+  std::size_t seen = 0;
+  if (look(bytes, [&] { seen = read(bytes); }) && seen != bytes.size() && !input_ended_) [[unlikely]]
     hold_back({bytes.data() + seen, bytes.size() - seen});
+}
+
+// False when a handler has come back so late that others have gone on with what it left.
+template <class Look>
+bool Channel::look(std::span<char> input, const Look& look) {
+  host_->looking = this;
+  input_ = input;
+  looking_ = true;
+  look();
+  if (looking_) [[likely]] {
+    looking_ = false;
+    return true;
+  }
+  --away_;
+  came_back();
+  mark();
+  return false;
+}
+
+void Channel::leave_handler(std::vector<Buffer>& kept) {
+  if (!looking_) return;
+  looking_ = false;
+  ++away_;
+  leave_message(kept);
+  const std::span<char> rest = input_.subspan(std::min(looked_at_, input_.size()));
+  if (!backlog_.empty()) {
+    // What is being looked at is the backlog itself.
+    Buffer seen = std::exchange(backlog_, Buffer{});
+    if (!rest.empty()) hold_back({rest.data(), rest.size()});
+    kept.push_back(std::move(seen));
+    if (rest.empty()) go_on();
+  } else if (!rest.empty()) {
+    hold_back({rest.data(), rest.size()});
+  }
 }
 
 void Channel::take(std::span<char> first, bool all) {
@@ -83,7 +117,8 @@ void Channel::ended() {
 }
 
 void Channel::end_of_stream() {
-  input_complete();
+  looked_at_ = 0;
+  static_cast<void>(look({}, [&] { input_complete(); }));
   input_ended_ = true;
   lingers_ = false;  // the peer sends nothing more
   mark();
@@ -117,7 +152,10 @@ void Channel::next_turn() {
   if (over_) return;
   if (!backlog_.empty()) {
     static_cast<void>(backlog_.padded());
-    backlog_at_ += read({backlog_.data() + backlog_at_, backlog_.size() - backlog_at_});
+    const std::span<char> waiting{backlog_.data() + backlog_at_, backlog_.size() - backlog_at_};
+    std::size_t seen = 0;
+    if (!look(waiting, [&] { seen = read(waiting); })) return;
+    backlog_at_ += seen;
     if (backlog_at_ != backlog_.size() && !input_ended_) return go_on();
     give_back(backlog_);
     backlog_at_ = 0;
@@ -186,7 +224,7 @@ void Channel::finish() {
 
 void Channel::finish_if_done() {
   if (sending_ || !out_.empty() || linger_ != nullptr) return;
-  if (working()) {
+  if (working() || away_ != 0) {
     // A notification that is done says nothing: so it is looked for.
     if (watching_) return;
     watching_ = true;

@@ -12,6 +12,7 @@
 #include <memory>
 #include <span>
 #include <string_view>
+#include <vector>
 
 #include "runtime/turn.hpp"
 #include "session/connection.hpp"
@@ -26,7 +27,7 @@ class Channel : public Connection, private transport::StreamUser, private runtim
 
   void drain() noexcept override { owed_bytes_ = stream_->readable(); }
   [[nodiscard]] bool busy() const noexcept final {
-    return working() || !backlog_.empty() || (owed_bytes_ != 0 && !input_ended_);
+    return working() || away_ != 0 || !backlog_.empty() || (owed_bytes_ != 0 && !input_ended_);
   }
   void finish() final;
   [[nodiscard]] std::size_t output_bytes() const noexcept final { return sending_bytes_ + out_.size(); }
@@ -36,6 +37,9 @@ class Channel : public Connection, private transport::StreamUser, private runtim
   void flush();
   /// Input that came before it was known what is spoken here: as StreamUser::received, and ended when that was `all`.
   void take(std::span<char> first, bool all);
+  /// The handler that it has called does not come back, and the loop goes on without: what has not been looked at is
+  /// put by for later turns. What the handler may still read from goes to `kept`. No effect when it has called none.
+  void leave_handler(std::vector<Buffer>& kept);
 
  protected:
   Channel(Host& host, std::unique_ptr<transport::Stream> stream);
@@ -44,9 +48,14 @@ class Channel : public Connection, private transport::StreamUser, private runtim
 
   /// Looks at `input`, behind which a zero byte and the rest of kPaddingBytes stand, and returns how much of it has
   /// been looked at: not all when it is another connection's turn, the channel is choked, or input has ended.
+  /// Before a handler is called, `looking_at` is told how much of `input` belongs to it and what came before. When
+  /// `left` is true after that, the rest is looked at by others, and nothing of it is to be touched.
   virtual std::size_t read(std::span<char> input) = 0;
   /// No bytes follow those that `read` has been given.
   virtual void input_complete() = 0;
+  /// As of leave_handler: what of the input the derived class keeps. It may `block` what follows until `came_back`.
+  virtual void leave_message(std::vector<Buffer>& kept) = 0;
+  virtual void came_back() {}
   /// Calls are being worked on.
   [[nodiscard]] virtual bool working() const noexcept = 0;
   /// The connection is over: nobody hears of its calls any more.
@@ -83,6 +92,10 @@ class Channel : public Connection, private transport::StreamUser, private runtim
   /// At once.
   void end(End end, int error = 0);
   void give_back(Buffer& buffer) noexcept;
+  void looking_at(std::size_t bytes) noexcept { looked_at_ = bytes; }
+  /// Handlers that have not come back.
+  [[nodiscard]] std::uint32_t away() const noexcept { return away_; }
+  [[nodiscard]] bool passed_on() const noexcept { return !looking_; }
   [[nodiscard]] bool input_ended() const noexcept { return input_ended_; }
   [[nodiscard]] bool over() const noexcept { return over_; }
 
@@ -99,6 +112,8 @@ class Channel : public Connection, private transport::StreamUser, private runtim
   void turn_ended() final;
   void next_turn() final;
 
+  template <class Look>
+  bool look(std::span<char> input, const Look& look);
   void end_of_stream();
   void hold_back(std::string_view rest);
   void go_on();
@@ -108,10 +123,14 @@ class Channel : public Connection, private transport::StreamUser, private runtim
   std::size_t sending_bytes_ = 0;  // of the send in flight
   Buffer backlog_;
   std::size_t backlog_at_ = 0;  // the bytes before it have been looked at
+  std::span<char> input_;       // that `read` looks at
+  std::size_t looked_at_ = 0;   // of input_, the handler's message included
+  std::uint32_t away_ = 0;      // handlers that have not come back
   std::unique_ptr<Linger> linger_;
   std::size_t owed_bytes_ = 0;  // have arrived while draining, and are still to be received
 
   End why_stopped_ = End::unreadable;
+  bool looking_ = false;  // in `read` or `input_complete`
   bool sending_ : 1 = false;
   bool marked_ : 1 = false;       // turn_ended is going to be called
   bool scheduled_ : 1 = false;    // next_turn is going to be called

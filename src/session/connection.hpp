@@ -58,6 +58,8 @@ class Owner {
   ~Owner() = default;
 };
 
+class Channel;
+
 /// What all connections of one loop have in common.
 struct Host {
   Loop& loop;
@@ -68,6 +70,7 @@ struct Host {
   std::uint64_t responses_dropped = 0;  ///< nobody was waiting for them
   std::uint64_t slow_peers_cut = 0;
   std::uint64_t timed_out = 0;  ///< connections that were too slow to say what they want
+  Channel* looking = nullptr;   ///< whose handlers may be running; whether they are, it knows
 };
 
 }  // namespace wirecall::session

@@ -153,6 +153,7 @@ std::size_t HttpSession::read(std::span<char> input) {
   int left = kRequestsPerTurn;
   while (at < input.size() && !input_ended() && !choked()) {
     const std::span<char> rest = input.subspan(at);
+    at_ = at;
     if (reading_ == Body::none) {
       if (left-- == 0) break;
       at += read_head(rest);
@@ -161,6 +162,8 @@ std::size_t HttpSession::read(std::span<char> input) {
     } else {
       at += read_chunks(rest);
     }
+    if (passed_on()) [[unlikely]]
+      return at;
   }
   if (pacing_ || reading_ != Body::none || !head_.empty()) [[unlikely]]
     watch_pace();
@@ -189,6 +192,7 @@ std::size_t HttpSession::read_head(std::span<char> input) {
     return input.size();
   }
   const std::size_t used = read.size - kept;
+  looking_at(at_ + used);
   begin_request(head, used < input.size());
   if (kept != 0) give_back(head_);
   return used;
@@ -207,13 +211,16 @@ std::size_t HttpSession::read_length(std::span<char> input) {
   if (complete && body_.empty()) [[likely]] {
     // What stands behind the body belongs to the next request; the scanner wants a zero there.
     char& behind = *(input.data() + here);
-    const char saved = std::exchange(behind, '\0');
+    looking_at(at_ + here);
+    ended_by_zero_ = &behind;
+    behind_zero_ = std::exchange(behind, '\0');
     dispatch(input.first(here));
-    behind = saved;
+    if (ended_by_zero_ != nullptr) *std::exchange(ended_by_zero_, nullptr) = behind_zero_;
     return here;
   }
   if (body_.capacity() == 0) body_ = host_->loop.take_buffer();
   body_.append({input.data(), here});
+  looking_at(at_ + here);
   if (complete) dispatch_kept();
   return here;
 }
@@ -222,6 +229,7 @@ std::size_t HttpSession::read_chunks(std::span<char> input) {
   const Found found = chunks_.next({input.data(), input.size()});
   const std::size_t used = found.skip + found.size;
   came_ += found.size;
+  looking_at(at_ + used);
   switch (found.find) {
     case Find::part:
       if (discards_) {
@@ -251,6 +259,13 @@ std::size_t HttpSession::read_chunks(std::span<char> input) {
   return used;
 }
 
+// Its response is due before all others: so nothing that follows is read until it has come.
+void HttpSession::leave_message(std::vector<Buffer>& kept) {
+  if (ended_by_zero_ != nullptr) *std::exchange(ended_by_zero_, nullptr) = behind_zero_;
+  kept.push_back(std::exchange(body_, Buffer{}));
+  block();
+}
+
 // Nothing follows: what has not ended now is none.
 void HttpSession::input_complete() {
   const bool unfinished = !head_.empty() || (reading_ != Body::none && !discards_);
@@ -269,7 +284,7 @@ void HttpSession::watch_pace() {
 
 void HttpSession::expired() {
   pacing_ = false;
-  if (over() || input_ended()) return;
+  if (over() || input_ended() || away() != 0) return;
   const bool comes = reading_ != Body::none && (came_ >= kBodyBytesMin || choked());
   if (comes) return watch_pace();
   if (discards_) return stop_reading(End::silent);
@@ -511,7 +526,7 @@ void HttpSession::settle() {
   release_answered();
   std::erase_if(silent_, [](const auto& exchange) { return exchange->dispatcher.in_flight() == 0; });
   if (waiting_.empty() && std::exchange(continue_due_, false) && reading_ != Body::none) continue_body(false);
-  if (waiting_.size() <= kWaitingMax / 2 && held_bytes_ <= host_->limits.soft_output) unblock();
+  if (waiting_.size() <= kWaitingMax / 2 && held_bytes_ <= host_->limits.soft_output && away() == 0) unblock();
 }
 
 void HttpSession::release_answered() {

@@ -40,6 +40,8 @@ class HttpSession final : public Channel, private Timer {
 
   std::size_t read(std::span<char> input) override;
   void input_complete() override;
+  void leave_message(std::vector<Buffer>& kept) override;
+  void came_back() override { settle_later(); }
   [[nodiscard]] bool working() const noexcept override;
   void abandon() noexcept override;
   void settle() override;
@@ -82,8 +84,11 @@ class HttpSession final : public Channel, private Timer {
   std::size_t held_bytes_ = 0;                     // of responses that wait for those before them
   Buffer head_;
   Buffer body_;
-  std::size_t left_ = 0;  // bytes of the body: that have not come, or, of chunks, that have been thrown away
-  std::size_t came_ = 0;  // bytes of the body since the timer was started
+  std::size_t at_ = 0;             // of the input of `read`: where what is being read begins
+  char* ended_by_zero_ = nullptr;  // the byte behind the body being served, where it belongs to the next request
+  char behind_zero_ = '\0';        // what stood there
+  std::size_t left_ = 0;           // bytes of the body: that have not come, or, of chunks, that have been thrown away
+  std::size_t came_ = 0;           // bytes of the body since the timer was started
   framing::ChunkedBody chunks_;
   Body reading_ = Body::none;
   std::uint8_t digits_ = 2;  // of the last response's length

@@ -9,6 +9,7 @@
 
 #include "framing/json_text.hpp"
 #include "session/connection.hpp"
+#include "session/hand_over.hpp"
 #include "session/stop_signals.hpp"
 #include "session/undecided.hpp"
 #include "transport/socket.hpp"
@@ -25,6 +26,8 @@ namespace {
 
 // How long a server that stops waits for its peers to see the end, once all is said.
 constexpr milliseconds kParting{100};
+// Connection::position of those that are no longer in the table.
+constexpr std::size_t kNowhere = static_cast<std::size_t>(-1);
 
 }  // namespace
 
@@ -63,6 +66,8 @@ struct Server::State final : session::Keeper {
   std::vector<std::unique_ptr<transport::Listener>> listeners;
   std::vector<std::unique_ptr<Connection>> connections;
   std::vector<std::unique_ptr<Connection>> ended;  // in this turn
+  session::HandOver hand_over{
+      host, {.after = milliseconds{options.hand_over_ms}, .logged_after = milliseconds{options.slow_handler_ms}}};
   std::atomic<bool> stop_asked{false};
 };
 
@@ -94,8 +99,13 @@ Endpoint Server::listen(std::string_view uri) {
 RunEnd Server::run() {
   State& state = *state_;
   const session::StopSignals signals{state.loop};
-  while (signals.count() == 0 && !state.stop_asked.load(std::memory_order_relaxed)) state.turn(nanoseconds{-1});
-  const bool drained = state.drain(signals);
+  bool drained = false;
+  state.hand_over.run([&state, &signals, &drained] {
+    while (signals.count() == 0 && !state.stop_asked.load(std::memory_order_relaxed)) state.turn(nanoseconds{-1});
+    drained = state.drain(signals);
+  });
+  state.ended.clear();
+  state.loop.turn(nanoseconds{0});  // closes
   state.stop_asked.store(false);
   return drained ? RunEnd::drained : RunEnd::interrupted;
 }
@@ -119,6 +129,7 @@ void Server::State::connection_decided(Connection& undecided, std::unique_ptr<Co
 
 void Server::State::connection_ended(Connection& connection, session::End, int) {
   const std::size_t position = connection.position;
+  if (position == kNowhere) return;
   ended.push_back(std::move(connections[position]));
   if (position + 1 != connections.size()) {
     connections[position] = std::move(connections.back());
@@ -137,8 +148,9 @@ Stats Server::State::stats() const {
 }
 
 void Server::State::turn(nanoseconds wait_max) {
-  loop.turn(wait_max);
-  ended.clear();
+  hand_over.turn(wait_max);
+  if (hand_over.away() == 0) [[likely]]
+    ended.clear();
 }
 
 // False when it was interrupted by a second signal.
@@ -163,11 +175,19 @@ bool Server::State::drain(const session::StopSignals& signals) {
     while (go_on(last) && any(&Connection::busy)) turn(left(last));
   }
 
+  // Who calls all the time learns from an answer that this is over, and may leave by itself.
+  const nanoseconds notice = loop.now() + kParting;
+  while (go_on(std::min(notice, deadline)) && !connections.empty()) turn(left(std::min(notice, deadline)));
+
   // Then each connection gets what it is owed, and some time to take notice.
   for (const auto& connection : connections) connection->finish();
   while (go_on(deadline) && any(&Connection::has_output)) turn(left(deadline));
   const nanoseconds parting = loop.now() + kParting;
   while (go_on(parting) && !connections.empty()) turn(left(parting));
+  for (auto& connection : connections) {
+    connection->position = kNowhere;
+    ended.push_back(std::move(connection));
+  }
   connections.clear();
   turn(nanoseconds{0});
   return signals.count() < 2;

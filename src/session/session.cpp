@@ -44,7 +44,10 @@ std::size_t Session::read(std::span<char> input) {
       const Scan scan = read_message(text, limits, false, message, host_->workspace.elements);
       if (scan.status == ScanStatus::complete && scan.offset <= limits.max_message_size) [[likely]] {
         at += scan.offset;
+        looking_at(at);
         accept(message);
+        if (passed_on()) [[unlikely]]
+          return at;
         continue;
       }
       if (scan.status == ScanStatus::incomplete) {
@@ -57,6 +60,7 @@ std::size_t Session::read(std::span<char> input) {
       }
     }
     at += found.size;
+    looking_at(at);
     const std::string_view part = text.substr(0, found.size);
     switch (found.find) {
       case Find::nothing:
@@ -103,7 +107,14 @@ bool Session::read_whole(std::span<char> frame, bool kept) {
   const char saved = std::exchange(behind, '\0');
   const Scan scan = read_message({frame.data(), frame.size()}, host_->limits, true, message, host_->workspace.elements);
   const bool complete = scan.status == ScanStatus::complete;
-  if (complete) accept(message);
+  if (complete) {
+    ended_by_zero_ = kept ? nullptr : &behind;
+    behind_zero_ = saved;
+    accept(message);
+    ended_by_zero_ = nullptr;
+    if (passed_on()) [[unlikely]]
+      return false;
+  }
   behind = saved;
   if (kept) give_back(message_);
   if (complete) return true;
@@ -181,9 +192,16 @@ void Session::input_complete() {
   const Found found = framing_->end_of_stream();
   if (found.find == Find::message) {
     read_whole({message_.data(), message_.size()}, true);
-  } else if (found.find == Find::malformed) {
+  } else if (found.find == Find::malformed && caller_ == nullptr) {
+    // Half a response is not answered; that the peer has gone, its callers learn in any case.
     dispatcher_.refuse_syntax(ScanStatus::malformed);
   }
+}
+
+void Session::leave_message(std::vector<Buffer>& kept) {
+  if (ended_by_zero_ != nullptr) *std::exchange(ended_by_zero_, nullptr) = behind_zero_;
+  kept.push_back(std::move(message_));
+  message_ = Buffer{};
 }
 
 // ---- output ----

@@ -60,6 +60,7 @@ class Session final : public Channel, public rpc::Outlet {
 
  private:
   std::size_t read(std::span<char> input) override;
+  void leave_message(std::vector<Buffer>& kept) override;
   void input_complete() override;
   [[nodiscard]] bool working() const noexcept override { return dispatcher_.in_flight() != 0; }
   void abandon() noexcept override { dispatcher_.abandon(); }
@@ -82,6 +83,8 @@ class Session final : public Channel, public rpc::Outlet {
   int unreadable_ = 0;              // messages in a row that cannot be read
   std::size_t begin_ = 0;           // where in out_ the message being written begins
   Buffer message_;
+  char* ended_by_zero_ = nullptr;  // the byte behind the message being served, where it belongs to the next one
+  char behind_zero_ = '\0';        // what stood there
 };
 
 }  // namespace wirecall::session

@@ -75,7 +75,7 @@ class SimulatedBackend final : public Backend {
   std::span<Completion> turn(std::span<Operation> submitted, std::chrono::nanoseconds wait_max) override {
     ++turns_;
     completions_.clear();
-    lent_.clear();
+    lent_ = std::make_shared<Lent>();
     prompt_ = false;
     for (Operation& operation : submitted) perform(operation);
     serve();
@@ -209,12 +209,12 @@ class SimulatedBackend final : public Backend {
     }
     served_ = true;
     const std::size_t bytes = random_() % 2 == 0 ? waiting.size() : 1 + random_() % waiting.size();
-    lent_.push_back(std::make_unique<char[]>(bytes + kPaddingBytes));
-    std::memcpy(lent_.back().get(), waiting.data(), bytes);
+    lent_->push_back(std::make_unique<char[]>(bytes + kPaddingBytes));
+    std::memcpy(lent_->back().get(), waiting.data(), bytes);
     waiting.erase(0, bytes);
     Completion& completion = complete(OperationKind::receive, end, 0);
     completion.last = false;
-    completion.bytes = {lent_.back().get(), bytes};
+    completion.bytes = {lent_->back().get(), bytes};
   }
 
   void send(End& end) {
@@ -250,7 +250,8 @@ class SimulatedBackend final : public Backend {
   std::mt19937 random_;
   std::vector<std::unique_ptr<End>> ends_;  // by descriptor; none is used twice
   std::vector<Completion> completions_;
-  std::vector<std::unique_ptr<char[]>> lent_;
+  using Lent = std::vector<std::unique_ptr<char[]>>;
+  std::shared_ptr<Lent> lent_ = std::make_shared<Lent>();
   std::chrono::nanoseconds now_{1};
   std::size_t turns_ = 0;
   std::atomic<bool> woken_{false};

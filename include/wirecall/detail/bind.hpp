@@ -301,7 +301,7 @@ decltype(auto) apply(F& function, C&& context, typename S::Arguments& arguments)
       arguments);
 }
 
-// Whether any integer that Received::integers holds is a value of A.
+// Whether A takes any integer that Received::integers holds; a float takes the nearest one that it has.
 template <class A>
 inline constexpr bool kHoldsKept =
     kKind<A> == Kind::number || (kKind<A> == Kind::integer && sizeof(A) >= sizeof(std::uint32_t));
@@ -352,8 +352,11 @@ void invoke_sync(void* callable, Call& call) {
     return call.invalid_params(call.reader());
   const auto run = [&]() -> decltype(auto) {
     if constexpr (S::kTakesContext) {
-      return detail::apply<S>(*static_cast<F*>(callable), call.context(), arguments);
+      Context context = call.context();
+      const InHandler in_handler{call.window(), call.method()};
+      return detail::apply<S>(*static_cast<F*>(callable), std::move(context), arguments);
     } else {
+      const InHandler in_handler{call.window(), call.method()};
       return detail::apply<S>(*static_cast<F*>(callable), NoContext{}, arguments);
     }
   };

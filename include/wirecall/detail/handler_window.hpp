@@ -1,0 +1,68 @@
+// What the thread of a loop shows of the handler that it runs, for somebody who watches whether it comes back
+// (src/session/hand_over.hpp). Open while the handler has the thread and nothing of the loop is touched: in that time
+// the loop can be given to another thread. Opening and closing are plain stores and loads, since the watcher makes up
+// for the missing fence.
+// Thread: the loop's, but for what says so.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+
+namespace wirecall {
+
+class Method;
+
+namespace detail {
+
+struct HandlerWindow;
+
+/// Who watches.
+class HandlerWatch {
+ public:
+  /// The watcher sleeps, because no handler has run for a while.
+  std::atomic<bool> asleep{false};
+
+  virtual void wake() noexcept = 0;
+  /// The handler has come back, and may be too late: then this returns when its thread may touch the loop again.
+  virtual void come_back(HandlerWindow& window) noexcept = 0;
+
+ protected:
+  ~HandlerWatch() = default;
+};
+
+struct HandlerWindow {
+  explicit HandlerWindow(HandlerWatch& watch) noexcept : watch(&watch) {}
+
+  HandlerWatch* watch;
+  std::uint64_t count = 0;
+  std::atomic<const Method*> method{nullptr};  ///< the one that runs; any thread may read it
+  std::atomic<std::uint64_t> running{0};       ///< which one it is since the start; 0 for none; any thread may read it
+  std::atomic<bool> taken{false};              ///< the watcher's: the loop may have been given away
+};
+
+/// Opens the window, if there is one, for as long as it lives.
+class InHandler {
+ public:
+  InHandler(HandlerWindow* window, const Method& method) noexcept : window_(window) {
+    if (window_ == nullptr) return;
+    window_->method.store(&method, std::memory_order_relaxed);
+    window_->running.store(++window_->count, std::memory_order_release);
+    std::atomic_signal_fence(std::memory_order_seq_cst);
+    if (window_->watch->asleep.load(std::memory_order_relaxed)) [[unlikely]]
+      window_->watch->wake();
+  }
+  ~InHandler() {
+    if (window_ == nullptr) return;
+    window_->running.store(0, std::memory_order_release);
+    std::atomic_signal_fence(std::memory_order_seq_cst);
+    if (window_->taken.load(std::memory_order_relaxed)) [[unlikely]]
+      window_->watch->come_back(*window_);
+  }
+  InHandler(InHandler&&) = delete;
+
+ private:
+  HandlerWindow* window_;
+};
+
+}  // namespace detail
+}  // namespace wirecall

@@ -1,0 +1,234 @@
+// See hand_over.hpp. How a loop is taken from a handler: the watcher marks the window as taken, makes every thread of
+// the process see that (membarrier), and looks again whether the same handler runs. If so it cannot have left the
+// window unseen: it will find the mark, come to `come_back`, and wait there. If not, the mark is harmless: whoever
+// finds it learns under the mutex that nothing was taken.
+#include "session/hand_over.hpp"
+
+#include <algorithm>
+#include <exception>
+#include <linux/membarrier.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+#include <utility>
+
+#include "session/channel.hpp"
+
+namespace wirecall::session {
+namespace {
+
+using std::chrono::milliseconds;
+using std::chrono::nanoseconds;
+
+// How often the watcher looks, while handlers run.
+constexpr milliseconds kLook{4};
+// When no handler has run for so many looks, it sleeps until one does.
+constexpr int kLooksBeforeSleep = 25;
+
+bool membarrier(int command) noexcept { return ::syscall(SYS_membarrier, command, 0, 0) == 0; }
+
+}  // namespace
+
+HandOver::HandOver(Host& host, Settings settings)
+    : host_(&host), settings_(settings), can_take_(membarrier(MEMBARRIER_CMD_REGISTER_PRIVATE_EXPEDITED)) {}
+
+HandOver::~HandOver() = default;
+
+// ---- the threads that serve ----
+
+void HandOver::run(std::function<void()> serve) {
+  serve_ = std::move(serve);
+  finished_ = wanted_ = false;
+  begin_stint();
+  if (can_take_) watcher_ = std::thread{[this] { watch(); }};
+  work(false);
+  for (std::thread& thread : threads_) thread.join();
+  threads_.clear();
+  if (watcher_.joinable()) watcher_.join();
+  if (error_) std::rethrow_exception(std::exchange(error_, nullptr));
+}
+
+// Called by a thread that has the loop, and at its start by others that do not have it yet; `resume` says which.
+void HandOver::work(bool resume) {
+  for (;;) {
+    if (resume) {
+      std::unique_lock lock{mutex_};
+      ++idle_;
+      changed_.wait(lock, [this] { return wanted_ || finished_; });
+      --idle_;
+      if (finished_) return;
+      wanted_ = false;
+      lock.unlock();
+      begin_stint();
+    }
+    std::exception_ptr error;
+    try {
+      if (resume) {
+        host_->loop.finish_turn();
+        end_turn();
+      }
+      serve_();
+    } catch (const Lost&) {
+      resume = true;
+      continue;
+    } catch (...) {
+      error = std::current_exception();
+    }
+    std::unique_lock lock{mutex_};
+    // Those who come back still have to leave what they were called from, one after the other.
+    while (away_ != 0) {
+      changed_.wait(lock, [this] { return away_ == 0 || !waiting_.empty(); });
+      if (away_ != 0) let_in(lock);
+    }
+    current_.reset();
+    host_->workspace.window = nullptr;
+    error_ = error;
+    finished_ = true;
+    changed_.notify_all();
+    wake_up_.notify_all();
+    return;
+  }
+}
+
+void HandOver::begin_stint() {
+  const std::scoped_lock lock{mutex_};
+  current_ = std::make_unique<Stint>(static_cast<HandlerWatch&>(*this));
+  host_->workspace.window = &current_->window;
+}
+
+void HandOver::turn(nanoseconds wait_max) {
+  host_->loop.turn(wait_max);
+  end_turn();
+}
+
+void HandOver::end_turn() {
+  if (let_in_ == std::this_thread::get_id()) [[unlikely]] {
+    // This thread has left what it was called from: those who have the loop go on.
+    const std::scoped_lock lock{mutex_};
+    --away_;
+    std::erase_if(lost_, [](const auto& stint) { return stint->thread == std::this_thread::get_id(); });
+    let_in_ = {};
+    changed_.notify_all();
+    throw Lost{};
+  }
+  if (anybody_waits_.load(std::memory_order_relaxed)) [[unlikely]] {
+    std::unique_lock lock{mutex_};
+    while (!waiting_.empty()) let_in(lock);
+    anybody_waits_.store(false, std::memory_order_relaxed);
+  }
+}
+
+// Gives the loop to the first of those that wait for it, and waits for it to be given back.
+void HandOver::let_in(std::unique_lock<std::mutex>& lock) {
+  interrupted_ = std::move(current_);
+  let_in_ = waiting_.front();
+  waiting_.pop_front();
+  changed_.notify_all();
+  changed_.wait(lock, [this] { return let_in_ == std::thread::id{}; });
+  current_ = std::move(interrupted_);
+  host_->workspace.window = &current_->window;
+}
+
+void HandOver::come_back(detail::HandlerWindow& window) noexcept {
+  std::unique_lock lock{mutex_};
+  if (current_ && &current_->window == &window) {
+    window.taken.store(false, std::memory_order_relaxed);  // the watcher found another handler, or none
+    return;
+  }
+  waiting_.push_back(std::this_thread::get_id());
+  anybody_waits_.store(true, std::memory_order_relaxed);
+  host_->loop.wake();
+  changed_.notify_all();
+  changed_.wait(lock, [this] { return let_in_ == std::this_thread::get_id(); });
+  current_ = std::make_unique<Stint>(static_cast<HandlerWatch&>(*this));
+  host_->workspace.window = &current_->window;
+}
+
+// ---- the watcher ----
+
+void HandOver::wake() noexcept {
+  if (asleep.exchange(false)) wake_up_.notify_all();
+}
+
+void HandOver::watch() {
+  const Stint* seen_stint = nullptr;
+  std::uint64_t seen = 0;
+  Clock::time_point since;
+  int quiet = 0;
+  std::unique_lock lock{mutex_};
+  while (!finished_) {
+    if (quiet >= kLooksBeforeSleep && lost_.empty()) {
+      asleep.store(true);
+      membarrier(MEMBARRIER_CMD_PRIVATE_EXPEDITED);
+      // A handler that begins now sees that nobody watches.
+      if (current_->window.running.load(std::memory_order_acquire) == 0)
+        wake_up_.wait(lock, [this] { return finished_ || !asleep.load(); });
+      asleep.store(false);
+      quiet = 0;
+      continue;
+    }
+    wake_up_.wait_for(lock, kLook);
+    if (!current_) continue;
+    log_slow(lock);
+    if (!current_) continue;
+    const std::uint64_t running = current_->window.running.load(std::memory_order_acquire);
+    quiet = running == 0 ? quiet + 1 : 0;
+    if (running != seen || current_.get() != seen_stint) {
+      seen_stint = current_.get();
+      seen = running;
+      since = Clock::now();
+    } else if (running != 0 && Clock::now() - since >= settings_.after) {
+      take_loop(running, since);
+    }
+  }
+}
+
+void HandOver::take_loop(std::uint64_t handler, Clock::time_point since) {
+  const bool interrupts = let_in_ != std::thread::id{};  // then there is somebody to go on
+  try {
+    if (!interrupts && idle_ == 0) {
+      if (threads_.size() == settings_.threads_max) return;
+      threads_.emplace_back([this] { work(true); });
+    }
+    Stint& stint = *current_;
+    stint.window.taken.store(true);
+    membarrier(MEMBARRIER_CMD_PRIVATE_EXPEDITED);
+    if (stint.window.running.load(std::memory_order_acquire) != handler) return;
+    // From here on nobody has the loop.
+    stint.lent = host_->loop.keep_lent();
+    stint.scratch = host_->workspace.give_up_scratch();
+    if (host_->looking != nullptr) host_->looking->leave_handler(stint.buffers);
+    stint.method = stint.window.method.load(std::memory_order_relaxed);
+    stint.since = since;
+    lost_.push_back(std::move(current_));
+  } catch (const std::exception&) {
+    return;  // no memory or no thread: the handler keeps the loop, and the next look tries again
+  }
+  count_.fetch_add(1, std::memory_order_relaxed);
+  if (interrupts) {
+    let_in_ = {};
+  } else {
+    ++away_;
+    wanted_ = true;
+  }
+  changed_.notify_all();
+}
+
+// Without the lock: the sink may take its time.
+void HandOver::log_slow(std::unique_lock<std::mutex>& lock) {
+  std::vector<const Method*> slow;
+  for (const auto& stint : lost_) {
+    if (stint->logged || Clock::now() - stint->since < settings_.logged_after) continue;
+    stint->logged = true;
+    slow.push_back(stint->method);
+  }
+  if (slow.empty()) return;
+  lock.unlock();
+  for (const Method* method : slow) {
+    if (const LogSink* log = host_->workspace.log)
+      (*log)(LogLevel::warning, "a handler does not come back; its loop goes on without it",
+             {{"method", method->name()}});
+  }
+  lock.lock();
+}
+
+}  // namespace wirecall::session

@@ -1,0 +1,116 @@
+// HandOver: keeps a loop going when a handler does not come back. A handler that has run for 20 ms loses the loop:
+// another thread ends the turn and goes on with the next ones. When the handler comes back at last, its thread waits
+// for the end of a turn, has the loop to itself for as long as it takes to answer and to leave what it was in, and is
+// then idle. So a slow handler delays nobody but whoever waits for its answer, and one that is quick costs a few plain
+// stores.
+//
+// Only handlers that are plain functions can lose the loop: a coroutine touches it whenever it waits, and middleware
+// whenever it answers. A coroutine that blocks is only logged.
+//
+// Exactly one thread has the loop at any time; passing it on goes through one mutex. Threads are made when they are
+// needed and kept. Owned by whoever owns the loop, whose thread is that which calls `run`.
+#pragma once
+
+#include <atomic>
+#include <chrono>
+#include <condition_variable>
+#include <cstddef>
+#include <cstdint>
+#include <deque>
+#include <exception>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <thread>
+#include <vector>
+
+#include "rpc/dispatcher.hpp"
+#include "session/connection.hpp"
+#include "wirecall/bytes.hpp"
+#include "wirecall/detail/handler_window.hpp"
+#include "wirecall/loop.hpp"
+
+namespace wirecall::session {
+
+class HandOver final : private detail::HandlerWatch {
+ public:
+  struct Settings {
+    /// A handler that has run for so long loses the loop.
+    std::chrono::milliseconds after{20};
+    /// And after so long it is logged, with its name.
+    std::chrono::milliseconds logged_after{50};
+    /// Handlers that may be away at once; the next one that does not come back keeps the loop.
+    std::size_t threads_max = 64;
+  };
+
+  /// `host` outlives it.
+  HandOver(Host& host, Settings settings);
+  ~HandOver();
+  HandOver(HandOver&&) = delete;
+
+  /// Calls `serve` on this thread; when a handler keeps it there, on another one once more; and so on. Returns when one
+  /// of them has returned and all handlers have come back. `serve` makes its turns by `turn`.
+  void run(std::function<void()> serve);
+  /// One turn of the loop. Throws something that is to pass through `serve` when the loop has been given to another
+  /// thread meanwhile.
+  void turn(std::chrono::nanoseconds wait_max);
+  /// Handlers that have not come back. What they were called from must not be destroyed before they have.
+  [[nodiscard]] std::size_t away() const noexcept { return away_; }
+  /// How often the loop was taken from a handler. Any thread.
+  [[nodiscard]] std::uint64_t count() const noexcept { return count_.load(std::memory_order_relaxed); }
+
+ private:
+  using Clock = std::chrono::steady_clock;
+
+  // A stretch of time in which one thread has the loop.
+  struct Stint {
+    explicit Stint(HandlerWatch& watch) : window(watch), thread(std::this_thread::get_id()) {}
+
+    detail::HandlerWindow window;
+    const std::thread::id thread;
+    // Once the loop has been taken: from which handler, when it began, and what it may still read from.
+    const Method* method = nullptr;
+    Clock::time_point since;
+    bool logged = false;
+    std::shared_ptr<void> lent;
+    rpc::Workspace::Scratch scratch;
+    std::vector<Buffer> buffers;
+  };
+  struct Lost {};
+
+  void wake() noexcept override;
+  void come_back(detail::HandlerWindow& window) noexcept override;
+
+  void work(bool resume);
+  void begin_stint();
+  void end_turn();
+  void let_in(std::unique_lock<std::mutex>& lock);
+  void watch();
+  void take_loop(std::uint64_t handler, Clock::time_point since);
+  void log_slow(std::unique_lock<std::mutex>& lock);
+
+  Host* host_;
+  const Settings settings_;
+  std::function<void()> serve_;
+  bool can_take_ = false;  // the kernel has the fence that this stands on
+
+  std::mutex mutex_;
+  std::condition_variable changed_;     // any of what follows
+  std::condition_variable wake_up_;     // for the watcher
+  std::unique_ptr<Stint> current_;      // of the thread that has the loop
+  std::unique_ptr<Stint> interrupted_;  // of the thread that has let in one that came back, and waits
+  std::vector<std::unique_ptr<Stint>> lost_;
+  std::deque<std::thread::id> waiting_;  // threads that have come back
+  std::atomic<bool> anybody_waits_{false};
+  std::thread::id let_in_;  // the one of them that has the loop now
+  bool wanted_ = false;     // a thread that goes on where one has lost the loop
+  bool finished_ = false;
+  std::exception_ptr error_;
+  std::size_t idle_ = 0;
+  std::size_t away_ = 0;  // changed with the mutex held and the loop not running
+  std::atomic<std::uint64_t> count_{0};
+  std::vector<std::thread> threads_;
+  std::thread watcher_;
+};
+
+}  // namespace wirecall::session

@@ -1,0 +1,350 @@
+// Handlers that do not come back: what others get meanwhile, and what becomes of the handlers' own calls when they do.
+// A handler is let go by the test, never by time.
+#include "session/hand_over.hpp"
+
+#include <algorithm>
+#include <atomic>
+#include <condition_variable>
+#include <gtest/gtest.h>
+#include <mutex>
+#include <optional>
+#include <set>
+#include <stdexcept>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "tests/session/peer.hpp"
+#include "wirecall/value.hpp"
+
+namespace wirecall::session {
+namespace {
+
+std::string call(std::string_view method, std::string_view params, int id) {
+  return R"({"jsonrpc":"2.0","method":")" + std::string{method} + R"(","params":)" + std::string{params} + R"(,"id":)" +
+         std::to_string(id) + "}\n";
+}
+std::string result(std::string_view value, int id) {
+  return R"({"jsonrpc":"2.0","result":)" + std::string{value} + R"(,"id":)" + std::to_string(id) + "}";
+}
+
+// Where handlers wait until the test lets them go.
+class Gate {
+ public:
+  void wait() {
+    std::unique_lock lock{mutex_};
+    ++inside_;
+    changed_.notify_all();
+    changed_.wait(lock, [this] { return open_; });
+    --inside_;
+  }
+  void open() {
+    const std::scoped_lock lock{mutex_};
+    open_ = true;
+    changed_.notify_all();
+  }
+  void close() {
+    const std::scoped_lock lock{mutex_};
+    open_ = false;
+  }
+  void await_inside(int count) {
+    std::unique_lock lock{mutex_};
+    changed_.wait(lock, [&] { return inside_ >= count; });
+  }
+
+ private:
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  int inside_ = 0;
+  bool open_ = false;
+};
+
+class HandOverTest : public testing::Test {
+ protected:
+  HandOverTest() : server(make_options()) {
+    server.method("add", [](int a, int b) { return a + b; });
+    server.method("block", [this](int value) {
+      gate.wait();
+      return value;
+    });
+    server.method("echo_late", [this](std::string_view text, std::string_view other) {
+      gate.wait();
+      return std::string{text} + std::string{other};
+    });
+    server.method("raw_late", [this](Raw value) {
+      gate.wait();
+      return Raw{value};
+    });
+    server.method("throw_late", [this](int) -> int {
+      gate.wait();
+      throw std::runtime_error{"late"};
+    });
+    server.method("on_notify", [this](int) {
+      gate.wait();
+      ++notified;
+    });
+    endpoint.emplace(server.listen("tcp://127.0.0.1:0"));
+  }
+  ~HandOverTest() override { gate.open(); }
+
+  Options make_options() {
+    Options options;
+    options.drain_ms = 500;
+    options.log = LogSink{[this](const LogRecord& record) {
+      const std::scoped_lock lock{log_mutex};
+      std::string line{record.message};
+      for (const LogField& field : record.fields) {
+        if (const auto* text = std::get_if<std::string_view>(&field.value)) line.append(" ").append(*text);
+      }
+      log.push_back(std::move(line));
+      logged.notify_all();
+    }};
+    return options;
+  }
+  // Which quick calls are answered shows that the loop has been taken from the handlers.
+  void expect_served(RawPeer& peer, int id) {
+    peer.send(call("add", "[1,2]", id));
+    EXPECT_EQ(peer.line(), result("3", id));
+  }
+
+  Gate gate;
+  std::atomic<int> notified{0};
+  std::mutex log_mutex;
+  std::condition_variable logged;
+  std::vector<std::string> log;
+  Server server;
+  std::optional<Endpoint> endpoint;
+};
+
+TEST_F(HandOverTest, OthersAreServedWhileAHandlerDoesNotComeBack) {
+  const RunningServer running{server};
+  RawPeer slow{*endpoint};
+  RawPeer quick{*endpoint};
+  expect_served(quick, 1);
+  slow.send(call("block", "[7]", 1));
+  gate.await_inside(1);
+  for (int i = 0; i < 100; ++i) expect_served(quick, i);
+  gate.open();
+  EXPECT_EQ(slow.line(), result("7", 1));
+  expect_served(slow, 2);
+}
+
+TEST_F(HandOverTest, ManyHandlersMayBeAwayAtOnceAndComeBackInAnyOrder) {
+  const RunningServer running{server};
+  std::vector<RawPeer> slow;
+  for (int i = 0; i < 8; ++i) {
+    slow.emplace_back(*endpoint);
+    slow.back().send(call("block", "[" + std::to_string(i) + "]", i));
+    gate.await_inside(i + 1);
+  }
+  RawPeer quick{*endpoint};
+  expect_served(quick, 1);
+  gate.open();
+  for (int i = 0; i < 8; ++i) EXPECT_EQ(slow[static_cast<std::size_t>(i)].line(), result(std::to_string(i), i));
+  gate.close();
+  // The threads are used again.
+  slow[0].send(call("block", "[9]", 9));
+  gate.await_inside(1);
+  expect_served(quick, 2);
+  gate.open();
+  EXPECT_EQ(slow[0].line(), result("9", 9));
+}
+
+TEST_F(HandOverTest, LaterCallsOfTheSameConnectionAreServed) {
+  const RunningServer running{server};
+  RawPeer peer{*endpoint};
+  std::string all;
+  for (int i = 0; i < 4; ++i) all += call("block", "[0]", i) + call("add", "[1,2]", 10 + i);
+  peer.send(all + call("add", "[1,2]", 20).substr(0, 30));
+  std::set<std::string> got;
+  for (int i = 0; i < 4; ++i) got.insert(peer.line());
+  EXPECT_EQ(got, (std::set{result("3", 10), result("3", 11), result("3", 12), result("3", 13)}));
+  peer.send(call("add", "[1,2]", 20).substr(30));
+  EXPECT_EQ(peer.line(), result("3", 20));
+  gate.open();
+  got.clear();
+  for (int i = 0; i < 4; ++i) got.insert(peer.line());
+  EXPECT_EQ(got, (std::set{result("0", 0), result("0", 1), result("0", 2), result("0", 3)}));
+  expect_served(peer, 21);
+}
+
+TEST_F(HandOverTest, WhatAHandlerBorrowsStaysWhileItIsAway) {
+  const RunningServer running{server};
+  RawPeer slow{*endpoint};
+  RawPeer quick{*endpoint};
+  slow.send(call("echo_late", R"(["\u0061 plain","other"])", 1));
+  gate.await_inside(1);
+  const std::string noise(2000, 'n');
+  for (int i = 0; i < 50; ++i) {
+    quick.send(R"({"jsonrpc":"2.0","method":"\u0061dd","params":[1,2],"x":")" + noise +
+               R"(","id":1})"
+               "\n");
+    EXPECT_EQ(quick.line(), result("3", 1));
+  }
+  RawPeer raw{*endpoint};
+  raw.send(call("raw_late", R"([{"a":[1,2,3]}])", 2));
+  gate.await_inside(2);
+  for (int i = 0; i < 50; ++i) expect_served(quick, i);
+  gate.open();
+  EXPECT_EQ(slow.line(), result(R"("a plainother")", 1));
+  EXPECT_EQ(raw.line(), result(R"({"a":[1,2,3]})", 2));
+}
+
+TEST_F(HandOverTest, AMessageThatCameInPiecesStaysWhileItsHandlerIsAway) {
+  const RunningServer running{server};
+  RawPeer slow{*endpoint};
+  const std::string text = call("echo_late", R"(["first","second"])", 1);
+  for (const char byte : text.substr(0, text.size() - 1)) slow.send({&byte, 1});
+  gate.await_inside(1);
+  slow.send("\n" + call("add", "[1,2]", 2));
+  EXPECT_EQ(slow.line(), result("3", 2));
+  gate.open();
+  EXPECT_EQ(slow.line(), result(R"("firstsecond")", 1));
+}
+
+TEST_F(HandOverTest, WhatFollowsAMessageOfKnownLengthIsUnharmed) {
+  const auto framed = [](std::string body) {
+    body.pop_back();
+    return "Content-Length: " + std::to_string(body.size()) + "\r\n\r\n" + body;
+  };
+  const RunningServer running{server};
+  RawPeer peer{*endpoint};
+  peer.send(framed(call("block", "[5]", 1)) + framed(call("add", "[1,2]", 2)) + framed(call("add", "[1,2]", 3)));
+  peer.finish();
+  gate.await_inside(1);
+  RawPeer quick{*endpoint};
+  expect_served(quick, 1);
+  gate.open();
+  const std::string all = peer.all();
+  EXPECT_NE(all.find(result("5", 1)), all.npos);
+  EXPECT_NE(all.find(result("3", 2)), all.npos);
+  EXPECT_NE(all.find(result("3", 3)), all.npos);
+}
+
+TEST_F(HandOverTest, OfHttpTheResponsesKeepTheirOrder) {
+  const auto post = [](std::string body) {
+    body.pop_back();
+    return "POST /rpc HTTP/1.1\r\nHost: localhost\r\nContent-Length: " + std::to_string(body.size()) + "\r\n\r\n" +
+           body;
+  };
+  const RunningServer running{server};
+  RawPeer peer{*endpoint};
+  RawPeer quick{*endpoint};
+  peer.send(post(call("add", "[1,1]", 1)) + post(call("block", "[5]", 2)) + post(call("add", "[1,2]", 3)) +
+            post(call("block", "[6]", 4)) + post(call("add", "[1,3]", 5)));
+  gate.await_inside(1);
+  expect_served(quick, 1);
+  peer.finish();
+  expect_served(quick, 2);
+  gate.open();
+  const std::string all = peer.all();
+  std::size_t at = 0;
+  for (const std::string& reply : {result("2", 1), result("5", 2), result("3", 3), result("6", 4), result("4", 5)}) {
+    at = all.find(reply, at);
+    ASSERT_NE(at, all.npos) << reply << " in " << all;
+  }
+}
+
+TEST_F(HandOverTest, ABatchWaitsForItsHandlersAndNobodyElseDoes) {
+  const RunningServer running{server};
+  RawPeer slow{*endpoint};
+  RawPeer quick{*endpoint};
+  std::string batch = "[" + call("add", "[1,1]", 1) + "," + call("block", "[2]", 2) + "," + call("block", "[3]", 3) +
+                      "," + call("add", "[2,2]", 4) + "]";
+  std::erase(batch, '\n');
+  slow.send(batch + "\n");
+  gate.await_inside(1);
+  for (int i = 0; i < 20; ++i) expect_served(quick, i);
+  // An array that a batch of another connection would overwrite.
+  quick.send("[" + call("add", "[5,5]", 1) + "," + call("add", "[6,6]", 2) + "]\n");
+  EXPECT_EQ(quick.line(), "[" + result("10", 1) + "," + result("12", 2) + "]");
+  gate.open();
+  EXPECT_EQ(slow.line(),
+            "[" + result("2", 1) + "," + result("2", 2) + "," + result("3", 3) + "," + result("4", 4) + "]");
+}
+
+TEST_F(HandOverTest, AConnectionMayEndWhileItsHandlerIsAway) {
+  const RunningServer running{server};
+  RawPeer quick{*endpoint};
+  {
+    RawPeer slow{*endpoint};
+    slow.send(call("block", "[1]", 1));
+    gate.await_inside(1);
+    slow.reset();
+  }
+  for (int i = 0; i < 50; ++i) expect_served(quick, i);
+  gate.open();
+  for (int i = 0; i < 50; ++i) expect_served(quick, i);
+}
+
+TEST_F(HandOverTest, AHalfClosedConnectionIsAnsweredByAHandlerThatComesBack) {
+  const RunningServer running{server};
+  RawPeer quick{*endpoint};
+  RawPeer slow{*endpoint};
+  slow.send(call("block", "[1]", 1) + call("on_notify", "[1]", 0).erase(45, 0));
+  slow.finish();
+  gate.await_inside(1);
+  expect_served(quick, 1);
+  gate.open();
+  EXPECT_NE(slow.all().find(result("1", 1)), std::string::npos);
+}
+
+TEST_F(HandOverTest, ExceptionsOfAHandlerThatComesBackAreAnswered) {
+  const RunningServer running{server};
+  RawPeer slow{*endpoint};
+  RawPeer quick{*endpoint};
+  slow.send(call("throw_late", "[1]", 1));
+  gate.await_inside(1);
+  expect_served(quick, 1);
+  gate.open();
+  EXPECT_EQ(slow.line(), R"({"jsonrpc":"2.0","error":{"code":-32603,"message":"Internal error"},"id":1})");
+}
+
+TEST_F(HandOverTest, AServerThatStopsWaitsForItsHandlersAndAnswersThem) {
+  RunningServer running{server};
+  RawPeer slow{*endpoint};
+  slow.send(call("block", "[1]", 1));
+  gate.await_inside(1);
+  RawPeer quick{*endpoint};
+  expect_served(quick, 1);
+  server.stop();
+  gate.open();
+  EXPECT_EQ(slow.line(), result("1", 1));
+  running.join();
+  EXPECT_EQ(running.end, RunEnd::drained);
+}
+
+TEST_F(HandOverTest, AServerCanRunAgain) {
+  for (int i = 0; i < 3; ++i) {
+    Server again;
+    again.method("block", [this](int value) {
+      gate.wait();
+      return value;
+    });
+    const Endpoint place = again.listen("tcp://127.0.0.1:0");
+    gate.close();
+    RunningServer running{again};
+    RawPeer slow{place};
+    slow.send(call("block", "[1]", 1));
+    gate.await_inside(1);
+    gate.open();
+    EXPECT_EQ(slow.line(), result("1", 1));
+  }
+}
+
+TEST_F(HandOverTest, AHandlerThatDoesNotComeBackIsLoggedWithItsName) {
+  const RunningServer running{server};
+  RawPeer slow{*endpoint};
+  slow.send(call("block", "[1]", 1));
+  std::unique_lock lock{log_mutex};
+  EXPECT_TRUE(logged.wait_for(lock, std::chrono::seconds{20}, [this] {
+    return std::ranges::any_of(log, [](const std::string& line) { return line.find("block") != line.npos; });
+  }));
+  lock.unlock();
+  gate.open();
+  EXPECT_EQ(slow.line(), result("1", 1));
+}
+
+}  // namespace
+}  // namespace wirecall::session
