@@ -50,6 +50,7 @@ LAXER = {
     "Unexpected char in url server": "as above",
     "Invalid character in chunk extensions": "they are passed over, whatever they say, and decide nothing",
     "Invalid `Transfer-Encoding` header value": "of a trailer, which decides nothing",
+    "Content-Length can't be present with Transfer-Encoding": "as above: a head with both is refused (see STRICTER)",
     "Invalid character in Content-Length": "a tab behind the number, which RFC 9110 5.6.3 allows",
     "Content-Length overflow": "cut at 2^60, which is 413",
 }
