@@ -24,12 +24,17 @@ constexpr milliseconds kLook{4};
 // When no handler has run for so many looks, it sleeps until one does.
 constexpr int kLooksBeforeSleep = 25;
 
+// Whether `took` is more than `limit`, which is none when it is 0.
+bool is_over(std::chrono::steady_clock::duration took, milliseconds limit) noexcept {
+  return limit != milliseconds{0} && took >= limit;
+}
+
 bool membarrier(int command) noexcept { return ::syscall(SYS_membarrier, command, 0, 0) == 0; }
 
 }  // namespace
 
 HandOver::HandOver(Host& host, Settings settings)
-    : host_(&host), settings_(settings), can_take_(membarrier(MEMBARRIER_CMD_REGISTER_PRIVATE_EXPEDITED)) {}
+    : host_(&host), settings_(settings), watches_(membarrier(MEMBARRIER_CMD_REGISTER_PRIVATE_EXPEDITED)) {}
 
 HandOver::~HandOver() = default;
 
@@ -39,7 +44,7 @@ void HandOver::run(std::function<void()> serve) {
   serve_ = std::move(serve);
   finished_ = wanted_ = false;
   begin_stint();
-  if (can_take_) watcher_ = std::thread{[this] { watch(); }};
+  if (watches_) watcher_ = std::thread{[this] { watch(); }};
   work(false);
   for (std::thread& thread : threads_) thread.join();
   threads_.clear();
@@ -153,6 +158,7 @@ void HandOver::watch() {
   const Stint* seen_stint = nullptr;
   std::uint64_t seen = 0;
   Clock::time_point since;
+  bool logged = false;
   int quiet = 0;
   std::unique_lock lock{mutex_};
   while (!finished_) {
@@ -168,7 +174,7 @@ void HandOver::watch() {
     }
     wake_up_.wait_for(lock, kLook);
     if (!current_) continue;
-    log_slow(lock);
+    log_lost(lock);
     if (!current_) continue;
     const std::uint64_t running = current_->window.running.load(std::memory_order_acquire);
     quiet = running == 0 ? quiet + 1 : 0;
@@ -176,23 +182,30 @@ void HandOver::watch() {
       seen_stint = current_.get();
       seen = running;
       since = Clock::now();
-    } else if (running != 0 && Clock::now() - since >= settings_.after) {
-      take_loop(running, since);
+      logged = false;
+    } else if (running != 0) {
+      const Clock::duration took = Clock::now() - since;
+      if (is_over(took, settings_.after) && take_loop(running, since)) continue;
+      if (logged || !is_over(took, settings_.logged_after)) continue;
+      logged = true;
+      log_slow(lock, {current_->window.method.load(std::memory_order_relaxed)},
+               "a handler does not come back, and holds up its loop");
     }
   }
 }
 
-void HandOver::take_loop(std::uint64_t handler, Clock::time_point since) {
+// False when the handler keeps it.
+bool HandOver::take_loop(std::uint64_t handler, Clock::time_point since) {
   const bool interrupts = let_in_ != std::thread::id{};  // then there is somebody to go on
   try {
     if (!interrupts && idle_ == 0) {
-      if (threads_.size() == settings_.threads_max) return;
+      if (threads_.size() == settings_.threads_max) return false;
       threads_.emplace_back([this] { work(true); });
     }
     Stint& stint = *current_;
     stint.window.taken.store(true);
     membarrier(MEMBARRIER_CMD_PRIVATE_EXPEDITED);
-    if (stint.window.running.load(std::memory_order_acquire) != handler) return;
+    if (stint.window.running.load(std::memory_order_acquire) != handler) return false;
     // From here on nobody has the loop.
     stint.lent = host_->loop.keep_lent();
     stint.scratch = host_->workspace.give_up_scratch();
@@ -201,7 +214,7 @@ void HandOver::take_loop(std::uint64_t handler, Clock::time_point since) {
     stint.since = since;
     lost_.push_back(std::move(current_));
   } catch (const std::exception&) {
-    return;  // no memory or no thread: the handler keeps the loop, and the next look tries again
+    return false;  // no memory or no thread: the next look tries again
   }
   count_.fetch_add(1, std::memory_order_relaxed);
   if (interrupts) {
@@ -211,23 +224,26 @@ void HandOver::take_loop(std::uint64_t handler, Clock::time_point since) {
     wanted_ = true;
   }
   changed_.notify_all();
+  return true;
 }
 
-// Without the lock: the sink may take its time.
-void HandOver::log_slow(std::unique_lock<std::mutex>& lock) {
+void HandOver::log_lost(std::unique_lock<std::mutex>& lock) {
   std::vector<const Method*> slow;
   for (const auto& stint : lost_) {
-    if (stint->logged || Clock::now() - stint->since < settings_.logged_after) continue;
+    if (stint->logged || !is_over(Clock::now() - stint->since, settings_.logged_after)) continue;
     stint->logged = true;
     slow.push_back(stint->method);
   }
-  if (slow.empty()) return;
+  if (!slow.empty()) log_slow(lock, slow, "a handler does not come back; its loop goes on without it");
+}
+
+// Without the lock: the sink may take its time.
+void HandOver::log_slow(std::unique_lock<std::mutex>& lock, const std::vector<const Method*>& slow,
+                        std::string_view words) {
+  const LogSink* const log = host_->workspace.log;
+  if (log == nullptr) return;
   lock.unlock();
-  for (const Method* method : slow) {
-    if (const LogSink* log = host_->workspace.log)
-      (*log)(LogLevel::warning, "a handler does not come back; its loop goes on without it",
-             {{"method", method->name()}});
-  }
+  for (const Method* method : slow) (*log)(LogLevel::warning, words, {{"method", method->name()}});
   lock.lock();
 }
 

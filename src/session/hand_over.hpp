@@ -21,6 +21,7 @@
 #include <functional>
 #include <memory>
 #include <mutex>
+#include <string_view>
 #include <thread>
 #include <vector>
 
@@ -35,9 +36,9 @@ namespace wirecall::session {
 class HandOver final : private detail::HandlerWatch {
  public:
   struct Settings {
-    /// A handler that has run for so long loses the loop.
+    /// A handler that has run for so long loses the loop; 0 for never.
     std::chrono::milliseconds after{20};
-    /// And after so long it is logged, with its name.
+    /// And after so long it is logged, with its name; 0 for never.
     std::chrono::milliseconds logged_after{50};
     /// Handlers that may be away at once; the next one that does not come back keeps the loop.
     std::size_t threads_max = 64;
@@ -86,13 +87,14 @@ class HandOver final : private detail::HandlerWatch {
   void end_turn();
   void let_in(std::unique_lock<std::mutex>& lock);
   void watch();
-  void take_loop(std::uint64_t handler, Clock::time_point since);
-  void log_slow(std::unique_lock<std::mutex>& lock);
+  bool take_loop(std::uint64_t handler, Clock::time_point since);
+  void log_lost(std::unique_lock<std::mutex>& lock);
+  void log_slow(std::unique_lock<std::mutex>& lock, const std::vector<const Method*>& slow, std::string_view words);
 
   Host* host_;
   const Settings settings_;
   std::function<void()> serve_;
-  bool can_take_ = false;  // the kernel has the fence that this stands on
+  const bool watches_;  // the kernel has the fence that this stands on
 
   std::mutex mutex_;
   std::condition_variable changed_;     // any of what follows

@@ -108,6 +108,13 @@ class HandOverTest : public testing::Test {
     EXPECT_EQ(peer.line(), result("3", id));
   }
 
+  void expect_logged(std::string_view name) {
+    std::unique_lock lock{log_mutex};
+    EXPECT_TRUE(logged.wait_for(lock, std::chrono::seconds{20}, [&] {
+      return std::ranges::any_of(log, [&](const std::string& line) { return line.find(name) != line.npos; });
+    }));
+  }
+
   Gate gate;
   std::atomic<int> notified{0};
   std::mutex log_mutex;
@@ -337,13 +344,27 @@ TEST_F(HandOverTest, AHandlerThatDoesNotComeBackIsLoggedWithItsName) {
   const RunningServer running{server};
   RawPeer slow{*endpoint};
   slow.send(call("block", "[1]", 1));
-  std::unique_lock lock{log_mutex};
-  EXPECT_TRUE(logged.wait_for(lock, std::chrono::seconds{20}, [this] {
-    return std::ranges::any_of(log, [](const std::string& line) { return line.find("block") != line.npos; });
-  }));
-  lock.unlock();
+  expect_logged("block");
   gate.open();
   EXPECT_EQ(slow.line(), result("1", 1));
+}
+
+TEST_F(HandOverTest, AHandlerMayBeAllowedToKeepItsLoopAndIsLoggedAllTheSame) {
+  Options options = make_options();
+  options.hand_over_ms = 0;
+  Server patient{std::move(options)};
+  patient.method("block", [this](int value) {
+    gate.wait();
+    return value;
+  });
+  const Endpoint place = patient.listen("tcp://127.0.0.1:0");
+  const RunningServer running{patient};
+  RawPeer slow{place};
+  slow.send(call("block", "[1]", 1) + call("block", "[2]", 2));
+  expect_logged("block");
+  gate.open();
+  EXPECT_EQ(slow.line(), result("1", 1));
+  EXPECT_EQ(slow.line(), result("2", 2));
 }
 
 }  // namespace
