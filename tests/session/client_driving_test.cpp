@@ -1,0 +1,170 @@
+// Who drives a client, and what must not happen meanwhile: callbacks beside blocking calls, calls inside callbacks,
+// methods that the server calls, several connections, and the end of a client with calls on their way.
+#include <atomic>
+#include <chrono>
+#include <expected>
+#include <future>
+#include <gtest/gtest.h>
+#include <optional>
+#include <stdexcept>
+#include <stop_token>
+#include <string>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "tests/session/peer.hpp"
+#include "wirecall/client.hpp"
+#include "wirecall/server.hpp"
+#include "wirecall/task.hpp"
+
+namespace wirecall::session {
+namespace {
+
+using namespace std::chrono_literals;
+using Result = std::expected<int, Error>;
+
+class ClientDriving : public testing::Test {
+ protected:
+  ClientDriving() {
+    server_.method("subtract", [](int a, int b) { return a - b; });
+    server_.method("wait", [](Context context) -> Task<int> {
+      co_await sleep_for(context, 60s);
+      co_return 1;
+    });
+    uri_ = server_.listen("tcp://127.0.0.1:0").uri();
+    running_.emplace(server_);
+  }
+  Server server_;
+  std::string uri_;
+  std::optional<RunningServer> running_;
+};
+
+TEST_F(ClientDriving, a_blocking_call_inside_a_callback_is_refused_with_the_cure_and_an_awaited_one_is_made) {
+  Client client{uri_};
+  std::promise<Error> refused;
+  std::promise<Result> made;
+  static_cast<void>(client.request<int>("subtract", 42, 23).then([&](const Result&) {
+    refused.set_value(client.try_call<int>("subtract", 1, 2).error());
+    client.notify("subtract", 1, 2);
+    static_cast<void>(
+        client.request<int>("subtract", 5, 3).then([&](Result result) { made.set_value(std::move(result)); }));
+  }));
+  const Error error = refused.get_future().get();
+  EXPECT_EQ(error.code(), -32603);
+  EXPECT_NE(error.message().find("co_await"), std::string::npos) << error.message();
+  EXPECT_EQ(made.get_future().get(), 2);
+}
+
+TEST_F(ClientDriving, run_inside_run_is_refused_with_the_cure) {
+  Client client{uri_};
+  const auto outer = [](Client& of) -> Task<std::string> {
+    static_cast<void>(co_await of.request<int>("subtract", 1, 2));
+    try {
+      of.run([](Client& inner) -> Task<void> { co_await inner.request<int>("subtract", 1, 2); }(of));
+    } catch (const std::logic_error& error) {
+      co_return error.what();
+    }
+    co_return "";
+  };
+  EXPECT_NE(client.run(outer(client)).find("co_await"), std::string::npos);
+}
+
+TEST_F(ClientDriving, callbacks_futures_blocking_calls_and_run_work_beside_each_other) {
+  Client client{uri_};
+  std::atomic<int> called_back{0};
+  std::vector<std::jthread> threads;
+  for (int t = 0; t < 4; ++t) {
+    threads.emplace_back([&, t] {
+      for (int i = 0; i < 200; ++i) {
+        static_cast<void>(client.request<int>("subtract", i, t).then([&, i, t](const Result& result) {
+          EXPECT_EQ(result, i - t);
+          ++called_back;
+        }));
+        ASSERT_EQ(client.call<int>("subtract", i, t), i - t);
+        ASSERT_EQ(client.request<int>("subtract", t, i).future().get(), t - i);
+      }
+    });
+  }
+  const auto awaiting = [](Client& of) -> Task<void> {
+    for (int i = 0; i < 200; ++i) {
+      const int difference = co_await of.request<int>("subtract", i, 1);
+      EXPECT_EQ(difference, i - 1);
+    }
+  };
+  for (int i = 0; i < 5; ++i) client.run(awaiting(client));
+  threads.clear();
+  while (called_back != 800) std::this_thread::yield();
+}
+
+TEST_F(ClientDriving, a_handle_gives_a_call_up_once) {
+  Client client{uri_};
+  std::promise<Result> ended;
+  const CallHandle handle =
+      client.request<int>("wait").then([&](Result result) { ended.set_value(std::move(result)); });
+  EXPECT_TRUE(handle.cancel());
+  EXPECT_EQ(ended.get_future().get().error().code(), -32800);
+  EXPECT_FALSE(handle.cancel());
+  EXPECT_FALSE(CallHandle{}.cancel());
+  EXPECT_EQ(client.call<int>("subtract", 42, 23), 19);
+}
+
+TEST_F(ClientDriving, run_stops_its_task_when_asked_to_on_another_thread) {
+  Client client{uri_};
+  std::stop_source stop;
+  const auto task = [](Client& of, std::stop_source& source) -> Task<void> {
+    static_cast<void>(co_await of.request<int>("subtract", 1, 2));
+    std::thread{[&source] { source.request_stop(); }}.join();
+    co_await of.request<int>("wait");
+  };
+  EXPECT_THROW(client.run(task(client, stop), stop.get_token()), Cancelled);
+  EXPECT_EQ(client.call<int>("subtract", 42, 23), 19);
+}
+
+TEST_F(ClientDriving, a_client_that_goes_ends_its_calls) {
+  std::promise<Result> ended;
+  std::future<int> future;
+  {
+    Client client{uri_};
+    static_cast<void>(client.request<int>("wait").then([&](Result result) { ended.set_value(std::move(result)); }));
+    future = client.request<int>("wait").future();
+  }
+  EXPECT_EQ(ended.get_future().get().error().code(), -32001);
+  EXPECT_THROW(future.get(), ConnectionError);
+}
+
+TEST_F(ClientDriving, several_connections_are_made_when_there_is_work_for_them) {
+  ClientOptions options;
+  options.connections = 3;
+  Client client{uri_, options};
+  EXPECT_EQ(client.call<int>("subtract", 42, 23), 19);
+  std::vector<std::jthread> threads;
+  for (int t = 0; t < 6; ++t) {
+    threads.emplace_back([&, t] {
+      for (int i = 0; i < 200; ++i) ASSERT_EQ(client.call<int>("subtract", i, t), i - t);
+    });
+  }
+}
+
+TEST(ClientMethods, are_served_on_the_connection_of_the_client_s_calls) {
+  const ScriptedServer server{[](RawPeer peer) {
+    peer.send("{\"jsonrpc\":\"2.0\",\"method\":\"twice\",\"params\":[21],\"id\":\"s\"}\n");
+    // The answer and the call come in either order.
+    const std::string lines = peer.line() + peer.line();
+    EXPECT_NE(lines.find(R"({"jsonrpc":"2.0","result":42,"id":"s"})"), std::string::npos) << lines;
+    EXPECT_NE(lines.find(R"({"jsonrpc":"2.0","method":"a","id":1})"), std::string::npos) << lines;
+    peer.send("{\"jsonrpc\":\"2.0\",\"method\":\"back\",\"id\":\"t\"}\n");
+    const std::string refused = peer.line();
+    EXPECT_NE(refused.find("-32603"), std::string::npos) << refused;
+    peer.send("{\"jsonrpc\":\"2.0\",\"result\":19,\"id\":1}\n");
+    peer.line();
+  }};
+  Client client{server.uri()};
+  client.method("twice", [](int n) { return 2 * n; });
+  client.method("back", [&client]() -> std::expected<int, Error> { return client.try_call<int>("b"); });
+  client.connect();
+  EXPECT_EQ(client.call<int>("a"), 19);
+}
+
+}  // namespace
+}  // namespace wirecall::session
