@@ -84,7 +84,7 @@ class Backend {
 
 /// Linux io_uring. Throws std::system_error when the kernel, or a filter in front of it, refuses something that is
 /// needed; it is tried here, so a backend that was made works. Its turns may come from one thread after another, but
-/// each change of the thread costs about 100 us.
+/// each change of the thread costs about 100 us, and interrupts (EINTR) what the former one may be waiting for.
 [[nodiscard]] std::unique_ptr<Backend> make_uring_backend();
 
 /// The backend of a loop that is to wait by `engine`. When io_uring was asked for, or nothing, and is not to be had,

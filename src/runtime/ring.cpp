@@ -3,9 +3,11 @@
 
 #include <cerrno>
 #include <cstdlib>
+#include <exception>
 #include <new>
 #include <sys/socket.h>
 #include <system_error>
+#include <thread>
 
 #include "runtime/system.hpp"
 
@@ -26,6 +28,25 @@ constexpr std::chrono::seconds kTrial{1};
   throw std::system_error{error, std::generic_category(), what};
 }
 
+void try_ring() {
+  const ReceiveBuffers buffers;
+  Ring ring{buffers};
+  ring.enable();
+  int ends[2];
+  if (::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends) != 0) refused(errno, "socketpair");
+  const Descriptor ours{ends[0], "socketpair"};
+  const Descriptor theirs{ends[1], "socketpair"};
+  if (::send(theirs.get(), "x", 1, MSG_NOSIGNAL) != 1) refused(errno, "send");
+  Ring::receive(ring.entry(), ours.get());
+  ring.enter(kTrial);
+  int result = -ETIME;
+  ring.take_completions([&](const io_uring_cqe& completion) {
+    const unsigned flags = IORING_CQE_F_BUFFER | IORING_CQE_F_MORE;
+    result = completion.res < 0 || (completion.flags & flags) == flags ? completion.res : -EINVAL;
+  });
+  if (result != 1) refused(result < 0 ? -result : EIO, "io_uring's multishot receive");
+}
+
 }  // namespace
 
 Ring::Ring(const ReceiveBuffers& buffers)
@@ -35,7 +56,7 @@ Ring::Ring(const ReceiveBuffers& buffers)
   if (free_ == nullptr) throw std::bad_alloc{};
   io_uring_params params{};
   params.flags = IORING_SETUP_SINGLE_ISSUER | IORING_SETUP_DEFER_TASKRUN | IORING_SETUP_SUBMIT_ALL |
-                 IORING_SETUP_CQSIZE | IORING_SETUP_CLAMP;
+                 IORING_SETUP_CQSIZE | IORING_SETUP_CLAMP | IORING_SETUP_R_DISABLED;
   params.cq_entries = kCompletions;
   if (const int error = ::io_uring_queue_init_params(kEntries, &ring_, &params); error != 0) {
     refused(-error, "io_uring_setup");
@@ -50,6 +71,12 @@ Ring::Ring(const ReceiveBuffers& buffers)
     refused(-error, "io_uring_register");
   }
   for (unsigned buffer = 0; buffer < ReceiveBuffers::kCount; ++buffer) give_back(buffer);
+}
+
+void Ring::enable() {
+  const int error = ::io_uring_register(static_cast<unsigned>(ring_.ring_fd), IORING_REGISTER_ENABLE_RINGS, nullptr, 0);
+  if (error < 0) refused(-error, "io_uring_register");
+  enabled_ = true;
 }
 
 io_uring_sqe& Ring::entry() {
@@ -97,22 +124,19 @@ void Ring::give_back(unsigned buffer) noexcept {
   ::io_uring_buf_ring_advance(free_.get(), 1);
 }
 
-void try_ring() {
-  const ReceiveBuffers buffers;
-  Ring ring{buffers};
-  int ends[2];
-  if (::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends) != 0) refused(errno, "socketpair");
-  const Descriptor ours{ends[0], "socketpair"};
-  const Descriptor theirs{ends[1], "socketpair"};
-  if (::send(theirs.get(), "x", 1, MSG_NOSIGNAL) != 1) refused(errno, "send");
-  Ring::receive(ring.entry(), ours.get());
-  ring.enter(kTrial);
-  int result = -ETIME;
-  ring.take_completions([&](const io_uring_cqe& completion) {
-    const unsigned flags = IORING_CQE_F_BUFFER | IORING_CQE_F_MORE;
-    result = completion.res < 0 || (completion.flags & flags) == flags ? completion.res : -EINVAL;
-  });
-  if (result != 1) refused(result < 0 ? -result : EIO, "io_uring's multishot receive");
+std::unique_ptr<Ring> try_and_make_ring(const ReceiveBuffers& buffers) {
+  std::unique_ptr<Ring> ring;
+  std::exception_ptr refusal;
+  std::thread{[&] {
+    try {
+      try_ring();
+      ring = std::make_unique<Ring>(buffers);
+    } catch (...) {
+      refusal = std::current_exception();
+    }
+  }}.join();
+  if (refusal != nullptr) std::rethrow_exception(refusal);
+  return ring;
 }
 
 }  // namespace wirecall::runtime

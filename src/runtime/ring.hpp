@@ -1,7 +1,9 @@
 // Ring: one io_uring and the buffers that the kernel receives into, with as little of the kernel's interface as the
 // backend needs (uring.cpp, which decides what is asked for). Needs Linux 6.1: completions are only posted while we are
 // in `enter`, so what the kernel does and what we do to a connection never overlap.
-// Owned by a backend. Used on the thread that made it, since the kernel takes entries from no other; destroyed on any.
+// Owned by a backend. Made and destroyed on any thread, used on the one that has called `enable`: the kernel takes
+// entries from no other. Threads that have made or used a ring and are still there when it is destroyed have a system
+// call interrupted (EINTR), as by a signal; so rings are made by threads that end.
 #pragma once
 
 #include <chrono>
@@ -38,6 +40,10 @@ class Ring {
   ~Ring() { ::io_uring_queue_exit(&ring_); }
   Ring(Ring&&) = delete;
 
+  /// The calling thread uses the ring from now on; once.
+  void enable();
+  [[nodiscard]] bool enabled() const noexcept { return enabled_; }
+
   /// A new entry to fill in; handed over by the next `enter`, or before when there are too many.
   [[nodiscard]] io_uring_sqe& entry();
   /// Hands over all entries without looking for completions.
@@ -72,10 +78,11 @@ class Ring {
   const ReceiveBuffers* buffers_;
   std::unique_ptr<io_uring_buf_ring, void (*)(void*)> free_;
   io_uring ring_{};
+  bool enabled_ = false;
 };
 
-/// Tries all that the backend asks of the kernel on a connection to ourselves. Throws std::system_error when the
-/// kernel, or a filter in front of it, refuses.
-void try_ring();
+/// Tries all that the backend asks of the kernel on a connection to ourselves, and makes a ring, on a thread that ends.
+/// Throws std::system_error when the kernel, or a filter in front of it, refuses.
+[[nodiscard]] std::unique_ptr<Ring> try_and_make_ring(const ReceiveBuffers& buffers);
 
 }  // namespace wirecall::runtime

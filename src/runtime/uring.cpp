@@ -5,10 +5,11 @@
 // On the loopback it costs what epoll does. Sending without copying and a polling kernel thread cost more there, and
 // are not used.
 // Owned by one loop; `wake` alone may be called from elsewhere. The ring belongs to the thread of the last turn: when
-// another thread takes the loop over, a new ring is made and what stands is handed to that.
+// another thread takes the loop over, a new ring is made and what stands is handed to that; the former thread, if it is
+// in a system call that waits, sees that interrupted.
 #include <algorithm>
 #include <cerrno>
-#include <optional>
+#include <memory>
 #include <poll.h>
 #include <sys/eventfd.h>
 #include <sys/ioctl.h>
@@ -40,7 +41,7 @@ constexpr std::uint32_t slot_of(std::uint64_t key) noexcept { return static_cast
 
 class UringBackend final : public Backend {
  public:
-  UringBackend() : wake_(::eventfd(0, EFD_CLOEXEC), "eventfd") { take_over(); }
+  UringBackend() : wake_(::eventfd(0, EFD_CLOEXEC), "eventfd"), ring_(try_and_make_ring(buffers_)) {}
   ~UringBackend() override;
 
   std::span<Completion> turn(std::span<Operation> submitted, nanoseconds wait_max) override;
@@ -106,7 +107,7 @@ class UringBackend final : public Backend {
   Descriptor wake_;
   std::uint64_t wakes_ = 0;  // the kernel writes here; nobody reads it
   ReceiveBuffers buffers_;
-  std::optional<Ring> ring_;
+  std::unique_ptr<Ring> ring_;
   std::thread::id owner_;  // the thread whose ring it is
   std::vector<Slot> slots_;
   std::vector<Completion> completions_;
@@ -151,8 +152,12 @@ std::span<Completion> UringBackend::turn(std::span<Operation> submitted, nanosec
 // gets a ring of its own, in the former's place so that no further descriptor is needed, and all that stood is asked
 // for again.
 void UringBackend::take_over() {
-  owner_ = {};
-  ring_.emplace(buffers_);
+  if (ring_ == nullptr || ring_->enabled()) {
+    owner_ = {};
+    ring_.reset();
+    ring_ = std::make_unique<Ring>(buffers_);
+  }
+  ring_->enable();
   owner_ = std::this_thread::get_id();
   lent_.clear();  // the new ring has all buffers
   listen_for_wakes();
@@ -475,9 +480,6 @@ std::size_t UringBackend::readable(Handle handle) const noexcept {
 
 }  // namespace
 
-std::unique_ptr<Backend> make_uring_backend() {
-  try_ring();
-  return std::make_unique<UringBackend>();
-}
+std::unique_ptr<Backend> make_uring_backend() { return std::make_unique<UringBackend>(); }
 
 }  // namespace wirecall::runtime

@@ -439,6 +439,30 @@ TEST_P(BackendTest, bytes_lent_in_a_turn_stay_as_they_are_and_may_be_written_to_
   EXPECT_EQ(total, 3000 * kConnections);
 }
 
+TEST_P(BackendTest, lent_bytes_that_are_kept_outlast_their_turn_while_another_thread_goes_on) {
+  open(handle_);
+  submit(OperationKind::receive, handle_);
+  peer_->send("kept");
+  std::shared_ptr<void> kept;
+  std::string_view bytes;
+  for (int turns = 0; bytes.empty() && turns < 10'000; ++turns) {
+    for (Completion& completion : world_->backend().turn(submitted_, std::chrono::milliseconds{1})) {
+      bytes = {completion.bytes.data(), completion.bytes.size()};
+      kept = world_->backend().keep_lent();
+    }
+    submitted_.clear();
+  }
+  ASSERT_FALSE(bytes.empty());
+  const std::string before{bytes};
+  received_ = before;
+  std::thread{[this] {
+    for (int i = 0; i < 20; ++i) peer_->send(std::string(1000, '#'));
+    run_until([&] { return received_.size() == 4 + 20 * 1000; });
+  }}.join();
+  EXPECT_EQ(bytes, before);
+  EXPECT_TRUE(received_.starts_with("kept"));
+}
+
 // ---- listeners ----
 
 class AcceptTest : public BackendTest {

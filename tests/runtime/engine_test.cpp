@@ -11,11 +11,13 @@
 #include <linux/filter.h>
 #include <linux/seccomp.h>
 #include <memory>
+#include <poll.h>
 #include <string>
 #include <sys/prctl.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <system_error>
+#include <thread>
 #include <unistd.h>
 #include <vector>
 
@@ -124,6 +126,20 @@ TEST(Engine, where_nobody_asked_for_io_uring_its_absence_is_no_warning) {
   });
   EXPECT_TRUE(said.starts_with("no ring;1 io_uring refused: ")) << said;
   EXPECT_NE(said.find("without it"), std::string::npos) << said;
+}
+
+TEST(Engine, whoever_makes_and_destroys_a_backend_that_another_thread_used_is_not_interrupted) {
+  if (!kUringTested) GTEST_SKIP() << "ThreadSanitizer cannot follow io_uring";
+  for (int i = 0; i < 5; ++i) {
+    auto backend = make_backend(Engine::automatic, {});
+    std::thread{[&] {
+      backend->wake();
+      static_cast<void>(backend->turn({}, std::chrono::hours{1}));
+    }}.join();
+    backend.reset();
+    // The kernel lets go of a ring a little later, so there is something to wait for here.
+    EXPECT_EQ(::poll(nullptr, 0, 20), 0) << errno;
+  }
 }
 
 TEST(Engine, without_a_log_the_fallback_is_silent) {

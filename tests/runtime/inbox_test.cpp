@@ -53,6 +53,7 @@ class CountingBackend final : public Backend {
  public:
   std::span<Completion> turn(std::span<Operation>, nanoseconds) override { return {}; }
   void wake() noexcept override { ++wakes; }
+  [[nodiscard]] std::shared_ptr<void> keep_lent() override { return nullptr; }
   [[nodiscard]] std::size_t readable(Handle) const noexcept override { return 0; }
   [[nodiscard]] nanoseconds now() const noexcept override { return nanoseconds{1}; }
 

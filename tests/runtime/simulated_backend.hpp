@@ -91,6 +91,7 @@ class SimulatedBackend final : public Backend {
     }
     return 0;
   }
+  [[nodiscard]] std::shared_ptr<void> keep_lent() override { return lent_; }
   void wake() noexcept override { woken_.store(true); }
   [[nodiscard]] std::chrono::nanoseconds now() const noexcept override { return now_; }
 
