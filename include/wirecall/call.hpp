@@ -21,6 +21,9 @@ namespace wirecall {
 
 class Method;
 class TaskScope;
+namespace detail {
+class Items;
+}
 namespace rpc {
 class Dispatcher;
 struct CallState;
@@ -103,8 +106,8 @@ class Call {
   [[nodiscard]] Reader& reader() noexcept;
   /// A reader for the default of parameter `index`: what it reads lasts as long as the call's own params.
   [[nodiscard]] Reader& default_reader(std::size_t index);
-  /// The bytes of all results that are being gathered for this peer; whoever gathers adds and takes away its own.
-  [[nodiscard]] std::shared_ptr<std::size_t> gathered_bytes();
+  /// For a handler that returns a stream: where its items go. Ask once, before `context`.
+  [[nodiscard]] std::shared_ptr<detail::Items> items();
   /// To be open while a handler runs that does not wait; may be null.
   [[nodiscard]] detail::HandlerWindow* window() const noexcept { return window_; }
   /// What owns the tasks that calls of this thread start.

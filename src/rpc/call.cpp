@@ -3,7 +3,9 @@
 
 #include <utility>
 
+#include "rpc/items.hpp"
 #include "rpc/pending.hpp"
+#include "wirecall/detail/bind.hpp"
 #include "wirecall/reflect.hpp"
 
 namespace wirecall {
@@ -34,6 +36,21 @@ int result_never_begun(rpc::Reply& reply, const rpc::Workspace& workspace, const
   const Error error{ErrorCode::internal_error};
   reply.error(error, id);
   return error.code();
+}
+
+// The token by which a caller asks for progress, as sent; empty when it does not.
+std::string_view progress_token(std::string_view params, Reader& reader) {
+  if (params.empty() || !reader.is_json()) return {};
+  reader.reset(params);
+  if (reader.kind() != ValueKind::object) return {};
+  static_cast<void>(reader.begin_object());
+  for (std::string_view name; reader.next_member(name);) {
+    const bool is_token = name == detail::kProgressToken;
+    const ValueKind kind = reader.kind();
+    const std::string_view value = reader.skip();
+    if (is_token && (kind == ValueKind::string || kind == ValueKind::number)) return value;
+  }
+  return {};
 }
 
 // The one end of every result.
@@ -72,9 +89,26 @@ Reader& Call::default_reader(std::size_t index) {
   return *readers[index];
 }
 
-std::shared_ptr<std::size_t> Call::gathered_bytes() {
+std::shared_ptr<detail::Items> Call::items() {
   rpc::Dispatcher& dispatcher = *state_->dispatcher;
-  return {dispatcher.pending_, &dispatcher.pending().gathered_bytes};
+  rpc::PendingCalls& calls = dispatcher.pending();
+  // What an element of a batch is answered with has its place in the array; a notification has no name to send under.
+  if (state_->batch == nullptr && !is_notification() && dispatcher.outlet_->connected()) {
+    const auto send = [&](rpc::SentItems::Way way, std::string_view name, std::uint64_t credit) {
+      const auto items =
+          std::make_shared<rpc::SentItems>(*dispatcher.outlet_, *dispatcher.workspace_, calls.waiting_for_room,
+                                           dispatcher.limits_->max_message_size, way, name, credit);
+      state_->extras().items =
+          std::shared_ptr<rpc::SentItems>{items.get(), [items](rpc::SentItems* sent) { sent->call_ended(); }};
+      return items;
+    };
+    if (state_->rare && state_->rare->credit != 0)
+      return send(rpc::SentItems::Way::credit, message_->id(), state_->rare->credit);
+    const std::string_view token = progress_token(params(), reader());
+    if (!token.empty()) return send(rpc::SentItems::Way::progress, token, 0);
+  }
+  return std::make_shared<rpc::GatheredItems>(limits(),
+                                              std::shared_ptr<std::size_t>{dispatcher.pending_, &calls.gathered_bytes});
 }
 
 TaskScope& Call::tasks() noexcept { return state_->dispatcher->workspace_->tasks; }

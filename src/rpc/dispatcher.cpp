@@ -30,7 +30,7 @@ void reply_error(CallState& state, ErrorCode code, std::string_view data_json, s
 
 constexpr std::uint32_t bit(Member member) { return std::uint32_t{1} << static_cast<unsigned>(member); }
 // What a request may say of its own handling.
-constexpr std::uint32_t kTerms = bit(Member::timeout_ms) | bit(Member::hops);
+constexpr std::uint32_t kTerms = bit(Member::timeout_ms) | bit(Member::stream) | bit(Member::hops);
 
 }  // namespace
 
@@ -143,6 +143,10 @@ bool Dispatcher::take_terms(const Received& message, CallState& state) {
     return false;
   };
   CallExtras& extras = state.extras();
+  if (message.has(Member::stream)) {
+    extras.credit = read_count(*workspace_, message[Member::stream]).value_or(0);
+    if (extras.credit == 0) return refused(Error{ErrorCode::invalid_request});
+  }
   if (message.has(Member::hops)) {
     const std::optional<std::uint64_t> hops = read_count(*workspace_, message[Member::hops]);
     if (!hops) return refused(Error{ErrorCode::invalid_request});
@@ -166,18 +170,23 @@ bool Dispatcher::take_terms(const Received& message, CallState& state) {
 }
 
 CallBounds Dispatcher::bounds(CallState& state) const {
-  if (state.rare && state.rare->bounded) return state.rare->bounds;
+  CallExtras* const extras = state.rare.get();
+  if (extras != nullptr && extras->bounded) return extras->bounds;
   CallBounds bounds;
-  std::uint32_t timeout_ms = limits_->call_timeout_ms;
-  if (state.rare) {
-    bounds = state.rare->bounds;
-    timeout_ms = std::min(timeout_ms, state.rare->timeout_ms.value_or(timeout_ms));
+  std::optional<std::uint32_t> timeout_ms = limits_->call_timeout_ms;
+  if (extras != nullptr) {
+    bounds = extras->bounds;
+    if (extras->items) {
+      timeout_ms = extras->timeout_ms;  // the other one is for the time from item to item
+    } else {
+      timeout_ms = std::min(*timeout_ms, extras->timeout_ms.value_or(*timeout_ms));
+    }
   }
-  if (workspace_->scheduler != nullptr)
-    bounds.deadline = workspace_->scheduler->now() - outlet_->waited() + std::chrono::milliseconds{timeout_ms};
-  if (state.rare) {
-    state.rare->bounds = bounds;
-    state.rare->bounded = true;
+  if (workspace_->scheduler != nullptr && timeout_ms)
+    bounds.deadline = workspace_->scheduler->now() - outlet_->waited() + std::chrono::milliseconds{*timeout_ms};
+  if (extras != nullptr) {
+    extras->bounds = bounds;
+    extras->bounded = true;
   }
   return bounds;
 }
@@ -205,6 +214,16 @@ void Dispatcher::refuse_size() {
 }
 
 std::size_t Dispatcher::waiting_calls() const noexcept { return pending_->active; }
+
+void Dispatcher::room() {
+  const std::shared_ptr<PendingCalls> calls = pending_;
+  if (!calls) return;
+  // Those that have to rest again are at the end of the queue then: each had its turn.
+  for (std::size_t left = calls->waiting_for_room.size(); left != 0; --left) {
+    if (calls->waiting_for_room.empty() || !outlet_->has_room()) return;
+    calls->waiting_for_room.front()->go_on();
+  }
+}
 
 bool Dispatcher::is_full() const noexcept { return pending_ && pending_->taken >= limits_->in_flight; }
 

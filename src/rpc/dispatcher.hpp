@@ -34,6 +34,8 @@ class Outlet {
 
   /// How long the message that is being looked at has waited since its last byte came.
   [[nodiscard]] virtual std::chrono::nanoseconds waited() const noexcept { return {}; }
+  /// Whether more may be sent that no request waits for. After false, Dispatcher::room is called once there is room.
+  [[nodiscard]] virtual bool has_room() noexcept { return true; }
   /// Whether this is a connection: the peer can be sent more than answers, and its later messages come here too.
   [[nodiscard]] virtual bool connected() const noexcept { return false; }
 
@@ -90,6 +92,9 @@ class Dispatcher {
   void refuse_syntax(ScanStatus status);
   /// Answers a message over max_message_size: -32006.
   void refuse_size();
+
+  /// There is room for more output again: streams that rest go on.
+  void room();
 
   /// New requests are answered -32009 from now on.
   void drain() noexcept { draining_ = true; }

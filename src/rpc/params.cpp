@@ -1,11 +1,9 @@
 // Positional and named params, defaults filled in: the untyped half of the typed edge (detail/bind.hpp).
 #include <cstdint>
 #include <cstring>
-#include <stdexcept>
 #include <string_view>
 
 #include "codec/json_reader.hpp"
-#include "message/own_error.hpp"
 #include "rpc/names.hpp"
 #include "wirecall/detail/bind.hpp"
 #include "wirecall/registry.hpp"
@@ -104,6 +102,10 @@ bool decode_named(const Method& method, Call& call, R& reader, void* const* argu
   while (reader.next_member(name)) {
     const std::size_t i = find_param(method.params(), expected, name);
     if (i == count || (given >> i) & 1) {
+      if (i == count && method.signature().stream && name == kProgressToken) {
+        static_cast<void>(reader.skip());
+        continue;
+      }
       const std::string unknown{name};
       reader.fail(i == count ? "nothing" : "one value");
       return reader.failed_at(unknown);
@@ -152,40 +154,6 @@ bool order_by_name(const Received& message, const Method& method, std::uint32_t*
 OwnedParams::OwnedParams(std::string_view params, const Codec& codec) : reader(codec.reader()) {
   text.append(params);
   static_cast<void>(text.padded());
-}
-
-Gathered::Gathered(const Limits& limits, std::shared_ptr<std::size_t> bytes_of_peer)
-    : writer_(json_codec().writer()),
-      bytes_max_(limits.max_message_size),
-      bytes_of_peer_max_(limits.hard_output),
-      bytes_of_peer_(std::move(bytes_of_peer)) {
-  writer_->reset(text_);
-  writer_->begin_array(Writer::kUnknownSize);
-}
-
-Gathered::~Gathered() { *bytes_of_peer_ -= counted_; }
-
-void Gathered::check() {
-  if (writer_->failed()) throw std::runtime_error("an item cannot be encoded: " + writer_->failure());
-  *bytes_of_peer_ += text_.size() - counted_;
-  counted_ = text_.size();
-  if (counted_ > bytes_max_) {
-    throw message::make({.code = ErrorCode::too_large,
-                         .reason = "the items together are larger than a message may be",
-                         .delivered = "maybe",
-                         .limit = "max_message_size"});
-  }
-  if (*bytes_of_peer_ > bytes_of_peer_max_) {
-    throw message::make({.code = ErrorCode::limit_exceeded,
-                         .reason = "too many items are being gathered for this connection",
-                         .delivered = "maybe",
-                         .limit = "hard_output"});
-  }
-}
-
-std::string_view Gathered::finish() {
-  writer_->end_array();
-  return text_.view();
 }
 
 }  // namespace wirecall::detail

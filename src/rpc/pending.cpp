@@ -1,5 +1,7 @@
 #include "rpc/pending.hpp"
 
+#include <algorithm>
+#include <chrono>
 #include <exception>
 #include <utility>
 
@@ -12,9 +14,23 @@ namespace wirecall::rpc {
 
 void PendingCall::expired() { calls->expired(*this); }
 
+// Starts the timer for the time at which the call, or its next item, has to have come.
+void PendingCalls::watch(PendingCall& call) {
+  Scheduler* const scheduler = owner->workspace_->scheduler;
+  if (scheduler == nullptr) return;
+  const std::chrono::nanoseconds due = call.due(*owner->limits_);
+  if (due != kNoDeadline) scheduler->start(call, due - scheduler->now());
+}
+
 void PendingCalls::expired(PendingCall& call) {
+  if (call.due(*owner->limits_) > owner->workspace_->scheduler->now()) return watch(call);  // items have come
   end(call,
       message::make({.code = ErrorCode::timeout, .reason = "the call was not answered in time", .delivered = "maybe"}));
+}
+
+std::chrono::nanoseconds PendingCall::due(const Limits& limits) const noexcept {
+  if (!extras.items) return extras.bounds.deadline;
+  return std::min(extras.bounds.deadline, extras.items->next_due(std::chrono::milliseconds{limits.call_timeout_ms}));
 }
 
 PendingCall& PendingCalls::add(CallState& state, const Received& message, const Method& method) {
@@ -28,6 +44,7 @@ PendingCall& PendingCalls::add(CallState& state, const Received& message, const 
   call.method = &method;
   const CallBounds bounds = owner->bounds(state);
   if (state.rare) call.extras = std::move(*state.rare);
+  call.extras.bounds = bounds;
   if (state.batch != nullptr && !call.notification) {
     BatchScope& scope = *state.batch;
     if (!scope.shared) scope.shared = std::make_shared<BatchReply>(std::move(scope.local));
@@ -49,8 +66,7 @@ PendingCall& PendingCalls::add(CallState& state, const Received& message, const 
   free.pop_back();
   ++active;
   ++taken;
-  Scheduler* const scheduler = owner->workspace_->scheduler;
-  if (bounds.deadline != kNoDeadline) scheduler->start(call, bounds.deadline - scheduler->now());
+  watch(call);
   return call;
 }
 
@@ -105,10 +121,24 @@ std::size_t PendingCalls::cancel(std::string_view id) {
   return count;
 }
 
+std::size_t PendingCalls::grant(std::string_view id, std::uint64_t more) {
+  // Whoever is given credit goes on at once, and may end.
+  std::vector<std::pair<std::uint32_t, std::uint32_t>> streams;
+  for (auto [at, end] = by_id.equal_range(id); at != end; ++at) {
+    if (at->second->extras.items) streams.emplace_back(at->second->slot, at->second->generation);
+  }
+  for (const auto& [slot, generation] : streams) {
+    if (PendingCall* call = find(slot, generation)) call->extras.items->grant(more);
+  }
+  return streams.size();
+}
+
 void PendingCalls::abandon(const Workspace& workspace) noexcept {
   owner = nullptr;
   for (PendingCall& call : slots) {
-    if (call.active && workspace.scheduler != nullptr) workspace.scheduler->stop(call);
+    if (!call.active) continue;
+    if (workspace.scheduler != nullptr) workspace.scheduler->stop(call);
+    call.extras.items.reset();
   }
   stop_all();
   for (PendingCall& call : slots) {

@@ -18,6 +18,7 @@
 #include <vector>
 
 #include "rpc/dispatcher.hpp"
+#include "rpc/items.hpp"
 #include "rpc/reply.hpp"
 #include "wirecall/context.hpp"
 
@@ -36,10 +37,12 @@ struct BatchScope {
 /// What few calls have: made when first asked for.
 struct CallExtras {
   std::optional<std::uint32_t> timeout_ms;  ///< what the request asks for
+  std::uint64_t credit = 0;                 ///< likewise; 0 for none
   CallBounds bounds;                        ///< the deadline is known once `bounded`
   bool bounded = false;
   std::stop_source stop{std::nostopstate};
   std::vector<ReplyHook> hooks;
+  std::shared_ptr<SentItems> items;                      ///< tells them, when it goes, that the call has ended
   std::vector<std::unique_ptr<Reader>> default_readers;  ///< of a method that may wait, by parameter
 };
 
@@ -72,8 +75,9 @@ struct PendingCall final : Timer {
   PendingCall(PendingCalls& owner, std::uint32_t at) noexcept : calls(&owner), slot(at) {}
   PendingCall(PendingCall&&) = delete;
 
-  /// The deadline has passed.
   void expired() override;
+  /// When the call, or its next item, has to have come.
+  [[nodiscard]] std::chrono::nanoseconds due(const Limits& limits) const noexcept;
 
   PendingCalls* calls;
   std::uint32_t slot;
@@ -107,6 +111,8 @@ struct PendingCalls {
   void release(std::uint32_t slot, std::uint32_t generation) noexcept;
   /// Ends all requests whose id is `id`, byte for byte, -32800. Returns how many.
   std::size_t cancel(std::string_view id);
+  /// Gives `more` credit to all streams whose id is `id`. Returns how many.
+  std::size_t grant(std::string_view id, std::uint64_t more);
   void end_all(const Error& error);
   void stop_all() noexcept;
   /// The peer has gone: no sink reaches a call any more; all are asked to stop, and their hooks are called.
@@ -117,13 +123,15 @@ struct PendingCalls {
   Dispatcher* owner;  ///< null once the peer has gone
   std::deque<PendingCall> slots;
   std::vector<std::uint32_t> free;
-  PendingCall::ById by_id;         ///< active requests
+  PendingCall::ById by_id;  ///< active requests
+  RoomQueue waiting_for_room;
   std::size_t active = 0;          ///< calls that have not been answered
   std::size_t taken = 0;           ///< calls whose handlers may still be at work
   std::size_t gathered_bytes = 0;  ///< Call::gathered_bytes
 
  private:
   friend struct PendingCall;
+  void watch(PendingCall& call);
   void expired(PendingCall& call);
   void close(PendingCall& call, int code);
 };

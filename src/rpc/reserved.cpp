@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "message/own_error.hpp"
+#include "rpc/terms.hpp"
 #include "wirecall/reflect.hpp"
 
 namespace wirecall::rpc {
@@ -102,6 +103,17 @@ std::string cancel(const ReservedCall& call) {
   return std::to_string(count);
 }
 
+std::string credit(const ReservedCall& call) {
+  static constexpr std::array<std::string_view, 2> kNames{"id", "n"};
+  const Params params{call, kNames};
+  const std::optional<Sent> id = params.find(0);
+  const std::optional<Sent> more = params.find(1);
+  require_id(params, id);
+  const std::optional<std::uint64_t> count = more ? read_count(call.workspace, more->text) : std::nullopt;
+  if (count.value_or(0) == 0) params.refuse("n", more, "integer from 1");
+  return std::to_string(call.pending != nullptr ? call.pending->grant(id->text, *count) : 0);
+}
+
 std::string ping(const ReservedCall&) { return "\"pong\""; }
 
 struct HelloLimits {
@@ -150,7 +162,7 @@ std::string hello(const ReservedCall& call) {
                                   .hops = limits.hops,
                                   .call_timeout_ms = limits.call_timeout_ms},
                        .keepalive = limits.keepalive_timeout_ms,
-                       .features = {"batch", "cancel", "timeout_ms", "hops"}});
+                       .features = {"cancel", "timeout_ms", "hops", "stream", "progress"}});
 }
 
 struct Method {
@@ -158,7 +170,8 @@ struct Method {
   std::string (*serve)(const ReservedCall&);
 };
 constexpr std::array kMethods{Method{"rpc.cancel", &cancel}, Method{"$/cancelRequest", &cancel},
-                              Method{"rpc.ping", &ping}, Method{"keepAlive", &ping}, Method{"rpc.hello", &hello}};
+                              Method{"rpc.credit", &credit}, Method{"rpc.ping", &ping},
+                              Method{"keepAlive", &ping},    Method{"rpc.hello", &hello}};
 
 }  // namespace
 

@@ -51,7 +51,7 @@ std::uint32_t milliseconds_of(std::string_view number) noexcept {
   return milliseconds >= kMax ? kMax : static_cast<std::uint32_t>(std::ceil(milliseconds));
 }
 
-std::optional<std::uint64_t> read_count(Workspace& workspace, std::string_view value) {
+std::optional<std::uint64_t> read_count(const Workspace& workspace, std::string_view value) {
   std::uint64_t count = 0;
   workspace.reader->reset(value);
   if (workspace.reader->read_uint(std::numeric_limits<std::int64_t>::max(), count)) return count;

@@ -13,6 +13,6 @@ namespace wirecall::rpc {
 [[nodiscard]] std::uint32_t milliseconds_of(std::string_view number) noexcept;
 
 /// An integer >= 0; nothing for any other value.
-[[nodiscard]] std::optional<std::uint64_t> read_count(Workspace& workspace, std::string_view value);
+[[nodiscard]] std::optional<std::uint64_t> read_count(const Workspace& workspace, std::string_view value);
 
 }  // namespace wirecall::rpc

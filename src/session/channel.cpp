@@ -11,6 +11,9 @@ namespace {
 
 // Reading goes on when the output has fallen to this share of Limits::soft_output.
 constexpr std::size_t kLowOutputDivisor = 4;
+// Output that no request waits for fills this share of it at most: what it fills, the peer must be able to cancel, and
+// so is still to be read.
+constexpr std::size_t kRoomDivisor = 2;
 // After a refusal the peer may still be sending. Closing at once would reset the connection, and with it the answer
 // that the peer has not read yet: so what it sends is thrown away for as long as this.
 constexpr std::chrono::milliseconds kLinger{1000};
@@ -52,7 +55,10 @@ void Channel::received(std::span<char> bytes) {
     if (owed_bytes_ == 0) owed_bytes_ = stream_->readable();  // until there is nothing for once
   }
   if (input_ended_ || over_) return;
-  if (!backlog_.empty()) return backlog_.append({bytes.data(), bytes.size()});
+  if (!backlog_.empty()) {
+    backlog_came_ = host_->loop.now();
+    return backlog_.append({bytes.data(), bytes.size()});
+  }
   std::size_t seen = 0;
   if (look(bytes, [&] { seen = read(bytes); }) && seen != bytes.size() && !input_ended_) [[unlikely]]
     hold_back({bytes.data() + seen, bytes.size() - seen});
@@ -130,6 +136,7 @@ void Channel::hold_back(std::string_view rest) {
   backlog_ = host_->loop.take_buffer();
   backlog_.append(rest);
   backlog_at_ = 0;
+  backlog_came_ = host_->loop.now();
   paused_ = true;
   stream_->pause();
   go_on();
@@ -199,7 +206,7 @@ void Channel::flush() {
   sending_ = true;
   sending_bytes_ = out_.size();
   // Whoever reads on hears of the send with the next input. The others have nothing else to wake them.
-  stream_->send(std::move(out_), paused_ || input_ended_ || choked());
+  stream_->send(std::move(out_), paused_ || input_ended_ || choked() || wants_room_);
   out_ = Buffer{};
 }
 
@@ -208,10 +215,22 @@ void Channel::sent(Buffer buffer) {
   sending_ = false;
   sending_bytes_ = 0;
   host_->loop.give_buffer(std::move(buffer));
+  const bool low = out_.size() <= host_->limits.soft_output / kLowOutputDivisor;
+  if (wants_room_ && low) [[unlikely]] {
+    wants_room_ = false;
+    output_drained();  // which may fill it again: reading goes on all the same
+  }
   if (!out_.empty() || input_ended_) mark();
-  if (!paused_ || input_ended_ || out_.size() > host_->limits.soft_output / kLowOutputDivisor) [[likely]]
+  if (!paused_ || input_ended_ || !low) [[likely]]
     return;
   go_on();
+}
+
+bool Channel::output_has_room() noexcept {
+  if (output_bytes() <= host_->limits.soft_output / kRoomDivisor) [[likely]]
+    return true;
+  wants_room_ = true;
+  return false;
 }
 
 // ---- the end ----

@@ -7,6 +7,7 @@
 // While there is a backlog (bytes not yet looked at) or too much output, nothing is received.
 #pragma once
 
+#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -63,6 +64,9 @@ class Channel : public Connection, private transport::StreamUser, private runtim
   /// The end of a turn in which `settle_later` was called, before output is sent.
   virtual void settle() {}
 
+  /// There is room again.
+  virtual void output_drained() {}
+
   // What it has for that.
 
   /// Where output is appended.
@@ -75,6 +79,12 @@ class Channel : public Connection, private transport::StreamUser, private runtim
     if (sending_bytes_ + waiting > host_->limits.hard_output) [[unlikely]]
       cut_ = true;
     if (!marked_) mark();
+  }
+  /// Whether there is room for output that no request waits for; after false, `output_drained` is called once there is.
+  [[nodiscard]] bool output_has_room() noexcept;
+  /// How long the input that is being looked at has waited.
+  [[nodiscard]] std::chrono::nanoseconds input_waited() const noexcept {
+    return backlog_.empty() ? std::chrono::nanoseconds{0} : host_->loop.now() - backlog_came_;
   }
   void settle_later() {
     unsettled_ = true;
@@ -122,10 +132,11 @@ class Channel : public Connection, private transport::StreamUser, private runtim
   std::unique_ptr<transport::Stream> stream_;
   std::size_t sending_bytes_ = 0;  // of the send in flight
   Buffer backlog_;
-  std::size_t backlog_at_ = 0;  // the bytes before it have been looked at
-  std::span<char> input_;       // that `read` looks at
-  std::size_t looked_at_ = 0;   // of input_, the handler's message included
-  std::uint32_t away_ = 0;      // handlers that have not come back
+  std::size_t backlog_at_ = 0;                // the bytes before it have been looked at
+  std::chrono::nanoseconds backlog_came_{0};  // its last byte
+  std::span<char> input_;                     // that `read` looks at
+  std::size_t looked_at_ = 0;                 // of input_, the handler's message included
+  std::uint32_t away_ = 0;                    // handlers that have not come back
   std::unique_ptr<Linger> linger_;
   std::size_t owed_bytes_ = 0;  // have arrived while draining, and are still to be received
 
@@ -137,6 +148,7 @@ class Channel : public Connection, private transport::StreamUser, private runtim
   bool watching_ : 1 = false;     // turn_ended is going to be called in the next turn
   bool paused_ : 1 = false;       // nothing is received
   bool unsettled_ : 1 = false;    // the derived class has something left to do at the end of the turn
+  bool wants_room_ : 1 = false;   // output_drained is going to be called
   bool blocked_ : 1 = false;      // the derived class takes nothing in
   bool end_is_near_ : 1 = false;  // the peer's end has come, behind the backlog
   bool input_ended_ : 1 = false;  // no more input is looked at

@@ -56,6 +56,8 @@ class Session final : public Channel, public rpc::Outlet {
   Buffer& open_message() override;
   void close_message() override;
   void discard_message() noexcept override { out_.truncate(begin_); }
+  [[nodiscard]] std::chrono::nanoseconds waited() const noexcept override { return input_waited(); }
+  [[nodiscard]] bool has_room() noexcept override { return output_has_room(); }
   [[nodiscard]] bool connected() const noexcept override { return true; }
 
  private:
@@ -64,6 +66,7 @@ class Session final : public Channel, public rpc::Outlet {
   void input_complete() override;
   [[nodiscard]] bool working() const noexcept override { return dispatcher_.in_flight() != 0; }
   void abandon() noexcept override { dispatcher_.abandon(); }
+  void output_drained() override { dispatcher_.room(); }
 
   bool read_whole(std::span<char> frame, bool kept);
   void accept(const Received& message);

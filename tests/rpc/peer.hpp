@@ -4,6 +4,7 @@
 #include <chrono>
 #include <cstddef>
 #include <gtest/gtest.h>
+#include <limits>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -33,10 +34,12 @@ class RecordingOutlet final : public rpc::Outlet {
     out_.truncate(start_);
   }
   [[nodiscard]] std::chrono::nanoseconds waited() const noexcept override { return has_waited; }
+  [[nodiscard]] bool has_room() noexcept override { return messages.size() < messages_max; }
   [[nodiscard]] bool connected() const noexcept override { return is_connected; }
   [[nodiscard]] bool open() const noexcept { return open_; }
 
   std::vector<std::string> messages;
+  std::size_t messages_max = std::numeric_limits<std::size_t>::max();
   std::chrono::nanoseconds has_waited{0};
   bool is_connected = true;
 

@@ -18,6 +18,7 @@
 #include <utility>
 
 #include "wirecall/call.hpp"
+#include "wirecall/detail/items.hpp"
 #include "wirecall/reflect.hpp"
 #include "wirecall/stream.hpp"
 #include "wirecall/task.hpp"
@@ -41,7 +42,11 @@ struct Signature {
   std::span<const ArgumentType> arguments;
   const TypeInfo* result;
   bool asynchronous = false;  ///< returns a Task or Stream
+  bool stream = false;        ///< returns a Stream
 };
+
+/// The param by which the Language Server Protocol asks for results as they come. A stream's handler need not know it.
+inline constexpr std::string_view kProgressToken = "partialResultToken";
 
 /// Which parameters a call gave is kept in one word.
 inline constexpr std::size_t kParametersMax = 63;
@@ -103,34 +108,12 @@ struct ResultOf<Stream<T>> {
   using type = std::vector<T>;
 };
 
-/// The items of a stream, encoded one by one into one array that stays within max_message_size, while all that is
-/// gathered for one peer stays within hard_output.
-class Gathered {
- public:
-  Gathered(const Limits& limits, std::shared_ptr<std::size_t> bytes_of_peer);
-  ~Gathered();
-  Gathered(Gathered&&) = delete;
-
-  [[nodiscard]] Writer& writer() noexcept { return *writer_; }
-  /// After each item. Throws Error -32006 once the array is too large, -32005 once the peer's are together, and
-  /// std::runtime_error when the item could not be encoded.
-  void check();
-  [[nodiscard]] std::string_view finish();
-
- private:
-  Buffer text_;
-  std::unique_ptr<Writer> writer_;
-  std::size_t bytes_max_;
-  std::size_t bytes_of_peer_max_;
-  std::shared_ptr<std::size_t> bytes_of_peer_;
-  std::size_t counted_ = 0;  ///< bytes of ours in *bytes_of_peer_
-};
-
 /// After so many items a stream that never waits gives other calls of its thread a turn.
 inline constexpr std::size_t kItemsPerTurn = 256;
 
-struct GatheredResult {
-  std::unique_ptr<Gathered> items;
+/// What remains to be said once a stream has ended.
+struct StreamResult {
+  std::shared_ptr<Items> items;
 };
 
 /// Answers `sink` (a Call or a ReplySink) with what the callable returned.
@@ -149,8 +132,8 @@ void answer(Sink& sink, const T& value) {
     sink.integer_result(value);
   } else {
     if (Writer* writer = sink.begin_result()) {
-      if constexpr (std::is_same_v<T, GatheredResult>) {
-        writer->json(value.items->finish());
+      if constexpr (std::is_same_v<T, StreamResult>) {
+        value.items->write_result(*writer);
       } else {
         encode(*writer, value);
       }
@@ -218,7 +201,8 @@ struct Shape {
   static constexpr Signature kSignature{
       {kArguments, sizeof...(A)},
       &TypeInfoOf<std::conditional_t<std::is_void_v<PlainResult>, std::monostate, PlainResult>>::value,
-      is_task<R> || is_stream<R>};
+      is_task<R> || is_stream<R>,
+      is_stream<R>};
 };
 template <class R, class... A>
 struct ContextShape : Shape<R, A...> {
@@ -406,15 +390,15 @@ void answer_finished(AsyncState<S>& state, TaskResult<T>& result) {
 }
 
 template <class T>
-Task<GatheredResult> gather(Stream<T> stream, std::unique_ptr<Gathered> items, Scheduler* scheduler) {
+Task<StreamResult> pass_on(Stream<T> stream, std::shared_ptr<Items> items, Scheduler* scheduler) {
   std::size_t count = 0;
   while (std::optional<T> item = co_await stream.next()) {
-    encode(items->writer(), *item);
-    items->check();
+    co_await items->room();
+    items->add(*item);
     if (++count % kItemsPerTurn == 0 && scheduler != nullptr)
       co_await sleep_for(*scheduler, std::chrono::nanoseconds{0});
   }
-  co_return GatheredResult{std::move(items)};
+  co_return StreamResult{std::move(items)};
 }
 
 template <class S, class F>
@@ -423,13 +407,15 @@ void invoke_async(void* callable, Call& call) {
   AsyncState<S>& state = *owned;
   if (!decode_arguments(state.params.text.view(), call, *state.params.reader, state.arguments))
     return call.invalid_params(*state.params.reader);
+  [[maybe_unused]] std::shared_ptr<Items> items;
+  if constexpr (is_stream<typename S::Result>) items = call.items();
   Context context = call.context();
   std::stop_token stop = context.stop_token();
   [[maybe_unused]] Scheduler* const scheduler = context.scheduler();
   const auto make_task = [&]() {
     auto made = detail::apply<S>(*static_cast<F*>(callable), std::move(context), state.arguments);
     if constexpr (is_stream<typename S::Result>) {
-      return gather(std::move(made), std::make_unique<Gathered>(call.limits(), call.gathered_bytes()), scheduler);
+      return pass_on(std::move(made), std::move(items), scheduler);
     } else {
       return made;
     }

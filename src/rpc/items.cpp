@@ -1,0 +1,170 @@
+#include "rpc/items.hpp"
+
+#include <charconv>
+#include <limits>
+#include <stdexcept>
+#include <utility>
+
+#include "message/own_error.hpp"
+
+namespace wirecall::detail {
+
+bool ItemsAwaiter::await_ready() const noexcept { return items_->has_room(); }
+
+void ItemsAwaiter::join() {
+  joined_ = true;
+  items_->waiting_ = this;
+  items_->wait_begins();
+}
+
+void ItemsAwaiter::forget() noexcept {
+  if (!std::exchange(joined_, false)) return;
+  items_->waiting_ = nullptr;
+  items_->wait_ends();
+}
+
+void Items::wake() noexcept {
+  ItemsAwaiter& awaiter = *waiting_;
+  awaiter.forget();
+  awaiter.wake();
+}
+
+}  // namespace wirecall::detail
+
+namespace wirecall::rpc {
+
+using std::chrono::nanoseconds;
+
+namespace {
+
+void require_encoded(const Writer& writer) {
+  if (writer.failed()) throw std::runtime_error("an item cannot be encoded: " + writer.failure());
+}
+
+}  // namespace
+
+// ---- gathered ----
+
+GatheredItems::GatheredItems(const Limits& limits, std::shared_ptr<std::size_t> bytes_of_peer)
+    : writer_(json_codec().writer()),
+      bytes_max_(limits.max_message_size),
+      bytes_of_peer_max_(limits.hard_output),
+      bytes_of_peer_(std::move(bytes_of_peer)) {
+  writer_->reset(text_);
+  writer_->begin_array(Writer::kUnknownSize);
+}
+
+GatheredItems::~GatheredItems() { *bytes_of_peer_ -= counted_; }
+
+void GatheredItems::end() {
+  require_encoded(*writer_);
+  *bytes_of_peer_ += text_.size() - counted_;
+  counted_ = text_.size();
+  if (counted_ > bytes_max_) {
+    throw message::make({.code = ErrorCode::too_large,
+                         .reason = "the items together are larger than a message may be",
+                         .delivered = "maybe",
+                         .limit = "max_message_size"});
+  }
+  if (*bytes_of_peer_ > bytes_of_peer_max_) {
+    throw message::make({.code = ErrorCode::limit_exceeded,
+                         .reason = "too many items are being gathered for this connection",
+                         .delivered = "maybe",
+                         .limit = "hard_output"});
+  }
+}
+
+void GatheredItems::write_result(Writer& writer) {
+  writer_->end_array();
+  writer.json(text_.view());
+}
+
+// ---- sent ----
+
+SentItems::SentItems(Outlet& outlet, const Workspace& workspace, RoomQueue& queue, std::size_t bytes_max, Way way,
+                     std::string_view name, std::uint64_t credit)
+    : outlet_(&outlet),
+      workspace_(&workspace),
+      queue_(&queue),
+      bytes_max_(bytes_max),
+      credit_(credit),
+      last_(workspace.scheduler != nullptr ? workspace.scheduler->now() : nanoseconds{0}),
+      way_(way) {
+  head_ = way == Way::credit ? R"({"jsonrpc":"2.0","method":"rpc.item","params":{"id":)"
+                             : R"({"jsonrpc":"2.0","method":"$/progress","params":{"token":)";
+  head_ += name;
+  head_ += way == Way::credit ? R"(,"seq":)" : R"(,"value":)";
+}
+
+Writer& SentItems::begin() {
+  if (ended_) throw Cancelled{};
+  out_ = &outlet_->open_message();
+  start_ = out_->size();
+  out_->append(head_);
+  if (way_ == Way::credit) {
+    constexpr std::size_t kDigitsMax = std::numeric_limits<std::uint64_t>::digits10 + 1;
+    char* const to = out_->reserve(kDigitsMax);
+    out_->set_end(std::to_chars(to, to + kDigitsMax, sequence_).ptr);
+    out_->append(R"(,"value":)");
+  }
+  workspace_->writer->reset(*out_);
+  return *workspace_->writer;
+}
+
+void SentItems::end() {
+  out_->append("}}");
+  const bool too_large = out_->size() - start_ > bytes_max_;
+  if (too_large || workspace_->writer->failed()) {
+    discard();
+    require_encoded(*workspace_->writer);
+    throw message::make({.code = ErrorCode::too_large,
+                         .reason = "an item is larger than a message may be",
+                         .delivered = "maybe",
+                         .limit = "max_message_size"});
+  }
+  outlet_->close_message();
+  ++sequence_;
+  if (way_ == Way::credit) --credit_;
+  if (workspace_->scheduler != nullptr) last_ = workspace_->scheduler->now();
+}
+
+bool SentItems::has_room() noexcept {
+  if (ended_) return true;  // to hear of it
+  return may_send() && outlet_->has_room();
+}
+
+void SentItems::wait_begins() {
+  if (!may_send()) return;
+  place_ = queue_->insert(queue_->end(), this);
+  queued_ = true;
+}
+
+void SentItems::leave_queue() noexcept {
+  if (std::exchange(queued_, false)) queue_->erase(place_);
+}
+
+void SentItems::grant(std::uint64_t more) {
+  const bool had_none = credit_ == 0;
+  credit_ = more > std::numeric_limits<std::uint64_t>::max() - credit_ ? std::numeric_limits<std::uint64_t>::max()
+                                                                       : credit_ + more;
+  if (had_none) go_on();
+}
+
+void SentItems::go_on() {
+  if (!waiting()) return;
+  leave_queue();
+  if (!has_room()) return wait_begins();
+  if (workspace_->scheduler != nullptr) last_ = workspace_->scheduler->now();
+  wake();
+}
+
+void SentItems::call_ended() noexcept {
+  leave_queue();
+  ended_ = true;
+}
+
+nanoseconds SentItems::next_due(nanoseconds gap_max) const noexcept {
+  return (waiting() ? workspace_->scheduler->now() : last_) + gap_max;
+}
+
+}  // namespace wirecall::rpc

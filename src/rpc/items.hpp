@@ -1,0 +1,96 @@
+// The two kinds of Items: those that are gathered into one result, and those that are sent to the caller as they come,
+// each as a notification of its own: rpc.item while the caller gives credit, or LSP's $/progress. Items that are sent
+// wait while the caller has taken too little of what it has been sent: then their stream rests.
+// One thread. Implements docs/wire.md "Many results from one call".
+#pragma once
+
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <list>
+#include <memory>
+#include <string>
+#include <string_view>
+
+#include "rpc/dispatcher.hpp"
+#include "wirecall/bytes.hpp"
+#include "wirecall/detail/items.hpp"
+
+namespace wirecall::rpc {
+
+/// Encoded one by one into one array that stays within max_message_size, while all that is gathered for one peer stays
+/// within hard_output.
+class GatheredItems final : public detail::Items {
+ public:
+  GatheredItems(const Limits& limits, std::shared_ptr<std::size_t> bytes_of_peer);
+  ~GatheredItems() override;
+
+  void write_result(Writer& writer) override;
+
+ private:
+  Writer& begin() override { return *writer_; }
+  void end() override;
+  void discard() noexcept override {}  // the array will not be used
+  [[nodiscard]] bool has_room() noexcept override { return true; }
+
+  Buffer text_;
+  std::unique_ptr<Writer> writer_;
+  std::size_t bytes_max_;
+  std::size_t bytes_of_peer_max_;
+  std::shared_ptr<std::size_t> bytes_of_peer_;
+  std::size_t counted_ = 0;  // bytes of ours in *bytes_of_peer_
+};
+
+class SentItems;
+/// Streams that rest until their peer has taken more, in the order in which they began to.
+using RoomQueue = std::list<SentItems*>;
+
+class SentItems final : public detail::Items {
+ public:
+  enum class Way : std::uint8_t { credit, progress };
+
+  /// `name` is the request's id, or the progress token, as JSON text. `credit` counts for Way::credit. The first three
+  /// are used until `call_ended`.
+  SentItems(Outlet& outlet, const Workspace& workspace, RoomQueue& queue, std::size_t bytes_max, Way way,
+            std::string_view name, std::uint64_t credit);
+  ~SentItems() override { leave_queue(); }
+
+  /// The caller takes `more` items. May end the call, and `this`.
+  void grant(std::uint64_t more);
+  /// There may be room again; as grant.
+  void go_on();
+  /// Nobody waits for items any more: none is sent from now on.
+  void call_ended() noexcept;
+  /// When the next item has to have come, after at most `gap_max` without one. Time in which the stream waits for its
+  /// caller does not count.
+  [[nodiscard]] std::chrono::nanoseconds next_due(std::chrono::nanoseconds gap_max) const noexcept;
+
+  void write_result(Writer& writer) override { writer.null(); }
+
+ private:
+  Writer& begin() override;
+  void end() override;
+  void discard() noexcept override { outlet_->discard_message(); }
+  [[nodiscard]] bool has_room() noexcept override;
+  void wait_begins() override;
+  void wait_ends() noexcept override { leave_queue(); }
+  void leave_queue() noexcept;
+  [[nodiscard]] bool may_send() const noexcept { return way_ == Way::progress || credit_ != 0; }
+
+  Outlet* outlet_;
+  const Workspace* workspace_;
+  RoomQueue* queue_;
+  RoomQueue::iterator place_;  // while queued_
+  std::size_t bytes_max_;
+  std::string head_;  // of each item, up to its number or value
+  std::uint64_t credit_;
+  std::uint64_t sequence_ = 0;
+  std::chrono::nanoseconds last_;  // when an item was sent, or the wait for the caller ended
+  Buffer* out_ = nullptr;          // between begin and end
+  std::size_t start_ = 0;
+  Way way_;
+  bool queued_ = false;
+  bool ended_ = false;
+};
+
+}  // namespace wirecall::rpc
