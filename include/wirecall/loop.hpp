@@ -10,6 +10,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <vector>
 
 #include "wirecall/bytes.hpp"
 #include "wirecall/context.hpp"
@@ -45,7 +46,7 @@ class Loop final : public Scheduler {
   /// without doing anything more.
   void finish_turn();
   /// The bytes lent in the present turn stay readable and writable for as long as what is returned lives.
-  [[nodiscard]] std::shared_ptr<void> keep_lent();
+  [[nodiscard]] std::vector<std::shared_ptr<void>> keep_lent();
   /// Ends the wait of the present or the next turn. Any thread, and signal handlers.
   void wake() noexcept;
   /// Runs `job`, which does not throw, on the loop's thread in its next turn; jobs keep their order. Any thread. False,

@@ -51,8 +51,9 @@ struct Loop::State {
   std::vector<TurnUser*> going_on;  // those of at_next_turn whose turn has come
   std::size_t going_on_at = 0;      // the first of them that has not been called
   std::span<Completion> completions;
-  std::size_t completion_at = 0;  // the first of them that nobody has been told
-  std::uint64_t part = 0;         // of a turn, by one thread
+  std::size_t completion_at = 0;            // the first of them that nobody has been told
+  std::uint64_t part = 0;                   // of a turn, by one thread
+  std::vector<std::shared_ptr<void>> kept;  // what has been lent in this turn, as far as somebody keeps it
   std::vector<Buffer> pool;
   std::size_t pooled_bytes = 0;
 
@@ -88,6 +89,8 @@ void Loop::turn(nanoseconds wait_max) {
   State& state = *state_;
   state.completions = state.backend->turn(state.submitted, state.bounded(wait_max));
   state.completion_at = 0;
+  if (!state.kept.empty()) [[unlikely]]
+    state.kept.clear();
   state.submitted.clear();
   state.going_on.swap(state.at_next_turn);
   if (!state.at_next_turn_end.empty()) {
@@ -122,7 +125,11 @@ void Loop::finish_turn() {
   state.at_turn_end.clear();
 }
 
-std::shared_ptr<void> Loop::keep_lent() { return state_->backend->keep_lent(); }
+// Whoever loses the loop second in a turn may be reading from what the first has kept.
+std::vector<std::shared_ptr<void>> Loop::keep_lent() {
+  state_->kept.push_back(state_->backend->keep_lent());
+  return state_->kept;
+}
 
 void Loop::State::complete(Completion& completion) {
   Slot& slot = slots[completion.handle.slot];

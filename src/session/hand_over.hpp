@@ -73,7 +73,7 @@ class HandOver final : private detail::HandlerWatch {
     const Method* method = nullptr;
     Clock::time_point since;
     bool logged = false;
-    std::shared_ptr<void> lent;
+    std::vector<std::shared_ptr<void>> lent;
     rpc::Workspace::Scratch scratch;
     std::vector<Buffer> buffers;
   };

@@ -158,6 +158,30 @@ TEST_F(HandOverTest, ManyHandlersMayBeAwayAtOnceAndComeBackInAnyOrder) {
   EXPECT_EQ(slow[0].line(), result("9", 9));
 }
 
+// All but the first are read in one turn, and lose the loop one after the other in it; each may read from its frame
+// until it is let go, when those before it have gone.
+TEST_F(HandOverTest, HandlersOfOneTurnKeepTheirFramesApart) {
+  std::vector<Gate> gates(6);
+  server.method("echo_from", [&gates](std::size_t gate_number, std::string_view text) {
+    gates[gate_number].wait();
+    return std::string{text};
+  });
+  const RunningServer running{server};
+  std::vector<RawPeer> peers;
+  for (std::size_t i = 0; i < gates.size(); ++i) peers.emplace_back(*endpoint);
+  for (std::size_t i = 0; i < gates.size(); ++i) {
+    const std::string text(200, static_cast<char>('a' + i));
+    peers[i].send(call("echo_from", "[" + std::to_string(i) + ",\"" + text + "\"]", static_cast<int>(i)));
+    if (i == 0) gates[0].await_inside(1);
+  }
+  for (std::size_t i = 0; i < gates.size(); ++i) gates[i].await_inside(1);
+  for (std::size_t i = 0; i < gates.size(); ++i) {
+    gates[i].open();
+    EXPECT_EQ(peers[i].line(), result('"' + std::string(200, static_cast<char>('a' + i)) + '"', static_cast<int>(i)));
+    peers[i].close();
+  }
+}
+
 TEST_F(HandOverTest, LaterCallsOfTheSameConnectionAreServed) {
   const RunningServer running{server};
   RawPeer peer{*endpoint};
