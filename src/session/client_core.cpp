@@ -101,6 +101,7 @@ ClientCall& ClientCore::take() {
   if (idle_.empty()) {
     ClientCall& call = calls_.emplace_back();
     idle_.reserve(calls_.size());  // for when they come back
+    if (calls_.size() > kMany) many_.store(true, std::memory_order_relaxed);
     return call;
   }
   ClientCall& call = *idle_.back();
@@ -117,7 +118,7 @@ void ClientCore::give_back(ClientCall& call) noexcept {
   call.keep_response = call.stop_asked = false;
   call.credit = 0;
   call.stream = nullptr;
-  const std::size_t kept = calls_.size() <= kMany ? kKeptBytesMax : kKeptBytesOfMany;
+  const std::size_t kept = many_.load(std::memory_order_relaxed) ? kKeptBytesOfMany : kKeptBytesMax;
   for (Buffer* buffer : {&call.request, &call.response}) {
     if (buffer->capacity() > kept) buffer->release();
   }

@@ -204,6 +204,7 @@ class ClientCore final : public std::enable_shared_from_this<ClientCore>, privat
   std::condition_variable run_ready_;
   std::thread background_;
   std::deque<ClientCall> calls_;
+  std::atomic<bool> many_{false};  // of them: large buffers are not kept
   std::vector<ClientCall*> idle_;
   std::vector<Waiting*> waiting_;     // in the order in which they came
   std::vector<Waiting*> connecting_;  // those of them that wait for any connection
