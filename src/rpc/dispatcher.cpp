@@ -23,7 +23,9 @@ namespace rpc {
 namespace {
 
 // The three errors of the specification about a message that reaches no handler.
-void reply_error(CallState& state, ErrorCode code, std::string_view data_json, std::string_view id_json) {
+void reply_error(CallState& state, const Workspace& workspace, ErrorCode code, std::string_view data_json,
+                 std::string_view id_json) {
+  workspace.stats.count_error(static_cast<int>(code));
   if (data_json.empty()) return state.reply.plain_error(code, id_json);
   state.reply.error(static_cast<int>(code), message_of(code), data_json, id_json);
 }
@@ -82,6 +84,8 @@ void Workspace::write_log(LogLevel level, std::string_view line) const {
   const Method* method = registry_->find(name);
   if (method == nullptr) [[unlikely]]
     return unknown_method(message, name, state);
+  Stats& stats = workspace_->stats;
+  ++(message.kind == MessageKind::notification ? stats.notifications : stats.calls);
   Call call{state, message, *method, workspace_->window};
   if (draining_) [[unlikely]] {
     return call.error(
@@ -133,13 +137,15 @@ void Dispatcher::refuse(const Received& message, CallState& state) {
   std::string_view data;
   if (message.fault == Fault::id_limit) data = R"({"limit":"id"})";
   if (message.fault == Fault::batch_limit) data = R"({"limit":"batch"})";
-  reply_error(state, ErrorCode::invalid_request, data, message.id());
+  reply_error(state, *workspace_, ErrorCode::invalid_request, data, message.id());
 }
 
 // Reads what the request says of its own handling. False when that is the end of it.
 bool Dispatcher::take_terms(const Received& message, CallState& state) {
   const auto refused = [&](const Error& error) {
-    if (message.kind != MessageKind::notification) state.reply.error(error, message.id());
+    if (message.kind == MessageKind::notification) return false;
+    workspace_->stats.count_error(error.code());
+    state.reply.error(error, message.id());
     return false;
   };
   CallExtras& extras = state.extras();
@@ -197,15 +203,17 @@ void Dispatcher::unknown_method(const Received& message, std::string_view name, 
   const std::string_view near = registry_->nearest(name);
   std::string data;
   if (!near.empty()) data.append(R"({"did_you_mean":)").append(to_json(near)).append("}");
-  reply_error(state, ErrorCode::method_not_found, data, message.id());
+  reply_error(state, *workspace_, ErrorCode::method_not_found, data, message.id());
 }
 
 void Dispatcher::refuse_syntax(ScanStatus status) {
   CallState state{*this, nullptr};
-  reply_error(state, ErrorCode::parse_error, status == ScanStatus::too_deep ? R"({"limit":"depth"})" : "", "null");
+  reply_error(state, *workspace_, ErrorCode::parse_error, status == ScanStatus::too_deep ? R"({"limit":"depth"})" : "",
+              "null");
 }
 
 void Dispatcher::refuse_size() {
+  workspace_->stats.count_error(static_cast<int>(ErrorCode::too_large));
   CallState{*this, nullptr}.reply.error(message::make({.code = ErrorCode::too_large,
                                                        .reason = "the message is larger than allowed",
                                                        .delivered = "no",

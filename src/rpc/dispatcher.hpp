@@ -17,6 +17,7 @@
 #include "wirecall/log.hpp"
 #include "wirecall/message.hpp"
 #include "wirecall/registry.hpp"
+#include "wirecall/stats.hpp"
 #include "wirecall/task.hpp"
 
 namespace wirecall::rpc {
@@ -68,8 +69,9 @@ struct Workspace {
   std::vector<Received> elements{kBatchElementsKept};  ///< of the batch being read
   detail::HandlerWindow* window = nullptr;             ///< null where nobody watches the handlers
   Scheduler* scheduler;
-  const LogSink* log;  ///< may be null; outlives the workspace
-  TaskScope tasks;     ///< last: the tasks go before what they use
+  const LogSink* log;   ///< may be null; outlives the workspace
+  mutable Stats stats;  ///< of all that happens on this thread, whoever counts it
+  TaskScope tasks;      ///< last: the tasks go before what they use
 };
 
 class Dispatcher {

@@ -66,6 +66,7 @@ PendingCall& PendingCalls::add(CallState& state, const Received& message, const 
   free.pop_back();
   ++active;
   ++taken;
+  ++owner->workspace_->stats.calls_in_flight;
   watch(call);
   return call;
 }
@@ -85,7 +86,10 @@ void PendingCalls::finish(PendingCall& call, int code) {
 
 void PendingCalls::end(PendingCall& call, const Error& error) {
   std::stop_source stop = call.extras.stop;
-  if (!call.notification) reply_to(call).error(error, call.id);
+  if (!call.notification) {
+    owner->workspace_->stats.count_error(error.code());
+    reply_to(call).error(error, call.id);
+  }
   close(call, error.code());
   stop.request_stop();
 }
@@ -97,6 +101,7 @@ void PendingCalls::close(PendingCall& call, int code) {
   if (!call.notification) call.no_place = by_id.extract(call.place);
   call.active = false;
   --active;
+  --workspace.stats.calls_in_flight;
   const std::shared_ptr<BatchReply> batch = std::move(call.batch);
   CallExtras extras = std::exchange(call.extras, {});
   call.reply.reset();
@@ -135,6 +140,7 @@ std::size_t PendingCalls::grant(std::string_view id, std::uint64_t more) {
 
 void PendingCalls::abandon(const Workspace& workspace) noexcept {
   owner = nullptr;
+  workspace.stats.calls_in_flight -= active;
   for (PendingCall& call : slots) {
     if (!call.active) continue;
     if (workspace.scheduler != nullptr) workspace.scheduler->stop(call);
@@ -207,6 +213,7 @@ bool make_compact(Buffer& text) {
 
 void send_error(Reply& reply, const Workspace& workspace, const Method& method, const Error& error,
                 std::string_view id_json) {
+  workspace.stats.count_error(error.code());
   if (error.data().empty()) return reply.error(error, id_json);
   Buffer data{error.data()};
   if (!make_compact(data)) {

@@ -50,6 +50,7 @@ void Channel::give_back(Buffer& buffer) noexcept {
 // ---- input ----
 
 void Channel::received(std::span<char> bytes) {
+  host_->workspace.stats.bytes_in += bytes.size();
   if (owed_bytes_ != 0) [[unlikely]] {
     owed_bytes_ -= std::min(owed_bytes_, bytes.size());
     if (owed_bytes_ == 0) owed_bytes_ = stream_->readable();  // until there is nothing for once
@@ -205,6 +206,7 @@ void Channel::flush() {
   if (sending_ || out_.empty() || over_) return;
   sending_ = true;
   sending_bytes_ = out_.size();
+  host_->workspace.stats.bytes_out += sending_bytes_;
   // Whoever reads on hears of the send with the next input. The others have nothing else to wake them.
   stream_->send(std::move(out_), paused_ || input_ended_ || choked() || wants_room_);
   out_ = Buffer{};

@@ -123,6 +123,7 @@ bool Session::read_whole(std::span<char> frame, bool kept) {
 
 inline void Session::accept(const Received& message) {
   unreadable_ = 0;
+  ++host_->workspace.stats.messages_in;
   if (message.kind == MessageKind::response) [[unlikely]]
     return accept_response(message);
   if (caller_ != nullptr) [[unlikely]] {
@@ -217,6 +218,7 @@ Buffer& Session::open_message() {
 }
 
 void Session::close_message() {
+  ++host_->workspace.stats.messages_out;
   if (head_bytes_ != 0) framing_->seal(out_, begin_);
   if (tail_.size() == 1) [[likely]] {
     out_.push_back(tail_[0]);

@@ -82,6 +82,7 @@ class Peer {
     return received();
   }
   void advance(std::chrono::nanoseconds by) { scheduler.advance(by); }
+  [[nodiscard]] const Stats& stats() const noexcept { return workspace_.stats; }
 
   VirtualScheduler scheduler;
   std::vector<std::string> log;
