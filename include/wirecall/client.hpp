@@ -153,6 +153,14 @@ class Client {
     return ResultStream<Item>{detail::IncomingStream{std::move(call), kStreamCredit}};
   }
 
+  /// The same with params that are JSON text (an array or object; empty for none).
+  template <class Item>
+  [[nodiscard]] ResultStream<Item> stream_raw(std::string_view method, std::string_view params_json) {
+    detail::OutgoingCall call{core_, method};
+    if (!params_json.empty()) call.set_params(params_json);
+    return ResultStream<Item>{detail::IncomingStream{std::move(call), kStreamCredit}};
+  }
+
   /// Several calls in one message; see batch.hpp.
   [[nodiscard]] Batch<> batch();
 

@@ -13,6 +13,7 @@
 #include "cli/terminal.hpp"
 #include "wirecall/client.hpp"
 #include "wirecall/error.hpp"
+#include "wirecall/value.hpp"
 
 namespace wirecall::cli {
 
@@ -59,10 +60,24 @@ int with_server(const CallOptions& options, const Use& use) {
   return kCannotConnect;
 }
 
+// Each result on a line, as soon as it is there.
+int print_stream(Client& client, const CallOptions& options, const std::string& params) {
+  try {
+    for (const Value& item : client.stream_raw<Value>(options.method, params)) {
+      if (const int printed = print(item.dump() + '\n'); printed != kSuccess) return printed;
+    }
+    return kSuccess;
+  } catch (const Error& error) {
+    complain_of(error);
+    return exit_of(error);
+  }
+}
+
 }  // namespace
 
 int call(const CallOptions& options) {
   return with_server(options, [&](Client& client, const std::string& params) -> int {
+    if (options.stream) return print_stream(client, options, params);
     const auto response = client.call_for_response(options.method, params);
     if (!response) {
       complain_of(response.error());

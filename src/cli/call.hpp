@@ -13,7 +13,8 @@ struct CallOptions {
   std::vector<std::string> words;  ///< its arguments, as arguments.hpp understands them
   std::vector<std::string> urls;   ///< at least one; the first that can be connected to is called
   ClientOptions client;
-  bool raw = false;  ///< prints the whole response instead of its result
+  bool raw = false;     ///< prints the whole response instead of its result
+  bool stream = false;  ///< prints each result as it comes
 };
 
 /// Calls, prints, and returns the exit status.

@@ -42,7 +42,8 @@ constexpr const char* kCallExamples =
     "Examples:\n"
     "  wirecall call subtract 42 23\n"
     "  wirecall call subtract minuend=42 subtrahend=23\n"
-    "  wirecall call echo value:str=42 --url tcp://127.0.0.1:8545 --timeout 200ms\n\n";
+    "  wirecall call echo value:str=42 --url tcp://127.0.0.1:8545 --timeout 200ms\n"
+    "  wirecall call --stream count 5\n\n";
 
 constexpr const char* kBenchHelp =
     "Without --rate each connection keeps -p calls in flight. With it, calls are due at that rate whatever the\n"
@@ -124,8 +125,8 @@ class CallCommand : public MethodCommand {
         ->type_name("DURATION");
   }
 
-  CallOptions options(bool raw) const {
-    CallOptions options{.method = method, .words = words, .urls = urls, .client = {}, .raw = raw};
+  CallOptions options() const {
+    CallOptions options{.method = method, .words = words, .urls = urls, .client = {}};
     require(flags_.apply(options.client));
     if (!timeout_.empty()) {
       const auto timeout = require(duration_of(timeout_), "--timeout");
@@ -172,7 +173,9 @@ int run(int argc, char** argv) {
 
   CallCommand call_command{app, "call", "Call a method and print its result", kCallExamples};
   bool raw = false;
-  call_command->add_flag("--raw", raw, "Print the whole response");
+  bool stream = false;
+  CLI::Option* const raw_flag = call_command->add_flag("--raw", raw, "Print the whole response");
+  call_command->add_flag("--stream", stream, "Print each of many results as it comes")->excludes(raw_flag);
   CallCommand notify_command{app, "notify", "Send a notification: nobody answers it", ""};
 
   MethodCommand bench_command{app, "bench", "Load a server with calls and print rate and latency", kBenchHelp};
@@ -212,11 +215,14 @@ int run(int argc, char** argv) {
     }
     if (call_command->parsed()) {
       call_command.finish(behind_mark);
-      return call(call_command.options(raw));
+      CallOptions calling = call_command.options();
+      calling.raw = raw;
+      calling.stream = stream;
+      return call(calling);
     }
     if (notify_command->parsed()) {
       notify_command.finish(behind_mark);
-      return notify(notify_command.options(false));
+      return notify(notify_command.options());
     }
     bench_command.finish(behind_mark);
     benching.method = bench_command.method;

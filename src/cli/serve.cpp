@@ -136,7 +136,7 @@ std::string banner(const ServeOptions& options, std::span<const Endpoint> endpoi
   for (const Endpoint& endpoint : endpoints) width = std::max(width, endpoint.uri().size());
   for (const Endpoint& endpoint : endpoints) {
     text += fmt::format("  {:<{}}   {}\n", endpoint.uri(), width,
-                        dim("JSON-RPC 2.0, as plain JSON texts or behind Content-Length headers"));
+                        dim("JSON-RPC 2.0, as plain JSON texts, behind Content-Length headers or by HTTP"));
   }
   text += fmt::format("\n{}\n", bold("To copy into another terminal:"));
   text += fmt::format("  {} call subtract 42 23{}\n", options.program, url);
@@ -147,6 +147,13 @@ std::string banner(const ServeOptions& options, std::span<const Endpoint> endpoi
                                  ? fmt::format("nc -q1 -U {}", first.path())
                                  : fmt::format("nc -q1 {} {}", first.host(), first.port());
   text += fmt::format("  printf '{}\\n' | {}\n", kRequest, socket);
+  if (first.kind() == EndpointKind::tcp) {
+    const bool v6 = first.host().find(':') != std::string::npos;
+    const std::string host = v6 ? "[" + first.host() + "]" : first.host();
+    text += fmt::format("  curl -d '{}' http://{}:{}/rpc\n", kRequest, host, first.port());
+  } else if (first.kind() == EndpointKind::unix_socket) {
+    text += fmt::format("  curl -d '{}' --unix-socket {} http://localhost/rpc\n", kRequest, first.path());
+  }
   text += fmt::format("  printf 'Content-Length: {}\\r\\n\\r\\n{}' | {}\n", kRequest.size(), kRequest, socket);
 
   text += fmt::format("\n{}\n", bold("Methods:"));

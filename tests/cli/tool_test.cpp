@@ -188,6 +188,15 @@ TEST_F(Tool, TakesJsonAndStringsAsTheyAre) {
   EXPECT_EQ(call({"echo", "--", "--raw"}).output, "\"--raw\"\n");
 }
 
+TEST_F(Tool, AStreamIsPrintedResultByResult) {
+  EXPECT_EQ(call({"--stream", "count", "3"}).output, "0\n1\n2\n");
+  const Ended failed = call({"--stream", "fail", "7", "no"});
+  EXPECT_EQ(failed.output, "");
+  EXPECT_EQ(failed.error, "error 7: no\n");
+  EXPECT_EQ(failed.status, 1);
+  EXPECT_EQ(call({"--stream", "--raw", "count", "3"}).status, 2);
+}
+
 TEST_F(Tool, ANotificationPrintsNothing) {
   const Ended ended = run({"notify", "echo", "1"}, url_);
   EXPECT_EQ(ended.output + ended.error, "");
