@@ -26,6 +26,12 @@ int exit_of(const Error& error) {
   return kRpcError;
 }
 
+// The exit status for an error that the server answered with. A call's time is known to both sides, and either may be
+// the first to notice that it is up.
+int exit_of_answer(const Error& error) {
+  return error.code() == static_cast<int>(ErrorCode::timeout) ? kTimeout : kRpcError;
+}
+
 void complain_of(const Error& error) {
   std::string line = fmt::format("{} {}", bold(fmt::format("error {}:", error.code())), printable(error.message()));
   if (!error.data().empty()) line += " " + printable(error.data());
@@ -86,11 +92,11 @@ int call(const CallOptions& options) {
     const auto& result = response->result;
     if (options.raw) {
       const int printed = print(response->json + '\n');
-      return printed != kSuccess || result ? printed : kRpcError;
+      return printed != kSuccess || result ? printed : exit_of_answer(result.error());
     }
     if (result) return print(*result + '\n');
     complain_of(result.error());
-    return kRpcError;
+    return exit_of_answer(result.error());
   });
 }
 

@@ -316,18 +316,18 @@ Ended answered_with(std::string_view response, std::vector<std::string> words) {
   return ended;
 }
 
-TEST(ToolAndStrangers, AnErrorOfTheServerIsStatusOneWhateverItSaysOfItsOrigin) {
+TEST(ToolAndStrangers, AnErrorOfTheServerIsStatusOneWhateverItSaysOfItsOriginButATimeoutFour) {
   const std::string data = R"({"reason":"r","origin":"local","delivered":"maybe"})";
   for (const std::string code : {"-32001", "-32002", "-32009"}) {
     const std::string response =
         R"({"jsonrpc":"2.0", "id":1, "error":{"code":)" + code + R"(,"message":"no","data":)" + data + "}}\n";
     const Ended plain = answered_with(response, {"call", "echo"});
     EXPECT_EQ(plain.error, "error " + code + ": no " + data + "\n");
-    EXPECT_EQ(plain.status, 1);
+    EXPECT_EQ(plain.status, code == "-32002" ? 4 : 1);
     const Ended raw = answered_with(response, {"call", "echo", "--raw"});
     EXPECT_EQ(raw.output, response);  // as it came
     EXPECT_EQ(raw.error, "");
-    EXPECT_EQ(raw.status, 1);
+    EXPECT_EQ(raw.status, code == "-32002" ? 4 : 1);
   }
 }
 
