@@ -1,6 +1,6 @@
 // Server: plain functions become JSON-RPC methods on a port. It owns its registry, its loop and its connections.
 // Methods are added and listeners opened before `run`; then one thread runs it, and handlers run on that thread.
-// Thread: the one that made it, or `run`s it; `stop` alone may be called from any.
+// Thread: the one that made it, or `run`s it; `stop` and `stats` may be called from any.
 #pragma once
 
 #include <memory>
@@ -13,6 +13,7 @@
 #include "wirecall/endpoint.hpp"
 #include "wirecall/options.hpp"
 #include "wirecall/registry.hpp"
+#include "wirecall/stats.hpp"
 
 namespace wirecall {
 
@@ -27,6 +28,8 @@ class Server {
   Server();
   /// Throws std::invalid_argument for options that cannot be, std::system_error when the system refuses a loop.
   explicit Server(Options options);
+  /// Of options as JSON text: Server{R"({"port": 9000, "limits": {"batch": 10}})"}. As Options::from_json throws.
+  explicit Server(std::string_view options_json) : Server(Options::from_json(options_json)) {}
   ~Server();
   Server(Server&&) noexcept;
   Server& operator=(Server&&) noexcept;
@@ -48,6 +51,9 @@ class Server {
   /// Binds at once, so peers may connect from now on; they are served by run(). Several are allowed. Returns the place
   /// with its actual port. Throws std::invalid_argument or std::runtime_error with the cause and the cure.
   Endpoint listen(std::string_view uri);
+
+  /// What it has done since it was made. Any thread, at any time.
+  [[nodiscard]] Stats stats() const;
 
   /// Serves until stop() or, while it runs, SIGINT or SIGTERM. Then it takes no more connections, answers new calls
   /// with -32009, and returns when those in progress are done, at the latest after Options::drain_ms.

@@ -76,6 +76,7 @@ class HttpSession::Exchange final : public rpc::Outlet {
     return *out_;
   }
   void close_message() override {
+    ++session->host_->workspace.stats.messages_out;
     session->digits_ = static_cast<std::uint8_t>(end_response(*out_, response_, head_only));
     written(response_.begin);
     answered = true;
@@ -435,6 +436,7 @@ void HttpSession::dispatch(std::span<char> text) {
   const Scan scan = read_message({text.data(), text.size()}, host_->limits, true, message, host_->workspace.elements);
   exchange.dispatching = true;
   bool asked = true;
+  host_->workspace.stats.messages_in += scan.status == ScanStatus::complete;
   if (scan.status != ScanStatus::complete) [[unlikely]] {
     exchange.dispatcher.refuse_syntax(scan.status);
   } else if (message.kind == MessageKind::response) [[unlikely]] {

@@ -73,12 +73,15 @@ struct Server::State final : session::Keeper {
 
 Server::Server() : Server(Options{}) {}
 Server::Server(Options options) {
-  require_valid(options.limits);
+  require_valid(options);
+  options.log = options.log.at_least(options.log_level);
   state_ = std::make_unique<State>(std::move(options));
 }
 Server::~Server() = default;
 Server::Server(Server&&) noexcept = default;
 Server& Server::operator=(Server&&) noexcept = default;
+
+Stats Server::stats() const { return state_->stats(); }
 
 Registry& Server::registry() noexcept { return state_->registry; }
 
@@ -116,6 +119,8 @@ void Server::stop() noexcept {
 }
 
 void Server::State::open_connection(int descriptor) {
+  ++workspace.stats.connections_accepted;
+  ++workspace.stats.connections_open;
   auto connection = std::make_unique<session::Undecided>(host, *this, protocols,
                                                          std::make_unique<transport::SocketStream>(loop, descriptor));
   connection->position = connections.size();
@@ -128,6 +133,7 @@ void Server::State::connection_decided(Connection& undecided, std::unique_ptr<Co
 }
 
 void Server::State::connection_ended(Connection& connection, session::End, int) {
+  --workspace.stats.connections_open;
   const std::size_t position = connection.position;
   if (position == kNowhere) return;
   ended.push_back(std::move(connections[position]));
@@ -139,8 +145,7 @@ void Server::State::connection_ended(Connection& connection, session::End, int) 
 }
 
 Stats Server::State::stats() const {
-  Stats stats;
-  stats.connections_open += connections.size();
+  Stats stats = workspace.stats;
   stats.responses_dropped += host.responses_dropped;
   stats.slow_peers_cut += host.slow_peers_cut;
   stats.connections_timed_out += host.timed_out;

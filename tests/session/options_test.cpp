@@ -73,6 +73,11 @@ TEST(Options, text_that_is_no_object_is_refused) {
   }
 }
 
+TEST(Options, a_server_is_made_of_json_text_too) {
+  EXPECT_NO_THROW(Server{R"({"limits": {"batch": 10}})"});
+  EXPECT_THROW(Server{R"({"limits": {"batch": 0}})"}, std::invalid_argument);
+}
+
 TEST(Options, what_cannot_be_together_is_refused) {
   EXPECT_EQ(refusal(R"({"limits": {"soft_output": 10, "hard_output": 9}})"),
             "limits.soft_output is 10: give no more than limits.hard_output, which is 9");

@@ -413,6 +413,24 @@ TEST(Server, a_place_it_cannot_listen_on_is_told_with_the_cure) {
   }
 }
 
+TEST(Server, what_it_does_is_counted) {
+  TestServer test;
+  const RunningServer running{test.server};
+  RawPeer peer{*test.endpoint};
+  peer.send(request(1) + "\n{]\n");
+  EXPECT_EQ(peer.line(), answer(1));
+  EXPECT_NE(peer.line().find("-32700"), std::string::npos);
+  const Stats stats = test.server.stats();
+  EXPECT_EQ(stats.connections_open, 1U);
+  EXPECT_EQ(stats.connections_accepted, 1U);
+  EXPECT_EQ(stats.calls, 1U);
+  EXPECT_EQ(stats.messages_in, 1U);
+  EXPECT_EQ(stats.messages_out, 2U);
+  EXPECT_EQ(stats.errors_parse, 1U);
+  EXPECT_EQ(stats.bytes_in, request(1).size() + 4);
+  EXPECT_GT(stats.bytes_out, answer(1).size());
+}
+
 TEST(Server, limits_that_cannot_be_are_refused_by_name) {
   for (const std::uint32_t depth : {0U, kDepthMax + 1}) {
     Options options;
