@@ -43,6 +43,7 @@ class ServedBackend final : public runtime::Backend {
     // Time passes in small steps, so that what the server does next is not late already.
     return inner.turn(submitted, wait_max < 0ns ? nanoseconds{1ms} : std::min<nanoseconds>(wait_max, 1ms));
   }
+  [[nodiscard]] std::shared_ptr<void> keep_lent() override { return inner.keep_lent(); }
   [[nodiscard]] std::size_t readable(runtime::Handle handle) const noexcept override { return inner.readable(handle); }
   void wake() noexcept override { inner.wake(); }
   [[nodiscard]] nanoseconds now() const noexcept override { return inner.now(); }
