@@ -28,6 +28,7 @@ class NoBackend final : public wirecall::runtime::Backend {
   std::span<wirecall::runtime::Completion> turn(std::span<wirecall::runtime::Operation>, nanoseconds) override {
     return {};
   }
+  [[nodiscard]] std::shared_ptr<void> keep_lent() override { return nullptr; }
   [[nodiscard]] std::size_t readable(wirecall::runtime::Handle) const noexcept override { return 0; }
   void wake() noexcept override {}
   nanoseconds now() const noexcept override { return time; }
