@@ -69,6 +69,8 @@ struct World {
       if (serve) serve();
     };
   }
+  // The last turn of the client's loop comes when what the test has given `serve` is gone.
+  ~World() { backend->before_turn = nullptr; }
 
   int dial(const Endpoint& place) {
     dialed.emplace_back(place.host(), backend->now());
