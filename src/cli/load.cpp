@@ -324,8 +324,9 @@ LoadResult Run::go() {
       options.progress(result_);
     }
   }
-  result_.elapsed = now - begin_;
+  // The last turn may have come back late: what came after the end was not counted, and that time is not either.
   end_ = std::min(end_, now);
+  result_.elapsed = end_ - begin_;
 
   sending_ = false;
   const auto in_flight = [&] { return lanes_.size() * options.pipeline - free_slots; };
