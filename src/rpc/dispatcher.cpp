@@ -43,7 +43,7 @@ Workspace::~Workspace() = default;
 
 Workspace::Scratch Workspace::give_up_scratch() {
   return {std::exchange(reader, codec->reader()), std::exchange(default_readers, {}),
-          std::exchange(elements, std::vector<Received>(kBatchElementsKept))};
+          std::exchange(elements, std::make_unique<Elements>())};
 }
 
 void Workspace::write_log(LogLevel level, std::string_view line) const {

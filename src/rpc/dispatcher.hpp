@@ -3,6 +3,7 @@
 // One thread (the loop's). Implements docs/wire.md "Messages", "Batches" and "Deadlines and cancelling".
 #pragma once
 
+#include <array>
 #include <chrono>
 #include <cstddef>
 #include <memory>
@@ -51,11 +52,14 @@ struct Workspace {
   ~Workspace();
   Workspace(Workspace&&) = delete;
 
+  /// Of a batch that is being read; those beyond are read again when it is served.
+  using Elements = std::array<Received, kBatchElementsKept>;
+
   /// What a handler that runs may still read from: it is given away, and replaced, when its thread loses the loop.
   struct Scratch {
     std::unique_ptr<Reader> reader;
     std::vector<std::unique_ptr<Reader>> default_readers;
-    std::vector<Received> elements;
+    std::unique_ptr<Elements> elements;
   };
   [[nodiscard]] Scratch give_up_scratch();
 
@@ -66,8 +70,8 @@ struct Workspace {
   std::unique_ptr<Writer> writer;
   std::vector<std::unique_ptr<Reader>> default_readers;  ///< by parameter; made when first needed
   Buffer batch_text;
-  std::vector<Received> elements{kBatchElementsKept};  ///< of the batch being read
-  detail::HandlerWindow* window = nullptr;             ///< null where nobody watches the handlers
+  std::unique_ptr<Elements> elements = std::make_unique<Elements>();
+  detail::HandlerWindow* window = nullptr;  ///< null where nobody watches the handlers
   Scheduler* scheduler;
   const LogSink* log;   ///< may be null; outlives the workspace
   mutable Stats stats;  ///< of all that happens on this thread, whoever counts it

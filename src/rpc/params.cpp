@@ -1,6 +1,7 @@
 // Positional and named params, defaults filled in: the untyped half of the typed edge (detail/bind.hpp).
 #include <cstdint>
 #include <cstring>
+#include <span>
 #include <string_view>
 
 #include "codec/json_reader.hpp"
@@ -83,7 +84,8 @@ bool decode_positional(const Method& method, Call& call, R& reader, void* const*
 }
 
 // Which of `params` that is; their number for none. Callers mostly keep the order, so `expected` is tried first.
-inline std::size_t find_param(const std::vector<Param>& params, std::size_t expected, std::string_view name) noexcept {
+[[gnu::always_inline]] inline std::size_t find_param(std::span<const Param> params, std::size_t expected,
+                                                     std::string_view name) noexcept {
   if (expected < params.size() && rpc::same_name(params[expected].name(), name)) [[likely]]
     return expected;
   std::size_t i = 0;
@@ -94,13 +96,14 @@ inline std::size_t find_param(const std::vector<Param>& params, std::size_t expe
 template <class R>
 bool decode_named(const Method& method, Call& call, R& reader, void* const* arguments) {
   const auto types = method.signature().arguments;
-  const std::size_t count = method.params().size();
+  const std::span<const Param> params = method.params();
+  const std::size_t count = params.size();
   static_cast<void>(reader.begin_object());
   std::uint64_t given = 0;
   std::size_t expected = 0;
   std::string_view name;
   while (reader.next_member(name)) {
-    const std::size_t i = find_param(method.params(), expected, name);
+    const std::size_t i = find_param(params, expected, name);
     if (i == count || (given >> i) & 1) {
       if (i == count && method.signature().stream && name == kProgressToken) {
         static_cast<void>(reader.skip());
@@ -138,8 +141,9 @@ bool decode_params(std::string_view params, const Method& method, Call& call, Re
 }
 
 bool order_by_name(const Received& message, const Method& method, std::uint32_t* values) noexcept {
-  const std::vector<Param>& params = method.params();
-  const std::size_t count = message.integer_count;
+  // As many as are given.
+  const std::span<const Param> params{method.params().data(), message.integer_count};
+  const std::size_t count = params.size();
   std::uint32_t given = 0;
   for (std::size_t member = 0; member < count; ++member) {
     const std::string_view name{message.integer_names[member].data, message.integer_names[member].size};

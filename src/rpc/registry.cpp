@@ -159,12 +159,12 @@ struct Engine {
     Received message;
     if (text.size() > limits.max_message_size) [[unlikely]]
       return dispatcher.refuse_size();
-    const Scan scan = read_message(text, limits, true, message, workspace.elements);
+    const Scan scan = read_message(text, limits, true, message, *workspace.elements);
     if (scan.status != ScanStatus::complete) [[unlikely]]
       return dispatcher.refuse_syntax(scan.status);
     if (message.kind == MessageKind::response) [[unlikely]]
       return;
-    dispatcher.handle(message, workspace.elements);
+    dispatcher.handle(message, *workspace.elements);
     if (dispatcher.in_flight() != 0) [[unlikely]]
       stop();
   }

@@ -173,9 +173,16 @@ constexpr std::array kMethods{Method{"rpc.cancel", &cancel}, Method{"$/cancelReq
                               Method{"rpc.credit", &credit}, Method{"rpc.ping", &ping},
                               Method{"keepAlive", &ping},    Method{"rpc.hello", &hello}};
 
+// Most names that are looked for here are another's, misspelt.
+constexpr bool may_be_ours(std::string_view name) {
+  return !name.empty() && (name.front() == 'r' || name.front() == '$' || name.front() == 'k');
+}
+static_assert(std::ranges::all_of(kMethods, &may_be_ours, &Method::name));
+
 }  // namespace
 
 bool serve_reserved(const ReservedCall& call) {
+  if (!may_be_ours(call.name)) return false;
   const auto found = std::ranges::find(kMethods, call.name, &Method::name);
   if (found == kMethods.end()) return false;
   const bool answers = call.message.kind != MessageKind::notification;

@@ -433,7 +433,7 @@ void HttpSession::dispatch(std::span<char> text) {
     exchange.fields += "Retry-After: 1\r\n";
   }
   Received message;
-  const Scan scan = read_message({text.data(), text.size()}, host_->limits, true, message, host_->workspace.elements);
+  const Scan scan = read_message({text.data(), text.size()}, host_->limits, true, message, *host_->workspace.elements);
   exchange.dispatching = true;
   bool asked = true;
   host_->workspace.stats.messages_in += scan.status == ScanStatus::complete;
@@ -442,7 +442,7 @@ void HttpSession::dispatch(std::span<char> text) {
   } else if (message.kind == MessageKind::response) [[unlikely]] {
     ++host_->responses_dropped;
   } else {
-    exchange.dispatcher.handle(message, host_->workspace.elements);
+    exchange.dispatcher.handle(message, *host_->workspace.elements);
   }
   exchange.dispatching = false;
   if (over()) [[unlikely]]

@@ -41,7 +41,7 @@ std::size_t Session::read(std::span<char> input) {
     at += found.skip;
     const std::string_view text{input.data() + at, input.size() - at};
     if (found.find == Find::opening) [[likely]] {
-      const Scan scan = read_message(text, limits, false, message, host_->workspace.elements);
+      const Scan scan = read_message(text, limits, false, message, *host_->workspace.elements);
       if (scan.status == ScanStatus::complete && scan.offset <= limits.max_message_size) [[likely]] {
         at += scan.offset;
         looking_at(at);
@@ -105,7 +105,7 @@ bool Session::read_whole(std::span<char> frame, bool kept) {
   char& behind = kept ? *message_.reserve(1) : *(frame.data() + frame.size());
   if (kept) frame = {message_.data(), message_.size()};
   const char saved = std::exchange(behind, '\0');
-  const Scan scan = read_message({frame.data(), frame.size()}, host_->limits, true, message, host_->workspace.elements);
+  const Scan scan = read_message({frame.data(), frame.size()}, host_->limits, true, message, *host_->workspace.elements);
   const bool complete = scan.status == ScanStatus::complete;
   if (complete) {
     ended_by_zero_ = kept ? nullptr : &behind;
@@ -132,7 +132,7 @@ inline void Session::accept(const Received& message) {
   }
   if (over()) [[unlikely]]
     return;
-  dispatcher_.handle(message, host_->workspace.elements);
+  dispatcher_.handle(message, *host_->workspace.elements);
 }
 
 // The dispatcher leaves the responses in a batch alone.
