@@ -34,7 +34,7 @@ class LoadTest : public testing::Test {
     options_.endpoint = server_.listen("tcp://127.0.0.1:0");
     thread_ = std::thread{[this] { server_.run(); }};
     options_.warm_up = 0ms;
-    options_.duration = 30ms;
+    options_.duration = 150ms;
   }
   ~LoadTest() override {
     server_.stop();
@@ -161,14 +161,14 @@ std::vector<std::string> take_ids(std::string& text) {
   return ids;
 }
 
-LoadResult load(const Stranger& stranger, std::uint32_t pipeline) {
+LoadResult load(const Stranger& stranger, std::uint32_t pipeline, std::chrono::milliseconds patience = 200ms) {
   return run_load({.endpoint = stranger.endpoint(),
                    .method = "any",
                    .params = {},
                    .pipeline = pipeline,
                    .warm_up = 0ms,
-                   .duration = 30ms,
-                   .patience = 200ms});
+                   .duration = 150ms,
+                   .patience = patience});
 }
 
 TEST(LoadOfStrangers, answers_in_another_order_find_their_calls) {
@@ -181,7 +181,7 @@ TEST(LoadOfStrangers, answers_in_another_order_find_their_calls) {
     for (const std::string& id : ids) out += R"({"jsonrpc":"2.0","result":1,"id":)" + id + "}\n";
     return out;
   }};
-  const LoadResult result = load(stranger, 7);
+  const LoadResult result = load(stranger, 7, 20s);
   EXPECT_EQ(result.lost, "");
   EXPECT_GT(result.answered, 0U);
   EXPECT_EQ(result.latency.count(), result.answered);

@@ -102,7 +102,7 @@ TEST(ClientBatch, calls_time_out_one_by_one) {
     peer.line();
   }};
   Client client{server.uri()};
-  const auto [a, b] = client.batch().call<int>("a").call<int>("b").timeout(100ms).send();
+  const auto [a, b] = client.batch().call<int>("a").call<int>("b").timeout(1s).send();
   EXPECT_EQ(a, 1);
   EXPECT_EQ(b.error().code(), -32002);
 }

@@ -153,7 +153,7 @@ TEST(ClientStream, that_nothing_comes_on_times_out_and_is_given_up) {
     peer.line();
   }};
   ClientOptions options;
-  options.call_timeout_ms = 50;
+  options.call_timeout_ms = 400;
   Client client{server.uri(), options};
   ResultStream<int> stream = client.stream<int>("count");
   EXPECT_EQ(stream.next(), 1);

@@ -229,7 +229,7 @@ TEST_F(ClientTest, a_method_s_name_is_escaped) {
 
 TEST_F(ClientTest, a_timeout_costs_neither_the_connection_nor_other_calls) {
   ClientOptions options;
-  options.call_timeout_ms = 100;
+  options.call_timeout_ms = 400;
   Client hasty{uri_, std::move(options)};
   Client patient{uri_};
   const auto result = hasty.try_call<int>("hold");
