@@ -87,8 +87,18 @@ class Backend {
 /// each change of the thread costs about 100 us, and interrupts (EINTR) what the former one may be waiting for.
 [[nodiscard]] std::unique_ptr<Backend> make_uring_backend();
 
+// ThreadSanitizer does not see what the kernel does between the ends of a ring, and reports races that are none.
+#if defined(__SANITIZE_THREAD__)
+inline constexpr bool kRingsAreFollowed = false;
+#elif defined(__has_feature)
+inline constexpr bool kRingsAreFollowed = !__has_feature(thread_sanitizer);
+#else
+inline constexpr bool kRingsAreFollowed = true;
+#endif
+
 /// The backend of a loop that is to wait by `engine`. When io_uring was asked for, or nothing, and is not to be had,
-/// it is epoll, and `log` is told the cause and the cure: a warning when it was asked for.
+/// it is epoll, and `log` is told the cause and the cure: a warning when it was asked for. It is also epoll when
+/// nothing was asked for and a sanitizer runs that io_uring would confuse.
 [[nodiscard]] std::unique_ptr<Backend> make_backend(Engine engine, const LogSink& log);
 
 }  // namespace wirecall::runtime

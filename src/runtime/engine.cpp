@@ -35,7 +35,7 @@ std::string_view cure(int error) noexcept {
 }  // namespace
 
 std::unique_ptr<Backend> make_backend(Engine engine, const LogSink& log) {
-  if (engine == Engine::epoll) return make_epoll_backend();
+  if (engine == Engine::epoll || (engine == Engine::automatic && !kRingsAreFollowed)) return make_epoll_backend();
   try {
     return make_uring_backend();
   } catch (const std::system_error& refusal) {

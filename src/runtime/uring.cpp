@@ -8,13 +8,14 @@
 // another thread takes the loop over, a new ring is made and what stands is handed to that; the former thread, if it is
 // in a system call that waits, sees that interrupted.
 #include <algorithm>
+#include <atomic>
 #include <cerrno>
+#include <cstdint>
 #include <memory>
 #include <poll.h>
 #include <sys/eventfd.h>
 #include <sys/ioctl.h>
 #include <sys/socket.h>
-#include <thread>
 #include <utility>
 #include <vector>
 
@@ -29,6 +30,15 @@ using std::chrono::nanoseconds;
 
 // The kernel counts the bytes of one send in 32 bits.
 constexpr std::size_t kSendBytesMax = std::size_t{1} << 30;
+
+// Of the calling thread. By what the system calls a thread it may call the next one when that has ended, but its rings
+// are no other's.
+std::uint64_t thread_number() noexcept {
+  static std::atomic<std::uint64_t> last{0};
+  thread_local const std::uint64_t number = ++last;
+  return number;
+}
+constexpr std::uint64_t kNobody = 0;
 
 // Every entry is known by its slot and one of these. A slot is used again only when nothing of it is in flight.
 enum class Entry : std::uint8_t { receive, accept, send, room, hang_up, wake, cancel };
@@ -108,7 +118,7 @@ class UringBackend final : public Backend {
   std::uint64_t wakes_ = 0;  // the kernel writes here; nobody reads it
   ReceiveBuffers buffers_;
   std::unique_ptr<Ring> ring_;
-  std::thread::id owner_;  // the thread whose ring it is
+  std::uint64_t owner_ = kNobody;  // the thread whose ring it is
   std::vector<Slot> slots_;
   std::vector<Completion> completions_;
   bool prompt_ = false;                  // something has completed that is not to wait
@@ -131,8 +141,9 @@ UringBackend::~UringBackend() {
 
 std::span<Completion> UringBackend::turn(std::span<Operation> submitted, nanoseconds wait_max) {
   completions_.clear();
-  prompt_ = false;
-  if (owner_ != std::this_thread::get_id()) [[unlikely]]
+  // A send that goes on, now that there is room, has kept its user waiting already.
+  prompt_ = !sends_.empty();
+  if (owner_ != thread_number()) [[unlikely]]
     take_over();
   for (const unsigned buffer : lent_) ring_->give_back(buffer);
   lent_.clear();
@@ -153,12 +164,12 @@ std::span<Completion> UringBackend::turn(std::span<Operation> submitted, nanosec
 // for again.
 void UringBackend::take_over() {
   if (ring_ == nullptr || ring_->enabled()) {
-    owner_ = {};
+    owner_ = kNobody;
     ring_.reset();
     ring_ = std::make_unique<Ring>(buffers_);
   }
   ring_->enable();
-  owner_ = std::this_thread::get_id();
+  owner_ = thread_number();
   lent_.clear();  // the new ring has all buffers
   listen_for_wakes();
   prompt_ = true;  // in case the former ring took note of a wake
@@ -185,7 +196,7 @@ void UringBackend::take_over() {
 std::shared_ptr<void> UringBackend::keep_lent() {
   std::shared_ptr<void> kept = buffers_.memory();
   buffers_ = ReceiveBuffers{};
-  owner_ = {};
+  owner_ = kNobody;
   return kept;
 }
 

@@ -23,15 +23,6 @@
 
 namespace wirecall::runtime {
 
-// ThreadSanitizer does not see what the kernel does between its rings' ends, and reports races that are none.
-#if defined(__SANITIZE_THREAD__)
-inline constexpr bool kUringTested = false;
-#elif defined(__has_feature)
-inline constexpr bool kUringTested = !__has_feature(thread_sanitizer);
-#else
-inline constexpr bool kUringTested = true;
-#endif
-
 /// The other end of a connection, whatever it is made of.
 class Peer {
  public:
@@ -224,7 +215,7 @@ inline std::vector<WorldKind> all_worlds() {
   for (const auto& [family, name] : {std::pair{AF_INET, "tcp"}, std::pair{AF_UNIX, "unix"}}) {
     all.push_back({std::string{"epoll_"} + name,
                    [family](std::string&) { return std::make_unique<SocketWorld>(make_epoll_backend(), family); }});
-    if (!kUringTested) continue;
+    if (!kRingsAreFollowed) continue;
     all.push_back({std::string{"uring_"} + name, [family](std::string& reason) -> std::unique_ptr<World> {
                      try {
                        return std::make_unique<SocketWorld>(make_uring_backend(), family);
