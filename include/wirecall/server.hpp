@@ -1,5 +1,6 @@
-// Server: plain functions become JSON-RPC methods on a port. It owns its registry, its loop and its connections.
-// Methods are added and listeners opened before `run`; then one thread runs it, and handlers run on that thread.
+// Server: plain functions become JSON-RPC methods on a port. It owns its registry, its loops and its connections.
+// Methods are added and listeners opened before `run`; then that serves, and handlers run on the thread that called it
+// and, with Options::thread_count, on as many more, at the same time: what they share is theirs to guard.
 // Thread: the one that made it, or `run`s it; `stop` and `stats` may be called from any.
 #pragma once
 
@@ -55,8 +56,9 @@ class Server {
   /// What it has done since it was made. Any thread, at any time.
   [[nodiscard]] Stats stats() const;
 
-  /// Serves until stop() or, while it runs, SIGINT or SIGTERM. Then it takes no more connections, answers new calls
-  /// with -32009, and returns when those in progress are done, at the latest after Options::drain_ms.
+  /// Serves until stop() or, while it runs, SIGINT or SIGTERM; or the end of standard input, where it listens on
+  /// nothing else. Then it takes no more connections, answers new calls with -32009, and returns when those in progress
+  /// are done, at the latest after Options::drain_ms. Throws what a thread of it failed with, when all have ended.
   RunEnd run();
   /// Makes run() drain and return; the next one when none is running.
   void stop() noexcept;

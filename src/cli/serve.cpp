@@ -125,11 +125,37 @@ int serve(const ServeOptions& options) {
   }
 }
 
-std::string banner(const ServeOptions& options, std::span<const Endpoint> endpoints, const Registry& registry) {
-  const Endpoint first = reachable(endpoints.front());
-  const bool usual = first == Endpoint{"tcp://127.0.0.1"};
-  const std::string url = usual ? std::string{} : fmt::format(" --url {}", first.uri());
+namespace {
 
+// Lines that reach `place` from a terminal; none where only the parent or this process reaches it.
+std::string lines_to_copy(const ServeOptions& options, const Endpoint& place) {
+  const bool tcp = place.kind() == EndpointKind::tcp;
+  if (!tcp && place.kind() != EndpointKind::unix_socket) return {};
+  const bool usual = place == Endpoint{"tcp://127.0.0.1"};
+  const std::string url = usual ? std::string{} : fmt::format(" --url {}", place.uri());
+
+  std::string text = fmt::format("\n{}\n", bold("To copy into another terminal:"));
+  text += fmt::format("  {} call subtract 42 23{}\n", options.program, url);
+  text += fmt::format("  {} call subtract minuend=42 subtrahend=23{}\n", options.program, url);
+  text += fmt::format("  {} bench subtract 42 23 -c 32 -p 16{}\n", options.program, url);
+  constexpr std::string_view kRequest = R"({"jsonrpc":"2.0","method":"sum","params":[1,2,4],"id":1})";
+  const std::string socket =
+      tcp ? fmt::format("nc -q1 {} {}", place.host(), place.port()) : fmt::format("nc -q1 -U {}", place.path());
+  text += fmt::format("  printf '{}\\n' | {}\n", kRequest, socket);
+  if (tcp) {
+    const bool v6 = place.host().find(':') != std::string::npos;
+    const std::string host = v6 ? "[" + place.host() + "]" : place.host();
+    text += fmt::format("  curl -d '{}' http://{}:{}/rpc\n", kRequest, host, place.port());
+  } else {
+    text += fmt::format("  curl -d '{}' --unix-socket {} http://localhost/rpc\n", kRequest, place.path());
+  }
+  text += fmt::format("  printf 'Content-Length: {}\\r\\n\\r\\n{}' | {}\n", kRequest.size(), kRequest, socket);
+  return text;
+}
+
+}  // namespace
+
+std::string banner(const ServeOptions& options, std::span<const Endpoint> endpoints, const Registry& registry) {
   std::string text = fmt::format("{} serves {} demo methods to whoever can connect; Ctrl-C finishes calls and ends\n\n",
                                  bold("wirecall " + options.version), registry.methods().size());
   std::size_t width = 0;
@@ -138,23 +164,7 @@ std::string banner(const ServeOptions& options, std::span<const Endpoint> endpoi
     text += fmt::format("  {:<{}}   {}\n", endpoint.uri(), width,
                         dim("JSON-RPC 2.0, as plain JSON texts, behind Content-Length headers or by HTTP"));
   }
-  text += fmt::format("\n{}\n", bold("To copy into another terminal:"));
-  text += fmt::format("  {} call subtract 42 23{}\n", options.program, url);
-  text += fmt::format("  {} call subtract minuend=42 subtrahend=23{}\n", options.program, url);
-  text += fmt::format("  {} bench subtract 42 23 -c 32 -p 16{}\n", options.program, url);
-  constexpr std::string_view kRequest = R"({"jsonrpc":"2.0","method":"sum","params":[1,2,4],"id":1})";
-  const std::string socket = first.kind() == EndpointKind::unix_socket
-                                 ? fmt::format("nc -q1 -U {}", first.path())
-                                 : fmt::format("nc -q1 {} {}", first.host(), first.port());
-  text += fmt::format("  printf '{}\\n' | {}\n", kRequest, socket);
-  if (first.kind() == EndpointKind::tcp) {
-    const bool v6 = first.host().find(':') != std::string::npos;
-    const std::string host = v6 ? "[" + first.host() + "]" : first.host();
-    text += fmt::format("  curl -d '{}' http://{}:{}/rpc\n", kRequest, host, first.port());
-  } else if (first.kind() == EndpointKind::unix_socket) {
-    text += fmt::format("  curl -d '{}' --unix-socket {} http://localhost/rpc\n", kRequest, first.path());
-  }
-  text += fmt::format("  printf 'Content-Length: {}\\r\\n\\r\\n{}' | {}\n", kRequest.size(), kRequest, socket);
+  text += lines_to_copy(options, reachable(endpoints.front()));
 
   text += fmt::format("\n{}\n", bold("Methods:"));
   width = 0;

@@ -8,7 +8,7 @@
 #include <utility>
 
 #include "message/own_error.hpp"
-#include "transport/socket.hpp"
+#include "transport/places.hpp"
 #include "wirecall/client.hpp"
 
 namespace wirecall::session {

@@ -10,6 +10,7 @@
 #include "wirecall/limits.hpp"
 #include "wirecall/loop.hpp"
 #include "wirecall/registry.hpp"
+#include "wirecall/stats.hpp"
 
 namespace wirecall::session {
 
@@ -67,10 +68,10 @@ struct Host {
   const Limits& limits;
   rpc::Workspace& workspace;
   Owner& owner;
-  std::uint64_t responses_dropped = 0;  ///< nobody was waiting for them
-  std::uint64_t slow_peers_cut = 0;
-  std::uint64_t timed_out = 0;  ///< connections that were too slow to say what they want
-  Channel* looking = nullptr;   ///< whose handlers may be running; whether they are, it knows
+  Counter responses_dropped{};  ///< nobody was waiting for them
+  Counter slow_peers_cut{};
+  Counter timed_out{};         ///< connections that were too slow to say what they want
+  Channel* looking = nullptr;  ///< whose handlers may be running; whether they are, it knows
 };
 
 }  // namespace wirecall::session

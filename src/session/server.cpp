@@ -1,75 +1,114 @@
-// See server.hpp. A server is listeners with sessions; all of what a connection does is its own.
+// See server.hpp. A server is loops, each with a thread; that of the first is whoever calls run(). All of what a
+// connection does is its own. TCP listeners shard: each loop has one of its own on the same port, and the kernel
+// spreads the connections. Those of other kinds arrive at the first loop, which hands them round.
 #include "wirecall/server.hpp"
 
 #include <algorithm>
 #include <atomic>
 #include <chrono>
 #include <cstring>
+#include <exception>
+#include <memory>
+#include <pthread.h>
+#include <sched.h>
+#include <string>
+#include <thread>
 #include <utility>
+#include <vector>
 
 #include "framing/json_text.hpp"
-#include "session/connection.hpp"
-#include "session/hand_over.hpp"
+#include "runtime/backend.hpp"
+#include "session/serving_loop.hpp"
 #include "session/stop_signals.hpp"
-#include "session/undecided.hpp"
-#include "transport/socket.hpp"
+#include "transport/source.hpp"
 #include "wirecall/loop.hpp"
 #include "wirecall/stats.hpp"
 
 namespace wirecall {
 
-using session::Connection;
-using std::chrono::milliseconds;
+using session::ServingLoop;
 using std::chrono::nanoseconds;
 
 namespace {
 
-// How long a server that stops waits for its peers to see the end, once all is said.
-constexpr milliseconds kParting{100};
-// Connection::position of those that are no longer in the table.
-constexpr std::size_t kNowhere = static_cast<std::size_t>(-1);
+// Keeps the calling thread on one processor for as long as it lives.
+class Pinned {
+ public:
+  explicit Pinned(const Options& options, std::size_t thread) {
+    const std::vector<std::uint32_t>& processors = options.cpu_affinity;
+    if (processors.empty()) return;
+    const std::uint32_t processor = processors[thread % processors.size()];
+    cpu_set_t one;
+    CPU_ZERO(&one);
+    if (processor < CPU_SETSIZE) CPU_SET(processor, &one);
+    ::pthread_getaffinity_np(::pthread_self(), sizeof before_, &before_);
+    const int error = ::pthread_setaffinity_np(::pthread_self(), sizeof one, &one);
+    pinned_ = error == 0;
+    if (pinned_) return;
+    options.log(LogLevel::warning, "cpu_affinity: no thread can be kept on processor " + std::to_string(processor) +
+                                       ": " + std::strerror(error) + "; name processors that this process may use");
+  }
+  Pinned(Pinned&&) = delete;
+  ~Pinned() {
+    if (pinned_) ::pthread_setaffinity_np(::pthread_self(), sizeof before_, &before_);
+  }
+
+ private:
+  cpu_set_t before_;
+  bool pinned_ = false;
+};
 
 }  // namespace
 
-struct Server::State final : session::Keeper {
-  explicit State(Options given)
-      : options(std::move(given)),
-        workspace(json_codec(), &loop, &options.log),
-        text(options.limits, options.delimiter),
-        http{.allow_hosts = options.allow_hosts,
-             .allow_origins = options.allow_origins,
-             .bound_hosts = {},
-             .notification_status = options.http_notification_status,
-             .metrics = [this] { return format_stats(StatsFormat::prometheus, stats()); }},
-        host{.loop = loop, .registry = registry, .limits = options.limits, .workspace = workspace, .owner = *this} {}
+struct Server::State {
+  explicit State(Options given);
 
-  void open_connection(int descriptor);
-  void connection_ended(Connection& connection, session::End end, int error) override;
-  void connection_decided(Connection& undecided, std::unique_ptr<Connection> decided) override;
-  void turn(nanoseconds wait_max);
-  bool drain(const session::StopSignals& signals);
-  [[nodiscard]] Stats stats() const;
-  [[nodiscard]] bool any(bool (Connection::*is)() const noexcept) const;
-  void log(LogLevel level, const std::string& line) const {
-    if (options.log) options.log(level, line);
+  [[nodiscard]] std::exception_ptr run_thread(std::size_t at) noexcept;
+  void end_threads() noexcept {
+    stopping.store(true);
+    wake_all();
+  }
+  void wake_all() noexcept {
+    for (const auto& loop : loops) loop->loop().wake();
+  }
+  [[nodiscard]] Stats stats() const {
+    Stats sum;
+    for (const auto& loop : loops) sum += loop->stats();
+    return sum;
   }
 
   // In the order in which they need each other: what is below goes first.
   const Options options;
   Registry registry;
-  Loop loop;
-  rpc::Workspace workspace;
   framing::JsonTextSettings text;
   session::HttpSettings http;
   session::Protocols protocols{text, http};
-  session::Host host;
-  std::vector<std::unique_ptr<transport::Listener>> listeners;
-  std::vector<std::unique_ptr<Connection>> connections;
-  std::vector<std::unique_ptr<Connection>> ended;  // in this turn
-  session::HandOver hand_over{
-      host, {.after = milliseconds{options.hand_over_ms}, .logged_after = milliseconds{options.slow_handler_ms}}};
+  std::vector<std::unique_ptr<ServingLoop>> loops;  // at least one
+  std::size_t next = 0;                             // whose turn it is to be handed a connection: the first loop's
+
   std::atomic<bool> stop_asked{false};
+  // Of the present run.
+  std::atomic<bool> stopping{false};
+  std::atomic<bool> hurrying{false};
+  std::atomic<std::size_t> threads_running{0};  // without the first
 };
+
+Server::State::State(Options given)
+    : options(std::move(given)),
+      text(options.limits, options.delimiter),
+      http{.allow_hosts = options.allow_hosts,
+           .allow_origins = options.allow_origins,
+           .bound_hosts = {},
+           .notification_status = options.http_notification_status,
+           .metrics = [this] { return format_stats(StatsFormat::prometheus, stats()); }} {
+  const std::size_t count = options.thread_count != 0 ? options.thread_count : std::thread::hardware_concurrency();
+  for (std::size_t i = 0; i < std::max<std::size_t>(count, 1); ++i) {
+    // What one of them cannot have, none can, and it is said once.
+    const LogSink log = i == 0 ? options.log : LogSink{};
+    loops.push_back(
+        std::make_unique<ServingLoop>(runtime::make_backend(options.engine, log), options, registry, protocols));
+  }
+}
 
 Server::Server() : Server(Options{}) {}
 Server::Server(Options options) {
@@ -87,119 +126,94 @@ Registry& Server::registry() noexcept { return state_->registry; }
 
 Endpoint Server::listen(std::string_view uri) {
   State& state = *state_;
-  transport::Listening listening = transport::listen_on(Endpoint{uri});
-  state.listeners.push_back(std::make_unique<transport::Listener>(
-      state.loop, listening.descriptor, [&state](int descriptor) { state.open_connection(descriptor); },
-      [&state](int error) {
-        if (error == 0) return state.log(LogLevel::info, "connections are accepted again");
-        state.log(LogLevel::warning, std::string{"no connections are accepted for a moment: "} + std::strerror(error) +
-                                         "; raise the limit on descriptors (ulimit -n) or connect less");
-      }));
-  state.http.bound_hosts.push_back(listening.endpoint.host());
-  return std::move(listening.endpoint);
+  const Endpoint endpoint{uri};
+  ServingLoop& first = *state.loops.front();
+  if (endpoint.kind() == EndpointKind::tcp) {
+    std::vector<transport::Listening> listening;
+    if (state.loops.size() == 1) {
+      listening.push_back(transport::listen_on(endpoint));
+    } else {
+      listening = transport::listen_together(endpoint, state.loops.size());
+    }
+    const Endpoint bound = listening.front().endpoint;
+    state.http.bound_hosts.push_back(bound.host());
+    for (std::size_t i = 0; i < listening.size(); ++i) state.loops[i]->listen(std::move(listening[i]));
+    return bound;
+  }
+  // Standard input stays where its end is waited for.
+  if (endpoint.kind() == EndpointKind::stdio) {
+    return first.listen(endpoint, [&first](int descriptor) { first.open(descriptor); });
+  }
+  return first.listen(endpoint, [&state, &first](int descriptor) {
+    ServingLoop& loop = *state.loops[state.next++ % state.loops.size()];
+    // A loop that drains may not look into its inbox again.
+    if (&loop == &first || state.stopping.load(std::memory_order_relaxed)) return first.open(descriptor);
+    loop.serve_elsewhere(descriptor);
+  });
 }
 
 RunEnd Server::run() {
   State& state = *state_;
-  const session::StopSignals signals{state.loop};
-  bool drained = false;
-  state.hand_over.run([&state, &signals, &drained] {
-    while (signals.count() == 0 && !state.stop_asked.load(std::memory_order_relaxed)) state.turn(nanoseconds{-1});
-    drained = state.drain(signals);
-  });
-  state.ended.clear();
-  state.loop.turn(nanoseconds{0});  // closes
+  ServingLoop& first = *state.loops.front();
+  const session::StopSignals signals{first.loop()};
+  const auto stop = [&] {
+    if (signals.count() == 0 && !state.stop_asked.load(std::memory_order_relaxed)) return false;
+    state.end_threads();
+    return true;
+  };
+  const auto hurry = [&] {
+    if (signals.count() < 2) return false;
+    if (!state.hurrying.exchange(true)) state.wake_all();
+    return true;
+  };
+  state.stopping.store(false);
+  state.hurrying.store(false);
+  state.threads_running.store(0);
+  std::vector<std::exception_ptr> failures(state.loops.size());
+  std::vector<std::jthread> threads;
+  // Whatever happens here, the threads end, and are waited for.
+  const auto end_threads = [](State* ending) { ending->end_threads(); };
+  const std::unique_ptr<State, decltype(end_threads)> ending{&state, end_threads};
+  for (std::size_t i = 1; i < state.loops.size(); ++i) {
+    state.threads_running.fetch_add(1);
+    threads.emplace_back([&state, &failure = failures[i], i] { failure = state.run_thread(i); });
+  }
+  {
+    const Pinned pinned{state.options, 0};
+    first.run(stop, hurry);
+    state.end_threads();  // what ended may be standard input
+    // A second signal is for all.
+    while (state.threads_running.load() != 0) {
+      static_cast<void>(hurry());
+      first.loop().turn();
+    }
+  }
+  threads.clear();
   state.stop_asked.store(false);
-  return drained ? RunEnd::drained : RunEnd::interrupted;
+  for (const std::exception_ptr& failure : failures) {
+    if (failure) std::rethrow_exception(failure);
+  }
+  return hurry() ? RunEnd::interrupted : RunEnd::drained;
+}
+
+// What fails in one thread ends all, as it does where there is but one.
+std::exception_ptr Server::State::run_thread(std::size_t at) noexcept {
+  std::exception_ptr failure;
+  try {
+    const Pinned pinned{options, at};
+    loops[at]->run([this] { return stopping.load(); }, [this] { return hurrying.load(); });
+  } catch (...) {
+    failure = std::current_exception();
+    stop_asked.store(true);
+  }
+  threads_running.fetch_sub(1);
+  loops.front()->loop().wake();
+  return failure;
 }
 
 void Server::stop() noexcept {
   state_->stop_asked.store(true);
-  state_->loop.wake();
-}
-
-void Server::State::open_connection(int descriptor) {
-  ++workspace.stats.connections_accepted;
-  ++workspace.stats.connections_open;
-  auto connection = std::make_unique<session::Undecided>(host, *this, protocols,
-                                                         std::make_unique<transport::SocketStream>(loop, descriptor));
-  connection->position = connections.size();
-  connections.push_back(std::move(connection));
-}
-
-void Server::State::connection_decided(Connection& undecided, std::unique_ptr<Connection> decided) {
-  decided->position = undecided.position;
-  ended.push_back(std::exchange(connections[decided->position], std::move(decided)));
-}
-
-void Server::State::connection_ended(Connection& connection, session::End, int) {
-  --workspace.stats.connections_open;
-  const std::size_t position = connection.position;
-  if (position == kNowhere) return;
-  ended.push_back(std::move(connections[position]));
-  if (position + 1 != connections.size()) {
-    connections[position] = std::move(connections.back());
-    connections[position]->position = position;
-  }
-  connections.pop_back();
-}
-
-Stats Server::State::stats() const {
-  Stats stats = workspace.stats;
-  stats.responses_dropped += host.responses_dropped;
-  stats.slow_peers_cut += host.slow_peers_cut;
-  stats.connections_timed_out += host.timed_out;
-  return stats;
-}
-
-void Server::State::turn(nanoseconds wait_max) {
-  hand_over.turn(wait_max);
-  if (hand_over.away() == 0) [[likely]]
-    ended.clear();
-}
-
-// False when it was interrupted by a second signal.
-bool Server::State::drain(const session::StopSignals& signals) {
-  const nanoseconds deadline = loop.now() + milliseconds{options.drain_ms};
-  const auto left = [&](nanoseconds until) { return std::max(until - loop.now(), nanoseconds{0}); };
-  const auto go_on = [&](nanoseconds until) { return signals.count() < 2 && left(until) != nanoseconds{0}; };
-
-  // Who has connected belongs to us, and so does what they have sent up to now: the kernel has accepted it.
-  turn(nanoseconds{0});
-  listeners.clear();
-  turn(nanoseconds{0});
-  // Calls that come from now on, while others are still in progress, are answered with -32009.
-  for (const auto& connection : connections) connection->drain();
-  while (go_on(deadline) && any(&Connection::busy)) turn(left(deadline));
-  turn(nanoseconds{0});
-  if (any(&Connection::busy)) {
-    log(LogLevel::warning, "calls were still in progress when the server stopped");
-    // Those that can stop are answered as stopped.
-    for (const auto& connection : connections) connection->stop_calls();
-    const nanoseconds last = loop.now() + kParting;
-    while (go_on(last) && any(&Connection::busy)) turn(left(last));
-  }
-
-  // Who calls all the time learns from an answer that this is over, and may leave by itself.
-  const nanoseconds notice = loop.now() + kParting;
-  while (go_on(std::min(notice, deadline)) && !connections.empty()) turn(left(std::min(notice, deadline)));
-
-  // Then each connection gets what it is owed, and some time to take notice.
-  for (const auto& connection : connections) connection->finish();
-  while (go_on(deadline) && any(&Connection::has_output)) turn(left(deadline));
-  const nanoseconds parting = loop.now() + kParting;
-  while (go_on(parting) && !connections.empty()) turn(left(parting));
-  for (auto& connection : connections) {
-    connection->position = kNowhere;
-    ended.push_back(std::move(connection));
-  }
-  connections.clear();
-  turn(nanoseconds{0});
-  return signals.count() < 2;
-}
-
-bool Server::State::any(bool (Connection::*is)() const noexcept) const {
-  return std::ranges::any_of(connections, [is](const auto& connection) { return (*connection.*is)(); });
+  state_->loops.front()->loop().wake();
 }
 
 }  // namespace wirecall

@@ -71,10 +71,10 @@ std::runtime_error connect_failure(const Endpoint& endpoint, int error) {
   return failure("cannot connect to", endpoint, std::strerror(error), cure_of_connect(error));
 }
 
-Listening listen_on(const Endpoint& endpoint, ListenOptions options) {
+Listening listen_on(const Endpoint& endpoint) {
   switch (endpoint.kind()) {
     case EndpointKind::tcp:
-      return listen_on_tcp(endpoint, options);
+      return listen_on_tcp(endpoint);
     case EndpointKind::unix_socket:
       return listen_on_unix(endpoint);
     case EndpointKind::stdio:

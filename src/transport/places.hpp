@@ -5,9 +5,11 @@
 #pragma once
 
 #include <chrono>
+#include <cstddef>
 #include <string>
 #include <sys/types.h>
 #include <utility>
+#include <vector>
 
 #include "wirecall/endpoint.hpp"
 
@@ -41,14 +43,13 @@ struct Listening {
   SocketFile file;    ///< of a unix socket
 };
 
-struct ListenOptions {
-  /// Others of this user may listen on the same TCP port, and the system spreads the connections over them.
-  bool spread = false;
-};
-
 /// Binds and listens on a tcp or unix endpoint. A socket file on which nobody listens any more is replaced. Throws
 /// std::runtime_error with the cause and the cure.
-[[nodiscard]] Listening listen_on(const Endpoint& endpoint, ListenOptions options = {});
+[[nodiscard]] Listening listen_on(const Endpoint& endpoint);
+
+/// `count` sockets, at least one, that all listen on one tcp endpoint; the system spreads the connections over them.
+/// The port is theirs alone: as refused to others, and by others, as one of listen_on. Throws as that does.
+[[nodiscard]] std::vector<Listening> listen_together(const Endpoint& endpoint, std::size_t count);
 
 /// A connected, non-blocking socket; of a host's addresses each is tried until one answers. Throws std::runtime_error
 /// with the cause and the cure.

@@ -40,7 +40,7 @@ class Socket {
 [[nodiscard]] std::runtime_error listen_failure(const Endpoint& endpoint, int error);
 [[nodiscard]] std::runtime_error connect_failure(const Endpoint& endpoint, int error);
 
-[[nodiscard]] Listening listen_on_tcp(const Endpoint& endpoint, ListenOptions options);
+[[nodiscard]] Listening listen_on_tcp(const Endpoint& endpoint);
 [[nodiscard]] int connect_to_tcp(const Endpoint& endpoint, std::chrono::milliseconds timeout);
 [[nodiscard]] Listening listen_on_unix(const Endpoint& endpoint);
 [[nodiscard]] int connect_to_unix(const Endpoint& endpoint, std::chrono::milliseconds timeout);

@@ -9,7 +9,6 @@
 #include <optional>
 
 #include "runtime/turn.hpp"
-#include "transport/places.hpp"
 #include "transport/stream.hpp"
 #include "wirecall/context.hpp"
 #include "wirecall/loop.hpp"

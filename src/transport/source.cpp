@@ -65,8 +65,8 @@ class StdioSource final : public Source, private Timer {
 
 }  // namespace
 
-std::unique_ptr<Source> open_source(Loop& loop, const Endpoint& endpoint, ListenOptions options,
-                                    Listener::Accepted accepted, Listener::Failed failed) {
+std::unique_ptr<Source> open_source(Loop& loop, const Endpoint& endpoint, Listener::Accepted accepted,
+                                    Listener::Failed failed) {
   switch (endpoint.kind()) {
     case EndpointKind::tcp:
     case EndpointKind::unix_socket:
@@ -76,7 +76,12 @@ std::unique_ptr<Source> open_source(Loop& loop, const Endpoint& endpoint, Listen
     case EndpointKind::inproc:
       return std::make_unique<InprocSource>(loop, endpoint, std::move(accepted));
   }
-  return std::make_unique<SocketSource>(loop, listen_on(endpoint, options), std::move(accepted), std::move(failed));
+  return open_source(loop, listen_on(endpoint), std::move(accepted), std::move(failed));
+}
+
+std::unique_ptr<Source> open_source(Loop& loop, Listening listening, Listener::Accepted accepted,
+                                    Listener::Failed failed) {
+  return std::make_unique<SocketSource>(loop, std::move(listening), std::move(accepted), std::move(failed));
 }
 
 }  // namespace wirecall::transport

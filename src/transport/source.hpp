@@ -23,7 +23,10 @@ class Source {
 };
 
 /// Peers may connect from now on. Throws std::runtime_error with the cause and the cure.
-[[nodiscard]] std::unique_ptr<Source> open_source(Loop& loop, const Endpoint& endpoint, ListenOptions options,
-                                                  Listener::Accepted accepted, Listener::Failed failed);
+[[nodiscard]] std::unique_ptr<Source> open_source(Loop& loop, const Endpoint& endpoint, Listener::Accepted accepted,
+                                                  Listener::Failed failed);
+/// The same of a socket that listens already.
+[[nodiscard]] std::unique_ptr<Source> open_source(Loop& loop, Listening listening, Listener::Accepted accepted,
+                                                  Listener::Failed failed);
 
 }  // namespace wirecall::transport

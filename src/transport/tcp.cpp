@@ -10,6 +10,7 @@
 #include <poll.h>
 #include <string>
 #include <sys/socket.h>
+#include <vector>
 
 #include "transport/setup.hpp"
 
@@ -35,8 +36,8 @@ Addresses resolve(const Endpoint& endpoint, std::string_view what, int flags) {
   return Addresses{list};
 }
 
-Socket open_socket(const addrinfo& address) {
-  Socket socket{::socket(address.ai_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0)};
+Socket open_socket(int family) {
+  Socket socket{::socket(family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0)};
   if (socket.get() >= 0) set_option(socket.get(), IPPROTO_TCP, TCP_NODELAY);
   return socket;
 }
@@ -68,14 +69,13 @@ int finish_connecting(int fd, std::chrono::steady_clock::time_point deadline) {
 
 }  // namespace
 
-Listening listen_on_tcp(const Endpoint& endpoint, ListenOptions options) {
+Listening listen_on_tcp(const Endpoint& endpoint) {
   int error = 0;
   const Addresses addresses = resolve(endpoint, "cannot listen on", AI_PASSIVE);
   for (const addrinfo* address = addresses.get(); address != nullptr; address = address->ai_next) {
-    Socket socket = open_socket(*address);
+    Socket socket = open_socket(address->ai_family);
     if (socket.get() >= 0) {
       set_option(socket.get(), SOL_SOCKET, SO_REUSEADDR);
-      if (options.spread) set_option(socket.get(), SOL_SOCKET, SO_REUSEPORT);
       if (::bind(socket.get(), address->ai_addr, address->ai_addrlen) == 0 && ::listen(socket.get(), kBacklog) == 0) {
         const std::uint16_t port = bound_port(socket.get());
         return {socket.release(), endpoint.with_port(port), {}};
@@ -86,12 +86,39 @@ Listening listen_on_tcp(const Endpoint& endpoint, ListenOptions options) {
   throw listen_failure(endpoint, error);
 }
 
+// Those who say SO_REUSEPORT share a port with any program of this user that says it too, and none of them notices. So
+// the first binds and listens without it, which fails unless nobody else is there, and says it only then: from here on
+// the others may come, and whoever begins as we do is refused.
+std::vector<Listening> listen_together(const Endpoint& endpoint, std::size_t count) {
+  Listening first = listen_on_tcp(endpoint);
+  std::vector<Socket> sockets;
+  sockets.emplace_back(first.descriptor);
+  set_option(first.descriptor, SOL_SOCKET, SO_REUSEPORT);
+  sockaddr_storage place{};
+  socklen_t size = sizeof place;
+  ::getsockname(first.descriptor, reinterpret_cast<sockaddr*>(&place), &size);
+  while (sockets.size() < count) {
+    Socket& socket = sockets.emplace_back(open_socket(place.ss_family));
+    if (socket.get() < 0) throw listen_failure(first.endpoint, errno);
+    set_option(socket.get(), SOL_SOCKET, SO_REUSEADDR);
+    set_option(socket.get(), SOL_SOCKET, SO_REUSEPORT);
+    if (::bind(socket.get(), reinterpret_cast<const sockaddr*>(&place), size) != 0 ||
+        ::listen(socket.get(), kBacklog) != 0) {
+      throw listen_failure(first.endpoint, errno);
+    }
+  }
+  std::vector<Listening> all;
+  all.reserve(count);
+  for (Socket& socket : sockets) all.push_back({socket.release(), first.endpoint, {}});
+  return all;
+}
+
 int connect_to_tcp(const Endpoint& endpoint, std::chrono::milliseconds timeout) {
   const auto deadline = std::chrono::steady_clock::now() + timeout;
   int error = 0;
   const Addresses addresses = resolve(endpoint, "cannot connect to", 0);
   for (const addrinfo* address = addresses.get(); address != nullptr; address = address->ai_next) {
-    Socket socket = open_socket(*address);
+    Socket socket = open_socket(address->ai_family);
     if (socket.get() < 0) {
       error = errno;
       continue;

@@ -7,8 +7,10 @@
 #include <fcntl.h>
 #include <fstream>
 #include <gtest/gtest.h>
+#include <memory>
 #include <netinet/in.h>
 #include <nlohmann/json.hpp>
+#include <sched.h>
 #include <signal.h>
 #include <string>
 #include <string_view>
@@ -26,9 +28,11 @@ constexpr unsigned kSecondsMax = 60;
 /// A running command, its stdout and stderr in pipes.
 class Process {
  public:
-  explicit Process(std::vector<std::string> words, const std::string& wirecall_url = {}) {
+  explicit Process(std::vector<std::string> words, const std::string& wirecall_url = {}, std::string_view input = {}) {
+    int in[2];
     int out[2];
     int err[2];
+    EXPECT_EQ(pipe2(in, O_CLOEXEC), 0);
     EXPECT_EQ(pipe2(out, O_CLOEXEC), 0);
     EXPECT_EQ(pipe2(err, O_CLOEXEC), 0);
     words.insert(words.begin(), WIRECALL_TOOL_PATH);
@@ -38,14 +42,16 @@ class Process {
     pid_ = fork();
     if (pid_ == 0) {
       alarm(kSecondsMax);
+      dup2(in[0], STDIN_FILENO);
       dup2(out[1], STDOUT_FILENO);
       dup2(err[1], STDERR_FILENO);
       setenv("WIRECALL_URL", wirecall_url.c_str(), 1);
       execv(arguments[0], arguments.data());
       _exit(127);
     }
-    close(out[1]);
-    close(err[1]);
+    // As much as a pipe holds without a reader.
+    EXPECT_EQ(write(in[1], input.data(), input.size()), static_cast<ssize_t>(input.size()));
+    for (const int end : {in[0], in[1], out[1], err[1]}) close(end);
     out_ = out[0];
     err_ = err[0];
   }
@@ -106,8 +112,8 @@ struct Ended {
   std::string error;
 };
 
-Ended run(std::vector<std::string> words, const std::string& wirecall_url = {}) {
-  Process process{std::move(words), wirecall_url};
+Ended run(std::vector<std::string> words, const std::string& wirecall_url = {}, std::string_view input = {}) {
+  Process process{std::move(words), wirecall_url, input};
   Ended ended{};
   ended.output = process.rest_of_output();
   ended.error = process.rest_of_error();
@@ -118,7 +124,8 @@ Ended run(std::vector<std::string> words, const std::string& wirecall_url = {}) 
 /// A demo server on a port of the system's choice, taken from its banner.
 class Tool : public testing::Test {
  protected:
-  Tool() : server_({"serve", "--demo", "--port", "0"}) {
+  Tool() : Tool(std::vector<std::string>{}) {}
+  explicit Tool(const std::vector<std::string>& flags) : server_(serve(flags)) {
     const std::string banner = server_.read_error_until("nc -q1");
     const std::string_view scheme = "tcp://127.0.0.1:";
     const std::size_t at = banner.find(scheme);
@@ -132,9 +139,31 @@ class Tool : public testing::Test {
     return run(std::move(words), url_);
   }
 
+  static std::vector<std::string> serve(const std::vector<std::string>& flags) {
+    std::vector<std::string> words{"serve", "--demo", "--port", "0"};
+    words.insert(words.end(), flags.begin(), flags.end());
+    return words;
+  }
+
   Process server_;
   std::uint16_t port_ = 0;
   std::string url_;
+};
+
+/// The same with two threads, both on the first processor that it may use.
+class ToolOfThreads : public Tool {
+ protected:
+  ToolOfThreads() : Tool({"--threads", "2", "--engine", "epoll", "--cpu-affinity", processor()}) {}
+
+ private:
+  static std::string processor() {
+    cpu_set_t allowed;
+    CPU_ZERO(&allowed);
+    EXPECT_EQ(sched_getaffinity(0, sizeof allowed, &allowed), 0);
+    int first = 0;
+    while (!CPU_ISSET(first, &allowed)) ++first;
+    return std::to_string(first);
+  }
 };
 
 /// A connection that sends and reads lines, to have several calls on their way at once.
@@ -419,6 +448,27 @@ TEST_F(Tool, ListeningWhereAnotherListensFailsWithTheReason) {
   const Ended ended = run({"serve", "--demo", "--listen", url_});
   EXPECT_EQ(ended.status, 3);
   EXPECT_NE(ended.error.find("in use"), std::string::npos) << ended.error;
+}
+
+TEST_F(ToolOfThreads, ServesManyConnectionsAndEndsAtTheFirstSignal) {
+  std::vector<std::unique_ptr<Connection>> connections;
+  for (int i = 0; i < 16; ++i) connections.push_back(std::make_unique<Connection>(port_));
+  for (const auto& connection : connections) {
+    connection->send(request("sum", "[1,2]", 1));
+    EXPECT_EQ(connection->line(), R"({"jsonrpc":"2.0","result":3,"id":1})");
+  }
+  EXPECT_EQ(run({"serve", "--demo", "--listen", url_}).status, 3) << "the port is theirs";
+  server_.signal(SIGTERM);
+  EXPECT_EQ(server_.wait(), 0);
+  EXPECT_EQ(server_.rest_of_error().find("warning"), std::string::npos);
+}
+
+TEST(ToolOnStdio, ServesWhoeverHasStartedItUntilTheEndOfInput) {
+  const Ended ended = run({"serve", "--demo", "--listen", "stdio:", "--threads", "2"}, {}, request("sum", "[1,2]", 1));
+  EXPECT_EQ(ended.output, R"({"jsonrpc":"2.0","result":3,"id":1})"
+                          "\n");
+  EXPECT_EQ(ended.status, 0);
+  EXPECT_EQ(ended.error.find("nc -q1"), std::string::npos) << "nobody else can connect";
 }
 
 TEST_F(Tool, ServerWithNothingToDoEndsAtTheFirstSignal) {

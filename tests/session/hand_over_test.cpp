@@ -29,37 +29,6 @@ std::string result(std::string_view value, int id) {
   return R"({"jsonrpc":"2.0","result":)" + std::string{value} + R"(,"id":)" + std::to_string(id) + "}";
 }
 
-// Where handlers wait until the test lets them go.
-class Gate {
- public:
-  void wait() {
-    std::unique_lock lock{mutex_};
-    ++inside_;
-    changed_.notify_all();
-    changed_.wait(lock, [this] { return open_; });
-    --inside_;
-  }
-  void open() {
-    const std::scoped_lock lock{mutex_};
-    open_ = true;
-    changed_.notify_all();
-  }
-  void close() {
-    const std::scoped_lock lock{mutex_};
-    open_ = false;
-  }
-  void await_inside(int count) {
-    std::unique_lock lock{mutex_};
-    changed_.wait(lock, [&] { return inside_ >= count; });
-  }
-
- private:
-  std::mutex mutex_;
-  std::condition_variable changed_;
-  int inside_ = 0;
-  bool open_ = false;
-};
-
 class HandOverTest : public testing::Test {
  protected:
   HandOverTest() : server(make_options()) {

@@ -5,9 +5,11 @@
 #include <atomic>
 #include <cerrno>
 #include <chrono>
+#include <condition_variable>
 #include <fcntl.h>
 #include <functional>
 #include <gtest/gtest.h>
+#include <mutex>
 #include <netinet/in.h>
 #include <string>
 #include <string_view>
@@ -17,7 +19,7 @@
 #include <unistd.h>
 #include <utility>
 
-#include "transport/socket.hpp"
+#include "transport/places.hpp"
 #include "wirecall/endpoint.hpp"
 #include "wirecall/server.hpp"
 
@@ -42,7 +44,7 @@ class RawPeer {
   /// False when the connection is gone.
   bool send(std::string_view bytes) {
     while (!bytes.empty()) {
-      const ssize_t sent = ::send(fd_, bytes.data(), bytes.size(), MSG_NOSIGNAL);
+      const ssize_t sent = again_if_interrupted([&] { return ::send(fd_, bytes.data(), bytes.size(), MSG_NOSIGNAL); });
       if (sent <= 0) return false;
       bytes.remove_prefix(static_cast<std::size_t>(sent));
     }
@@ -65,7 +67,7 @@ class RawPeer {
     std::string got(size, '\0');
     std::size_t at = 0;
     while (at < size) {
-      const ssize_t more = ::recv(fd_, got.data() + at, size - at, 0);
+      const ssize_t more = again_if_interrupted([&] { return ::recv(fd_, got.data() + at, size - at, 0); });
       if (more <= 0) break;
       at += static_cast<std::size_t>(more);
     }
@@ -98,9 +100,17 @@ class RawPeer {
     ::fcntl(fd, F_SETFL, flags & ~O_NONBLOCK);
     return fd;
   }
+  // Calls with a time limit are interrupted by signals, and when a ring goes that the thread has used.
+  static ssize_t again_if_interrupted(const auto& transfer) {
+    ssize_t bytes;
+    do {
+      bytes = transfer();
+    } while (bytes < 0 && errno == EINTR);
+    return bytes;
+  }
   bool more() {
     char block[65536];
-    const ssize_t got = ::recv(fd_, block, sizeof block, 0);
+    const ssize_t got = again_if_interrupted([&] { return ::recv(fd_, block, sizeof block, 0); });
     if (got < 0 && (errno == EAGAIN || errno == EWOULDBLOCK)) ADD_FAILURE() << "nothing came for 20 s";
     if (got > 0) rest_.append(block, static_cast<std::size_t>(got));
     return got > 0;
@@ -108,6 +118,37 @@ class RawPeer {
 
   int fd_;
   std::string rest_;
+};
+
+/// Where handlers wait until the test lets them go.
+class Gate {
+ public:
+  void wait() {
+    std::unique_lock lock{mutex_};
+    ++inside_;
+    changed_.notify_all();
+    changed_.wait(lock, [this] { return open_; });
+    --inside_;
+  }
+  void open() {
+    const std::scoped_lock lock{mutex_};
+    open_ = true;
+    changed_.notify_all();
+  }
+  void close() {
+    const std::scoped_lock lock{mutex_};
+    open_ = false;
+  }
+  void await_inside(int count) {
+    std::unique_lock lock{mutex_};
+    changed_.wait(lock, [&] { return inside_ >= count; });
+  }
+
+ private:
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  int inside_ = 0;
+  bool open_ = false;
 };
 
 /// Serves until it goes out of scope.

@@ -2,6 +2,7 @@
 // folder of the test's own.
 #include "transport/places.hpp"
 
+#include <algorithm>
 #include <cerrno>
 #include <cstdio>
 #include <cstdlib>
@@ -11,8 +12,10 @@
 #include <gtest/gtest.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
+#include <poll.h>
 #include <stdexcept>
 #include <string>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/un.h>
 #include <sys/wait.h>
@@ -102,12 +105,52 @@ TEST(Sockets, a_host_that_does_not_exist_is_told_with_the_cure) {
   EXPECT_NE(message.find("check the name of the host"), std::string::npos) << message;
 }
 
-TEST(Sockets, several_share_a_port_when_all_of_them_spread_it) {
-  const Listening first = listen_on(Endpoint{"tcp://127.0.0.1:0"}, {.spread = true});
-  const Listening second = listen_on(first.endpoint, {.spread = true});
-  EXPECT_EQ(second.endpoint, first.endpoint);
-  ::close(first.descriptor);
-  ::close(second.descriptor);
+TEST(Sockets, several_listen_together_and_each_is_found) {
+  const std::vector<Listening> all = listen_together(Endpoint{"tcp://127.0.0.1:0"}, 3);
+  ASSERT_EQ(all.size(), 3U);
+  for (const Listening& listening : all) EXPECT_EQ(listening.endpoint, all[0].endpoint);
+  // The system chooses by the client's port, and so each time anew. Who has connected is in one of the three queues.
+  const auto each_has_one = [&] {
+    return std::ranges::all_of(all, [](const Listening& listening) {
+      pollfd waiting{.fd = listening.descriptor, .events = POLLIN, .revents = 0};
+      return ::poll(&waiting, 1, 0) == 1;
+    });
+  };
+  std::vector<int> clients;
+  while (!each_has_one() && clients.size() < 1000) {
+    clients.push_back(connect_to(all[0].endpoint, milliseconds{20'000}));
+  }
+  EXPECT_TRUE(each_has_one());
+  for (const int client : clients) ::close(client);
+  for (const Listening& listening : all) ::close(listening.descriptor);
+}
+
+TEST(Sockets, those_who_listen_together_share_with_nobody_else) {
+  const std::vector<Listening> ours = listen_together(Endpoint{"tcp://127.0.0.1:0"}, 2);
+  for (const std::size_t others : {1U, 2U}) {
+    const std::string message = message_of_failure([&] { (void)listen_together(ours[0].endpoint, others); });
+    EXPECT_NE(message.find("another program listens there"), std::string::npos) << message;
+  }
+  EXPECT_THROW((void)listen_on(ours[0].endpoint), std::runtime_error);
+  for (const Listening& listening : ours) ::close(listening.descriptor);
+
+  const Listening alone = listen_on(Endpoint{"tcp://127.0.0.1:0"});
+  EXPECT_THROW((void)listen_together(alone.endpoint, 2), std::runtime_error);
+  ::close(alone.descriptor);
+}
+
+TEST(Sockets, without_descriptors_for_all_of_them_none_listens) {
+  const Listening before = listen_on(Endpoint{"tcp://127.0.0.1:0"});
+  ::close(before.descriptor);
+  rlimit limit{};
+  ASSERT_EQ(::getrlimit(RLIMIT_NOFILE, &limit), 0);
+  const rlimit few{.rlim_cur = static_cast<rlim_t>(before.descriptor) + 2, .rlim_max = limit.rlim_max};
+  ASSERT_EQ(::setrlimit(RLIMIT_NOFILE, &few), 0);
+  const std::string message = message_of_failure([&] { (void)listen_together(before.endpoint, 8); });
+  ::setrlimit(RLIMIT_NOFILE, &limit);
+  EXPECT_NE(message.find("ulimit -n"), std::string::npos) << message;
+  const Listening after = listen_on(before.endpoint);
+  ::close(after.descriptor);
 }
 
 class SocketFiles : public testing::Test {

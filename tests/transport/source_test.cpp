@@ -99,8 +99,7 @@ TEST_P(SourceTest, a_connection_carries_bytes_both_ways_between_threads) {
   std::unique_ptr<Shouter> shouter;
   {
     const auto source = open_source(
-        loop, Endpoint{uri}, {}, [&](int descriptor) { shouter = std::make_unique<Shouter>(loop, descriptor); },
-        unasked);
+        loop, Endpoint{uri}, [&](int descriptor) { shouter = std::make_unique<Shouter>(loop, descriptor); }, unasked);
     EXPECT_FALSE(source->exhausted());
     for (int i = 0; i < 3; ++i) {
       std::string got;
@@ -119,9 +118,9 @@ TEST_P(SourceTest, a_place_is_free_again_when_its_source_is_gone_and_refused_bef
   Loop loop;
   Endpoint endpoint{GetParam()};
   for (int i = 0; i < 2; ++i) {
-    auto source = open_source(loop, endpoint, {}, [](int) { FAIL(); }, unasked);
+    auto source = open_source(loop, endpoint, [](int) { FAIL(); }, unasked);
     endpoint = source->endpoint();
-    EXPECT_THROW((void)open_source(loop, endpoint, {}, [](int) {}, unasked), std::runtime_error);
+    EXPECT_THROW((void)open_source(loop, endpoint, [](int) {}, unasked), std::runtime_error);
     loop.turn(milliseconds{0});
     source.reset();
     loop.turn(milliseconds{0});
@@ -135,7 +134,7 @@ INSTANTIATE_TEST_SUITE_P(Kinds, SourceTest, testing::Values("tcp://127.0.0.1:0",
 TEST(Inproc, a_connection_that_a_listener_never_took_is_closed) {
   Loop loop;
   const Endpoint endpoint{"inproc://passing"};
-  auto source = open_source(loop, endpoint, {}, [](int) { FAIL(); }, unasked);
+  auto source = open_source(loop, endpoint, [](int) { FAIL(); }, unasked);
   const Socket client{connect_to(endpoint, milliseconds{1000})};
   source.reset();
   loop.turn(milliseconds{0});
@@ -164,7 +163,7 @@ pid_t serve_stdio(Streams streams, const std::function<void()>& meanwhile = [] {
     Loop loop;
     std::unique_ptr<Shouter> shouter;
     const auto source = open_source(
-        loop, Endpoint{"stdio:"}, {}, [&](int descriptor) { shouter = std::make_unique<Shouter>(loop, descriptor); },
+        loop, Endpoint{"stdio:"}, [&](int descriptor) { shouter = std::make_unique<Shouter>(loop, descriptor); },
         [](int) {});
     meanwhile();
     serve_one(loop, shouter);
@@ -286,7 +285,7 @@ TEST(Stdio, closed_streams_and_streams_in_use_are_refused_with_the_cure) {
   const pid_t child = ::fork();
   if (child == 0) {
     Loop loop;
-    const auto open = [&] { return open_source(loop, Endpoint{"stdio:"}, {}, [](int) {}, [](int) {}); };
+    const auto open = [&] { return open_source(loop, Endpoint{"stdio:"}, [](int) {}, [](int) {}); };
     const auto says = [&](std::string_view what) {
       try {
         static_cast<void>(open());

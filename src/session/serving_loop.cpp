@@ -1,0 +1,164 @@
+// See serving_loop.hpp.
+#include "session/serving_loop.hpp"
+
+#include <algorithm>
+#include <cstring>
+#include <utility>
+
+#include "runtime/backend.hpp"
+#include "runtime/inbox.hpp"
+#include "transport/setup.hpp"
+
+namespace wirecall::session {
+
+using std::chrono::milliseconds;
+using std::chrono::nanoseconds;
+
+namespace {
+
+// How long a loop that stops waits for its peers to see the end, once all is said.
+constexpr milliseconds kParting{100};
+// Connection::position of those that are no longer in the table.
+constexpr std::size_t kNowhere = static_cast<std::size_t>(-1);
+
+}  // namespace
+
+ServingLoop::ServingLoop(std::unique_ptr<runtime::Backend> backend, const Options& options, const Registry& registry,
+                         const Protocols& protocols)
+    : options_(&options),
+      protocols_(&protocols),
+      loop_(std::move(backend)),
+      workspace_(json_codec(), &loop_, &options.log),
+      host_{.loop = loop_, .registry = registry, .limits = options.limits, .workspace = workspace_, .owner = *this},
+      hand_over_(host_,
+                 {.after = milliseconds{options.hand_over_ms}, .logged_after = milliseconds{options.slow_handler_ms}}) {
+}
+
+ServingLoop::~ServingLoop() = default;
+
+const Endpoint& ServingLoop::listen(const Endpoint& endpoint, transport::Listener::Accepted accepted) {
+  sources_.push_back(transport::open_source(loop_, endpoint, std::move(accepted), failed()));
+  return sources_.back()->endpoint();
+}
+
+void ServingLoop::listen(transport::Listening listening) {
+  sources_.push_back(
+      transport::open_source(loop_, std::move(listening), [this](int descriptor) { open(descriptor); }, failed()));
+}
+
+transport::Listener::Failed ServingLoop::failed() const {
+  return [&log = options_->log](int error) {
+    if (error == 0) return log(LogLevel::info, "connections are accepted again");
+    log(LogLevel::warning, std::string{"no connections are accepted for a moment: "} + std::strerror(error) +
+                               "; raise the limit on descriptors (ulimit -n) or connect less");
+  };
+}
+
+void ServingLoop::open(int descriptor) {
+  Keeper& keeper = *this;
+  auto connection = std::make_unique<Undecided>(host_, keeper, *protocols_,
+                                                std::make_unique<transport::SocketStream>(loop_, descriptor));
+  connection->position = connections_.size();
+  connections_.push_back(std::move(connection));
+  ++workspace_.stats.connections_open;
+  ++workspace_.stats.connections_accepted;
+}
+
+void ServingLoop::serve_elsewhere(int descriptor) {
+  loop_.inbox()->post_owed([this, socket = transport::Socket{descriptor}]() mutable { open(socket.release()); });
+}
+
+void ServingLoop::run(const std::function<bool()>& stop, const std::function<bool()>& hurry) {
+  hand_over_.run([&] {
+    while (!stop() && !exhausted()) turn(nanoseconds{-1});
+    drain(hurry);
+  });
+  ended_.clear();
+  loop_.turn(nanoseconds{0});  // closes
+  sources_.clear();
+  loop_.turn(nanoseconds{0});
+}
+
+void ServingLoop::turn(nanoseconds wait_max) {
+  hand_over_.turn(wait_max);
+  if (hand_over_.away() == 0) [[likely]]
+    ended_.clear();
+}
+
+// There is nothing to serve, and nothing can come.
+bool ServingLoop::exhausted() const noexcept {
+  return connections_.empty() && !sources_.empty() &&
+         std::ranges::all_of(sources_, [](const auto& source) { return source->exhausted(); });
+}
+
+void ServingLoop::drain(const std::function<bool()>& hurry) {
+  const nanoseconds deadline = loop_.now() + milliseconds{options_->drain_ms};
+  const auto left = [&](nanoseconds until) { return std::max(until - loop_.now(), nanoseconds{0}); };
+  const auto go_on = [&](nanoseconds until) { return !hurry() && left(until) != nanoseconds{0}; };
+
+  // Who has connected belongs to us, and so does what they have sent up to now: the kernel has accepted it.
+  turn(nanoseconds{0});
+  // Standard input and output live as long as their connection.
+  std::erase_if(sources_, [](const auto& source) { return !source->exhausted(); });
+  turn(nanoseconds{0});
+  // Calls that come from now on, while others are still in progress, are answered with -32009.
+  for (const auto& connection : connections_) connection->drain();
+  while (go_on(deadline) && any(&Connection::busy)) turn(left(deadline));
+  turn(nanoseconds{0});
+  if (any(&Connection::busy)) {
+    options_->log(LogLevel::warning, "calls were still in progress when the server stopped");
+    // Those that can stop are answered as stopped.
+    for (const auto& connection : connections_) connection->stop_calls();
+    const nanoseconds last = loop_.now() + kParting;
+    while (go_on(last) && any(&Connection::busy)) turn(left(last));
+  }
+
+  // Who calls all the time learns from an answer that this is over, and may leave by itself.
+  const nanoseconds notice = loop_.now() + kParting;
+  while (go_on(std::min(notice, deadline)) && !connections_.empty()) turn(left(std::min(notice, deadline)));
+
+  // Then each connection gets what it is owed, and some time to take notice.
+  for (const auto& connection : connections_) connection->finish();
+  while (go_on(deadline) && any(&Connection::has_output)) turn(left(deadline));
+  const nanoseconds parting = loop_.now() + kParting;
+  while (go_on(parting) && !connections_.empty()) turn(left(parting));
+  for (auto& connection : connections_) {
+    connection->position = kNowhere;
+    ended_.push_back(std::move(connection));
+  }
+  workspace_.stats.connections_open -= connections_.size();
+  connections_.clear();
+  turn(nanoseconds{0});
+}
+
+void ServingLoop::connection_decided(Connection& undecided, std::unique_ptr<Connection> decided) {
+  decided->position = undecided.position;
+  ended_.push_back(std::exchange(connections_[decided->position], std::move(decided)));
+}
+
+void ServingLoop::connection_ended(Connection& connection, End, int) {
+  const std::size_t position = connection.position;
+  if (position == kNowhere) return;
+  --workspace_.stats.connections_open;
+  ended_.push_back(std::move(connections_[position]));
+  if (position + 1 != connections_.size()) {
+    connections_[position] = std::move(connections_.back());
+    connections_[position]->position = position;
+  }
+  connections_.pop_back();
+}
+
+Stats ServingLoop::stats() const {
+  Stats stats = workspace_.stats;
+  stats.responses_dropped += host_.responses_dropped;
+  stats.slow_peers_cut += host_.slow_peers_cut;
+  stats.connections_timed_out += host_.timed_out;
+  stats.hand_overs += hand_over_.count();
+  return stats;
+}
+
+bool ServingLoop::any(bool (Connection::*is)() const noexcept) const {
+  return std::ranges::any_of(connections_, [is](const auto& connection) { return (*connection.*is)(); });
+}
+
+}  // namespace wirecall::session
