@@ -19,7 +19,7 @@
 #include <unistd.h>
 #include <vector>
 
-#include "transport/socket.hpp"
+#include "transport/places.hpp"
 #include "wirecall/server.hpp"
 #include "wirecall/task.hpp"
 

@@ -51,6 +51,7 @@ void Channel::give_back(Buffer& buffer) noexcept {
 
 void Channel::received(std::span<char> bytes) {
   host_->workspace.stats.bytes_in += bytes.size();
+  idle_times_ = 0;
   if (owed_bytes_ != 0) [[unlikely]] {
     owed_bytes_ -= std::min(owed_bytes_, bytes.size());
     if (owed_bytes_ == 0) owed_bytes_ = stream_->readable();  // until there is nothing for once
@@ -216,6 +217,7 @@ void Channel::sent(Buffer buffer) {
   if (over_) return;
   sending_ = false;
   sending_bytes_ = 0;
+  idle_times_ = 0;
   host_->loop.give_buffer(std::move(buffer));
   const bool low = out_.size() <= host_->limits.soft_output / kLowOutputDivisor;
   if (wants_room_ && low) [[unlikely]] {
@@ -241,6 +243,14 @@ void Channel::finish() {
   if (input_ended_) return;
   input_ended_ = lingers_ = true;
   mark();
+}
+
+void Channel::end_if_idle(std::uint8_t times) {
+  if (input_ended_ || over_) return;
+  idle_times_ = busy() || has_output() ? 0 : idle_times_ + 1;
+  if (idle_times_ < times) return;
+  ++host_->timed_out;
+  stop_reading(End::silent);
 }
 
 void Channel::finish_if_done() {

@@ -31,6 +31,7 @@ class Channel : public Connection, private transport::StreamUser, private runtim
     return working() || away_ != 0 || !backlog_.empty() || (owed_bytes_ != 0 && !input_ended_);
   }
   void finish() final;
+  void end_if_idle(std::uint8_t times) final;
   [[nodiscard]] std::size_t output_bytes() const noexcept final { return sending_bytes_ + out_.size(); }
   /// Those of them that have not been handed to the stream.
   [[nodiscard]] std::size_t gathered_bytes() const noexcept { return out_.size(); }
@@ -141,7 +142,8 @@ class Channel : public Connection, private transport::StreamUser, private runtim
   std::size_t owed_bytes_ = 0;  // have arrived while draining, and are still to be received
 
   End why_stopped_ = End::unreadable;
-  bool looking_ = false;  // in `read` or `input_complete`
+  bool looking_ = false;         // in `read` or `input_complete`
+  std::uint8_t idle_times_ = 0;  // that `end_if_idle` has found nothing to have happened
   bool sending_ : 1 = false;
   bool marked_ : 1 = false;       // turn_ended is going to be called
   bool scheduled_ : 1 = false;    // next_turn is going to be called

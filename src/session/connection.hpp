@@ -41,6 +41,9 @@ class Connection {
   /// Looks at no more input, sends what waits, tells the peer that nothing follows, and ends when the peer ends too, or
   /// is not heard of for a while.
   virtual void finish() = 0;
+  /// Asked at regular intervals: one that has been idle (no byte either way, and nothing pending) at `times` of them in
+  /// a row ends as `finish` has it, with End::silent.
+  virtual void end_if_idle(std::uint8_t times) = 0;
   /// Bytes of output that wait here or at the kernel's door.
   [[nodiscard]] virtual std::size_t output_bytes() const noexcept = 0;
   [[nodiscard]] bool has_output() const noexcept { return output_bytes() != 0; }

@@ -18,6 +18,9 @@ namespace {
 
 // How long a loop that stops waits for its peers to see the end, once all is said.
 constexpr milliseconds kParting{100};
+// How often a connection is looked at within Limits::keepalive_timeout_ms, to find that nothing happens on it: it is
+// closed late by one such interval at most, and costs no timer of its own.
+constexpr std::uint8_t kIdleLooks = 4;
 // Connection::position of those that are no longer in the table.
 constexpr std::size_t kNowhere = static_cast<std::size_t>(-1);
 
@@ -32,9 +35,10 @@ ServingLoop::ServingLoop(std::unique_ptr<runtime::Backend> backend, const Option
       host_{.loop = loop_, .registry = registry, .limits = options.limits, .workspace = workspace_, .owner = *this},
       hand_over_(host_,
                  {.after = milliseconds{options.hand_over_ms}, .logged_after = milliseconds{options.slow_handler_ms}}) {
+  look_for_idle_later();
 }
 
-ServingLoop::~ServingLoop() = default;
+ServingLoop::~ServingLoop() { loop_.stop(*this); }
 
 const Endpoint& ServingLoop::listen(const Endpoint& endpoint, transport::Listener::Accepted accepted) {
   sources_.push_back(transport::open_source(loop_, endpoint, std::move(accepted), failed()));
@@ -129,6 +133,16 @@ void ServingLoop::drain(const std::function<bool()>& hurry) {
   workspace_.stats.connections_open -= connections_.size();
   connections_.clear();
   turn(nanoseconds{0});
+}
+
+void ServingLoop::look_for_idle_later() {
+  const nanoseconds timeout = milliseconds{options_->limits.keepalive_timeout_ms};
+  if (timeout != nanoseconds{0}) loop_.start(*this, timeout / kIdleLooks);
+}
+
+void ServingLoop::expired() {
+  look_for_idle_later();
+  for (const auto& connection : connections_) connection->end_if_idle(kIdleLooks);
 }
 
 void ServingLoop::connection_decided(Connection& undecided, std::unique_ptr<Connection> decided) {

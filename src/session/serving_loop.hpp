@@ -20,7 +20,7 @@
 
 namespace wirecall::session {
 
-class ServingLoop final : private Keeper {
+class ServingLoop final : private Keeper, private Timer {
  public:
   /// All that is referred to outlives the loop.
   ServingLoop(std::unique_ptr<runtime::Backend> backend, const Options& options, const Registry& registry,
@@ -47,6 +47,8 @@ class ServingLoop final : private Keeper {
  private:
   void connection_ended(Connection& connection, End end, int error) override;
   void connection_decided(Connection& undecided, std::unique_ptr<Connection> decided) override;
+  void expired() override;
+  void look_for_idle_later();
   [[nodiscard]] transport::Listener::Failed failed() const;
   void turn(std::chrono::nanoseconds wait_max);
   void drain(const std::function<bool()>& hurry);

@@ -105,7 +105,8 @@ bool Session::read_whole(std::span<char> frame, bool kept) {
   char& behind = kept ? *message_.reserve(1) : *(frame.data() + frame.size());
   if (kept) frame = {message_.data(), message_.size()};
   const char saved = std::exchange(behind, '\0');
-  const Scan scan = read_message({frame.data(), frame.size()}, host_->limits, true, message, *host_->workspace.elements);
+  const Scan scan =
+      read_message({frame.data(), frame.size()}, host_->limits, true, message, *host_->workspace.elements);
   const bool complete = scan.status == ScanStatus::complete;
   if (complete) {
     ended_by_zero_ = kept ? nullptr : &behind;

@@ -44,6 +44,7 @@ class Undecided final : public Connection, private transport::StreamUser, privat
   [[nodiscard]] bool busy() const noexcept override { return owed_; }
   void stop_calls() noexcept override {}
   void finish() override;
+  void end_if_idle(std::uint8_t) override {}  // it has a timeout of its own
   [[nodiscard]] std::size_t output_bytes() const noexcept override { return 0; }
 
  private:

@@ -12,8 +12,8 @@ namespace {
 
 namespace fs = std::filesystem;
 
-const fs::path kFile = fs::path{__FILE__}.parent_path() / "misuse.cpp";
-const fs::path kInclude = fs::path{__FILE__}.parent_path().parent_path().parent_path() / "include";
+const fs::path kFile = fs::path{WIRECALL_SOURCE} / "tests/codec/misuse.cpp";
+const fs::path kInclude = fs::path{WIRECALL_SOURCE} / "include";
 
 struct Outcome {
   int status;

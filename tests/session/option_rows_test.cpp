@@ -160,7 +160,7 @@ TEST(OptionRows, each_refuses_another_type_and_what_is_out_of_range_by_name_valu
 }
 
 TEST(OptionRows, each_is_a_line_of_the_documentation) {
-  std::ifstream file{std::string{WIRECALL_DOCS} + "/options.md"};
+  std::ifstream file{std::string{WIRECALL_SOURCE} + "/docs/options.md"};
   const std::string page{std::istreambuf_iterator<char>{file}, {}};
   std::string table;
   for (const OptionRow& row : option_rows()) {

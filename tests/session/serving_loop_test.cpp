@@ -1,0 +1,160 @@
+// A loop of a server over the simulated backend, where hours pass in no time: which of its connections are idle, and
+// that those are closed.
+#include "session/serving_loop.hpp"
+
+#include <gtest/gtest.h>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <utility>
+
+#include "framing/json_text.hpp"
+#include "session/http_access.hpp"
+#include "tests/runtime/simulated_backend.hpp"
+#include "wirecall/task.hpp"
+
+namespace wirecall::session {
+namespace {
+
+using runtime::SimulatedBackend;
+using runtime::SimulatedPeer;
+using namespace std::chrono_literals;
+using std::chrono::nanoseconds;
+
+constexpr std::string_view kRequest = R"({"jsonrpc":"2.0","method":"subtract","params":[42,23],"id":1})";
+constexpr std::string_view kAnswer = "{\"jsonrpc\":\"2.0\",\"result\":19,\"id\":1}\n";
+constexpr std::string_view kHold = R"({"jsonrpc":"2.0","method":"hold","id":1})";
+
+Options of_keepalive(std::uint32_t milliseconds) {
+  Options options;
+  options.limits.keepalive_timeout_ms = milliseconds;
+  options.limits.call_timeout_ms = 1000 * 60 * 60;
+  options.hand_over_ms = 0;
+  return options;
+}
+
+class IdleConnections : public testing::Test {
+ protected:
+  explicit IdleConnections(std::uint32_t keepalive_ms = 8000) : options_(of_keepalive(keepalive_ms)) {
+    registry_.method("subtract", [](int a, int b) { return a - b; });
+    registry_.method("hold", [this]() -> Task<int> { co_return co_await held_; });
+  }
+
+  std::shared_ptr<SimulatedPeer> open() {
+    auto [descriptor, peer] = backend_->pair();
+    serving_.open(descriptor);
+    return peer;
+  }
+  /// Serves until `end` says so; it is asked in every turn, and turns are as far apart as something is due.
+  template <class End>
+  void serve_until(End end) {
+    serving_.run(end, [] { return true; });
+  }
+  [[nodiscard]] nanoseconds now() const { return backend_->now(); }
+
+  SimulatedBackend* backend_ = new SimulatedBackend{1};
+  Options options_;
+  Registry registry_;
+  framing::JsonTextSettings text_{options_.limits, options_.delimiter};
+  HttpSettings http_;
+  Protocols protocols_{text_, http_};
+  Completion<int> held_;
+  ServingLoop serving_{std::unique_ptr<runtime::Backend>{backend_}, options_, registry_, protocols_};
+};
+
+TEST_F(IdleConnections, are_closed_in_order_after_the_timeout) {
+  const auto peer = open();
+  peer->send(kRequest);
+  nanoseconds shut{};
+  serve_until([&] {
+    if (peer->shut_down && shut == 0ns) {
+      shut = now();
+      peer->finish();
+    }
+    return peer->closed;
+  });
+  EXPECT_EQ(peer->take(), kAnswer);
+  EXPECT_GE(shut, 8s);
+  EXPECT_LE(shut, 10s);
+  EXPECT_EQ(serving_.stats().connections_timed_out, 1U);
+  EXPECT_EQ(serving_.stats().connections_open, 0U);
+}
+
+TEST_F(IdleConnections, are_not_those_on_which_something_comes) {
+  const auto peer = open();
+  const auto other = open();
+  other->send(kRequest);
+  nanoseconds last{};
+  peer->send(kRequest);
+  serve_until([&] {
+    if (now() >= last + 6s && now() < 60s) {
+      last = now();
+      EXPECT_FALSE(peer->shut_down) << now().count();
+      peer->send(" ");
+    }
+    return peer->shut_down;
+  });
+  EXPECT_GE(now(), last + 8s);
+  EXPECT_TRUE(other->closed) << "its second of taking leave is over, though it never answered";
+}
+
+TEST_F(IdleConnections, are_not_those_that_wait_for_an_answer) {
+  const auto peer = open();
+  peer->send(kHold);
+  bool answered = false;
+  serve_until([&] {
+    if (now() >= 60s && !answered) {
+      answered = true;
+      EXPECT_FALSE(peer->shut_down);
+      held_.set(19);
+    }
+    return peer->shut_down;
+  });
+  EXPECT_EQ(peer->take(), kAnswer);
+  EXPECT_GE(now(), 68s);
+}
+
+TEST_F(IdleConnections, are_not_those_that_do_not_read_their_answer) {
+  const auto peer = open();
+  peer->window = 3;
+  peer->send(kRequest);
+  bool read = false;
+  serve_until([&] {
+    if (now() >= 60s && !read) {
+      read = true;
+      EXPECT_FALSE(peer->shut_down);
+      peer->window = 1000;
+    }
+    return peer->shut_down;
+  });
+  EXPECT_EQ(peer->take(), kAnswer);
+  EXPECT_GE(now(), 68s);
+}
+
+TEST_F(IdleConnections, of_http_are_closed_as_well) {
+  const auto peer = open();
+  peer->send("GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n");
+  serve_until([&] { return peer->shut_down; });
+  EXPECT_NE(peer->take().find("HTTP/1.1 200 OK\r\n"), std::string::npos);
+  EXPECT_GE(now(), 8s);
+  EXPECT_LE(now(), 10s);
+}
+
+class ConnectionsForEver : public IdleConnections {
+ protected:
+  ConnectionsForEver() : IdleConnections(0) {}
+};
+
+TEST_F(ConnectionsForEver, are_never_idle) {
+  const auto peer = open();
+  peer->send(kRequest);
+  class Noon final : public Timer {
+    void expired() override {}
+  } noon;
+  serving_.loop().start(noon, 100h);
+  serve_until([&] { return now() >= 100h; });
+  EXPECT_EQ(serving_.stats().connections_timed_out, 0U);
+}
+
+}  // namespace
+}  // namespace wirecall::session
