@@ -83,6 +83,7 @@ struct Server::State {
   framing::JsonTextSettings text;
   session::HttpSettings http;
   session::Protocols protocols{text, http};
+  std::atomic<std::size_t> connections_open{0};
   std::vector<std::unique_ptr<ServingLoop>> loops;  // at least one
   std::size_t next = 0;                             // whose turn it is to be handed a connection: the first loop's
 
@@ -105,8 +106,8 @@ Server::State::State(Options given)
   for (std::size_t i = 0; i < std::max<std::size_t>(count, 1); ++i) {
     // What one of them cannot have, none can, and it is said once.
     const LogSink log = i == 0 ? options.log : LogSink{};
-    loops.push_back(
-        std::make_unique<ServingLoop>(runtime::make_backend(options.engine, log), options, registry, protocols));
+    loops.push_back(std::make_unique<ServingLoop>(runtime::make_backend(options.engine, log), options, registry,
+                                                  protocols, connections_open));
   }
 }
 

@@ -27,9 +27,10 @@ constexpr std::size_t kNowhere = static_cast<std::size_t>(-1);
 }  // namespace
 
 ServingLoop::ServingLoop(std::unique_ptr<runtime::Backend> backend, const Options& options, const Registry& registry,
-                         const Protocols& protocols)
+                         const Protocols& protocols, std::atomic<std::size_t>& connections_open)
     : options_(&options),
       protocols_(&protocols),
+      connections_open_(&connections_open),
       loop_(std::move(backend)),
       workspace_(json_codec(), &loop_, &options.log),
       host_{.loop = loop_, .registry = registry, .limits = options.limits, .workspace = workspace_, .owner = *this},
@@ -50,22 +51,39 @@ void ServingLoop::listen(transport::Listening listening) {
       transport::open_source(loop_, std::move(listening), [this](int descriptor) { open(descriptor); }, failed()));
 }
 
-transport::Listener::Failed ServingLoop::failed() const {
-  return [&log = options_->log](int error) {
+transport::Listener::Failed ServingLoop::failed() {
+  return [this](int error) {
+    const LogSink& log = options_->log;
     if (error == 0) return log(LogLevel::info, "connections are accepted again");
+    ++workspace_.stats.connections_refused;
     log(LogLevel::warning, std::string{"no connections are accepted for a moment: "} + std::strerror(error) +
                                "; raise the limit on descriptors (ulimit -n) or connect less");
   };
 }
 
 void ServingLoop::open(int descriptor) {
+  auto stream = std::make_unique<transport::SocketStream>(loop_, descriptor);
+  const bool full = connections_open_->fetch_add(1, std::memory_order_relaxed) >= options_->limits.connections;
+  if (full && !full_)
+    options_->log(LogLevel::warning, "connections are refused: there are limits.connections of them already");
+  full_ = full;
+  if (full) {
+    ++workspace_.stats.connections_refused;
+    connections_open_->fetch_sub(1, std::memory_order_relaxed);
+    return;  // which closes it
+  }
   Keeper& keeper = *this;
-  auto connection = std::make_unique<Undecided>(host_, keeper, *protocols_,
-                                                std::make_unique<transport::SocketStream>(loop_, descriptor));
+  auto connection = std::make_unique<Undecided>(host_, keeper, *protocols_, std::move(stream));
   connection->position = connections_.size();
   connections_.push_back(std::move(connection));
   ++workspace_.stats.connections_open;
   ++workspace_.stats.connections_accepted;
+}
+
+// So many are no longer in the table.
+void ServingLoop::forget(std::size_t connections) noexcept {
+  workspace_.stats.connections_open -= connections;
+  connections_open_->fetch_sub(connections, std::memory_order_relaxed);
 }
 
 void ServingLoop::serve_elsewhere(int descriptor) {
@@ -130,7 +148,7 @@ void ServingLoop::drain(const std::function<bool()>& hurry) {
     connection->position = kNowhere;
     ended_.push_back(std::move(connection));
   }
-  workspace_.stats.connections_open -= connections_.size();
+  forget(connections_.size());
   connections_.clear();
   turn(nanoseconds{0});
 }
@@ -153,7 +171,7 @@ void ServingLoop::connection_decided(Connection& undecided, std::unique_ptr<Conn
 void ServingLoop::connection_ended(Connection& connection, End, int) {
   const std::size_t position = connection.position;
   if (position == kNowhere) return;
-  --workspace_.stats.connections_open;
+  forget(1);
   ended_.push_back(std::move(connections_[position]));
   if (position + 1 != connections_.size()) {
     connections_[position] = std::move(connections_.back());

@@ -4,7 +4,9 @@
 // `serve_elsewhere`, `stats` and waking is for the one thread at a time that has the loop.
 #pragma once
 
+#include <atomic>
 #include <chrono>
+#include <cstddef>
 #include <functional>
 #include <memory>
 #include <string>
@@ -22,9 +24,9 @@ namespace wirecall::session {
 
 class ServingLoop final : private Keeper, private Timer {
  public:
-  /// All that is referred to outlives the loop.
+  /// `connections_open` are those of all loops together. All that is referred to outlives the loop.
   ServingLoop(std::unique_ptr<runtime::Backend> backend, const Options& options, const Registry& registry,
-              const Protocols& protocols);
+              const Protocols& protocols, std::atomic<std::size_t>& connections_open);
   ~ServingLoop();
   ServingLoop(ServingLoop&&) = delete;
 
@@ -33,7 +35,8 @@ class ServingLoop final : private Keeper, private Timer {
   const Endpoint& listen(const Endpoint& endpoint, transport::Listener::Accepted accepted);
   /// Serves those who connect to a socket that listens already.
   void listen(transport::Listening listening);
-  /// Serves a connected, non-blocking socket, which is the loop's from now on.
+  /// Serves a connected, non-blocking socket, which is the loop's from now on; or closes it, when there are as many as
+  /// there may be.
   void open(int descriptor);
   /// The same, from the thread of another loop. The socket is closed when this loop has gone.
   void serve_elsewhere(int descriptor);
@@ -49,7 +52,8 @@ class ServingLoop final : private Keeper, private Timer {
   void connection_decided(Connection& undecided, std::unique_ptr<Connection> decided) override;
   void expired() override;
   void look_for_idle_later();
-  [[nodiscard]] transport::Listener::Failed failed() const;
+  [[nodiscard]] transport::Listener::Failed failed();
+  void forget(std::size_t connections) noexcept;
   void turn(std::chrono::nanoseconds wait_max);
   void drain(const std::function<bool()>& hurry);
   [[nodiscard]] bool exhausted() const noexcept;
@@ -57,6 +61,8 @@ class ServingLoop final : private Keeper, private Timer {
 
   const Options* options_;
   const Protocols* protocols_;
+  std::atomic<std::size_t>* connections_open_;
+  bool full_ = false;  // the log knows
   // In the order in which they need each other: what is below goes first.
   Loop loop_;
   rpc::Workspace workspace_;

@@ -1,12 +1,14 @@
-// A loop of a server over the simulated backend, where hours pass in no time: which of its connections are idle, and
-// that those are closed.
+// A loop of a server over the simulated backend, where hours pass in no time: which of its connections are idle, that
+// those are closed, and how many there may be.
 #include "session/serving_loop.hpp"
 
+#include <atomic>
 #include <gtest/gtest.h>
 #include <memory>
 #include <string>
 #include <string_view>
 #include <utility>
+#include <vector>
 
 #include "framing/json_text.hpp"
 #include "session/http_access.hpp"
@@ -33,9 +35,9 @@ Options of_keepalive(std::uint32_t milliseconds) {
   return options;
 }
 
-class IdleConnections : public testing::Test {
+class Serving : public testing::Test {
  protected:
-  explicit IdleConnections(std::uint32_t keepalive_ms = 8000) : options_(of_keepalive(keepalive_ms)) {
+  explicit Serving(const Options& options) : options_(options) {
     registry_.method("subtract", [](int a, int b) { return a - b; });
     registry_.method("hold", [this]() -> Task<int> { co_return co_await held_; });
   }
@@ -59,7 +61,13 @@ class IdleConnections : public testing::Test {
   HttpSettings http_;
   Protocols protocols_{text_, http_};
   Completion<int> held_;
-  ServingLoop serving_{std::unique_ptr<runtime::Backend>{backend_}, options_, registry_, protocols_};
+  std::atomic<std::size_t> connections_open_{0};
+  ServingLoop serving_{std::unique_ptr<runtime::Backend>{backend_}, options_, registry_, protocols_, connections_open_};
+};
+
+class IdleConnections : public Serving {
+ protected:
+  IdleConnections() : Serving(of_keepalive(8000)) {}
 };
 
 TEST_F(IdleConnections, are_closed_in_order_after_the_timeout) {
@@ -140,9 +148,9 @@ TEST_F(IdleConnections, of_http_are_closed_as_well) {
   EXPECT_LE(now(), 10s);
 }
 
-class ConnectionsForEver : public IdleConnections {
+class ConnectionsForEver : public Serving {
  protected:
-  ConnectionsForEver() : IdleConnections(0) {}
+  ConnectionsForEver() : Serving(of_keepalive(0)) {}
 };
 
 TEST_F(ConnectionsForEver, are_never_idle) {
@@ -154,6 +162,56 @@ TEST_F(ConnectionsForEver, are_never_idle) {
   serving_.loop().start(noon, 100h);
   serve_until([&] { return now() >= 100h; });
   EXPECT_EQ(serving_.stats().connections_timed_out, 0U);
+}
+
+class FewConnections : public Serving {
+ protected:
+  FewConnections() : Serving(two_at_once()) {}
+
+  Options two_at_once() {
+    Options options = of_keepalive(0);
+    options.limits.connections = 2;
+    options.log = LogSink{[this](const LogRecord& record) { log_.emplace_back(record.message); }};
+    return options;
+  }
+
+  std::vector<std::string> log_;
+};
+
+TEST_F(FewConnections, are_served_and_those_beyond_are_closed_at_once) {
+  const auto first = open();
+  const auto second = open();
+  const auto third = open();
+  const auto fourth = open();
+  for (const auto& peer : {first, second, third, fourth}) peer->send(kRequest);
+  std::shared_ptr<SimulatedPeer> fifth;
+  std::string answer;
+  serve_until([&] {
+    if (!fifth && third->closed && fourth->closed && first->from_us == kAnswer && second->from_us == kAnswer) {
+      first->finish();
+      if (!first->closed) return false;
+      fifth = open();
+      fifth->send(kRequest);
+    }
+    if (fifth) answer += fifth->take();
+    return answer == kAnswer;
+  });
+  EXPECT_EQ(third->take(), "");
+  EXPECT_EQ(serving_.stats().connections_accepted, 3U);
+  EXPECT_EQ(serving_.stats().connections_refused, 2U);
+  EXPECT_EQ(log_, std::vector<std::string>{"connections are refused: there are limits.connections of them already"});
+  EXPECT_EQ(connections_open_, 0U);
+}
+
+TEST_F(FewConnections, are_of_all_loops_together) {
+  connections_open_ = 1;
+  const auto first = open();
+  const auto second = open();
+  second->send(kRequest);
+  first->send(kRequest);
+  serve_until([&] { return second->closed && first->from_us == kAnswer; });
+  EXPECT_EQ(second->take(), "");
+  EXPECT_EQ(connections_open_, 1U);
 }
 
 }  // namespace
