@@ -22,8 +22,9 @@ namespace wirecall {
 class Method;
 class TaskScope;
 namespace detail {
+class BlockingPool;
 class Items;
-}
+}  // namespace detail
 namespace rpc {
 class Dispatcher;
 struct CallState;
@@ -110,6 +111,8 @@ class Call {
   [[nodiscard]] std::shared_ptr<detail::Items> items();
   /// To be open while a handler runs that does not wait; may be null.
   [[nodiscard]] detail::HandlerWindow* window() const noexcept { return window_; }
+  /// For a handler that blocks: where it runs. Null where there are no threads but this one.
+  [[nodiscard]] detail::BlockingPool* blocking_pool() const noexcept;
   /// What owns the tasks that calls of this thread start.
   [[nodiscard]] TaskScope& tasks() noexcept;
 

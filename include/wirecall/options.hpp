@@ -30,6 +30,9 @@ struct Options {
   /// Processors that the threads are pinned to, in turn; none when empty.
   std::vector<std::uint32_t> cpu_affinity;
   Engine engine = Engine::automatic;
+  /// Threads for all handlers that say they block (wirecall::blocking), made when they are needed. 0 for none: these
+  /// handlers are called as all others are.
+  std::uint32_t blocking_threads = 16;
 
   Limits limits;
   /// Milliseconds that calls in progress are given to finish when the server stops.

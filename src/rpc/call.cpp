@@ -113,6 +113,8 @@ std::shared_ptr<detail::Items> Call::items() {
                                               std::shared_ptr<std::size_t>{dispatcher.pending_, &calls.gathered_bytes});
 }
 
+detail::BlockingPool* Call::blocking_pool() const noexcept { return state_->dispatcher->workspace_->blocking_pool; }
+
 TaskScope& Call::tasks() noexcept { return state_->dispatcher->workspace_->tasks; }
 
 Writer* Call::begin_result() {

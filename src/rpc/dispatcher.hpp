@@ -13,6 +13,7 @@
 
 #include "wirecall/bytes.hpp"
 #include "wirecall/context.hpp"
+#include "wirecall/detail/blocking_pool.hpp"
 #include "wirecall/detail/handler_window.hpp"
 #include "wirecall/limits.hpp"
 #include "wirecall/log.hpp"
@@ -71,7 +72,8 @@ struct Workspace {
   std::vector<std::unique_ptr<Reader>> default_readers;  ///< by parameter; made when first needed
   Buffer batch_text;
   std::unique_ptr<Elements> elements = std::make_unique<Elements>();
-  detail::HandlerWindow* window = nullptr;  ///< null where nobody watches the handlers
+  detail::HandlerWindow* window = nullptr;        ///< null where nobody watches the handlers
+  detail::BlockingPool* blocking_pool = nullptr;  ///< null where there are no threads for handlers that block
   Scheduler* scheduler;
   const LogSink* log;   ///< may be null; outlives the workspace
   mutable Stats stats;  ///< of all that happens on this thread, whoever counts it

@@ -75,6 +75,12 @@ std::vector<OptionRow> make_rows() {
        .words = kEngines,
        .doc = "How to wait for input and output; auto takes io_uring where the kernel allows it",
        .in_server = server<&Options::engine>},
+      {.name = "blocking_threads",
+       .unit = "threads",
+       .max = 1024,
+       .doc =
+           "Threads for handlers that say they block, made when they are needed; 0 for none: they are called as others",
+       .in_server = server<&Options::blocking_threads>},
       {.name = "client_id",
        .doc = "The name by which a client introduces itself; none when empty",
        .in_client = client<&ClientOptions::client_id>},

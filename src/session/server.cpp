@@ -18,6 +18,7 @@
 
 #include "framing/json_text.hpp"
 #include "runtime/backend.hpp"
+#include "runtime/thread_pool.hpp"
 #include "session/serving_loop.hpp"
 #include "session/stop_signals.hpp"
 #include "transport/source.hpp"
@@ -62,6 +63,10 @@ class Pinned {
 
 struct Server::State {
   explicit State(Options given);
+  State(State&&) = delete;
+  ~State() {
+    if (threads) threads->stop();  // what blocks ends before what it would be answered by
+  }
 
   [[nodiscard]] std::exception_ptr run_thread(std::size_t at) noexcept;
   void end_threads() noexcept {
@@ -83,7 +88,8 @@ struct Server::State {
   framing::JsonTextSettings text;
   session::HttpSettings http;
   session::Protocols protocols{text, http};
-  std::atomic<std::size_t> connections_open{0};
+  std::unique_ptr<runtime::ThreadPool> threads;  // for handlers that block; null for none
+  session::ServerCommons commons;
   std::vector<std::unique_ptr<ServingLoop>> loops;  // at least one
   std::size_t next = 0;                             // whose turn it is to be handed a connection: the first loop's
 
@@ -101,13 +107,15 @@ Server::State::State(Options given)
            .allow_origins = options.allow_origins,
            .bound_hosts = {},
            .notification_status = options.http_notification_status,
-           .metrics = [this] { return format_stats(StatsFormat::prometheus, stats()); }} {
+           .metrics = [this] { return format_stats(StatsFormat::prometheus, stats()); }},
+      threads(options.blocking_threads != 0 ? std::make_unique<runtime::ThreadPool>(options.blocking_threads)
+                                            : nullptr),
+      commons{.options = options, .registry = registry, .protocols = protocols, .threads = threads.get()} {
   const std::size_t count = options.thread_count != 0 ? options.thread_count : std::thread::hardware_concurrency();
   for (std::size_t i = 0; i < std::max<std::size_t>(count, 1); ++i) {
     // What one of them cannot have, none can, and it is said once.
     const LogSink log = i == 0 ? options.log : LogSink{};
-    loops.push_back(std::make_unique<ServingLoop>(runtime::make_backend(options.engine, log), options, registry,
-                                                  protocols, connections_open));
+    loops.push_back(std::make_unique<ServingLoop>(runtime::make_backend(options.engine, log), commons));
   }
 }
 

@@ -26,16 +26,19 @@ constexpr std::size_t kNowhere = static_cast<std::size_t>(-1);
 
 }  // namespace
 
-ServingLoop::ServingLoop(std::unique_ptr<runtime::Backend> backend, const Options& options, const Registry& registry,
-                         const Protocols& protocols, std::atomic<std::size_t>& connections_open)
-    : options_(&options),
-      protocols_(&protocols),
-      connections_open_(&connections_open),
+ServingLoop::ServingLoop(std::unique_ptr<runtime::Backend> backend, ServerCommons& commons)
+    : commons_(&commons),
+      options_(&commons.options),
       loop_(std::move(backend)),
-      workspace_(json_codec(), &loop_, &options.log),
-      host_{.loop = loop_, .registry = registry, .limits = options.limits, .workspace = workspace_, .owner = *this},
-      hand_over_(host_,
-                 {.after = milliseconds{options.hand_over_ms}, .logged_after = milliseconds{options.slow_handler_ms}}) {
+      workspace_(json_codec(), &loop_, &options_->log),
+      host_{.loop = loop_,
+            .registry = commons.registry,
+            .limits = options_->limits,
+            .workspace = workspace_,
+            .owner = *this},
+      hand_over_(host_, {.after = milliseconds{options_->hand_over_ms},
+                         .logged_after = milliseconds{options_->slow_handler_ms}}) {
+  if (commons.threads != nullptr) workspace_.blocking_pool = &offload_.emplace(*commons.threads, loop_);
   look_for_idle_later();
 }
 
@@ -63,17 +66,17 @@ transport::Listener::Failed ServingLoop::failed() {
 
 void ServingLoop::open(int descriptor) {
   auto stream = std::make_unique<transport::SocketStream>(loop_, descriptor);
-  const bool full = connections_open_->fetch_add(1, std::memory_order_relaxed) >= options_->limits.connections;
+  const bool full = commons_->connections_open.fetch_add(1, std::memory_order_relaxed) >= options_->limits.connections;
   if (full && !full_)
     options_->log(LogLevel::warning, "connections are refused: there are limits.connections of them already");
   full_ = full;
   if (full) {
     ++workspace_.stats.connections_refused;
-    connections_open_->fetch_sub(1, std::memory_order_relaxed);
+    commons_->connections_open.fetch_sub(1, std::memory_order_relaxed);
     return;  // which closes it
   }
   Keeper& keeper = *this;
-  auto connection = std::make_unique<Undecided>(host_, keeper, *protocols_, std::move(stream));
+  auto connection = std::make_unique<Undecided>(host_, keeper, commons_->protocols, std::move(stream));
   connection->position = connections_.size();
   connections_.push_back(std::move(connection));
   ++workspace_.stats.connections_open;
@@ -83,7 +86,11 @@ void ServingLoop::open(int descriptor) {
 // So many are no longer in the table.
 void ServingLoop::forget(std::size_t connections) noexcept {
   workspace_.stats.connections_open -= connections;
-  connections_open_->fetch_sub(connections, std::memory_order_relaxed);
+  commons_->connections_open.fetch_sub(connections, std::memory_order_relaxed);
+}
+
+void ServingLoop::Offload::run(Work work) {
+  threads_->run([work = std::move(work), inbox = loop_->inbox()]() mutable { inbox->post_owed(work()); });
 }
 
 void ServingLoop::serve_elsewhere(int descriptor) {

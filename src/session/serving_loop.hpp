@@ -9,24 +9,34 @@
 #include <cstddef>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
+#include "runtime/thread_pool.hpp"
 #include "session/connection.hpp"
 #include "session/hand_over.hpp"
 #include "session/undecided.hpp"
 #include "transport/source.hpp"
+#include "wirecall/detail/blocking_pool.hpp"
 #include "wirecall/loop.hpp"
 #include "wirecall/options.hpp"
 #include "wirecall/stats.hpp"
 
 namespace wirecall::session {
 
+/// What all loops of one server have in common. Outlives them.
+struct ServerCommons {
+  const Options& options;
+  const Registry& registry;
+  const Protocols& protocols;
+  runtime::ThreadPool* threads = nullptr;  ///< for handlers that block; null for none
+  std::atomic<std::size_t> connections_open{0};
+};
+
 class ServingLoop final : private Keeper, private Timer {
  public:
-  /// `connections_open` are those of all loops together. All that is referred to outlives the loop.
-  ServingLoop(std::unique_ptr<runtime::Backend> backend, const Options& options, const Registry& registry,
-              const Protocols& protocols, std::atomic<std::size_t>& connections_open);
+  ServingLoop(std::unique_ptr<runtime::Backend> backend, ServerCommons& commons);
   ~ServingLoop();
   ServingLoop(ServingLoop&&) = delete;
 
@@ -59,9 +69,19 @@ class ServingLoop final : private Keeper, private Timer {
   [[nodiscard]] bool exhausted() const noexcept;
   [[nodiscard]] bool any(bool (Connection::*is)() const noexcept) const;
 
+  // Runs what blocks on the server's threads, and what comes of it on this loop.
+  class Offload final : public detail::BlockingPool {
+   public:
+    Offload(runtime::ThreadPool& threads, const Loop& loop) : threads_(&threads), loop_(&loop) {}
+    void run(Work work) override;
+
+   private:
+    runtime::ThreadPool* threads_;
+    const Loop* loop_;
+  };
+
+  ServerCommons* commons_;
   const Options* options_;
-  const Protocols* protocols_;
-  std::atomic<std::size_t>* connections_open_;
   bool full_ = false;  // the log knows
   // In the order in which they need each other: what is below goes first.
   Loop loop_;
@@ -71,6 +91,7 @@ class ServingLoop final : private Keeper, private Timer {
   std::vector<std::unique_ptr<Connection>> connections_;
   std::vector<std::unique_ptr<Connection>> ended_;  // in this turn, or while a handler is away
   HandOver hand_over_;
+  std::optional<Offload> offload_;
 };
 
 }  // namespace wirecall::session

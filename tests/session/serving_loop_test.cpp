@@ -2,7 +2,6 @@
 // those are closed, and how many there may be.
 #include "session/serving_loop.hpp"
 
-#include <atomic>
 #include <gtest/gtest.h>
 #include <memory>
 #include <string>
@@ -61,8 +60,8 @@ class Serving : public testing::Test {
   HttpSettings http_;
   Protocols protocols_{text_, http_};
   Completion<int> held_;
-  std::atomic<std::size_t> connections_open_{0};
-  ServingLoop serving_{std::unique_ptr<runtime::Backend>{backend_}, options_, registry_, protocols_, connections_open_};
+  ServerCommons commons_{.options = options_, .registry = registry_, .protocols = protocols_};
+  ServingLoop serving_{std::unique_ptr<runtime::Backend>{backend_}, commons_};
 };
 
 class IdleConnections : public Serving {
@@ -200,18 +199,18 @@ TEST_F(FewConnections, are_served_and_those_beyond_are_closed_at_once) {
   EXPECT_EQ(serving_.stats().connections_accepted, 3U);
   EXPECT_EQ(serving_.stats().connections_refused, 2U);
   EXPECT_EQ(log_, std::vector<std::string>{"connections are refused: there are limits.connections of them already"});
-  EXPECT_EQ(connections_open_, 0U);
+  EXPECT_EQ(commons_.connections_open, 0U);
 }
 
 TEST_F(FewConnections, are_of_all_loops_together) {
-  connections_open_ = 1;
+  commons_.connections_open = 1;
   const auto first = open();
   const auto second = open();
   second->send(kRequest);
   first->send(kRequest);
   serve_until([&] { return second->closed && first->from_us == kAnswer; });
   EXPECT_EQ(second->take(), "");
-  EXPECT_EQ(connections_open_, 1U);
+  EXPECT_EQ(commons_.connections_open, 1U);
 }
 
 }  // namespace

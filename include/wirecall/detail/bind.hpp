@@ -18,6 +18,7 @@
 #include <utility>
 
 #include "wirecall/call.hpp"
+#include "wirecall/detail/blocking_pool.hpp"
 #include "wirecall/detail/items.hpp"
 #include "wirecall/reflect.hpp"
 #include "wirecall/stream.hpp"
@@ -433,7 +434,61 @@ void invoke_async(void* callable, Call& call) {
   state.sink = call.detach();
 }
 
+// ---- handlers that block ----
+
+/// A callable of which wirecall::blocking says that it blocks.
 template <class F>
+struct Blocking {
+  F function;
+};
+template <class F>
+inline constexpr bool is_blocking = false;
+template <class F>
+inline constexpr bool is_blocking<Blocking<F>> = true;
+
+template <class S, class F>
+void invoke_blocking(void* callable, Call& call) {
+  using Value = std::remove_cvref_t<typename S::Result>;
+  BlockingPool* const pool = call.blocking_pool();
+  if (pool == nullptr) return invoke_sync<S, F>(callable, call);
+  auto owned = std::make_unique<AsyncState<S>>(call.params(), call.codec());
+  if (!decode_arguments(owned->params.text.view(), call, *owned->params.reader, owned->arguments))
+    return call.invalid_params(*owned->params.reader);
+  std::conditional_t<S::kTakesContext, Context, NoContext> context;
+  if constexpr (S::kTakesContext) context = call.context();
+  owned->sink = call.detach();
+  pool->run([owned = std::move(owned), callable, context = std::move(context)]() mutable -> BlockingPool::Job {
+    TaskResult<Value> result{std::unexpect};
+    try {
+      if constexpr (std::is_void_v<Value>) {
+        detail::apply<S>(*static_cast<F*>(callable), std::move(context), owned->arguments);
+        result = TaskResult<Value>{};
+      } else {
+        result = detail::apply<S>(*static_cast<F*>(callable), std::move(context), owned->arguments);
+      }
+    } catch (...) {
+      result = std::unexpected(std::current_exception());
+    }
+    return
+        [owned = std::move(owned), result = std::move(result)]() mutable { answer_finished<S, Value>(*owned, result); };
+  });
+}
+
+template <class S, class F>
+Binding binding_of(F callable, Invoke invoke) {
+  return {{new F(std::move(callable)), [](void* stored) { delete static_cast<F*>(stored); }}, invoke, &S::kSignature};
+}
+
+template <class F>
+Binding bind(Blocking<F> blocking) {
+  using S = typename ShapeOf<typename FunctionType<F>::type>::type;
+  static_assert(!is_task<typename S::Result> && !is_stream<typename S::Result>,
+                "wirecall: a coroutine waits without blocking its thread; offer it without wirecall::blocking");
+  return binding_of<S>(std::move(blocking.function), &invoke_blocking<S, F>);
+}
+
+template <class F>
+  requires(!is_blocking<std::decay_t<F>>)
 Binding bind(F&& callable) {
   using Stored = std::decay_t<F>;
   using S = typename ShapeOf<typename FunctionType<Stored>::type>::type;
@@ -446,9 +501,7 @@ Binding bind(F&& callable) {
   } else {
     invoke = &invoke_sync<S, Stored>;
   }
-  return {{new Stored(std::forward<F>(callable)), [](void* stored) { delete static_cast<Stored*>(stored); }},
-          invoke,
-          &S::kSignature};
+  return binding_of<S>(Stored(std::forward<F>(callable)), invoke);
 }
 
 template <class C, class R, class... A>
