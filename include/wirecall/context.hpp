@@ -4,11 +4,16 @@
 
 #include <chrono>
 #include <cstdint>
+#include <memory>
 #include <stop_token>
 #include <string>
 #include <string_view>
 
 namespace wirecall {
+
+namespace rpc {
+class PeerCalls;
+}
 
 /// Something that waits to be woken once. Owned by whoever waits; a started timer must be stopped or must have
 /// expired before it is destroyed.
@@ -55,12 +60,14 @@ struct CallBounds {
 class Context {
  public:
   Context() = default;
-  Context(std::string method, std::string id_json, std::stop_token stop, Scheduler* scheduler, CallBounds bounds = {})
+  Context(std::string method, std::string id_json, std::stop_token stop, Scheduler* scheduler, CallBounds bounds = {},
+          std::shared_ptr<rpc::PeerCalls> peer_calls = {})
       : method_(std::move(method)),
         id_(std::move(id_json)),
         stop_(std::move(stop)),
         scheduler_(scheduler),
-        bounds_(bounds) {}
+        bounds_(bounds),
+        peer_calls_(std::move(peer_calls)) {}
 
   [[nodiscard]] const std::string& method() const noexcept { return method_; }
   /// The request's id as sent, as JSON text; empty for a notification.
@@ -81,6 +88,8 @@ class Context {
   }
   /// How many calls this one was made within: 0 for one that a peer has made of itself.
   [[nodiscard]] std::uint32_t hops() const noexcept { return bounds_.hops; }
+  /// For Peer (peer.hpp).
+  [[nodiscard]] const std::shared_ptr<rpc::PeerCalls>& peer_calls() const noexcept { return peer_calls_; }
 
  private:
   std::string method_;
@@ -88,6 +97,7 @@ class Context {
   std::stop_token stop_;
   Scheduler* scheduler_ = nullptr;
   CallBounds bounds_;
+  std::shared_ptr<rpc::PeerCalls> peer_calls_;
 };
 
 }  // namespace wirecall

@@ -11,6 +11,7 @@
 #include "wirecall/log.hpp"
 #include "wirecall/message.hpp"
 #include "wirecall/middleware.hpp"
+#include "wirecall/peer.hpp"
 #include "wirecall/reflect.hpp"
 #include "wirecall/registry.hpp"
 #include "wirecall/schema.hpp"

@@ -70,8 +70,12 @@ std::string_view progress_token(std::string_view params, Reader& reader) {
 Context Call::context() {
   std::stop_source& stop = state_->extras().stop;
   if (!stop.stop_possible()) stop = std::stop_source{};
-  return {method_->name(), is_notification() ? std::string{} : std::string{message_->id()}, stop.get_token(),
-          state_->dispatcher->workspace_->scheduler, state_->dispatcher->bounds(*state_)};
+  return {method_->name(),
+          is_notification() ? std::string{} : std::string{message_->id()},
+          stop.get_token(),
+          state_->dispatcher->workspace_->scheduler,
+          state_->dispatcher->bounds(*state_),
+          method_->signature().asynchronous ? state_->dispatcher->peer_calls() : nullptr};
 }
 
 void Call::on_reply(ReplyHook hook) { state_->extras().hooks.push_back(std::move(hook)); }

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "message/own_error.hpp"
+#include "rpc/peer_calls.hpp"
 #include "rpc/pending.hpp"
 #include "rpc/reserved.hpp"
 #include "rpc/terms.hpp"
@@ -254,10 +255,38 @@ void Dispatcher::stop_calls() {
                            .delivered = "maybe"}));
 }
 
+std::shared_ptr<PeerCalls> Dispatcher::peer_calls() {
+  if (!outlet_->connected()) return nullptr;
+  std::shared_ptr<PeerCalls>& calls = pending().peer_calls;
+  if (!calls) calls = std::make_shared<PeerCalls>(*outlet_, *workspace_, *limits_);
+  return calls;
+}
+
+bool Dispatcher::awaits_responses() const noexcept {
+  return pending_ && pending_->peer_calls && !pending_->peer_calls->empty();
+}
+
+bool Dispatcher::response(const Received& message) {
+  if (!pending_ || !pending_->peer_calls) return false;
+  // Whoever is answered may end all this.
+  const std::shared_ptr<PeerCalls> calls = pending_->peer_calls;
+  return calls->response(message);
+}
+
+void Dispatcher::peer_ended() {
+  if (!pending_ || !pending_->peer_calls) return;
+  const std::shared_ptr<PeerCalls> calls = pending_->peer_calls;
+  calls->peer_ended();
+}
+
 void Dispatcher::abandon() noexcept {
   if (!pending_) return;
   const std::shared_ptr<PendingCalls> calls = std::move(pending_);
+  const std::shared_ptr<PeerCalls> peer_calls = calls->peer_calls;
+  if (peer_calls) peer_calls->gone();
   calls->abandon(*workspace_);
+  // Who has survived being stopped learns why nobody answers.
+  if (peer_calls) peer_calls->peer_ended();
 }
 
 }  // namespace rpc

@@ -24,6 +24,8 @@
 
 namespace wirecall::rpc {
 
+class PeerCalls;
+
 /// Where finished messages go.
 class Outlet {
  public:
@@ -106,6 +108,13 @@ class Dispatcher {
 
   /// New requests are answered -32009 from now on.
   void drain() noexcept { draining_ = true; }
+  /// Whether handlers have called the peer, and wait.
+  [[nodiscard]] bool awaits_responses() const noexcept;
+  /// A response, perhaps to one of these calls; false when it is none.
+  [[nodiscard]] bool response(const Received& message);
+  /// The peer will answer none of these calls any more.
+  void peer_ended();
+
   /// Calls that have not been answered yet.
   [[nodiscard]] std::size_t in_flight() const noexcept { return pending_ == nullptr ? 0 : waiting_calls(); }
   /// Asks all calls in flight to stop; they are still answered.
@@ -126,6 +135,7 @@ class Dispatcher {
   [[nodiscard]] std::size_t waiting_calls() const noexcept;
   [[nodiscard]] bool is_full() const noexcept;
   PendingCalls& pending();
+  [[nodiscard]] std::shared_ptr<PeerCalls> peer_calls();
   bool take_terms(const Received& message, CallState& state);
   [[nodiscard]] CallBounds bounds(CallState& state) const;
   inline void handle_single(const Received& message, CallState& state);

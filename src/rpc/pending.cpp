@@ -8,6 +8,7 @@
 #include "codec/json_compact.hpp"
 #include "codec/json_scan.hpp"
 #include "message/own_error.hpp"
+#include "rpc/peer_calls.hpp"
 #include "wirecall/task.hpp"
 
 namespace wirecall::rpc {
@@ -227,6 +228,8 @@ Error error_of_exception(const Workspace& workspace, const Method& method) noexc
   std::string text;
   try {
     throw;
+  } catch (const PeerCallError& error) {
+    return error.as_answer();
   } catch (const Error& error) {
     return error;
   } catch (const std::exception& exception) {

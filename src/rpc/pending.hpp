@@ -125,9 +125,10 @@ struct PendingCalls {
   std::vector<std::uint32_t> free;
   PendingCall::ById by_id;  ///< active requests
   RoomQueue waiting_for_room;
-  std::size_t active = 0;          ///< calls that have not been answered
-  std::size_t taken = 0;           ///< calls whose handlers may still be at work
-  std::size_t gathered_bytes = 0;  ///< Call::gathered_bytes
+  std::shared_ptr<PeerCalls> peer_calls;  ///< made for the first handler that could make one
+  std::size_t active = 0;                 ///< calls that have not been answered
+  std::size_t taken = 0;                  ///< calls whose handlers may still be at work
+  std::size_t gathered_bytes = 0;         ///< Call::gathered_bytes
 
  private:
   friend struct PendingCall;

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "message/own_error.hpp"
+#include "message/read_error.hpp"
 #include "session/client_core.hpp"
 #include "transport/socket.hpp"
 #include "wirecall/client.hpp"
@@ -26,38 +27,6 @@ constexpr std::size_t kOutputBytesMax = 256 * 1024;
 constexpr milliseconds kContractTimeout{30'000};
 // Before a call that was refused for overload is made again, where the server names no time.
 constexpr milliseconds kOverloadPause{20};
-
-Error malformed_response() {
-  return message::make(
-      {.code = ErrorCode::invalid_request, .reason = "the response is malformed", .delivered = "maybe"});
-}
-
-// The error object of a response; what does not have the shape of one is an error of its own.
-Error read_error(Reader& reader, std::string_view text) {
-  std::int64_t code = 0;
-  std::string message;
-  std::string data;
-  bool coded = false;
-  std::string_view name;
-  std::string_view words;
-  reader.reset(text);
-  bool well_formed = reader.begin_object();
-  while (well_formed && reader.next_member(name)) {
-    if (name == "code") {
-      coded = well_formed = reader.read_int(std::numeric_limits<int>::min(), std::numeric_limits<int>::max(), code);
-    } else if (name == "message") {
-      well_formed = reader.read_string(words);
-      message = words;
-    } else if (name == "data") {
-      data = reader.skip();
-    } else {
-      reader.skip();
-    }
-  }
-  reader.clear_failure();
-  if (!well_formed || !coded) return malformed_response();
-  return {static_cast<int>(code), std::move(message), std::move(data)};
-}
 
 // What the data of an error says about making the call again.
 struct RetryAdvice {
@@ -331,7 +300,7 @@ bool ClientCore::response(ClientConnection& connection, const Received& message)
   const bool malformed = message.fault != Fault::none;
   const bool refused = !malformed && message.has(Member::error);
   if (malformed || refused) [[unlikely]] {
-    Error why = malformed ? malformed_response() : read_error(*reader_, message[Member::error]);
+    Error why = malformed ? message::malformed_response() : message::read_error(*reader_, message[Member::error]);
     if (refused && retry(*call, why)) return true;
     call->error = std::move(why);
   }
@@ -368,7 +337,7 @@ bool ClientCore::stray(ClientConnection& connection, const Received& message) {
     if (std::ranges::all_of(sent, [&](const ClientCall* call) { return call->position == sent[0]->position; })) {
       for (ClientCall* call : sent) {
         take_out(*call);
-        fail(*call, read_error(*reader_, message[Member::error]));
+        fail(*call, message::read_error(*reader_, message[Member::error]));
       }
       return true;
     }

@@ -127,10 +127,10 @@ inline void Session::accept(const Received& message) {
   ++host_->workspace.stats.messages_in;
   if (message.kind == MessageKind::response) [[unlikely]]
     return accept_response(message);
-  if (caller_ != nullptr) [[unlikely]] {
-    if (message.kind == MessageKind::batch) accept_responses(message);
-    if (message.kind == MessageKind::notification && caller_->notified(message)) return;
-  }
+  if (message.kind == MessageKind::batch && (caller_ != nullptr || dispatcher_.awaits_responses())) [[unlikely]]
+    accept_responses(message);
+  if (caller_ != nullptr && message.kind == MessageKind::notification && caller_->notified(message)) [[unlikely]]
+    return;
   if (over()) [[unlikely]]
     return;
   dispatcher_.handle(message, *host_->workspace.elements);
@@ -146,6 +146,7 @@ void Session::accept_responses(const Received& batch) {
 }
 
 void Session::accept_response(const Received& message) {
+  if (dispatcher_.response(message)) return;
   if (caller_ == nullptr) {
     ++host_->responses_dropped;
   } else if (!caller_->response(message)) {
@@ -187,6 +188,7 @@ void Session::refuse_size() {
 
 void Session::stop_reading(End why) {
   Channel::stop_reading(why);
+  dispatcher_.peer_ended();
   if (caller_ != nullptr && caller_->waiting()) end(why);
 }
 
@@ -198,6 +200,7 @@ void Session::input_complete() {
     // Half a response is not answered; that the peer has gone, its callers learn in any case.
     dispatcher_.refuse_syntax(ScanStatus::malformed);
   }
+  dispatcher_.peer_ended();
 }
 
 void Session::leave_message(std::vector<Buffer>& kept) {

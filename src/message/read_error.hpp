@@ -1,0 +1,17 @@
+// Reading the error object of a response.
+#pragma once
+
+#include <string_view>
+
+#include "wirecall/codec.hpp"
+#include "wirecall/error.hpp"
+
+namespace wirecall::message {
+
+/// What stands for a response, or for its error object, that has not the shape of one.
+[[nodiscard]] Error malformed_response();
+
+/// The error of a response, from its validated text as Reader::reset wants it.
+[[nodiscard]] Error read_error(Reader& reader, std::string_view text);
+
+}  // namespace wirecall::message

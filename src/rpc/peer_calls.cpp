@@ -1,0 +1,231 @@
+#include "rpc/peer_calls.hpp"
+
+#include <algorithm>
+#include <charconv>
+#include <chrono>
+#include <exception>
+#include <limits>
+#include <string>
+#include <system_error>
+#include <utility>
+
+#include "message/own_error.hpp"
+#include "message/read_error.hpp"
+#include "wirecall/reflect.hpp"
+#include "wirecall/value.hpp"
+
+namespace wirecall {
+
+using std::chrono::milliseconds;
+using std::chrono::nanoseconds;
+
+namespace rpc {
+namespace {
+
+PeerCallError failure(const message::OwnError& error) { return PeerCallError{message::make(error)}; }
+
+}  // namespace
+}  // namespace rpc
+
+namespace detail {
+namespace {
+
+rpc::PeerCalls& calls_of(const Context& context) {
+  if (context.peer_calls() == nullptr) {
+    throw rpc::failure({.code = ErrorCode::provider_lost,
+                        .reason = "the caller cannot be called: it has no connection of its own, or the handler is no "
+                                  "coroutine",
+                        .delivered = "no"});
+  }
+  return *context.peer_calls();
+}
+
+}  // namespace
+
+PeerCall::PeerCall(const Context& context, std::string_view method, std::string_view params_json)
+    : calls_(context.peer_calls()) {
+  calls_of(context).begin(*this, context, method, params_json);
+}
+
+PeerCall::~PeerCall() {
+  if (id_ != 0) calls_->give_up(*this);
+}
+
+void PeerCall::expired() { calls_->expired(*this); }
+
+void notify_peer(const Context& context, std::string_view method, std::string_view params_json) {
+  calls_of(context).notify(context, method, params_json);
+}
+
+void throw_wrong_result(const Reader& reader, std::string_view type) {
+  throw Error{ErrorCode::internal_error, "the result is not what was asked for: " + std::string{type},
+              decode_error(reader).data()};
+}
+
+}  // namespace detail
+
+namespace rpc {
+namespace {
+
+constexpr char kIdMark = 'h';  // of a handler's call: "h1"
+
+PeerCallError lost(std::string_view delivered) {
+  return failure({.code = ErrorCode::provider_lost, .reason = "the caller has gone", .delivered = delivered});
+}
+
+void append_number(Buffer& out, std::uint64_t number) {
+  constexpr std::size_t kDigitsMax = std::numeric_limits<std::uint64_t>::digits10 + 1;
+  char* const to = out.reserve(kDigitsMax);
+  out.set_end(std::to_chars(to, to + kDigitsMax, number).ptr);
+}
+
+void append_id(Buffer& out, std::uint64_t id) {
+  out.push_back('"');
+  out.push_back(kIdMark);
+  append_number(out, id);
+  out.push_back('"');
+}
+
+// A request up to what only some have: {"jsonrpc":"2.0","method":…,"params":…,"hops":…
+void append_call(Buffer& out, const Context& context, std::string_view method, std::string_view params_json) {
+  out.append(R"({"jsonrpc":"2.0","method":)");
+  out.append(to_json(method));
+  if (!params_json.empty()) {
+    out.append(R"(,"params":)");
+    out.append(params_json);
+  }
+  out.append(R"(,"hops":)");
+  append_number(out, context.hops() + 1);
+}
+
+}  // namespace
+
+Error PeerCallError::as_answer() const {
+  auto said = Value::parse(data());
+  Value* const delivered = said && said->is_object() ? said->find("delivered") : nullptr;
+  if (delivered == nullptr || *delivered != Value{"no"}) return *this;
+  *delivered = "maybe";
+  return {code(), message(), said->dump()};
+}
+
+void PeerCalls::require_peer() const {
+  if (gone_ || ended_) throw lost("no");
+}
+
+void PeerCalls::begin(detail::PeerCall& call, const Context& context, std::string_view method,
+                      std::string_view params_json) {
+  require_peer();
+  if (context.hops() >= limits_->hops) {
+    throw failure({.code = ErrorCode::limit_exceeded,
+                   .reason = "too many calls within calls",
+                   .delivered = "no",
+                   .limit = "hops"});
+  }
+  if (calls_.size() >= limits_->in_flight) {
+    throw failure({.code = ErrorCode::limit_exceeded,
+                   .reason = "too many calls of this connection's caller are in flight",
+                   .delivered = "no",
+                   .limit = "in_flight"});
+  }
+  const nanoseconds left = std::min<nanoseconds>(context.remaining(), milliseconds{limits_->call_timeout_ms});
+  if (left <= nanoseconds{0}) {
+    throw failure({.code = ErrorCode::timeout, .reason = "the time was up before the call began", .delivered = "no"});
+  }
+  Buffer text;
+  append_call(text, context, method, params_json);
+  text.append(R"(,"timeout_ms":)");
+  append_number(text, static_cast<std::uint64_t>(std::chrono::ceil<milliseconds>(left).count()));
+  text.append(R"(,"id":)");
+  append_id(text, last_id_ + 1);
+  text.push_back('}');
+  if (text.size() > limits_->max_message_size) {
+    throw failure({.code = ErrorCode::too_large,
+                   .reason = "the request is larger than a message may be",
+                   .delivered = "no",
+                   .limit = "max_message_size"});
+  }
+  calls_.emplace(last_id_ + 1, &call);
+  call.id_ = ++last_id_;
+  try {
+    if (workspace_->scheduler != nullptr) workspace_->scheduler->start(call, left);
+    outlet_->open_message().append(text.view());
+  } catch (...) {
+    forget(call);
+    throw;
+  }
+  outlet_->close_message();
+}
+
+void PeerCalls::notify(const Context& context, std::string_view method, std::string_view params_json) {
+  if (gone_) throw lost("no");
+  Buffer text;
+  append_call(text, context, method, params_json);
+  text.push_back('}');
+  outlet_->open_message().append(text.view());
+  outlet_->close_message();
+}
+
+void PeerCalls::forget(detail::PeerCall& call) noexcept {
+  if (!gone_ && workspace_->scheduler != nullptr) workspace_->scheduler->stop(call);
+  calls_.erase(std::exchange(call.id_, 0));
+}
+
+void PeerCalls::give_up(detail::PeerCall& call) noexcept {
+  const std::uint64_t id = call.id_;
+  forget(call);
+  if (gone_) return;
+  Buffer& out = outlet_->open_message();
+  out.append(R"({"jsonrpc":"2.0","method":"$/cancelRequest","params":{"id":)");
+  append_id(out, id);
+  out.append("}}");
+  outlet_->close_message();
+}
+
+void PeerCalls::expired(detail::PeerCall& call) {
+  const Completion<Buffer> answer = call.answer_;
+  give_up(call);
+  answer.fail(std::make_exception_ptr(
+      failure({.code = ErrorCode::timeout, .reason = "the caller did not answer in time", .delivered = "maybe"})));
+}
+
+bool PeerCalls::response(const Received& message) {
+  const std::string_view id = message.id();
+  if (id.size() < 4 || id[0] != '"' || id[1] != kIdMark) return false;
+  std::uint64_t number = 0;
+  const auto [end, error] = std::from_chars(id.data() + 2, id.data() + id.size() - 1, number);
+  if (error != std::errc{} || end != id.data() + id.size() - 1 || id[2] == '0') return false;
+  const auto found = calls_.find(number);
+  if (found == calls_.end()) return false;
+  detail::PeerCall& call = *found->second;
+  const Completion<Buffer> answer = call.answer_;  // whoever waits may end, and the call with it
+  forget(call);
+  if (message.fault != Fault::none) {
+    answer.fail(std::make_exception_ptr(PeerCallError{message::malformed_response()}));
+  } else if (message.has(Member::error)) {
+    answer.fail(
+        std::make_exception_ptr(PeerCallError{message::read_error(*workspace_->reader, message[Member::error])}));
+  } else {
+    answer.set(Buffer{message[Member::result]});
+  }
+  return true;
+}
+
+void PeerCalls::peer_ended() {
+  ended_ = true;
+  while (!calls_.empty()) {
+    detail::PeerCall& call = *calls_.begin()->second;
+    const Completion<Buffer> answer = call.answer_;
+    forget(call);
+    answer.fail(std::make_exception_ptr(lost("maybe")));
+  }
+}
+
+void PeerCalls::gone() noexcept {
+  for (const auto& [id, call] : calls_) {
+    if (workspace_->scheduler != nullptr) workspace_->scheduler->stop(*call);
+  }
+  gone_ = true;
+}
+
+}  // namespace rpc
+}  // namespace wirecall
