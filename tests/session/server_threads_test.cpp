@@ -142,14 +142,13 @@ TEST_P(EngineTest, connections_of_a_socket_file_are_handed_round) {
 TEST_P(EngineTest, a_server_that_has_stopped_listens_at_the_same_place_and_runs_again) {
   Server server{options(2)};
   server.method("thread", this_thread);
-  Endpoint place = server.listen("tcp://127.0.0.1:0");
+  const Endpoint place = server.listen("tcp://127.0.0.1:0");
   for (int i = 0; i < 3; ++i) {
-    RunningServer running{server};
-    std::vector<RawPeer> peers = peers_of(place, 4);
-    EXPECT_GE(servers_of(peers).size(), 1U);
-    peers.clear();
-    server.stop();
-    running.join();
+    {
+      const RunningServer running{server};
+      std::vector<RawPeer> peers = peers_of(place, 4);
+      EXPECT_GE(servers_of(peers).size(), 1U);
+    }
     EXPECT_EQ(server.listen(place.uri()), place);
   }
 }
