@@ -133,11 +133,10 @@ TEST_F(BlockingTest, answers_with_all_that_a_function_can) {
 }
 
 TEST_F(BlockingTest, is_asked_to_stop_when_its_caller_goes) {
-  {
-    RawPeer peer{*endpoint};
-    peer.send(call("until_stopped", 1) + call("subtract", 2, "[42,23]"));
-    EXPECT_EQ(peer.line(), answer("19", 2));
-  }
+  RawPeer peer{*endpoint};
+  peer.send(call("until_stopped", 1) + call("subtract", 2, "[42,23]"));
+  EXPECT_EQ(peer.line(), answer("19", 2));
+  peer.reset();  // its end alone would not do: who has no more to say may still listen
   std::unique_lock lock{mutex};
   changed.wait(lock, [this] { return stopped; });
 }
