@@ -191,7 +191,7 @@ void Channel::turn_ended() {
     settle();
   }
   if (cut_) {
-    ++host_->slow_peers_cut;
+    ++host_->workspace.stats.slow_peers_cut;
     return end(End::slow);
   }
   flush();
@@ -249,7 +249,7 @@ void Channel::end_if_idle(std::uint8_t times) {
   if (input_ended_ || over_) return;
   idle_times_ = busy() || has_output() ? 0 : idle_times_ + 1;
   if (idle_times_ < times) return;
-  ++host_->timed_out;
+  ++host_->workspace.stats.connections_timed_out;
   stop_reading(End::silent);
 }
 

@@ -10,7 +10,6 @@
 #include "wirecall/limits.hpp"
 #include "wirecall/loop.hpp"
 #include "wirecall/registry.hpp"
-#include "wirecall/stats.hpp"
 
 namespace wirecall::session {
 
@@ -71,9 +70,6 @@ struct Host {
   const Limits& limits;
   rpc::Workspace& workspace;
   Owner& owner;
-  Counter responses_dropped{};  ///< nobody was waiting for them
-  Counter slow_peers_cut{};
-  Counter timed_out{};         ///< connections that were too slow to say what they want
   Channel* looking = nullptr;  ///< whose handlers may be running; whether they are, it knows
 };
 

@@ -289,7 +289,7 @@ void HttpSession::expired() {
   const bool comes = reading_ != Body::none && (came_ >= kBodyBytesMin || choked());
   if (comes) return watch_pace();
   if (discards_) return stop_reading(End::silent);
-  ++host_->timed_out;
+  ++host_->workspace.stats.connections_timed_out;
   refuse_and_close(408, "the request did not come in time");
 }
 
@@ -440,7 +440,7 @@ void HttpSession::dispatch(std::span<char> text) {
   if (scan.status != ScanStatus::complete) [[unlikely]] {
     exchange.dispatcher.refuse_syntax(scan.status);
   } else if (message.kind == MessageKind::response) [[unlikely]] {
-    ++host_->responses_dropped;
+    ++host_->workspace.stats.responses_dropped;
   } else {
     exchange.dispatcher.handle(message, *host_->workspace.elements);
   }

@@ -189,9 +189,6 @@ void ServingLoop::connection_ended(Connection& connection, End, int) {
 
 Stats ServingLoop::stats() const {
   Stats stats = workspace_.stats;
-  stats.responses_dropped += host_.responses_dropped;
-  stats.slow_peers_cut += host_.slow_peers_cut;
-  stats.connections_timed_out += host_.timed_out;
   stats.hand_overs += hand_over_.count();
   return stats;
 }

@@ -148,7 +148,7 @@ void Session::accept_responses(const Received& batch) {
 void Session::accept_response(const Received& message) {
   if (dispatcher_.response(message)) return;
   if (caller_ == nullptr) {
-    ++host_->responses_dropped;
+    ++host_->workspace.stats.responses_dropped;
   } else if (!caller_->response(message)) {
     end(End::unreadable);
   }

@@ -79,7 +79,7 @@ void Undecided::failed(int error) {
 
 void Undecided::expired() {
   if (std::exchange(over_, true)) return;
-  ++host_->timed_out;
+  ++host_->workspace.stats.connections_timed_out;
   host_->owner.connection_ended(*this, End::silent, 0);
 }
 

@@ -491,7 +491,7 @@ TEST_P(SlowPeerTest, is_cut_above_the_hard_mark) {
     harness_.turn();
   }
   EXPECT_EQ(harness_.end, End::slow);
-  EXPECT_EQ(harness_.host.slow_peers_cut, 1U);
+  EXPECT_EQ(harness_.workspace.stats.slow_peers_cut, 1U);
   EXPECT_TRUE(peer->closed);
 }
 
@@ -567,7 +567,7 @@ TEST(SessionCaller, is_given_responses_also_those_within_a_batch) {
   harness.turns();
   EXPECT_EQ(caller.ids, (std::vector<std::string>{"1", "2", "\"3\""}));
   EXPECT_EQ(peer->take(), "[{\"jsonrpc\":\"2.0\",\"result\":19,\"id\":5}]\n");
-  EXPECT_EQ(harness.host.responses_dropped, 0U);
+  EXPECT_EQ(harness.workspace.stats.responses_dropped, 0U);
 }
 
 TEST(SessionCaller, ends_the_session_that_it_can_make_no_sense_of) {
