@@ -1,10 +1,10 @@
 #include "rpc/items.hpp"
 
-#include <charconv>
 #include <limits>
 #include <stdexcept>
 #include <utility>
 
+#include "base/append_number.hpp"
 #include "message/own_error.hpp"
 
 namespace wirecall::detail {
@@ -102,9 +102,7 @@ Writer& SentItems::begin() {
   start_ = out_->size();
   out_->append(head_);
   if (way_ == Way::credit) {
-    constexpr std::size_t kDigitsMax = std::numeric_limits<std::uint64_t>::digits10 + 1;
-    char* const to = out_->reserve(kDigitsMax);
-    out_->set_end(std::to_chars(to, to + kDigitsMax, sequence_).ptr);
+    append_number(*out_, sequence_);
     out_->append(R"(,"value":)");
   }
   workspace_->writer->reset(*out_);

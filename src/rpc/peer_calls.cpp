@@ -4,11 +4,11 @@
 #include <charconv>
 #include <chrono>
 #include <exception>
-#include <limits>
 #include <string>
 #include <system_error>
 #include <utility>
 
+#include "base/append_number.hpp"
 #include "message/own_error.hpp"
 #include "message/read_error.hpp"
 #include "wirecall/reflect.hpp"
@@ -71,12 +71,6 @@ constexpr char kIdMark = 'h';  // of a handler's call: "h1"
 
 PeerCallError lost(std::string_view delivered) {
   return failure({.code = ErrorCode::provider_lost, .reason = "the caller has gone", .delivered = delivered});
-}
-
-void append_number(Buffer& out, std::uint64_t number) {
-  constexpr std::size_t kDigitsMax = std::numeric_limits<std::uint64_t>::digits10 + 1;
-  char* const to = out.reserve(kDigitsMax);
-  out.set_end(std::to_chars(to, to + kDigitsMax, number).ptr);
 }
 
 void append_id(Buffer& out, std::uint64_t id) {

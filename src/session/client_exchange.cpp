@@ -1,11 +1,11 @@
 // The part of ClientCore (client_core.hpp) that has to do with connections: making them, what is written on them, what
 // comes back, and what becomes of calls when one ends. All of it is the driver's; the mutex is held but where it says.
 #include <algorithm>
-#include <charconv>
 #include <cstring>
 #include <limits>
 #include <utility>
 
+#include "base/append_number.hpp"
 #include "message/own_error.hpp"
 #include "message/read_error.hpp"
 #include "session/client_core.hpp"
@@ -57,11 +57,9 @@ RetryAdvice advice_of(const Error& error) {
   return advice;
 }
 
-void append_number(Buffer& out, std::string_view name, std::uint64_t number) {
-  char digits[24];
-  const auto end = std::to_chars(digits, digits + sizeof digits, number).ptr;
+void append_member(Buffer& out, std::string_view name, std::uint64_t number) {
   out.append(name);
-  out.append({digits, static_cast<std::size_t>(end - digits)});
+  append_number(out, number);
 }
 
 }  // namespace
@@ -249,12 +247,12 @@ void ClientCore::append(Buffer& out, ClientCall& call) {
   out.append(call.request.view());
   if (!call.notification) {
     table_.insert(call);
-    append_number(out, R"(,"id":)", call.id);
+    append_member(out, R"(,"id":)", call.id);
     if (call.credit != 0 ? call.own_timeout : call.timeout != kContractTimeout) {
       const auto left = std::chrono::ceil<milliseconds>(call.deadline - loop_.now());
-      append_number(out, R"(,"timeout_ms":)", static_cast<std::uint64_t>(std::max<std::int64_t>(left.count(), 1)));
+      append_member(out, R"(,"timeout_ms":)", static_cast<std::uint64_t>(std::max<std::int64_t>(left.count(), 1)));
     }
-    if (call.credit != 0) append_number(out, R"(,"stream":)", call.credit);
+    if (call.credit != 0) append_member(out, R"(,"stream":)", call.credit);
   }
   out.push_back('}');
 }
