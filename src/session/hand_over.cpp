@@ -34,7 +34,10 @@ bool membarrier(int command) noexcept { return ::syscall(SYS_membarrier, command
 }  // namespace
 
 HandOver::HandOver(Host& host, Settings settings)
-    : host_(&host), settings_(settings), watches_(membarrier(MEMBARRIER_CMD_REGISTER_PRIVATE_EXPEDITED)) {}
+    : host_(&host),
+      settings_(settings),
+      watches_((settings.after != milliseconds{0} || settings.logged_after != milliseconds{0}) &&
+               membarrier(MEMBARRIER_CMD_REGISTER_PRIVATE_EXPEDITED)) {}
 
 HandOver::~HandOver() = default;
 
@@ -97,7 +100,7 @@ void HandOver::work(bool resume) {
 void HandOver::begin_stint() {
   const std::scoped_lock lock{mutex_};
   current_ = std::make_unique<Stint>(static_cast<HandlerWatch&>(*this));
-  host_->workspace.window = &current_->window;
+  if (watches_) host_->workspace.window = &current_->window;
 }
 
 void HandOver::turn(nanoseconds wait_max) {
@@ -151,7 +154,9 @@ void HandOver::come_back(detail::HandlerWindow& window) noexcept {
 // ---- the watcher ----
 
 void HandOver::wake() noexcept {
-  if (asleep.exchange(false)) wake_up_.notify_all();
+  if (!asleep.exchange(false)) return;
+  const std::scoped_lock lock{mutex_};  // or the watcher, about to wait, would miss it
+  wake_up_.notify_all();
 }
 
 void HandOver::watch() {
