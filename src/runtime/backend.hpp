@@ -62,13 +62,18 @@ struct Completion {
   Buffer buffer;          ///< send: the buffer given, for another use
 };
 
+/// Times that stand for a wait without end, and for none.
+inline constexpr std::chrono::nanoseconds kForever = std::chrono::nanoseconds::max();
+inline constexpr std::chrono::nanoseconds kAtOnce{0};
+
 class Backend {
  public:
   virtual ~Backend() = default;
 
-  /// Does what was submitted, waits at most `wait_max` (for ever when negative) for something to complete or to be
-  /// woken, and returns what has completed, in the order in which it did. The list is valid until the next turn.
-  virtual std::span<Completion> turn(std::span<Operation> submitted, std::chrono::nanoseconds wait_max) = 0;
+  /// Does what was submitted, waits until the time `until` at the latest for something to complete or to be woken, and
+  /// returns what has completed, in the order in which it did. It may return early with nothing. The list is valid
+  /// until the next turn.
+  virtual std::span<Completion> turn(std::span<Operation> submitted, std::chrono::nanoseconds until) = 0;
   /// Ends the wait of the present or the next turn. Any thread, and signal handlers.
   virtual void wake() noexcept = 0;
   /// The bytes lent in the present turn stay readable and writable for as long as what is returned lives.

@@ -17,6 +17,7 @@
 #include <utility>
 #include <vector>
 
+#include "runtime/alarm.hpp"
 #include "runtime/backend.hpp"
 #include "runtime/system.hpp"
 
@@ -34,13 +35,14 @@ constexpr int kEventsMax = 256;
 // Connections taken from one listener in a turn.
 constexpr int kAcceptsMax = 64;
 constexpr std::uint64_t kWakeKey = ~std::uint64_t{0};
+constexpr std::uint64_t kAlarmKey = kWakeKey - 1;
 
 class EpollBackend final : public Backend {
  public:
   EpollBackend();
   ~EpollBackend() override;
 
-  std::span<Completion> turn(std::span<Operation> submitted, nanoseconds wait_max) override;
+  std::span<Completion> turn(std::span<Operation> submitted, nanoseconds until) override;
   void wake() noexcept override {
     const std::uint64_t one = 1;
     // It can only fail because the counter is full, and then the wait has ended already.
@@ -80,7 +82,7 @@ class EpollBackend final : public Backend {
   void watch(Handle handle);
   void unwatch(Handle handle);
   void end_idle(Handle handle, std::uint32_t events);
-  void wait(nanoseconds wait_max);
+  void wait(nanoseconds until);
   bool serve(const epoll_event& event);
   bool receive(Handle handle);
   void accept(Handle handle);
@@ -92,6 +94,7 @@ class EpollBackend final : public Backend {
 
   Descriptor epoll_;
   Descriptor wake_;
+  Alarm alarm_;
   std::vector<Slot> slots_;
   std::vector<Completion> completions_;
   bool prompt_ = false;  // something has completed that is not to wait
@@ -104,12 +107,15 @@ class EpollBackend final : public Backend {
 
 EpollBackend::EpollBackend()
     : epoll_(::epoll_create1(EPOLL_CLOEXEC), "epoll_create1"),
-      wake_(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK), "eventfd") {
-  epoll_event event{};
-  event.events = EPOLLIN;
-  event.data.u64 = kWakeKey;
-  if (::epoll_ctl(epoll_.get(), EPOLL_CTL_ADD, wake_.get(), &event) != 0) {
-    throw std::system_error{errno, std::generic_category(), "epoll_ctl"};
+      wake_(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK), "eventfd"),
+      alarm_(TFD_NONBLOCK) {
+  for (const auto& [key, descriptor] : {std::pair{kWakeKey, wake_.get()}, {kAlarmKey, alarm_.descriptor()}}) {
+    epoll_event event{};
+    event.events = EPOLLIN;
+    event.data.u64 = key;
+    if (::epoll_ctl(epoll_.get(), EPOLL_CTL_ADD, descriptor, &event) != 0) {
+      throw std::system_error{errno, std::generic_category(), "epoll_ctl"};
+    }
   }
 }
 
@@ -122,13 +128,13 @@ EpollBackend::~EpollBackend() {
   }
 }
 
-std::span<Completion> EpollBackend::turn(std::span<Operation> submitted, nanoseconds wait_max) {
+std::span<Completion> EpollBackend::turn(std::span<Operation> submitted, nanoseconds until) {
   completions_.clear();
   region_used_ = 0;
   prompt_ = false;
   for (Operation& operation : submitted) perform(operation);
   // Those for whom there was no room last turn go first, or the same few could have all of it every turn.
-  if (events_at_ == events_end_) wait(prompt_ ? nanoseconds{0} : wait_max);
+  if (events_at_ == events_end_) wait(prompt_ ? kAtOnce : until);
   while (events_at_ != events_end_ && serve(events_[static_cast<std::size_t>(events_at_)])) ++events_at_;
   return completions_;
 }
@@ -273,11 +279,12 @@ std::size_t EpollBackend::readable(Handle handle) const noexcept {
   return static_cast<std::size_t>(std::max(bytes, 0));
 }
 
-void EpollBackend::wait(nanoseconds wait_max) {
+void EpollBackend::wait(nanoseconds until) {
+  const nanoseconds limit = alarm_.limit(until);
   int milliseconds = -1;
-  if (wait_max >= nanoseconds{0}) {
+  if (limit >= nanoseconds{0}) {
     // Rounded up, or a timer's last millisecond would be spun away.
-    const auto rounded = std::chrono::ceil<std::chrono::milliseconds>(wait_max).count();
+    const auto rounded = std::chrono::ceil<std::chrono::milliseconds>(limit).count();
     milliseconds = static_cast<int>(std::min<std::int64_t>(rounded, 1'000'000'000));
   }
   events_at_ = 0;
@@ -286,9 +293,11 @@ void EpollBackend::wait(nanoseconds wait_max) {
 
 // False when there is no room left to receive into: the event is to be looked at again next turn.
 bool EpollBackend::serve(const epoll_event& event) {
-  if (event.data.u64 == kWakeKey) {
+  if (event.data.u64 >= kAlarmKey) {
+    const bool woken = event.data.u64 == kWakeKey;
+    if (!woken) alarm_.went_off();
     std::uint64_t count;
-    [[maybe_unused]] const ssize_t got = ::read(wake_.get(), &count, sizeof count);
+    [[maybe_unused]] const ssize_t got = ::read(woken ? wake_.get() : alarm_.descriptor(), &count, sizeof count);
     return true;
   }
   const Handle handle{static_cast<std::uint32_t>(event.data.u64), static_cast<std::uint32_t>(event.data.u64 >> 32)};

@@ -57,11 +57,15 @@ struct Loop::State {
   std::vector<Buffer> pool;
   std::size_t pooled_bytes = 0;
 
-  nanoseconds bounded(nanoseconds wait_max) const {
-    if (!at_next_turn.empty() || !at_turn_end.empty()) return nanoseconds{0};
-    if (timers.empty()) return wait_max;
-    const nanoseconds until_due = std::max(timers.first_due() - backend->now(), nanoseconds{0});
-    return wait_max < nanoseconds{0} ? until_due : std::min(wait_max, until_due);
+  // When a wait of at most `wait_max` is to end.
+  nanoseconds until(nanoseconds wait_max) const {
+    if (wait_max == nanoseconds{0} || !at_next_turn.empty() || !at_turn_end.empty()) return runtime::kAtOnce;
+    nanoseconds end = timers.empty() ? runtime::kForever : timers.first_due();
+    if (wait_max > nanoseconds{0}) {
+      const nanoseconds now = backend->now();
+      if (wait_max < end - now) end = now + wait_max;
+    }
+    return end;
   }
   void complete(Completion& completion);
   void expire_timers();
@@ -74,7 +78,7 @@ Loop::Loop(std::unique_ptr<runtime::Backend> backend) : state_(std::make_unique<
 Loop::~Loop() {
   state_->inbox->close();
   // What was detached in the last turn is still to be closed.
-  if (!state_->submitted.empty()) (void)state_->backend->turn(state_->submitted, nanoseconds{0});
+  if (!state_->submitted.empty()) (void)state_->backend->turn(state_->submitted, runtime::kAtOnce);
 }
 
 void Loop::start(Timer& timer, nanoseconds delay) {
@@ -87,7 +91,7 @@ nanoseconds Loop::now() const noexcept { return state_->backend->now(); }
 
 void Loop::turn(nanoseconds wait_max) {
   State& state = *state_;
-  state.completions = state.backend->turn(state.submitted, state.bounded(wait_max));
+  state.completions = state.backend->turn(state.submitted, state.until(wait_max));
   state.completion_at = 0;
   if (!state.kept.empty()) [[unlikely]]
     state.kept.clear();

@@ -19,6 +19,7 @@
 #include <utility>
 #include <vector>
 
+#include "runtime/alarm.hpp"
 #include "runtime/backend.hpp"
 #include "runtime/ring.hpp"
 #include "runtime/system.hpp"
@@ -41,7 +42,7 @@ std::uint64_t thread_number() noexcept {
 constexpr std::uint64_t kNobody = 0;
 
 // Every entry is known by its slot and one of these. A slot is used again only when nothing of it is in flight.
-enum class Entry : std::uint8_t { receive, accept, send, room, hang_up, wake, cancel };
+enum class Entry : std::uint8_t { receive, accept, send, room, hang_up, wake, alarm, cancel };
 
 constexpr std::uint64_t key(Entry entry, std::uint32_t slot) noexcept {
   return static_cast<std::uint64_t>(entry) << 32 | slot;
@@ -51,10 +52,10 @@ constexpr std::uint32_t slot_of(std::uint64_t key) noexcept { return static_cast
 
 class UringBackend final : public Backend {
  public:
-  UringBackend() : wake_(::eventfd(0, EFD_CLOEXEC), "eventfd"), ring_(try_and_make_ring(buffers_)) {}
+  UringBackend() : wake_(::eventfd(0, EFD_CLOEXEC), "eventfd"), alarm_(0), ring_(try_and_make_ring(buffers_)) {}
   ~UringBackend() override;
 
-  std::span<Completion> turn(std::span<Operation> submitted, nanoseconds wait_max) override;
+  std::span<Completion> turn(std::span<Operation> submitted, nanoseconds until) override;
   void wake() noexcept override {
     const std::uint64_t one = 1;
     [[maybe_unused]] const ssize_t written = ::write(wake_.get(), &one, sizeof one);
@@ -108,14 +109,16 @@ class UringBackend final : public Backend {
     completions_.push_back({.kind = kind, .handle = handle, .error = error, .bytes = {}, .buffer = {}});
     return completions_.back();
   }
-  void listen_for_wakes() {
+  void listen(Entry which) {
     io_uring_sqe& entry = ring_->entry();
-    ::io_uring_prep_read(&entry, wake_.get(), &wakes_, sizeof wakes_, 0);
-    entry.user_data = key(Entry::wake, 0);
+    const int from = which == Entry::wake ? wake_.get() : alarm_.descriptor();
+    ::io_uring_prep_read(&entry, from, &ignored_, sizeof ignored_, 0);
+    entry.user_data = key(which, 0);
   }
 
   Descriptor wake_;
-  std::uint64_t wakes_ = 0;  // the kernel writes here; nobody reads it
+  Alarm alarm_;
+  std::uint64_t ignored_ = 0;  // the kernel writes here how often it was woken; nobody reads it
   ReceiveBuffers buffers_;
   std::unique_ptr<Ring> ring_;
   std::uint64_t owner_ = kNobody;  // the thread whose ring it is
@@ -139,7 +142,7 @@ UringBackend::~UringBackend() {
   }
 }
 
-std::span<Completion> UringBackend::turn(std::span<Operation> submitted, nanoseconds wait_max) {
+std::span<Completion> UringBackend::turn(std::span<Operation> submitted, nanoseconds until) {
   completions_.clear();
   // A send that goes on, now that there is room, has kept its user waiting already.
   prompt_ = !sends_.empty();
@@ -152,7 +155,7 @@ std::span<Completion> UringBackend::turn(std::span<Operation> submitted, nanosec
   for (Operation& operation : submitted) perform(operation);
   if (!to_watch_.empty()) [[unlikely]]
     watch_idle();
-  ring_->enter(prompt_ || !to_arm_.empty() ? nanoseconds{0} : wait_max);
+  ring_->enter(alarm_.limit(prompt_ || !to_arm_.empty() ? kAtOnce : until));
   if (!sends_.empty()) tell_sends();
   ring_->take_completions([this](const io_uring_cqe& result) { completed(result); });
   if (!closing_.empty()) finish_closing();
@@ -171,8 +174,10 @@ void UringBackend::take_over() {
   ring_->enable();
   owner_ = thread_number();
   lent_.clear();  // the new ring has all buffers
-  listen_for_wakes();
-  prompt_ = true;  // in case the former ring took note of a wake
+  listen(Entry::wake);
+  listen(Entry::alarm);
+  alarm_.went_off();
+  prompt_ = true;  // in case the former ring took note of a wake, or of the alarm
   to_arm_.clear();
   to_watch_.clear();
   sends_.clear();
@@ -421,8 +426,11 @@ void UringBackend::completed(const io_uring_cqe& result) {
       if (result.res > 0) slots_[at].hung_up |= static_cast<short>(result.res & (POLLERR | POLLHUP));
       tell_broken(at);
       break;
+    case Entry::alarm:
+      alarm_.went_off();
+      [[fallthrough]];
     case Entry::wake:
-      listen_for_wakes();
+      listen(entry_of(result.user_data));
       break;
     case Entry::send:  // told already
     case Entry::cancel:

@@ -21,9 +21,6 @@ namespace wirecall::runtime {
 namespace {
 
 using std::chrono::nanoseconds;
-constexpr nanoseconds kForEver{-1};
-constexpr nanoseconds kAtOnce{0};
-
 class BackendTest : public testing::TestWithParam<WorldKind> {
  protected:
   void SetUp() override {
@@ -38,10 +35,11 @@ class BackendTest : public testing::TestWithParam<WorldKind> {
     }
     ASSERT_TRUE(done());
   }
-  void turn(nanoseconds wait_max) {
+  void turn(nanoseconds wait_max) { turn_until(world_->backend().now() + wait_max); }
+  void turn_until(nanoseconds until) {
     std::vector<Operation> now = std::move(submitted_);
     submitted_.clear();
-    for (Completion& completion : world_->backend().turn(now, wait_max)) {
+    for (Completion& completion : world_->backend().turn(now, until)) {
       if (completion.kind == OperationKind::receive && !completion.last) {
         EXPECT_EQ(*(completion.bytes.data() + completion.bytes.size()), '\0');
         received_.append(completion.bytes.data(), completion.bytes.size());
@@ -55,6 +53,7 @@ class BackendTest : public testing::TestWithParam<WorldKind> {
       seen_.push_back({completion.kind, completion.handle, completion.error, std::move(completion.buffer)});
     }
   }
+  [[nodiscard]] nanoseconds in_a_moment() { return world_->backend().now() + std::chrono::milliseconds{1}; }
   void submit(OperationKind kind, Handle handle) {
     submitted_.push_back({.kind = kind, .handle = handle, .buffer = {}});
   }
@@ -188,7 +187,7 @@ TEST_P(BackendTest, a_cancelled_receive_completes_and_lends_nothing_until_asked_
   submit(OperationKind::receive, handle_);
   turn(kAtOnce);
   submit(OperationKind::cancel, handle_);
-  turn(kForEver);
+  turn_until(kForever);
   ASSERT_EQ(seen_.size(), 1U);
   EXPECT_EQ(seen_[0].kind, OperationKind::receive);
   EXPECT_EQ(seen_[0].error, ECANCELED);
@@ -204,7 +203,7 @@ TEST_P(BackendTest, an_end_that_nobody_receives_is_told_when_somebody_does) {
   submit(OperationKind::receive, handle_);
   turn(kAtOnce);
   submit(OperationKind::cancel, handle_);
-  turn(kForEver);
+  turn_until(kForever);
   peer_->finish();
   for (int i = 0; i < 10; ++i) turn(kAtOnce);
   EXPECT_EQ(seen_.size(), 1U);
@@ -235,7 +234,7 @@ TEST_P(BackendTest, a_slot_that_is_used_again_hears_nothing_meant_for_the_former
   turn(kAtOnce);
   peer_->send("for the first");
   submit(OperationKind::close, handle_);
-  turn(kForEver);
+  turn_until(kForever);
   const std::unique_ptr<Peer> former = std::move(peer_);
   seen_.clear();
   received_.clear();
@@ -402,7 +401,7 @@ TEST_P(BackendTest, many_connections_are_served_though_all_speak_at_once) {
   }
   std::size_t left = kConnections;
   for (int turns = 0; left != 0 && turns < 10'000; ++turns) {
-    for (Completion& completion : world_->backend().turn({}, std::chrono::milliseconds{1})) {
+    for (Completion& completion : world_->backend().turn({}, in_a_moment())) {
       ASSERT_FALSE(completion.last);
       std::string& text = received[completion.handle.slot];
       text.append(completion.bytes.data(), completion.bytes.size());
@@ -425,7 +424,7 @@ TEST_P(BackendTest, bytes_lent_in_a_turn_stay_as_they_are_and_may_be_written_to_
   std::size_t total = 0;
   std::vector<Operation> now = std::move(submitted_);
   for (int turns = 0; total != 3000 * kConnections && turns < 10'000; ++turns) {
-    const std::span<Completion> completions = world_->backend().turn(now, std::chrono::milliseconds{1});
+    const std::span<Completion> completions = world_->backend().turn(now, in_a_moment());
     now.clear();
     for (Completion& completion : completions) {
       std::fill(completion.bytes.begin(), completion.bytes.end(), static_cast<char>('A' + completion.handle.slot));
@@ -446,7 +445,7 @@ TEST_P(BackendTest, lent_bytes_that_are_kept_outlast_their_turn_while_another_th
   std::shared_ptr<void> kept;
   std::string_view bytes;
   for (int turns = 0; bytes.empty() && turns < 10'000; ++turns) {
-    for (Completion& completion : world_->backend().turn(submitted_, std::chrono::milliseconds{1})) {
+    for (Completion& completion : world_->backend().turn(submitted_, in_a_moment())) {
       bytes = {completion.bytes.data(), completion.bytes.size()};
       kept = world_->backend().keep_lent();
     }
@@ -605,6 +604,33 @@ TEST_P(BackendTest, time_only_goes_forward) {
   const nanoseconds before = world_->backend().now();
   turn(std::chrono::milliseconds{2});
   EXPECT_GE(world_->backend().now(), before);
+}
+
+// Long ones are ended by an alarm that stays set (alarm.hpp), which must not outlast a change of mind or of the thread.
+TEST_P(BackendTest, each_wait_ends_at_its_time) {
+  Backend& backend = world_->backend();
+  const auto wait_until = [&](nanoseconds until) {
+    int turns = 0;
+    while (backend.now() < until) {
+      turn_until(until);
+      ++turns;
+    }
+    // One may have been ended by an alarm that was set before, one by a wake that nobody has seen yet.
+    EXPECT_LE(turns, 4);
+  };
+  const auto from_now = [&](int milliseconds) { return backend.now() + std::chrono::milliseconds{milliseconds}; };
+  backend.wake();
+  turn_until(from_now(70));
+  wait_until(from_now(120));
+  backend.wake();
+  turn_until(from_now(3'600'000));
+  wait_until(from_now(60));
+  wait_until(from_now(3));
+  backend.wake();
+  const nanoseconds soon = from_now(60);
+  turn_until(soon);
+  std::thread{[&] { wait_until(soon); }}.join();
+  wait_until(from_now(60));
 }
 
 INSTANTIATE_TEST_SUITE_P(Backends, AcceptTest, testing::ValuesIn(all_worlds()),

@@ -88,7 +88,7 @@ std::string report(Engine engine) {
   std::vector<Line> lines;
   const std::unique_ptr<Backend> backend = make_backend(engine, into(lines));
   backend->wake();
-  static_cast<void>(backend->turn({}, std::chrono::hours{1}));
+  static_cast<void>(backend->turn({}, backend->now() + std::chrono::hours{1}));
   std::string text = ring_is_open() ? "ring;" : "no ring;";
   for (const Line& line : lines) text += std::to_string(static_cast<int>(line.level)) + " " + line.text + "\n";
   return text;
@@ -135,7 +135,7 @@ TEST(Engine, whoever_makes_and_destroys_a_backend_that_another_thread_used_is_no
     auto backend = make_backend(Engine::automatic, {});
     std::thread{[&] {
       backend->wake();
-      static_cast<void>(backend->turn({}, std::chrono::hours{1}));
+      static_cast<void>(backend->turn({}, backend->now() + std::chrono::hours{1}));
     }}.join();
     backend.reset();
     // The kernel lets go of a ring a little later, so there is something to wait for here.
@@ -150,7 +150,7 @@ TEST(Engine, threads_that_come_and_go_use_a_backend_one_after_the_other) {
     for (int i = 0; i < 5; ++i) {
       std::thread{[&] {
         backend->wake();
-        EXPECT_NO_THROW(static_cast<void>(backend->turn({}, std::chrono::hours{1})));
+        EXPECT_NO_THROW(static_cast<void>(backend->turn({}, backend->now() + std::chrono::hours{1})));
       }}.join();
     }
   }

@@ -72,7 +72,7 @@ class SimulatedBackend final : public Backend {
   /// Whether what the backend has owned has been closed.
   [[nodiscard]] bool closed(int descriptor) const { return ends_[static_cast<std::size_t>(descriptor)]->closed; }
 
-  std::span<Completion> turn(std::span<Operation> submitted, std::chrono::nanoseconds wait_max) override {
+  std::span<Completion> turn(std::span<Operation> submitted, std::chrono::nanoseconds until) override {
     ++turns_;
     completions_.clear();
     lent_ = std::make_shared<Lent>();
@@ -82,7 +82,7 @@ class SimulatedBackend final : public Backend {
     const bool woken = woken_.exchange(false);
     // With nothing to do, time passes; for ever, when nobody asked for less: then the test has to notice.
     const bool waits = !woken && !prompt_ && !served_ && !delayed_;
-    if (waits && wait_max > std::chrono::nanoseconds{0}) now_ += wait_max;
+    if (waits && until != kForever) now_ = std::max(now_, until);
     return completions_;
   }
   [[nodiscard]] std::size_t readable(Handle handle) const noexcept override {

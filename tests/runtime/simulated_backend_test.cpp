@@ -28,7 +28,7 @@ std::string history(unsigned seed, unsigned break_one_in) {
   }
   for (int turn = 0; turn < 30; ++turn) {
     for (const auto& peer : peers) peer->send("0123456789");
-    for (const Completion& completion : backend.turn(submitted, milliseconds{1})) {
+    for (const Completion& completion : backend.turn(submitted, backend.now() + milliseconds{1})) {
       seen += std::to_string(completion.handle.slot) + ":";
       seen += completion.error != 0 ? "error" : std::to_string(completion.bytes.size());
       seen += completion.last ? "! " : " ";
@@ -64,10 +64,10 @@ TEST(SimulatedBackend, connections_break_when_they_are_made_to_each_once_and_nev
 TEST(SimulatedBackend, time_passes_when_nothing_else_can_happen) {
   SimulatedBackend backend{1};
   const std::chrono::nanoseconds before = backend.now();
-  static_cast<void>(backend.turn({}, milliseconds{7}));
+  static_cast<void>(backend.turn({}, backend.now() + milliseconds{7}));
   EXPECT_EQ(backend.now() - before, milliseconds{7});
   backend.wake();
-  static_cast<void>(backend.turn({}, milliseconds{7}));
+  static_cast<void>(backend.turn({}, backend.now() + milliseconds{7}));
   EXPECT_EQ(backend.now() - before, milliseconds{7});
 }
 

@@ -38,10 +38,10 @@ using Result = std::expected<int, Error>;
 class ServedBackend final : public runtime::Backend {
  public:
   explicit ServedBackend(unsigned seed) : inner(seed) {}
-  std::span<runtime::Completion> turn(std::span<runtime::Operation> submitted, nanoseconds wait_max) override {
+  std::span<runtime::Completion> turn(std::span<runtime::Operation> submitted, nanoseconds until) override {
     if (before_turn) before_turn();
     // Time passes in small steps, so that what the server does next is not late already.
-    return inner.turn(submitted, wait_max < 0ns ? nanoseconds{1ms} : std::min<nanoseconds>(wait_max, 1ms));
+    return inner.turn(submitted, std::min<nanoseconds>(until, inner.now() + 1ms));
   }
   [[nodiscard]] std::shared_ptr<void> keep_lent() override { return inner.keep_lent(); }
   [[nodiscard]] std::size_t readable(runtime::Handle handle) const noexcept override { return inner.readable(handle); }
