@@ -6,22 +6,12 @@
 #include <cstddef>
 #include <new>
 
+#include "base/sanitizers.hpp"
 #include "wirecall/detail/coroutine.hpp"
-
-#if defined(__SANITIZE_ADDRESS__)
-#define WIRECALL_KEEP_FRAMES 0
-#elif defined(__has_feature)
-#if __has_feature(address_sanitizer)
-#define WIRECALL_KEEP_FRAMES 0
-#endif
-#endif
-#ifndef WIRECALL_KEEP_FRAMES
-#define WIRECALL_KEEP_FRAMES 1
-#endif
 
 namespace wirecall::detail {
 
-#if WIRECALL_KEEP_FRAMES
+#if !WIRECALL_ADDRESS_SANITIZER
 
 namespace {
 

@@ -22,7 +22,8 @@ class Alarm {
 
   /// For how long a wait until `until` is to last unless the alarm ends it; negative for ever.
   [[nodiscard]] std::chrono::nanoseconds limit(std::chrono::nanoseconds until) noexcept {
-    if (set_for_ <= until) [[likely]]
+    waits_ = set_for_ <= until;
+    if (waits_) [[likely]]
       return kNoLimit;
     if (until <= kAtOnce) return std::chrono::nanoseconds{0};
     const std::chrono::nanoseconds left = until - monotonic_now();
@@ -32,10 +33,16 @@ class Alarm {
                           .it_value = {.tv_sec = seconds.count(), .tv_nsec = (until - seconds).count()}};
     if (::timerfd_settime(timer_.get(), TFD_TIMER_ABSTIME, &when, nullptr) != 0) return left;
     set_for_ = until;
+    waits_ = true;
     return kNoLimit;
   }
   /// It has gone off, or may have.
-  void went_off() noexcept { set_for_ = kForever; }
+  void went_off() noexcept {
+    set_for_ = kForever;
+    waits_ = false;
+  }
+  /// Whether the `until` of the last wait may have come.
+  [[nodiscard]] bool time_may_be_up() const noexcept { return !waits_; }
 
  private:
   static constexpr std::chrono::nanoseconds kLong = std::chrono::milliseconds{50};
@@ -43,6 +50,7 @@ class Alarm {
 
   Descriptor timer_;
   std::chrono::nanoseconds set_for_ = kForever;  // kForever: it is not set
+  bool waits_ = false;                           // the last wait was left to it, and it has not gone off
 };
 
 }  // namespace wirecall::runtime

@@ -14,6 +14,7 @@
 #include <memory>
 #include <span>
 
+#include "base/sanitizers.hpp"
 #include "wirecall/bytes.hpp"
 #include "wirecall/engine.hpp"
 #include "wirecall/log.hpp"
@@ -74,6 +75,8 @@ class Backend {
   /// returns what has completed, in the order in which it did. It may return early with nothing. The list is valid
   /// until the next turn.
   virtual std::span<Completion> turn(std::span<Operation> submitted, std::chrono::nanoseconds until) = 0;
+  /// Whether the time `until` of the last turn may have come: looking at the clock costs a turn with one request 1 %.
+  [[nodiscard]] virtual bool time_may_be_up() const noexcept { return true; }
   /// Ends the wait of the present or the next turn. Any thread, and signal handlers.
   virtual void wake() noexcept = 0;
   /// The bytes lent in the present turn stay readable and writable for as long as what is returned lives.
@@ -93,13 +96,7 @@ class Backend {
 [[nodiscard]] std::unique_ptr<Backend> make_uring_backend();
 
 // ThreadSanitizer does not see what the kernel does between the ends of a ring, and reports races that are none.
-#if defined(__SANITIZE_THREAD__)
-inline constexpr bool kRingsAreFollowed = false;
-#elif defined(__has_feature)
-inline constexpr bool kRingsAreFollowed = !__has_feature(thread_sanitizer);
-#else
-inline constexpr bool kRingsAreFollowed = true;
-#endif
+inline constexpr bool kRingsAreFollowed = !kThreadSanitizer;
 
 /// The backend of a loop that is to wait by `engine`. When io_uring was asked for, or nothing, and is not to be had,
 /// it is epoll, and `log` is told the cause and the cure: a warning when it was asked for. It is also epoll when

@@ -115,7 +115,7 @@ void Loop::finish_turn() {
   }
   if (state.inbox->waiting() || state.inbox->interrupted()) [[unlikely]]
     state.inbox->run();
-  if (state.part == mine && !state.timers.empty()) state.expire_timers();
+  if (state.part == mine && !state.timers.empty() && state.backend->time_may_be_up()) state.expire_timers();
   while (state.going_on_at != state.going_on.size() && state.part == mine) {
     if (TurnUser* user = state.going_on[state.going_on_at++]) user->next_turn();
   }

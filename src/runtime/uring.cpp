@@ -56,6 +56,7 @@ class UringBackend final : public Backend {
   ~UringBackend() override;
 
   std::span<Completion> turn(std::span<Operation> submitted, nanoseconds until) override;
+  [[nodiscard]] bool time_may_be_up() const noexcept override { return alarm_.time_may_be_up(); }
   void wake() noexcept override {
     const std::uint64_t one = 1;
     [[maybe_unused]] const ssize_t written = ::write(wake_.get(), &one, sizeof one);

@@ -5,14 +5,12 @@
 #include <csignal>
 #include <cstdint>
 
+#include "base/sanitizers.hpp"
+
 namespace wirecall::test {
 
-#if defined(__x86_64__) && defined(__linux__) && !defined(__SANITIZE_ADDRESS__)
-#if !defined(__has_feature)
+#if defined(__x86_64__) && defined(__linux__) && !WIRECALL_ADDRESS_SANITIZER && !WIRECALL_THREAD_SANITIZER
 #define WIRECALL_COUNTS_INSTRUCTIONS 1
-#elif !__has_feature(address_sanitizer) && !__has_feature(thread_sanitizer)
-#define WIRECALL_COUNTS_INSTRUCTIONS 1
-#endif
 #endif
 
 #if defined(WIRECALL_COUNTS_INSTRUCTIONS)

@@ -13,19 +13,18 @@
 #include <utility>
 #include <vector>
 
+#include "base/sanitizers.hpp"
 #include "tests/session/peer.hpp"
 #include "wirecall/client.hpp"
 #include "wirecall/server.hpp"
 #include "wirecall/task.hpp"
 
-#if defined(__has_feature)
-#if __has_feature(thread_sanitizer)
+#if WIRECALL_THREAD_SANITIZER
 // An exception that a future carries to another thread is counted inside the system's libstdc++, where the sanitizer
 // does not see the counter's order and takes the last release for a race.
 extern "C" const char* __tsan_default_suppressions() {
   return "race:std::__exception_ptr::exception_ptr::_M_release\n";
 }
-#endif
 #endif
 
 namespace wirecall::session {

@@ -6,23 +6,14 @@
 #include <string>
 #include <unistd.h>
 
+#include "base/sanitizers.hpp"
 #include "tests/session/peer.hpp"
 #include "wirecall/server.hpp"
 
 namespace wirecall::session {
 namespace {
 
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-constexpr bool kMemoryIsOurs = false;
-#elif defined(__has_feature)
-#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer)
-constexpr bool kMemoryIsOurs = false;
-#else
-constexpr bool kMemoryIsOurs = true;
-#endif
-#else
-constexpr bool kMemoryIsOurs = true;
-#endif
+constexpr bool kMemoryIsOurs = !kAddressSanitizer && !kThreadSanitizer;
 
 constexpr std::size_t kMiB = 1024 * 1024;
 
