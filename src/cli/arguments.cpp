@@ -91,7 +91,8 @@ Text typed(std::string_view type, std::string_view text) {
   } else {
     const bool number = json && (is_digit(word.front()) || word.front() == '-');
     if (!number) return std::unexpected("is not a number");
-    const bool integer = word.find_first_of(".eE") == std::string_view::npos;
+    // Those beyond 64 bits have all digits written out, or none could tell.
+    const bool integer = word.find_first_of(".eE") == std::string_view::npos || from_json<std::int64_t>(word);
     if (type == "int" && !integer) return std::unexpected("is not an integer");
   }
   return std::string{word};

@@ -114,14 +114,14 @@ int bench(const BenchOptions& options) {
     return kUsage;
   }
   if (!is_utf8(options.method)) {
-    complain("METHOD is not valid UTF-8: " + printable(options.method));
+    complain("METHOD is not valid UTF-8: " + options.method);
     return kUsage;
   }
   allow_descriptors();
   for (const std::string& url : options.urls) {
     const auto endpoint = Endpoint::parse(url);
     if (!endpoint) {
-      complain(printable(endpoint.error()));
+      complain(endpoint.error());
       return kUsage;
     }
     LoadOptions load{.endpoint = *endpoint,
@@ -136,7 +136,7 @@ int bench(const BenchOptions& options) {
     try {
       result = run_load(load);
     } catch (const std::runtime_error& error) {
-      complain(printable(error.what()));
+      complain(error.what());
       continue;
     }
     if (on_terminal()) fmt::print(stderr, "\r\x1b[K");

@@ -48,7 +48,7 @@ int with_server(const CallOptions& options, const Use& use) {
     return kUsage;
   }
   if (!is_utf8(options.method)) {
-    complain("METHOD is not valid UTF-8: " + printable(options.method));
+    complain("METHOD is not valid UTF-8: " + options.method);
     return kUsage;
   }
   for (const std::string& url : options.urls) {
@@ -57,9 +57,9 @@ int with_server(const CallOptions& options, const Use& use) {
       client.connect();
       return use(client, *params);
     } catch (const ConnectionError& error) {
-      complain(printable(error.what()));
+      complain(error.what());
     } catch (const std::invalid_argument& error) {
-      complain(printable(error.what()));
+      complain(error.what());
       return kUsage;
     }
   }

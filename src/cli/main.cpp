@@ -11,7 +11,6 @@
 #include <vector>
 
 #include "base/edit_distance.hpp"
-#include "base/printable.hpp"
 #include "cli/arguments.hpp"
 #include "cli/bench.hpp"
 #include "cli/call.hpp"
@@ -24,7 +23,6 @@ namespace {
 using namespace wirecall::cli;
 using wirecall::edit_distance;
 using wirecall::is_near;
-using wirecall::printable;
 
 constexpr const char* kExitCodes =
     "Results go to stdout, all else to stderr. Exit status: 0, 1 a call was answered with an error,\n"
@@ -150,7 +148,7 @@ bool unknown_command(const CLI::App& app, std::string_view word) {
     if (nearest == nullptr || edit_distance(word, name) < edit_distance(word, nearest->get_name())) nearest = command;
     names += (names.empty() ? "" : ", ") + name;
   }
-  std::string text = "there is no command " + printable(word) + ".";
+  std::string text = "there is no command " + std::string{word} + ".";
   if (nearest != nullptr && is_near(word, nearest->get_name())) text += " Did you mean " + nearest->get_name() + "?";
   complain(text + " Commands are " + names + "; wirecall --help tells more");
   return true;

@@ -6,6 +6,8 @@
 #include <fmt/core.h>
 #include <unistd.h>
 
+#include "base/printable.hpp"
+
 namespace wirecall::cli {
 
 namespace {
@@ -26,6 +28,6 @@ bool on_terminal() { return isatty(STDERR_FILENO) == 1; }
 std::string bold(std::string_view text) { return styled("1", text); }
 std::string dim(std::string_view text) { return styled("2", text); }
 
-void complain(std::string_view text) { fmt::print(stderr, "{}: {}\n", bold("wirecall"), text); }
+void complain(std::string_view text) { fmt::print(stderr, "{}: {}\n", bold("wirecall"), printable(text)); }
 
 }  // namespace wirecall::cli

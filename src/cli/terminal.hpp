@@ -24,7 +24,7 @@ enum Exit : int {
 [[nodiscard]] std::string bold(std::string_view text);
 [[nodiscard]] std::string dim(std::string_view text);
 
-/// "wirecall: <text>" on stderr; a cause and a cure.
+/// "wirecall: <text>" on stderr, on one line that steers no terminal; a cause and a cure.
 void complain(std::string_view text);
 
 }  // namespace wirecall::cli

@@ -62,6 +62,9 @@ TEST(Params, BytesAreBase64) {
 }
 
 TEST(Params, ValueThatIsNotOfItsTypeIsRefused) {
+  EXPECT_EQ(params({"a:int=1e3", "b:int=123456789012345678901234567890"}),
+            R"({"a":1e3,"b":123456789012345678901234567890})");
+  EXPECT_TRUE(refused({"a:int=1e-3"}));
   EXPECT_TRUE(refused({"a:int=x"}));
   EXPECT_TRUE(refused({"a:int=1.5"}));
   EXPECT_TRUE(refused({"a:int="}));

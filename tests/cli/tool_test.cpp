@@ -415,6 +415,11 @@ TEST(ToolUsage, MistakesAreStatusTwoWithNothingOnStdout) {
   }
 }
 
+TEST(ToolUsage, WhatItComplainsOfSteersNoTerminal) {
+  EXPECT_EQ(run({"call", "x", "\xff\x1b[31m"}).error,
+            "wirecall: \\xff\\x1b[31m: is not valid UTF-8; send it as bytes: name:bytes=…\n");
+}
+
 TEST(ToolUsage, AnUnknownCommandIsNamedWithTheNearest) {
   EXPECT_EQ(run({"foo"}).error,
             "wirecall: there is no command foo. Commands are serve, call, notify, bench; wirecall --help tells more\n");
