@@ -7,7 +7,7 @@ declare -A groups=(
   # To build the command and the libraries.
   [run]="g++ cmake ninja-build pkg-config liburing-dev libfmt-dev libcli11-dev"
   # To build and run tests, examples and benchmarks.
-  [test]="libgtest-dev nlohmann-json3-dev libsimdjson-dev libbenchmark-dev python3-minimal python3-venv"
+  [test]="libgtest-dev nlohmann-json3-dev libsimdjson-dev libbenchmark-dev python3-minimal python3-venv curl"
   # To check format, ranks and sanitizers.
   [check]="clang-19 clang-format-19 libclang-rt-19-dev git"
 )

@@ -56,6 +56,8 @@ class Framing {
   /// No bytes follow. `message` of size 0: what has been kept is a message after all; `malformed`: it never became one.
   virtual Found end_of_stream() = 0;
 
+  /// Whether peers on it may refuse requests with members that JSON-RPC does not name.
+  [[nodiscard]] virtual bool strict_peers() const noexcept { return false; }
   /// Bytes to reserve before each outgoing message; always the same.
   [[nodiscard]] virtual std::size_t head_bytes() const noexcept { return 0; }
   /// What follows each outgoing message; always the same, and outlives the framing.

@@ -43,6 +43,8 @@ class Outlet {
   [[nodiscard]] virtual bool has_room() noexcept { return true; }
   /// Whether this is a connection: the peer can be sent more than answers, and its later messages come here too.
   [[nodiscard]] virtual bool connected() const noexcept { return false; }
+  /// Whether the peer may refuse requests with members that JSON-RPC does not name.
+  [[nodiscard]] virtual bool strict_peer() const noexcept { return false; }
 
  protected:
   ~Outlet() = default;

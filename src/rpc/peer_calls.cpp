@@ -80,14 +80,17 @@ void append_id(Buffer& out, std::uint64_t id) {
   out.push_back('"');
 }
 
-// A request up to what only some have: {"jsonrpc":"2.0","method":…,"params":…,"hops":…
-void append_call(Buffer& out, const Context& context, std::string_view method, std::string_view params_json) {
+// A request up to what only some have: {"jsonrpc":"2.0","method":…,"params":…
+void append_call(Buffer& out, std::string_view method, std::string_view params_json) {
   out.append(R"({"jsonrpc":"2.0","method":)");
   out.append(to_json(method));
   if (!params_json.empty()) {
     out.append(R"(,"params":)");
     out.append(params_json);
   }
+}
+
+void append_hops(Buffer& out, const Context& context) {
   out.append(R"(,"hops":)");
   append_number(out, context.hops() + 1);
 }
@@ -126,9 +129,12 @@ void PeerCalls::begin(detail::PeerCall& call, const Context& context, std::strin
     throw failure({.code = ErrorCode::timeout, .reason = "the time was up before the call began", .delivered = "no"});
   }
   Buffer text;
-  append_call(text, context, method, params_json);
-  text.append(R"(,"timeout_ms":)");
-  append_number(text, static_cast<std::uint64_t>(std::chrono::ceil<milliseconds>(left).count()));
+  append_call(text, method, params_json);
+  if (!outlet_->strict_peer()) {
+    append_hops(text, context);
+    text.append(R"(,"timeout_ms":)");
+    append_number(text, static_cast<std::uint64_t>(std::chrono::ceil<milliseconds>(left).count()));
+  }
   text.append(R"(,"id":)");
   append_id(text, last_id_ + 1);
   text.push_back('}');
@@ -153,7 +159,8 @@ void PeerCalls::begin(detail::PeerCall& call, const Context& context, std::strin
 void PeerCalls::notify(const Context& context, std::string_view method, std::string_view params_json) {
   if (gone_) throw lost("no");
   Buffer text;
-  append_call(text, context, method, params_json);
+  append_call(text, method, params_json);
+  if (!outlet_->strict_peer()) append_hops(text, context);
   text.push_back('}');
   outlet_->open_message().append(text.view());
   outlet_->close_message();

@@ -59,6 +59,7 @@ class Session final : public Channel, public rpc::Outlet {
   [[nodiscard]] std::chrono::nanoseconds waited() const noexcept override { return input_waited(); }
   [[nodiscard]] bool has_room() noexcept override { return output_has_room(); }
   [[nodiscard]] bool connected() const noexcept override { return true; }
+  [[nodiscard]] bool strict_peer() const noexcept override { return framing_->strict_peers(); }
 
  private:
   std::size_t read(std::span<char> input) override;

@@ -62,6 +62,21 @@ TEST_F(CallingBack, calls_in_a_circle_end_at_the_limit_of_hops) {
   EXPECT_EQ(client.try_call("ping").error().code(), -32005) << "the connection is none the worse";
 }
 
+// pygls, for one, refuses members that it does not know.
+TEST_F(CallingBack, behind_a_content_length_calls_have_the_members_of_json_rpc_alone) {
+  const RunningServer running{server};
+  RawPeer peer{endpoint};
+  const auto framed = [](std::string_view text) {
+    return "Content-Length: " + std::to_string(text.size()) + "\r\n\r\n" + std::string{text};
+  };
+  peer.send(framed(R"({"jsonrpc":"2.0","method":"ask","params":[20],"id":1})"));
+  const std::string call = framed(R"({"jsonrpc":"2.0","method":"twice","params":[20],"id":"h1"})");
+  EXPECT_EQ(peer.bytes(call.size()), call);
+  peer.send(framed(R"({"jsonrpc":"2.0","result":4,"id":"h1"})"));
+  const std::string reply = framed(R"({"jsonrpc":"2.0","result":5,"id":1})");
+  EXPECT_EQ(peer.bytes(reply.size()), reply);
+}
+
 TEST_F(CallingBack, a_cancel_reaches_the_caller_s_side) {
   const RunningServer running{server};
   RawPeer peer{endpoint};

@@ -1,0 +1,29 @@
+#!/usr/bin/env bash
+# curl: calls by POST and GET over TCP and unix, a batch, a notification, two requests on one connection, errors, and
+# the pages for people and monitors.
+set -euo pipefail
+at=http://127.0.0.1:$TCP_PORT
+rpc=(curl --silent --show-error --max-time 20 --header 'Content-Type: application/json')
+
+expect() {  # WHAT GOT WANTED
+  [[ $2 == "$3" ]] || { printf '%s:\n  got    %s\n  wanted %s\n' "$@" >&2; exit 1; }
+}
+
+call='{"jsonrpc":"2.0","method":"subtract","params":[42,23],"id":1}'
+reply='{"jsonrpc":"2.0","result":19,"id":1}'
+expect POST "$("${rpc[@]}" "$at/rpc" -d "$call")" "$reply"
+expect unix "$("${rpc[@]}" --unix-socket "$UNIX_PATH" http://localhost/rpc -d "$call")" "$reply"
+expect 'two on a connection' "$("${rpc[@]}" "$at/rpc" "$at/rpc" -d "$call")" "$reply$reply"
+expect chunked "$("${rpc[@]}" "$at/rpc" -H 'Transfer-Encoding: chunked' -d "$call")" "$reply"
+expect 'Expect: 100-continue' "$("${rpc[@]}" "$at/rpc" -H 'Expect: 100-continue' -d "$call")" "$reply"
+expect batch "$("${rpc[@]}" "$at/rpc" -d "[$call,{\"jsonrpc\":\"2.0\",\"method\":\"echo\",\"params\":[1]}]")" "[$reply]"
+expect notification "$("${rpc[@]}" -w '%{http_code}' "$at/rpc" -d '{"jsonrpc":"2.0","method":"echo","params":[1]}')" 200
+expect 'parse error' "$("${rpc[@]}" "$at/rpc" -d '{' | grep -o '"code":-32700')" '"code":-32700'
+expect 'no such page' "$(curl -s -o /dev/null -w '%{http_code}' "$at/none")" 404
+expect 'too large an Accept' "$(curl -s -o /dev/null -w '%{http_code}' -H "Accept: $(head -c 100000 /dev/zero | tr '\0' a)" \
+  "$at/healthz")" 431
+expect health "$(curl -s -w '%{http_code}' -o /dev/null "$at/healthz")" 200
+curl -s "$at/metrics" | grep -q '^wirecall_' || { echo 'no metrics' >&2; exit 1; }
+large=$(head -c 300000 /dev/zero | tr '\0' x)
+expect '300 kB' "$("${rpc[@]}" "$at/rpc" --data-binary @- <<<"{\"jsonrpc\":\"2.0\",\"method\":\"echo\",\"params\":[\"$large\"],\"id\":1}" |
+  wc -c)" "$((300000 + 36))"
