@@ -245,6 +245,7 @@ void HandOver::log_lost(std::unique_lock<std::mutex>& lock) {
 // Without the lock: the sink may take its time.
 void HandOver::log_slow(std::unique_lock<std::mutex>& lock, const std::vector<const Method*>& slow,
                         std::string_view words) {
+  slow_.fetch_add(slow.size(), std::memory_order_relaxed);
   const LogSink* const log = host_->workspace.log;
   if (log == nullptr) return;
   lock.unlock();

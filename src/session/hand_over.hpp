@@ -59,6 +59,8 @@ class HandOver final : private detail::HandlerWatch {
   [[nodiscard]] std::size_t away() const noexcept { return away_; }
   /// How often the loop was taken from a handler. Any thread.
   [[nodiscard]] std::uint64_t count() const noexcept { return count_.load(std::memory_order_relaxed); }
+  /// Handlers that were slow enough to be logged. Any thread.
+  [[nodiscard]] std::uint64_t slow() const noexcept { return slow_.load(std::memory_order_relaxed); }
 
  private:
   using Clock = std::chrono::steady_clock;
@@ -111,6 +113,7 @@ class HandOver final : private detail::HandlerWatch {
   std::size_t idle_ = 0;
   std::size_t away_ = 0;  // changed with the mutex held and the loop not running
   std::atomic<std::uint64_t> count_{0};
+  std::atomic<std::uint64_t> slow_{0};
   std::vector<std::thread> threads_;
   std::thread watcher_;
 };

@@ -109,6 +109,7 @@ void ServingLoop::run(const std::function<bool()>& stop, const std::function<boo
 }
 
 void ServingLoop::turn(nanoseconds wait_max) {
+  ++workspace_.stats.loop_turns;
   hand_over_.turn(wait_max);
   if (hand_over_.away() == 0) [[likely]]
     ended_.clear();
@@ -190,6 +191,7 @@ void ServingLoop::connection_ended(Connection& connection, End, int) {
 Stats ServingLoop::stats() const {
   Stats stats = workspace_.stats;
   stats.hand_overs += hand_over_.count();
+  stats.slow_handlers += hand_over_.slow();
   return stats;
 }
 

@@ -340,6 +340,9 @@ TEST_F(HandOverTest, AHandlerThatDoesNotComeBackIsLoggedWithItsName) {
   expect_logged("block");
   gate.open();
   EXPECT_EQ(slow.line(), result("1", 1));
+  EXPECT_EQ(server.stats().slow_handlers, 1U);
+  EXPECT_EQ(server.stats().hand_overs, 1U);
+  EXPECT_GT(server.stats().loop_turns, 1U);
 }
 
 TEST_F(HandOverTest, AHandlerMayBeAllowedToKeepItsLoopAndIsLoggedAllTheSame) {
@@ -358,6 +361,8 @@ TEST_F(HandOverTest, AHandlerMayBeAllowedToKeepItsLoopAndIsLoggedAllTheSame) {
   gate.open();
   EXPECT_EQ(slow.line(), result("1", 1));
   EXPECT_EQ(slow.line(), result("2", 2));
+  EXPECT_GE(patient.stats().slow_handlers, 1U);
+  EXPECT_EQ(patient.stats().hand_overs, 0U);
 }
 
 }  // namespace
