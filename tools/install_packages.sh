@@ -4,10 +4,10 @@
 set -euo pipefail
 
 declare -A groups=(
-  # To build the command and the libraries.
-  [run]="g++ cmake ninja-build pkg-config liburing-dev libfmt-dev libcli11-dev"
+  # To build the command and the libraries, and to try the lines that the banner shows.
+  [run]="g++ cmake ninja-build pkg-config liburing-dev libfmt-dev libcli11-dev netcat-openbsd curl"
   # To build and run tests, examples and benchmarks.
-  [test]="libgtest-dev nlohmann-json3-dev libsimdjson-dev libbenchmark-dev python3-minimal python3-venv curl"
+  [test]="libgtest-dev nlohmann-json3-dev libsimdjson-dev libbenchmark-dev python3-minimal python3-venv"
   # To check format, ranks and sanitizers.
   [check]="clang-19 clang-format-19 libclang-rt-19-dev git"
 )

@@ -229,7 +229,9 @@ int run(int argc, char** argv) {
     if (!duration.empty()) benching.duration = require(duration_of(duration), "--duration");
     return bench(benching);
   } catch (const CLI::ParseError& error) {
-    return app.exit(error) == 0 ? kSuccess : kUsage;
+    if (error.get_exit_code() == 0) return app.exit(error);  // help or version
+    complain(error.what() + std::string{"; wirecall --help tells more"});
+    return kUsage;
   } catch (const UsageError& error) {
     complain(error.text);
     return kUsage;

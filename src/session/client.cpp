@@ -19,6 +19,9 @@ using std::chrono::milliseconds;
 
 namespace {
 
+// Longer ones are as good as none, and could not be added to the time.
+constexpr milliseconds kTimeoutMax = std::chrono::hours{24 * 365 * 100};
+
 std::string connection_data(ConnectionError::Delivered delivered) {
   return message::make({.code = ErrorCode::provider_lost,
                         .reason = "the connection is lost",
@@ -155,7 +158,7 @@ void OutgoingCall::set_params(std::string_view json) {
 }
 
 void OutgoingCall::set_timeout(milliseconds timeout) noexcept {
-  call_->timeout = timeout;
+  call_->timeout = std::min(timeout, kTimeoutMax);
   call_->own_timeout = true;
 }
 void OutgoingCall::set_credit(std::uint32_t credit) noexcept { call_->credit = std::max<std::uint32_t>(credit, 1); }

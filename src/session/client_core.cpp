@@ -47,7 +47,8 @@ std::unique_ptr<runtime::Backend> checked(const ClientOptions& options, std::uni
 
 }  // namespace
 
-// While it exists, this thread drives.
+// While it exists, this thread drives; then somebody else does, if anybody wants to: while it drove, others may have
+// begun to wait for that. Made and destroyed with the mutex held.
 struct ClientCore::Driving {
   explicit Driving(ClientCore& owner) : core(owner) {
     core.led_ = true;
@@ -57,8 +58,17 @@ struct ClientCore::Driving {
   ~Driving() {
     core.led_ = false;
     core.driver_.store(nullptr, std::memory_order_relaxed);
+    core.pass_on();
   }
   ClientCore& core;
+};
+
+// While it exists, the mutex is free.
+struct ClientCore::Unlocked {
+  explicit Unlocked(Lock& held) : lock(held) { lock.unlock(); }
+  Unlocked(Unlocked&&) = delete;
+  ~Unlocked() { lock.lock(); }
+  Lock& lock;
 };
 
 ClientCore::ClientCore(std::vector<Endpoint> endpoints, ClientOptions options, ClientSeams seams)
@@ -282,7 +292,7 @@ void StopCall::operator()() const noexcept {
 
 void ClientCore::forget(ClientCall& call, std::uint64_t generation) noexcept {
   {
-    const std::scoped_lock lock{mutex_};
+    Lock lock{mutex_};
     if (call.generation != generation || call.stage == ClientCall::Stage::idle) return;
     if (call.stage == ClientCall::Stage::ended) {
       // Its answer is on its way to a task that does not want it any more.
@@ -292,7 +302,11 @@ void ClientCore::forget(ClientCall& call, std::uint64_t generation) noexcept {
     }
     call.stage = ClientCall::Stage::idle;
     --asynchronous_;
-    wake_driver();
+    try {
+      send_controls(lock);
+    } catch (const std::exception&) {
+      // They are sent with the next call.
+    }
   }
   give_back(call);
 }
@@ -322,9 +336,10 @@ void ClientCore::exchange(std::span<ClientCall* const> calls) {
   if (begun - last_used_ > kStale && !led_ && any_up()) [[unlikely]] {
     // Should the server have gone in the meantime, the call had better wait for the next connection.
     const Driving driving{*this};
-    lock.unlock();
-    loop_.turn(nanoseconds{0});
-    lock.lock();
+    {
+      const Unlocked unlocked{lock};
+      loop_.turn(nanoseconds{0});
+    }
     after_turn(lock);
   }
   last_used_ = begun;
@@ -337,11 +352,14 @@ void ClientCore::exchange(std::span<ClientCall* const> calls) {
   pass_on();
 }
 
+bool ClientCore::controls_wait() const noexcept {
+  return std::ranges::any_of(connections_,
+                             [](const auto& connection) { return connection->up() && !connection->controls.empty(); });
+}
+
 // What is to be said about calls is said now, by whoever drives.
 void ClientCore::send_controls(Lock& lock) {
-  const bool any = std::ranges::any_of(
-      connections_, [](const auto& connection) { return connection->up() && !connection->controls.empty(); });
-  if (!any) [[likely]]
+  if (!controls_wait()) [[likely]]
     return;
   if (led_) return wake_driver();
   if (others_drive()) return pass_on();
@@ -383,9 +401,10 @@ void ClientCore::connect() {
 
 // ---- driving ----
 
+// Who drives looks at what it drives for before it waits again: so it need not wake itself.
 void ClientCore::wake_driver() {
   if (!led_) return background_ready_.notify_one();
-  if (std::exchange(wake_asked_, true) || on_driver()) return;
+  if (on_driver() || std::exchange(wake_asked_, true)) return;
   loop_.wake();
 }
 
@@ -405,7 +424,6 @@ void ClientCore::wait(Lock& lock, Waiting& waiting, nanoseconds now, nanoseconds
     if (!led_ && !others_drive()) {
       lead(lock, waiting, now, deadline);
       if (waiting.unfinished == 0) break;
-      pass_on();
       now = loop_.now();
     } else if (waiting.ready.wait_until(lock, steady_clock::time_point{deadline}) == std::cv_status::timeout) {
       break;
@@ -441,6 +459,7 @@ void ClientCore::step(Lock& lock, nanoseconds wait_max, bool may_block) {
     wait_max = nanoseconds{0};  // whoever drives may have waited for just that
   }
   tend(lock, wait_max, may_block);
+  if (may_block && others_drive()) return;  // they have come meanwhile, and call back on their own threads
   write_queued();
   for (const auto& connection : connections_) {
     if (connection->notifications.empty()) continue;
@@ -449,12 +468,13 @@ void ClientCore::step(Lock& lock, nanoseconds wait_max, bool may_block) {
     wait_max = wait_max < nanoseconds{0} ? look : std::min(wait_max, look);
   }
   if (!ended_.empty()) wait_max = nanoseconds{0};
-  lock.unlock();
-  for (const auto& connection : connections_) {
-    if (connection->session != nullptr) connection->session->flush();
+  {
+    const Unlocked unlocked{lock};
+    for (const auto& connection : connections_) {
+      if (connection->session != nullptr) connection->session->flush();
+    }
+    loop_.turn(wait_max);
   }
-  loop_.turn(wait_max);
-  lock.lock();
   asynchronous_ -= std::exchange(delivered_, 0);
   after_turn(lock);
 }
@@ -470,10 +490,9 @@ void ClientCore::deliver_ended(Lock& lock) {
       continue;
     }
     call.stage = ClientCall::Stage::idle;
-    lock.unlock();
+    const Unlocked unlocked{lock};
     Answer answer = call.error ? Answer{std::move(*call.error), call.lost} : Answer{};
     deliver(call, answer);
-    lock.lock();
   }
   asynchronous_ -= std::exchange(delivered_, 0);
 }
@@ -502,12 +521,13 @@ void ClientCore::background() {
       background_ready_.wait(lock);
       continue;
     }
-    {
-      const Driving driving{*this};
-      while (!closing_ && !running_ && background_needed()) step(lock, nanoseconds{-1}, false);
-      if (closing_) end_all(lock);
+    const Driving driving{*this};
+    while (!closing_ && !running_ && background_needed()) step(lock, nanoseconds{-1}, false);
+    if (closing_) {
+      end_all(lock);
+    } else if (controls_wait()) {
+      step(lock, nanoseconds{0}, false);
     }
-    pass_on();
   }
 }
 
@@ -533,15 +553,16 @@ void ClientCore::run(const std::function<void()>& begin, const bool& finished,
   };
   const Leaving leaving{*this};
   const Driving driving{*this};
-  lock.unlock();
-  begin();
-  lock.lock();
+  {
+    const Unlocked unlocked{lock};
+    begin();
+  }
   while (!finished) {
     step(lock, nanoseconds{-1}, false);
-    lock.unlock();
+    const Unlocked unlocked{lock};
     after_each_turn();
-    lock.lock();
   }
+  if (controls_wait()) step(lock, nanoseconds{0}, false);
 }
 
 // ---- the end ----

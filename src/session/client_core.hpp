@@ -126,6 +126,7 @@ class ClientCore final : public std::enable_shared_from_this<ClientCore>, privat
   friend struct StopCall;
   using Lock = std::unique_lock<std::mutex>;
   struct Driving;
+  struct Unlocked;
 
   // Threads: client_core.cpp.
   void wait(Lock& lock, Waiting& waiting, std::chrono::nanoseconds now, std::chrono::nanoseconds deadline);
@@ -141,6 +142,7 @@ class ClientCore final : public std::enable_shared_from_this<ClientCore>, privat
   void wake_driver();
   void pass_on();
   void asynchronous_begun();
+  [[nodiscard]] bool controls_wait() const noexcept;
   void send_controls(Lock& lock);
   void deliver_ended(Lock& lock);
   void deliver(ClientCall& call, detail::Answer& answer) noexcept;
@@ -171,6 +173,7 @@ class ClientCore final : public std::enable_shared_from_this<ClientCore>, privat
   void write_queued();
   void write(ClientCall& call, ClientConnection& connection);
   void append(Buffer& out, ClientCall& call);
+  [[nodiscard]] static bool done_with(const ClientConnection& connection) noexcept;
   void after_turn(Lock& lock);
   bool response(ClientConnection& connection, const Received& message);
   bool stray(ClientConnection& connection, const Received& message);

@@ -42,7 +42,7 @@ void Dialer::start(std::function<void()> wake) {
   attempt_ = std::make_shared<Attempt>();
   attempt_->wake = std::move(wake);
   const milliseconds timeout{options_->connect_timeout_ms};
-  std::thread{[shared = attempt_, dial = dial_, place = endpoint(), timeout] {
+  const auto tried = [shared = attempt_, dial = dial_, place = endpoint(), timeout] {
     Result result = attempt(dial, place, timeout);
     const std::scoped_lock lock{shared->mutex};
     if (!shared->abandoned) {
@@ -51,7 +51,13 @@ void Dialer::start(std::function<void()> wake) {
     } else if (result.descriptor >= 0) {
       ::close(result.descriptor);
     }
-  }}.detach();
+  };
+  try {
+    std::thread{tried}.detach();
+  } catch (const std::system_error& error) {
+    attempt_->result = Result{.failure = std::string{"no thread can be had to connect on: "} + error.what()};
+    attempt_->wake();
+  }
 }
 
 std::optional<Dialer::Result> Dialer::poll() {

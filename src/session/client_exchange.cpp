@@ -257,6 +257,13 @@ void ClientCore::append(Buffer& out, ClientCall& call) {
   out.push_back('}');
 }
 
+// It takes no more calls, since its server is leaving, and owes us nothing: the next one is made instead, elsewhere if
+// there is another place.
+bool ClientCore::done_with(const ClientConnection& connection) noexcept {
+  return connection.draining && !connection.over && connection.in_flight == 0 && connection.notifications.empty() &&
+         connection.controls.empty() && !connection.session->busy() && !connection.session->has_output();
+}
+
 void ClientCore::after_turn(Lock& lock) {
   bool closed = false;
   for (const auto& connection : connections_) {
@@ -266,6 +273,10 @@ void ClientCore::after_turn(Lock& lock) {
       ClientCall& sent = *connection->notifications.front();
       connection->notifications.pop_front();
       finish(sent);
+    }
+    if (done_with(*connection)) {
+      connection->over = true;
+      connection->dialer.ended(loop_.now(), true);
     }
     if (!connection->over) continue;
     connection->session.reset();

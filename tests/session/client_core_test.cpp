@@ -18,15 +18,10 @@
 #include <vector>
 
 #include "tests/runtime/simulated_backend.hpp"
+#include "tests/session/client_access.hpp"
 #include "wirecall/client.hpp"
 
-namespace wirecall {
-
-struct detail::ClientAccess {
-  static Client client(std::shared_ptr<session::ClientCore> core) { return Client{std::move(core)}; }
-};
-
-namespace session {
+namespace wirecall::session {
 namespace {
 
 using namespace std::chrono_literals;
@@ -349,5 +344,4 @@ TEST(CallTable, finds_by_id_what_it_holds_and_nothing_else) {
 }
 
 }  // namespace
-}  // namespace session
-}  // namespace wirecall
+}  // namespace wirecall::session

@@ -3,8 +3,10 @@
 #include <atomic>
 #include <chrono>
 #include <expected>
+#include <functional>
 #include <future>
 #include <gtest/gtest.h>
+#include <memory>
 #include <optional>
 #include <stdexcept>
 #include <stop_token>
@@ -13,6 +15,7 @@
 #include <utility>
 #include <vector>
 
+#include "tests/session/client_access.hpp"
 #include "tests/session/peer.hpp"
 #include "wirecall/client.hpp"
 #include "wirecall/server.hpp"
@@ -23,6 +26,27 @@ namespace {
 
 using namespace std::chrono_literals;
 using Result = std::expected<int, Error>;
+
+// What epoll is, with something that is called once at the beginning of a turn, on the thread that drives.
+class HookedBackend final : public runtime::Backend {
+ public:
+  std::span<runtime::Completion> turn(std::span<runtime::Operation> submitted,
+                                      std::chrono::nanoseconds until) override {
+    if (in_turn) std::exchange(in_turn, nullptr)();
+    return inner_->turn(submitted, until);
+  }
+  [[nodiscard]] std::shared_ptr<void> keep_lent() override { return inner_->keep_lent(); }
+  [[nodiscard]] std::size_t readable(runtime::Handle handle) const noexcept override {
+    return inner_->readable(handle);
+  }
+  void wake() noexcept override { inner_->wake(); }
+  [[nodiscard]] std::chrono::nanoseconds now() const noexcept override { return inner_->now(); }
+
+  std::function<void()> in_turn;
+
+ private:
+  std::unique_ptr<runtime::Backend> inner_ = runtime::make_epoll_backend();
+};
 
 class ClientDriving : public testing::Test {
  protected:
@@ -95,6 +119,57 @@ TEST_F(ClientDriving, callbacks_futures_blocking_calls_and_run_work_beside_each_
   for (int i = 0; i < 5; ++i) client.run(awaiting(client));
   threads.clear();
   while (called_back != 800) std::this_thread::yield();
+}
+
+// The first blocking call looks whether its connection is still there, and drives for that moment.
+TEST_F(ClientDriving, who_begins_while_a_connection_is_looked_at_is_not_forgotten) {
+  for (int i = 0; i < 20; ++i) {
+    auto backend = std::make_unique<HookedBackend>();
+    HookedBackend& hooked = *backend;
+    ClientOptions options;
+    options.call_timeout_ms = 10'000;
+    Client client = detail::ClientAccess::client(std::make_shared<ClientCore>(
+        std::vector{Endpoint{uri_}}, options, ClientSeams{.backend = std::move(backend), .dial = {}}));
+    client.connect();
+    std::future<int> begun;
+    hooked.in_turn = [&] { std::thread{[&] { begun = client.request<int>("subtract", 5, 3).future(); }}.join(); };
+    ASSERT_EQ(client.try_call<int>("subtract", 42, 23), 19);
+    ASSERT_EQ(begun.get(), 2);
+  }
+}
+
+TEST_F(ClientDriving, an_awaited_call_that_is_not_wanted_any_more_is_cancelled_at_once) {
+  std::promise<std::string> told;
+  const ScriptedServer server{[&](RawPeer peer) {
+    peer.line();
+    told.set_value(peer.line());
+    peer.all();
+  }};
+  Client client{server.uri()};
+  const auto request = [](Client& of) -> Task<void> { co_await of.request<int>("a"); };
+  const auto moment = [](Client& of) -> Task<void> { co_await sleep_for(of.scheduler(), 1ms); };
+  const auto first = [&](Client& of) -> Task<void> { co_await when_any(request(of), moment(of)); };
+  client.run(first(client));
+  std::future<std::string> heard = told.get_future();
+  ASSERT_EQ(heard.wait_for(20s), std::future_status::ready) << "although nothing else is called";
+  EXPECT_EQ(heard.get(), R"({"jsonrpc":"2.0","method":"$/cancelRequest","params":{"id":1}})");
+}
+
+TEST_F(ClientDriving, a_timeout_may_be_as_long_as_can_be_said) {
+  Client client{uri_};
+  EXPECT_EQ(client.request<int>("subtract", 42, 23).timeout(std::chrono::milliseconds::max()).try_call(), 19);
+  EXPECT_EQ(client.request<int>("subtract", 42, 23).timeout(std::chrono::hours{24 * 365 * 300}).try_call(), 19);
+}
+
+TEST_F(ClientDriving, a_server_that_is_leaving_is_left_for_the_next_place_although_it_keeps_the_connection) {
+  const ScriptedServer leaving{[](RawPeer peer) {
+    peer.line();
+    peer.send(R"({"jsonrpc":"2.0","error":{"code":-32009,"message":"Draining","data":{"delivered":"no"}},"id":1})");
+    peer.send("\n");
+    EXPECT_EQ(peer.all(), "") << "the client closes";
+  }};
+  Client client{std::vector{Endpoint{leaving.uri()}, Endpoint{uri_}}};
+  EXPECT_EQ(client.call<int>("subtract", 42, 23), 19);
 }
 
 TEST_F(ClientDriving, a_handle_gives_a_call_up_once) {
