@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Runs every benchmark, one after the other, each printing its table, and then measures what the umbrella header costs
-# a compiler.
+# Runs every benchmark, one after the other, each printing its table, and then measures what idle connections cost the
+# command, and what the umbrella header costs a compiler.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 build=${BUILD:-build}
@@ -11,5 +11,8 @@ for program in "$build"/bench/bench_*; do
   "$program"
   echo
 done
+echo "== connections"
+python3 bench/connections.py "$build/wirecall"
+echo
 echo "== compile"
 python3 bench/compile/measure.py
