@@ -75,8 +75,9 @@ void Workspace::write_log(LogLevel level, std::string_view line) const {
 [[gnu::always_inline]] inline void Dispatcher::handle_single(const Received& message, CallState& state) {
   if (message.kind == MessageKind::invalid) [[unlikely]]
     return refuse(message, state);
-  if ((message.present & kTerms) != 0 && !take_terms(message, state)) [[unlikely]]
-    return;
+  if ((message.present & kTerms) != 0 || timeout_max_ms_ != kNoTimeout) [[unlikely]] {
+    if (!take_terms(message, state)) return;
+  }
   std::string_view name = message.method();
   if (message.method_escaped) [[unlikely]] {
     workspace_->reader->reset(message[Member::method]);
@@ -165,8 +166,10 @@ bool Dispatcher::take_terms(const Received& message, CallState& state) {
     }
     extras.bounds.hops = static_cast<std::uint32_t>(*hops);
   }
-  if (message.has(Member::timeout_ms)) {
-    extras.timeout_ms = milliseconds_of(message[Member::timeout_ms]);
+  if (message.has(Member::timeout_ms) || timeout_max_ms_ != kNoTimeout) {
+    const std::uint32_t own =
+        message.has(Member::timeout_ms) ? milliseconds_of(message[Member::timeout_ms]) : timeout_max_ms_;
+    extras.timeout_ms = std::min(own, timeout_max_ms_);
     const bool late = *extras.timeout_ms == 0 || outlet_->waited() >= std::chrono::milliseconds{*extras.timeout_ms};
     if (late) {
       return refused(message::make(

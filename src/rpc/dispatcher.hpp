@@ -108,6 +108,10 @@ class Dispatcher {
   /// There is room for more output again: streams that rest go on.
   void room();
 
+  static constexpr std::uint32_t kNoTimeout = ~std::uint32_t{0};
+  /// Calls from now on have so many milliseconds, or less, as if each had said so by `timeout_ms`; kNoTimeout ends
+  /// that.
+  void limit_timeout(std::uint32_t milliseconds) noexcept { timeout_max_ms_ = milliseconds; }
   /// New requests are answered -32009 from now on.
   void drain() noexcept { draining_ = true; }
   /// Whether handlers have called the peer, and wait.
@@ -152,6 +156,7 @@ class Dispatcher {
   const Limits* limits_;
   Workspace* workspace_;
   std::shared_ptr<PendingCalls> pending_;  // made when the first call waits
+  std::uint32_t timeout_max_ms_ = kNoTimeout;
   bool draining_ = false;
 };
 

@@ -3,7 +3,10 @@
 #include "session/http_session.hpp"
 
 #include <algorithm>
+#include <charconv>
 #include <chrono>
+#include <cstdint>
+#include <system_error>
 #include <utility>
 
 #include "framing/token.hpp"
@@ -362,7 +365,24 @@ bool HttpSession::let_in(const HttpHead& head) {
   return false;
 }
 
+// Whether what the head says of the calls' time, if anything, can be understood; else it has been refused.
+bool HttpSession::take_timeout(const HttpHead& head) {
+  if (!head.has(HttpField::wirecall_timeout_ms)) [[likely]]
+    return true;
+  const std::string_view text = head[HttpField::wirecall_timeout_ms];
+  std::uint32_t milliseconds = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), milliseconds);
+  if (error == std::errc::invalid_argument || end != text.data() + text.size()) {
+    refuse(400, "a Wirecall-Timeout-Ms that is no whole number");
+    return false;
+  }
+  // More than can be counted is no limit.
+  if (error == std::errc{}) current().dispatcher.limit_timeout(milliseconds);
+  return true;
+}
+
 void HttpSession::begin_post(const HttpHead& head, bool more) {
+  if (!take_timeout(head)) return;
   if (head.has(HttpField::content_encoding)) [[unlikely]]
     return refuse(415, "a Content-Encoding is not understood: send the body as it is");
   if (head.content_length > host_->limits.max_message_size) [[unlikely]]
@@ -395,7 +415,7 @@ void HttpSession::get(const HttpHead& head, std::string_view path, std::string_v
     return respond(200, settings_->metrics ? settings_->metrics() : std::string{},
                    "text/plain; version=0.0.4; charset=utf-8");
   }
-  if (path.starts_with("/rpc/")) return get_method(path.substr(5), query);
+  if (path.starts_with("/rpc/")) return take_timeout(head) ? get_method(path.substr(5), query) : void();
   const std::string_view host = head.has(HttpField::host) ? head[HttpField::host] : "localhost";
   respond(200, front_page(host));
 }
@@ -513,6 +533,7 @@ void HttpSession::finish_exchange() {
       exchange.answered = exchange.closes = exchange.head_only = false;
       exchange.status = 200;
       exchange.fields.clear();
+      exchange.dispatcher.limit_timeout(rpc::Dispatcher::kNoTimeout);
     }
   } else {
     if (exchange.answered) settle_later();

@@ -56,6 +56,7 @@ class HttpSession final : public Channel, private Timer {
   // Deciding.
   void begin_request(const framing::HttpHead& head, bool more);
   bool let_in(const framing::HttpHead& head);
+  [[nodiscard]] bool take_timeout(const framing::HttpHead& head);
   void begin_post(const framing::HttpHead& head, bool more);
   void get(const framing::HttpHead& head, std::string_view path, std::string_view query);
   void get_method(std::string_view name, std::string_view query);

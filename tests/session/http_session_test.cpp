@@ -120,6 +120,40 @@ TEST(HttpPost, answers_a_call) {
   expect_answer(post(request(1), {}, "/rpc?token=x"), ok(result("19", 1)));
 }
 
+TEST(HttpPost, takes_the_time_of_its_calls_from_the_head) {
+  const auto late = [](int id) {
+    return R"({"jsonrpc":"2.0","error":{"code":-32002,"message":"Timeout","data":{"reason":"the time was up before the )"
+           R"(call began","origin":"local","delivered":"no"}},"id":)" +
+           std::to_string(id) + "}";
+  };
+  // It is said for one request, and not for the next one.
+  expect_answer(post("[" + request(1) + "," + request(2) + "]", "Wirecall-Timeout-Ms: 0\r\n") + post(request(3)),
+                ok("[" + late(1) + "," + late(2) + "]") + ok(result("19", 3)));
+  expect_answer(get("/rpc/sum?numbers=[1,2]", "wirecall-timeout-ms: 0\r\n"), ok(late(1)));
+  for (const std::string_view long_enough : {"60000", "4294967295", "99999999999999999999"}) {
+    expect_answer(post(request(1), "Wirecall-Timeout-Ms: " + std::string{long_enough} + "\r\n"), ok(result("19", 1)));
+  }
+  for (const std::string_view bad : {"-1", "1.5", "1s", "", "0x1", "1 1"}) {
+    const std::string got = answer({post(request(1), "Wirecall-Timeout-Ms: " + std::string{bad} + "\r\n")});
+    EXPECT_TRUE(got.starts_with("HTTP/1.1 400 ")) << bad << got;
+  }
+}
+
+TEST(HttpPost, ends_calls_at_the_shorter_of_two_times) {
+  for (const auto& [head, member] : {std::pair{"50", "5000"}, {"5000", "50"}}) {
+    Http server;
+    const std::string call = R"({"jsonrpc":"2.0","method":"wait","timeout_ms":)" + std::string{member} + R"(,"id":1})";
+    const auto begun = server.loop.now();
+    server.peer->send(post(call, "Wirecall-Timeout-Ms: " + std::string{head} + "\r\n"));
+    std::string got;
+    while (got.empty() && server.loop.now() < begun + milliseconds{4000}) {
+      server.turns(1);
+      got = server.peer->take();
+    }
+    EXPECT_NE(got.find("-32002"), std::string::npos) << got;
+  }
+}
+
 TEST(HttpPost, answers_pipelined_calls_in_order) {
   expect_answer(post(request(1)) + post(request(2)) + post(call("big", 3, "[200]")) + post(request(4)),
                 ok(result("19", 1)) + ok(result("19", 2)) + ok(result("\"" + std::string(200, 'x') + "\"", 3)) +
