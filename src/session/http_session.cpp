@@ -1,27 +1,21 @@
-// See http_session.hpp. The path that matters: read_head, begin_request and dispatch of a POST whose body has come with
-// its head, answered at once; it copies nothing and allocates nothing. Everything else is for the rare and the hostile.
+// See http_session.hpp. What a request is answered is decided in http_requests.cpp. The path that matters: read_head,
+// begin_request and dispatch of a POST whose body has come with its head, answered at once; it copies nothing and
+// allocates nothing. Everything else is for the rare and the hostile.
 #include "session/http_session.hpp"
 
 #include <algorithm>
-#include <charconv>
 #include <chrono>
-#include <cstdint>
-#include <system_error>
 #include <utility>
 
-#include "framing/token.hpp"
-#include "rpc/dispatcher.hpp"
-#include "session/http_query.hpp"
+#include "session/http_exchange.hpp"
 
 namespace wirecall::session {
 namespace {
 
 using framing::Find;
 using framing::Found;
-using framing::HttpField;
 using framing::HttpHead;
 using framing::HttpHeadRead;
-using framing::HttpMethod;
 using std::chrono::milliseconds;
 
 // Requests of one connection that are looked at in one turn; the others have theirs then.
@@ -30,25 +24,6 @@ constexpr int kRequestsPerTurn = 1024;
 constexpr std::size_t kWaitingMax = 256;
 // A body that brings less than this within Limits::header_timeout_ms is given up.
 constexpr std::size_t kBodyBytesMin = 4096;
-// What is read of a body that nobody wants, so that the connection can be kept.
-constexpr std::size_t kDiscardedBytesMax = 1024 * 1024;
-
-constexpr std::string_view kFrontAllow = "Allow: GET, HEAD, POST, OPTIONS\r\n";
-constexpr std::string_view kPostAllow = "Allow: POST, OPTIONS\r\n";
-constexpr std::string_view kGetAllow = "Allow: GET, HEAD, OPTIONS\r\n";
-constexpr std::string_view kPreflight =
-    "Access-Control-Allow-Methods: GET, HEAD, POST, OPTIONS\r\n"
-    "Access-Control-Allow-Headers: Accept, Authorization, Content-Type, Traceparent, Tracestate, "
-    "Wirecall-Timeout-Ms\r\n"
-    "Access-Control-Max-Age: 600\r\n";
-
-// Which methods a path has; empty for a path that is not served.
-std::string_view allow_of(std::string_view path) noexcept {
-  if (path == "/rpc") return kPostAllow;
-  if (path == "/" || path == "*") return kFrontAllow;
-  if (path == "/healthz" || path == "/readyz" || path == "/metrics" || path.starts_with("/rpc/")) return kGetAllow;
-  return {};
-}
 
 // Whether a message will be answered once the calls that it makes are done.
 bool asks(const Received& message) {
@@ -64,59 +39,6 @@ bool asks(const Received& message) {
 }
 
 }  // namespace
-
-// One request's answer. Its dispatcher serves the body of a POST, as a session of its own; so it is told apart, by its
-// address, whose the answer is that comes late.
-class HttpSession::Exchange final : public rpc::Outlet {
- public:
-  explicit Exchange(HttpSession& owner)
-      : session(&owner), dispatcher(owner.host_->registry, *this, owner.host_->limits, owner.host_->workspace) {}
-
-  Buffer& open_message() override {
-    out_ = session->is_next(*this) ? &session->output() : &held;
-    if (held.empty() && out_ == &held) held = session->host_->loop.take_buffer();
-    response_ = begin_response(*out_, {.status = status, .fields = fields, .closes = closes}, session->digits_);
-    return *out_;
-  }
-  void close_message() override {
-    ++session->host_->workspace.stats.messages_out;
-    session->digits_ = static_cast<std::uint8_t>(end_response(*out_, response_, head_only));
-    written(response_.begin);
-    answered = true;
-    if (!dispatching) session->settle_later();
-  }
-  void discard_message() noexcept override { out_->truncate(response_.begin); }
-
-  // A response that is made at once, by `write` into the buffer it is given.
-  template <class Write>
-  void answer(Write write) {
-    out_ = session->is_next(*this) ? &session->output() : &held;
-    const std::size_t begin = out_->size();
-    write(*out_);
-    written(begin);
-    answered = true;
-  }
-
-  HttpSession* session;
-  rpc::Dispatcher dispatcher;
-  Buffer held;         // the response, while others are due before it
-  std::string fields;  // of the response
-  std::uint16_t status = 200;
-  bool closes = false;
-  bool head_only = false;
-  bool dispatching = false;
-  bool answered = false;
-
- private:
-  void written(std::size_t begin) {
-    if (out_ != &held) return session->output_grew(begin);
-    session->held_bytes_ += held.size();
-    session->output_grew(session->out_.size() + session->held_bytes_);
-  }
-
-  Buffer* out_ = nullptr;
-  OpenResponse response_;
-};
 
 HttpSession::HttpSession(Host& host, const HttpSettings& settings, std::unique_ptr<transport::Stream> stream)
     : Channel(host, std::move(stream)), settings_(&settings) {}
@@ -295,144 +217,7 @@ void HttpSession::expired() {
   ++host_->workspace.stats.connections_timed_out;
   refuse_and_close(408, "the request did not come in time");
 }
-
-// ---- deciding ----
-
-void HttpSession::begin_request(const HttpHead& head, bool more) {
-  if (pacing_) [[unlikely]] {
-    pacing_ = false;
-    host_->loop.stop(*this);
-  }
-  Exchange& exchange = current();
-  exchange.closes = head.closes || draining_;
-  exchange.head_only = head.method == HttpMethod::head;
-  if (head.has_body()) {
-    // Unless somebody wants it, it has to be got out of the way; where it is long, or may not come at all, by closing.
-    reading_ = head.chunked ? Body::chunks : Body::length;
-    left_ = head.content_length;
-    chunks_ = {};
-    discards_ = true;
-    exchange.closes = exchange.closes || left_ > kDiscardedBytesMax || head.has(HttpField::expect);
-  }
-  if (!let_in(head)) return;
-  const std::string_view target = head.target;
-  const std::size_t question = std::min(target.find('?'), target.size());
-  const std::string_view path = target.substr(0, question);
-  if (head.method == HttpMethod::post && (path == "/rpc" || path == "/")) [[likely]]
-    return begin_post(head, more);
-
-  if (head.method == HttpMethod::unknown) return refuse(501, "this method is not one of HTTP");
-  const std::string_view allow = allow_of(path);
-  if (allow.empty() && !path.empty()) return refuse(404, "there is nothing here");
-  if (head.upgrades && framing::same_word(head[HttpField::upgrade], "websocket")) {
-    exchange.fields += "Upgrade: websocket\r\nSec-WebSocket-Version: 13\r\n";
-    return refuse(426, "a WebSocket is not offered here");
-  }
-  if (head.method == HttpMethod::options) {
-    exchange.fields += allow;
-    if (head.has(HttpField::origin)) exchange.fields += kPreflight;
-    return respond_empty(204);
-  }
-  if (head.method == HttpMethod::post || head.method == HttpMethod::other || path == "/rpc" || path == "*") {
-    exchange.fields += allow.empty() ? kFrontAllow : allow;
-    return refuse(405, "this method is not one of this place");
-  }
-  get(head, path, target.substr(std::min(question + 1, target.size())));
-}
-
-// Whether the page that has sent this, if any, may.
-bool HttpSession::let_in(const HttpHead& head) {
-  switch (access_of(head, *settings_)) {
-    case Access::own:
-      return true;
-    case Access::allowed_origin:
-      current().fields.append("Access-Control-Allow-Origin: ").append(head[HttpField::origin]);
-      current().fields.append("\r\nVary: Origin\r\n");
-      return true;
-    case Access::malformed_host:
-      refuse_and_close(400, "a Host that is none");
-      return false;
-    case Access::foreign_host:
-      refuse(403, "this Host is not one of ours; name it in allow_hosts if it is");
-      return false;
-    case Access::foreign_origin:
-      refuse(403, "pages of this Origin may not call; name it in allow_origins if they may");
-      return false;
-    case Access::cross_site:
-      refuse(403, "pages of other sites may not ask for this");
-      return false;
-  }
-  return false;
-}
-
-// Whether what the head says of the calls' time, if anything, can be understood; else it has been refused.
-bool HttpSession::take_timeout(const HttpHead& head) {
-  if (!head.has(HttpField::wirecall_timeout_ms)) [[likely]]
-    return true;
-  const std::string_view text = head[HttpField::wirecall_timeout_ms];
-  std::uint32_t milliseconds = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), milliseconds);
-  if (error == std::errc::invalid_argument || end != text.data() + text.size()) {
-    refuse(400, "a Wirecall-Timeout-Ms that is no whole number");
-    return false;
-  }
-  // More than can be counted is no limit.
-  if (error == std::errc{}) current().dispatcher.limit_timeout(milliseconds);
-  return true;
-}
-
-void HttpSession::begin_post(const HttpHead& head, bool more) {
-  if (!take_timeout(head)) return;
-  if (head.has(HttpField::content_encoding)) [[unlikely]]
-    return refuse(415, "a Content-Encoding is not understood: send the body as it is");
-  if (head.content_length > host_->limits.max_message_size) [[unlikely]]
-    return body_too_large();
-  if (head.has(HttpField::expect)) [[unlikely]] {
-    if (!framing::same_word(head[HttpField::expect], "100-continue")) {
-      return refuse_and_close(417, "only 100-continue can be expected");
-    }
-    if (head.has_body() && !head.version_1_0) continue_body(more);
-  }
-  current().closes = head.closes || draining_;
-  discards_ = false;
-  if (!head.has_body()) dispatch_kept();
-}
-
-// The peer waits for a word before it sends the body, unless it has sent some of it.
-void HttpSession::continue_body(bool more) {
-  if (more) return;
-  continue_due_ = !waiting_.empty();
-  if (continue_due_) return;
-  const std::size_t waiting = output().size();
-  out_.append("HTTP/1.1 100 Continue\r\n\r\n");
-  output_grew(waiting);
-}
-
-void HttpSession::get(const HttpHead& head, std::string_view path, std::string_view query) {
-  if (path == "/healthz") return respond(200, "ok\n");
-  if (path == "/readyz") return draining_ ? respond(503, "draining\n") : respond(200, "ready\n");
-  if (path == "/metrics") {
-    return respond(200, settings_->metrics ? settings_->metrics() : std::string{},
-                   "text/plain; version=0.0.4; charset=utf-8");
-  }
-  if (path.starts_with("/rpc/")) return take_timeout(head) ? get_method(path.substr(5), query) : void();
-  const std::string_view host = head.has(HttpField::host) ? head[HttpField::host] : "localhost";
-  respond(200, front_page(host));
-}
-
-void HttpSession::get_method(std::string_view name, std::string_view query) {
-  const std::expected<std::string, std::string_view> method = decode_percent(name);
-  if (!method) return refuse(400, method.error());
-  const Method* const found = host_->registry.find(*method);
-  if (found == nullptr || !found->is_safe()) {
-    return refuse(404, "no method of this name may be called by GET; any can be by POST /rpc");
-  }
-  const std::expected<std::string, std::string_view> request = request_of_query(*method, query);
-  if (!request) return refuse(400, request.error());
-  body_ = host_->loop.take_buffer();
-  body_.append(*request);
-  dispatch_kept();
-}
+// ---- dispatching ----
 
 void HttpSession::dispatch_kept() {
   // A peer that has sent no body gets what no message is answered.

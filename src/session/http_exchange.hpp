@@ -1,0 +1,69 @@
+// The exchange of an HttpSession: private to its sources.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+
+#include "rpc/dispatcher.hpp"
+#include "session/http_session.hpp"
+
+namespace wirecall::session {
+
+// What is read of a body that nobody wants, so that the connection can be kept.
+inline constexpr std::size_t kDiscardedBytesMax = 1024 * 1024;
+
+// One request's answer. Its dispatcher serves the body of a POST, as a session of its own; so it is told apart, by its
+// address, whose the answer is that comes late.
+class HttpSession::Exchange final : public rpc::Outlet {
+ public:
+  explicit Exchange(HttpSession& owner)
+      : session(&owner), dispatcher(owner.host_->registry, *this, owner.host_->limits, owner.host_->workspace) {}
+
+  Buffer& open_message() override {
+    out_ = session->is_next(*this) ? &session->output() : &held;
+    if (held.empty() && out_ == &held) held = session->host_->loop.take_buffer();
+    response_ = begin_response(*out_, {.status = status, .fields = fields, .closes = closes}, session->digits_);
+    return *out_;
+  }
+  void close_message() override {
+    ++session->host_->workspace.stats.messages_out;
+    session->digits_ = static_cast<std::uint8_t>(end_response(*out_, response_, head_only));
+    written(response_.begin);
+    answered = true;
+    if (!dispatching) session->settle_later();
+  }
+  void discard_message() noexcept override { out_->truncate(response_.begin); }
+
+  // A response that is made at once, by `write` into the buffer it is given.
+  template <class Write>
+  void answer(Write write) {
+    out_ = session->is_next(*this) ? &session->output() : &held;
+    const std::size_t begin = out_->size();
+    write(*out_);
+    written(begin);
+    answered = true;
+  }
+
+  HttpSession* session;
+  rpc::Dispatcher dispatcher;
+  Buffer held;         // the response, while others are due before it
+  std::string fields;  // of the response
+  std::uint16_t status = 200;
+  bool closes = false;
+  bool head_only = false;
+  bool dispatching = false;
+  bool answered = false;
+
+ private:
+  void written(std::size_t begin) {
+    if (out_ != &held) return session->output_grew(begin);
+    session->held_bytes_ += held.size();
+    session->output_grew(session->out_.size() + session->held_bytes_);
+  }
+
+  Buffer* out_ = nullptr;
+  OpenResponse response_;
+};
+
+}  // namespace wirecall::session
