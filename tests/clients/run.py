@@ -38,7 +38,9 @@ def install(folder: Path) -> dict[str, str]:
         shutil.copy(HERE / "package.json", packages)
         must(sys.executable, "-m", "venv", folder / "venv")
         must(python, "-m", "pip", "install", "--quiet", "--requirement", HERE / "requirements.txt")
-        must(node_of(python), npm_of(python), "install", "--no-audit", "--no-fund", "--no-package-lock", cwd=packages)
+        os.environ["NODE_USE_SYSTEM_CA"] = "1"  # as pip and curl do
+        must(node_of(python), npm_of(python), "install", "--no-audit", "--no-fund", "--no-package-lock",
+             "--fetch-retries=1", cwd=packages)
         ready.write_text(wanted)
     path = f"{python.parent}:{node_of(python).parent}:{os.environ['PATH']}"
     return dict(os.environ, PATH=path, PYTHONDONTWRITEBYTECODE="1", PACKAGES=str(packages / "node_modules"))
@@ -47,7 +49,7 @@ def install(folder: Path) -> dict[str, str]:
 def must(*command: object, cwd: Path | None = None) -> None:
     done = subprocess.run([str(word) for word in command], cwd=cwd, capture_output=True, text=True)
     if done.returncode:
-        print(f"skipped: {command[-1]} cannot be installed: {(done.stderr or done.stdout).strip()[-300:]}")
+        print(f"skipped: {' '.join(map(str, command))}: {(done.stderr or done.stdout).strip()[-300:]}")
         sys.exit(77)
 
 
