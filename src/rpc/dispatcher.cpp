@@ -168,7 +168,7 @@ bool Dispatcher::take_terms(const Received& message, CallState& state) {
   }
   if (message.has(Member::timeout_ms) || timeout_max_ms_ != kNoTimeout) {
     const std::uint32_t own =
-        message.has(Member::timeout_ms) ? milliseconds_of(message[Member::timeout_ms]) : timeout_max_ms_;
+        message.has(Member::timeout_ms) ? milliseconds_of(message[Member::timeout_ms]) : kNoTimeout;
     extras.timeout_ms = std::min(own, timeout_max_ms_);
     const bool late = *extras.timeout_ms == 0 || outlet_->waited() >= std::chrono::milliseconds{*extras.timeout_ms};
     if (late) {

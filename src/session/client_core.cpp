@@ -63,14 +63,6 @@ struct ClientCore::Driving {
   ClientCore& core;
 };
 
-// While it exists, the mutex is free.
-struct ClientCore::Unlocked {
-  explicit Unlocked(Lock& held) : lock(held) { lock.unlock(); }
-  Unlocked(Unlocked&&) = delete;
-  ~Unlocked() { lock.lock(); }
-  Lock& lock;
-};
-
 ClientCore::ClientCore(std::vector<Endpoint> endpoints, ClientOptions options, ClientSeams seams)
     : options_(std::move(options)),
       endpoints_(std::move(endpoints)),
@@ -598,9 +590,8 @@ void ClientCore::close() noexcept {
   }
   wake_driver();
   if (background_.joinable()) {
-    lock.unlock();
+    const Unlocked unlocked{lock};
     background_.join();
-    lock.lock();
   }
   const Driving driving{*this};
   end_all(lock);

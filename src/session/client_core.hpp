@@ -126,7 +126,13 @@ class ClientCore final : public std::enable_shared_from_this<ClientCore>, privat
   friend struct StopCall;
   using Lock = std::unique_lock<std::mutex>;
   struct Driving;
-  struct Unlocked;
+  // While it exists, the mutex is free.
+  struct Unlocked {
+    explicit Unlocked(Lock& held) : lock(held) { lock.unlock(); }
+    Unlocked(Unlocked&&) = delete;
+    ~Unlocked() { lock.lock(); }
+    Lock& lock;
+  };
 
   // Threads: client_core.cpp.
   void wait(Lock& lock, Waiting& waiting, std::chrono::nanoseconds now, std::chrono::nanoseconds deadline);

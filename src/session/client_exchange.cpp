@@ -122,9 +122,10 @@ void ClientCore::tend(Lock& lock, nanoseconds& wait_max, bool may_block) {
         milliseconds timeout{options_.connect_timeout_ms};
         if (wait_max >= nanoseconds{0}) timeout = std::min(timeout, std::chrono::ceil<milliseconds>(wait_max));
         const Endpoint place = dialer.endpoint();
-        lock.unlock();
-        result = Dialer::attempt(dialer.function(), place, timeout);
-        lock.lock();
+        {
+          const Unlocked unlocked{lock};
+          result = Dialer::attempt(dialer.function(), place, timeout);
+        }
         wait_max = nanoseconds{0};  // time has passed, and what is to be done next is seen in the next step
       } else {
         dialer.start([this] { loop_.wake(); });
@@ -283,9 +284,8 @@ void ClientCore::after_turn(Lock& lock) {
     closed = true;
   }
   if (!closed) return;
-  lock.unlock();
+  const Unlocked unlocked{lock};
   loop_.turn(nanoseconds{0});  // which closes the descriptor
-  lock.lock();
 }
 
 // ---- what comes back ----

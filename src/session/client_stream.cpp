@@ -165,9 +165,8 @@ void ClientCore::finish_stream(ClientCall& call) {
 // Its consumer goes on, where that waits.
 void ClientCore::deliver_stream(Lock& lock, const ClientCall& call) {
   const std::function<void()> wake = std::exchange(call.stream->wake_, nullptr);
-  lock.unlock();
+  const Unlocked unlocked{lock};
   if (wake) wake();
-  lock.lock();
 }
 
 // The consumer is gone.

@@ -151,7 +151,10 @@ void HttpSession::get(const HttpHead& head, std::string_view path, std::string_v
     return respond(200, settings_->metrics ? settings_->metrics() : std::string{},
                    "text/plain; version=0.0.4; charset=utf-8");
   }
-  if (path.starts_with("/rpc/")) return take_timeout(head) ? get_method(path.substr(5), query) : void();
+  if (path.starts_with("/rpc/")) {
+    if (take_timeout(head)) get_method(path.substr(5), query);
+    return;
+  }
   const std::string_view host = head.has(HttpField::host) ? head[HttpField::host] : "localhost";
   respond(200, front_page(host));
 }

@@ -88,7 +88,8 @@ def main() -> int:
         try:
             tcp = listening(server)
             listening(server)
-            environment |= {"TCP_PORT": tcp.rsplit(":", 1)[1], "UNIX_PATH": unix_path, "SERVED": str(options.served.resolve())}
+            environment |= {"TCP_PORT": tcp.rsplit(":", 1)[1], "UNIX_PATH": unix_path,
+                            "SERVED": str(options.served.resolve())}
             for name, words in CLIENTS.items():
                 command = ["timeout", str(SECONDS_MAX), *words.split()]
                 done = subprocess.run(command, cwd=HERE, env=environment, capture_output=True, text=True)
