@@ -19,10 +19,16 @@ namespace {
 using std::chrono::milliseconds;
 using std::chrono::nanoseconds;
 
-// How often the watcher looks, while handlers run.
-constexpr milliseconds kLook{4};
+// How often the watcher looks at most, while handlers run: a look costs the loop some microseconds.
+constexpr milliseconds kLookMax{10};
 // When no handler has run for so many looks, it sleeps until one does.
 constexpr int kLooksBeforeSleep = 25;
+
+// Twice in the shortest time that a handler is given, so that none has more than half as much again.
+milliseconds time_between_looks(milliseconds after, milliseconds logged_after) noexcept {
+  if (after == milliseconds{0} || (logged_after != milliseconds{0} && logged_after < after)) after = logged_after;
+  return std::clamp(after / 2, milliseconds{1}, kLookMax);
+}
 
 // Whether `took` is more than `limit`, which is none when it is 0.
 bool is_over(std::chrono::steady_clock::duration took, milliseconds limit) noexcept {
@@ -36,6 +42,7 @@ bool membarrier(int command) noexcept { return ::syscall(SYS_membarrier, command
 HandOver::HandOver(Host& host, Settings settings)
     : host_(&host),
       settings_(settings),
+      look_(time_between_looks(settings.after, settings.logged_after)),
       watches_((settings.after != milliseconds{0} || settings.logged_after != milliseconds{0}) &&
                membarrier(MEMBARRIER_CMD_REGISTER_PRIVATE_EXPEDITED)) {}
 
@@ -177,7 +184,7 @@ void HandOver::watch() {
       quiet = 0;
       continue;
     }
-    wake_up_.wait_for(lock, kLook);
+    wake_up_.wait_for(lock, look_);
     if (!current_) continue;
     log_lost(lock);
     if (!current_) continue;

@@ -1,4 +1,4 @@
-// HandOver: keeps a loop going when a handler does not come back. A handler that has run for 20 ms loses the loop:
+// HandOver: keeps a loop going when a handler does not come back. A handler that has run for too long loses the loop:
 // another thread ends the turn and goes on with the next ones. When the handler comes back at last, its thread waits
 // for the end of a turn, has the loop to itself for as long as it takes to answer and to leave what it was in, and is
 // then idle. So a slow handler delays nobody but whoever waits for its answer, and one that is quick costs a few plain
@@ -95,6 +95,7 @@ class HandOver final : private detail::HandlerWatch {
 
   Host* host_;
   const Settings settings_;
+  const std::chrono::milliseconds look_;  // the time between two looks of the watcher
   std::function<void()> serve_;
   const bool watches_;  // the kernel has the fence that this stands on
 
