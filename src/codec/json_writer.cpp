@@ -1,12 +1,11 @@
 // JsonWriter: plain ASCII strings and integers take a few instructions each; escapes and UTF-8 are out of line.
 #include "codec/json_writer.hpp"
 
-#include <array>
-#include <bit>
 #include <charconv>
 #include <cmath>
 #include <cstring>
 
+#include "base/decimal.hpp"
 #include "base/utf8.hpp"
 #include "codec/base64.hpp"
 #include "codec/eight_bytes.hpp"
@@ -15,60 +14,8 @@
 namespace wirecall::json {
 namespace {
 
-constexpr std::array<char, 200> kTwoDigits = [] {
-  std::array<char, 200> digits{};
-  for (unsigned i = 0; i < 100; ++i) {
-    digits[2 * i] = static_cast<char>('0' + i / 10);
-    digits[2 * i + 1] = static_cast<char>('0' + i % 10);
-  }
-  return digits;
-}();
-
 /// The longest shortest text of a double, as -2.2250738585072014e-308.
 constexpr std::size_t kDoubleBytesMax = 32;
-
-constexpr std::uint64_t kPowersOfTen[] = {0,
-                                          10,
-                                          100,
-                                          1'000,
-                                          10'000,
-                                          100'000,
-                                          1'000'000,
-                                          10'000'000,
-                                          100'000'000,
-                                          1'000'000'000,
-                                          10'000'000'000,
-                                          100'000'000'000,
-                                          1'000'000'000'000,
-                                          10'000'000'000'000,
-                                          100'000'000'000'000,
-                                          1'000'000'000'000'000,
-                                          10'000'000'000'000'000,
-                                          100'000'000'000'000'000,
-                                          1'000'000'000'000'000'000,
-                                          10'000'000'000'000'000'000U};
-
-/// 1 to 20. 1233/4096 is log10(2), just a little too large at no width up to 64.
-int count_digits(std::uint64_t value) noexcept {
-  const int guess = std::bit_width(value | 1) * 1233 >> 12;
-  return guess + (value >= kPowersOfTen[guess] ? 1 : 0);
-}
-
-inline char* write_magnitude(char* to, std::uint64_t value) noexcept {
-  char* const end = to + (value == 0 ? 1 : count_digits(value));
-  char* p = end;
-  while (value >= 100) {
-    p -= 2;
-    std::memcpy(p, &kTwoDigits[value % 100 * 2], 2);
-    value /= 100;
-  }
-  if (value >= 10) {
-    std::memcpy(p - 2, &kTwoDigits[value * 2], 2);
-  } else {
-    p[-1] = static_cast<char>('0' + value);
-  }
-  return end;
-}
 
 /// Whether all eight bytes are printable ASCII other than quote and backslash.
 bool is_plain(std::uint64_t word) noexcept {
@@ -140,12 +87,12 @@ char* write_integer(char* to, std::int64_t value) noexcept {
     *to++ = '-';
     magnitude = 0 - magnitude;
   }
-  return write_magnitude(to, magnitude);
+  return write_decimal(to, magnitude);
 }
 
 void JsonWriter::integer(std::int64_t value) { close(write_integer(open(kIntegerBytesMax), value)); }
 
-void JsonWriter::unsigned_integer(std::uint64_t value) { close(write_magnitude(open(kIntegerBytesMax), value)); }
+void JsonWriter::unsigned_integer(std::uint64_t value) { close(write_decimal(open(kIntegerBytesMax), value)); }
 
 template <class Float>
 void JsonWriter::floating(Float value) {

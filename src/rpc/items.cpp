@@ -4,7 +4,7 @@
 #include <stdexcept>
 #include <utility>
 
-#include "base/append_number.hpp"
+#include "base/decimal.hpp"
 #include "message/own_error.hpp"
 
 namespace wirecall::detail {

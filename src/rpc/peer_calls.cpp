@@ -8,7 +8,7 @@
 #include <system_error>
 #include <utility>
 
-#include "base/append_number.hpp"
+#include "base/decimal.hpp"
 #include "message/own_error.hpp"
 #include "message/read_error.hpp"
 #include "wirecall/reflect.hpp"
