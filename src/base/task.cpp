@@ -42,23 +42,27 @@ void StartedRoot::unlink() noexcept {
 }
 
 bool Waiter::wait(Root& root) {
+  stopped_ = root.stop_.stop_requested();
+  if (stopped_) return false;
+  if (!root.on_stop_ && root.stop_.stop_possible()) root.on_stop_.emplace(root.stop_, Root::OnStop{&root});
   root_ = &root;
-  stopped_ = root.stop_token().stop_requested();
-  if (!stopped_ && root.stop_token().stop_possible()) on_stop_.emplace(root.stop_token(), OnStop{this});
-  return !stopped_;
+  root.waiter_ = this;
+  return true;
 }
 
 void Waiter::wake() noexcept {
-  on_stop_.reset();
+  root_->waiter_ = nullptr;
   root_->run();
 }
 
-void Waiter::OnStop::operator()() const noexcept {
-  Waiter& stopped = *waiter;
-  stopped.stopped_ = true;
-  stopped.forget();
-  // Destroys the stop_callback that runs this, which is allowed on the thread that runs it.
-  stopped.root_->run();
+void Root::OnStop::operator()() const noexcept {
+  Waiter* const stopped = std::exchange(root->waiter_, nullptr);
+  if (stopped == nullptr) return;
+  stopped->stopped_ = true;
+  stopped->forget();
+  // Where that destroys the root, it destroys the stop_callback that runs this, which is allowed on the thread that
+  // runs it.
+  root->run();
 }
 
 void JoinedRoot::finished(Turn& turn) noexcept { join_->finished(*this, turn); }

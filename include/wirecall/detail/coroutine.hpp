@@ -34,6 +34,7 @@ namespace detail {
 void free_frame(void* frame, std::size_t bytes) noexcept;
 
 class Root;
+class Waiter;
 
 /// One run of the loop: whose turn it is next. It lives on the stack of whoever runs the loop.
 struct Turn {
@@ -124,6 +125,12 @@ class Root {
   virtual void finished(Turn& turn) noexcept = 0;
 
  private:
+  friend class Waiter;
+  struct OnStop {
+    Root* root;
+    void operator()() const noexcept;
+  };
+
   static void run(Turn& turn) noexcept;
   void hand_over() noexcept {
     if (turn_ != nullptr) {
@@ -136,7 +143,9 @@ class Root {
 
   PromiseBase* current_ = nullptr;
   Turn* turn_ = nullptr;
+  Waiter* waiter_ = nullptr;  // what a request to stop ends
   std::stop_token stop_;
+  std::optional<std::stop_callback<OnStop>> on_stop_;  // since the first wait: joining costs more than most waits
   bool unwinding_ = false;
 };
 

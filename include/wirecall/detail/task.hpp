@@ -170,7 +170,9 @@ class Waiter {
   Waiter(Waiter&&) = delete;
 
  protected:
-  ~Waiter() = default;
+  ~Waiter() {
+    if (root_ != nullptr && root_->waiter_ == this) root_->waiter_ = nullptr;
+  }
   /// False when stop has been requested already: there is nothing to wait for.
   [[nodiscard]] bool wait(Root& root);
   /// What was waited for is there. `this` is gone when it returns.
@@ -180,15 +182,11 @@ class Waiter {
   }
 
  private:
-  struct OnStop {
-    Waiter* waiter;
-    void operator()() const noexcept;
-  };
+  friend class Root;
   /// Stop was requested: nothing may call wake any more.
   virtual void forget() noexcept = 0;
 
   Root* root_ = nullptr;
-  std::optional<std::stop_callback<OnStop>> on_stop_;
   bool stopped_ = false;
 };
 
