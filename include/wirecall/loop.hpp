@@ -38,6 +38,8 @@ class Loop final : public Scheduler {
   void start(Timer& timer, std::chrono::nanoseconds delay) override;
   void stop(Timer& timer) noexcept override;
   [[nodiscard]] std::chrono::nanoseconds now() const noexcept override;
+  /// What `now` said some milliseconds ago at most; cheaper.
+  [[nodiscard]] std::chrono::nanoseconds recently() const noexcept;
 
   /// One turn, waiting at most `wait_max` (negative: for ever) when there is nothing to do.
   void turn(std::chrono::nanoseconds wait_max = std::chrono::nanoseconds{-1});

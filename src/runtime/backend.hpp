@@ -85,6 +85,8 @@ class Backend {
   [[nodiscard]] virtual std::size_t readable(Handle handle) const noexcept = 0;
   /// A clock that only goes forward; simulated backends have their own time.
   [[nodiscard]] virtual std::chrono::nanoseconds now() const noexcept = 0;
+  /// What that clock said some milliseconds ago at most; a look costs nearly nothing.
+  [[nodiscard]] virtual std::chrono::nanoseconds recently() const noexcept { return now(); }
 };
 
 /// Linux epoll, level-triggered. Throws std::system_error when the kernel refuses its descriptors.

@@ -72,6 +72,7 @@ class EpollBackend final : public Backend {
   [[nodiscard]] std::shared_ptr<void> keep_lent() override { return std::exchange(region_, make_region()); }
   [[nodiscard]] std::size_t readable(Handle handle) const noexcept override;
   [[nodiscard]] nanoseconds now() const noexcept override { return monotonic_now(); }
+  [[nodiscard]] nanoseconds recently() const noexcept override { return monotonic_recently(); }
 
  private:
   struct Slot {

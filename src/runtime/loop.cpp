@@ -89,6 +89,8 @@ void Loop::stop(Timer& timer) noexcept { state_->timers.remove(sequence(timer));
 
 nanoseconds Loop::now() const noexcept { return state_->backend->now(); }
 
+nanoseconds Loop::recently() const noexcept { return state_->backend->recently(); }
+
 void Loop::turn(nanoseconds wait_max) {
   State& state = *state_;
   state.completions = state.backend->turn(state.submitted, state.until(wait_max));

@@ -64,6 +64,7 @@ class UringBackend final : public Backend {
   [[nodiscard]] std::shared_ptr<void> keep_lent() override;
   [[nodiscard]] std::size_t readable(Handle handle) const noexcept override;
   [[nodiscard]] nanoseconds now() const noexcept override { return monotonic_now(); }
+  [[nodiscard]] nanoseconds recently() const noexcept override { return monotonic_recently(); }
 
  private:
   struct Slot {

@@ -26,6 +26,8 @@ constexpr std::size_t kKeptBytesOfMany = 16 * 1024;
 constexpr std::size_t kMany = 64;
 // A connection that was not looked at for so long may be gone without our having noticed.
 constexpr milliseconds kStale{100};
+// From this timeout on, what the clock said at the system's last tick is exact enough to reckon from.
+constexpr milliseconds kLongTimeout{1000};
 // How often a notification that the system does not take at once looks whether it has been taken.
 constexpr milliseconds kSendLook{1};
 
@@ -139,7 +141,8 @@ void ClientCore::give_back(ClientCall& call) noexcept {
 
 // The calls join the queue as one message, or have ended.
 void ClientCore::submit(std::span<ClientCall* const> calls) {
-  const nanoseconds now = loop_.now();
+  const bool long_timeouts = std::ranges::all_of(calls, [](const auto* call) { return call->timeout >= kLongTimeout; });
+  const nanoseconds now = long_timeouts ? loop_.recently() : loop_.now();
   ClientCall* last = nullptr;
   for (ClientCall* call : calls) {
     call->begun = now;

@@ -1,11 +1,12 @@
 // The part of ClientCore (client_core.hpp) that has to do with connections: making them, what is written on them, what
 // comes back, and what becomes of calls when one ends. All of it is the driver's; the mutex is held but where it says.
 #include <algorithm>
+#include <charconv>
 #include <cstring>
 #include <limits>
 #include <utility>
 
-#include "base/append_number.hpp"
+#include "base/decimal.hpp"
 #include "message/own_error.hpp"
 #include "message/read_error.hpp"
 #include "session/client_core.hpp"
