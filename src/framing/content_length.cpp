@@ -119,8 +119,7 @@ Recovery ContentLength::recover(std::string_view) {
 }
 
 Found ContentLength::end_of_stream() {
-  const bool between = state_ == State::line && header_ == 0;
-  return {between ? Find::nothing : Find::malformed, 0, 0};
+  return {begun() ? Find::malformed : Find::nothing, 0, 0};
 }
 
 std::size_t ContentLength::head_bytes() const noexcept { return kHead.size() + kDigitsMax + kHeadEnd.size(); }

@@ -24,6 +24,7 @@ class ContentLength final : public Framing {
   Found unfinished(std::string_view) override { return {Find::lost, 0, 0}; }
   Recovery recover(std::string_view) override;
   Found end_of_stream() override;
+  [[nodiscard]] bool begun() const noexcept override { return header_ != 0 || state_ != State::line; }
   /// Clients of the Language Server Protocol do.
   [[nodiscard]] bool strict_peers() const noexcept override { return true; }
   [[nodiscard]] std::size_t head_bytes() const noexcept override;

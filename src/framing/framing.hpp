@@ -56,6 +56,8 @@ class Framing {
   /// No bytes follow. `message` of size 0: what has been kept is a message after all; `malformed`: it never became one.
   virtual Found end_of_stream() = 0;
 
+  /// Something of a message has been seen that is no part of it, as its header.
+  [[nodiscard]] virtual bool begun() const noexcept { return false; }
   /// Whether peers on it may refuse requests with members that JSON-RPC does not name.
   [[nodiscard]] virtual bool strict_peers() const noexcept { return false; }
   /// Bytes to reserve before each outgoing message; always the same.

@@ -14,6 +14,8 @@ constexpr std::size_t kLowOutputDivisor = 4;
 // Output that no request waits for fills this share of it at most: what it fills, the peer must be able to cancel, and
 // so is still to be read.
 constexpr std::size_t kRoomDivisor = 2;
+// A message that has begun brings this much within Limits::keepalive_timeout_ms, or its connection counts as idle.
+constexpr std::uint32_t kMessageBytesMin = 4096;
 // After a refusal the peer may still be sending. Closing at once would reset the connection, and with it the answer
 // that the peer has not read yet: so what it sends is thrown away for as long as this.
 constexpr std::chrono::milliseconds kLinger{1000};
@@ -51,7 +53,7 @@ void Channel::give_back(Buffer& buffer) noexcept {
 
 void Channel::received(std::span<char> bytes) {
   host_->workspace.stats.bytes_in += bytes.size();
-  idle_times_ = 0;
+  moved_ += static_cast<std::uint32_t>(bytes.size());
   if (owed_bytes_ != 0) [[unlikely]] {
     owed_bytes_ -= std::min(owed_bytes_, bytes.size());
     if (owed_bytes_ == 0) owed_bytes_ = stream_->readable();  // until there is nothing for once
@@ -217,7 +219,7 @@ void Channel::sent(Buffer buffer) {
   if (over_) return;
   sending_ = false;
   sending_bytes_ = 0;
-  idle_times_ = 0;
+  ++moved_;
   host_->loop.give_buffer(std::move(buffer));
   const bool low = out_.size() <= host_->limits.soft_output / kLowOutputDivisor;
   if (wants_room_ && low) [[unlikely]] {
@@ -245,9 +247,13 @@ void Channel::finish() {
   mark();
 }
 
+void Channel::message_came() noexcept { moved_ += kMessageBytesMin; }
+
 void Channel::end_if_idle(std::uint8_t times) {
   if (input_ended_ || over_) return;
-  idle_times_ = busy() || has_output() ? 0 : idle_times_ + 1;
+  const std::size_t least = unfinished() ? kMessageBytesMin / times : 1;
+  const bool alive = std::exchange(moved_, 0) >= least || busy() || has_output();
+  idle_times_ = alive ? 0 : idle_times_ + 1;
   if (idle_times_ < times) return;
   ++host_->workspace.stats.connections_timed_out;
   stop_reading(End::silent);

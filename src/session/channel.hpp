@@ -58,6 +58,10 @@ class Channel : public Connection, private transport::StreamUser, private runtim
   /// As of leave_handler: what of the input the derived class keeps. It may `block` what follows until `came_back`.
   virtual void leave_message(std::vector<Buffer>& kept) = 0;
   virtual void came_back() {}
+  /// A message has begun and not ended, and nobody else watches that it comes.
+  [[nodiscard]] virtual bool unfinished() const noexcept { return false; }
+  /// One that had been `unfinished` has ended.
+  void message_came() noexcept;
   /// Calls are being worked on.
   [[nodiscard]] virtual bool working() const noexcept = 0;
   /// The connection is over: nobody hears of its calls any more.
@@ -138,12 +142,13 @@ class Channel : public Connection, private transport::StreamUser, private runtim
   std::span<char> input_;                     // that `read` looks at
   std::size_t looked_at_ = 0;                 // of input_, the handler's message included
   std::uint32_t away_ = 0;                    // handlers that have not come back
+  std::uint32_t moved_ = 0;                   // bytes received, and more, since `end_if_idle` looked
   std::unique_ptr<Linger> linger_;
   std::size_t owed_bytes_ = 0;  // have arrived while draining, and are still to be received
 
   End why_stopped_ = End::unreadable;
   bool looking_ = false;         // in `read` or `input_complete`
-  std::uint8_t idle_times_ = 0;  // that `end_if_idle` has found nothing to have happened
+  std::uint8_t idle_times_ = 0;  // that `end_if_idle` has found too little to have happened
   bool sending_ : 1 = false;
   bool marked_ : 1 = false;       // turn_ended is going to be called
   bool scheduled_ : 1 = false;    // next_turn is going to be called

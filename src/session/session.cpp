@@ -100,6 +100,7 @@ bool Session::read_whole(std::span<char> frame, bool kept) {
     refuse_size();
     return false;
   }
+  message_came();
   Received message;
   // What stands behind a frame in the input belongs to the next one; the scanner wants a zero there.
   char& behind = kept ? *message_.reserve(1) : *(frame.data() + frame.size());

@@ -65,6 +65,7 @@ class Session final : public Channel, public rpc::Outlet {
   std::size_t read(std::span<char> input) override;
   void leave_message(std::vector<Buffer>& kept) override;
   void input_complete() override;
+  [[nodiscard]] bool unfinished() const noexcept override { return !message_.empty() || framing_->begun(); }
   [[nodiscard]] bool working() const noexcept override { return dispatcher_.in_flight() != 0; }
   void abandon() noexcept override { dispatcher_.abandon(); }
   void output_drained() override { dispatcher_.room(); }
