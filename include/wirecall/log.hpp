@@ -2,7 +2,8 @@
 // never prints: without a sink nothing is written, and a record is made only for what seldom happens, never for a
 // message or a call that goes well. Formatters and a sink for stderr are here for those who have no log of their own.
 //
-// A sink is called on the thread on which the event happened, several threads at once where a server has several. What
+// A sink is called on the thread on which the event happened, and for slow handlers on one that watches them; so by
+// several threads at once. What
 // it throws is dropped, with the record. A sink that blocks holds up the connections of its thread for as long, so
 // one that might (a disk, a network) hands its records to a thread of its own; the one for stderr never blocks.
 #pragma once

@@ -19,7 +19,7 @@
 namespace wirecall {
 
 struct Options {
-  /// Where Server::listen() listens: `listen`, or where that is empty, TCP at `host` and `port`.
+  /// Where Server::listen() listens, as URIs; where there are none, TCP at `host` and `port`.
   std::vector<std::string> listen;
   std::string host = "127.0.0.1";
   /// 0 lets the system choose.
@@ -60,6 +60,8 @@ struct Options {
   /// Where log records go; nowhere when empty. Not in JSON.
   LogSink log;
 
+  /// The URIs of `listen`, or the one of `host` and `port`.
+  [[nodiscard]] std::vector<std::string> listen_uris() const;
   /// Of a JSON object with the names of docs/options.md: R"({"port": 9000, "limits": {"batch": 10}})". Throws
   /// std::invalid_argument for text that is none, and for a key or value that cannot be, with its line and its range.
   [[nodiscard]] static Options from_json(std::string_view json);

@@ -1,6 +1,7 @@
 // Server: plain functions become JSON-RPC methods on a port. It owns its registry, its loops and its connections.
-// Methods are added and listeners opened before `run`; then that serves, and handlers run on the thread that called it
-// and, with Options::thread_count, on as many more, at the same time: what they share is theirs to guard.
+// Methods are added and listeners opened before `run`; then that serves, on the thread that called it and, with
+// Options::thread_count, on as many more. Handlers that are plain functions may run at the same time: on those threads,
+// and on one more for each handler that takes longer than Options::hand_over_ms. What they share is theirs to guard.
 // Thread: the one that made it, or `run`s it; `stop` and `stats` may be called from any.
 #pragma once
 
@@ -29,7 +30,8 @@ class Server {
   Server();
   /// Throws std::invalid_argument for options that cannot be, std::system_error when the system refuses a loop.
   explicit Server(Options options);
-  /// Of options as JSON text: Server{R"({"port": 9000, "limits": {"batch": 10}})"}. As Options::from_json throws.
+  /// Of options as JSON text: Server{R"({"port": 9000, "limits": {"batch": 10}})"}; `listen()` listens at that port.
+  /// Throws as Options::from_json.
   explicit Server(std::string_view options_json) : Server(Options::from_json(options_json)) {}
   ~Server();
   Server(Server&&) noexcept;
@@ -52,6 +54,8 @@ class Server {
   /// Binds at once, so peers may connect from now on; they are served by run(). Several are allowed. Returns the place
   /// with its actual port. Throws std::invalid_argument or std::runtime_error with the cause and the cure.
   Endpoint listen(std::string_view uri);
+  /// The same for all places that the options name: each of Options::listen, or TCP at Options::host and port.
+  std::vector<Endpoint> listen();
 
   /// What it has done since it was made. Any thread, at any time.
   [[nodiscard]] Stats stats() const;

@@ -33,6 +33,7 @@ struct FreeBlocks {
 
 struct Cache {
   std::array<FreeBlocks, kKeptBytesMax / kStepBytes + 1> blocks;
+  bool open = false;    ///< it will be emptied when the thread ends
   bool closed = false;  ///< the thread is ending: nothing is kept any more
 };
 
@@ -40,6 +41,7 @@ struct Cache {
 constinit thread_local Cache cache;
 
 struct CacheCloser {
+  CacheCloser() noexcept { cache.open = true; }
   ~CacheCloser() {
     cache.closed = true;
     for (FreeBlocks& blocks : cache.blocks) {
@@ -52,10 +54,8 @@ struct CacheCloser {
   }
 };
 
-[[gnu::noinline]] void* allocate_new(std::size_t bytes) {
-  static thread_local CacheCloser closer;
-  return ::operator new(bytes);
-}
+// To be called before the cache has its first block.
+[[gnu::noinline]] void close_at_thread_end() { static thread_local CacheCloser closer; }
 
 }  // namespace
 
@@ -63,7 +63,7 @@ void* allocate_frame(std::size_t bytes) {
   if (bytes > kKeptBytesMax) return ::operator new(bytes);
   const std::size_t steps = (bytes + kStepBytes - 1) / kStepBytes;
   FreeBlocks& blocks = cache.blocks[steps];
-  if (blocks.first == nullptr) return allocate_new(steps * kStepBytes);
+  if (blocks.first == nullptr) return ::operator new(steps * kStepBytes);
   FreeBlock* block = blocks.first;
   blocks.first = block->next;
   --blocks.count;
@@ -76,6 +76,8 @@ void free_frame(void* frame, std::size_t bytes) noexcept {
     ::operator delete(frame);
     return;
   }
+  if (!cache.open) [[unlikely]]
+    close_at_thread_end();
   blocks.first = new (frame) FreeBlock{blocks.first};
   ++blocks.count;
 }

@@ -1,9 +1,11 @@
 // The sink for stderr. One write a record, and only when stderr takes it without waiting: a pipe that says so has room
 // for a page, which is as long as a line may be.
 #include <algorithm>
+#include <cerrno>
 #include <memory>
 #include <mutex>
 #include <poll.h>
+#include <signal.h>
 #include <unistd.h>
 #include <utility>
 
@@ -13,6 +15,31 @@ namespace wirecall {
 namespace {
 
 constexpr std::size_t kWriteBytesMax = 4096;  // a pipe's page; and so long a write to a pipe is never torn
+
+// While it lives, a write to a pipe whose reader has gone only fails.
+class WithoutPipeSignal {
+ public:
+  WithoutPipeSignal() noexcept {
+    sigset_t pending;
+    ::sigpending(&pending);
+    pending_before_ = ::sigismember(&pending, SIGPIPE) == 1;
+    ::sigemptyset(&pipe_);
+    ::sigaddset(&pipe_, SIGPIPE);
+    ::pthread_sigmask(SIG_BLOCK, &pipe_, &before_);
+  }
+  WithoutPipeSignal(WithoutPipeSignal&&) = delete;
+  ~WithoutPipeSignal() {
+    constexpr timespec kNow{};
+    while (!pending_before_ && ::sigtimedwait(&pipe_, nullptr, &kNow) < 0 && errno == EINTR) {
+    }
+    ::pthread_sigmask(SIG_SETMASK, &before_, nullptr);
+  }
+
+ private:
+  sigset_t pipe_;
+  sigset_t before_;
+  bool pending_before_;
+};
 
 class StderrLog {
  public:
@@ -38,6 +65,7 @@ class StderrLog {
     if (poll(&stderr_now, 1, 0) != 1 || (stderr_now.revents & POLLOUT) == 0) return false;
     lines.resize(std::min(lines.size(), kWriteBytesMax - 1));
     lines += '\n';
+    const WithoutPipeSignal without;
     return ::write(STDERR_FILENO, lines.data(), lines.size()) == static_cast<ssize_t>(lines.size());
   }
 

@@ -47,9 +47,8 @@ std::string latency_line(const Histogram& latency) {
 }
 
 void show_progress(const LoadResult& so_far) {
-  fmt::print(stderr, "\r{:4.0f} s   {:.0f} calls/s   {}\x1b[K", seconds(so_far.elapsed), so_far.rate(),
-             latency_line(so_far.latency));
-  std::fflush(stderr);
+  tell(fmt::format("\r{:4.0f} s   {:.0f} calls/s   {}\x1b[K", seconds(so_far.elapsed), so_far.rate(),
+                   latency_line(so_far.latency)));
 }
 
 std::string table(const BenchOptions& options, const std::string& url, const LoadResult& result) {
@@ -139,7 +138,7 @@ int bench(const BenchOptions& options) {
       complain(error.what());
       continue;
     }
-    if (on_terminal()) fmt::print(stderr, "\r\x1b[K");
+    if (on_terminal()) tell("\r\x1b[K");
     return report(options, url, *result);
   }
   return kCannotConnect;

@@ -35,7 +35,7 @@ int exit_of_answer(const Error& error) {
 void complain_of(const Error& error) {
   std::string line = fmt::format("{} {}", bold(fmt::format("error {}:", error.code())), printable(error.message()));
   if (!error.data().empty()) line += " " + printable(error.data());
-  fmt::print(stderr, "{}\n", line);
+  tell(line + '\n');
 }
 
 /// What is done with the client of the first server that can be connected to, and with the params' JSON text.

@@ -241,6 +241,7 @@ int run(int argc, char** argv) {
 }  // namespace
 
 int main(int argc, char** argv) {
+  occupy_standard_descriptors();
   try {
     return run(argc, argv);
   } catch (const std::exception& error) {

@@ -40,13 +40,7 @@ Endpoint reachable(const Endpoint& endpoint) {
 
 std::expected<std::vector<Endpoint>, std::string> places(const ServeOptions& options) {
   std::vector<Endpoint> result;
-  std::vector<std::string> uris = options.server.listen;
-  if (uris.empty()) {
-    const std::string& host = options.server.host;
-    const bool v6 = host.find(':') != std::string::npos;
-    uris.push_back(fmt::format(fmt::runtime(v6 ? "tcp://[{}]:{}" : "tcp://{}:{}"), host, options.server.port));
-  }
-  for (const std::string& uri : uris) {
+  for (const std::string& uri : options.server.listen_uris()) {
     auto endpoint = Endpoint::parse(uri);
     if (!endpoint) return std::unexpected(endpoint.error());
     result.push_back(*std::move(endpoint));
@@ -117,7 +111,7 @@ int serve(const ServeOptions& options) {
     std::vector<Endpoint> endpoints;
     for (const Endpoint& endpoint : *wanted) endpoints.push_back(server.listen(endpoint.uri()));
     const EarlySignals signals{server};
-    fmt::print(stderr, "{}", banner(options, endpoints, server.registry()));
+    tell(banner(options, endpoints, server.registry()));
     return server.run() == RunEnd::drained ? kSuccess : kInterrupted;
   } catch (const std::exception& error) {
     complain(error.what());

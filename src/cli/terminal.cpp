@@ -3,6 +3,7 @@
 
 #include <cstdio>
 #include <cstdlib>
+#include <fcntl.h>
 #include <fmt/core.h>
 #include <unistd.h>
 
@@ -28,6 +29,19 @@ bool on_terminal() { return isatty(STDERR_FILENO) == 1; }
 std::string bold(std::string_view text) { return styled("1", text); }
 std::string dim(std::string_view text) { return styled("2", text); }
 
-void complain(std::string_view text) { fmt::print(stderr, "{}: {}\n", bold("wirecall"), printable(text)); }
+void tell(std::string_view text) {
+  std::fwrite(text.data(), 1, text.size(), stderr);
+  std::fflush(stderr);
+}
+
+void complain(std::string_view text) { tell(fmt::format("{}: {}\n", bold("wirecall"), printable(text))); }
+
+void occupy_standard_descriptors() {
+  // Opened the wrong way round, so that whoever reads or writes there is told as before.
+  for (const int descriptor : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO}) {
+    if (::fcntl(descriptor, F_GETFD) >= 0) continue;
+    ::open("/dev/null", descriptor == STDIN_FILENO ? O_WRONLY : O_RDONLY);
+  }
+}
 
 }  // namespace wirecall::cli

@@ -24,6 +24,10 @@ enum Exit : int {
 [[nodiscard]] std::string bold(std::string_view text);
 [[nodiscard]] std::string dim(std::string_view text);
 
+/// Takes the places of those of descriptors 0 to 2 that are closed, or what is opened next would be taken for them.
+void occupy_standard_descriptors();
+/// The text on stderr; where that cannot be written, nobody is told.
+void tell(std::string_view text);
 /// "wirecall: <text>" on stderr, on one line that steers no terminal; a cause and a cure.
 void complain(std::string_view text);
 

@@ -82,7 +82,9 @@ Loop::~Loop() {
 }
 
 void Loop::start(Timer& timer, nanoseconds delay) {
-  state_->timers.insert(timer, sequence(timer), now() + std::max(delay, nanoseconds{0}));
+  const nanoseconds start = now();
+  const nanoseconds longest = runtime::kForever - start;
+  state_->timers.insert(timer, sequence(timer), start + std::clamp(delay, nanoseconds{0}, longest));
 }
 
 void Loop::stop(Timer& timer) noexcept { state_->timers.remove(sequence(timer)); }

@@ -42,7 +42,7 @@ std::uint64_t thread_number() noexcept {
 constexpr std::uint64_t kNobody = 0;
 
 // Every entry is known by its slot and one of these. A slot is used again only when nothing of it is in flight.
-enum class Entry : std::uint8_t { receive, accept, send, room, hang_up, wake, alarm, cancel };
+enum class Entry : std::uint8_t { receive, accept, arrivals, send, room, hang_up, wake, alarm, cancel };
 
 constexpr std::uint64_t key(Entry entry, std::uint32_t slot) noexcept {
   return static_cast<std::uint64_t>(entry) << 32 | slot;
@@ -88,6 +88,8 @@ class UringBackend final : public Backend {
   };
 
   void take_over();
+  void listen_for_arrivals(std::uint32_t at);
+  void accept_arrivals(std::uint32_t at);
   void perform(Operation& operation);
   void arm(std::uint32_t at);
   void arm_those_that_ended();
@@ -194,8 +196,25 @@ void UringBackend::take_over() {
     } else if (slot.receiving || slot.accepting) {
       to_arm_.push_back(at);
     }
+    if (slot.accepting) listen_for_arrivals(at);
     if (!slot.unsent.empty()) queue_send(at);
     to_watch_.push_back(at);
+  }
+}
+
+// Until the kernel has taken down the former ring, which it does when it likes, that one's accept stands first in a row
+// of which only the first is told of a connection; and nobody hears it any more. A poll is told in any case.
+void UringBackend::listen_for_arrivals(std::uint32_t at) {
+  poll(at, Entry::arrivals, POLLIN).len = IORING_POLL_ADD_MULTI;
+}
+
+void UringBackend::accept_arrivals(std::uint32_t at) {
+  for (;;) {
+    const int fd = ::accept4(slots_[at].fd, nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC);
+    if (fd < 0) return;  // what is wrong, the accept that stands says
+    Completion& completion = complete(OperationKind::accept, at, 0);
+    completion.last = false;
+    completion.descriptor = fd;
   }
 }
 
@@ -416,6 +435,14 @@ void UringBackend::completed(const io_uring_cqe& result) {
       return received(at, result);
     case Entry::accept:
       return accepted(at, result);
+    case Entry::arrivals: {
+      const bool ended = (result.flags & IORING_CQE_F_MORE) == 0;
+      if (ended) --slots_[at].in_flight;
+      if (slots_[at].closing) break;
+      if (ended) listen_for_arrivals(at);
+      if (slots_[at].accepting) accept_arrivals(at);
+      break;
+    }
     case Entry::room:
       --slots_[at].in_flight;
       if (!slots_[at].closing) queue_send(at);

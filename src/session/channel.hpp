@@ -30,6 +30,7 @@ class Channel : public Connection, private transport::StreamUser, private runtim
   [[nodiscard]] bool busy() const noexcept final {
     return working() || away_ != 0 || !backlog_.empty() || (owed_bytes_ != 0 && !input_ended_);
   }
+  [[nodiscard]] bool handler_away() const noexcept final { return away_ != 0; }
   void finish() final;
   void end_if_idle(std::uint8_t times) final;
   [[nodiscard]] std::size_t output_bytes() const noexcept final { return sending_bytes_ + out_.size(); }

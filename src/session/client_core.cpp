@@ -42,6 +42,18 @@ Error cancelled(bool written) {
       {.code = ErrorCode::cancelled, .reason = "the call was given up", .delivered = written ? "maybe" : "no"});
 }
 
+// An entry of a list for as long as it lives.
+class Listed {
+ public:
+  Listed(std::vector<Waiting*>& list, Waiting& entry) : list_(&list), entry_(&entry) { list_->push_back(entry_); }
+  Listed(Listed&&) = delete;
+  ~Listed() { std::erase(*list_, entry_); }
+
+ private:
+  std::vector<Waiting*>* list_;
+  Waiting* entry_;
+};
+
 std::unique_ptr<runtime::Backend> checked(const ClientOptions& options, std::unique_ptr<runtime::Backend> backend) {
   require_valid(options);
   return backend;
@@ -328,7 +340,7 @@ void ClientCore::exchange(std::span<ClientCall* const> calls) {
   }
   submit(calls);
   const nanoseconds begun = calls[0]->begun;
-  if (begun - last_used_ > kStale && !led_ && any_up()) [[unlikely]] {
+  if (begun - last_used_ > kStale && !led_ && !others_drive() && any_up()) [[unlikely]] {
     // Should the server have gone in the meantime, the call had better wait for the next connection.
     const Driving driving{*this};
     {
@@ -383,10 +395,11 @@ void ClientCore::connect() {
   if (provides()) start_background();
   if (any_up()) return;
   Waiting waiting{.ready = {}, .unfinished = 1};
-  connecting_.push_back(&waiting);
-  const nanoseconds now = loop_.now();
-  wait(lock, waiting, now, now + milliseconds{options_.connect_timeout_ms} * endpoints_.size());
-  std::erase(connecting_, &waiting);
+  {
+    const Listed listed{connecting_, waiting};
+    const nanoseconds now = loop_.now();
+    wait(lock, waiting, now, now + milliseconds{options_.connect_timeout_ms} * endpoints_.size());
+  }
   pass_on();
   if (any_up()) return;
   throw ConnectionError{
@@ -413,7 +426,7 @@ void ClientCore::pass_on() {
 
 // `now` is the time, or was a moment ago: that saves a look at the clock for most calls.
 void ClientCore::wait(Lock& lock, Waiting& waiting, nanoseconds now, nanoseconds deadline) {
-  waiting_.push_back(&waiting);
+  const Listed listed{waiting_, waiting};
   if (led_) wake_driver();  // it has not seen what we want to send
   while (waiting.unfinished != 0 && now < deadline) {
     if (!led_ && !others_drive()) {
@@ -426,7 +439,6 @@ void ClientCore::wait(Lock& lock, Waiting& waiting, nanoseconds now, nanoseconds
       now = loop_.now();
     }
   }
-  std::erase(waiting_, &waiting);
 }
 
 void ClientCore::lead(Lock& lock, const Waiting& waiting, nanoseconds now, nanoseconds deadline) {

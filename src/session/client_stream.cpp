@@ -57,11 +57,13 @@ Reader& ClientStream::item() {
   return *reader_;
 }
 
-// A server that knows no streams answers with all results at once: they are items just the same.
-void ClientStream::gathered(std::string_view array) {
-  if (next_seq_ != 0 || array.empty() || array.front() != '[') return;
+// A server that knows no streams answers with all results at once: they are items just the same. So is the result of a
+// method that has one.
+void ClientStream::gathered(std::string_view result) {
+  if (next_seq_ != 0 || result.empty() || result == "null") return;
+  if (result.front() != '[') return arrived_.add(result);
   const std::unique_ptr<Reader> reader = json_codec().reader();
-  Buffer padded{array};
+  Buffer padded{result};
   reader->reset(padded.padded());
   if (!reader->begin_array()) return;
   while (reader->next_element()) {

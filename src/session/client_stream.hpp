@@ -63,7 +63,7 @@ class ClientStream {
   bool take();
   void begin(bool asynchronous);
   void grant();
-  void gathered(std::string_view array);
+  void gathered(std::string_view result);
 
   const std::shared_ptr<ClientCore> core_;
   ClientCall* const call_;

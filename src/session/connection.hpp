@@ -43,6 +43,8 @@ class Connection {
   /// Asked at regular intervals: one that has been idle (no byte either way, and nothing pending) at `times` of them in
   /// a row ends as `finish` has it, with End::silent.
   virtual void end_if_idle(std::uint8_t times) = 0;
+  /// A handler that it has called has lost the loop, and its thread is still to come back through it.
+  [[nodiscard]] virtual bool handler_away() const noexcept = 0;
   /// Bytes of output that wait here or at the kernel's door.
   [[nodiscard]] virtual std::size_t output_bytes() const noexcept = 0;
   [[nodiscard]] bool has_output() const noexcept { return output_bytes() != 0; }
@@ -53,8 +55,8 @@ class Connection {
 
 class Owner {
  public:
-  /// The connection does nothing any more; destroy it once no code of it is on the stack, after the turn. `error` is an
-  /// errno for End::lost, else 0.
+  /// The connection does nothing any more; destroy it once no code of it is on a stack: after the turn, unless
+  /// a handler is away. `error` is an errno for End::lost, else 0.
   virtual void connection_ended(Connection& connection, End end, int error) = 0;
 
  protected:

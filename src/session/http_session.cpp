@@ -189,6 +189,7 @@ std::size_t HttpSession::read_chunks(std::span<char> input) {
 void HttpSession::leave_message(std::vector<Buffer>& kept) {
   if (ended_by_zero_ != nullptr) *std::exchange(ended_by_zero_, nullptr) = behind_zero_;
   kept.push_back(std::exchange(body_, Buffer{}));
+  kept.push_back(std::exchange(head_, Buffer{}));
   block();
 }
 

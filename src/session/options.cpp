@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "framing/json_text.hpp"
 #include "session/option_rows.hpp"
 #include "wirecall/bytes.hpp"
 #include "wirecall/codec.hpp"
@@ -103,12 +104,24 @@ void require_each_valid(T options) {
 
 }  // namespace
 
+std::vector<std::string> Options::listen_uris() const {
+  if (!listen.empty()) return listen;
+  const bool v6 = host.find(':') != std::string::npos;
+  return {"tcp://" + (v6 ? "[" + host + "]" : host) + ":" + std::to_string(port)};
+}
+
 Options Options::from_json(std::string_view json) { return checked(JsonOptions<Options>{json}.read()); }
 ClientOptions ClientOptions::from_json(std::string_view json) {
   return checked(JsonOptions<ClientOptions>{json}.read());
 }
 
-void require_valid(const Options& options) { require_each_valid(options); }
-void require_valid(const ClientOptions& options) { require_each_valid(options); }
+void require_valid(const Options& options) {
+  require_each_valid(options);
+  static_cast<void>(framing::JsonTextSettings{options.limits, options.delimiter});
+}
+void require_valid(const ClientOptions& options) {
+  require_each_valid(options);
+  static_cast<void>(framing::JsonTextSettings{options.limits, options.delimiter});
+}
 
 }  // namespace wirecall

@@ -161,6 +161,12 @@ Endpoint Server::listen(std::string_view uri) {
   });
 }
 
+std::vector<Endpoint> Server::listen() {
+  std::vector<Endpoint> places;
+  for (const std::string& uri : state_->options.listen_uris()) places.push_back(listen(uri));
+  return places;
+}
+
 RunEnd Server::run() {
   State& state = *state_;
   ServingLoop& first = *state.loops.front();

@@ -111,8 +111,7 @@ void ServingLoop::run(const std::function<bool()>& stop, const std::function<boo
 void ServingLoop::turn(nanoseconds wait_max) {
   ++workspace_.stats.loop_turns;
   hand_over_.turn(wait_max);
-  if (hand_over_.away() == 0) [[likely]]
-    ended_.clear();
+  if (!ended_.empty()) std::erase_if(ended_, [](const auto& connection) { return !connection->handler_away(); });
 }
 
 // There is nothing to serve, and nothing can come.

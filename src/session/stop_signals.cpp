@@ -17,6 +17,7 @@ constexpr std::size_t kLoopsMax = 64;
 std::atomic<unsigned> arrived{0};
 std::array<std::atomic<Loop*>, kLoopsMax> loops{};
 std::atomic<int> handlers_running{0};
+std::atomic<unsigned> arrived_before{0};  // when the signals were taken over
 
 std::mutex installing;  // guards what follows
 unsigned installed = 0;
@@ -25,7 +26,10 @@ struct sigaction previous_terminate;
 
 extern "C" void wirecall_stop_signal(int) {
   handlers_running.fetch_add(1);
-  arrived.fetch_add(1);
+  if (arrived.fetch_add(1) - arrived_before.load() != 0) {
+    ::signal(SIGINT, SIG_DFL);
+    ::signal(SIGTERM, SIG_DFL);
+  }
   for (const std::atomic<Loop*>& loop : loops) {
     if (Loop* awake = loop.load()) awake->wake();
   }
@@ -46,6 +50,7 @@ StopSignals::StopSignals(Loop& loop) : loop_(&loop), before_(arrived.load()) {
   }
   if (!placed) throw std::runtime_error{"more than 64 servers run in this process: run fewer"};
   if (installed++ != 0) return;
+  arrived_before.store(arrived.load());
   struct sigaction action{};
   action.sa_handler = wirecall_stop_signal;
   action.sa_flags = SA_RESTART;

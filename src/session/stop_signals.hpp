@@ -1,6 +1,6 @@
-// StopSignals: while one lives, SIGINT and SIGTERM are counted and wake its loop, instead of ending the process. What
-// the process did on them before is restored with the last one. Several servers of one process all hear of them.
-// Thread: any; signals may arrive on any other.
+// StopSignals: while one lives, SIGINT and SIGTERM are counted and wake its loop, instead of ending the process; but
+// the third one does end it, in case a handler never comes back. What the process did on them before is restored with
+// the last one. Several servers of one process all hear of them. Thread: any; signals may arrive on any other.
 #pragma once
 
 #include "wirecall/loop.hpp"

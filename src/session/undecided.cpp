@@ -41,13 +41,18 @@ void Undecided::become(Protocol protocol, std::span<char> bytes, bool all) {
   Channel& channel = *made;
   keeper_->connection_decided(*this, std::move(made));
   if (draining_) channel.drain();
-  if (first_.kept().empty()) return channel.take(bytes.subspan(first_.skipped()), all);
-  Buffer whole = host_->loop.take_buffer();
-  whole.append(first_.kept());
-  whole.append({bytes.data(), bytes.size()});
-  static_cast<void>(whole.padded());
-  channel.take({whole.data(), whole.size()}, all);
-  host_->loop.give_buffer(std::move(whole));
+  passing_on_ = true;
+  if (first_.kept().empty()) {
+    channel.take(bytes.subspan(first_.skipped()), all);
+  } else {
+    Buffer whole = host_->loop.take_buffer();
+    whole.append(first_.kept());
+    whole.append({bytes.data(), bytes.size()});
+    static_cast<void>(whole.padded());
+    channel.take({whole.data(), whole.size()}, all);
+    host_->loop.give_buffer(std::move(whole));
+  }
+  passing_on_ = false;
 }
 
 std::unique_ptr<Channel> Undecided::make(Protocol protocol) {

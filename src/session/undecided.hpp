@@ -43,6 +43,7 @@ class Undecided final : public Connection, private transport::StreamUser, privat
   void drain() noexcept override;
   [[nodiscard]] bool busy() const noexcept override { return owed_; }
   void stop_calls() noexcept override {}
+  [[nodiscard]] bool handler_away() const noexcept override { return passing_on_; }
   void finish() override;
   void end_if_idle(std::uint8_t) override {}  // it has a timeout of its own
   [[nodiscard]] std::size_t output_bytes() const noexcept override { return 0; }
@@ -65,6 +66,7 @@ class Undecided final : public Connection, private transport::StreamUser, privat
   bool draining_ = false;
   bool owed_ = false;  // bytes have arrived while draining, and are still to be received
   bool over_ = false;
+  bool passing_on_ = false;  // what has come is being looked at by what it has become
 };
 
 }  // namespace wirecall::session

@@ -120,13 +120,19 @@ void Pump::run() {
   ::shutdown(ours_.get(), SHUT_RDWR);
 }
 
+// Whether the descriptor is open and can be read (O_RDONLY) or written (O_WRONLY).
+static bool is_for(int descriptor, int access) noexcept {
+  const int flags = ::fcntl(descriptor, F_GETFL);
+  return flags >= 0 && ((flags & O_ACCMODE) == access || (flags & O_ACCMODE) == O_RDWR);
+}
+
 StandardStreams::StandardStreams(const Endpoint& endpoint) {
   if (in_use.exchange(true)) {
     throw failure("cannot listen on", endpoint, "this process does so already", "listen on it once");
   }
   input_ = Socket{::fcntl(STDIN_FILENO, F_DUPFD_CLOEXEC, STDERR_FILENO + 1)};
   output_ = Socket{::fcntl(STDOUT_FILENO, F_DUPFD_CLOEXEC, STDERR_FILENO + 1)};
-  if (input_.get() < 0 || output_.get() < 0) {
+  if (!is_for(input_.get(), O_RDONLY) || !is_for(output_.get(), O_WRONLY)) {
     in_use.store(false);
     throw failure("cannot listen on", endpoint, "standard input or output is closed",
                   "start the program with both open");

@@ -10,6 +10,7 @@
 #include <poll.h>
 #include <string>
 #include <sys/socket.h>
+#include <thread>
 #include <vector>
 
 #include "transport/setup.hpp"
@@ -18,6 +19,10 @@ namespace wirecall::transport {
 namespace {
 
 using Addresses = std::unique_ptr<addrinfo, decltype([](addrinfo* list) { ::freeaddrinfo(list); })>;
+
+// A program that was killed gives its ports back a moment after it has gone, where io_uring waited for them.
+constexpr int kPortTries = 20;
+constexpr std::chrono::milliseconds kPortPause{10};
 
 void set_option(int fd, int level, int option) noexcept {
   const int on = 1;
@@ -70,20 +75,23 @@ int finish_connecting(int fd, std::chrono::steady_clock::time_point deadline) {
 }  // namespace
 
 Listening listen_on_tcp(const Endpoint& endpoint) {
-  int error = 0;
   const Addresses addresses = resolve(endpoint, "cannot listen on", AI_PASSIVE);
-  for (const addrinfo* address = addresses.get(); address != nullptr; address = address->ai_next) {
-    Socket socket = open_socket(address->ai_family);
-    if (socket.get() >= 0) {
-      set_option(socket.get(), SOL_SOCKET, SO_REUSEADDR);
-      if (::bind(socket.get(), address->ai_addr, address->ai_addrlen) == 0 && ::listen(socket.get(), kBacklog) == 0) {
-        const std::uint16_t port = bound_port(socket.get());
-        return {socket.release(), endpoint.with_port(port), {}};
+  for (int tries = 0;; ++tries) {
+    int error = 0;
+    for (const addrinfo* address = addresses.get(); address != nullptr; address = address->ai_next) {
+      Socket socket = open_socket(address->ai_family);
+      if (socket.get() >= 0) {
+        set_option(socket.get(), SOL_SOCKET, SO_REUSEADDR);
+        if (::bind(socket.get(), address->ai_addr, address->ai_addrlen) == 0 && ::listen(socket.get(), kBacklog) == 0) {
+          const std::uint16_t port = bound_port(socket.get());
+          return {socket.release(), endpoint.with_port(port), {}};
+        }
       }
+      error = errno;
     }
-    error = errno;
+    if (error != EADDRINUSE || tries == kPortTries) throw listen_failure(endpoint, error);
+    std::this_thread::sleep_for(kPortPause);
   }
-  throw listen_failure(endpoint, error);
 }
 
 // Those who say SO_REUSEPORT share a port with any program of this user that says it too, and none of them notices. So

@@ -105,6 +105,18 @@ TEST_F(StderrTest, a_line_is_written_for_each_record) {
   EXPECT_EQ(text.substr(text.find('Z')), "Z info hello\n");
 }
 
+TEST_F(StderrTest, a_reader_that_has_gone_harms_nobody) {
+  close(pipe_[0]);
+  stderr_log(LogFormat::human)(LogLevel::info, "into nothing");
+  pipe_[0] = dup(real_);
+  sigset_t pending;
+  sigpending(&pending);
+  EXPECT_EQ(sigismember(&pending, SIGPIPE), 0);
+  sigset_t blocked;
+  pthread_sigmask(SIG_SETMASK, nullptr, &blocked);
+  EXPECT_EQ(sigismember(&blocked, SIGPIPE), 0);
+}
+
 TEST_F(StderrTest, while_nobody_reads_it_waits_for_nobody_and_says_later_how_many_were_dropped) {
   const LogSink log = stderr_log(LogFormat::human);
   const std::string page(5000, 'x');

@@ -1,13 +1,17 @@
 // Task alone: values, exceptions, stack, starting, owning, and awaitables that are not wirecall's.
 #include "wirecall/task.hpp"
 
+#include <array>
 #include <gtest/gtest.h>
+#include <malloc.h>
 #include <memory>
+#include <stop_token>
 #include <string>
 #include <thread>
 #include <utility>
 #include <vector>
 
+#include "base/sanitizers.hpp"
 #include "tests/base/stack_probe.hpp"
 
 namespace wirecall {
@@ -187,6 +191,69 @@ TEST(Task, DestroyingAHundredThousandNestedAwaitsTakesNoStack) {
 }
 
 // ------------------------------------------------------------------------------------------------ starting
+
+TEST(Task, FramesThatAThreadOnlyEndsAreGivenBackWithIt) {
+  if (kAddressSanitizer || kThreadSanitizer) GTEST_SKIP() << "they have memory of their own";
+  constexpr std::size_t kBytes = 512;
+  constexpr std::size_t kFrames = 64;
+  const auto round = [] {
+    std::array<void*, kFrames> frames;
+    for (void*& frame : frames) frame = detail::allocate_frame(kBytes);
+    std::thread{[&frames] {
+      for (void* frame : frames) detail::free_frame(frame, kBytes);
+    }}.join();
+  };
+  round();
+  const std::size_t before = mallinfo2().uordblks;
+  for (int i = 0; i < 100; ++i) round();
+  EXPECT_LT(mallinfo2().uordblks, before + 10 * kFrames * kBytes);
+}
+
+// A coroutine that waits again and again listens for a request to stop all the time, and only while it waits.
+TEST(Task, IsStoppedInWhicheverWaitItIs) {
+  for (int waits = 0; waits < 4; ++waits) {
+    std::stop_source stop;
+    std::vector<Completion<int>> completions(4);
+    int passed = 0;
+    bool cancelled = false;
+    start(
+        [](std::vector<Completion<int>>& all, int& count) -> Task<void> {
+          for (Completion<int>& one : all) {
+            co_await one;
+            ++count;
+          }
+        }(completions, passed),
+        stop.get_token(), [&cancelled](TaskResult<void> result) { cancelled = !result; });
+    for (int i = 0; i < waits; ++i) completions[static_cast<std::size_t>(i)].set(i);
+    EXPECT_EQ(passed, waits);
+    stop.request_stop();
+    EXPECT_EQ(passed, waits);
+    EXPECT_TRUE(cancelled);
+    completions[static_cast<std::size_t>(waits)].set(1);  // for nobody
+  }
+}
+
+TEST(Task, WaitsAgainAfterItWasAskedToStopAreRefused) {
+  std::stop_source stop;
+  Completion<int> first;
+  Completion<int> second;
+  int refused = 0;
+  bool done = false;
+  start(
+      [](Completion<int>& a, Completion<int>& b, int& count) -> Task<void> {
+        for (Completion<int>* one : {&a, &b}) {
+          try {
+            co_await *one;
+          } catch (const Cancelled&) {
+            ++count;
+          }
+        }
+      }(first, second, refused),
+      stop.get_token(), [&done](const TaskResult<void>& result) { done = result.has_value(); });
+  stop.request_stop();
+  EXPECT_EQ(refused, 2);
+  EXPECT_TRUE(done);
+}
 
 TEST(Start, CallsDoneBeforeItReturnsWhenTheTaskNeverWaits) {
   int calls = 0;

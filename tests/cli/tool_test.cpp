@@ -400,6 +400,8 @@ TEST(ToolUsage, MistakesAreStatusTwoWithNothingOnStdout) {
       {"serve", "--demo", "--", "more"},
       {"serve", "--demo", "--listen", "tcp://127.0.0.1:0", "--port", "0"},
       {"serve", "--demo", "--port", "0", "--limits-depth", "0"},
+      {"serve", "--demo", "--port", "0", "--delimiter", ""},
+      {"serve", "--demo", "--port", "0", "--delimiter", "\""},
       {"call", "echo", "1", "--call-timeout-ms", "0"},
       {"bench", "echo", "1", "-c", "0"},
       {"bench", "echo", "1", "-z", "soon"},
@@ -413,6 +415,22 @@ TEST(ToolUsage, MistakesAreStatusTwoWithNothingOnStdout) {
     EXPECT_EQ(ended.output, "");
     EXPECT_NE(ended.error, "");
   }
+}
+
+// The exit status of the tool, `words` being for a shell.
+int status_in_shell(const std::string& words) {
+  const int status = std::system(("'" WIRECALL_TOOL_PATH "' " + words).c_str());
+  return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
+}
+
+TEST_F(Tool, StandardDescriptorsMayBeClosedOrFull) {
+  EXPECT_EQ(status_in_shell("call 2>/dev/full"), 2);
+  EXPECT_EQ(status_in_shell("call 2>&-"), 2);
+  EXPECT_EQ(status_in_shell("call nix 2>&- --url " + url_), 1);
+  EXPECT_EQ(status_in_shell("call subtract 5 3 2>&- >/dev/null --url " + url_), 0);
+  EXPECT_EQ(status_in_shell("call subtract 5 3 2>/dev/null >&- --url " + url_), 1) << "nobody got the result";
+  EXPECT_EQ(status_in_shell("call subtract 5 3 2>/dev/null >/dev/full --url " + url_), 1);
+  EXPECT_EQ(status_in_shell("serve --demo --listen stdio: 2>/dev/null <&-"), 3) << "there is nobody to serve";
 }
 
 TEST(ToolUsage, WhatItComplainsOfSteersNoTerminal) {

@@ -48,6 +48,18 @@ TEST_F(LoopTest, timers_expire_in_the_order_in_which_they_are_due) {
   EXPECT_EQ(log_, "bca");
 }
 
+TEST_F(LoopTest, a_timer_may_be_as_far_off_as_can_be_said) {
+  Alarm near{[&] { log_ += 'n'; }};
+  loop_.start(near, milliseconds{5});
+  while (log_.empty()) loop_.turn();
+  Alarm far{[&] { log_ += 'f'; }};
+  loop_.start(far, nanoseconds::max());
+  loop_.start(near, milliseconds{5});
+  while (log_.size() < 2) loop_.turn();
+  EXPECT_EQ(log_, "nn");
+  loop_.stop(far);
+}
+
 TEST_F(LoopTest, timers_due_at_one_time_expire_in_the_order_of_their_start) {
   std::vector<std::unique_ptr<Alarm>> alarms;
   for (char c = 'a'; c <= 'z'; ++c) {

@@ -40,9 +40,10 @@ class HookedBackend final : public runtime::Backend {
     return inner_->readable(handle);
   }
   void wake() noexcept override { inner_->wake(); }
-  [[nodiscard]] std::chrono::nanoseconds now() const noexcept override { return inner_->now(); }
+  [[nodiscard]] std::chrono::nanoseconds now() const noexcept override { return inner_->now() + passed; }
 
   std::function<void()> in_turn;
+  std::chrono::nanoseconds passed{0};  // without anybody having waited
 
  private:
   std::unique_ptr<runtime::Backend> inner_ = runtime::make_epoll_backend();
@@ -138,6 +139,26 @@ TEST_F(ClientDriving, who_begins_while_a_connection_is_looked_at_is_not_forgotte
   }
 }
 
+// While that moment lasts it calls nobody back: what run has left behind is the background thread's.
+TEST_F(ClientDriving, callbacks_that_run_leaves_behind_are_not_called_by_a_blocking_call) {
+  for (int i = 0; i < 20; ++i) {
+    auto backend = std::make_unique<HookedBackend>();
+    HookedBackend& hooked = *backend;
+    Client client = detail::ClientAccess::client(std::make_shared<ClientCore>(
+        std::vector{Endpoint{uri_}}, ClientOptions{}, ClientSeams{.backend = std::move(backend), .dial = {}}));
+    ASSERT_EQ(client.call<int>("subtract", 42, 23), 19);
+    hooked.passed += 1s;
+    std::promise<std::thread::id> called_back;
+    client.run([](Client& of, std::promise<std::thread::id>& on) -> Task<void> {
+      static_cast<void>(
+          of.request<int>("subtract", 5, 3).then([&on](const Result&) { on.set_value(std::this_thread::get_id()); }));
+      co_return;
+    }(client, called_back));
+    ASSERT_EQ(client.call<int>("subtract", 42, 23), 19);
+    EXPECT_NE(called_back.get_future().get(), std::this_thread::get_id());
+  }
+}
+
 TEST_F(ClientDriving, an_awaited_call_that_is_not_wanted_any_more_is_cancelled_at_once) {
   std::promise<std::string> told;
   const ScriptedServer server{[&](RawPeer peer) {
@@ -146,6 +167,7 @@ TEST_F(ClientDriving, an_awaited_call_that_is_not_wanted_any_more_is_cancelled_a
     peer.all();
   }};
   Client client{server.uri()};
+  client.connect();
   const auto request = [](Client& of) -> Task<void> { co_await of.request<int>("a"); };
   const auto moment = [](Client& of) -> Task<void> { co_await sleep_for(of.scheduler(), 1ms); };
   const auto first = [&](Client& of) -> Task<void> { co_await when_any(request(of), moment(of)); };

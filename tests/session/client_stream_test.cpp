@@ -45,6 +45,19 @@ class ClientStreams : public testing::TestWithParam<bool> {
 
 INSTANTIATE_TEST_SUITE_P(Each, ClientStreams, testing::Bool());
 
+TEST_P(ClientStreams, of_a_method_that_has_one_result_give_that) {
+  const ScriptedServer server{[](RawPeer peer) {
+    peer.line();
+    peer.send(result(1, "5"));
+    peer.line();
+    peer.send(result(2, R"("five")"));
+    peer.line();
+  }};
+  Client client{server.uri()};
+  EXPECT_EQ(all(client, client.stream<int>("subtract", 8, 3)), std::vector{5});
+  EXPECT_THROW(static_cast<void>(all(client, client.stream<int>("name", 5))), Error);
+}
+
 TEST_P(ClientStreams, give_the_items_in_their_order_and_then_end) {
   const ScriptedServer server{[](RawPeer peer) {
     EXPECT_EQ(peer.line(), R"({"jsonrpc":"2.0","method":"count","params":[3],"id":1,"stream":64})");

@@ -264,6 +264,51 @@ TEST_F(HandOverTest, ABatchWaitsForItsHandlersAndNobodyElseDoes) {
             "[" + result("2", 1) + "," + result("2", 2) + "," + result("3", 3) + "," + result("4", 4) + "]");
 }
 
+TEST_F(HandOverTest, ConnectionsThatEndMeanwhileAreClosed) {
+  const RunningServer running{server};
+  RawPeer slow{*endpoint};
+  slow.send(call("block", "[1]", 1));
+  gate.await_inside(1);
+  RawPeer quick{*endpoint};
+  expect_served(quick, 1);
+  quick.finish();
+  EXPECT_TRUE(quick.at_end());
+  // On the connection that it came with, too.
+  RawPeer first{*endpoint};
+  first.send(call("block", "[2]", 2));
+  gate.await_inside(2);
+  RawPeer other{*endpoint};
+  expect_served(other, 2);
+  gate.open();
+  EXPECT_EQ(first.line(), result("2", 2));
+  expect_served(first, 3);
+  first.finish();
+  EXPECT_TRUE(first.at_end());
+}
+
+TEST_F(HandOverTest, AnHttpHeadThatCameInPiecesIsServedOnce) {
+  server
+      .method("block_safely",
+              [this](int value) {
+                gate.wait();
+                return value;
+              })
+      .safe();
+  const RunningServer running{server};
+  RawPeer quick{*endpoint};
+  RawPeer peer{*endpoint};
+  peer.send("GET /rpc/block_safely?arg0=7 HT");
+  expect_served(quick, 1);
+  peer.send("TP/1.1\r\nHost: localhost\r\n\r\n");
+  gate.await_inside(1);
+  peer.finish();
+  for (int i = 2; i < 5; ++i) expect_served(quick, i);
+  gate.open();
+  const std::string all = peer.all();
+  EXPECT_EQ(all.rfind("HTTP/1.1 200 OK\r\n", 0), 0U) << all;
+  EXPECT_EQ(all.find("HTTP/1.1", 1), all.npos) << all;
+}
+
 TEST_F(HandOverTest, AConnectionMayEndWhileItsHandlerIsAway) {
   const RunningServer running{server};
   RawPeer quick{*endpoint};

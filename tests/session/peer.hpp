@@ -74,6 +74,11 @@ class RawPeer {
     got.resize(at);
     return got;
   }
+  /// Whether the next that comes is the end of the stream.
+  bool at_end() {
+    char byte;
+    return again_if_interrupted([&] { return ::recv(fd_, &byte, 1, 0); }) == 0;
+  }
   /// Everything up to the end of the stream.
   std::string all() {
     while (more()) {

@@ -370,6 +370,23 @@ TEST(Server, sigterm_drains_and_the_port_is_free_again_at_once) {
   EXPECT_EQ(again.listen(endpoint->uri()), *endpoint);
 }
 
+TEST(Server, listens_where_its_options_say) {
+  Server at_port{R"({"port": 0})"};
+  const std::vector<Endpoint> place = at_port.listen();
+  ASSERT_EQ(place.size(), 1U);
+  EXPECT_EQ(place[0].host(), "127.0.0.1");
+  EXPECT_NE(place[0].port(), 0);
+  Server at_several{R"({"listen": ["tcp://[::1]:0", "inproc://several"], "port": 1})"};
+  const std::vector<Endpoint> places = at_several.listen();
+  ASSERT_EQ(places.size(), 2U);
+  EXPECT_EQ(places[0].host(), "::1");
+  EXPECT_EQ(places[1].uri(), "inproc://several");
+  Options options;
+  options.host = "::1";
+  options.port = 8000;
+  EXPECT_EQ(options.listen_uris(), std::vector<std::string>{"tcp://[::1]:8000"});
+}
+
 TEST(Server, a_second_signal_ends_at_once) {
   TestServer test;
   RunningServer running{test.server};

@@ -19,6 +19,7 @@
 #include <sys/socket.h>
 #include <sys/un.h>
 #include <sys/wait.h>
+#include <thread>
 #include <unistd.h>
 #include <vector>
 
@@ -68,6 +69,14 @@ TEST(Sockets, names_are_resolved) {
   const int fd = connect_to(listening.endpoint, milliseconds{5000});
   EXPECT_GE(fd, 0);
   ::close(fd);
+  ::close(listening.descriptor);
+}
+
+TEST(Sockets, a_port_that_is_given_back_a_moment_later_is_waited_for) {
+  const Listening holder = listen_on(Endpoint{"tcp://127.0.0.1:0"});
+  std::jthread giving_back{[&holder] { ::close(holder.descriptor); }};
+  const Listening listening = listen_on(holder.endpoint);
+  EXPECT_EQ(listening.endpoint, holder.endpoint);
   ::close(listening.descriptor);
 }
 
