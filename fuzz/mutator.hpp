@@ -1,5 +1,5 @@
 // libFuzzer's mutations mixed with our own, which know JSON. A fuzzer includes this once and defines FUZZ_FRESH as the
-// JsonMaker function that makes new texts for it, `value` or `message`. Without libFuzzer there is nothing here.
+// function of JsonMaker, or of FUZZ_MAKER, that makes new texts for it. Without libFuzzer there is nothing here.
 #pragma once
 
 #ifdef WIRECALL_LIBFUZZER
@@ -12,11 +12,15 @@
 #include "fuzz/json_maker.hpp"
 #include "fuzz/texts.hpp"
 
+#ifndef FUZZ_MAKER
+#define FUZZ_MAKER fuzz::JsonMaker
+#endif
+
 extern "C" std::size_t LLVMFuzzerMutate(std::uint8_t* data, std::size_t size, std::size_t size_max);
 
 extern "C" std::size_t LLVMFuzzerCustomMutator(std::uint8_t* data, std::size_t size, std::size_t size_max,
                                                unsigned seed) {
-  fuzz::JsonMaker maker{seed};
+  FUZZ_MAKER maker{seed};
   if (maker.random().one_in(2)) return LLVMFuzzerMutate(data, size, size_max);
   std::string text{fuzz::text_of(data, size)};
   if (maker.random().one_in(8)) {

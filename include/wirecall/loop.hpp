@@ -59,15 +59,17 @@ class Loop final : public Scheduler {
 
   [[nodiscard]] const std::shared_ptr<runtime::Inbox>& inbox() const noexcept;
 
-  /// Makes `user` the one who is told what completes on `descriptor`, which the loop owns from now on.
+  /// Makes `user` the one who is told what completes on `descriptor`, which the loop owns from now on; not when it
+  /// throws, for want of memory.
   runtime::Handle attach(int descriptor, runtime::IoUser& user);
-  /// Closes; the user is told nothing any more, whatever is in flight.
-  void detach(runtime::Handle handle);
+  /// Closes; the user is told nothing any more, whatever is in flight. It needs no memory.
+  void detach(runtime::Handle handle) noexcept;
   /// Bytes that have arrived there and have not been received.
   [[nodiscard]] std::size_t readable(runtime::Handle handle) const noexcept;
   /// Done at the start of the next turn.
-  void submit(runtime::Operation operation);
-  /// `user.turn_ended()` is called at the end of this turn; ask once a turn.
+  void submit(runtime::Operation&& operation);
+  /// `user.turn_ended()` is called at the end of this turn; ask once a turn. This and the next two need no memory for
+  /// as many users as handles are attached.
   void at_turn_end(runtime::TurnUser& user);
   /// The same at the end of the next turn, whenever that comes.
   void at_next_turn_end(runtime::TurnUser& user);

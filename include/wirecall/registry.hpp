@@ -120,7 +120,7 @@ class Registry {
 
   /// Serves one message or batch without any socket: `out` becomes the reply, empty when none is due. A handler that
   /// does not finish at once cannot be waited for here: it is asked to stop, which a task answers -32800, and what goes
-  /// on waiting is answered -32603.
+  /// on waiting is answered -32603. Throws std::bad_alloc when there is no memory for the reply.
   /// Not thread-safe: the scratch memory of one registry serves one thread at a time. Re-entrant.
   void handle(std::string_view text, Buffer& out);
   void handle(std::string_view text, std::string& out);

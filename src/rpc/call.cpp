@@ -153,20 +153,28 @@ void Call::end_result_slowly() {
   if (state_->answered) return;
   state_->answered = true;
   const rpc::Workspace& workspace = *state_->dispatcher->workspace_;
-  int code = 0;
-  if (state_->reply.begun()) {
-    code = wirecall::end_result(state_->reply, workspace, *method_, message_->id());
-  } else if (!is_notification()) {
-    code = result_never_begun(state_->reply, workspace, *method_, message_->id());
-  }
+  int code = static_cast<int>(ErrorCode::internal_error);
+  rpc::answer_within_memory(*state_->dispatcher->outlet_, state_->reply, [&] {
+    if (state_->reply.begun()) {
+      code = wirecall::end_result(state_->reply, workspace, *method_, message_->id());
+    } else if (!is_notification()) {
+      code = result_never_begun(state_->reply, workspace, *method_, message_->id());
+    } else {
+      code = 0;
+    }
+  });
   if (state_->rare) rpc::call_hooks(workspace, state_->rare->hooks, code);
 }
 
 void Call::error(const Error& error) {
-  if (state_->answered) return;
+  // An answer that is begun still has failed on its last byte, for want of memory.
+  if (state_->answered && !state_->reply.begun()) return;
   state_->answered = true;
-  if (!is_notification())
-    rpc::send_error(state_->reply, *state_->dispatcher->workspace_, *method_, error, message_->id());
+  if (!is_notification()) {
+    rpc::answer_within_memory(*state_->dispatcher->outlet_, state_->reply, [&] {
+      rpc::send_error(state_->reply, *state_->dispatcher->workspace_, *method_, error, message_->id());
+    });
+  }
   if (state_->rare) rpc::call_hooks(*state_->dispatcher->workspace_, state_->rare->hooks, error.code());
 }
 
@@ -224,12 +232,17 @@ void ReplySink::end_result() {
   PendingCall* call = calls_ != nullptr ? calls_->find(slot_, generation_) : nullptr;
   if (call == nullptr) return;
   const rpc::Workspace& workspace = *calls_->owner->workspace_;
-  int code = 0;
-  if (call->reply && call->reply->begun()) {
-    code = wirecall::end_result(*call->reply, workspace, *call->method, call->id);
-  } else if (!call->notification) {
-    code = result_never_begun(calls_->reply_to(*call), workspace, *call->method, call->id);
-  }
+  rpc::Reply& reply = calls_->reply_to(*call);
+  int code = static_cast<int>(ErrorCode::internal_error);
+  rpc::answer_within_memory(*calls_->owner->outlet_, reply, [&] {
+    if (reply.begun()) {
+      code = wirecall::end_result(reply, workspace, *call->method, call->id);
+    } else if (!call->notification) {
+      code = result_never_begun(reply, workspace, *call->method, call->id);
+    } else {
+      code = 0;
+    }
+  });
   calls_->finish(*call, code);  // last: a hook may destroy this sink
 }
 
@@ -237,7 +250,11 @@ void ReplySink::error(const Error& error) {
   PendingCall* call = calls_ != nullptr ? calls_->find(slot_, generation_) : nullptr;
   if (call == nullptr) return;
   const rpc::Workspace& workspace = *calls_->owner->workspace_;
-  if (!call->notification) rpc::send_error(calls_->reply_to(*call), workspace, *call->method, error, call->id);
+  if (!call->notification) {
+    rpc::Reply& reply = calls_->reply_to(*call);
+    rpc::answer_within_memory(*calls_->owner->outlet_, reply,
+                              [&] { rpc::send_error(reply, workspace, *call->method, error, call->id); });
+  }
   calls_->finish(*call, error.code());  // last: a hook may destroy this sink
 }
 

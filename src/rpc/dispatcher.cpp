@@ -42,9 +42,12 @@ Workspace::Workspace(const Codec& codec, Scheduler* timers, const LogSink* log)
 
 Workspace::~Workspace() = default;
 
-Workspace::Scratch Workspace::give_up_scratch() {
-  return {std::exchange(reader, codec->reader()), std::exchange(default_readers, {}),
-          std::exchange(elements, std::make_unique<Elements>())};
+Workspace::Scratch Workspace::make_scratch() const { return {codec->reader(), {}, std::make_unique<Elements>()}; }
+
+Workspace::Scratch Workspace::give_up_scratch(Scratch fresh) noexcept {
+  return {std::exchange(reader, std::move(fresh.reader)),
+          std::exchange(default_readers, std::move(fresh.default_readers)),
+          std::exchange(elements, std::move(fresh.elements))};
 }
 
 void Workspace::write_log(LogLevel level, std::string_view line) const {
@@ -60,7 +63,7 @@ void Workspace::write_log(LogLevel level, std::string_view line) const {
       Next{middleware_->data(), middleware_->size()}(call);
     }
   } catch (...) {
-    if (state.answered) {
+    if (state.answered && !state.reply.begun()) {
       static_cast<void>(error_of_exception(*workspace_, call.method()));  // too late for the peer, but not for the log
     } else {
       call.error_in_flight();
@@ -248,11 +251,11 @@ void Dispatcher::ask_to_stop() noexcept {
   if (pending_) pending_->stop_all();
 }
 
-void Dispatcher::end_calls(const Error& error) {
+void Dispatcher::end_calls(const Error& error) noexcept {
   if (pending_) pending_->end_all(error);
 }
 
-void Dispatcher::stop_calls() {
+void Dispatcher::stop_calls() noexcept {
   end_calls(message::make({.code = ErrorCode::draining,
                            .reason = "the server has shut down before the call was done",
                            .delivered = "maybe"}));

@@ -36,6 +36,9 @@ class Outlet {
   virtual void close_message() = 0;
   /// What was appended since open_message is to be forgotten: the outlet truncates its buffer to where it was.
   virtual void discard_message() noexcept = 0;
+  /// An answer that is due cannot be written, for want of memory. The peer must not wait for it: so the outlet ends the
+  /// connection, or tells its caller, once nobody is on the way through it any more.
+  virtual void lose_answer() noexcept {}
 
   /// How long the message that is being looked at has waited since its last byte came.
   [[nodiscard]] virtual std::chrono::nanoseconds waited() const noexcept { return {}; }
@@ -66,7 +69,9 @@ struct Workspace {
     std::vector<std::unique_ptr<Reader>> default_readers;
     std::unique_ptr<Elements> elements;
   };
-  [[nodiscard]] Scratch give_up_scratch();
+  [[nodiscard]] Scratch make_scratch() const;
+  /// Gives away what there is for `fresh`, which make_scratch has made.
+  [[nodiscard]] Scratch give_up_scratch(Scratch fresh) noexcept;
 
   void write_log(LogLevel level, std::string_view line) const;
 
@@ -126,9 +131,9 @@ class Dispatcher {
   /// Asks all calls in flight to stop; they are still answered.
   void ask_to_stop() noexcept;
   /// Answers all calls in flight with `error` and asks them to stop; what they still answer is dropped.
-  void end_calls(const Error& error);
+  void end_calls(const Error& error) noexcept;
   /// The same when their time to finish before the server ends is up: -32009.
-  void stop_calls();
+  void stop_calls() noexcept;
   /// The peer has gone: asks all its calls to stop; nothing is sent to the outlet any more.
   void abandon() noexcept;
 

@@ -4,6 +4,7 @@
 #include <charconv>
 #include <chrono>
 #include <exception>
+#include <new>
 #include <string>
 #include <system_error>
 #include <utility>
@@ -23,6 +24,16 @@ namespace rpc {
 namespace {
 
 PeerCallError failure(const message::OwnError& error) { return PeerCallError{message::make(error)}; }
+
+// What whoever waits is given: that there was no memory, when there is none to say anything else.
+template <class Make>
+std::exception_ptr made(const Make& make) noexcept {
+  try {
+    return std::make_exception_ptr(make());
+  } catch (...) {
+    return std::current_exception();
+  }
+}
 
 }  // namespace
 }  // namespace rpc
@@ -148,9 +159,20 @@ void PeerCalls::begin(detail::PeerCall& call, const Context& context, std::strin
   call.id_ = ++last_id_;
   try {
     if (workspace_->scheduler != nullptr) workspace_->scheduler->start(call, left);
-    outlet_->open_message().append(text.view());
+    append_message(text.view());
   } catch (...) {
     forget(call);
+    throw;
+  }
+}
+
+// Whole, or not at all.
+void PeerCalls::append_message(std::string_view text) {
+  Buffer& out = outlet_->open_message();
+  try {
+    out.append(text);
+  } catch (...) {
+    outlet_->discard_message();
     throw;
   }
   outlet_->close_message();
@@ -162,8 +184,7 @@ void PeerCalls::notify(const Context& context, std::string_view method, std::str
   append_call(text, method, params_json);
   if (!outlet_->strict_peer()) append_hops(text, context);
   text.push_back('}');
-  outlet_->open_message().append(text.view());
-  outlet_->close_message();
+  append_message(text.view());
 }
 
 void PeerCalls::forget(detail::PeerCall& call) noexcept {
@@ -175,18 +196,23 @@ void PeerCalls::give_up(detail::PeerCall& call) noexcept {
   const std::uint64_t id = call.id_;
   forget(call);
   if (gone_) return;
-  Buffer& out = outlet_->open_message();
-  out.append(R"({"jsonrpc":"2.0","method":"$/cancelRequest","params":{"id":)");
-  append_id(out, id);
-  out.append("}}");
-  outlet_->close_message();
+  try {
+    Buffer text;
+    text.append(R"({"jsonrpc":"2.0","method":"$/cancelRequest","params":{"id":)");
+    append_id(text, id);
+    text.append("}}");
+    append_message(text.view());
+  } catch (const std::bad_alloc&) {
+    // The peer works on for nothing, which it may as well when this comes too late.
+  }
 }
 
 void PeerCalls::expired(detail::PeerCall& call) {
   const Completion<Buffer> answer = call.answer_;
   give_up(call);
-  answer.fail(std::make_exception_ptr(
-      failure({.code = ErrorCode::timeout, .reason = "the caller did not answer in time", .delivered = "maybe"})));
+  answer.fail(made([] {
+    return failure({.code = ErrorCode::timeout, .reason = "the caller did not answer in time", .delivered = "maybe"});
+  }));
 }
 
 bool PeerCalls::response(const Received& message) {
@@ -201,10 +227,9 @@ bool PeerCalls::response(const Received& message) {
   const Completion<Buffer> answer = call.answer_;  // whoever waits may end, and the call with it
   forget(call);
   if (message.fault != Fault::none) {
-    answer.fail(std::make_exception_ptr(PeerCallError{message::malformed_response()}));
+    answer.fail(made([] { return PeerCallError{message::malformed_response()}; }));
   } else if (message.has(Member::error)) {
-    answer.fail(
-        std::make_exception_ptr(PeerCallError{message::read_error(*workspace_->reader, message[Member::error])}));
+    answer.fail(made([&] { return PeerCallError{message::read_error(*workspace_->reader, message[Member::error])}; }));
   } else {
     answer.set(Buffer{message[Member::result]});
   }
@@ -217,7 +242,7 @@ void PeerCalls::peer_ended() {
     detail::PeerCall& call = *calls_.begin()->second;
     const Completion<Buffer> answer = call.answer_;
     forget(call);
-    answer.fail(std::make_exception_ptr(lost("maybe")));
+    answer.fail(made([] { return lost("maybe"); }));
   }
 }
 

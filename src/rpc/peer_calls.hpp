@@ -47,6 +47,7 @@ class PeerCalls {
  private:
   void require_peer() const;
   void forget(detail::PeerCall& call) noexcept;
+  void append_message(std::string_view text);
 
   Outlet* outlet_;
   const Workspace* workspace_;

@@ -12,6 +12,18 @@
 #include "wirecall/task.hpp"
 
 namespace wirecall::rpc {
+namespace {
+
+// From a turn, in which nobody answers for the message any more.
+void send_late_batch(Outlet& outlet, BatchReply& batch) noexcept {
+  try {
+    send_batch(outlet, batch);
+  } catch (const std::bad_alloc&) {
+    outlet.lose_answer();
+  }
+}
+
+}  // namespace
 
 void PendingCall::expired() { calls->expired(*this); }
 
@@ -36,6 +48,7 @@ std::chrono::nanoseconds PendingCall::due(const Limits& limits) const noexcept {
 
 PendingCall& PendingCalls::add(CallState& state, const Received& message, const Method& method) {
   if (free.empty()) {
+    free.reserve(slots.size() + 1);  // all of them may come back
     slots.emplace_back(*this, static_cast<std::uint32_t>(slots.size()));
     free.push_back(slots.back().slot);
   }
@@ -44,15 +57,12 @@ PendingCall& PendingCalls::add(CallState& state, const Received& message, const 
   call.id = call.notification ? std::string_view{} : message.id();
   call.method = &method;
   const CallBounds bounds = owner->bounds(state);
-  if (state.rare) call.extras = std::move(*state.rare);
-  call.extras.bounds = bounds;
-  if (state.batch != nullptr && !call.notification) {
-    BatchScope& scope = *state.batch;
-    if (!scope.shared) scope.shared = std::make_shared<BatchReply>(std::move(scope.local));
-    call.batch = scope.shared;
-    call.gap = call.batch->gaps.size();
-    call.batch->gaps.push_back({call.batch->text.size(), {}});
-    ++call.batch->unanswered;
+  const bool leaves_gap = state.batch != nullptr && !call.notification;
+  std::shared_ptr<BatchReply> shared;  // whereto the batch moves, when it has not yet
+  if (leaves_gap) {
+    if (!state.batch->shared) shared = std::make_shared<BatchReply>();
+    std::vector<BatchReply::Gap>& gaps = state.batch->current().gaps;
+    if (gaps.size() == gaps.capacity()) gaps.reserve(2 * gaps.size() + 1);
   }
   if (call.notification) {
     // Nobody can name it.
@@ -63,13 +73,38 @@ PendingCall& PendingCalls::add(CallState& state, const Received& message, const 
   } else {
     call.place = by_id.emplace(call.id, &call);
   }
+  if (state.rare) call.extras = std::move(*state.rare);
+  call.extras.bounds = bounds;
+  try {
+    watch(call);
+  } catch (...) {
+    take_back(call, state);
+    throw;
+  }
+  // From here on nothing fails: until then the call can still be answered where it stands.
+  if (leaves_gap) {
+    if (shared) {
+      *shared = std::move(state.batch->local);
+      state.batch->shared = std::move(shared);
+    }
+    call.batch = state.batch->shared;
+    call.gap = call.batch->gaps.size();
+    call.batch->gaps.push_back({call.batch->text.size(), {}});
+    ++call.batch->unanswered;
+  }
   call.active = call.taken = true;
   free.pop_back();
   ++active;
   ++taken;
   ++owner->workspace_->stats.calls_in_flight;
-  watch(call);
   return call;
+}
+
+// There was no memory for it: it is answered as a call that does not wait.
+void PendingCalls::take_back(PendingCall& call, CallState& state) noexcept {
+  if (!call.notification) call.no_place = by_id.extract(call.place);
+  CallExtras extras = std::exchange(call.extras, {});
+  if (state.rare) *state.rare = std::move(extras);
 }
 
 PendingCall* PendingCalls::find(std::uint32_t slot, std::uint32_t generation) noexcept {
@@ -78,25 +113,26 @@ PendingCall* PendingCalls::find(std::uint32_t slot, std::uint32_t generation) no
   return call.active && call.generation == generation ? &call : nullptr;
 }
 
-void PendingCalls::finish(PendingCall& call, int code) {
+void PendingCalls::finish(PendingCall& call, int code) noexcept {
   const std::uint32_t slot = call.slot;
   const std::uint32_t generation = call.generation;
   close(call, code);
   release(slot, generation);
 }
 
-void PendingCalls::end(PendingCall& call, const Error& error) {
+void PendingCalls::end(PendingCall& call, const Error& error) noexcept {
   std::stop_source stop = call.extras.stop;
   if (!call.notification) {
     owner->workspace_->stats.count_error(error.code());
-    reply_to(call).error(error, call.id);
+    Reply& reply = reply_to(call);
+    answer_within_memory(*owner->outlet_, reply, [&] { reply.error(error, call.id); });
   }
   close(call, error.code());
   stop.request_stop();
 }
 
 // It has been answered.
-void PendingCalls::close(PendingCall& call, int code) {
+void PendingCalls::close(PendingCall& call, int code) noexcept {
   const Workspace& workspace = *owner->workspace_;
   if (workspace.scheduler != nullptr) workspace.scheduler->stop(call);
   if (!call.notification) call.no_place = by_id.extract(call.place);
@@ -106,7 +142,7 @@ void PendingCalls::close(PendingCall& call, int code) {
   const std::shared_ptr<BatchReply> batch = std::move(call.batch);
   CallExtras extras = std::exchange(call.extras, {});
   call.reply.reset();
-  if (batch && --batch->unanswered == 0 && batch->dispatched) send_batch(*owner->outlet_, *batch);
+  if (batch && --batch->unanswered == 0 && batch->dispatched) send_late_batch(*owner->outlet_, *batch);
   call_hooks(workspace, extras.hooks, code);
 }
 
@@ -154,7 +190,7 @@ void PendingCalls::abandon(const Workspace& workspace) noexcept {
 }
 
 // What is asked to stop may end other calls as well, or begin some: those are not meant.
-void PendingCalls::end_all(const Error& error) {
+void PendingCalls::end_all(const Error& error) noexcept {
   const std::size_t count = slots.size();
   for (std::size_t slot = 0; slot < count; ++slot) {
     if (slots[slot].active) end(slots[slot], error);
@@ -170,7 +206,7 @@ void PendingCalls::stop_all() noexcept {
   }
 }
 
-Reply& PendingCalls::reply_to(PendingCall& call) {
+Reply& PendingCalls::reply_to(PendingCall& call) noexcept {
   if (!call.reply) {
     const std::size_t bytes_max = owner->limits_->max_message_size;
     if (call.batch) {
@@ -185,14 +221,19 @@ Reply& PendingCalls::reply_to(PendingCall& call) {
 void send_batch(Outlet& outlet, BatchReply& batch) {
   if (batch.bytes <= 1) return;
   Buffer& out = outlet.open_message();
-  std::string_view text = batch.text.view();
-  std::size_t from = 0;
-  for (const BatchReply::Gap& gap : batch.gaps) {
-    out.append(text.substr(from, gap.at - from));
-    out.append(gap.reply.view());
-    from = gap.at;
+  try {
+    std::string_view text = batch.text.view();
+    std::size_t from = 0;
+    for (const BatchReply::Gap& gap : batch.gaps) {
+      out.append(text.substr(from, gap.at - from));
+      out.append(gap.reply.view());
+      from = gap.at;
+    }
+    out.append(text.substr(from));
+  } catch (...) {
+    outlet.discard_message();
+    throw;
   }
-  out.append(text.substr(from));
   out.data()[out.size() - 1] = ']';  // in place of the last comma
   outlet.close_message();
 }
@@ -224,7 +265,9 @@ void send_error(Reply& reply, const Workspace& workspace, const Method& method, 
   reply.error(error.code(), error.message(), data.view(), id_json);
 }
 
-Error error_of_exception(const Workspace& workspace, const Method& method) noexcept {
+namespace {
+
+Error error_to_answer(const Workspace& workspace, const Method& method) {
   std::string text;
   try {
     throw;
@@ -239,6 +282,17 @@ Error error_of_exception(const Workspace& workspace, const Method& method) noexc
   }
   workspace.write_log(LogLevel::error, "method " + method.name() + " raised: " + text);
   return Error{ErrorCode::internal_error};
+}
+
+}  // namespace
+
+Error error_of_exception(const Workspace& workspace, const Method& method) noexcept {
+  try {
+    return error_to_answer(workspace, method);
+  } catch (const std::bad_alloc&) {
+    // It was no Error, or there is no memory for a copy; and none for a line in the log.
+    return Error{ErrorCode::internal_error};
+  }
 }
 
 void call_hooks(const Workspace& workspace, std::vector<ReplyHook>& hooks, int code) noexcept {

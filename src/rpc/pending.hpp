@@ -11,6 +11,7 @@
 #include <deque>
 #include <map>
 #include <memory>
+#include <new>
 #include <optional>
 #include <stop_token>
 #include <string>
@@ -96,7 +97,7 @@ struct PendingCall final : Timer {
 };
 
 struct PendingCalls {
-  explicit PendingCalls(Dispatcher& owner) noexcept : owner(&owner) {}
+  explicit PendingCalls(Dispatcher& owner) : owner(&owner) {}
 
   /// A new call; its timer runs.
   PendingCall& add(CallState& state, const Received& message, const Method& method);
@@ -104,21 +105,21 @@ struct PendingCalls {
   [[nodiscard]] PendingCall* find(std::uint32_t slot, std::uint32_t generation) noexcept;
   /// The call's sink has answered: its batch, if any, may now be complete. Its hooks are called when it is no longer in
   /// the table, so that whatever they do to its sink, or to this peer, hits nothing.
-  void finish(PendingCall& call, int code);
+  void finish(PendingCall& call, int code) noexcept;
   /// Answers the call with `error`, and then asks its handler to stop; what that still answers is dropped.
-  void end(PendingCall& call, const Error& error);
+  void end(PendingCall& call, const Error& error) noexcept;
   /// The sink of that call has gone.
   void release(std::uint32_t slot, std::uint32_t generation) noexcept;
   /// Ends all requests whose id is `id`, byte for byte, -32800. Returns how many.
   std::size_t cancel(std::string_view id);
   /// Gives `more` credit to all streams whose id is `id`. Returns how many.
   std::size_t grant(std::string_view id, std::uint64_t more);
-  void end_all(const Error& error);
+  void end_all(const Error& error) noexcept;
   void stop_all() noexcept;
   /// The peer has gone: no sink reaches a call any more; all are asked to stop, and their hooks are called.
   void abandon(const Workspace& workspace) noexcept;
   /// Where a call that has not been answered is answered.
-  [[nodiscard]] Reply& reply_to(PendingCall& call);
+  [[nodiscard]] Reply& reply_to(PendingCall& call) noexcept;
 
   Dispatcher* owner;  ///< null once the peer has gone
   std::deque<PendingCall> slots;
@@ -134,11 +135,23 @@ struct PendingCalls {
   friend struct PendingCall;
   void watch(PendingCall& call);
   void expired(PendingCall& call);
-  void close(PendingCall& call, int code);
+  void close(PendingCall& call, int code) noexcept;
+  void take_back(PendingCall& call, CallState& state) noexcept;
 };
 
 /// Sends a batch whose calls are all answered; nothing for one of notifications only.
 void send_batch(Outlet& outlet, BatchReply& batch);
+
+/// Answers by `act`; where there is no memory for that, `outlet` is told that the answer is lost.
+template <class Act>
+void answer_within_memory(Outlet& outlet, Reply& reply, const Act& act) noexcept {
+  try {
+    act();
+  } catch (const std::bad_alloc&) {
+    reply.discard();
+    outlet.lose_answer();
+  }
+}
 
 /// What both ways of answering do with an error: data that is not JSON is left out, other data is made compact.
 void send_error(Reply& reply, const Workspace& workspace, const Method& method, const Error& error,

@@ -6,6 +6,7 @@
 #include <bit>
 #include <cstdint>
 #include <cstring>
+#include <new>
 #include <stdexcept>
 
 #include "rpc/dispatcher.hpp"
@@ -134,8 +135,10 @@ class TextOutlet final : public rpc::Outlet {
   Buffer& open_message() override { return *out; }
   void close_message() override {}
   void discard_message() noexcept override { out->clear(); }
+  void lose_answer() noexcept override { lost = true; }
 
   Buffer* out = nullptr;
+  bool lost = false;
 };
 
 // Says that the engine is in use, also when serving throws.
@@ -156,6 +159,7 @@ struct Engine {
 
   [[gnu::always_inline]] void serve(std::string_view text, const Limits& limits, Buffer& out) {
     outlet.out = &out;
+    outlet.lost = false;
     Received message;
     if (text.size() > limits.max_message_size) [[unlikely]]
       return dispatcher.refuse_size();
@@ -164,9 +168,20 @@ struct Engine {
       return dispatcher.refuse_syntax(scan.status);
     if (message.kind == MessageKind::response) [[unlikely]]
       return;
-    dispatcher.handle(message, *workspace.elements);
+    try {
+      dispatcher.handle(message, *workspace.elements);
+    } catch (...) {
+      // Without memory: who waits must not answer into another message's reply.
+      if (dispatcher.in_flight() != 0) stop();
+      out.clear();
+      throw;
+    }
     if (dispatcher.in_flight() != 0) [[unlikely]]
       stop();
+    if (outlet.lost) [[unlikely]] {
+      out.clear();
+      throw std::bad_alloc{};
+    }
   }
   // Nothing here can wait: what did not finish is asked to stop, and what then still waits is destroyed, whereupon its
   // sink answers -32603. So do those that somebody else holds, before they could answer into another message's reply.

@@ -72,12 +72,15 @@ class Reply {
     discard();
     return false;
   }
+  /// Without memory it either throws, and the reply is still begun, or the outlet knows what to do.
   [[gnu::always_inline]] void close() {
-    Buffer& out = *std::exchange(out_, nullptr);
-    if (outlet_ != nullptr) [[likely]]
+    if (outlet_ != nullptr) [[likely]] {
+      out_ = nullptr;
       return outlet_->close_message();
-    out.push_back(',');
-    *array_bytes_ += out.size() - start_;
+    }
+    out_->push_back(',');
+    *array_bytes_ += out_->size() - start_;
+    out_ = nullptr;
   }
   /// A whole error reply, in place of a result that may have been begun. `data_json` is compact JSON text, or empty.
   /// An error that is too large becomes -32006, unless it is smaller than that.

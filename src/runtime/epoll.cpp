@@ -22,6 +22,7 @@
 #include "base/sanitizers.hpp"
 #include "runtime/alarm.hpp"
 #include "runtime/backend.hpp"
+#include "runtime/room.hpp"
 #include "runtime/system.hpp"
 
 namespace wirecall::runtime {
@@ -35,6 +36,8 @@ constexpr std::size_t kReceiveBytesMax = 64 * 1024;
 // With less room than this left in the region, the rest of the connections wait for the next turn.
 constexpr std::size_t kReceiveBytesMin = 8 * 1024;
 constexpr int kEventsMax = 256;
+// What completes by one operation, or by one event, at most.
+constexpr std::size_t kCompletionsOfOne = 4;
 // Connections taken from one listener in a turn.
 constexpr int kAcceptsMax = 64;
 constexpr std::uint64_t kWakeKey = ~std::uint64_t{0};
@@ -62,6 +65,9 @@ class EpollBackend final : public Backend {
   EpollBackend();
   ~EpollBackend() override;
 
+  void expect(std::size_t slots) override {
+    if (slots > slots_.size()) make_room(slots_, slots - slots_.size());
+  }
   std::span<Completion> turn(std::span<Operation> submitted, nanoseconds until) override;
   [[nodiscard]] bool time_may_be_up() const noexcept override { return alarm_.time_may_be_up(); }
   void wake() noexcept override {
@@ -131,6 +137,7 @@ EpollBackend::EpollBackend()
     : epoll_(::epoll_create1(EPOLL_CLOEXEC), "epoll_create1"),
       wake_(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK), "eventfd"),
       alarm_(TFD_NONBLOCK) {
+  make_room(completions_, 4 * kCompletionsOfOne * kEventsMax);
   for (const auto& [key, descriptor] : {std::pair{kWakeKey, wake_.get()}, {kAlarmKey, alarm_.descriptor()}}) {
     epoll_event event{};
     event.events = EPOLLIN;
@@ -152,6 +159,7 @@ EpollBackend::~EpollBackend() {
 
 std::span<Completion> EpollBackend::turn(std::span<Operation> submitted, nanoseconds until) {
   completions_.clear();
+  make_room(completions_, kCompletionsOfOne * (submitted.size() + 2 * kEventsMax));
   region_used_ = 0;
   prompt_ = false;
   for (Operation& operation : submitted) perform(operation);
@@ -364,6 +372,8 @@ bool EpollBackend::receive(Handle handle) {
 void EpollBackend::accept(Handle handle) {
   const int listener = slots_[handle.slot].fd;
   for (int accepted = 0; accepted < kAcceptsMax;) {
+    // The rest of the room is for the events that follow; the listener stays readable.
+    if (completions_.capacity() - completions_.size() <= kCompletionsOfOne * kEventsMax) return;
     const int fd = ::accept4(listener, nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC);
     if (fd >= 0) {
       ++accepted;

@@ -9,6 +9,7 @@
 
 #include "runtime/backend.hpp"
 #include "runtime/inbox.hpp"
+#include "runtime/room.hpp"
 #include "runtime/timers.hpp"
 #include "runtime/turn.hpp"
 
@@ -18,6 +19,7 @@ namespace {
 using runtime::Completion;
 using runtime::Handle;
 using runtime::IoUser;
+using runtime::make_room;
 using runtime::Operation;
 using runtime::OperationKind;
 using runtime::TurnUser;
@@ -42,11 +44,13 @@ struct Loop::State {
   std::unique_ptr<runtime::Backend> backend;
   std::shared_ptr<runtime::Inbox> inbox;
   std::vector<Operation> submitted;
+  std::size_t attached = 0;  // handles that have a user
   std::vector<Slot> slots;
   std::vector<std::uint32_t> free_slots;
   runtime::TimerHeap timers;
   std::vector<TurnUser*> at_turn_end;
   std::vector<TurnUser*> at_next_turn_end;
+  std::vector<TurnUser*> ending;  // those of at_next_turn_end whose turn has come
   std::vector<TurnUser*> at_next_turn;
   std::vector<TurnUser*> going_on;  // those of at_next_turn whose turn has come
   std::size_t going_on_at = 0;      // the first of them that has not been called
@@ -69,6 +73,8 @@ struct Loop::State {
   }
   void complete(Completion& completion);
   void expire_timers();
+  void end_turn(std::vector<TurnUser*>& users);
+  void keep_places();
 };
 
 Loop::Loop() : Loop(runtime::make_epoll_backend()) {}
@@ -95,16 +101,17 @@ nanoseconds Loop::recently() const noexcept { return state_->backend->recently()
 
 void Loop::turn(nanoseconds wait_max) {
   State& state = *state_;
+  // A turn that failed for want of memory goes on where it was.
+  if (state.completion_at != state.completions.size() || state.going_on_at != state.going_on.size()) [[unlikely]]
+    return finish_turn();
   state.completions = state.backend->turn(state.submitted, state.until(wait_max));
   state.completion_at = 0;
   if (!state.kept.empty()) [[unlikely]]
     state.kept.clear();
   state.submitted.clear();
+  state.going_on_at = 0;
   state.going_on.swap(state.at_next_turn);
-  if (!state.at_next_turn_end.empty()) {
-    state.at_turn_end.insert(state.at_turn_end.end(), state.at_next_turn_end.begin(), state.at_next_turn_end.end());
-    state.at_next_turn_end.clear();
-  }
+  state.ending.swap(state.at_next_turn_end);
   finish_turn();
 }
 
@@ -127,16 +134,24 @@ void Loop::finish_turn() {
     return;
   state.going_on.clear();
   state.going_on_at = 0;
-  for (std::size_t i = 0; i < state.at_turn_end.size(); ++i) {
-    if (state.at_turn_end[i] != nullptr) state.at_turn_end[i]->turn_ended();
+  if (!state.ending.empty()) [[unlikely]]
+    state.end_turn(state.ending);
+  state.end_turn(state.at_turn_end);
+}
+
+void Loop::State::end_turn(std::vector<TurnUser*>& users) {
+  for (std::size_t i = 0; i < users.size(); ++i) {
+    if (users[i] != nullptr) users[i]->turn_ended();
   }
-  state.at_turn_end.clear();
+  users.clear();
 }
 
 // Whoever loses the loop second in a turn may be reading from what the first has kept.
 std::vector<std::shared_ptr<void>> Loop::keep_lent() {
-  state_->kept.push_back(state_->backend->keep_lent());
-  return state_->kept;
+  std::vector<std::shared_ptr<void>>& kept = state_->kept;
+  kept.reserve(kept.size() + 1);  // what the backend gives must not be lost for want of a place
+  kept.push_back(state_->backend->keep_lent());
+  return kept;
 }
 
 void Loop::State::complete(Completion& completion) {
@@ -152,6 +167,10 @@ void Loop::State::complete(Completion& completion) {
   } else if (completion.descriptor >= 0) {
     // A connection that arrived for a listener that has gone: only the backend can close it.
     const Handle handle{static_cast<std::uint32_t>(slots.size()), 0};
+    make_room(submitted, 2 + attached);
+    make_room(slots, 1);
+    make_room(free_slots, slots.size() + 1);
+    backend->expect(slots.size() + 1);
     slots.emplace_back();
     submitted.push_back({.kind = OperationKind::open,
                          .handle = handle,
@@ -173,28 +192,45 @@ bool Loop::post(std::move_only_function<void()> job) { return state_->inbox->pos
 
 const std::shared_ptr<runtime::Inbox>& Loop::inbox() const noexcept { return state_->inbox; }
 
+// Whatever needs memory comes first: what fails has then changed nothing, and what is attached can be told, asked to be
+// called and closed without any.
+void Loop::State::keep_places() {
+  const std::size_t users = attached + 1;
+  make_room(submitted, 2 + users);
+  for (auto* list : {&at_turn_end, &at_next_turn_end, &ending, &at_next_turn, &going_on}) make_room(*list, users);
+  if (!free_slots.empty()) return;
+  make_room(slots, 1);
+  make_room(free_slots, slots.size() + 1);
+  backend->expect(slots.size() + 1);
+  free_slots.push_back(static_cast<std::uint32_t>(slots.size()));
+  slots.emplace_back();
+}
+
 Handle Loop::attach(int descriptor, IoUser& user) {
   State& state = *state_;
-  if (state.free_slots.empty()) {
-    state.free_slots.push_back(static_cast<std::uint32_t>(state.slots.size()));
-    state.slots.emplace_back();
-  }
+  state.keep_places();
   const std::uint32_t at = state.free_slots.back();
   state.free_slots.pop_back();
   state.slots[at].user = &user;
   const Handle handle{at, state.slots[at].generation};
-  submit({.kind = OperationKind::open, .handle = handle, .descriptor = descriptor, .buffer = {}});
+  ++state.attached;
+  state.submitted.push_back({.kind = OperationKind::open, .handle = handle, .descriptor = descriptor, .buffer = {}});
   return handle;
 }
 
-void Loop::detach(Handle handle) {
+void Loop::detach(Handle handle) noexcept {
   Slot& slot = state_->slots[handle.slot];
   if (slot.generation != handle.generation || slot.user == nullptr) return;
   slot.user = nullptr;
-  submit({.kind = OperationKind::close, .handle = handle, .buffer = {}});
+  --state_->attached;
+  state_->submitted.push_back({.kind = OperationKind::close, .handle = handle, .buffer = {}});
 }
 
-void Loop::submit(Operation operation) { state_->submitted.push_back(std::move(operation)); }
+// submitted.size() + attached <= submitted.capacity(): everything attached has the place in which it is closed.
+void Loop::submit(Operation&& operation) {
+  make_room(state_->submitted, 1 + state_->attached);
+  state_->submitted.push_back(std::move(operation));
+}
 
 std::size_t Loop::readable(Handle handle) const noexcept { return state_->backend->readable(handle); }
 
@@ -205,7 +241,8 @@ void Loop::at_next_turn_end(TurnUser& user) { state_->at_next_turn_end.push_back
 void Loop::at_next_turn(TurnUser& user) { state_->at_next_turn.push_back(&user); }
 
 void Loop::forget(TurnUser& user) noexcept {
-  for (auto* list : {&state_->at_turn_end, &state_->at_next_turn_end, &state_->at_next_turn, &state_->going_on}) {
+  for (auto* list :
+       {&state_->at_turn_end, &state_->at_next_turn_end, &state_->ending, &state_->at_next_turn, &state_->going_on}) {
     std::replace(list->begin(), list->end(), &user, static_cast<TurnUser*>(nullptr));
   }
 }

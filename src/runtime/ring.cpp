@@ -17,8 +17,6 @@ namespace {
 using std::chrono::nanoseconds;
 
 constexpr unsigned kEntries = 256;
-// What completes in a turn beyond this the kernel keeps in a list of its own, which is slower but loses nothing.
-constexpr unsigned kCompletions = 4096;
 constexpr std::uint16_t kGroup = 0;
 constexpr std::size_t kPageBytes = 4096;
 // How long the kernel is given to receive a byte that has arrived already.

@@ -35,6 +35,9 @@ class ReceiveBuffers {
 
 class Ring {
  public:
+  /// What completes in a turn beyond this the kernel keeps in a list of its own, which is slower but loses nothing.
+  static constexpr unsigned kCompletions = 4096;
+
   /// Throws std::system_error with what the kernel refused. All buffers are the kernel's from now on.
   explicit Ring(const ReceiveBuffers& buffers);
   ~Ring() { ::io_uring_queue_exit(&ring_); }

@@ -22,6 +22,7 @@
 #include "runtime/alarm.hpp"
 #include "runtime/backend.hpp"
 #include "runtime/ring.hpp"
+#include "runtime/room.hpp"
 #include "runtime/system.hpp"
 
 namespace wirecall::runtime {
@@ -29,6 +30,8 @@ namespace {
 
 using std::chrono::nanoseconds;
 
+// Operations of a turn beyond those of its slots that there is room for from the beginning.
+constexpr std::size_t kOperationsAtOnce = 64;
 // The kernel counts the bytes of one send in 32 bits.
 constexpr std::size_t kSendBytesMax = std::size_t{1} << 30;
 
@@ -52,9 +55,16 @@ constexpr std::uint32_t slot_of(std::uint64_t key) noexcept { return static_cast
 
 class UringBackend final : public Backend {
  public:
-  UringBackend() : wake_(::eventfd(0, EFD_CLOEXEC), "eventfd"), alarm_(0), ring_(try_and_make_ring(buffers_)) {}
+  UringBackend() : wake_(::eventfd(0, EFD_CLOEXEC), "eventfd"), alarm_(0), ring_(try_and_make_ring(buffers_)) {
+    keep_places(0);
+  }
   ~UringBackend() override;
 
+  void expect(std::size_t slots) override {
+    if (slots <= slots_.size()) return;
+    make_room(slots_, slots - slots_.size());
+    keep_places(4 * slots + kOperationsAtOnce);
+  }
   std::span<Completion> turn(std::span<Operation> submitted, nanoseconds until) override;
   [[nodiscard]] bool time_may_be_up() const noexcept override { return alarm_.time_may_be_up(); }
   void wake() noexcept override {
@@ -87,6 +97,7 @@ class UringBackend final : public Backend {
     std::int32_t taken = 0;  // what the last try gave: bytes, or a negative errno
   };
 
+  void keep_places(std::size_t operations);
   void take_over();
   void listen_for_arrivals(std::uint32_t at);
   void accept_arrivals(std::uint32_t at);
@@ -146,8 +157,23 @@ UringBackend::~UringBackend() {
   }
 }
 
+// For all that can happen in a turn, so that nothing in it fails for want of memory.
+void UringBackend::keep_places(std::size_t operations) {
+  const std::size_t slots = slots_.size() + operations;  // some may open one
+  const auto keep = [](auto& list, std::size_t places) {
+    if (list.capacity() < places) make_room(list, places - list.size());
+  };
+  keep(completions_, 2 * (Ring::kCompletions + operations + slots));
+  keep(lent_, ReceiveBuffers::kCount);
+  keep(to_arm_, 2 * slots);
+  keep(to_watch_, 8 * slots);  // what is left from the last turn included
+  keep(sends_, 2 * slots);
+  keep(closing_, slots);
+}
+
 std::span<Completion> UringBackend::turn(std::span<Operation> submitted, nanoseconds until) {
   completions_.clear();
+  keep_places(submitted.size());
   // A send that goes on, now that there is room, has kept its user waiting already.
   prompt_ = !sends_.empty();
   if (owner_ != thread_number()) [[unlikely]]

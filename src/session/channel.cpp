@@ -3,7 +3,9 @@
 #include "session/channel.hpp"
 
 #include <algorithm>
+#include <cerrno>
 #include <chrono>
+#include <new>
 #include <utility>
 
 namespace wirecall::session {
@@ -49,9 +51,18 @@ void Channel::give_back(Buffer& buffer) noexcept {
   buffer = Buffer{};
 }
 
+void Channel::exhaust() noexcept {
+  exhausted_ = true;
+  mark();
+}
+
 // ---- input ----
 
 void Channel::received(std::span<char> bytes) {
+  within_memory([&] { receive(bytes); });
+}
+
+void Channel::receive(std::span<char> bytes) {
   host_->workspace.stats.bytes_in += bytes.size();
   moved_ += static_cast<std::uint32_t>(bytes.size());
   if (owed_bytes_ != 0) [[unlikely]] {
@@ -64,8 +75,11 @@ void Channel::received(std::span<char> bytes) {
     return backlog_.append({bytes.data(), bytes.size()});
   }
   std::size_t seen = 0;
-  if (look(bytes, [&] { seen = read(bytes); }) && seen != bytes.size() && !input_ended_) [[unlikely]]
-    hold_back({bytes.data() + seen, bytes.size() - seen});
+  if (look(bytes, [&] { seen = read(bytes); }) && seen != bytes.size() && !input_ended_) [[unlikely]] {
+    Buffer put_by = room_for(bytes.size() - seen);
+    put_by.append({bytes.data() + seen, bytes.size() - seen});
+    hold_back(std::move(put_by));
+  }
 }
 
 // False when a handler has come back so late that others have gone on with what it left.
@@ -74,7 +88,7 @@ bool Channel::look(std::span<char> input, const Look& look) {
   host_->looking = this;
   input_ = input;
   looking_ = true;
-  look();
+  within_memory(look);
   if (looking_) [[likely]] {
     looking_ = false;
     return true;
@@ -87,19 +101,28 @@ bool Channel::look(std::span<char> input, const Look& look) {
 
 void Channel::leave_handler(std::vector<Buffer>& kept) {
   if (!looking_) return;
+  const std::span<char> rest = input_.subspan(std::min(looked_at_, input_.size()));
+  // What needs memory comes first: without it the handler keeps the loop, and nothing has changed.
+  Buffer put_by = room_for(rest.size());
+  kept.reserve(kept.size() + 2);
   looking_ = false;
   ++away_;
   leave_message(kept);
-  const std::span<char> rest = input_.subspan(std::min(looked_at_, input_.size()));
-  if (!backlog_.empty()) {
-    // What is being looked at is the backlog itself.
-    Buffer seen = std::exchange(backlog_, Buffer{});
-    if (!rest.empty()) hold_back({rest.data(), rest.size()});
-    kept.push_back(std::move(seen));
-    if (rest.empty()) go_on();
-  } else if (!rest.empty()) {
-    hold_back({rest.data(), rest.size()});
+  put_by.append({rest.data(), rest.size()});
+  const bool was_backlog = !backlog_.empty();
+  if (was_backlog) kept.push_back(std::exchange(backlog_, Buffer{}));
+  if (!put_by.empty()) {
+    hold_back(std::move(put_by));
+  } else if (was_backlog) {
+    go_on();
   }
+}
+
+Buffer Channel::room_for(std::size_t bytes) {
+  if (bytes == 0) return {};
+  Buffer buffer = host_->loop.take_buffer();
+  static_cast<void>(buffer.reserve(bytes));
+  return buffer;
 }
 
 void Channel::take(std::span<char> first, bool all) {
@@ -136,13 +159,16 @@ void Channel::end_of_stream() {
 
 // ---- input that waits ----
 
-void Channel::hold_back(std::string_view rest) {
-  backlog_ = host_->loop.take_buffer();
-  backlog_.append(rest);
+void Channel::hold_back(Buffer rest) noexcept {
+  backlog_ = std::move(rest);
   backlog_at_ = 0;
   backlog_came_ = host_->loop.now();
   paused_ = true;
-  stream_->pause();
+  try {
+    stream_->pause();
+  } catch (const std::bad_alloc&) {
+    exhaust();
+  }
   go_on();
 }
 
@@ -160,7 +186,10 @@ void Channel::unblock() {
 
 void Channel::next_turn() {
   scheduled_ = false;
-  if (over_) return;
+  if (!over_) within_memory([&] { go_on_reading(); });
+}
+
+void Channel::go_on_reading() {
   if (!backlog_.empty()) {
     static_cast<void>(backlog_.padded());
     const std::span<char> waiting{backlog_.data() + backlog_at_, backlog_.size() - backlog_at_};
@@ -171,6 +200,7 @@ void Channel::next_turn() {
     give_back(backlog_);
     backlog_at_ = 0;
   }
+  if (over_) return;
   if (end_is_near_ && !input_ended_) return end_of_stream();
   if (choked()) return;
   paused_ = false;
@@ -188,10 +218,16 @@ void Channel::mark() {
 void Channel::turn_ended() {
   marked_ = watching_ = false;
   if (over_) return;
+  within_memory([&] { finish_turn(); });
+}
+
+void Channel::finish_turn() {
   if (unsettled_) [[unlikely]] {
     unsettled_ = false;
     settle();
   }
+  if (exhausted_) [[unlikely]]
+    return end(End::lost, ENOMEM);
   if (cut_) {
     ++host_->workspace.stats.slow_peers_cut;
     return end(End::slow);
@@ -210,8 +246,12 @@ void Channel::flush() {
   sending_ = true;
   sending_bytes_ = out_.size();
   host_->workspace.stats.bytes_out += sending_bytes_;
-  // Whoever reads on hears of the send with the next input. The others have nothing else to wake them.
-  stream_->send(std::move(out_), paused_ || input_ended_ || choked() || wants_room_);
+  try {
+    // Whoever reads on hears of the send with the next input. The others have nothing else to wake them.
+    stream_->send(std::move(out_), paused_ || input_ended_ || choked() || wants_room_);
+  } catch (const std::bad_alloc&) {
+    exhaust();  // not at once, since it may be the owner who calls this
+  }
   out_ = Buffer{};
 }
 
@@ -221,6 +261,10 @@ void Channel::sent(Buffer buffer) {
   sending_bytes_ = 0;
   ++moved_;
   host_->loop.give_buffer(std::move(buffer));
+  within_memory([&] { go_on_writing(); });
+}
+
+void Channel::go_on_writing() {
   const bool low = out_.size() <= host_->limits.soft_output / kLowOutputDivisor;
   if (wants_room_ && low) [[unlikely]] {
     wants_room_ = false;

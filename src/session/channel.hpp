@@ -7,10 +7,12 @@
 // While there is a backlog (bytes not yet looked at) or too much output, nothing is received.
 #pragma once
 
+#include <cerrno>
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <new>
 #include <span>
 #include <string_view>
 #include <vector>
@@ -41,8 +43,11 @@ class Channel : public Connection, private transport::StreamUser, private runtim
   /// Input that came before it was known what is spoken here: as StreamUser::received, and ended when that was `all`.
   void take(std::span<char> first, bool all);
   /// The handler that it has called does not come back, and the loop goes on without: what has not been looked at is
-  /// put by for later turns. What the handler may still read from goes to `kept`. No effect when it has called none.
+  /// put by for later turns. What the handler may still read from goes to `kept`. No effect when it has called none, or
+  /// when it throws for want of memory.
   void leave_handler(std::vector<Buffer>& kept);
+  /// There was no memory for what has to be said here: nothing more is said, and the connection ends with this turn.
+  void exhaust() noexcept;
 
  protected:
   Channel(Host& host, std::unique_ptr<transport::Stream> stream);
@@ -98,6 +103,16 @@ class Channel : public Connection, private transport::StreamUser, private runtim
   }
   /// Something has been done that may be the last: looks at the end of the turn whether it was.
   void mark();
+  /// Where the loop comes in: nothing that fails for want of memory goes further. It ends this connection, which needs
+  /// none, and no other.
+  template <class Act>
+  void within_memory(const Act& act) {
+    try {
+      act();
+    } catch (const std::bad_alloc&) {
+      end(End::lost, ENOMEM);
+    }
+  }
   /// Nothing more is read for now.
   [[nodiscard]] bool choked() const noexcept { return blocked_ || output_bytes() > host_->limits.soft_output; }
   /// Reads nothing more until `unblock`.
@@ -130,8 +145,13 @@ class Channel : public Connection, private transport::StreamUser, private runtim
 
   template <class Look>
   bool look(std::span<char> input, const Look& look);
+  void receive(std::span<char> bytes);
+  void go_on_reading();
+  void finish_turn();
+  void go_on_writing();
   void end_of_stream();
-  void hold_back(std::string_view rest);
+  [[nodiscard]] Buffer room_for(std::size_t bytes);
+  void hold_back(Buffer rest) noexcept;
   void go_on();
   void finish_if_done();
 
@@ -162,6 +182,7 @@ class Channel : public Connection, private transport::StreamUser, private runtim
   bool input_ended_ : 1 = false;  // no more input is looked at
   bool lingers_ : 1 = false;      // the peer may be sending still when all is said
   bool cut_ : 1 = false;          // too much output waits
+  bool exhausted_ : 1 = false;    // there was no memory
   bool over_ : 1 = false;         // the owner has been told
 };
 

@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <exception>
 #include <linux/membarrier.h>
+#include <new>
 #include <sys/syscall.h>
 #include <unistd.h>
 #include <utility>
@@ -53,7 +54,11 @@ HandOver::~HandOver() = default;
 void HandOver::run(std::function<void()> serve) {
   serve_ = std::move(serve);
   finished_ = wanted_ = false;
-  begin_stint();
+  keep_places();
+  {
+    const std::scoped_lock lock{mutex_};
+    begin_stint();
+  }
   if (watches_) watcher_ = std::thread{[this] { watch(); }};
   work(false);
   for (std::thread& thread : threads_) thread.join();
@@ -72,7 +77,6 @@ void HandOver::work(bool resume) {
       --idle_;
       if (finished_) return;
       wanted_ = false;
-      lock.unlock();
       begin_stint();
     }
     std::exception_ptr error;
@@ -104,9 +108,19 @@ void HandOver::work(bool resume) {
   }
 }
 
-void HandOver::begin_stint() {
-  const std::scoped_lock lock{mutex_};
-  current_ = std::make_unique<Stint>(static_cast<HandlerWatch&>(*this));
+// Whoever has lost the loop comes back, whether there is memory then or not.
+void HandOver::keep_places() {
+  lost_.reserve(lost_.size() + 1);
+  waiting_.reserve(lost_.size() + 1);
+  spare_.reserve(lost_.size() + 2);
+  while (spare_.size() < lost_.size() + 2) spare_.push_back(std::make_unique<Stint>(static_cast<HandlerWatch&>(*this)));
+}
+
+// With the mutex held, and for the thread that calls it.
+void HandOver::begin_stint() noexcept {
+  current_ = std::move(spare_.back());
+  spare_.pop_back();
+  current_->thread = std::this_thread::get_id();
   if (watches_) host_->workspace.window = &current_->window;
 }
 
@@ -136,7 +150,7 @@ void HandOver::end_turn() {
 void HandOver::let_in(std::unique_lock<std::mutex>& lock) {
   interrupted_ = std::move(current_);
   let_in_ = waiting_.front();
-  waiting_.pop_front();
+  waiting_.erase(waiting_.begin());
   changed_.notify_all();
   changed_.wait(lock, [this] { return let_in_ == std::thread::id{}; });
   current_ = std::move(interrupted_);
@@ -154,8 +168,7 @@ void HandOver::come_back(detail::HandlerWindow& window) noexcept {
   host_->loop.wake();
   changed_.notify_all();
   changed_.wait(lock, [this] { return let_in_ == std::this_thread::get_id(); });
-  current_ = std::make_unique<Stint>(static_cast<HandlerWatch&>(*this));
-  host_->workspace.window = &current_->window;
+  begin_stint();
 }
 
 // ---- the watcher ----
@@ -186,7 +199,11 @@ void HandOver::watch() {
     }
     wake_up_.wait_for(lock, look_);
     if (!current_) continue;
-    log_lost(lock);
+    try {
+      log_lost(lock);
+    } catch (const std::bad_alloc&) {
+      continue;  // the next look tries again
+    }
     if (!current_) continue;
     const std::uint64_t running = current_->window.running.load(std::memory_order_acquire);
     quiet = running == 0 ? quiet + 1 : 0;
@@ -199,9 +216,13 @@ void HandOver::watch() {
       const Clock::duration took = Clock::now() - since;
       if (is_over(took, settings_.after) && take_loop(running, since)) continue;
       if (logged || !is_over(took, settings_.logged_after)) continue;
-      logged = true;
-      log_slow(lock, {current_->window.method.load(std::memory_order_relaxed)},
-               "a handler does not come back, and holds up its loop");
+      try {
+        log_slow(lock, {current_->window.method.load(std::memory_order_relaxed)},
+                 "a handler does not come back, and holds up its loop");
+        logged = true;
+      } catch (const std::bad_alloc&) {
+        continue;
+      }
     }
   }
 }
@@ -214,14 +235,17 @@ bool HandOver::take_loop(std::uint64_t handler, Clock::time_point since) {
       if (threads_.size() == settings_.threads_max) return false;
       threads_.emplace_back([this] { work(true); });
     }
+    keep_places();
+    rpc::Workspace::Scratch fresh = host_->workspace.make_scratch();
     Stint& stint = *current_;
     stint.window.taken.store(true);
     membarrier(MEMBARRIER_CMD_PRIVATE_EXPEDITED);
     if (stint.window.running.load(std::memory_order_acquire) != handler) return false;
     // From here on nobody has the loop.
     stint.lent = host_->loop.keep_lent();
-    stint.scratch = host_->workspace.give_up_scratch();
     if (host_->looking != nullptr) host_->looking->leave_handler(stint.buffers);
+    // Nothing fails any more.
+    stint.scratch = host_->workspace.give_up_scratch(std::move(fresh));
     stint.method = stint.window.method.load(std::memory_order_relaxed);
     stint.since = since;
     lost_.push_back(std::move(current_));
@@ -243,8 +267,8 @@ void HandOver::log_lost(std::unique_lock<std::mutex>& lock) {
   std::vector<const Method*> slow;
   for (const auto& stint : lost_) {
     if (stint->logged || !is_over(Clock::now() - stint->since, settings_.logged_after)) continue;
-    stint->logged = true;
     slow.push_back(stint->method);
+    stint->logged = true;
   }
   if (!slow.empty()) log_slow(lock, slow, "a handler does not come back; its loop goes on without it");
 }

@@ -16,7 +16,6 @@
 #include <condition_variable>
 #include <cstddef>
 #include <cstdint>
-#include <deque>
 #include <exception>
 #include <functional>
 #include <memory>
@@ -67,10 +66,10 @@ class HandOver final : private detail::HandlerWatch {
 
   // A stretch of time in which one thread has the loop.
   struct Stint {
-    explicit Stint(HandlerWatch& watch) : window(watch), thread(std::this_thread::get_id()) {}
+    explicit Stint(HandlerWatch& watch) : window(watch) {}
 
     detail::HandlerWindow window;
-    const std::thread::id thread;
+    std::thread::id thread;
     // Once the loop has been taken: from which handler, when it began, and what it may still read from.
     const Method* method = nullptr;
     Clock::time_point since;
@@ -85,7 +84,8 @@ class HandOver final : private detail::HandlerWatch {
   void come_back(detail::HandlerWindow& window) noexcept override;
 
   void work(bool resume);
-  void begin_stint();
+  void begin_stint() noexcept;
+  void keep_places();
   void end_turn();
   void let_in(std::unique_lock<std::mutex>& lock);
   void watch();
@@ -105,7 +105,8 @@ class HandOver final : private detail::HandlerWatch {
   std::unique_ptr<Stint> current_;      // of the thread that has the loop
   std::unique_ptr<Stint> interrupted_;  // of the thread that has let in one that came back, and waits
   std::vector<std::unique_ptr<Stint>> lost_;
-  std::deque<std::thread::id> waiting_;  // threads that have come back
+  std::vector<std::unique_ptr<Stint>> spare_;  // one for each of lost_, and one for a thread that goes on
+  std::vector<std::thread::id> waiting_;       // threads that have come back; there is a place for each of lost_
   std::atomic<bool> anybody_waits_{false};
   std::thread::id let_in_;  // the one of them that has the loop now
   bool wanted_ = false;     // a thread that goes on where one has lost the loop

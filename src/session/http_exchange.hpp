@@ -3,6 +3,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <new>
 #include <string>
 
 #include "rpc/dispatcher.hpp"
@@ -23,17 +24,28 @@ class HttpSession::Exchange final : public rpc::Outlet {
   Buffer& open_message() override {
     out_ = session->is_next(*this) ? &session->output() : &held;
     if (held.empty() && out_ == &held) held = session->host_->loop.take_buffer();
-    response_ = begin_response(*out_, {.status = status, .fields = fields, .closes = closes}, session->digits_);
+    const std::size_t begin = out_->size();
+    try {
+      response_ = begin_response(*out_, {.status = status, .fields = fields, .closes = closes}, session->digits_);
+    } catch (...) {
+      out_->truncate(begin);
+      throw;
+    }
     return *out_;
   }
   void close_message() override {
     ++session->host_->workspace.stats.messages_out;
-    session->digits_ = static_cast<std::uint8_t>(end_response(*out_, response_, head_only));
+    try {
+      session->digits_ = static_cast<std::uint8_t>(end_response(*out_, response_, head_only));
+    } catch (const std::bad_alloc&) {
+      return lose_answer();
+    }
     written(response_.begin);
     answered = true;
     if (!dispatching) session->settle_later();
   }
   void discard_message() noexcept override { out_->truncate(response_.begin); }
+  void lose_answer() noexcept override { session->exhaust(); }
 
   // A response that is made at once, by `write` into the buffer it is given.
   template <class Write>

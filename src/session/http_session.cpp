@@ -68,7 +68,9 @@ bool HttpSession::working() const noexcept {
 void HttpSession::abandon() noexcept {
   host_->loop.stop(*this);
   for (const auto* exchanges : {&waiting_, &silent_}) {
-    for (const auto& exchange : *exchanges) exchange->dispatcher.abandon();
+    for (const auto& exchange : *exchanges) {
+      if (exchange != nullptr) exchange->dispatcher.abandon();  // null: where release_answered had no memory to go on
+    }
   }
 }
 
@@ -213,11 +215,12 @@ void HttpSession::expired() {
   pacing_ = false;
   if (over() || input_ended() || away() != 0) return;
   const bool comes = reading_ != Body::none && (came_ >= kBodyBytesMin || choked());
-  if (comes) return watch_pace();
+  if (comes) return within_memory([&] { watch_pace(); });
   if (discards_) return stop_reading(End::silent);
   ++host_->workspace.stats.connections_timed_out;
-  refuse_and_close(408, "the request did not come in time");
+  within_memory([&] { refuse_and_close(408, "the request did not come in time"); });
 }
+
 // ---- dispatching ----
 
 void HttpSession::dispatch_kept() {

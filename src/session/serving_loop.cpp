@@ -3,6 +3,8 @@
 
 #include <algorithm>
 #include <cstring>
+#include <new>
+#include <thread>
 #include <utility>
 
 #include "runtime/backend.hpp"
@@ -18,6 +20,8 @@ namespace {
 
 // How long a loop that stops waits for its peers to see the end, once all is said.
 constexpr milliseconds kParting{100};
+// How long a loop waits that has no memory for its turn.
+constexpr milliseconds kMemoryPause{1};
 // How often a connection is looked at within Limits::keepalive_timeout_ms, to find that nothing happens on it: it is
 // closed late by one such interval at most, and costs no timer of its own.
 constexpr std::uint8_t kIdleLooks = 4;
@@ -65,22 +69,39 @@ transport::Listener::Failed ServingLoop::failed() {
 }
 
 void ServingLoop::open(int descriptor) {
-  auto stream = std::make_unique<transport::SocketStream>(loop_, descriptor);
+  transport::Socket socket{descriptor};
   const bool full = commons_->connections_open.fetch_add(1, std::memory_order_relaxed) >= options_->limits.connections;
   if (full && !full_)
     options_->log(LogLevel::warning, "connections are refused: there are limits.connections of them already");
   full_ = full;
-  if (full) {
+  if (take_in(socket, full)) {
+    ++workspace_.stats.connections_open;
+    ++workspace_.stats.connections_accepted;
+  } else {
     ++workspace_.stats.connections_refused;
     commons_->connections_open.fetch_sub(1, std::memory_order_relaxed);
-    return;  // which closes it
   }
-  Keeper& keeper = *this;
-  auto connection = std::make_unique<Undecided>(host_, keeper, commons_->protocols, std::move(stream));
-  connection->position = connections_.size();
-  connections_.push_back(std::move(connection));
-  ++workspace_.stats.connections_open;
-  ++workspace_.stats.connections_accepted;
+}
+
+// False when there is no memory for one more, or no place: then it is closed.
+bool ServingLoop::take_in(transport::Socket& socket, bool full) {
+  try {
+    // Each connection goes into ended_ twice at most, as what it was before it was decided and as what it became: then
+    // there must be a place, since it may end because there is no memory.
+    const std::size_t places = ended_.size() + 2 * (connections_.size() + 1);
+    if (ended_.capacity() < places) ended_.reserve(2 * places);
+    auto stream = std::make_unique<transport::SocketStream>(loop_, socket.get());
+    static_cast<void>(socket.release());
+    if (full) return false;
+    Keeper& keeper = *this;
+    auto connection = std::make_unique<Undecided>(host_, keeper, commons_->protocols, std::move(stream));
+    connection->position = connections_.size();
+    connections_.push_back(std::move(connection));
+    return true;
+  } catch (const std::bad_alloc&) {
+    options_->log(LogLevel::warning, "a connection is refused: there is no memory for it");
+    return false;
+  }
 }
 
 // So many are no longer in the table.
@@ -110,7 +131,12 @@ void ServingLoop::run(const std::function<bool()>& stop, const std::function<boo
 
 void ServingLoop::turn(nanoseconds wait_max) {
   ++workspace_.stats.loop_turns;
-  hand_over_.turn(wait_max);
+  try {
+    hand_over_.turn(wait_max);
+  } catch (const std::bad_alloc&) {
+    // Nothing of the turn is lost, and the next one goes on with it.
+    std::this_thread::sleep_for(kMemoryPause);
+  }
   if (!ended_.empty()) std::erase_if(ended_, [](const auto& connection) { return !connection->handler_away(); });
 }
 

@@ -23,6 +23,10 @@
 #include "wirecall/options.hpp"
 #include "wirecall/stats.hpp"
 
+namespace wirecall::transport {
+class Socket;
+}
+
 namespace wirecall::session {
 
 /// What all loops of one server have in common. Outlives them.
@@ -63,6 +67,7 @@ class ServingLoop final : private Keeper, private Timer {
   void expired() override;
   void look_for_idle_later();
   [[nodiscard]] transport::Listener::Failed failed();
+  [[nodiscard]] bool take_in(transport::Socket& socket, bool full);
   void forget(std::size_t connections) noexcept;
   void turn(std::chrono::nanoseconds wait_max);
   void drain(const std::function<bool()>& hurry);

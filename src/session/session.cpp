@@ -225,10 +225,14 @@ Buffer& Session::open_message() {
 void Session::close_message() {
   ++host_->workspace.stats.messages_out;
   if (head_bytes_ != 0) framing_->seal(out_, begin_);
-  if (tail_.size() == 1) [[likely]] {
-    out_.push_back(tail_[0]);
-  } else {
-    out_.append(tail_);
+  try {
+    if (tail_.size() == 1) [[likely]] {
+      out_.push_back(tail_[0]);
+    } else {
+      out_.append(tail_);
+    }
+  } catch (const std::bad_alloc&) {
+    return exhaust();
   }
   output_grew(begin_);
 }

@@ -56,6 +56,7 @@ class Session final : public Channel, public rpc::Outlet {
   Buffer& open_message() override;
   void close_message() override;
   void discard_message() noexcept override { out_.truncate(begin_); }
+  void lose_answer() noexcept override { exhaust(); }
   [[nodiscard]] std::chrono::nanoseconds waited() const noexcept override { return input_waited(); }
   [[nodiscard]] bool has_room() noexcept override { return output_has_room(); }
   [[nodiscard]] bool connected() const noexcept override { return true; }

@@ -1,7 +1,10 @@
 // See undecided.hpp.
 #include "session/undecided.hpp"
 
+#include <algorithm>
+#include <cerrno>
 #include <chrono>
+#include <new>
 #include <utility>
 
 #include "framing/content_length.hpp"
@@ -16,8 +19,8 @@ using std::chrono::milliseconds;
 
 Undecided::Undecided(Host& host, Keeper& keeper, const Protocols& protocols, std::unique_ptr<transport::Stream> stream)
     : host_(&host), keeper_(&keeper), protocols_(&protocols), stream_(std::move(stream)) {
-  host_->loop.start(*this, milliseconds{host_->limits.header_timeout_ms});
   stream_->start(*this);
+  host_->loop.start(*this, milliseconds{host_->limits.header_timeout_ms});  // last: nothing may fail while it runs
 }
 
 void Undecided::received(std::span<char> bytes) {
@@ -30,29 +33,39 @@ void Undecided::received(std::span<char> bytes) {
 void Undecided::ended() {
   if (over_) return;
   if (!first_.kept().empty()) return become(Protocol::unknown, {}, true);
-  over_ = true;
-  host_->owner.connection_ended(*this, End::finished, 0);
+  end(End::finished, 0);
 }
 
 void Undecided::become(Protocol protocol, std::span<char> bytes, bool all) {
+  std::unique_ptr<Channel> made;
+  std::span<char> first = bytes.subspan(std::min(first_.skipped(), bytes.size()));
+  Buffer whole;
+  try {
+    if (!first_.kept().empty()) {
+      whole = host_->loop.take_buffer();
+      whole.append(first_.kept());
+      whole.append({bytes.data(), bytes.size()});
+      static_cast<void>(whole.padded());
+      first = {whole.data(), whole.size()};
+    }
+    made = make(protocol);
+  } catch (const std::bad_alloc&) {
+    return end(End::lost, ENOMEM);
+  }
   over_ = true;
   host_->loop.stop(*this);
-  std::unique_ptr<Channel> made = make(protocol);
   Channel& channel = *made;
   keeper_->connection_decided(*this, std::move(made));
   if (draining_) channel.drain();
   passing_on_ = true;
-  if (first_.kept().empty()) {
-    channel.take(bytes.subspan(first_.skipped()), all);
-  } else {
-    Buffer whole = host_->loop.take_buffer();
-    whole.append(first_.kept());
-    whole.append({bytes.data(), bytes.size()});
-    static_cast<void>(whole.padded());
-    channel.take({whole.data(), whole.size()}, all);
-    host_->loop.give_buffer(std::move(whole));
-  }
+  channel.take(first, all);
   passing_on_ = false;
+  host_->loop.give_buffer(std::move(whole));
+}
+
+void Undecided::end(End why, int error) {
+  if (std::exchange(over_, true)) return;
+  host_->owner.connection_ended(*this, why, error);
 }
 
 std::unique_ptr<Channel> Undecided::make(Protocol protocol) {
@@ -77,15 +90,12 @@ std::unique_ptr<Channel> Undecided::make(Protocol protocol) {
   return std::make_unique<Session>(*host_, std::move(stream_), std::move(framing));
 }
 
-void Undecided::failed(int error) {
-  if (std::exchange(over_, true)) return;
-  host_->owner.connection_ended(*this, End::lost, error);
-}
+void Undecided::failed(int error) { end(End::lost, error); }
 
 void Undecided::expired() {
-  if (std::exchange(over_, true)) return;
+  if (over_) return;
   ++host_->workspace.stats.connections_timed_out;
-  host_->owner.connection_ended(*this, End::silent, 0);
+  end(End::silent, 0);
 }
 
 void Undecided::drain() noexcept {

@@ -57,6 +57,7 @@ class Undecided final : public Connection, private transport::StreamUser, privat
 
   void become(framing::Protocol protocol, std::span<char> bytes, bool all);
   std::unique_ptr<Channel> make(framing::Protocol protocol);
+  void end(End why, int error);
 
   Host* host_;
   Keeper* keeper_;

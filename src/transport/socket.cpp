@@ -5,6 +5,7 @@
 #include <cerrno>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
+#include <new>
 #include <sys/socket.h>
 #include <utility>
 
@@ -101,7 +102,12 @@ Listener::Listener(Loop& loop, int descriptor, Accepted accepted, Failed failed)
       accepted_(std::move(accepted)),
       failed_(std::move(failed)),
       handle_(loop.attach(descriptor, *this)) {
-  loop_->submit({.kind = OperationKind::accept, .handle = handle_, .buffer = {}});
+  try {
+    loop_->submit({.kind = OperationKind::accept, .handle = handle_, .buffer = {}});
+  } catch (...) {
+    loop_->detach(handle_);
+    throw;
+  }
 }
 
 Listener::~Listener() {
@@ -112,8 +118,13 @@ Listener::~Listener() {
 void Listener::completed(Completion& completion) {
   if (completion.descriptor >= 0) return accepted_(std::exchange(completion.descriptor, -1));
   loop_->stop(*this);
-  loop_->start(*this, kAcceptPause);
-  waiting_ = true;
+  try {
+    loop_->start(*this, kAcceptPause);
+    waiting_ = true;
+  } catch (const std::bad_alloc&) {
+    // Without memory for a pause there is none; but who connects later must not find nobody.
+    loop_->submit({.kind = OperationKind::accept, .handle = handle_, .buffer = {}});
+  }
   if (!std::exchange(failing_, true)) failed_(completion.error);
 }
 

@@ -49,12 +49,12 @@ class SimulatedBackend final : public Backend {
   /// A descriptor that accepts what `connect` brings.
   int listen() {
     ends_.push_back(std::make_unique<End>());
-    return static_cast<int>(ends_.size() - 1);
+    return kFirstDescriptor + static_cast<int>(ends_.size() - 1);
   }
   /// A connection to `listener`.
   std::shared_ptr<SimulatedPeer> connect(int listener) {
     auto [descriptor, peer] = pair();
-    ends_[static_cast<std::size_t>(listener)]->arrived.push_back(descriptor);
+    end_of(listener).arrived.push_back(descriptor);
     return peer;
   }
   /// A connection that needs no accepting: our descriptor and the test's end.
@@ -70,7 +70,7 @@ class SimulatedBackend final : public Backend {
   void fail_accept(int error) { accept_error_ = error; }
   [[nodiscard]] std::size_t turns() const { return turns_; }
   /// Whether what the backend has owned has been closed.
-  [[nodiscard]] bool closed(int descriptor) const { return ends_[static_cast<std::size_t>(descriptor)]->closed; }
+  [[nodiscard]] bool closed(int descriptor) const { return end_of(descriptor).closed; }
 
   std::span<Completion> turn(std::span<Operation> submitted, std::chrono::nanoseconds until) override {
     ++turns_;
@@ -111,9 +111,15 @@ class SimulatedBackend final : public Backend {
     std::size_t sent = 0;
   };
 
+  // Whoever closes a descriptor that no backend has been given closes it at the system: which must not have it.
+  static constexpr int kFirstDescriptor = 1 << 24;
+  [[nodiscard]] End& end_of(int descriptor) const {
+    return *ends_.at(static_cast<std::size_t>(descriptor - kFirstDescriptor));
+  }
+
   void perform(Operation& operation) {
     if (operation.kind == OperationKind::open) {
-      End& end = *ends_[static_cast<std::size_t>(operation.descriptor)];
+      End& end = end_of(operation.descriptor);
       end.handle = operation.handle;
       end.open = true;
       return;
