@@ -217,6 +217,7 @@ void ClientCore::withdraw(ClientCall& call) {
       break;
     case ClientCall::Stage::written: {
       ClientConnection& connection = *call.connection;
+      if (connection.http != nullptr) return withdraw_posted(call);
       connection.others_sent = true;
       if (call.notification) {
         std::erase(connection.notifications, &call);
@@ -345,8 +346,9 @@ void ClientCore::exchange(std::span<ClientCall* const> calls) {
 }
 
 bool ClientCore::controls_wait() const noexcept {
-  return std::ranges::any_of(connections_,
-                             [](const auto& connection) { return connection->up() && !connection->controls.empty(); });
+  return given_up_ || std::ranges::any_of(connections_, [](const auto& connection) {
+           return connection->up() && !connection->controls.empty();
+         });
 }
 
 // What is to be said about calls is said now, by whoever drives.
@@ -450,11 +452,12 @@ void ClientCore::step(Lock& lock, nanoseconds wait_max, bool may_block) {
     deliver_ended(lock);
     wait_max = nanoseconds{0};  // whoever drives may have waited for just that
   }
+  if (std::exchange(given_up_, false)) after_turn(lock);
   tend(lock, wait_max, may_block);
   if (may_block && others_drive()) return;  // they have come meanwhile, and call back on their own threads
   write_queued();
   for (const auto& connection : connections_) {
-    if (connection->notifications.empty()) continue;
+    if (connection->notifications.empty() || connection->http != nullptr) continue;
     // Nothing wakes us when the system has taken them: so that is looked for, at once and then now and again.
     const nanoseconds look = std::exchange(connection->notifications_fresh, false) ? nanoseconds{0} : kSendLook;
     wait_max = wait_max < nanoseconds{0} ? look : std::min(wait_max, look);
