@@ -21,13 +21,13 @@ constexpr std::size_t kLocationBytesMax = 512;
 // Between a length and the body: the end of its line, and the empty one.
 constexpr std::size_t kHeadEndBytes = 4;
 
+}  // namespace
+
 std::string request_head_of(const Endpoint& place) {
   std::string head = "POST ";
   head.append(place.path()).append(" HTTP/1.1\r\nHost: ").append(place.authority());
   return head.append("\r\nContent-Type: application/json\r\nAccept: application/json\r\n");
 }
-
-}  // namespace
 
 ClientHttp::ClientHttp(Host& host, std::unique_ptr<transport::Stream> stream, const Endpoint& place, HttpUser& user)
     : Channel(host, std::move(stream)), user_(&user), request_head_(request_head_of(place)) {}

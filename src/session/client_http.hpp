@@ -50,6 +50,9 @@ class HttpUser {
   ~HttpUser() = default;
 };
 
+/// The head of each request to `place`, up to the fields that differ; the next one follows.
+[[nodiscard]] std::string request_head_of(const Endpoint& place);
+
 class ClientHttp final : public Channel, public rpc::Outlet {
  public:
   ClientHttp(Host& host, std::unique_ptr<transport::Stream> stream, const Endpoint& place, HttpUser& user);
