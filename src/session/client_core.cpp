@@ -67,6 +67,7 @@ ClientCore::ClientCore(std::vector<Endpoint> endpoints, ClientOptions options, C
     : options_(std::move(options)),
       endpoints_(std::move(endpoints)),
       one_thread_(seams.one_thread),
+      http_(std::ranges::find(endpoints_, EndpointKind::http, &Endpoint::kind) != endpoints_.end()),
       loop_(checked(options_, std::move(seams.backend))),
       workspace_(json_codec(), &loop_, &options_.log),
       text_(options_.limits, options_.delimiter),
@@ -326,7 +327,7 @@ void ClientCore::exchange(std::span<ClientCall* const> calls) {
   }
   submit(calls);
   const nanoseconds begun = calls[0]->begun;
-  if (begun - last_used_ > kStale && !led_ && any_up()) [[unlikely]] {
+  if ((begun - last_used_ > kStale || http_) && !led_ && any_up()) [[unlikely]] {
     // Should the server have gone in the meantime, the call had better wait for the next connection.
     const Driving driving{*this};
     {

@@ -207,6 +207,7 @@ class ClientCore final : public std::enable_shared_from_this<ClientCore>, privat
   const ClientOptions options_;
   const std::vector<Endpoint> endpoints_;
   const bool one_thread_;
+  const bool http_;  // there is a place where HTTP is spoken: there servers close between calls as a matter of course
 
   // The driver's.
   Registry registry_;
