@@ -41,6 +41,12 @@ ErrorCode code_of(std::uint16_t status) noexcept {
 // Whether the status says that the request was not carried out.
 bool refuses(std::uint16_t status) noexcept { return status < 500 || status == 501 || status == 505; }
 
+// Whether it is an error as JSON-RPC has it. Others answer with errors of their own making, {"error":"no"} among them.
+bool is_error(const Received& message) noexcept {
+  return message.kind == MessageKind::response && message.fault == Fault::none && message.has(Member::error) &&
+         message[Member::error].starts_with('{');
+}
+
 // What stands for a response by which HTTP itself has answered: no JSON-RPC error came with it.
 Error error_of(const HttpAnswer& answer) {
   const std::string status = "HTTP status " + std::to_string(answer.status);
@@ -72,10 +78,9 @@ std::optional<HttpNonsense> ClientCore::answered(ClientConnection& connection, c
   Scan scan{.status = ScanStatus::malformed, .offset = 0};
   if (!answer.body.empty() && !answer.encoded) scan = read_message(answer.body, options_.limits, true, message);
   if (scan.status == ScanStatus::complete) {
-    const bool response = message.kind == MessageKind::response;
-    if (response && message.has(Member::error) && message.id() == "null") {
+    if (is_error(message) && message.id() == "null") {
       refused(connection, message);
-    } else if (response && (success || message.has(Member::error))) {
+    } else if (is_error(message) || (message.kind == MessageKind::response && success)) {
       this->response(connection, message);
     } else if (message.kind == MessageKind::batch) {
       BatchElements elements{message.text};
@@ -119,8 +124,7 @@ void ClientCore::refused(ClientConnection& connection, const Received& message) 
   const Lock lock{mutex_};
   for (ClientCall* call : posted(connection)) {
     if (!call->notification) take_out(*call);
-    fail(*call, message.fault == Fault::none ? message::read_error(*reader_, message[Member::error])
-                                             : message::malformed_response());
+    fail(*call, message::read_error(*reader_, message[Member::error]));
   }
   connection.notifications.clear();
 }

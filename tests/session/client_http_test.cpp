@@ -113,7 +113,9 @@ TEST(ClientHttp, a_status_that_comes_without_such_an_error_is_named_and_costs_no
            Case{"504 x", -32002, "the server answered with HTTP status 504 (Gateway Timeout)", "maybe"},
            Case{"505 x", -32001, "the server answered with HTTP status 505 (HTTP Version Not Supported)", "no"},
        }) {
-    for (const std::string& body : {std::string{}, std::string{"<html>"}, result("1"), std::string{"{}"}}) {
+    for (const std::string& body :
+         {std::string{}, std::string{"<html>"}, result("1"), std::string{"{}"},
+          std::string{R"({"error":"Unauthorized"})"}, std::string{R"({"jsonrpc":"2.0","error":"no","id":1})"}}) {
       const Outcome outcome = call_with_response(with_length(status.status, body), 3);
       ASSERT_FALSE(outcome.first.has_value()) << status.status;
       EXPECT_EQ(outcome.first.error().code(), status.code) << status.status;
@@ -161,6 +163,7 @@ TEST(ClientHttp, a_malformed_response_fails_the_call_and_closes_the_connection_a
            Case{with_length("200 OK", result("7")), "does not answer what it was asked"},
            Case{with_length("200 OK", "[]"), "does not answer what it was asked"},
            Case{with_length("200 OK", R"({"jsonrpc":"2.0","method":"x","id":1})"), "does not answer what it was asked"},
+           Case{with_length("200 OK", R"({"error":"no"})"), "does not answer what it was asked"},
            Case{with_length("200 OK", "19"), "does not answer what it was asked"},
            Case{with_length("200 OK", ""), "is empty, as for a notification"},
            Case{"HTTP/1.1 204 No Content\r\n\r\n", "is empty, as for a notification"},
