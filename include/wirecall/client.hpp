@@ -106,8 +106,8 @@ void write_params(OutgoingCall& call, const Args&... args) {
 
 class Client {
  public:
-  /// Of a server at a place such as "tcp://127.0.0.1:8545". Throws std::invalid_argument for what names no place and
-  /// for options that cannot be.
+  /// Of a server at a place such as "tcp://127.0.0.1:8545" or "http://127.0.0.1:8545/rpc" (docs/client.md "By HTTP").
+  /// Throws std::invalid_argument for what names no place and for options that cannot be.
   explicit Client(std::string_view uri, ClientOptions options = {});
   /// Of a server at one of several places: the next is tried where one does not answer.
   explicit Client(std::vector<Endpoint> endpoints, ClientOptions options = {});
@@ -121,8 +121,9 @@ class Client {
   void connect();
 
   /// Calls `method` and returns its result. Throws the Error it was answered with; Error -32002 when no answer came in
-  /// time, which costs neither the connection nor other calls; ConnectionError when the connection is lost, or none
-  /// could be made. Inside a callback, handler or coroutine of this client it throws at once: it would wait for itself.
+  /// time, which costs no other call, and the connection only by HTTP; ConnectionError when the connection is lost, or
+  /// none could be made. Inside a callback, handler or coroutine of this client it throws at once: it would wait for
+  /// itself.
   template <class Result = void, class... Args>
   Result call(std::string_view method, const Args&... args) {
     return request<Result>(method, args...).call();
@@ -164,8 +165,8 @@ class Client {
   /// Several calls in one message; see batch.hpp.
   [[nodiscard]] Batch<> batch();
 
-  /// Sends a notification: nobody answers it. Returns when the system has taken it; inside a callback, handler or
-  /// coroutine of this client, at once.
+  /// Sends a notification: nobody answers it. Returns when the system has taken it, by HTTP when the server has
+  /// responded; inside a callback, handler or coroutine of this client, at once.
   template <class... Args>
   void notify(std::string_view method, const Args&... args) {
     detail::OutgoingCall call{core_, method};

@@ -1,6 +1,7 @@
 // Endpoint: a place to listen on or connect to, as a URI names it. A value; resolves nothing and opens nothing.
 // Understood are tcp://host:port, tcp://host (port 8545), tcp://[::1]:port, unix:///path of a socket file, stdio: for
-// the standard input and output of this process, and inproc://name within it (docs/wire.md "Connections").
+// the standard input and output of this process, inproc://name within it, and, for clients alone,
+// http://host:port/path (docs/wire.md "Connections").
 #pragma once
 
 #include <cstdint>
@@ -11,11 +12,15 @@
 namespace wirecall {
 
 inline constexpr std::uint16_t kDefaultPort = 8545;
+/// Of http, as every http URI has it.
+inline constexpr std::uint16_t kDefaultHttpPort = 80;
+/// Where an http URI that names no path leads to.
+inline constexpr std::string_view kDefaultHttpPath = "/rpc";
 /// Bytes of the path of a socket file, which is what the system's address has room for.
 inline constexpr std::size_t kSocketPathBytesMax = 107;
 
 /// What an endpoint is reached by.
-enum class EndpointKind : std::uint8_t { tcp, unix_socket, stdio, inproc };
+enum class EndpointKind : std::uint8_t { tcp, unix_socket, stdio, inproc, http };
 
 class Endpoint {
  public:
@@ -25,13 +30,16 @@ class Endpoint {
   [[nodiscard]] static std::expected<Endpoint, std::string> parse(std::string_view uri);
 
   [[nodiscard]] EndpointKind kind() const noexcept { return kind_; }
-  /// tcp: a name or an address, IPv6 without its brackets. Empty for the other kinds.
+  /// tcp, http: a name or an address, IPv6 without its brackets. Empty for the other kinds.
   [[nodiscard]] const std::string& host() const noexcept { return host_; }
-  /// tcp: 0 lets the system choose, for listeners.
+  /// tcp, http. 0 lets the system choose, for listeners.
   [[nodiscard]] std::uint16_t port() const noexcept { return port_; }
-  /// unix_socket: the path, from the root. inproc: the name. Empty for the other kinds.
+  /// unix_socket: the path, from the root. inproc: the name. http: path and query, as a request has them. Empty for the
+  /// other kinds.
   [[nodiscard]] const std::string& path() const noexcept { return path_; }
   [[nodiscard]] std::string uri() const;
+  /// tcp, http: host and port as an http request names them in Host, without the port that http has anyway.
+  [[nodiscard]] std::string authority() const;
   /// The same place with another port.
   [[nodiscard]] Endpoint with_port(std::uint16_t port) const;
 
@@ -40,6 +48,7 @@ class Endpoint {
  private:
   Endpoint() = default;
   std::string_view parse_tcp(std::string_view rest);
+  std::string_view parse_http(std::string_view rest);
 
   EndpointKind kind_ = EndpointKind::tcp;
   std::string host_;

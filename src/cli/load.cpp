@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "base/printable.hpp"
+#include "cli/load_http.hpp"
 #include "transport/places.hpp"
 #include "transport/socket.hpp"
 #include "wirecall/bytes.hpp"
@@ -70,12 +71,13 @@ class Run {
   const Texts requests;
   Texts replies;  // what each is answered with, once a reply has been seen
 
-  void learn(std::string_view text, std::string_view id, bool newline);
+  void learn(std::string_view reply, std::string_view id);
   void answered(nanoseconds due, nanoseconds now);
   void failed(int code, nanoseconds due, nanoseconds now);
   void lost(std::string why) {
     if (result_.lost.empty()) result_.lost = std::move(why);
   }
+  [[nodiscard]] bool http() const noexcept { return options.endpoint.kind() == EndpointKind::http; }
   [[nodiscard]] bool open_loop() const noexcept { return options.rate > 0; }
   [[nodiscard]] bool sending() const noexcept { return sending_; }
   std::size_t free_slots = 0;  // of all lanes
@@ -147,7 +149,9 @@ class Lane final : private transport::StreamUser {
 
   void read_known(std::string_view bytes, nanoseconds now);
   void read_unknown(std::string_view bytes, nanoseconds now);
-  void read(const Received& message, bool newline, nanoseconds now);
+  [[nodiscard]] std::string_view read_texts(std::string_view text, nanoseconds now);
+  [[nodiscard]] std::string_view read_http(std::string_view text, nanoseconds now);
+  void read(const Received& message, std::string_view reply, nanoseconds now);
   nanoseconds free(std::uint32_t slot) {
     const std::size_t end = free_at_ + free_count_;
     free_[end < free_.size() ? end : end - free_.size()] = slot;
@@ -168,6 +172,7 @@ class Lane final : private transport::StreamUser {
   std::uint32_t expected_ = 0;  // the slot that is answered next, if the server answers in order
   std::size_t matched_ = 0;     // bytes of that answer that have come
   Buffer unread_;               // what has come and is no answer that we know
+  Buffer joined_;               // a body that came in chunks
 };
 
 // ---- replies ----
@@ -207,7 +212,13 @@ void Lane::read_known(std::string_view bytes, nanoseconds now) {
 
 void Lane::read_unknown(std::string_view bytes, nanoseconds now) {
   unread_.append(bytes);
-  std::string_view text = unread_.padded();
+  const std::string_view text = unread_.padded();
+  const std::string_view rest = run_->http() ? read_http(text, now) : read_texts(text, now);
+  unread_.drop_front(text.size() - rest.size());
+}
+
+// What is left is the beginning of a reply.
+std::string_view Lane::read_texts(std::string_view text, nanoseconds now) {
   const auto skip_space = [&] { text.remove_prefix(std::min(text.find_first_not_of(" \t\r\n"), text.size())); };
   Received message;
   for (skip_space(); !text.empty(); skip_space()) {
@@ -219,12 +230,37 @@ void Lane::read_unknown(std::string_view bytes, nanoseconds now) {
     }
     const bool newline = scan.offset < text.size() && text[scan.offset] == '\n';
     text.remove_prefix(scan.offset);
-    read(message, newline, now);
+    read(message, {message.text.data(), message.text.size() + (newline ? 1 : 0)}, now);
   }
-  unread_.drop_front(unread_.size() - text.size());
+  return text;
 }
 
-void Lane::read(const Received& message, bool newline, nanoseconds now) {
+std::string_view Lane::read_http(std::string_view text, nanoseconds now) {
+  while (!text.empty()) {
+    const HttpReply reply = read_http_reply(text, joined_);
+    if (!reply.cause.empty()) {
+      run_->lost("the server has sent " + printable(reply.cause));
+      break;
+    }
+    if (reply.size == 0) break;
+    if (!reply.body.empty()) {
+      Received message;
+      // The scanner wants to see as far as the end of all that has come.
+      const std::string_view from = reply.in_place ? text.substr(reply.size - reply.body.size()) : reply.body;
+      const Scan scan = read_message(from, kLimits, false, message);
+      if (scan.status != ScanStatus::complete || scan.offset > reply.body.size()) {
+        run_->lost("the server has sent what is not JSON: " + printable(text.substr(0, 80)));
+        break;
+      }
+      read(message, reply.in_place ? text.substr(0, reply.size) : std::string_view{}, now);
+    }
+    text.remove_prefix(reply.size);
+  }
+  return text;
+}
+
+// `reply` is all that was sent for the message; empty where the next may be sent in another way.
+void Lane::read(const Received& message, std::string_view reply, nanoseconds now) {
   if (message.kind != MessageKind::response) return;  // a call or notification of the server's: nobody serves it
   std::uint64_t id = 0;
   const std::string_view id_text = message.id();
@@ -235,7 +271,7 @@ void Lane::read(const Received& message, bool newline, nanoseconds now) {
   if (message.has(Member::error)) {
     run_->failed(error_code(message[Member::error]), due, now);
   } else {
-    if (run_->replies.empty()) run_->learn(message.text, id_text, newline);
+    if (run_->replies.empty() && !reply.empty()) run_->learn(reply, id_text);
     run_->answered(due, now);
   }
 }
@@ -252,7 +288,10 @@ std::uint64_t first_id_for(std::uint32_t slots) {
 Texts make_requests(const LoadOptions& options, std::uint64_t first_id) {
   std::string before = R"({"jsonrpc":"2.0","method":)" + to_json(options.method);
   if (!options.params.empty()) before += R"(,"params":)" + options.params;
-  return {before + R"(,"id":)", "}\n", first_id, options.pipeline};
+  before += R"(,"id":)";
+  if (options.endpoint.kind() != EndpointKind::http) return {before, "}\n", first_id, options.pipeline};
+  const std::size_t bytes = before.size() + std::to_string(first_id).size() + 1;
+  return {http_request_head(options.endpoint, bytes) + before, "}", first_id, options.pipeline};
 }
 
 Run::Run(const LoadOptions& given)
@@ -263,10 +302,9 @@ Run::Run(const LoadOptions& given)
   }
 }
 
-void Run::learn(std::string_view text, std::string_view id, bool newline) {
-  const auto at = static_cast<std::size_t>(id.data() - text.data());
-  const std::string behind = std::string{text.substr(at + id.size())} + (newline ? "\n" : "");
-  replies = Texts{text.substr(0, at), behind, first_id, options.pipeline};
+void Run::learn(std::string_view reply, std::string_view id) {
+  const auto at = static_cast<std::size_t>(id.data() - reply.data());
+  replies = Texts{reply.substr(0, at), reply.substr(at + id.size()), first_id, options.pipeline};
 }
 
 void Run::answered(nanoseconds due, nanoseconds now) {

@@ -41,6 +41,7 @@ constexpr const char* kCallExamples =
     "  wirecall call subtract 42 23\n"
     "  wirecall call subtract minuend=42 subtrahend=23\n"
     "  wirecall call echo value:str=42 --url tcp://127.0.0.1:8545 --timeout 200ms\n"
+    "  wirecall call subtract 42 23 --url http://127.0.0.1:8545/rpc\n"
     "  wirecall call --stream count 5\n\n";
 
 constexpr const char* kBenchHelp =

@@ -56,6 +56,7 @@ constexpr std::array<KnownField, kHttpFieldCount> kKnownFields{{
     {"origin", HttpField::origin, false},
     {"expect", HttpField::expect, false},
     {"upgrade", HttpField::upgrade, true},
+    {"location", HttpField::location, true},
     {"connection", HttpField::connection, true},
     {"traceparent", HttpField::traceparent, false},
     {"tracestate", HttpField::tracestate, true},
@@ -69,9 +70,9 @@ constexpr std::array<KnownField, kHttpFieldCount> kKnownFields{{
 }};
 
 // By its length and the letter three quarters on, no known name shares a bucket with another.
-constexpr std::size_t kBuckets = 32;
+constexpr std::size_t kBuckets = 64;
 constexpr std::size_t bucket_of(std::string_view name) noexcept {
-  return (name.size() + static_cast<std::size_t>(name[name.size() * 3 / 4] | 0x20) * 3) % kBuckets;
+  return (name.size() + static_cast<std::size_t>(name[name.size() * 3 / 4] | 0x20) * 4) % kBuckets;
 }
 constexpr std::array<std::uint8_t, kBuckets> kBucketFields = [] {
   std::array<std::uint8_t, kBuckets> fields{};
@@ -107,47 +108,160 @@ const char* skip_field_text(const char* p, const char* end) noexcept {
   return p;
 }
 
-class HeadReader {
- public:
-  HeadReader(std::string_view input, HttpHead& out) noexcept
-      : p_(input.data()), begin_(input.data()), end_(input.data() + input.size()), out_(&out) {}
-
-  HttpHeadRead read() noexcept {
-    out_->present = 0;
-    out_->content_length = 0;
-    out_->chunked = out_->upgrades = false;
-    while (p_ != end_ && *p_ == '\r') {
-      if (p_ + 1 == end_) return {};
-      if (p_[1] != '\n') return refuse(400, "a CR without LF");
-      p_ += 2;
-    }
-    if (!read_request_line()) return result_;
-    for (;;) {
-      if (p_ == end_) return {};
-      if (*p_ == '\r') break;
-      if (!read_field()) return result_;
-    }
-    if (p_ + 1 == end_) return {};
-    if (p_[1] != '\n') return refuse(400, "a CR without LF");
-    p_ += 2;
-    if (!conclude()) return result_;
-    result_.size = static_cast<std::size_t>(p_ - begin_);
-    return result_;
+// What the heads of requests and responses have in common. Functions that return false have refused, or the bytes end:
+// then result_ is as it began.
+class FieldsReader {
+ protected:
+  FieldsReader(std::string_view input, HttpFields& out) noexcept
+      : p_(input.data()), begin_(input.data()), end_(input.data() + input.size()), fields_(&out) {
+    out.present = 0;
+    out.content_length = 0;
+    out.chunked = out.upgrades = false;
   }
 
- private:
-  HttpHeadRead refuse(std::uint16_t status, std::string_view cause) noexcept {
-    result_ = {0, status, cause};
-    return result_;
-  }
   // False: refused, as result_ says.
   bool bad(std::string_view cause, std::uint16_t status = 400) noexcept {
     result_ = {0, status, cause};
     return false;
   }
 
-  // The three that follow return false when they have refused, or when the bytes end: then result_ is as it began.
+  // `missing` is the cause where there is none.
+  bool read_version(std::string_view missing) noexcept {
+    constexpr std::string_view kName = "HTTP/";
+    constexpr std::size_t kVersionBytes = 8;
+    const std::string_view here{p_, std::min(static_cast<std::size_t>(end_ - p_), kVersionBytes)};
+    const auto is = [here](std::size_t i, auto fits) { return i >= here.size() || fits(here[i]); };
+    if (here.substr(0, kName.size()) != kName.substr(0, here.size()) || !is(5, is_digit) ||
+        !is(6, [](char c) { return c == '.'; }) || !is(7, is_digit)) {
+      return bad(missing);
+    }
+    if (here.size() < kVersionBytes) return false;
+    p_ += kVersionBytes;
+    version_ = here.substr(kName.size());
+    fields_->version_1_0 = fields_->closes = version_ == "1.0";
+    return true;
+  }
+  bool check_version() noexcept {
+    return version_ == "1.1" || version_ == "1.0" || bad("this is HTTP/1.1 and HTTP/1.0 only", 505);
+  }
 
+  bool read_line_end() noexcept {
+    if (p_ == end_) return false;
+    if (*p_ != '\r') return bad(*p_ == '\n' ? "an LF without CR" : "a byte that cannot stand there");
+    if (p_ + 1 == end_) return false;
+    if (p_[1] != '\n') return bad("a CR without LF");
+    p_ += 2;
+    return true;
+  }
+
+  // Up to the empty line, and with it.
+  bool read_fields() noexcept {
+    for (;;) {
+      if (p_ == end_) return false;
+      if (*p_ == '\r') return read_line_end();
+      if (!read_field()) return false;
+    }
+  }
+
+  bool check_lengths() noexcept {
+    if (!fields_->chunked) return true;
+    if (fields_->has(HttpField::content_length)) return bad("both Content-Length and Transfer-Encoding");
+    return !fields_->version_1_0 || bad("Transfer-Encoding in HTTP/1.0");
+  }
+
+  [[nodiscard]] HttpHeadRead complete() noexcept {
+    result_.size = static_cast<std::size_t>(p_ - begin_);
+    return result_;
+  }
+
+ private:
+  bool read_field() noexcept {
+    const char* const name_at = p_;
+    while (p_ != end_ && is_token(*p_)) ++p_;
+    if (p_ == end_) return false;
+    if (*p_ != ':' || p_ == name_at) {
+      return bad(is_blank(*p_) ? "white space before a field's colon, or a folded line"
+                               : "a header field without a name and a colon");
+    }
+    const std::string_view name{name_at, p_};
+    const char* const value_at = ++p_;
+    p_ = skip_field_text(p_, end_);
+    const std::string_view value{value_at, p_};
+    if (!read_line_end()) return false;
+    const KnownField* const known = find_field(name);
+    return known == nullptr || note(*known, value);
+  }
+
+  bool note(const KnownField& known, std::string_view padded) noexcept {
+    const std::string_view value = trim(padded);
+    if (fields_->has(known.field) && !known.repeats) return bad("a header field twice that may stand there once");
+    fields_->present |= 1U << static_cast<unsigned>(known.field);
+    fields_->values[static_cast<std::size_t>(known.field)] = value;
+    if (known.field == HttpField::content_length) return note_length(value);
+    if (known.field == HttpField::connection) return note_connection(value);
+    if (known.field == HttpField::transfer_encoding) return note_encoding(value, padded);
+    return true;
+  }
+
+  bool note_length(std::string_view value) noexcept {
+    std::size_t length = 0;
+    for (const char c : value) {
+      if (!is_digit(c)) return bad("a Content-Length that is not decimal digits");
+      length = std::min(length * 10 + static_cast<std::size_t>(c - '0'), kLengthMax);
+    }
+    if (value.empty()) return bad("a Content-Length that is not decimal digits");
+    fields_->content_length = length;
+    return true;
+  }
+
+  bool note_connection(std::string_view value) noexcept {
+    while (!value.empty()) {
+      const std::string_view option = take_element(value);
+      if (same_word(option, "close")) fields_->closes = true;
+      if (same_word(option, "upgrade")) fields_->upgrades = true;
+    }
+    return true;
+  }
+
+  // Some take a tab for a part of the value, and so see another message than we do.
+  bool note_encoding(std::string_view value, std::string_view padded) noexcept {
+    if (padded.contains('\t')) return bad("a tab in Transfer-Encoding");
+    if (value.ends_with(',')) return bad("a Transfer-Encoding that ends in a comma");
+    bool others = false;
+    do {
+      const std::string_view coding = take_element(value);
+      if (coding.empty() || fields_->chunked) return bad("chunked is not the last coding, or is there twice");
+      fields_->chunked = same_word(coding, "chunked");
+      others = others || !fields_->chunked;
+    } while (!value.empty());
+    if (!fields_->chunked) return bad("a Transfer-Encoding whose last coding is not chunked");
+    return !others || bad("a Transfer-Encoding other than chunked", 501);
+  }
+
+ protected:
+  const char* p_;
+  const char* const begin_;
+  const char* const end_;
+  HttpHeadRead result_;
+
+ private:
+  HttpFields* fields_;
+  std::string_view version_;
+};
+
+class RequestReader : private FieldsReader {
+ public:
+  RequestReader(std::string_view input, HttpHead& out) noexcept : FieldsReader(input, out), out_(&out) {}
+
+  HttpHeadRead read() noexcept {
+    while (p_ != end_ && *p_ == '\r') {
+      if (!read_line_end()) return result_;
+    }
+    if (!read_request_line() || !read_fields() || !check_lengths() || !check_host()) return result_;
+    return complete();
+  }
+
+ private:
   bool read_request_line() noexcept {
     const char* start = p_;
     while (p_ != end_ && is_token(*p_)) ++p_;
@@ -161,30 +275,13 @@ class HeadReader {
     if (*p_ != ' ' || p_ == start) return bad("the request's target is not made of visible ASCII and one space");
     out_->target = {start, p_};
     ++p_;
-    if (!read_version()) return false;
+    if (!read_version("the request line does not end in a version of HTTP")) return false;
+    if (!read_line_end() || !check_version()) return false;
     if (connects) {
       out_->target = {};
       return true;
     }
     return read_target();
-  }
-
-  bool read_version() noexcept {
-    constexpr std::string_view kName = "HTTP/";
-    constexpr std::size_t kVersionBytes = 8;
-    const std::string_view here{p_, std::min(static_cast<std::size_t>(end_ - p_), kVersionBytes)};
-    const auto is = [here](std::size_t i, auto fits) { return i >= here.size() || fits(here[i]); };
-    if (here.substr(0, kName.size()) != kName.substr(0, here.size()) || !is(5, is_digit) ||
-        !is(6, [](char c) { return c == '.'; }) || !is(7, is_digit)) {
-      return bad("the request line does not end in a version of HTTP");
-    }
-    if (here.size() < kVersionBytes) return false;
-    p_ += kVersionBytes;
-    if (!read_line_end()) return false;
-    const std::string_view number = here.substr(kName.size());
-    if (number != "1.1" && number != "1.0") return bad("this is HTTP/1.1 and HTTP/1.0 only", 505);
-    out_->version_1_0 = out_->closes = number == "1.0";
-    return true;
   }
 
   // A target may be a whole URI; its authority then has to be the Host.
@@ -205,104 +302,60 @@ class HeadReader {
     return target[0] == '/' || bad("the request's target has no path");
   }
 
-  bool read_line_end() noexcept {
-    if (p_ == end_) return false;
-    if (*p_ != '\r') return bad(*p_ == '\n' ? "an LF without CR" : "a byte that cannot stand there");
-    if (p_ + 1 == end_) return false;
-    if (p_[1] != '\n') return bad("a CR without LF");
-    p_ += 2;
-    return true;
-  }
-
-  bool read_field() noexcept {
-    const char* const name_at = p_;
-    while (p_ != end_ && is_token(*p_)) ++p_;
-    if (p_ == end_) return false;
-    if (*p_ != ':' || p_ == name_at) {
-      return bad(is_blank(*p_) ? "white space before a field's colon, or a folded line"
-                               : "a header field without a name and a colon");
-    }
-    const std::string_view name{name_at, p_};
-    const char* const value_at = ++p_;
-    p_ = skip_field_text(p_, end_);
-    const std::string_view value{value_at, p_};
-    if (!read_line_end()) return false;
-    const KnownField* const known = find_field(name);
-    return known == nullptr || note(*known, value);
-  }
-
-  bool note(const KnownField& known, std::string_view padded) noexcept {
-    const std::string_view value = trim(padded);
-    if (out_->has(known.field) && !known.repeats) return bad("a header field twice that may stand there once");
-    out_->present |= 1U << static_cast<unsigned>(known.field);
-    out_->values[static_cast<std::size_t>(known.field)] = value;
-    if (known.field == HttpField::content_length) return note_length(value);
-    if (known.field == HttpField::connection) return note_connection(value);
-    if (known.field == HttpField::transfer_encoding) return note_encoding(value, padded);
-    return true;
-  }
-
-  bool note_length(std::string_view value) noexcept {
-    std::size_t length = 0;
-    for (const char c : value) {
-      if (!is_digit(c)) return bad("a Content-Length that is not decimal digits");
-      length = std::min(length * 10 + static_cast<std::size_t>(c - '0'), kLengthMax);
-    }
-    if (value.empty()) return bad("a Content-Length that is not decimal digits");
-    out_->content_length = length;
-    return true;
-  }
-
-  bool note_connection(std::string_view value) noexcept {
-    while (!value.empty()) {
-      const std::string_view option = take_element(value);
-      if (same_word(option, "close")) out_->closes = true;
-      if (same_word(option, "upgrade")) out_->upgrades = true;
-    }
-    return true;
-  }
-
-  // Some take a tab for a part of the value, and so see another message than we do.
-  bool note_encoding(std::string_view value, std::string_view padded) noexcept {
-    if (padded.contains('\t')) return bad("a tab in Transfer-Encoding");
-    if (value.ends_with(',')) return bad("a Transfer-Encoding that ends in a comma");
-    bool others = false;
-    do {
-      const std::string_view coding = take_element(value);
-      if (coding.empty() || out_->chunked) return bad("chunked is not the last coding, or is there twice");
-      out_->chunked = same_word(coding, "chunked");
-      others = others || !out_->chunked;
-    } while (!value.empty());
-    if (!out_->chunked) return bad("a Transfer-Encoding whose last coding is not chunked");
-    return !others || bad("a Transfer-Encoding other than chunked", 501);
-  }
-
-  bool conclude() noexcept {
-    if (out_->chunked) {
-      if (out_->has(HttpField::content_length)) return bad("both Content-Length and Transfer-Encoding");
-      if (out_->version_1_0) return bad("Transfer-Encoding in HTTP/1.0");
-    }
+  bool check_host() noexcept {
     if (!out_->has(HttpField::host)) return out_->version_1_0 || bad("no Host");
     if (!authority_.empty() && authority_ != (*out_)[HttpField::host]) return bad("a Host that is not the target's");
     return true;
   }
 
-  const char* p_;
-  const char* const begin_;
-  const char* const end_;
   HttpHead* out_;
   std::string_view authority_;  // of a target that is a URI
-  HttpHeadRead result_;
 };
 
-}  // namespace
+class ResponseReader : private FieldsReader {
+ public:
+  ResponseReader(std::string_view input, HttpResponseHead& out) noexcept : FieldsReader(input, out), out_(&out) {}
 
-HttpHeadRead read_http_head(std::string_view input, std::size_t bytes_max, HttpHead& out) noexcept {
-  const HttpHeadRead result = HeadReader{input.substr(0, bytes_max), out}.read();
+  HttpHeadRead read() noexcept {
+    if (!read_status_line() || !read_fields() || !check_lengths()) return result_;
+    return complete();
+  }
+
+ private:
+  bool read_status_line() noexcept {
+    constexpr std::ptrdiff_t kStatusBytes = 3;
+    if (!read_version("it does not begin with a version of HTTP") || !check_version() || p_ == end_) return false;
+    if (*p_ != ' ') return bad("a status line without a blank behind the version");
+    const char* const start = ++p_;
+    while (p_ != end_ && is_digit(*p_) && p_ - start < kStatusBytes) ++p_;
+    if (p_ == end_) return false;
+    if (p_ - start != kStatusBytes || *start < '1' || *start > '5') return bad("a status that is not from 100 to 599");
+    out_->status = static_cast<std::uint16_t>((start[0] - '0') * 100 + (start[1] - '0') * 10 + (start[2] - '0'));
+    if (*p_ != ' ') return bad("a status line without a blank behind the status");
+    p_ = skip_field_text(p_ + 1, end_);
+    return read_line_end();
+  }
+
+  HttpResponseHead* out_;
+};
+
+template <class Reader, class Head>
+HttpHeadRead read_head(std::string_view input, std::size_t bytes_max, Head& out) noexcept {
+  const HttpHeadRead result = Reader{input.substr(0, bytes_max), out}.read();
   if (result.size == 0 && result.status == 0 && input.size() > bytes_max) {
     return {0, 431, "the head has more bytes than allowed"};
   }
   return result;
+}
+
+}  // namespace
+
+HttpHeadRead read_http_head(std::string_view input, std::size_t bytes_max, HttpHead& out) noexcept {
+  return read_head<RequestReader>(input, bytes_max, out);
+}
+
+HttpHeadRead read_http_response_head(std::string_view input, std::size_t bytes_max, HttpResponseHead& out) noexcept {
+  return read_head<ResponseReader>(input, bytes_max, out);
 }
 
 // ---- ChunkedBody ----

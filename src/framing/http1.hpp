@@ -1,6 +1,7 @@
-// Reading HTTP/1.1 requests (RFC 9112): read_http_head reads a request's head, ChunkedBody finds the data in a chunked
-// body. Both are strict where leniency has let requests be smuggled: lines end in CR LF, nothing is folded, no white
-// space stands before a colon, and no two fields contradict each other. What a request is answered is not known here.
+// Reading HTTP/1.1 (RFC 9112): read_http_head reads a request's head, read_http_response_head a response's, ChunkedBody
+// finds the data in a chunked body. All are strict where leniency has let messages be smuggled: lines end in CR LF,
+// nothing is folded, no white space stands before a colon, and no two fields contradict each other. What a request is
+// answered, and what is made of a response, is not known here.
 // Pure: nothing is kept or allocated; the spans of a head lie in the text that was read.
 #pragma once
 
@@ -28,6 +29,7 @@ enum class HttpField : std::uint8_t {
   origin,
   expect,
   upgrade,
+  location,
   connection,
   traceparent,
   tracestate,
@@ -39,18 +41,17 @@ enum class HttpField : std::uint8_t {
   transfer_encoding,
   wirecall_timeout_ms,
 };
-inline constexpr std::size_t kHttpFieldCount = 14;
+inline constexpr std::size_t kHttpFieldCount = 15;
 
-struct HttpHead {
-  HttpHead() noexcept {}  // NOLINT(modernize-use-equals-default): `= default` would let {} clear the spans
+/// What the heads of requests and responses have in common.
+struct HttpFields {
+  HttpFields() noexcept {}  // NOLINT(modernize-use-equals-default): `= default` would let {} clear the spans
 
-  HttpMethod method;
   bool version_1_0;            ///< HTTP/1.0, not HTTP/1.1
-  bool closes;                 ///< nothing follows the response, since the version or `Connection` says so
+  bool closes;                 ///< nothing follows the (request's) response: the version or `Connection` says so
   bool upgrades;               ///< `Connection` names upgrade
   bool chunked;                ///< the body is; else it has content_length bytes
   std::size_t content_length;  ///< 0 for none; more than any limit is cut to 2^60
-  std::string_view target;     ///< path and query as sent, "*" or empty for OPTIONS and CONNECT, never a whole URI
   std::uint32_t present;       ///< bit 1 << HttpField; only fields that are present have a value
   std::array<std::string_view, kHttpFieldCount> values;
 
@@ -62,15 +63,29 @@ struct HttpHead {
   [[nodiscard]] bool has_body() const noexcept { return chunked || content_length != 0; }
 };
 
+struct HttpHead : HttpFields {
+  HttpMethod method;
+  std::string_view target;  ///< path and query as sent, "*" or empty for OPTIONS and CONNECT, never a whole URI
+};
+
+struct HttpResponseHead : HttpFields {
+  std::uint16_t status;  ///< from 100 to 599
+  /// Its body ends with the connection, since no length is given.
+  [[nodiscard]] bool endless() const noexcept { return !chunked && !has(HttpField::content_length); }
+};
+
 struct HttpHeadRead {
   std::size_t size = 0;      ///< bytes of the head, and of empty lines before it; 0: it has not come as a whole
-  std::uint16_t status = 0;  ///< not 0: refuse the request with this, and close
+  std::uint16_t status = 0;  ///< not 0: refuse the request with this, and close; of a response, only that it is bad
   std::string_view cause;    ///< for people, with a status
 };
 
 /// Reads the head with which `input` begins, if it has at most `bytes_max` bytes. `out` is meaningful when it is
 /// complete.
 [[nodiscard]] HttpHeadRead read_http_head(std::string_view input, std::size_t bytes_max, HttpHead& out) noexcept;
+/// The same for a response's head. Whether a body follows depends on what was asked and on the status, too.
+[[nodiscard]] HttpHeadRead read_http_response_head(std::string_view input, std::size_t bytes_max,
+                                                   HttpResponseHead& out) noexcept;
 
 /// Finds the data in a body of chunks. Says `nothing` for bytes around it, `part` for data, `message` (of size 0) for
 /// the body's end, and malformed; extensions and trailers are passed over, as far as they are well formed and have no

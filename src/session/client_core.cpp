@@ -81,6 +81,7 @@ ClientCore::ClientCore(std::vector<Endpoint> endpoints, ClientOptions options, C
     : options_(std::move(options)),
       endpoints_(std::move(endpoints)),
       one_thread_(seams.one_thread),
+      http_(std::ranges::find(endpoints_, EndpointKind::http, &Endpoint::kind) != endpoints_.end()),
       loop_(checked(options_, std::move(seams.backend))),
       workspace_(json_codec(), &loop_, &options_.log),
       text_(options_.limits, options_.delimiter),
@@ -232,6 +233,7 @@ void ClientCore::withdraw(ClientCall& call) {
       break;
     case ClientCall::Stage::written: {
       ClientConnection& connection = *call.connection;
+      if (connection.http != nullptr) return withdraw_posted(call);
       connection.others_sent = true;
       if (call.notification) {
         std::erase(connection.notifications, &call);
@@ -340,7 +342,7 @@ void ClientCore::exchange(std::span<ClientCall* const> calls) {
   }
   submit(calls);
   const nanoseconds begun = calls[0]->begun;
-  if (begun - last_used_ > kStale && !led_ && !others_drive() && any_up()) [[unlikely]] {
+  if ((begun - last_used_ > kStale || http_) && !led_ && !others_drive() && any_up()) [[unlikely]] {
     // Should the server have gone in the meantime, the call had better wait for the next connection.
     const Driving driving{*this};
     {
@@ -360,8 +362,9 @@ void ClientCore::exchange(std::span<ClientCall* const> calls) {
 }
 
 bool ClientCore::controls_wait() const noexcept {
-  return std::ranges::any_of(connections_,
-                             [](const auto& connection) { return connection->up() && !connection->controls.empty(); });
+  return given_up_ || std::ranges::any_of(connections_, [](const auto& connection) {
+           return connection->up() && !connection->controls.empty();
+         });
 }
 
 // What is to be said about calls is said now, by whoever drives.
@@ -465,11 +468,12 @@ void ClientCore::step(Lock& lock, nanoseconds wait_max, bool may_block) {
     deliver_ended(lock);
     wait_max = nanoseconds{0};  // whoever drives may have waited for just that
   }
+  if (std::exchange(given_up_, false)) after_turn(lock);
   tend(lock, wait_max, may_block);
   if (may_block && others_drive()) return;  // they have come meanwhile, and call back on their own threads
   write_queued();
   for (const auto& connection : connections_) {
-    if (connection->notifications.empty()) continue;
+    if (connection->notifications.empty() || connection->http != nullptr) continue;
     // Nothing wakes us when the system has taken them: so that is looked for, at once and then now and again.
     const nanoseconds look = std::exchange(connection->notifications_fresh, false) ? nanoseconds{0} : kSendLook;
     wait_max = wait_max < nanoseconds{0} ? look : std::min(wait_max, look);

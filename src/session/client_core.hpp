@@ -29,6 +29,7 @@
 #include "runtime/backend.hpp"
 #include "session/client_call.hpp"
 #include "session/client_dialer.hpp"
+#include "session/client_http.hpp"
 #include "session/counted_stream.hpp"
 #include "session/session.hpp"
 #include "wirecall/endpoint.hpp"
@@ -48,7 +49,7 @@ struct ClientSeams {
 };
 
 /// One of a client's connections, and what has been sent on it.
-class ClientConnection final : public Caller {
+class ClientConnection final : public Caller, public HttpUser {
  public:
   ClientConnection(ClientCore& owner, const std::vector<Endpoint>& endpoints, const ClientOptions& options,
                    DialFunction dial, unsigned seed)
@@ -57,6 +58,7 @@ class ClientConnection final : public Caller {
   [[nodiscard]] bool response(const Received& message) override;
   [[nodiscard]] bool notified(const Received& message) override;
   [[nodiscard]] bool waiting() const override;
+  [[nodiscard]] std::optional<HttpNonsense> answered(const HttpAnswer& answer) override;
 
   [[nodiscard]] bool up() const noexcept { return session != nullptr && !over; }
   /// Bytes of output up to now, and those of them that the system has taken.
@@ -64,15 +66,18 @@ class ClientConnection final : public Caller {
   [[nodiscard]] std::uint64_t taken_bytes() const noexcept { return written_bytes() - session->output_bytes(); }
 
   ClientCore* core;
-  std::unique_ptr<Session> session;  ///< the driver's
+  std::unique_ptr<Channel> session;  ///< the driver's
+  rpc::Outlet* outlet = nullptr;     ///< the session: where messages are written
+  ClientHttp* http = nullptr;        ///< the session, where it speaks HTTP
   CountedStream* stream = nullptr;   ///< the session's
   Dialer dialer;
   bool over = false;          ///< the session has ended, and goes after the turn
   bool draining = false;      ///< the server takes no more calls here
   bool useful = false;        ///< something sensible has come
   bool others_sent = false;   ///< what may be refused and has nobody who waits: notifications, given-up calls
+  bool exchanging = false;    ///< by HTTP: the response to what was sent last is due
   std::size_t in_flight = 0;  ///< calls in the table that were sent here
-  std::deque<ClientCall*> notifications;  ///< not all taken by the system yet
+  std::deque<ClientCall*> notifications;  ///< not all taken by the system yet; by HTTP: not responded to
   bool notifications_fresh = false;
   std::vector<std::string> controls;  ///< whole notifications about calls sent here, to be sent
 };
@@ -178,7 +183,8 @@ class ClientCore final : public std::enable_shared_from_this<ClientCore>, privat
   [[nodiscard]] ClientConnection* free_connection() const noexcept;
   void write_queued();
   void write(ClientCall& call, ClientConnection& connection);
-  void append(Buffer& out, ClientCall& call);
+  void append(Buffer& out, ClientCall& call, bool with_members);
+  [[nodiscard]] static bool says_timeout(const ClientCall& call) noexcept;
   [[nodiscard]] static bool done_with(const ClientConnection& connection) noexcept;
   void after_turn(Lock& lock);
   bool response(ClientConnection& connection, const Received& message);
@@ -188,9 +194,20 @@ class ClientCore final : public std::enable_shared_from_this<ClientCore>, privat
   void connection_ended(Connection& ended, End end, int error) override;
   [[nodiscard]] std::string why_gone(const ClientConnection& connection, End end, int error) const;
 
+  // Connections that speak HTTP: client_posts.cpp.
+  std::optional<HttpNonsense> answered(ClientConnection& connection, const HttpAnswer& answer);
+  [[nodiscard]] std::vector<ClientCall*> posted(const ClientConnection& connection) const;
+  void refused(ClientConnection& connection, const Received& message);
+  [[nodiscard]] static HttpNonsense nonsense_of(const HttpAnswer& answer, ScanStatus read);
+  [[nodiscard]] std::chrono::milliseconds time_to_tell(const ClientCall& first) const;
+  void withdraw_posted(ClientCall& call);
+  [[nodiscard]] std::string cannot_offer(const Endpoint& place) const;
+  [[nodiscard]] bool offers_in_vain() const noexcept;
+
   const ClientOptions options_;
   const std::vector<Endpoint> endpoints_;
   const bool one_thread_;
+  const bool http_;  // there is a place where HTTP is spoken: there servers close between calls as a matter of course
 
   // The driver's.
   Registry registry_;
@@ -209,6 +226,7 @@ class ClientCore final : public std::enable_shared_from_this<ClientCore>, privat
   bool running_ = false;  // run drives, or waits to
   bool closing_ = false;
   bool wake_asked_ = false;
+  bool given_up_ = false;  // a connection is, and is to be closed
   std::condition_variable background_ready_;
   std::condition_variable run_ready_;
   std::thread background_;

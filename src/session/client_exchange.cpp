@@ -86,7 +86,8 @@ bool ClientCore::wanted(const ClientConnection& connection) const noexcept {
   for (const auto& other : connections_) {
     if (other.get() == &connection) continue;
     if (other->dialer.dialing()) return false;
-    if (other->up() && !other->draining && (other->in_flight == 0 || queue_.empty())) return false;
+    if (other->up() && !other->draining && !other->exchanging && (other->in_flight == 0 || queue_.empty()))
+      return false;
   }
   return true;
 }
@@ -118,6 +119,8 @@ void ClientCore::tend(Lock& lock, nanoseconds& wait_max, bool may_block) {
       const nanoseconds now = loop_.now();
       if (now < dialer.due()) {
         look_after(dialer.due() - now);
+      } else if (std::string vain = cannot_offer(dialer.endpoint()); !vain.empty()) {
+        result = Dialer::Result{.failure = std::move(vain)};
       } else if (one_thread_ || (may_block && !background_needed())) {
         if (wait_max == nanoseconds{0}) continue;
         milliseconds timeout{options_.connect_timeout_ms};
@@ -143,11 +146,20 @@ void ClientCore::tend(Lock& lock, nanoseconds& wait_max, bool may_block) {
 }
 
 void ClientCore::connected(ClientConnection& connection, int descriptor) {
-  connection.over = connection.draining = connection.useful = connection.others_sent = false;
+  connection.over = connection.draining = connection.useful = connection.others_sent = connection.exchanging = false;
   auto stream = std::make_unique<CountedStream>(std::make_unique<transport::SocketStream>(loop_, descriptor));
   connection.stream = stream.get();
-  connection.session =
-      std::make_unique<Session>(host_, std::move(stream), std::make_unique<framing::JsonText>(text_), &connection);
+  if (const Endpoint& place = connection.dialer.endpoint(); place.kind() == EndpointKind::http) {
+    auto http = std::make_unique<ClientHttp>(host_, std::move(stream), place, connection);
+    connection.outlet = connection.http = http.get();
+    connection.session = std::move(http);
+  } else {
+    auto session =
+        std::make_unique<Session>(host_, std::move(stream), std::make_unique<framing::JsonText>(text_), &connection);
+    connection.outlet = session.get();
+    connection.http = nullptr;
+    connection.session = std::move(session);
+  }
   last_failure_.clear();
   for (Waiting* waiting : std::exchange(connecting_, {})) {
     waiting->unfinished = 0;
@@ -163,7 +175,8 @@ void ClientCore::not_connected(ClientConnection& connection, std::string failure
     waiting->unfinished = 0;
     waiting->ready.notify_one();
   }
-  if (options_.connect_attempts == 0 || connection.dialer.rounds() < options_.connect_attempts || any_up()) return;
+  const std::size_t attempts = offers_in_vain() ? 1 : options_.connect_attempts;
+  if (attempts == 0 || connection.dialer.rounds() < attempts || any_up()) return;
   while (!queue_.empty()) {
     ClientCall& call = *queue_.front();
     withdraw(call);
@@ -177,7 +190,7 @@ void ClientCore::not_connected(ClientConnection& connection, std::string failure
 ClientConnection* ClientCore::free_connection() const noexcept {
   ClientConnection* best = nullptr;
   for (const auto& connection : connections_) {
-    if (!connection->up() || connection->draining) continue;
+    if (!connection->up() || connection->draining || connection->exchanging) continue;
     if (connection->in_flight >= options_.limits.in_flight) continue;
     if (connection->session->output_bytes() > kOutputBytesMax) continue;
     if (best == nullptr || connection->in_flight < best->in_flight) best = connection.get();
@@ -189,8 +202,8 @@ void ClientCore::write_queued() {
   for (const auto& connection : connections_) {
     if (connection->controls.empty() || !connection->up()) continue;
     for (const std::string& control : connection->controls) {
-      connection->session->open_message().append(control);
-      connection->session->close_message();
+      connection->outlet->open_message().append(control);
+      connection->outlet->close_message();
     }
     connection->controls.clear();
   }
@@ -205,19 +218,26 @@ void ClientCore::write_queued() {
 
 // Writes the call and those that go with it as one message.
 void ClientCore::write(ClientCall& first, ClientConnection& connection) {
-  Session& session = *connection.session;
+  rpc::Outlet& session = *connection.outlet;
+  const bool http = connection.http != nullptr;
+  if (http) [[unlikely]]
+    connection.http->set_timeout(time_to_tell(first));
   Buffer& out = session.open_message();
   const std::size_t begin = out.size();
   const bool batch = first.next_in_batch != nullptr;
   if (batch) out.push_back('[');
   for (ClientCall* call = &first; call != nullptr; call = call->next_in_batch) {
     if (call != &first) out.push_back(',');
-    append(out, *call);
+    append(out, *call, !http);
   }
   if (batch) out.push_back(']');
   const bool fits = out.size() - begin <= options_.limits.max_message_size;
   if (fits) [[likely]] {
     session.close_message();
+    if (http) [[unlikely]] {
+      connection.exchanging = true;
+      connection.others_sent = false;
+    }
   } else {
     session.discard_message();
   }
@@ -245,16 +265,22 @@ void ClientCore::write(ClientCall& first, ClientConnection& connection) {
   }
 }
 
-void ClientCore::append(Buffer& out, ClientCall& call) {
+// Of a stream, the time to say is one that it has been given as a whole.
+bool ClientCore::says_timeout(const ClientCall& call) noexcept {
+  return call.credit != 0 ? call.own_timeout : call.timeout != kContractTimeout;
+}
+
+// `with_members`: of ours; else the head of a POST says what there is to say, and a stream comes all at once.
+void ClientCore::append(Buffer& out, ClientCall& call, bool with_members) {
   out.append(call.request.view());
   if (!call.notification) {
     table_.insert(call);
     append_member(out, R"(,"id":)", call.id);
-    if (call.credit != 0 ? call.own_timeout : call.timeout != kContractTimeout) {
+    if (with_members && says_timeout(call)) {
       const auto left = std::chrono::ceil<milliseconds>(call.deadline - loop_.now());
       append_member(out, R"(,"timeout_ms":)", static_cast<std::uint64_t>(std::max<std::int64_t>(left.count(), 1)));
     }
-    if (call.credit != 0) append_member(out, R"(,"stream":)", call.credit);
+    if (with_members && call.credit != 0) append_member(out, R"(,"stream":)", call.credit);
   }
   out.push_back('}');
 }
@@ -271,7 +297,8 @@ void ClientCore::after_turn(Lock& lock) {
   for (const auto& connection : connections_) {
     if (connection->session == nullptr) continue;
     const std::uint64_t taken = connection->taken_bytes();
-    while (!connection->notifications.empty() && connection->notifications.front()->position <= taken) {
+    while (connection->http == nullptr && !connection->notifications.empty() &&
+           connection->notifications.front()->position <= taken) {
       ClientCall& sent = *connection->notifications.front();
       connection->notifications.pop_front();
       finish(sent);
@@ -386,6 +413,7 @@ void ClientCore::connection_ended(Connection& ended, End end, int error) {
   const Lock lock{mutex_};
   const auto found = std::ranges::find_if(connections_, [&ended](const auto& c) { return c->session.get() == &ended; });
   ClientConnection& connection = **found;
+  if (connection.over) return;  // given up meanwhile
   const std::uint64_t handed = connection.stream->bytes();
   const std::uint64_t taken = connection.taken_bytes();
   const std::string gone = why_gone(connection, end, error);
@@ -407,7 +435,7 @@ void ClientCore::connection_ended(Connection& ended, End end, int error) {
     if (call->position > handed) {
       call->stage = ClientCall::Stage::queued;
       again.push_back(call);
-    } else if (call->notification && call->position <= taken) {
+    } else if (call->notification && connection.http == nullptr && call->position <= taken) {
       finish(*call);
     } else {
       fail(*call, ConnectionError{gone, ConnectionError::Delivered::maybe}, true);
@@ -418,6 +446,7 @@ void ClientCore::connection_ended(Connection& ended, End end, int error) {
 
 std::string ClientCore::why_gone(const ClientConnection& connection, End end, int error) const {
   std::string why = "the connection to " + connection.dialer.endpoint().uri() + " is gone: ";
+  if (connection.http != nullptr && !connection.http->failure().empty()) return why + connection.http->failure();
   switch (end) {
     case End::finished:
       return why + "the server closed it";

@@ -22,6 +22,7 @@ constexpr Scheme kSchemes[] = {
     {"unix://", EndpointKind::unix_socket, "write unix:///path, such as unix:///run/calls.sock"},
     {"stdio:", EndpointKind::stdio, "write stdio: and nothing behind it"},
     {"inproc://", EndpointKind::inproc, "write inproc://name, such as inproc://calls"},
+    {"http://", EndpointKind::http, "write http://host:port/path, such as http://127.0.0.1:8545/rpc"},
 };
 
 std::string_view refuse_path(std::string_view path) {
@@ -60,7 +61,7 @@ std::expected<Endpoint, std::string> Endpoint::parse(std::string_view uri) {
   if (scheme == std::end(kSchemes)) {
     const std::string_view cause = uri.find("://") == std::string_view::npos
                                        ? "it has no scheme"
-                                       : "tcp://, unix://, stdio: and inproc:// are all that is understood";
+                                       : "tcp://, http://, unix://, stdio: and inproc:// are all that is understood";
     return std::unexpected{refusal(uri, cause, kSchemes[0].cure)};
   }
   const std::string_view rest = uri.substr(scheme->prefix.size());
@@ -81,6 +82,9 @@ std::expected<Endpoint, std::string> Endpoint::parse(std::string_view uri) {
     case EndpointKind::inproc:
       cause = refuse_name(rest);
       endpoint.path_ = rest;
+      break;
+    case EndpointKind::http:
+      cause = endpoint.parse_http(rest);
       break;
   }
   if (!cause.empty()) return std::unexpected{refusal(uri, cause, scheme->cure)};
@@ -111,10 +115,33 @@ std::string_view Endpoint::parse_tcp(std::string_view rest) {
   return {};
 }
 
+// The same for what follows "http://". The path is sent as it stands here, so it has to be what a request may have.
+std::string_view Endpoint::parse_http(std::string_view rest) {
+  const std::size_t slash = std::min(rest.find_first_of("/?#"), rest.size());
+  const std::string_view path = rest.substr(slash);
+  port_ = kDefaultHttpPort;
+  const auto odd = [](char c) { return c <= ' ' || c >= 0x7f; };
+  if (std::ranges::any_of(rest, odd)) return "it has bytes that are to be written as %XX";
+  if (rest.substr(0, slash).find('@') != std::string_view::npos) return "it names a user, and nothing here logs in";
+  if (const std::string_view cause = parse_tcp(rest.substr(0, slash)); !cause.empty()) return cause;
+  if (port_ == 0) return "nobody listens on port 0";
+  if (path.find('#') != std::string_view::npos) return "a fragment is not sent to any server";
+  path_ = path.starts_with('/') ? std::string{path} : std::string{kDefaultHttpPath}.append(path);
+  return {};
+}
+
+std::string Endpoint::authority() const {
+  std::string text = host_.find(':') != std::string::npos ? "[" + host_ + "]" : host_;
+  if (kind_ != EndpointKind::http || port_ != kDefaultHttpPort) text += ":" + std::to_string(port_);
+  return text;
+}
+
 std::string Endpoint::uri() const {
   switch (kind_) {
     case EndpointKind::tcp:
       break;
+    case EndpointKind::http:
+      return "http://" + authority() + path_;
     case EndpointKind::unix_socket:
       return "unix://" + path_;
     case EndpointKind::stdio:
@@ -122,8 +149,7 @@ std::string Endpoint::uri() const {
     case EndpointKind::inproc:
       return "inproc://" + path_;
   }
-  const bool brackets = host_.find(':') != std::string::npos;
-  return "tcp://" + (brackets ? "[" + host_ + "]" : host_) + ":" + std::to_string(port_);
+  return "tcp://" + authority();
 }
 
 Endpoint Endpoint::with_port(std::uint16_t port) const {

@@ -77,6 +77,9 @@ Listening listen_on(const Endpoint& endpoint) {
       return listen_on_tcp(endpoint);
     case EndpointKind::unix_socket:
       return listen_on_unix(endpoint);
+    case EndpointKind::http:
+      throw failure("cannot listen on", endpoint, "it is a place for clients",
+                    "listen on tcp://" + endpoint.authority() + ", where HTTP is understood as well");
     case EndpointKind::stdio:
     case EndpointKind::inproc:
       break;
@@ -87,6 +90,7 @@ Listening listen_on(const Endpoint& endpoint) {
 int connect_to(const Endpoint& endpoint, std::chrono::milliseconds timeout) {
   switch (endpoint.kind()) {
     case EndpointKind::tcp:
+    case EndpointKind::http:
       return connect_to_tcp(endpoint, timeout);
     case EndpointKind::unix_socket:
       return connect_to_unix(endpoint, timeout);

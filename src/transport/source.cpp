@@ -70,6 +70,7 @@ std::unique_ptr<Source> open_source(Loop& loop, const Endpoint& endpoint, Listen
   switch (endpoint.kind()) {
     case EndpointKind::tcp:
     case EndpointKind::unix_socket:
+    case EndpointKind::http:
       break;
     case EndpointKind::stdio:
       return std::make_unique<StdioSource>(loop, endpoint, std::move(accepted));

@@ -66,6 +66,24 @@ TEST_F(LoadTest, each_call_is_answered_and_measured) {
   }
 }
 
+TEST_F(LoadTest, each_call_is_answered_by_http_too_pipelined_or_not) {
+  options_.endpoint = Endpoint{"http://127.0.0.1:" + std::to_string(options_.endpoint.port()) + "/rpc"};
+  for (const std::string_view method : {"subtract", "next"}) {
+    options_.method = method;
+    options_.params = method == "next" ? "" : "[42,23]";
+    for (const std::uint32_t pipeline : {1U, 3U, 16U, 100U}) {
+      options_.connections = 3;
+      options_.pipeline = pipeline;
+      const LoadResult result = run_load(options_);
+      EXPECT_EQ(result.lost, "");
+      EXPECT_GT(result.answered, 0U);
+      EXPECT_EQ(result.latency.count(), result.answered);
+      EXPECT_EQ(result.errors, 0U);
+      EXPECT_EQ(result.unanswered, 0U);
+    }
+  }
+}
+
 TEST_F(LoadTest, replies_that_differ_are_read_one_by_one) {
   options_.method = "next";
   options_.params = "";
@@ -186,6 +204,67 @@ TEST(LoadOfStrangers, answers_in_another_order_find_their_calls) {
   EXPECT_GT(result.answered, 0U);
   EXPECT_EQ(result.latency.count(), result.answered);
   EXPECT_EQ(result.unanswered, 0U);
+}
+
+/// The ids of the POSTs in the text; what is left of one that has not wholly come stays in it.
+std::vector<std::string> take_posted_ids(std::string& text) {
+  std::vector<std::string> ids;
+  for (std::size_t end = 0; (end = text.find("\"id\":")) != std::string::npos; text.erase(0, end + 1)) {
+    const std::size_t at = end + 5;
+    end = text.find('}', at);
+    if (end == std::string::npos) break;
+    ids.push_back(text.substr(at, end - at));
+  }
+  return ids;
+}
+
+LoadResult load_http(const Stranger& stranger) {
+  return run_load({.endpoint = Endpoint{"http://127.0.0.1:" + std::to_string(stranger.endpoint().port())},
+                   .method = "any",
+                   .params = {},
+                   .pipeline = 3,
+                   .warm_up = 0ms,
+                   .duration = 150ms,
+                   .patience = 20s});
+}
+
+TEST(LoadOfStrangers, http_replies_in_chunks_and_with_fields_that_differ_are_read) {
+  std::string text;
+  int number = 0;
+  const Stranger stranger{[&](const std::string& came) {
+    text += came;
+    std::string out = "HTTP/1.1 100 Continue\r\n\r\n";
+    for (const std::string& id : take_posted_ids(text)) {
+      const std::string body = R"({"jsonrpc":"2.0","result":1,"id":)" + id + "}";
+      const std::string size = std::to_string(body.size());
+      out += "HTTP/1.1 200 OK\r\nDate: " + std::to_string(++number);
+      if (number % 2 == 0) {
+        out += "\r\nTransfer-Encoding: chunked\r\n\r\n1\r\n{\r\n22\r\n" + body.substr(1) + "\r\n0\r\n\r\n";
+      } else {
+        out += "\r\nContent-Length: " + size + "\r\n\r\n" + body;
+      }
+    }
+    return out;
+  }};
+  const LoadResult result = load_http(stranger);
+  EXPECT_EQ(result.lost, "");
+  EXPECT_GT(result.answered, 0U);
+  EXPECT_EQ(result.latency.count(), result.answered);
+}
+
+TEST(LoadOfStrangers, an_http_reply_that_is_no_answer_is_named) {
+  const auto lost = [](const std::string& reply) {
+    const Stranger stranger{[&](const std::string&) { return reply; }};
+    return load_http(stranger).lost;
+  };
+  EXPECT_EQ(lost("{}\r\n"), "the server has sent what is no HTTP response: it does not begin with a version of HTTP");
+  EXPECT_EQ(lost("HTTP/1.1 404 Not Found\r\nContent-Length: 0\r\n\r\n"),
+            "the server has sent HTTP status 404 and nothing, where calls are answered");
+  EXPECT_EQ(lost("HTTP/1.1 404 Not Found\r\nContent-Length: 3\r\n\r\n<p>"),
+            "the server has sent what is not JSON: HTTP/1.1 404 Not Found\\x0d\\x0aContent-Length: 3"
+            "\\x0d\\x0a\\x0d\\x0a<p>");
+  EXPECT_EQ(lost("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\nx\r\n"),
+            "the server has sent a chunk that is malformed");
 }
 
 TEST(LoadOfStrangers, an_answer_cut_anywhere_and_without_a_newline_is_one_answer) {

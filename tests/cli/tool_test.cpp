@@ -233,6 +233,33 @@ TEST_F(Tool, ANotificationPrintsNothing) {
   EXPECT_EQ(run({"notify", "echo", "1", "--url", "tcp://127.0.0.1:1"}).status, 3);
 }
 
+TEST_F(Tool, CallsNotifiesAndLoadsByHttp) {
+  const std::string http = "http://127.0.0.1:" + std::to_string(port_);
+  for (const std::string& url : {http + "/rpc", http + "/", http}) {
+    const Ended ended = run({"call", "subtract", "42", "23", "--url", url});
+    EXPECT_EQ(ended.output, "19\n");
+    EXPECT_EQ(ended.error, "");
+    EXPECT_EQ(ended.status, 0);
+  }
+  EXPECT_EQ(run({"call", "--stream", "count", "3"}, http).output, "0\n1\n2\n");
+  EXPECT_EQ(run({"call", "--raw", "echo", "1"}, http).output, "{\"jsonrpc\":\"2.0\",\"result\":1,\"id\":1}\n");
+  const Ended failed = run({"call", "fail", "7", "no"}, http);
+  EXPECT_EQ(failed.error, "error 7: no\n");
+  EXPECT_EQ(failed.status, 1);
+  const Ended notified = run({"notify", "echo", "1"}, http);
+  EXPECT_EQ(notified.output + notified.error, "");
+  EXPECT_EQ(notified.status, 0);
+  EXPECT_EQ(run({"bench", "subtract", "42", "23", "-c", "2", "-p", "3", "-z", "50ms"}, http).status, 0);
+
+  const Ended elsewhere = run({"call", "echo", "1", "--url", http + "/elsewhere"});
+  EXPECT_EQ(elsewhere.output, "");
+  EXPECT_EQ(elsewhere.error,
+            "error -32001: the server answered with HTTP status 404 (Not Found) "
+            "{\"reason\":\"HTTP status 404\",\"origin\":\"local\",\"delivered\":\"no\"}\n");
+  EXPECT_EQ(elsewhere.status, 3);
+  EXPECT_EQ(run({"serve", "--demo", "--listen", http}).status, 3) << "a place for clients";
+}
+
 TEST_F(Tool, BenchPrintsATableOrOneJsonObject) {
   const Ended table = run({"bench", "subtract", "42", "23", "-c", "2", "-p", "3", "-z", "50ms"}, url_);
   EXPECT_EQ(table.status, 0) << table.error;

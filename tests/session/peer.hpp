@@ -79,6 +79,14 @@ class RawPeer {
     char byte;
     return again_if_interrupted([&] { return ::recv(fd_, &byte, 1, 0); }) == 0;
   }
+  /// The next `size` bytes, or what is left when the stream ends before.
+  std::string take(std::size_t size) {
+    while (rest_.size() < size && more()) {
+    }
+    std::string got = rest_.substr(0, size);
+    rest_.erase(0, size);
+    return got;
+  }
   /// Everything up to the end of the stream.
   std::string all() {
     while (more()) {

@@ -61,6 +61,27 @@ TEST(Endpoint, a_uri_names_a_place_within_the_process) {
   EXPECT_EQ(endpoint.uri(), "inproc://calls.of-mine");
 }
 
+TEST(Endpoint, an_http_uri_names_host_port_and_path) {
+  const Endpoint endpoint{"http://example.com:8545/v1/rpc?key=a%20b"};
+  EXPECT_EQ(endpoint.kind(), EndpointKind::http);
+  EXPECT_EQ(endpoint.host(), "example.com");
+  EXPECT_EQ(endpoint.port(), 8545);
+  EXPECT_EQ(endpoint.path(), "/v1/rpc?key=a%20b");
+  EXPECT_EQ(endpoint.authority(), "example.com:8545");
+  EXPECT_EQ(endpoint.uri(), "http://example.com:8545/v1/rpc?key=a%20b");
+}
+
+TEST(Endpoint, an_http_uri_has_the_port_80_and_the_path_rpc_where_none_is_said) {
+  const Endpoint endpoint{"http://[::1]"};
+  EXPECT_EQ(endpoint.port(), 80);
+  EXPECT_EQ(endpoint.path(), "/rpc");
+  EXPECT_EQ(endpoint.authority(), "[::1]");
+  EXPECT_EQ(endpoint.uri(), "http://[::1]/rpc");
+  EXPECT_EQ(Endpoint{"http://host:8545"}.path(), "/rpc");
+  EXPECT_EQ(Endpoint{"http://host?key=1"}.path(), "/rpc?key=1");
+  EXPECT_EQ(Endpoint{"http://host/"}.path(), "/");
+}
+
 TEST(Endpoint, a_socket_file_has_a_path_that_the_system_s_address_holds) {
   const std::string longest = "/" + std::string(kSocketPathBytesMax - 1, 'x');
   EXPECT_EQ(Endpoint{"unix://" + longest}.path(), longest);
@@ -83,7 +104,18 @@ TEST(Endpoint, each_kind_s_mistakes_are_told_with_its_own_cure) {
            Mistake{"inproc://"sv, "no name", "write inproc://name"},
            Mistake{"inproc://a/b"sv, "more than letters", "write inproc://name"},
            Mistake{"inproc://a b"sv, "more than letters", "write inproc://name"},
-           Mistake{"http://localhost"sv, "unix://, stdio: and inproc://", "write tcp://host:port"},
+           Mistake{"https://localhost"sv, "http://, unix://, stdio: and inproc://", "write tcp://host:port"},
+           Mistake{"http://"sv, "no host", "write http://host:port/path"},
+           Mistake{"http:///rpc"sv, "no host", "write http://host:port/path"},
+           Mistake{"http://user:word@host/rpc"sv, "names a user", "write http://host:port/path"},
+           Mistake{"http://host:x/rpc"sv, "no number from 0", "write http://host:port/path"},
+           Mistake{"http://host:0/rpc"sv, "nobody listens on port 0", "write http://host:port/path"},
+           Mistake{"http://::1/rpc"sv, "stands in brackets", "write http://host:port/path"},
+           Mistake{"http://host/rpc#here"sv, "a fragment", "write http://host:port/path"},
+           Mistake{"http://host/r pc"sv, "written as %XX", "write http://host:port/path"},
+           Mistake{"http://host/rpc\r\nX: y"sv, "written as %XX", "write http://host:port/path"},
+           Mistake{"http://h\0st/rpc"sv, "written as %XX", "write http://host:port/path"},
+           Mistake{"http://host/r\u00e9"sv, "written as %XX", "write http://host:port/path"},
            Mistake{"localhost"sv, "no scheme", "write tcp://host:port"},
        }) {
     const auto parsed = Endpoint::parse(mistake.uri);

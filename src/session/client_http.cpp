@@ -1,0 +1,213 @@
+// See client_http.hpp. A body that has come with its head is handed on where it lies; only parts are copied.
+#include "session/client_http.hpp"
+
+#include <algorithm>
+#include <utility>
+
+#include "base/append_number.hpp"
+#include "framing/token.hpp"
+
+namespace wirecall::session {
+namespace {
+
+using framing::Find;
+using framing::Found;
+using framing::HttpField;
+using framing::HttpHeadRead;
+using framing::HttpResponseHead;
+
+// Of a Location, for a message to people.
+constexpr std::size_t kLocationBytesMax = 512;
+// Between a length and the body: the end of its line, and the empty one.
+constexpr std::size_t kHeadEndBytes = 4;
+
+}  // namespace
+
+std::string request_head_of(const Endpoint& place) {
+  std::string head = "POST ";
+  head.append(place.path()).append(" HTTP/1.1\r\nHost: ").append(place.authority());
+  return head.append("\r\nContent-Type: application/json\r\nAccept: application/json\r\n");
+}
+
+ClientHttp::ClientHttp(Host& host, std::unique_ptr<transport::Stream> stream, const Endpoint& place, HttpUser& user)
+    : Channel(host, std::move(stream)), user_(&user), request_head_(request_head_of(place)) {}
+
+ClientHttp::~ClientHttp() {
+  give_back(head_);
+  give_back(body_);
+}
+
+// ---- writing ----
+
+Buffer& ClientHttp::open_message() {
+  Buffer& out = output();
+  request_.begin = out.size();
+  out.append(request_head_);
+  if (timeout_.count() != 0) {
+    out.append("Wirecall-Timeout-Ms: ");
+    append_number(out, static_cast<std::uint64_t>(timeout_.count()));
+    out.append("\r\n");
+  }
+  out.append("Content-Length: ");
+  request_.length_at = out.size();
+  request_.body_at = request_.length_at + digits_ + kHeadEndBytes;
+  static_cast<void>(out.reserve(digits_ + kHeadEndBytes));
+  out.grow(digits_ + kHeadEndBytes);
+  return out;
+}
+
+void ClientHttp::close_message() {
+  ++host_->workspace.stats.messages_out;
+  digits_ = end_response(out_, request_, false);
+  waiting_ = true;
+  output_grew(request_.begin);
+}
+
+// ---- reading ----
+
+std::size_t ClientHttp::read(std::span<char> input) {
+  std::size_t at = 0;
+  while (at < input.size() && !over()) {
+    const std::span<char> rest = input.subspan(at);
+    if (!waiting_) {
+      fail(End::unreadable, "the server sent what nobody had asked for");
+      break;
+    }
+    switch (reading_) {
+      case Reading::head:
+        at += read_head(rest);
+        break;
+      case Reading::length:
+        at += read_length(rest);
+        break;
+      case Reading::chunks:
+        at += read_chunks(rest);
+        break;
+      case Reading::to_the_end:
+        keep({rest.data(), rest.size()});
+        at = input.size();
+        break;
+    }
+  }
+  return input.size();
+}
+
+std::size_t ClientHttp::read_head(std::span<char> input) {
+  HttpResponseHead head;
+  std::string_view text{input.data(), input.size()};
+  const std::size_t bytes_max = host_->limits.header_bytes;
+  const std::size_t kept = head_.size();
+  if (kept != 0) {
+    head_.append(text.substr(0, bytes_max + 1 - kept));
+    text = head_.view();
+  }
+  const HttpHeadRead read = read_http_response_head(text, bytes_max, head);
+  if (read.status != 0) {
+    fail(End::unreadable, std::string{"the server sent what is no HTTP response: "}.append(read.cause));
+    return input.size();
+  }
+  if (read.size == 0) {
+    if (kept == 0) {
+      head_ = host_->loop.take_buffer();
+      head_.append(text);
+    }
+    return input.size();
+  }
+  // Its spans may lie in what is kept.
+  begin_response(head);
+  if (kept != 0) give_back(head_);
+  return read.size - kept;
+}
+
+void ClientHttp::begin_response(const HttpResponseHead& head) {
+  if (head.status == 101)
+    return fail(End::unreadable, "the server speaks something else from here on (HTTP status 101)");
+  if (head.status < 200) return;  // the response is still to come
+  status_ = head.status;
+  closes_ = head.closes || head.endless();
+  encoded_ =
+      head.has(HttpField::content_encoding) && !framing::same_word(head[HttpField::content_encoding], "identity");
+  location_ = head[HttpField::location].substr(0, kLocationBytesMax);
+  left_ = head.content_length;
+  if (status_ == 204 || status_ == 304) {
+    closes_ = head.closes;
+    finish_response({});
+  } else if (head.chunked) {
+    chunks_ = {};
+    reading_ = Reading::chunks;
+  } else if (head.endless()) {
+    reading_ = Reading::to_the_end;
+  } else if (left_ == 0) {
+    finish_response({});
+  } else if (left_ > host_->limits.max_message_size) {
+    end(End::too_large);
+  } else {
+    reading_ = Reading::length;
+  }
+}
+
+std::size_t ClientHttp::read_length(std::span<char> input) {
+  const std::size_t here = std::min(left_, input.size());
+  left_ -= here;
+  if (left_ == 0 && body_.empty()) {
+    // Should something stand behind it, it is not a part of it; the scanner wants a zero there.
+    char& behind = *(input.data() + here);
+    const char saved = std::exchange(behind, '\0');
+    finish_response({input.data(), here});
+    behind = saved;
+    return here;
+  }
+  keep({input.data(), here});
+  if (left_ == 0) finish_kept();
+  return here;
+}
+
+std::size_t ClientHttp::read_chunks(std::span<char> input) {
+  const Found found = chunks_.next({input.data(), input.size()});
+  if (found.find == Find::malformed) {
+    fail(End::unreadable, "the server sent what is no HTTP response: a chunk that is malformed");
+    return input.size();
+  }
+  keep({input.data() + found.skip, found.size});
+  if (found.find == Find::message) finish_kept();
+  return found.skip + found.size;
+}
+
+void ClientHttp::keep(std::string_view part) {
+  if (body_.size() + part.size() > host_->limits.max_message_size) return end(End::too_large);
+  if (body_.capacity() == 0) body_ = host_->loop.take_buffer();
+  body_.append(part);
+}
+
+void ClientHttp::finish_kept() {
+  if (over()) return;
+  finish_response(body_.padded());
+  give_back(body_);
+}
+
+void ClientHttp::finish_response(std::string_view body) {
+  ++host_->workspace.stats.messages_in;
+  reading_ = Reading::head;
+  waiting_ = false;
+  // The server may have answered without having heard us out: what is left of the request cannot be taken back.
+  const bool last = closes_ || has_output();
+  const std::optional<HttpNonsense> nonsense =
+      user_->answered({.status = status_, .encoded = encoded_, .location = location_, .body = body});
+  if (nonsense) return fail(nonsense->end, nonsense->cause);
+  if (last) end(End::finished);
+}
+
+// No bytes follow.
+void ClientHttp::input_complete() {
+  if (reading_ == Reading::to_the_end) return finish_kept();
+  if (!waiting_) return;
+  const bool within = reading_ != Reading::head || !head_.empty();
+  fail(End::finished, within ? "the server closed it within a response" : "the server closed it");
+}
+
+void ClientHttp::fail(End why, std::string_view cause) {
+  failure_ = cause;
+  end(why);
+}
+
+}  // namespace wirecall::session

@@ -1,0 +1,113 @@
+// ClientHttp: a connection on which a client speaks HTTP/1.1 (RFC 9112): each message of ours is the body of a POST,
+// and what comes back is given to the user, response by response. It knows no JSON and no calls. Owned by a
+// ClientConnection; lives on the thread that drives the client. The host and all that it refers to outlive it.
+//
+// One POST is under way at a time. HTTP lets a client send the next before it has the response, but a server may close
+// the connection behind any response: what had been sent meanwhile may have been served or not, and nobody could say of
+// those calls that they are safe to repeat. Calls that are to run side by side have connections of their own.
+//
+// A response that breaks the rules ends the connection: where it ends, and the next begins, is then anybody's guess.
+#pragma once
+
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "framing/http1.hpp"
+#include "session/channel.hpp"
+#include "session/http_response.hpp"
+#include "wirecall/bytes.hpp"
+#include "wirecall/endpoint.hpp"
+
+namespace wirecall::session {
+
+/// A response, as far as HTTP goes. Its spans last until the user returns.
+struct HttpAnswer {
+  std::uint16_t status;       ///< from 200 to 599
+  bool encoded;               ///< the body has a Content-Encoding, so it is not what it stands for
+  std::string_view location;  ///< where a redirect leads to, or the beginning of that
+  std::string_view body;      ///< kPaddingBytes are readable behind it, the first of them zero; empty for none
+};
+
+/// Why a response makes no sense to the user.
+struct HttpNonsense {
+  End end;
+  std::string_view cause;
+};
+
+class HttpUser {
+ public:
+  /// The response to what was written last. An error ends the connection.
+  [[nodiscard]] virtual std::optional<HttpNonsense> answered(const HttpAnswer& answer) = 0;
+
+ protected:
+  ~HttpUser() = default;
+};
+
+/// The head of each request to `place`, up to the fields that differ; the next one follows.
+[[nodiscard]] std::string request_head_of(const Endpoint& place);
+
+class ClientHttp final : public Channel, public rpc::Outlet {
+ public:
+  ClientHttp(Host& host, std::unique_ptr<transport::Stream> stream, const Endpoint& place, HttpUser& user);
+  ~ClientHttp() override;
+
+  void stop_calls() noexcept override {}
+
+  /// What the server is told of the time that the calls of the next message have left; nothing for 0.
+  void set_timeout(std::chrono::milliseconds left) noexcept { timeout_ = left; }
+  // One message, whose response has come before the next.
+  Buffer& open_message() override;
+  void close_message() override;
+  void discard_message() noexcept override { out_.truncate(request_.begin); }
+
+  /// In which way the server has not kept to HTTP, after an end for that reason; else empty.
+  [[nodiscard]] const std::string& failure() const noexcept { return failure_; }
+
+ private:
+  enum class Reading : std::uint8_t { head, length, chunks, to_the_end };
+
+  std::size_t read(std::span<char> input) override;
+  void input_complete() override;
+  // The two are about handlers, of which there are none.
+  void leave_message(std::vector<Buffer>&) override {}
+  [[nodiscard]] bool working() const noexcept override { return false; }
+  void abandon() noexcept override {}
+
+  // Each returns how many bytes of its input it has used up.
+  std::size_t read_head(std::span<char> input);
+  std::size_t read_length(std::span<char> input);
+  std::size_t read_chunks(std::span<char> input);
+
+  void begin_response(const framing::HttpResponseHead& head);
+  void keep(std::string_view part);
+  void finish_kept();
+  void finish_response(std::string_view body);
+  void fail(End why, std::string_view cause);
+
+  HttpUser* user_;
+  const std::string request_head_;  // of all requests, up to what differs
+  OpenResponse request_;            // the one being written
+  std::chrono::milliseconds timeout_{0};
+  std::size_t digits_ = 2;  // of the last request's length
+
+  Buffer head_;  // the beginning of a head
+  Buffer body_;  // what has come of a body
+  framing::ChunkedBody chunks_;
+  std::size_t left_ = 0;  // bytes of the body that have not come, where its length is known
+  std::string location_;
+  std::string failure_;
+  std::uint16_t status_ = 0;
+  Reading reading_ = Reading::head;
+  bool waiting_ = false;  // a response is due
+  bool closes_ = false;   // nothing follows it
+  bool encoded_ = false;
+};
+
+}  // namespace wirecall::session
