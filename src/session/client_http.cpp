@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <utility>
 
-#include "base/append_number.hpp"
+#include "base/decimal.hpp"
 #include "framing/token.hpp"
 
 namespace wirecall::session {

@@ -171,7 +171,6 @@ TEST_F(ClientDriving, an_awaited_call_that_is_not_wanted_any_more_is_cancelled_a
   const auto request = [](Client& of) -> Task<void> { co_await of.request<int>("a"); };
   const auto moment = [](Client& of) -> Task<void> { co_await sleep_for(of.scheduler(), 1ms); };
   const auto first = [&](Client& of) -> Task<void> { co_await when_any(request(of), moment(of)); };
-  client.connect();
   client.run(first(client));
   std::future<std::string> heard = told.get_future();
   ASSERT_EQ(heard.wait_for(20s), std::future_status::ready) << "although nothing else is called";
