@@ -118,9 +118,7 @@ Recovery ContentLength::recover(std::string_view) {
   return state_ == State::broken ? Recovery::close : Recovery::resume;
 }
 
-Found ContentLength::end_of_stream() {
-  return {begun() ? Find::malformed : Find::nothing, 0, 0};
-}
+Found ContentLength::end_of_stream() { return {begun() ? Find::malformed : Find::nothing, 0, 0}; }
 
 std::size_t ContentLength::head_bytes() const noexcept { return kHead.size() + kDigitsMax + kHeadEnd.size(); }
 
