@@ -5,6 +5,7 @@
 #include <exception>
 #include <utility>
 
+#include "base/room.hpp"
 #include "codec/json_compact.hpp"
 #include "codec/json_scan.hpp"
 #include "message/own_error.hpp"
@@ -48,7 +49,7 @@ std::chrono::nanoseconds PendingCall::due(const Limits& limits) const noexcept {
 
 PendingCall& PendingCalls::add(CallState& state, const Received& message, const Method& method) {
   if (free.empty()) {
-    free.reserve(slots.size() + 1);  // all of them may come back
+    make_room(free, slots.size() + 1);  // all of them may come back
     slots.emplace_back(*this, static_cast<std::uint32_t>(slots.size()));
     free.push_back(slots.back().slot);
   }
@@ -61,8 +62,7 @@ PendingCall& PendingCalls::add(CallState& state, const Received& message, const 
   std::shared_ptr<BatchReply> shared;  // whereto the batch moves, when it has not yet
   if (leaves_gap) {
     if (!state.batch->shared) shared = std::make_shared<BatchReply>();
-    std::vector<BatchReply::Gap>& gaps = state.batch->current().gaps;
-    if (gaps.size() == gaps.capacity()) gaps.reserve(2 * gaps.size() + 1);
+    make_room(state.batch->current().gaps, 1);
   }
   if (call.notification) {
     // Nobody can name it.

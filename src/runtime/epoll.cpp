@@ -19,10 +19,10 @@
 #include <utility>
 #include <vector>
 
+#include "base/room.hpp"
 #include "base/sanitizers.hpp"
 #include "runtime/alarm.hpp"
 #include "runtime/backend.hpp"
-#include "runtime/room.hpp"
 #include "runtime/system.hpp"
 
 namespace wirecall::runtime {

@@ -7,9 +7,9 @@
 #include <utility>
 #include <vector>
 
+#include "base/room.hpp"
 #include "runtime/backend.hpp"
 #include "runtime/inbox.hpp"
-#include "runtime/room.hpp"
 #include "runtime/timers.hpp"
 #include "runtime/turn.hpp"
 
@@ -19,7 +19,6 @@ namespace {
 using runtime::Completion;
 using runtime::Handle;
 using runtime::IoUser;
-using runtime::make_room;
 using runtime::Operation;
 using runtime::OperationKind;
 using runtime::TurnUser;

@@ -19,10 +19,10 @@
 #include <utility>
 #include <vector>
 
+#include "base/room.hpp"
 #include "runtime/alarm.hpp"
 #include "runtime/backend.hpp"
 #include "runtime/ring.hpp"
-#include "runtime/room.hpp"
 #include "runtime/system.hpp"
 
 namespace wirecall::runtime {

@@ -7,6 +7,7 @@
 #include <stdexcept>
 #include <utility>
 
+#include "base/room.hpp"
 #include "message/own_error.hpp"
 #include "transport/places.hpp"
 #include "wirecall/client.hpp"
@@ -117,7 +118,7 @@ ClientCall& ClientCore::take() {
   const std::scoped_lock lock{mutex_};
   if (idle_.empty()) {
     ClientCall& call = calls_.emplace_back();
-    idle_.reserve(calls_.size());  // for when they come back
+    make_room(idle_, calls_.size());  // for when they come back
     if (calls_.size() > kMany) many_.store(true, std::memory_order_relaxed);
     return call;
   }

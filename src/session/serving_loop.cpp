@@ -7,6 +7,7 @@
 #include <thread>
 #include <utility>
 
+#include "base/room.hpp"
 #include "runtime/backend.hpp"
 #include "runtime/inbox.hpp"
 #include "transport/setup.hpp"
@@ -88,8 +89,7 @@ bool ServingLoop::take_in(transport::Socket& socket, bool full) {
   try {
     // Each connection goes into ended_ twice at most, as what it was before it was decided and as what it became: then
     // there must be a place, since it may end because there is no memory.
-    const std::size_t places = ended_.size() + 2 * (connections_.size() + 1);
-    if (ended_.capacity() < places) ended_.reserve(2 * places);
+    make_room(ended_, 2 * (connections_.size() + 1));
     auto stream = std::make_unique<transport::SocketStream>(loop_, socket.get());
     static_cast<void>(socket.release());
     if (full) return false;

@@ -5,7 +5,7 @@
 #include <cstddef>
 #include <vector>
 
-namespace wirecall::runtime {
+namespace wirecall {
 
 /// Room for `more` behind what is there. Grows by doubling, which std::vector::reserve does not.
 template <class T>
@@ -15,4 +15,4 @@ void make_room(std::vector<T>& list, std::size_t more) {
   list.reserve(std::max(list.size() + more, 2 * list.capacity()));
 }
 
-}  // namespace wirecall::runtime
+}  // namespace wirecall
