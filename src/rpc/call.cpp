@@ -63,6 +63,22 @@ std::string_view progress_token(std::string_view params, Reader& reader) {
   return 0;
 }
 
+// Ends the result that was begun, or answers for one that never was: the code that the call has come to.
+int settle(rpc::Outlet& outlet, rpc::Reply& reply, const rpc::Workspace& workspace, const Method& method,
+           std::string_view id, bool notification) {
+  int code = static_cast<int>(ErrorCode::internal_error);
+  rpc::answer_within_memory(outlet, reply, [&] {
+    if (reply.begun()) {
+      code = end_result(reply, workspace, method, id);
+    } else if (!notification) {
+      code = result_never_begun(reply, workspace, method, id);
+    } else {
+      code = 0;
+    }
+  });
+  return code;
+}
+
 }  // namespace
 
 // ---- Call: the answer is given on the caller's stack ----
@@ -153,16 +169,8 @@ void Call::end_result_slowly() {
   if (state_->answered) return;
   state_->answered = true;
   const rpc::Workspace& workspace = *state_->dispatcher->workspace_;
-  int code = static_cast<int>(ErrorCode::internal_error);
-  rpc::answer_within_memory(*state_->dispatcher->outlet_, state_->reply, [&] {
-    if (state_->reply.begun()) {
-      code = wirecall::end_result(state_->reply, workspace, *method_, message_->id());
-    } else if (!is_notification()) {
-      code = result_never_begun(state_->reply, workspace, *method_, message_->id());
-    } else {
-      code = 0;
-    }
-  });
+  const int code =
+      settle(*state_->dispatcher->outlet_, state_->reply, workspace, *method_, message_->id(), is_notification());
   if (state_->rare) rpc::call_hooks(workspace, state_->rare->hooks, code);
 }
 
@@ -231,18 +239,8 @@ Writer* ReplySink::begin_result() {
 void ReplySink::end_result() {
   PendingCall* call = calls_ != nullptr ? calls_->find(slot_, generation_) : nullptr;
   if (call == nullptr) return;
-  const rpc::Workspace& workspace = *calls_->owner->workspace_;
-  rpc::Reply& reply = calls_->reply_to(*call);
-  int code = static_cast<int>(ErrorCode::internal_error);
-  rpc::answer_within_memory(*calls_->owner->outlet_, reply, [&] {
-    if (reply.begun()) {
-      code = wirecall::end_result(reply, workspace, *call->method, call->id);
-    } else if (!call->notification) {
-      code = result_never_begun(reply, workspace, *call->method, call->id);
-    } else {
-      code = 0;
-    }
-  });
+  const int code = settle(*calls_->owner->outlet_, calls_->reply_to(*call), *calls_->owner->workspace_, *call->method,
+                          call->id, call->notification);
   calls_->finish(*call, code);  // last: a hook may destroy this sink
 }
 
