@@ -137,9 +137,7 @@ std::string lines_to_copy(const ServeOptions& options, const Endpoint& place) {
       tcp ? fmt::format("nc -q1 {} {}", place.host(), place.port()) : fmt::format("nc -q1 -U {}", place.path());
   text += fmt::format("  printf '{}\\n' | {}\n", kRequest, socket);
   if (tcp) {
-    const bool v6 = place.host().find(':') != std::string::npos;
-    const std::string host = v6 ? "[" + place.host() + "]" : place.host();
-    text += fmt::format("  curl -d '{}' http://{}:{}/rpc\n", kRequest, host, place.port());
+    text += fmt::format("  curl -d '{}' http://{}/rpc\n", kRequest, place.authority());
   } else {
     text += fmt::format("  curl -d '{}' --unix-socket {} http://localhost/rpc\n", kRequest, place.path());
   }

@@ -54,6 +54,12 @@ struct Lane {
   }
 };
 
+// Whether the descriptor is open and can be read (O_RDONLY) or written (O_WRONLY).
+bool is_for(int descriptor, int access) noexcept {
+  const int flags = ::fcntl(descriptor, F_GETFL);
+  return flags >= 0 && ((flags & O_ACCMODE) == access || (flags & O_ACCMODE) == O_RDWR);
+}
+
 }  // namespace
 
 Pump::Pump(int input, int output) : input_(input), output_(output), stop_(::eventfd(0, EFD_CLOEXEC)) {
@@ -118,12 +124,6 @@ void Pump::run() {
   }
   // The loop's end sees that nobody is here any more.
   ::shutdown(ours_.get(), SHUT_RDWR);
-}
-
-// Whether the descriptor is open and can be read (O_RDONLY) or written (O_WRONLY).
-static bool is_for(int descriptor, int access) noexcept {
-  const int flags = ::fcntl(descriptor, F_GETFL);
-  return flags >= 0 && ((flags & O_ACCMODE) == access || (flags & O_ACCMODE) == O_RDWR);
 }
 
 StandardStreams::StandardStreams(const Endpoint& endpoint) {

@@ -9,6 +9,7 @@
 #include <string_view>
 #include <vector>
 
+#include "tests/framing/head_in.hpp"
 #include "tests/framing/read_frames.hpp"
 #include "wirecall/limits.hpp"
 
@@ -17,17 +18,7 @@ namespace {
 
 using namespace std::string_literals;
 
-constexpr std::size_t kBytesMax = 4096;
-
-// A copy without a byte behind it; the head's spans are good for as long as this lives.
-struct HeadOf {
-  explicit HeadOf(std::string_view text, std::size_t bytes_max = kBytesMax)
-      : block(new char[text.size()]),
-        result((text.copy(block.get(), text.size()), read_http_head({block.get(), text.size()}, bytes_max, head))) {}
-  std::unique_ptr<char[]> block;
-  HttpHead head;
-  HttpHeadRead result;
-};
+using HeadOf = HeadIn<HttpHead, &read_http_head>;
 
 // Every beginning is incomplete, unless it already is refused as the whole is.
 void expect_beginnings(std::string_view text, std::uint16_t status) {

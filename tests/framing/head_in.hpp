@@ -1,0 +1,25 @@
+// A head of HTTP, read from a heap block of its exact size: a sanitizer sees whoever looks behind it.
+#pragma once
+
+#include <cstddef>
+#include <memory>
+#include <string_view>
+
+#include "framing/http1.hpp"
+
+namespace wirecall::framing {
+
+constexpr std::size_t kBytesMax = 4096;
+
+/// The head's spans are good for as long as this lives.
+template <class Head, HttpHeadRead (*read)(std::string_view, std::size_t, Head&) noexcept>
+struct HeadIn {
+  explicit HeadIn(std::string_view text, std::size_t bytes_max = kBytesMax)
+      : block(new char[text.size()]),
+        result((text.copy(block.get(), text.size()), read({block.get(), text.size()}, bytes_max, head))) {}
+  std::unique_ptr<char[]> block;
+  Head head;
+  HttpHeadRead result;
+};
+
+}  // namespace wirecall::framing
