@@ -1,32 +1,27 @@
 // How far two words are from each other, to guess what somebody meant who mistyped one.
 #pragma once
 
-#include <algorithm>
 #include <cstddef>
-#include <numeric>
 #include <string_view>
-#include <utility>
-#include <vector>
 
 namespace wirecall {
 
-/// How many bytes have to be put in, taken out or replaced.
-[[nodiscard]] inline std::size_t edit_distance(std::string_view from, std::string_view to) {
-  std::vector<std::size_t> row(to.size() + 1);
-  std::iota(row.begin(), row.end(), std::size_t{0});
-  for (std::size_t i = 1; i <= from.size(); ++i) {
-    std::size_t diagonal = std::exchange(row[0], i);
-    for (std::size_t j = 1; j <= to.size(); ++j) {
-      const std::size_t replaced = diagonal + (from[i - 1] != to[j - 1]);
-      diagonal = std::exchange(row[j], std::min({row[j] + 1, row[j - 1] + 1, replaced}));
-    }
-  }
-  return row.back();
-}
+/// Longer words are not compared: the time is quadratic.
+inline constexpr std::size_t kComparedBytesMax = 64;
 
-/// Whether it is near enough to be what was meant.
-[[nodiscard]] inline bool is_near(std::string_view from, std::string_view to) {
-  return edit_distance(from, to) * 2 <= to.size();
+/// How many bytes have to be put in, taken out, replaced or swapped with their neighbour to make one word of the other.
+/// Of words over kComparedBytesMax all bytes count. No allocation.
+[[nodiscard]] std::size_t edit_distance(std::string_view from, std::string_view to) noexcept;
+
+/// The one of `names` that somebody may have meant who wrote `word`; empty when none is near. The names are views, or
+/// live as long as the range.
+template <class Names>
+[[nodiscard]] std::string_view nearest_of(std::string_view word, const Names& names) noexcept {
+  std::string_view nearest;
+  for (const std::string_view name : names) {
+    if (nearest.empty() || edit_distance(word, name) < edit_distance(word, nearest)) nearest = name;
+  }
+  return edit_distance(word, nearest) * 2 <= nearest.size() ? nearest : std::string_view{};
 }
 
 }  // namespace wirecall

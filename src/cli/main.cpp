@@ -5,6 +5,8 @@
 #include <cstdlib>
 #include <exception>
 #include <expected>
+#include <fmt/core.h>
+#include <fmt/ranges.h>
 #include <memory>
 #include <string>
 #include <string_view>
@@ -21,8 +23,6 @@
 namespace {
 
 using namespace wirecall::cli;
-using wirecall::edit_distance;
-using wirecall::is_near;
 
 constexpr const char* kExitCodes =
     "Results go to stdout, all else to stderr. Exit status: 0, 1 a call was answered with an error,\n"
@@ -65,6 +65,37 @@ void require(const std::expected<void, std::string>& done) {
   if (!done) throw UsageError{done.error()};
 }
 
+/// The guess that follows a word that is not known, or `else_this`.
+std::string did_you_mean(std::string_view word, const std::vector<std::string>& names, std::string_view else_this) {
+  const std::string_view nearest = wirecall::nearest_of(word, names);
+  return nearest.empty() ? std::string{else_this} : fmt::format("; did you mean {}?", nearest);
+}
+
+/// Whether `word`, where a command is expected, is none: then it is said what there is.
+bool unknown_command(const CLI::App& app, std::string_view word) {
+  std::vector<std::string> names;
+  for (const CLI::App* command : app.get_subcommands(nullptr)) names.push_back(command->get_name());
+  if (std::ranges::find(names, word) != names.end()) return false;
+  complain(fmt::format("there is no command {}{} Commands are {}; wirecall --help tells more", word,
+                       did_you_mean(word, names, "."), fmt::join(names, ", ")));
+  return true;
+}
+
+/// Refuses the first word that a command knows nothing of.
+[[noreturn]] void refuse_unexpected(const CLI::App& command, const std::vector<std::string>& words) {
+  const auto option = std::ranges::find_if(words, [](const std::string& word) { return word.starts_with('-'); });
+  const std::string help = fmt::format(" wirecall {} --help tells more", command.get_name());
+  if (option == words.end()) {
+    throw UsageError{fmt::format("{} takes no argument {};{}", command.get_name(), words.front(), help)};
+  }
+  const std::string name = option->substr(0, option->find('='));
+  std::vector<std::string> names;
+  for (const CLI::Option* known : command.get_options()) {
+    for (const std::string& long_name : known->get_lnames()) names.push_back("--" + long_name);
+  }
+  throw UsageError{fmt::format("there is no option {}{}{}", name, did_you_mean(name, names, ";"), help)};
+}
+
 /// CLI11 does not know of the ARGs, because its lists would take [1,2] apart.
 class CallFormatter : public CLI::Formatter {
  public:
@@ -98,7 +129,7 @@ class MethodCommand {
     for (const std::string& word : words) {
       const bool negative_number = word.size() > 1 && word[1] >= '0' && word[1] <= '9';
       if (word.size() > 1 && word.front() == '-' && !negative_number) {
-        throw CLI::ExtrasError(app_->get_name(), {word});
+        refuse_unexpected(*app_, {word});
       }
     }
     words.insert(words.end(), behind_mark.begin(), behind_mark.end());
@@ -139,22 +170,6 @@ class CallCommand : public MethodCommand {
   std::string timeout_;
 };
 
-/// Whether `word`, where a command is expected, is none: then it is said what there is.
-bool unknown_command(const CLI::App& app, std::string_view word) {
-  const CLI::App* nearest = nullptr;
-  std::string names;
-  for (const CLI::App* command : app.get_subcommands(nullptr)) {
-    const std::string& name = command->get_name();
-    if (word == name) return false;
-    if (nearest == nullptr || edit_distance(word, name) < edit_distance(word, nearest->get_name())) nearest = command;
-    names += (names.empty() ? "" : ", ") + name;
-  }
-  std::string text = "there is no command " + std::string{word} + ".";
-  if (nearest != nullptr && is_near(word, nearest->get_name())) text += " Did you mean " + nearest->get_name() + "?";
-  complain(text + " Commands are " + names + "; wirecall --help tells more");
-  return true;
-}
-
 int run(int argc, char** argv) {
   CLI::App app{"A JSON-RPC 2.0 server and client.", "wirecall"};
   app.set_version_flag("--version", std::string{"wirecall "} + WIRECALL_VERSION);
@@ -168,6 +183,7 @@ int run(int argc, char** argv) {
   CLI::App* serve_command = app.add_subcommand("serve", "Serve in the foreground until Ctrl-C");
   serve_command->add_flag("--demo", serving.demo, "Serve the demo methods: subtract, sum, echo, sleep, fail, count");
   serve_command->add_flag("--insecure", serving.insecure, "Listen also where other machines can connect");
+  serve_command->allow_extras();
   const OptionFlags<wirecall::Options> serve_flags{*serve_command};
 
   CallCommand call_command{app, "call", "Call a method and print its result", kCallExamples};
@@ -205,7 +221,9 @@ int run(int argc, char** argv) {
   try {
     app.parse(static_cast<int>(mark - argv), argv);
     if (serve_command->parsed()) {
-      if (!behind_mark.empty()) throw CLI::ExtrasError("wirecall", behind_mark);
+      std::vector<std::string> unexpected = serve_command->remaining();
+      unexpected.insert(unexpected.end(), behind_mark.begin(), behind_mark.end());
+      if (!unexpected.empty()) refuse_unexpected(*serve_command, unexpected);
       require(serve_flags.apply(serving.server));
       if (serve_flags.given("listen") && (serve_flags.given("host") || serve_flags.given("port"))) {
         throw UsageError{"--listen says where to listen, so leave --host and --port out"};

@@ -1,14 +1,13 @@
 // The table of methods, and serving it without a socket.
 #include "wirecall/registry.hpp"
 
-#include <algorithm>
-#include <array>
 #include <bit>
 #include <cstdint>
 #include <cstring>
 #include <new>
 #include <stdexcept>
 
+#include "base/edit_distance.hpp"
 #include "rpc/dispatcher.hpp"
 #include "rpc/names.hpp"
 
@@ -16,7 +15,6 @@ namespace wirecall {
 namespace {
 
 constexpr std::size_t kNameBytesMax = 255;
-constexpr std::size_t kSuggestedBytesMax = 64;  // longer names are not compared: the cost is quadratic
 
 // The first and last eight bytes and the size. Names are ours, not a peer's, so a peer cannot choose collisions; it
 // only has to be fast, and names that differ in their middle alone are compared in full anyway.
@@ -53,25 +51,6 @@ bool more_bits_than(std::size_t count, std::uint64_t bits) noexcept {
 }
 
 std::size_t distance_max(std::size_t bytes) noexcept { return bytes <= 3 ? 1 : bytes <= 8 ? 2 : 3; }
-
-// The number of inserted, deleted, changed and swapped bytes between two short names.
-[[gnu::noinline]] std::size_t edit_distance(std::string_view a, std::string_view b) noexcept {
-  std::array<std::array<std::uint8_t, kSuggestedBytesMax + 1>, 3> rows{};
-  for (std::size_t j = 0; j <= b.size(); ++j) rows[0][j] = static_cast<std::uint8_t>(j);
-  for (std::size_t i = 1; i <= a.size(); ++i) {
-    auto& row = rows[i % 3];
-    const auto& above = rows[(i + 2) % 3];
-    const auto& two_above = rows[(i + 1) % 3];
-    row[0] = static_cast<std::uint8_t>(i);
-    for (std::size_t j = 1; j <= b.size(); ++j) {
-      const int changed = above[j - 1] + (a[i - 1] != b[j - 1] ? 1 : 0);
-      int best = std::min({above[j] + 1, row[j - 1] + 1, changed});
-      if (i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1]) best = std::min(best, two_above[j - 2] + 1);
-      row[j] = static_cast<std::uint8_t>(best);
-    }
-  }
-  return rows[a.size() % 3][b.size()];
-}
 
 void check_name(std::string_view name) {
   const auto refuse = [&](std::string_view why) {
@@ -261,7 +240,7 @@ Method& Registry::add(std::string name, std::vector<Param> params, detail::Bindi
   }
   auto method = std::make_unique<Method>(std::move(name), std::move(params), std::move(binding));
   impl_->insert(*method);
-  if (const std::size_t bytes = method->name().size(); bytes <= kSuggestedBytesMax)
+  if (const std::size_t bytes = method->name().size(); bytes <= kComparedBytesMax)
     impl_->spellings.push_back({letters_of(method->name()), bytes, method.get()});
   impl_->methods.push_back(std::move(method));
   return *impl_->methods.back();
@@ -288,7 +267,7 @@ const Method* Registry::find(std::string_view name) const noexcept {
 }
 
 std::string_view Registry::nearest(std::string_view name) const noexcept {
-  if (name.size() > kSuggestedBytesMax) return {};
+  if (name.size() > kComparedBytesMax) return {};
   const std::uint64_t letters = letters_of(name);
   std::size_t best = distance_max(name.size()) + 1;
   std::string_view found;

@@ -4,6 +4,7 @@
 #include <array>
 #include <charconv>
 #include <limits>
+#include <ranges>
 #include <type_traits>
 
 #include "base/edit_distance.hpp"
@@ -320,14 +321,10 @@ std::string flag_of(const OptionRow& row) {
 }
 
 std::string unknown_option(std::string_view name) {
-  const auto nearer = [&](const OptionRow& a, const OptionRow& b) {
-    return edit_distance(name, a.name) < edit_distance(name, b.name);
-  };
-  constexpr std::size_t kGuessedBytesMax = 64;
-  std::string text = "there is no option " + printable(name.substr(0, kGuessedBytesMax));
-  if (name.size() > kGuessedBytesMax) return text + "...";
-  const std::string_view nearest = std::ranges::min_element(option_rows(), nearer)->name;
-  if (is_near(name, nearest)) text.append("; did you mean ").append(nearest).append("?");
+  std::string text = "there is no option " + printable(name.substr(0, kComparedBytesMax));
+  if (name.size() > kComparedBytesMax) return text + "...";
+  const std::string_view nearest = nearest_of(name, std::views::transform(option_rows(), &OptionRow::name));
+  if (!nearest.empty()) text.append("; did you mean ").append(nearest).append("?");
   return text;
 }
 

@@ -469,10 +469,22 @@ TEST(ToolUsage, AnUnknownCommandIsNamedWithTheNearest) {
   EXPECT_EQ(run({"foo"}).error,
             "wirecall: there is no command foo. Commands are serve, call, notify, bench; wirecall --help tells more\n");
   EXPECT_EQ(run({"serv"}).error,
-            "wirecall: there is no command serv. Did you mean serve? Commands are serve, call, notify, bench; wirecall "
+            "wirecall: there is no command serv; did you mean serve? Commands are serve, call, notify, bench; wirecall "
             "--help tells "
             "more\n");
   EXPECT_EQ(run({"cal", "echo"}).status, 2);
+}
+
+TEST(ToolUsage, AnUnknownOptionIsNamedWithTheNearest) {
+  EXPECT_EQ(
+      run({"serve", "--demo", "--tread-count", "2"}).error,
+      "wirecall: there is no option --tread-count; did you mean --thread-count? wirecall serve --help tells more\n");
+  EXPECT_EQ(run({"call", "echo", "1", "--tmeout=3s"}).error,
+            "wirecall: there is no option --tmeout; did you mean --timeout? wirecall call --help tells more\n");
+  EXPECT_EQ(run({"bench", "echo", "-x"}).error, "wirecall: there is no option -x; wirecall bench --help tells more\n");
+  EXPECT_EQ(run({"serve", "--demo", "x"}).error,
+            "wirecall: serve takes no argument x; wirecall serve --help tells more\n");
+  EXPECT_EQ(run({"serve", "--demo", "--", "x"}).status, 2);
 }
 
 TEST(ToolUsage, ANameThatBeginsLikeALoopbackAddressIsNotTakenForOne) {
