@@ -4,6 +4,7 @@
 // Thread: the one that dispatches (the loop's). Neither may be used from another.
 #pragma once
 
+#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <functional>
@@ -100,6 +101,10 @@ class Call {
   void invalid_params(const Reader& reader);
   /// The way to answer later: the call joins the table of calls in flight.
   [[nodiscard]] ReplySink detach();
+  /// The handler runs for `ran` already and does not come back, and the loop goes on without it: the call joins those
+  /// in flight, and what the handler answers when it comes back goes the way of a sink. Meant for who has taken the
+  /// loop. Again: no effect. Throws std::bad_alloc, and has no effect then.
+  void lose_loop(std::chrono::nanoseconds ran);
 
   /// The encoding of params and result.
   [[nodiscard]] const Codec& codec() const noexcept;
@@ -122,6 +127,7 @@ class Call {
       : state_(&state), message_(&message), method_(&method), window_(window) {}
 
   [[gnu::noinline]] void end_result_slowly();
+  [[nodiscard]] ReplySink* late_sink() const noexcept;
 
   rpc::CallState* state_;
   const Received* message_;

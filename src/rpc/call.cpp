@@ -138,7 +138,11 @@ detail::BlockingPool* Call::blocking_pool() const noexcept { return state_->disp
 TaskScope& Call::tasks() noexcept { return state_->dispatcher->workspace_->tasks; }
 
 Writer* Call::begin_result() {
-  if (state_->answered || is_notification()) return nullptr;
+  if (state_->answered) [[unlikely]] {
+    ReplySink* const late = late_sink();
+    return late != nullptr ? late->begin_result() : nullptr;
+  }
+  if (is_notification()) return nullptr;
   Writer& writer = *state_->dispatcher->workspace_->writer;
   writer.reset(state_->reply.begin());
   return &writer;
@@ -166,6 +170,7 @@ void Call::integer_result(std::int64_t value) {
 }
 
 void Call::end_result_slowly() {
+  if (ReplySink* const late = late_sink()) return late->end_result();
   if (state_->answered) return;
   state_->answered = true;
   const rpc::Workspace& workspace = *state_->dispatcher->workspace_;
@@ -175,6 +180,7 @@ void Call::end_result_slowly() {
 }
 
 void Call::error(const Error& error) {
+  if (ReplySink* const late = late_sink()) return late->error(error);
   // An answer that is begun still has failed on its last byte, for want of memory.
   if (state_->answered && !state_->reply.begun()) return;
   state_->answered = true;
@@ -198,6 +204,17 @@ ReplySink Call::detach() {
   const PendingCall& call = calls.add(*state_, *message_, *method_);
   state_->answered = true;
   return {dispatcher.pending_, call.slot, call.generation};
+}
+
+void Call::lose_loop(std::chrono::nanoseconds ran) {
+  rpc::CallExtras& extras = state_->extras();
+  if (extras.late_sink) return;
+  if (!extras.bounded && state_->dispatcher->bounds(*state_).deadline != kNoDeadline) extras.bounds.deadline -= ran;
+  extras.late_sink = detach();
+}
+
+ReplySink* Call::late_sink() const noexcept {
+  return state_->rare && state_->rare->late_sink ? &*state_->rare->late_sink : nullptr;
 }
 
 // ---- ReplySink: the answer comes later ----

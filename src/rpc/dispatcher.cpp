@@ -63,7 +63,7 @@ void Workspace::write_log(LogLevel level, std::string_view line) const {
       Next{middleware_->data(), middleware_->size()}(call);
     }
   } catch (...) {
-    if (state.answered && !state.reply.begun()) {
+    if (state.answered && !state.reply.begun() && call.late_sink() == nullptr) {
       static_cast<void>(error_of_exception(*workspace_, call.method()));  // too late for the peer, but not for the log
     } else {
       call.error_in_flight();

@@ -21,6 +21,7 @@
 #include "rpc/dispatcher.hpp"
 #include "rpc/items.hpp"
 #include "rpc/reply.hpp"
+#include "wirecall/call.hpp"
 #include "wirecall/context.hpp"
 
 namespace wirecall::rpc {
@@ -45,6 +46,7 @@ struct CallExtras {
   std::vector<ReplyHook> hooks;
   std::shared_ptr<SentItems> items;                      ///< tells them, when it goes, that the call has ended
   std::vector<std::unique_ptr<Reader>> default_readers;  ///< of a method that may wait, by parameter
+  std::optional<ReplySink> late_sink;                    ///< of a call whose handler has lost the loop
 };
 
 struct CallState {

@@ -325,6 +325,13 @@ void Channel::end(End end, int error) {
   if (over_) return;  // a completion and a timer of one turn may both find the end
   over_ = input_ended_ = true;
   abandon();
+  if (away_ != 0) {
+    // It stays open until its handler has come back, but the peer need not wait for that.
+    try {
+      stream_->shut_down();
+    } catch (const std::bad_alloc&) {
+    }
+  }
   host_->owner.connection_ended(*this, end, error);
 }
 

@@ -34,6 +34,7 @@ class Channel : public Connection, private transport::StreamUser, private runtim
   }
   [[nodiscard]] bool handler_away() const noexcept final { return away_ != 0; }
   void finish() final;
+  void cut() final { end(End::finished); }
   void end_if_idle(std::uint8_t times) final;
   [[nodiscard]] std::size_t output_bytes() const noexcept final { return sending_bytes_ + out_.size(); }
   /// Those of them that have not been handed to the stream.

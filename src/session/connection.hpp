@@ -40,6 +40,8 @@ class Connection {
   /// Looks at no more input, sends what waits, tells the peer that nothing follows, and ends when the peer ends too, or
   /// is not heard of for a while.
   virtual void finish() = 0;
+  /// Ends at once, whatever is due.
+  virtual void cut() = 0;
   /// Asked at regular intervals: one that has been idle (no byte either way, and nothing pending) at `times` of them in
   /// a row ends as `finish` has it, with End::silent.
   virtual void end_if_idle(std::uint8_t times) = 0;

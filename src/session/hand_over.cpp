@@ -243,6 +243,7 @@ bool HandOver::take_loop(std::uint64_t handler, Clock::time_point since) {
     if (stint.window.running.load(std::memory_order_acquire) != handler) return false;
     // From here on nobody has the loop.
     stint.lent = host_->loop.keep_lent();
+    stint.window.call->lose_loop(Clock::now() - since);
     if (host_->looking != nullptr) host_->looking->leave_handler(stint.buffers);
     // Nothing fails any more.
     stint.scratch = host_->workspace.give_up_scratch(std::move(fresh));

@@ -55,6 +55,7 @@ void HttpSession::drain() noexcept {
 }
 
 void HttpSession::stop_calls() noexcept {
+  if (current_ != nullptr) current_->dispatcher.stop_calls();  // its handler is away
   for (const auto* exchanges : {&waiting_, &silent_}) {
     for (const auto& exchange : *exchanges) exchange->dispatcher.stop_calls();
   }
@@ -67,6 +68,7 @@ bool HttpSession::working() const noexcept {
 
 void HttpSession::abandon() noexcept {
   host_->loop.stop(*this);
+  if (current_ != nullptr) current_->dispatcher.abandon();
   for (const auto* exchanges : {&waiting_, &silent_}) {
     for (const auto& exchange : *exchanges) {
       if (exchange != nullptr) exchange->dispatcher.abandon();  // null: where release_answered had no memory to go on

@@ -26,8 +26,6 @@ constexpr milliseconds kMemoryPause{1};
 // How often a connection is looked at within Limits::keepalive_timeout_ms, to find that nothing happens on it: it is
 // closed late by one such interval at most, and costs no timer of its own.
 constexpr std::uint8_t kIdleLooks = 4;
-// Connection::position of those that are no longer in the table.
-constexpr std::size_t kNowhere = static_cast<std::size_t>(-1);
 
 }  // namespace
 
@@ -177,12 +175,7 @@ void ServingLoop::drain(const std::function<bool()>& hurry) {
   while (go_on(deadline) && any(&Connection::has_output)) turn(left(deadline));
   const nanoseconds parting = loop_.now() + kParting;
   while (go_on(parting) && !connections_.empty()) turn(left(parting));
-  for (auto& connection : connections_) {
-    connection->position = kNowhere;
-    ended_.push_back(std::move(connection));
-  }
-  forget(connections_.size());
-  connections_.clear();
+  while (!connections_.empty()) connections_.back()->cut();
   turn(nanoseconds{0});
 }
 
@@ -203,7 +196,6 @@ void ServingLoop::connection_decided(Connection& undecided, std::unique_ptr<Conn
 
 void ServingLoop::connection_ended(Connection& connection, End, int) {
   const std::size_t position = connection.position;
-  if (position == kNowhere) return;
   forget(1);
   ended_.push_back(std::move(connections_[position]));
   if (position + 1 != connections_.size()) {

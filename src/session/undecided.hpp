@@ -45,6 +45,7 @@ class Undecided final : public Connection, private transport::StreamUser, privat
   void stop_calls() noexcept override {}
   [[nodiscard]] bool handler_away() const noexcept override { return passing_on_; }
   void finish() override;
+  void cut() override { end(End::finished, 0); }
   void end_if_idle(std::uint8_t) override {}  // it has a timeout of its own
   [[nodiscard]] std::size_t output_bytes() const noexcept override { return 0; }
 

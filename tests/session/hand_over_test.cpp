@@ -360,6 +360,107 @@ TEST_F(HandOverTest, AServerThatStopsWaitsForItsHandlersAndAnswersThem) {
   EXPECT_EQ(running.end, RunEnd::drained);
 }
 
+// What somebody answers in place of a handler that is away; `code` is the error's.
+std::string error(int code, std::string_view message, std::string_view data, int id) {
+  std::string text = R"({"jsonrpc":"2.0","error":{"code":)" + std::to_string(code) + R"(,"message":")";
+  text.append(message).append("\"").append(R"(,"data":)").append(data);
+  return text + R"(},"id":)" + std::to_string(id) + "}";
+}
+constexpr std::string_view kNotInTime =
+    R"({"reason":"the call was not answered in time","origin":"local","delivered":"maybe"})";
+
+TEST_F(HandOverTest, TheTimeOfACallIsUpWhileItsHandlerIsAway) {
+  const RunningServer running{server};
+  RawPeer slow{*endpoint};
+  slow.send(R"({"jsonrpc":"2.0","method":"block","params":[1],"timeout_ms":50,"id":1})"
+            "\n");
+  gate.await_inside(1);
+  EXPECT_EQ(slow.line(), error(-32002, "Timeout", kNotInTime, 1));
+  expect_served(slow, 2);
+  // What it answers when it comes back is dropped, and the next call of the same id gets its own.
+  gate.open();
+  slow.send(call("block", "[2]", 1));
+  EXPECT_EQ(slow.line(), result("2", 1));
+}
+
+TEST_F(HandOverTest, ACallCanBeCancelledWhileItsHandlerIsAway) {
+  std::atomic<bool> asked_to_stop{false};
+  server.method("block_until_asked", [&](const Context& context, int value) {
+    gate.wait();
+    asked_to_stop = context.stop_token().stop_requested();
+    return value;
+  });
+  const RunningServer running{server};
+  RawPeer slow{*endpoint};
+  RawPeer quick{*endpoint};
+  slow.send(call("block_until_asked", "[1]", 1));
+  gate.await_inside(1);
+  expect_served(quick, 1);
+  slow.send(R"({"jsonrpc":"2.0","method":"rpc.cancel","params":{"id":1}})"
+            "\n");
+  constexpr std::string_view kStopped = R"({"reason":"the call was stopped","origin":"local","delivered":"maybe"})";
+  EXPECT_EQ(slow.line(), error(-32800, "Cancelled", kStopped, 1));
+  gate.open();
+  expect_served(slow, 2);
+  slow.send(call("block", "[3]", 3));
+  EXPECT_EQ(slow.line(), result("3", 3));
+  EXPECT_TRUE(asked_to_stop);
+}
+
+TEST_F(HandOverTest, OfABatchTheTimeOfOneCallMayBeUp) {
+  const RunningServer running{server};
+  RawPeer slow{*endpoint};
+  RawPeer quick{*endpoint};
+  std::string batch = "[" + call("add", "[1,1]", 1) +
+                      R"(,{"jsonrpc":"2.0","method":"block","params":[2],"timeout_ms":1,"id":2},)" +
+                      call("add", "[2,2]", 3) + "]";
+  std::erase(batch, '\n');
+  slow.send(batch + "\n");
+  gate.await_inside(1);
+  for (int i = 0; i < 20; ++i) expect_served(quick, i);
+  gate.open();
+  EXPECT_EQ(slow.line(),
+            "[" + result("2", 1) + "," + error(-32002, "Timeout", kNotInTime, 2) + "," + result("4", 3) + "]");
+}
+
+TEST_F(HandOverTest, OfHttpTheTimeOfACallIsUpWhileItsHandlerIsAway) {
+  const RunningServer running{server};
+  RawPeer slow{*endpoint};
+  const std::string body = R"({"jsonrpc":"2.0","method":"block","params":[1],"id":1})";
+  slow.send("POST /rpc HTTP/1.1\r\nHost: localhost\r\nWirecall-Timeout-Ms: 50\r\nContent-Length: " +
+            std::to_string(body.size()) + "\r\n\r\n" + body);
+  gate.await_inside(1);
+  while (!slow.line().starts_with("Content-Length")) {
+  }
+  const std::string reply = error(-32002, "Timeout", kNotInTime, 1);
+  EXPECT_EQ(slow.take(2 + reply.size()), "\r\n" + reply);
+  gate.open();
+  slow.send("GET /healthz HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n");
+  const std::string rest = slow.all();
+  EXPECT_NE(rest.find("\r\n\r\nok\n"), rest.npos) << rest;
+  EXPECT_EQ(rest.find("\"result\""), rest.npos) << rest;
+}
+
+TEST_F(HandOverTest, AServerThatStopsAnswersForAHandlerThatStaysAway) {
+  RunningServer running{server};
+  RawPeer slow{*endpoint};
+  RawPeer posts{*endpoint};
+  slow.send(call("block", "[1]", 1));
+  gate.await_inside(1);
+  const std::string body = R"({"jsonrpc":"2.0","method":"block","params":[1],"id":2})";
+  posts.send("POST /rpc HTTP/1.1\r\nHost: localhost\r\nContent-Length: " + std::to_string(body.size()) + "\r\n\r\n" +
+             body);
+  gate.await_inside(2);
+  server.stop();
+  constexpr std::string_view kShutDown =
+      R"({"reason":"the server has shut down before the call was done","origin":"local","delivered":"maybe"})";
+  EXPECT_EQ(slow.line(), error(-32009, "Draining", kShutDown, 1));
+  const std::string response = posts.all();
+  EXPECT_TRUE(response.ends_with(error(-32009, "Draining", kShutDown, 2))) << response;
+  gate.open();
+  running.join();
+}
+
 TEST_F(HandOverTest, AServerCanRunAgain) {
   for (int i = 0; i < 3; ++i) {
     Server again;

@@ -338,10 +338,10 @@ void invoke_sync(void* callable, Call& call) {
   const auto run = [&]() -> decltype(auto) {
     if constexpr (S::kTakesContext) {
       Context context = call.context();
-      const InHandler in_handler{call.window(), call.method()};
+      const InHandler in_handler{call.window(), call.method(), call};
       return detail::apply<S>(*static_cast<F*>(callable), std::move(context), arguments);
     } else {
-      const InHandler in_handler{call.window(), call.method()};
+      const InHandler in_handler{call.window(), call.method(), call};
       return detail::apply<S>(*static_cast<F*>(callable), NoContext{}, arguments);
     }
   };

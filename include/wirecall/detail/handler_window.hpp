@@ -10,6 +10,7 @@
 
 namespace wirecall {
 
+class Call;
 class Method;
 
 namespace detail {
@@ -35,16 +36,18 @@ struct HandlerWindow {
 
   HandlerWatch* watch;
   std::uint64_t count = 0;
+  Call* call = nullptr;  ///< whose handler runs; for whoever has made sure that it still does
   std::atomic<const Method*> method{nullptr};  ///< the one that runs; any thread may read it
   std::atomic<std::uint64_t> running{0};       ///< which one it is since the start; 0 for none; any thread may read it
   std::atomic<bool> taken{false};              ///< the watcher's: the loop may have been given away
 };
 
-/// Opens the window, if there is one, for as long as it lives.
+/// Opens the call's window, if there is one, for as long as it lives.
 class InHandler {
  public:
-  InHandler(HandlerWindow* window, const Method& method) noexcept : window_(window) {
+  InHandler(HandlerWindow* window, const Method& method, Call& call) noexcept : window_(window) {
     if (window_ == nullptr) return;
+    window_->call = &call;
     window_->method.store(&method, std::memory_order_relaxed);
     window_->running.store(++window_->count, std::memory_order_release);
     std::atomic_signal_fence(std::memory_order_seq_cst);
