@@ -37,6 +37,8 @@ class OutgoingBatch {
   void add_notification(OutgoingCall call);
   void set_timeout(std::chrono::milliseconds timeout) noexcept;
   [[nodiscard]] std::size_t size() const noexcept { return calls_.size(); }
+  /// The home of the thread that drives.
+  [[nodiscard]] const Home* driver() const noexcept { return calls_.front().driver(); }
 
   using Each = std::move_only_function<void(std::size_t result, Answer& answer)>;
   /// Makes the calls and blocks; then `each` is called once for each that has a result.
@@ -45,6 +47,8 @@ class OutgoingBatch {
   void start(Each each, std::move_only_function<void()> done);
   /// After `start`, on the thread that drives: gives up what has not ended; neither function is called any more.
   void forget() noexcept;
+  /// After `start`, on any thread: gives up what has not ended.
+  void cancel() const noexcept;
 
  private:
   std::shared_ptr<session::ClientCore> core_;
@@ -67,11 +71,17 @@ class BatchAwaiterBase : private Waiter {
   using Waiter::throw_if_stopped;
 
  private:
+  using Answers = std::vector<std::pair<std::size_t, KeptAnswer>>;
+  using Away = Absence<BatchAwaiterBase, Answers>;
+  friend Away;
+
   bool suspend(Root& root);
+  void come_home(Answers& answers) noexcept;
   void forget() noexcept final;
   virtual void answered(std::size_t result, Answer& answer) = 0;
 
   OutgoingBatch batch_;
+  std::shared_ptr<Away> away_;  // null where the task has no home
   bool waiting_ = false;
 };
 

@@ -189,8 +189,8 @@ class Client {
     return registry().method(std::move(name), std::forward<F>(callable), std::move(params));
   }
 
-  /// Runs a task that awaits requests of this client, on this thread, and returns what it comes to or throws what it
-  /// throws. No other thread is involved: the fastest way for many calls at once. `stop` may be requested on any
+  /// Runs a task on this thread, and returns what it comes to or throws what it throws. Where it awaits requests of
+  /// this client, no other thread is involved: the fastest way for many calls at once. `stop` may be requested on any
   /// thread. Callbacks are called on this thread as well, while it runs. Throws std::logic_error inside a callback,
   /// handler or coroutine of this client, and while another thread is in it.
   template <class T>
@@ -204,6 +204,7 @@ class Client {
  private:
   friend struct detail::ClientAccess;
   explicit Client(std::shared_ptr<session::ClientCore> core) noexcept;
+  [[nodiscard]] std::shared_ptr<detail::Home> home() const;
   /// Drives on this thread until `finished`; `begin` is given the stop token of what it begins.
   void run(std::stop_token stop, const std::function<void(std::stop_token)>& begin, const bool& finished);
 
@@ -214,10 +215,12 @@ template <class T>
 T Client::run(Task<T> task, std::stop_token stop) {
   std::optional<TaskResult<T>> result;
   bool finished = false;
+  TaskScope tasks;
+  tasks.set_home(home());
   run(
       std::move(stop),
       [&](std::stop_token inner) {
-        start(std::move(task), std::move(inner), [&](TaskResult<T> outcome) {
+        tasks.start(std::move(task), std::move(inner), [&](TaskResult<T> outcome) {
           result.emplace(std::move(outcome));
           finished = true;
         });

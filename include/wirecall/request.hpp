@@ -150,6 +150,8 @@ class OutgoingCall {
   [[nodiscard]] Answer notify();
   /// Makes the call; `done` is called exactly once, on the thread that drives the client, never from within start.
   void start(AnswerFunction done);
+  /// The home of the thread that drives.
+  [[nodiscard]] const Home* driver() const noexcept;
   /// After `start`: names the call.
   [[nodiscard]] CallHandle handle() const;
   /// After `start`, on the thread that drives: gives the call up, and `done` is not called.
@@ -170,6 +172,11 @@ class OutgoingCall {
   std::uint64_t generation_ = 0;  // names the call once it has been started, and is no longer ours
 };
 
+/// What happens to a task away from its home (src/session/client_await.cpp).
+template <class Awaiter, class News>
+struct Absence;
+struct KeptAnswer;
+
 /// What awaits a request, but for the type of the result.
 class RequestAwaiterBase : private Waiter {
  public:
@@ -186,12 +193,17 @@ class RequestAwaiterBase : private Waiter {
   using Waiter::throw_if_stopped;
 
  private:
+  using Away = Absence<RequestAwaiterBase, std::optional<KeptAnswer>>;
+  friend Away;
+
   bool suspend(Root& root);
+  void come_home(std::optional<KeptAnswer>& answer) noexcept;
   void forget() noexcept final;
   /// Reads the answer, and does not throw.
   virtual void answered(Answer& answer) noexcept = 0;
 
   OutgoingCall call_;
+  std::shared_ptr<Away> away_;  // null where the task has no home
   bool waiting_ = false;
 };
 

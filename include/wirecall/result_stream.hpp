@@ -42,6 +42,8 @@ class IncomingStream {
   /// Does not block: for `none`, `wake` is called once, unless `forget` is before.
   [[nodiscard]] Next poll(std::function<void()> wake);
   void forget() noexcept;
+  /// The home of the thread that drives.
+  [[nodiscard]] const Home* driver() const noexcept;
 
   /// The item that was taken last.
   [[nodiscard]] Reader& item();
@@ -70,10 +72,17 @@ class ItemAwaiter final : private Waiter {
   }
 
  private:
+  struct Nothing {};
+  using Away = Absence<ItemAwaiter, Nothing>;
+  friend Away;
+
   bool suspend(Root& root);
+  void come_home(Nothing&) noexcept { come_home(); }
+  void come_home() noexcept;
   void forget() noexcept override;
 
   IncomingStream* stream_;
+  std::shared_ptr<Away> away_;  // null where the task has no home
   IncomingStream::Next next_ = IncomingStream::Next::none;
   bool waiting_ = false;
 };

@@ -29,6 +29,7 @@
 
 #include "wirecall/context.hpp"
 #include "wirecall/detail/coroutine.hpp"
+#include "wirecall/detail/home.hpp"
 #include "wirecall/error.hpp"
 
 namespace wirecall {
@@ -205,6 +206,8 @@ class TaskScope {
   template <class T, class Done>
   void start(Task<T> task, std::stop_token stop, Done done);
 
+  /// Where tasks that are started from now on go on when another thread wakes them, instead of on that one.
+  void set_home(std::shared_ptr<detail::Home> home) noexcept { home_ = std::move(home); }
   /// Whether all that was started has finished.
   [[nodiscard]] bool empty() const noexcept { return first_ == nullptr; }
   void destroy_all() noexcept;
@@ -212,6 +215,7 @@ class TaskScope {
  private:
   friend class detail::StartedRoot;
   detail::StartedRoot* first_ = nullptr;
+  std::shared_ptr<detail::Home> home_;
 };
 
 /// Runs a task that waits for nothing outside itself and returns what it came to, or throws what it threw. For tests

@@ -82,6 +82,7 @@ bool Join::run_all(Root& parent) noexcept {
   pending_ = 1;  // this function: those that finish while it runs must not resume the parent
   for (JoinedRoot* root = first_; root != nullptr && decider_ == nullptr; root = root->next_) {
     ++pending_;
+    root->set_home(parent.home());
     root->start(stop_.get_token());
   }
   return --pending_ != 0;

@@ -14,13 +14,12 @@
 #include <vector>
 
 #include "runtime/backend.hpp"
+#include "wirecall/detail/home.hpp"
 
 namespace wirecall::runtime {
 
-class Inbox {
+class Inbox final : public detail::Home {
  public:
-  using Job = std::move_only_function<void()>;
-
   /// Jobs that wait. A loop with so many is not keeping up with its posters, and they have to be told.
   static constexpr std::size_t kJobsMax = 65'536;
 
@@ -31,6 +30,9 @@ class Inbox {
   /// For jobs of which something else bounds the number, and which nobody could make up for: one for each connection,
   /// the result of what the loop has asked for. False when the loop has gone.
   bool post_owed(Job&& job) { return put(std::move(job), static_cast<std::size_t>(-1)); }
+
+  /// A task's wait has ended: as post_owed.
+  void go_on(Job job) override { post_owed(std::move(job)); }
 
   /// Whether there is something to run: an ordinary load, for each turn to ask.
   [[nodiscard]] bool waiting() const noexcept { return waiting_.load(std::memory_order_relaxed); }

@@ -89,6 +89,7 @@ bool Channel::look(std::span<char> input, const Look& look) {
   input_ = input;
   looking_ = true;
   within_memory(look);
+  host_->looking = nullptr;
   if (looking_) [[likely]] {
     looking_ = false;
     return true;

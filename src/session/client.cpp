@@ -88,6 +88,8 @@ std::expected<void, Error> Client::notify_raw(std::string_view method, std::stri
   return {};
 }
 
+std::shared_ptr<detail::Home> Client::home() const { return core_->home(); }
+
 void Client::run(std::stop_token stop, const std::function<void(std::stop_token)>& begin, const bool& finished) {
   // Whoever waits in a task is resumed by the request to stop: so that is passed on by the thread that runs the task.
   std::stop_source inner;
@@ -230,6 +232,8 @@ CallHandle OutgoingCall::handle() const {
   return handle;
 }
 
+const Home* OutgoingCall::driver() const noexcept { return core_->home().get(); }
+
 void OutgoingCall::forget() noexcept { core_->forget(*call_, generation_); }
 
 std::string_view OutgoingCall::response() const noexcept {
@@ -251,46 +255,11 @@ IncomingStream::Next IncomingStream::wait() { return static_cast<Next>(stream_->
 IncomingStream::Next IncomingStream::poll(std::function<void()> wake) {
   return static_cast<Next>(stream_->poll(std::move(wake)));
 }
+const Home* IncomingStream::driver() const noexcept { return stream_->driver(); }
 void IncomingStream::forget() noexcept { stream_->forget(); }
 Reader& IncomingStream::item() { return stream_->item(); }
 void IncomingStream::throw_if_failed() const {
   if (stream_->error() != nullptr) Answer{*stream_->error(), stream_->lost()}.throw_error();
-}
-
-bool ItemAwaiter::suspend(Root& root) {
-  if (!wait(root)) return false;
-  waiting_ = true;
-  // Once it is to be woken, the coroutine may be going on already, on the thread that drives.
-  const IncomingStream::Next next = stream_->poll([this] {
-    waiting_ = false;
-    wake();
-  });
-  if (next == IncomingStream::Next::none) return true;
-  waiting_ = false;
-  next_ = next;
-  return false;
-}
-
-void ItemAwaiter::forget() noexcept {
-  if (std::exchange(waiting_, false)) stream_->forget();
-}
-
-// ---- one call, awaited ----
-
-bool RequestAwaiterBase::suspend(Root& root) {
-  if (!wait(root)) return false;
-  waiting_ = true;
-  // Nothing of this is looked at afterwards: the coroutine may be going on already, on the thread that drives.
-  call_.start([this](Answer& answer) {
-    waiting_ = false;
-    answered(answer);
-    wake();
-  });
-  return true;
-}
-
-void RequestAwaiterBase::forget() noexcept {
-  if (std::exchange(waiting_, false)) call_.forget();
 }
 
 }  // namespace detail

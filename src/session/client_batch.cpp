@@ -53,20 +53,8 @@ void OutgoingBatch::forget() noexcept {
   for (OutgoingCall& call : calls_) call.forget();
 }
 
-bool BatchAwaiterBase::suspend(Root& root) {
-  if (!wait(root)) return false;
-  waiting_ = true;
-  // Nothing of this is looked at afterwards: the coroutine may be going on already, on the thread that drives.
-  batch_.start([this](std::size_t result, Answer& answer) { answered(result, answer); },
-               [this] {
-                 waiting_ = false;
-                 wake();
-               });
-  return true;
-}
-
-void BatchAwaiterBase::forget() noexcept {
-  if (std::exchange(waiting_, false)) batch_.forget();
+void OutgoingBatch::cancel() const noexcept {
+  for (const OutgoingCall& call : calls_) static_cast<void>(call.handle().cancel());
 }
 
 }  // namespace wirecall::detail

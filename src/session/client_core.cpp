@@ -9,6 +9,7 @@
 
 #include "base/room.hpp"
 #include "message/own_error.hpp"
+#include "runtime/inbox.hpp"
 #include "transport/places.hpp"
 #include "wirecall/client.hpp"
 
@@ -88,6 +89,7 @@ ClientCore::ClientCore(std::vector<Endpoint> endpoints, ClientOptions options, C
       text_(options_.limits, options_.delimiter),
       host_{.loop = loop_, .registry = registry_, .limits = options_.limits, .workspace = workspace_, .owner = *this},
       reader_(json_codec().reader()) {
+  workspace_.tasks.set_home(loop_.inbox());
   if (endpoints_.empty()) throw std::invalid_argument("a client needs at least one URI to connect to");
   if (!seams.dial) seams.dial = &transport::connect_to;
   unsigned seed = seams.seed != 0 ? seams.seed : std::random_device{}();
@@ -95,6 +97,8 @@ ClientCore::ClientCore(std::vector<Endpoint> endpoints, ClientOptions options, C
     connections_.push_back(std::make_unique<ClientConnection>(*this, endpoints_, options_, seams.dial, seed++));
   }
 }
+
+std::shared_ptr<detail::Home> ClientCore::home() const { return loop_.inbox(); }
 
 ClientCore::~ClientCore() {
   for (const auto& connection : connections_) connection->session.reset();

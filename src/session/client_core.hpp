@@ -90,6 +90,8 @@ class ClientCore final : public std::enable_shared_from_this<ClientCore>, privat
 
   [[nodiscard]] Registry& registry() noexcept { return registry_; }
   [[nodiscard]] Scheduler& scheduler() noexcept { return loop_; }
+  /// Where tasks that it runs go on.
+  [[nodiscard]] std::shared_ptr<detail::Home> home() const;
   [[nodiscard]] const ClientOptions& options() const noexcept { return options_; }
   [[nodiscard]] std::uint64_t responses_dropped() const;
 

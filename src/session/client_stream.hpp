@@ -39,6 +39,8 @@ class ClientStream {
   /// Poll's `wake` is not called any more.
   void forget() noexcept;
 
+  [[nodiscard]] const detail::Home* driver() const noexcept { return core_->home().get(); }
+
   /// The item that was taken last; until the next is.
   [[nodiscard]] Reader& item();
   [[nodiscard]] const Error* error() const noexcept { return call_->error ? &*call_->error : nullptr; }

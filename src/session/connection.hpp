@@ -74,7 +74,7 @@ struct Host {
   const Limits& limits;
   rpc::Workspace& workspace;
   Owner& owner;
-  Channel* looking = nullptr;  ///< whose handlers may be running; whether they are, it knows
+  Channel* looking = nullptr;  ///< whose handlers may be running, unless they have come back late
 };
 
 }  // namespace wirecall::session

@@ -1,8 +1,8 @@
 // HandOver: keeps a loop going when a handler does not come back. A handler that has run for too long loses the loop:
 // another thread ends the turn and goes on with the next ones. When the handler comes back at last, its thread waits
 // for the end of a turn, has the loop to itself for as long as it takes to answer and to leave what it was in, and is
-// then idle. Its call is meanwhile one of those in flight: it can be cancelled, and its time can be up. So a slow handler delays nobody but whoever waits for its answer, and one that is quick costs a few plain
-// stores.
+// then idle. Its call is meanwhile one of those in flight: it can be cancelled, and its time can be up. So a slow
+// handler delays nobody but whoever waits for its answer, and one that is quick costs a few plain stores.
 //
 // Only handlers that are plain functions can lose the loop: a coroutine touches it whenever it waits, and middleware
 // whenever it answers. A coroutine that blocks is only logged.

@@ -264,6 +264,31 @@ TEST_F(HandOverTest, ABatchWaitsForItsHandlersAndNobodyElseDoes) {
             "[" + result("2", 1) + "," + result("2", 2) + "," + result("3", 3) + "," + result("4", 4) + "]");
 }
 
+// The second handler of the batch loses the loop when no connection is being looked at: the last that was has gone.
+TEST_F(HandOverTest, ABatchThatComesBackMayLoseTheLoopAgain) {
+  Gate second;
+  server.method("block_again", [&](int value) {
+    second.wait();
+    return value;
+  });
+  const RunningServer running{server};
+  RawPeer slow{*endpoint};
+  RawPeer quick{*endpoint};
+  std::string batch = "[" + call("block", "[1]", 1) + "," + call("block_again", "[2]", 2) + "]";
+  std::erase(batch, '\n');
+  slow.send(batch + "\n");
+  gate.await_inside(1);
+  RawPeer gone{*endpoint};
+  expect_served(gone, 1);
+  gone.finish();
+  EXPECT_TRUE(gone.ended());
+  gate.open();
+  second.await_inside(1);
+  expect_served(quick, 1);
+  second.open();
+  EXPECT_EQ(slow.line(), "[" + result("1", 1) + "," + result("2", 2) + "]");
+}
+
 TEST_F(HandOverTest, ConnectionsThatEndMeanwhileAreClosed) {
   const RunningServer running{server};
   RawPeer slow{*endpoint};

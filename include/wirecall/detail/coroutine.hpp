@@ -33,6 +33,7 @@ namespace detail {
 [[nodiscard]] void* allocate_frame(std::size_t bytes);
 void free_frame(void* frame, std::size_t bytes) noexcept;
 
+class Home;
 class Root;
 class Waiter;
 
@@ -79,6 +80,9 @@ class Root {
   virtual ~Root() = default;
 
   [[nodiscard]] const std::stop_token& stop_token() const noexcept { return stop_; }
+  /// Points to null, or is null, for a root that goes on where it is woken. Stays in place as long as the root.
+  [[nodiscard]] const std::shared_ptr<Home>* home() const noexcept { return home_; }
+  void set_home(const std::shared_ptr<Home>* home) noexcept { home_ = home; }
   /// Its frames are being destroyed: it must not be run any more.
   [[nodiscard]] bool unwinding() const noexcept { return unwinding_; }
 
@@ -144,6 +148,7 @@ class Root {
   PromiseBase* current_ = nullptr;
   Turn* turn_ = nullptr;
   Waiter* waiter_ = nullptr;  // what a request to stop ends
+  const std::shared_ptr<Home>* home_ = nullptr;
   std::stop_token stop_;
   std::optional<std::stop_callback<OnStop>> on_stop_;  // since the first wait: joining costs more than most waits
   bool unwinding_ = false;

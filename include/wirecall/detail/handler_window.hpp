@@ -36,7 +36,7 @@ struct HandlerWindow {
 
   HandlerWatch* watch;
   std::uint64_t count = 0;
-  Call* call = nullptr;  ///< whose handler runs; for whoever has made sure that it still does
+  Call* call = nullptr;                        ///< whose handler runs; for whoever has made sure that it still does
   std::atomic<const Method*> method{nullptr};  ///< the one that runs; any thread may read it
   std::atomic<std::uint64_t> running{0};       ///< which one it is since the start; 0 for none; any thread may read it
   std::atomic<bool> taken{false};              ///< the watcher's: the loop may have been given away

@@ -361,7 +361,9 @@ void start(Task<T> task, std::stop_token stop, Done done) {
 
 template <class T, class Done>
 void TaskScope::start(Task<T> task, std::stop_token stop, Done done) {
-  (new detail::StartedTask<T, Done>(std::move(task), &first_, std::move(done)))->start(std::move(stop));
+  auto* const started = new detail::StartedTask<T, Done>(std::move(task), &first_, std::move(done));
+  started->set_home(&home_);
+  started->start(std::move(stop));
 }
 
 template <class T>
