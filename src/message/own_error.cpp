@@ -3,6 +3,8 @@
 #include <new>
 #include <string>
 
+#include "wirecall/value.hpp"
+
 namespace wirecall::message {
 
 namespace {
@@ -28,6 +30,15 @@ Error make(const OwnError& error) {
   } catch (const std::bad_alloc&) {
     return Error{error.code};  // whose message is short enough to need no memory
   }
+}
+
+Error as_answer(const Error& error) {
+  if (error.data().find("delivered") == std::string::npos) return error;
+  auto said = Value::parse(error.data());
+  Value* const delivered = said && said->is_object() ? said->find("delivered") : nullptr;
+  if (delivered == nullptr || *delivered != Value{"no"}) return error;
+  *delivered = "maybe";
+  return {error.code(), error.message(), said->dump()};
 }
 
 }  // namespace wirecall::message

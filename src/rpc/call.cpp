@@ -3,6 +3,7 @@
 
 #include <utility>
 
+#include "message/own_error.hpp"
 #include "rpc/items.hpp"
 #include "rpc/pending.hpp"
 #include "wirecall/detail/bind.hpp"
@@ -11,6 +12,8 @@
 namespace wirecall {
 
 using rpc::PendingCall;
+
+Error detail::as_answer(const Error& error) { return message::as_answer(error); }
 
 namespace {
 

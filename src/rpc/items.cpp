@@ -100,17 +100,31 @@ Writer& SentItems::begin() {
   if (ended_) throw Cancelled{};
   out_ = &outlet_->open_message();
   start_ = out_->size();
-  out_->append(head_);
-  if (way_ == Way::credit) {
-    append_number(*out_, sequence_);
-    out_->append(R"(,"value":)");
-  }
+  append_head();
   workspace_->writer->reset(*out_);
   return *workspace_->writer;
 }
 
+// Half a message must not stay where others follow, whatever fails.
+void SentItems::append_head() {
+  try {
+    out_->append(head_);
+    if (way_ != Way::credit) return;
+    append_number(*out_, sequence_);
+    out_->append(R"(,"value":)");
+  } catch (...) {
+    discard();
+    throw;
+  }
+}
+
 void SentItems::end() {
-  out_->append("}}");
+  try {
+    out_->append("}}");
+  } catch (...) {
+    discard();
+    throw;
+  }
   const bool too_large = out_->size() - start_ > bytes_max_;
   if (too_large || workspace_->writer->failed()) {
     discard();

@@ -71,6 +71,7 @@ class SentItems final : public detail::Items {
   Writer& begin() override;
   void end() override;
   void discard() noexcept override { outlet_->discard_message(); }
+  void append_head();
   [[nodiscard]] bool has_room() noexcept override;
   void wait_begins() override;
   void wait_ends() noexcept override { leave_queue(); }

@@ -108,14 +108,6 @@ void append_hops(Buffer& out, const Context& context) {
 
 }  // namespace
 
-Error PeerCallError::as_answer() const {
-  auto said = Value::parse(data());
-  Value* const delivered = said && said->is_object() ? said->find("delivered") : nullptr;
-  if (delivered == nullptr || *delivered != Value{"no"}) return *this;
-  *delivered = "maybe";
-  return {code(), message(), said->dump()};
-}
-
 void PeerCalls::require_peer() const {
   if (gone_ || ended_) throw lost("no");
 }

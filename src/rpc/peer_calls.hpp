@@ -19,9 +19,6 @@ namespace wirecall::rpc {
 class PeerCallError final : public Error {
  public:
   explicit PeerCallError(Error error) : Error(std::move(error)) {}
-  /// As the answer to the handler's own call, which was delivered whatever became of this one: who may take it for one
-  /// that was not would make it again.
-  [[nodiscard]] Error as_answer() const;
 };
 
 class PeerCalls {

@@ -271,10 +271,8 @@ Error error_to_answer(const Workspace& workspace, const Method& method) {
   std::string text;
   try {
     throw;
-  } catch (const PeerCallError& error) {
-    return error.as_answer();
   } catch (const Error& error) {
-    return error;
+    return message::as_answer(error);
   } catch (const std::exception& exception) {
     text = exception.what();
   } catch (...) {

@@ -8,6 +8,7 @@
 #include <stdexcept>
 
 #include "base/edit_distance.hpp"
+#include "base/room.hpp"
 #include "rpc/dispatcher.hpp"
 #include "rpc/names.hpp"
 
@@ -197,12 +198,13 @@ struct Registry::Impl {
     const Method* method;
   };
 
-  void insert(const Method& method) {
-    if (2 * (methods.size() + 1) > table.size()) {
-      table.assign(4 * table.size(), {});
-      for (const auto& known : methods) place(*known);
-    }
-    place(method);
+  // From then on nothing fails.
+  void make_room_for_one() {
+    make_room(methods, 1);
+    make_room(spellings, 1);
+    if (2 * (methods.size() + 1) <= table.size()) return;
+    table.assign(4 * table.size(), {});
+    for (const auto& known : methods) place(*known);
   }
   void place(const Method& method) noexcept {
     const std::uint64_t hash = hash_of(method.name());
@@ -239,7 +241,8 @@ Method& Registry::add(std::string name, std::vector<Param> params, detail::Bindi
     throw Error{ErrorCode::conflict, "method " + name + " is registered already"};
   }
   auto method = std::make_unique<Method>(std::move(name), std::move(params), std::move(binding));
-  impl_->insert(*method);
+  impl_->make_room_for_one();
+  impl_->place(*method);
   if (const std::size_t bytes = method->name().size(); bytes <= kComparedBytesMax)
     impl_->spellings.push_back({letters_of(method->name()), bytes, method.get()});
   impl_->methods.push_back(std::move(method));

@@ -170,6 +170,34 @@ TEST_P(RegistryMemory, failing_anywhere_is_answered_or_thrown_and_forgotten) {
   EXPECT_GT(failures, 100U) << "the memory that is asked for has to pass through the test";
 }
 
+// A method that cannot be added is not there, and those that are stay.
+TEST(RegisteringMemory, failing_while_methods_are_added_leaves_those_that_are) {
+  bool failed = true;
+  for (std::size_t number = 1; failed; ++number) {
+    ASSERT_LT(number, 10'000U);
+    Registry registry;
+    std::vector<std::string> added;
+    added.reserve(40);
+    {
+      FailingMemory memory{number, Failing::once};
+      for (int i = 0; i < 40; ++i) {
+        try {
+          std::string name = "a_method_of_some_length_" + std::to_string(i);
+          registry.method(name, [i] { return i; });
+          added.push_back(std::move(name));
+        } catch (const std::bad_alloc&) {
+        }
+      }
+      memory.end();
+      failed = FailingMemory::has_failed();
+    }
+    EXPECT_EQ(added.size(), failed ? 39U : 40U);
+    EXPECT_EQ(registry.methods().size(), added.size());
+    for (const std::string& name : added) ASSERT_NE(registry.find(name), nullptr) << name;
+    EXPECT_NE(registry.find(registry.nearest("a_method_of_some_length_x")), nullptr);
+  }
+}
+
 INSTANTIATE_TEST_SUITE_P(Ways, RegistryMemory, testing::Values(Failing::once, Failing::since));
 
 }  // namespace

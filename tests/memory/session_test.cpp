@@ -148,8 +148,11 @@ std::string framed(Protocol protocol, const std::string& text) {
 // What is said behind it, in each protocol's own way.
 std::string more_of(Protocol protocol) {
   if (protocol == Protocol::json_text) {
+    // Items of which the id is the largest part, until their buffer has grown.
+    const std::string many =
+        R"({"jsonrpc":"2.0","method":"count","params":[300],"stream":1000,"id":23.)" + std::string(200, '0') + "}";
     return call("count", "[4]", 20, R"(,"stream":2)") + "\n" + call("rpc.credit", R"({"id":20,"n":9})", 0) + "\n" +
-           call("later", "[86400000,1]", 21) + "\n" + call("rpc.cancel", R"({"id":21})", 0) + "\n";
+           many + "\n" + call("later", "[86400000,1]", 21) + "\n" + call("rpc.cancel", R"({"id":21})", 0) + "\n";
   }
   if (protocol == Protocol::content_length) {
     return framed(protocol, call("ask", "[]", 22)) + framed(protocol, R"({"jsonrpc":"2.0","result":4,"id":"h1"})");
@@ -241,7 +244,7 @@ class Caller {
       ++responses_due_;
     }
     unsent_.push_back(more_of(protocol));
-    if (protocol == Protocol::json_text) due_.insert({{20, "null"}, {21, {}}});
+    if (protocol == Protocol::json_text) due_.insert({{20, "null"}, {21, {}}, {23, "null"}});
     if (protocol == Protocol::content_length) due_.insert({{22, "4"}});
     if (protocol == Protocol::http) {
       due_.insert({{1, "3"}, {30, R"("chunks")"}});

@@ -1,6 +1,7 @@
 // One call, one outcome, and none of them at another peer's cost: reply hooks that reach for their own sink, callers
 // that go, streams that never end, defaults and texts that do not fit.
 #include <chrono>
+#include <expected>
 #include <gtest/gtest.h>
 #include <map>
 #include <stdexcept>
@@ -114,6 +115,24 @@ TEST(ReplySink, EndedWithoutABeginningAnswersInternalError) {
     detach = later;
     EXPECT_EQ(peer.ask(request("none")), error_reply(-32603, "Internal error"));
     EXPECT_EQ(peer.ask("[" + request("none") + "]"), "[" + error_reply(-32603, "Internal error") + "]");
+  }
+}
+
+// A caller that is told so would make the call again, which has been made.
+TEST(Outcome, OfAHandlerThatRanIsNeverThatItDidNot) {
+  const Error not_delivered{-32001, "gone", R"({"reason":"the connection is lost", "delivered":"no"})"};
+  Registry registry;
+  registry.method("throws", [&]() -> int { throw not_delivered; });
+  registry.method("returns", [&]() -> std::expected<int, Error> { return std::unexpected{not_delivered}; });
+  registry.method("waits", [&]() -> Task<int> {
+    throw not_delivered;
+    co_return 0;
+  });
+  for (const std::string method : {"throws", "returns", "waits"}) {
+    EXPECT_EQ(registry.handle(R"({"jsonrpc":"2.0","method":")" + method + R"(","id":1})"),
+              R"({"jsonrpc":"2.0","error":{"code":-32001,"message":"gone","data":)"
+              R"({"reason":"the connection is lost","delivered":"maybe"}},"id":1})")
+        << method;
   }
 }
 

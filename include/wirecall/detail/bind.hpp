@@ -123,7 +123,7 @@ void answer(Sink& sink, const T& value) {
   if constexpr (is_expected<T>) {
     static_assert(std::is_convertible_v<const typename T::error_type&, Error>,
                   "a handler that returns std::expected must have wirecall::Error as its error type");
-    if (!value) return sink.error(value.error());
+    if (!value) return sink.error(as_answer(value.error()));
     if constexpr (std::is_void_v<typename T::value_type>) {
       answer(sink, std::monostate{});
     } else {
