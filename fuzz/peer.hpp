@@ -56,6 +56,7 @@ class FakeStream final : public wirecall::transport::Stream {
   void pause() override { wire_->paused = true; }
   void resume() override { wire_->paused = false; }
   [[nodiscard]] std::size_t readable() const noexcept override { return 0; }
+  [[nodiscard]] std::size_t unsent() const noexcept override { return 0; }
   void shut_down() override { wire_->shut_down = true; }
 
  private:

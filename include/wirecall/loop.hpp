@@ -66,6 +66,8 @@ class Loop final : public Scheduler {
   void detach(runtime::Handle handle) noexcept;
   /// Bytes that have arrived there and have not been received.
   [[nodiscard]] std::size_t readable(runtime::Handle handle) const noexcept;
+  /// Bytes of the send in flight that the system has not taken yet.
+  [[nodiscard]] std::size_t unsent(runtime::Handle handle) const noexcept;
   /// Done at the start of the next turn.
   void submit(runtime::Operation&& operation);
   /// `user.turn_ended()` is called at the end of this turn; ask once a turn. This and the next two need no memory for

@@ -39,6 +39,7 @@ void allow_descriptors() {
 }
 
 std::string latency_line(const Histogram& latency) {
+  if (latency.count() == 0) return "none: no call has come to a result";
   std::string line;
   for (const Quantile& quantile : kQuantiles) {
     line += fmt::format("{} {}   ", quantile.name, time_text(as_double(latency.at(quantile.share))));
@@ -78,8 +79,9 @@ std::string json(const BenchOptions& options, const std::string& url, const Load
                       result.errors);
   for (const auto& [code, count] : result.errors_by_code) text += fmt::format(R"("{}":{},)", code, count);
   if (text.back() == ',') text.pop_back();
-  text += fmt::format(R"(}},"unanswered":{},"unsent":{},"latency_us":{{"mean":{:.3f})", result.unanswered,
-                      result.unsent, result.latency.mean() / 1e3);
+  text += fmt::format(R"(}},"unanswered":{},"unsent":{},"latency_us":)", result.unanswered, result.unsent);
+  if (result.latency.count() == 0) return text + "null}\n";
+  text += fmt::format(R"({{"mean":{:.3f})", result.latency.mean() / 1e3);
   for (const Quantile& quantile : kQuantiles) {
     text += fmt::format(R"(,"{}":{:.3f})", quantile.name, as_double(result.latency.at(quantile.share)) / 1e3);
   }

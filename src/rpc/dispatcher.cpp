@@ -280,8 +280,9 @@ bool Dispatcher::response(const Received& message) {
 }
 
 void Dispatcher::peer_ended() {
-  if (!pending_ || !pending_->peer_calls) return;
-  const std::shared_ptr<PeerCalls> calls = pending_->peer_calls;
+  const std::shared_ptr<PendingCalls> calls = pending_;
+  if (!calls) return;
+  if (const std::shared_ptr<PeerCalls> peer_calls = calls->peer_calls) peer_calls->peer_ended();
   calls->peer_ended();
 }
 

@@ -123,7 +123,7 @@ class Dispatcher {
   [[nodiscard]] bool awaits_responses() const noexcept;
   /// A response, perhaps to one of these calls; false when it is none.
   [[nodiscard]] bool response(const Received& message);
-  /// The peer will answer none of these calls any more.
+  /// The peer sends no more: it will answer none of these calls, and give no stream more credit.
   void peer_ended();
 
   /// Calls that have not been answered yet.

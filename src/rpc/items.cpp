@@ -98,6 +98,11 @@ SentItems::SentItems(Outlet& outlet, const Workspace& workspace, RoomQueue& queu
 
 Writer& SentItems::begin() {
   if (ended_) throw Cancelled{};
+  if (starved()) {
+    throw message::make({.code = ErrorCode::cancelled,
+                         .reason = "the caller has ended the connection, and gives no more credit",
+                         .delivered = "maybe"});
+  }
   out_ = &outlet_->open_message();
   start_ = out_->size();
   append_head();
@@ -141,7 +146,7 @@ void SentItems::end() {
 }
 
 bool SentItems::has_room() noexcept {
-  if (ended_) return true;  // to hear of it
+  if (ended_ || starved()) return true;  // to hear of it
   return may_send() && outlet_->has_room();
 }
 
@@ -160,6 +165,11 @@ void SentItems::grant(std::uint64_t more) {
   credit_ = more > std::numeric_limits<std::uint64_t>::max() - credit_ ? std::numeric_limits<std::uint64_t>::max()
                                                                        : credit_ + more;
   if (had_none) go_on();
+}
+
+void SentItems::peer_ended() {
+  no_more_credit_ = true;
+  if (starved()) go_on();
 }
 
 void SentItems::go_on() {

@@ -57,6 +57,8 @@ class SentItems final : public detail::Items {
 
   /// The caller takes `more` items. May end the call, and `this`.
   void grant(std::uint64_t more);
+  /// The caller says nothing any more: where it has no credit left, the stream fails; as grant.
+  void peer_ended();
   /// There may be room again; as grant.
   void go_on();
   /// Nobody waits for items any more: none is sent from now on.
@@ -72,6 +74,7 @@ class SentItems final : public detail::Items {
   void end() override;
   void discard() noexcept override { outlet_->discard_message(); }
   void append_head();
+  [[nodiscard]] bool starved() const noexcept { return no_more_credit_ && !may_send(); }
   [[nodiscard]] bool has_room() noexcept override;
   void wait_begins() override;
   void wait_ends() noexcept override { leave_queue(); }
@@ -92,6 +95,7 @@ class SentItems final : public detail::Items {
   Way way_;
   bool queued_ = false;
   bool ended_ = false;
+  bool no_more_credit_ = false;
 };
 
 }  // namespace wirecall::rpc

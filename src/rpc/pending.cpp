@@ -175,6 +175,14 @@ std::size_t PendingCalls::grant(std::string_view id, std::uint64_t more) {
   return streams.size();
 }
 
+// A stream that fails may end others, or begin some: those are not meant.
+void PendingCalls::peer_ended() {
+  const std::size_t count = slots.size();
+  for (std::size_t slot = 0; slot < count; ++slot) {
+    if (slots[slot].active && slots[slot].extras.items) slots[slot].extras.items->peer_ended();
+  }
+}
+
 void PendingCalls::abandon(const Workspace& workspace) noexcept {
   owner = nullptr;
   workspace.stats.calls_in_flight -= active;

@@ -116,6 +116,8 @@ struct PendingCalls {
   std::size_t cancel(std::string_view id);
   /// Gives `more` credit to all streams whose id is `id`. Returns how many.
   std::size_t grant(std::string_view id, std::uint64_t more);
+  /// The peer says nothing any more: no stream is given more credit.
+  void peer_ended();
   void end_all(const Error& error) noexcept;
   void stop_all() noexcept;
   /// The peer has gone: no sink reaches a call any more; all are asked to stop, and their hooks are called.

@@ -86,6 +86,8 @@ class Backend {
   [[nodiscard]] virtual std::shared_ptr<void> keep_lent() = 0;
   /// Bytes that have arrived for `handle` and have not been received: 0 for what is not open.
   [[nodiscard]] virtual std::size_t readable(Handle handle) const noexcept = 0;
+  /// Bytes of the send of `handle` that is in flight which have not been taken yet: 0 for none.
+  [[nodiscard]] virtual std::size_t unsent(Handle handle) const noexcept = 0;
   /// A clock that only goes forward; simulated backends have their own time.
   [[nodiscard]] virtual std::chrono::nanoseconds now() const noexcept = 0;
   /// What that clock said some milliseconds ago at most; a look costs nearly nothing.

@@ -77,6 +77,7 @@ class EpollBackend final : public Backend {
   }
   [[nodiscard]] std::shared_ptr<void> keep_lent() override { return std::exchange(region_, make_region()); }
   [[nodiscard]] std::size_t readable(Handle handle) const noexcept override;
+  [[nodiscard]] std::size_t unsent(Handle handle) const noexcept override;
   [[nodiscard]] nanoseconds now() const noexcept override { return monotonic_now(); }
   [[nodiscard]] nanoseconds recently() const noexcept override { return monotonic_recently(); }
 
@@ -306,6 +307,12 @@ std::size_t EpollBackend::readable(Handle handle) const noexcept {
   int bytes = 0;
   if (slot.fd < 0 || slot.generation != handle.generation || ::ioctl(slot.fd, FIONREAD, &bytes) != 0) return 0;
   return static_cast<std::size_t>(std::max(bytes, 0));
+}
+
+std::size_t EpollBackend::unsent(Handle handle) const noexcept {
+  if (handle.slot >= slots_.size() || slots_[handle.slot].generation != handle.generation) return 0;
+  const Slot& slot = slots_[handle.slot];
+  return slot.unsent.empty() ? 0 : slot.unsent.size() - slot.sent;
 }
 
 void EpollBackend::wait(nanoseconds until) {

@@ -233,6 +233,8 @@ void Loop::submit(Operation&& operation) {
 
 std::size_t Loop::readable(Handle handle) const noexcept { return state_->backend->readable(handle); }
 
+std::size_t Loop::unsent(Handle handle) const noexcept { return state_->backend->unsent(handle); }
+
 void Loop::at_turn_end(TurnUser& user) { state_->at_turn_end.push_back(&user); }
 
 void Loop::at_next_turn_end(TurnUser& user) { state_->at_next_turn_end.push_back(&user); }

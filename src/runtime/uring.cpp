@@ -73,6 +73,7 @@ class UringBackend final : public Backend {
   }
   [[nodiscard]] std::shared_ptr<void> keep_lent() override;
   [[nodiscard]] std::size_t readable(Handle handle) const noexcept override;
+  [[nodiscard]] std::size_t unsent(Handle handle) const noexcept override;
   [[nodiscard]] nanoseconds now() const noexcept override { return monotonic_now(); }
   [[nodiscard]] nanoseconds recently() const noexcept override { return monotonic_recently(); }
 
@@ -550,6 +551,12 @@ std::size_t UringBackend::readable(Handle handle) const noexcept {
   int bytes = 0;
   if (slot.fd < 0 || slot.generation != handle.generation || ::ioctl(slot.fd, FIONREAD, &bytes) != 0) return 0;
   return static_cast<std::size_t>(std::max(bytes, 0));
+}
+
+std::size_t UringBackend::unsent(Handle handle) const noexcept {
+  if (handle.slot >= slots_.size() || slots_[handle.slot].generation != handle.generation) return 0;
+  const Slot& slot = slots_[handle.slot];
+  return slot.unsent.empty() ? 0 : slot.unsent.size() - slot.sent;
 }
 
 }  // namespace

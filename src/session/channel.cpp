@@ -234,7 +234,8 @@ void Channel::finish_turn() {
     return end(End::slow);
   }
   flush();
-  if (choked() && !paused_) [[unlikely]] {
+  // What follows a refusal is not even thrown away before the peer has taken that.
+  if ((choked() || (input_ended_ && has_output())) && !paused_) [[unlikely]] {
     paused_ = true;
     stream_->pause();
   }
@@ -259,6 +260,7 @@ void Channel::flush() {
 void Channel::sent(Buffer buffer) {
   if (over_) return;
   sending_ = false;
+  sent_ = true;
   sending_bytes_ = 0;
   ++moved_;
   host_->loop.give_buffer(std::move(buffer));
@@ -294,8 +296,22 @@ void Channel::finish() {
 
 void Channel::message_came() noexcept { moved_ += kMessageBytesMin; }
 
+// Whether output has waited all the time since the last look, and none of it has been taken.
+bool Channel::stalled() noexcept {
+  const std::uint32_t unsent_before = std::exchange(unsent_, static_cast<std::uint32_t>(stream_->unsent()));
+  const bool taken = sent_ || unsent_ != unsent_before;  // while it is one send, there is less and less
+  sent_ = false;
+  return unsent_ != 0 && !taken;
+}
+
 void Channel::end_if_idle(std::uint8_t times) {
-  if (input_ended_ || over_) return;
+  if (over_) return;
+  unread_times_ = stalled() ? unread_times_ + 1 : 0;
+  if (unread_times_ == times) {
+    ++host_->workspace.stats.slow_peers_cut;
+    return end(End::slow);
+  }
+  if (input_ended_) return;
   const std::size_t least = unfinished() ? kMessageBytesMin / times : 1;
   const bool alive = std::exchange(moved_, 0) >= least || busy() || has_output();
   idle_times_ = alive ? 0 : idle_times_ + 1;

@@ -126,7 +126,7 @@ class Channel : public Connection, private transport::StreamUser, private runtim
   void give_back(Buffer& buffer) noexcept;
   void looking_at(std::size_t bytes) noexcept { looked_at_ = bytes; }
   /// Handlers that have not come back.
-  [[nodiscard]] std::uint32_t away() const noexcept { return away_; }
+  [[nodiscard]] std::uint16_t away() const noexcept { return away_; }
   [[nodiscard]] bool passed_on() const noexcept { return !looking_; }
   [[nodiscard]] bool input_ended() const noexcept { return input_ended_; }
   [[nodiscard]] bool over() const noexcept { return over_; }
@@ -155,6 +155,7 @@ class Channel : public Connection, private transport::StreamUser, private runtim
   void hold_back(Buffer rest) noexcept;
   void go_on();
   void finish_if_done();
+  [[nodiscard]] bool stalled() noexcept;
 
   std::unique_ptr<transport::Stream> stream_;
   std::size_t sending_bytes_ = 0;  // of the send in flight
@@ -163,15 +164,18 @@ class Channel : public Connection, private transport::StreamUser, private runtim
   std::chrono::nanoseconds backlog_came_{0};  // its last byte
   std::span<char> input_;                     // that `read` looks at
   std::size_t looked_at_ = 0;                 // of input_, the handler's message included
-  std::uint32_t away_ = 0;                    // handlers that have not come back
+  std::uint16_t away_ = 0;                    // handlers that have not come back
   std::uint32_t moved_ = 0;                   // bytes received, and more, since `end_if_idle` looked
+  std::uint32_t unsent_ = 0;                  // bytes that waited then, modulo 2^32
   std::unique_ptr<Linger> linger_;
   std::size_t owed_bytes_ = 0;  // have arrived while draining, and are still to be received
 
   End why_stopped_ = End::unreadable;
-  bool looking_ = false;         // in `read` or `input_complete`
-  std::uint8_t idle_times_ = 0;  // that `end_if_idle` has found too little to have happened
+  bool looking_ = false;           // in `read` or `input_complete`
+  std::uint8_t idle_times_ = 0;    // that `end_if_idle` has found too little to have happened
+  std::uint8_t unread_times_ = 0;  // and output of which nothing had been taken
   bool sending_ : 1 = false;
+  bool sent_ : 1 = false;         // a send has ended since `end_if_idle` looked
   bool marked_ : 1 = false;       // turn_ended is going to be called
   bool scheduled_ : 1 = false;    // next_turn is going to be called
   bool watching_ : 1 = false;     // turn_ended is going to be called in the next turn

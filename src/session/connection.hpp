@@ -17,7 +17,7 @@ namespace wirecall::session {
 enum class End : std::uint8_t {
   finished,    ///< in order: the peer has ended and everything before that is answered
   lost,        ///< the connection failed
-  slow,        ///< the peer does not read: more output waits than Limits::hard_output
+  slow,        ///< the peer does not read: too much output waits, or for too long
   unreadable,  ///< the peer sent what cannot be understood
   too_large,   ///< the peer sent a message over Limits::max_message_size
   too_deep,    ///< the peer sent a message over Limits::depth
@@ -43,7 +43,8 @@ class Connection {
   /// Ends at once, whatever is due.
   virtual void cut() = 0;
   /// Asked at regular intervals: one that has been idle (no byte either way, and nothing pending) at `times` of them in
-  /// a row ends as `finish` has it, with End::silent.
+  /// a row ends as `finish` has it, with End::silent; one whose peer has taken nothing of what waits for it at as many
+  /// ends at once, with End::slow.
   virtual void end_if_idle(std::uint8_t times) = 0;
   /// A handler that it has called has lost the loop, and its thread is still to come back through it.
   [[nodiscard]] virtual bool handler_away() const noexcept = 0;

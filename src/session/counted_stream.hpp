@@ -25,6 +25,7 @@ class CountedStream final : public transport::Stream {
   void pause() override { stream_->pause(); }
   void resume() override { stream_->resume(); }
   [[nodiscard]] std::size_t readable() const noexcept override { return stream_->readable(); }
+  [[nodiscard]] std::size_t unsent() const noexcept override { return stream_->unsent(); }
   void shut_down() override { stream_->shut_down(); }
 
  private:

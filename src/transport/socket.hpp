@@ -27,6 +27,7 @@ class SocketStream final : public Stream, private runtime::IoUser {
   void pause() override;
   void resume() override;
   [[nodiscard]] std::size_t readable() const noexcept override { return loop_->readable(handle_); }
+  [[nodiscard]] std::size_t unsent() const noexcept override { return loop_->unsent(handle_); }
   void shut_down() override;
   [[nodiscard]] std::optional<PeerCredentials> peer_credentials() const override;
   void probe_peer(std::chrono::milliseconds silence_max) override;

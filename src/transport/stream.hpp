@@ -51,6 +51,8 @@ class Stream {
   virtual void resume() = 0;
   /// Bytes that have arrived and have not been received yet.
   [[nodiscard]] virtual std::size_t readable() const noexcept = 0;
+  /// Bytes of the send in flight that the system has not taken yet.
+  [[nodiscard]] virtual std::size_t unsent() const noexcept = 0;
   /// Ends what is sent; receiving goes on.
   virtual void shut_down() = 0;
 

@@ -285,6 +285,8 @@ TEST_F(Tool, BenchCountsErrorsByCodeAndFailsWithThem) {
   const auto json = nlohmann::json::parse(ended.output);
   EXPECT_GT(json.at("errors"), 0);
   EXPECT_EQ(json.at("errors_by_code").at("7"), json.at("errors"));
+  EXPECT_TRUE(json.at("latency_us").is_null()) << "errors have none";
+  EXPECT_NE(run({"bench", "fail", "7", "no", "-z", "50ms"}, url_).output.find("latency     none"), std::string::npos);
 }
 
 TEST_F(Tool, BenchWritesTheDistribution) {

@@ -56,6 +56,7 @@ class SparedBackend final : public runtime::Backend {
   [[nodiscard]] std::size_t readable(runtime::Handle handle) const noexcept override {
     return simulated.readable(handle);
   }
+  [[nodiscard]] std::size_t unsent(runtime::Handle handle) const noexcept override { return simulated.unsent(handle); }
   [[nodiscard]] std::chrono::nanoseconds now() const noexcept override { return simulated.now(); }
 
   runtime::SimulatedBackend simulated;

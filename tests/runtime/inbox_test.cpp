@@ -55,6 +55,7 @@ class CountingBackend final : public Backend {
   void wake() noexcept override { ++wakes; }
   [[nodiscard]] std::shared_ptr<void> keep_lent() override { return nullptr; }
   [[nodiscard]] std::size_t readable(Handle) const noexcept override { return 0; }
+  [[nodiscard]] std::size_t unsent(Handle) const noexcept override { return 0; }
   [[nodiscard]] nanoseconds now() const noexcept override { return nanoseconds{1}; }
 
   int wakes = 0;

@@ -91,6 +91,12 @@ class SimulatedBackend final : public Backend {
     }
     return 0;
   }
+  [[nodiscard]] std::size_t unsent(Handle handle) const noexcept override {
+    for (const auto& end : ends_) {
+      if (end->open && end->handle == handle && end->sending) return end->unsent.size() - end->sent;
+    }
+    return 0;
+  }
   [[nodiscard]] std::shared_ptr<void> keep_lent() override { return lent_; }
   void wake() noexcept override { woken_.store(true); }
   [[nodiscard]] std::chrono::nanoseconds now() const noexcept override { return now_; }

@@ -39,6 +39,7 @@ class HookedBackend final : public runtime::Backend {
   [[nodiscard]] std::size_t readable(runtime::Handle handle) const noexcept override {
     return inner_->readable(handle);
   }
+  [[nodiscard]] std::size_t unsent(runtime::Handle handle) const noexcept override { return inner_->unsent(handle); }
   void wake() noexcept override { inner_->wake(); }
   [[nodiscard]] std::chrono::nanoseconds now() const noexcept override { return inner_->now() + passed; }
 

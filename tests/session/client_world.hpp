@@ -32,6 +32,7 @@ class ServedBackend final : public runtime::Backend {
   }
   [[nodiscard]] std::shared_ptr<void> keep_lent() override { return inner.keep_lent(); }
   [[nodiscard]] std::size_t readable(runtime::Handle handle) const noexcept override { return inner.readable(handle); }
+  [[nodiscard]] std::size_t unsent(runtime::Handle handle) const noexcept override { return inner.unsent(handle); }
   void wake() noexcept override { inner.wake(); }
   [[nodiscard]] std::chrono::nanoseconds now() const noexcept override { return inner.now(); }
 

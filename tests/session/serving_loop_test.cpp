@@ -177,21 +177,49 @@ TEST_F(IdleConnections, are_not_those_that_wait_for_an_answer) {
   EXPECT_GE(now(), 68s);
 }
 
-TEST_F(IdleConnections, are_not_those_that_do_not_read_their_answer) {
+TEST_F(IdleConnections, are_cut_when_they_take_nothing_of_their_answer) {
   const auto peer = open();
   peer->window = 3;
   peer->send(kRequest);
-  bool read = false;
+  serve_until([&] { return peer->closed; });
+  EXPECT_EQ(peer->take(), kAnswer.substr(0, 3));
+  EXPECT_GE(now(), 8s);
+  EXPECT_LE(now(), 12s);
+  EXPECT_EQ(serving_.stats().slow_peers_cut, 1U);
+}
+
+TEST_F(IdleConnections, are_not_those_that_take_their_answer_bit_by_bit) {
+  const auto peer = open();
+  peer->window = 1;
+  peer->send(kRequest);
+  nanoseconds last = now();
   serve_until([&] {
-    if (now() >= 60s && !read) {
-      read = true;
-      EXPECT_FALSE(peer->shut_down);
-      peer->window = 1000;
+    if (now() >= last + 2s && peer->from_us.size() < kAnswer.size()) {
+      last = now();
+      ++peer->window;
     }
-    return peer->shut_down;
+    return peer->closed || peer->shut_down;
   });
   EXPECT_EQ(peer->take(), kAnswer);
-  EXPECT_GE(now(), 68s);
+  EXPECT_GE(now(), 60s);
+}
+
+// It is owed an answer, and is said nothing more to: but it goes on sending, and takes nothing.
+TEST_F(IdleConnections, are_cut_when_they_take_nothing_of_a_refusal) {
+  const auto peer = open();
+  peer->window = 3;
+  peer->send("Content-Length: " + std::to_string(kRequest.size()) + "\r\n\r\n" + std::string{kRequest} +
+             "Content-Length: nonsense\r\n\r\n");
+  std::size_t taken = 0;
+  serve_until([&] {
+    if (now() < 8s && peer->to_us.empty() && taken < 1'000'000) {
+      taken += 1000;
+      peer->send(std::string(1000, 'x'));
+    }
+    return peer->closed;
+  });
+  EXPECT_LE(now(), 12s);
+  EXPECT_LE(taken, 10'000U) << "what is not wanted is not read either";
 }
 
 TEST_F(IdleConnections, of_http_are_closed_as_well) {

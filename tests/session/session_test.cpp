@@ -138,6 +138,7 @@ class MemoryStream final : public transport::Stream {
   void pause() override { paused = true; }
   void resume() override { paused = false; }
   [[nodiscard]] std::size_t readable() const noexcept override { return 0; }
+  [[nodiscard]] std::size_t unsent() const noexcept override { return 0; }
   void shut_down() override { out_->append("<end>"); }
 
   // The bytes stand in a heap block of their exact size and padding.

@@ -61,9 +61,13 @@ class Caller {
   }
 
   // Sends a little of what is left to be said, and reads a little of what has come. Nobody is late with what he has
-  // begun to say, since that would be held against him: time passes only where the server does not read.
+  // begun to say, since that would be held against him: time passes only where the server does not read. Nor does
+  // anybody take nothing in many turns, each of which may last long.
   void act() {
-    if (one_in(*random_, 3)) peer_->window += (*random_)() % 500;
+    if (one_in(*random_, 3) || ++turns_closed_ == 3) {
+      peer_->window += 1 + (*random_)() % 500;
+      turns_closed_ = 0;
+    }
     read();
     if (gone() || unsent_.empty()) return;
     if (!peer_->to_us.empty() && one_in(*random_, 2)) return;
@@ -287,6 +291,7 @@ class Caller {
   Protocol protocol_;
   std::string unsent_;
   std::size_t sent_ = 0;
+  int turns_closed_ = 0;
   std::size_t resets_after_ = static_cast<std::size_t>(-1);
   std::string received_;
   int last_id_ = 0;

@@ -141,6 +141,21 @@ TEST_F(Streaming, a_client_that_goes_ends_its_streams) {
   }
 }
 
+// Who has ended what it sends gives no more credit: what it was given goes out, and then the connection ends.
+TEST_F(Streaming, a_client_that_ends_its_side_gets_what_it_gave_credit_for) {
+  const RunningServer running{server};
+  RawPeer peer{endpoint};
+  peer.send(R"({"jsonrpc":"2.0","method":"count","params":[5],"stream":2,"id":1})"
+            R"({"jsonrpc":"2.0","method":"count","params":[2],"stream":2,"id":2})");
+  peer.finish();
+  const std::string all = peer.all();
+  EXPECT_NE(all.find(R"("id":1,"seq":1,"value":1)"), all.npos) << all;
+  EXPECT_EQ(all.find(R"("id":1,"seq":2)"), all.npos) << all;
+  EXPECT_NE(all.find(R"("error":{"code":-32800)"), all.npos) << all;
+  EXPECT_NE(all.find(R"({"jsonrpc":"2.0","result":null,"id":2})"), all.npos) << all;
+  EXPECT_EQ(ended, 2);
+}
+
 TEST_F(Streaming, a_thousand_streams_of_one_client_share_its_room) {
   const RunningServer running{server};
   RawPeer peer{endpoint};

@@ -185,6 +185,8 @@ struct Shape {
   using Result = R;
   using Arguments = std::tuple<std::remove_cvref_t<A>...>;
   static_assert(sizeof...(A) <= kParametersMax, "wirecall: a method takes at most 63 parameters; take a struct");
+  static_assert((std::is_default_constructible_v<std::remove_cvref_t<A>> && ...),
+                "wirecall: a parameter is made first and then decoded into, so its type needs a default constructor");
   static constexpr bool kTakesContext = false;
   static constexpr bool kRestIsLast = [] {
     constexpr bool kRest[] = {is_rest<std::remove_cvref_t<A>>..., false};
