@@ -186,13 +186,17 @@ bool serve_reserved(const ReservedCall& call) {
   const auto found = std::ranges::find(kMethods, call.name, &Method::name);
   if (found == kMethods.end()) return false;
   const bool answers = call.message.kind != MessageKind::notification;
+  const auto refuse = [&call](const Error& error) {
+    call.workspace.stats.count_error(error.code());
+    call.reply.error(error, call.message.id());
+  };
   try {
     const std::string result = found->serve(call);
     if (!answers) return true;
     call.reply.begin().append(result);
-    if (!call.reply.end(call.message.id())) call.reply.error(reply_too_large(), call.message.id());
+    if (!call.reply.end(call.message.id())) refuse(reply_too_large());
   } catch (const Error& error) {
-    if (answers) call.reply.error(error, call.message.id());
+    if (answers) refuse(error);
   }
   return true;
 }
