@@ -62,6 +62,7 @@ class HttpSession final : public Channel, private Timer {
   void get_method(std::string_view name, std::string_view query);
   void continue_body(bool more);
   void dispatch(std::span<char> text);
+  void dispatch_draining(std::span<char> text);
   void dispatch_kept();
   void body_too_large();
 

@@ -198,7 +198,8 @@ TEST(HttpPost, with_http_1_0_or_connection_close_is_the_last_on_its_connection) 
   const std::string closing =
       "HTTP/1.1 200 OK\r\nConnection: close\r\nContent-Type: application/json\r\nContent-Length: 36\r\n\r\n" +
       result("19", 1);
-  expect_answer("POST / HTTP/1.0\r\nContent-Length: 61\r\n\r\n" + request(1) + post(request(2)), closing);
+  expect_answer("POST / HTTP/1.0\r\nHost: localhost\r\nContent-Length: 61\r\n\r\n" + request(1) + post(request(2)),
+                closing);
   expect_answer(post(request(1), kClose) + post(request(2)), closing);
   Http server;
   server.ask(post(request(1), kClose));
@@ -282,6 +283,40 @@ TEST(HttpPost, while_draining_is_503_with_the_error) {
       "HTTP/1.1 503 Service Unavailable\r\nRetry-After: 1\r\nConnection: close\r\nContent-Type: application/json\r\n"
       "Content-Length: " +
           std::to_string(error.size()) + "\r\n\r\n" + error);
+}
+
+TEST(HttpPost, while_draining_is_200_with_what_can_still_be_answered) {
+  const auto drained = [](const std::string& body) {
+    Http server;
+    server.ask(post(request(1)));
+    server.connection->drain();
+    return server.ask(post(body));
+  };
+  const auto closing = [](std::string body) {
+    return "HTTP/1.1 200 OK\r\n" + kClose +
+           "Content-Type: application/json\r\nContent-Length: " + std::to_string(body.size()) + "\r\n\r\n" + body;
+  };
+  const std::string pong = result("\"pong\"", 1);
+  EXPECT_EQ(drained(call("rpc.ping", 1)), closing(pong));
+  EXPECT_EQ(drained("[" + call("rpc.ping", 1) + "]"), closing("[" + pong + "]"));
+  EXPECT_EQ(drained("{\"oops"), closing(kParseError));
+  const std::string both = drained("[" + call("rpc.ping", 1) + "," + request(2) + "]");
+  EXPECT_TRUE(both.starts_with("HTTP/1.1 200 ")) << both;
+  EXPECT_NE(both.find("[" + pong + R"(,{"jsonrpc":"2.0","error":{"code":-32009,)"), std::string::npos) << both;
+  // Nothing is left but refusals, or what was refused in silence.
+  EXPECT_TRUE(drained("[" + request(1) + "," + request(2) + "]").starts_with("HTTP/1.1 503 "));
+  EXPECT_EQ(drained(R"({"jsonrpc":"2.0","method":"subtract","params":[1,2]})"),
+            "HTTP/1.1 503 Service Unavailable\r\nRetry-After: 1\r\nConnection: close\r\nContent-Length: 0\r\n\r\n");
+}
+
+TEST(HttpPost, while_draining_keeps_its_place_behind_what_waits) {
+  Http server;
+  EXPECT_EQ(server.ask(post(call("wait", 1))), "");
+  server.connection->drain();
+  EXPECT_EQ(server.ask(post(call("rpc.ping", 2))), "");
+  server.waiting.answer(0, "a");
+  server.turns();
+  EXPECT_TRUE(server.peer->take().starts_with(ok(result("\"a\"", 1)) + "HTTP/1.1 200 OK\r\n"));
 }
 
 TEST(HttpPost, over_the_size_limit_is_413_before_its_body_comes) {
@@ -389,13 +424,17 @@ TEST(HttpStatus, of_an_unknown_method_is_501) {
   expect_answer(
       get("/", {}, "BREW") + get("/healthz"),
       text("501 Not Implemented", "Not Implemented: this method is not one of HTTP\n") + text("200 OK", "ok\n"));
-  EXPECT_TRUE(answer({"PROXY TCP4 1.1.1.1 2.2.2.2 1 2\r\nGET / HTTP/1.1\r\n\r\n"}).starts_with("HTTP/1.1 400 "));
+  expect_answer("PROXY TCP4 1.1.1.1 2.2.2.2 1 2\r\n" + get("/healthz"),
+                text("501 Not Implemented", "Not Implemented: this method is not one of HTTP\n", kClose));
 }
 
 TEST(HttpStatus, of_a_websocket_is_426) {
-  expect_answer(get("/", "Upgrade: WebSocket\r\nConnection: keep-alive, Upgrade\r\nSec-WebSocket-Version: 13\r\n"),
-                text("426 Upgrade Required", "Upgrade Required: a WebSocket is not offered here\n",
-                     "Upgrade: websocket\r\nSec-WebSocket-Version: 13\r\n"));
+  const std::string fields = "Upgrade: WebSocket\r\nConnection: keep-alive, Upgrade\r\nSec-WebSocket-Version: 13\r\n";
+  for (const std::string_view path : {"/", "/rpc", "/ws", "/ws?x"}) {
+    expect_answer(get(path, fields), text("426 Upgrade Required", "Upgrade Required: a WebSocket is not offered here\n",
+                                          "Upgrade: websocket\r\nSec-WebSocket-Version: 13\r\n"));
+  }
+  expect_answer(get("/nowhere", fields), text("404 Not Found", "Not Found: there is nothing here\n"));
   // Other upgrades are no business of ours.
   expect_answer(get("/healthz", "Upgrade: h2c\r\nConnection: Upgrade, HTTP2-Settings\r\n"), text("200 OK", "ok\n"));
 }
@@ -403,6 +442,8 @@ TEST(HttpStatus, of_a_websocket_is_426) {
 TEST(HttpStatus, of_what_is_malformed_is_400_and_the_end) {
   expect_answer(get("/healthz") + "GET / HTTP/1.1\r\n\r\n" + get("/healthz"),
                 text("200 OK", "ok\n") + text("400 Bad Request", "Bad Request: no Host\n", kClose));
+  expect_answer("POST / HTTP/1.0\r\nContent-Length: 61\r\n\r\n" + request(1),
+                text("400 Bad Request", "Bad Request: no Host\n", kClose));
   // What follows a body that is shorter than was said is the next request, and no call.
   EXPECT_TRUE(answer({"POST / HTTP/1.1\r\nHost: localhost\r\nContent-Length: 5\r\n\r\n" + request(1)})
                   .ends_with(text("400 Bad Request",
