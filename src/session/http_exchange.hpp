@@ -1,6 +1,7 @@
 // The exchange of an HttpSession: private to its sources.
 #pragma once
 
+#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <new>
@@ -46,6 +47,7 @@ class HttpSession::Exchange final : public rpc::Outlet {
   }
   void discard_message() noexcept override { out_->truncate(response_.begin); }
   void lose_answer() noexcept override { session->exhaust(); }
+  [[nodiscard]] std::chrono::nanoseconds waited() const noexcept override { return session->input_waited(); }
 
   // A response that is made at once, by `write` into the buffer it is given.
   template <class Write>

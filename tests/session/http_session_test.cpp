@@ -154,6 +154,27 @@ TEST(HttpPost, ends_calls_at_the_shorter_of_two_times) {
   }
 }
 
+TEST(HttpPost, that_waits_behind_others_has_what_is_left_of_its_time) {
+  Http server;
+  // As many as may wait: what is behind them is not looked at until they are answered.
+  constexpr int kWaiting = 256;
+  std::string requests;
+  for (int id = 0; id < kWaiting; ++id) requests += post(call("wait", id));
+  const auto timed = [](int id, int timeout_ms) {
+    return R"({"jsonrpc":"2.0","method":"subtract","params":[42,23],"timeout_ms":)" + std::to_string(timeout_ms) +
+           R"(,"id":)" + std::to_string(id) + "}";
+  };
+  EXPECT_EQ(server.ask(requests + post(timed(1000, 50)) + post(timed(1001, 5000))), "");
+  server.pass(milliseconds{500});
+  for (std::size_t i = 0; i < kWaiting; ++i) server.waiting.answer(i, "a");
+  server.turns();
+  const std::string got = server.peer->take();
+  const std::string late =
+      R"({"jsonrpc":"2.0","error":{"code":-32002,"message":"Timeout","data":{"reason":"the time was up before the )"
+      R"(call began","origin":"local","delivered":"no"}},"id":1000})";
+  EXPECT_TRUE(got.ends_with(ok(late) + ok(result("19", 1001)))) << got.substr(got.size() - 500);
+}
+
 TEST(HttpPost, answers_pipelined_calls_in_order) {
   expect_answer(post(request(1)) + post(request(2)) + post(call("big", 3, "[200]")) + post(request(4)),
                 ok(result("19", 1)) + ok(result("19", 2)) + ok(result("\"" + std::string(200, 'x') + "\"", 3)) +
