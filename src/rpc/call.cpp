@@ -131,7 +131,7 @@ std::shared_ptr<detail::Items> Call::items() {
     if (!token.empty()) return send(rpc::SentItems::Way::progress, token, 0);
   }
   return std::make_shared<rpc::GatheredItems>(limits(), dispatcher.workspace_->stats,
-                                              std::shared_ptr<std::size_t>{dispatcher.pending_, &calls.gathered_bytes});
+                                              std::shared_ptr<std::size_t>{calls.load, &calls.load->gathered_bytes});
 }
 
 detail::BlockingPool* Call::blocking_pool() const noexcept { return state_->dispatcher->workspace_->blocking_pool; }

@@ -240,10 +240,12 @@ void Dispatcher::room() {
   }
 }
 
-bool Dispatcher::is_full() const noexcept { return pending_ && pending_->taken >= limits_->in_flight; }
+bool Dispatcher::is_full() const noexcept { return load_ && load_->calls >= limits_->in_flight; }
 
 PendingCalls& Dispatcher::pending() {
-  if (!pending_) pending_ = std::make_shared<PendingCalls>(*this);
+  if (pending_) return *pending_;
+  if (!load_) load_ = std::make_shared<PeerLoad>();
+  pending_ = std::make_shared<PendingCalls>(*this);
   return *pending_;
 }
 

@@ -9,6 +9,7 @@
 #include <memory>
 #include <span>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "wirecall/bytes.hpp"
@@ -89,15 +90,24 @@ struct Workspace {
   TaskScope tasks;      ///< last: the tasks go before what they use
 };
 
+/// What is in progress for one connection, however many dispatchers serve it.
+struct PeerLoad {
+  std::size_t calls = 0;           ///< whose handlers may still be at work; at most Limits::in_flight
+  std::size_t gathered_bytes = 0;  ///< of items; at most Limits::hard_output
+};
+
 class Dispatcher {
  public:
-  /// Everything referred to outlives the dispatcher; `registry` is not changed any more.
-  Dispatcher(const Registry& registry, Outlet& outlet, const Limits& limits, Workspace& workspace) noexcept
+  /// Everything referred to outlives the dispatcher; `registry` is not changed any more. `load` is that of another
+  /// dispatcher of the same connection, if there is one that has any.
+  Dispatcher(const Registry& registry, Outlet& outlet, const Limits& limits, Workspace& workspace,
+             std::shared_ptr<PeerLoad> load = nullptr) noexcept
       : registry_(&registry),
         middleware_(&registry.middleware()),
         outlet_(&outlet),
         limits_(&limits),
-        workspace_(&workspace) {}
+        workspace_(&workspace),
+        load_(std::move(load)) {}
   ~Dispatcher() { abandon(); }
   Dispatcher(Dispatcher&&) = delete;
 
@@ -126,6 +136,8 @@ class Dispatcher {
   /// The peer will answer none of these calls any more.
   void peer_ended();
 
+  /// Null as long as no call has waited.
+  [[nodiscard]] const std::shared_ptr<PeerLoad>& load() const noexcept { return load_; }
   /// Calls that have not been answered yet.
   [[nodiscard]] std::size_t in_flight() const noexcept { return pending_ == nullptr ? 0 : waiting_calls(); }
   /// Asks all calls in flight to stop; they are still answered.
@@ -160,7 +172,8 @@ class Dispatcher {
   Outlet* outlet_;
   const Limits* limits_;
   Workspace* workspace_;
-  std::shared_ptr<PendingCalls> pending_;  // made when the first call waits
+  std::shared_ptr<PeerLoad> load_;  // made when the first call waits, as is pending_
+  std::shared_ptr<PendingCalls> pending_;
   std::uint32_t timeout_max_ms_ = kNoTimeout;
   bool draining_ = false;
 };

@@ -20,7 +20,8 @@ inline constexpr std::size_t kDiscardedBytesMax = 1024 * 1024;
 class HttpSession::Exchange final : public rpc::Outlet {
  public:
   explicit Exchange(HttpSession& owner)
-      : session(&owner), dispatcher(owner.host_->registry, *this, owner.host_->limits, owner.host_->workspace) {}
+      : session(&owner),
+        dispatcher(owner.host_->registry, *this, owner.host_->limits, owner.host_->workspace, owner.load_) {}
 
   Buffer& open_message() override {
     out_ = session->is_next(*this) ? &session->output() : &held;

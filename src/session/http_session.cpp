@@ -257,10 +257,6 @@ void HttpSession::dispatch_kept() {
 }
 
 void HttpSession::dispatch(std::span<char> text) {
-  if (silent_.size() >= host_->limits.in_flight) [[unlikely]] {
-    std::erase_if(silent_, [](const auto& exchange) { return exchange->dispatcher.in_flight() == 0; });
-    if (silent_.size() >= host_->limits.in_flight) return refuse_and_close(503, "too many calls are in flight");
-  }
   if (draining_) [[unlikely]]
     return dispatch_draining(text);
   Exchange& exchange = current();
@@ -347,7 +343,8 @@ void HttpSession::finish_exchange() {
   const bool closes = exchange.closes;
   if (exchange.answered && waiting_.empty() && exchange.held.empty()) [[likely]] {
     if (exchange.dispatcher.in_flight() != 0) [[unlikely]] {
-      silent_.push_back(std::move(current_));
+      load_ = exchange.dispatcher.load();
+      keep_silent(std::move(current_));
     } else {
       exchange.answered = exchange.closes = exchange.head_only = false;
       exchange.status = 200;
@@ -356,11 +353,19 @@ void HttpSession::finish_exchange() {
     }
   } else {
     if (exchange.answered) settle_later();
+    if (!load_) load_ = exchange.dispatcher.load();
     waiting_.push_back(std::move(current_));
     if (waiting_.size() >= kWaitingMax || held_bytes_ > host_->limits.soft_output) block();
   }
   if (closes) [[unlikely]]
     stop_reading(End::finished);
+}
+
+// Those that are done say nothing: they are looked for where room has to be made.
+void HttpSession::keep_silent(std::unique_ptr<Exchange> exchange) {
+  if (silent_.size() == silent_.capacity())
+    std::erase_if(silent_, [](const auto& other) { return other->dispatcher.in_flight() == 0; });
+  silent_.push_back(std::move(exchange));
 }
 
 // At the end of a turn in which a response has come that was waited for.
@@ -384,7 +389,7 @@ void HttpSession::release_answered() {
     }
     give_back(exchange.held);
     output_grew(waiting);
-    if (exchange.dispatcher.in_flight() != 0) silent_.push_back(std::move(waiting_[gone]));
+    if (exchange.dispatcher.in_flight() != 0) keep_silent(std::move(waiting_[gone]));
   }
   waiting_.erase(waiting_.begin(), waiting_.begin() + static_cast<std::ptrdiff_t>(gone));
 }

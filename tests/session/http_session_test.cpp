@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "tests/session/accepting.hpp"
+#include "wirecall/stream.hpp"
 #include "wirecall/task.hpp"
 
 namespace wirecall::session {
@@ -626,14 +627,72 @@ TEST(HttpHostile, a_reset_while_a_call_waits_ends_the_session) {
   server.turns();
 }
 
-TEST(HttpHostile, notifications_that_wait_are_bounded) {
-  Limits limits;
-  limits.in_flight = 10;
-  Http server{1, limits};
-  std::string requests;
-  for (int i = 0; i < 11; ++i) requests += post(R"({"jsonrpc":"2.0","method":"wait"})");
-  EXPECT_NE(server.ask(requests).find("HTTP/1.1 503 "), std::string::npos);
+// A connection may have so many calls in flight, however many requests of HTTP bring them.
+class HttpInFlight : public testing::Test {
+ protected:
+  static Limits ten_calls() {
+    Limits limits;
+    limits.in_flight = 10;
+    limits.hard_output = 64 * 1024;
+    return limits;
+  }
+  static std::string refused(int id) {
+    return R"({"jsonrpc":"2.0","error":{"code":-32005,"message":"Limit exceeded","data":{"reason":"too many calls of )"
+           R"(this connection are in flight","origin":"local","delivered":"no","limit":"in_flight"}},"id":)" +
+           std::to_string(id) + "}";
+  }
+
+  Http server{1, ten_calls()};
+};
+
+TEST_F(HttpInFlight, counts_the_calls_of_all_requests_together) {
+  const std::string four =
+      "[" + call("wait", 1) + "," + call("wait", 2) + "," + call("wait", 3) + "," + call("wait", 4) + "]";
+  EXPECT_EQ(server.ask(post(four) + post(four) + post(four)), "");
   EXPECT_EQ(server.waiting.calls.size(), 10U);
+  EXPECT_EQ(server.ask(post(request(5))), "") << "it has its place behind them";
+  for (std::size_t i = 0; i < 10; ++i) server.waiting.answer(i, "a");
+  server.turns();
+  const std::string a = "\"a\"";
+  const std::string all = "[" + result(a, 1) + "," + result(a, 2) + "," + result(a, 3) + "," + result(a, 4) + "]";
+  EXPECT_EQ(server.peer->take(),
+            ok(all) + ok(all) +
+                ok("[" + result(a, 1) + "," + result(a, 2) + "," + refused(3) + "," + refused(4) + "]") +
+                ok(refused(5)));
+  EXPECT_EQ(server.ask(post(request(6))), ok(result("19", 6))) << "there is room again";
+}
+
+TEST_F(HttpInFlight, counts_notifications_too_and_forgets_those_that_are_done) {
+  const std::string notification = R"({"jsonrpc":"2.0","method":"wait"})";
+  for (std::size_t round = 0; round < 3; ++round) {
+    std::string requests;
+    std::string empty;
+    for (int i = 0; i < 11; ++i) {
+      requests += post(notification);
+      empty += "HTTP/1.1 204 No Content\r\n\r\n";
+    }
+    EXPECT_EQ(server.ask(requests + post(request(1))), empty + ok(refused(1)));
+    EXPECT_EQ(server.waiting.calls.size(), 10 * (round + 1));
+    for (std::size_t i = 0; i < 10; ++i) server.waiting.answer(10 * round + i, "a");
+    server.turns();
+    EXPECT_FALSE(server.connection->busy());
+  }
+}
+
+TEST_F(HttpInFlight, bounds_what_is_gathered_for_all_requests_together) {
+  const std::string item(40'000, 'x');
+  server.registry.method("gather", [&]() -> Stream<std::string> {
+    co_yield item;
+    static_cast<void>(co_await server.waiting.wait());
+  });
+  EXPECT_EQ(server.ask(post(call("gather", 1)) + post(call("gather", 2))), "");
+  ASSERT_EQ(server.waiting.calls.size(), 1U);
+  server.waiting.answer(0, "");
+  server.turns(500);
+  const std::string too_much =
+      R"({"jsonrpc":"2.0","error":{"code":-32005,"message":"Limit exceeded","data":{"reason":"too many items are being )"
+      R"(gathered for this connection","origin":"local","delivered":"maybe","limit":"hard_output"}},"id":2})";
+  EXPECT_EQ(server.peer->take(), ok(result("[\"" + item + "\"]", 1)) + ok(too_much));
 }
 
 TEST(HttpSession, that_nothing_is_happening_on_is_small) {
