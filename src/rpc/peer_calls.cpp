@@ -69,8 +69,8 @@ void notify_peer(const Context& context, std::string_view method, std::string_vi
 }
 
 void throw_wrong_result(const Reader& reader, std::string_view type) {
-  throw Error{ErrorCode::internal_error, "the result is not what was asked for: " + std::string{type},
-              decode_error(reader).data()};
+  throw LocalError{ErrorCode::internal_error, "the result is not what was asked for: " + std::string{type},
+                   decode_error(reader).data()};
 }
 
 }  // namespace detail
@@ -116,19 +116,21 @@ Error PeerCallError::as_answer() const {
   return {code(), message(), said->dump()};
 }
 
-void PeerCalls::require_peer() const {
-  if (gone_ || ended_) throw lost("no");
-}
-
-void PeerCalls::begin(detail::PeerCall& call, const Context& context, std::string_view method,
-                      std::string_view params_json) {
-  require_peer();
+// What calls and notifications need alike.
+void PeerCalls::require_sendable(const Context& context) const {
+  if (gone_) throw lost("no");
   if (context.hops() >= limits_->hops) {
     throw failure({.code = ErrorCode::limit_exceeded,
                    .reason = "too many calls within calls",
                    .delivered = "no",
                    .limit = "hops"});
   }
+}
+
+void PeerCalls::begin(detail::PeerCall& call, const Context& context, std::string_view method,
+                      std::string_view params_json) {
+  if (ended_) throw lost("no");
+  require_sendable(context);
   if (calls_.size() >= limits_->in_flight) {
     throw failure({.code = ErrorCode::limit_exceeded,
                    .reason = "too many calls of this connection's caller are in flight",
@@ -149,12 +151,7 @@ void PeerCalls::begin(detail::PeerCall& call, const Context& context, std::strin
   text.append(R"(,"id":)");
   append_id(text, last_id_ + 1);
   text.push_back('}');
-  if (text.size() > limits_->max_message_size) {
-    throw failure({.code = ErrorCode::too_large,
-                   .reason = "the request is larger than a message may be",
-                   .delivered = "no",
-                   .limit = "max_message_size"});
-  }
+  require_fitting(text, "the request is larger than a message may be");
   calls_.emplace(last_id_ + 1, &call);
   call.id_ = ++last_id_;
   try {
@@ -164,6 +161,11 @@ void PeerCalls::begin(detail::PeerCall& call, const Context& context, std::strin
     forget(call);
     throw;
   }
+}
+
+void PeerCalls::require_fitting(const Buffer& text, std::string_view reason) const {
+  if (text.size() <= limits_->max_message_size) return;
+  throw failure({.code = ErrorCode::too_large, .reason = reason, .delivered = "no", .limit = "max_message_size"});
 }
 
 // Whole, or not at all.
@@ -179,11 +181,12 @@ void PeerCalls::append_message(std::string_view text) {
 }
 
 void PeerCalls::notify(const Context& context, std::string_view method, std::string_view params_json) {
-  if (gone_) throw lost("no");
+  require_sendable(context);
   Buffer text;
   append_call(text, method, params_json);
   if (!outlet_->strict_peer()) append_hops(text, context);
   text.push_back('}');
+  require_fitting(text, "the notification is larger than a message may be");
   append_message(text.view());
 }
 

@@ -45,7 +45,8 @@ class PeerCalls {
   [[nodiscard]] bool empty() const noexcept { return calls_.empty(); }
 
  private:
-  void require_peer() const;
+  void require_sendable(const Context& context) const;
+  void require_fitting(const Buffer& text, std::string_view reason) const;
   void forget(detail::PeerCall& call) noexcept;
   void append_message(std::string_view text);
 

@@ -273,6 +273,8 @@ Error error_to_answer(const Workspace& workspace, const Method& method) {
     throw;
   } catch (const PeerCallError& error) {
     return error.as_answer();
+  } catch (const LocalError& error) {
+    text = error.message() + (error.data().empty() ? "" : " " + error.data());
   } catch (const Error& error) {
     return error;
   } catch (const std::exception& exception) {
