@@ -127,8 +127,8 @@ class Dispatcher {
   /// Calls from now on have so many milliseconds, or less, as if each had said so by `timeout_ms`; kNoTimeout ends
   /// that.
   void limit_timeout(std::uint32_t milliseconds) noexcept { timeout_max_ms_ = milliseconds; }
-  /// New requests are answered -32009 from now on.
-  void drain() noexcept { draining_ = true; }
+  /// New requests are answered -32009 from now on. A peer that has said hello is told, by rpc.draining.
+  void drain() noexcept;
   /// Whether handlers have called the peer, and wait.
   [[nodiscard]] bool awaits_responses() const noexcept;
   /// A response, perhaps to one of these calls; false when it is none.
@@ -175,6 +175,7 @@ class Dispatcher {
   std::shared_ptr<PeerLoad> load_;  // made when the first call waits, as is pending_
   std::shared_ptr<PendingCalls> pending_;
   std::uint32_t timeout_max_ms_ = kNoTimeout;
+  bool greeted_ = false;  // by rpc.hello
   bool draining_ = false;
 };
 

@@ -173,6 +173,7 @@ std::string hello(const ReservedCall& call) {
   if (const auto resume = params.find(2); resume && resume->kind != ValueKind::null) {
     throw message::make({.code = ErrorCode::unauthenticated, .reason = "there is no such session", .delivered = "no"});
   }
+  call.greeted = true;
   const Limits& limits = call.limits;
   return to_json(Hello{.server = "wirecall",
                        .version = WIRECALL_VERSION,

@@ -238,6 +238,25 @@ TEST_F(Reserved, HelloSaysWhatTheServerIs) {
   EXPECT_EQ(peer.ask(request("rpc.hello", R"(["n"])")).find("error"), std::string::npos);
 }
 
+TEST_F(Reserved, WhoHasSaidHelloIsToldOnceWhenTheServerDrains) {
+  const std::string draining = R"({"jsonrpc":"2.0","method":"rpc.draining"})";
+  for (const std::string& hello : {request("rpc.hello"), notification("rpc.hello"), "[" + request("rpc.hello") + "]"}) {
+    Peer peer{registry};
+    peer.send(request("wait"));
+    static_cast<void>(peer.ask(hello));
+    peer.dispatcher.drain();
+    EXPECT_EQ(peer.received(), draining);
+    peer.dispatcher.drain();
+    EXPECT_EQ(peer.received(), "");
+  }
+  for (const std::string& other : {request("rpc.ping"), request("rpc.hello", R"({"resume":"s"})"), std::string{"{"}}) {
+    Peer peer{registry};
+    static_cast<void>(peer.ask(other));
+    peer.dispatcher.drain();
+    EXPECT_EQ(peer.received(), "");
+  }
+}
+
 TEST_F(Reserved, HelloKnowsNoSessionToResume) {
   Peer peer{registry};
   EXPECT_EQ(peer.ask(request("rpc.hello", R"({"resume":"s"})")),
