@@ -55,4 +55,13 @@ class Error : public std::exception {
   std::string data_;
 };
 
+/// An Error that is about what this program did itself: a value that JSON cannot hold, a Value of another kind than was
+/// asked for, a peer's result of another type. Its code, message and data are for whoever catches it. A handler that
+/// lets it go has failed: its caller is answered -32603, and the text goes to the log.
+class LocalError : public Error {
+ public:
+  using Error::Error;
+  explicit LocalError(Error error) : Error(std::move(error)) {}
+};
+
 }  // namespace wirecall

@@ -66,7 +66,7 @@ Buffer encoded_params(const T& params) {
   const std::unique_ptr<Writer> writer = json_codec().writer();
   writer->reset(text);
   encode(*writer, params);
-  if (writer->failed()) throw Error{ErrorCode::invalid_params, writer->failure()};
+  if (writer->failed()) throw LocalError{ErrorCode::invalid_params, writer->failure()};
   return text;
 }
 
@@ -89,7 +89,8 @@ class Peer {
   /// Calls `method` with these arguments by position, which are encoded now; the call is made when the task is awaited.
   /// It throws the Error that the peer answered with; -32002 when the handler's time is up, -32001 when the connection
   /// is gone or, as by HTTP, was never one on which the caller can be called, -32005 for too many calls within calls,
-  /// or for more than Limits::in_flight that wait for this caller.
+  /// or for more than Limits::in_flight that wait for this caller, -32006 for a request over max_message_size. And
+  /// LocalError: -32602, from `call` itself, when JSON cannot hold an argument, -32603 when the result is no R.
   template <class R = void, class... Args>
   [[nodiscard]] Task<R> call(std::string method, const Args&... args) const {
     return detail::call_peer<R>(context_, std::move(method), detail::encoded_arguments(args...));
@@ -100,7 +101,8 @@ class Peer {
   [[nodiscard]] Task<R> call_with(std::string method, const Params& params) const {
     return detail::call_peer<R>(context_, std::move(method), detail::encoded_params(params));
   }
-  /// Sends a notification at once. Throws as call does.
+  /// Sends a notification at once, also to a peer that says nothing more itself. Throws -32001 when there is no
+  /// connection, -32005 for too many calls within calls, -32006 and LocalError -32602 as call does.
   template <class... Args>
   void notify(std::string_view method, const Args&... args) const {
     detail::notify_peer(context_, method, detail::encoded_arguments(args...).view());

@@ -89,7 +89,7 @@ template <class T>
   return out;
 }
 
-/// The value as compact JSON text. Throws Error -32603 for NaN, infinities and strings that are not UTF-8.
+/// The value as compact JSON text. Throws LocalError -32603 for NaN, infinities and strings that are not UTF-8.
 template <class T>
 [[nodiscard]] std::string to_json(const T& value) {
   return detail::encode_text(&detail::encode_erased<T>, &value);

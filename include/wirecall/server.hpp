@@ -62,7 +62,8 @@ class Server {
 
   /// Serves until stop() or, while it runs, SIGINT or SIGTERM; or the end of standard input, where it listens on
   /// nothing else. Then it takes no more connections, answers new calls with -32009, and returns when those in progress
-  /// are done, at the latest after Options::drain_ms. Throws what a thread of it failed with, when all have ended.
+  /// are done, or Options::drain_ms have passed; but a handler that is a plain function is waited for until it comes
+  /// back, since nothing can end it. Throws what a thread of it failed with, when all have ended.
   RunEnd run();
   /// Makes run() drain and return; the next one when none is running.
   void stop() noexcept;

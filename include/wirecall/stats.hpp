@@ -66,10 +66,10 @@ struct Stats {
 
   Counter responses_dropped;  ///< nobody was waiting for them
   Counter slow_peers_cut;     ///< too much output was waiting for them
-  Counter streams;            ///< results sent one by one
-  Counter stream_items;
-  Counter hand_overs;     ///< of a loop to another thread, from a handler that did not come back
-  Counter slow_handlers;  ///< that were named in the log
+  Counter streams;            ///< calls answered by a stream of results, sent one by one or gathered
+  Counter stream_items;       ///< results of streams
+  Counter hand_overs;         ///< of a loop to another thread, from a handler that did not come back
+  Counter slow_handlers;      ///< that were named in the log
   Counter loop_turns;
 
   /// Counts an error that is answered.

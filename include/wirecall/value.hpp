@@ -85,9 +85,9 @@ class Value {
   [[nodiscard]] bool is_array() const noexcept { return kind() == ValueKind::array; }
   [[nodiscard]] bool is_object() const noexcept { return kind() == ValueKind::object; }
 
-  /// The content. A Value of another kind throws Error -32602, whose data says what was expected and what was there;
-  /// as_int and as_uint also take doubles and texts that are exactly integral and in range, as decoding does; as_bytes
-  /// also takes {"$bytes":"<base64>"}.
+  /// The content. A Value of another kind throws LocalError -32602, whose data says what was expected and what was
+  /// there; as_int and as_uint also take doubles and texts that are exactly integral and in range, as decoding does;
+  /// as_bytes also takes {"$bytes":"<base64>"}.
   [[nodiscard]] bool as_bool() const;
   [[nodiscard]] std::int64_t as_int() const;
   [[nodiscard]] std::uint64_t as_uint() const;
@@ -104,9 +104,9 @@ class Value {
   /// The last member of that name, or null when there is none or this is no object.
   [[nodiscard]] const Value* find(std::string_view name) const noexcept;
   [[nodiscard]] Value* find(std::string_view name) noexcept;
-  /// As find, but a missing member throws Error -32602.
+  /// As find, but a missing member throws LocalError -32602.
   [[nodiscard]] const Value& at(std::string_view name) const;
-  /// The element at a position; one past the end throws Error -32602.
+  /// The element at a position; one past the end throws LocalError -32602.
   [[nodiscard]] const Value& at(std::size_t position) const;
   /// The member of that name, added as null when there is none. Null becomes an object; other kinds throw.
   Value& operator[](std::string_view name);

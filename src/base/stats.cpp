@@ -44,8 +44,8 @@ constexpr std::array kFields{
     StatsField{"responses_dropped", {}, "Responses that nobody was waiting for", false, &Stats::responses_dropped},
     StatsField{
         "slow_peers_cut", {}, "Connections cut because too much output was waiting", false, &Stats::slow_peers_cut},
-    StatsField{"streams", {}, "Calls whose results were sent one by one", false, &Stats::streams},
-    StatsField{"stream_items", {}, "Results sent one by one", false, &Stats::stream_items},
+    StatsField{"streams", {}, "Calls answered by a stream of results", false, &Stats::streams},
+    StatsField{"stream_items", {}, "Results of streams, sent one by one or gathered", false, &Stats::stream_items},
     StatsField{"hand_overs",
                {},
                "Loops handed to another thread because a handler did not come back",

@@ -327,7 +327,7 @@ std::string encode_text(EncodeFunction encode, const void* value) {
   const std::unique_ptr<Writer> writer = json_codec().writer();
   writer->reset(text);
   encode(*writer, value);
-  if (writer->failed()) throw Error{ErrorCode::internal_error, writer->failure()};
+  if (writer->failed()) throw LocalError{ErrorCode::internal_error, writer->failure()};
   return std::string{text.view()};
 }
 

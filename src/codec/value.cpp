@@ -121,7 +121,7 @@ void Value::refuse(std::string_view expected) const {
   const std::unique_ptr<Reader> reader = json_codec().reader();
   reader->reset(text.padded());
   reader->fail(expected);
-  throw decode_error(*reader);
+  throw LocalError{decode_error(*reader)};
 }
 
 bool Value::as_bool() const {

@@ -58,9 +58,6 @@ constexpr std::array<KnownField, kHttpFieldCount> kKnownFields{{
     {"upgrade", HttpField::upgrade, true},
     {"location", HttpField::location, true},
     {"connection", HttpField::connection, true},
-    {"traceparent", HttpField::traceparent, false},
-    {"tracestate", HttpField::tracestate, true},
-    {"authorization", HttpField::authorization, false},
     {"content-length", HttpField::content_length, false},
     {"sec-fetch-site", HttpField::sec_fetch_site, false},
     {"sec-fetch-mode", HttpField::sec_fetch_mode, false},
@@ -269,7 +266,15 @@ class RequestReader : private FieldsReader {
     if (*p_ != ' ' || p_ == start) return bad("the request line does not begin with a method and a space");
     out_->method = method_of({start, p_});
     const bool connects = std::string_view{start, p_} == "CONNECT";
-    start = ++p_;
+    ++p_;
+    if (read_target_and_version(connects)) return true;
+    // Another protocol's line may begin with a word and a space as well: "PROXY TCP4 ...".
+    if (out_->method == HttpMethod::unknown && result_.status == 400) return bad("this method is not one of HTTP", 501);
+    return false;
+  }
+
+  bool read_target_and_version(bool connects) noexcept {
+    const char* const start = p_;
     while (p_ != end_ && is_target(*p_) && *p_ != '#') ++p_;
     if (p_ == end_) return false;
     if (*p_ != ' ' || p_ == start) return bad("the request's target is not made of visible ASCII and one space");
@@ -303,7 +308,7 @@ class RequestReader : private FieldsReader {
   }
 
   bool check_host() noexcept {
-    if (!out_->has(HttpField::host)) return out_->version_1_0 || bad("no Host");
+    if (!out_->has(HttpField::host)) return bad("no Host");
     if (!authority_.empty() && authority_ != (*out_)[HttpField::host]) return bad("a Host that is not the target's");
     return true;
   }

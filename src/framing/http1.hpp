@@ -31,9 +31,6 @@ enum class HttpField : std::uint8_t {
   upgrade,
   location,
   connection,
-  traceparent,
-  tracestate,
-  authorization,
   content_length,
   sec_fetch_site,
   sec_fetch_mode,
@@ -41,7 +38,7 @@ enum class HttpField : std::uint8_t {
   transfer_encoding,
   wirecall_timeout_ms,
 };
-inline constexpr std::size_t kHttpFieldCount = 15;
+inline constexpr std::size_t kHttpFieldCount = 12;
 
 /// What the heads of requests and responses have in common.
 struct HttpFields {

@@ -117,6 +117,7 @@ Reader& Call::default_reader(std::size_t index) {
 std::shared_ptr<detail::Items> Call::items() {
   rpc::Dispatcher& dispatcher = *state_->dispatcher;
   rpc::PendingCalls& calls = dispatcher.pending();
+  ++dispatcher.workspace_->stats.streams;
   // What an element of a batch is answered with has its place in the array; a notification has no name to send under.
   if (state_->batch == nullptr && !is_notification() && dispatcher.outlet_->connected()) {
     const auto send = [&](rpc::SentItems::Way way, std::string_view name, std::uint64_t credit) {
@@ -132,8 +133,8 @@ std::shared_ptr<detail::Items> Call::items() {
     const std::string_view token = progress_token(params(), reader());
     if (!token.empty()) return send(rpc::SentItems::Way::progress, token, 0);
   }
-  return std::make_shared<rpc::GatheredItems>(limits(),
-                                              std::shared_ptr<std::size_t>{dispatcher.pending_, &calls.gathered_bytes});
+  return std::make_shared<rpc::GatheredItems>(limits(), dispatcher.workspace_->stats,
+                                              std::shared_ptr<std::size_t>{calls.load, &calls.load->gathered_bytes});
 }
 
 detail::BlockingPool* Call::blocking_pool() const noexcept { return state_->dispatcher->workspace_->blocking_pool; }

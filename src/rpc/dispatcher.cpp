@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <chrono>
 #include <cstdint>
+#include <new>
 #include <optional>
 #include <utility>
 
@@ -205,7 +206,7 @@ CallBounds Dispatcher::bounds(CallState& state) const {
 }
 
 void Dispatcher::unknown_method(const Received& message, std::string_view name, CallState& state) {
-  if (serve_reserved({message, name, state.reply, *workspace_, *limits_, *outlet_, pending_.get()})) return;
+  if (serve_reserved({message, name, state.reply, *workspace_, *limits_, *outlet_, pending_.get(), greeted_})) return;
   if (message.kind == MessageKind::notification) return;
   const std::string_view near = registry_->nearest(name);
   std::string data;
@@ -240,11 +241,29 @@ void Dispatcher::room() {
   }
 }
 
-bool Dispatcher::is_full() const noexcept { return pending_ && pending_->taken >= limits_->in_flight; }
+bool Dispatcher::is_full() const noexcept { return load_ && load_->calls >= limits_->in_flight; }
 
 PendingCalls& Dispatcher::pending() {
-  if (!pending_) pending_ = std::make_shared<PendingCalls>(*this);
+  if (pending_) return *pending_;
+  if (!load_) load_ = std::make_shared<PeerLoad>();
+  pending_ = std::make_shared<PendingCalls>(*this);
   return *pending_;
+}
+
+void Dispatcher::drain() noexcept {
+  if (std::exchange(draining_, true) || !greeted_) return;
+  try {
+    Buffer& out = outlet_->open_message();
+    try {
+      out.append(R"({"jsonrpc":"2.0","method":"rpc.draining"})");
+    } catch (...) {
+      outlet_->discard_message();
+      throw;
+    }
+    outlet_->close_message();
+  } catch (const std::bad_alloc&) {
+    // The peer learns from the next answer, or from the end.
+  }
 }
 
 void Dispatcher::ask_to_stop() noexcept {

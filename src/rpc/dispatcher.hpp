@@ -9,6 +9,7 @@
 #include <memory>
 #include <span>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "wirecall/bytes.hpp"
@@ -89,15 +90,24 @@ struct Workspace {
   TaskScope tasks;      ///< last: the tasks go before what they use
 };
 
+/// What is in progress for one connection, however many dispatchers serve it.
+struct PeerLoad {
+  std::size_t calls = 0;           ///< whose handlers may still be at work; at most Limits::in_flight
+  std::size_t gathered_bytes = 0;  ///< of items; at most Limits::hard_output
+};
+
 class Dispatcher {
  public:
-  /// Everything referred to outlives the dispatcher; `registry` is not changed any more.
-  Dispatcher(const Registry& registry, Outlet& outlet, const Limits& limits, Workspace& workspace) noexcept
+  /// Everything referred to outlives the dispatcher; `registry` is not changed any more. `load` is that of another
+  /// dispatcher of the same connection, if there is one that has any.
+  Dispatcher(const Registry& registry, Outlet& outlet, const Limits& limits, Workspace& workspace,
+             std::shared_ptr<PeerLoad> load = nullptr) noexcept
       : registry_(&registry),
         middleware_(&registry.middleware()),
         outlet_(&outlet),
         limits_(&limits),
-        workspace_(&workspace) {}
+        workspace_(&workspace),
+        load_(std::move(load)) {}
   ~Dispatcher() { abandon(); }
   Dispatcher(Dispatcher&&) = delete;
 
@@ -117,8 +127,8 @@ class Dispatcher {
   /// Calls from now on have so many milliseconds, or less, as if each had said so by `timeout_ms`; kNoTimeout ends
   /// that.
   void limit_timeout(std::uint32_t milliseconds) noexcept { timeout_max_ms_ = milliseconds; }
-  /// New requests are answered -32009 from now on.
-  void drain() noexcept { draining_ = true; }
+  /// New requests are answered -32009 from now on. A peer that has said hello is told, by rpc.draining.
+  void drain() noexcept;
   /// Whether handlers have called the peer, and wait.
   [[nodiscard]] bool awaits_responses() const noexcept;
   /// A response, perhaps to one of these calls; false when it is none.
@@ -126,6 +136,8 @@ class Dispatcher {
   /// The peer sends no more: it will answer none of these calls, and give no stream more credit.
   void peer_ended();
 
+  /// Null as long as no call has waited.
+  [[nodiscard]] const std::shared_ptr<PeerLoad>& load() const noexcept { return load_; }
   /// Calls that have not been answered yet.
   [[nodiscard]] std::size_t in_flight() const noexcept { return pending_ == nullptr ? 0 : waiting_calls(); }
   /// Asks all calls in flight to stop; they are still answered.
@@ -160,8 +172,10 @@ class Dispatcher {
   Outlet* outlet_;
   const Limits* limits_;
   Workspace* workspace_;
-  std::shared_ptr<PendingCalls> pending_;  // made when the first call waits
+  std::shared_ptr<PeerLoad> load_;  // made when the first call waits, as is pending_
+  std::shared_ptr<PendingCalls> pending_;
   std::uint32_t timeout_max_ms_ = kNoTimeout;
+  bool greeted_ = false;  // by rpc.hello
   bool draining_ = false;
 };
 

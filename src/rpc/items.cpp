@@ -45,8 +45,9 @@ void require_encoded(const Writer& writer) {
 
 // ---- gathered ----
 
-GatheredItems::GatheredItems(const Limits& limits, std::shared_ptr<std::size_t> bytes_of_peer)
+GatheredItems::GatheredItems(const Limits& limits, Stats& stats, std::shared_ptr<std::size_t> bytes_of_peer)
     : writer_(json_codec().writer()),
+      stats_(&stats),
       bytes_max_(limits.max_message_size),
       bytes_of_peer_max_(limits.hard_output),
       bytes_of_peer_(std::move(bytes_of_peer)) {
@@ -72,6 +73,7 @@ void GatheredItems::end() {
                          .delivered = "maybe",
                          .limit = "hard_output"});
   }
+  ++stats_->stream_items;
 }
 
 void GatheredItems::write_result(Writer& writer) {
@@ -140,6 +142,7 @@ void SentItems::end() {
                          .limit = "max_message_size"});
   }
   outlet_->close_message();
+  ++workspace_->stats.stream_items;
   ++sequence_;
   if (way_ == Way::credit) --credit_;
   if (workspace_->scheduler != nullptr) last_ = workspace_->scheduler->now();

@@ -22,7 +22,8 @@ namespace wirecall::rpc {
 /// within hard_output.
 class GatheredItems final : public detail::Items {
  public:
-  GatheredItems(const Limits& limits, std::shared_ptr<std::size_t> bytes_of_peer);
+  /// `stats` outlives it, as the task does.
+  GatheredItems(const Limits& limits, Stats& stats, std::shared_ptr<std::size_t> bytes_of_peer);
   ~GatheredItems() override;
 
   void write_result(Writer& writer) override;
@@ -35,6 +36,7 @@ class GatheredItems final : public detail::Items {
 
   Buffer text_;
   std::unique_ptr<Writer> writer_;
+  Stats* stats_;
   std::size_t bytes_max_;
   std::size_t bytes_of_peer_max_;
   std::shared_ptr<std::size_t> bytes_of_peer_;

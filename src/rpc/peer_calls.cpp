@@ -23,7 +23,7 @@ using std::chrono::nanoseconds;
 namespace rpc {
 namespace {
 
-PeerCallError failure(const message::OwnError& error) { return PeerCallError{message::make(error)}; }
+Error failure(const message::OwnError& error) { return message::make(error); }
 
 // What whoever waits is given: that there was no memory, when there is none to say anything else.
 template <class Make>
@@ -69,8 +69,8 @@ void notify_peer(const Context& context, std::string_view method, std::string_vi
 }
 
 void throw_wrong_result(const Reader& reader, std::string_view type) {
-  throw Error{ErrorCode::internal_error, "the result is not what was asked for: " + std::string{type},
-              decode_error(reader).data()};
+  throw LocalError{ErrorCode::internal_error, "the result is not what was asked for: " + std::string{type},
+                   decode_error(reader).data()};
 }
 
 }  // namespace detail
@@ -80,7 +80,7 @@ namespace {
 
 constexpr char kIdMark = 'h';  // of a handler's call: "h1"
 
-PeerCallError lost(std::string_view delivered) {
+Error lost(std::string_view delivered) {
   return failure({.code = ErrorCode::provider_lost, .reason = "the caller has gone", .delivered = delivered});
 }
 
@@ -108,19 +108,21 @@ void append_hops(Buffer& out, const Context& context) {
 
 }  // namespace
 
-void PeerCalls::require_peer() const {
-  if (gone_ || ended_) throw lost("no");
-}
-
-void PeerCalls::begin(detail::PeerCall& call, const Context& context, std::string_view method,
-                      std::string_view params_json) {
-  require_peer();
+// What calls and notifications need alike.
+void PeerCalls::require_sendable(const Context& context) const {
+  if (gone_) throw lost("no");
   if (context.hops() >= limits_->hops) {
     throw failure({.code = ErrorCode::limit_exceeded,
                    .reason = "too many calls within calls",
                    .delivered = "no",
                    .limit = "hops"});
   }
+}
+
+void PeerCalls::begin(detail::PeerCall& call, const Context& context, std::string_view method,
+                      std::string_view params_json) {
+  if (ended_) throw lost("no");
+  require_sendable(context);
   if (calls_.size() >= limits_->in_flight) {
     throw failure({.code = ErrorCode::limit_exceeded,
                    .reason = "too many calls of this connection's caller are in flight",
@@ -141,12 +143,7 @@ void PeerCalls::begin(detail::PeerCall& call, const Context& context, std::strin
   text.append(R"(,"id":)");
   append_id(text, last_id_ + 1);
   text.push_back('}');
-  if (text.size() > limits_->max_message_size) {
-    throw failure({.code = ErrorCode::too_large,
-                   .reason = "the request is larger than a message may be",
-                   .delivered = "no",
-                   .limit = "max_message_size"});
-  }
+  require_fitting(text, "the request is larger than a message may be");
   calls_.emplace(last_id_ + 1, &call);
   call.id_ = ++last_id_;
   try {
@@ -156,6 +153,11 @@ void PeerCalls::begin(detail::PeerCall& call, const Context& context, std::strin
     forget(call);
     throw;
   }
+}
+
+void PeerCalls::require_fitting(const Buffer& text, std::string_view reason) const {
+  if (text.size() <= limits_->max_message_size) return;
+  throw failure({.code = ErrorCode::too_large, .reason = reason, .delivered = "no", .limit = "max_message_size"});
 }
 
 // Whole, or not at all.
@@ -171,11 +173,12 @@ void PeerCalls::append_message(std::string_view text) {
 }
 
 void PeerCalls::notify(const Context& context, std::string_view method, std::string_view params_json) {
-  if (gone_) throw lost("no");
+  require_sendable(context);
   Buffer text;
   append_call(text, method, params_json);
   if (!outlet_->strict_peer()) append_hops(text, context);
   text.push_back('}');
+  require_fitting(text, "the notification is larger than a message may be");
   append_message(text.view());
 }
 
@@ -219,9 +222,9 @@ bool PeerCalls::response(const Received& message) {
   const Completion<Buffer> answer = call.answer_;  // whoever waits may end, and the call with it
   forget(call);
   if (message.fault != Fault::none) {
-    answer.fail(made([] { return PeerCallError{message::malformed_response()}; }));
+    answer.fail(made([] { return message::malformed_response(); }));
   } else if (message.has(Member::error)) {
-    answer.fail(made([&] { return PeerCallError{message::read_error(*workspace_->reader, message[Member::error])}; }));
+    answer.fail(made([&] { return message::read_error(*workspace_->reader, message[Member::error]); }));
   } else {
     answer.set(Buffer{message[Member::result]});
   }

@@ -15,12 +15,6 @@
 
 namespace wirecall::rpc {
 
-/// What such a call failed with.
-class PeerCallError final : public Error {
- public:
-  explicit PeerCallError(Error error) : Error(std::move(error)) {}
-};
-
 class PeerCalls {
  public:
   /// All referred to are used until `gone`.
@@ -42,7 +36,8 @@ class PeerCalls {
   [[nodiscard]] bool empty() const noexcept { return calls_.empty(); }
 
  private:
-  void require_peer() const;
+  void require_sendable(const Context& context) const;
+  void require_fitting(const Buffer& text, std::string_view reason) const;
   void forget(detail::PeerCall& call) noexcept;
   void append_message(std::string_view text);
 

@@ -95,7 +95,7 @@ PendingCall& PendingCalls::add(CallState& state, const Received& message, const 
   call.active = call.taken = true;
   free.pop_back();
   ++active;
-  ++taken;
+  ++load->calls;
   ++owner->workspace_->stats.calls_in_flight;
   return call;
 }
@@ -150,7 +150,7 @@ void PendingCalls::release(std::uint32_t slot, std::uint32_t generation) noexcep
   PendingCall& call = slots[slot];
   if (!call.taken || call.active || call.generation != generation) return;
   call.taken = false;
-  --taken;
+  --load->calls;
   ++call.generation;
   free.push_back(slot);
 }
@@ -279,6 +279,8 @@ Error error_to_answer(const Workspace& workspace, const Method& method) {
   std::string text;
   try {
     throw;
+  } catch (const LocalError& error) {
+    text = error.message() + (error.data().empty() ? "" : " " + error.data());
   } catch (const Error& error) {
     return message::as_answer(error);
   } catch (const std::exception& exception) {

@@ -99,7 +99,7 @@ struct PendingCall final : Timer {
 };
 
 struct PendingCalls {
-  explicit PendingCalls(Dispatcher& owner) : owner(&owner) {}
+  explicit PendingCalls(Dispatcher& owner) : owner(&owner), load(owner.load_) {}
 
   /// A new call; its timer runs.
   PendingCall& add(CallState& state, const Received& message, const Method& method);
@@ -132,8 +132,7 @@ struct PendingCalls {
   RoomQueue waiting_for_room;
   std::shared_ptr<PeerCalls> peer_calls;  ///< made for the first handler that could make one
   std::size_t active = 0;                 ///< calls that have not been answered
-  std::size_t taken = 0;                  ///< calls whose handlers may still be at work
-  std::size_t gathered_bytes = 0;         ///< Call::gathered_bytes
+  std::shared_ptr<PeerLoad> load;         ///< the owner's
 
  private:
   friend struct PendingCall;

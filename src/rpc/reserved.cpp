@@ -25,24 +25,35 @@ struct Sent {
   ValueKind kind = ValueKind::null;
 };
 
-// The params in the order of `names`, empty where none was given; those beyond, by position, are the last one's again.
-// Throws Error -32602.
+enum class Beyond : std::uint8_t {
+  refused,
+  of_the_last,  // by position: values of the last name again
+};
+
+// The params in the order of `names`, empty where none was given. Throws Error -32602.
 class Params {
  public:
-  Params(const ReservedCall& call, std::span<const std::string_view> names) : reader_(*call.workspace.reader) {
+  Params(const ReservedCall& call, std::span<const std::string_view> names, Beyond beyond = Beyond::refused)
+      : reader_(*call.workspace.reader) {
     if (!call.message.has(Member::params)) return;
     reader_.reset(call.message[Member::params]);
     if (reader_.kind() == ValueKind::array) {
       static_cast<void>(reader_.begin_array());
-      while (reader_.next_element()) take(std::min(count_++, names.size() - 1));
+      for (std::size_t position = 0; reader_.next_element(); ++position) {
+        if (position >= names.size() && beyond == Beyond::refused) refuse_here(position, "nothing");
+        take(std::min(position, names.size() - 1));
+      }
     } else if (reader_.kind() == ValueKind::object) {
       static_cast<void>(reader_.begin_object());
       for (std::string_view name; reader_.next_member(name);) {
         const auto found = std::ranges::find(names, name);
+        const auto index = static_cast<std::size_t>(found - names.begin());
         if (found == names.end()) {
           static_cast<void>(reader_.skip());  // peers may be newer
+        } else if (find(index)) {
+          refuse_here(*found, "one value");
         } else {
-          take(static_cast<std::size_t>(found - names.begin()));
+          take(index);
         }
       }
     }
@@ -59,17 +70,26 @@ class Params {
   [[noreturn]] void refuse(std::string_view name, const std::optional<Sent>& sent, std::string_view expected) const {
     if (sent) {
       reader_.reset(sent->text);
-      static_cast<void>(reader_.fail(expected));
-    } else {
-      static_cast<void>(reader_.fail_missing(expected));
+      refuse_here(name, expected);
     }
-    static_cast<void>(reader_.failed_at(name));
+    static_cast<void>(reader_.fail_missing(expected));
+    throw_failure(name);
+  }
+
+ private:
+  // Refuses the value at which the reader stands; `place` is a name or position.
+  template <class Place>
+  [[noreturn]] void refuse_here(Place place, std::string_view expected) const {
+    static_cast<void>(reader_.fail(expected));
+    throw_failure(place);
+  }
+  template <class Place>
+  [[noreturn]] void throw_failure(Place place) const {
+    static_cast<void>(reader_.failed_at(place));
     Error error = decode_error(reader_);
     reader_.clear_failure();
     throw error;
   }
-
- private:
   void take(std::size_t index) {
     const ValueKind kind = reader_.kind();
     given_.push_back({index, {reader_.skip(), kind}});
@@ -77,7 +97,6 @@ class Params {
 
   Reader& reader_;
   std::vector<std::pair<std::size_t, Sent>> given_;
-  std::size_t count_ = 0;
 };
 
 constexpr std::string_view kIdTypes = "string, number or null";
@@ -93,7 +112,7 @@ void require_id(const Params& params, const std::optional<Sent>& sent) {
 
 std::string cancel(const ReservedCall& call) {
   static constexpr std::array<std::string_view, 1> kNames{"id"};
-  const Params params{call, kNames};
+  const Params params{call, kNames, Beyond::of_the_last};
   if (params.all().empty()) params.refuse("id", {}, kIdTypes);
   for (const auto& [index, id] : params.all()) require_id(params, id);
   std::size_t count = 0;
@@ -114,7 +133,10 @@ std::string credit(const ReservedCall& call) {
   return std::to_string(call.pending != nullptr ? call.pending->grant(id->text, *count) : 0);
 }
 
-std::string ping(const ReservedCall&) { return "\"pong\""; }
+std::string ping(const ReservedCall& call) {
+  static_cast<void>(Params{call, {}});
+  return "\"pong\"";
+}
 
 struct HelloLimits {
   std::size_t max_message_size;
@@ -151,6 +173,7 @@ std::string hello(const ReservedCall& call) {
   if (const auto resume = params.find(2); resume && resume->kind != ValueKind::null) {
     throw message::make({.code = ErrorCode::unauthenticated, .reason = "there is no such session", .delivered = "no"});
   }
+  call.greeted = true;
   const Limits& limits = call.limits;
   return to_json(Hello{.server = "wirecall",
                        .version = WIRECALL_VERSION,
@@ -186,13 +209,17 @@ bool serve_reserved(const ReservedCall& call) {
   const auto found = std::ranges::find(kMethods, call.name, &Method::name);
   if (found == kMethods.end()) return false;
   const bool answers = call.message.kind != MessageKind::notification;
+  const auto refuse = [&call](const Error& error) {
+    call.workspace.stats.count_error(error.code());
+    call.reply.error(error, call.message.id());
+  };
   try {
     const std::string result = found->serve(call);
     if (!answers) return true;
     call.reply.begin().append(result);
-    if (!call.reply.end(call.message.id())) call.reply.error(reply_too_large(), call.message.id());
+    if (!call.reply.end(call.message.id())) refuse(reply_too_large());
   } catch (const Error& error) {
-    if (answers) call.reply.error(error, call.message.id());
+    if (answers) refuse(error);
   }
   return true;
 }

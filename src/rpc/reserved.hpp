@@ -21,6 +21,7 @@ struct ReservedCall {
   const Limits& limits;
   const Outlet& outlet;
   PendingCalls* pending;  ///< of the connection; null as long as none has waited
+  bool& greeted;          ///< becomes true with rpc.hello
 };
 
 /// Serves `call` and answers it, if its name is one of these; false otherwise.

@@ -79,13 +79,10 @@ HostAndPort split_host(std::string_view text) noexcept {
 }
 
 Access access_of(const HttpHead& head, const HttpSettings& settings) {
-  HostAndPort host;
-  if (head.has(HttpField::host)) {
-    const std::string_view text = head[HttpField::host];
-    host = split_host(text);
-    if (host.host.empty()) return text.empty() ? Access::foreign_host : Access::malformed_host;
-    if (!allows_host(settings, text, host)) return Access::foreign_host;
-  }
+  const std::string_view text = head[HttpField::host];
+  const HostAndPort host = split_host(text);
+  if (host.host.empty()) return text.empty() ? Access::foreign_host : Access::malformed_host;
+  if (!allows_host(settings, text, host)) return Access::foreign_host;
   if (head.has(HttpField::origin)) {
     const std::string_view origin = head[HttpField::origin];
     if (same_origin(origin, host)) return Access::own;

@@ -1,6 +1,7 @@
 // The exchange of an HttpSession: private to its sources.
 #pragma once
 
+#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <new>
@@ -19,7 +20,8 @@ inline constexpr std::size_t kDiscardedBytesMax = 1024 * 1024;
 class HttpSession::Exchange final : public rpc::Outlet {
  public:
   explicit Exchange(HttpSession& owner)
-      : session(&owner), dispatcher(owner.host_->registry, *this, owner.host_->limits, owner.host_->workspace) {}
+      : session(&owner),
+        dispatcher(owner.host_->registry, *this, owner.host_->limits, owner.host_->workspace, owner.load_) {}
 
   Buffer& open_message() override {
     out_ = session->is_next(*this) ? &session->output() : &held;
@@ -46,6 +48,7 @@ class HttpSession::Exchange final : public rpc::Outlet {
   }
   void discard_message() noexcept override { out_->truncate(response_.begin); }
   void lose_answer() noexcept override { session->exhaust(); }
+  [[nodiscard]] std::chrono::nanoseconds waited() const noexcept override { return session->input_waited(); }
 
   // A response that is made at once, by `write` into the buffer it is given.
   template <class Write>

@@ -32,6 +32,9 @@ std::string_view allow_of(std::string_view path) noexcept {
   return {};
 }
 
+// Where a WebSocket may be asked for.
+bool has_websocket(std::string_view path) noexcept { return path == "/" || path == "/rpc" || path == "/ws"; }
+
 }  // namespace
 
 void HttpSession::begin_request(const HttpHead& head, bool more) {
@@ -58,12 +61,12 @@ void HttpSession::begin_request(const HttpHead& head, bool more) {
     return begin_post(head, more);
 
   if (head.method == HttpMethod::unknown) return refuse(501, "this method is not one of HTTP");
-  const std::string_view allow = allow_of(path);
-  if (allow.empty() && !path.empty()) return refuse(404, "there is nothing here");
-  if (head.upgrades && framing::same_word(head[HttpField::upgrade], "websocket")) {
+  if (has_websocket(path) && head.upgrades && framing::same_word(head[HttpField::upgrade], "websocket")) {
     exchange.fields += "Upgrade: websocket\r\nSec-WebSocket-Version: 13\r\n";
     return refuse(426, "a WebSocket is not offered here");
   }
+  const std::string_view allow = allow_of(path);
+  if (allow.empty() && !path.empty()) return refuse(404, "there is nothing here");
   if (head.method == HttpMethod::options) {
     exchange.fields += allow;
     if (head.has(HttpField::origin)) exchange.fields += kPreflight;
@@ -155,8 +158,7 @@ void HttpSession::get(const HttpHead& head, std::string_view path, std::string_v
     if (take_timeout(head)) get_method(path.substr(5), query);
     return;
   }
-  const std::string_view host = head.has(HttpField::host) ? head[HttpField::host] : "localhost";
-  respond(200, front_page(host));
+  respond(200, front_page(head[HttpField::host]));
 }
 
 void HttpSession::get_method(std::string_view name, std::string_view query) {

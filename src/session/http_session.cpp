@@ -25,17 +25,41 @@ constexpr std::size_t kWaitingMax = 256;
 // A body that brings less than this within Limits::header_timeout_ms is given up.
 constexpr std::size_t kBodyBytesMin = 4096;
 
-// Whether a message will be answered once the calls that it makes are done.
-bool asks(const Received& message) {
+// How many answers a message asks for.
+std::size_t asked_by(const Received& message) {
   if (message.kind != MessageKind::batch) {
-    return message.kind == MessageKind::request || message.kind == MessageKind::invalid;
+    return message.kind == MessageKind::request || message.kind == MessageKind::invalid ? 1 : 0;
   }
+  std::size_t asked = 0;
   BatchElements elements{message.text};
-  Received element;
-  while (elements.next(element)) {
-    if (asks(element)) return true;
+  for (Received element; elements.next(element);) asked += asked_by(element);
+  return asked;
+}
+
+// Keeps an answer whose status is not known before it is there.
+struct KeptAnswer final : rpc::Outlet {
+  Buffer& open_message() override { return text; }
+  void close_message() override {}
+  void discard_message() noexcept override { text.clear(); }
+  void lose_answer() noexcept override { lost = true; }
+
+  Buffer text;
+  bool lost = false;
+};
+
+// Has `dispatcher` serve the message that is a body.
+[[gnu::always_inline]] inline Scan serve(Host& host, rpc::Dispatcher& dispatcher, std::span<char> text,
+                                         Received& message) {
+  const Scan scan = read_message({text.data(), text.size()}, host.limits, true, message, *host.workspace.elements);
+  host.workspace.stats.messages_in += scan.status == ScanStatus::complete;
+  if (scan.status != ScanStatus::complete) [[unlikely]] {
+    dispatcher.refuse_syntax(scan.status);
+  } else if (message.kind == MessageKind::response) [[unlikely]] {
+    ++host.workspace.stats.responses_dropped;
+  } else {
+    dispatcher.handle(message, *host.workspace.elements);
   }
-  return false;
+  return scan;
 }
 
 }  // namespace
@@ -233,37 +257,37 @@ void HttpSession::dispatch_kept() {
 }
 
 void HttpSession::dispatch(std::span<char> text) {
-  if (silent_.size() >= host_->limits.in_flight) [[unlikely]] {
-    std::erase_if(silent_, [](const auto& exchange) { return exchange->dispatcher.in_flight() == 0; });
-    if (silent_.size() >= host_->limits.in_flight) return refuse_and_close(503, "too many calls are in flight");
-  }
+  if (draining_) [[unlikely]]
+    return dispatch_draining(text);
   Exchange& exchange = current();
-  if (draining_) [[unlikely]] {
-    exchange.dispatcher.drain();
-    exchange.status = 503;
-    exchange.fields += "Retry-After: 1\r\n";
-  }
   Received message;
-  const Scan scan = read_message({text.data(), text.size()}, host_->limits, true, message, *host_->workspace.elements);
   exchange.dispatching = true;
-  bool asked = true;
-  host_->workspace.stats.messages_in += scan.status == ScanStatus::complete;
-  if (scan.status != ScanStatus::complete) [[unlikely]] {
-    exchange.dispatcher.refuse_syntax(scan.status);
-  } else if (message.kind == MessageKind::response) [[unlikely]] {
-    ++host_->workspace.stats.responses_dropped;
-  } else {
-    exchange.dispatcher.handle(message, *host_->workspace.elements);
-  }
+  static_cast<void>(serve(*host_, exchange.dispatcher, text, message));
   exchange.dispatching = false;
   if (over()) [[unlikely]]
     return;
   if (!exchange.answered) [[unlikely]] {
-    asked = exchange.dispatcher.in_flight() != 0 && asks(message);
-    if (!asked) respond_empty(draining_ ? 503 : settings_->notification_status);
-    if (!asked) return;
+    const bool asked = exchange.dispatcher.in_flight() != 0 && asked_by(message) != 0;
+    if (!asked) return respond_empty(settings_->notification_status);
   }
   finish_exchange();
+}
+
+// No handler runs any more. Where nothing but refusals is left to say, the status says so too.
+void HttpSession::dispatch_draining(std::span<char> text) {
+  const std::uint64_t refused_before = host_->workspace.stats.errors_draining;
+  KeptAnswer answer;
+  rpc::Dispatcher dispatcher{host_->registry, answer, host_->limits, host_->workspace};
+  dispatcher.drain();
+  Received message;
+  const bool read = serve(*host_, dispatcher, text, message).status == ScanStatus::complete;
+  if (answer.lost) return exhaust();
+  const std::size_t asked = read ? asked_by(message) : 1;
+  const bool refused = host_->workspace.stats.errors_draining - refused_before == asked;
+  if (refused) current().fields += "Retry-After: 1\r\n";
+  if (answer.text.empty()) return respond_empty(503);
+  ++host_->workspace.stats.messages_out;
+  respond(refused ? 503 : 200, answer.text.view(), "application/json");
 }
 
 // Answered as a message that is too large, and nothing more is read.
@@ -319,7 +343,8 @@ void HttpSession::finish_exchange() {
   const bool closes = exchange.closes;
   if (exchange.answered && waiting_.empty() && exchange.held.empty()) [[likely]] {
     if (exchange.dispatcher.in_flight() != 0) [[unlikely]] {
-      silent_.push_back(std::move(current_));
+      load_ = exchange.dispatcher.load();
+      keep_silent(std::move(current_));
     } else {
       exchange.answered = exchange.closes = exchange.head_only = false;
       exchange.status = 200;
@@ -328,11 +353,19 @@ void HttpSession::finish_exchange() {
     }
   } else {
     if (exchange.answered) settle_later();
+    if (!load_) load_ = exchange.dispatcher.load();
     waiting_.push_back(std::move(current_));
     if (waiting_.size() >= kWaitingMax || held_bytes_ > host_->limits.soft_output) block();
   }
   if (closes) [[unlikely]]
     stop_reading(End::finished);
+}
+
+// Those that are done say nothing: they are looked for where room has to be made.
+void HttpSession::keep_silent(std::unique_ptr<Exchange> exchange) {
+  if (silent_.size() == silent_.capacity())
+    std::erase_if(silent_, [](const auto& other) { return other->dispatcher.in_flight() == 0; });
+  silent_.push_back(std::move(exchange));
 }
 
 // At the end of a turn in which a response has come that was waited for.
@@ -356,7 +389,7 @@ void HttpSession::release_answered() {
     }
     give_back(exchange.held);
     output_grew(waiting);
-    if (exchange.dispatcher.in_flight() != 0) silent_.push_back(std::move(waiting_[gone]));
+    if (exchange.dispatcher.in_flight() != 0) keep_silent(std::move(waiting_[gone]));
   }
   waiting_.erase(waiting_.begin(), waiting_.begin() + static_cast<std::ptrdiff_t>(gone));
 }

@@ -62,6 +62,7 @@ class HttpSession final : public Channel, private Timer {
   void get_method(std::string_view name, std::string_view query);
   void continue_body(bool more);
   void dispatch(std::span<char> text);
+  void dispatch_draining(std::span<char> text);
   void dispatch_kept();
   void body_too_large();
 
@@ -73,6 +74,7 @@ class HttpSession final : public Channel, private Timer {
   void refuse(std::uint16_t status, std::string_view cause);
   void refuse_and_close(std::uint16_t status, std::string_view cause);
   void finish_exchange();
+  void keep_silent(std::unique_ptr<Exchange> exchange);
   void release_answered();
   [[nodiscard]] bool is_next(const Exchange& exchange) const noexcept {
     return waiting_.empty() || waiting_.front().get() == &exchange;
@@ -82,6 +84,7 @@ class HttpSession final : public Channel, private Timer {
   std::unique_ptr<Exchange> current_;
   std::vector<std::unique_ptr<Exchange>> waiting_;
   std::vector<std::unique_ptr<Exchange>> silent_;  // answered, while calls of theirs that say nothing go on
+  std::shared_ptr<rpc::PeerLoad> load_;            // of all exchanges; null as long as none has waited
   std::size_t held_bytes_ = 0;                     // of responses that wait for those before them
   Buffer head_;
   Buffer body_;

@@ -98,5 +98,24 @@ TEST(Time, WhatTheUnitCannotHoldIsRefused) {
   EXPECT_EQ(testing::expected_by<Nanos>("\"2262-04-11T23:47:16Z\""), "decoded");
 }
 
+template <class Unit>
+void expect_not_written(At<Unit> time) {
+  try {
+    ADD_FAILURE() << to_json(time);
+  } catch (const Error& error) {
+    EXPECT_EQ(error.message(), "a time point lies outside the years 0 to 9999, which RFC 3339 cannot express");
+  }
+}
+
+TEST(Time, WhatSecondsCannotHoldIsNotWritten) {
+  expect_not_written(At<std::chrono::seconds>::max());
+  expect_not_written(At<std::chrono::seconds>::min());
+  expect_not_written(At<std::chrono::hours>::max());
+  expect_not_written(At<std::chrono::hours>::min());
+  using Days = std::chrono::duration<std::int64_t, std::chrono::days::period>;
+  expect_not_written(At<Days>::max());
+  expect_not_written(At<Days>::min());
+}
+
 }  // namespace
 }  // namespace wirecall

@@ -10,6 +10,7 @@
 #include "bench/spec_examples.hpp"
 #include "tests/rpc/peer.hpp"
 #include "wirecall/registry.hpp"
+#include "wirecall/value.hpp"
 
 namespace wirecall {
 namespace {
@@ -256,6 +257,21 @@ TEST_F(Dispatch, AnythingElseRaisedIsAnInternalErrorWhoseTextGoesToTheLog) {
   EXPECT_EQ(handle(request("int")), internal_error());
   EXPECT_EQ(handle(request("pointer")), internal_error());
   EXPECT_EQ(log.size(), 3U);
+}
+
+TEST_F(Dispatch, WhatAHandlerGetsWrongItselfIsAnInternalErrorWhoseTextGoesToTheLog) {
+  registry.method("to_json", [] { return to_json(std::numeric_limits<double>::quiet_NaN()); });
+  registry.method("as_int", [](const Value& value) { return value.as_int(); });
+  registry.method("at", [](const Value& value) { return value.at("x"); });
+  EXPECT_EQ(handle(request("to_json")), internal_error());
+  EXPECT_EQ(handle(request("as_int", R"(["x"])")), internal_error());
+  EXPECT_EQ(handle(request("at", "[{}]")), internal_error());
+  EXPECT_EQ(log,
+            (std::vector<std::string>{
+                "method to_json raised: a number is NaN or infinite, which JSON cannot express",
+                R"(method as_int raised: Invalid params {"loc":[],"expected":"integer from -9223372036854775808 )"
+                R"(to 9223372036854775807","got":"\"x\""})",
+                R"(method at raised: Invalid params {"loc":[],"expected":"object with the member x","got":"{}"})"}));
 }
 
 TEST_F(Dispatch, ErrorDataThatIsNotJsonIsLeftOutHoweverTheErrorIsRaised) {

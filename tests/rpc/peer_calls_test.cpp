@@ -110,14 +110,45 @@ TEST_F(PeerCalls, ErrorsAreThrown) {
            std::tuple{R"({"jsonrpc":"2.0","error":{"code":7,"message":"no"},"result":1,"id":"h3"})",
                       error_reply(-32600, "Invalid Request",
                                   R"({"reason":"the response is malformed","origin":"local","delivered":"maybe"})")},
-           std::tuple{R"({"jsonrpc":"2.0","result":"x","id":"h4"})",
-                      error_reply(-32603, "the result is not what was asked for: integer",
-                                  R"({"loc":[],"expected":"integer","got":"\"x\""})")},
        }) {
     static_cast<void>(peer.ask(request("twice", "[4]")));
     EXPECT_TRUE(answer(peer, response));
     EXPECT_EQ(peer.received(), reply);
   }
+}
+
+TEST_F(PeerCalls, WhatTheHandlerDidItselfIsThrownToItAndNoBusinessOfItsCallers) {
+  std::vector<std::string> caught;
+  const auto note = [&caught](const LocalError& error) {
+    caught.push_back(std::to_string(error.code()) + " " + error.message() + " " + error.data());
+  };
+  registry.method("wrong_result", [&note](Context context) -> Task<void> {
+    try {
+      co_await Peer{context}.call<int>("get");
+    } catch (const LocalError& error) {
+      note(error);
+      throw;
+    }
+  });
+  registry.method("wrong_argument", [&note](Context context) -> Task<void> {
+    try {
+      co_await Peer{context}.call("get", 0.0 / 0.0);
+    } catch (const LocalError& error) {
+      note(error);
+    }
+    Peer{context}.notify("told", 0.0 / 0.0);
+  });
+  test::Peer peer{registry};
+  EXPECT_EQ(peer.ask(request("wrong_result")), asked("get", "", 1, 30'000, 1));
+  EXPECT_TRUE(answer(peer, result_reply("\"x\"", R"("h1")")));
+  EXPECT_EQ(peer.received(), internal_error());
+  EXPECT_EQ(peer.ask(request("wrong_argument")), internal_error());
+  const std::string wrong_result =
+      R"(the result is not what was asked for: integer {"loc":[],"expected":"integer","got":"\"x\""})";
+  const std::string wrong_argument = "a number is NaN or infinite, which JSON cannot express";
+  EXPECT_EQ(caught, (std::vector<std::string>{"-32603 " + wrong_result, "-32602 " + wrong_argument + " "}));
+  EXPECT_EQ(peer.log, (std::vector<std::string>{"method wrong_result raised: " + wrong_result,
+                                                "method wrong_argument raised: " + wrong_argument}));
 }
 
 TEST_F(PeerCalls, ErrorsThatNobodyCatchesDoNotSayThatTheHandlerWasNotCalled) {
@@ -259,6 +290,33 @@ TEST_F(PeerCalls, OverTheSizeLimitAreNotMade) {
             error_reply(-32006, "Too large",
                         R"({"reason":"the request is larger than a message may be","origin":"local",)"
                         R"("delivered":"maybe","limit":"max_message_size"})"));
+}
+
+TEST_F(PeerCalls, NotificationsKeepTheLimitsOfCalls) {
+  registry.method("big", [](Context context) -> Task<void> {
+    Peer{context}.notify("take", std::string(300, 'x'));
+    co_return;
+  });
+  Limits limits;
+  limits.max_message_size = 300;
+  test::Peer peer{registry, limits};
+  EXPECT_EQ(peer.ask(request("big")),
+            error_reply(-32006, "Too large",
+                        R"({"reason":"the notification is larger than a message may be","origin":"local",)"
+                        R"("delivered":"maybe","limit":"max_message_size"})"));
+  EXPECT_EQ(
+      peer.ask(R"({"jsonrpc":"2.0","method":"tell","params":[4],"hops":16,"id":1})"),
+      error_reply(-32005, "Limit exceeded",
+                  R"({"reason":"too many calls within calls","origin":"local","delivered":"maybe","limit":"hops"})"));
+}
+
+TEST_F(PeerCalls, NotificationsReachAPeerThatSaysNothingMoreItself) {
+  test::Peer peer{registry};
+  static_cast<void>(peer.ask(request("twice", "[4]")));
+  peer.dispatcher.peer_ended();
+  EXPECT_EQ(peer.received(), lost());
+  const std::string lines = peer.ask(request("tell", "[5]"));
+  EXPECT_TRUE(lines.starts_with(R"({"jsonrpc":"2.0","method":"told","params":[5],"hops":1})")) << lines;
 }
 
 }  // namespace

@@ -154,6 +154,25 @@ TEST_F(Reserved, CancelOfWhatIsNoIdIsRefused) {
   EXPECT_EQ(peer.dispatcher.in_flight(), 1U) << "all or nothing";
 }
 
+TEST_F(Reserved, ANameTwiceAndAPositionTooManyAreRefusedAsOfAnyMethod) {
+  Peer peer{registry};
+  peer.send(request("wait"));
+  EXPECT_EQ(peer.ask(request("rpc.cancel", R"({"id":1,"id":2})")),
+            invalid_params(R"({"loc":["id"],"expected":"one value","got":"2"})"));
+  EXPECT_EQ(peer.ask(request("$/cancelRequest", R"({"id":2,"i\u0064":1})")),
+            invalid_params(R"({"loc":["id"],"expected":"one value","got":"1"})"));
+  EXPECT_EQ(peer.dispatcher.in_flight(), 1U);
+  EXPECT_EQ(peer.ask(request("rpc.credit", "[1,2,3]")),
+            invalid_params(R"({"loc":[2],"expected":"nothing","got":"3"})"));
+  EXPECT_EQ(peer.ask(request("rpc.hello", R"(["n","t",null,[]])")),
+            invalid_params(R"({"loc":[3],"expected":"nothing","got":"[]"})"));
+  for (const std::string_view ping : {"rpc.ping", "keepAlive"}) {
+    EXPECT_EQ(peer.ask(request(ping, "[1,2]")), invalid_params(R"({"loc":[0],"expected":"nothing","got":"1"})"));
+    for (const std::string_view none : {"[]", "{}", "null", R"({"newer":1})"})
+      EXPECT_EQ(peer.ask(request(ping, none)), result_reply("\"pong\""));
+  }
+}
+
 TEST_F(Reserved, CallsThatAreCancelledCountUntilTheirHandlersHaveEnded) {
   Limits limits;
   limits.in_flight = 2;
@@ -217,6 +236,25 @@ TEST_F(Reserved, HelloSaysWhatTheServerIs) {
       << reply;
   EXPECT_EQ(peer.ask(request("rpc.hello")).find("\"name\""), std::string::npos);
   EXPECT_EQ(peer.ask(request("rpc.hello", R"(["n"])")).find("error"), std::string::npos);
+}
+
+TEST_F(Reserved, WhoHasSaidHelloIsToldOnceWhenTheServerDrains) {
+  const std::string draining = R"({"jsonrpc":"2.0","method":"rpc.draining"})";
+  for (const std::string& hello : {request("rpc.hello"), notification("rpc.hello"), "[" + request("rpc.hello") + "]"}) {
+    Peer peer{registry};
+    peer.send(request("wait"));
+    static_cast<void>(peer.ask(hello));
+    peer.dispatcher.drain();
+    EXPECT_EQ(peer.received(), draining);
+    peer.dispatcher.drain();
+    EXPECT_EQ(peer.received(), "");
+  }
+  for (const std::string& other : {request("rpc.ping"), request("rpc.hello", R"({"resume":"s"})"), std::string{"{"}}) {
+    Peer peer{registry};
+    static_cast<void>(peer.ask(other));
+    peer.dispatcher.drain();
+    EXPECT_EQ(peer.received(), "");
+  }
 }
 
 TEST_F(Reserved, HelloKnowsNoSessionToResume) {

@@ -77,6 +77,37 @@ TEST_F(DispatchStats, a_notification_that_fails_answers_no_error) {
   EXPECT_EQ(peer.stats().errors_unknown_method + peer.stats().errors_other, 0U);
 }
 
+TEST_F(DispatchStats, errors_of_our_own_methods_are_counted_too) {
+  Limits limits;
+  limits.max_message_size = 110;
+  Peer peer{registry_, limits};
+  peer.send(R"({"jsonrpc":"2.0","method":"rpc.cancel","id":1})");
+  peer.send(R"({"jsonrpc":"2.0","method":"rpc.credit","params":[1,0],"id":1})");
+  peer.send(R"({"jsonrpc":"2.0","method":"rpc.cancel"})");
+  peer.send(R"({"jsonrpc":"2.0","method":"rpc.hello","params":{"resume":"x"},"id":1})");
+  peer.send(R"({"jsonrpc":"2.0","method":"rpc.hello","id":1})");
+  EXPECT_EQ(peer.stats().errors_invalid_params, 2U);
+  EXPECT_EQ(peer.stats().errors_other, 1U);
+  EXPECT_EQ(peer.stats().errors_limit, 1U) << "what hello says is larger than a message may be here";
+}
+
+TEST_F(DispatchStats, streams_and_their_items_are_counted_however_they_are_sent) {
+  registry_.method("count", [](int n) -> Stream<int> {
+    for (int i = 0; i < n; ++i) co_yield i;
+  });
+  Peer peer{registry_};
+  peer.send(R"({"jsonrpc":"2.0","method":"count","params":[3],"stream":9,"id":1})");
+  EXPECT_EQ(peer.stats().streams, 1U);
+  EXPECT_EQ(peer.stats().stream_items, 3U);
+  peer.send(R"({"jsonrpc":"2.0","method":"count","params":[3],"stream":2,"id":2})");
+  EXPECT_EQ(peer.stats().streams, 2U) << "as soon as it begins";
+  EXPECT_EQ(peer.stats().stream_items, 5U);
+  peer.send(R"({"jsonrpc":"2.0","method":"count","params":[4],"id":3})");
+  peer.send(R"({"jsonrpc":"2.0","method":"count","params":{"arg0":1,"partialResultToken":"t"},"id":4})");
+  EXPECT_EQ(peer.stats().streams, 4U);
+  EXPECT_EQ(peer.stats().stream_items, 10U);
+}
+
 TEST_F(DispatchStats, calls_in_flight_go_up_and_down) {
   Peer peer{registry_};
   for (int i = 0; i < 3; ++i) peer.send(R"({"jsonrpc":"2.0","method":"later","id":1})");

@@ -104,11 +104,5 @@ TEST(HttpAccess, refuses_cross_site_requests_but_for_a_navigation_to_the_front_p
   EXPECT_EQ(access(cross + "Origin: https://app.example\r\n", settings), Access::allowed_origin);
 }
 
-TEST(HttpAccess, asks_nothing_of_1_0_without_a_host) {
-  framing::HttpHead head;
-  ASSERT_NE(framing::read_http_head("GET / HTTP/1.0\r\n\r\n", 4096, head).size, 0U);
-  EXPECT_EQ(access_of(head, {}), Access::own);
-}
-
 }  // namespace
 }  // namespace wirecall::session

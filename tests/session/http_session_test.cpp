@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "tests/session/accepting.hpp"
+#include "wirecall/stream.hpp"
 #include "wirecall/task.hpp"
 
 namespace wirecall::session {
@@ -154,6 +155,27 @@ TEST(HttpPost, ends_calls_at_the_shorter_of_two_times) {
   }
 }
 
+TEST(HttpPost, that_waits_behind_others_has_what_is_left_of_its_time) {
+  Http server;
+  // As many as may wait: what is behind them is not looked at until they are answered.
+  constexpr int kWaiting = 256;
+  std::string requests;
+  for (int id = 0; id < kWaiting; ++id) requests += post(call("wait", id));
+  const auto timed = [](int id, int timeout_ms) {
+    return R"({"jsonrpc":"2.0","method":"subtract","params":[42,23],"timeout_ms":)" + std::to_string(timeout_ms) +
+           R"(,"id":)" + std::to_string(id) + "}";
+  };
+  EXPECT_EQ(server.ask(requests + post(timed(1000, 50)) + post(timed(1001, 5000))), "");
+  server.pass(milliseconds{500});
+  for (std::size_t i = 0; i < kWaiting; ++i) server.waiting.answer(i, "a");
+  server.turns();
+  const std::string got = server.peer->take();
+  const std::string late =
+      R"({"jsonrpc":"2.0","error":{"code":-32002,"message":"Timeout","data":{"reason":"the time was up before the )"
+      R"(call began","origin":"local","delivered":"no"}},"id":1000})";
+  EXPECT_TRUE(got.ends_with(ok(late) + ok(result("19", 1001)))) << got.substr(got.size() - 500);
+}
+
 TEST(HttpPost, answers_pipelined_calls_in_order) {
   expect_answer(post(request(1)) + post(request(2)) + post(call("big", 3, "[200]")) + post(request(4)),
                 ok(result("19", 1)) + ok(result("19", 2)) + ok(result("\"" + std::string(200, 'x') + "\"", 3)) +
@@ -198,7 +220,8 @@ TEST(HttpPost, with_http_1_0_or_connection_close_is_the_last_on_its_connection) 
   const std::string closing =
       "HTTP/1.1 200 OK\r\nConnection: close\r\nContent-Type: application/json\r\nContent-Length: 36\r\n\r\n" +
       result("19", 1);
-  expect_answer("POST / HTTP/1.0\r\nContent-Length: 61\r\n\r\n" + request(1) + post(request(2)), closing);
+  expect_answer("POST / HTTP/1.0\r\nHost: localhost\r\nContent-Length: 61\r\n\r\n" + request(1) + post(request(2)),
+                closing);
   expect_answer(post(request(1), kClose) + post(request(2)), closing);
   Http server;
   server.ask(post(request(1), kClose));
@@ -282,6 +305,40 @@ TEST(HttpPost, while_draining_is_503_with_the_error) {
       "HTTP/1.1 503 Service Unavailable\r\nRetry-After: 1\r\nConnection: close\r\nContent-Type: application/json\r\n"
       "Content-Length: " +
           std::to_string(error.size()) + "\r\n\r\n" + error);
+}
+
+TEST(HttpPost, while_draining_is_200_with_what_can_still_be_answered) {
+  const auto drained = [](const std::string& body) {
+    Http server;
+    server.ask(post(request(1)));
+    server.connection->drain();
+    return server.ask(post(body));
+  };
+  const auto closing = [](std::string body) {
+    return "HTTP/1.1 200 OK\r\n" + kClose +
+           "Content-Type: application/json\r\nContent-Length: " + std::to_string(body.size()) + "\r\n\r\n" + body;
+  };
+  const std::string pong = result("\"pong\"", 1);
+  EXPECT_EQ(drained(call("rpc.ping", 1)), closing(pong));
+  EXPECT_EQ(drained("[" + call("rpc.ping", 1) + "]"), closing("[" + pong + "]"));
+  EXPECT_EQ(drained("{\"oops"), closing(kParseError));
+  const std::string both = drained("[" + call("rpc.ping", 1) + "," + request(2) + "]");
+  EXPECT_TRUE(both.starts_with("HTTP/1.1 200 ")) << both;
+  EXPECT_NE(both.find("[" + pong + R"(,{"jsonrpc":"2.0","error":{"code":-32009,)"), std::string::npos) << both;
+  // Nothing is left but refusals, or what was refused in silence.
+  EXPECT_TRUE(drained("[" + request(1) + "," + request(2) + "]").starts_with("HTTP/1.1 503 "));
+  EXPECT_EQ(drained(R"({"jsonrpc":"2.0","method":"subtract","params":[1,2]})"),
+            "HTTP/1.1 503 Service Unavailable\r\nRetry-After: 1\r\nConnection: close\r\nContent-Length: 0\r\n\r\n");
+}
+
+TEST(HttpPost, while_draining_keeps_its_place_behind_what_waits) {
+  Http server;
+  EXPECT_EQ(server.ask(post(call("wait", 1))), "");
+  server.connection->drain();
+  EXPECT_EQ(server.ask(post(call("rpc.ping", 2))), "");
+  server.waiting.answer(0, "a");
+  server.turns();
+  EXPECT_TRUE(server.peer->take().starts_with(ok(result("\"a\"", 1)) + "HTTP/1.1 200 OK\r\n"));
 }
 
 TEST(HttpPost, over_the_size_limit_is_413_before_its_body_comes) {
@@ -389,13 +446,17 @@ TEST(HttpStatus, of_an_unknown_method_is_501) {
   expect_answer(
       get("/", {}, "BREW") + get("/healthz"),
       text("501 Not Implemented", "Not Implemented: this method is not one of HTTP\n") + text("200 OK", "ok\n"));
-  EXPECT_TRUE(answer({"PROXY TCP4 1.1.1.1 2.2.2.2 1 2\r\nGET / HTTP/1.1\r\n\r\n"}).starts_with("HTTP/1.1 400 "));
+  expect_answer("PROXY TCP4 1.1.1.1 2.2.2.2 1 2\r\n" + get("/healthz"),
+                text("501 Not Implemented", "Not Implemented: this method is not one of HTTP\n", kClose));
 }
 
 TEST(HttpStatus, of_a_websocket_is_426) {
-  expect_answer(get("/", "Upgrade: WebSocket\r\nConnection: keep-alive, Upgrade\r\nSec-WebSocket-Version: 13\r\n"),
-                text("426 Upgrade Required", "Upgrade Required: a WebSocket is not offered here\n",
-                     "Upgrade: websocket\r\nSec-WebSocket-Version: 13\r\n"));
+  const std::string fields = "Upgrade: WebSocket\r\nConnection: keep-alive, Upgrade\r\nSec-WebSocket-Version: 13\r\n";
+  for (const std::string_view path : {"/", "/rpc", "/ws", "/ws?x"}) {
+    expect_answer(get(path, fields), text("426 Upgrade Required", "Upgrade Required: a WebSocket is not offered here\n",
+                                          "Upgrade: websocket\r\nSec-WebSocket-Version: 13\r\n"));
+  }
+  expect_answer(get("/nowhere", fields), text("404 Not Found", "Not Found: there is nothing here\n"));
   // Other upgrades are no business of ours.
   expect_answer(get("/healthz", "Upgrade: h2c\r\nConnection: Upgrade, HTTP2-Settings\r\n"), text("200 OK", "ok\n"));
 }
@@ -403,6 +464,8 @@ TEST(HttpStatus, of_a_websocket_is_426) {
 TEST(HttpStatus, of_what_is_malformed_is_400_and_the_end) {
   expect_answer(get("/healthz") + "GET / HTTP/1.1\r\n\r\n" + get("/healthz"),
                 text("200 OK", "ok\n") + text("400 Bad Request", "Bad Request: no Host\n", kClose));
+  expect_answer("POST / HTTP/1.0\r\nContent-Length: 61\r\n\r\n" + request(1),
+                text("400 Bad Request", "Bad Request: no Host\n", kClose));
   // What follows a body that is shorter than was said is the next request, and no call.
   EXPECT_TRUE(answer({"POST / HTTP/1.1\r\nHost: localhost\r\nContent-Length: 5\r\n\r\n" + request(1)})
                   .ends_with(text("400 Bad Request",
@@ -564,14 +627,72 @@ TEST(HttpHostile, a_reset_while_a_call_waits_ends_the_session) {
   server.turns();
 }
 
-TEST(HttpHostile, notifications_that_wait_are_bounded) {
-  Limits limits;
-  limits.in_flight = 10;
-  Http server{1, limits};
-  std::string requests;
-  for (int i = 0; i < 11; ++i) requests += post(R"({"jsonrpc":"2.0","method":"wait"})");
-  EXPECT_NE(server.ask(requests).find("HTTP/1.1 503 "), std::string::npos);
+// A connection may have so many calls in flight, however many requests of HTTP bring them.
+class HttpInFlight : public testing::Test {
+ protected:
+  static Limits ten_calls() {
+    Limits limits;
+    limits.in_flight = 10;
+    limits.hard_output = 64 * 1024;
+    return limits;
+  }
+  static std::string refused(int id) {
+    return R"({"jsonrpc":"2.0","error":{"code":-32005,"message":"Limit exceeded","data":{"reason":"too many calls of )"
+           R"(this connection are in flight","origin":"local","delivered":"no","limit":"in_flight"}},"id":)" +
+           std::to_string(id) + "}";
+  }
+
+  Http server{1, ten_calls()};
+};
+
+TEST_F(HttpInFlight, counts_the_calls_of_all_requests_together) {
+  const std::string four =
+      "[" + call("wait", 1) + "," + call("wait", 2) + "," + call("wait", 3) + "," + call("wait", 4) + "]";
+  EXPECT_EQ(server.ask(post(four) + post(four) + post(four)), "");
   EXPECT_EQ(server.waiting.calls.size(), 10U);
+  EXPECT_EQ(server.ask(post(request(5))), "") << "it has its place behind them";
+  for (std::size_t i = 0; i < 10; ++i) server.waiting.answer(i, "a");
+  server.turns();
+  const std::string a = "\"a\"";
+  const std::string all = "[" + result(a, 1) + "," + result(a, 2) + "," + result(a, 3) + "," + result(a, 4) + "]";
+  EXPECT_EQ(server.peer->take(),
+            ok(all) + ok(all) +
+                ok("[" + result(a, 1) + "," + result(a, 2) + "," + refused(3) + "," + refused(4) + "]") +
+                ok(refused(5)));
+  EXPECT_EQ(server.ask(post(request(6))), ok(result("19", 6))) << "there is room again";
+}
+
+TEST_F(HttpInFlight, counts_notifications_too_and_forgets_those_that_are_done) {
+  const std::string notification = R"({"jsonrpc":"2.0","method":"wait"})";
+  for (std::size_t round = 0; round < 3; ++round) {
+    std::string requests;
+    std::string empty;
+    for (int i = 0; i < 11; ++i) {
+      requests += post(notification);
+      empty += "HTTP/1.1 204 No Content\r\n\r\n";
+    }
+    EXPECT_EQ(server.ask(requests + post(request(1))), empty + ok(refused(1)));
+    EXPECT_EQ(server.waiting.calls.size(), 10 * (round + 1));
+    for (std::size_t i = 0; i < 10; ++i) server.waiting.answer(10 * round + i, "a");
+    server.turns();
+    EXPECT_FALSE(server.connection->busy());
+  }
+}
+
+TEST_F(HttpInFlight, bounds_what_is_gathered_for_all_requests_together) {
+  const std::string item(40'000, 'x');
+  server.registry.method("gather", [&]() -> Stream<std::string> {
+    co_yield item;
+    static_cast<void>(co_await server.waiting.wait());
+  });
+  EXPECT_EQ(server.ask(post(call("gather", 1)) + post(call("gather", 2))), "");
+  ASSERT_EQ(server.waiting.calls.size(), 1U);
+  server.waiting.answer(0, "");
+  server.turns(500);
+  const std::string too_much =
+      R"({"jsonrpc":"2.0","error":{"code":-32005,"message":"Limit exceeded","data":{"reason":"too many items are being )"
+      R"(gathered for this connection","origin":"local","delivered":"maybe","limit":"hard_output"}},"id":2})";
+  EXPECT_EQ(server.peer->take(), ok(result("[\"" + item + "\"]", 1)) + ok(too_much));
 }
 
 TEST(HttpSession, that_nothing_is_happening_on_is_small) {

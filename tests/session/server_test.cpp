@@ -339,6 +339,21 @@ TEST(Server, stopping_before_running_ends_the_run_at_once) {
   EXPECT_EQ(test.server.run(), RunEnd::drained);
 }
 
+TEST(Server, that_stops_tells_those_that_have_said_hello) {
+  TestServer test;
+  RunningServer running{test.server};
+  RawPeer named{*test.endpoint};
+  RawPeer other{*test.endpoint};
+  named.send(R"({"jsonrpc":"2.0","method":"rpc.hello","id":1})");
+  EXPECT_NE(named.line().find(R"("server":"wirecall")"), std::string::npos);
+  other.send(request(2));
+  EXPECT_EQ(other.line(), answer(2));
+  running.stop();
+  EXPECT_EQ(named.line(), R"({"jsonrpc":"2.0","method":"rpc.draining"})");
+  EXPECT_TRUE(named.ended());
+  EXPECT_TRUE(other.ended());
+}
+
 TEST(Server, what_it_has_sent_arrives_though_it_stops) {
   TestServer test;
   RunningServer running{test.server};

@@ -399,6 +399,16 @@ TEST_P(SessionTest, a_draining_session_refuses_new_calls_and_answers_the_old) {
   EXPECT_FALSE(harness_.session->busy());
 }
 
+TEST_P(SessionTest, a_draining_session_tells_a_peer_that_has_said_hello) {
+  const auto peer = harness_.open();
+  peer->send(call("rpc.hello", 1));
+  harness_.turns();
+  EXPECT_NE(peer->take().find(R"("server":"wirecall")"), std::string::npos);
+  harness_.session->drain();
+  harness_.turns();
+  EXPECT_EQ(peer->take(), "{\"jsonrpc\":\"2.0\",\"method\":\"rpc.draining\"}\n");
+}
+
 TEST_P(SessionTest, a_second_framing_goes_through_the_same_session) {
   const auto peer = harness_.open(std::make_unique<framing::LengthPrefix>(harness_.limits));
   std::string expected;

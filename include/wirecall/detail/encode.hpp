@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <iterator>
+#include <limits>
 #include <memory>
 #include <span>
 #include <string_view>
@@ -125,7 +126,11 @@ void encode_time_point(Writer& writer, const T& value) {
   check_time_unit<typename T::duration>();
   const auto ticks = static_cast<std::int64_t>(value.time_since_epoch().count());
   if constexpr (Period::den == 1) {
-    encode_time(writer, ticks * Period::num, 0, 0);
+    // What does not fit is no year of RFC 3339 either, which encode_time says.
+    std::int64_t seconds = 0;
+    if (__builtin_mul_overflow(ticks, std::int64_t{Period::num}, &seconds))
+      seconds = ticks < 0 ? std::numeric_limits<std::int64_t>::min() : std::numeric_limits<std::int64_t>::max();
+    encode_time(writer, seconds, 0, 0);
   } else {
     std::int64_t seconds = ticks / Period::den;
     std::int64_t part = ticks % Period::den;
