@@ -37,8 +37,8 @@ struct Limits {
   std::size_t connections = 65'536;
   /// Bytes of the head of an HTTP request or of a Content-Length message. More is 431, or -32700, and close.
   std::size_t header_bytes = 16 * 1024;
-  /// Milliseconds in which a connection has to say what it speaks, and in which a head of HTTP has to be complete. It is
-  /// closed then, an HTTP one with 408.
+  /// Milliseconds in which a connection has to say what it speaks, and in which a head of HTTP has to be complete. It
+  /// is closed then, an HTTP one with 408.
   std::uint32_t header_timeout_ms = 10'000;
   /// Milliseconds after which an idle connection is closed: no byte either way, and nothing pending; and one whose peer
   /// takes nothing of what waits for it. 0 for never.
