@@ -73,9 +73,12 @@ int print_stream(Client& client, const CallOptions& options, const std::string& 
       if (const int printed = print(item.dump() + '\n'); printed != kSuccess) return printed;
     }
     return kSuccess;
+  } catch (const ConnectionError& error) {
+    complain_of(error);
+    return kCannotConnect;
   } catch (const Error& error) {
     complain_of(error);
-    return exit_of(error);
+    return exit_of_answer(error);
   }
 }
 
