@@ -11,6 +11,7 @@
 // all calls; making, moving and destroying the client happens while nobody calls.
 #pragma once
 
+#include <concepts>
 #include <cstddef>
 #include <cstdint>
 #include <exception>
@@ -111,6 +112,13 @@ class Client {
   explicit Client(std::string_view uri, ClientOptions options = {});
   /// Of a server at one of several places: the next is tried where one does not answer.
   explicit Client(std::vector<Endpoint> endpoints, ClientOptions options = {});
+  /// Of options as JSON text: Client{uri, R"({"call_timeout_ms": 200})"}. Throws as ClientOptions::from_json.
+  template <std::convertible_to<std::string_view> Json>
+  Client(std::string_view uri, const Json& options_json)
+      : Client(uri, ClientOptions::from_json(std::string_view{options_json})) {}
+  template <std::convertible_to<std::string_view> Json>
+  Client(std::vector<Endpoint> endpoints, const Json& options_json)
+      : Client(std::move(endpoints), ClientOptions::from_json(std::string_view{options_json})) {}
   /// Ends what has not ended, with ConnectionError.
   ~Client();
   Client(Client&&) noexcept;
