@@ -55,6 +55,12 @@ class Listed {
   Waiting* entry_;
 };
 
+// With a log that takes no more than it is to be told.
+ClientOptions logging(ClientOptions options) {
+  options.log = options.log.at_least(options.log_level);
+  return options;
+}
+
 std::unique_ptr<runtime::Backend> checked(const ClientOptions& options, std::unique_ptr<runtime::Backend> backend) {
   require_valid(options);
   return backend;
@@ -79,13 +85,14 @@ struct ClientCore::Driving {
 };
 
 ClientCore::ClientCore(std::vector<Endpoint> endpoints, ClientOptions options, ClientSeams seams)
-    : options_(std::move(options)),
+    : options_(logging(std::move(options))),
       endpoints_(std::move(endpoints)),
       one_thread_(seams.one_thread),
       http_(std::ranges::find(endpoints_, EndpointKind::http, &Endpoint::kind) != endpoints_.end()),
       loop_(checked(options_, std::move(seams.backend))),
       workspace_(json_codec(), &loop_, &options_.log),
       text_(options_.limits, options_.delimiter),
+      hello_(hello_of(options_.client_id)),
       host_{.loop = loop_, .registry = registry_, .limits = options_.limits, .workspace = workspace_, .owner = *this},
       reader_(json_codec().reader()) {
   if (endpoints_.empty()) throw std::invalid_argument("a client needs at least one URI to connect to");

@@ -79,7 +79,10 @@ class ClientConnection final : public Caller, public HttpUser {
   std::size_t in_flight = 0;  ///< calls in the table that were sent here
   std::deque<ClientCall*> notifications;  ///< not all taken by the system yet; by HTTP: not responded to
   bool notifications_fresh = false;
-  std::vector<std::string> controls;  ///< whole notifications about calls sent here, to be sent
+  std::vector<std::string> controls;  ///< whole messages of our own, to be sent before calls
+  bool hello_due = false;             ///< rpc.hello is among them, or was sent, and is not answered
+  std::size_t message_bytes_max = 0;  ///< what the server takes: no more than we do
+  std::size_t in_flight_max = 0;
 };
 
 class ClientCore final : public std::enable_shared_from_this<ClientCore>, private Owner {
@@ -194,6 +197,11 @@ class ClientCore final : public std::enable_shared_from_this<ClientCore>, privat
   void connection_ended(Connection& ended, End end, int error) override;
   [[nodiscard]] std::string why_gone(const ClientConnection& connection, End end, int error) const;
 
+  // The first message: client_hello.cpp.
+  [[nodiscard]] static std::string hello_of(const std::string& client_id);
+  void say_hello(ClientConnection& connection);
+  bool greeted(Lock& lock, ClientConnection& connection, const Received& message);
+
   // Connections that speak HTTP: client_posts.cpp.
   std::optional<HttpNonsense> answered(ClientConnection& connection, const HttpAnswer& answer);
   [[nodiscard]] std::vector<ClientCall*> posted(const ClientConnection& connection) const;
@@ -214,6 +222,7 @@ class ClientCore final : public std::enable_shared_from_this<ClientCore>, privat
   Loop loop_;
   rpc::Workspace workspace_;
   framing::JsonTextSettings text_;
+  const std::string hello_;  // the message rpc.hello; empty for none
   Host host_;
   std::unique_ptr<Reader> reader_;
   std::vector<ClientCall*> own_idle_;  // given back by the driver

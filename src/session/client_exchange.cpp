@@ -147,6 +147,9 @@ void ClientCore::tend(Lock& lock, nanoseconds& wait_max, bool may_block) {
 
 void ClientCore::connected(ClientConnection& connection, int descriptor) {
   connection.over = connection.draining = connection.useful = connection.others_sent = connection.exchanging = false;
+  connection.hello_due = false;
+  connection.message_bytes_max = options_.limits.max_message_size;
+  connection.in_flight_max = options_.limits.in_flight;
   auto stream = std::make_unique<CountedStream>(std::make_unique<transport::SocketStream>(loop_, descriptor));
   connection.stream = stream.get();
   if (const Endpoint& place = connection.dialer.endpoint(); place.kind() == EndpointKind::http) {
@@ -159,6 +162,7 @@ void ClientCore::connected(ClientConnection& connection, int descriptor) {
     connection.outlet = session.get();
     connection.http = nullptr;
     connection.session = std::move(session);
+    say_hello(connection);
   }
   last_failure_.clear();
   for (Waiting* waiting : std::exchange(connecting_, {})) {
@@ -191,7 +195,7 @@ ClientConnection* ClientCore::free_connection() const noexcept {
   ClientConnection* best = nullptr;
   for (const auto& connection : connections_) {
     if (!connection->up() || connection->draining || connection->exchanging) continue;
-    if (connection->in_flight >= options_.limits.in_flight) continue;
+    if (connection->in_flight >= connection->in_flight_max) continue;
     if (connection->session->output_bytes() > kOutputBytesMax) continue;
     if (best == nullptr || connection->in_flight < best->in_flight) best = connection.get();
   }
@@ -231,7 +235,7 @@ void ClientCore::write(ClientCall& first, ClientConnection& connection) {
     append(out, *call, !http);
   }
   if (batch) out.push_back(']');
-  const bool fits = out.size() - begin <= options_.limits.max_message_size;
+  const bool fits = out.size() - begin <= connection.message_bytes_max;
   if (fits) [[likely]] {
     session.close_message();
     if (http) [[unlikely]] {
@@ -331,7 +335,7 @@ bool ClientCore::response(ClientConnection& connection, const Received& message)
   const auto [end, error] = std::from_chars(id.data(), id.data() + id.size(), number);
   ClientCall* call = error == std::errc{} && end == id.data() + id.size() ? table_.find(number) : nullptr;
   if (call == nullptr || call->connection != &connection) [[unlikely]]
-    return stray(connection, message);
+    return greeted(lock, connection, message) || stray(connection, message);
   connection.useful = true;
   take_out(*call);
   const bool malformed = message.fault != Fault::none;
@@ -366,7 +370,8 @@ bool ClientCore::response(ClientConnection& connection, const Received& message)
 // A response that no call waits for, or that does not say for which it is.
 bool ClientCore::stray(ClientConnection& connection, const Received& message) {
   const bool anonymous = message.has(Member::error) && message.id() == "null";
-  if (anonymous && message.fault == Fault::none && connection.in_flight != 0 && !connection.others_sent) {
+  const bool others_sent = connection.others_sent || connection.hello_due;
+  if (anonymous && message.fault == Fault::none && connection.in_flight != 0 && !others_sent) {
     // The server could not make out the id of what it refuses, but where there is only one message that it can be, it
     // is that. Where there may be others, nobody is blamed: whose call it was, has its answer or its timeout.
     const std::vector<ClientCall*> sent =
