@@ -10,6 +10,7 @@
 #include "message/own_error.hpp"
 #include "message/read_error.hpp"
 #include "session/client_core.hpp"
+#include "transport/places.hpp"
 #include "transport/socket.hpp"
 #include "wirecall/client.hpp"
 
@@ -114,14 +115,16 @@ void ClientCore::tend(Lock& lock, nanoseconds& wait_max, bool may_block) {
     Dialer& dialer = connection->dialer;
     std::optional<Dialer::Result> result;
     if (dialer.dialing()) {
-      result = dialer.poll();
+      const nanoseconds now = loop_.now();
+      result = dialer.poll(now);
+      if (!result) look_after(dialer.given_up_at() - now);
     } else if (wanted(*connection)) {
       const nanoseconds now = loop_.now();
       if (now < dialer.due()) {
         look_after(dialer.due() - now);
       } else if (std::string vain = cannot_offer(dialer.endpoint()); !vain.empty()) {
         result = Dialer::Result{.failure = std::move(vain)};
-      } else if (one_thread_ || (may_block && !background_needed())) {
+      } else if (one_thread_ || (may_block && !background_needed() && !transport::resolves_a_name(dialer.endpoint()))) {
         if (wait_max == nanoseconds{0}) continue;
         milliseconds timeout{options_.connect_timeout_ms};
         if (wait_max >= nanoseconds{0}) timeout = std::min(timeout, std::chrono::ceil<milliseconds>(wait_max));
@@ -132,7 +135,8 @@ void ClientCore::tend(Lock& lock, nanoseconds& wait_max, bool may_block) {
         }
         wait_max = nanoseconds{0};  // time has passed, and what is to be done next is seen in the next step
       } else {
-        dialer.start([this] { loop_.wake(); });
+        dialer.start([this] { loop_.wake(); }, now);
+        look_after(dialer.given_up_at() - now);
       }
     }
     if (!result) continue;
