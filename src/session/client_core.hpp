@@ -77,7 +77,7 @@ class ClientConnection final : public Caller, public HttpUser {
   bool others_sent = false;   ///< what may be refused and has nobody who waits: notifications, given-up calls
   bool exchanging = false;    ///< by HTTP: the response to what was sent last is due
   std::size_t in_flight = 0;  ///< calls in the table that were sent here
-  std::deque<ClientCall*> notifications;  ///< not all taken by the system yet; by HTTP: not responded to
+  CallList notifications;     ///< not all taken by the system yet; by HTTP: not responded to
   bool notifications_fresh = false;
   std::vector<std::string> controls;  ///< whole messages of our own, to be sent before calls
   bool hello_due = false;             ///< rpc.hello is among them, or was sent, and is not answered
@@ -146,6 +146,7 @@ class ClientCore final : public std::enable_shared_from_this<ClientCore>, privat
   void wait(Lock& lock, Waiting& waiting, std::chrono::nanoseconds now, std::chrono::nanoseconds deadline);
   void lead(Lock& lock, const Waiting& waiting, std::chrono::nanoseconds now, std::chrono::nanoseconds deadline);
   void step(Lock& lock, std::chrono::nanoseconds wait_max, bool may_block);
+  void go_on(Lock& lock, std::chrono::nanoseconds wait_max);
   void background();
   void start_background();
   [[nodiscard]] bool background_needed() const noexcept {
@@ -166,6 +167,7 @@ class ClientCore final : public std::enable_shared_from_this<ClientCore>, privat
   void submit(std::span<ClientCall* const> calls);
   void finish(ClientCall& call);
   void fail(ClientCall& call, Error error, bool lost = false);
+  void lose(ClientCall& call, const std::string& why, bool written) noexcept;
   void give_up(ClientCall& call);
   void withdraw(ClientCall& call);
   void expire(std::chrono::nanoseconds now);
@@ -186,11 +188,13 @@ class ClientCore final : public std::enable_shared_from_this<ClientCore>, privat
   [[nodiscard]] ClientConnection* free_connection() const noexcept;
   void write_queued();
   void write(ClientCall& call, ClientConnection& connection);
+  void not_written(ClientCall& first, ErrorCode why);
   void append(Buffer& out, ClientCall& call, bool with_members);
   [[nodiscard]] static bool says_timeout(const ClientCall& call) noexcept;
   [[nodiscard]] static bool done_with(const ClientConnection& connection) noexcept;
   void after_turn(Lock& lock);
   bool response(ClientConnection& connection, const Received& message);
+  void answer(Lock& lock, ClientCall& call, const Received& message);
   bool stray(ClientConnection& connection, const Received& message);
   bool retry(ClientCall& call, const Error& error);
   void take_out(ClientCall& call) noexcept;
@@ -244,9 +248,9 @@ class ClientCore final : public std::enable_shared_from_this<ClientCore>, privat
   std::vector<ClientCall*> idle_;
   std::vector<Waiting*> waiting_;     // in the order in which they came
   std::vector<Waiting*> connecting_;  // those of them that wait for any connection
-  std::deque<ClientCall*> queue_;
-  std::vector<ClientCall*> delayed_;
-  std::deque<ClientCall*> ended_;  // asynchronous ones, not from an answer
+  CallList queue_;                    // of a batch the first
+  CallList delayed_;
+  CallList ended_;  // asynchronous ones, not from an answer
   CallTable table_;
   std::size_t asynchronous_ = 0;                                         // calls that have not been delivered
   std::chrono::nanoseconds earliest_ = std::chrono::nanoseconds::max();  // deadline of an asynchronous call
