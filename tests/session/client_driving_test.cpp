@@ -120,7 +120,7 @@ TEST_F(ClientDriving, callbacks_futures_blocking_calls_and_run_work_beside_each_
   };
   for (int i = 0; i < 5; ++i) client.run(awaiting(client));
   threads.clear();
-  while (called_back != 800) std::this_thread::yield();
+  EXPECT_TRUE(comes_true([&] { return called_back == 800; }));
 }
 
 // The first blocking call looks whether its connection is still there, and drives for that moment.
