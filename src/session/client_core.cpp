@@ -176,6 +176,7 @@ void ClientCore::submit(std::span<ClientCall* const> calls) {
     call->connection = nullptr;
     call->next_in_batch = nullptr;
     call->id = 0;
+    call->result_at = call->result_size = 0;
     ++call->generation;
     if (call->asynchronous) {
       ++asynchronous_;
