@@ -11,6 +11,7 @@
 // all calls; making, moving and destroying the client happens while nobody calls.
 #pragma once
 
+#include <chrono>
 #include <concepts>
 #include <cstddef>
 #include <cstdint>
@@ -186,9 +187,11 @@ class Client {
   /// Calls with params that are JSON text (an array or object; empty for none) and returns the result's JSON text.
   [[nodiscard]] std::expected<std::string, Error> call_raw(std::string_view method, std::string_view params_json);
   /// The same for the whole response. Its errors are the server's; the outer ones are those of this side: no response
-  /// came, or none that can be read.
-  [[nodiscard]] std::expected<Response, Error> call_for_response(std::string_view method, std::string_view params_json);
-  [[nodiscard]] std::expected<void, Error> notify_raw(std::string_view method, std::string_view params_json);
+  /// came, or none that can be read. Within `timeout` where one is given.
+  [[nodiscard]] std::expected<Response, Error> call_for_response(std::string_view method, std::string_view params_json,
+                                                                 std::optional<std::chrono::milliseconds> timeout = {});
+  [[nodiscard]] std::expected<void, Error> notify_raw(std::string_view method, std::string_view params_json,
+                                                      std::optional<std::chrono::milliseconds> timeout = {});
 
   /// Methods that the server may call, on this connection. Added before the client is first used.
   [[nodiscard]] Registry& registry() noexcept;

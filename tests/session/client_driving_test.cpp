@@ -184,6 +184,16 @@ TEST_F(ClientDriving, a_timeout_may_be_as_long_as_can_be_said) {
   EXPECT_EQ(client.request<int>("subtract", 42, 23).timeout(std::chrono::hours{24 * 365 * 300}).try_call(), 19);
 }
 
+TEST_F(ClientDriving, a_call_of_json_text_may_have_a_time_of_its_own) {
+  Client client{uri_};
+  const auto late = client.call_for_response("wait", "[]", 20ms);
+  // Either side may be the first to notice.
+  EXPECT_EQ(late ? late->result.error().code() : late.error().code(), -32002);
+  EXPECT_EQ(client.call_for_response("subtract", "[42,23]", 20s)->result, "19");
+  // Also behind a response that was kept whole.
+  EXPECT_TRUE(client.notify_raw("subtract", "[42,23]", 20s));
+}
+
 TEST_F(ClientDriving, a_server_that_is_leaving_is_left_for_the_next_place_although_it_keeps_the_connection) {
   const ScriptedServer leaving{[](RawPeer peer) {
     peer.line();
