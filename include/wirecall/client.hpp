@@ -11,6 +11,8 @@
 // all calls; making, moving and destroying the client happens while nobody calls.
 #pragma once
 
+#include <chrono>
+#include <concepts>
 #include <cstddef>
 #include <cstdint>
 #include <exception>
@@ -111,6 +113,13 @@ class Client {
   explicit Client(std::string_view uri, ClientOptions options = {});
   /// Of a server at one of several places: the next is tried where one does not answer.
   explicit Client(std::vector<Endpoint> endpoints, ClientOptions options = {});
+  /// Of options as JSON text: Client{uri, R"({"call_timeout_ms": 200})"}. Throws as ClientOptions::from_json.
+  template <std::convertible_to<std::string_view> Json>
+  Client(std::string_view uri, const Json& options_json)
+      : Client(uri, ClientOptions::from_json(std::string_view{options_json})) {}
+  template <std::convertible_to<std::string_view> Json>
+  Client(std::vector<Endpoint> endpoints, const Json& options_json)
+      : Client(std::move(endpoints), ClientOptions::from_json(std::string_view{options_json})) {}
   /// Ends what has not ended, with ConnectionError.
   ~Client();
   Client(Client&&) noexcept;
@@ -178,9 +187,11 @@ class Client {
   /// Calls with params that are JSON text (an array or object; empty for none) and returns the result's JSON text.
   [[nodiscard]] std::expected<std::string, Error> call_raw(std::string_view method, std::string_view params_json);
   /// The same for the whole response. Its errors are the server's; the outer ones are those of this side: no response
-  /// came, or none that can be read.
-  [[nodiscard]] std::expected<Response, Error> call_for_response(std::string_view method, std::string_view params_json);
-  [[nodiscard]] std::expected<void, Error> notify_raw(std::string_view method, std::string_view params_json);
+  /// came, or none that can be read. Within `timeout` where one is given.
+  [[nodiscard]] std::expected<Response, Error> call_for_response(std::string_view method, std::string_view params_json,
+                                                                 std::optional<std::chrono::milliseconds> timeout = {});
+  [[nodiscard]] std::expected<void, Error> notify_raw(std::string_view method, std::string_view params_json,
+                                                      std::optional<std::chrono::milliseconds> timeout = {});
 
   /// Methods that the server may call, on this connection. Added before the client is first used.
   [[nodiscard]] Registry& registry() noexcept;

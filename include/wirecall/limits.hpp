@@ -44,7 +44,7 @@ struct Limits {
   /// takes nothing of what waits for it. 0 for never.
   std::uint32_t keepalive_timeout_ms = 120'000;
   /// Milliseconds in which a connection has to register or say rpc.hello, where that is required. It is closed then. 0
-  /// for never.
+  /// for never. No server requires it yet.
   std::uint32_t registration_timeout_ms = 10'000;
   /// Milliseconds that a call may take, and the most that its own `timeout_ms` may ask for. More is -32002.
   std::uint32_t call_timeout_ms = 30'000;

@@ -3,9 +3,9 @@
 // message or a call that goes well. Formatters and a sink for stderr are here for those who have no log of their own.
 //
 // A sink is called on the thread on which the event happened, and for slow handlers on one that watches them; so by
-// several threads at once. What
-// it throws is dropped, with the record. A sink that blocks holds up the connections of its thread for as long, so
-// one that might (a disk, a network) hands its records to a thread of its own; the one for stderr never blocks.
+// several threads at once. What it throws is dropped, with the record. A sink that blocks holds up the connections of
+// its thread for as long, so one that might (a disk, a network) hands its records to a thread of its own; the one for
+// stderr never blocks.
 #pragma once
 
 #include <chrono>
@@ -22,8 +22,8 @@
 namespace wirecall {
 
 enum class LogLevel : std::uint8_t {
-  debug,    ///< what each connection does
-  info,     ///< what a server does as a whole: it listens, it drains
+  debug,    ///< for programs that have more to say: the library makes no such record
+  info,     ///< no fault, but good to know: another engine was taken, connections are accepted again
   warning,  ///< something is not as it should be, and all goes on
   error,    ///< a handler, or the program, has failed at something
 };

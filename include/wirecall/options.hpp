@@ -68,7 +68,8 @@ struct Options {
 };
 
 struct ClientOptions {
-  /// The name by which the client introduces itself to the server; none when empty.
+  /// The name by which the client introduces itself, with rpc.hello as the first message on each connection but by
+  /// HTTP; none when empty.
   std::string client_id;
   Limits limits;
   /// Milliseconds until a call is given up with -32002; the connection stays usable. Of a stream, the time without an

@@ -36,9 +36,11 @@ constexpr std::array kRows{
     LimitRow{"keepalive_timeout_ms", "ms", 0, kMsMax,
              "Time that a connection may be idle, or take nothing of what waits for it; 0 for ever", "closed",
              &Limits::keepalive_timeout_ms, true},
-    LimitRow{"registration_timeout_ms", "ms", 0, kMsMax,
-             "Time in which a connection registers or says rpc.hello, where that is required; 0 for ever", "closed",
-             &Limits::registration_timeout_ms, true},
+    LimitRow{
+        "registration_timeout_ms", "ms", 0, kMsMax,
+        "Time in which a connection registers or says rpc.hello, where that is required, which it never is yet; 0 for "
+        "ever",
+        "closed", &Limits::registration_timeout_ms, true},
     LimitRow{"call_timeout_ms", "ms", 1, kMsMax,
              "Time that a call may take, and the most that its timeout_ms may ask for", "-32002",
              &Limits::call_timeout_ms},

@@ -1,9 +1,13 @@
 // See call.hpp.
 #include "cli/call.hpp"
 
+#include <algorithm>
+#include <chrono>
+#include <cstdint>
 #include <cstdio>
 #include <fmt/core.h>
 #include <functional>
+#include <optional>
 #include <stdexcept>
 #include <string_view>
 
@@ -16,6 +20,9 @@
 #include "wirecall/value.hpp"
 
 namespace wirecall::cli {
+
+using std::chrono::milliseconds;
+using std::chrono::steady_clock;
 
 namespace {
 
@@ -38,8 +45,11 @@ void complain_of(const Error& error) {
   tell(line + '\n');
 }
 
+/// What is left of the time, where there is one.
+using Left = std::optional<milliseconds>;
+
 /// What is done with the client of the first server that can be connected to, and with the params' JSON text.
-using Use = std::function<int(Client&, const std::string& params)>;
+using Use = std::function<int(Client&, const std::string& params, Left left)>;
 
 int with_server(const CallOptions& options, const Use& use) {
   const auto params = params_of(options.words, read_file);
@@ -51,11 +61,25 @@ int with_server(const CallOptions& options, const Use& use) {
     complain("METHOD is not valid UTF-8: " + options.method);
     return kUsage;
   }
+  const auto begun = steady_clock::now();
+  const auto left = [&]() -> Left {
+    if (!options.timeout) return {};
+    const auto passed = std::chrono::floor<milliseconds>(steady_clock::now() - begun);
+    return std::max(*options.timeout - passed, milliseconds{1});
+  };
+  auto urls_left = static_cast<std::int64_t>(options.urls.size());
   for (const std::string& url : options.urls) {
     try {
-      Client client{url, options.client};
+      ClientOptions client_options = options.client;
+      if (const Left time = left()) {
+        client_options.call_timeout_ms = static_cast<std::uint32_t>(time->count());
+        // A server that does not answer leaves time to those behind it.
+        client_options.connect_timeout_ms =
+            static_cast<std::uint32_t>(std::max(*time / urls_left--, milliseconds{1}).count());
+      }
+      Client client{url, client_options};
       client.connect();
-      return use(client, *params);
+      return use(client, *params, left());
     } catch (const ConnectionError& error) {
       complain(error.what());
     } catch (const std::invalid_argument& error) {
@@ -73,18 +97,21 @@ int print_stream(Client& client, const CallOptions& options, const std::string& 
       if (const int printed = print(item.dump() + '\n'); printed != kSuccess) return printed;
     }
     return kSuccess;
+  } catch (const ConnectionError& error) {
+    complain_of(error);
+    return kCannotConnect;
   } catch (const Error& error) {
     complain_of(error);
-    return exit_of(error);
+    return exit_of_answer(error);
   }
 }
 
 }  // namespace
 
 int call(const CallOptions& options) {
-  return with_server(options, [&](Client& client, const std::string& params) -> int {
+  return with_server(options, [&](Client& client, const std::string& params, Left left) -> int {
     if (options.stream) return print_stream(client, options, params);
-    const auto response = client.call_for_response(options.method, params);
+    const auto response = client.call_for_response(options.method, params, left);
     if (!response) {
       complain_of(response.error());
       return exit_of(response.error());
@@ -101,8 +128,8 @@ int call(const CallOptions& options) {
 }
 
 int notify(const CallOptions& options) {
-  return with_server(options, [&](Client& client, const std::string& params) -> int {
-    const auto sent = client.notify_raw(options.method, params);
+  return with_server(options, [&](Client& client, const std::string& params, Left left) -> int {
+    const auto sent = client.notify_raw(options.method, params, left);
     if (sent) return kSuccess;
     complain_of(sent.error());
     return exit_of(sent.error());

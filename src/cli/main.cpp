@@ -151,7 +151,9 @@ class CallCommand : public MethodCommand {
   CallCommand(CLI::App& parent, const char* name, const char* does, const std::string& examples)
       : MethodCommand(parent, name, does, examples), flags_(app()) {
     app()
-        .add_option("--timeout", timeout_, "How long to wait, to connect and for the answer, as 200ms or 1.5s")
+        .add_option(
+            "--timeout", timeout_,
+            "How long to wait in all, to connect and for the answer, as 200ms or 1.5s; of a stream, for each item")
         ->type_name("DURATION");
   }
 
@@ -159,8 +161,7 @@ class CallCommand : public MethodCommand {
     CallOptions options{.method = method, .words = words, .urls = urls, .client = {}};
     require(flags_.apply(options.client));
     if (!timeout_.empty()) {
-      const auto timeout = require(duration_of(timeout_), "--timeout");
-      options.client.call_timeout_ms = options.client.connect_timeout_ms = static_cast<std::uint32_t>(timeout.count());
+      options.timeout = require(duration_of(timeout_), "--timeout");
     }
     return options;
   }

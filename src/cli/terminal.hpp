@@ -7,7 +7,7 @@
 
 namespace wirecall::cli {
 
-/// The exit status of the command (docs/wire.md "The command line").
+/// The exit status of the command (docs/cli.md).
 enum Exit : int {
   kSuccess = 0,
   kRpcError = 1,       ///< the call was answered with an error

@@ -1,7 +1,7 @@
 // JsonReader: the Reader over JSON text. It trusts the syntax, because the scanner has seen the whole text before, and
 // therefore keeps no state but one pointer: after `[` or `{` and after each value the next byte says what follows.
 // Strings without escapes are views into the text; others are unescaped into an arena that lasts until the next reset.
-// Owned by one thread. Implements docs/wire.md "Messages" for integers and "Values beyond JSON" for {"$bytes":...}.
+// Owned by one thread. Implements docs/wire.md "Parameters" for integers and "Values" for {"$bytes":...}.
 //
 // Invariant: where a value comes next, `at_` is its first byte; everywhere else white space may come first.
 #pragma once

@@ -309,7 +309,10 @@ class RequestReader : private FieldsReader {
 
   bool check_host() noexcept {
     if (!out_->has(HttpField::host)) return bad("no Host");
-    if (!authority_.empty() && authority_ != (*out_)[HttpField::host]) return bad("a Host that is not the target's");
+    const std::string_view host = (*out_)[HttpField::host];
+    if (!authority_.empty() && !std::ranges::equal(authority_, host, {}, &lower, &lower)) {
+      return bad("a Host that is not the target's");
+    }
     return true;
   }
 

@@ -65,8 +65,10 @@ std::expected<std::string, Error> Client::call_raw(std::string_view method, std:
   return std::string{answer.result()};
 }
 
-std::expected<Response, Error> Client::call_for_response(std::string_view method, std::string_view params_json) {
+std::expected<Response, Error> Client::call_for_response(std::string_view method, std::string_view params_json,
+                                                         std::optional<milliseconds> timeout) {
   detail::OutgoingCall call{core_, method};
+  if (timeout) call.set_timeout(*timeout);
   if (!params_json.empty()) call.set_params(params_json);
   call.keep_response();
   detail::Answer answer = call.wait();
@@ -80,8 +82,10 @@ std::expected<Response, Error> Client::call_for_response(std::string_view method
   return response;
 }
 
-std::expected<void, Error> Client::notify_raw(std::string_view method, std::string_view params_json) {
+std::expected<void, Error> Client::notify_raw(std::string_view method, std::string_view params_json,
+                                              std::optional<milliseconds> timeout) {
   detail::OutgoingCall call{core_, method};
+  if (timeout) call.set_timeout(*timeout);
   if (!params_json.empty()) call.set_params(params_json);
   detail::Answer answer = call.notify();
   if (!answer.ok()) return std::unexpected{std::move(answer.error())};

@@ -10,6 +10,7 @@
 #include <memory>
 #include <optional>
 #include <stop_token>
+#include <utility>
 #include <vector>
 
 #include "wirecall/bytes.hpp"
@@ -75,12 +76,67 @@ struct ClientCall {
   ClientConnection* connection = nullptr;  ///< on which it was sent
   std::uint64_t position = 0;              ///< of its end in that connection's output
   ClientCall* next_in_batch = nullptr;     ///< goes into the same message; until it is written
+  ClientCall* next_listed = nullptr;       ///< in the one CallList that it is in
   ClientStream* stream = nullptr;          ///< to which its items go
   Waiting* waiting = nullptr;              ///< who is told
   std::size_t result_at = 0;               ///< where in `response` the result is
   std::size_t result_size = 0;
 
   Waiting own_waiting;
+};
+
+/// Calls in an order. The links are in the calls, so that adding one needs no memory; a call is in one list at a time.
+class CallList {
+ public:
+  class Iterator {
+   public:
+    explicit Iterator(ClientCall* at) noexcept : at_(at) {}
+    ClientCall* operator*() const noexcept { return at_; }
+    Iterator& operator++() noexcept {
+      at_ = at_->next_listed;
+      return *this;
+    }
+    bool operator==(const Iterator&) const noexcept = default;
+
+   private:
+    ClientCall* at_;
+  };
+  [[nodiscard]] Iterator begin() const noexcept { return Iterator{first_}; }
+  [[nodiscard]] Iterator end() const noexcept { return Iterator{nullptr}; }
+
+  [[nodiscard]] bool empty() const noexcept { return first_ == nullptr; }
+  [[nodiscard]] ClientCall& front() const noexcept { return *first_; }
+  void push_back(ClientCall& call) noexcept {
+    call.next_listed = nullptr;
+    (first_ == nullptr ? first_ : last_->next_listed) = &call;
+    last_ = &call;
+  }
+  void push_front(ClientCall& call) noexcept {
+    call.next_listed = first_;
+    if (first_ == nullptr) last_ = &call;
+    first_ = &call;
+  }
+  ClientCall& pop_front() noexcept { return *std::exchange(first_, first_->next_listed); }
+  /// False when it is not there.
+  bool remove(const ClientCall& call) noexcept { return replace(call, nullptr); }
+  /// The other takes the call's place, if there is another.
+  bool replace(const ClientCall& call, ClientCall* other) noexcept {
+    ClientCall* before = nullptr;
+    for (ClientCall* at = first_; at != nullptr; before = std::exchange(at, at->next_listed)) {
+      if (at != &call) continue;
+      if (other != nullptr) other->next_listed = at->next_listed;
+      ClientCall* const now = other != nullptr ? other : at->next_listed;
+      (before == nullptr ? first_ : before->next_listed) = now;
+      if (last_ == at) last_ = other != nullptr ? other : before;
+      return true;
+    }
+    return false;
+  }
+  void clear() noexcept { first_ = nullptr; }
+
+ private:
+  ClientCall* first_ = nullptr;
+  ClientCall* last_ = nullptr;  // where there is a first
 };
 
 /// The calls that wait for an answer. An id is the next number whose place is free, so ids are never used twice, and a

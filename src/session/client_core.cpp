@@ -30,6 +30,8 @@ constexpr std::size_t kMany = 64;
 constexpr milliseconds kStale{100};
 // From this timeout on, what the clock said at the system's last tick is exact enough to reckon from.
 constexpr milliseconds kLongTimeout{1000};
+// Before what there was no memory for is tried again.
+constexpr milliseconds kMemoryPause{1};
 // How often a notification that the system does not take at once looks whether it has been taken.
 constexpr milliseconds kSendLook{1};
 
@@ -56,6 +58,12 @@ class Listed {
   Waiting* entry_;
 };
 
+// With a log that takes no more than it is to be told.
+ClientOptions logging(ClientOptions options) {
+  options.log = options.log.at_least(options.log_level);
+  return options;
+}
+
 std::unique_ptr<runtime::Backend> checked(const ClientOptions& options, std::unique_ptr<runtime::Backend> backend) {
   require_valid(options);
   return backend;
@@ -80,13 +88,14 @@ struct ClientCore::Driving {
 };
 
 ClientCore::ClientCore(std::vector<Endpoint> endpoints, ClientOptions options, ClientSeams seams)
-    : options_(std::move(options)),
+    : options_(logging(std::move(options))),
       endpoints_(std::move(endpoints)),
       one_thread_(seams.one_thread),
       http_(std::ranges::find(endpoints_, EndpointKind::http, &Endpoint::kind) != endpoints_.end()),
       loop_(checked(options_, std::move(seams.backend))),
       workspace_(json_codec(), &loop_, &options_.log),
       text_(options_.limits, options_.delimiter),
+      hello_(hello_of(options_.client_id)),
       host_{.loop = loop_, .registry = registry_, .limits = options_.limits, .workspace = workspace_, .owner = *this},
       reader_(json_codec().reader()) {
   workspace_.tasks.set_home(loop_.inbox());
@@ -121,8 +130,8 @@ ClientCall& ClientCore::take() {
   }
   const std::scoped_lock lock{mutex_};
   if (idle_.empty()) {
+    make_room(idle_, calls_.size() + 1);  // for when they come back
     ClientCall& call = calls_.emplace_back();
-    make_room(idle_, calls_.size());  // for when they come back
     if (calls_.size() > kMany) many_.store(true, std::memory_order_relaxed);
     return call;
   }
@@ -170,6 +179,8 @@ void ClientCore::submit(std::span<ClientCall* const> calls) {
     call->response.clear();
     call->connection = nullptr;
     call->next_in_batch = nullptr;
+    call->id = 0;
+    call->result_at = call->result_size = 0;
     ++call->generation;
     if (call->asynchronous) {
       ++asynchronous_;
@@ -185,7 +196,7 @@ void ClientCore::submit(std::span<ClientCall* const> calls) {
       continue;
     }
     if (last == nullptr) {
-      queue_.push_back(call);
+      queue_.push_back(*call);
     } else {
       last->next_in_batch = call;
     }
@@ -198,7 +209,7 @@ void ClientCore::finish(ClientCall& call) {
   call.stage = ClientCall::Stage::ended;
   if (call.stream != nullptr) return finish_stream(call);
   if (call.asynchronous) {
-    ended_.push_back(&call);
+    ended_.push_back(call);
   } else if (--call.waiting->unfinished == 0) {
     call.waiting->ready.notify_one();
   }
@@ -210,21 +221,26 @@ void ClientCore::fail(ClientCall& call, Error error, bool lost) {
   finish(call);
 }
 
+// Without memory for the reason there is none.
+void ClientCore::lose(ClientCall& call, const std::string& why, bool written) noexcept {
+  try {
+    fail(call, ConnectionError{why, written ? ConnectionError::Delivered::maybe : ConnectionError::Delivered::no},
+         true);
+  } catch (const std::bad_alloc&) {
+    fail(call, Error{ErrorCode::provider_lost}, true);
+  }
+}
+
 // The call is nowhere any more; the server is told where it may know of it.
 void ClientCore::withdraw(ClientCall& call) {
   switch (call.stage) {
     case ClientCall::Stage::queued: {
       // It may be any element of a batch that has not been written.
-      for (auto at = queue_.begin(); at != queue_.end(); ++at) {
-        if (*at == &call) {
-          if (call.next_in_batch != nullptr) {
-            *at = call.next_in_batch;
-          } else {
-            queue_.erase(at);
-          }
+      for (ClientCall* before : queue_) {
+        if (before == &call) {
+          queue_.replace(call, call.next_in_batch);
           break;
         }
-        ClientCall* before = *at;
         while (before->next_in_batch != nullptr && before->next_in_batch != &call) before = before->next_in_batch;
         if (before->next_in_batch == nullptr) continue;
         before->next_in_batch = call.next_in_batch;
@@ -234,34 +250,40 @@ void ClientCore::withdraw(ClientCall& call) {
       break;
     }
     case ClientCall::Stage::delayed:
-      std::erase(delayed_, &call);
+      delayed_.remove(call);
       break;
     case ClientCall::Stage::written: {
       ClientConnection& connection = *call.connection;
-      if (connection.http != nullptr) return withdraw_posted(call);
-      connection.others_sent = true;
-      if (call.notification) {
-        std::erase(connection.notifications, &call);
+      if (connection.http != nullptr) {
+        withdraw_posted(call);
         break;
       }
-      connection.controls.push_back(R"({"jsonrpc":"2.0","method":"$/cancelRequest","params":{"id":)" +
-                                    std::to_string(call.id) + "}}");
+      connection.others_sent = true;
+      if (call.notification) {
+        connection.notifications.remove(call);
+        break;
+      }
       take_out(call);
+      try {
+        connection.controls.push_back(R"({"jsonrpc":"2.0","method":"$/cancelRequest","params":{"id":)" +
+                                      std::to_string(call.id) + "}}");
+      } catch (const std::bad_alloc&) {
+        // Without memory to tell the server, its answer comes and is dropped.
+      }
       break;
     }
     case ClientCall::Stage::idle:
     case ClientCall::Stage::ended:
-      break;
+      return;
   }
+  call.stage = ClientCall::Stage::idle;
 }
 
 // Its time is up.
 void ClientCore::give_up(ClientCall& call) {
   const bool written = call.stage == ClientCall::Stage::written;
   withdraw(call);
-  if (!written && !last_failure_.empty()) {
-    return fail(call, ConnectionError{last_failure_, ConnectionError::Delivered::no}, true);
-  }
+  if (!written && !last_failure_.empty()) return lose(call, last_failure_, false);
   fail(call,
        message::make(
            {.code = ErrorCode::timeout, .reason = "no answer came in time", .delivered = written ? "maybe" : "no"}));
@@ -281,9 +303,11 @@ void ClientCore::expire(nanoseconds now) {
   for (ClientCall* head : queue_) {
     for (ClientCall* call = head; call != nullptr; call = call->next_in_batch) look(call);
   }
-  std::ranges::for_each(delayed_, look);
+  for (ClientCall* call : delayed_) look(call);
   std::ranges::for_each(table_.select([](const ClientCall& call) { return call.asynchronous; }), look);
-  for (const auto& connection : connections_) std::ranges::for_each(connection->notifications, look);
+  for (const auto& connection : connections_) {
+    for (ClientCall* call : connection->notifications) look(call);
+  }
   for (ClientCall* call : late) give_up(*call);
 }
 
@@ -310,7 +334,7 @@ void ClientCore::forget(ClientCall& call, std::uint64_t generation) noexcept {
     if (call.generation != generation || call.stage == ClientCall::Stage::idle) return;
     if (call.stage == ClientCall::Stage::ended) {
       // Its answer is on its way to a task that does not want it any more.
-      std::erase(ended_, &call);
+      ended_.remove(call);
     } else {
       withdraw(call);
     }
@@ -346,22 +370,31 @@ void ClientCore::exchange(std::span<ClientCall* const> calls) {
     call->waiting = &waiting;
   }
   submit(calls);
-  const nanoseconds begun = calls[0]->begun;
-  if ((begun - last_used_ > kStale || http_) && !led_ && !others_drive() && any_up()) [[unlikely]] {
-    // Should the server have gone in the meantime, the call had better wait for the next connection.
-    const Driving driving{*this};
-    {
-      const Unlocked unlocked{lock};
-      loop_.turn(nanoseconds{0});
+  try {
+    const nanoseconds begun = calls[0]->begun;
+    if ((begun - last_used_ > kStale || http_) && !led_ && !others_drive() && any_up()) [[unlikely]] {
+      // Should the server have gone in the meantime, the call had better wait for the next connection.
+      const Driving driving{*this};
+      {
+        const Unlocked unlocked{lock};
+        loop_.turn(nanoseconds{0});
+      }
+      after_turn(lock);
     }
-    after_turn(lock);
+    last_used_ = begun;
+    if (waiting.unfinished != 0) wait(lock, waiting, begun, calls[0]->deadline);
+    for (ClientCall* call : calls) {
+      if (call->stage != ClientCall::Stage::ended) give_up(*call);
+    }
+  } catch (...) {
+    // What has failed need not have ended them, but they are their maker's from here on.
+    for (ClientCall* call : calls) {
+      withdraw(*call);
+      call->stage = ClientCall::Stage::idle;
+    }
+    throw;
   }
-  last_used_ = begun;
-  if (waiting.unfinished != 0) wait(lock, waiting, begun, calls[0]->deadline);
-  for (ClientCall* call : calls) {
-    if (call->stage != ClientCall::Stage::ended) give_up(*call);
-    call->stage = ClientCall::Stage::idle;
-  }
+  for (ClientCall* call : calls) call->stage = ClientCall::Stage::idle;
   send_controls(lock);
   pass_on();
 }
@@ -461,7 +494,11 @@ void ClientCore::lead(Lock& lock, const Waiting& waiting, nanoseconds now, nanos
 // that blocks anyway, so it may as well connect.
 void ClientCore::step(Lock& lock, nanoseconds wait_max, bool may_block) {
   wake_asked_ = false;
-  if (idle_.empty()) idle_.swap(own_idle_);
+  if (idle_.empty()) {
+    // In idle_ there is room for all calls, and has to stay.
+    idle_.insert(idle_.end(), own_idle_.begin(), own_idle_.end());
+    own_idle_.clear();
+  }
   if (earliest_ != nanoseconds::max()) {
     const nanoseconds now = loop_.now();
     if (now >= earliest_) expire(now);
@@ -498,8 +535,7 @@ void ClientCore::step(Lock& lock, nanoseconds wait_max, bool may_block) {
 void ClientCore::deliver_ended(Lock& lock) {
   // One after the other, since each may give up another.
   while (!ended_.empty()) {
-    ClientCall& call = *ended_.front();
-    ended_.pop_front();
+    ClientCall& call = ended_.pop_front();
     if (call.stream != nullptr) {
       --asynchronous_;
       deliver_stream(lock, call);
@@ -528,6 +564,17 @@ void ClientCore::start_background() {
   background_ = std::thread{[self = shared_from_this()] { self->background(); }};
 }
 
+// A step of those whom others wait for: where there is no memory for it, nothing of it is lost, and the next one goes
+// on with it.
+void ClientCore::go_on(Lock& lock, nanoseconds wait_max) {
+  try {
+    step(lock, wait_max, false);
+  } catch (const std::bad_alloc&) {
+    const Unlocked unlocked{lock};
+    std::this_thread::sleep_for(kMemoryPause);
+  }
+}
+
 void ClientCore::background() {
   Lock lock{mutex_};
   while (!closing_) {
@@ -538,11 +585,11 @@ void ClientCore::background() {
       continue;
     }
     const Driving driving{*this};
-    while (!closing_ && !running_ && background_needed()) step(lock, nanoseconds{-1}, false);
+    while (!closing_ && !running_ && background_needed()) go_on(lock, nanoseconds{-1});
     if (closing_) {
       end_all(lock);
     } else if (controls_wait()) {
-      step(lock, nanoseconds{0}, false);
+      go_on(lock, nanoseconds{0});
     }
   }
 }
@@ -574,11 +621,11 @@ void ClientCore::run(const std::function<void()>& begin, const bool& finished,
     begin();
   }
   while (!finished) {
-    step(lock, nanoseconds{-1}, false);
+    go_on(lock, nanoseconds{-1});
     const Unlocked unlocked{lock};
     after_each_turn();
   }
-  if (controls_wait()) step(lock, nanoseconds{0}, false);
+  if (controls_wait()) go_on(lock, nanoseconds{0});
 }
 
 // ---- the end ----
@@ -588,17 +635,14 @@ void ClientCore::end_all(Lock& lock) {
   for (ClientCall* head : queue_) {
     for (ClientCall* call = head; call != nullptr; call = call->next_in_batch) left.push_back(call);
   }
-  left.insert(left.end(), delayed_.begin(), delayed_.end());
+  for (ClientCall* call : delayed_) left.push_back(call);
   for (const auto& connection : connections_) {
-    left.insert(left.end(), connection->notifications.begin(), connection->notifications.end());
+    for (ClientCall* call : connection->notifications) left.push_back(call);
   }
   for (ClientCall* call : left) {
     const bool written = call->stage == ClientCall::Stage::written;
     withdraw(*call);
-    fail(*call,
-         ConnectionError{"the client was destroyed",
-                         written ? ConnectionError::Delivered::maybe : ConnectionError::Delivered::no},
-         true);
+    lose(*call, "the client was destroyed", written);
   }
   deliver_ended(lock);
 }

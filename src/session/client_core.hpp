@@ -77,9 +77,12 @@ class ClientConnection final : public Caller, public HttpUser {
   bool others_sent = false;   ///< what may be refused and has nobody who waits: notifications, given-up calls
   bool exchanging = false;    ///< by HTTP: the response to what was sent last is due
   std::size_t in_flight = 0;  ///< calls in the table that were sent here
-  std::deque<ClientCall*> notifications;  ///< not all taken by the system yet; by HTTP: not responded to
+  CallList notifications;     ///< not all taken by the system yet; by HTTP: not responded to
   bool notifications_fresh = false;
-  std::vector<std::string> controls;  ///< whole notifications about calls sent here, to be sent
+  std::vector<std::string> controls;  ///< whole messages of our own, to be sent before calls
+  bool hello_due = false;             ///< rpc.hello is among them, or was sent, and is not answered
+  std::size_t message_bytes_max = 0;  ///< what the server takes: no more than we do
+  std::size_t in_flight_max = 0;
 };
 
 class ClientCore final : public std::enable_shared_from_this<ClientCore>, private Owner {
@@ -145,6 +148,7 @@ class ClientCore final : public std::enable_shared_from_this<ClientCore>, privat
   void wait(Lock& lock, Waiting& waiting, std::chrono::nanoseconds now, std::chrono::nanoseconds deadline);
   void lead(Lock& lock, const Waiting& waiting, std::chrono::nanoseconds now, std::chrono::nanoseconds deadline);
   void step(Lock& lock, std::chrono::nanoseconds wait_max, bool may_block);
+  void go_on(Lock& lock, std::chrono::nanoseconds wait_max);
   void background();
   void start_background();
   [[nodiscard]] bool background_needed() const noexcept {
@@ -165,6 +169,7 @@ class ClientCore final : public std::enable_shared_from_this<ClientCore>, privat
   void submit(std::span<ClientCall* const> calls);
   void finish(ClientCall& call);
   void fail(ClientCall& call, Error error, bool lost = false);
+  void lose(ClientCall& call, const std::string& why, bool written) noexcept;
   void give_up(ClientCall& call);
   void withdraw(ClientCall& call);
   void expire(std::chrono::nanoseconds now);
@@ -185,16 +190,23 @@ class ClientCore final : public std::enable_shared_from_this<ClientCore>, privat
   [[nodiscard]] ClientConnection* free_connection() const noexcept;
   void write_queued();
   void write(ClientCall& call, ClientConnection& connection);
+  void not_written(ClientCall& first, ErrorCode why);
   void append(Buffer& out, ClientCall& call, bool with_members);
   [[nodiscard]] static bool says_timeout(const ClientCall& call) noexcept;
   [[nodiscard]] static bool done_with(const ClientConnection& connection) noexcept;
   void after_turn(Lock& lock);
   bool response(ClientConnection& connection, const Received& message);
+  void answer(Lock& lock, ClientCall& call, const Received& message);
   bool stray(ClientConnection& connection, const Received& message);
   bool retry(ClientCall& call, const Error& error);
   void take_out(ClientCall& call) noexcept;
   void connection_ended(Connection& ended, End end, int error) override;
   [[nodiscard]] std::string why_gone(const ClientConnection& connection, End end, int error) const;
+
+  // The first message: client_hello.cpp.
+  [[nodiscard]] static std::string hello_of(const std::string& client_id);
+  void say_hello(ClientConnection& connection);
+  bool greeted(Lock& lock, ClientConnection& connection, const Received& message);
 
   // Connections that speak HTTP: client_posts.cpp.
   std::optional<HttpNonsense> answered(ClientConnection& connection, const HttpAnswer& answer);
@@ -216,6 +228,7 @@ class ClientCore final : public std::enable_shared_from_this<ClientCore>, privat
   Loop loop_;
   rpc::Workspace workspace_;
   framing::JsonTextSettings text_;
+  const std::string hello_;  // the message rpc.hello; empty for none
   Host host_;
   std::unique_ptr<Reader> reader_;
   std::vector<ClientCall*> own_idle_;  // given back by the driver
@@ -237,9 +250,9 @@ class ClientCore final : public std::enable_shared_from_this<ClientCore>, privat
   std::vector<ClientCall*> idle_;
   std::vector<Waiting*> waiting_;     // in the order in which they came
   std::vector<Waiting*> connecting_;  // those of them that wait for any connection
-  std::deque<ClientCall*> queue_;
-  std::vector<ClientCall*> delayed_;
-  std::deque<ClientCall*> ended_;  // asynchronous ones, not from an answer
+  CallList queue_;                    // of a batch the first
+  CallList delayed_;
+  CallList ended_;  // asynchronous ones, not from an answer
   CallTable table_;
   std::size_t asynchronous_ = 0;                                         // calls that have not been delivered
   std::chrono::nanoseconds earliest_ = std::chrono::nanoseconds::max();  // deadline of an asynchronous call

@@ -2,6 +2,7 @@
 #include "session/client_dialer.hpp"
 
 #include <algorithm>
+#include <new>
 #include <stdexcept>
 #include <thread>
 #include <unistd.h>
@@ -11,6 +12,13 @@ namespace wirecall::session {
 
 using std::chrono::milliseconds;
 using std::chrono::nanoseconds;
+
+namespace {
+
+// An attempt keeps its time by itself but for resolving a name, and is given so much more to say what has failed.
+constexpr milliseconds kGrace{100};
+
+}  // namespace
 
 // Shared with the thread that dials, which may outlive the dialer: resolving a name cannot be interrupted.
 struct Dialer::Attempt {
@@ -24,10 +32,16 @@ Dialer::Dialer(const std::vector<Endpoint>& endpoints, const ClientOptions& opti
     : endpoints_(&endpoints), options_(&options), dial_(std::move(dial)), random_(seed) {}
 
 Dialer::~Dialer() {
-  if (attempt_ == nullptr) return;
-  const std::scoped_lock lock{attempt_->mutex};
-  attempt_->abandoned = true;
-  if (attempt_->result && attempt_->result->descriptor >= 0) ::close(attempt_->result->descriptor);
+  if (attempt_ != nullptr) abandon();
+}
+
+void Dialer::abandon() {
+  {
+    const std::scoped_lock lock{attempt_->mutex};
+    attempt_->abandoned = true;
+    if (attempt_->result && attempt_->result->descriptor >= 0) ::close(attempt_->result->descriptor);
+  }
+  attempt_.reset();
 }
 
 Dialer::Result Dialer::attempt(const DialFunction& dial, const Endpoint& endpoint, milliseconds timeout) {
@@ -35,14 +49,16 @@ Dialer::Result Dialer::attempt(const DialFunction& dial, const Endpoint& endpoin
     return {.descriptor = dial(endpoint, timeout), .failure = {}};
   } catch (const std::runtime_error& error) {
     return {.descriptor = -1, .failure = error.what()};
+  } catch (const std::bad_alloc&) {
+    return {.descriptor = -1, .failure = "no memory"};  // short, so that it needs none
   }
 }
 
-void Dialer::start(std::function<void()> wake) {
-  attempt_ = std::make_shared<Attempt>();
-  attempt_->wake = std::move(wake);
+void Dialer::start(std::function<void()> wake, nanoseconds now) {
+  auto shared = std::make_shared<Attempt>();
+  shared->wake = std::move(wake);
   const milliseconds timeout{options_->connect_timeout_ms};
-  const auto tried = [shared = attempt_, dial = dial_, place = endpoint(), timeout] {
+  const auto tried = [shared, dial = dial_, place = endpoint(), timeout] {
     Result result = attempt(dial, place, timeout);
     const std::scoped_lock lock{shared->mutex};
     if (!shared->abandoned) {
@@ -55,18 +71,24 @@ void Dialer::start(std::function<void()> wake) {
   try {
     std::thread{tried}.detach();
   } catch (const std::system_error& error) {
-    attempt_->result = Result{.failure = std::string{"no thread can be had to connect on: "} + error.what()};
-    attempt_->wake();
+    shared->result = Result{.failure = std::string{"no thread can be had to connect on: "} + error.what()};
+    shared->wake();
   }
+  attempt_ = std::move(shared);
+  given_up_at_ = now + timeout + kGrace;
 }
 
-std::optional<Dialer::Result> Dialer::poll() {
+std::optional<Dialer::Result> Dialer::poll(nanoseconds now) {
   std::optional<Result> result;
   {
     const std::scoped_lock lock{attempt_->mutex};
-    if (!attempt_->result) return std::nullopt;
-    result = std::move(attempt_->result);
-    attempt_->result.reset();
+    result = std::exchange(attempt_->result, std::nullopt);
+  }
+  if (!result) {
+    if (now < given_up_at_) return std::nullopt;
+    result = Result{.failure = "cannot connect to " + endpoint().uri() +
+                               ": its name was not resolved in time; check the name of the host, or give its address"};
+    abandon();
   }
   attempt_.reset();
   return result;

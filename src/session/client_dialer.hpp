@@ -45,10 +45,12 @@ class Dialer {
                                       std::chrono::milliseconds timeout);
   [[nodiscard]] const DialFunction& function() const noexcept { return dial_; }
   /// Tries on a thread of its own; `wake` is called there when there is a result.
-  void start(std::function<void()> wake);
+  void start(std::function<void()> wake, std::chrono::nanoseconds now);
   [[nodiscard]] bool dialing() const noexcept { return attempt_ != nullptr; }
-  /// The result of `start`, once it is there.
-  [[nodiscard]] std::optional<Result> poll();
+  /// When an attempt that has not ended by itself is given up.
+  [[nodiscard]] std::chrono::nanoseconds given_up_at() const noexcept { return given_up_at_; }
+  /// The result of `start`, once it is there, or that it is given up.
+  [[nodiscard]] std::optional<Result> poll(std::chrono::nanoseconds now);
 
   /// The attempt that ended at `now` has failed: the next place is tried, after all of them not before a pause.
   void failed(std::chrono::nanoseconds now);
@@ -60,6 +62,8 @@ class Dialer {
  private:
   struct Attempt;
 
+  void abandon();
+
   const std::vector<Endpoint>* endpoints_;
   const ClientOptions* options_;
   DialFunction dial_;
@@ -67,6 +71,7 @@ class Dialer {
   std::size_t at_ = 0;
   std::size_t failures_ = 0;  // in a row
   std::chrono::nanoseconds due_{0};
+  std::chrono::nanoseconds given_up_at_{0};
   std::shared_ptr<Attempt> attempt_;
 };
 

@@ -10,6 +10,8 @@
 #include "message/own_error.hpp"
 #include "message/read_error.hpp"
 #include "session/client_core.hpp"
+#include "transport/places.hpp"
+#include "transport/setup.hpp"
 #include "transport/socket.hpp"
 #include "wirecall/client.hpp"
 
@@ -98,15 +100,15 @@ void ClientCore::tend(Lock& lock, nanoseconds& wait_max, bool may_block) {
   };
   if (!delayed_.empty()) [[unlikely]] {
     const nanoseconds now = loop_.now();
-    for (std::size_t i = delayed_.size(); i-- != 0;) {
-      ClientCall& call = *delayed_[i];
+    for (CallList delayed = std::exchange(delayed_, {}); !delayed.empty();) {
+      ClientCall& call = delayed.pop_front();
       if (call.not_before > now) {
         look_after(call.not_before - now);
+        delayed_.push_back(call);
         continue;
       }
-      delayed_.erase(delayed_.begin() + static_cast<std::ptrdiff_t>(i));
       call.stage = ClientCall::Stage::queued;
-      queue_.push_back(&call);
+      queue_.push_back(call);
     }
   }
   for (const auto& connection : connections_) {
@@ -114,14 +116,16 @@ void ClientCore::tend(Lock& lock, nanoseconds& wait_max, bool may_block) {
     Dialer& dialer = connection->dialer;
     std::optional<Dialer::Result> result;
     if (dialer.dialing()) {
-      result = dialer.poll();
+      const nanoseconds now = loop_.now();
+      result = dialer.poll(now);
+      if (!result) look_after(dialer.given_up_at() - now);
     } else if (wanted(*connection)) {
       const nanoseconds now = loop_.now();
       if (now < dialer.due()) {
         look_after(dialer.due() - now);
       } else if (std::string vain = cannot_offer(dialer.endpoint()); !vain.empty()) {
         result = Dialer::Result{.failure = std::move(vain)};
-      } else if (one_thread_ || (may_block && !background_needed())) {
+      } else if (one_thread_ || (may_block && !background_needed() && !transport::resolves_a_name(dialer.endpoint()))) {
         if (wait_max == nanoseconds{0}) continue;
         milliseconds timeout{options_.connect_timeout_ms};
         if (wait_max >= nanoseconds{0}) timeout = std::min(timeout, std::chrono::ceil<milliseconds>(wait_max));
@@ -132,7 +136,8 @@ void ClientCore::tend(Lock& lock, nanoseconds& wait_max, bool may_block) {
         }
         wait_max = nanoseconds{0};  // time has passed, and what is to be done next is seen in the next step
       } else {
-        dialer.start([this] { loop_.wake(); });
+        dialer.start([this] { loop_.wake(); }, now);
+        look_after(dialer.given_up_at() - now);
       }
     }
     if (!result) continue;
@@ -146,8 +151,15 @@ void ClientCore::tend(Lock& lock, nanoseconds& wait_max, bool may_block) {
 }
 
 void ClientCore::connected(ClientConnection& connection, int descriptor) {
+  transport::Socket socket{descriptor};
   connection.over = connection.draining = connection.useful = connection.others_sent = connection.exchanging = false;
-  auto stream = std::make_unique<CountedStream>(std::make_unique<transport::SocketStream>(loop_, descriptor));
+  connection.hello_due = false;
+  connection.controls.clear();
+  connection.message_bytes_max = options_.limits.max_message_size;
+  connection.in_flight_max = options_.limits.in_flight;
+  auto socket_stream = std::make_unique<transport::SocketStream>(loop_, socket.get());
+  static_cast<void>(socket.release());
+  auto stream = std::make_unique<CountedStream>(std::move(socket_stream));
   connection.stream = stream.get();
   if (const Endpoint& place = connection.dialer.endpoint(); place.kind() == EndpointKind::http) {
     auto http = std::make_unique<ClientHttp>(host_, std::move(stream), place, connection);
@@ -158,6 +170,7 @@ void ClientCore::connected(ClientConnection& connection, int descriptor) {
         std::make_unique<Session>(host_, std::move(stream), std::make_unique<framing::JsonText>(text_), &connection);
     connection.outlet = session.get();
     connection.http = nullptr;
+    say_hello(connection);
     connection.session = std::move(session);
   }
   last_failure_.clear();
@@ -178,9 +191,9 @@ void ClientCore::not_connected(ClientConnection& connection, std::string failure
   const std::size_t attempts = offers_in_vain() ? 1 : options_.connect_attempts;
   if (attempts == 0 || connection.dialer.rounds() < attempts || any_up()) return;
   while (!queue_.empty()) {
-    ClientCall& call = *queue_.front();
+    ClientCall& call = queue_.front();
     withdraw(call);
-    fail(call, ConnectionError{last_failure_, ConnectionError::Delivered::no}, true);
+    lose(call, last_failure_, false);
   }
 }
 
@@ -191,7 +204,7 @@ ClientConnection* ClientCore::free_connection() const noexcept {
   ClientConnection* best = nullptr;
   for (const auto& connection : connections_) {
     if (!connection->up() || connection->draining || connection->exchanging) continue;
-    if (connection->in_flight >= options_.limits.in_flight) continue;
+    if (connection->in_flight >= connection->in_flight_max) continue;
     if (connection->session->output_bytes() > kOutputBytesMax) continue;
     if (best == nullptr || connection->in_flight < best->in_flight) best = connection.get();
   }
@@ -210,9 +223,7 @@ void ClientCore::write_queued() {
   while (!queue_.empty()) {
     ClientConnection* connection = free_connection();
     if (connection == nullptr) return;
-    ClientCall& call = *queue_.front();
-    queue_.pop_front();
-    write(call, *connection);
+    write(queue_.pop_front(), *connection);
   }
 }
 
@@ -222,45 +233,57 @@ void ClientCore::write(ClientCall& first, ClientConnection& connection) {
   const bool http = connection.http != nullptr;
   if (http) [[unlikely]]
     connection.http->set_timeout(time_to_tell(first));
-  Buffer& out = session.open_message();
-  const std::size_t begin = out.size();
-  const bool batch = first.next_in_batch != nullptr;
-  if (batch) out.push_back('[');
-  for (ClientCall* call = &first; call != nullptr; call = call->next_in_batch) {
-    if (call != &first) out.push_back(',');
-    append(out, *call, !http);
-  }
-  if (batch) out.push_back(']');
-  const bool fits = out.size() - begin <= options_.limits.max_message_size;
-  if (fits) [[likely]] {
-    session.close_message();
-    if (http) [[unlikely]] {
-      connection.exchanging = true;
-      connection.others_sent = false;
+  Buffer* opened = nullptr;
+  try {
+    Buffer& out = session.open_message();
+    opened = &out;
+    const std::size_t begin = out.size();
+    const bool batch = first.next_in_batch != nullptr;
+    if (batch) out.push_back('[');
+    for (ClientCall* call = &first; call != nullptr; call = call->next_in_batch) {
+      if (call != &first) out.push_back(',');
+      append(out, *call, !http);
     }
-  } else {
-    session.discard_message();
+    if (batch) out.push_back(']');
+    if (out.size() - begin > connection.message_bytes_max) [[unlikely]] {
+      session.discard_message();
+      return not_written(first, ErrorCode::too_large);
+    }
+  } catch (const std::bad_alloc&) {
+    if (opened != nullptr) session.discard_message();
+    return not_written(first, ErrorCode::internal_error);
+  }
+  session.close_message();
+  if (http) [[unlikely]] {
+    connection.exchanging = true;
+    connection.others_sent = false;
   }
   const std::uint64_t position = connection.written_bytes();
   for (ClientCall* call = &first; call != nullptr;) {
     ClientCall* next = std::exchange(call->next_in_batch, nullptr);
-    if (!fits) [[unlikely]] {
-      if (!call->notification) table_.erase(*call);
-      fail(*call, message::make({.code = ErrorCode::too_large,
-                                 .reason = "the request is larger than allowed",
-                                 .delivered = "no",
-                                 .limit = "max_message_size"}));
+    call->stage = ClientCall::Stage::written;
+    call->connection = &connection;
+    call->position = position;
+    if (call->notification) {
+      connection.others_sent = connection.notifications_fresh = true;
+      connection.notifications.push_back(*call);
     } else {
-      call->stage = ClientCall::Stage::written;
-      call->connection = &connection;
-      call->position = position;
-      if (call->notification) {
-        connection.others_sent = connection.notifications_fresh = true;
-        connection.notifications.push_back(call);
-      } else {
-        ++connection.in_flight;
-      }
+      ++connection.in_flight;
     }
+    call = next;
+  }
+}
+
+// Some of them may be in the table.
+void ClientCore::not_written(ClientCall& first, ErrorCode why) {
+  for (ClientCall* call = &first; call != nullptr;) {
+    ClientCall* next = std::exchange(call->next_in_batch, nullptr);
+    if (table_.find(call->id) == call) table_.erase(*call);
+    fail(*call, why == ErrorCode::too_large ? message::make({.code = why,
+                                                             .reason = "the request is larger than allowed",
+                                                             .delivered = "no",
+                                                             .limit = "max_message_size"})
+                                            : Error{why});
     call = next;
   }
 }
@@ -298,10 +321,8 @@ void ClientCore::after_turn(Lock& lock) {
     if (connection->session == nullptr) continue;
     const std::uint64_t taken = connection->taken_bytes();
     while (connection->http == nullptr && !connection->notifications.empty() &&
-           connection->notifications.front()->position <= taken) {
-      ClientCall& sent = *connection->notifications.front();
-      connection->notifications.pop_front();
-      finish(sent);
+           connection->notifications.front().position <= taken) {
+      finish(connection->notifications.pop_front());
     }
     if (done_with(*connection)) {
       connection->over = true;
@@ -331,42 +352,51 @@ bool ClientCore::response(ClientConnection& connection, const Received& message)
   const auto [end, error] = std::from_chars(id.data(), id.data() + id.size(), number);
   ClientCall* call = error == std::errc{} && end == id.data() + id.size() ? table_.find(number) : nullptr;
   if (call == nullptr || call->connection != &connection) [[unlikely]]
-    return stray(connection, message);
+    return greeted(lock, connection, message) || stray(connection, message);
   connection.useful = true;
   take_out(*call);
+  try {
+    answer(lock, *call, message);
+  } catch (const std::bad_alloc&) {
+    fail(*call, Error{ErrorCode::internal_error});
+    throw;  // which ends the connection
+  }
+  return true;
+}
+
+void ClientCore::answer(Lock& lock, ClientCall& call, const Received& message) {
   const bool malformed = message.fault != Fault::none;
   const bool refused = !malformed && message.has(Member::error);
   if (malformed || refused) [[unlikely]] {
     Error why = malformed ? message::malformed_response() : message::read_error(*reader_, message[Member::error]);
-    if (refused && retry(*call, why)) return true;
-    call->error = std::move(why);
+    if (refused && retry(call, why)) return;
+    call.error = std::move(why);
   }
-  const std::string_view result = call->error ? std::string_view{} : message[Member::result];
-  if (!call->asynchronous || call->stream != nullptr) {
-    call->response.clear();
-    if (!malformed) call->response.append(call->keep_response ? message.text : result);
-    call->result_size = result.size();
-    call->result_at =
-        call->keep_response && !call->error ? static_cast<std::size_t>(result.data() - message.text.data()) : 0;
-    finish(*call);
-    return true;
+  const std::string_view result = call.error ? std::string_view{} : message[Member::result];
+  if (!call.asynchronous || call.stream != nullptr) {
+    call.response.clear();
+    if (!malformed) call.response.append(call.keep_response ? message.text : result);
+    call.result_size = result.size();
+    call.result_at =
+        call.keep_response && !call.error ? static_cast<std::size_t>(result.data() - message.text.data()) : 0;
+    return finish(call);
   }
-  call->stage = ClientCall::Stage::idle;
+  call.stage = ClientCall::Stage::idle;
   lock.unlock();
-  if (call->error) [[unlikely]] {
-    Answer answer{std::move(*call->error)};
-    deliver(*call, answer);
+  if (call.error) [[unlikely]] {
+    Answer answer{std::move(*call.error)};
+    deliver(call, answer);
   } else {
     Answer answer{*reader_, result};
-    deliver(*call, answer);
+    deliver(call, answer);
   }
-  return true;
 }
 
 // A response that no call waits for, or that does not say for which it is.
 bool ClientCore::stray(ClientConnection& connection, const Received& message) {
   const bool anonymous = message.has(Member::error) && message.id() == "null";
-  if (anonymous && message.fault == Fault::none && connection.in_flight != 0 && !connection.others_sent) {
+  const bool others_sent = connection.others_sent || connection.hello_due;
+  if (anonymous && message.fault == Fault::none && connection.in_flight != 0 && !others_sent) {
     // The server could not make out the id of what it refuses, but where there is only one message that it can be, it
     // is that. Where there may be others, nobody is blamed: whose call it was, has its answer or its timeout.
     const std::vector<ClientCall*> sent =
@@ -400,10 +430,10 @@ bool ClientCore::retry(ClientCall& call, const Error& error) {
   call.not_before = now + after;
   if (after == nanoseconds{0}) {
     call.stage = ClientCall::Stage::queued;
-    queue_.push_back(&call);
+    queue_.push_back(call);
   } else {
     call.stage = ClientCall::Stage::delayed;
-    delayed_.push_back(&call);
+    delayed_.push_back(call);
   }
   return true;
 }
@@ -416,32 +446,35 @@ void ClientCore::connection_ended(Connection& ended, End end, int error) {
   if (connection.over) return;  // given up meanwhile
   const std::uint64_t handed = connection.stream->bytes();
   const std::uint64_t taken = connection.taken_bytes();
-  const std::string gone = why_gone(connection, end, error);
   connection.over = true;
   connection.controls.clear();
+  const std::string gone = why_gone(connection, end, error);
   connection.dialer.ended(loop_.now(), connection.useful);
 
   std::vector<ClientCall*> sent =
       table_.select([&connection](const ClientCall& call) { return call.connection == &connection; });
-  for (ClientCall* call : sent) take_out(*call);
-  sent.insert(sent.end(), connection.notifications.begin(), connection.notifications.end());
+  const std::size_t calls = sent.size();
+  for (ClientCall* call : connection.notifications) sent.push_back(call);
   connection.notifications.clear();
+  // From here on nothing fails.
+  for (std::size_t i = 0; i < calls; ++i) take_out(*sent[i]);
   // Those of one message in the order of their ids; notifications have the id 0.
   std::ranges::sort(sent, {}, [](const ClientCall* call) { return std::pair{call->position, call->id}; });
   // What the system has seen any byte of may have been delivered, and is never sent again. The rest goes back to where
   // it came from, in its order.
-  std::vector<ClientCall*> again;
+  CallList again;
   for (ClientCall* call : sent) {
     if (call->position > handed) {
       call->stage = ClientCall::Stage::queued;
-      again.push_back(call);
+      again.push_back(*call);
     } else if (call->notification && connection.http == nullptr && call->position <= taken) {
       finish(*call);
     } else {
-      fail(*call, ConnectionError{gone, ConnectionError::Delivered::maybe}, true);
+      lose(*call, gone, true);
     }
   }
-  queue_.insert(queue_.begin(), again.begin(), again.end());
+  while (!queue_.empty()) again.push_back(queue_.pop_front());
+  queue_ = again;
 }
 
 std::string ClientCore::why_gone(const ClientConnection& connection, End end, int error) const {

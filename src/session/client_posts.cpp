@@ -115,18 +115,19 @@ std::optional<HttpNonsense> ClientCore::answered(ClientConnection& connection, c
 std::vector<ClientCall*> ClientCore::posted(const ClientConnection& connection) const {
   std::vector<ClientCall*> calls =
       table_.select([&connection](const ClientCall& call) { return call.connection == &connection; });
-  calls.insert(calls.end(), connection.notifications.begin(), connection.notifications.end());
+  for (ClientCall* call : connection.notifications) calls.push_back(call);
   return calls;
 }
 
 // An error that names no call: what it refuses is the POST, and so all of its calls.
 void ClientCore::refused(ClientConnection& connection, const Received& message) {
   const Lock lock{mutex_};
-  for (ClientCall* call : posted(connection)) {
+  const std::vector<ClientCall*> calls = posted(connection);
+  connection.notifications.clear();
+  for (ClientCall* call : calls) {
     if (!call->notification) take_out(*call);
     fail(*call, message::read_error(*reader_, message[Member::error]));
   }
-  connection.notifications.clear();
 }
 
 // A response that should have answered calls, and has not. It ends the connection: the answer may have been another's.
@@ -161,7 +162,7 @@ milliseconds ClientCore::time_to_tell(const ClientCall& first) const {
 void ClientCore::withdraw_posted(ClientCall& call) {
   ClientConnection& connection = *call.connection;
   if (call.notification) {
-    std::erase(connection.notifications, &call);
+    connection.notifications.remove(call);
   } else {
     take_out(call);
   }

@@ -158,7 +158,7 @@ void ClientCore::finish_stream(ClientCall& call) {
   if (!call.error) stream.gathered(call.response.view());
   stream.ended_ = true;
   if (call.asynchronous) {
-    ended_.push_back(&call);
+    ended_.push_back(call);
   } else if (std::exchange(call.waiting->unfinished, 0) != 0) {
     call.waiting->ready.notify_one();
   }
@@ -178,13 +178,17 @@ void ClientCore::end_stream(ClientStream& stream) noexcept {
   if (!stream.ended_) {
     withdraw(call);
     if (call.asynchronous) --asynchronous_;
-  } else if (std::erase(ended_, &call) != 0) {
+  } else if (ended_.remove(call)) {
     --asynchronous_;
   }
   call.stream = nullptr;
   call.stage = ClientCall::Stage::idle;
-  if (!on_driver()) send_controls(lock);
-  if (on_driver()) write_queued();
+  try {
+    if (!on_driver()) send_controls(lock);
+    if (on_driver()) write_queued();
+  } catch (const std::exception&) {
+    // They are sent with the next call.
+  }
 }
 
 // An item of a stream, or nothing that concerns us. Called without the mutex.

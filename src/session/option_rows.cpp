@@ -83,7 +83,7 @@ std::vector<OptionRow> make_rows() {
            "Threads for handlers that say they block, made when they are needed; 0 for none: they are called as others",
        .in_server = server<&Options::blocking_threads>},
       {.name = "client_id",
-       .doc = "The name by which a client introduces itself; none when empty",
+       .doc = "The name by which a client introduces itself with rpc.hello; none when empty",
        .in_client = client<&ClientOptions::client_id>},
       {.name = "connect_timeout_ms",
        .unit = "ms",

@@ -1,5 +1,5 @@
-// See stop_signals.hpp. A signal handler is given nothing but its number, so here, and nowhere else in wirecall, is
-// state of the whole process: which loops to wake.
+// See stop_signals.hpp. A signal handler is given nothing but its number, so here is state of the whole process: which
+// loops to wake.
 #include "session/stop_signals.hpp"
 
 #include <array>

@@ -103,4 +103,9 @@ int connect_to(const Endpoint& endpoint, std::chrono::milliseconds timeout) {
                 "listen on it, and call from a handler");
 }
 
+bool resolves_a_name(const Endpoint& endpoint) noexcept {
+  const bool tcp = endpoint.kind() == EndpointKind::tcp || endpoint.kind() == EndpointKind::http;
+  return tcp && !is_address(endpoint.host());
+}
+
 }  // namespace wirecall::transport

@@ -51,8 +51,11 @@ struct Listening {
 /// The port is theirs alone: as refused to others, and by others, as one of listen_on. Throws as that does.
 [[nodiscard]] std::vector<Listening> listen_together(const Endpoint& endpoint, std::size_t count);
 
-/// A connected, non-blocking socket; of a host's addresses each is tried until one answers. Throws std::runtime_error
-/// with the cause and the cure.
+/// A connected, non-blocking socket; of a host's addresses each is tried until one answers, and has its share of the
+/// time. Throws std::runtime_error with the cause and the cure.
 [[nodiscard]] int connect_to(const Endpoint& endpoint, std::chrono::milliseconds timeout);
+
+/// Whether connecting there asks the system for a host's addresses, which takes as long as it takes.
+[[nodiscard]] bool resolves_a_name(const Endpoint& endpoint) noexcept;
 
 }  // namespace wirecall::transport

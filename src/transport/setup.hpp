@@ -3,7 +3,10 @@
 #pragma once
 
 #include <chrono>
+#include <expected>
+#include <netdb.h>
 #include <stdexcept>
+#include <string>
 #include <string_view>
 #include <unistd.h>
 #include <utility>
@@ -42,6 +45,11 @@ class Socket {
 
 [[nodiscard]] Listening listen_on_tcp(const Endpoint& endpoint);
 [[nodiscard]] int connect_to_tcp(const Endpoint& endpoint, std::chrono::milliseconds timeout);
+/// A socket connected to the first of the addresses that answers, or the last one's errno. What time there is when one
+/// is tried is shared with those behind it, so that one which does not answer leaves them theirs.
+[[nodiscard]] std::expected<int, int> connect_to_one_of(const addrinfo* addresses,
+                                                        std::chrono::steady_clock::time_point deadline);
+[[nodiscard]] bool is_address(const std::string& host) noexcept;
 [[nodiscard]] Listening listen_on_unix(const Endpoint& endpoint);
 [[nodiscard]] int connect_to_unix(const Endpoint& endpoint, std::chrono::milliseconds timeout);
 

@@ -2,6 +2,7 @@
 // TCP_NODELAY; those that are accepted have it from their listener. Names are resolved here, by the system and on the
 // caller's thread.
 #include <algorithm>
+#include <arpa/inet.h>
 #include <cerrno>
 #include <memory>
 #include <netdb.h>
@@ -121,21 +122,37 @@ std::vector<Listening> listen_together(const Endpoint& endpoint, std::size_t cou
   return all;
 }
 
-int connect_to_tcp(const Endpoint& endpoint, std::chrono::milliseconds timeout) {
-  const auto deadline = std::chrono::steady_clock::now() + timeout;
+std::expected<int, int> connect_to_one_of(const addrinfo* addresses, std::chrono::steady_clock::time_point deadline) {
+  int left = 0;
+  for (const addrinfo* address = addresses; address != nullptr; address = address->ai_next) ++left;
   int error = 0;
-  const Addresses addresses = resolve(endpoint, "cannot connect to", 0);
-  for (const addrinfo* address = addresses.get(); address != nullptr; address = address->ai_next) {
+  for (const addrinfo* address = addresses; address != nullptr; address = address->ai_next, --left) {
     Socket socket = open_socket(address->ai_family);
     if (socket.get() < 0) {
       error = errno;
       continue;
     }
     error = ::connect(socket.get(), address->ai_addr, address->ai_addrlen) == 0 ? 0 : errno;
-    if (error == EINPROGRESS) error = finish_connecting(socket.get(), deadline);
+    if (error == EINPROGRESS) {
+      const auto now = std::chrono::steady_clock::now();
+      error = finish_connecting(socket.get(), now + (deadline - now) / left);
+    }
     if (error == 0) return socket.release();
   }
-  throw connect_failure(endpoint, error);
+  return std::unexpected{error};
+}
+
+int connect_to_tcp(const Endpoint& endpoint, std::chrono::milliseconds timeout) {
+  const auto deadline = std::chrono::steady_clock::now() + timeout;
+  const Addresses addresses = resolve(endpoint, "cannot connect to", 0);
+  const std::expected<int, int> connected = connect_to_one_of(addresses.get(), deadline);
+  if (!connected) throw connect_failure(endpoint, connected.error());
+  return *connected;
+}
+
+bool is_address(const std::string& host) noexcept {
+  in6_addr address{};
+  return ::inet_pton(AF_INET, host.c_str(), &address) == 1 || ::inet_pton(AF_INET6, host.c_str(), &address) == 1;
 }
 
 }  // namespace wirecall::transport

@@ -386,6 +386,9 @@ TEST(ToolAndStrangers, AnErrorOfTheServerIsStatusOneWhateverItSaysOfItsOriginBut
     EXPECT_EQ(raw.output, response);  // as it came
     EXPECT_EQ(raw.error, "");
     EXPECT_EQ(raw.status, code == "-32002" ? 4 : 1);
+    const Ended stream = answered_with(response, {"call", "echo", "--stream"});
+    EXPECT_EQ(stream.error, plain.error);
+    EXPECT_EQ(stream.status, plain.status);
   }
 }
 

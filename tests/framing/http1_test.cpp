@@ -97,6 +97,7 @@ TEST(HttpHead, tells_methods_that_http_has_from_others) {
 TEST(HttpHead, takes_a_path_a_uri_or_a_star_as_target) {
   EXPECT_EQ(expect_read("GET http://a/x?y HTTP/1.1\r\nHost: a\r\n\r\n").head.target, "/x?y");
   EXPECT_EQ(expect_read("GET HTTP://a HTTP/1.1\r\nHost: a\r\n\r\n").head.target, "/");
+  EXPECT_EQ(expect_read("GET http://LOCALHOST:1/x HTTP/1.1\r\nHost: localhost:1\r\n\r\n").head.target, "/x");
   EXPECT_EQ(expect_read("OPTIONS * HTTP/1.1\r\nHost: a\r\n\r\n").head.target, "*");
   EXPECT_EQ(expect_read("CONNECT a:1 HTTP/1.1\r\nHost: a:1\r\n\r\n").head.method, HttpMethod::other);
   expect_refused("GET * HTTP/1.1\r\nHost: a\r\n\r\n");

@@ -22,5 +22,11 @@ foreach(program IN ITEMS without_socket over_tcp)
   run(${work_dir}/found/${program})
 endforeach()
 
+# The core alone, on a system that has nothing of what the rest needs.
+run(${CMAKE_COMMAND} -E env PKG_CONFIG_LIBDIR=${work_dir}/nothing ${configure} -S ${consumer} -B ${work_dir}/core
+    -D CMAKE_PREFIX_PATH=${prefix} -D WANTED_COMPONENTS=core)
+run(${CMAKE_COMMAND} --build ${work_dir}/core)
+run(${work_dir}/core/without_socket)
+
 # As a part of another project: the libraries only, no test, tool or install rule of ours.
 run(${configure} -S ${consumer} -B ${work_dir}/subproject -D WIRECALL_SOURCE_DIR=${source_dir})

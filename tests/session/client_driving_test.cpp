@@ -17,6 +17,7 @@
 
 #include "tests/session/client_access.hpp"
 #include "tests/session/peer.hpp"
+#include "transport/places.hpp"
 #include "wirecall/client.hpp"
 #include "wirecall/server.hpp"
 #include "wirecall/task.hpp"
@@ -120,7 +121,7 @@ TEST_F(ClientDriving, callbacks_futures_blocking_calls_and_run_work_beside_each_
   };
   for (int i = 0; i < 5; ++i) client.run(awaiting(client));
   threads.clear();
-  while (called_back != 800) std::this_thread::yield();
+  EXPECT_TRUE(comes_true([&] { return called_back == 800; }));
 }
 
 // The first blocking call looks whether its connection is still there, and drives for that moment.
@@ -184,6 +185,16 @@ TEST_F(ClientDriving, a_timeout_may_be_as_long_as_can_be_said) {
   EXPECT_EQ(client.request<int>("subtract", 42, 23).timeout(std::chrono::hours{24 * 365 * 300}).try_call(), 19);
 }
 
+TEST_F(ClientDriving, a_call_of_json_text_may_have_a_time_of_its_own) {
+  Client client{uri_};
+  const auto late = client.call_for_response("wait", "[]", 20ms);
+  // Either side may be the first to notice.
+  EXPECT_EQ(late ? late->result.error().code() : late.error().code(), -32002);
+  EXPECT_EQ(client.call_for_response("subtract", "[42,23]", 20s)->result, "19");
+  // Also behind a response that was kept whole.
+  EXPECT_TRUE(client.notify_raw("subtract", "[42,23]", 20s));
+}
+
 TEST_F(ClientDriving, a_server_that_is_leaving_is_left_for_the_next_place_although_it_keeps_the_connection) {
   const ScriptedServer leaving{[](RawPeer peer) {
     peer.line();
@@ -229,6 +240,51 @@ TEST_F(ClientDriving, a_client_that_goes_ends_its_calls) {
   }
   EXPECT_EQ(ended.get_future().get().error().code(), -32001);
   EXPECT_THROW(future.get(), ConnectionError);
+}
+
+// Attempts to connect that last until the test ends, as long as a name is being resolved; to other places, real ones.
+struct Resolving {
+  DialFunction dial() {
+    return [resolving = resolving_](const Endpoint& place, std::chrono::milliseconds timeout) {
+      if (place.host() != "slow.example") return transport::connect_to(place, timeout);
+      ++resolving->begun;
+      resolving->over.wait_for(60s);
+      throw std::runtime_error{"resolved too late"};
+    };
+  }
+  ~Resolving() { over_.set_value(); }
+  [[nodiscard]] int begun() const { return resolving_->begun; }
+
+ private:
+  struct State {
+    std::shared_future<void> over;
+    std::atomic<int> begun{0};
+  };
+  std::promise<void> over_;
+  std::shared_ptr<State> resolving_ = std::make_shared<State>(over_.get_future().share());
+};
+
+TEST_F(ClientDriving, a_name_that_is_not_resolved_takes_no_call_more_than_its_time) {
+  Resolving resolving;
+  Client client = detail::ClientAccess::client(std::make_shared<ClientCore>(
+      std::vector{Endpoint{"tcp://slow.example:1"}}, ClientOptions{}, ClientSeams{.dial = resolving.dial()}));
+  const Result late = client.request<int>("a").timeout(50ms).try_call();
+  ASSERT_FALSE(late.has_value());
+  EXPECT_EQ(late.error().code(), -32002);
+  EXPECT_NE(late.error().data().find(R"("delivered":"no")"), std::string::npos);
+  EXPECT_EQ(client.request<int>("a").timeout(1ms).try_call().error().code(), -32002);
+  EXPECT_LE(resolving.begun(), 1) << "the next call waits for the same attempt";
+}
+
+TEST_F(ClientDriving, after_a_name_that_is_not_resolved_the_next_place_is_tried) {
+  Resolving resolving;
+  ClientOptions options;
+  options.connect_timeout_ms = 50;
+  options.call_timeout_ms = 20'000;
+  Client client = detail::ClientAccess::client(std::make_shared<ClientCore>(
+      std::vector{Endpoint{"tcp://slow.example:1"}, Endpoint{uri_}}, options, ClientSeams{.dial = resolving.dial()}));
+  EXPECT_EQ(client.call<int>("subtract", 42, 23), 19);
+  EXPECT_GE(resolving.begun(), 1);
 }
 
 TEST_F(ClientDriving, several_connections_are_made_when_there_is_work_for_them) {

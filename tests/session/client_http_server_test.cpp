@@ -163,7 +163,7 @@ TEST_F(ClientHttpServer, a_call_whose_time_is_up_is_stopped_there_and_the_client
   ASSERT_FALSE(late.has_value());
   EXPECT_EQ(late.error().code(), -32002);
   EXPECT_EQ(client.call<int>("subtract", 42, 23), 19);
-  while (client.call<int>("cancelled") != 1) std::this_thread::yield();
+  EXPECT_TRUE(comes_true([&] { return client.call<int>("cancelled") == 1; }));
 
   std::promise<Result> ended;
   const CallHandle handle =
@@ -236,7 +236,7 @@ TEST(ClientHttpPeer, a_connection_that_is_closed_between_calls_costs_none) {
   Client client{http_of(server.uri())};
   for (int i = 1; i <= 3; ++i) {
     EXPECT_EQ(client.try_call<int>("a"), 19);
-    while (closed != i) std::this_thread::yield();
+    ASSERT_TRUE(comes_true([&] { return closed == i; }));
   }
 }
 

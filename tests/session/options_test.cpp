@@ -1,11 +1,13 @@
 // Options out of JSON text, and what is refused with the place and the cure.
 #include "wirecall/options.hpp"
 
+#include <expected>
 #include <gtest/gtest.h>
 #include <stdexcept>
 #include <string>
 #include <vector>
 
+#include "wirecall/client.hpp"
 #include "wirecall/server.hpp"
 
 namespace wirecall {
@@ -76,6 +78,24 @@ TEST(Options, text_that_is_no_object_is_refused) {
 TEST(Options, a_server_is_made_of_json_text_too) {
   EXPECT_NO_THROW(Server{R"({"limits": {"batch": 10}})"});
   EXPECT_THROW(Server{R"({"limits": {"batch": 0}})"}, std::invalid_argument);
+}
+
+TEST(Options, a_client_is_made_of_json_text_too) {
+  const std::string place = "inproc://nobody";
+  const std::vector places{Endpoint{place}};
+  EXPECT_NO_THROW((Client{place, R"({"call_timeout_ms": 200})"}));
+  EXPECT_NO_THROW((Client{places, std::string{R"({"limits": {"batch": 10}})"}}));
+  EXPECT_THROW((Client{place, R"({"call_timeout_ms": 0})"}), std::invalid_argument);
+  EXPECT_THROW((Client{places, std::string_view{R"({"port": 1})"}}), std::invalid_argument);
+  // What stands in braces are options, not text.
+  EXPECT_NO_THROW((Client{place, {}}));
+}
+
+TEST(Options, a_client_s_json_says_how_long_its_calls_may_take) {
+  Client client{"inproc://nobody", R"({"connect_attempts": 1, "call_timeout_ms": 20000})"};
+  const std::expected<int, Error> nobody = client.try_call<int>("a");
+  ASSERT_FALSE(nobody.has_value());
+  EXPECT_EQ(nobody.error().code(), -32001);
 }
 
 TEST(Options, what_cannot_be_together_is_refused) {

@@ -25,6 +25,16 @@
 
 namespace wirecall::session {
 
+/// Waits until it is true, in vain for 20 s.
+inline bool comes_true(const std::function<bool()>& condition) {
+  const auto limit = std::chrono::steady_clock::now() + std::chrono::seconds{20};
+  while (!condition()) {
+    if (std::chrono::steady_clock::now() > limit) return false;
+    std::this_thread::yield();
+  }
+  return true;
+}
+
 class RawPeer {
  public:
   explicit RawPeer(int fd) : fd_(fd) {

@@ -228,7 +228,7 @@ TEST(ServerThreads, calls_in_progress_on_all_of_them_are_answered_before_the_ser
   RunningServer running{server};
   std::vector<RawPeer> peers = peers_of(place, kPeers);
   for (RawPeer& peer : peers) peer.send(call("slow", 1));
-  while (begun < kPeers) std::this_thread::yield();
+  EXPECT_TRUE(comes_true([&] { return begun == kPeers; }));
   server.stop();
   // Each thread has heard of it once it refuses what is new.
   for (RawPeer& peer : peers) {
@@ -264,7 +264,7 @@ TEST(ServerThreads, a_second_signal_ends_all_of_them_at_once) {
   RunningServer running{server};
   std::vector<RawPeer> peers = peers_of(place, 2);
   for (RawPeer& peer : peers) peer.send(call("hold", 1));
-  while (begun < 2) std::this_thread::yield();
+  EXPECT_TRUE(comes_true([&] { return begun == 2; }));
   ::kill(::getpid(), SIGTERM);
   ::kill(::getpid(), SIGINT);
   running.join();

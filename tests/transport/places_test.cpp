@@ -6,10 +6,12 @@
 #include <cerrno>
 #include <cstdio>
 #include <cstdlib>
+#include <expected>
 #include <filesystem>
 #include <fstream>
 #include <functional>
 #include <gtest/gtest.h>
+#include <netdb.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <poll.h>
@@ -112,6 +114,58 @@ TEST(Sockets, a_host_that_does_not_exist_is_told_with_the_cure) {
   const std::string message =
       message_of_failure([] { (void)connect_to(Endpoint{"tcp://no-such-host.invalid:1"}, milliseconds{5000}); });
   EXPECT_NE(message.find("check the name of the host"), std::string::npos) << message;
+}
+
+// An address of this machine, as the system would resolve a name to it.
+struct Resolved {
+  explicit Resolved(int listener, addrinfo* next) {
+    socklen_t size = sizeof place;
+    ::getsockname(listener, reinterpret_cast<sockaddr*>(&place), &size);
+    info.ai_family = AF_INET;
+    info.ai_addr = reinterpret_cast<sockaddr*>(&place);
+    info.ai_addrlen = size;
+    info.ai_next = next;
+  }
+  sockaddr_in place{};
+  addrinfo info{};
+};
+
+TEST(Sockets, an_address_that_does_not_answer_leaves_time_to_those_behind_it) {
+  const Listening answers = listen_on(Endpoint{"tcp://127.0.0.1:0"});
+  // One whose queue is full does not answer: the system drops who comes.
+  const Socket silent{::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0)};
+  sockaddr_in any{};
+  any.sin_family = AF_INET;
+  any.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  ASSERT_EQ(::bind(silent.get(), reinterpret_cast<const sockaddr*>(&any), sizeof any), 0);
+  ASSERT_EQ(::listen(silent.get(), 0), 0);
+  Resolved behind{answers.descriptor, nullptr};
+  Resolved first{silent.get(), &behind.info};
+  const Socket filling{::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0)};
+  ASSERT_EQ(::connect(filling.get(), first.info.ai_addr, first.info.ai_addrlen), 0);
+
+  const auto deadline = std::chrono::steady_clock::now() + milliseconds{500};
+  const std::expected<int, int> connected = connect_to_one_of(&first.info, deadline);
+  ASSERT_TRUE(connected.has_value()) << connected.error();
+  sockaddr_in there{};
+  socklen_t size = sizeof there;
+  ASSERT_EQ(::getpeername(*connected, reinterpret_cast<sockaddr*>(&there), &size), 0);
+  EXPECT_EQ(there.sin_port, behind.place.sin_port);
+  ::close(*connected);
+
+  first.info.ai_next = nullptr;
+  EXPECT_EQ(connect_to_one_of(&first.info, std::chrono::steady_clock::now() + milliseconds{1}),
+            (std::expected<int, int>{std::unexpect, ETIMEDOUT}));
+  ::close(answers.descriptor);
+}
+
+TEST(Sockets, only_names_have_to_be_resolved) {
+  for (const char* name : {"tcp://localhost:1", "tcp://1.2.3:1", "http://example.org/rpc"}) {
+    EXPECT_TRUE(resolves_a_name(Endpoint{name})) << name;
+  }
+  for (const char* place : {"tcp://127.0.0.1:1", "tcp://[::1]:1", "http://127.0.0.1/", "unix:///a", "inproc://a"}) {
+    EXPECT_FALSE(resolves_a_name(Endpoint{place})) << place;
+  }
 }
 
 TEST(Sockets, several_listen_together_and_each_is_found) {

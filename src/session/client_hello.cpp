@@ -1,0 +1,66 @@
+// The part of ClientCore (client_core.hpp) that introduces the client: rpc.hello (docs/wire.md), the first message on a
+// connection. No call waits for its answer. What that says of the server's limits spares the calls that it would
+// refuse.
+#include <algorithm>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <utility>
+
+#include "message/read_error.hpp"
+#include "session/client_core.hpp"
+#include "wirecall/reflect.hpp"
+
+namespace wirecall::session {
+namespace {
+
+// No call has it: their ids are numbers.
+constexpr std::string_view kHelloId = R"("rpc.hello")";
+
+// What is read of the answer. Other servers may leave out any of it.
+struct ServerLimits {
+  std::optional<std::uint64_t> max_message_size;
+  std::optional<std::uint64_t> in_flight;
+};
+struct Greeting {
+  std::optional<ServerLimits> limits;
+};
+
+}  // namespace
+
+std::string ClientCore::hello_of(const std::string& client_id) {
+  if (client_id.empty()) return {};
+  return R"({"jsonrpc":"2.0","method":"rpc.hello","params":{"name":)" + to_json(client_id) + R"(},"id":)" +
+         std::string{kHelloId} + "}";
+}
+
+void ClientCore::say_hello(ClientConnection& connection) {
+  if (hello_.empty()) return;
+  connection.controls.push_back(hello_);
+  connection.hello_due = true;
+}
+
+// Whether it is the answer to rpc.hello. A server that knows no such method is as good as any other.
+bool ClientCore::greeted(Lock& lock, ClientConnection& connection, const Received& message) {
+  if (!connection.hello_due || message.id() != kHelloId || message.fault != Fault::none) return false;
+  connection.hello_due = false;
+  if (message.has(Member::error)) {
+    const Error why = message::read_error(*reader_, message[Member::error]);
+    if (why.code() == static_cast<int>(ErrorCode::method_not_found)) return true;
+    lock.unlock();  // the sink may be one that calls
+    options_.log(LogLevel::warning, "the server refuses the name of this client",
+                 {{"client_id", options_.client_id}, {"code", why.code()}, {"error", why.message()}});
+    return true;
+  }
+  const auto greeting = from_json<Greeting>(message[Member::result]);
+  if (!greeting || !greeting->limits) return true;
+  const ServerLimits& limits = *greeting->limits;
+  const auto lower = [](std::size_t& own, const std::optional<std::uint64_t>& theirs) {
+    if (theirs.value_or(0) != 0) own = std::min<std::uint64_t>(own, *theirs);
+  };
+  lower(connection.message_bytes_max, limits.max_message_size);
+  lower(connection.in_flight_max, limits.in_flight);
+  return true;
+}
+
+}  // namespace wirecall::session
