@@ -27,6 +27,7 @@ class NoBackend final : public wirecall::runtime::Backend {
   }
   [[nodiscard]] std::shared_ptr<void> keep_lent() override { return nullptr; }
   [[nodiscard]] std::size_t readable(wirecall::runtime::Handle) const noexcept override { return 0; }
+  [[nodiscard]] std::size_t unsent(wirecall::runtime::Handle) const noexcept override { return 0; }
   void wake() noexcept override {}
   nanoseconds now() const noexcept override { return time; }
 

@@ -241,12 +241,12 @@ void Dispatcher::room() {
   }
 }
 
-bool Dispatcher::is_full() const noexcept { return load_ && load_->calls >= limits_->in_flight; }
+bool Dispatcher::is_full() const noexcept { return load_ != nullptr && load_->calls >= limits_->in_flight; }
 
 PendingCalls& Dispatcher::pending() {
   if (pending_) return *pending_;
-  if (!load_) load_ = std::make_shared<PeerLoad>();
-  pending_ = std::make_shared<PendingCalls>(*this);
+  pending_ = std::make_shared<PendingCalls>(*this, outlet_->load());
+  load_ = pending_->load.get();
   return *pending_;
 }
 
@@ -307,6 +307,7 @@ void Dispatcher::peer_ended() {
 
 void Dispatcher::abandon() noexcept {
   if (!pending_) return;
+  load_ = nullptr;  // which goes with them
   const std::shared_ptr<PendingCalls> calls = std::move(pending_);
   const std::shared_ptr<PeerCalls> peer_calls = calls->peer_calls;
   if (peer_calls) peer_calls->gone();

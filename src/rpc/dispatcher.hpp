@@ -9,7 +9,6 @@
 #include <memory>
 #include <span>
 #include <string_view>
-#include <utility>
 #include <vector>
 
 #include "wirecall/bytes.hpp"
@@ -26,6 +25,12 @@
 namespace wirecall::rpc {
 
 class PeerCalls;
+
+/// What is in progress for one connection, however many dispatchers serve it.
+struct PeerLoad {
+  std::size_t calls = 0;           ///< whose handlers may still be at work; at most Limits::in_flight
+  std::size_t gathered_bytes = 0;  ///< of items; at most Limits::hard_output
+};
 
 /// Where finished messages go.
 class Outlet {
@@ -49,6 +54,8 @@ class Outlet {
   [[nodiscard]] virtual bool connected() const noexcept { return false; }
   /// Whether the peer may refuse requests with members that JSON-RPC does not name.
   [[nodiscard]] virtual bool strict_peer() const noexcept { return false; }
+  /// Asked by a dispatcher when its first call waits: the same for all dispatchers of one connection.
+  [[nodiscard]] virtual std::shared_ptr<PeerLoad> load() { return std::make_shared<PeerLoad>(); }
 
  protected:
   ~Outlet() = default;
@@ -90,24 +97,18 @@ struct Workspace {
   TaskScope tasks;      ///< last: the tasks go before what they use
 };
 
-/// What is in progress for one connection, however many dispatchers serve it.
-struct PeerLoad {
-  std::size_t calls = 0;           ///< whose handlers may still be at work; at most Limits::in_flight
-  std::size_t gathered_bytes = 0;  ///< of items; at most Limits::hard_output
-};
-
 class Dispatcher {
  public:
-  /// Everything referred to outlives the dispatcher; `registry` is not changed any more. `load` is that of another
-  /// dispatcher of the same connection, if there is one that has any.
+  /// Everything referred to outlives the dispatcher; `registry` is not changed any more. `load` is the connection's, if
+  /// another dispatcher has asked for it.
   Dispatcher(const Registry& registry, Outlet& outlet, const Limits& limits, Workspace& workspace,
-             std::shared_ptr<PeerLoad> load = nullptr) noexcept
+             const PeerLoad* load = nullptr) noexcept
       : registry_(&registry),
         middleware_(&registry.middleware()),
         outlet_(&outlet),
         limits_(&limits),
         workspace_(&workspace),
-        load_(std::move(load)) {}
+        load_(load) {}
   ~Dispatcher() { abandon(); }
   Dispatcher(Dispatcher&&) = delete;
 
@@ -136,8 +137,6 @@ class Dispatcher {
   /// The peer sends no more: it will answer none of these calls, and give no stream more credit.
   void peer_ended();
 
-  /// Null as long as no call has waited.
-  [[nodiscard]] const std::shared_ptr<PeerLoad>& load() const noexcept { return load_; }
   /// Calls that have not been answered yet.
   [[nodiscard]] std::size_t in_flight() const noexcept { return pending_ == nullptr ? 0 : waiting_calls(); }
   /// Asks all calls in flight to stop; they are still answered.
@@ -172,8 +171,8 @@ class Dispatcher {
   Outlet* outlet_;
   const Limits* limits_;
   Workspace* workspace_;
-  std::shared_ptr<PeerLoad> load_;  // made when the first call waits, as is pending_
-  std::shared_ptr<PendingCalls> pending_;
+  const PeerLoad* load_;                   // the connection's; null as long as no call has waited
+  std::shared_ptr<PendingCalls> pending_;  // made when the first call waits
   std::uint32_t timeout_max_ms_ = kNoTimeout;
   bool greeted_ = false;  // by rpc.hello
   bool draining_ = false;

@@ -16,6 +16,7 @@
 #include <stop_token>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "rpc/dispatcher.hpp"
@@ -99,7 +100,7 @@ struct PendingCall final : Timer {
 };
 
 struct PendingCalls {
-  explicit PendingCalls(Dispatcher& owner) : owner(&owner), load(owner.load_) {}
+  PendingCalls(Dispatcher& owner, std::shared_ptr<PeerLoad> load) : owner(&owner), load(std::move(load)) {}
 
   /// A new call; its timer runs.
   PendingCall& add(CallState& state, const Received& message, const Method& method);
@@ -132,7 +133,7 @@ struct PendingCalls {
   RoomQueue waiting_for_room;
   std::shared_ptr<PeerCalls> peer_calls;  ///< made for the first handler that could make one
   std::size_t active = 0;                 ///< calls that have not been answered
-  std::shared_ptr<PeerLoad> load;         ///< the owner's
+  std::shared_ptr<PeerLoad> load;         ///< of the connection
 
  private:
   friend struct PendingCall;

@@ -164,12 +164,12 @@ class Channel : public Connection, private transport::StreamUser, private runtim
   std::chrono::nanoseconds backlog_came_{0};  // its last byte
   std::span<char> input_;                     // that `read` looks at
   std::size_t looked_at_ = 0;                 // of input_, the handler's message included
-  std::uint16_t away_ = 0;                    // handlers that have not come back
   std::uint32_t moved_ = 0;                   // bytes received, and more, since `end_if_idle` looked
   std::uint32_t unsent_ = 0;                  // bytes that waited then, modulo 2^32
   std::unique_ptr<Linger> linger_;
   std::size_t owed_bytes_ = 0;  // have arrived while draining, and are still to be received
 
+  std::uint16_t away_ = 0;  // handlers that have not come back
   End why_stopped_ = End::unreadable;
   bool looking_ = false;           // in `read` or `input_complete`
   std::uint8_t idle_times_ = 0;    // that `end_if_idle` has found too little to have happened

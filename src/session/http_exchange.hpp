@@ -4,6 +4,7 @@
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <new>
 #include <string>
 
@@ -21,7 +22,7 @@ class HttpSession::Exchange final : public rpc::Outlet {
  public:
   explicit Exchange(HttpSession& owner)
       : session(&owner),
-        dispatcher(owner.host_->registry, *this, owner.host_->limits, owner.host_->workspace, owner.load_) {}
+        dispatcher(owner.host_->registry, *this, owner.host_->limits, owner.host_->workspace, owner.load_.get()) {}
 
   Buffer& open_message() override {
     out_ = session->is_next(*this) ? &session->output() : &held;
@@ -48,6 +49,10 @@ class HttpSession::Exchange final : public rpc::Outlet {
   }
   void discard_message() noexcept override { out_->truncate(response_.begin); }
   void lose_answer() noexcept override { session->exhaust(); }
+  [[nodiscard]] std::shared_ptr<rpc::PeerLoad> load() override {
+    if (!session->load_) session->load_ = std::make_shared<rpc::PeerLoad>();
+    return session->load_;
+  }
   [[nodiscard]] std::chrono::nanoseconds waited() const noexcept override { return session->input_waited(); }
 
   // A response that is made at once, by `write` into the buffer it is given.

@@ -343,7 +343,6 @@ void HttpSession::finish_exchange() {
   const bool closes = exchange.closes;
   if (exchange.answered && waiting_.empty() && exchange.held.empty()) [[likely]] {
     if (exchange.dispatcher.in_flight() != 0) [[unlikely]] {
-      load_ = exchange.dispatcher.load();
       keep_silent(std::move(current_));
     } else {
       exchange.answered = exchange.closes = exchange.head_only = false;
@@ -353,7 +352,6 @@ void HttpSession::finish_exchange() {
     }
   } else {
     if (exchange.answered) settle_later();
-    if (!load_) load_ = exchange.dispatcher.load();
     waiting_.push_back(std::move(current_));
     if (waiting_.size() >= kWaitingMax || held_bytes_ > host_->limits.soft_output) block();
   }

@@ -81,10 +81,10 @@ class HttpSession final : public Channel, private Timer {
   }
 
   const HttpSettings* settings_;
+  std::shared_ptr<rpc::PeerLoad> load_;  // of all exchanges; null as long as no call has waited
   std::unique_ptr<Exchange> current_;
   std::vector<std::unique_ptr<Exchange>> waiting_;
   std::vector<std::unique_ptr<Exchange>> silent_;  // answered, while calls of theirs that say nothing go on
-  std::shared_ptr<rpc::PeerLoad> load_;            // of all exchanges; null as long as none has waited
   std::size_t held_bytes_ = 0;                     // of responses that wait for those before them
   Buffer head_;
   Buffer body_;
