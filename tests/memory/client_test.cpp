@@ -46,9 +46,7 @@ class SparedServer final : public runtime::Backend {
   [[nodiscard]] std::size_t readable(runtime::Handle handle) const noexcept override {
     return simulated.readable(handle);
   }
-  [[nodiscard]] std::size_t unsent(runtime::Handle handle) const noexcept override {
-    return simulated.unsent(handle);
-  }
+  [[nodiscard]] std::size_t unsent(runtime::Handle handle) const noexcept override { return simulated.unsent(handle); }
   [[nodiscard]] nanoseconds now() const noexcept override {
     look();
     return simulated.now();
