@@ -2,8 +2,9 @@
 // std::future, or co_await it. It is made by Client::request and holds its arguments encoded, so nothing that it was
 // made from has to last. Not a connection and not an answer.
 //
-// Thread: any, one at a time. Where a callback runs and a coroutine goes on: on the thread that drives the client,
-// which is inside Client::run while that runs, else the client's background thread, started at the first use.
+// Thread: any, one at a time. Where a callback runs: on the thread that drives the client, which is inside Client::run
+// while that runs, else the client's background thread, started at the first use. Where a coroutine goes on: a handler,
+// and a task of Client::run, on the thread of its own loop; one that was started by hand, on the thread that drives.
 #pragma once
 
 #include <chrono>

@@ -5,7 +5,8 @@
 // outlive it: parameters taken by reference or view, the object behind `this`, and the captures of a lambda coroutine
 // (they live in the lambda, not in the frame). Take parameters by value when the caller does not await at once.
 //
-// Thread: one thread at a time resumes a task, each resumption happening after the suspension before it. Stop is
+// Thread: one thread at a time resumes a task, each resumption happening after the suspension before it. What a server
+// or client runs goes on on the thread of its loop, whatever it has waited for but a foreign awaitable. Stop is
 // requested on the thread that runs the task, because a waiting coroutine is resumed from inside request_stop.
 //
 // Stack: awaiting takes none, however many tasks are awaited and however deeply, on every compiler and under
