@@ -449,6 +449,7 @@ void ClientCore::connection_ended(Connection& ended, End end, int error) {
   connection.over = true;
   connection.controls.clear();
   const std::string gone = why_gone(connection, end, error);
+  if (!connection.useful) last_failure_ = gone;
   connection.dialer.ended(loop_.now(), connection.useful);
 
   std::vector<ClientCall*> sent =
