@@ -3,7 +3,7 @@
 //   bool, integers           booleans; integers, which are checked against the type's range
 //   float, double            numbers
 //   std::string              strings; std::string_view and const char* too (a decoded view borrows from the frame)
-//   enum                     its enumerator's name (EnumNames for others)
+//   enum                     its enumerator's name, for values from -128 to 255 (EnumNames for others)
 //   std::optional, pointers  null or the value (unique_ptr, shared_ptr); as a struct's member it may be absent, and an
 //                            empty one is not written
 //   vector, list, set, ...   arrays; std::array and T[N] of exactly that length
