@@ -2,6 +2,7 @@
 // drives the client. A task that has its home there, or none, goes on at once, and reads the answer in place; any other
 // is sent for, and what it was waiting for is kept for it until then.
 #include <memory>
+#include <new>
 #include <optional>
 #include <utility>
 #include <vector>
@@ -14,18 +15,23 @@
 
 namespace wirecall::detail {
 
-/// An answer that outlives its receiver.
+/// An answer that outlives its receiver; -32603 where there is no memory for it.
 struct KeptAnswer {
-  explicit KeptAnswer(Answer& answer) {
-    if (answer.ok()) {
-      text.append(answer.result());
-    } else {
+  explicit KeptAnswer(Answer& answer) noexcept {
+    if (!answer.ok()) {
       failed.emplace(std::move(answer));
+      return;
+    }
+    try {
+      reader = json_codec().reader();
+      text.append(answer.result());
+      static_cast<void>(text.padded());
+    } catch (const std::bad_alloc&) {
+      failed.emplace(Error{ErrorCode::internal_error});
     }
   }
-  [[nodiscard]] Answer take() {
+  [[nodiscard]] Answer take() noexcept {
     if (failed) return std::move(*failed);
-    reader = json_codec().reader();
     return {*reader, text.padded()};
   }
 
@@ -105,6 +111,7 @@ void RequestAwaiterBase::forget() noexcept {
 bool BatchAwaiterBase::suspend(Root& root) {
   if (!wait(root)) return false;
   away_ = absence_of<Away>(*this, root, batch_.driver());
+  if (away_ != nullptr) away_->news.reserve(batch_.size());
   waiting_ = true;
   // As above.
   if (away_ != nullptr) {

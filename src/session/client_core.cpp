@@ -291,13 +291,13 @@ void ClientCore::give_up(ClientCall& call) {
 
 void ClientCore::expire(nanoseconds now) {
   std::vector<ClientCall*> late;
-  earliest_ = nanoseconds::max();
+  nanoseconds earliest = nanoseconds::max();
   const auto look = [&](ClientCall* call) {
     if (!call->asynchronous) return;
     if (call->deadline <= now) {
       late.push_back(call);
     } else {
-      earliest_ = std::min(earliest_, call->deadline);
+      earliest = std::min(earliest, call->deadline);
     }
   };
   for (ClientCall* head : queue_) {
@@ -309,6 +309,7 @@ void ClientCore::expire(nanoseconds now) {
     for (ClientCall* call : connection->notifications) look(call);
   }
   for (ClientCall* call : late) give_up(*call);
+  earliest_ = earliest;  // last: without memory for all that, it is done again
 }
 
 bool ClientCore::cancel(ClientCall& call, std::uint64_t generation) noexcept {

@@ -44,6 +44,7 @@ void ClientCore::say_hello(ClientConnection& connection) {
 bool ClientCore::greeted(Lock& lock, ClientConnection& connection, const Received& message) {
   if (!connection.hello_due || message.id() != kHelloId || message.fault != Fault::none) return false;
   connection.hello_due = false;
+  connection.useful = true;
   if (message.has(Member::error)) {
     const Error why = message::read_error(*reader_, message[Member::error]);
     if (why.code() == static_cast<int>(ErrorCode::method_not_found)) return true;

@@ -130,8 +130,11 @@ bool ClientCore::wait_for_items(ClientStream& stream) {
 bool ClientCore::poll_items(ClientStream& stream, std::function<void()> wake) {
   const Lock lock{mutex_};
   if (hand_over(stream) || stream.ended_) return true;
-  earliest_ = std::min(earliest_, await_items(stream, loop_.now()));
   stream.wake_ = std::move(wake);
+  const nanoseconds due = await_items(stream, loop_.now());
+  if (due >= earliest_) return false;
+  earliest_ = due;
+  wake_driver();  // it may have gone to sleep for longer
   return false;
 }
 

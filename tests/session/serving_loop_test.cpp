@@ -204,6 +204,18 @@ TEST_F(IdleConnections, are_not_those_that_take_their_answer_bit_by_bit) {
   EXPECT_GE(now(), 60s);
 }
 
+TEST_F(IdleConnections, are_cut_each_by_itself) {
+  std::vector<std::shared_ptr<SimulatedPeer>> peers;
+  for (int i = 0; i < 6; ++i) {
+    peers.push_back(open());
+    peers.back()->window = i % 2 == 0 ? 3 : 1000;
+    peers.back()->send(i % 2 == 0 ? kRequest : kHold);
+  }
+  serve_until([&] { return peers[0]->closed && peers[2]->closed && peers[4]->closed; });
+  EXPECT_LE(now(), 12s);
+  EXPECT_EQ(serving_.stats().slow_peers_cut, 3U);
+}
+
 // It is owed an answer, and is said nothing more to: but it goes on sending, and takes nothing.
 TEST_F(IdleConnections, are_cut_when_they_take_nothing_of_a_refusal) {
   const auto peer = open();
