@@ -26,10 +26,6 @@ namespace detail {
 class BlockingPool;
 class Items;
 }  // namespace detail
-namespace detail {
-/// As the answer of a handler that has run: whatever it passes on, it cannot say that it was not delivered.
-[[nodiscard]] Error as_answer(const Error& error);
-}  // namespace detail
 namespace rpc {
 class Dispatcher;
 struct CallState;

@@ -116,4 +116,11 @@ void end_reply(Buffer& out, std::string_view id_json);
 void write_error(Buffer& out, int code, std::string_view message, std::string_view data_json, std::string_view id_json);
 void write_error(Buffer& out, const Error& error, std::string_view id_json);
 
+namespace detail {
+/// `error`, which a handler has come to, as the answer to its call. That was delivered: so an error of another call
+/// that was not, passed on, must not say so, or the caller would make its own again.
+[[nodiscard]] Error as_answer(const Error& error);
+
+}  // namespace detail
+
 }  // namespace wirecall

@@ -3,6 +3,7 @@
 #include <new>
 #include <string>
 
+#include "wirecall/message.hpp"
 #include "wirecall/value.hpp"
 
 namespace wirecall::message {
@@ -32,7 +33,11 @@ Error make(const OwnError& error) {
   }
 }
 
-Error as_answer(const Error& error) {
+}  // namespace wirecall::message
+
+namespace wirecall {
+
+Error detail::as_answer(const Error& error) {
   if (error.data().find("delivered") == std::string::npos) return error;
   auto said = Value::parse(error.data());
   Value* const delivered = said && said->is_object() ? said->find("delivered") : nullptr;
@@ -41,4 +46,4 @@ Error as_answer(const Error& error) {
   return {error.code(), error.message(), said->dump()};
 }
 
-}  // namespace wirecall::message
+}  // namespace wirecall

@@ -19,8 +19,4 @@ struct OwnError {
 /// data: {"reason", "origin":"local", "delivered", "limit"?}
 [[nodiscard]] Error make(const OwnError& error);
 
-/// `error`, which a handler has come to, as the answer to its call. That was delivered: so an error of another call
-/// that was not, passed on, must not say so, or the caller would make its own again.
-[[nodiscard]] Error as_answer(const Error& error);
-
 }  // namespace wirecall::message

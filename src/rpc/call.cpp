@@ -3,7 +3,6 @@
 
 #include <utility>
 
-#include "message/own_error.hpp"
 #include "rpc/items.hpp"
 #include "rpc/pending.hpp"
 #include "wirecall/detail/bind.hpp"
@@ -12,8 +11,6 @@
 namespace wirecall {
 
 using rpc::PendingCall;
-
-Error detail::as_answer(const Error& error) { return message::as_answer(error); }
 
 namespace {
 

@@ -23,8 +23,6 @@ using std::chrono::nanoseconds;
 namespace rpc {
 namespace {
 
-Error failure(const message::OwnError& error) { return message::make(error); }
-
 // What whoever waits is given: that there was no memory, when there is none to say anything else.
 template <class Make>
 std::exception_ptr made(const Make& make) noexcept {
@@ -43,10 +41,10 @@ namespace {
 
 rpc::PeerCalls& calls_of(const Context& context) {
   if (context.peer_calls() == nullptr) {
-    throw rpc::failure({.code = ErrorCode::provider_lost,
-                        .reason = "the caller cannot be called: it has no connection of its own, or the handler is no "
-                                  "coroutine",
-                        .delivered = "no"});
+    throw message::make({.code = ErrorCode::provider_lost,
+                         .reason = "the caller cannot be called: it has no connection of its own, or the handler is no "
+                                   "coroutine",
+                         .delivered = "no"});
   }
   return *context.peer_calls();
 }
@@ -81,7 +79,7 @@ namespace {
 constexpr char kIdMark = 'h';  // of a handler's call: "h1"
 
 Error lost(std::string_view delivered) {
-  return failure({.code = ErrorCode::provider_lost, .reason = "the caller has gone", .delivered = delivered});
+  return message::make({.code = ErrorCode::provider_lost, .reason = "the caller has gone", .delivered = delivered});
 }
 
 void append_id(Buffer& out, std::uint64_t id) {
@@ -112,10 +110,10 @@ void append_hops(Buffer& out, const Context& context) {
 void PeerCalls::require_sendable(const Context& context) const {
   if (gone_) throw lost("no");
   if (context.hops() >= limits_->hops) {
-    throw failure({.code = ErrorCode::limit_exceeded,
-                   .reason = "too many calls within calls",
-                   .delivered = "no",
-                   .limit = "hops"});
+    throw message::make({.code = ErrorCode::limit_exceeded,
+                         .reason = "too many calls within calls",
+                         .delivered = "no",
+                         .limit = "hops"});
   }
 }
 
@@ -124,14 +122,15 @@ void PeerCalls::begin(detail::PeerCall& call, const Context& context, std::strin
   if (ended_) throw lost("no");
   require_sendable(context);
   if (calls_.size() >= limits_->in_flight) {
-    throw failure({.code = ErrorCode::limit_exceeded,
-                   .reason = "too many calls of this connection's caller are in flight",
-                   .delivered = "no",
-                   .limit = "in_flight"});
+    throw message::make({.code = ErrorCode::limit_exceeded,
+                         .reason = "too many calls of this connection's caller are in flight",
+                         .delivered = "no",
+                         .limit = "in_flight"});
   }
   const nanoseconds left = std::min<nanoseconds>(context.remaining(), milliseconds{limits_->call_timeout_ms});
   if (left <= nanoseconds{0}) {
-    throw failure({.code = ErrorCode::timeout, .reason = "the time was up before the call began", .delivered = "no"});
+    throw message::make(
+        {.code = ErrorCode::timeout, .reason = "the time was up before the call began", .delivered = "no"});
   }
   Buffer text;
   append_call(text, method, params_json);
@@ -157,7 +156,7 @@ void PeerCalls::begin(detail::PeerCall& call, const Context& context, std::strin
 
 void PeerCalls::require_fitting(const Buffer& text, std::string_view reason) const {
   if (text.size() <= limits_->max_message_size) return;
-  throw failure({.code = ErrorCode::too_large, .reason = reason, .delivered = "no", .limit = "max_message_size"});
+  throw message::make({.code = ErrorCode::too_large, .reason = reason, .delivered = "no", .limit = "max_message_size"});
 }
 
 // Whole, or not at all.
@@ -206,7 +205,8 @@ void PeerCalls::expired(detail::PeerCall& call) {
   const Completion<Buffer> answer = call.answer_;
   give_up(call);
   answer.fail(made([] {
-    return failure({.code = ErrorCode::timeout, .reason = "the caller did not answer in time", .delivered = "maybe"});
+    return message::make(
+        {.code = ErrorCode::timeout, .reason = "the caller did not answer in time", .delivered = "maybe"});
   }));
 }
 

@@ -308,8 +308,8 @@ void Channel::end_if_idle(std::uint8_t times) {
   if (over_) return;
   unread_times_ = stalled() ? unread_times_ + 1 : 0;
   if (unread_times_ == times) {
-    ++host_->workspace.stats.slow_peers_cut;
-    return end(End::slow);
+    cut_ = true;
+    return mark();
   }
   if (input_ended_) return;
   const std::size_t least = unfinished() ? kMessageBytesMin / times : 1;

@@ -186,7 +186,7 @@ class Channel : public Connection, private transport::StreamUser, private runtim
   bool end_is_near_ : 1 = false;  // the peer's end has come, behind the backlog
   bool input_ended_ : 1 = false;  // no more input is looked at
   bool lingers_ : 1 = false;      // the peer may be sending still when all is said
-  bool cut_ : 1 = false;          // too much output waits
+  bool cut_ : 1 = false;          // too much output waits, or for too long
   bool exhausted_ : 1 = false;    // there was no memory
   bool over_ : 1 = false;         // the owner has been told
 };

@@ -44,7 +44,7 @@ class Connection {
   virtual void cut() = 0;
   /// Asked at regular intervals: one that has been idle (no byte either way, and nothing pending) at `times` of them in
   /// a row ends as `finish` has it, with End::silent; one whose peer has taken nothing of what waits for it at as many
-  /// ends at once, with End::slow.
+  /// ends with this turn, with End::slow.
   virtual void end_if_idle(std::uint8_t times) = 0;
   /// A handler that it has called has lost the loop, and its thread is still to come back through it.
   [[nodiscard]] virtual bool handler_away() const noexcept = 0;

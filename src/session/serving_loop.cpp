@@ -187,8 +187,7 @@ void ServingLoop::look_for_idle_later() {
 
 void ServingLoop::expired() {
   look_for_idle_later();
-  // One that ends leaves its place to the last, which has been asked by then.
-  for (std::size_t left = connections_.size(); left-- != 0;) connections_[left]->end_if_idle(kIdleLooks);
+  for (const auto& connection : connections_) connection->end_if_idle(kIdleLooks);
 }
 
 void ServingLoop::connection_decided(Connection& undecided, std::unique_ptr<Connection> decided) {

@@ -19,6 +19,7 @@
 #include "session/client_core.hpp"
 #include "tests/memory/failing_memory.hpp"
 #include "tests/runtime/simulated_backend.hpp"
+#include "tests/runtime/wrapped_backend.hpp"
 #include "tests/session/client_access.hpp"
 #include "wirecall/task.hpp"
 
@@ -33,20 +34,15 @@ using std::chrono::milliseconds;
 using std::chrono::nanoseconds;
 
 // A system with a server in it, both not of the memory that fails.
-class SparedServer final : public runtime::Backend {
+class SparedServer final : public runtime::WrappedBackend {
  public:
+  SparedServer() : WrappedBackend(simulated) {}
   std::span<runtime::Completion> turn(std::span<runtime::Operation> submitted, nanoseconds until) override {
     const Spared spared;
     look();
     if (peer != nullptr) serve();
     return simulated.turn(submitted, std::min<nanoseconds>(until, simulated.now() + milliseconds{1}));
   }
-  void wake() noexcept override { simulated.wake(); }
-  [[nodiscard]] std::shared_ptr<void> keep_lent() override { return simulated.keep_lent(); }
-  [[nodiscard]] std::size_t readable(runtime::Handle handle) const noexcept override {
-    return simulated.readable(handle);
-  }
-  [[nodiscard]] std::size_t unsent(runtime::Handle handle) const noexcept override { return simulated.unsent(handle); }
   [[nodiscard]] nanoseconds now() const noexcept override {
     look();
     return simulated.now();

@@ -25,6 +25,7 @@
 #include "session/serving_loop.hpp"
 #include "tests/memory/failing_memory.hpp"
 #include "tests/runtime/simulated_backend.hpp"
+#include "tests/runtime/wrapped_backend.hpp"
 #include "transport/setup.hpp"
 #include "wirecall/context.hpp"
 #include "wirecall/peer.hpp"
@@ -43,21 +44,14 @@ using runtime::SimulatedPeer;
 using std::chrono::milliseconds;
 
 // The kernel's part, and so not of the memory that fails.
-class SparedBackend final : public runtime::Backend {
+class SparedBackend final : public runtime::WrappedBackend {
  public:
-  explicit SparedBackend(unsigned seed) : simulated(seed) {}
+  explicit SparedBackend(unsigned seed) : WrappedBackend(simulated), simulated(seed) {}
   std::span<runtime::Completion> turn(std::span<runtime::Operation> submitted,
                                       std::chrono::nanoseconds until) override {
     const Spared spared;
     return simulated.turn(submitted, until);
   }
-  void wake() noexcept override { simulated.wake(); }
-  [[nodiscard]] std::shared_ptr<void> keep_lent() override { return simulated.keep_lent(); }
-  [[nodiscard]] std::size_t readable(runtime::Handle handle) const noexcept override {
-    return simulated.readable(handle);
-  }
-  [[nodiscard]] std::size_t unsent(runtime::Handle handle) const noexcept override { return simulated.unsent(handle); }
-  [[nodiscard]] std::chrono::nanoseconds now() const noexcept override { return simulated.now(); }
 
   runtime::SimulatedBackend simulated;
 };

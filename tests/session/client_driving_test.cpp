@@ -15,6 +15,7 @@
 #include <utility>
 #include <vector>
 
+#include "tests/runtime/wrapped_backend.hpp"
 #include "tests/session/client_access.hpp"
 #include "tests/session/peer.hpp"
 #include "transport/places.hpp"
@@ -29,26 +30,22 @@ using namespace std::chrono_literals;
 using Result = std::expected<int, Error>;
 
 // What epoll is, with something that is called once at the beginning of a turn, on the thread that drives.
-class HookedBackend final : public runtime::Backend {
+class HookedBackend final : public runtime::WrappedBackend {
  public:
+  explicit HookedBackend(std::unique_ptr<runtime::Backend> inner = runtime::make_epoll_backend())
+      : WrappedBackend(*inner), inner_(std::move(inner)) {}
   std::span<runtime::Completion> turn(std::span<runtime::Operation> submitted,
                                       std::chrono::nanoseconds until) override {
     if (in_turn) std::exchange(in_turn, nullptr)();
     return inner_->turn(submitted, until);
   }
-  [[nodiscard]] std::shared_ptr<void> keep_lent() override { return inner_->keep_lent(); }
-  [[nodiscard]] std::size_t readable(runtime::Handle handle) const noexcept override {
-    return inner_->readable(handle);
-  }
-  [[nodiscard]] std::size_t unsent(runtime::Handle handle) const noexcept override { return inner_->unsent(handle); }
-  void wake() noexcept override { inner_->wake(); }
   [[nodiscard]] std::chrono::nanoseconds now() const noexcept override { return inner_->now() + passed; }
 
   std::function<void()> in_turn;
   std::chrono::nanoseconds passed{0};  // without anybody having waited
 
  private:
-  std::unique_ptr<runtime::Backend> inner_ = runtime::make_epoll_backend();
+  std::unique_ptr<runtime::Backend> inner_;
 };
 
 class ClientDriving : public testing::Test {

@@ -15,26 +15,22 @@
 
 #include "session/client_core.hpp"
 #include "tests/runtime/simulated_backend.hpp"
+#include "tests/runtime/wrapped_backend.hpp"
 #include "tests/session/client_access.hpp"
 #include "wirecall/client.hpp"
 
 namespace wirecall::session {
 
 // A simulated system with a server in it: `before_turn` is called before each turn, and plays the server.
-class ServedBackend final : public runtime::Backend {
+class ServedBackend final : public runtime::WrappedBackend {
  public:
-  explicit ServedBackend(unsigned seed) : inner(seed) {}
+  explicit ServedBackend(unsigned seed) : WrappedBackend(inner), inner(seed) {}
   std::span<runtime::Completion> turn(std::span<runtime::Operation> submitted,
                                       std::chrono::nanoseconds until) override {
     if (before_turn) before_turn();
     // Time passes in small steps, so that what the server does next is not late already.
     return inner.turn(submitted, std::min<std::chrono::nanoseconds>(until, inner.now() + std::chrono::milliseconds{1}));
   }
-  [[nodiscard]] std::shared_ptr<void> keep_lent() override { return inner.keep_lent(); }
-  [[nodiscard]] std::size_t readable(runtime::Handle handle) const noexcept override { return inner.readable(handle); }
-  [[nodiscard]] std::size_t unsent(runtime::Handle handle) const noexcept override { return inner.unsent(handle); }
-  void wake() noexcept override { inner.wake(); }
-  [[nodiscard]] std::chrono::nanoseconds now() const noexcept override { return inner.now(); }
 
   runtime::SimulatedBackend inner;
   std::function<void()> before_turn;

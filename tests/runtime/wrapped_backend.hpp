@@ -1,0 +1,32 @@
+// WrappedBackend: a backend in front of another one, to which it passes everything on. A test overrides what it wants
+// to be otherwise.
+#pragma once
+
+#include <chrono>
+#include <cstddef>
+#include <memory>
+#include <span>
+
+#include "runtime/backend.hpp"
+
+namespace wirecall::runtime {
+
+class WrappedBackend : public Backend {
+ public:
+  /// `inner` outlives it, or is a member of what is derived.
+  explicit WrappedBackend(Backend& inner) noexcept : inner_(&inner) {}
+
+  std::span<Completion> turn(std::span<Operation> submitted, std::chrono::nanoseconds until) override {
+    return inner_->turn(submitted, until);
+  }
+  void wake() noexcept override { inner_->wake(); }
+  [[nodiscard]] std::shared_ptr<void> keep_lent() override { return inner_->keep_lent(); }
+  [[nodiscard]] std::size_t readable(Handle handle) const noexcept override { return inner_->readable(handle); }
+  [[nodiscard]] std::size_t unsent(Handle handle) const noexcept override { return inner_->unsent(handle); }
+  [[nodiscard]] std::chrono::nanoseconds now() const noexcept override { return inner_->now(); }
+
+ private:
+  Backend* inner_;
+};
+
+}  // namespace wirecall::runtime
