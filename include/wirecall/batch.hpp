@@ -1,7 +1,11 @@
-// Batch: several calls and notifications in one message, their results typed and in their order:
+// Batch and BatchOf: several calls and notifications in one message, their results typed and in their order. A Batch
+// knows each result's type, a BatchOf takes any number of calls whose results are of one type:
 //     auto [difference, name] = client.batch().call<int>("subtract", 42, 23).call<std::string>("name").send();
-// Begun by Client::batch, and made in the same four ways as a Request. Each call has its own outcome, so what `send`
-// returns are std::expected. One thread.
+//     auto squares = client.batch_of<int>();
+//     for (int i = 0; i < n; ++i) squares.call("square", i);
+//     for (const std::expected<int, Error>& square : std::move(squares).send()) …
+// Begun by Client, and made in the same four ways as a Request. Each call has its own outcome, so what `send` returns
+// are std::expected. One thread.
 #pragma once
 
 #include <chrono>
@@ -85,79 +89,56 @@ class BatchAwaiterBase : private Waiter {
   bool waiting_ = false;
 };
 
-template <class... Ts>
-using BatchResults = std::tuple<std::expected<Ts, Error>...>;
-
 /// Reads the answer into that one of the results.
 template <class... Ts>
-void read_result(BatchResults<Ts...>& results, std::size_t index, Answer& answer) {
+void read_result(std::tuple<std::expected<Ts, Error>...>& results, std::size_t index, Answer& answer) {
   [&]<std::size_t... I>(std::index_sequence<I...>) {
     ((I == index ? static_cast<void>(std::get<I>(results) = expected_of<Ts>(answer)) : void()), ...);
   }(std::index_sequence_for<Ts...>{});
 }
 
-template <class... Ts>
+template <class T>
+void read_result(std::vector<std::expected<T, Error>>& results, std::size_t index, Answer& answer) {
+  if (results.size() <= index) results.resize(index + 1);
+  results[index] = expected_of<T>(answer);
+}
+
+template <class Results>
 class BatchAwaiter final : public BatchAwaiterBase {
  public:
   using BatchAwaiterBase::BatchAwaiterBase;
-  BatchResults<Ts...> await_resume() {
+  Results await_resume() {
     throw_if_stopped();
     return std::move(results_);
   }
 
  private:
-  void answered(std::size_t result, Answer& answer) override { read_result<Ts...>(results_, result, answer); }
+  void answered(std::size_t result, Answer& answer) override { read_result(results_, result, answer); }
 
-  BatchResults<Ts...> results_;
+  Results results_;
 };
 
 template <class... Args>
 void write_params(OutgoingCall& call, const Args&... args);
 
-}  // namespace detail
-
-template <class... Ts>
-class [[nodiscard]] Batch {
+/// The four ways to make a batch of either kind.
+template <class R>
+class BatchWays {
  public:
-  using Results = detail::BatchResults<Ts...>;
-
-  explicit Batch(detail::OutgoingBatch batch) noexcept : batch_(std::move(batch)) {}
-
-  /// Adds a call, whose result is the next one.
-  template <class T = void, class... Args>
-  Batch<Ts..., T> call(std::string_view method, const Args&... args) && {
-    detail::OutgoingCall call = batch_.begin_call(method);
-    detail::write_params(call, args...);
-    batch_.add(std::move(call), sizeof...(Ts));
-    return Batch<Ts..., T>{std::move(batch_)};
-  }
-  /// Adds a notification, which has no result.
-  template <class... Args>
-  Batch&& notify(std::string_view method, const Args&... args) && {
-    detail::OutgoingCall call = batch_.begin_call(method);
-    detail::write_params(call, args...);
-    batch_.add_notification(std::move(call));
-    return std::move(*this);
-  }
-  /// For each of the calls that are in it; see Request::timeout.
-  Batch&& timeout(std::chrono::milliseconds timeout) && {
-    batch_.set_timeout(timeout);
-    return std::move(*this);
-  }
+  using Results = R;
 
   /// Sends it and blocks until each call has ended.
   [[nodiscard]] Results send() && {
     Results results;
-    batch_.wait([&](std::size_t index, detail::Answer& answer) { detail::read_result<Ts...>(results, index, answer); });
+    batch_.wait([&](std::size_t index, Answer& answer) { read_result(results, index, answer); });
     return results;
   }
   /// Sends it; `callback(Results)` is called once, when each call has ended, and must not throw.
   template <std::invocable<Results> F>
   void then(F callback) && {
     auto results = std::make_shared<Results>();
-    batch_.start(
-        [results](std::size_t index, detail::Answer& answer) { detail::read_result<Ts...>(*results, index, answer); },
-        [results, callback = std::move(callback)]() mutable { callback(std::move(*results)); });
+    batch_.start([results](std::size_t index, Answer& answer) { read_result(*results, index, answer); },
+                 [results, callback = std::move(callback)]() mutable { callback(std::move(*results)); });
   }
   [[nodiscard]] std::future<Results> future() && {
     auto promise = std::make_shared<std::promise<Results>>();
@@ -165,12 +146,82 @@ class [[nodiscard]] Batch {
     return promise->get_future();
   }
   /// Sends it when it is awaited; throws Cancelled when the task is asked to stop, which gives all of it up.
-  [[nodiscard]] detail::BatchAwaiter<Ts...> operator co_await() && noexcept {
-    return detail::BatchAwaiter<Ts...>{std::move(batch_)};
+  [[nodiscard]] BatchAwaiter<Results> operator co_await() && noexcept {
+    return BatchAwaiter<Results>{std::move(batch_)};
   }
 
+ protected:
+  explicit BatchWays(OutgoingBatch batch) noexcept : batch_(std::move(batch)) {}
+
+  template <class... Args>
+  [[nodiscard]] OutgoingCall begin_call(std::string_view method, const Args&... args) const {
+    OutgoingCall call = batch_.begin_call(method);
+    write_params(call, args...);
+    return call;
+  }
+
+  OutgoingBatch batch_;
+};
+
+}  // namespace detail
+
+/// A batch whose calls each have a result of their own type.
+template <class... Ts>
+class [[nodiscard]] Batch : public detail::BatchWays<std::tuple<std::expected<Ts, Error>...>> {
+  using Ways = detail::BatchWays<std::tuple<std::expected<Ts, Error>...>>;
+  using Ways::batch_;
+  using Ways::begin_call;
+
+ public:
+  explicit Batch(detail::OutgoingBatch batch) noexcept : Ways(std::move(batch)) {}
+
+  /// Adds a call, whose result is the next one.
+  template <class T = void, class... Args>
+  Batch<Ts..., T> call(std::string_view method, const Args&... args) && {
+    batch_.add(begin_call(method, args...), sizeof...(Ts));
+    return Batch<Ts..., T>{std::move(batch_)};
+  }
+  /// Adds a notification, which has no result.
+  template <class... Args>
+  Batch&& notify(std::string_view method, const Args&... args) && {
+    batch_.add_notification(begin_call(method, args...));
+    return std::move(*this);
+  }
+  /// For each of the calls that are in it; see Request::timeout.
+  Batch&& timeout(std::chrono::milliseconds timeout) && {
+    batch_.set_timeout(timeout);
+    return std::move(*this);
+  }
+};
+
+/// A batch of as many calls as are added, each with a T for its result; the results are a vector in the calls' order.
+/// A server takes Limits::batch of them in one message, and refuses all of a longer one.
+template <class T = void>
+class [[nodiscard]] BatchOf : public detail::BatchWays<std::vector<std::expected<T, Error>>> {
+  using Ways = detail::BatchWays<std::vector<std::expected<T, Error>>>;
+  using Ways::batch_;
+  using Ways::begin_call;
+
+ public:
+  explicit BatchOf(detail::OutgoingBatch batch) noexcept : Ways(std::move(batch)) {}
+
+  /// Adds a call, whose result is the next one.
+  template <class... Args>
+  void call(std::string_view method, const Args&... args) {
+    batch_.add(begin_call(method, args...), calls_++);
+  }
+  /// Adds a notification, which has no result.
+  template <class... Args>
+  void notify(std::string_view method, const Args&... args) {
+    batch_.add_notification(begin_call(method, args...));
+  }
+  /// For each of the calls that are in it; see Request::timeout.
+  void timeout(std::chrono::milliseconds timeout) noexcept { batch_.set_timeout(timeout); }
+  /// How many calls are in it.
+  [[nodiscard]] std::size_t size() const noexcept { return calls_; }
+
  private:
-  detail::OutgoingBatch batch_;
+  std::size_t calls_ = 0;
 };
 
 }  // namespace wirecall

@@ -173,6 +173,11 @@ class Client {
 
   /// Several calls in one message; see batch.hpp.
   [[nodiscard]] Batch<> batch();
+  /// As many calls in one message as are added, each with a T for its result.
+  template <class T = void>
+  [[nodiscard]] BatchOf<T> batch_of() {
+    return BatchOf<T>{detail::OutgoingBatch{core_}};
+  }
 
   /// Sends a notification: nobody answers it. Returns when the system has taken it, by HTTP when the server has
   /// responded; inside a callback, handler or coroutine of this client, at once.

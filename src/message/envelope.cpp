@@ -180,7 +180,7 @@ struct Seen {
   }
   if ((present & bit(Member::method)) == 0 && (present & kResponseBits) != 0) {
     out.kind = MessageKind::response;
-    const bool one = std::has_single_bit(present & kResponseBits);
+    const bool one = (present & kResponseBits) != kResponseBits;
     const bool whole = (present & bit(Member::jsonrpc)) != 0 && (present & bit(Member::id)) != 0;
     if (one && whole && seen.duplicate == 0 && !seen.wrong) out.fault = Fault::none;
   }
@@ -192,6 +192,7 @@ struct Seen {
 constexpr std::uint64_t kMethodKey = word_of("method\":");
 constexpr std::uint64_t kParamsKey = word_of("params\":");
 constexpr std::uint64_t kIdKey = word_of("id\":");
+constexpr std::uint64_t kResultKey = word_of("result\":");
 constexpr std::uint64_t kJsonrpcKey = word_of("jsonrpc\"");
 constexpr std::uint64_t kVersion = word_of("\"2.0\"");
 constexpr std::uint64_t kUsualStart = word_of("\"jsonrpc");  // "jsonrpc":"2.0", is how nearly all messages begin
@@ -284,8 +285,13 @@ template <Member kMember, class Ops>
 template <class Ops>
 [[gnu::noinline]] const char* read_other(Scanner<Ops>& scanner, const char* p, Received& out, Seen& seen) noexcept {
   std::uint32_t member = kNoMember;
-  p = read_name(scanner, p, member);
-  if (p == nullptr) return nullptr;
+  if (load8(p + 1) == kResultKey) {  // which is most of what a client reads
+    member = static_cast<std::uint32_t>(Member::result);
+    p = scanner.skip_space(p + 9);
+  } else {
+    p = read_name(scanner, p, member);
+    if (p == nullptr) return nullptr;
+  }
   switch (member) {
     case static_cast<std::uint32_t>(Member::jsonrpc):
       return read_value<Member::jsonrpc>(scanner, p, out, seen);

@@ -94,8 +94,10 @@ class Backend {
   [[nodiscard]] virtual std::chrono::nanoseconds recently() const noexcept { return now(); }
 };
 
-/// Linux epoll, level-triggered. Throws std::system_error when the kernel refuses its descriptors.
-[[nodiscard]] std::unique_ptr<Backend> make_epoll_backend();
+/// Linux epoll, level-triggered. A receive completes with `receive_bytes` at most, and each time that so many have
+/// come, the next one with twice as many, up to 64 KiB. Throws std::system_error when the kernel refuses its
+/// descriptors.
+[[nodiscard]] std::unique_ptr<Backend> make_epoll_backend(std::size_t receive_bytes = 64 * 1024);
 
 /// Linux io_uring. Throws std::system_error when the kernel, or a filter in front of it, refuses something that is
 /// needed; it is tried here, so a backend that was made works. Its turns may come from one thread after another, but

@@ -32,7 +32,7 @@ using std::chrono::nanoseconds;
 
 // One region for all that is received in a turn: small enough to stay in the processor's cache.
 constexpr std::size_t kRegionBytes = 256 * 1024;
-constexpr std::size_t kReceiveBytesMax = 64 * 1024;
+constexpr std::size_t kReceiveBytesMax = 64 * 1024;  // of one connection
 // With less room than this left in the region, the rest of the connections wait for the next turn.
 constexpr std::size_t kReceiveBytesMin = 8 * 1024;
 constexpr int kEventsMax = 256;
@@ -62,7 +62,7 @@ ssize_t send_now(int fd, std::string_view bytes) noexcept {
 
 class EpollBackend final : public Backend {
  public:
-  EpollBackend();
+  explicit EpollBackend(std::size_t receive_bytes);
   ~EpollBackend() override;
 
   void expect(std::size_t slots) override {
@@ -89,10 +89,11 @@ class EpollBackend final : public Backend {
     bool registered = false;  // with epoll; HUP and ERR come even when nothing is armed
     bool receiving = false;
     bool accepting = false;
-    bool ended = false;      // the peer has ended what it sends
-    bool shut_down = false;  // we have
-    Buffer unsent;           // of the send in flight; empty when there is none
-    std::size_t sent = 0;    // bytes of `unsent` that the kernel has
+    bool ended = false;               // the peer has ended what it sends
+    bool shut_down = false;           // we have
+    std::uint32_t receive_bytes = 0;  // the next receive takes so many at most; 0 for receive_bytes_
+    Buffer unsent;                    // of the send in flight; empty when there is none
+    std::size_t sent = 0;             // bytes of `unsent` that the kernel has
 
     [[nodiscard]] std::uint32_t wanted() const noexcept {
       return (receiving || accepting ? std::uint32_t{EPOLLIN} : 0U) | (unsent.empty() ? 0U : std::uint32_t{EPOLLOUT});
@@ -121,6 +122,7 @@ class EpollBackend final : public Backend {
     return completions_.back();
   }
 
+  const std::uint32_t receive_bytes_;
   Descriptor epoll_;
   Descriptor wake_;
   Alarm alarm_;
@@ -134,8 +136,9 @@ class EpollBackend final : public Backend {
   std::size_t region_used_ = 0;
 };
 
-EpollBackend::EpollBackend()
-    : epoll_(::epoll_create1(EPOLL_CLOEXEC), "epoll_create1"),
+EpollBackend::EpollBackend(std::size_t receive_bytes)
+    : receive_bytes_(static_cast<std::uint32_t>(std::min(receive_bytes, kReceiveBytesMax))),
+      epoll_(::epoll_create1(EPOLL_CLOEXEC), "epoll_create1"),
       wake_(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK), "eventfd"),
       alarm_(TFD_NONBLOCK) {
   make_room(completions_, 4 * kCompletionsOfOne * kEventsMax);
@@ -360,9 +363,11 @@ bool EpollBackend::receive(Handle handle) {
   if (kRegionBytes - region_used_ < kReceiveBytesMin) return false;
   Slot& slot = slots_[handle.slot];
   char* const to = region_.get() + region_used_;
-  const ssize_t got = receive_now(slot.fd, {to, std::min(kReceiveBytesMax, kRegionBytes - region_used_)});
+  const std::size_t most = std::max(slot.receive_bytes, receive_bytes_);
+  const ssize_t got = receive_now(slot.fd, {to, std::min(most, kRegionBytes - region_used_)});
   if (got > 0) [[likely]] {
     const auto bytes = static_cast<std::size_t>(got);
+    slot.receive_bytes = bytes == most ? static_cast<std::uint32_t>(std::min(2 * most, kReceiveBytesMax)) : 0;
     to[bytes] = 0;
     region_used_ = std::min(kRegionBytes, (region_used_ + bytes + kPaddingBytes + 63) / 64 * 64);
     Completion& completion = complete(OperationKind::receive, handle, 0);
@@ -399,6 +404,8 @@ void EpollBackend::accept(Handle handle) {
 
 }  // namespace
 
-std::unique_ptr<Backend> make_epoll_backend() { return std::make_unique<EpollBackend>(); }
+std::unique_ptr<Backend> make_epoll_backend(std::size_t receive_bytes) {
+  return std::make_unique<EpollBackend>(receive_bytes);
+}
 
 }  // namespace wirecall::runtime

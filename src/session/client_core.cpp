@@ -9,7 +9,6 @@
 
 #include "base/room.hpp"
 #include "message/own_error.hpp"
-#include "runtime/inbox.hpp"
 #include "transport/places.hpp"
 #include "wirecall/client.hpp"
 
@@ -106,8 +105,6 @@ ClientCore::ClientCore(std::vector<Endpoint> endpoints, ClientOptions options, C
     connections_.push_back(std::make_unique<ClientConnection>(*this, endpoints_, options_, seams.dial, seed++));
   }
 }
-
-std::shared_ptr<detail::Home> ClientCore::home() const { return loop_.inbox(); }
 
 ClientCore::~ClientCore() {
   for (const auto& connection : connections_) connection->session.reset();

@@ -27,6 +27,7 @@
 
 #include "framing/json_text.hpp"
 #include "runtime/backend.hpp"
+#include "runtime/inbox.hpp"
 #include "session/client_call.hpp"
 #include "session/client_dialer.hpp"
 #include "session/client_http.hpp"
@@ -40,9 +41,13 @@
 
 namespace wirecall::session {
 
+/// Of a run of small responses, so much is looked at at once: what their callers ask for next is on its way to the
+/// server while the client looks at the rest, so both are busy at the same time.
+inline constexpr std::size_t kClientReceiveBytes = 2048;
+
 /// What a client stands on; the default is the system.
 struct ClientSeams {
-  std::unique_ptr<runtime::Backend> backend = runtime::make_epoll_backend();
+  std::unique_ptr<runtime::Backend> backend = runtime::make_epoll_backend(kClientReceiveBytes);
   DialFunction dial;        ///< by default transport::connect_to
   unsigned seed = 0;        ///< of the jitter; 0 for a random one
   bool one_thread = false;  ///< `dial` returns at once and is called on the driver's thread
@@ -94,7 +99,7 @@ class ClientCore final : public std::enable_shared_from_this<ClientCore>, privat
   [[nodiscard]] Registry& registry() noexcept { return registry_; }
   [[nodiscard]] Scheduler& scheduler() noexcept { return loop_; }
   /// Where tasks that it runs go on.
-  [[nodiscard]] std::shared_ptr<detail::Home> home() const;
+  [[nodiscard]] const std::shared_ptr<runtime::Inbox>& home() const noexcept { return loop_.inbox(); }
   [[nodiscard]] const ClientOptions& options() const noexcept { return options_; }
   [[nodiscard]] std::uint64_t responses_dropped() const;
 

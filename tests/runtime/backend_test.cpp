@@ -534,6 +534,28 @@ TEST_P(AcceptTest, when_its_close_has_completed_nobody_listens_any_more) {
 
 // ---- waking and time ----
 
+TEST(EpollBackend, receives_as_little_as_it_is_told_and_more_while_there_is_more) {
+  SocketWorld world{make_epoll_backend(100), AF_UNIX};
+  std::unique_ptr<Peer> peer;
+  const Handle handle{.slot = 0, .generation = 1};
+  std::vector<Operation> operations(2);
+  operations[0] = {.kind = OperationKind::open, .handle = handle, .descriptor = world.connect(peer), .buffer = {}};
+  operations[1] = {.kind = OperationKind::receive, .handle = handle, .buffer = {}};
+  const auto sizes = [&](std::size_t count) {
+    std::vector<std::size_t> all;
+    while (all.size() < count) {
+      for (const Completion& completion : world.backend().turn(operations, kForever))
+        all.push_back(completion.bytes.size());
+      operations.clear();
+    }
+    return all;
+  };
+  peer->send(std::string(1000, 'x'));
+  EXPECT_EQ(sizes(4), (std::vector<std::size_t>{100, 200, 400, 300}));
+  peer->send(std::string(300, 'x'));
+  EXPECT_EQ(sizes(2), (std::vector<std::size_t>{100, 200}));
+}
+
 TEST_P(BackendTest, waking_ends_the_wait) {
   std::thread waker{[this] { world_->backend().wake(); }};
   turn(std::chrono::hours{1});

@@ -215,6 +215,8 @@ inline std::vector<WorldKind> all_worlds() {
   for (const auto& [family, name] : {std::pair{AF_INET, "tcp"}, std::pair{AF_UNIX, "unix"}}) {
     all.push_back({std::string{"epoll_"} + name,
                    [family](std::string&) { return std::make_unique<SocketWorld>(make_epoll_backend(), family); }});
+    all.push_back({std::string{"epoll_by_little_"} + name,
+                   [family](std::string&) { return std::make_unique<SocketWorld>(make_epoll_backend(64), family); }});
     if (!kRingsAreFollowed) continue;
     all.push_back({std::string{"uring_"} + name, [family](std::string& reason) -> std::unique_ptr<World> {
                      try {

@@ -107,6 +107,62 @@ TEST(ClientBatch, calls_time_out_one_by_one) {
   EXPECT_EQ(b.error().code(), -32002);
 }
 
+// Three calls of a number of calls with a notification among them, made in one of four ways.
+using Many = BatchOf<int>::Results;
+
+Task<Many> awaited_all(BatchOf<int> batch) { co_return co_await std::move(batch); }
+
+class ClientBatchesOfAnySize : public testing::TestWithParam<int> {
+ protected:
+  static Many call(Client& client, int count) {
+    BatchOf<int> batch = client.batch_of<int>();
+    for (int i = 0; i < count; ++i) {
+      if (i == 1) batch.notify("note");
+      batch.call("square", i);
+    }
+    EXPECT_EQ(batch.size(), static_cast<std::size_t>(count));
+    switch (GetParam()) {
+      case 0:
+        return std::move(batch).send();
+      case 1: {
+        std::promise<Many> done;
+        std::move(batch).then([&](Many results) { done.set_value(std::move(results)); });
+        return done.get_future().get();
+      }
+      case 2:
+        return std::move(batch).future().get();
+      default:
+        return client.run(awaited_all(std::move(batch)));
+    }
+  }
+};
+
+INSTANTIATE_TEST_SUITE_P(Each, ClientBatchesOfAnySize, testing::Range(0, 4));
+
+TEST_P(ClientBatchesOfAnySize, give_a_result_or_an_error_for_each_call_in_its_order) {
+  const ScriptedServer server{[](RawPeer peer) {
+    EXPECT_EQ(peer.line(),
+              R"([{"jsonrpc":"2.0","method":"square","params":[0],"id":1},)"
+              R"({"jsonrpc":"2.0","method":"note"},{"jsonrpc":"2.0","method":"square","params":[1],"id":2},)"
+              R"({"jsonrpc":"2.0","method":"square","params":[2],"id":3}])");
+    peer.send(R"([{"jsonrpc":"2.0","result":4,"id":3},{"jsonrpc":"2.0","error":{"code":7,"message":"no"},"id":2},)"
+              R"({"jsonrpc":"2.0","result":0,"id":1}])"
+              "\n");
+    peer.line();
+  }};
+  Client client{server.uri()};
+  const Many results = call(client, 3);
+  ASSERT_EQ(results.size(), 3U);
+  EXPECT_EQ(results[0], 0);
+  EXPECT_EQ(results[1].error().code(), 7);
+  EXPECT_EQ(results[2], 4);
+}
+
+TEST_P(ClientBatchesOfAnySize, are_empty_when_nothing_was_added) {
+  Client client{"unix:///there/is/no/server"};  // and so it is not asked
+  EXPECT_TRUE(call(client, 0).empty());
+}
+
 TEST(ClientBatch, of_notifications_returns_when_it_is_sent_and_an_empty_one_sends_nothing) {
   const ScriptedServer server{[](RawPeer peer) {
     EXPECT_EQ(peer.line(), R"([{"jsonrpc":"2.0","method":"a"},{"jsonrpc":"2.0","method":"b"}])");
