@@ -82,7 +82,8 @@ class Backend {
   virtual void expect([[maybe_unused]] std::size_t slots) {}
   /// Ends the wait of the present or the next turn. Any thread, and signal handlers.
   virtual void wake() noexcept = 0;
-  /// The bytes lent in the present turn stay readable and writable for as long as what is returned lives.
+  /// The bytes lent in the present turn stay readable and writable for as long as what is returned lives. Throws
+  /// std::bad_alloc or std::system_error when the system has nothing in their place; then nothing has changed.
   [[nodiscard]] virtual std::shared_ptr<void> keep_lent() = 0;
   /// Bytes that have arrived for `handle` and have not been received: 0 for what is not open.
   [[nodiscard]] virtual std::size_t readable(Handle handle) const noexcept = 0;

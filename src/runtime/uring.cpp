@@ -137,7 +137,8 @@ class UringBackend final : public Backend {
   std::uint64_t ignored_ = 0;  // the kernel writes here how often it was woken; nobody reads it
   ReceiveBuffers buffers_;
   std::unique_ptr<Ring> ring_;
-  std::uint64_t owner_ = kNobody;  // the thread whose ring it is
+  std::unique_ptr<Ring> next_ring_;  // of the thread that takes the next turn; mostly null
+  std::uint64_t owner_ = kNobody;    // the thread whose ring it is
   std::vector<Slot> slots_;
   std::vector<Completion> completions_;
   bool prompt_ = false;                  // something has completed that is not to wait
@@ -194,12 +195,13 @@ std::span<Completion> UringBackend::turn(std::span<Operation> submitted, nanosec
 }
 
 // The kernel ends what an exiting thread has asked for, and takes nothing for its ring from another. So this thread
-// gets a ring of its own, in the former's place so that no further descriptor is needed, and all that stood is asked
-// for again.
+// gets a ring of its own, and all that stood is asked for again.
 void UringBackend::take_over() {
-  if (ring_ == nullptr || ring_->enabled()) {
+  if (next_ring_ != nullptr) {
+    ring_ = std::move(next_ring_);
+  } else if (ring_ == nullptr || ring_->enabled()) {
     owner_ = kNobody;
-    ring_.reset();
+    ring_.reset();  // first, so that no further descriptor is needed
     ring_ = std::make_unique<Ring>(buffers_);
   }
   ring_->enable();
@@ -245,12 +247,22 @@ void UringBackend::accept_arrivals(std::uint32_t at) {
   }
 }
 
-// The buffers stay with whoever keeps them, and other ones go to the ring that the next turn makes.
+// The buffers stay with whoever keeps them, and other ones go to a new ring. That is made here, since here the kernel
+// may still refuse it; but where there is no descriptor for it, it has to wait for the former's.
 std::shared_ptr<void> UringBackend::keep_lent() {
-  std::shared_ptr<void> kept = buffers_.memory();
-  buffers_ = ReceiveBuffers{};
+  const ReceiveBuffers former = std::exchange(buffers_, ReceiveBuffers{});
+  next_ring_.reset();
+  try {
+    next_ring_ = std::make_unique<Ring>(buffers_);
+  } catch (const std::system_error& refusal) {
+    if (refusal.code() != std::errc::too_many_files_open &&
+        refusal.code() != std::errc::too_many_files_open_in_system) {
+      buffers_ = former;
+      throw;
+    }
+  }
   owner_ = kNobody;
-  return kept;
+  return former.memory();
 }
 
 void UringBackend::perform(Operation& operation) {

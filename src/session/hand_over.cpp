@@ -218,7 +218,10 @@ void HandOver::watch() {
       if (logged || !is_over(took, settings_.logged_after)) continue;
       try {
         log_slow(lock, {current_->window.method.load(std::memory_order_relaxed)},
-                 "a handler does not come back, and holds up its loop");
+                 threads_.size() == settings_.threads_max
+                     ? "a handler does not come back, and holds up its loop, since hand_over_threads others are away: "
+                       "let handlers that block say so (wirecall::blocking)"
+                     : "a handler does not come back, and holds up its loop");
         logged = true;
       } catch (const std::bad_alloc&) {
         continue;

@@ -40,7 +40,7 @@ class HandOver final : private detail::HandlerWatch {
     /// And after so long it is logged, with its name; 0 for never.
     std::chrono::milliseconds logged_after{50};
     /// Handlers that may be away at once; the next one that does not come back keeps the loop.
-    std::size_t threads_max = 64;
+    std::size_t threads_max = 256;
   };
 
   /// `host` outlives it.

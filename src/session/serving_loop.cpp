@@ -40,7 +40,8 @@ ServingLoop::ServingLoop(std::unique_ptr<runtime::Backend> backend, ServerCommon
             .workspace = workspace_,
             .owner = *this},
       hand_over_(host_, {.after = milliseconds{options_->hand_over_ms},
-                         .logged_after = milliseconds{options_->slow_handler_ms}}) {
+                         .logged_after = milliseconds{options_->slow_handler_ms},
+                         .threads_max = options_->hand_over_threads}) {
   workspace_.tasks.set_home(loop_.inbox());
   if (commons.threads != nullptr) workspace_.blocking_pool = &offload_.emplace(*commons.threads, loop_);
   look_for_idle_later();

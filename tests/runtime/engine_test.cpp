@@ -14,6 +14,7 @@
 #include <poll.h>
 #include <string>
 #include <sys/prctl.h>
+#include <sys/resource.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <system_error>
@@ -117,6 +118,50 @@ TEST(Engine, a_filter_that_forbids_io_uring_leads_to_epoll_with_the_cause_and_th
     EXPECT_NE(said.find("likely seccomp"), std::string::npos) << said;
     EXPECT_TRUE(said.ends_with("; using epoll\n")) << said;
   }
+}
+
+// A ring whose turns are taken over by another thread, when the kernel would give no ring for that, or no descriptor.
+std::string taken_over(const std::function<void()>& prepare) {
+  const std::unique_ptr<Backend> backend = make_uring_backend();
+  prepare();
+  std::string text;
+  std::shared_ptr<void> lent;
+  bool taken = true;
+  try {
+    lent = backend->keep_lent();
+  } catch (const std::system_error& refusal) {
+    text = std::string{refusal.what()} + ";";
+    taken = false;
+  }
+  const auto turn = [&] {
+    backend->wake();
+    static_cast<void>(backend->turn({}, backend->now() + std::chrono::hours{1}));
+  };
+  if (taken) {
+    std::thread{turn}.join();
+  } else {
+    turn();
+  }
+  return text + "a turn was made";
+}
+
+TEST(Engine, a_loop_stays_with_its_thread_when_the_kernel_has_no_ring_for_another) {
+  if (report(Engine::automatic) != "ring;") GTEST_SKIP() << "there are no rings here";
+  EXPECT_EQ(in_a_child([] { return taken_over([] { forbid(__NR_io_uring_setup, ENOMEM); }); }),
+            "io_uring_setup: Cannot allocate memory;a turn was made");
+}
+
+TEST(Engine, a_loop_is_taken_over_by_another_thread_though_there_is_no_further_descriptor) {
+  if (report(Engine::automatic) != "ring;") GTEST_SKIP() << "there are no rings here";
+  EXPECT_EQ(in_a_child([] {
+              return taken_over([] {
+                rlimit few{.rlim_cur = 64, .rlim_max = 64};
+                ::setrlimit(RLIMIT_NOFILE, &few);
+                while (::dup(0) >= 0) {
+                }
+              });
+            }),
+            "a turn was made");
 }
 
 TEST(Engine, where_nobody_asked_for_io_uring_its_absence_is_no_warning) {

@@ -534,5 +534,25 @@ TEST_F(HandOverTest, AHandlerMayBeAllowedToKeepItsLoopAndIsLoggedAllTheSame) {
   EXPECT_EQ(patient.stats().hand_overs, 0U);
 }
 
+TEST_F(HandOverTest, MoreHandlersThanMayBeAwayHoldUpTheirLoopWhichIsLogged) {
+  Options options = make_options();
+  options.hand_over_threads = 2;
+  Server small{std::move(options)};
+  small.method("block", [this](int value) {
+    gate.wait();
+    return value;
+  });
+  const Endpoint place = small.listen("tcp://127.0.0.1:0");
+  const RunningServer running{small};
+  RawPeer slow{place};
+  slow.send(call("block", "[1]", 1) + call("block", "[2]", 2) + call("block", "[3]", 3));
+  expect_logged("since hand_over_threads others are away");
+  EXPECT_EQ(small.stats().hand_overs, 2U);
+  gate.open();
+  std::vector<std::string> answers{slow.line(), slow.line(), slow.line()};
+  std::ranges::sort(answers);
+  EXPECT_EQ(answers, (std::vector{result("1", 1), result("2", 2), result("3", 3)}));
+}
+
 }  // namespace
 }  // namespace wirecall::session
