@@ -2,38 +2,75 @@
 #include "runtime/inbox.hpp"
 
 namespace wirecall::runtime {
+namespace {
+
+using Arrival = detail::Home::Arrival;
+
+struct Posted final : Arrival {
+  explicit Posted(Inbox::Job&& given) noexcept : job(std::move(given)) {}
+  void arrive() noexcept override { job(); }
+
+  Inbox::Job job;
+};
+
+std::shared_ptr<Arrival> take(std::shared_ptr<Arrival>& first) noexcept {
+  std::shared_ptr<Arrival> taken = std::move(first);
+  first = std::move(taken->next);
+  return taken;
+}
+
+// One by one: as many as may wait are too many to destroy each other.
+void drop(std::shared_ptr<Arrival> first) noexcept {
+  while (first != nullptr) static_cast<void>(take(first));
+}
+
+}  // namespace
+
+Inbox::~Inbox() {
+  drop(std::move(first_));
+  drop(std::move(running_));
+}
 
 bool Inbox::put(Job&& job, std::size_t jobs_max) {
   const std::scoped_lock lock{mutex_};
-  if (backend_ == nullptr || jobs_.size() >= jobs_max) return false;
-  jobs_.push_back(std::move(job));
-  // The first to come wakes the loop, which takes all that have come by the time it looks. Under the lock, so that the
-  // backend is still there.
-  if (!waiting_.exchange(true, std::memory_order_relaxed)) backend_->wake();
+  if (backend_ == nullptr || size_ >= jobs_max) return false;
+  append(std::make_shared<Posted>(std::move(job)));
   return true;
 }
 
+void Inbox::go_on(std::shared_ptr<Arrival> arrival) noexcept {
+  const std::scoped_lock lock{mutex_};
+  if (backend_ != nullptr) append(std::move(arrival));
+}
+
+void Inbox::append(std::shared_ptr<Arrival> arrival) noexcept {
+  Arrival* const last = arrival.get();
+  (first_ == nullptr ? first_ : last_->next) = std::move(arrival);
+  last_ = last;
+  ++size_;
+  // The first to come wakes the loop, which takes all that have come by the time it looks. Under the lock, so that the
+  // backend is still there.
+  if (!waiting_.exchange(true, std::memory_order_relaxed)) backend_->wake();
+}
+
 void Inbox::run() {
-  if (running_at_ == running_.size()) {
-    running_.clear();
-    running_at_ = 0;
+  if (running_ == nullptr) {
     const std::scoped_lock lock{mutex_};
-    jobs_.swap(running_);
+    running_ = std::move(first_);
+    size_ = 0;
     waiting_.store(false, std::memory_order_relaxed);
   }
-  while (running_at_ != running_.size()) {
-    Job job = std::move(running_[running_at_++]);
-    job();
-  }
+  while (running_ != nullptr) take(running_)->arrive();
 }
 
 void Inbox::close() noexcept {
-  std::vector<Job> left;
+  std::shared_ptr<Arrival> left;
   {
     const std::scoped_lock lock{mutex_};
     backend_ = nullptr;
-    left.swap(jobs_);
+    left = std::move(first_);
   }
+  drop(std::move(left));
 }
 
 }  // namespace wirecall::runtime

@@ -42,14 +42,13 @@ struct KeptAnswer {
 
 /// A task away from its home: shared by the awaiter, which is at home, and by whoever brings it news.
 template <class Awaiter, class News>
-struct Absence {
+struct Absence final : Home::Arrival {
   Absence(Awaiter& who, std::shared_ptr<Home> where) : awaiter(&who), home(std::move(where)) {}
 
   /// On the thread that drives: all news has come.
-  static void send_for(const std::shared_ptr<Absence>& away) {
-    away->home->go_on([away] {
-      if (away->awaiter != nullptr) away->awaiter->come_home(away->news);
-    });
+  static void send_for(const std::shared_ptr<Absence>& away) noexcept { away->home->go_on(away); }
+  void arrive() noexcept override {
+    if (awaiter != nullptr) awaiter->come_home(news);
   }
 
   Awaiter* awaiter;  // for the home's thread; null once it waits no more

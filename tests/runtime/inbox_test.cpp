@@ -114,11 +114,38 @@ TEST(Inbox, a_refused_job_is_its_poster_s_still) {
   EXPECT_EQ(ran, 1);
 }
 
+struct Note final : Inbox::Arrival {
+  explicit Note(std::string& text) : log(text) {}
+  void arrive() noexcept override { log += 'n'; }
+  std::string& log;
+};
+
+TEST(Inbox, a_task_comes_home_in_its_turn_among_the_jobs) {
+  std::string log;
+  const auto note = std::make_shared<Note>(log);
+  const auto late = std::make_shared<Note>(log);
+  std::shared_ptr<Inbox> inbox;
+  {
+    Loop loop{std::make_unique<SimulatedBackend>(1U)};
+    inbox = loop.inbox();
+    ASSERT_TRUE(loop.post([&] { log += 'a'; }));
+    inbox->go_on(note);
+    ASSERT_TRUE(loop.post([&] { log += 'b'; }));
+    EXPECT_EQ(note.use_count(), 2);
+    loop.turn();
+    EXPECT_EQ(log, "anb");
+    EXPECT_EQ(note.use_count(), 1);
+  }
+  inbox->go_on(late);
+  EXPECT_EQ(late.use_count(), 1);
+  EXPECT_EQ(log, "anb");
+}
+
 TEST(Inbox, jobs_that_the_loop_leaves_are_destroyed_without_being_run) {
   const auto held = std::make_shared<int>(0);
   {
     Loop loop{std::make_unique<SimulatedBackend>(1U)};
-    ASSERT_TRUE(loop.post([held] { ++*held; }));
+    for (std::size_t i = 0; i < Inbox::kJobsMax; ++i) ASSERT_TRUE(loop.post([held] { ++*held; }));
   }
   EXPECT_EQ(*held, 0);
   EXPECT_EQ(held.use_count(), 1);

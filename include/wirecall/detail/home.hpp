@@ -3,16 +3,27 @@
 // Shared by whoever may still wake a task; thread: any.
 #pragma once
 
-#include <functional>
+#include <memory>
 
 namespace wirecall::detail {
 
 class Home {
  public:
-  using Job = std::move_only_function<void()>;
+  /// What is to be done at home. It has the link to the next one with it, so that sending it there needs no memory: who
+  /// waits has been given what it takes to be woken.
+  class Arrival {
+   public:
+    Arrival() = default;
+    Arrival(Arrival&&) = delete;
+    virtual ~Arrival() = default;
 
-  /// Runs `job`, which does not throw, on the home thread in its next turn; drops it when there is none any more.
-  virtual void go_on(Job job) = 0;
+    virtual void arrive() noexcept = 0;
+
+    std::shared_ptr<Arrival> next;  ///< the home's, as long as it waits there
+  };
+
+  /// `arrival` arrives on the home thread in its next turn; it is dropped when there is none any more. Once.
+  virtual void go_on(std::shared_ptr<Arrival> arrival) noexcept = 0;
 
  protected:
   ~Home() = default;
