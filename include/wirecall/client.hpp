@@ -131,8 +131,8 @@ class Client {
 
   /// Calls `method` and returns its result. Throws the Error it was answered with; Error -32002 when no answer came in
   /// time, which costs no other call, and the connection only by HTTP; ConnectionError when the connection is lost, or
-  /// none could be made. Inside a callback, handler or coroutine of this client it throws at once: it would wait for
-  /// itself.
+  /// none could be made; LocalError -32602 when JSON cannot hold an argument, -32603 when the result is no Result.
+  /// Inside a callback, handler or coroutine of this client it throws at once: it would wait for itself.
   template <class Result = void, class... Args>
   Result call(std::string_view method, const Args&... args) {
     return request<Result>(method, args...).call();

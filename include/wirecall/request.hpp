@@ -16,6 +16,7 @@
 #include <functional>
 #include <future>
 #include <memory>
+#include <new>
 #include <optional>
 #include <stop_token>
 #include <string>
@@ -56,6 +57,9 @@ class CallHandle {
 
 namespace detail {
 
+/// As what an error is thrown.
+enum class ErrorClass : std::uint8_t { error, connection_error, local_error };
+
 /// How a call has ended, for whoever decodes it: a result, or an error. Lasts until the receiver returns.
 class Answer {
  public:
@@ -64,8 +68,8 @@ class Answer {
   /// `reader` stands before the value.
   explicit Answer(Reader& reader) noexcept : reader_(&reader) {}
   Answer(Reader& reader, std::string_view result) noexcept : reader_(&reader), result_(result) {}
-  /// `lost`: it is a ConnectionError.
-  explicit Answer(Error error, bool lost = false) : error_(std::move(error)), lost_(lost) {}
+  explicit Answer(Error error, ErrorClass thrown = ErrorClass::error) noexcept
+      : error_(std::move(error)), error_class_(thrown) {}
 
   [[nodiscard]] bool ok() const noexcept { return !error_; }
   /// The result's encoded value, kPaddingBytes readable behind it.
@@ -75,25 +79,31 @@ class Answer {
     return *reader_;
   }
   /// The result cannot be read as what was asked for: that is an error, too.
-  void refuse(std::string_view type);
+  void refuse(std::string_view type) noexcept;
+  /// Likewise, for want of memory.
+  void refuse() noexcept;
   [[nodiscard]] Error& error() noexcept { return *error_; }
-  /// Throws the error, as ConnectionError when it is one.
   [[noreturn]] void throw_error();
 
  private:
   Reader* reader_ = nullptr;
   std::string_view result_;
   std::optional<Error> error_;
-  bool lost_ = false;
+  ErrorClass error_class_ = ErrorClass::error;
 };
 
-/// The result as a T; false when `answer` is an error, or becomes one because it is none.
+/// The result as a T; false when `answer` is an error, or becomes one because it is none, or there is no memory for it:
+/// whoever is called back with an answer has nobody to throw that to.
 template <class T>
 bool read_answer(Answer& answer, T& out) {
   if (!answer.ok()) return false;
-  if (decode(answer.reader(), out)) [[likely]]
-    return true;
-  answer.refuse(type_name<T>());
+  try {
+    if (decode(answer.reader(), out)) [[likely]]
+      return true;
+    answer.refuse(type_name<T>());
+  } catch (const std::bad_alloc&) {
+    answer.refuse();
+  }
   return false;
 }
 
@@ -166,6 +176,7 @@ class OutgoingCall {
   [[nodiscard]] std::string_view response() const noexcept;
 
  private:
+  explicit OutgoingCall(std::shared_ptr<session::ClientCore> core);
   void drop() noexcept;
 
   std::shared_ptr<session::ClientCore> core_;

@@ -111,7 +111,7 @@ class [[nodiscard]] ResultStream {
   explicit ResultStream(detail::IncomingStream stream) noexcept : stream_(std::move(stream)) {}
 
   /// Blocks for the next result; empty at the end, and for ever after. Throws the Error that the call has ended with
-  /// (see Client::call), and Error -32603 for a result that is no T.
+  /// (see Client::call), and LocalError -32603 for a result that is no T.
   [[nodiscard]] std::optional<T> next() {
     if (stream_.wait() == detail::IncomingStream::Next::item) return detail::read_item<T>(stream_);
     stream_.throw_if_failed();

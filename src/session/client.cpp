@@ -118,26 +118,54 @@ bool CallHandle::cancel() const {
 
 namespace detail {
 
-void Answer::refuse(std::string_view type) {
-  const Error why = decode_error(*reader_);
+void Answer::refuse(std::string_view type) noexcept {
+  try {
+    const Error why = decode_error(*reader_);
+    error_.emplace(ErrorCode::internal_error, "the result is not what was asked for: " + std::string{type}, why.data());
+  } catch (const std::bad_alloc&) {
+    return refuse();
+  }
   reader_->clear_failure();
-  error_.emplace(ErrorCode::internal_error, "the result is not what was asked for: " + std::string{type}, why.data());
+  error_class_ = ErrorClass::local_error;
+}
+
+void Answer::refuse() noexcept {
+  reader_->clear_failure();
+  error_.emplace(ErrorCode::internal_error);
 }
 
 void Answer::throw_error() {
-  if (lost_) throw ConnectionError{std::move(*error_)};
+  switch (error_class_) {
+    case ErrorClass::error:
+      break;
+    case ErrorClass::connection_error:
+      throw ConnectionError{std::move(*error_)};
+    case ErrorClass::local_error:
+      throw LocalError{std::move(*error_)};
+  }
   throw std::move(*error_);
 }
 
-OutgoingCall::OutgoingCall(std::shared_ptr<ClientCore> core, std::string_view method)
-    : core_(std::move(core)), call_(&core_->take()) {
+namespace {
+
+// What is wrong with a call before it is made is its maker's doing.
+void refuse(ClientCall& call, ErrorCode code, std::string message) {
+  call.error.emplace(code, std::move(message));
+  call.error_class = ErrorClass::local_error;
+}
+
+}  // namespace
+
+OutgoingCall::OutgoingCall(std::shared_ptr<ClientCore> core) : core_(std::move(core)), call_(&core_->take()) {}
+
+OutgoingCall::OutgoingCall(std::shared_ptr<ClientCore> core, std::string_view method) : OutgoingCall(std::move(core)) {
   call_->timeout = milliseconds{core_->options().call_timeout_ms};
   call_->notification = call_->own_timeout = false;
   call_->request.clear();
   call_->request.append(R"({"jsonrpc":"2.0","method":)");
   call_->writer->reset(call_->request);
   call_->writer->string(method);
-  if (call_->writer->failed()) call_->error.emplace(ErrorCode::invalid_request, "the method's name is not UTF-8");
+  if (call_->writer->failed()) refuse(*call_, ErrorCode::invalid_request, "the method's name is not UTF-8");
 }
 
 void OutgoingCall::drop() noexcept { core_->give_back(*call_); }
@@ -155,9 +183,9 @@ void OutgoingCall::set_params(std::string_view json) {
     return json.find_first_not_of(" \t\r\n", at) == std::string_view::npos;
   };
   if (scan.status != ScanStatus::complete || !only_space_from(scan.offset)) {
-    call_->error.emplace(ErrorCode::invalid_params, "the params are not JSON");
+    refuse(*call_, ErrorCode::invalid_params, "the params are not JSON");
   } else if (const char first = json[json.find_first_not_of(" \t\r\n")]; first != '[' && first != '{') {
-    call_->error.emplace(ErrorCode::invalid_params, "the params are neither an array nor an object");
+    refuse(*call_, ErrorCode::invalid_params, "the params are neither an array nor an object");
   }
   call_->request.append(R"(,"params":)");
   call_->request.append(json);
@@ -170,9 +198,9 @@ void OutgoingCall::set_timeout(milliseconds timeout) noexcept {
 void OutgoingCall::set_credit(std::uint32_t credit) noexcept { call_->credit = std::max<std::uint32_t>(credit, 1); }
 
 std::unique_ptr<session::ClientStream> OutgoingCall::release() {
-  ClientCall& call = prepare();
+  auto stream = std::make_unique<session::ClientStream>(core_, prepare());
   call_ = nullptr;
-  return std::make_unique<session::ClientStream>(std::move(core_), call);
+  return stream;
 }
 void OutgoingCall::set_stop(std::stop_token stop) { call_->stop = std::move(stop); }
 void OutgoingCall::keep_response() noexcept { call_->keep_response = true; }
@@ -180,7 +208,7 @@ void OutgoingCall::keep_response() noexcept { call_->keep_response = true; }
 // What could not be encoded is an error already; what is to be stopped can be from here on.
 ClientCall& OutgoingCall::prepare() {
   if (!call_->error && call_->writer->failed()) {
-    call_->error.emplace(ErrorCode::invalid_params, call_->writer->failure());
+    refuse(*call_, ErrorCode::invalid_params, call_->writer->failure());
   }
   if (!call_->error && call_->request.size() >= core_->options().limits.max_message_size) {
     call_->error = message::make({.code = ErrorCode::too_large,
@@ -201,7 +229,7 @@ Answer OutgoingCall::wait() {
 }
 
 Answer OutgoingCall::answer() {
-  if (call_->error) return Answer{*call_->error, call_->lost};
+  if (call_->error) return Answer{*call_->error, call_->error_class};
   if (call_->reader == nullptr) call_->reader = json_codec().reader();
   return {*call_->reader, call_->response.padded().substr(call_->result_at, call_->result_size)};
 }
@@ -211,7 +239,7 @@ void OutgoingCall::make_notification() noexcept { call_->notification = true; }
 Answer OutgoingCall::notify() {
   make_notification();
   if (!core_->on_driver()) return wait();
-  if (call_->error) return Answer{*call_->error};
+  if (call_->error) return Answer{*call_->error, call_->error_class};
   start(nullptr);
   return {};
 }
@@ -263,7 +291,7 @@ const Home* IncomingStream::driver() const noexcept { return stream_->driver(); 
 void IncomingStream::forget() noexcept { stream_->forget(); }
 Reader& IncomingStream::item() { return stream_->item(); }
 void IncomingStream::throw_if_failed() const {
-  if (stream_->error() != nullptr) Answer{*stream_->error(), stream_->lost()}.throw_error();
+  if (stream_->error() != nullptr) Answer{*stream_->error(), stream_->error_class()}.throw_error();
 }
 
 }  // namespace detail

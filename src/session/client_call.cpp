@@ -1,7 +1,8 @@
 // See client_call.hpp.
 #include "session/client_call.hpp"
 
-#include <algorithm>
+#include <utility>
+#include <vector>
 
 namespace wirecall::session {
 
@@ -20,10 +21,6 @@ void CallTable::insert(ClientCall& call) {
   call.id = last_id_;
   places_[last_id_ & (places_.size() - 1)] = &call;
   ++size_;
-}
-
-void CallTable::sort(std::vector<ClientCall*>& calls) {
-  std::ranges::sort(calls, {}, [](const ClientCall* call) { return call->id; });
 }
 
 }  // namespace wirecall::session

@@ -67,7 +67,7 @@ struct ClientCall {
   bool notification = false;
   bool asynchronous = false;
   bool retried = false;
-  bool lost = false;  ///< `error` is a ConnectionError
+  detail::ErrorClass error_class{};  ///< of `error`
   bool stop_asked = false;
   std::uint64_t id = 0;  ///< of the last time it was sent
   std::chrono::nanoseconds begun{0};
@@ -77,6 +77,7 @@ struct ClientCall {
   std::uint64_t position = 0;              ///< of its end in that connection's output
   ClientCall* next_in_batch = nullptr;     ///< goes into the same message; until it is written
   ClientCall* next_listed = nullptr;       ///< in the one CallList that it is in
+  ClientCall* previous_listed = nullptr;   ///< likewise
   ClientStream* stream = nullptr;          ///< to which its items go
   Waiting* waiting = nullptr;              ///< who is told
   std::size_t result_at = 0;               ///< where in `response` the result is
@@ -85,58 +86,62 @@ struct ClientCall {
   Waiting own_waiting;
 };
 
-/// Calls in an order. The links are in the calls, so that adding one needs no memory; a call is in one list at a time.
+/// Calls in an order. The links are in the calls, so that nothing here needs memory; a call is in one list at a time.
 class CallList {
  public:
+  /// The call at hand may be taken out meanwhile.
   class Iterator {
    public:
-    explicit Iterator(ClientCall* at) noexcept : at_(at) {}
+    explicit Iterator(ClientCall* at) noexcept : at_(at), next_(behind(at)) {}
     ClientCall* operator*() const noexcept { return at_; }
     Iterator& operator++() noexcept {
-      at_ = at_->next_listed;
+      at_ = next_;
+      next_ = behind(at_);
       return *this;
     }
-    bool operator==(const Iterator&) const noexcept = default;
+    bool operator==(const Iterator& other) const noexcept { return at_ == other.at_; }
 
    private:
+    static ClientCall* behind(const ClientCall* call) noexcept { return call != nullptr ? call->next_listed : nullptr; }
+
     ClientCall* at_;
+    ClientCall* next_;
   };
   [[nodiscard]] Iterator begin() const noexcept { return Iterator{first_}; }
   [[nodiscard]] Iterator end() const noexcept { return Iterator{nullptr}; }
 
   [[nodiscard]] bool empty() const noexcept { return first_ == nullptr; }
   [[nodiscard]] ClientCall& front() const noexcept { return *first_; }
+  [[nodiscard]] ClientCall& back() const noexcept { return *last_; }
   void push_back(ClientCall& call) noexcept {
     call.next_listed = nullptr;
-    (first_ == nullptr ? first_ : last_->next_listed) = &call;
+    call.previous_listed = last_;
+    (last_ == nullptr ? first_ : last_->next_listed) = &call;
     last_ = &call;
   }
-  void push_front(ClientCall& call) noexcept {
-    call.next_listed = first_;
-    if (first_ == nullptr) last_ = &call;
-    first_ = &call;
+  ClientCall& pop_front() noexcept {
+    ClientCall& call = *first_;
+    remove(call);
+    return call;
   }
-  ClientCall& pop_front() noexcept { return *std::exchange(first_, first_->next_listed); }
-  /// False when it is not there.
-  bool remove(const ClientCall& call) noexcept { return replace(call, nullptr); }
-  /// The other takes the call's place, if there is another.
-  bool replace(const ClientCall& call, ClientCall* other) noexcept {
-    ClientCall* before = nullptr;
-    for (ClientCall* at = first_; at != nullptr; before = std::exchange(at, at->next_listed)) {
-      if (at != &call) continue;
-      if (other != nullptr) other->next_listed = at->next_listed;
-      ClientCall* const now = other != nullptr ? other : at->next_listed;
-      (before == nullptr ? first_ : before->next_listed) = now;
-      if (last_ == at) last_ = other != nullptr ? other : before;
-      return true;
-    }
-    return false;
+  /// The call is in this list.
+  void remove(const ClientCall& call) noexcept { set_links(call, call.next_listed, call.previous_listed); }
+  /// The other takes the place of the call, which is in this list.
+  void replace(const ClientCall& call, ClientCall& other) noexcept {
+    other.next_listed = call.next_listed;
+    other.previous_listed = call.previous_listed;
+    set_links(call, &other, &other);
   }
-  void clear() noexcept { first_ = nullptr; }
 
  private:
+  // What stands before and behind the call points to these.
+  void set_links(const ClientCall& call, ClientCall* next, ClientCall* previous) noexcept {
+    (call.previous_listed == nullptr ? first_ : call.previous_listed->next_listed) = next;
+    (call.next_listed == nullptr ? last_ : call.next_listed->previous_listed) = previous;
+  }
+
   ClientCall* first_ = nullptr;
-  ClientCall* last_ = nullptr;  // where there is a first
+  ClientCall* last_ = nullptr;
 };
 
 /// The calls that wait for an answer. An id is the next number whose place is free, so ids are never used twice, and a
@@ -154,20 +159,8 @@ class CallTable {
     --size_;
   }
   [[nodiscard]] std::size_t size() const noexcept { return size_; }
-  /// Those for which `wanted` is true, in the order in which they were sent.
-  template <class Wanted>
-  [[nodiscard]] std::vector<ClientCall*> select(Wanted wanted) const {
-    std::vector<ClientCall*> found;
-    for (ClientCall* call : places_) {
-      if (call != nullptr && wanted(*call)) found.push_back(call);
-    }
-    sort(found);
-    return found;
-  }
 
  private:
-  static void sort(std::vector<ClientCall*>& calls);
-
   std::vector<ClientCall*> places_ = std::vector<ClientCall*>(64);  // a power of two, at most half of it in use
   std::size_t size_ = 0;
   std::uint64_t last_id_ = 0;

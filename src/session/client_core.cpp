@@ -15,6 +15,7 @@
 namespace wirecall::session {
 
 using detail::Answer;
+using detail::ErrorClass;
 using std::chrono::milliseconds;
 using std::chrono::nanoseconds;
 using std::chrono::steady_clock;
@@ -33,6 +34,7 @@ constexpr milliseconds kLongTimeout{1000};
 constexpr milliseconds kMemoryPause{1};
 // How often a notification that the system does not take at once looks whether it has been taken.
 constexpr milliseconds kSendLook{1};
+constexpr std::string_view kDestroyed = "the client was destroyed";
 
 // A name for the present thread that costs no call.
 const void* this_thread_name() noexcept {
@@ -143,6 +145,7 @@ void ClientCore::give_back(ClientCall& call) noexcept {
   call.stop = {};
   call.done = nullptr;
   call.error.reset();
+  call.error_class = ErrorClass::error;
   call.keep_response = call.stop_asked = false;
   call.credit = 0;
   call.stream = nullptr;
@@ -172,7 +175,7 @@ void ClientCore::submit(std::span<ClientCall* const> calls) {
     call->begun = now;
     call->deadline = now + call->timeout;
     call->stage = ClientCall::Stage::queued;
-    call->retried = call->lost = false;
+    call->retried = false;
     call->response.clear();
     call->connection = nullptr;
     call->next_in_batch = nullptr;
@@ -184,12 +187,12 @@ void ClientCore::submit(std::span<ClientCall* const> calls) {
       earliest_ = std::min(earliest_, call->deadline);
     }
     if (call->stop_asked && !call->error) call->error = cancelled(false);
-    if (closing_ && !call->error) {
-      call->error = ConnectionError{"the client was destroyed", ConnectionError::Delivered::no};
-      call->lost = true;
-    }
     if (call->error) [[unlikely]] {
       finish(*call);
+      continue;
+    }
+    if (closing_) [[unlikely]] {
+      lose(*call, kDestroyed, false);
       continue;
     }
     if (last == nullptr) {
@@ -212,30 +215,35 @@ void ClientCore::finish(ClientCall& call) {
   }
 }
 
-void ClientCore::fail(ClientCall& call, Error error, bool lost) {
+// To end with an error needs no memory but the error's.
+void ClientCore::fail(ClientCall& call, Error error, ErrorClass thrown) noexcept {
   call.error = std::move(error);
-  call.lost = lost;
+  call.error_class = thrown;
   finish(call);
 }
 
 // Without memory for the reason there is none.
-void ClientCore::lose(ClientCall& call, const std::string& why, bool written) noexcept {
+void ClientCore::lose(ClientCall& call, std::string_view why, bool written) noexcept {
+  const auto delivered = written ? ConnectionError::Delivered::maybe : ConnectionError::Delivered::no;
   try {
-    fail(call, ConnectionError{why, written ? ConnectionError::Delivered::maybe : ConnectionError::Delivered::no},
-         true);
+    fail(call, ConnectionError{std::string{why}, delivered}, ErrorClass::connection_error);
   } catch (const std::bad_alloc&) {
-    fail(call, Error{ErrorCode::provider_lost}, true);
+    fail(call, Error{ErrorCode::provider_lost}, ErrorClass::connection_error);
   }
 }
 
 // The call is nowhere any more; the server is told where it may know of it.
-void ClientCore::withdraw(ClientCall& call) {
+void ClientCore::withdraw(ClientCall& call) noexcept {
   switch (call.stage) {
     case ClientCall::Stage::queued: {
       // It may be any element of a batch that has not been written.
       for (ClientCall* before : queue_) {
         if (before == &call) {
-          queue_.replace(call, call.next_in_batch);
+          if (call.next_in_batch == nullptr) {
+            queue_.remove(call);
+          } else {
+            queue_.replace(call, *call.next_in_batch);
+          }
           break;
         }
         while (before->next_in_batch != nullptr && before->next_in_batch != &call) before = before->next_in_batch;
@@ -277,7 +285,7 @@ void ClientCore::withdraw(ClientCall& call) {
 }
 
 // Its time is up.
-void ClientCore::give_up(ClientCall& call) {
+void ClientCore::give_up(ClientCall& call) noexcept {
   const bool written = call.stage == ClientCall::Stage::written;
   withdraw(call);
   if (!written && !last_failure_.empty()) return lose(call, last_failure_, false);
@@ -286,27 +294,24 @@ void ClientCore::give_up(ClientCall& call) {
            {.code = ErrorCode::timeout, .reason = "no answer came in time", .delivered = written ? "maybe" : "no"}));
 }
 
-void ClientCore::expire(nanoseconds now) {
-  std::vector<ClientCall*> late;
-  nanoseconds earliest = nanoseconds::max();
-  const auto look = [&](ClientCall* call) {
-    if (!call->asynchronous) return;
-    if (call->deadline <= now) {
-      late.push_back(call);
+void ClientCore::expire(nanoseconds now) noexcept {
+  earliest_ = nanoseconds::max();
+  const auto look = [this, now](ClientCall& call) {
+    if (!call.asynchronous) return;
+    if (call.deadline <= now) {
+      give_up(call);
     } else {
-      earliest = std::min(earliest, call->deadline);
+      earliest_ = std::min(earliest_, call.deadline);
     }
   };
   for (ClientCall* head : queue_) {
-    for (ClientCall* call = head; call != nullptr; call = call->next_in_batch) look(call);
+    for (ClientCall* call = head; call != nullptr;) look(*std::exchange(call, call->next_in_batch));
   }
-  for (ClientCall* call : delayed_) look(call);
-  std::ranges::for_each(table_.select([](const ClientCall& call) { return call.asynchronous; }), look);
+  for (ClientCall* call : delayed_) look(*call);
   for (const auto& connection : connections_) {
-    for (ClientCall* call : connection->notifications) look(call);
+    for (ClientCall* call : connection->calls) look(*call);
+    for (ClientCall* call : connection->notifications) look(*call);
   }
-  for (ClientCall* call : late) give_up(*call);
-  earliest_ = earliest;  // last: without memory for all that, it is done again
 }
 
 bool ClientCore::cancel(ClientCall& call, std::uint64_t generation) noexcept {
@@ -338,11 +343,7 @@ void ClientCore::forget(ClientCall& call, std::uint64_t generation) noexcept {
     }
     call.stage = ClientCall::Stage::idle;
     --asynchronous_;
-    try {
-      send_controls(lock);
-    } catch (const std::exception&) {
-      // They are sent with the next call.
-    }
+    send_controls(lock);
   }
   give_back(call);
 }
@@ -357,6 +358,7 @@ void ClientCore::exchange(std::span<ClientCall* const> calls) {
       call->error.emplace(ErrorCode::internal_error,
                           "a blocking call inside a callback, handler or coroutine of the same client would wait for "
                           "itself: co_await it, or give it a callback");
+      call->error_class = ErrorClass::local_error;
     }
     return;
   }
@@ -394,7 +396,6 @@ void ClientCore::exchange(std::span<ClientCall* const> calls) {
   }
   for (ClientCall* call : calls) call->stage = ClientCall::Stage::idle;
   send_controls(lock);
-  pass_on();
 }
 
 bool ClientCore::controls_wait() const noexcept {
@@ -403,29 +404,41 @@ bool ClientCore::controls_wait() const noexcept {
          });
 }
 
-// What is to be said about calls is said now, by whoever drives.
-void ClientCore::send_controls(Lock& lock) {
+// What is to be said about calls is said now, by whoever drives. Where that fails, with the next call.
+void ClientCore::send_controls(Lock& lock) noexcept {
   if (!controls_wait()) [[likely]]
     return;
   if (led_) return wake_driver();
   if (others_drive()) return pass_on();
   const Driving driving{*this};
-  step(lock, nanoseconds{0}, true);
+  try {
+    step(lock, nanoseconds{0}, true);
+  } catch (const std::exception&) {
+  }
 }
 
 void ClientCore::start(std::span<ClientCall* const> calls) {
   Lock lock{mutex_};
+  try {
+    want_driver();
+  } catch (...) {
+    lock.unlock();
+    for (ClientCall* call : calls) give_back(*call);
+    throw;
+  }
   for (ClientCall* call : calls) call->asynchronous = true;
   submit(calls);
   asynchronous_begun();
 }
 
-void ClientCore::asynchronous_begun() {
+// Before something asynchronous is begun: somebody drives, or will.
+void ClientCore::want_driver() {
+  if (!on_driver() && !running_) start_background();
+}
+
+void ClientCore::asynchronous_begun() noexcept {
   if (on_driver()) return write_queued();
-  if (running_) return wake_driver();
-  start_background();
-  if (led_) return wake_driver();
-  background_ready_.notify_one();
+  wake_driver();
 }
 
 void ClientCore::connect() {
@@ -439,7 +452,6 @@ void ClientCore::connect() {
     const nanoseconds now = loop_.now();
     wait(lock, waiting, now, now + milliseconds{options_.connect_timeout_ms} * endpoints_.size());
   }
-  pass_on();
   if (any_up()) return;
   throw ConnectionError{
       last_failure_.empty() ? "cannot connect to " + endpoints_.front().uri() + " in time" : last_failure_,
@@ -449,14 +461,14 @@ void ClientCore::connect() {
 // ---- driving ----
 
 // Who drives looks at what it drives for before it waits again: so it need not wake itself.
-void ClientCore::wake_driver() {
+void ClientCore::wake_driver() noexcept {
   if (!led_) return background_ready_.notify_one();
   if (on_driver() || std::exchange(wake_asked_, true)) return;
   loop_.wake();
 }
 
 // Somebody else is to drive now, if anybody wants to.
-void ClientCore::pass_on() {
+void ClientCore::pass_on() noexcept {
   if (led_) return;
   if (running_) return run_ready_.notify_one();
   if (background_needed()) return background_ready_.notify_one();
@@ -465,6 +477,12 @@ void ClientCore::pass_on() {
 
 // `now` is the time, or was a moment ago: that saves a look at the clock for most calls.
 void ClientCore::wait(Lock& lock, Waiting& waiting, nanoseconds now, nanoseconds deadline) {
+  // However it ends, and once this thread is no more among those that could drive.
+  struct PassingOn {
+    ~PassingOn() { core.pass_on(); }
+    ClientCore& core;
+  };
+  const PassingOn passing_on{*this};
   const Listed listed{waiting_, waiting};
   if (led_) wake_driver();  // it has not seen what we want to send
   while (waiting.unfinished != 0 && now < deadline) {
@@ -519,6 +537,8 @@ void ClientCore::step(Lock& lock, nanoseconds wait_max, bool may_block) {
     wait_max = wait_max < nanoseconds{0} ? look : std::min(wait_max, look);
   }
   if (!ended_.empty()) wait_max = nanoseconds{0};
+  if (controls_wait())
+    wait_max = wait_max < nanoseconds{0} ? kMemoryPause : std::min<nanoseconds>(wait_max, kMemoryPause);
   {
     const Unlocked unlocked{lock};
     for (const auto& connection : connections_) {
@@ -534,14 +554,14 @@ void ClientCore::deliver_ended(Lock& lock) {
   // One after the other, since each may give up another.
   while (!ended_.empty()) {
     ClientCall& call = ended_.pop_front();
+    call.stage = ClientCall::Stage::idle;
     if (call.stream != nullptr) {
       --asynchronous_;
       deliver_stream(lock, call);
       continue;
     }
-    call.stage = ClientCall::Stage::idle;
     const Unlocked unlocked{lock};
-    Answer answer = call.error ? Answer{std::move(*call.error), call.lost} : Answer{};
+    Answer answer = call.error ? Answer{std::move(*call.error), call.error_class} : Answer{};
     deliver(call, answer);
   }
   asynchronous_ -= std::exchange(delivered_, 0);
@@ -607,7 +627,11 @@ void ClientCore::run(const std::function<void()>& begin, const bool& finished,
   struct Leaving {
     ~Leaving() {
       core.running_ = false;
-      if (core.asynchronous_ != 0) core.start_background();
+      try {
+        if (core.asynchronous_ != 0) core.start_background();
+      } catch (const std::exception&) {
+        // Without a thread of its own what is left goes on with the next call.
+      }
       core.pass_on();
     }
     ClientCore& core;
@@ -628,20 +652,18 @@ void ClientCore::run(const std::function<void()>& begin, const bool& finished,
 
 // ---- the end ----
 
-void ClientCore::end_all(Lock& lock) {
-  std::vector<ClientCall*> left = table_.select([](const ClientCall&) { return true; });
-  for (ClientCall* head : queue_) {
-    for (ClientCall* call = head; call != nullptr; call = call->next_in_batch) left.push_back(call);
-  }
-  for (ClientCall* call : delayed_) left.push_back(call);
+void ClientCore::end_all(Lock& lock) noexcept {
+  const auto end = [this](ClientCall& call) {
+    const bool written = call.stage == ClientCall::Stage::written;
+    withdraw(call);
+    lose(call, kDestroyed, written);
+  };
   for (const auto& connection : connections_) {
-    for (ClientCall* call : connection->notifications) left.push_back(call);
+    for (ClientCall* call : connection->calls) end(*call);
+    for (ClientCall* call : connection->notifications) end(*call);
   }
-  for (ClientCall* call : left) {
-    const bool written = call->stage == ClientCall::Stage::written;
-    withdraw(*call);
-    lose(*call, "the client was destroyed", written);
-  }
+  while (!queue_.empty()) end(queue_.front());
+  while (!delayed_.empty()) end(delayed_.front());
   deliver_ended(lock);
 }
 

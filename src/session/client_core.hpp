@@ -66,6 +66,8 @@ class ClientConnection final : public Caller, public HttpUser {
   [[nodiscard]] std::optional<HttpNonsense> answered(const HttpAnswer& answer) override;
 
   [[nodiscard]] bool up() const noexcept { return session != nullptr && !over; }
+  /// Something that was sent here has not ended.
+  [[nodiscard]] bool awaits() const noexcept { return !calls.empty() || !notifications.empty(); }
   /// Bytes of output up to now, and those of them that the system has taken.
   [[nodiscard]] std::uint64_t written_bytes() const noexcept { return stream->bytes() + session->gathered_bytes(); }
   [[nodiscard]] std::uint64_t taken_bytes() const noexcept { return written_bytes() - session->output_bytes(); }
@@ -81,12 +83,13 @@ class ClientConnection final : public Caller, public HttpUser {
   bool useful = false;        ///< something sensible has come
   bool others_sent = false;   ///< what may be refused and has nobody who waits: notifications, given-up calls
   bool exchanging = false;    ///< by HTTP: the response to what was sent last is due
-  std::size_t in_flight = 0;  ///< calls in the table that were sent here
+  CallList calls;             ///< those in the table that were sent here, in the order in which they were
+  std::size_t in_flight = 0;  ///< how many these are
   CallList notifications;     ///< not all taken by the system yet; by HTTP: not responded to
   bool notifications_fresh = false;
-  std::vector<std::string> controls;  ///< whole messages of our own, to be sent before calls
-  bool hello_due = false;             ///< rpc.hello is among them, or was sent, and is not answered
-  std::size_t message_bytes_max = 0;  ///< what the server takes: no more than we do
+  std::vector<std::string> controls;        ///< whole messages of our own, to be sent before calls
+  std::chrono::nanoseconds hello_until{0};  ///< until then rpc.hello may be answered; 0 where it is not any more
+  std::size_t message_bytes_max = 0;        ///< what the server takes: no more than we do
   std::size_t in_flight_max = 0;
 };
 
@@ -122,7 +125,7 @@ class ClientCore final : public std::enable_shared_from_this<ClientCore>, privat
   /// False when there are none yet, and `wake` is going to be called.
   [[nodiscard]] bool poll_items(ClientStream& stream, std::function<void()> wake);
   void forget_items(ClientStream& stream) noexcept;
-  void grant(ClientStream& stream, std::uint32_t items);
+  void grant(ClientStream& stream);
   void end_stream(ClientStream& stream) noexcept;
 
   /// Connects now, or throws ConnectionError.
@@ -161,23 +164,24 @@ class ClientCore final : public std::enable_shared_from_this<ClientCore>, privat
   }
   [[nodiscard]] bool others_drive() const noexcept { return running_ || background_needed(); }
   [[nodiscard]] bool provides() const noexcept { return !registry_.methods().empty(); }
-  void wake_driver();
-  void pass_on();
-  void asynchronous_begun();
+  void wake_driver() noexcept;
+  void pass_on() noexcept;
+  void want_driver();
+  void asynchronous_begun() noexcept;
   [[nodiscard]] bool controls_wait() const noexcept;
-  void send_controls(Lock& lock);
+  void send_controls(Lock& lock) noexcept;
   void deliver_ended(Lock& lock);
   void deliver(ClientCall& call, detail::Answer& answer) noexcept;
-  void end_all(Lock& lock);
+  void end_all(Lock& lock) noexcept;
 
   // Calls: client_core.cpp.
   void submit(std::span<ClientCall* const> calls);
   void finish(ClientCall& call);
-  void fail(ClientCall& call, Error error, bool lost = false);
-  void lose(ClientCall& call, const std::string& why, bool written) noexcept;
-  void give_up(ClientCall& call);
-  void withdraw(ClientCall& call);
-  void expire(std::chrono::nanoseconds now);
+  void fail(ClientCall& call, Error error, detail::ErrorClass thrown = detail::ErrorClass::error) noexcept;
+  void lose(ClientCall& call, std::string_view why, bool written) noexcept;
+  void give_up(ClientCall& call) noexcept;
+  void withdraw(ClientCall& call) noexcept;
+  void expire(std::chrono::nanoseconds now) noexcept;
 
   // Streams: client_stream.cpp.
   static bool hand_over(ClientStream& stream);
@@ -193,9 +197,10 @@ class ClientCore final : public std::enable_shared_from_this<ClientCore>, privat
   [[nodiscard]] bool wanted(const ClientConnection& connection) const noexcept;
   [[nodiscard]] bool any_up() const noexcept;
   [[nodiscard]] ClientConnection* free_connection() const noexcept;
-  void write_queued();
-  void write(ClientCall& call, ClientConnection& connection);
-  void not_written(ClientCall& first, ErrorCode why);
+  void write_queued() noexcept;
+  static void write_controls(ClientConnection& connection) noexcept;
+  void write(ClientCall& call, ClientConnection& connection) noexcept;
+  void not_written(ClientCall& first, ErrorCode why) noexcept;
   void append(Buffer& out, ClientCall& call, bool with_members);
   [[nodiscard]] static bool says_timeout(const ClientCall& call) noexcept;
   [[nodiscard]] static bool done_with(const ClientConnection& connection) noexcept;
@@ -205,21 +210,22 @@ class ClientCore final : public std::enable_shared_from_this<ClientCore>, privat
   bool stray(ClientConnection& connection, const Received& message);
   bool retry(ClientCall& call, const Error& error);
   void take_out(ClientCall& call) noexcept;
-  void connection_ended(Connection& ended, End end, int error) override;
-  [[nodiscard]] std::string why_gone(const ClientConnection& connection, End end, int error) const;
+  ClientCall& take_first(ClientConnection& connection) noexcept;
+  void connection_ended(Connection& ended, End end, int error) noexcept override;
+  [[nodiscard]] std::string why_gone(const ClientConnection& connection, End end, int error) const noexcept;
 
   // The first message: client_hello.cpp.
   [[nodiscard]] static std::string hello_of(const std::string& client_id);
   void say_hello(ClientConnection& connection);
+  [[nodiscard]] bool hello_due(const ClientConnection& connection) const noexcept;
   bool greeted(Lock& lock, ClientConnection& connection, const Received& message);
 
   // Connections that speak HTTP: client_posts.cpp.
   std::optional<HttpNonsense> answered(ClientConnection& connection, const HttpAnswer& answer);
-  [[nodiscard]] std::vector<ClientCall*> posted(const ClientConnection& connection) const;
   void refused(ClientConnection& connection, const Received& message);
   [[nodiscard]] static HttpNonsense nonsense_of(const HttpAnswer& answer, ScanStatus read);
   [[nodiscard]] std::chrono::milliseconds time_to_tell(const ClientCall& first) const;
-  void withdraw_posted(ClientCall& call);
+  void withdraw_posted(ClientCall& call) noexcept;
   [[nodiscard]] std::string cannot_offer(const Endpoint& place) const;
   [[nodiscard]] bool offers_in_vain() const noexcept;
 

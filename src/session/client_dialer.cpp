@@ -46,9 +46,11 @@ void Dialer::abandon() {
 
 Dialer::Result Dialer::attempt(const DialFunction& dial, const Endpoint& endpoint, milliseconds timeout) {
   try {
-    return {.descriptor = dial(endpoint, timeout), .failure = {}};
-  } catch (const std::runtime_error& error) {
-    return {.descriptor = -1, .failure = error.what()};
+    try {
+      return {.descriptor = dial(endpoint, timeout), .failure = {}};
+    } catch (const std::runtime_error& error) {
+      return {.descriptor = -1, .failure = error.what()};
+    }
   } catch (const std::bad_alloc&) {
     return {.descriptor = -1, .failure = "no memory"};  // short, so that it needs none
   }

@@ -60,6 +60,18 @@ RetryAdvice advice_of(const Error& error) {
   return advice;
 }
 
+// All of it, or nothing.
+void send(rpc::Outlet& outlet, std::string_view message) {
+  Buffer& out = outlet.open_message();
+  try {
+    out.append(message);
+  } catch (...) {
+    outlet.discard_message();
+    throw;
+  }
+  outlet.close_message();
+}
+
 void append_member(Buffer& out, std::string_view name, std::uint64_t number) {
   out.append(name);
   append_number(out, number);
@@ -153,7 +165,7 @@ void ClientCore::tend(Lock& lock, nanoseconds& wait_max, bool may_block) {
 void ClientCore::connected(ClientConnection& connection, int descriptor) {
   transport::Socket socket{descriptor};
   connection.over = connection.draining = connection.useful = connection.others_sent = connection.exchanging = false;
-  connection.hello_due = false;
+  connection.hello_until = nanoseconds{0};
   connection.controls.clear();
   connection.message_bytes_max = options_.limits.max_message_size;
   connection.in_flight_max = options_.limits.in_flight;
@@ -203,7 +215,7 @@ void ClientCore::not_connected(ClientConnection& connection, std::string failure
 ClientConnection* ClientCore::free_connection() const noexcept {
   ClientConnection* best = nullptr;
   for (const auto& connection : connections_) {
-    if (!connection->up() || connection->draining || connection->exchanging) continue;
+    if (!connection->up() || connection->draining || connection->exchanging || !connection->controls.empty()) continue;
     if (connection->in_flight >= connection->in_flight_max) continue;
     if (connection->session->output_bytes() > kOutputBytesMax) continue;
     if (best == nullptr || connection->in_flight < best->in_flight) best = connection.get();
@@ -211,14 +223,9 @@ ClientConnection* ClientCore::free_connection() const noexcept {
   return best;
 }
 
-void ClientCore::write_queued() {
+void ClientCore::write_queued() noexcept {
   for (const auto& connection : connections_) {
-    if (connection->controls.empty() || !connection->up()) continue;
-    for (const std::string& control : connection->controls) {
-      connection->outlet->open_message().append(control);
-      connection->outlet->close_message();
-    }
-    connection->controls.clear();
+    if (!connection->controls.empty() && connection->up()) write_controls(*connection);
   }
   while (!queue_.empty()) {
     ClientConnection* connection = free_connection();
@@ -227,8 +234,18 @@ void ClientCore::write_queued() {
   }
 }
 
+// What there is no memory for waits for the next time.
+void ClientCore::write_controls(ClientConnection& connection) noexcept {
+  auto next = connection.controls.begin();
+  try {
+    for (; next != connection.controls.end(); ++next) send(*connection.outlet, *next);
+  } catch (const std::bad_alloc&) {
+  }
+  connection.controls.erase(connection.controls.begin(), next);
+}
+
 // Writes the call and those that go with it as one message.
-void ClientCore::write(ClientCall& first, ClientConnection& connection) {
+void ClientCore::write(ClientCall& first, ClientConnection& connection) noexcept {
   rpc::Outlet& session = *connection.outlet;
   const bool http = connection.http != nullptr;
   if (http) [[unlikely]]
@@ -249,11 +266,11 @@ void ClientCore::write(ClientCall& first, ClientConnection& connection) {
       session.discard_message();
       return not_written(first, ErrorCode::too_large);
     }
+    session.close_message();
   } catch (const std::bad_alloc&) {
     if (opened != nullptr) session.discard_message();
     return not_written(first, ErrorCode::internal_error);
   }
-  session.close_message();
   if (http) [[unlikely]] {
     connection.exchanging = true;
     connection.others_sent = false;
@@ -268,6 +285,7 @@ void ClientCore::write(ClientCall& first, ClientConnection& connection) {
       connection.others_sent = connection.notifications_fresh = true;
       connection.notifications.push_back(*call);
     } else {
+      connection.calls.push_back(*call);
       ++connection.in_flight;
     }
     call = next;
@@ -275,7 +293,7 @@ void ClientCore::write(ClientCall& first, ClientConnection& connection) {
 }
 
 // Some of them may be in the table.
-void ClientCore::not_written(ClientCall& first, ErrorCode why) {
+void ClientCore::not_written(ClientCall& first, ErrorCode why) noexcept {
   for (ClientCall* call = &first; call != nullptr;) {
     ClientCall* next = std::exchange(call->next_in_batch, nullptr);
     if (table_.find(call->id) == call) table_.erase(*call);
@@ -311,8 +329,8 @@ void ClientCore::append(Buffer& out, ClientCall& call, bool with_members) {
 // It takes no more calls, since its server is leaving, and owes us nothing: the next one is made instead, elsewhere if
 // there is another place.
 bool ClientCore::done_with(const ClientConnection& connection) noexcept {
-  return connection.draining && !connection.over && connection.in_flight == 0 && connection.notifications.empty() &&
-         connection.controls.empty() && !connection.session->busy() && !connection.session->has_output();
+  return connection.draining && !connection.over && !connection.awaits() && connection.controls.empty() &&
+         !connection.session->busy() && !connection.session->has_output();
 }
 
 void ClientCore::after_turn(Lock& lock) {
@@ -341,7 +359,20 @@ void ClientCore::after_turn(Lock& lock) {
 
 void ClientCore::take_out(ClientCall& call) noexcept {
   table_.erase(call);
+  call.connection->calls.remove(call);
   --call.connection->in_flight;
+}
+
+// Of what was sent there and has not ended; of one message the notifications come first.
+ClientCall& ClientCore::take_first(ClientConnection& connection) noexcept {
+  CallList& calls = connection.calls;
+  CallList& notifications = connection.notifications;
+  if (calls.empty() || (!notifications.empty() && notifications.front().position <= calls.front().position)) {
+    return notifications.pop_front();
+  }
+  ClientCall& call = calls.front();
+  take_out(call);
+  return call;
 }
 
 // Called without the mutex.
@@ -394,17 +425,18 @@ void ClientCore::answer(Lock& lock, ClientCall& call, const Received& message) {
 
 // A response that no call waits for, or that does not say for which it is.
 bool ClientCore::stray(ClientConnection& connection, const Received& message) {
-  const bool anonymous = message.has(Member::error) && message.id() == "null";
-  const bool others_sent = connection.others_sent || connection.hello_due;
-  if (anonymous && message.fault == Fault::none && connection.in_flight != 0 && !others_sent) {
+  if (message.has(Member::error) && message.id() == "null" && message.fault == Fault::none) {
     // The server could not make out the id of what it refuses, but where there is only one message that it can be, it
     // is that. Where there may be others, nobody is blamed: whose call it was, has its answer or its timeout.
-    const std::vector<ClientCall*> sent =
-        table_.select([&connection](const ClientCall& call) { return call.connection == &connection; });
-    if (std::ranges::all_of(sent, [&](const ClientCall* call) { return call->position == sent[0]->position; })) {
-      for (ClientCall* call : sent) {
-        take_out(*call);
-        fail(*call, message::read_error(*reader_, message[Member::error]));
+    const CallList& sent = connection.calls;
+    const bool others_sent = connection.others_sent || hello_due(connection);
+    connection.hello_until = nanoseconds{0};  // it may have been its answer, and there is only one
+    if (!others_sent && !sent.empty() && sent.front().position == sent.back().position) {
+      while (!sent.empty()) {
+        Error refusal = message::read_error(*reader_, message[Member::error]);  // first, since it needs memory
+        ClientCall& call = sent.front();
+        take_out(call);
+        fail(call, std::move(refusal));
       }
       return true;
     }
@@ -438,47 +470,38 @@ bool ClientCore::retry(ClientCall& call, const Error& error) {
   return true;
 }
 
-// Called without the mutex, from within the turn.
-void ClientCore::connection_ended(Connection& ended, End end, int error) {
+// Called without the mutex, from within the turn. Nothing here may fail: each call has to end, or to be made again.
+void ClientCore::connection_ended(Connection& ended, End end, int error) noexcept {
   const Lock lock{mutex_};
   const auto found = std::ranges::find_if(connections_, [&ended](const auto& c) { return c->session.get() == &ended; });
   ClientConnection& connection = **found;
   if (connection.over) return;  // given up meanwhile
   const std::uint64_t handed = connection.stream->bytes();
   const std::uint64_t taken = connection.taken_bytes();
+  std::string gone = why_gone(connection, end, error);
   connection.over = true;
   connection.controls.clear();
-  const std::string gone = why_gone(connection, end, error);
-  if (!connection.useful) last_failure_ = gone;
   connection.dialer.ended(loop_.now(), connection.useful);
-
-  std::vector<ClientCall*> sent =
-      table_.select([&connection](const ClientCall& call) { return call.connection == &connection; });
-  const std::size_t calls = sent.size();
-  for (ClientCall* call : connection.notifications) sent.push_back(call);
-  connection.notifications.clear();
-  // From here on nothing fails.
-  for (std::size_t i = 0; i < calls; ++i) take_out(*sent[i]);
-  // Those of one message in the order of their ids; notifications have the id 0.
-  std::ranges::sort(sent, {}, [](const ClientCall* call) { return std::pair{call->position, call->id}; });
   // What the system has seen any byte of may have been delivered, and is never sent again. The rest goes back to where
   // it came from, in its order.
   CallList again;
-  for (ClientCall* call : sent) {
-    if (call->position > handed) {
-      call->stage = ClientCall::Stage::queued;
-      again.push_back(*call);
-    } else if (call->notification && connection.http == nullptr && call->position <= taken) {
-      finish(*call);
+  while (connection.awaits()) {
+    ClientCall& call = take_first(connection);
+    if (call.position > handed) {
+      call.stage = ClientCall::Stage::queued;
+      again.push_back(call);
+    } else if (call.notification && connection.http == nullptr && call.position <= taken) {
+      finish(call);
     } else {
-      lose(*call, gone, true);
+      lose(call, gone, true);
     }
   }
   while (!queue_.empty()) again.push_back(queue_.pop_front());
   queue_ = again;
+  if (!connection.useful) last_failure_ = std::move(gone);
 }
 
-std::string ClientCore::why_gone(const ClientConnection& connection, End end, int error) const {
+std::string ClientCore::why_gone(const ClientConnection& connection, End end, int error) const noexcept try {
   std::string why = "the connection to " + connection.dialer.endpoint().uri() + " is gone: ";
   if (connection.http != nullptr && !connection.http->failure().empty()) return why + connection.http->failure();
   switch (end) {
@@ -500,6 +523,8 @@ std::string ClientCore::why_gone(const ClientConnection& connection, End end, in
       return why + "the server did not answer in time";
   }
   return why;
+} catch (const std::bad_alloc&) {
+  return "no memory";  // short, so that it needs none
 }
 
 }  // namespace wirecall::session

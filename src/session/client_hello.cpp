@@ -37,13 +37,18 @@ std::string ClientCore::hello_of(const std::string& client_id) {
 void ClientCore::say_hello(ClientConnection& connection) {
   if (hello_.empty()) return;
   connection.controls.push_back(hello_);
-  connection.hello_due = true;
+  connection.hello_until = loop_.now() + std::chrono::milliseconds{options_.call_timeout_ms};
+}
+
+// Whether it may still be answered: a server that has not done so in time does not know it.
+bool ClientCore::hello_due(const ClientConnection& connection) const noexcept {
+  return connection.hello_until != std::chrono::nanoseconds{0} && loop_.now() < connection.hello_until;
 }
 
 // Whether it is the answer to rpc.hello. A server that knows no such method is as good as any other.
 bool ClientCore::greeted(Lock& lock, ClientConnection& connection, const Received& message) {
-  if (!connection.hello_due || message.id() != kHelloId || message.fault != Fault::none) return false;
-  connection.hello_due = false;
+  if (message.id() != kHelloId || message.fault != Fault::none || !hello_due(connection)) return false;
+  connection.hello_until = std::chrono::nanoseconds{0};
   connection.useful = true;
   if (message.has(Member::error)) {
     const Error why = message::read_error(*reader_, message[Member::error]);

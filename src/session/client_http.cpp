@@ -20,6 +20,8 @@ using framing::HttpResponseHead;
 constexpr std::size_t kLocationBytesMax = 512;
 // Between a length and the body: the end of its line, and the empty one.
 constexpr std::size_t kHeadEndBytes = 4;
+constexpr std::string_view kTimeout = "Wirecall-Timeout-Ms: ";
+constexpr std::string_view kLength = "Content-Length: ";
 
 }  // namespace
 
@@ -41,24 +43,26 @@ ClientHttp::~ClientHttp() {
 
 Buffer& ClientHttp::open_message() {
   Buffer& out = output();
+  // All at once: half a head must not stay when there is no memory for the rest.
+  static_cast<void>(out.reserve(request_head_.size() + kTimeout.size() + kDecimalDigitsMax + 2 + kLength.size() +
+                                digits_ + kHeadEndBytes));
   request_.begin = out.size();
   out.append(request_head_);
   if (timeout_.count() != 0) {
-    out.append("Wirecall-Timeout-Ms: ");
+    out.append(kTimeout);
     append_number(out, static_cast<std::uint64_t>(timeout_.count()));
     out.append("\r\n");
   }
-  out.append("Content-Length: ");
+  out.append(kLength);
   request_.length_at = out.size();
   request_.body_at = request_.length_at + digits_ + kHeadEndBytes;
-  static_cast<void>(out.reserve(digits_ + kHeadEndBytes));
   out.grow(digits_ + kHeadEndBytes);
   return out;
 }
 
 void ClientHttp::close_message() {
+  digits_ = end_response(out_, request_, false);  // first, since it may need memory
   ++host_->workspace.stats.messages_out;
-  digits_ = end_response(out_, request_, false);
   waiting_ = true;
   output_grew(request_.begin);
 }

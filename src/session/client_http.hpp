@@ -62,7 +62,7 @@ class ClientHttp final : public Channel, public rpc::Outlet {
 
   /// What the server is told of the time that the calls of the next message have left; nothing for 0.
   void set_timeout(std::chrono::milliseconds left) noexcept { timeout_ = left; }
-  // One message, whose response has come before the next.
+  // One message, whose response has come before the next. What throws has changed nothing.
   Buffer& open_message() override;
   void close_message() override;
   void discard_message() noexcept override { out_.truncate(request_.begin); }

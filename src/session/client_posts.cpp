@@ -4,7 +4,6 @@
 #include <algorithm>
 #include <string>
 #include <utility>
-#include <vector>
 
 #include "base/printable.hpp"
 #include "message/own_error.hpp"
@@ -14,6 +13,7 @@
 
 namespace wirecall::session {
 
+using detail::ErrorClass;
 using std::chrono::milliseconds;
 
 namespace {
@@ -94,39 +94,24 @@ std::optional<HttpNonsense> ClientCore::answered(ClientConnection& connection, c
   connection.exchanging = false;
   connection.useful = true;
   if (connection.in_flight != 0 && success) return nonsense_of(answer, scan.status);
-  const std::vector<ClientCall*> left = posted(connection);
-  for (ClientCall* call : left) {
-    if (!call->notification) take_out(*call);
-  }
-  connection.notifications.clear();
-  for (ClientCall* call : left) {
+  while (connection.awaits()) {
     if (success) {
-      finish(*call);
-    } else {
-      Error error = error_of(answer);
-      const bool lost = error.code() == static_cast<int>(ErrorCode::provider_lost);
-      fail(*call, std::move(error), lost);
+      finish(take_first(connection));
+      continue;
     }
+    Error error = error_of(answer);  // first, since it needs memory
+    const bool lost = error.code() == static_cast<int>(ErrorCode::provider_lost);
+    fail(take_first(connection), std::move(error), lost ? ErrorClass::connection_error : ErrorClass::error);
   }
   return std::nullopt;
-}
-
-// The calls of the POST that are still to be ended, notifications last.
-std::vector<ClientCall*> ClientCore::posted(const ClientConnection& connection) const {
-  std::vector<ClientCall*> calls =
-      table_.select([&connection](const ClientCall& call) { return call.connection == &connection; });
-  for (ClientCall* call : connection.notifications) calls.push_back(call);
-  return calls;
 }
 
 // An error that names no call: what it refuses is the POST, and so all of its calls.
 void ClientCore::refused(ClientConnection& connection, const Received& message) {
   const Lock lock{mutex_};
-  const std::vector<ClientCall*> calls = posted(connection);
-  connection.notifications.clear();
-  for (ClientCall* call : calls) {
-    if (!call->notification) take_out(*call);
-    fail(*call, message::read_error(*reader_, message[Member::error]));
+  while (connection.awaits()) {
+    Error refusal = message::read_error(*reader_, message[Member::error]);  // first, since it needs memory
+    fail(take_first(connection), std::move(refusal));
   }
 }
 
@@ -159,14 +144,14 @@ milliseconds ClientCore::time_to_tell(const ClientCall& first) const {
 
 // HTTP has one way to say that a response is not wanted any more, which is to close the connection. As long as another
 // call of the same POST waits, it has to stay.
-void ClientCore::withdraw_posted(ClientCall& call) {
+void ClientCore::withdraw_posted(ClientCall& call) noexcept {
   ClientConnection& connection = *call.connection;
   if (call.notification) {
     connection.notifications.remove(call);
   } else {
     take_out(call);
   }
-  if (connection.over || connection.in_flight != 0 || !connection.notifications.empty()) return;
+  if (connection.over || connection.awaits()) return;
   connection.over = given_up_ = true;
   connection.dialer.ended(loop_.now(), true);
 }

@@ -19,6 +19,7 @@ ClientStream::~ClientStream() {
 
 ClientStream::Next ClientStream::wait() {
   begin(false);
+  grant();
   if (take()) return Next::item;
   if (!core_->wait_for_items(*this)) return Next::end;
   take();
@@ -27,6 +28,7 @@ ClientStream::Next ClientStream::wait() {
 
 ClientStream::Next ClientStream::poll(std::function<void()> wake) {
   begin(true);
+  grant();
   if (take()) return Next::item;
   if (!core_->poll_items(*this, std::move(wake))) return Next::none;
   return take() ? Next::item : Next::end;
@@ -35,20 +37,24 @@ ClientStream::Next ClientStream::poll(std::function<void()> wake) {
 void ClientStream::forget() noexcept { core_->forget_items(*this); }
 
 void ClientStream::begin(bool asynchronous) {
-  if (std::exchange(begun_, true)) return;
+  if (begun_) return;
   granted_ = credit_;
   core_->start_stream(*this, asynchronous);
+  begun_ = true;
 }
 
 // The next item, when it has been handed over.
 bool ClientStream::take() {
   if (at_ == taken_.ends.size()) return false;
   ++at_;
-  if (++consumed_ >= std::max<std::uint32_t>(credit_ / 2, 1)) grant();
+  ++consumed_;
   return true;
 }
 
-void ClientStream::grant() { core_->grant(*this, std::exchange(consumed_, 0)); }
+// Who asks for the next item is done with those before. Should it fail, none is lost, and it is made up for next time.
+void ClientStream::grant() {
+  if (consumed_ >= std::max<std::uint32_t>(credit_ / 2, 1)) core_->grant(*this);
+}
 
 Reader& ClientStream::item() {
   if (reader_ == nullptr) reader_ = json_codec().reader();
@@ -76,6 +82,7 @@ void ClientStream::gathered(std::string_view result) {
 void ClientCore::start_stream(ClientStream& stream, bool asynchronous) {
   ClientCall& call = *stream.call_;
   const Lock lock{mutex_};
+  if (asynchronous) want_driver();
   call.stream = &stream;
   call.asynchronous = asynchronous;
   call.waiting = &call.own_waiting;
@@ -105,9 +112,11 @@ bool ClientCore::wait_for_items(ClientStream& stream) {
     Lock lock{mutex_};
     if (!stream.ended_) {
       withdraw(*stream.call_);
-      fail(*stream.call_, Error{ErrorCode::internal_error,
-                                "a blocking stream inside a callback, handler or coroutine of the same client would "
-                                "wait for itself: await it"});
+      fail(*stream.call_,
+           Error{ErrorCode::internal_error,
+                 "a blocking stream inside a callback, handler or coroutine of the same client would "
+                 "wait for itself: await it"},
+           detail::ErrorClass::local_error);
     }
     return false;
   }
@@ -123,13 +132,19 @@ bool ClientCore::wait_for_items(ClientStream& stream) {
     waiting.unfinished = 0;
     if (!stream.call_->own_timeout) stream.call_->deadline = nanoseconds::max();
     send_controls(lock);
-    pass_on();
   }
 }
 
 bool ClientCore::poll_items(ClientStream& stream, std::function<void()> wake) {
   const Lock lock{mutex_};
   if (hand_over(stream) || stream.ended_) return true;
+  if (!stream.call_->asynchronous) [[unlikely]] {
+    // The items before were waited for in the other way.
+    want_driver();
+    stream.call_->asynchronous = true;
+    ++asynchronous_;
+    asynchronous_begun();
+  }
   stream.wake_ = std::move(wake);
   const nanoseconds due = await_items(stream, loop_.now());
   if (due >= earliest_) return false;
@@ -143,14 +158,16 @@ void ClientCore::forget_items(ClientStream& stream) noexcept {
   stream.wake_ = nullptr;
 }
 
-void ClientCore::grant(ClientStream& stream, std::uint32_t items) {
+void ClientCore::grant(ClientStream& stream) {
   Lock lock{mutex_};
-  if (stream.ended_) return;
-  stream.granted_ += items;
-  ClientCall& call = *stream.call_;
-  if (call.stage != ClientCall::Stage::written || !call.connection->up()) return;
+  const ClientCall& call = *stream.call_;
+  if (call.stage != ClientCall::Stage::written || !call.connection->up()) {
+    stream.consumed_ = 0;
+    return;
+  }
   call.connection->controls.push_back(R"({"jsonrpc":"2.0","method":"rpc.credit","params":{"id":)" +
-                                      std::to_string(call.id) + R"(,"n":)" + std::to_string(items) + "}}");
+                                      std::to_string(call.id) + R"(,"n":)" + std::to_string(stream.consumed_) + "}}");
+  stream.granted_ += std::exchange(stream.consumed_, 0);
   if (on_driver()) return write_queued();
   send_controls(lock);
 }
@@ -181,17 +198,14 @@ void ClientCore::end_stream(ClientStream& stream) noexcept {
   if (!stream.ended_) {
     withdraw(call);
     if (call.asynchronous) --asynchronous_;
-  } else if (ended_.remove(call)) {
+  } else if (call.asynchronous && call.stage == ClientCall::Stage::ended) {
+    ended_.remove(call);
     --asynchronous_;
   }
   call.stream = nullptr;
   call.stage = ClientCall::Stage::idle;
-  try {
-    if (!on_driver()) send_controls(lock);
-    if (on_driver()) write_queued();
-  } catch (const std::exception&) {
-    // They are sent with the next call.
-  }
+  if (on_driver()) return write_queued();
+  send_controls(lock);
 }
 
 // An item of a stream, or nothing that concerns us. Called without the mutex.

@@ -44,7 +44,7 @@ class ClientStream {
   /// The item that was taken last; until the next is.
   [[nodiscard]] Reader& item();
   [[nodiscard]] const Error* error() const noexcept { return call_->error ? &*call_->error : nullptr; }
-  [[nodiscard]] bool lost() const noexcept { return call_->lost; }
+  [[nodiscard]] detail::ErrorClass error_class() const noexcept { return call_->error_class; }
 
  private:
   friend class ClientCore;

@@ -4,23 +4,34 @@
 // is used that has gone, AddressSanitizer sees.
 #include "wirecall/client.hpp"
 
+#include <array>
+#include <chrono>
 #include <cstddef>
+#include <cstdlib>
 #include <expected>
-#include <functional>
+#include <future>
 #include <gtest/gtest.h>
+#include <map>
 #include <memory>
 #include <new>
 #include <nlohmann/json.hpp>
+#include <optional>
+#include <set>
 #include <stdexcept>
 #include <string>
+#include <tuple>
 #include <utility>
 #include <vector>
 
+#include "runtime/inbox.hpp"
 #include "session/client_core.hpp"
 #include "tests/memory/failing_memory.hpp"
 #include "tests/runtime/simulated_backend.hpp"
 #include "tests/runtime/wrapped_backend.hpp"
 #include "tests/session/client_access.hpp"
+#include "tests/session/peer.hpp"
+#include "wirecall/loop.hpp"
+#include "wirecall/server.hpp"
 #include "wirecall/task.hpp"
 
 namespace wirecall::session {
@@ -36,7 +47,7 @@ using std::chrono::nanoseconds;
 // A system with a server in it, both not of the memory that fails.
 class SparedServer final : public runtime::WrappedBackend {
  public:
-  SparedServer() : WrappedBackend(simulated) {}
+  explicit SparedServer(bool speaks_http) : WrappedBackend(simulated), http(speaks_http) {}
   std::span<runtime::Completion> turn(std::span<runtime::Operation> submitted, nanoseconds until) override {
     const Spared spared;
     look();
@@ -54,50 +65,120 @@ class SparedServer final : public runtime::WrappedBackend {
     auto [descriptor, end] = simulated.pair();
     peer = end;
     received.clear();
+    streams.clear();
+    cancelled.clear();
     return descriptor;
+  }
+
+  // Who goes on until there is memory again waits no longer than this.
+  void look() const {
+    if (memory != nullptr && ++looks == 200) memory->end();
   }
 
   FailingMemory* memory = nullptr;
 
  private:
-  // Who goes on until there is memory again waits no longer than this.
-  void look() const {
-    if (memory != nullptr && ++looks == 200) memory->end();
-  }
-  // Answers each request with 19, but for the method "refused"; a stream with two items.
+  struct Items {
+    int all;
+    int sent = 0;
+    int credit;
+    int granted = 0;
+  };
+
   void serve() {
     received += peer->take();
-    for (std::size_t end; (end = received.find('\n')) != std::string::npos; received.erase(0, end + 1)) {
-      const json message = json::parse(received.substr(0, end));
-      if (!message.is_array()) {
-        answer(message);
-        continue;
+    while (std::optional<std::string> text = http ? take_post() : take_line()) {
+      ASSERT_TRUE(json::accept(*text)) << *text;
+      const json message = json::parse(*text);
+      json replies = json::array();
+      if (text->find("\"anonymous\"") != std::string::npos) {
+        replies.push_back(refusal(nullptr));
+      } else if (message.is_array()) {
+        for (const json& element : message) answer(element, replies);
+      } else {
+        answer(message, replies);
       }
-      for (const json& element : message) answer(element);
+      if (http && text->find("\"silent\"") == std::string::npos && !peer->reset_by_peer) {
+        const std::string body =
+            replies.empty() ? "" : (message.is_array() && replies.size() > 1 ? replies : replies[0]).dump();
+        peer->send("HTTP/1.1 200 OK\r\nContent-Length: " + std::to_string(body.size()) + "\r\n\r\n" + body);
+      }
+      for (const json& reply : replies) {
+        if (!http) peer->send(reply.dump() + "\n");
+      }
+    }
+    for (auto& [id, items] : streams) go_on(id, items);
+    std::erase_if(streams, [](const auto& stream) { return stream.second.sent == stream.second.all; });
+  }
+  std::optional<std::string> take_line() {
+    const std::size_t end = received.find('\n');
+    if (end == std::string::npos) return std::nullopt;
+    std::string line = received.substr(0, end);
+    received.erase(0, end + 1);
+    return line;
+  }
+  // A request of which a part has been left out would not be found here.
+  std::optional<std::string> take_post() {
+    const std::size_t head = received.find("\r\n\r\n");
+    if (head == std::string::npos) return std::nullopt;
+    EXPECT_TRUE(received.starts_with("POST / HTTP/1.1\r\nHost: place\r\n")) << received;
+    const std::size_t length = received.find("\r\nContent-Length: ");
+    EXPECT_EQ(received.find("\r\nHost: ", 20), std::string::npos) << received;
+    const auto size = static_cast<std::size_t>(std::atoi(received.c_str() + length + 18));
+    if (received.size() < head + 4 + size) return std::nullopt;
+    std::string body = received.substr(head + 4, size);
+    received.erase(0, head + 4 + size);
+    return body;
+  }
+  static json refusal(const json& id) {
+    return {{"jsonrpc", "2.0"},
+            {"id", id},
+            {"error", {{"code", 7}, {"message", "a message that is long enough to need memory"}}}};
+  }
+  // 19, but for what some methods are there for; the items of a stream are that as well.
+  void answer(const json& request, json& replies) {
+    if (!request.contains("method")) return;
+    const std::string method = request["method"];
+    if (!request.contains("id")) return notified(method, request.value("params", json::object()));
+    const json& id = request["id"];
+    if (method == "silent") return;
+    if (method == "gone") return peer->reset();
+    if (method == "refused") {
+      replies.push_back(refusal(id));
+    } else if (request.contains("stream")) {
+      streams[id] = {.all = method == "many" ? 100 : 2, .credit = request["stream"]};
+    } else {
+      replies.push_back({{"jsonrpc", "2.0"}, {"id", id}, {"result", 19}});
     }
   }
-  void answer(const json& request) {
-    if (!request.contains("id") || !request.contains("method")) return;
-    json reply{{"jsonrpc", "2.0"}, {"id", request["id"]}};
-    if (request["method"] == "refused") {
-      reply["error"] = {{"code", 7}, {"message", "a message that is long enough to need memory"}};
-    } else if (request.contains("stream")) {
-      for (int seq = 0; seq < 2; ++seq) {
-        const json item{{"jsonrpc", "2.0"},
-                        {"method", "rpc.item"},
-                        {"params", {{"id", request["id"]}, {"seq", seq}, {"value", 19}}}};
-        peer->send(item.dump() + "\n");
-      }
-      reply["result"] = nullptr;
-    } else {
-      reply["result"] = 19;
+  // Each is said once.
+  void notified(const std::string& method, const json& params) {
+    if (!params.is_object()) return;
+    if (method == "$/cancelRequest") {
+      EXPECT_TRUE(cancelled.insert(params["id"]).second) << params;
+      streams.erase(params["id"]);
+    } else if (const auto found = streams.find(params.value("id", json{})); found != streams.end()) {
+      Items& items = found->second;
+      items.credit += params["n"].get<int>();
+      items.granted += params["n"].get<int>();
+      EXPECT_LE(items.granted, items.sent) << "more items than were sent cannot have been taken";
     }
-    peer->send(reply.dump() + "\n");
+  }
+  void go_on(const json& id, Items& items) {
+    for (; items.sent != items.all && items.credit != 0; ++items.sent, --items.credit) {
+      const json item{
+          {"jsonrpc", "2.0"}, {"method", "rpc.item"}, {"params", {{"id", id}, {"seq", items.sent}, {"value", 19}}}};
+      peer->send(item.dump() + "\n");
+    }
+    if (items.sent == items.all) peer->send(json{{"jsonrpc", "2.0"}, {"id", id}, {"result", nullptr}}.dump() + "\n");
   }
 
   runtime::SimulatedBackend simulated{7};
+  const bool http;
   std::shared_ptr<runtime::SimulatedPeer> peer;
   std::string received;
+  std::map<json, Items> streams;
+  std::set<json> cancelled;
   mutable int looks = 0;
 };
 
@@ -114,100 +195,305 @@ void expect_sensible(const Result& result) {
   EXPECT_TRUE(code == -32603 || code == -32001 || code == -32002) << code << " " << result.error().message();
 }
 
-void calls_that_block(Client& client) {
+// Or else it is this error.
+void expect_sensible(const Result& result, int code) {
+  const Spared spared;
+  ASSERT_FALSE(result.has_value());
+  if (result.error().code() != code) expect_sensible(result);
+}
+
+// Callbacks, and how often each has been called.
+class Told {
+ public:
+  auto callback(std::size_t which) {
+    return [this, which](const Result& result) {
+      ++times_[which];
+      if (result || result.error().code() != -32800) expect_sensible(result);
+    };
+  }
+  /// The call has been made.
+  void owe(std::size_t which) { owed_[which] = 1; }
+  void expect_each_once() const { EXPECT_EQ(times_, owed_); }
+
+ private:
+  std::array<int, 8> times_{};
+  std::array<int, 8> owed_{};
+};
+
+// What the calls of one run are made with, and have come to.
+struct Scene {
+  std::optional<Client> client;
+  const SparedServer* server;
+  Told told;
+};
+
+void calls_that_block(Scene& scene) {
+  Client& client = *scene.client;
   expect_sensible(client.try_call<int>("a", 1, std::string(300, 'x')));
   expect_sensible(client.request<int>("b").timeout(milliseconds{50}).try_call());
-  const Result refused = client.try_call<int>("refused");
-  const Spared spared;
-  ASSERT_FALSE(refused.has_value());
-  if (refused.error().code() != 7) expect_sensible(refused);
+  expect_sensible(client.try_call<int>("refused"), 7);
 }
 
-void a_batch_and_a_notification(Client& client) {
-  const auto [first, second] = client.batch().call<int>("a").notify("n", 1).call<int>("b", 2).send();
+void a_batch_and_a_notification(Scene& scene) {
+  const auto [first, second] = scene.client->batch().call<int>("a").notify("n", 1).call<int>("b", 2).send();
   expect_sensible(first);
   expect_sensible(second);
-  client.notify("n", 1);
+  scene.client->notify("n", 1);
 }
 
-void a_stream(Client& client) {
+void a_stream(Scene& scene) {
   int items = 0;
-  for (const int item : client.stream<int>("s")) {
+  for (const int item : scene.client->stream<int>("s")) {
     EXPECT_EQ(item, 19);
     ++items;
   }
   EXPECT_EQ(items, 2);
 }
 
-void a_stream_that_is_dropped(Client& client) {
-  for (const int item : client.stream<int>("s")) {
+// Who has no memory for the next item, or to ask for more of them, goes on with the one behind.
+void a_stream_with_credit(Scene& scene) {
+  ResultStream<int> stream = scene.client->stream<int>("many");
+  int items = 0;
+  int failed = 0;
+  for (;;) {
+    try {
+      const std::optional<int> item = stream.next();
+      if (!item) break;
+      EXPECT_EQ(item, 19);
+      ++items;
+    } catch (const std::bad_alloc&) {
+      ++failed;
+      scene.server->look();
+    }
+  }
+  EXPECT_LE(items, 100);
+  EXPECT_GE(items + failed, 100);
+}
+
+void a_stream_that_is_dropped(Scene& scene) {
+  for (const int item : scene.client->stream<int>("s")) {
     EXPECT_EQ(item, 19);
     break;
   }
 }
 
-void tasks(Client& client) {
+void tasks(Scene& scene) {
   const auto call = [](Client& of) -> Task<int> { co_return co_await of.request<int>("a"); };
   const auto all = [&]() -> Task<int> {
-    const auto [x, y] = co_await when_all(call(client), call(client));
+    const auto [x, y] = co_await when_all(call(*scene.client), call(*scene.client));
     co_return x + y;
   };
-  EXPECT_EQ(client.run(all()), 38);
+  EXPECT_EQ(scene.client->run(all()), 38);
 }
 
-// Whether the memory still failed.
-bool call(const std::function<void(Client&)>& calls, std::size_t number, Failing failing) {
-  auto owned = std::make_unique<SparedServer>();
-  SparedServer& server = *owned;
-  ClientOptions options;
-  options.client_id = "a client with a name";
-  options.call_timeout_ms = 500;
-  Client client = detail::ClientAccess::client(std::make_shared<ClientCore>(
-      std::vector{Endpoint{"tcp://place:1"}}, options,
-      ClientSeams{.backend = std::move(owned),
-                  .dial = [&server](const Endpoint&, milliseconds) { return server.dial(); },
-                  .seed = 1,
-                  .one_thread = true}));
-  {
-    FailingMemory memory{number, failing};
-    server.memory = &memory;
-    try {
-      calls(client);
-    } catch (const std::bad_alloc&) {
-    } catch (const Error& error) {
-      expect_sensible(std::unexpected{error});
-    }
-    server.memory = nullptr;
+void errors_that_name_no_call(Scene& scene) {
+  Client& client = *scene.client;
+  expect_sensible(client.try_call<int>("anonymous"), 7);
+  const auto [first, second] = client.batch().call<int>("anonymous").call<int>("b").send();
+  expect_sensible(first, 7);
+  expect_sensible(second, 7);
+}
+
+void calls_that_are_not_answered(Scene& scene) {
+  const auto begun = scene.server->now();
+  for (int i = 0; i < 2; ++i) {
+    expect_sensible(scene.client->request<int>("silent").timeout(milliseconds{20}).try_call(), -32002);
   }
-  const bool failed = FailingMemory::has_failed();
-  // The connection may be one that is about to end.
-  Result next = client.try_call<int>("next");
-  if (!next) next = client.try_call<int>("next");
-  EXPECT_EQ(next, 19);
-  return failed;
+  EXPECT_LE(scene.server->now() - begun, milliseconds{45});
+}
+
+void pause(Client& client, milliseconds time) {
+  const auto wait = [](Client& of, milliseconds how_long) -> Task<void> {
+    co_await sleep_for(of.scheduler(), how_long);
+  };
+  client.run(wait(client, time));
+}
+
+// In flight when `last` is called: one that is answered, one that is not, one that is given up.
+void calls_in_flight(Scene& scene, const char* last) {
+  Client& client = *scene.client;
+  const auto begin = [&](std::size_t which, const char* method) {
+    const CallHandle handle = client.request<int>(method).timeout(milliseconds{100}).then(scene.told.callback(which));
+    scene.told.owe(which);
+    return handle;
+  };
+  begin(0, "a");
+  begin(1, "silent");
+  const CallHandle given_up = begin(2, "silent");
+  try {
+    pause(client, milliseconds{5});
+  } catch (const std::bad_alloc&) {
+  }
+  static_cast<void>(given_up.cancel());
+  begin(3, last);
+  begin(4, "silent");
+  pause(client, milliseconds{50});
+}
+
+void calls_that_are_given_up(Scene& scene) { calls_in_flight(scene, "b"); }
+void calls_whose_connection_is_lost(Scene& scene) { calls_in_flight(scene, "gone"); }
+
+void a_client_that_goes(Scene& scene) {
+  try {
+    calls_in_flight(scene, "silent");
+  } catch (const std::bad_alloc&) {
+  }
+  scene.client.reset();
+}
+
+// As a handler of a server does: its home is another loop than the client's.
+void a_task_from_elsewhere(Scene& scene) {
+  std::optional<Loop> home;
+  TaskScope handlers;
+  int ended = 0;
+  const auto handle = [](Client& of) -> Task<void> {
+    expect_sensible(co_await of.request<int>("a"));
+    const auto [first, second] = co_await of.batch().call<int>("a").call<int>("b");
+    expect_sensible(first);
+    expect_sensible(second);
+    Stream<int> items = of.stream<int>("s").awaited();
+    while (const std::optional<int> item = co_await items.next()) expect_sensible(*item);
+  };
+  {
+    const Spared spared;
+    home.emplace(std::make_unique<runtime::SimulatedBackend>(3U));
+    handlers.set_home(home->inbox());
+  }
+  handlers.start(handle(*scene.client), {}, [&](const TaskResult<void>&) { ++ended; });
+  for (int i = 0; i < 1000 && ended == 0; ++i) {
+    try {
+      pause(*scene.client, milliseconds{1});
+    } catch (const std::bad_alloc&) {
+      scene.server->look();
+    }
+    const Spared spared;
+    home->turn(nanoseconds{0});
+  }
+  EXPECT_EQ(ended, 1);
 }
 
 struct Way {
   const char* name;
-  void (*calls)(Client&);
+  void (*calls)(Scene&);
+  bool http = false;
 };
-class ClientMemory : public testing::TestWithParam<std::tuple<Way, Failing>> {};
 
-TEST_P(ClientMemory, failing_anywhere_ends_calls_and_not_their_client) {
+// Whether the memory still failed.
+bool call(const Way& way, std::size_t number, Failing failing) {
+  auto owned = std::make_unique<SparedServer>(way.http);
+  SparedServer& server = *owned;
+  ClientOptions options;
+  options.client_id = "a client with a name";
+  options.call_timeout_ms = 500;
+  Scene scene{.client = detail::ClientAccess::client(std::make_shared<ClientCore>(
+                  std::vector{Endpoint{way.http ? "http://place/" : "tcp://place:1"}}, options,
+                  ClientSeams{.backend = std::move(owned),
+                              .dial = [&server](const Endpoint&, milliseconds) { return server.dial(); },
+                              .seed = 1,
+                              .one_thread = true})),
+              .server = &server,
+              .told = {}};
+  {
+    FailingMemory memory{number, failing};
+    server.memory = &memory;
+    try {
+      way.calls(scene);
+    } catch (const std::bad_alloc&) {
+    } catch (const Error& error) {
+      expect_sensible(std::unexpected{error});
+    }
+    if (scene.client) server.memory = nullptr;
+  }
+  const bool failed = FailingMemory::has_failed();
+  if (scene.client) {
+    // The connection may be one that is about to end.
+    Result next = scene.client->try_call<int>("next");
+    if (!next) next = scene.client->try_call<int>("next");
+    EXPECT_EQ(next, 19);
+    pause(*scene.client, milliseconds{150});  // longer than any call has
+  }
+  scene.told.expect_each_once();
+  return failed;
+}
+
+class ClientMemoryWays : public testing::TestWithParam<std::tuple<Way, Failing>> {};
+
+TEST_P(ClientMemoryWays, failing_anywhere_ends_calls_and_not_their_client) {
   const auto [way, failing] = GetParam();
   std::size_t number = 1;
-  while (call(way.calls, number, failing) && !HasFailure()) ++number;
+  while (call(way, number, failing) && !HasFailure()) ++number;
   ASSERT_FALSE(HasFailure()) << way.name << ": the request for memory that failed was number " << number;
   EXPECT_GT(number, 10U) << "the memory that is asked for has to pass through the test";
 }
 
-INSTANTIATE_TEST_SUITE_P(
-    Ways, ClientMemory,
-    testing::Combine(testing::Values(Way{"calls that block", &calls_that_block},
-                                     Way{"a batch and a notification", &a_batch_and_a_notification},
-                                     Way{"a stream", &a_stream}, Way{"a dropped stream", &a_stream_that_is_dropped},
-                                     Way{"tasks", &tasks}),
-                     testing::Values(Failing::once, Failing::since)));
+constexpr Way kWays[] = {
+    {"calls that block", &calls_that_block},
+    {"a batch and a notification", &a_batch_and_a_notification},
+    {"a stream", &a_stream},
+    {"a stream with credit", &a_stream_with_credit},
+    {"a dropped stream", &a_stream_that_is_dropped},
+    {"tasks", &tasks},
+    {"errors that name no call", &errors_that_name_no_call},
+    {"calls that are not answered", &calls_that_are_not_answered},
+    {"calls that are given up", &calls_that_are_given_up},
+    {"calls whose connection is lost", &calls_whose_connection_is_lost},
+    {"a client that goes", &a_client_that_goes},
+    {"a task from elsewhere", &a_task_from_elsewhere},
+    {"calls that block, by HTTP", &calls_that_block, true},
+    {"a batch and a notification, by HTTP", &a_batch_and_a_notification, true},
+    {"errors that name no call, by HTTP", &errors_that_name_no_call, true},
+    {"calls that are not answered, by HTTP", &calls_that_are_not_answered, true},
+    {"calls that are given up, by HTTP", &calls_that_are_given_up, true},
+    {"calls whose connection is lost, by HTTP", &calls_whose_connection_is_lost, true},
+};
+
+// On threads of its own, as a client is: it is the caller's memory that fails.
+TEST(ClientMemory, a_callback_is_called_once_or_whoever_gave_it_is_told_that_it_will_not_be) {
+  Server served;
+  served.method("a", [] { return 19; });
+  const std::string uri = served.listen("tcp://127.0.0.1:0").uri();
+  const RunningServer running{served};
+  bool failed = true;
+  for (std::size_t number = 1; failed && !HasFailure(); ++number) {
+    std::promise<Result> answer;
+    std::future<Result> answered = answer.get_future();
+    Client client{uri};
+    bool made = false;
+    {
+      const FailingMemory memory{number, Failing::once};
+      try {
+        client.request<int>("a").then([&answer](const Result& result) { answer.set_value(result); });
+        made = true;
+      } catch (const std::bad_alloc&) {
+      }
+    }
+    failed = FailingMemory::has_failed();
+    EXPECT_EQ(client.try_call<int>("a"), 19);
+    if (made) {
+      ASSERT_EQ(answered.wait_for(std::chrono::seconds{20}), std::future_status::ready);
+      EXPECT_EQ(answered.get(), 19);
+    } else {
+      EXPECT_EQ(answered.wait_for(nanoseconds{0}), std::future_status::timeout);
+    }
+  }
+}
+
+TEST(ClientMemory, an_attempt_to_connect_that_cannot_say_why_it_failed_has_failed) {
+  const Endpoint place{"tcp://place:1"};
+  const DialFunction refuse = [](const Endpoint&, milliseconds) -> int {
+    throw std::runtime_error("a reason that is long enough to need memory");
+  };
+  for (std::size_t number = 1; number < 10; ++number) {
+    const FailingMemory memory{number, Failing::since};
+    const Dialer::Result result = Dialer::attempt(refuse, place, milliseconds{1});
+    const Spared spared;
+    EXPECT_EQ(result.descriptor, -1);
+    EXPECT_NE(result.failure, "");
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Each, ClientMemoryWays,
+                         testing::Combine(testing::ValuesIn(kWays), testing::Values(Failing::once, Failing::since)));
 
 }  // namespace
 }  // namespace wirecall::session

@@ -25,9 +25,9 @@ using Order = std::vector<std::size_t>;
 
 TEST(CallList, gives_back_what_it_was_given_in_that_order) {
   Calls calls;
-  calls.list.push_front(calls.calls[3]);
-  EXPECT_EQ(calls.order(), (Order{3, 0, 1, 2}));
-  EXPECT_EQ(&calls.list.pop_front(), &calls.calls[3]);
+  EXPECT_EQ(calls.order(), (Order{0, 1, 2}));
+  EXPECT_EQ(&calls.list.front(), &calls.calls[0]);
+  EXPECT_EQ(&calls.list.back(), &calls.calls[2]);
   for (std::size_t i = 0; i < 3; ++i) EXPECT_EQ(&calls.list.pop_front(), &calls.calls[i]);
   EXPECT_TRUE(calls.list.empty());
   calls.list.push_back(calls.calls[4]);
@@ -38,8 +38,7 @@ TEST(CallList, gives_back_what_it_was_given_in_that_order) {
 TEST(CallList, any_call_of_it_may_be_taken_out_or_another_put_in_its_place) {
   for (std::size_t i = 0; i < 3; ++i) {
     Calls without;
-    EXPECT_TRUE(without.list.remove(without.calls[i]));
-    EXPECT_FALSE(without.list.remove(without.calls[i]));
+    without.list.remove(without.calls[i]);
     without.list.push_back(without.calls[4]);
     Order expected{0, 1, 2};
     expected.erase(expected.begin() + static_cast<std::ptrdiff_t>(i));
@@ -47,11 +46,35 @@ TEST(CallList, any_call_of_it_may_be_taken_out_or_another_put_in_its_place) {
     EXPECT_EQ(without.order(), expected);
 
     Calls with;
-    EXPECT_TRUE(with.list.replace(with.calls[i], &with.calls[3]));
+    with.list.replace(with.calls[i], with.calls[3]);
     with.list.push_back(with.calls[4]);
     expected = {0, 1, 2, 4};
     expected[i] = 3;
     EXPECT_EQ(with.order(), expected);
+    for (const std::size_t at : expected) EXPECT_EQ(&with.list.pop_front(), &with.calls[at]);
+    EXPECT_TRUE(with.list.empty());
+  }
+}
+
+TEST(CallList, the_call_at_hand_may_go_to_another_list) {
+  for (std::size_t moved = 0; moved < 8; ++moved) {
+    Calls calls;
+    CallList other;
+    Order seen;
+    Order left;
+    Order gone;
+    for (ClientCall* call : calls.list) {
+      const auto at = static_cast<std::size_t>(call - calls.calls.data());
+      seen.push_back(at);
+      const bool goes = (moved >> at & 1) != 0;
+      (goes ? gone : left).push_back(at);
+      if (!goes) continue;
+      calls.list.remove(*call);
+      other.push_back(*call);
+    }
+    EXPECT_EQ(seen, (Order{0, 1, 2}));
+    EXPECT_EQ(calls.order(), left);
+    for (const std::size_t at : gone) EXPECT_EQ(&other.pop_front(), &calls.calls[at]);
   }
 }
 

@@ -7,6 +7,7 @@
 #include <future>
 #include <gtest/gtest.h>
 #include <memory>
+#include <new>
 #include <optional>
 #include <stdexcept>
 #include <stop_token>
@@ -43,6 +44,23 @@ class HookedBackend final : public runtime::WrappedBackend {
 
   std::function<void()> in_turn;
   std::chrono::nanoseconds passed{0};  // without anybody having waited
+
+ private:
+  std::unique_ptr<runtime::Backend> inner_;
+};
+
+// What epoll is, but that there is no memory for one turn when `fails` says so.
+class FailingBackend final : public runtime::WrappedBackend {
+ public:
+  explicit FailingBackend(std::unique_ptr<runtime::Backend> inner = runtime::make_epoll_backend())
+      : WrappedBackend(*inner), inner_(std::move(inner)) {}
+  std::span<runtime::Completion> turn(std::span<runtime::Operation> submitted,
+                                      std::chrono::nanoseconds until) override {
+    if (fails.exchange(false)) throw std::bad_alloc{};
+    return inner_->turn(submitted, until);
+  }
+
+  std::atomic<bool> fails{false};
 
  private:
   std::unique_ptr<runtime::Backend> inner_;
@@ -119,6 +137,33 @@ TEST_F(ClientDriving, callbacks_futures_blocking_calls_and_run_work_beside_each_
   for (int i = 0; i < 5; ++i) client.run(awaiting(client));
   threads.clear();
   EXPECT_TRUE(comes_true([&] { return called_back == 800; }));
+}
+
+TEST(ClientDrivers, one_that_has_no_memory_leaves_the_driving_to_the_next) {
+  auto backend = std::make_unique<FailingBackend>();
+  FailingBackend& failing = *backend;
+  std::promise<void> begun;
+  std::promise<void> ended;
+  const ScriptedServer server{[&](RawPeer peer) {
+    peer.line();
+    begun.set_value();
+    peer.line();  // what the first thread has sent for the second, which waits
+    failing.fails = true;
+    peer.send(R"({"jsonrpc":"2.0","result":0,"id":99})"
+              "\n");
+    ended.get_future().wait();
+    peer.send(R"({"jsonrpc":"2.0","result":19,"id":2})"
+              "\n");
+    peer.line();
+  }};
+  Client client = detail::ClientAccess::client(std::make_shared<ClientCore>(
+      std::vector{Endpoint{server.uri()}}, ClientOptions{}, ClientSeams{.backend = std::move(backend), .dial = {}}));
+  std::jthread first{[&] {
+    EXPECT_THROW(client.call<int>("a"), std::bad_alloc);
+    ended.set_value();
+  }};
+  begun.get_future().wait();
+  EXPECT_EQ(client.request<int>("b").timeout(10s).try_call(), 19);
 }
 
 // The first blocking call looks whether its connection is still there, and drives for that moment.

@@ -1,5 +1,6 @@
 // What a client with a name says first on each connection, and what it makes of the answer, on a simulated system.
 #include <algorithm>
+#include <chrono>
 #include <cstddef>
 #include <expected>
 #include <gtest/gtest.h>
@@ -16,6 +17,8 @@
 
 namespace wirecall::session {
 namespace {
+
+using namespace std::chrono_literals;
 
 constexpr std::string_view kHello =
     R"({"jsonrpc":"2.0","method":"rpc.hello","params":{"name":"a \"b\""},"id":"rpc.hello"})";
@@ -135,6 +138,39 @@ TEST(ClientHello, calls_beyond_what_the_server_takes_at_once_wait) {
   world.client->run(all());
   EXPECT_EQ(most, 2U);
   EXPECT_EQ(world.lines.size(), 7U);
+}
+
+// The server refuses what it is called, without saying whom.
+void refuse_anonymously(Named& world) {
+  world.serve = [&world] {
+    for (std::string request = world.line(); !request.empty(); request = world.line()) {
+      if (request == kHello && world.greeting.empty()) continue;
+      world.peers.back()->send(refusal("null") + "\n");
+    }
+  };
+}
+
+TEST(ClientHello, an_error_without_an_id_may_be_its_answer_once) {
+  Named world;
+  world.greeting = "anonymous";
+  refuse_anonymously(world);
+  world.client->connect();
+  const auto pause = [&]() -> Task<void> { co_await sleep_for(world.client->scheduler(), 10ms); };
+  world.client->run(pause());
+  EXPECT_EQ(world.client->responses_dropped(), 1U);
+  EXPECT_EQ(world.client->try_call<int>("a").error().code(), -5);
+  EXPECT_EQ(world.client->try_call<int>("b").error().code(), -5);
+}
+
+TEST(ClientHello, is_no_more_waited_for_than_any_call) {
+  ClientOptions options;
+  options.call_timeout_ms = 100;
+  Named world{options};
+  refuse_anonymously(world);
+  world.client->connect();
+  const auto pause = [&]() -> Task<void> { co_await sleep_for(world.client->scheduler(), 150ms); };
+  world.client->run(pause());
+  EXPECT_EQ(world.client->try_call<int>("a").error().code(), -5);
 }
 
 TEST(ClientHello, what_is_no_sensible_answer_changes_nothing) {

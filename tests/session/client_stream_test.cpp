@@ -197,6 +197,26 @@ TEST(ClientStream, that_is_dropped_ends_the_call) {
   EXPECT_EQ(client.responses_dropped(), 1U);
 }
 
+TEST(ClientStream, of_which_the_first_item_was_blocked_for_may_be_awaited) {
+  const ScriptedServer server{[](RawPeer peer) {
+    peer.line();
+    peer.send(item(1, 0, "1"));
+    EXPECT_EQ(peer.line(), R"({"jsonrpc":"2.0","method":"next","id":2})");
+    peer.send(item(1, 1, "2") + result(2, "19") + result(1));
+    peer.line();
+  }};
+  Client client{server.uri()};
+  ResultStream<int> stream = client.stream<int>("count");
+  EXPECT_EQ(stream.next(), 1);
+  const auto call = [](Client& to) -> Task<int> { co_return co_await to.request<int>("next"); };
+  const auto rest = [&](Task<std::vector<int>> all, Task<int> next) -> Task<std::vector<int>> {
+    auto [items, number] = co_await when_all(std::move(all), std::move(next));
+    EXPECT_EQ(number, 19);
+    co_return std::move(items);
+  };
+  EXPECT_EQ(client.run(rest(collect(std::move(stream).awaited()), call(client))), std::vector{2});
+}
+
 TEST(ClientStream, never_begun_makes_no_call) {
   const ScriptedServer server{[](RawPeer peer) {
     EXPECT_EQ(peer.line(), R"({"jsonrpc":"2.0","method":"next","id":1})");

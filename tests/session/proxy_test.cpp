@@ -1,7 +1,9 @@
 // Handlers that await a client: they wait for something that happens on another thread, and go on on their own.
 #include <atomic>
+#include <chrono>
 #include <future>
 #include <gtest/gtest.h>
+#include <limits>
 #include <mutex>
 #include <set>
 #include <string>
@@ -63,11 +65,22 @@ class ProxyTest : public testing::Test {
       }
     });
     front.method("fail", [this]() -> Task<int> { co_return co_await client->request<int>("nothing"); });
+    front.method("add_nothing", [this]() -> Task<int> {
+      co_return co_await client->request<int>("add", std::numeric_limits<double>::quiet_NaN(), 1);
+    });
+    front.method("take_text",
+                 [this]() -> Task<std::string> { co_return co_await client->request<std::string>("add", 1, 2); });
     front.method("wait", [this]() -> Task<int> { co_return co_await client->request<int>("wait"); });
     endpoint.emplace(front.listen("tcp://127.0.0.1:0"));
   }
 
   Task<int> add(int a, int b) { co_return co_await client->request<int>("add", a, b); }
+  // False, and a failure, when it is not set within a time in which anything would have been.
+  [[nodiscard]] static bool is_set(std::promise<void>& promise) {
+    const bool set = promise.get_future().wait_for(std::chrono::seconds{20}) == std::future_status::ready;
+    EXPECT_TRUE(set);
+    return set;
+  }
   void note_thread() {
     const std::scoped_lock lock{mutex};
     threads.insert(std::this_thread::get_id());
@@ -105,10 +118,10 @@ TEST_F(ProxyTest, ACallThatIsCancelledIsCancelledBehindAsWell) {
   std::promise<int> code;
   const CallHandle handle = caller.request<int>("wait").then(
       [&](std::expected<int, Error> result) { code.set_value(result ? 0 : result.error().code()); });
-  waiting.get_future().wait();
+  ASSERT_TRUE(is_set(waiting));
   EXPECT_TRUE(handle.cancel());
   EXPECT_EQ(code.get_future().get(), -32800);
-  stopped.get_future().wait();
+  ASSERT_TRUE(is_set(stopped));
   EXPECT_EQ(caller.call<int>("add", 1, 2), 3);
 }
 
@@ -119,11 +132,26 @@ TEST_F(ProxyTest, AServerMayEndBeforeItsHandlersAreAnswered) {
     RawPeer peer{*endpoint};
     peer.send(R"({"jsonrpc":"2.0","method":"wait","id":1})"
               "\n");
-    waiting.get_future().wait();
+    ASSERT_TRUE(is_set(waiting));
     peer.reset();
   }
-  stopped.get_future().wait();
+  ASSERT_TRUE(is_set(stopped));
   EXPECT_EQ(client->call<int>("add", 1, 2), 3);
+}
+
+// An argument that JSON has no word for, a result of another type: the caller can make nothing of those.
+TEST_F(ProxyTest, WhatAHandlerItselfDoesWrongWithAClientIsNotItsCallersFault) {
+  const RunningServer behind{back};
+  const RunningServer before{front};
+  Client caller{endpoint->uri()};
+  for (const char* const method : {"add_nothing", "take_text"}) {
+    const auto answer = caller.try_call<int>(method);
+    ASSERT_FALSE(answer.has_value());
+    EXPECT_EQ(answer.error().code(), -32603) << method;
+    EXPECT_EQ(answer.error().message(), "Internal error") << method;
+  }
+  EXPECT_THROW(caller.call("add", std::numeric_limits<double>::quiet_NaN(), 1), LocalError);
+  EXPECT_THROW(caller.call<std::string>("add", 1, 2), LocalError);
 }
 
 // The task of one client awaits another.
