@@ -172,9 +172,8 @@ class ClientCore final : public std::enable_shared_from_this<ClientCore>, privat
   void send_controls(Lock& lock) noexcept;
   void deliver_ended(Lock& lock);
   void deliver(ClientCall& call, detail::Answer& answer) noexcept;
-  void end_all(Lock& lock) noexcept;
 
-  // Calls: client_core.cpp.
+  // Calls: client_life.cpp.
   void submit(std::span<ClientCall* const> calls);
   void finish(ClientCall& call);
   void fail(ClientCall& call, Error error, detail::ErrorClass thrown = detail::ErrorClass::error) noexcept;
@@ -182,6 +181,7 @@ class ClientCore final : public std::enable_shared_from_this<ClientCore>, privat
   void give_up(ClientCall& call) noexcept;
   void withdraw(ClientCall& call) noexcept;
   void expire(std::chrono::nanoseconds now) noexcept;
+  void end_all(Lock& lock) noexcept;
 
   // Streams: client_stream.cpp.
   static bool hand_over(ClientStream& stream);
