@@ -37,10 +37,18 @@ class OutgoingBatch {
   void add(OutgoingCall call, std::size_t result) {
     calls_.push_back(std::move(call));
     results_.push_back(result);
+    result_count_ += result != kNoResult;
   }
   void add_notification(OutgoingCall call);
   void set_timeout(std::chrono::milliseconds timeout) noexcept;
   [[nodiscard]] std::size_t size() const noexcept { return calls_.size(); }
+  /// Room for what the calls come to, so that taking it in needs none.
+  template <class Results>
+  [[nodiscard]] Results make_results() const {
+    Results results;
+    if constexpr (requires { results.resize(result_count_); }) results.resize(result_count_);
+    return results;
+  }
   /// The home of the thread that drives.
   [[nodiscard]] const Home* driver() const noexcept { return calls_.front().driver(); }
 
@@ -58,6 +66,7 @@ class OutgoingBatch {
   std::shared_ptr<session::ClientCore> core_;
   std::vector<OutgoingCall> calls_;
   std::vector<std::size_t> results_;
+  std::size_t result_count_ = 0;
 };
 
 class BatchAwaiterBase : private Waiter {
@@ -73,6 +82,7 @@ class BatchAwaiterBase : private Waiter {
  protected:
   ~BatchAwaiterBase() { forget(); }
   using Waiter::throw_if_stopped;
+  [[nodiscard]] const OutgoingBatch& batch() const noexcept { return batch_; }
 
  private:
   using Answers = std::vector<std::pair<std::size_t, KeptAnswer>>;
@@ -99,14 +109,14 @@ void read_result(std::tuple<std::expected<Ts, Error>...>& results, std::size_t i
 
 template <class T>
 void read_result(std::vector<std::expected<T, Error>>& results, std::size_t index, Answer& answer) {
-  if (results.size() <= index) results.resize(index + 1);
   results[index] = expected_of<T>(answer);
 }
 
 template <class Results>
 class BatchAwaiter final : public BatchAwaiterBase {
  public:
-  using BatchAwaiterBase::BatchAwaiterBase;
+  explicit BatchAwaiter(OutgoingBatch batch)
+      : BatchAwaiterBase(std::move(batch)), results_(this->batch().template make_results<Results>()) {}
   Results await_resume() {
     throw_if_stopped();
     return std::move(results_);
@@ -129,14 +139,14 @@ class BatchWays {
 
   /// Sends it and blocks until each call has ended.
   [[nodiscard]] Results send() && {
-    Results results;
+    Results results = batch_.template make_results<Results>();
     batch_.wait([&](std::size_t index, Answer& answer) { read_result(results, index, answer); });
     return results;
   }
   /// Sends it; `callback(Results)` is called once, when each call has ended, and must not throw.
   template <std::invocable<Results> F>
   void then(F callback) && {
-    auto results = std::make_shared<Results>();
+    auto results = std::make_shared<Results>(batch_.template make_results<Results>());
     batch_.start([results](std::size_t index, Answer& answer) { read_result(*results, index, answer); },
                  [results, callback = std::move(callback)]() mutable { callback(std::move(*results)); });
   }
@@ -146,9 +156,7 @@ class BatchWays {
     return promise->get_future();
   }
   /// Sends it when it is awaited; throws Cancelled when the task is asked to stop, which gives all of it up.
-  [[nodiscard]] BatchAwaiter<Results> operator co_await() && noexcept {
-    return BatchAwaiter<Results>{std::move(batch_)};
-  }
+  [[nodiscard]] BatchAwaiter<Results> operator co_await() && { return BatchAwaiter<Results>{std::move(batch_)}; }
 
  protected:
   explicit BatchWays(OutgoingBatch batch) noexcept : batch_(std::move(batch)) {}
@@ -195,7 +203,7 @@ class [[nodiscard]] Batch : public detail::BatchWays<std::tuple<std::expected<Ts
 };
 
 /// A batch of as many calls as are added, each with a T for its result; the results are a vector in the calls' order.
-/// A server takes Limits::batch of them in one message, and refuses all of a longer one.
+/// More than Limits::batch of them are not sent: each ends with -32006.
 template <class T = void>
 class [[nodiscard]] BatchOf : public detail::BatchWays<std::vector<std::expected<T, Error>>> {
   using Ways = detail::BatchWays<std::vector<std::expected<T, Error>>>;

@@ -25,6 +25,7 @@
 #include <utility>
 
 #include "wirecall/codec.hpp"
+#include "wirecall/context.hpp"
 #include "wirecall/error.hpp"
 #include "wirecall/reflect.hpp"
 #include "wirecall/task.hpp"
@@ -149,6 +150,7 @@ class OutgoingCall {
   void set_params(std::string_view json);
   void set_timeout(std::chrono::milliseconds timeout) noexcept;
   void set_stop(std::stop_token stop);
+  void set_context(const Context& context);
   /// The results are wanted as they come, at first so many of them; then `release` hands the call on.
   void set_credit(std::uint32_t credit) noexcept;
   [[nodiscard]] std::unique_ptr<session::ClientStream> release();
@@ -261,6 +263,14 @@ class [[nodiscard]] Request {
   /// Gives the call up when stop is requested, on any thread: it ends with -32800.
   Request&& stop(std::stop_token stop) && {
     call_.set_stop(std::move(stop));
+    return std::move(*this);
+  }
+
+  /// For a handler: makes the call as a part of the one that it serves. It has the time that is left of that one, or
+  /// its own where that is less, is given up with it, and counts as one hop further: one that goes round in a circle
+  /// ends with -32005.
+  Request&& within(const Context& context) && {
+    call_.set_context(context);
     return std::move(*this);
   }
 

@@ -203,6 +203,13 @@ std::unique_ptr<session::ClientStream> OutgoingCall::release() {
   return stream;
 }
 void OutgoingCall::set_stop(std::stop_token stop) { call_->stop = std::move(stop); }
+void OutgoingCall::set_context(const Context& context) {
+  call_->hops = context.hops() + 1;
+  set_stop(context.stop_token());
+  if (context.remaining() == kNoDeadline) return;
+  const auto left = std::chrono::ceil<milliseconds>(context.remaining());
+  if (left < call_->timeout) set_timeout(left);
+}
 void OutgoingCall::keep_response() noexcept { call_->keep_response = true; }
 
 // What could not be encoded is an error already; what is to be stopped can be from here on.

@@ -60,6 +60,7 @@ struct ClientCall {
   std::chrono::milliseconds timeout{0};
   bool own_timeout = false;  ///< `timeout` was asked for with this call; of a stream, it is for all of it
   bool keep_response = false;
+  std::uint32_t hops = 0;    ///< to be said; 0 for none
   std::uint32_t credit = 0;  ///< items of a stream that may come at first; 0 for no stream
 
   std::uint64_t generation = 0;  ///< how often it has been lent
@@ -74,7 +75,8 @@ struct ClientCall {
   std::chrono::nanoseconds deadline{0};
   std::chrono::nanoseconds not_before{0};
   ClientConnection* connection = nullptr;  ///< on which it was sent
-  std::uint64_t position = 0;              ///< of its end in that connection's output
+  std::uint64_t position = 0;              ///< of its message's end in that connection's output
+  std::uint32_t place = 0;                 ///< in that message
   ClientCall* next_in_batch = nullptr;     ///< goes into the same message; until it is written
   ClientCall* next_listed = nullptr;       ///< in the one CallList that it is in
   ClientCall* previous_listed = nullptr;   ///< likewise

@@ -129,16 +129,6 @@ void ClientCore::exchange(std::span<ClientCall* const> calls) {
   submit(calls);
   try {
     const nanoseconds begun = calls[0]->begun;
-    if ((begun - last_used_ > kStale || http_) && !led_ && !others_drive() && any_up()) [[unlikely]] {
-      // Should the server have gone in the meantime, the call had better wait for the next connection.
-      const Driving driving{*this};
-      {
-        const Unlocked unlocked{lock};
-        loop_.turn(nanoseconds{0});
-      }
-      after_turn(lock);
-    }
-    last_used_ = begun;
     if (waiting.unfinished != 0) wait(lock, waiting, begun, calls[0]->deadline);
     for (ClientCall* call : calls) {
       if (call->stage != ClientCall::Stage::ended) give_up(*call);
@@ -263,6 +253,19 @@ void ClientCore::lead(Lock& lock, const Waiting& waiting, nanoseconds now, nanos
   }
 }
 
+// Should the server have closed a connection while nobody drove, calls had better wait for the next one.
+void ClientCore::look_first(Lock& lock) {
+  const nanoseconds now = loop_.recently();
+  const bool stale = now - std::exchange(last_used_, now) > kStale || http_;
+  if (!stale || !any_up()) [[likely]]
+    return;
+  {
+    const Unlocked unlocked{lock};
+    loop_.turn(nanoseconds{0});
+  }
+  after_turn(lock);
+}
+
 // One turn of the loop and what belongs to it; `lock` is held before and after. With `may_block` the driver is a thread
 // that blocks anyway, so it may as well connect.
 void ClientCore::step(Lock& lock, nanoseconds wait_max, bool may_block) {
@@ -284,6 +287,7 @@ void ClientCore::step(Lock& lock, nanoseconds wait_max, bool may_block) {
     wait_max = nanoseconds{0};  // whoever drives may have waited for just that
   }
   if (std::exchange(given_up_, false)) after_turn(lock);
+  if (!queue_.empty()) look_first(lock);
   tend(lock, wait_max, may_block);
   if (may_block && others_drive()) return;  // they have come meanwhile, and call back on their own threads
   write_queued();
@@ -395,6 +399,7 @@ void ClientCore::run(const std::function<void()>& begin, const bool& finished,
   };
   const Leaving leaving{*this};
   const Driving driving{*this};
+  look_first(lock);
   {
     const Unlocked unlocked{lock};
     begin();

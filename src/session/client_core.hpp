@@ -91,6 +91,7 @@ class ClientConnection final : public Caller, public HttpUser {
   std::chrono::nanoseconds hello_until{0};  ///< until then rpc.hello may be answered; 0 where it is not any more
   std::size_t message_bytes_max = 0;        ///< what the server takes: no more than we do
   std::size_t in_flight_max = 0;
+  std::size_t batch_max = 0;
 };
 
 class ClientCore final : public std::enable_shared_from_this<ClientCore>, private Owner {
@@ -155,6 +156,7 @@ class ClientCore final : public std::enable_shared_from_this<ClientCore>, privat
   // Threads: client_core.cpp.
   void wait(Lock& lock, Waiting& waiting, std::chrono::nanoseconds now, std::chrono::nanoseconds deadline);
   void lead(Lock& lock, const Waiting& waiting, std::chrono::nanoseconds now, std::chrono::nanoseconds deadline);
+  void look_first(Lock& lock);
   void step(Lock& lock, std::chrono::nanoseconds wait_max, bool may_block);
   void go_on(Lock& lock, std::chrono::nanoseconds wait_max);
   void background();
@@ -200,7 +202,7 @@ class ClientCore final : public std::enable_shared_from_this<ClientCore>, privat
   void write_queued() noexcept;
   static void write_controls(ClientConnection& connection) noexcept;
   void write(ClientCall& call, ClientConnection& connection) noexcept;
-  void not_written(ClientCall& first, ErrorCode why) noexcept;
+  void not_written(ClientCall& first, std::string_view limit) noexcept;
   void append(Buffer& out, ClientCall& call, bool with_members);
   [[nodiscard]] static bool says_timeout(const ClientCall& call) noexcept;
   [[nodiscard]] static bool done_with(const ClientConnection& connection) noexcept;
@@ -211,6 +213,7 @@ class ClientCore final : public std::enable_shared_from_this<ClientCore>, privat
   bool retry(ClientCall& call, const Error& error);
   void take_out(ClientCall& call) noexcept;
   ClientCall& take_first(ClientConnection& connection) noexcept;
+  static void again_as_it_was(CallList& again, ClientCall& call) noexcept;
   void connection_ended(Connection& ended, End end, int error) noexcept override;
   [[nodiscard]] std::string why_gone(const ClientConnection& connection, End end, int error) const noexcept;
 

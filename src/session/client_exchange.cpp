@@ -137,7 +137,8 @@ void ClientCore::tend(Lock& lock, nanoseconds& wait_max, bool may_block) {
         look_after(dialer.due() - now);
       } else if (std::string vain = cannot_offer(dialer.endpoint()); !vain.empty()) {
         result = Dialer::Result{.failure = std::move(vain)};
-      } else if (one_thread_ || (may_block && !background_needed() && !transport::resolves_a_name(dialer.endpoint()))) {
+      } else if (one_thread_ ||
+                 (may_block && !background_needed() && !any_up() && !transport::resolves_a_name(dialer.endpoint()))) {
         if (wait_max == nanoseconds{0}) continue;
         milliseconds timeout{options_.connect_timeout_ms};
         if (wait_max >= nanoseconds{0}) timeout = std::min(timeout, std::chrono::ceil<milliseconds>(wait_max));
@@ -169,6 +170,7 @@ void ClientCore::connected(ClientConnection& connection, int descriptor) {
   connection.controls.clear();
   connection.message_bytes_max = options_.limits.max_message_size;
   connection.in_flight_max = options_.limits.in_flight;
+  connection.batch_max = options_.limits.batch;
   auto socket_stream = std::make_unique<transport::SocketStream>(loop_, socket.get());
   static_cast<void>(socket.release());
   auto stream = std::make_unique<CountedStream>(std::move(socket_stream));
@@ -256,31 +258,34 @@ void ClientCore::write(ClientCall& first, ClientConnection& connection) noexcept
     opened = &out;
     const std::size_t begin = out.size();
     const bool batch = first.next_in_batch != nullptr;
+    std::size_t count = 0;
     if (batch) out.push_back('[');
-    for (ClientCall* call = &first; call != nullptr; call = call->next_in_batch) {
+    for (ClientCall* call = &first; call != nullptr; call = call->next_in_batch, ++count) {
       if (call != &first) out.push_back(',');
       append(out, *call, !http);
     }
     if (batch) out.push_back(']');
-    if (out.size() - begin > connection.message_bytes_max) [[unlikely]] {
+    if (out.size() - begin > connection.message_bytes_max || count > connection.batch_max) [[unlikely]] {
       session.discard_message();
-      return not_written(first, ErrorCode::too_large);
+      return not_written(first, count > connection.batch_max ? "batch" : "max_message_size");
     }
     session.close_message();
   } catch (const std::bad_alloc&) {
     if (opened != nullptr) session.discard_message();
-    return not_written(first, ErrorCode::internal_error);
+    return not_written(first, {});
   }
   if (http) [[unlikely]] {
     connection.exchanging = true;
     connection.others_sent = false;
   }
   const std::uint64_t position = connection.written_bytes();
+  std::uint32_t place = 0;
   for (ClientCall* call = &first; call != nullptr;) {
     ClientCall* next = std::exchange(call->next_in_batch, nullptr);
     call->stage = ClientCall::Stage::written;
     call->connection = &connection;
     call->position = position;
+    call->place = place++;
     if (call->notification) {
       connection.others_sent = connection.notifications_fresh = true;
       connection.notifications.push_back(*call);
@@ -292,16 +297,16 @@ void ClientCore::write(ClientCall& first, ClientConnection& connection) noexcept
   }
 }
 
-// Some of them may be in the table.
-void ClientCore::not_written(ClientCall& first, ErrorCode why) noexcept {
+// For the limit that it is over, or for want of memory. Some of the calls may be in the table.
+void ClientCore::not_written(ClientCall& first, std::string_view limit) noexcept {
   for (ClientCall* call = &first; call != nullptr;) {
     ClientCall* next = std::exchange(call->next_in_batch, nullptr);
     if (table_.find(call->id) == call) table_.erase(*call);
-    fail(*call, why == ErrorCode::too_large ? message::make({.code = why,
-                                                             .reason = "the request is larger than allowed",
-                                                             .delivered = "no",
-                                                             .limit = "max_message_size"})
-                                            : Error{why});
+    fail(*call, limit.empty() ? Error{ErrorCode::internal_error}
+                              : message::make({.code = ErrorCode::too_large,
+                                               .reason = "the request is larger than allowed",
+                                               .delivered = "no",
+                                               .limit = limit}));
     call = next;
   }
 }
@@ -323,6 +328,7 @@ void ClientCore::append(Buffer& out, ClientCall& call, bool with_members) {
     }
     if (with_members && call.credit != 0) append_member(out, R"(,"stream":)", call.credit);
   }
+  if (call.hops != 0) append_member(out, R"(,"hops":)", call.hops);
   out.push_back('}');
 }
 
@@ -470,6 +476,20 @@ bool ClientCore::retry(ClientCall& call, const Error& error) {
   return true;
 }
 
+// Puts a call that is to be sent again at the end of the list; what was one message is one again, in its order.
+void ClientCore::again_as_it_was(CallList& again, ClientCall& call) noexcept {
+  if (again.empty() || again.back().position != call.position) return again.push_back(call);
+  ClientCall& first = again.back();
+  if (call.place < first.place) {
+    again.replace(first, call);
+    call.next_in_batch = &first;
+    return;
+  }
+  ClientCall* before = &first;
+  while (before->next_in_batch != nullptr && before->next_in_batch->place < call.place) before = before->next_in_batch;
+  call.next_in_batch = std::exchange(before->next_in_batch, &call);
+}
+
 // Called without the mutex, from within the turn. Nothing here may fail: each call has to end, or to be made again.
 void ClientCore::connection_ended(Connection& ended, End end, int error) noexcept {
   const Lock lock{mutex_};
@@ -489,7 +509,7 @@ void ClientCore::connection_ended(Connection& ended, End end, int error) noexcep
     ClientCall& call = take_first(connection);
     if (call.position > handed) {
       call.stage = ClientCall::Stage::queued;
-      again.push_back(call);
+      again_as_it_was(again, call);
     } else if (call.notification && connection.http == nullptr && call.position <= taken) {
       finish(call);
     } else {
@@ -519,6 +539,9 @@ std::string ClientCore::why_gone(const ClientConnection& connection, End end, in
     case End::too_deep:
       return why + "the server sent a message that nests deeper than " + std::to_string(options_.limits.depth) +
              " levels; raise ClientOptions.limits.depth";
+    case End::too_long:
+      return why + "the server sent an array of more than " + std::to_string(options_.limits.batch) +
+             " responses; raise ClientOptions.limits.batch";
     case End::silent:
       return why + "the server did not answer in time";
   }

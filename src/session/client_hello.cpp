@@ -20,6 +20,7 @@ constexpr std::string_view kHelloId = R"("rpc.hello")";
 // What is read of the answer. Other servers may leave out any of it.
 struct ServerLimits {
   std::optional<std::uint64_t> max_message_size;
+  std::optional<std::uint64_t> batch;
   std::optional<std::uint64_t> in_flight;
 };
 struct Greeting {
@@ -65,6 +66,7 @@ bool ClientCore::greeted(Lock& lock, ClientConnection& connection, const Receive
     if (theirs.value_or(0) != 0) own = std::min<std::uint64_t>(own, *theirs);
   };
   lower(connection.message_bytes_max, limits.max_message_size);
+  lower(connection.batch_max, limits.batch);
   lower(connection.in_flight_max, limits.in_flight);
   return true;
 }

@@ -21,6 +21,7 @@ enum class End : std::uint8_t {
   unreadable,  ///< the peer sent what cannot be understood
   too_large,   ///< the peer sent a message over Limits::max_message_size
   too_deep,    ///< the peer sent a message over Limits::depth
+  too_long,    ///< the peer sent an array of responses over Limits::batch
   silent,      ///< the peer did not send in time what it had to
 };
 

@@ -126,15 +126,29 @@ bool Session::read_whole(std::span<char> frame, bool kept) {
 inline void Session::accept(const Received& message) {
   unreadable_ = 0;
   ++host_->workspace.stats.messages_in;
-  if (message.kind == MessageKind::response) [[unlikely]]
-    return accept_response(message);
-  if (message.kind == MessageKind::batch && (caller_ != nullptr || dispatcher_.awaits_responses())) [[unlikely]]
-    accept_responses(message);
-  if (caller_ != nullptr && message.kind == MessageKind::notification && caller_->notified(message)) [[unlikely]]
-    return;
-  if (over()) [[unlikely]]
+  if (message.kind != MessageKind::request && !accept_other(message)) [[unlikely]]
     return;
   dispatcher_.handle(message, *host_->workspace.elements);
+}
+
+// Whether what is no request is for the dispatcher.
+bool Session::accept_other(const Received& message) {
+  const bool called = caller_ != nullptr;
+  switch (message.kind) {
+    case MessageKind::response:
+      accept_response(message);
+      return false;
+    case MessageKind::batch:
+      if (called || dispatcher_.awaits_responses()) accept_responses(message);
+      return !over();
+    case MessageKind::notification:
+      return !(called && caller_->notified(message)) && !over();
+    default:
+      // An array that may hold the responses that are waited for is not refused as a request is.
+      if (message.fault != Fault::batch_limit || !called || !caller_->waiting()) return true;
+      end(End::too_long);
+      return false;
+  }
 }
 
 // The dispatcher leaves the responses in a batch alone.

@@ -73,6 +73,7 @@ class Session final : public Channel, public rpc::Outlet {
 
   bool read_whole(std::span<char> frame, bool kept);
   void accept(const Received& message);
+  bool accept_other(const Received& message);
   void accept_response(const Received& message);
   void accept_responses(const Received& batch);
   bool keep(std::string_view part);

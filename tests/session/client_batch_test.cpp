@@ -163,6 +163,34 @@ TEST_P(ClientBatchesOfAnySize, are_empty_when_nothing_was_added) {
   EXPECT_TRUE(call(client, 0).empty());
 }
 
+TEST(ClientBatch, longer_than_its_server_or_its_client_takes_is_not_sent) {
+  const ScriptedServer server{[](RawPeer peer) { EXPECT_EQ(peer.line(), ""); }};
+  ClientOptions options;
+  options.limits.batch = 2;
+  Client client{server.uri(), options};
+  BatchOf<int> batch = client.batch_of<int>();
+  for (int i = 0; i < 3; ++i) batch.call("a");
+  for (const auto& result : std::move(batch).send()) {
+    EXPECT_EQ(result.error().code(), -32006);
+    EXPECT_NE(result.error().data().find(R"("limit":"batch")"), std::string::npos);
+  }
+}
+
+TEST(ClientBatch, that_is_answered_by_more_than_fits_fails_at_once_with_the_limit) {
+  const ScriptedServer server{[](RawPeer peer) {
+    peer.line();
+    peer.send(R"([{"jsonrpc":"2.0","result":1,"id":1},{"jsonrpc":"2.0","result":1,"id":2},1])"
+              "\n");
+    EXPECT_EQ(peer.line(), "");  // what may be responses is not answered
+  }};
+  ClientOptions options;
+  options.limits.batch = 2;
+  Client client{server.uri(), options};
+  const auto [a, b] = client.batch().call<int>("a").call<int>("b").send();
+  EXPECT_NE(a.error().message().find("limits.batch"), std::string::npos) << a.error().message();
+  EXPECT_EQ(b.error().code(), -32001);
+}
+
 TEST(ClientBatch, of_notifications_returns_when_it_is_sent_and_an_empty_one_sends_nothing) {
   const ScriptedServer server{[](RawPeer peer) {
     EXPECT_EQ(peer.line(), R"([{"jsonrpc":"2.0","method":"a"},{"jsonrpc":"2.0","method":"b"}])");

@@ -128,6 +128,48 @@ TEST(ClientCore, calls_of_which_no_byte_has_left_wait_for_the_next_connection_an
   }
 }
 
+TEST(ClientCore, a_batch_of_which_no_byte_has_left_is_one_message_again_on_the_next_connection) {
+  World world{1};
+  Client& client = *world.client;
+  bool made = false;
+  world.opened = [&](SimulatedPeer& peer) {
+    if (world.peers.empty()) peer.window = 0;
+  };
+  std::vector<std::string> served;
+  world.serve = [&] {
+    if (world.peers.size() == 1) {
+      if (made) world.peers[0]->reset();
+      return;
+    }
+    for (std::string next = world.line(); !next.empty(); next = world.line()) {
+      served.push_back(next);
+      const std::size_t second = next.find("\"c\"");
+      std::string first_answer = result(id_of(next));
+      first_answer.back() = ',';
+      std::string second_answer = result(id_of(next.substr(second)));
+      second_answer.back() = ']';
+      world.peers.back()->send("[" + first_answer + second_answer + "\n");
+    }
+  };
+  const auto all = [&]() -> Task<Batch<int, int>::Results> {
+    // Stuck at the system's door; so the batch behind it is not even there.
+    static_cast<void>(client.request<int>("a").then([](const Result&) {}));
+    co_await sleep_for(client.scheduler(), 1ms);
+    std::optional<Batch<int, int>::Results> results;
+    client.batch().call<int>("b").notify("n").call<int>("c").then(
+        [&](auto given) { results.emplace(std::move(given)); });
+    made = true;
+    while (!results) co_await sleep_for(client.scheduler(), 1ms);
+    co_return std::move(*results);
+  };
+  const auto [b, c] = client.run(all());
+  EXPECT_EQ(b, 19);
+  EXPECT_EQ(c, 19);
+  EXPECT_EQ(served,
+            (std::vector<std::string>{R"([{"jsonrpc":"2.0","method":"b","id":4},{"jsonrpc":"2.0","method":"n"},)"
+                                      R"({"jsonrpc":"2.0","method":"c","id":5}])"}));
+}
+
 TEST(ClientCore, pauses_between_attempts_double_up_to_the_maximum_less_a_random_part) {
   ClientOptions options;
   options.call_timeout_ms = 10'000;

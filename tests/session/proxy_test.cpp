@@ -1,6 +1,7 @@
 // Handlers that await a client: they wait for something that happens on another thread, and go on on their own.
 #include <atomic>
 #include <chrono>
+#include <cstdint>
 #include <future>
 #include <gtest/gtest.h>
 #include <limits>
@@ -109,6 +110,31 @@ TEST_F(ProxyTest, HandlersGoOnOnTheThreadOfTheirLoop) {
   EXPECT_EQ(next, 100);
   EXPECT_EQ(caller.try_call<int>("fail").error().code(), -32601);
   EXPECT_EQ(threads.size(), 1U);
+}
+
+TEST_F(ProxyTest, ACallWithinAnotherHasWhatIsLeftOfItsTimeAndEndsWhenItGoesInACircle) {
+  back.method("left_ms", [](const Context& context) -> Task<std::int64_t> {
+    co_return std::chrono::duration_cast<std::chrono::milliseconds>(context.remaining()).count();
+  });
+  front.method("left_behind_ms", [this](Context context) -> Task<std::int64_t> {
+    co_return co_await client->request<std::int64_t>("left_ms").within(context);
+  });
+  Client home{endpoint->uri()};
+  std::atomic<int> rounds{0};
+  front.method("round", [&](Context context) -> Task<int> {
+    ++rounds;
+    co_return co_await home.request<int>("round").within(context);
+  });
+  const RunningServer behind{back};
+  const RunningServer before{front};
+  Client caller{endpoint->uri()};
+  const auto left = caller.request<std::int64_t>("left_behind_ms").timeout(std::chrono::milliseconds{10'000}).call();
+  EXPECT_GT(left, 0);
+  EXPECT_LE(left, 10'001);  // each side rounds up
+  const Error error = caller.try_call<int>("round").error();
+  EXPECT_EQ(error.code(), -32005);
+  EXPECT_NE(error.data().find("hops"), std::string::npos) << error.data();
+  EXPECT_EQ(rounds, 17);  // that of the caller, and limits.hops within it
 }
 
 TEST_F(ProxyTest, ACallThatIsCancelledIsCancelledBehindAsWell) {
