@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Runs every benchmark, one after the other, each printing its table, and then measures what idle connections cost the
-# command, and what the umbrella header costs a compiler.
+# Runs every benchmark, one after the other, each printing its table, and then measures what idle connections and calls
+# cost the command, and what the umbrella header costs a compiler.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 build=${BUILD:-build}
@@ -13,6 +13,9 @@ for program in "$build"/bench/bench_*; do
 done
 echo "== connections"
 python3 bench/connections.py "$build/wirecall"
+echo
+echo "== serving"
+python3 bench/serving.py "$build/wirecall" "$build/bench/ceiling"
 echo
 echo "== compile"
 python3 bench/compile/measure.py

@@ -131,6 +131,7 @@ int bench(const BenchOptions& options) {
                      .connections = options.connections,
                      .pipeline = options.pipeline,
                      .rate = options.rate,
+                     .warm_up = options.warm_up,
                      .duration = options.duration};
     if (on_terminal()) load.progress = show_progress;
     std::optional<LoadResult> result;

@@ -15,9 +15,10 @@ struct BenchOptions {
   std::uint32_t connections = 1;
   std::uint32_t pipeline = 1;
   std::chrono::milliseconds duration{10'000};
-  double rate = 0;       ///< calls a second; 0 for as many as the server answers
-  bool json = false;     ///< one JSON object instead of a table
-  std::string hdr_path;  ///< where the distribution is written; empty for nowhere
+  std::chrono::milliseconds warm_up{300};  ///< before it, not measured
+  double rate = 0;                         ///< calls a second; 0 for as many as the server answers
+  bool json = false;                       ///< one JSON object instead of a table
+  std::string hdr_path;                    ///< where the distribution is written; empty for nowhere
 };
 
 /// Loads, prints, and returns the exit status.

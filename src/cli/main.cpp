@@ -197,6 +197,7 @@ int run(int argc, char** argv) {
   MethodCommand bench_command{app, "bench", "Load a server with calls and print rate and latency", kBenchHelp};
   BenchOptions benching;
   std::string duration;
+  std::string warm_up;
   bench_command->add_option("-c,--connections", benching.connections, "Connections; 1 unless given")
       ->type_name("N")
       ->check(CLI::Range(1, 100'000));
@@ -204,6 +205,8 @@ int run(int argc, char** argv) {
       ->type_name("N")
       ->check(CLI::Range(1, 100'000));
   bench_command->add_option("-z,--duration", duration, "How long, as 10s or 1m; 10s unless given")
+      ->type_name("DURATION");
+  bench_command->add_option("--warm-up", warm_up, "How long, at first, nothing is measured; 300ms unless given")
       ->type_name("DURATION");
   bench_command->add_option("--rate", benching.rate, "Calls a second in all; as many as are answered unless given")
       ->type_name("R")
@@ -247,6 +250,7 @@ int run(int argc, char** argv) {
     benching.words = bench_command.words;
     benching.urls = bench_command.urls;
     if (!duration.empty()) benching.duration = require(duration_of(duration), "--duration");
+    if (!warm_up.empty()) benching.warm_up = require(duration_of(warm_up), "--warm-up");
     return bench(benching);
   } catch (const CLI::ParseError& error) {
     if (error.get_exit_code() == 0) return app.exit(error);  // help or version

@@ -1,10 +1,8 @@
 // The command as a user runs it, end to end: real processes, real sockets, ports that the system chooses. What has to
 // have happened before the next step is waited for, never slept for.
 #include <arpa/inet.h>
-#include <array>
 #include <cstdint>
 #include <cstdlib>
-#include <fcntl.h>
 #include <fstream>
 #include <gtest/gtest.h>
 #include <memory>
@@ -20,91 +18,12 @@
 #include <utility>
 #include <vector>
 
+#include "tests/cli/process.hpp"
+
 namespace {
 
-/// Seconds after which a process that hangs is killed, and its test fails.
-constexpr unsigned kSecondsMax = 60;
-
-/// A running command, its stdout and stderr in pipes.
-class Process {
- public:
-  explicit Process(std::vector<std::string> words, const std::string& wirecall_url = {}, std::string_view input = {}) {
-    int in[2];
-    int out[2];
-    int err[2];
-    EXPECT_EQ(pipe2(in, O_CLOEXEC), 0);
-    EXPECT_EQ(pipe2(out, O_CLOEXEC), 0);
-    EXPECT_EQ(pipe2(err, O_CLOEXEC), 0);
-    words.insert(words.begin(), WIRECALL_TOOL_PATH);
-    std::vector<char*> arguments;
-    for (std::string& word : words) arguments.push_back(word.data());
-    arguments.push_back(nullptr);
-    pid_ = fork();
-    if (pid_ == 0) {
-      alarm(kSecondsMax);
-      dup2(in[0], STDIN_FILENO);
-      dup2(out[1], STDOUT_FILENO);
-      dup2(err[1], STDERR_FILENO);
-      setenv("WIRECALL_URL", wirecall_url.c_str(), 1);
-      execv(arguments[0], arguments.data());
-      _exit(127);
-    }
-    // As much as a pipe holds without a reader.
-    EXPECT_EQ(write(in[1], input.data(), input.size()), static_cast<ssize_t>(input.size()));
-    for (const int end : {in[0], in[1], out[1], err[1]}) close(end);
-    out_ = out[0];
-    err_ = err[0];
-  }
-  Process(Process&&) = delete;
-  ~Process() {
-    if (pid_ > 0) {
-      kill(pid_, SIGKILL);
-      wait();
-    }
-    close(out_);
-    close(err_);
-  }
-
-  void signal(int number) const { kill(pid_, number); }
-
-  /// Reads stderr up to `end`, or all of it.
-  std::string read_error_until(std::string_view end) {
-    while (error_.find(end) == std::string::npos && read_some(err_, error_)) {
-    }
-    return error_;
-  }
-
-  /// Waits for the end: the exit status, or minus the signal that ended it.
-  int wait() {
-    int status = 0;
-    waitpid(std::exchange(pid_, -1), &status, 0);
-    return WIFEXITED(status) ? WEXITSTATUS(status) : -WTERMSIG(status);
-  }
-  std::string rest_of_output() {
-    std::string text;
-    while (read_some(out_, text)) {
-    }
-    return text;
-  }
-  std::string rest_of_error() {
-    while (read_some(err_, error_)) {
-    }
-    return error_;
-  }
-
- private:
-  static bool read_some(int descriptor, std::string& text) {
-    std::array<char, 4096> block;
-    const ssize_t bytes = read(descriptor, block.data(), block.size());
-    if (bytes > 0) text.append(block.data(), static_cast<std::size_t>(bytes));
-    return bytes > 0;
-  }
-
-  pid_t pid_ = -1;
-  int out_ = -1;
-  int err_ = -1;
-  std::string error_;
-};
+using wirecall::cli::port_of;
+using wirecall::cli::Process;
 
 struct Ended {
   int status;
@@ -125,14 +44,7 @@ Ended run(std::vector<std::string> words, const std::string& wirecall_url = {}, 
 class Tool : public testing::Test {
  protected:
   Tool() : Tool(std::vector<std::string>{}) {}
-  explicit Tool(const std::vector<std::string>& flags) : server_(serve(flags)) {
-    const std::string banner = server_.read_error_until("nc -q1");
-    const std::string_view scheme = "tcp://127.0.0.1:";
-    const std::size_t at = banner.find(scheme);
-    EXPECT_NE(at, std::string::npos) << banner;
-    port_ = static_cast<std::uint16_t>(std::strtoul(banner.c_str() + at + scheme.size(), nullptr, 10));
-    url_ = std::string{scheme} + std::to_string(port_);
-  }
+  explicit Tool(const std::vector<std::string>& flags) : server_(serve(flags)) {}
 
   Ended call(std::vector<std::string> words) {
     words.insert(words.begin(), "call");
@@ -146,8 +58,8 @@ class Tool : public testing::Test {
   }
 
   Process server_;
-  std::uint16_t port_ = 0;
-  std::string url_;
+  std::uint16_t port_ = port_of(server_);
+  std::string url_ = "tcp://127.0.0.1:" + std::to_string(port_);
 };
 
 /// The same with two threads, both on the first processor that it may use.
@@ -265,7 +177,8 @@ TEST_F(Tool, BenchPrintsATableOrOneJsonObject) {
   EXPECT_EQ(table.status, 0) << table.error;
   EXPECT_EQ(table.error, "");  // no progress without a terminal
   EXPECT_NE(table.output.find("2 connections with 3 calls in flight each"), std::string::npos) << table.output;
-  const Ended ended = run({"bench", "subtract", "42", "23", "-z", "50ms", "--rate", "200", "--json"}, url_);
+  const Ended ended =
+      run({"bench", "subtract", "42", "23", "-z", "50ms", "--warm-up", "1ms", "--rate", "200", "--json"}, url_);
   EXPECT_EQ(ended.status, 0) << ended.error;
   const auto json = nlohmann::json::parse(ended.output);
   EXPECT_EQ(json.at("method"), "subtract");
@@ -437,6 +350,7 @@ TEST(ToolUsage, MistakesAreStatusTwoWithNothingOnStdout) {
       {"call", "echo", "1", "--call-timeout-ms", "0"},
       {"bench", "echo", "1", "-c", "0"},
       {"bench", "echo", "1", "-z", "soon"},
+      {"bench", "echo", "1", "--warm-up", "soon"},
       {"bench", "echo", "1", "--rate", "0"},
       {"bench", "echo", "1", "--url", "nowhere"},
       {"bench", "\xFF"},

@@ -1,0 +1,173 @@
+#!/usr/bin/env python3
+"""What serving costs beyond what the machine takes for moving the bytes. The demo server and a ceiling, a server that
+parses nothing, are on one core and have the same load from another, in turns: ceiling, server, ceiling. A figure is the
+server's part of the ceiling's, the median over the rounds; the ceiling's own is beside it, and in brackets the ceiling
+against itself: far from 1 the machine was not quiet. Exits with 1 when a bound is exceeded.
+
+    neighbour   what a client with one call in flight waits beside a flood of 32 connections with 16 calls each
+    echo        processor a call of 100 KiB there and back, 50 connections; and the server's peak memory
+    unix        processor a small call over a unix socket, CONNECTIONSxCALLS in flight
+
+    serving.py [WIRECALL] [CEILING] [--only NAME] [--engine epoll|uring] [--rounds N] [--seconds S]
+"""
+
+import argparse
+import contextlib
+import json
+import os
+import socket
+import statistics
+import subprocess
+import sys
+import tempfile
+import typing
+from pathlib import Path
+
+import harness
+
+NEIGHBOUR_MAX = 1.5
+ECHO_BYTES = 100 * 1024
+ECHO_MAX = 1.5
+PEAK_MIB_MAX = 40
+UNIX_MAX = {(1, 1): 1.10, (32, 1): 1.15, (32, 16): 1.30, (10, 100): 2.0}
+
+
+class Load(typing.NamedTuple):
+    """What `wirecall bench` is asked to call."""
+    words: "list[str]"
+    connections: int
+    pipeline: int
+
+
+class Turns:
+    """Servers and loads, each on its core, and what the loads saw."""
+
+    def __init__(self, options: argparse.Namespace, folder: str) -> None:
+        self.options = options
+        self.folder = Path(folder)
+        self.core, loading = sorted(os.sched_getaffinity(0))[:2]
+        os.sched_setaffinity(0, {loading})  # and whatever is started and not pinned elsewhere
+
+    def bench(self, url: str, load: Load, seconds: float) -> "list[str]":
+        return [self.options.wirecall, "bench", *load.words, "--url", url, "-c", str(load.connections), "-p",
+                str(load.pipeline), "-z", f"{seconds}s", "--json"]
+
+    def measured(self, url: str, load: Load, *more: str) -> dict:
+        words = self.bench(url, load, self.options.seconds) + list(more)
+        done = subprocess.run(words, capture_output=True, text=True, timeout=self.options.seconds + 30)
+        if done.returncode != 0:
+            sys.exit(f"{' '.join(words)}: {done.stderr.strip() or done.stdout.strip()}")
+        return json.loads(done.stdout)
+
+    def recorded(self, server_url: str, load: Load) -> "tuple[list[bytes], list[bytes]]":
+        """The requests that a connection of the load sends, again and again, and what the server replies to them."""
+        with socket.create_server(("127.0.0.1", 0)) as listener:
+            listener.settimeout(30)
+            url = f"tcp://127.0.0.1:{listener.getsockname()[1]}"
+            words = self.bench(url, load, 60)
+            with subprocess.Popen(words, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as loading:
+                with listener.accept()[0] as peer, peer.makefile("rb") as stream:
+                    requests = [stream.readline() for _ in range(load.pipeline)]
+                loading.kill()
+        kind, _, place = server_url.partition("://")
+        host, _, port = place.rpartition(":")
+        with socket.socket(socket.AF_UNIX if kind == "unix" else socket.AF_INET) as client:
+            client.settimeout(30)
+            client.connect(place if kind == "unix" else (host, int(port)))
+            client.sendall(b"".join(requests))
+            with client.makefile("rb") as stream:
+                return requests, [stream.readline() for _ in range(load.pipeline)]
+
+    @contextlib.contextmanager
+    def pair(self, kind: str, *loads: Load) -> "typing.Iterator[tuple[harness.Listening, harness.Listening]]":
+        """The ceiling, which has a place for each of the loads, and the server, which has the same one for all."""
+        def place(name: str) -> str:
+            return f"unix://{self.folder / name}" if kind == "unix" else "tcp://127.0.0.1:0"
+
+        pinned = ["taskset", "-c", str(self.core)]
+        serve = [self.options.wirecall, "serve", "--demo", "--engine", self.options.engine, "--listen", place("server")]
+        with harness.listening(pinned + serve) as server:
+            words = pinned + [self.options.ceiling]
+            for i, load in enumerate(loads):
+                requests, replies = self.recorded(server.urls[0], load)
+                texts = self.folder / f"replies{i}"
+                texts.write_bytes(b"".join(replies))
+                words += [place(f"ceiling{i}"), str(len(requests[0])), str(texts)]
+            with harness.listening(words, len(loads)) as ceiling:
+                yield ceiling, harness.Listening(server.pid, server.urls * len(loads))
+
+    def rows(self, ceiling: harness.Listening, server: harness.Listening, name: str, unit: str, bound: float,
+             measure: "typing.Callable[[harness.Listening], dict[str, float]]") -> "list[tuple[str, float, float]]":
+        """A row for each of the figures that `measure` has of a server."""
+        rounds = [[measure(which) for which in (ceiling, server, ceiling)] for _ in range(self.options.rounds)]
+        rows = []
+        for figure in rounds[0][0]:
+            three = [(first[figure], own[figure], last[figure]) for first, own, last in rounds]
+            ratio = statistics.median(own / ((first + last) / 2) for first, own, last in three)
+            base = statistics.median(first for first, _, _ in three)
+            itself = statistics.median(first / last for first, _, last in three)
+            rows.append((f"{name} {figure}, of the ceiling's {base:.0f} {unit} ({itself:.2f})", ratio, bound))
+        return rows
+
+    def processor_a_call(self, load: Load) -> "typing.Callable[[harness.Listening], dict[str, float]]":
+        def measure(which: harness.Listening) -> "dict[str, float]":
+            before = harness.processor_seconds(which.pid)
+            calls = self.measured(which.urls[0], load, "--warm-up", "1ms")["calls"]
+            return {"processor a call": (harness.processor_seconds(which.pid) - before) / calls * 1e9}
+        return measure
+
+    def neighbour(self) -> bool:
+        flood = Load(["subtract", "42", "23"], 32, 16)
+        client = Load(["subtract", "42", "23"], 1, 1)
+
+        def measure(which: harness.Listening) -> "dict[str, float]":
+            with subprocess.Popen(self.bench(which.urls[0], flood, 3600), stdout=subprocess.DEVNULL) as flooding:
+                try:
+                    latency = self.measured(which.urls[1], client)["latency_us"]
+                    if flooding.poll() is not None:
+                        sys.exit("the flood has ended early")
+                finally:
+                    flooding.kill()
+            return {name: latency[name] for name in ("p50", "p99")}
+
+        with self.pair("tcp", flood, client) as (ceiling, server):
+            return harness.report(self.rows(ceiling, server, "neighbour of a flood:", "us", NEIGHBOUR_MAX, measure))
+
+    def echo(self) -> bool:
+        text = self.folder / "text"
+        text.write_text("x" * ECHO_BYTES, encoding="ascii")
+        load = Load(["echo", f"value:str=@{text}"], 50, 1)
+        with self.pair("tcp", load) as (ceiling, server):
+            rows = self.rows(ceiling, server, "echo 50x1:", "ns", ECHO_MAX, self.processor_a_call(load))
+            peak = harness.memory_bytes(server.pid, "VmHWM") / 2**20
+            return harness.report(rows + [("echo 50x1: peak memory of the server, MiB", peak, PEAK_MIB_MAX)])
+
+    def unix(self) -> bool:
+        within = True
+        for (connections, pipeline), bound in UNIX_MAX.items():
+            load = Load(["subtract", "42", "23"], connections, pipeline)
+            with self.pair("unix", load) as (ceiling, server):
+                name = f"unix {connections}x{pipeline}:"
+                within &= harness.report(self.rows(ceiling, server, name, "ns", bound, self.processor_a_call(load)))
+        return within
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("wirecall", nargs="?", default=harness.WIRECALL)
+    parser.add_argument("ceiling", nargs="?", default=str(harness.ROOT / "build" / "bench" / "ceiling"))
+    parser.add_argument("--only", choices=["neighbour", "echo", "unix"])
+    parser.add_argument("--engine", default="epoll")
+    parser.add_argument("--rounds", type=int, default=7)
+    parser.add_argument("--seconds", type=float, default=1)
+    options = parser.parse_args()
+    if len(os.sched_getaffinity(0)) < 2:
+        sys.exit("this needs two processors, one for the server and one for the load")
+    with tempfile.TemporaryDirectory() as folder:
+        turns = Turns(options, folder)
+        parts = [options.only] if options.only else ["neighbour", "echo", "unix"]
+        return 0 if all([getattr(turns, part)() for part in parts]) else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())

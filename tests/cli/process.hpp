@@ -1,0 +1,115 @@
+// A running command, as a user starts it: a process of its own, whose stdout and stderr are read. Waits are bounded, so
+// a test that fails does not hang.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <cstdlib>
+#include <fcntl.h>
+#include <gtest/gtest.h>
+#include <signal.h>
+#include <string>
+#include <string_view>
+#include <sys/wait.h>
+#include <unistd.h>
+#include <utility>
+#include <vector>
+
+namespace wirecall::cli {
+
+/// Seconds after which a process that hangs is killed, and its test fails.
+inline constexpr unsigned kSecondsMax = 60;
+
+/// A running command, its stdout and stderr in pipes.
+class Process {
+ public:
+  explicit Process(std::vector<std::string> words, const std::string& wirecall_url = {}, std::string_view input = {}) {
+    int in[2];
+    int out[2];
+    int err[2];
+    EXPECT_EQ(pipe2(in, O_CLOEXEC), 0);
+    EXPECT_EQ(pipe2(out, O_CLOEXEC), 0);
+    EXPECT_EQ(pipe2(err, O_CLOEXEC), 0);
+    words.insert(words.begin(), WIRECALL_TOOL_PATH);
+    std::vector<char*> arguments;
+    for (std::string& word : words) arguments.push_back(word.data());
+    arguments.push_back(nullptr);
+    pid_ = fork();
+    if (pid_ == 0) {
+      alarm(kSecondsMax);
+      dup2(in[0], STDIN_FILENO);
+      dup2(out[1], STDOUT_FILENO);
+      dup2(err[1], STDERR_FILENO);
+      setenv("WIRECALL_URL", wirecall_url.c_str(), 1);
+      execv(arguments[0], arguments.data());
+      _exit(127);
+    }
+    // As much as a pipe holds without a reader.
+    EXPECT_EQ(write(in[1], input.data(), input.size()), static_cast<ssize_t>(input.size()));
+    for (const int end : {in[0], in[1], out[1], err[1]}) close(end);
+    out_ = out[0];
+    err_ = err[0];
+  }
+  Process(Process&&) = delete;
+  ~Process() {
+    if (pid_ > 0) {
+      kill(pid_, SIGKILL);
+      wait();
+    }
+    close(out_);
+    close(err_);
+  }
+
+  [[nodiscard]] pid_t id() const { return pid_; }
+  void signal(int number) const { kill(pid_, number); }
+
+  /// Reads stderr up to `end`, or all of it.
+  std::string read_error_until(std::string_view end) {
+    while (error_.find(end) == std::string::npos && read_some(err_, error_)) {
+    }
+    return error_;
+  }
+
+  /// Waits for the end: the exit status, or minus the signal that ended it.
+  int wait() {
+    int status = 0;
+    waitpid(std::exchange(pid_, -1), &status, 0);
+    return WIFEXITED(status) ? WEXITSTATUS(status) : -WTERMSIG(status);
+  }
+  std::string rest_of_output() {
+    std::string text;
+    while (read_some(out_, text)) {
+    }
+    return text;
+  }
+  std::string rest_of_error() {
+    while (read_some(err_, error_)) {
+    }
+    return error_;
+  }
+
+ private:
+  static bool read_some(int descriptor, std::string& text) {
+    std::array<char, 4096> block;
+    const ssize_t bytes = read(descriptor, block.data(), block.size());
+    if (bytes > 0) text.append(block.data(), static_cast<std::size_t>(bytes));
+    return bytes > 0;
+  }
+
+  pid_t pid_ = -1;
+  int out_ = -1;
+  int err_ = -1;
+  std::string error_;
+};
+
+/// Where a server listens that was started on a port of the system's choice, by its banner.
+inline std::uint16_t port_of(Process& server) {
+  const std::string banner = server.read_error_until("nc -q1");
+  const std::string_view scheme = "tcp://127.0.0.1:";
+  const std::size_t at = banner.find(scheme);
+  EXPECT_NE(at, std::string::npos) << banner;
+  if (at == std::string::npos) return 0;
+  return static_cast<std::uint16_t>(std::strtoul(banner.c_str() + at + scheme.size(), nullptr, 10));
+}
+
+}  // namespace wirecall::cli
