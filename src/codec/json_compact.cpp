@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <cstring>
 
+#include "base/text_block.hpp"
 #include "codec/eight_bytes.hpp"
 
 namespace wirecall::json {
@@ -11,6 +12,7 @@ namespace {
 
 // From behind the opening quote to behind the closing one.
 const char* skip_string(const char* p, const char* end) noexcept {
+  while (end - p >= TextBlock::kBytes && !TextBlock{p}.has_quote_or_backslash()) p += TextBlock::kBytes;
   while (p < end) {
     if (end - p >= 8) {
       const std::uint64_t word = load8(p);
@@ -28,6 +30,10 @@ const char* skip_string(const char* p, const char* end) noexcept {
 }  // namespace
 
 char* compact(char* to, std::string_view text) noexcept {
+  if (text.size() > 1 && text.front() == '"' && text.back() == '"') {  // one string
+    std::memmove(to, text.data(), text.size());
+    return to + text.size();
+  }
   const char* p = text.data();
   const char* const end = p + text.size();
   while (p < end) {

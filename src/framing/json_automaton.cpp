@@ -4,6 +4,8 @@
 
 #include <cstring>
 
+#include "base/text_block.hpp"
+
 namespace wirecall::framing {
 namespace {
 
@@ -19,6 +21,7 @@ std::size_t plain_bytes(const char* p, const char* end) noexcept {
   constexpr std::uint64_t kHighs = 0x8080808080808080;
   const auto zero_bytes = [](std::uint64_t x) { return (x - kOnes) & ~x; };
   const char* const begin = p;
+  while (end - p >= TextBlock::kBytes && !TextBlock{p}.has_special()) p += TextBlock::kBytes;
   for (; end - p >= 8; p += 8) {
     std::uint64_t x;
     std::memcpy(&x, p, 8);

@@ -72,6 +72,18 @@ void expect_as_scanned(std::string_view text, std::uint32_t depth_max = 256) {
   }
 }
 
+TEST(JsonAutomaton, long_strings_are_looked_at_byte_by_byte_wherever_they_stop_being_plain) {
+  for (std::size_t size = 0; size < 150; ++size) {
+    for (const std::string_view middle : {"\\\""sv, "\xC3\xA9"sv, "\x7F"sv, "\x1F"sv, "\xFF"sv, "\\x"sv}) {
+      const std::string text = '"' + std::string(size, 'x').append(middle) + std::string(40, 'y') + "\" 1";
+      const Outcome whole = scanned(text);
+      EXPECT_EQ(run(text, text.size()), whole) << text;
+      EXPECT_EQ(run(text, 1), whole) << text;
+      EXPECT_EQ(run(text, 50), whole) << text;
+    }
+  }
+}
+
 TEST(JsonAutomaton, a_value_ends_at_its_last_byte) {
   EXPECT_EQ(run(R"({"a":[1,2,{"b":null}]} )", 1), (Outcome{Status::complete, 22}));
   EXPECT_EQ(run("[]]", 1), (Outcome{Status::complete, 2}));
