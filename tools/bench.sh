@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Runs every benchmark, one after the other, each printing its table, and then measures what idle connections and calls
-# cost the command, and what the umbrella header costs a compiler.
+# cost the command, and what the umbrella header costs a compiler. Fails when one of these last exceeds a bound.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 build=${BUILD:-build}
@@ -11,11 +11,13 @@ for program in "$build"/bench/bench_*; do
   "$program"
   echo
 done
+status=0
 echo "== connections"
-python3 bench/connections.py "$build/wirecall"
+python3 bench/connections.py "$build/wirecall" || status=1
 echo
 echo "== serving"
-python3 bench/serving.py "$build/wirecall" "$build/bench/ceiling"
+python3 bench/serving.py "$build/wirecall" "$build/bench/ceiling" || status=1
 echo
 echo "== compile"
-python3 bench/compile/measure.py
+python3 bench/compile/measure.py || status=1
+exit "$status"
