@@ -214,20 +214,29 @@ void HandOver::watch() {
       logged = false;
     } else if (running != 0) {
       const Clock::duration took = Clock::now() - since;
-      if (is_over(took, settings_.after) && take_loop(running, since)) continue;
+      const bool keeps = (running & detail::HandlerWindow::kKeepsLoop) != 0;
+      if (!keeps && is_over(took, settings_.after) && take_loop(running, since)) continue;
       if (logged || !is_over(took, settings_.logged_after)) continue;
       try {
-        log_slow(lock, {current_->window.method.load(std::memory_order_relaxed)},
-                 threads_.size() == settings_.threads_max
-                     ? "a handler does not come back, and holds up its loop, since hand_over_threads others are away: "
-                       "let handlers that block say so (wirecall::blocking)"
-                     : "a handler does not come back, and holds up its loop");
+        log_slow(lock, {current_->window.method.load(std::memory_order_relaxed)}, why_it_waits(keeps));
         logged = true;
       } catch (const std::bad_alloc&) {
         continue;
       }
     }
   }
+}
+
+std::string_view HandOver::why_it_waits(bool keeps) const noexcept {
+  if (keeps) {
+    return "a coroutine blocks, and holds up its loop: let it wait by co_await, or make it a plain function "
+           "(wirecall::blocking)";
+  }
+  if (threads_.size() == settings_.threads_max) {
+    return "a handler does not come back, and holds up its loop, since hand_over_threads others are away: let handlers "
+           "that block say so (wirecall::blocking)";
+  }
+  return "a handler does not come back, and holds up its loop";
 }
 
 // False when the handler keeps it.

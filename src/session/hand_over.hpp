@@ -5,7 +5,7 @@
 // handler delays nobody but whoever waits for its answer, and one that is quick costs a few plain stores.
 //
 // Only handlers that are plain functions can lose the loop: a coroutine touches it whenever it waits, and middleware
-// whenever it answers. A coroutine that blocks is only logged.
+// whenever it answers. A coroutine that blocks before it first waits is only logged, one that does later not even that.
 //
 // Exactly one thread has the loop at any time; passing it on goes through one mutex. Threads are made when they are
 // needed and kept. Owned by whoever owns the loop, whose thread is that which calls `run`.
@@ -90,6 +90,7 @@ class HandOver final : private detail::HandlerWatch {
   void let_in(std::unique_lock<std::mutex>& lock);
   void watch();
   bool take_loop(std::uint64_t handler, Clock::time_point since);
+  [[nodiscard]] std::string_view why_it_waits(bool keeps) const noexcept;
   void log_lost(std::unique_lock<std::mutex>& lock);
   void log_slow(std::unique_lock<std::mutex>& lock, const std::vector<const Method*>& slow, std::string_view words);
 

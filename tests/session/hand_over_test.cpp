@@ -534,6 +534,21 @@ TEST_F(HandOverTest, AHandlerMayBeAllowedToKeepItsLoopAndIsLoggedAllTheSame) {
   EXPECT_EQ(patient.stats().hand_overs, 0U);
 }
 
+TEST_F(HandOverTest, ACoroutineThatBlocksKeepsItsLoopAndIsLoggedWithItsName) {
+  server.method("blocking_task", [this](int value) -> Task<int> {
+    gate.wait();
+    co_return value;
+  });
+  const RunningServer running{server};
+  RawPeer slow{*endpoint};
+  slow.send(call("blocking_task", "[1]", 1));
+  expect_logged("blocking_task");
+  gate.open();
+  EXPECT_EQ(slow.line(), result("1", 1));
+  EXPECT_EQ(server.stats().slow_handlers, 1U);
+  EXPECT_EQ(server.stats().hand_overs, 0U);
+}
+
 TEST_F(HandOverTest, MoreHandlersThanMayBeAwayHoldUpTheirLoopWhichIsLogged) {
   Options options = make_options();
   options.hand_over_threads = 2;

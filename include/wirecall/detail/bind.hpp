@@ -340,10 +340,10 @@ void invoke_sync(void* callable, Call& call) {
   const auto run = [&]() -> decltype(auto) {
     if constexpr (S::kTakesContext) {
       Context context = call.context();
-      const InHandler in_handler{call.window(), call.method(), call};
+      const InHandler in_handler{call.window(), call.method(), &call};
       return detail::apply<S>(*static_cast<F*>(callable), std::move(context), arguments);
     } else {
-      const InHandler in_handler{call.window(), call.method(), call};
+      const InHandler in_handler{call.window(), call.method(), &call};
       return detail::apply<S>(*static_cast<F*>(callable), NoContext{}, arguments);
     }
   };
@@ -426,11 +426,14 @@ void invoke_async(void* callable, Call& call) {
   bool finished = false;
   state.call = &call;
   state.finished = &finished;
-  auto task = make_task();
-  using Value = typename decltype(task)::value_type;
-  call.tasks().start(std::move(task), std::move(stop), [owned = std::move(owned)](TaskResult<Value> result) mutable {
-    answer_finished<S, Value>(*owned, result);
-  });
+  {
+    const InHandler in_handler{call.window(), call.method(), nullptr};
+    auto task = make_task();
+    using Value = typename decltype(task)::value_type;
+    call.tasks().start(std::move(task), std::move(stop), [owned = std::move(owned)](TaskResult<Value> result) mutable {
+      answer_finished<S, Value>(*owned, result);
+    });
+  }
   if (finished) return;
   state.call = nullptr;
   state.sink = call.detach();

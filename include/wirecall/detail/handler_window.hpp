@@ -1,8 +1,7 @@
 // What the thread of a loop shows of the handler that it runs, for somebody who watches whether it comes back
-// (src/session/hand_over.hpp). Open while the handler has the thread and nothing of the loop is touched: in that time
-// the loop can be given to another thread. Opening and closing are plain stores and loads, since the watcher makes up
-// for the missing fence.
-// Thread: the loop's, but for what says so.
+// (src/session/hand_over.hpp). Open while the handler has the thread. A plain function touches nothing of the loop, so
+// in that time the loop can be given to another thread; a coroutine does, and keeps it. Opening and closing are plain
+// stores and loads, since the watcher makes up for the missing fence. Thread: the loop's, but for what says so.
 #pragma once
 
 #include <atomic>
@@ -35,21 +34,25 @@ struct HandlerWindow {
   explicit HandlerWindow(HandlerWatch& watch) noexcept : watch(&watch) {}
 
   HandlerWatch* watch;
+  static constexpr std::uint64_t kKeepsLoop = 1;
+
   std::uint64_t count = 0;
   Call* call = nullptr;                        ///< whose handler runs; for whoever has made sure that it still does
   std::atomic<const Method*> method{nullptr};  ///< the one that runs; any thread may read it
-  std::atomic<std::uint64_t> running{0};       ///< which one it is since the start; 0 for none; any thread may read it
-  std::atomic<bool> taken{false};              ///< the watcher's: the loop may have been given away
+  /// Which one it is since the start, twice, and kKeepsLoop where that is so; 0 for none. Any thread may read it.
+  std::atomic<std::uint64_t> running{0};
+  std::atomic<bool> taken{false};  ///< the watcher's: the loop may have been given away
 };
 
-/// Opens the call's window, if there is one, for as long as it lives.
+/// Opens the call's window, if there is one, for as long as it lives. Without a call the handler keeps the loop.
 class InHandler {
  public:
-  InHandler(HandlerWindow* window, const Method& method, Call& call) noexcept : window_(window) {
+  InHandler(HandlerWindow* window, const Method& method, Call* call) noexcept : window_(window) {
     if (window_ == nullptr) return;
-    window_->call = &call;
+    window_->call = call;
     window_->method.store(&method, std::memory_order_relaxed);
-    window_->running.store(++window_->count, std::memory_order_release);
+    const std::uint64_t keeps = call == nullptr ? HandlerWindow::kKeepsLoop : 0;
+    window_->running.store(++window_->count << 1 | keeps, std::memory_order_release);
     std::atomic_signal_fence(std::memory_order_seq_cst);
     if (window_->watch->asleep.load(std::memory_order_relaxed)) [[unlikely]]
       window_->watch->wake();
