@@ -1,7 +1,11 @@
 // Unix sockets for places.hpp. A socket's file stays behind when its program dies, so one on which nobody listens is
 // replaced; anything else that stands at the path is left alone. While the file is looked at and replaced its folder is
-// locked, so that two programs that start at once do not take each other's fresh file for an old one.
+// locked, so that two programs that start at once do not take each other's fresh file for an old one. Whoever may read
+// the folder can lock it, and for as long as it likes: so the lock is waited for no longer than a moment, and then gone
+// without. Only then can the second of two programs that start at once remove the first one's file, which listens on
+// where nobody finds it.
 #include <cerrno>
+#include <chrono>
 #include <cstddef>
 #include <cstring>
 #include <fcntl.h>
@@ -10,6 +14,7 @@
 #include <sys/stat.h>
 #include <sys/time.h>
 #include <sys/un.h>
+#include <thread>
 
 #include "transport/setup.hpp"
 
@@ -36,11 +41,17 @@ int connect_on(int fd, const sockaddr_un& address) noexcept {
   return error;
 }
 
-// Waits until nobody else has it. Where the folder cannot be opened, binding will say why.
+// Programs of ours hold the lock for microseconds: this long, in all, it is waited for.
+constexpr std::chrono::milliseconds kLockPause{10};
+constexpr int kLockTries = 100;
+
+// Waits a moment until nobody else has it. Where the folder cannot be opened, binding will say why.
 Socket locked_folder(const std::string& path) {
   const std::string folder = path.substr(0, path.rfind('/') + 1);
   Socket lock{::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC)};
-  while (lock.get() >= 0 && ::flock(lock.get(), LOCK_EX) != 0 && errno == EINTR) {
+  for (int tries = 1; lock.get() >= 0 && ::flock(lock.get(), LOCK_EX | LOCK_NB) != 0; ++tries) {
+    if (tries == kLockTries || (errno != EWOULDBLOCK && errno != EINTR)) break;
+    std::this_thread::sleep_for(kLockPause);
   }
   return lock;
 }

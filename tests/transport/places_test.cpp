@@ -7,6 +7,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <expected>
+#include <fcntl.h>
 #include <filesystem>
 #include <fstream>
 #include <functional>
@@ -17,6 +18,7 @@
 #include <poll.h>
 #include <stdexcept>
 #include <string>
+#include <sys/file.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/un.h>
@@ -309,6 +311,14 @@ TEST_F(SocketFiles, another_one_that_has_taken_its_place_stays) {
     ::close(next.descriptor);
   }
   EXPECT_TRUE(std::filesystem::exists(path()));
+}
+
+TEST_F(SocketFiles, nobody_keeps_a_server_from_them_by_locking_their_folder) {
+  const Socket other{::open(folder_.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC)};
+  ASSERT_EQ(::flock(other.get(), LOCK_EX), 0);
+  const Listening listening = listen_on(endpoint());
+  EXPECT_GE(Socket{connect_to(endpoint(), milliseconds{5000})}.get(), 0);
+  ::close(listening.descriptor);
 }
 
 TEST_F(SocketFiles, a_folder_that_is_not_there_is_told_with_the_cure) {
