@@ -4,6 +4,7 @@
 #include <array>
 #include <cstdint>
 #include <limits>
+#include <memory>
 #include <optional>
 #include <span>
 #include <string>
@@ -25,101 +26,119 @@ struct Sent {
   ValueKind kind = ValueKind::null;
 };
 
-enum class Beyond : std::uint8_t {
-  refused,
-  of_the_last,  // by position: values of the last name again
-};
+Sent take(Reader& reader) {
+  const ValueKind kind = reader.kind();
+  return {reader.skip(), kind};
+}
 
-// The params in the order of `names`, empty where none was given. Throws Error -32602.
+// Refuses the value at which the reader stands, or what it has failed at; `place` is a name or position.
+template <class Place>
+[[noreturn]] void throw_failure(Reader& reader, Place place) {
+  static_cast<void>(reader.failed_at(place));
+  Error error = decode_error(reader);
+  reader.clear_failure();
+  throw error;
+}
+template <class Place>
+[[noreturn]] void refuse_here(Reader& reader, Place place, std::string_view expected) {
+  static_cast<void>(reader.fail(expected));
+  throw_failure(reader, place);
+}
+// Refuses what was given for `name`, or that nothing was.
+[[noreturn]] void refuse(Reader& reader, std::string_view name, const std::optional<Sent>& sent,
+                         std::string_view expected) {
+  if (sent) {
+    reader.reset(sent->text);
+    refuse_here(reader, name, expected);
+  }
+  static_cast<void>(reader.fail_missing(expected));
+  throw_failure(reader, name);
+}
+
+// The params, by name or by position in the order of `names`. Throws Error -32602.
 class Params {
  public:
-  Params(const ReservedCall& call, std::span<const std::string_view> names, Beyond beyond = Beyond::refused)
-      : reader_(*call.workspace.reader) {
+  Params(const ReservedCall& call, std::span<const std::string_view> names) : reader_(*call.workspace.reader) {
     if (!call.message.has(Member::params)) return;
     reader_.reset(call.message[Member::params]);
     if (reader_.kind() == ValueKind::array) {
       static_cast<void>(reader_.begin_array());
       for (std::size_t position = 0; reader_.next_element(); ++position) {
-        if (position >= names.size() && beyond == Beyond::refused) refuse_here(position, "nothing");
-        take(std::min(position, names.size() - 1));
+        if (position >= names.size()) refuse_here(reader_, position, "nothing");
+        given_[position] = take(reader_);
       }
     } else if (reader_.kind() == ValueKind::object) {
       static_cast<void>(reader_.begin_object());
       for (std::string_view name; reader_.next_member(name);) {
         const auto found = std::ranges::find(names, name);
-        const auto index = static_cast<std::size_t>(found - names.begin());
         if (found == names.end()) {
           static_cast<void>(reader_.skip());  // peers may be newer
-        } else if (find(index)) {
-          refuse_here(*found, "one value");
-        } else {
-          take(index);
+          continue;
         }
+        std::optional<Sent>& given = given_[static_cast<std::size_t>(found - names.begin())];
+        if (given) refuse_here(reader_, *found, "one value");
+        given = take(reader_);
       }
     }
   }
 
-  [[nodiscard]] const std::vector<std::pair<std::size_t, Sent>>& all() const noexcept { return given_; }
-  [[nodiscard]] std::optional<Sent> find(std::size_t index) const noexcept {
-    for (const auto& [at, sent] : given_) {
-      if (at == index) return sent;
-    }
-    return {};
-  }
-  /// Refuses what was given for `name`, or that nothing was.
+  [[nodiscard]] const std::optional<Sent>& find(std::size_t index) const noexcept { return given_[index]; }
   [[noreturn]] void refuse(std::string_view name, const std::optional<Sent>& sent, std::string_view expected) const {
-    if (sent) {
-      reader_.reset(sent->text);
-      refuse_here(name, expected);
-    }
-    static_cast<void>(reader_.fail_missing(expected));
-    throw_failure(name);
+    rpc::refuse(reader_, name, sent, expected);
   }
 
  private:
-  // Refuses the value at which the reader stands; `place` is a name or position.
-  template <class Place>
-  [[noreturn]] void refuse_here(Place place, std::string_view expected) const {
-    static_cast<void>(reader_.fail(expected));
-    throw_failure(place);
-  }
-  template <class Place>
-  [[noreturn]] void throw_failure(Place place) const {
-    static_cast<void>(reader_.failed_at(place));
-    Error error = decode_error(reader_);
-    reader_.clear_failure();
-    throw error;
-  }
-  void take(std::size_t index) {
-    const ValueKind kind = reader_.kind();
-    given_.push_back({index, {reader_.skip(), kind}});
-  }
+  static constexpr std::size_t kNamesMax = 3;
 
   Reader& reader_;
-  std::vector<std::pair<std::size_t, Sent>> given_;
+  std::array<std::optional<Sent>, kNamesMax> given_;
 };
 
-constexpr std::string_view kIdTypes = "string, number or null";
-
 // Of ids, `sent` is one: what a request can have.
-void require_id(const Params& params, const std::optional<Sent>& sent) {
+void require_id(Reader& reader, const std::optional<Sent>& sent) {
   const bool is_id =
       sent && (sent->kind == ValueKind::string || sent->kind == ValueKind::number || sent->kind == ValueKind::null);
-  if (!is_id) params.refuse("id", sent, kIdTypes);
+  if (!is_id) refuse(reader, "id", sent, "string, number or null");
+}
+
+template <class Use>
+void each_element(Reader& reader, std::string_view array, const Use& use) {
+  reader.reset(array);
+  static_cast<void>(reader.begin_array());
+  while (reader.next_element()) use(take(reader));
 }
 
 // ---- the methods; each returns its result as JSON text, or throws what it is refused with ----
 
+std::size_t cancel_each(const ReservedCall& call, std::string_view ids) {
+  // A message may hold millions of ids, and so none of them is kept: they are read once to see that all can be
+  // cancelled, and once more to do it.
+  Reader& reader = *call.workspace.reader;
+  bool any = false;
+  each_element(reader, ids, [&](const Sent& id) {
+    require_id(reader, id);
+    any = true;
+  });
+  if (!any) require_id(reader, {});
+  if (call.pending == nullptr) return 0;
+  std::size_t count = 0;
+  // Handlers that are asked to stop may use the reader of all.
+  const std::unique_ptr<Reader> own = call.workspace.codec->reader();
+  each_element(*own, ids, [&](const Sent& id) { count += call.pending->cancel(id.text); });
+  return count;
+}
+
 std::string cancel(const ReservedCall& call) {
   static constexpr std::array<std::string_view, 1> kNames{"id"};
-  const Params params{call, kNames, Beyond::of_the_last};
-  if (params.all().empty()) params.refuse("id", {}, kIdTypes);
-  for (const auto& [index, id] : params.all()) require_id(params, id);
-  std::size_t count = 0;
-  if (call.pending != nullptr) {
-    for (const auto& [index, id] : params.all()) count += call.pending->cancel(id.text);
+  Reader& reader = *call.workspace.reader;
+  if (call.message.has(Member::params)) {
+    const std::string_view params = call.message[Member::params];
+    reader.reset(params);
+    if (reader.kind() == ValueKind::array) return std::to_string(cancel_each(call, params));
   }
-  return std::to_string(count);
+  const std::optional<Sent> id = Params{call, kNames}.find(0);
+  require_id(reader, id);
+  return std::to_string(call.pending != nullptr ? call.pending->cancel(id->text) : 0);
 }
 
 std::string credit(const ReservedCall& call) {
@@ -127,7 +146,7 @@ std::string credit(const ReservedCall& call) {
   const Params params{call, kNames};
   const std::optional<Sent> id = params.find(0);
   const std::optional<Sent> more = params.find(1);
-  require_id(params, id);
+  require_id(*call.workspace.reader, id);
   const std::optional<std::uint64_t> count = more ? read_count(call.workspace, more->text) : std::nullopt;
   if (count.value_or(0) == 0) params.refuse("n", more, "integer from 1");
   return std::to_string(call.pending != nullptr ? call.pending->grant(id->text, *count) : 0);
@@ -158,9 +177,6 @@ struct Hello {
 
 std::string hello(const ReservedCall& call) {
   static constexpr std::array<std::string_view, 3> kNames{"name", "token", "resume"};
-  if (!call.outlet.connected())
-    throw Error{ErrorCode::invalid_request, std::string{message_of(ErrorCode::invalid_request)},
-                R"({"reason":"needs_connection"})"};
   const Params params{call, kNames};
   std::optional<std::string> name;
   for (std::size_t i = 0; i < kNames.size(); ++i) {
@@ -188,13 +204,23 @@ std::string hello(const ReservedCall& call) {
                        .features = {"cancel", "timeout_ms", "hops", "stream", "progress"}});
 }
 
+enum class Needs : std::uint8_t { nothing, connection };
+
 struct Method {
   std::string_view name;
-  std::string (*serve)(const ReservedCall&);
+  std::string (*serve)(const ReservedCall&);  // null: there is no such method yet
+  Needs needs = Needs::nothing;
 };
-constexpr std::array kMethods{Method{"rpc.cancel", &cancel}, Method{"$/cancelRequest", &cancel},
-                              Method{"rpc.credit", &credit}, Method{"rpc.ping", &ping},
-                              Method{"keepAlive", &ping},    Method{"rpc.hello", &hello}};
+constexpr std::array kMethods{Method{"rpc.cancel", &cancel},
+                              Method{"$/cancelRequest", &cancel},
+                              Method{"rpc.credit", &credit},
+                              Method{"rpc.ping", &ping},
+                              Method{"keepAlive", &ping},
+                              Method{"rpc.hello", &hello, Needs::connection},
+                              Method{"rpc.register", nullptr, Needs::connection},
+                              Method{"rpc.unregister", nullptr, Needs::connection},
+                              Method{"rpc.subscribe", nullptr, Needs::connection},
+                              Method{"rpc.unsubscribe", nullptr, Needs::connection}};
 
 // Most names that are looked for here are another's, misspelt.
 constexpr bool may_be_ours(std::string_view name) {
@@ -208,12 +234,18 @@ bool serve_reserved(const ReservedCall& call) {
   if (!may_be_ours(call.name)) return false;
   const auto found = std::ranges::find(kMethods, call.name, &Method::name);
   if (found == kMethods.end()) return false;
+  const bool lacks_connection = found->needs == Needs::connection && !call.outlet.connected();
+  if (found->serve == nullptr && !lacks_connection) return false;
   const bool answers = call.message.kind != MessageKind::notification;
   const auto refuse = [&call](const Error& error) {
     call.workspace.stats.count_error(error.code());
     call.reply.error(error, call.message.id());
   };
   try {
+    if (lacks_connection) {
+      throw Error{ErrorCode::invalid_request, std::string{message_of(ErrorCode::invalid_request)},
+                  R"({"reason":"needs_connection"})"};
+    }
     const std::string result = found->serve(call);
     if (!answers) return true;
     call.reply.begin().append(result);

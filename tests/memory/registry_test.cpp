@@ -198,6 +198,29 @@ TEST(RegisteringMemory, failing_while_methods_are_added_leaves_those_that_are) {
   }
 }
 
+// How often memory is asked for to serve the text.
+std::size_t requests_for(const std::string& text) {
+  World world{false};
+  static_cast<void>(world.registry.handle(text));
+  for (std::size_t number = 1;; ++number) {
+    const FailingMemory memory{number, Failing::once};
+    try {
+      static_cast<void>(world.registry.handle(text));
+    } catch (const std::bad_alloc&) {
+    }
+    if (!FailingMemory::has_failed()) return number - 1;
+  }
+}
+
+TEST(RequestsForMemory, are_no_more_to_cancel_thousands_of_calls_than_to_cancel_one) {
+  const auto cancel = [](const std::string& ids) {
+    return R"({"jsonrpc":"2.0","method":"rpc.cancel","params":[)" + ids + R"(],"id":1})";
+  };
+  std::string many = "1";
+  for (int id = 2; id <= 10'000; ++id) many += "," + std::to_string(id);
+  EXPECT_EQ(requests_for(cancel(many)), requests_for(cancel("1")));
+}
+
 INSTANTIATE_TEST_SUITE_P(Ways, RegistryMemory, testing::Values(Failing::once, Failing::since));
 
 }  // namespace

@@ -274,6 +274,19 @@ TEST_F(Reserved, HelloNeedsAConnection) {
   EXPECT_EQ(peer.ask(request("rpc.hello")), refused);
 }
 
+TEST_F(Reserved, RegisteringAndSubscribingNeedAConnectionAndAreUnknownOnOne) {
+  Peer peer{registry};
+  for (const std::string_view name : {"rpc.register", "rpc.unregister", "rpc.subscribe", "rpc.unsubscribe"}) {
+    peer.outlet.is_connected = false;
+    EXPECT_EQ(peer.ask(request(name, R"({"method":"m","topic":"t"})")),
+              error_reply(-32600, "Invalid Request", R"({"reason":"needs_connection"})"));
+    EXPECT_EQ(peer.ask(notification(name)), "");
+    peer.outlet.is_connected = true;
+    EXPECT_EQ(peer.ask(request(name)), error_reply(-32601, "Method not found"));
+    EXPECT_EQ(peer.ask(notification(name)), "");
+  }
+}
+
 TEST_F(Reserved, OtherNamesOfOursAreUnknownMethods) {
   Peer peer{registry};
   for (const std::string_view name : {"rpc.nothing", "rpc.", "$/progress", "rpc.Ping", "rpc.pin"})
