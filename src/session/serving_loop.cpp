@@ -26,6 +26,8 @@ constexpr milliseconds kMemoryPause{1};
 // How often a connection is looked at within Limits::keepalive_timeout_ms, to find that nothing happens on it: it is
 // closed late by one such interval at most, and costs no timer of its own.
 constexpr std::uint8_t kIdleLooks = 4;
+// A peer that connects again and again while there are too many must not fill the log: so long it is silent of them.
+constexpr nanoseconds kFullLogPause = std::chrono::minutes{1};
 
 }  // namespace
 
@@ -72,9 +74,7 @@ transport::Listener::Failed ServingLoop::failed() {
 void ServingLoop::open(int descriptor) {
   transport::Socket socket{descriptor};
   const bool full = commons_->connections_open.fetch_add(1, std::memory_order_relaxed) >= options_->limits.connections;
-  if (full && !full_)
-    options_->log(LogLevel::warning, "connections are refused: there are limits.connections of them already");
-  full_ = full;
+  if (full) log_full();
   if (take_in(socket, full)) {
     ++workspace_.stats.connections_open;
     ++workspace_.stats.connections_accepted;
@@ -82,6 +82,15 @@ void ServingLoop::open(int descriptor) {
     ++workspace_.stats.connections_refused;
     commons_->connections_open.fetch_sub(1, std::memory_order_relaxed);
   }
+}
+
+void ServingLoop::log_full() {
+  ++turned_away_;
+  const nanoseconds now = loop_.now();
+  if (logged_full_ && now - *logged_full_ < kFullLogPause) return;
+  logged_full_ = now;
+  options_->log(LogLevel::warning, "connections are refused: there are limits.connections of them already",
+                {{"turned_away", std::exchange(turned_away_, 0)}});
 }
 
 // False when there is no memory for one more, or no place: then it is closed.

@@ -7,6 +7,7 @@
 #include <atomic>
 #include <chrono>
 #include <cstddef>
+#include <cstdint>
 #include <functional>
 #include <memory>
 #include <optional>
@@ -67,6 +68,7 @@ class ServingLoop final : private Keeper, private Timer {
   void expired() override;
   void look_for_idle_later();
   [[nodiscard]] transport::Listener::Failed failed();
+  void log_full();
   [[nodiscard]] bool take_in(transport::Socket& socket, bool full);
   void forget(std::size_t connections) noexcept;
   void turn(std::chrono::nanoseconds wait_max);
@@ -87,7 +89,8 @@ class ServingLoop final : private Keeper, private Timer {
 
   ServerCommons* commons_;
   const Options* options_;
-  bool full_ = false;  // the log knows
+  std::int64_t turned_away_ = 0;  // connections beyond the limit of which the log has not been told
+  std::optional<std::chrono::nanoseconds> logged_full_;  // when it was told last
   // In the order in which they need each other: what is below goes first.
   Loop loop_;
   rpc::Workspace workspace_;

@@ -3,6 +3,7 @@
 #include "session/serving_loop.hpp"
 
 #include <algorithm>
+#include <functional>
 #include <gtest/gtest.h>
 #include <memory>
 #include <string>
@@ -259,6 +260,8 @@ TEST_F(ConnectionsForEver, are_never_idle) {
   EXPECT_EQ(serving_.stats().connections_timed_out, 0U);
 }
 
+const std::string kFull = "connections are refused: there are limits.connections of them already; turned_away=";
+
 class FewConnections : public Serving {
  protected:
   FewConnections() : Serving(two_at_once()) {}
@@ -266,7 +269,12 @@ class FewConnections : public Serving {
   Options two_at_once() {
     Options options = of_keepalive(0);
     options.limits.connections = 2;
-    options.log = LogSink{[this](const LogRecord& record) { log_.emplace_back(record.message); }};
+    options.log = LogSink{[this](const LogRecord& record) {
+      ASSERT_EQ(record.fields.size(), 1U);
+      const LogField& field = *record.fields.begin();
+      log_.push_back(std::string{record.message} + "; " + std::string{field.name} + "=" +
+                     std::to_string(std::get<std::int64_t>(field.value)));
+    }};
     return options;
   }
 
@@ -294,8 +302,41 @@ TEST_F(FewConnections, are_served_and_those_beyond_are_closed_at_once) {
   EXPECT_EQ(third->take(), "");
   EXPECT_EQ(serving_.stats().connections_accepted, 3U);
   EXPECT_EQ(serving_.stats().connections_refused, 2U);
-  EXPECT_EQ(log_, std::vector<std::string>{"connections are refused: there are limits.connections of them already"});
+  EXPECT_EQ(log_, std::vector<std::string>{kFull + "1"});
   EXPECT_EQ(commons_.connections_open, 0U);
+}
+
+// For 150 seconds, in each: one that is served takes the last place, ten are turned away, and it leaves.
+TEST_F(FewConnections, that_come_and_go_by_the_thousand_cost_the_log_one_line_a_minute) {
+  struct Peers final : Timer {
+    Peers(Loop& of, std::function<std::shared_ptr<SimulatedPeer>()> connect) : loop(of), open(std::move(connect)) {
+      loop.start(*this, 500ms);
+    }
+    void expired() override {
+      loop.start(*this, 500ms);
+      if (served) return std::exchange(served, {})->finish();
+      served = open();
+      served->send(kRequest);
+      for (int i = 0; i < 10; ++i) static_cast<void>(open());
+    }
+    Loop& loop;
+    std::function<std::shared_ptr<SimulatedPeer>()> open;
+    std::shared_ptr<SimulatedPeer> served;
+  };
+  const auto first = open();
+  first->send(kRequest);
+  Peers peers{serving_.loop(), [this] { return open(); }};
+  serve_until([&] { return now() >= 150s; });
+  serving_.loop().stop(peers);
+  const Stats stats = serving_.stats();
+  EXPECT_GT(stats.connections_accepted, 100U);
+  EXPECT_GT(stats.connections_refused, 1000U);
+  ASSERT_EQ(log_.size(), 3U);
+  EXPECT_EQ(log_[0], kFull + "1");
+  const auto told = [&](std::size_t line) { return std::stoull(log_[line].substr(kFull.size())); };
+  EXPECT_GE(told(1), 590U);
+  EXPECT_LE(told(1), 610U) << "in a minute";
+  EXPECT_LE(1 + told(1) + told(2), stats.connections_refused);
 }
 
 TEST_F(FewConnections, are_of_all_loops_together) {
