@@ -35,7 +35,8 @@ struct Limits {
   std::size_t hard_output = 64 * 1024 * 1024;
   /// Connections open at once, on all threads together. More are closed as soon as they are accepted.
   std::size_t connections = 65'536;
-  /// Bytes of the head of an HTTP request or of a Content-Length message. More is 431, or -32700, and close.
+  /// Bytes of the head of an HTTP message or of a Content-Length message. More is 431, or -32700, and close; a client
+  /// closes too, and its call fails.
   std::size_t header_bytes = 16 * 1024;
   /// Milliseconds in which a connection has to say what it speaks, and in which a head of HTTP has to be complete. It
   /// is closed then, an HTTP one with 408.
@@ -46,7 +47,8 @@ struct Limits {
   /// Milliseconds in which a connection has to register or say rpc.hello, where that is required. It is closed then. 0
   /// for never. No server requires it yet.
   std::uint32_t registration_timeout_ms = 10'000;
-  /// Milliseconds that a call may take, and the most that its own `timeout_ms` may ask for. More is -32002.
+  /// Milliseconds that a call may take, and the most that its own `timeout_ms` may ask for. More is -32002. A client's
+  /// are for the calls to methods of its own; those that it makes have ClientOptions::call_timeout_ms.
   std::uint32_t call_timeout_ms = 30'000;
 };
 

@@ -2,22 +2,11 @@
 
 #include <algorithm>
 #include <stdexcept>
-#include <type_traits>
 
 namespace wirecall::cli {
 namespace {
 
 using session::OptionRow;
-using session::OptionSlot;
-
-template <class T>
-auto slot_function(const OptionRow& row) {
-  if constexpr (std::is_same_v<T, Options>) {
-    return row.in_server;
-  } else {
-    return row.in_client;
-  }
-}
 
 std::string help_of(const OptionRow& row, const std::string& value) {
   std::string range = session::range_of(row);
@@ -33,7 +22,7 @@ template <class T>
 OptionFlags<T>::OptionFlags(CLI::App& command) {
   T defaults;
   for (const OptionRow& row : session::option_rows()) {
-    const auto in = slot_function<T>(row);
+    const auto in = session::slot_in<T>(row);
     if (in == nullptr) continue;
     Flag& flag = flags_.emplace_back(Flag{&row, {}});
     std::string names = session::flag_of(row);
@@ -50,7 +39,8 @@ std::expected<void, std::string> OptionFlags<T>::apply(T& options) const {
   for (const Flag& flag : flags_) {
     if (flag.words.empty()) continue;
     const OptionRow& row = *flag.row;
-    auto assigned = session::assign(row, slot_function<T>(row)(options, row), session::value_of_words(row, flag.words));
+    auto assigned =
+        session::assign(row, session::slot_in<T>(row)(options, row), session::value_of_words(row, flag.words));
     if (!assigned) return std::unexpected(session::flag_of(row) + ": " + assigned.error());
   }
   try {

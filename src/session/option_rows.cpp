@@ -4,7 +4,6 @@
 #include <array>
 #include <charconv>
 #include <limits>
-#include <ranges>
 #include <type_traits>
 
 #include "base/edit_distance.hpp"
@@ -165,8 +164,16 @@ std::vector<OptionRow> make_rows() {
                     .in_server = server_limit,
                     .in_client = limit.of_listeners ? nullptr : client_limit,
                     .limit = &limit});
-    // A client's own calls are timed by the client.
-    if (limit.name == "call_timeout_ms") rows.back().in_client = client<&ClientOptions::call_timeout_ms>;
+    if (limit.name == "call_timeout_ms") {
+      // A client has two: for the calls that it makes, and for those to methods of its own.
+      rows.back().in_client = client<&ClientOptions::call_timeout_ms>;
+      OptionRow own = rows.back();
+      own.name = "limits.call_timeout_ms";
+      own.doc = "Time that a call to a method of the client's may take, and the most that its timeout_ms may ask for";
+      own.in_server = nullptr;
+      own.in_client = client_limit;
+      rows.push_back(own);
+    }
   }
   return rows;
 }
@@ -325,10 +332,14 @@ std::string flag_of(const OptionRow& row) {
   return flag;
 }
 
-std::string unknown_option(std::string_view name) {
+std::string unknown_option(std::string_view name, bool (*is_option)(const OptionRow&)) {
   std::string text = "there is no option " + printable(name.substr(0, kComparedBytesMax));
   if (name.size() > kComparedBytesMax) return text + "...";
-  const std::string_view nearest = nearest_of(name, std::views::transform(option_rows(), &OptionRow::name));
+  std::vector<std::string_view> names;
+  for (const OptionRow& row : option_rows()) {
+    if (is_option(row)) names.push_back(row.name);
+  }
+  const std::string_view nearest = nearest_of(name, names);
   if (!nearest.empty()) text.append("; did you mean ").append(nearest).append("?");
   return text;
 }

@@ -12,6 +12,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <type_traits>
 #include <variant>
 #include <vector>
 
@@ -38,6 +39,16 @@ struct OptionRow {
   std::string_view alias = {};  ///< another name for its flag
 };
 
+/// Where a T has the option, of Options or ClientOptions; null: it has no such option.
+template <class T>
+[[nodiscard]] auto slot_in(const OptionRow& row) noexcept {
+  if constexpr (std::is_same_v<T, Options>) {
+    return row.in_server;
+  } else {
+    return row.in_client;
+  }
+}
+
 /// All options, in the order in which they are told of.
 [[nodiscard]] std::span<const OptionRow> option_rows();
 [[nodiscard]] const OptionRow* find_option(std::string_view name);
@@ -57,6 +68,6 @@ struct OptionRow {
 [[nodiscard]] std::string flag_of(const OptionRow& row);
 
 /// What is said of a name that no option has, with the nearest that one has.
-[[nodiscard]] std::string unknown_option(std::string_view name);
+[[nodiscard]] std::string unknown_option(std::string_view name, bool (*is_option)(const OptionRow&));
 
 }  // namespace wirecall::session

@@ -19,11 +19,6 @@ namespace {
 using session::OptionRow;
 using session::OptionSlot;
 
-bool has_slot(const OptionRow& row, const Options&) { return row.in_server != nullptr; }
-bool has_slot(const OptionRow& row, const ClientOptions&) { return row.in_client != nullptr; }
-OptionSlot slot(const OptionRow& row, Options& options) { return row.in_server(options, row); }
-OptionSlot slot(const OptionRow& row, ClientOptions& options) { return row.in_client(options, row); }
-
 template <class T>
 class JsonOptions {
  public:
@@ -41,6 +36,8 @@ class JsonOptions {
   }
 
  private:
+  static bool is_option(const OptionRow& row) { return session::slot_in<T>(row) != nullptr; }
+
   /// The members of the object that comes next; `prefix` is the way to it, with a dot at its end.
   void members(const std::string& prefix) {
     const std::size_t at = offset();
@@ -55,18 +52,18 @@ class JsonOptions {
   void member(const std::string& name) {
     const std::size_t at = offset();
     const OptionRow* const row = session::find_option(name);
-    if (row != nullptr && has_slot(*row, options_)) {
+    if (row != nullptr && is_option(*row)) {
       if (std::ranges::find(given_, row) != given_.end()) refuse(at, name + " is given twice");
       given_.push_back(row);
       Value value;
       static_cast<void>(Adapt<Value>::decode(*reader_, value));
-      const auto assigned = session::assign(*row, slot(*row, options_), value);
+      const auto assigned = session::assign(*row, session::slot_in<T>(*row)(options_, *row), value);
       if (!assigned) refuse(at, assigned.error());
       return;
     }
     const std::string prefix = name + '.';
-    const auto within = [&](const OptionRow& other) { return other.name.starts_with(prefix); };
-    if (!std::ranges::any_of(session::option_rows(), within)) refuse(at, session::unknown_option(name));
+    const auto within = [&](const OptionRow& other) { return is_option(other) && other.name.starts_with(prefix); };
+    if (!std::ranges::any_of(session::option_rows(), within)) refuse(at, session::unknown_option(name, &is_option));
     members(prefix);
   }
 
@@ -94,8 +91,9 @@ T checked(T options) {
 template <class T>
 void require_each_valid(T options) {
   for (const OptionRow& row : session::option_rows()) {
-    if (!has_slot(row, options)) continue;
-    const OptionSlot value = slot(row, options);
+    const auto in = session::slot_in<T>(row);
+    if (in == nullptr) continue;
+    const OptionSlot value = in(options, row);
     const auto assigned = session::assign(row, value, Value::parse(session::json_of(row, value)).value());
     if (!assigned) throw std::invalid_argument{assigned.error()};
   }
@@ -121,6 +119,11 @@ void require_valid(const Options& options) {
 }
 void require_valid(const ClientOptions& options) {
   require_each_valid(options);
+  if (options.reconnect_min_ms > options.reconnect_max_ms) {
+    throw std::invalid_argument{
+        out_of_range("reconnect_min_ms", std::to_string(options.reconnect_min_ms),
+                     "no more than reconnect_max_ms, which is " + std::to_string(options.reconnect_max_ms))};
+  }
   static_cast<void>(framing::JsonTextSettings{options.limits, options.delimiter});
 }
 

@@ -3,8 +3,13 @@
 
 #include <algorithm>
 #include <gtest/gtest.h>
+#include <map>
 #include <string>
+#include <string_view>
+#include <utility>
 #include <vector>
+
+#include "tests/session/another_option.hpp"
 
 namespace wirecall::cli {
 namespace {
@@ -45,7 +50,39 @@ TEST(OptionFlags, are_all_in_the_help_with_their_ranges) {
   are_in_help<ClientOptions>([](const session::OptionRow& row) { return row.in_client != nullptr; });
 }
 
-TEST(OptionFlags, set_what_they_name_and_nothing_else) {
+/// What all options of a T are, by name.
+template <class T>
+std::map<std::string_view, std::string> values(T& options) {
+  std::map<std::string_view, std::string> all;
+  for (const session::OptionRow& row : session::option_rows()) {
+    if (const auto in = session::slot_in<T>(row)) all[row.name] = session::json_of(row, in(options, row));
+  }
+  return all;
+}
+
+template <class T>
+void each_sets_its_own() {
+  for (const session::OptionRow& row : session::option_rows()) {
+    if (session::slot_in<T>(row) == nullptr) continue;
+    T options;
+    auto expected = values(options);
+    expected[row.name] = session::test::another<T>(row);
+    std::vector<std::string> words;
+    for (std::string& word : session::test::words_of(expected[row.name])) {
+      words.push_back(session::flag_of(row));
+      words.push_back(std::move(word));
+    }
+    EXPECT_EQ(cli::apply(words, options), "") << row.name;
+    EXPECT_EQ(values(options), expected) << row.name;
+  }
+}
+
+TEST(OptionFlags, set_each_what_it_names_and_nothing_else) {
+  each_sets_its_own<Options>();
+  each_sets_its_own<ClientOptions>();
+}
+
+TEST(OptionFlags, may_come_together_and_be_joined_with_their_values) {
   Options options;
   EXPECT_EQ(apply({"--threads", "4", "--engine", "epoll", "--listen", "tcp://127.0.0.1:1", "--listen", "tcp://[::1]:2",
                    "--cpu-affinity", "1", "--cpu-affinity", "0", "--limits-batch", "7", "--max-message-size=100"},

@@ -13,9 +13,10 @@
 namespace wirecall {
 namespace {
 
+template <class T = Options>
 std::string refusal(std::string_view json) {
   try {
-    static_cast<void>(Options::from_json(json));
+    static_cast<void>(T::from_json(json));
     return {};
   } catch (const std::invalid_argument& error) {
     return error.what();
@@ -57,6 +58,7 @@ TEST(Options, those_of_a_client_have_the_same_names) {
 TEST(Options, an_unknown_key_is_named_with_the_nearest) {
   EXPECT_EQ(refusal(R"({"prot": 1})"), "there is no option prot; did you mean port?");
   EXPECT_EQ(refusal(R"({"limits": {"bach": 1}})"), "there is no option limits.bach; did you mean limits.batch?");
+  EXPECT_EQ(refusal(R"({"client_id": "a"})"), "there is no option client_id") << "of a server";
   EXPECT_EQ(refusal(R"({"zzzzzzzzzzzzzz": 1})"), "there is no option zzzzzzzzzzzzzz");
   EXPECT_EQ(refusal(R"({"\u001b[31m": 1})"), "there is no option \\x1b[31m");
   EXPECT_EQ(refusal(R"({"limits.batch": 1})"), "");
@@ -101,6 +103,8 @@ TEST(Options, a_client_s_json_says_how_long_its_calls_may_take) {
 TEST(Options, what_cannot_be_together_is_refused) {
   EXPECT_EQ(refusal(R"({"limits": {"soft_output": 10, "hard_output": 9}})"),
             "limits.soft_output is 10: give no more than limits.hard_output, which is 9");
+  EXPECT_EQ(refusal<ClientOptions>(R"({"reconnect_min_ms": 10, "reconnect_max_ms": 9})"),
+            "reconnect_min_ms is 10: give no more than reconnect_max_ms, which is 9");
 }
 
 TEST(Options, a_program_that_sets_what_cannot_be_is_told_the_same) {
