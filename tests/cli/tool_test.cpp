@@ -416,8 +416,12 @@ TEST(ToolUsage, ServeWithoutDemoSaysThatItIsTheBrokerAndWhatToDo) {
 }
 
 TEST(ToolUsage, HelpAndVersionAreResults) {
-  for (const std::vector<std::string>& words :
-       std::vector<std::vector<std::string>>{{"--help"}, {"call", "--help"}, {"serve", "--help"}, {"--version"}}) {
+  for (const std::vector<std::string>& words : std::vector<std::vector<std::string>>{{"--help"},
+                                                                                     {"call", "--help"},
+                                                                                     {"notify", "--help"},
+                                                                                     {"serve", "--help"},
+                                                                                     {"bench", "--help"},
+                                                                                     {"--version"}}) {
     const Ended ended = run(words);
     EXPECT_EQ(ended.status, 0);
     EXPECT_NE(ended.output, "");
@@ -468,6 +472,9 @@ TEST_F(Tool, SigtermLetsPendingCallsFinish) {
   EXPECT_EQ(server_.wait(), 0);
 }
 
+    if (words.back() == "--help") {
+      EXPECT_NE(ended.output.find(", 130 "), std::string::npos) << words.front();
+    }
 TEST_F(Tool, WhileItDrainsNewCallsAreRefusedAndASecondSignalEndsItAtOnce) {
   const Connection connection{port_};
   connection.send(request("sleep", "[3000000]", 1) + request("sum", "[1]", 2));
