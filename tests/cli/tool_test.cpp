@@ -1,8 +1,10 @@
 // The command as a user runs it, end to end: real processes, real sockets, ports that the system chooses. What has to
 // have happened before the next step is waited for, never slept for.
 #include <arpa/inet.h>
+#include <chrono>
 #include <cstdint>
 #include <cstdlib>
+#include <ctime>
 #include <fstream>
 #include <gtest/gtest.h>
 #include <memory>
@@ -77,6 +79,21 @@ class ToolOfThreads : public Tool {
     return std::to_string(first);
   }
 };
+
+#ifdef WIRECALL_LEAPING_CLOCK_PATH
+/// What is run from here on goes by a time of day that leaps ten years ahead and back.
+struct LeapingClock {
+  LeapingClock() { setenv("LD_PRELOAD", WIRECALL_LEAPING_CLOCK_PATH, 1); }
+  LeapingClock(LeapingClock&&) = delete;
+  ~LeapingClock() { unsetenv("LD_PRELOAD"); }
+};
+
+/// A server by that clock, of two connections at most.
+class ToolByALeapingClock : LeapingClock, public Tool {
+ protected:
+  ToolByALeapingClock() : Tool({"--limits-connections", "2", "--keepalive-timeout-ms", "60000"}) {}
+};
+#endif
 
 /// A connection that sends and reads lines, to have several calls on their way at once.
 class Connection {
@@ -406,6 +423,35 @@ TEST(ToolUsage, AnUnknownOptionIsNamedWithTheNearest) {
   EXPECT_EQ(run({"serve", "--demo", "--", "x"}).status, 2);
 }
 
+#ifdef WIRECALL_LEAPING_CLOCK_PATH
+TEST_F(ToolByALeapingClock, NoTimeIsOverEarlyOrLate) {
+  const Connection silent{port_};
+  silent.send(request("sum", "[1,2]", 1));
+  EXPECT_EQ(silent.line(), R"({"jsonrpc":"2.0","result":3,"id":1})");
+  EXPECT_EQ(call({"sum", "1", "2"}).output, "3\n");
+  EXPECT_EQ(call({"sleep", "100", "--timeout", "50s"}).status, 0);
+
+  using std::chrono::steady_clock;
+  const auto begun = steady_clock::now();
+  const Ended late = call({"sleep", "3600000", "--timeout", "300ms"});
+  EXPECT_EQ(late.status, 4) << late.error;
+  EXPECT_GE(steady_clock::now() - begun, std::chrono::milliseconds{300});
+  silent.send(R"({"jsonrpc":"2.0","method":"sleep","params":[3600000],"timeout_ms":300,"id":2})");
+  EXPECT_NE(silent.line().find("-32002"), std::string::npos) << "and its connection is there still";
+  EXPECT_GE(steady_clock::now() - begun, std::chrono::milliseconds{600});
+
+  // That the clock leaps shows where the time of day is told.
+  const Connection second{port_};
+  second.send(request("sum", "[1,2]", 3));
+  EXPECT_NE(second.line(), "");
+  EXPECT_EQ(Connection{port_}.line(), "");
+  const std::string log = server_.read_error_until("connections are refused");
+  const std::size_t line = log.rfind('\n', log.find(" warning ")) + 1;
+  const std::time_t now = std::time(nullptr);
+  EXPECT_GE(std::abs(std::stoi(log.substr(line, 4)) - (1900 + std::gmtime(&now)->tm_year)), 9) << log;
+}
+#endif
+
 TEST(ToolUsage, ANameThatBeginsLikeALoopbackAddressIsNotTakenForOne) {
   EXPECT_NE(run({"serve", "--demo", "--listen", "tcp://127.example.invalid:0"}).error.find("--insecure"),
             std::string::npos);
@@ -426,6 +472,9 @@ TEST(ToolUsage, HelpAndVersionAreResults) {
     EXPECT_EQ(ended.status, 0);
     EXPECT_NE(ended.output, "");
     EXPECT_EQ(ended.error, "");
+    if (words.back() == "--help") {
+      EXPECT_NE(ended.output.find(", 130 "), std::string::npos) << words.front();
+    }
   }
 }
 
@@ -472,9 +521,6 @@ TEST_F(Tool, SigtermLetsPendingCallsFinish) {
   EXPECT_EQ(server_.wait(), 0);
 }
 
-    if (words.back() == "--help") {
-      EXPECT_NE(ended.output.find(", 130 "), std::string::npos) << words.front();
-    }
 TEST_F(Tool, WhileItDrainsNewCallsAreRefusedAndASecondSignalEndsItAtOnce) {
   const Connection connection{port_};
   connection.send(request("sleep", "[3000000]", 1) + request("sum", "[1]", 2));
