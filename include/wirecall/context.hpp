@@ -5,9 +5,11 @@
 #include <chrono>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <stop_token>
 #include <string>
 #include <string_view>
+#include <sys/types.h>
 
 namespace wirecall {
 
@@ -55,19 +57,28 @@ struct CallBounds {
   std::uint32_t hops = 0;                           ///< calls within which it was made
 };
 
+/// Who is at the other end of a connection, as the kernel vouches: the process that connected (or listened, where we
+/// connected), as it was then.
+struct PeerCredentials {
+  pid_t pid;  ///< 0 for a process that ours cannot see, in another container
+  uid_t uid;
+  gid_t gid;
+};
+
 /// One call, as its handler sees it. A handler that takes `Context` by value as its first parameter is given it; it
 /// may be copied into coroutines and outlives the frame. Thread: the one the handler runs on.
 class Context {
  public:
   Context() = default;
   Context(std::string method, std::string id_json, std::stop_token stop, Scheduler* scheduler, CallBounds bounds = {},
-          std::shared_ptr<rpc::PeerCalls> peer_calls = {})
+          std::shared_ptr<rpc::PeerCalls> peer_calls = {}, std::optional<PeerCredentials> peer_credentials = {})
       : method_(std::move(method)),
         id_(std::move(id_json)),
         stop_(std::move(stop)),
         scheduler_(scheduler),
         bounds_(bounds),
-        peer_calls_(std::move(peer_calls)) {}
+        peer_calls_(std::move(peer_calls)),
+        peer_credentials_(peer_credentials) {}
 
   [[nodiscard]] const std::string& method() const noexcept { return method_; }
   /// The request's id as sent, as JSON text; empty for a notification.
@@ -88,6 +99,9 @@ class Context {
   }
   /// How many calls this one was made within: 0 for one that a peer has made of itself.
   [[nodiscard]] std::uint32_t hops() const noexcept { return bounds_.hops; }
+  /// Whose program the caller is, on connections by unix sockets, whatever is spoken there; by inproc and stdio it is
+  /// this process itself. nullopt by all others, and where there is no connection.
+  [[nodiscard]] const std::optional<PeerCredentials>& peer_credentials() const noexcept { return peer_credentials_; }
   /// For Peer (peer.hpp).
   [[nodiscard]] const std::shared_ptr<rpc::PeerCalls>& peer_calls() const noexcept { return peer_calls_; }
 
@@ -98,6 +112,7 @@ class Context {
   Scheduler* scheduler_ = nullptr;
   CallBounds bounds_;
   std::shared_ptr<rpc::PeerCalls> peer_calls_;
+  std::optional<PeerCredentials> peer_credentials_;
 };
 
 }  // namespace wirecall

@@ -91,7 +91,8 @@ Context Call::context() {
           stop.get_token(),
           state_->dispatcher->workspace_->scheduler,
           state_->dispatcher->bounds(*state_),
-          method_->signature().asynchronous ? state_->dispatcher->peer_calls() : nullptr};
+          method_->signature().asynchronous ? state_->dispatcher->peer_calls() : nullptr,
+          state_->dispatcher->outlet_->peer_credentials()};
 }
 
 void Call::on_reply(ReplyHook hook) { state_->extras().hooks.push_back(std::move(hook)); }

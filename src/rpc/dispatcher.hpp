@@ -7,6 +7,7 @@
 #include <chrono>
 #include <cstddef>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string_view>
 #include <vector>
@@ -52,6 +53,8 @@ class Outlet {
   [[nodiscard]] virtual bool has_room() noexcept { return true; }
   /// Whether this is a connection: the peer can be sent more than answers, and its later messages come here too.
   [[nodiscard]] virtual bool connected() const noexcept { return false; }
+  /// Who the peer is, where the system can tell. Asked for each Context.
+  [[nodiscard]] virtual std::optional<PeerCredentials> peer_credentials() const { return std::nullopt; }
   /// Whether the peer may refuse requests with members that JSON-RPC does not name.
   [[nodiscard]] virtual bool strict_peer() const noexcept { return false; }
   /// Asked by a dispatcher when its first call waits: the same for all dispatchers of one connection.

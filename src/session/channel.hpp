@@ -13,6 +13,7 @@
 #include <cstdint>
 #include <memory>
 #include <new>
+#include <optional>
 #include <span>
 #include <string_view>
 #include <vector>
@@ -21,6 +22,7 @@
 #include "session/connection.hpp"
 #include "transport/stream.hpp"
 #include "wirecall/bytes.hpp"
+#include "wirecall/context.hpp"
 
 namespace wirecall::session {
 
@@ -98,6 +100,7 @@ class Channel : public Connection, private transport::StreamUser, private runtim
   [[nodiscard]] std::chrono::nanoseconds input_waited() const noexcept {
     return backlog_.empty() ? std::chrono::nanoseconds{0} : host_->loop.now() - backlog_came_;
   }
+  [[nodiscard]] std::optional<PeerCredentials> peer_credentials() const { return stream_->peer_credentials(); }
   void settle_later() {
     unsettled_ = true;
     mark();

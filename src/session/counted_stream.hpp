@@ -5,6 +5,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <utility>
 
 #include "transport/stream.hpp"
@@ -27,6 +28,7 @@ class CountedStream final : public transport::Stream {
   [[nodiscard]] std::size_t readable() const noexcept override { return stream_->readable(); }
   [[nodiscard]] std::size_t unsent() const noexcept override { return stream_->unsent(); }
   void shut_down() override { stream_->shut_down(); }
+  [[nodiscard]] std::optional<PeerCredentials> peer_credentials() const override { return stream_->peer_credentials(); }
 
  private:
   std::unique_ptr<transport::Stream> stream_;

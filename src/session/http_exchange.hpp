@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <memory>
 #include <new>
+#include <optional>
 #include <string>
 
 #include "rpc/dispatcher.hpp"
@@ -54,6 +55,8 @@ class HttpSession::Exchange final : public rpc::Outlet {
     return session->load_;
   }
   [[nodiscard]] std::chrono::nanoseconds waited() const noexcept override { return session->input_waited(); }
+
+  [[nodiscard]] std::optional<PeerCredentials> peer_credentials() const override { return session->peer_credentials(); }
 
   // A response that is made at once, by `write` into the buffer it is given.
   template <class Write>

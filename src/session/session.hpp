@@ -8,6 +8,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string_view>
 
@@ -60,6 +61,7 @@ class Session final : public Channel, public rpc::Outlet {
   [[nodiscard]] std::chrono::nanoseconds waited() const noexcept override { return input_waited(); }
   [[nodiscard]] bool has_room() noexcept override { return output_has_room(); }
   [[nodiscard]] bool connected() const noexcept override { return true; }
+  [[nodiscard]] std::optional<PeerCredentials> peer_credentials() const override { return Channel::peer_credentials(); }
   [[nodiscard]] bool strict_peer() const noexcept override { return framing_->strict_peers(); }
 
  private:

@@ -3,8 +3,6 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <netinet/in.h>
-#include <netinet/tcp.h>
 #include <new>
 #include <sys/socket.h>
 #include <utility>
@@ -50,31 +48,14 @@ void SocketStream::resume() {
 void SocketStream::shut_down() { loop_->submit({.kind = OperationKind::shut_down, .handle = handle_, .buffer = {}}); }
 
 std::optional<PeerCredentials> SocketStream::peer_credentials() const {
+  if (nobody_vouches_) return std::nullopt;
   ucred peer{};
   socklen_t size = sizeof peer;
-  if (::getsockopt(descriptor_, SOL_SOCKET, SO_PEERCRED, &peer, &size) != 0) return std::nullopt;
+  const bool known = ::getsockopt(descriptor_, SOL_SOCKET, SO_PEERCRED, &peer, &size) == 0;
   // Other families answer with nobody.
-  if (peer.pid == 0) return std::nullopt;
-  return PeerCredentials{.process = peer.pid, .user = peer.uid, .group = peer.gid};
-}
-
-void SocketStream::probe_peer(std::chrono::milliseconds silence_max) {
-  // The first question after half the time and two more before it is over. The system's own count of questions is
-  // beside the point: what is unanswered for silence_max is lost, and so is what was sent and not acknowledged.
-  const bool on = silence_max > std::chrono::milliseconds{0};
-  const auto part = [&](int divisor) {
-    const auto seconds = std::chrono::ceil<std::chrono::seconds>(silence_max / divisor).count();
-    return static_cast<int>(std::clamp<std::int64_t>(seconds, 1, 32'767));
-  };
-  const auto set = [this](int level, int option, int value) {
-    ::setsockopt(descriptor_, level, option, &value, sizeof value);
-  };
-  set(IPPROTO_TCP, TCP_USER_TIMEOUT, static_cast<int>(std::clamp<std::int64_t>(silence_max.count(), 0, INT32_MAX)));
-  if (on) {
-    set(IPPROTO_TCP, TCP_KEEPIDLE, part(2));
-    set(IPPROTO_TCP, TCP_KEEPINTVL, part(4));
-  }
-  set(SOL_SOCKET, SO_KEEPALIVE, on ? 1 : 0);
+  nobody_vouches_ = !known || peer.uid == static_cast<uid_t>(-1);
+  if (nobody_vouches_) return std::nullopt;
+  return PeerCredentials{.pid = peer.pid, .uid = peer.uid, .gid = peer.gid};
 }
 
 void SocketStream::completed(Completion& completion) {

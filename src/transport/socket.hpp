@@ -3,7 +3,6 @@
 // belong to their users and live on their loop's thread.
 #pragma once
 
-#include <chrono>
 #include <cstdint>
 #include <functional>
 #include <optional>
@@ -30,7 +29,6 @@ class SocketStream final : public Stream, private runtime::IoUser {
   [[nodiscard]] std::size_t unsent() const noexcept override { return loop_->unsent(handle_); }
   void shut_down() override;
   [[nodiscard]] std::optional<PeerCredentials> peer_credentials() const override;
-  void probe_peer(std::chrono::milliseconds silence_max) override;
 
  private:
   void completed(runtime::Completion& completion) override;
@@ -39,8 +37,9 @@ class SocketStream final : public Stream, private runtime::IoUser {
   int descriptor_;  // the loop's, and open for as long as we are
   StreamUser* user_ = nullptr;
   runtime::Handle handle_;
-  bool wanted_ = false;     // input is wanted
-  bool receiving_ = false;  // a receive is standing
+  bool wanted_ = false;                  // input is wanted
+  bool receiving_ = false;               // a receive is standing
+  mutable bool nobody_vouches_ = false;  // for the peer: the system has been asked
 };
 
 /// Accepts connections and hands each to its user. When the process has no descriptors left it waits a little, so that

@@ -2,12 +2,12 @@
 // belongs to its user and lives on one loop; nothing of the user is called from within a call to the stream.
 #pragma once
 
-#include <chrono>
+#include <cstddef>
 #include <optional>
 #include <span>
-#include <sys/types.h>
 
 #include "wirecall/bytes.hpp"
+#include "wirecall/context.hpp"
 
 namespace wirecall::transport {
 
@@ -26,13 +26,6 @@ class StreamUser {
 
  protected:
   ~StreamUser() = default;
-};
-
-/// Who is at the other end, as the system vouches: the process that connected, as it was then.
-struct PeerCredentials {
-  pid_t process;
-  uid_t user;
-  gid_t group;
 };
 
 class Stream {
@@ -56,11 +49,8 @@ class Stream {
   /// Ends what is sent; receiving goes on.
   virtual void shut_down() = 0;
 
-  /// None where the system cannot tell; it can for unix sockets.
+  /// None where the system cannot tell; it can for unix sockets, and is asked each time.
   [[nodiscard]] virtual std::optional<PeerCredentials> peer_credentials() const { return std::nullopt; }
-  /// Has the system ask a peer that says nothing whether it is there, and fail the stream when it has not answered for
-  /// `silence_max`; 0 ends that. Where the system knows without asking, as on one machine, nothing changes.
-  virtual void probe_peer([[maybe_unused]] std::chrono::milliseconds silence_max) {}
 };
 
 }  // namespace wirecall::transport

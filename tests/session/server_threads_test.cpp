@@ -1,12 +1,14 @@
 // Servers of several threads, on each engine, and over each kind of place: who serves whom, that all of them drain and
 // end, and how a server on standard input ends. Handlers wait for what the test does, never for time.
 #include <atomic>
+#include <cstdint>
 #include <cstdio>
 #include <cstdlib>
 #include <fcntl.h>
 #include <filesystem>
 #include <gtest/gtest.h>
 #include <memory>
+#include <optional>
 #include <sched.h>
 #include <set>
 #include <signal.h>
@@ -17,6 +19,7 @@
 #include <system_error>
 #include <thread>
 #include <unistd.h>
+#include <utility>
 #include <vector>
 
 #include "runtime/backend.hpp"
@@ -127,6 +130,41 @@ TEST_P(EngineTest, several_threads_serve_one_port) {
   const std::size_t seen = servers_of(peers).size();
   EXPECT_GE(seen, 2U);
   EXPECT_LE(seen, 3U);
+}
+
+// What the handler knows of its caller: pid, uid and gid.
+std::optional<std::vector<std::int64_t>> peer_of(const Context& context) {
+  const auto& peer = context.peer_credentials();
+  if (!peer) return std::nullopt;
+  return std::vector<std::int64_t>{peer->pid, peer->uid, peer->gid};
+}
+
+TEST_P(EngineTest, handlers_know_who_calls_by_a_socket_file_and_by_no_port) {
+  const Folder folder;
+  Server server{options(1)};
+  server.method("who", [](Context context) { return peer_of(context); });
+  server.method("who_waits",
+                [](Context context) -> Task<std::optional<std::vector<std::int64_t>>> { co_return peer_of(context); });
+  const Endpoint file = server.listen(folder.socket());
+  const Endpoint port = server.listen("tcp://127.0.0.1:0");
+  const RunningServer running{server};
+  const std::string us =
+      "[" + std::to_string(::getpid()) + "," + std::to_string(::geteuid()) + "," + std::to_string(::getegid()) + "]";
+  for (const auto& [place, who] : {std::pair{file, us}, std::pair{port, std::string{"null"}}}) {
+    RawPeer text{place};
+    RawPeer http{place};
+    for (const std::string method : {"who", "who_waits", "who"}) {
+      const std::string request = R"({"jsonrpc":"2.0","method":")" + method + R"(","id":1})";
+      const std::string answer = R"({"jsonrpc":"2.0","result":)" + who + R"(,"id":1})";
+      text.send(request);
+      EXPECT_EQ(text.line(), answer);
+      http.send("POST / HTTP/1.1\r\nHost: localhost\r\nContent-Length: " + std::to_string(request.size()) + "\r\n\r\n" +
+                request);
+      while (http.line().size() > 1) {
+      }
+      EXPECT_EQ(http.take(answer.size()), answer);
+    }
+  }
 }
 
 TEST_P(EngineTest, connections_of_a_socket_file_are_handed_round) {

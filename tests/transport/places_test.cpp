@@ -349,9 +349,9 @@ TEST_F(SocketFiles, the_system_vouches_for_the_peer) {
   const SocketStream stream{loop, ::accept(listening.descriptor, nullptr, nullptr)};
   const auto peer = stream.peer_credentials();
   ASSERT_TRUE(peer.has_value());
-  EXPECT_EQ(peer->process, ::getpid());
-  EXPECT_EQ(peer->user, ::geteuid());
-  EXPECT_EQ(peer->group, ::getegid());
+  EXPECT_EQ(peer->pid, ::getpid());
+  EXPECT_EQ(peer->uid, ::geteuid());
+  EXPECT_EQ(peer->gid, ::getegid());
   ::close(listening.descriptor);
 }
 

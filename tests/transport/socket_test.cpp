@@ -5,8 +5,6 @@
 #include <functional>
 #include <gtest/gtest.h>
 #include <memory>
-#include <netinet/in.h>
-#include <netinet/tcp.h>
 #include <stdexcept>
 #include <string>
 #include <sys/socket.h>
@@ -122,32 +120,11 @@ class RealPair : public testing::Test {
     ::close(listening.descriptor);
   }
   ~RealPair() override { ::close(peer_); }
-  [[nodiscard]] int option(int level, int name) const {
-    int value = -1;
-    socklen_t size = sizeof value;
-    ::getsockopt(descriptor_, level, name, &value, &size);
-    return value;
-  }
 
   Loop loop_;
   int peer_;
   int descriptor_;
 };
-
-TEST_F(RealPair, a_probed_peer_is_asked_in_time_and_lost_after_the_silence) {
-  SocketStream stream{loop_, descriptor_};
-  EXPECT_EQ(option(SOL_SOCKET, SO_KEEPALIVE), 0);
-  stream.probe_peer(milliseconds{60'000});
-  EXPECT_EQ(option(SOL_SOCKET, SO_KEEPALIVE), 1);
-  EXPECT_EQ(option(IPPROTO_TCP, TCP_KEEPIDLE), 30);
-  EXPECT_EQ(option(IPPROTO_TCP, TCP_KEEPINTVL), 15);
-  EXPECT_EQ(option(IPPROTO_TCP, TCP_USER_TIMEOUT), 60'000);
-  stream.probe_peer(milliseconds{1});
-  EXPECT_EQ(option(IPPROTO_TCP, TCP_KEEPIDLE), 1);
-  stream.probe_peer(milliseconds{0});
-  EXPECT_EQ(option(SOL_SOCKET, SO_KEEPALIVE), 0);
-  EXPECT_EQ(option(IPPROTO_TCP, TCP_USER_TIMEOUT), 0);
-}
 
 TEST_F(RealPair, nobody_vouches_for_a_peer_over_tcp) {
   const SocketStream stream{loop_, descriptor_};
