@@ -25,6 +25,7 @@
 #include "runtime/backend.hpp"
 #include "tests/session/peer.hpp"
 #include "wirecall/client.hpp"
+#include "wirecall/peer.hpp"
 #include "wirecall/server.hpp"
 #include "wirecall/task.hpp"
 
@@ -165,6 +166,21 @@ TEST_P(EngineTest, handlers_know_who_calls_by_a_socket_file_and_by_no_port) {
       EXPECT_EQ(http.take(answer.size()), answer);
     }
   }
+}
+
+TEST_P(EngineTest, methods_of_a_client_know_the_server_of_a_socket_file) {
+  const Folder folder;
+  Server server{options(1)};
+  server.method("ask_who", [](Context context) -> Task<std::optional<std::vector<std::int64_t>>> {
+    const Peer caller{context};
+    co_return co_await caller.call<std::optional<std::vector<std::int64_t>>>("who");
+  });
+  const Endpoint file = server.listen(folder.socket());
+  const RunningServer running{server};
+  Client client{file.uri()};
+  client.method("who", [](Context context) { return peer_of(context); });
+  const std::vector<std::int64_t> us{::getpid(), ::geteuid(), ::getegid()};
+  EXPECT_EQ(client.call<std::optional<std::vector<std::int64_t>>>("ask_who"), us);
 }
 
 TEST_P(EngineTest, connections_of_a_socket_file_are_handed_round) {
