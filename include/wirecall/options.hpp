@@ -40,8 +40,8 @@ struct Options {
   /// Milliseconds after which a handler that has not come back no longer holds up the others of its loop: another
   /// thread goes on with them. 0 for never.
   std::uint32_t hand_over_ms = 20;
-  /// Handlers of one loop that may be away from it at once, each on a thread of its own; the next one that does not come
-  /// back holds up the loop, and the log says so.
+  /// Handlers of one loop that may be away from it at once, each on a thread of its own; the next one that does not
+  /// come back holds up the loop, and the log says so.
   std::uint32_t hand_over_threads = 256;
   /// Milliseconds after which a handler that has not come back is named in the log. 0 for never.
   std::uint32_t slow_handler_ms = 50;
