@@ -637,8 +637,10 @@ TEST_P(BackendTest, each_wait_ends_at_its_time) {
       turn_until(until);
       ++turns;
     }
-    // One may have been ended by an alarm that was set before, one by a wake that nobody has seen yet.
-    EXPECT_LE(turns, 4);
+    // One may have been ended by an alarm that was set before, one by a wake that nobody has seen yet, and some by the
+    // kernel, which takes down the rings of other tests when it likes and interrupts this thread for each (ring.hpp). A
+    // wait that does not last makes thousands.
+    EXPECT_LE(turns, 40);
   };
   const auto from_now = [&](int milliseconds) { return backend.now() + std::chrono::milliseconds{milliseconds}; };
   backend.wake();
