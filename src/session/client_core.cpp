@@ -253,23 +253,27 @@ void ClientCore::lead(Lock& lock, const Waiting& waiting, nanoseconds now, nanos
   }
 }
 
-// Should the server have closed a connection while nobody drove, calls had better wait for the next one.
-void ClientCore::look_first(Lock& lock) {
+// Should the server have closed a connection while nobody drove, calls had better wait for the next one. True when that
+// took a turn: then whatever was known before it may have changed.
+bool ClientCore::look_first(Lock& lock) {
   const nanoseconds now = loop_.recently();
   const bool stale = now - std::exchange(last_used_, now) > kStale || http_;
-  if (!stale || !any_up()) [[likely]]
-    return;
+  if (!stale || free_connection() == nullptr) [[likely]]
+    return false;  // none would be written to
   {
     const Unlocked unlocked{lock};
     loop_.turn(nanoseconds{0});
   }
+  asynchronous_ -= std::exchange(delivered_, 0);
   after_turn(lock);
+  return true;
 }
 
 // One turn of the loop and what belongs to it; `lock` is held before and after. With `may_block` the driver is a thread
 // that blocks anyway, so it may as well connect.
 void ClientCore::step(Lock& lock, nanoseconds wait_max, bool may_block) {
-  wake_asked_ = false;
+  bool turned = !queue_.empty() && !(may_block && others_drive()) && look_first(lock);
+  wake_asked_ = told_ = false;  // a turn may have taken note of a wake: what that was for is looked at below
   if (idle_.empty()) {
     // In idle_ there is room for all calls, and has to stay.
     idle_.insert(idle_.end(), own_idle_.begin(), own_idle_.end());
@@ -286,8 +290,11 @@ void ClientCore::step(Lock& lock, nanoseconds wait_max, bool may_block) {
     deliver_ended(lock);
     wait_max = nanoseconds{0};  // whoever drives may have waited for just that
   }
-  if (std::exchange(given_up_, false)) after_turn(lock);
-  if (!queue_.empty()) look_first(lock);
+  if (std::exchange(given_up_, false)) {
+    after_turn(lock);
+    wake_asked_ = false;
+    turned = true;
+  }
   tend(lock, wait_max, may_block);
   if (may_block && others_drive()) return;  // they have come meanwhile, and call back on their own threads
   write_queued();
@@ -297,7 +304,8 @@ void ClientCore::step(Lock& lock, nanoseconds wait_max, bool may_block) {
     const nanoseconds look = std::exchange(connection->notifications_fresh, false) ? nanoseconds{0} : kSendLook;
     wait_max = wait_max < nanoseconds{0} ? look : std::min(wait_max, look);
   }
-  if (!ended_.empty()) wait_max = nanoseconds{0};
+  // Whoever drives may have waited for just what has ended meanwhile.
+  if (turned || told_ || !ended_.empty()) wait_max = nanoseconds{0};
   if (controls_wait())
     wait_max = wait_max < nanoseconds{0} ? kMemoryPause : std::min<nanoseconds>(wait_max, kMemoryPause);
   {

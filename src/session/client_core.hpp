@@ -156,7 +156,7 @@ class ClientCore final : public std::enable_shared_from_this<ClientCore>, privat
   // Threads: client_core.cpp.
   void wait(Lock& lock, Waiting& waiting, std::chrono::nanoseconds now, std::chrono::nanoseconds deadline);
   void lead(Lock& lock, const Waiting& waiting, std::chrono::nanoseconds now, std::chrono::nanoseconds deadline);
-  void look_first(Lock& lock);
+  bool look_first(Lock& lock);
   void step(Lock& lock, std::chrono::nanoseconds wait_max, bool may_block);
   void go_on(Lock& lock, std::chrono::nanoseconds wait_max);
   void background();
@@ -255,6 +255,7 @@ class ClientCore final : public std::enable_shared_from_this<ClientCore>, privat
   bool running_ = false;  // run drives, or waits to
   bool closing_ = false;
   bool wake_asked_ = false;
+  bool told_ = false;      // somebody who blocks, in this step
   bool given_up_ = false;  // a connection is, and is to be closed
   std::condition_variable background_ready_;
   std::condition_variable run_ready_;

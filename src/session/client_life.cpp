@@ -131,6 +131,7 @@ void ClientCore::finish(ClientCall& call) {
     ended_.push_back(call);
   } else if (--call.waiting->unfinished == 0) {
     call.waiting->ready.notify_one();
+    told_ = true;
   }
 }
 

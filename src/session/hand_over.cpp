@@ -232,7 +232,7 @@ std::string_view HandOver::why_it_waits(bool keeps) const noexcept {
     return "a coroutine blocks, and holds up its loop: let it wait by co_await, or make it a plain function "
            "(wirecall::blocking)";
   }
-  if (threads_.size() == settings_.threads_max) {
+  if (idle_ == 0 && threads_.size() == settings_.threads_max) {
     return "a handler does not come back, and holds up its loop, since hand_over_threads others are away: let handlers "
            "that block say so (wirecall::blocking)";
   }

@@ -168,8 +168,10 @@ TEST(ClientBatch, longer_than_its_server_or_its_client_takes_is_not_sent) {
   ClientOptions options;
   options.limits.batch = 2;
   Client client{server.uri(), options};
+  client.connect();
   BatchOf<int> batch = client.batch_of<int>();
   for (int i = 0; i < 3; ++i) batch.call("a");
+  batch.timeout(1h);  // so that it would not come back when its time is up
   for (const auto& result : std::move(batch).send()) {
     EXPECT_EQ(result.error().code(), -32006);
     EXPECT_NE(result.error().data().find(R"("limit":"batch")"), std::string::npos);
