@@ -93,10 +93,17 @@ TEST_P(IdleClient, makes_its_next_call_on_a_new_connection_when_the_server_has_c
 }
 
 TEST(PooledClient, takes_answers_while_a_further_connection_is_being_made) {
+  // Shared with the thread that dials, which may outlive the client.
+  struct Dialling {
+    std::atomic<int> count{0};
+    std::promise<void> again;
+    std::promise<void> go_on;
+    std::shared_future<void> may_go_on{go_on.get_future()};
+  };
+  const auto dialling = std::make_shared<Dialling>();
   Server server;
   std::promise<void> begun;
-  std::promise<void> dialled_again;
-  std::shared_future<void> second{dialled_again.get_future()};
+  std::shared_future<void> second{dialling->again.get_future()};
   server.method("first", blocking([&] {
                   begun.set_value();
                   second.wait();
@@ -105,16 +112,13 @@ TEST(PooledClient, takes_answers_while_a_further_connection_is_being_made) {
   server.method("other", [] { return 2; });
   const Endpoint place = server.listen("tcp://127.0.0.1:0");
   const RunningServer running{server};
-  std::atomic<int> dialled{0};
-  std::promise<void> answered;
-  std::shared_future<void> first{answered.get_future()};
   ClientOptions options;
   options.connections = 2;
   ClientSeams seams;
-  seams.dial = [&](const Endpoint& to, std::chrono::milliseconds timeout) {
-    if (dialled++ != 0) {
-      dialled_again.set_value();
-      first.wait();
+  seams.dial = [dialling](const Endpoint& to, std::chrono::milliseconds timeout) {
+    if (dialling->count++ != 0) {
+      dialling->again.set_value();
+      dialling->may_go_on.wait();
     }
     return transport::connect_to(to, timeout);
   };
@@ -125,7 +129,7 @@ TEST(PooledClient, takes_answers_while_a_further_connection_is_being_made) {
     begun.get_future().wait();
     EXPECT_EQ(client.call<int>("other"), 2);
   }
-  answered.set_value();
+  dialling->go_on.set_value();
 }
 
 }  // namespace
