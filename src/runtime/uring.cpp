@@ -254,14 +254,15 @@ std::shared_ptr<void> UringBackend::keep_lent() {
   next_ring_.reset();
   try {
     next_ring_ = std::make_unique<Ring>(buffers_);
-  } catch (const std::exception& failure) {
-    const auto* const refusal = dynamic_cast<const std::system_error*>(&failure);
-    const bool no_descriptor = refusal != nullptr && (refusal->code() == std::errc::too_many_files_open ||
-                                                      refusal->code() == std::errc::too_many_files_open_in_system);
-    if (!no_descriptor) {
+  } catch (const std::system_error& refusal) {
+    if (refusal.code() != std::errc::too_many_files_open &&
+        refusal.code() != std::errc::too_many_files_open_in_system) {
       buffers_ = former;
       throw;
     }
+  } catch (...) {
+    buffers_ = former;
+    throw;
   }
   owner_ = kNobody;
   return former.memory();
