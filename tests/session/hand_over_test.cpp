@@ -34,10 +34,7 @@ class HandOverTest : public testing::Test {
  protected:
   HandOverTest() : server(make_options()) {
     server.method("add", [](int a, int b) { return a + b; });
-    server.method("block", [this](int value) {
-      gate.wait();
-      return value;
-    });
+    add_block(server);
     server.method("echo_late", [this](std::string_view text, std::string_view other) {
       gate.wait();
       return std::string{text} + std::string{other};
@@ -71,6 +68,13 @@ class HandOverTest : public testing::Test {
       logged.notify_all();
     }};
     return options;
+  }
+  // A method that comes back when the gate is open.
+  void add_block(Server& to) {
+    to.method("block", [this](int value) {
+      gate.wait();
+      return value;
+    });
   }
   // Which quick calls are answered shows that the loop has been taken from the handlers.
   void expect_served(RawPeer& peer, int id) {
@@ -487,10 +491,7 @@ TEST_F(HandOverTest, AServerThatStopsAnswersForAHandlerThatStaysAway) {
 TEST_F(HandOverTest, AServerCanRunAgain) {
   for (int i = 0; i < 3; ++i) {
     Server again;
-    again.method("block", [this](int value) {
-      gate.wait();
-      return value;
-    });
+    add_block(again);
     const Endpoint place = again.listen("tcp://127.0.0.1:0");
     gate.close();
     RunningServer running{again};
@@ -518,10 +519,7 @@ TEST_F(HandOverTest, AHandlerMayBeAllowedToKeepItsLoopAndIsLoggedAllTheSame) {
   Options options = make_options();
   options.hand_over_ms = 0;
   Server patient{std::move(options)};
-  patient.method("block", [this](int value) {
-    gate.wait();
-    return value;
-  });
+  add_block(patient);
   const Endpoint place = patient.listen("tcp://127.0.0.1:0");
   const RunningServer running{patient};
   RawPeer slow{place};
@@ -553,10 +551,7 @@ TEST_F(HandOverTest, MoreHandlersThanMayBeAwayHoldUpTheirLoopWhichIsLogged) {
   Options options = make_options();
   options.hand_over_threads = 2;
   Server small{std::move(options)};
-  small.method("block", [this](int value) {
-    gate.wait();
-    return value;
-  });
+  add_block(small);
   const Endpoint place = small.listen("tcp://127.0.0.1:0");
   const RunningServer running{small};
   RawPeer slow{place};
