@@ -15,21 +15,23 @@ namespace {
 
 using namespace std::chrono_literals;
 
-// Two calls with a notification between them, made in one of four ways.
-using Pair = Batch<int, std::string>::Results;
+template <class AnyBatch>
+Task<typename AnyBatch::Results> awaited(AnyBatch batch) {
+  co_return co_await std::move(batch);
+}
 
-Task<Pair> awaited(Batch<int, std::string> batch) { co_return co_await std::move(batch); }
-
-class ClientBatches : public testing::TestWithParam<int> {
+// A batch can be made in four ways.
+class EachWay : public testing::TestWithParam<int> {
  protected:
-  static Pair call(Client& client) {
-    Batch<int, std::string> batch = client.batch().call<int>("number", 1).notify("note").call<std::string>("text");
-    switch (GetParam()) {
+  template <class AnyBatch>
+  static typename AnyBatch::Results in_way(int way, AnyBatch batch, Client& client) {
+    using Results = typename AnyBatch::Results;
+    switch (way) {
       case 0:
         return std::move(batch).send();
       case 1: {
-        std::promise<Pair> done;
-        std::move(batch).then([&](Pair results) { done.set_value(std::move(results)); });
+        std::promise<Results> done;
+        std::move(batch).then([&](Results results) { done.set_value(std::move(results)); });
         return done.get_future().get();
       }
       case 2:
@@ -37,6 +39,14 @@ class ClientBatches : public testing::TestWithParam<int> {
       default:
         return client.run(awaited(std::move(batch)));
     }
+  }
+};
+
+// Two calls with a notification between them.
+class ClientBatches : public EachWay {
+ protected:
+  static Batch<int, std::string>::Results call(Client& client) {
+    return in_way(GetParam(), client.batch().call<int>("number", 1).notify("note").call<std::string>("text"), client);
   }
 };
 
@@ -107,33 +117,17 @@ TEST(ClientBatch, calls_time_out_one_by_one) {
   EXPECT_EQ(b.error().code(), -32002);
 }
 
-// Three calls of a number of calls with a notification among them, made in one of four ways.
-using Many = BatchOf<int>::Results;
-
-Task<Many> awaited_all(BatchOf<int> batch) { co_return co_await std::move(batch); }
-
-class ClientBatchesOfAnySize : public testing::TestWithParam<int> {
+// A number of calls with a notification among them.
+class ClientBatchesOfAnySize : public EachWay {
  protected:
-  static Many call(Client& client, int count) {
+  static BatchOf<int>::Results call(Client& client, int count) {
     BatchOf<int> batch = client.batch_of<int>();
     for (int i = 0; i < count; ++i) {
       if (i == 1) batch.notify("note");
       batch.call("square", i);
     }
     EXPECT_EQ(batch.size(), static_cast<std::size_t>(count));
-    switch (GetParam()) {
-      case 0:
-        return std::move(batch).send();
-      case 1: {
-        std::promise<Many> done;
-        std::move(batch).then([&](Many results) { done.set_value(std::move(results)); });
-        return done.get_future().get();
-      }
-      case 2:
-        return std::move(batch).future().get();
-      default:
-        return client.run(awaited_all(std::move(batch)));
-    }
+    return in_way(GetParam(), std::move(batch), client);
   }
 };
 
@@ -151,7 +145,7 @@ TEST_P(ClientBatchesOfAnySize, give_a_result_or_an_error_for_each_call_in_its_or
     peer.line();
   }};
   Client client{server.uri()};
-  const Many results = call(client, 3);
+  const auto results = call(client, 3);
   ASSERT_EQ(results.size(), 3U);
   EXPECT_EQ(results[0], 0);
   EXPECT_EQ(results[1].error().code(), 7);
