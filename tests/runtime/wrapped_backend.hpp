@@ -6,6 +6,7 @@
 #include <cstddef>
 #include <memory>
 #include <span>
+#include <utility>
 
 #include "runtime/backend.hpp"
 
@@ -15,6 +16,7 @@ class WrappedBackend : public Backend {
  public:
   /// `inner` outlives it, or is a member of what is derived.
   explicit WrappedBackend(Backend& inner) noexcept : inner_(&inner) {}
+  explicit WrappedBackend(std::unique_ptr<Backend> inner) noexcept : owned_(std::move(inner)), inner_(owned_.get()) {}
 
   std::span<Completion> turn(std::span<Operation> submitted, std::chrono::nanoseconds until) override {
     return inner_->turn(submitted, until);
@@ -26,6 +28,7 @@ class WrappedBackend : public Backend {
   [[nodiscard]] std::chrono::nanoseconds now() const noexcept override { return inner_->now(); }
 
  private:
+  std::unique_ptr<Backend> owned_;
   Backend* inner_;
 };
 

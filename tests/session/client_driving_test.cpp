@@ -33,37 +33,29 @@ using Result = std::expected<int, Error>;
 // What epoll is, with something that is called once at the beginning of a turn, on the thread that drives.
 class HookedBackend final : public runtime::WrappedBackend {
  public:
-  explicit HookedBackend(std::unique_ptr<runtime::Backend> inner = runtime::make_epoll_backend())
-      : WrappedBackend(*inner), inner_(std::move(inner)) {}
+  HookedBackend() : WrappedBackend(runtime::make_epoll_backend()) {}
   std::span<runtime::Completion> turn(std::span<runtime::Operation> submitted,
                                       std::chrono::nanoseconds until) override {
     if (in_turn) std::exchange(in_turn, nullptr)();
-    return inner_->turn(submitted, until);
+    return WrappedBackend::turn(submitted, until);
   }
-  [[nodiscard]] std::chrono::nanoseconds now() const noexcept override { return inner_->now() + passed; }
+  [[nodiscard]] std::chrono::nanoseconds now() const noexcept override { return WrappedBackend::now() + passed; }
 
   std::function<void()> in_turn;
   std::chrono::nanoseconds passed{0};  // without anybody having waited
-
- private:
-  std::unique_ptr<runtime::Backend> inner_;
 };
 
 // What epoll is, but that there is no memory for one turn when `fails` says so.
 class FailingBackend final : public runtime::WrappedBackend {
  public:
-  explicit FailingBackend(std::unique_ptr<runtime::Backend> inner = runtime::make_epoll_backend())
-      : WrappedBackend(*inner), inner_(std::move(inner)) {}
+  FailingBackend() : WrappedBackend(runtime::make_epoll_backend()) {}
   std::span<runtime::Completion> turn(std::span<runtime::Operation> submitted,
                                       std::chrono::nanoseconds until) override {
     if (fails.exchange(false)) throw std::bad_alloc{};
-    return inner_->turn(submitted, until);
+    return WrappedBackend::turn(submitted, until);
   }
 
   std::atomic<bool> fails{false};
-
- private:
-  std::unique_ptr<runtime::Backend> inner_;
 };
 
 class ClientDriving : public testing::Test {
