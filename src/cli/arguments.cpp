@@ -162,6 +162,13 @@ std::expected<std::string, std::string> params_of(std::span<const std::string> w
                   *named_word, *positional_word));
 }
 
+std::expected<std::string, std::string> params_of_call(const std::string& method, std::span<const std::string> words,
+                                                       const FileReader& read_file) {
+  Text params = params_of(words, read_file);
+  if (params && !string_json(method)) return std::unexpected("METHOD is not valid UTF-8: " + method);
+  return params;
+}
+
 std::expected<std::chrono::milliseconds, std::string> duration_of(std::string_view text) {
   struct Unit {
     std::string_view name;
@@ -191,7 +198,5 @@ std::vector<std::string> urls_of(std::string_view list) {
   }
   return urls;
 }
-
-bool is_utf8(std::string_view text) { return string_json(text).has_value(); }
 
 }  // namespace wirecall::cli

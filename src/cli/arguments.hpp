@@ -26,13 +26,20 @@ using FileReader = std::function<std::expected<std::string, std::string>(const s
 [[nodiscard]] std::expected<std::string, std::string> params_of(std::span<const std::string> words,
                                                                 const FileReader& read_file);
 
+/// The params of a call of that method; an error also for a METHOD that cannot be sent.
+[[nodiscard]] std::expected<std::string, std::string> params_of_call(const std::string& method,
+                                                                     std::span<const std::string> words,
+                                                                     const FileReader& read_file);
+
+/// The same for a call of `method`, which has to be UTF-8 as well.
+[[nodiscard]] std::expected<std::string, std::string> params_of_call(const std::string& method,
+                                                                     std::span<const std::string> words,
+                                                                     const FileReader& read_file);
+
 /// "200ms", "1.5s", "2m": more than 0, at most 49 days (what 32 bits of milliseconds hold), rounded up to whole ones.
 [[nodiscard]] std::expected<std::chrono::milliseconds, std::string> duration_of(std::string_view text);
 
 /// Where servers are: the URIs of a list with commas between them, as $WIRECALL_URL is.
 [[nodiscard]] std::vector<std::string> urls_of(std::string_view list);
-
-/// Whether the text can be sent as JSON.
-[[nodiscard]] bool is_utf8(std::string_view text);
 
 }  // namespace wirecall::cli

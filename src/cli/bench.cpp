@@ -109,13 +109,9 @@ int report(const BenchOptions& options, const std::string& url, const LoadResult
 }  // namespace
 
 int bench(const BenchOptions& options) {
-  const auto params = params_of(options.words, read_file);
+  const auto params = params_of_call(options.method, options.words, read_file);
   if (!params) {
     complain(params.error());
-    return kUsage;
-  }
-  if (!is_utf8(options.method)) {
-    complain("METHOD is not valid UTF-8: " + options.method);
     return kUsage;
   }
   allow_descriptors();

@@ -52,13 +52,9 @@ using Left = std::optional<milliseconds>;
 using Use = std::function<int(Client&, const std::string& params, Left left)>;
 
 int with_server(const CallOptions& options, const Use& use) {
-  const auto params = params_of(options.words, read_file);
+  const auto params = params_of_call(options.method, options.words, read_file);
   if (!params) {
     complain(params.error());
-    return kUsage;
-  }
-  if (!is_utf8(options.method)) {
-    complain("METHOD is not valid UTF-8: " + options.method);
     return kUsage;
   }
   const auto begun = steady_clock::now();

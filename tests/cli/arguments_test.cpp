@@ -40,6 +40,14 @@ TEST(Params, WordThatIsNoJsonIsAString) {
             R"(["hello","","[1,","01","+1","True","a \"b\""])");
 }
 
+TEST(Params, OfACallWhoseMethodIsNotUtf8AreRefused) {
+  const std::vector<std::string> words{"42"};
+  EXPECT_EQ(params_of_call("m\u00e9thode", words, file_of), "[42]");
+  const auto refused = params_of_call("m\xe9thode", words, file_of);
+  ASSERT_FALSE(refused.has_value());
+  EXPECT_EQ(refused.error(), "METHOD is not valid UTF-8: m\xe9thode");
+}
+
 TEST(Params, NamedWordsMakeAnObject) {
   EXPECT_EQ(params({"minuend=42", "subtrahend=23"}), R"({"minuend":42,"subtrahend":23})");
   EXPECT_EQ(params({"a=text", "b=[1]", "c=", "d-e.f_1=x=y"}), R"({"a":"text","b":[1],"c":"","d-e.f_1":"x=y"})");
