@@ -173,6 +173,8 @@ class OutgoingCall {
   void make_notification() noexcept;
   [[nodiscard]] session::ClientCall& prepare();
   [[nodiscard]] session::ClientCall& hand_in(AnswerFunction done);
+  /// After hand_in: it could not be started, and is to be handed in again or dropped.
+  void take_back() noexcept;
   [[nodiscard]] Answer answer();
   /// After `wait`, with keep_response: the text of the response; empty when none came.
   [[nodiscard]] std::string_view response() const noexcept;

@@ -258,9 +258,19 @@ ClientCall& OutgoingCall::hand_in(AnswerFunction done) {
   return call;
 }
 
+void OutgoingCall::take_back() noexcept {
+  generation_ = 0;
+  call_->done = nullptr;
+}
+
 void OutgoingCall::start(AnswerFunction done) {
   ClientCall* const call = &hand_in(std::move(done));
-  core_->start({&call, 1});
+  try {
+    core_->start({&call, 1});
+  } catch (...) {
+    take_back();
+    throw;
+  }
 }
 
 CallHandle OutgoingCall::handle() const {

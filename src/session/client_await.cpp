@@ -71,7 +71,7 @@ std::shared_ptr<Absence> absence_of(Awaiter& awaiter, const Root& root, const Ho
 
 // ---- a request ----
 
-bool RequestAwaiterBase::suspend(Root& root) {
+bool RequestAwaiterBase::suspend(Root& root) try {
   if (!wait(root)) return false;
   away_ = absence_of<Away>(*this, root, call_.driver());
   waiting_ = true;
@@ -89,6 +89,11 @@ bool RequestAwaiterBase::suspend(Root& root) {
     });
   }
   return true;
+} catch (...) {
+  // Nothing has been begun.
+  waiting_ = false;
+  wait_no_more();
+  throw;
 }
 
 void RequestAwaiterBase::come_home(std::optional<KeptAnswer>& news) noexcept {
@@ -107,7 +112,7 @@ void RequestAwaiterBase::forget() noexcept {
 
 // ---- a batch ----
 
-bool BatchAwaiterBase::suspend(Root& root) {
+bool BatchAwaiterBase::suspend(Root& root) try {
   if (!wait(root)) return false;
   away_ = absence_of<Away>(*this, root, batch_.driver());
   if (away_ != nullptr) away_->news.reserve(batch_.size());
@@ -124,6 +129,11 @@ bool BatchAwaiterBase::suspend(Root& root) {
                  });
   }
   return true;
+} catch (...) {
+  // Nothing has been begun.
+  waiting_ = false;
+  wait_no_more();
+  throw;
 }
 
 void BatchAwaiterBase::come_home(Answers& news) noexcept {
@@ -144,7 +154,7 @@ void BatchAwaiterBase::forget() noexcept {
 
 // ---- the next item of a stream ----
 
-bool ItemAwaiter::suspend(Root& root) {
+bool ItemAwaiter::suspend(Root& root) try {
   if (!wait(root)) return false;
   away_ = absence_of<Away>(*this, root, stream_->driver());
   waiting_ = true;
@@ -159,6 +169,11 @@ bool ItemAwaiter::suspend(Root& root) {
   waiting_ = false;
   next_ = next;
   return false;
+} catch (...) {
+  // Nothing has been begun.
+  waiting_ = false;
+  wait_no_more();
+  throw;
 }
 
 void ItemAwaiter::come_home() noexcept {

@@ -40,13 +40,18 @@ void OutgoingBatch::start(Each each, std::move_only_function<void()> done) {
   };
   const auto shared = std::make_shared<Shared>(std::move(each), std::move(done), calls_.size());
   std::vector<ClientCall*> calls;
-  for (std::size_t i = 0; i < calls_.size(); ++i) {
-    calls.push_back(&calls_[i].hand_in([shared, result = results_[i]](Answer& answer) {
-      if (result != kNoResult) shared->each(result, answer);
-      if (--shared->left == 0) shared->done();
-    }));
+  try {
+    for (std::size_t i = 0; i < calls_.size(); ++i) {
+      calls.push_back(&calls_[i].hand_in([shared, result = results_[i]](Answer& answer) {
+        if (result != kNoResult) shared->each(result, answer);
+        if (--shared->left == 0) shared->done();
+      }));
+    }
+    core_->start(calls);
+  } catch (...) {
+    for (OutgoingCall& call : calls_) call.take_back();
+    throw;
   }
-  core_->start(calls);
 }
 
 void OutgoingBatch::forget() noexcept {

@@ -165,14 +165,8 @@ void ClientCore::send_controls(Lock& lock) noexcept {
 }
 
 void ClientCore::start(std::span<ClientCall* const> calls) {
-  Lock lock{mutex_};
-  try {
-    want_driver();
-  } catch (...) {
-    lock.unlock();
-    for (ClientCall* call : calls) give_back(*call);
-    throw;
-  }
+  const Lock lock{mutex_};
+  want_driver();
   for (ClientCall* call : calls) call->asynchronous = true;
   submit(calls);
   asynchronous_begun();

@@ -113,7 +113,8 @@ class ClientCore final : public std::enable_shared_from_this<ClientCore>, privat
 
   /// Makes the calls, as one message, and blocks until they have ended.
   void exchange(std::span<ClientCall* const> calls);
-  /// Makes the calls, as one message; each one's `done` is called once, later. They are the core's from here on.
+  /// Makes the calls, as one message; each one's `done` is called once, later. They are the core's from here on,
+  /// unless it throws.
   void start(std::span<ClientCall* const> calls);
   bool cancel(ClientCall& call, std::uint64_t generation) noexcept;
   /// As cancel, but `done` is not called any more. The driver's.

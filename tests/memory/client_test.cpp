@@ -515,6 +515,100 @@ TEST(ClientMemory, a_callback_is_called_once_or_whoever_gave_it_is_told_that_it_
   }
 }
 
+TEST(ClientMemory, a_batch_that_could_not_be_sent_keeps_nothing_and_may_be_sent_again) {
+  Server served;
+  served.method("a", [] { return 19; });
+  const std::string uri = served.listen("tcp://127.0.0.1:0").uri();
+  const RunningServer running{served};
+  for (const bool again : {false, true}) {
+    bool failed = true;
+    for (std::size_t number = 1; failed && !HasFailure(); ++number) {
+      Client client{uri};
+      std::optional<BatchOf<int>> batch{client.batch_of<int>()};
+      for (int i = 0; i < 3; ++i) batch->call("a");
+      std::promise<std::vector<Result>> answer;
+      std::future<std::vector<Result>> answered = answer.get_future();
+      auto kept = std::make_shared<int>();
+      const std::weak_ptr<int> still_kept = kept;
+      bool made = false;
+      {
+        const FailingMemory memory{number, Failing::once};
+        try {
+          std::move(*batch).then(
+              [&answer, kept = std::move(kept)](std::vector<Result> results) { answer.set_value(std::move(results)); });
+          made = true;
+        } catch (const std::bad_alloc&) {
+        }
+      }
+      failed = FailingMemory::has_failed();
+      if (!made && again) {
+        std::move(*batch).then([&](std::vector<Result> results) { answer.set_value(std::move(results)); });
+        made = true;
+      }
+      batch.reset();
+      if (!made) {
+        kept.reset();
+        EXPECT_TRUE(still_kept.expired()) << number;
+        EXPECT_EQ(client.try_call<int>("a"), 19);
+        continue;
+      }
+      ASSERT_EQ(answered.wait_for(std::chrono::seconds{20}), std::future_status::ready);
+      const std::vector<Result> results = answered.get();
+      ASSERT_EQ(results.size(), 3U);
+      for (const Result& result : results) EXPECT_EQ(result, 19);
+    }
+  }
+}
+
+// What is left of a call that could not be begun gives up no call that others have begun since, in the same place.
+TEST(ClientMemory, who_could_not_begin_to_wait_for_a_call_gives_up_none) {
+  Server served;
+  Gate gate;
+  served.method("a", blocking([&] {
+                  gate.wait();
+                  return 19;
+                }));
+  const std::string uri = served.listen("tcp://127.0.0.1:0").uri();
+  const RunningServer running{served};
+  const auto wait = [](Client& of, std::stop_source& stop, std::future<int>& other) -> Task<void> {
+    auto awaiter = of.request<int>("a").operator co_await();
+    try {
+      co_await awaiter;
+    } catch (const std::bad_alloc&) {
+      const Spared spared;
+      other = of.request<int>("a").future();
+      stop.request_stop();
+    }
+  };
+  bool failed = true;
+  int refused = 0;
+  for (std::size_t number = 1; failed && !HasFailure(); ++number) {
+    gate.close();
+    Client client{uri};
+    std::stop_source stop;
+    std::future<int> other;
+    std::promise<void> ended;
+    std::future<void> has_ended = ended.get_future();
+    bool begun = false;
+    {
+      FailingMemory memory{number, Failing::once};
+      try {
+        start(wait(client, stop, other), stop.get_token(), [&](const TaskResult<void>&) { ended.set_value(); });
+        begun = true;
+      } catch (const std::bad_alloc&) {
+      }
+      memory.end();
+    }
+    failed = FailingMemory::has_failed();
+    gate.open();
+    if (begun) has_ended.wait();
+    if (!other.valid()) continue;
+    ++refused;
+    EXPECT_EQ(other.get(), 19);
+  }
+  EXPECT_GT(refused, 0);
+}
+
 TEST(ClientMemory, an_attempt_to_connect_that_cannot_say_why_it_failed_has_failed) {
   const Endpoint place{"tcp://place:1"};
   const DialFunction refuse = [](const Endpoint&, milliseconds) -> int {

@@ -170,11 +170,13 @@ class Waiter {
   Waiter(Waiter&&) = delete;
 
  protected:
-  ~Waiter() {
-    if (root_ != nullptr && root_->waiter_ == this) root_->waiter_ = nullptr;
-  }
+  ~Waiter() { wait_no_more(); }
   /// False when stop has been requested already: there is nothing to wait for.
   [[nodiscard]] bool wait(Root& root);
+  /// Nothing is to come after all.
+  void wait_no_more() noexcept {
+    if (root_ != nullptr && root_->waiter_ == this) root_->waiter_ = nullptr;
+  }
   /// What was waited for is there. `this` is gone when it returns.
   void wake() noexcept;
   void throw_if_stopped() const {
