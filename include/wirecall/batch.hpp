@@ -63,6 +63,8 @@ class OutgoingBatch {
   void cancel() const noexcept;
 
  private:
+  void start_nothing(std::move_only_function<void()> done);
+
   std::shared_ptr<session::ClientCore> core_;
   std::vector<OutgoingCall> calls_;
   std::vector<std::size_t> results_;

@@ -171,6 +171,8 @@ class OutgoingCall {
   void forget() noexcept;
   // For several calls in one message: what `wait`, `notify` and `start` are made of.
   void make_notification() noexcept;
+  /// It is not to be sent, and ends with an error.
+  void leave_unsent() noexcept;
   [[nodiscard]] session::ClientCall& prepare();
   [[nodiscard]] session::ClientCall& hand_in(AnswerFunction done);
   /// After hand_in: it could not be started, and is to be handed in again or dropped.

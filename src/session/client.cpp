@@ -242,6 +242,7 @@ Answer OutgoingCall::answer() {
 }
 
 void OutgoingCall::make_notification() noexcept { call_->notification = true; }
+void OutgoingCall::leave_unsent() noexcept { call_->error.emplace(ErrorCode::invalid_request); }
 
 Answer OutgoingCall::notify() {
   make_notification();

@@ -32,7 +32,7 @@ void OutgoingBatch::wait(Each each) {
 }
 
 void OutgoingBatch::start(Each each, std::move_only_function<void()> done) {
-  if (calls_.empty()) return done();
+  if (calls_.empty()) return start_nothing(std::move(done));
   struct Shared {
     Each each;
     std::move_only_function<void()> done;
@@ -52,6 +52,13 @@ void OutgoingBatch::start(Each each, std::move_only_function<void()> done) {
     for (OutgoingCall& call : calls_) call.take_back();
     throw;
   }
+}
+
+// It ends as a batch does whose calls cannot be sent.
+void OutgoingBatch::start_nothing(std::move_only_function<void()> done) {
+  OutgoingCall nothing = begin_call("");
+  nothing.leave_unsent();
+  nothing.start([done = std::move(done)](Answer&) mutable { done(); });
 }
 
 void OutgoingBatch::forget() noexcept {

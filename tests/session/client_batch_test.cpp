@@ -3,6 +3,7 @@
 #include <future>
 #include <gtest/gtest.h>
 #include <string>
+#include <thread>
 #include <utility>
 
 #include "tests/session/peer.hpp"
@@ -155,6 +156,23 @@ TEST_P(ClientBatchesOfAnySize, give_a_result_or_an_error_for_each_call_in_its_or
 TEST_P(ClientBatchesOfAnySize, are_empty_when_nothing_was_added) {
   Client client{"unix:///there/is/no/server"};  // and so it is not asked
   EXPECT_TRUE(call(client, 0).empty());
+}
+
+TEST(ClientBatch, that_is_empty_calls_back_where_others_do_and_not_within_then) {
+  Client client{"unix:///there/is/no/server"};
+  std::promise<std::thread::id> called_back;
+  client.batch_of<int>().then([&](const auto&) { called_back.set_value(std::this_thread::get_id()); });
+  EXPECT_NE(called_back.get_future().get(), std::this_thread::get_id());
+  bool returned = false;
+  bool called = false;
+  client.run([](Client& of, bool& then_returned, bool& was_called) -> Task<void> {
+    of.batch().then([&](const auto&) {
+      EXPECT_TRUE(then_returned);
+      was_called = true;
+    });
+    then_returned = true;
+    while (!was_called) co_await sleep_for(of.scheduler(), 1ms);
+  }(client, returned, called));
 }
 
 TEST(ClientBatch, longer_than_its_server_or_its_client_takes_is_not_sent) {
