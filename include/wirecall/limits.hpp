@@ -21,7 +21,7 @@ struct Limits {
   /// Bytes of one message or batch, in either direction. More is one -32006, `data.limit:"max_message_size"`, and
   /// close; by HTTP 413 and close.
   std::size_t max_message_size = 16 * 1024 * 1024;
-  /// Elements of one batch. More is one -32600 with `data.limit:"batch"`.
+  /// Elements of one batch. More is one -32600 with `data.limit:"batch"`; a client does not send it, -32006.
   std::size_t batch = 1000;
   /// Levels of nested arrays and objects, from 1 to kDepthMax. More is -32700 with `data.limit:"depth"`.
   std::uint32_t depth = 256;
