@@ -272,7 +272,8 @@ class [[nodiscard]] Request {
 
   /// For a handler: makes the call as a part of the one that it serves. It has the time that is left of that one, or
   /// its own where that is less, is given up with it, and counts as one hop further: one that goes round in a circle
-  /// ends with -32005. Said last: a `timeout` or `stop` that follows takes its place.
+  /// ends with -32005. Said last: it takes the place of a `stop` before it, and a `timeout` or `stop` behind it takes
+  /// the place of the context's.
   Request&& within(const Context& context) && {
     call_.set_context(context);
     return std::move(*this);

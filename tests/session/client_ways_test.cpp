@@ -151,6 +151,48 @@ TEST_P(ClientWays, are_stopped_by_a_token) {
   EXPECT_NE(never.error().data().find(R"("delivered":"no")"), std::string::npos);
 }
 
+TEST_P(ClientWays, within_a_handler_are_given_up_with_the_call_that_it_serves) {
+  std::stop_source stop;
+  const ScriptedServer server{[&stop](RawPeer peer) {
+    EXPECT_EQ(peer.line(), R"({"jsonrpc":"2.0","method":"held","id":1,"hops":4})");
+    stop.request_stop();
+    EXPECT_EQ(peer.line(), R"({"jsonrpc":"2.0","method":"$/cancelRequest","params":{"id":1}})");
+    peer.line();
+  }};
+  Client client{server.uri()};
+  const Context context{"outer", "7", stop.get_token(), &client.scheduler(), {.hops = 3}};
+  std::stop_source other;
+  const Result stopped = call(client, client.request<int>("held").stop(other.get_token()).within(context));
+  ASSERT_FALSE(stopped.has_value());
+  EXPECT_EQ(stopped.error().code(), -32800);
+}
+
+TEST_P(ClientWays, within_a_handler_have_the_time_that_is_left_unless_they_say_another_behind_it) {
+  const ScriptedServer server{[](RawPeer peer) {
+    const auto timeout_of = [](const std::string& line) {
+      const std::size_t at = line.find(R"("timeout_ms":)");
+      EXPECT_NE(at, line.npos) << line;
+      return at == line.npos ? 0 : std::stoi(line.substr(at + 13));
+    };
+    EXPECT_LE(timeout_of(peer.line()), 100);
+    EXPECT_EQ(peer.line(), R"({"jsonrpc":"2.0","method":"$/cancelRequest","params":{"id":1}})");
+    EXPECT_LE(timeout_of(peer.line()), 90'000) << "its own time is less";
+    peer.send(answer("2"));
+    EXPECT_GT(timeout_of(peer.line()), 100'000) << "its own time was said behind";
+    peer.send(answer("3"));
+    peer.line();
+  }};
+  Client client{server.uri()};
+  const auto ending_in = [&](std::chrono::nanoseconds time) {
+    return Context{"outer", "7", {}, &client.scheduler(), {.deadline = client.scheduler().now() + time}};
+  };
+  const Result late = call(client, client.request<int>("held").within(ending_in(100ms)));
+  ASSERT_FALSE(late.has_value());
+  EXPECT_EQ(late.error().code(), -32002);
+  EXPECT_EQ(call(client, client.request<int>("a").timeout(90s).within(ending_in(100s))), 19);
+  EXPECT_EQ(call(client, client.request<int>("a").within(ending_in(100s)).timeout(200s)), 19);
+}
+
 TEST_P(ClientWays, end_with_the_connection_and_are_not_made_again) {
   const std::string request = R"({"jsonrpc":"2.0","method":"a","params":[1],"id":1})";
   for (std::size_t read = 1; read <= request.size() + 1; ++read) {
