@@ -9,6 +9,7 @@
 #include <memory>
 #include <new>
 #include <optional>
+#include <semaphore>
 #include <stdexcept>
 #include <stop_token>
 #include <string>
@@ -37,10 +38,15 @@ class HookedBackend final : public runtime::WrappedBackend {
   std::span<runtime::Completion> turn(std::span<runtime::Operation> submitted,
                                       std::chrono::nanoseconds until) override {
     if (in_turn) std::exchange(in_turn, nullptr)();
-    return WrappedBackend::turn(submitted, until);
+    return WrappedBackend::turn(submitted, until == runtime::kForever ? until : until - passed);
+  }
+  void wake() noexcept override {
+    WrappedBackend::wake();
+    woken.release();
   }
   [[nodiscard]] std::chrono::nanoseconds now() const noexcept override { return WrappedBackend::now() + passed; }
 
+  std::counting_semaphore<> woken{0};
   std::function<void()> in_turn;
   std::chrono::nanoseconds passed{0};  // without anybody having waited
 };
@@ -173,6 +179,64 @@ TEST_F(ClientDriving, who_begins_while_a_connection_is_looked_at_is_not_forgotte
     ASSERT_EQ(client.try_call<int>("subtract", 42, 23), 19);
     ASSERT_EQ(begun.get(), 2);
   }
+}
+
+// The connection is found to be gone, and the next one takes until the test lets it be made.
+TEST(ClientDrivers, a_wake_that_comes_while_a_connection_is_looked_at_does_not_stand_for_later_ones) {
+  // Shared with the threads that dial, which may outlive the client.
+  struct Dialling {
+    std::atomic<int> count{0};
+    std::promise<void> again;
+    std::promise<void> go_on;
+    std::shared_future<void> may_go_on{go_on.get_future()};
+  };
+  const auto dialling = std::make_shared<Dialling>();
+  std::promise<void> closed;
+  bool first_connection = true;
+  const ScriptedServer server{2, [&](RawPeer accepted) {
+                                const bool closes = std::exchange(first_connection, false);
+                                {
+                                  RawPeer peer = std::move(accepted);
+                                  for (const int id : closes ? std::vector{1} : std::vector{2, 3}) {
+                                    peer.line();
+                                    peer.send(R"({"jsonrpc":"2.0","result":19,"id":)" + std::to_string(id) + "}\n");
+                                  }
+                                  if (!closes) peer.line();
+                                }
+                                if (closes) closed.set_value();
+                              }};
+  auto backend = std::make_unique<HookedBackend>();
+  HookedBackend& hooked = *backend;
+  ClientOptions options;
+  options.connect_timeout_ms = options.call_timeout_ms = 3'600'000;
+  ClientSeams seams{
+      .backend = std::move(backend),
+      .dial = [dialling, place = Endpoint{server.uri()}](const Endpoint&, std::chrono::milliseconds time) {
+        if (dialling->count++ == 1) {
+          dialling->again.set_value();
+          dialling->may_go_on.wait();
+        }
+        return transport::connect_to(place, time);
+      }};
+  // Not by the thread that drives, since a name has to be resolved.
+  Client client = detail::ClientAccess::client(
+      std::make_shared<ClientCore>(std::vector{Endpoint{"tcp://slow.example:1"}}, options, std::move(seams)));
+  EXPECT_EQ(client.try_call<int>("a"), 19);
+  closed.get_future().wait();
+  hooked.passed += 10s;
+  while (hooked.woken.try_acquire()) {
+  }
+  std::jthread second;
+  hooked.in_turn = [&] {
+    second = std::jthread{[&] { EXPECT_EQ(client.try_call<int>("b"), 19); }};
+    hooked.woken.acquire();
+  };
+  const std::jthread first{[&] { EXPECT_EQ(client.try_call<int>("c"), 19); }};
+  dialling->again.get_future().wait();
+  std::future<int> late = client.request<int>("d").timeout(1ms).future();
+  EXPECT_EQ(late.wait_for(20s), std::future_status::ready) << "the first thread does not know of it";
+  dialling->go_on.set_value();
+  EXPECT_THROW(late.get(), Error);
 }
 
 // While that moment lasts it calls nobody back: what run has left behind is the background thread's.
