@@ -12,6 +12,7 @@
 #include <pthread.h>
 #include <sched.h>
 #include <string>
+#include <system_error>
 #include <thread>
 #include <utility>
 #include <vector>
@@ -193,9 +194,10 @@ RunEnd Server::run() {
     state.threads_running.fetch_add(1);
     threads.emplace_back([&state, &failure = failures[i], i] { failure = state.run_thread(i); });
   }
+  int refused = 0;
   {
     const Pinned pinned{state.options, 0};
-    first.run(stop, hurry);
+    refused = first.run(stop, hurry);
     state.end_threads();  // what ended may be standard input
     // A second signal is for all.
     while (state.threads_running.load() != 0) {
@@ -208,7 +210,9 @@ RunEnd Server::run() {
   for (const std::exception_ptr& failure : failures) {
     if (failure) std::rethrow_exception(failure);
   }
-  return hurry() ? RunEnd::interrupted : RunEnd::drained;
+  if (hurry()) return RunEnd::interrupted;
+  if (refused != 0) throw std::system_error{refused, std::generic_category(), "cannot write to standard output"};
+  return RunEnd::drained;
 }
 
 // What fails in one thread ends all, as it does where there is but one.

@@ -127,15 +127,20 @@ void ServingLoop::serve_elsewhere(int descriptor) {
   loop_.inbox()->post_owed([this, socket = transport::Socket{descriptor}]() mutable { open(socket.release()); });
 }
 
-void ServingLoop::run(const std::function<bool()>& stop, const std::function<bool()>& hurry) {
+int ServingLoop::run(const std::function<bool()>& stop, const std::function<bool()>& hurry) {
   hand_over_.run([&] {
     while (!stop() && !exhausted()) turn(nanoseconds{-1});
     drain(hurry);
   });
   ended_.clear();
   loop_.turn(nanoseconds{0});  // closes
+  int refused = 0;
+  for (const auto& source : sources_) {
+    if (const int error = source->end(); error != 0) refused = error;
+  }
   sources_.clear();
   loop_.turn(nanoseconds{0});
+  return refused;
 }
 
 void ServingLoop::turn(nanoseconds wait_max) {

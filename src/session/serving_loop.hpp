@@ -57,8 +57,9 @@ class ServingLoop final : private Keeper, private Timer {
   void serve_elsewhere(int descriptor);
 
   /// Serves until `stop` says so, or standard input has ended and there is nothing else; then takes no more
-  /// connections, finishes the calls in progress, and closes: at once when `hurry` says so.
-  void run(const std::function<bool()>& stop, const std::function<bool()>& hurry);
+  /// connections, finishes the calls in progress, and closes: at once when `hurry` says so. Returns 0, or the errno
+  /// with which standard output has refused what was sent there.
+  int run(const std::function<bool()>& stop, const std::function<bool()>& hurry);
   /// Any thread.
   [[nodiscard]] Stats stats() const;
 

@@ -48,6 +48,7 @@ class StdioSource final : public Source, private Timer {
   ~StdioSource() override { loop_->stop(*this); }
   [[nodiscard]] const Endpoint& endpoint() const noexcept override { return endpoint_; }
   [[nodiscard]] bool exhausted() const noexcept override { return handed_over_; }
+  int end() noexcept override { return pump_.end(); }
 
  private:
   void expired() override {

@@ -20,6 +20,8 @@ class Source {
   [[nodiscard]] virtual const Endpoint& endpoint() const noexcept = 0;
   /// No connection can come any more: there is one standard input.
   [[nodiscard]] virtual bool exhausted() const noexcept { return false; }
+  /// Before it goes. Returns 0, or the errno with which standard output has refused what was sent there.
+  virtual int end() noexcept { return 0; }
 };
 
 /// Peers may connect from now on. Throws std::runtime_error with the cause and the cure.

@@ -83,10 +83,12 @@ Pump::Pump(int input, int output) : input_(input), output_(output), stop_(::even
   ::pthread_sigmask(SIG_SETMASK, &before, nullptr);
 }
 
-Pump::~Pump() {
+int Pump::end() noexcept {
+  if (!thread_.joinable()) return refused_;
   const std::uint64_t one = 1;
   [[maybe_unused]] const ssize_t written = ::write(stop_.get(), &one, sizeof one);
   thread_.join();
+  return refused_;
 }
 
 void Pump::run() {
@@ -113,8 +115,15 @@ void Pump::run() {
     if (ready < 0 || (ready == 0 && deadline)) break;
     const auto& [input, socket, output, stop] = waiting;
     if (stop.revents != 0) deadline = steady_clock::now() + kParting;
-    if ((output.revents & POLLOUT) != 0 ? !out.drain(output_) : (output.revents & (POLLERR | POLLHUP | POLLNVAL)) != 0)
+    if ((output.revents & POLLOUT) != 0) {
+      if (!out.drain(output_)) {
+        refused_ = errno;
+        break;
+      }
+    } else if ((output.revents & (POLLERR | POLLHUP | POLLNVAL)) != 0) {
+      if (!out.empty()) refused_ = EPIPE;
       break;
+    }
     if ((socket.revents & (POLLIN | POLLHUP | POLLERR)) != 0 && out.empty()) out.fill(ours_.get());
     if ((socket.revents & POLLOUT) != 0 && !in.drain(ours_.get())) in.begin = in.end;
     if (input.revents != 0) {

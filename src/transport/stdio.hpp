@@ -17,9 +17,12 @@ class Pump {
  public:
   /// Reads from `input` until it ends, and writes to `output`, which both live until the pump is gone.
   Pump(int input, int output);
-  /// Delivers what had been sent, for a while, when the other side reads it; reads no more.
-  ~Pump();
+  ~Pump() { static_cast<void>(end()); }
   Pump(Pump&&) = delete;
+
+  /// Delivers what had been sent, for a while, when the other side reads it; reads no more. Returns 0, or the errno
+  /// with which the output was refused.
+  int end() noexcept;
 
   /// The end of the connection that the loop is to have; once.
   [[nodiscard]] int take_socket() noexcept { return theirs_.release(); }
@@ -32,6 +35,7 @@ class Pump {
   Socket ours_;
   Socket theirs_;
   Socket stop_;
+  int refused_ = 0;  // the thread's until that has ended
   std::thread thread_;
 };
 

@@ -505,6 +505,16 @@ TEST(ToolOnStdio, ServesWhoeverHasStartedItUntilTheEndOfInput) {
   EXPECT_EQ(ended.error.find("nc -q1"), std::string::npos) << "nobody else can connect";
 }
 
+TEST(ToolOnStdio, EndsWithAnErrorWhenItsAnswersCannotBeWritten) {
+  const std::string serve = "serve --demo --listen stdio: ";
+  const std::string input = "\n" + request("sum", "[1,2]", 1) + "\n.\n";
+  EXPECT_EQ(status_in_shell(serve + ">/dev/full 2>/dev/null <<'.'" + input), 3);
+  EXPECT_EQ(status_in_shell(serve + "2>&1 >/dev/full <<'.' | grep -q 'cannot write to standard output: No space left'" +
+                            input),
+            0);
+  EXPECT_EQ(status_in_shell(serve + ">/dev/full 2>/dev/null </dev/null"), 0) << "there is nothing to write";
+}
+
 TEST_F(Tool, ServerWithNothingToDoEndsAtTheFirstSignal) {
   server_.signal(SIGINT);
   EXPECT_EQ(server_.wait(), 0);
