@@ -76,6 +76,20 @@ class HandOverTest : public testing::Test {
       return value;
     });
   }
+  // A further server that has such a method, serves, and is called by one peer.
+  struct Other {
+    Other(HandOverTest& test, Options options) : server(std::move(options)) {
+      test.add_block(server);
+      place = server.listen("tcp://127.0.0.1:0");
+      running.emplace(server);
+      slow.emplace(*place);
+    }
+
+    Server server;
+    std::optional<Endpoint> place;
+    std::optional<RunningServer> running;
+    std::optional<RawPeer> slow;
+  };
   // Which quick calls are answered shows that the loop has been taken from the handlers.
   void expect_served(RawPeer& peer, int id) {
     peer.send(call("add", "[1,2]", id));
@@ -490,16 +504,12 @@ TEST_F(HandOverTest, AServerThatStopsAnswersForAHandlerThatStaysAway) {
 
 TEST_F(HandOverTest, AServerCanRunAgain) {
   for (int i = 0; i < 3; ++i) {
-    Server again;
-    add_block(again);
-    const Endpoint place = again.listen("tcp://127.0.0.1:0");
     gate.close();
-    RunningServer running{again};
-    RawPeer slow{place};
-    slow.send(call("block", "[1]", 1));
+    Other again{*this, {}};
+    again.slow->send(call("block", "[1]", 1));
     gate.await_inside(1);
     gate.open();
-    EXPECT_EQ(slow.line(), result("1", 1));
+    EXPECT_EQ(again.slow->line(), result("1", 1));
   }
 }
 
@@ -518,18 +528,14 @@ TEST_F(HandOverTest, AHandlerThatDoesNotComeBackIsLoggedWithItsName) {
 TEST_F(HandOverTest, AHandlerMayBeAllowedToKeepItsLoopAndIsLoggedAllTheSame) {
   Options options = make_options();
   options.hand_over_ms = 0;
-  Server patient{std::move(options)};
-  add_block(patient);
-  const Endpoint place = patient.listen("tcp://127.0.0.1:0");
-  const RunningServer running{patient};
-  RawPeer slow{place};
-  slow.send(call("block", "[1]", 1) + call("block", "[2]", 2));
+  Other patient{*this, std::move(options)};
+  patient.slow->send(call("block", "[1]", 1) + call("block", "[2]", 2));
   expect_logged("block");
   gate.open();
-  EXPECT_EQ(slow.line(), result("1", 1));
-  EXPECT_EQ(slow.line(), result("2", 2));
-  EXPECT_GE(patient.stats().slow_handlers, 1U);
-  EXPECT_EQ(patient.stats().hand_overs, 0U);
+  EXPECT_EQ(patient.slow->line(), result("1", 1));
+  EXPECT_EQ(patient.slow->line(), result("2", 2));
+  EXPECT_GE(patient.server.stats().slow_handlers, 1U);
+  EXPECT_EQ(patient.server.stats().hand_overs, 0U);
 }
 
 TEST_F(HandOverTest, ACoroutineThatBlocksKeepsItsLoopAndIsLoggedWithItsName) {
@@ -550,16 +556,12 @@ TEST_F(HandOverTest, ACoroutineThatBlocksKeepsItsLoopAndIsLoggedWithItsName) {
 TEST_F(HandOverTest, MoreHandlersThanMayBeAwayHoldUpTheirLoopWhichIsLogged) {
   Options options = make_options();
   options.hand_over_threads = 2;
-  Server small{std::move(options)};
-  add_block(small);
-  const Endpoint place = small.listen("tcp://127.0.0.1:0");
-  const RunningServer running{small};
-  RawPeer slow{place};
-  slow.send(call("block", "[1]", 1) + call("block", "[2]", 2) + call("block", "[3]", 3));
+  Other small{*this, std::move(options)};
+  small.slow->send(call("block", "[1]", 1) + call("block", "[2]", 2) + call("block", "[3]", 3));
   expect_logged("since hand_over_threads others are away");
-  EXPECT_EQ(small.stats().hand_overs, 2U);
+  EXPECT_EQ(small.server.stats().hand_overs, 2U);
   gate.open();
-  std::vector<std::string> answers{slow.line(), slow.line(), slow.line()};
+  std::vector<std::string> answers{small.slow->line(), small.slow->line(), small.slow->line()};
   std::ranges::sort(answers);
   EXPECT_EQ(answers, (std::vector{result("1", 1), result("2", 2), result("3", 3)}));
 }
