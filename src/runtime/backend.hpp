@@ -78,7 +78,8 @@ class Backend {
   /// Whether the time `until` of the last turn may have come: looking at the clock costs a turn with one request 1 %.
   [[nodiscard]] virtual bool time_may_be_up() const noexcept { return true; }
   /// Handles will have slots below `slots`. A backend that asks for memory does so here, and throws when there is none,
-  /// or before it has done anything in a turn: a turn that throws std::bad_alloc can be tried again.
+  /// or before it has done anything in a turn: a turn that throws std::bad_alloc can be tried again. What the last turn
+  /// has returned stays where it is.
   virtual void expect([[maybe_unused]] std::size_t slots) {}
   /// Ends the wait of the present or the next turn. Any thread, and signal handlers.
   virtual void wake() noexcept = 0;

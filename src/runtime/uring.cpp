@@ -141,6 +141,7 @@ class UringBackend final : public Backend {
   std::uint64_t owner_ = kNobody;    // the thread whose ring it is
   std::vector<Slot> slots_;
   std::vector<Completion> completions_;
+  std::vector<Completion> larger_;       // takes the place of completions_ in the next turn, if it has room for more
   bool prompt_ = false;                  // something has completed that is not to wait
   std::vector<unsigned> lent_;           // buffers that the user has until the next turn
   std::vector<std::uint32_t> to_arm_;    // whose standing entry has ended without their asking, the longest first
@@ -165,7 +166,13 @@ void UringBackend::keep_places(std::size_t operations) {
   const auto keep = [](auto& list, std::size_t places) {
     if (list.capacity() < places) make_room(list, places - list.size());
   };
-  keep(completions_, 2 * (Ring::kCompletions + operations + slots));
+  // The user may be looking at those of this turn, which stay where they are.
+  const std::size_t completions = 2 * (Ring::kCompletions + operations + slots);
+  if (completions_.empty()) {
+    keep(completions_, completions);
+  } else if (completions_.capacity() < completions) {
+    keep(larger_, std::max(completions, 2 * completions_.capacity()));
+  }
   keep(lent_, ReceiveBuffers::kCount);
   keep(to_arm_, 2 * slots);
   keep(to_watch_, 8 * slots);  // what is left from the last turn included
@@ -175,6 +182,8 @@ void UringBackend::keep_places(std::size_t operations) {
 
 std::span<Completion> UringBackend::turn(std::span<Operation> submitted, nanoseconds until) {
   completions_.clear();
+  if (larger_.capacity() > completions_.capacity()) [[unlikely]]
+    completions_ = std::exchange(larger_, {});
   keep_places(submitted.size());
   // A send that goes on, now that there is room, has kept its user waiting already.
   prompt_ = !sends_.empty();

@@ -10,7 +10,9 @@
 #include <memory>
 #include <pthread.h>
 #include <signal.h>
+#include <span>
 #include <string>
+#include <string_view>
 #include <thread>
 #include <utility>
 #include <vector>
@@ -410,6 +412,27 @@ TEST_P(BackendTest, many_connections_are_served_though_all_speak_at_once) {
     }
   }
   EXPECT_EQ(left, 0U);
+}
+
+// Whoever accepts a connection makes a handle of it while it looks at what else has completed.
+TEST_P(BackendTest, what_has_completed_in_a_turn_stays_where_it_is_when_many_more_handles_are_expected) {
+  constexpr std::size_t kHandles = 100'000;
+  open(handle_);
+  submit(OperationKind::receive, handle_);
+  peer_->send("x");
+  std::span<Completion> completed;
+  for (int turns = 0; completed.empty() && turns < 10'000; ++turns) {
+    completed = world_->backend().turn(submitted_, in_a_moment());
+    submitted_.clear();
+  }
+  ASSERT_EQ(completed.size(), 1U);
+  for (std::size_t handles = 2; handles < kHandles; handles *= 2) {
+    world_->backend().expect(handles);
+    ASSERT_EQ(completed[0].kind, OperationKind::receive);
+    ASSERT_EQ((std::string_view{completed[0].bytes.data(), completed[0].bytes.size()}), "x");
+  }
+  peer_->send("y");
+  run_until([&] { return received_ == "y"; });
 }
 
 TEST_P(BackendTest, bytes_lent_in_a_turn_stay_as_they_are_and_may_be_written_to_until_the_next) {
