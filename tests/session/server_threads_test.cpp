@@ -22,7 +22,7 @@
 #include <utility>
 #include <vector>
 
-#include "runtime/backend.hpp"
+#include "tests/session/engines.hpp"
 #include "tests/session/peer.hpp"
 #include "wirecall/client.hpp"
 #include "wirecall/peer.hpp"
@@ -33,14 +33,6 @@ namespace wirecall::session {
 namespace {
 
 using std::chrono::milliseconds;
-
-// Unless a test is about that, a slow machine must not make a loop change its thread.
-Options threads(std::uint32_t count) {
-  Options options;
-  options.thread_count = count;
-  options.hand_over_ms = 0;
-  return options;
-}
 
 std::string this_thread() { return std::to_string(static_cast<long>(::gettid())); }
 
@@ -92,24 +84,6 @@ class Folder {
   [[nodiscard]] std::string socket() const { return "unix://" + path + "/calls.sock"; }
 
   std::string path;
-};
-
-class EngineTest : public testing::TestWithParam<Engine> {
- protected:
-  void SetUp() override {
-    if (GetParam() != Engine::uring) return;
-    if (!runtime::kRingsAreFollowed) GTEST_SKIP() << "ThreadSanitizer cannot follow io_uring";
-    try {
-      static_cast<void>(runtime::make_uring_backend());
-    } catch (const std::system_error& refusal) {
-      GTEST_SKIP() << "the kernel refuses io_uring: " << refusal.what();
-    }
-  }
-  Options options(std::uint32_t count) {
-    Options given = threads(count);
-    given.engine = GetParam();
-    return given;
-  }
 };
 
 TEST_P(EngineTest, each_thread_has_a_loop_of_the_engine_that_was_asked_for) {
@@ -261,8 +235,7 @@ TEST_P(EngineTest, handlers_that_block_on_every_thread_hold_up_nobody_else) {
   EXPECT_GE(server.stats().hand_overs, 2U);
 }
 
-INSTANTIATE_TEST_SUITE_P(Engines, EngineTest, testing::Values(Engine::epoll, Engine::uring),
-                         [](const auto& info) { return info.param == Engine::epoll ? "epoll" : "uring"; });
+INSTANTIATE_TEST_SUITE_P(Engines, EngineTest, kEachEngine, engine_name);
 
 TEST(ServerThreads, calls_in_progress_on_all_of_them_are_answered_before_the_server_stops) {
   constexpr int kPeers = 6;
