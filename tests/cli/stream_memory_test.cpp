@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "base/sanitizers.hpp"
+#include "tests/cli/metrics.hpp"
 #include "tests/cli/process.hpp"
 #include "tests/session/peer.hpp"
 #include "wirecall/endpoint.hpp"
@@ -26,19 +27,7 @@ constexpr std::size_t kMiB = 1024 * 1024;
 class StreamMemory : public testing::TestWithParam<std::string> {
  protected:
   /// Items of all streams that the server has sent, or has in its buffers.
-  long items() {
-    other_.send("GET /metrics HTTP/1.1\r\nHost: localhost\r\n\r\n");
-    std::size_t body_bytes = 0;
-    for (std::string line = other_.line(); line.size() > 1; line = other_.line()) {
-      constexpr std::string_view kLength = "Content-Length: ";
-      if (line.starts_with(kLength)) body_bytes = std::stoul(line.substr(kLength.size()));
-    }
-    const std::string body = other_.take(body_bytes);
-    const std::string_view name = "\nwirecall_stream_items_total ";
-    const std::size_t at = body.find(name);
-    EXPECT_NE(at, body.npos) << body;
-    return at == body.npos ? -1 : std::stol(body.substr(at + name.size()));
-  }
+  long items() { return metric(other_, "wirecall_stream_items_total"); }
   /// The same when there are no more for now: each look at them takes the server a turn at least, and a stream that has
   /// none in many turns rests.
   long items_at_rest() {

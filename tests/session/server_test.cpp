@@ -10,7 +10,6 @@
 #include <signal.h>
 #include <stdexcept>
 #include <string>
-#include <sys/resource.h>
 #include <utility>
 #include <vector>
 
@@ -239,41 +238,6 @@ TEST(Server, connections_that_come_and_go_leave_nothing_behind) {
     if (after <= before + 1) break;
   }
   EXPECT_LE(after, before + 1);
-}
-
-TEST(Server, without_descriptors_left_it_serves_who_is_there_and_accepts_again_later) {
-  // Low enough to be reached; in time, since io_uring goes by the limit of when it was asked to accept.
-  rlimit previous{};
-  ::getrlimit(RLIMIT_NOFILE, &previous);
-  rlimit low = previous;
-  low.rlim_cur = 200;
-  ::setrlimit(RLIMIT_NOFILE, &low);
-  std::atomic<int> warnings{0};
-  Options options;
-  options.log = [&](const LogRecord& record) { warnings += record.level == LogLevel::warning; };
-  TestServer test{std::move(options)};
-  const RunningServer running{test.server};
-  RawPeer steady{*test.endpoint};
-  steady.send(request(1));
-  EXPECT_EQ(steady.line(), answer(1));
-
-  const int late = ::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-  std::vector<int> all;
-  for (int fd; (fd = ::dup(late)) >= 0;) all.push_back(fd);
-  sockaddr_in address{};
-  address.sin_family = AF_INET;
-  address.sin_port = htons(test.endpoint->port());
-  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-  ASSERT_EQ(::connect(late, reinterpret_cast<const sockaddr*>(&address), sizeof address), 0);
-  for (int i = 0; i < 100 || warnings == 0; ++i) {
-    steady.send(request(i));
-    ASSERT_EQ(steady.line(), answer(i));
-  }
-  for (const int fd : all) ::close(fd);
-  RawPeer peer{late};
-  peer.send(request(7));
-  EXPECT_EQ(peer.line(), answer(7));
-  ::setrlimit(RLIMIT_NOFILE, &previous);
 }
 
 TEST(Server, stopping_answers_what_runs_and_refuses_what_comes) {

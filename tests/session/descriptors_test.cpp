@@ -1,0 +1,222 @@
+// What becomes of servers and clients when the process has no descriptors left: those who have theirs go on, whoever
+// needs one is told which and why, and all goes on when there are some again. tests/cli/descriptors_test.cpp has what
+// waiting for them costs.
+#include <arpa/inet.h>
+#include <atomic>
+#include <cerrno>
+#include <exception>
+#include <filesystem>
+#include <gtest/gtest.h>
+#include <netinet/in.h>
+#include <string>
+#include <string_view>
+#include <sys/resource.h>
+#include <sys/socket.h>
+#include <system_error>
+#include <unistd.h>
+#include <utility>
+#include <vector>
+
+#include "base/sanitizers.hpp"
+#include "tests/session/engines.hpp"
+#include "tests/session/peer.hpp"
+#include "wirecall/client.hpp"
+#include "wirecall/server.hpp"
+
+namespace wirecall::session {
+namespace {
+
+constexpr std::string_view kCure = "ulimit -n";
+
+std::string call(std::string_view method, int id) {
+  return R"({"jsonrpc":"2.0","method":")" + std::string{method} + R"(","id":)" + std::to_string(id) + "}\n";
+}
+std::string result(std::string_view value, int id) {
+  return R"({"jsonrpc":"2.0","result":)" + std::string{value} + R"(,"id":)" + std::to_string(id) + "}";
+}
+
+class Folder {
+ public:
+  Folder() {
+    char name[] = "/tmp/wirecall-test-XXXXXX";
+    path = ::mkdtemp(name);
+  }
+  ~Folder() { std::filesystem::remove_all(path); }
+
+  std::string path;
+};
+
+// The limit is low enough to be reached; from the beginning, since io_uring goes by the limit of when it was asked to
+// accept.
+class DescriptorsTest : public EngineTest {
+ protected:
+  DescriptorsTest() {
+    ::getrlimit(RLIMIT_NOFILE, &before_);
+    rlimit low = before_;
+    low.rlim_cur = 200;
+    ::setrlimit(RLIMIT_NOFILE, &low);
+  }
+  ~DescriptorsTest() override {
+    relieve();
+    ::setrlimit(RLIMIT_NOFILE, &before_);
+  }
+  void use_up() {
+    for (int fd; (fd = ::dup(STDIN_FILENO)) >= 0;) taken_.push_back(fd);
+  }
+  void relieve() {
+    for (const int fd : std::exchange(taken_, {})) ::close(fd);
+  }
+
+ private:
+  rlimit before_{};
+  std::vector<int> taken_;
+};
+
+TEST_P(DescriptorsTest, when_there_are_none_left_it_serves_who_is_there_and_accepts_again_later) {
+  std::atomic<int> warnings{0};
+  Gate gate;
+  Options given = options(1);
+  given.hand_over_ms = Options{}.hand_over_ms;
+  given.log = [&](const LogRecord& record) {
+    warnings += record.level == LogLevel::warning && record.message.find(kCure) != std::string_view::npos;
+  };
+  Server server{std::move(given)};
+  server.method("quick", [] { return 19; });
+  server.method("block", [&] {
+    gate.wait();
+    return 7;
+  });
+  const Endpoint place = server.listen("tcp://127.0.0.1:0");
+  const RunningServer running{server};
+  RawPeer steady{place};
+  RawPeer slow{place};
+  steady.send(call("quick", 1));
+  ASSERT_EQ(steady.line(), result("19", 1));
+  // The sanitizer has met all classes then (see below), with those of a ring that another thread cannot have.
+  const std::system_error refusal{EMFILE, std::generic_category()};
+  EXPECT_NE(std::string{refusal.what()}, "");
+  EXPECT_EQ(refusal.code(), std::errc::too_many_files_open);
+  slow.send(call("block", 1));
+  gate.await_inside(1);
+  steady.send(call("quick", 1));
+  ASSERT_EQ(steady.line(), result("19", 1));
+  gate.open();
+  ASSERT_EQ(slow.line(), result("7", 1));
+  gate.close();
+
+  const int late = ::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+  use_up();
+  sockaddr_in address{};
+  address.sin_family = AF_INET;
+  address.sin_port = htons(place.port());
+  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  ASSERT_EQ(::connect(late, reinterpret_cast<const sockaddr*>(&address), sizeof address), 0);
+  ASSERT_TRUE(comes_true([&] { return warnings != 0; }));
+  for (int id = 0; id < 100; ++id) {
+    steady.send(call("quick", id));
+    ASSERT_EQ(steady.line(), result("19", id));
+  }
+  // A loop goes on without a handler that does not come back, also now.
+  slow.send(call("block", 2));
+  gate.await_inside(1);
+  for (int id = 0; id < 100; ++id) {
+    steady.send(call("quick", id));
+    ASSERT_EQ(steady.line(), result("19", id));
+  }
+  gate.open();
+  EXPECT_EQ(slow.line(), result("7", 2));
+  EXPECT_EQ(server.stats().connections_accepted, 2U);
+
+  relieve();
+  RawPeer peer{late};
+  peer.send(call("quick", 3));
+  EXPECT_EQ(peer.line(), result("19", 3));
+}
+
+// UndefinedBehaviorSanitizer needs a pipe for each class of an object that it meets for the first time, and what is
+// thrown for want of descriptors is met then.
+class FailingForDescriptors : public DescriptorsTest {
+ protected:
+  void SetUp() override {
+    DescriptorsTest::SetUp();
+    if (kAddressSanitizer) GTEST_SKIP() << "the sanitizer beside this one needs descriptors itself";
+  }
+};
+
+// How the call has failed, or nothing.
+std::string failure_of(Client& client) {
+  try {
+    static_cast<void>(client.call<int>("quick"));
+  } catch (const std::exception& error) {
+    return error.what();
+  }
+  return {};
+}
+
+TEST_P(FailingForDescriptors, when_there_are_none_left_a_client_says_so_and_goes_on_later) {
+  const Folder folder;
+  Server server{options(1)};
+  server.method("quick", [] { return 19; });
+  const std::vector<Endpoint> places{server.listen("tcp://127.0.0.1:0"),
+                                     server.listen("unix://" + folder.path + "/calls.sock"),
+                                     server.listen("inproc://descriptors")};
+  const RunningServer running{server};
+  for (const Endpoint& place : places) {
+    ClientOptions once;
+    once.connect_attempts = 1;
+    Client impatient{place.uri(), once};
+    Client patient{place.uri()};
+    Client connected{place.uri()};
+    EXPECT_EQ(connected.call<int>("quick"), 19);
+    use_up();
+    const std::string failure = failure_of(impatient);
+    EXPECT_NE(failure.find(kCure), std::string::npos) << failure;
+    auto waiting = patient.request<int>("quick").future();
+    EXPECT_EQ(connected.call<int>("quick"), 19);
+    relieve();
+    EXPECT_EQ(waiting.get(), 19);
+    EXPECT_EQ(impatient.call<int>("quick"), 19);
+  }
+}
+
+TEST_P(FailingForDescriptors, when_there_are_none_left_nobody_listens_and_nothing_is_left_of_the_attempt) {
+  const Folder folder;
+  const std::vector<std::string> places{"tcp://127.0.0.1:0", "unix://" + folder.path + "/calls.sock"};
+  for (const std::string& place : places) {
+    Server server{options(1)};
+    server.method("quick", [] { return 19; });
+    use_up();
+    std::string failure;
+    try {
+      server.listen(place);
+    } catch (const std::exception& error) {
+      failure = error.what();
+    }
+    relieve();
+    EXPECT_NE(failure.find(kCure), std::string::npos) << failure;
+    EXPECT_TRUE(std::filesystem::is_empty(folder.path));
+    const Endpoint listening = server.listen(place);
+    const RunningServer running{server};
+    RawPeer peer{listening};
+    peer.send(call("quick", 1));
+    EXPECT_EQ(peer.line(), result("19", 1));
+  }
+}
+
+TEST_P(FailingForDescriptors, when_there_are_none_left_no_server_is_made_and_the_reason_is_given) {
+  use_up();
+  std::string failure;
+  try {
+    const Server server{options(1)};
+  } catch (const std::exception& error) {
+    failure = error.what();
+  }
+  relieve();
+  EXPECT_NE(failure.find("Too many open files"), std::string::npos) << failure;
+}
+
+INSTANTIATE_TEST_SUITE_P(Engines, DescriptorsTest, kEachEngine, engine_name);
+INSTANTIATE_TEST_SUITE_P(Engines, FailingForDescriptors, kEachEngine, engine_name);
+
+}  // namespace
+}  // namespace wirecall::session
