@@ -2,7 +2,8 @@
 // what the callers say and in which protocol, how the bytes are cut in both directions, who is served when, who reads
 // slowly, and, for every third seed, which connections break. Time is simulated as well, so hours of waiting take none.
 // What must hold for each: a call is answered once, with what is due to it, and never answered otherwise; in HTTP, in
-// order; items come in order and before the end of their call; and when all have gone, nothing is left.
+// order; items come in order, none twice and none without the credit for it, and before the end of their call; and when
+// all have gone, nothing is left.
 // WIRECALL_SEED=<n> runs one seed alone.
 #include <cstdlib>
 #include <deque>
@@ -51,6 +52,15 @@ struct Expected {
   }
 };
 
+// Items that come one by one for as long as the caller gives credit, which it does little by little.
+struct Streamed {
+  unsigned items = 0;   // in all
+  unsigned got = 0;     // as they are counted on: the number of the next
+  unsigned credit = 0;  // that the server can know of
+  unsigned said = 0;    // and what is on its way
+  bool cancelled = false;
+};
+
 class Caller {
  public:
   Caller(std::shared_ptr<SimulatedPeer> peer, Random& random, bool may_break)
@@ -69,12 +79,18 @@ class Caller {
       turns_closed_ = 0;
     }
     read();
-    if (gone() || unsent_.empty()) return;
+    if (gone()) return;
+    for (auto& [id, stream] : streams_) go_on(id, stream);
+    if (unsent_.empty()) return;
     if (!peer_->to_us.empty() && one_in(*random_, 2)) return;
     const std::size_t bytes = one_in(*random_, 2) ? unsent_.size() : 1 + (*random_)() % unsent_.size();
     peer_->send(unsent_.substr(0, bytes));
     unsent_.erase(0, bytes);
     sent_ += bytes;
+    for (; !on_their_way_.empty() && on_their_way_.front().end <= sent_; on_their_way_.pop_front()) {
+      const auto stream = streams_.find(on_their_way_.front().id);
+      if (stream != streams_.end()) stream->second.credit += on_their_way_.front().credit;
+    }
     if (sent_ > resets_after_) peer_->reset();
   }
   void finish() { peer_->finish(); }
@@ -193,6 +209,7 @@ class Caller {
   void say_stream() {
     const std::string id = new_id();
     const unsigned n = (*random_)() % 50;
+    if (protocol_ != Protocol::http && one_in(*random_, 2)) return say_stream_with_credit(id, n);
     if (protocol_ == Protocol::http || one_in(*random_, 2)) {
       std::string items;
       for (unsigned i = 0; i < n; ++i) items += (i == 0 ? "" : ",") + std::to_string(i);
@@ -202,6 +219,27 @@ class Caller {
     items_[token] = {0, n};
     say(request("count", R"({"n":)" + std::to_string(n) + R"(,"partialResultToken":)" + token + "}", with_id(id)), id,
         {R"({"jsonrpc":"2.0","result":)", R"(,"id":)" + id + "}"});
+  }
+
+  void say_stream_with_credit(const std::string& id, unsigned items) {
+    const unsigned credit = 1 + (*random_)() % 10;
+    streams_[id] = {.items = items, .said = credit};
+    say(request("count", "[" + std::to_string(items) + "]", R"(,"stream":)" + std::to_string(credit) + with_id(id)), id,
+        result("null", id));
+    on_their_way_.push_back({.end = sent_ + unsent_.size(), .id = id, .credit = credit});
+  }
+
+  // Whoever has had all that it gave credit for gives more, or has had enough. Some do so sooner.
+  void go_on(const std::string& id, Streamed& stream) {
+    if (stream.cancelled || !one_in(*random_, stream.got == stream.said ? 2 : 50)) return;
+    if (one_in(*random_, 10)) {
+      stream.cancelled = true;
+      return say(request("$/cancelRequest", R"({"id":)" + id + "}", ""), {}, {});
+    }
+    const unsigned credit = 1 + (*random_)() % 10;
+    stream.said += credit;
+    say(request("rpc.credit", R"({"id":)" + id + R"(,"n":)" + std::to_string(credit) + "}", ""), {}, {});
+    on_their_way_.push_back({.end = sent_ + unsent_.size(), .id = id, .credit = credit});
   }
 
   // One message, and the reply if any is due.
@@ -263,12 +301,21 @@ class Caller {
       return;
     }
     if (text.find("$/progress") != std::string::npos) return heard_item(text);
+    if (text.find("rpc.item") != std::string::npos) return heard_item_by_credit(text);
     const std::size_t at = text.rfind(R"("id":)");
     ASSERT_NE(at, std::string::npos) << text;
-    std::string id = bare(text.substr(at + 5));
-    id.erase(id.find('}'));
+    const std::string whole_id = text.substr(at + 5, text.find('}', at) - at - 5);
+    const std::string id = bare(whole_id);
     const auto reply = expected_.find(id);
     ASSERT_NE(reply, expected_.end()) << "nobody waits for " << text;
+    if (const auto stream = streams_.find(whole_id); stream != streams_.end()) {
+      if (stream->second.cancelled && text.find(R"("code":-32800,)") != std::string::npos) {
+        reply->second = error(-32800, whole_id);
+      } else {
+        EXPECT_EQ(stream->second.got, stream->second.items) << "the end came before the last item of " << id;
+      }
+      streams_.erase(stream);
+    }
     EXPECT_TRUE(reply->second.fits(text)) << text << " instead of " << reply->second.begin;
     if (const auto items = items_.find(id); items != items_.end()) {
       EXPECT_EQ(items->second.first, items->second.second) << "the end came before the last item of " << id;
@@ -286,6 +333,26 @@ class Caller {
     ADD_FAILURE() << "no such item is due: " << text;
   }
 
+  void heard_item_by_credit(const std::string& text) {
+    for (auto& [id, stream] : streams_) {
+      const std::string number = std::to_string(stream.got);
+      if (text != R"({"jsonrpc":"2.0","method":"rpc.item","params":{"id":)" + id + R"(,"seq":)" + number +
+                      R"(,"value":)" + number + "}}")
+        continue;
+      ++stream.got;
+      EXPECT_LE(stream.got, stream.items) << "there is one too many: " << text;
+      EXPECT_LE(stream.got, stream.credit) << "there is no credit for " << text;
+      return;
+    }
+    ADD_FAILURE() << "no such item is due: " << text;
+  }
+
+  struct OnItsWay {
+    std::size_t end;  // of the message: when so many bytes have been sent, the server can know of it
+    std::string id;
+    unsigned credit;
+  };
+
   std::shared_ptr<SimulatedPeer> peer_;
   Random* random_;
   Protocol protocol_;
@@ -298,6 +365,8 @@ class Caller {
   std::map<std::string, Expected> expected_;  // by id, without quotes: no two are alike
   std::deque<Expected> in_order_;
   std::map<std::string, std::pair<unsigned, unsigned>> items_;  // by token: those that have come, and all
+  std::map<std::string, Streamed> streams_;                     // by id, as it was sent
+  std::deque<OnItsWay> on_their_way_;
 };
 
 void simulate(unsigned seed) {
