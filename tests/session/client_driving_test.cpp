@@ -19,6 +19,7 @@
 
 #include "tests/runtime/wrapped_backend.hpp"
 #include "tests/session/client_access.hpp"
+#include "tests/session/held_dialling.hpp"
 #include "tests/session/peer.hpp"
 #include "transport/places.hpp"
 #include "wirecall/client.hpp"
@@ -183,14 +184,7 @@ TEST_F(ClientDriving, who_begins_while_a_connection_is_looked_at_is_not_forgotte
 
 // The connection is found to be gone, and the next one takes until the test lets it be made.
 TEST(ClientDrivers, a_wake_that_comes_while_a_connection_is_looked_at_does_not_stand_for_later_ones) {
-  // Shared with the threads that dial, which may outlive the client.
-  struct Dialling {
-    std::atomic<int> count{0};
-    std::promise<void> again;
-    std::promise<void> go_on;
-    std::shared_future<void> may_go_on{go_on.get_future()};
-  };
-  const auto dialling = std::make_shared<Dialling>();
+  HeldDialling dialling;
   std::promise<void> closed;
   bool first_connection = true;
   const ScriptedServer server{2, [&](RawPeer accepted) {
@@ -209,15 +203,7 @@ TEST(ClientDrivers, a_wake_that_comes_while_a_connection_is_looked_at_does_not_s
   HookedBackend& hooked = *backend;
   ClientOptions options;
   options.connect_timeout_ms = options.call_timeout_ms = 3'600'000;
-  ClientSeams seams{
-      .backend = std::move(backend),
-      .dial = [dialling, place = Endpoint{server.uri()}](const Endpoint&, std::chrono::milliseconds time) {
-        if (dialling->count++ == 1) {
-          dialling->again.set_value();
-          dialling->may_go_on.wait();
-        }
-        return transport::connect_to(place, time);
-      }};
+  ClientSeams seams{.backend = std::move(backend), .dial = dialling.to(Endpoint{server.uri()})};
   // Not by the thread that drives, since a name has to be resolved.
   Client client = detail::ClientAccess::client(
       std::make_shared<ClientCore>(std::vector{Endpoint{"tcp://slow.example:1"}}, options, std::move(seams)));
@@ -232,10 +218,10 @@ TEST(ClientDrivers, a_wake_that_comes_while_a_connection_is_looked_at_does_not_s
     hooked.woken.acquire();
   };
   const std::jthread first{[&] { EXPECT_EQ(client.try_call<int>("c"), 19); }};
-  dialling->again.get_future().wait();
+  dialling.await_second();
   std::future<int> late = client.request<int>("d").timeout(1ms).future();
   EXPECT_EQ(late.wait_for(20s), std::future_status::ready) << "the first thread does not know of it";
-  dialling->go_on.set_value();
+  dialling.let_go_on();
   EXPECT_THROW(late.get(), Error);
 }
 

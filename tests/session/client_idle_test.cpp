@@ -1,6 +1,5 @@
 // Clients whose connection the server has closed while nobody looked: the next call goes over a new one, whichever way
 // it is made, since no byte of it has been written.
-#include <atomic>
 #include <chrono>
 #include <expected>
 #include <future>
@@ -14,8 +13,8 @@
 #include "session/client_core.hpp"
 #include "tests/runtime/wrapped_backend.hpp"
 #include "tests/session/client_access.hpp"
+#include "tests/session/held_dialling.hpp"
 #include "tests/session/peer.hpp"
-#include "transport/places.hpp"
 #include "wirecall/client.hpp"
 #include "wirecall/result_stream.hpp"
 #include "wirecall/server.hpp"
@@ -89,20 +88,12 @@ TEST_P(IdleClient, makes_its_next_call_on_a_new_connection_when_the_server_has_c
 }
 
 TEST(PooledClient, takes_answers_while_a_further_connection_is_being_made) {
-  // Shared with the thread that dials, which may outlive the client.
-  struct Dialling {
-    std::atomic<int> count{0};
-    std::promise<void> again;
-    std::promise<void> go_on;
-    std::shared_future<void> may_go_on{go_on.get_future()};
-  };
-  const auto dialling = std::make_shared<Dialling>();
+  HeldDialling dialling;
   Server server;
   std::promise<void> begun;
-  std::shared_future<void> second{dialling->again.get_future()};
   server.method("first", blocking([&] {
                   begun.set_value();
-                  second.wait();
+                  dialling.await_second();
                   return 1;
                 }));
   server.method("other", [] { return 2; });
@@ -111,13 +102,7 @@ TEST(PooledClient, takes_answers_while_a_further_connection_is_being_made) {
   ClientOptions options;
   options.connections = 2;
   ClientSeams seams;
-  seams.dial = [dialling](const Endpoint& to, std::chrono::milliseconds timeout) {
-    if (dialling->count++ != 0) {
-      dialling->again.set_value();
-      dialling->may_go_on.wait();
-    }
-    return transport::connect_to(to, timeout);
-  };
+  seams.dial = dialling.to(place);
   Client client = detail::ClientAccess::client(
       std::make_shared<ClientCore>(std::vector<Endpoint>{place}, options, std::move(seams)));
   {
@@ -125,7 +110,7 @@ TEST(PooledClient, takes_answers_while_a_further_connection_is_being_made) {
     begun.get_future().wait();
     EXPECT_EQ(client.call<int>("other"), 2);
   }
-  dialling->go_on.set_value();
+  dialling.let_go_on();
 }
 
 }  // namespace
