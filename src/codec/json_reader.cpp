@@ -6,27 +6,25 @@
 #include <limits>
 #include <string>
 
-#include "base/text_block.hpp"
 #include "codec/base64.hpp"
 #include "codec/codec_number.hpp"
 #include "codec/eight_bytes.hpp"
+#include "codec/scan_ops.hpp"
 
 namespace wirecall::json {
 namespace {
 
-// A string that is longer than so many words is passed over block by block.
+// A string that is longer than so many words is worth a call.
 constexpr int kShortWords = 4;
-static_assert(TextBlock::kBytes <= static_cast<std::ptrdiff_t>(kPaddingBytes));
 
 /// The first quote or backslash from `p` on; there is one before the text ends.
 const char* find_quote_or_escape(const char* p) noexcept {
-  for (int words = 1;; ++words, p += 8) {
+  for (int words = 0; words < kShortWords; ++words, p += 8) {
     const std::uint64_t word = load8(p);
     const std::uint64_t found = equal(word, '"') | equal(word, '\\');
     if (found != 0) return p + first_marked(found);
-    if (words != kShortWords) continue;
-    while (!TextBlock{p + 8}.has_quote_or_backslash()) p += TextBlock::kBytes;
   }
+  return NativeOps::find_quote_or_backslash(p);
 }
 
 /// `p` is behind the opening quote; returns the place behind the closing one.

@@ -97,8 +97,8 @@ class Backend {
 };
 
 /// Linux epoll, level-triggered. A receive completes with `receive_bytes` at most, and each time that so many have
-/// come, the next one with twice as many, up to 64 KiB. Throws std::system_error when the kernel refuses its
-/// descriptors.
+/// come, the next one with twice as many, up to 256 KiB; beyond 64 KiB it stays at that while a quarter of it comes.
+/// Throws std::system_error when the kernel refuses its descriptors.
 [[nodiscard]] std::unique_ptr<Backend> make_epoll_backend(std::size_t receive_bytes = 64 * 1024);
 
 /// Linux io_uring. Throws std::system_error when the kernel, or a filter in front of it, refuses something that is

@@ -31,8 +31,11 @@ namespace {
 using std::chrono::nanoseconds;
 
 // One region for all that is received in a turn: small enough to stay in the processor's cache.
-constexpr std::size_t kRegionBytes = 256 * 1024;
-constexpr std::size_t kReceiveBytesMax = 64 * 1024;  // of one connection
+constexpr std::size_t kRegionBytes = 512 * 1024;
+// Of one connection in a turn, unless it sends so much at a time that its messages would come in parts: what is whole
+// is read once and copied nowhere.
+constexpr std::size_t kReceiveBytesMax = 64 * 1024;
+constexpr std::size_t kLargeReceiveBytesMax = 256 * 1024;
 // With less room than this left in the region, the rest of the connections wait for the next turn.
 constexpr std::size_t kReceiveBytesMin = 8 * 1024;
 constexpr int kEventsMax = 256;
@@ -364,10 +367,15 @@ bool EpollBackend::receive(Handle handle) {
   Slot& slot = slots_[handle.slot];
   char* const to = region_.get() + region_used_;
   const std::size_t most = std::max(slot.receive_bytes, receive_bytes_);
-  const ssize_t got = receive_now(slot.fd, {to, std::min(most, kRegionBytes - region_used_)});
+  const std::size_t room = std::min(most, kRegionBytes - region_used_);
+  const ssize_t got = receive_now(slot.fd, {to, room});
   if (got > 0) [[likely]] {
     const auto bytes = static_cast<std::size_t>(got);
-    slot.receive_bytes = bytes == most ? static_cast<std::uint32_t>(std::min(2 * most, kReceiveBytesMax)) : 0;
+    if (bytes == most) {
+      slot.receive_bytes = static_cast<std::uint32_t>(std::min(2 * most, kLargeReceiveBytesMax));
+    } else if (bytes < room && (most <= kReceiveBytesMax || bytes < most / 4)) {
+      slot.receive_bytes = 0;
+    }
     to[bytes] = 0;
     region_used_ = std::min(kRegionBytes, (region_used_ + bytes + kPaddingBytes + 63) / 64 * 64);
     Completion& completion = complete(OperationKind::receive, handle, 0);

@@ -557,14 +557,14 @@ TEST_P(AcceptTest, when_its_close_has_completed_nobody_listens_any_more) {
 
 // ---- waking and time ----
 
-TEST(EpollBackend, receives_as_little_as_it_is_told_and_more_while_there_is_more) {
-  SocketWorld world{make_epoll_backend(100), AF_UNIX};
-  std::unique_ptr<Peer> peer;
-  const Handle handle{.slot = 0, .generation = 1};
-  std::vector<Operation> operations(2);
-  operations[0] = {.kind = OperationKind::open, .handle = handle, .descriptor = world.connect(peer), .buffer = {}};
-  operations[1] = {.kind = OperationKind::receive, .handle = handle, .buffer = {}};
-  const auto sizes = [&](std::size_t count) {
+// One connection that receives by epoll, and the sizes of what came.
+struct Receiving {
+  explicit Receiving(std::unique_ptr<Backend> backend) : world(std::move(backend), AF_UNIX) {
+    operations[0] = {.kind = OperationKind::open, .handle = kHandle, .descriptor = world.connect(peer), .buffer = {}};
+    operations[1] = {.kind = OperationKind::receive, .handle = kHandle, .buffer = {}};
+  }
+
+  std::vector<std::size_t> sizes(std::size_t count) {
     std::vector<std::size_t> all;
     while (all.size() < count) {
       for (const Completion& completion : world.backend().turn(operations, kForever))
@@ -572,11 +572,32 @@ TEST(EpollBackend, receives_as_little_as_it_is_told_and_more_while_there_is_more
       operations.clear();
     }
     return all;
-  };
-  peer->send(std::string(1000, 'x'));
-  EXPECT_EQ(sizes(4), (std::vector<std::size_t>{100, 200, 400, 300}));
-  peer->send(std::string(300, 'x'));
-  EXPECT_EQ(sizes(2), (std::vector<std::size_t>{100, 200}));
+  }
+
+  static constexpr Handle kHandle{.slot = 0, .generation = 1};
+  SocketWorld world;
+  std::unique_ptr<Peer> peer;
+  std::vector<Operation> operations = std::vector<Operation>(2);
+};
+
+TEST(EpollBackend, receives_as_little_as_it_is_told_and_more_while_there_is_more) {
+  Receiving receiving{make_epoll_backend(100)};
+  receiving.peer->send(std::string(1000, 'x'));
+  EXPECT_EQ(receiving.sizes(4), (std::vector<std::size_t>{100, 200, 400, 300}));
+  receiving.peer->send(std::string(300, 'x'));
+  EXPECT_EQ(receiving.sizes(2), (std::vector<std::size_t>{100, 200}));
+}
+
+TEST(EpollBackend, what_came_in_two_parts_comes_whole_the_next_time_until_less_comes) {
+  Receiving receiving{make_epoll_backend()};
+  for (int round = 0; round < 2; ++round) {
+    receiving.peer->send(std::string(100'000, 'x'));
+    EXPECT_EQ(receiving.sizes(2), (std::vector<std::size_t>{65'536, 34'464}));
+    receiving.peer->send(std::string(100'000, 'x'));
+    EXPECT_EQ(receiving.sizes(1), (std::vector<std::size_t>{100'000}));
+    receiving.peer->send(std::string(1000, 'x'));
+    EXPECT_EQ(receiving.sizes(1), (std::vector<std::size_t>{1000}));
+  }
 }
 
 TEST_P(BackendTest, waking_ends_the_wait) {
