@@ -505,6 +505,20 @@ TEST(ToolOnStdio, ServesWhoeverHasStartedItUntilTheEndOfInput) {
   EXPECT_EQ(ended.error.find("nc -q1"), std::string::npos) << "nobody else can connect";
 }
 
+TEST(ToolOnStdio, EndOfInputWithinAMessageIsAnsweredAndIsTheEnd) {
+  const std::string whole = request("sum", "[1,2]", 1);
+  const std::string part = whole.substr(0, 20);
+  const std::string header = "Content-Length: " + std::to_string(whole.size()) + "\r\n\r\n";
+  for (const auto& input : {whole + part, header + whole + header + part}) {
+    const Ended ended = run({"serve", "--demo", "--listen", "stdio:"}, {}, input);
+    const std::size_t answer = ended.output.find(R"({"jsonrpc":"2.0","result":3,"id":1})");
+    const std::size_t refusal = ended.output.find(R"("code":-32700)");
+    EXPECT_LT(answer, refusal) << ended.output;
+    EXPECT_NE(refusal, std::string::npos) << ended.output;
+    EXPECT_EQ(ended.status, 0);
+  }
+}
+
 TEST(ToolOnStdio, EndsWithAnErrorWhenItsAnswersCannotBeWritten) {
   const std::string serve = "serve --demo --listen stdio: ";
   const std::string input = "\n" + request("sum", "[1,2]", 1) + "\n.\n";

@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <filesystem>
 #include <gtest/gtest.h>
+#include <malloc.h>
 #include <memory>
 #include <string>
 #include <string_view>
@@ -15,6 +16,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/sanitizers.hpp"
 #include "tests/session/engines.hpp"
 #include "tests/session/peer.hpp"
 #include "transport/places.hpp"
@@ -22,6 +24,8 @@
 
 namespace wirecall::session {
 namespace {
+
+using namespace std::string_literals;
 
 constexpr std::size_t kSlowPeers = 1000;
 constexpr std::size_t kBigAnswer = 1'000'000;  // more than a socket file holds for a peer that reads nothing
@@ -205,6 +209,35 @@ TEST_P(CrowdTest, a_thousand_slow_peers_are_closed_when_their_time_is_up_and_nob
   EXPECT_TRUE(comes_true([&] { return open_descriptors() <= descriptors; }));
 }
 
+std::size_t heap_bytes() {
+  const auto heap = mallinfo2();
+  return heap.uordblks + heap.hblkhd;
+}
+
+TEST_P(CrowdTest, a_thousand_messages_that_are_announced_take_no_memory_before_they_come) {
+  if (kAddressSanitizer || kThreadSanitizer) GTEST_SKIP() << "memory is the sanitizer's";
+  constexpr std::size_t kBytesOfOne = 8192;
+  const std::array announced{"POST / HTTP/1.1\r\nHost: localhost\r\nContent-Length: 16000000\r\n\r\n{"s,
+                             "Content-Length: 16000000\r\n\r\n{"s, "\x00\xF4\x24\x00{"s};
+  serve(options(1));
+  const RunningServer running{*server_};
+  RawPeer quick{places_[0]};
+  ASSERT_TRUE(is_served(quick, 0));
+  const std::uint64_t received = server_->stats().bytes_in;
+  const std::size_t heap = heap_bytes();
+  std::vector<RawPeer> peers;
+  std::size_t sent = 0;
+  for (std::size_t i = 0; i < kSlowPeers; ++i) {
+    peers.emplace_back(places_[i % places_.size()]);
+    peers.back().send(announced[i % announced.size()]);
+    sent += announced[i % announced.size()].size();
+  }
+  ASSERT_TRUE(comes_true([&] { return server_->stats().bytes_in == received + sent; }));
+  EXPECT_LT(heap_bytes(), heap + kSlowPeers * kBytesOfOne);
+  EXPECT_TRUE(is_served(quick, 1));
+  EXPECT_EQ(server_->stats().connections_open, kSlowPeers + 1);
+}
+
 // The loop is kept in a handler meanwhile, so that it finds all of them at once.
 TEST_P(CrowdTest, hundreds_that_come_at_once_and_go_at_once_are_served_and_leave_nothing_behind) {
   constexpr int kRounds = 10;
@@ -226,12 +259,17 @@ TEST_P(CrowdTest, hundreds_that_come_at_once_and_go_at_once_are_served_and_leave
     std::vector<RawPeer> peers;
     at_once([&] {
       for (int i = 0; i < kPeers; ++i) {
-        peers.emplace_back(places_[static_cast<std::size_t>(i) % places_.size()]);
+        const Endpoint& place = places_[static_cast<std::size_t>(i) % places_.size()];
+        peers.emplace_back(place);
         peers.back().send(call("quick", i));
+        if (i % 10 != 0) continue;
+        RawPeer gone{place};  // before it is accepted
+        gone.send(call("quick", i));
+        gone.reset();
       }
     });
     for (int i = 0; i < kPeers; ++i) ASSERT_EQ(peers[static_cast<std::size_t>(i)].line(), result("19", i));
-    EXPECT_EQ(server_->stats().connections_open, peers.size() + 1);
+    EXPECT_TRUE(comes_true([&] { return server_->stats().connections_open == peers.size() + 1; }));
     at_once([&] {
       for (std::size_t i = 0; i < peers.size(); ++i) {
         if (i % 3 == 0) peers[i].reset();
@@ -242,7 +280,7 @@ TEST_P(CrowdTest, hundreds_that_come_at_once_and_go_at_once_are_served_and_leave
     ASSERT_TRUE(comes_true([&] { return server_->stats().connections_open == 1; }));
   }
   const Stats stats = server_->stats();
-  EXPECT_EQ(stats.connections_accepted, std::uint64_t{kRounds} * kPeers + 1);
+  EXPECT_GE(stats.connections_accepted, std::uint64_t{kRounds} * kPeers + 1);
   EXPECT_EQ(stats.connections_refused, 0U);
   EXPECT_TRUE(comes_true([&] { return open_descriptors() <= descriptors; }));
 }
