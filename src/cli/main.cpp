@@ -7,6 +7,7 @@
 #include <expected>
 #include <fmt/core.h>
 #include <fmt/ranges.h>
+#include <malloc.h>
 #include <memory>
 #include <string>
 #include <string_view>
@@ -263,10 +264,21 @@ int run(int argc, char** argv) {
   }
 }
 
+/// The memory of large messages goes back to the system when they are gone. Left to itself the C library keeps as much
+/// as it ever needed at once: the sizes from which it does otherwise grow with what it has seen.
+void give_back_memory() {
+#ifdef __GLIBC__
+  constexpr int kBytes = 1024 * 1024;
+  ::mallopt(M_MMAP_THRESHOLD, kBytes);
+  ::mallopt(M_TRIM_THRESHOLD, kBytes);
+#endif
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
   occupy_standard_descriptors();
+  give_back_memory();
   try {
     return run(argc, argv);
   } catch (const std::exception& error) {

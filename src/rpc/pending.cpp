@@ -163,16 +163,12 @@ std::size_t PendingCalls::cancel(std::string_view id) {
   return count;
 }
 
-std::size_t PendingCalls::grant(std::string_view id, std::uint64_t more) {
-  // Whoever is given credit goes on at once, and may end.
-  std::vector<std::pair<std::uint32_t, std::uint32_t>> streams;
-  for (auto [at, end] = by_id.equal_range(id); at != end; ++at) {
-    if (at->second->extras.items) streams.emplace_back(at->second->slot, at->second->generation);
-  }
-  for (const auto& [slot, generation] : streams) {
-    if (PendingCall* call = find(slot, generation)) call->extras.items->grant(more);
-  }
-  return streams.size();
+// Only the first is looked at: whoever has thousands of one id would make each message cost thousands of steps.
+bool PendingCalls::grant(std::string_view id, std::uint64_t more) {
+  const auto first = by_id.lower_bound(id);
+  if (first == by_id.end() || first->first != id || !first->second->extras.items) return false;
+  first->second->extras.items->grant(more);
+  return true;
 }
 
 // A stream that fails may end others, or begin some: those are not meant.

@@ -115,8 +115,9 @@ struct PendingCalls {
   void release(std::uint32_t slot, std::uint32_t generation) noexcept;
   /// Ends all requests whose id is `id`, byte for byte, -32800. Returns how many.
   std::size_t cancel(std::string_view id);
-  /// Gives `more` credit to all streams whose id is `id`. Returns how many.
-  std::size_t grant(std::string_view id, std::uint64_t more);
+  /// Gives `more` credit to the stream whose id is `id`; of several calls of one id only the first in flight can be
+  /// meant. Returns whether there was one.
+  bool grant(std::string_view id, std::uint64_t more);
   /// The peer says nothing any more: no stream is given more credit.
   void peer_ended();
   void end_all(const Error& error) noexcept;

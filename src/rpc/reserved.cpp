@@ -149,7 +149,7 @@ std::string credit(const ReservedCall& call) {
   require_id(*call.workspace.reader, id);
   const std::optional<std::uint64_t> count = more ? read_count(call.workspace, more->text) : std::nullopt;
   if (count.value_or(0) == 0) params.refuse("n", more, "integer from 1");
-  return std::to_string(call.pending != nullptr ? call.pending->grant(id->text, *count) : 0);
+  return call.pending != nullptr && call.pending->grant(id->text, *count) ? "1" : "0";
 }
 
 std::string ping(const ReservedCall& call) {

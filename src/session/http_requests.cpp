@@ -62,7 +62,7 @@ void HttpSession::begin_request(const HttpHead& head, bool more) {
 
   if (head.method == HttpMethod::unknown) return refuse(501, "this method is not one of HTTP");
   if (has_websocket(path) && head.upgrades && framing::same_word(head[HttpField::upgrade], "websocket")) {
-    exchange.fields += "Upgrade: websocket\r\nSec-WebSocket-Version: 13\r\n";
+    exchange.fields += "Connection: Upgrade\r\nUpgrade: websocket\r\nSec-WebSocket-Version: 13\r\n";
     return refuse(426, "a WebSocket is not offered here");
   }
   const std::string_view allow = allow_of(path);

@@ -133,7 +133,16 @@ TEST_F(Items, CreditAddsUpAndNeverOverflows) {
   EXPECT_EQ(peer.received(), items(0, 3) + "\n" + result_reply("null"));
 }
 
-TEST_F(Items, CreditIsForTheStreamsOfThatId) {
+TEST_F(Items, OfCallsThatShareAnIdTheFirstInFlightGetsTheCredit) {
+  Peer peer{registry};
+  EXPECT_EQ(peer.ask(stream_request("count", "[2]", "1")), item(0, "0"));
+  EXPECT_EQ(peer.ask(stream_request("texts", R"([["a","b"]])", "1")), item(0, R"("a")"));
+  EXPECT_EQ(peer.ask(request("rpc.credit", "[1,1]", "3")),
+            item(1, "1") + "\n" + result_reply("null") + "\n" + result_reply("1", "3"));
+  EXPECT_EQ(peer.ask(grant("1")), item(1, R"("b")") + "\n" + result_reply("null"));
+}
+
+TEST_F(Items, CreditIsForTheStreamOfThatId) {
   Peer peer{registry};
   EXPECT_EQ(peer.ask(stream_request("count", "[9]", "1", "1")), item(0, "0", "1"));
   EXPECT_EQ(peer.ask(stream_request("count", "[9]", "1", "2")), item(0, "0", "2"));

@@ -95,8 +95,9 @@ TEST(HttpStatus, of_an_unknown_method_is_501) {
 TEST(HttpStatus, of_a_websocket_is_426) {
   const std::string fields = "Upgrade: WebSocket\r\nConnection: keep-alive, Upgrade\r\nSec-WebSocket-Version: 13\r\n";
   for (const std::string_view path : {"/", "/rpc", "/ws", "/ws?x"}) {
-    expect_answer(get(path, fields), text("426 Upgrade Required", "Upgrade Required: a WebSocket is not offered here\n",
-                                          "Upgrade: websocket\r\nSec-WebSocket-Version: 13\r\n"));
+    expect_answer(get(path, fields),
+                  text("426 Upgrade Required", "Upgrade Required: a WebSocket is not offered here\n",
+                       "Connection: Upgrade\r\nUpgrade: websocket\r\nSec-WebSocket-Version: 13\r\n"));
   }
   expect_answer(get("/nowhere", fields), text("404 Not Found", "Not Found: there is nothing here\n"));
   // Other upgrades are no business of ours.
