@@ -107,8 +107,9 @@ inline std::vector<HttpResponse> read_responses(std::string_view text, const std
           bytes = 10 * bytes + static_cast<std::size_t>(c - '0');
         }
       } else if (name == "Connection") {
-        require(value == "close", "Connection says something else", input);
-        response.closes = true;
+        const bool upgrade = value == "Upgrade" && response.status == 426;
+        require(value == "close" || upgrade, "Connection says something else", input);
+        response.closes = response.closes || !upgrade;
       } else if (name == "Content-Type") {
         response.type = value;
       }
