@@ -26,11 +26,6 @@ using FileReader = std::function<std::expected<std::string, std::string>(const s
 [[nodiscard]] std::expected<std::string, std::string> params_of(std::span<const std::string> words,
                                                                 const FileReader& read_file);
 
-/// The params of a call of that method; an error also for a METHOD that cannot be sent.
-[[nodiscard]] std::expected<std::string, std::string> params_of_call(const std::string& method,
-                                                                     std::span<const std::string> words,
-                                                                     const FileReader& read_file);
-
 /// The same for a call of `method`, which has to be UTF-8 as well.
 [[nodiscard]] std::expected<std::string, std::string> params_of_call(const std::string& method,
                                                                      std::span<const std::string> words,
