@@ -17,6 +17,7 @@
 
 #include "base/sanitizers.hpp"
 #include "tests/session/engines.hpp"
+#include "tests/session/folder.hpp"
 #include "tests/session/peer.hpp"
 #include "wirecall/client.hpp"
 #include "wirecall/server.hpp"
@@ -32,17 +33,6 @@ std::string call(std::string_view method, int id) {
 std::string result(std::string_view value, int id) {
   return R"({"jsonrpc":"2.0","result":)" + std::string{value} + R"(,"id":)" + std::to_string(id) + "}";
 }
-
-class Folder {
- public:
-  Folder() {
-    char name[] = "/tmp/wirecall-test-XXXXXX";
-    path = ::mkdtemp(name);
-  }
-  ~Folder() { std::filesystem::remove_all(path); }
-
-  std::string path;
-};
 
 // The limit is low enough to be reached; from the beginning, since io_uring goes by the limit of when it was asked to
 // accept.

@@ -23,6 +23,7 @@
 #include <vector>
 
 #include "tests/session/engines.hpp"
+#include "tests/session/folder.hpp"
 #include "tests/session/peer.hpp"
 #include "wirecall/client.hpp"
 #include "wirecall/peer.hpp"
@@ -73,18 +74,6 @@ int descriptors_of(std::string_view kind) {
   }
   return count;
 }
-
-class Folder {
- public:
-  Folder() {
-    char name[] = "/tmp/wirecall-test-XXXXXX";
-    path = ::mkdtemp(name);
-  }
-  ~Folder() { std::filesystem::remove_all(path); }
-  [[nodiscard]] std::string socket() const { return "unix://" + path + "/calls.sock"; }
-
-  std::string path;
-};
 
 TEST_P(EngineTest, each_thread_has_a_loop_of_the_engine_that_was_asked_for) {
   const bool uring = GetParam() == Engine::uring;

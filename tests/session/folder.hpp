@@ -1,0 +1,22 @@
+// A folder of a test's own, gone with all that is in it when the test ends.
+#pragma once
+
+#include <filesystem>
+#include <stdlib.h>
+#include <string>
+
+namespace wirecall::session {
+
+class Folder {
+ public:
+  Folder() {
+    char name[] = "/tmp/wirecall-test-XXXXXX";
+    path = ::mkdtemp(name);
+  }
+  ~Folder() { std::filesystem::remove_all(path); }
+  [[nodiscard]] std::string socket() const { return "unix://" + path + "/calls.sock"; }
+
+  std::string path;
+};
+
+}  // namespace wirecall::session
