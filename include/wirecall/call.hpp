@@ -116,6 +116,8 @@ class Call {
   [[nodiscard]] std::shared_ptr<detail::Items> items();
   /// To be open while a handler runs that does not wait; may be null.
   [[nodiscard]] detail::HandlerWindow* window() const noexcept { return window_; }
+  /// To be called when one has been closed and another is to be opened.
+  void renew_window() noexcept;
   /// For a handler that blocks: where it runs. Null where there are no threads but this one.
   [[nodiscard]] detail::BlockingPool* blocking_pool() const noexcept;
   /// What owns the tasks that calls of this thread start.

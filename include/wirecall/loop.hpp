@@ -43,6 +43,8 @@ class Loop final : public Scheduler {
 
   /// One turn, waiting at most `wait_max` (negative: for ever) when there is nothing to do.
   void turn(std::chrono::nanoseconds wait_max = std::chrono::nanoseconds{-1});
+  /// How many there have been, modulo 2^32: tells one from the next.
+  [[nodiscard]] std::uint32_t turns() const noexcept;
   /// Ends the present turn in the place of a thread that does not come back from it: whoever that was busy with is
   /// left to it, everybody else is served. When it does come back, which must not be during a turn, its `turn` returns
   /// without doing anything more.

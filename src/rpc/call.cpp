@@ -135,6 +135,10 @@ std::shared_ptr<detail::Items> Call::items() {
                                               std::shared_ptr<std::size_t>{calls.load, &calls.load->gathered_bytes});
 }
 
+void Call::renew_window() noexcept {
+  if (window_ != nullptr) window_ = state_->dispatcher->workspace_->window;
+}
+
 detail::BlockingPool* Call::blocking_pool() const noexcept { return state_->dispatcher->workspace_->blocking_pool; }
 
 TaskScope& Call::tasks() noexcept { return state_->dispatcher->workspace_->tasks; }

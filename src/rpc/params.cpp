@@ -12,6 +12,9 @@
 namespace wirecall::detail {
 namespace {
 
+// To decode so many bytes may take so long that the loop had better not wait for it.
+constexpr std::size_t kLongParams = 256 * 1024;
+
 // Parameters that nobody gave: optional ones stay empty, defaults are decoded, anything else is missing.
 bool fill_missing(const Method& method, Call& call, Reader& reader, void* const* arguments, std::uint64_t given) {
   const auto types = method.signature().arguments;
@@ -63,8 +66,10 @@ inline bool decode_one(Reader& reader, const ArgumentType& type, void* argument)
   return true;
 }
 
+// What is given, and which parameters that were: bit i for the one at i, but for a Rest. It touches nothing of the
+// loop.
 template <class R>
-bool decode_positional(const Method& method, Call& call, R& reader, void* const* arguments) {
+bool decode_positional(const Method& method, R& reader, void* const* arguments, std::uint64_t& given) {
   const auto types = method.signature().arguments;
   static_cast<void>(reader.begin_array());
   std::size_t i = 0;
@@ -79,8 +84,8 @@ bool decode_positional(const Method& method, Call& call, R& reader, void* const*
     }
     if (!types[i].rest) ++i;
   }
-  // The first i have been given; a Rest, which is last, needs nothing.
-  return i == types.size() || fill_missing(method, call, reader, arguments, (std::uint64_t{1} << i) - 1);
+  given = (std::uint64_t{1} << i) - 1;
+  return true;
 }
 
 // Which of `params` that is; their number for none. Callers mostly keep the order, so `expected` is tried first.
@@ -94,12 +99,11 @@ bool decode_positional(const Method& method, Call& call, R& reader, void* const*
 }
 
 template <class R>
-bool decode_named(const Method& method, Call& call, R& reader, void* const* arguments) {
+bool decode_named(const Method& method, R& reader, void* const* arguments, std::uint64_t& given) {
   const auto types = method.signature().arguments;
   const std::span<const Param> params = method.params();
   const std::size_t count = params.size();
   static_cast<void>(reader.begin_object());
-  std::uint64_t given = 0;
   std::size_t expected = 0;
   std::string_view name;
   while (reader.next_member(name)) {
@@ -118,26 +122,52 @@ bool decode_named(const Method& method, Call& call, R& reader, void* const* argu
     given |= std::uint64_t{1} << i;
     expected = i + 1;
   }
-  return fill_missing(method, call, reader, arguments, given);
+  return true;
+}
+
+bool decode_given(std::string_view params, const Method& method, Reader& reader, void* const* arguments,
+                  std::uint64_t& given) {
+  if (reader.is_json()) [[likely]] {
+    auto& json = static_cast<json::JsonReader&>(reader);
+    json.reset(params);
+    if (params.front() == '[') return decode_positional(method, json, arguments, given);
+    if (params.front() == '{') return decode_named(method, json, arguments, given);
+  } else {
+    reader.reset(params);
+    const ValueKind kind = reader.kind();
+    if (kind == ValueKind::array) return decode_positional(method, reader, arguments, given);
+    if (kind == ValueKind::object) return decode_named(method, reader, arguments, given);
+  }
+  return true;
+}
+
+// Its time is the handler's: the loop may go on without it.
+[[gnu::noinline]] bool decode_long(std::string_view params, const Method& method, Call& call, Reader& reader,
+                                   void* const* arguments, std::uint64_t& given) {
+  bool decoded = false;
+  {
+    const InHandler in_handler{call.window(), method, &call};
+    decoded = decode_given(params, method, reader, arguments, given);
+  }
+  call.renew_window();
+  return decoded;
 }
 
 }  // namespace
 
 bool decode_params(std::string_view params, const Method& method, Call& call, Reader& reader, void* const* arguments) {
   if (reader.failed()) reader.clear_failure();
-  if (params.empty()) return fill_missing(method, call, reader, arguments, 0);
-  if (reader.is_json()) [[likely]] {
-    auto& json = static_cast<json::JsonReader&>(reader);
-    json.reset(params);
-    if (params.front() == '[') return decode_positional(method, call, json, arguments);
-    if (params.front() == '{') return decode_named(method, call, json, arguments);
-  } else {
-    reader.reset(params);
-    const ValueKind kind = reader.kind();
-    if (kind == ValueKind::array) return decode_positional(method, call, reader, arguments);
-    if (kind == ValueKind::object) return decode_named(method, call, reader, arguments);
+  std::uint64_t given = 0;
+  if (!params.empty()) {
+    // Of a handler that waits, or runs elsewhere, the call is on its way there: it keeps the loop until it has left.
+    const bool is_long = params.size() >= kLongParams && &reader == &call.reader();
+    const bool decoded = is_long ? decode_long(params, method, call, reader, arguments, given)
+                                 : decode_given(params, method, reader, arguments, given);
+    if (!decoded) [[unlikely]]
+      return false;
   }
-  return fill_missing(method, call, reader, arguments, 0);
+  const std::uint64_t all = (std::uint64_t{1} << method.signature().arguments.size()) - 1;
+  return given == all || fill_missing(method, call, reader, arguments, given);
 }
 
 bool order_by_name(const Received& message, const Method& method, std::uint32_t* values) noexcept {

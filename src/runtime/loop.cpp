@@ -55,6 +55,7 @@ struct Loop::State {
   std::size_t going_on_at = 0;      // the first of them that has not been called
   std::span<Completion> completions;
   std::size_t completion_at = 0;            // the first of them that nobody has been told
+  std::uint32_t turns = 0;                  // begun
   std::uint64_t part = 0;                   // of a turn, by one thread
   std::vector<std::shared_ptr<void>> kept;  // what has been lent in this turn, as far as somebody keeps it
   std::vector<Buffer> pool;
@@ -94,6 +95,8 @@ void Loop::start(Timer& timer, nanoseconds delay) {
 
 void Loop::stop(Timer& timer) noexcept { state_->timers.remove(sequence(timer)); }
 
+std::uint32_t Loop::turns() const noexcept { return state_->turns; }
+
 nanoseconds Loop::now() const noexcept { return state_->backend->now(); }
 
 nanoseconds Loop::recently() const noexcept { return state_->backend->recently(); }
@@ -103,6 +106,7 @@ void Loop::turn(nanoseconds wait_max) {
   // A turn that failed for want of memory goes on where it was.
   if (state.completion_at != state.completions.size() || state.going_on_at != state.going_on.size()) [[unlikely]]
     return finish_turn();
+  ++state.turns;
   state.completions = state.backend->turn(state.submitted, state.until(wait_max));
   state.completion_at = 0;
   if (!state.kept.empty()) [[unlikely]]

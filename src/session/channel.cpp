@@ -21,6 +21,12 @@ constexpr std::uint32_t kMessageBytesMin = 4096;
 // After a refusal the peer may still be sending. Closing at once would reset the connection, and with it the answer
 // that the peer has not read yet: so what it sends is thrown away for as long as this.
 constexpr std::chrono::milliseconds kLinger{1000};
+// A connection's share of a turn: so many steps, and when the first is over no longer than kShareTime. The clock is
+// looked at only between steps: what comes in smaller numbers does not pay for it.
+constexpr std::uint16_t kStepMessages = 64;
+constexpr std::uint32_t kStepBytes = 16 * 1024;
+constexpr std::uint16_t kSteps = 32;
+constexpr std::chrono::milliseconds kShareTime{1};
 
 }  // namespace
 
@@ -75,7 +81,8 @@ void Channel::receive(std::span<char> bytes) {
     return backlog_.append({bytes.data(), bytes.size()});
   }
   std::size_t seen = 0;
-  if (look(bytes, [&] { seen = read(bytes); }) && seen != bytes.size() && !input_ended_) [[unlikely]] {
+  if (!look_at(bytes, seen)) return;
+  if (seen != bytes.size() && !input_ended_) [[unlikely]] {
     Buffer put_by = room_for(bytes.size() - seen);
     put_by.append({bytes.data() + seen, bytes.size() - seen});
     hold_back(std::move(put_by));
@@ -98,6 +105,38 @@ bool Channel::look(std::span<char> input, const Look& look) {
   came_back();
   mark();
   return false;
+}
+
+// The same for bytes of the input: how many have been `seen`.
+bool Channel::look_at(std::span<char> input, std::size_t& seen) {
+  begin_share();
+  if (!look(input, [&] { seen = read(input); })) return false;
+  step_ends_ -= static_cast<std::uint32_t>(std::min<std::size_t>(step_ends_, seen));
+  return true;
+}
+
+void Channel::begin_share() noexcept {
+  const std::uint32_t turn = host_->loop.turns();
+  if (turn_ == turn) return;
+  turn_ = turn;
+  messages_left_ = kStepMessages;
+  step_ends_ = kStepBytes;
+  steps_left_ = kSteps - 1;
+  share_ends_ = std::chrono::nanoseconds{0};
+}
+
+bool Channel::next_step(std::size_t at) {
+  if (steps_left_ == 0) return false;
+  const std::chrono::nanoseconds now = host_->loop.now();
+  if (share_ends_ == std::chrono::nanoseconds{0}) {
+    share_ends_ = now + kShareTime;
+  } else if (now >= share_ends_) {
+    return false;
+  }
+  --steps_left_;
+  messages_left_ = kStepMessages;
+  step_ends_ = static_cast<std::uint32_t>(at) + kStepBytes;
+  return true;
 }
 
 void Channel::leave_handler(std::vector<Buffer>& kept) {
@@ -195,7 +234,7 @@ void Channel::go_on_reading() {
     static_cast<void>(backlog_.padded());
     const std::span<char> waiting{backlog_.data() + backlog_at_, backlog_.size() - backlog_at_};
     std::size_t seen = 0;
-    if (!look(waiting, [&] { seen = read(waiting); })) return;
+    if (!look_at(waiting, seen)) return;
     backlog_at_ += seen;
     if (backlog_at_ != backlog_.size() && !input_ended_) return go_on();
     give_back(backlog_);

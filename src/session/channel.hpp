@@ -128,6 +128,13 @@ class Channel : public Connection, private transport::StreamUser, private runtim
   void end(End end, int error = 0);
   void give_back(Buffer& buffer) noexcept;
   void looking_at(std::size_t bytes) noexcept { looked_at_ = bytes; }
+  /// Asked before the message that begins at `at` of the input: false when it is others' turn first.
+  [[nodiscard]] bool may_look(std::size_t at) {
+    if ((messages_left_ == 0 || at >= step_ends_) && !next_step(at)) [[unlikely]]
+      return false;
+    --messages_left_;
+    return true;
+  }
   /// Handlers that have not come back.
   [[nodiscard]] std::uint16_t away() const noexcept { return away_; }
   [[nodiscard]] bool passed_on() const noexcept { return !looking_; }
@@ -150,6 +157,9 @@ class Channel : public Connection, private transport::StreamUser, private runtim
   template <class Look>
   bool look(std::span<char> input, const Look& look);
   void receive(std::span<char> bytes);
+  bool look_at(std::span<char> input, std::size_t& seen);
+  void begin_share() noexcept;
+  bool next_step(std::size_t at);
   void go_on_reading();
   void finish_turn();
   void go_on_writing();
@@ -171,6 +181,13 @@ class Channel : public Connection, private transport::StreamUser, private runtim
   std::uint32_t unsent_ = 0;                  // bytes that waited then, modulo 2^32
   std::unique_ptr<Linger> linger_;
   std::size_t owed_bytes_ = 0;  // have arrived while draining, and are still to be received
+
+  // Its share of the loop's turn, in steps.
+  std::chrono::nanoseconds share_ends_{0};  // 0 before the first step is over
+  std::uint32_t turn_ = 0;                  // the one it is of, modulo 2^32
+  std::uint32_t step_ends_ = 0;             // at this byte of the input
+  std::uint16_t messages_left_ = 0;         // of the step
+  std::uint16_t steps_left_ = 0;            // after it
 
   std::uint16_t away_ = 0;  // handlers that have not come back
   End why_stopped_ = End::unreadable;

@@ -18,8 +18,6 @@ using framing::HttpHead;
 using framing::HttpHeadRead;
 using std::chrono::milliseconds;
 
-// Requests of one connection that are looked at in one turn; the others have theirs then.
-constexpr int kRequestsPerTurn = 1024;
 // Exchanges of one connection that wait: beyond them it is not read, since their responses have an order anyway.
 constexpr std::size_t kWaitingMax = 256;
 // A body that brings less than this within Limits::header_timeout_ms is given up.
@@ -104,12 +102,11 @@ void HttpSession::abandon() noexcept {
 
 std::size_t HttpSession::read(std::span<char> input) {
   std::size_t at = 0;
-  int left = kRequestsPerTurn;
   while (at < input.size() && !input_ended() && !choked()) {
     const std::span<char> rest = input.subspan(at);
     at_ = at;
     if (reading_ == Body::none) {
-      if (left-- == 0) break;
+      if (!may_look(at)) break;
       at += read_head(rest);
     } else if (reading_ == Body::length) {
       at += read_length(rest);

@@ -2,6 +2,7 @@
 // Everything else is for the rare and the hostile.
 #include "session/session.hpp"
 
+#include <algorithm>
 #include <utility>
 
 namespace wirecall::session {
@@ -11,8 +12,8 @@ using framing::Find;
 using framing::Found;
 using framing::Recovery;
 
-// Messages of one connection that are looked at in one turn; the others have theirs then.
-constexpr int kMessagesPerTurn = 2048;
+// What a framing is given at once, so that a large part of a message costs no more of a turn than its share.
+constexpr std::size_t kFramingBytesMax = 256 * 1024;
 
 }  // namespace
 
@@ -33,11 +34,10 @@ std::size_t Session::read(std::span<char> input) {
   const Limits& limits = host_->limits;
   Received message;
   std::size_t at = 0;
-  int left = kMessagesPerTurn;
   while (at < input.size()) {
-    if (input_ended() || left-- == 0 || choked()) [[unlikely]]
+    if (input_ended() || choked() || !may_look(at)) [[unlikely]]
       break;
-    Found found = framing_->next({input.data() + at, input.size() - at});
+    Found found = framing_->next({input.data() + at, std::min(input.size() - at, kFramingBytesMax)});
     at += found.skip;
     const std::string_view text{input.data() + at, input.size() - at};
     if (found.find == Find::opening) [[likely]] {
@@ -51,7 +51,7 @@ std::size_t Session::read(std::span<char> input) {
         continue;
       }
       if (scan.status == ScanStatus::incomplete) {
-        found = framing_->unfinished(text);
+        found = framing_->unfinished(text.substr(0, kFramingBytesMax));
       } else if (scan.offset > limits.max_message_size) {
         found.find = Find::too_large;
       } else {
@@ -64,7 +64,6 @@ std::size_t Session::read(std::span<char> input) {
     const std::string_view part = text.substr(0, found.size);
     switch (found.find) {
       case Find::nothing:
-        left += found.skip != 0;  // separators are no messages
         break;
       case Find::part:
         if (!keep(part)) return at;

@@ -68,6 +68,8 @@ class SimulatedBackend final : public Backend {
   void break_one_in(unsigned chances) { break_one_in_ = chances; }
   /// The next accept fails with this.
   void fail_accept(int error) { accept_error_ = error; }
+  /// Whatever runs just now takes so long.
+  void take_time(std::chrono::nanoseconds time) { now_ += time; }
   [[nodiscard]] std::size_t turns() const { return turns_; }
   /// Whether what the backend has owned has been closed.
   [[nodiscard]] bool closed(int descriptor) const { return end_of(descriptor).closed; }

@@ -334,9 +334,10 @@ struct NoContext {};
 template <class S, class F>
 void invoke_sync(void* callable, Call& call) {
   typename S::Arguments arguments{};
-  if (!take_kept(call.message(), call.method(), arguments) &&
-      !decode_arguments(call.params(), call, call.reader(), arguments))
-    return call.invalid_params(call.reader());
+  if (!take_kept(call.message(), call.method(), arguments)) {
+    Reader& reader = call.reader();  // while decoding, the loop may be lost, and then gets another one
+    if (!decode_arguments(call.params(), call, reader, arguments)) return call.invalid_params(reader);
+  }
   const auto run = [&]() -> decltype(auto) {
     if constexpr (S::kTakesContext) {
       Context context = call.context();
