@@ -17,6 +17,10 @@ namespace wirecall::transport {
 
 /// Connections that the kernel keeps for us until they are accepted.
 inline constexpr int kBacklog = 4096;
+/// A program that was killed gives its places back a moment after it has gone, where io_uring waited for them: so often
+/// one that is in use is tried again, and so long after.
+inline constexpr int kInUseTries = 20;
+inline constexpr std::chrono::milliseconds kInUsePause{10};
 
 class Socket {
  public:

@@ -21,9 +21,6 @@ namespace {
 
 using Addresses = std::unique_ptr<addrinfo, decltype([](addrinfo* list) { ::freeaddrinfo(list); })>;
 
-// A program that was killed gives its ports back a moment after it has gone, where io_uring waited for them.
-constexpr int kPortTries = 20;
-constexpr std::chrono::milliseconds kPortPause{10};
 
 void set_option(int fd, int level, int option) noexcept {
   const int on = 1;
@@ -90,8 +87,8 @@ Listening listen_on_tcp(const Endpoint& endpoint) {
       }
       error = errno;
     }
-    if (error != EADDRINUSE || tries == kPortTries) throw listen_failure(endpoint, error);
-    std::this_thread::sleep_for(kPortPause);
+    if (error != EADDRINUSE || tries == kInUseTries) throw listen_failure(endpoint, error);
+    std::this_thread::sleep_for(kInUsePause);
   }
 }
 

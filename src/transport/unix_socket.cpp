@@ -56,21 +56,23 @@ Socket locked_folder(const std::string& path) {
   return lock;
 }
 
-void remove_stale(const Endpoint& endpoint, const sockaddr_un& address) {
+// False when somebody listens there.
+bool remove_stale(const Endpoint& endpoint, const sockaddr_un& address) {
   struct stat status{};
-  if (::lstat(address.sun_path, &status) != 0) return;  // gone by itself
+  if (::lstat(address.sun_path, &status) != 0) return true;  // gone by itself
   if (!S_ISSOCK(status.st_mode)) {
     throw failure("cannot listen on", endpoint, "what stands there is no socket",
                   "remove it, or listen on another path");
   }
   const Socket probe{::socket(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0)};
   if (probe.get() < 0) throw listen_failure(endpoint, errno);
-  if (connect_on(probe.get(), address) != ECONNREFUSED) throw listen_failure(endpoint, EADDRINUSE);
+  if (connect_on(probe.get(), address) != ECONNREFUSED) return false;
   if (status.st_uid != ::geteuid()) {
     throw failure("cannot listen on", endpoint, "the socket that stands there belongs to another user",
                   "have it removed, or listen on another path");
   }
   if (::unlink(address.sun_path) != 0) throw listen_failure(endpoint, errno);
+  return true;
 }
 
 }  // namespace
@@ -95,9 +97,9 @@ Listening listen_on_unix(const Endpoint& endpoint) {
   const sockaddr_un address = address_of(endpoint);
   const Socket lock = locked_folder(endpoint.path());
   int error = bind_to(socket.get(), address);
-  if (error == EADDRINUSE) {
-    remove_stale(endpoint, address);
-    error = bind_to(socket.get(), address);
+  for (int tries = 0; error == EADDRINUSE && tries <= kInUseTries; ++tries) {
+    if (tries != 0) std::this_thread::sleep_for(kInUsePause);
+    if (remove_stale(endpoint, address)) error = bind_to(socket.get(), address);
   }
   if (error != 0) throw listen_failure(endpoint, error);
   SocketFile file{endpoint.path()};

@@ -263,6 +263,19 @@ TEST_F(SocketFiles, a_stale_one_is_replaced) {
   ::close(listening.descriptor);
 }
 
+TEST_F(SocketFiles, one_that_is_given_back_a_moment_later_is_waited_for) {
+  const Listening holder = listen_on(endpoint());
+  std::jthread giving_back{[&holder] {
+    // Somebody has looked whether it is in use.
+    ::close(::accept(holder.descriptor, nullptr, nullptr));
+    ::close(holder.descriptor);
+  }};
+  const Listening listening = listen_on(endpoint());
+  const Socket client{connect_to(endpoint(), milliseconds{5000})};
+  EXPECT_GE(client.get(), 0);
+  ::close(listening.descriptor);
+}
+
 TEST_F(SocketFiles, one_on_which_somebody_listens_is_not) {
   const Listening listening = listen_on(endpoint());
   const std::string message = message_of_failure([&] { (void)listen_on(endpoint()); });
