@@ -212,6 +212,7 @@ class ClientCore final : public std::enable_shared_from_this<ClientCore>, privat
   void answer(Lock& lock, ClientCall& call, const Received& message);
   bool stray(ClientConnection& connection, const Received& message);
   bool retry(ClientCall& call, const Error& error);
+  void leave(const ClientConnection& connection) noexcept;
   void take_out(ClientCall& call) noexcept;
   ClientCall& take_first(ClientConnection& connection) noexcept;
   static void again_as_it_was(CallList& again, ClientCall& call) noexcept;

@@ -81,7 +81,12 @@ void append_member(Buffer& out, std::string_view name, std::uint64_t number) {
 
 bool ClientConnection::response(const Received& message) { return core->response(*this, message); }
 
-bool ClientConnection::notified(const Received& message) { return core->item(*this, message); }
+bool ClientConnection::notified(const Received& message) {
+  if (message.method() != "rpc.draining") return core->item(*this, message);
+  const std::scoped_lock lock{core->mutex_};
+  core->leave(*this);
+  return true;
+}
 
 bool ClientConnection::waiting() const {
   const std::scoped_lock lock{core->mutex_};
@@ -452,13 +457,21 @@ bool ClientCore::stray(ClientConnection& connection, const Received& message) {
   return message.fault == Fault::none || message.has(Member::id) || connection.in_flight == 0;
 }
 
+// Its server takes no more calls, on none of the connections to it.
+void ClientCore::leave(const ClientConnection& connection) noexcept {
+  if (connection.draining) return;
+  const Endpoint& place = connection.dialer.endpoint();
+  for (const auto& other : connections_) {
+    if (!other->up() || other->draining || other->dialer.endpoint() != place) continue;
+    other->draining = true;
+    other->dialer.turn_away();
+  }
+}
+
 // Whether a refused call is made once more: it has not been begun, says the server, and there is time.
 bool ClientCore::retry(ClientCall& call, const Error& error) {
   const RetryAdvice advice = advice_of(error);
-  ClientConnection& connection = *call.connection;
-  if (error.code() == static_cast<int>(ErrorCode::draining) && !std::exchange(connection.draining, true)) {
-    connection.dialer.turn_away();
-  }
+  if (error.code() == static_cast<int>(ErrorCode::draining)) leave(*call.connection);
   if (!advice.safe || call.retried) return false;
   const nanoseconds now = loop_.now();
   nanoseconds after = advice.after.value_or(milliseconds{0});

@@ -290,6 +290,42 @@ TEST_F(ClientDriving, a_server_that_is_leaving_is_left_for_the_next_place_althou
   EXPECT_EQ(client.call<int>("subtract", 42, 23), 19);
 }
 
+// It says so on one of two connections. What is in flight on the other is answered there, and nothing more comes.
+TEST_F(ClientDriving, a_server_that_is_leaving_is_left_by_all_connections) {
+  for (const bool refuses : {true, false}) {
+    std::promise<void> first_came;
+    std::vector<RawPeer> peers;
+    const ScriptedServer leaving{2, [&](RawPeer peer) {
+                                   const std::string call = peer.line();
+                                   peers.push_back(std::move(peer));
+                                   if (peers.size() == 1) return first_came.set_value();
+                                   const auto answer = [](RawPeer& to, int id) {
+                                     to.send(R"({"jsonrpc":"2.0","result":19,"id":)" + std::to_string(id) + "}\n");
+                                     EXPECT_EQ(to.all(), "") << "the client closes";
+                                   };
+                                   if (refuses) {
+                                     peers[0].send(R"({"jsonrpc":"2.0","error":{"code":-32009,"message":"Draining",)"
+                                                   R"("data":{"delivered":"no"}},"id":1})"
+                                                   "\n");
+                                     EXPECT_EQ(peers[0].all(), "");
+                                   } else {
+                                     peers[0].send("{\"jsonrpc\":\"2.0\",\"method\":\"rpc.draining\"}\n");
+                                     answer(peers[0], 1);
+                                   }
+                                   answer(peers[1], 2);
+                                 }};
+    ClientOptions options;
+    options.connections = 2;
+    options.limits.in_flight = 1;
+    Client client{std::vector{Endpoint{leaving.uri()}, Endpoint{uri_}}, options};
+    std::jthread caller{[&] { EXPECT_EQ(client.call<int>("subtract", 42, 23), 19); }};
+    first_came.get_future().wait();
+    EXPECT_EQ(client.call<int>("subtract", 42, 23), 19);
+    caller.join();
+    EXPECT_EQ(client.call<int>("subtract", 42, 23), 19);
+  }
+}
+
 TEST_F(ClientDriving, a_handle_gives_a_call_up_once) {
   Client client{uri_};
   std::promise<Result> ended;
