@@ -117,11 +117,10 @@ void Pump::run() {
     if (stop.revents != 0) deadline = steady_clock::now() + kParting;
     if ((output.revents & POLLOUT) != 0) {
       if (!out.drain(output_)) {
-        refused_ = errno;
+        if (errno != EPIPE) refused_ = errno;  // else the peer has left, which is no failure of ours
         break;
       }
     } else if ((output.revents & (POLLERR | POLLHUP | POLLNVAL)) != 0) {
-      if (!out.empty()) refused_ = EPIPE;
       break;
     }
     if ((socket.revents & (POLLIN | POLLHUP | POLLERR)) != 0 && out.empty()) out.fill(ours_.get());

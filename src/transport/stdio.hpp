@@ -21,7 +21,7 @@ class Pump {
   Pump(Pump&&) = delete;
 
   /// Delivers what had been sent, for a while, when the other side reads it; reads no more. Returns 0, or the errno
-  /// with which the output was refused.
+  /// with which the output was refused; that its reader has left is no refusal.
   int end() noexcept;
 
   /// The end of the connection that the loop is to have; once.

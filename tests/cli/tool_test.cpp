@@ -529,6 +529,17 @@ TEST(ToolOnStdio, EndsWithAnErrorWhenItsAnswersCannotBeWritten) {
   EXPECT_EQ(status_in_shell(serve + ">/dev/full 2>/dev/null </dev/null"), 0) << "there is nothing to write";
 }
 
+TEST(ToolOnStdio, EndsWellWhenWhoeverHasStartedItHasLeft) {
+  // The reader of its output comes and goes before it is asked anything.
+  const std::string words =
+      "f=$(mktemp -d) && mkfifo $f/o && { : <$f/o & exec 9>$f/o; wait $!; rm -r $f; } && '" WIRECALL_TOOL_PATH
+      "' serve --demo --listen stdio: >&9 2>/dev/null <<'.'\n" +
+      request("sum", "[1,2]", 1) + "\n.\n";
+  const int status = std::system(words.c_str());
+  EXPECT_TRUE(WIFEXITED(status));
+  EXPECT_EQ(WEXITSTATUS(status), 0);
+}
+
 TEST_F(Tool, ServerWithNothingToDoEndsAtTheFirstSignal) {
   server_.signal(SIGINT);
   EXPECT_EQ(server_.wait(), 0);
