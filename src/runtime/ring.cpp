@@ -18,6 +18,7 @@ using std::chrono::nanoseconds;
 
 constexpr unsigned kEntries = 256;
 constexpr std::uint16_t kGroup = 0;
+constexpr std::uint16_t kLargeGroup = 1;
 constexpr std::size_t kPageBytes = 4096;
 // How long the kernel is given to receive a byte that has arrived already.
 constexpr std::chrono::seconds kTrial{1};
@@ -47,11 +48,14 @@ void try_ring() {
 
 }  // namespace
 
-Ring::Ring(const ReceiveBuffers& buffers)
-    : buffers_(&buffers),
-      free_(static_cast<io_uring_buf_ring*>(std::aligned_alloc(kPageBytes, kPageBytes)), std::free) {
-  static_assert(ReceiveBuffers::kCount * sizeof(io_uring_buf) <= kPageBytes);
-  if (free_ == nullptr) throw std::bad_alloc{};
+Ring::FreeBuffers Ring::make_free_buffers() {
+  static_assert(std::max(ReceiveBuffers::kCount, ReceiveBuffers::kLargeCount) * sizeof(io_uring_buf) <= kPageBytes);
+  FreeBuffers free{static_cast<io_uring_buf_ring*>(std::aligned_alloc(kPageBytes, kPageBytes)), std::free};
+  if (free == nullptr) throw std::bad_alloc{};
+  return free;
+}
+
+Ring::Ring(const ReceiveBuffers& buffers) : buffers_(&buffers) {
   io_uring_params params{};
   params.flags = IORING_SETUP_SINGLE_ISSUER | IORING_SETUP_DEFER_TASKRUN | IORING_SETUP_SUBMIT_ALL |
                  IORING_SETUP_CQSIZE | IORING_SETUP_CLAMP | IORING_SETUP_R_DISABLED;
@@ -59,16 +63,21 @@ Ring::Ring(const ReceiveBuffers& buffers)
   if (const int error = ::io_uring_queue_init_params(kEntries, &ring_, &params); error != 0) {
     refused(-error, "io_uring_setup");
   }
-  io_uring_buf_reg group{};
-  group.ring_addr = reinterpret_cast<std::uintptr_t>(free_.get());
-  group.ring_entries = ReceiveBuffers::kCount;
-  group.bgid = kGroup;
-  ::io_uring_buf_ring_init(free_.get());
-  if (const int error = ::io_uring_register_buf_ring(&ring_, &group, 0); error != 0) {
+  provide(*free_, kGroup, ReceiveBuffers::kCount);
+  provide(*free_large_, kLargeGroup, ReceiveBuffers::kLargeCount);
+  for (unsigned buffer = 0; buffer < ReceiveBuffers::kNumbers; ++buffer) give_back(buffer);
+}
+
+void Ring::provide(io_uring_buf_ring& free, std::uint16_t group, unsigned count) {
+  io_uring_buf_reg wanted{};
+  wanted.ring_addr = reinterpret_cast<std::uintptr_t>(&free);
+  wanted.ring_entries = count;
+  wanted.bgid = group;
+  ::io_uring_buf_ring_init(&free);
+  if (const int error = ::io_uring_register_buf_ring(&ring_, &wanted, 0); error != 0) {
     ::io_uring_queue_exit(&ring_);
     refused(-error, "io_uring_register");
   }
-  for (unsigned buffer = 0; buffer < ReceiveBuffers::kCount; ++buffer) give_back(buffer);
 }
 
 void Ring::enable() {
@@ -116,10 +125,19 @@ void Ring::receive(io_uring_sqe& entry, int fd) noexcept {
   entry.buf_group = kGroup;
 }
 
+void Ring::receive_large(io_uring_sqe& entry, int fd) noexcept {
+  ::io_uring_prep_recv(&entry, fd, nullptr, 0, 0);
+  entry.flags |= IOSQE_BUFFER_SELECT;
+  entry.buf_group = kLargeGroup;
+}
+
 void Ring::give_back(unsigned buffer) noexcept {
-  ::io_uring_buf_ring_add(free_.get(), buffers_->at(buffer), ReceiveBuffers::kBytes,
-                          static_cast<unsigned short>(buffer), ::io_uring_buf_ring_mask(ReceiveBuffers::kCount), 0);
-  ::io_uring_buf_ring_advance(free_.get(), 1);
+  const bool large = ReceiveBuffers::is_large(buffer);
+  io_uring_buf_ring* const free = large ? free_large_.get() : free_.get();
+  ::io_uring_buf_ring_add(free, buffers_->at(buffer), large ? ReceiveBuffers::kLargeBytes : ReceiveBuffers::kBytes,
+                          static_cast<unsigned short>(buffer),
+                          ::io_uring_buf_ring_mask(large ? ReceiveBuffers::kLargeCount : ReceiveBuffers::kCount), 0);
+  ::io_uring_buf_ring_advance(free, 1);
 }
 
 std::unique_ptr<Ring> try_and_make_ring(const ReceiveBuffers& buffers) {

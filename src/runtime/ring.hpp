@@ -6,6 +6,7 @@
 // call interrupted (EINTR), as by a signal; so rings are made by threads that end.
 #pragma once
 
+#include <algorithm>
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
@@ -16,20 +17,29 @@
 
 namespace wirecall::runtime {
 
-/// Memory that a ring receives into: kCount buffers of kBytes, kPaddingBytes behind each. Outlives the ring.
+/// Memory that a ring receives into: kCount buffers of kBytes and, numbered behind them, kLargeCount of kLargeBytes,
+/// kPaddingBytes behind each. What nothing was received into takes no memory. Outlives the ring.
 class ReceiveBuffers {
  public:
   /// Few and small enough to stay in the processor's cache, large enough for a turn of a busy connection.
   static constexpr unsigned kCount = 64;
   static constexpr std::size_t kBytes = 16 * 1024;
+  /// For connections whose messages are large: what comes whole is read once and copied nowhere.
+  static constexpr unsigned kLargeCount = 4;
+  static constexpr std::size_t kLargeBytes = 256 * 1024;
+  static constexpr unsigned kNumbers = kCount + kLargeCount;
 
-  ReceiveBuffers() : memory_(std::make_shared_for_overwrite<char[]>(kCount * kStride)) {}
+  ReceiveBuffers() : memory_(std::make_shared_for_overwrite<char[]>(kCount * kStride + kLargeCount * kLargeStride)) {}
   /// The memory, which lives as long as this does, too.
   [[nodiscard]] std::shared_ptr<char[]> memory() const noexcept { return memory_; }
-  [[nodiscard]] char* at(unsigned number) const noexcept { return memory_.get() + number * kStride; }
+  [[nodiscard]] static constexpr bool is_large(unsigned number) noexcept { return number >= kCount; }
+  [[nodiscard]] char* at(unsigned number) const noexcept {
+    return memory_.get() + std::min(number, kCount) * kStride + (is_large(number) ? number - kCount : 0) * kLargeStride;
+  }
 
  private:
   static constexpr std::size_t kStride = kBytes + kPaddingBytes;
+  static constexpr std::size_t kLargeStride = kLargeBytes + kPaddingBytes;
   std::shared_ptr<char[]> memory_;
 };
 
@@ -74,12 +84,20 @@ class Ring {
 
   /// Makes `entry` a receive that goes on until it fails, each run of bytes in a buffer of its own.
   static void receive(io_uring_sqe& entry, int fd) noexcept;
+  /// Makes `entry` a receive of one run of bytes, in a large buffer.
+  static void receive_large(io_uring_sqe& entry, int fd) noexcept;
   /// Lets the kernel have the buffer again.
   void give_back(unsigned buffer) noexcept;
 
  private:
+  using FreeBuffers = std::unique_ptr<io_uring_buf_ring, void (*)(void*)>;
+
+  static FreeBuffers make_free_buffers();
+  void provide(io_uring_buf_ring& free, std::uint16_t group, unsigned count);
+
   const ReceiveBuffers* buffers_;
-  std::unique_ptr<io_uring_buf_ring, void (*)(void*)> free_;
+  FreeBuffers free_ = make_free_buffers();
+  FreeBuffers free_large_ = make_free_buffers();
   io_uring ring_{};
   bool enabled_ = false;
 };

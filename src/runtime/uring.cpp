@@ -1,37 +1,18 @@
-// The backend on Linux io_uring: receives and accepts stand in the kernel and complete again and again, and a turn is
-// one system call. A send is tried once, inside that call, and is only told about by the kernel when it was not taken
-// whole; then the descriptor is polled until there is room. So no buffer of ours is the kernel's beyond a turn, and
-// closing or moving to another thread need not wait for one.
-// On the loopback it costs what epoll does. Sending without copying and a polling kernel thread cost more there, and
-// are not used.
-// Owned by one loop; `wake` alone may be called from elsewhere. The ring belongs to the thread of the last turn: when
-// another thread takes the loop over, a new ring is made and what stands is handed to that; the former thread, if it is
-// in a system call that waits, sees that interrupted.
+// See uring.hpp. A turn, what is done with the descriptors in it, sending, and what is polled.
+#include "runtime/uring.hpp"
+
 #include <algorithm>
 #include <atomic>
 #include <cerrno>
-#include <cstdint>
-#include <memory>
 #include <poll.h>
-#include <sys/eventfd.h>
 #include <sys/ioctl.h>
 #include <sys/socket.h>
-#include <utility>
-#include <vector>
-
-#include "base/room.hpp"
-#include "runtime/alarm.hpp"
-#include "runtime/backend.hpp"
-#include "runtime/ring.hpp"
-#include "runtime/system.hpp"
 
 namespace wirecall::runtime {
 namespace {
 
 using std::chrono::nanoseconds;
 
-// Operations of a turn beyond those of its slots that there is room for from the beginning.
-constexpr std::size_t kOperationsAtOnce = 64;
 // The kernel counts the bytes of one send in 32 bits.
 constexpr std::size_t kSendBytesMax = std::size_t{1} << 30;
 
@@ -42,113 +23,8 @@ std::uint64_t thread_number() noexcept {
   thread_local const std::uint64_t number = ++last;
   return number;
 }
-constexpr std::uint64_t kNobody = 0;
 
-// Every entry is known by its slot and one of these. A slot is used again only when nothing of it is in flight.
-enum class Entry : std::uint8_t { receive, accept, arrivals, send, room, hang_up, wake, alarm, cancel };
-
-constexpr std::uint64_t key(Entry entry, std::uint32_t slot) noexcept {
-  return static_cast<std::uint64_t>(entry) << 32 | slot;
-}
-constexpr Entry entry_of(std::uint64_t key) noexcept { return static_cast<Entry>(key >> 32); }
-constexpr std::uint32_t slot_of(std::uint64_t key) noexcept { return static_cast<std::uint32_t>(key); }
-
-class UringBackend final : public Backend {
- public:
-  UringBackend() : wake_(::eventfd(0, EFD_CLOEXEC), "eventfd"), alarm_(0), ring_(try_and_make_ring(buffers_)) {
-    keep_places(0);
-  }
-  ~UringBackend() override;
-
-  void expect(std::size_t slots) override {
-    if (slots <= slots_.size()) return;
-    make_room(slots_, slots - slots_.size());
-    keep_places(4 * slots + kOperationsAtOnce);
-  }
-  std::span<Completion> turn(std::span<Operation> submitted, nanoseconds until) override;
-  [[nodiscard]] bool time_may_be_up() const noexcept override { return alarm_.time_may_be_up(); }
-  void wake() noexcept override {
-    const std::uint64_t one = 1;
-    [[maybe_unused]] const ssize_t written = ::write(wake_.get(), &one, sizeof one);
-  }
-  [[nodiscard]] std::shared_ptr<void> keep_lent() override;
-  [[nodiscard]] std::size_t readable(Handle handle) const noexcept override;
-  [[nodiscard]] std::size_t unsent(Handle handle) const noexcept override;
-  [[nodiscard]] nanoseconds now() const noexcept override { return monotonic_now(); }
-  [[nodiscard]] nanoseconds recently() const noexcept override { return monotonic_recently(); }
-
- private:
-  struct Slot {
-    int fd = -1;
-    std::uint32_t generation = 0;
-    std::uint8_t in_flight = 0;  // entries at the kernel, but for sends
-    bool receiving = false;      // the user's view
-    bool accepting = false;
-    bool armed = false;       // the kernel's: the standing entry is there
-    bool cancelling = false;  // and is to end
-    bool watched = false;     // by an entry for hang-ups
-    bool queued = false;      // a send goes with the next enter, or has gone with this
-    bool ended = false;       // the peer has ended what it sends
-    bool shut_down = false;   // we have
-    bool closing = false;
-    bool broken = false;     // has been told
-    short hung_up = 0;       // POLLERR and POLLHUP, as far as we have heard of them
-    Buffer unsent;           // of the send in flight; empty when there is none
-    std::size_t sent = 0;    // bytes of `unsent` that the kernel has
-    std::int32_t taken = 0;  // what the last try gave: bytes, or a negative errno
-  };
-
-  void keep_places(std::size_t operations);
-  void take_over();
-  void listen_for_arrivals(std::uint32_t at);
-  void accept_arrivals(std::uint32_t at);
-  void perform(Operation& operation);
-  void arm(std::uint32_t at);
-  void arm_those_that_ended();
-  void cancel(std::uint32_t at);
-  void close(std::uint32_t at);
-  void finish_closing();
-  void queue_send(std::uint32_t at);
-  void tell_sends();
-  void watch_idle();
-  io_uring_sqe& poll(std::uint32_t at, Entry entry, unsigned events);
-  void end_send(std::uint32_t at, int error);
-  void end_standing(std::uint32_t at, int error);
-  void completed(const io_uring_cqe& result);
-  void received(std::uint32_t at, const io_uring_cqe& result);
-  void accepted(std::uint32_t at, const io_uring_cqe& result);
-  void tell_broken(std::uint32_t at);
-  bool standing_completed(std::uint32_t at, const io_uring_cqe& result);
-
-  Completion& complete(OperationKind kind, std::uint32_t at, int error) {
-    const Handle handle{at, slots_[at].generation};
-    completions_.push_back({.kind = kind, .handle = handle, .error = error, .bytes = {}, .buffer = {}});
-    return completions_.back();
-  }
-  void listen(Entry which) {
-    io_uring_sqe& entry = ring_->entry();
-    const int from = which == Entry::wake ? wake_.get() : alarm_.descriptor();
-    ::io_uring_prep_read(&entry, from, &ignored_, sizeof ignored_, 0);
-    entry.user_data = key(which, 0);
-  }
-
-  Descriptor wake_;
-  Alarm alarm_;
-  std::uint64_t ignored_ = 0;  // the kernel writes here how often it was woken; nobody reads it
-  ReceiveBuffers buffers_;
-  std::unique_ptr<Ring> ring_;
-  std::unique_ptr<Ring> next_ring_;  // of the thread that takes the next turn; mostly null
-  std::uint64_t owner_ = kNobody;    // the thread whose ring it is
-  std::vector<Slot> slots_;
-  std::vector<Completion> completions_;
-  std::vector<Completion> larger_;       // takes the place of completions_ in the next turn, if it has room for more
-  bool prompt_ = false;                  // something has completed that is not to wait
-  std::vector<unsigned> lent_;           // buffers that the user has until the next turn
-  std::vector<std::uint32_t> to_arm_;    // whose standing entry has ended without their asking, the longest first
-  std::vector<std::uint32_t> to_watch_;  // who may have nothing in flight
-  std::vector<std::uint32_t> sends_;     // of this turn
-  std::vector<std::uint32_t> closing_;
-};
+}  // namespace
 
 UringBackend::~UringBackend() {
   ring_.reset();
@@ -173,7 +49,7 @@ void UringBackend::keep_places(std::size_t operations) {
   } else if (completions_.capacity() < completions) {
     keep(larger_, std::max(completions, 2 * completions_.capacity()));
   }
-  keep(lent_, ReceiveBuffers::kCount);
+  keep(lent_, ReceiveBuffers::kNumbers);
   keep(to_arm_, 2 * slots);
   keep(to_watch_, 8 * slots);  // what is left from the last turn included
   keep(sends_, 2 * slots);
@@ -225,6 +101,7 @@ void UringBackend::take_over() {
   sends_.clear();
   for (std::uint32_t at = 0; at < slots_.size(); ++at) {
     Slot& slot = slots_[at];
+    slot.waiting = false;
     if (slot.fd < 0) continue;
     slot.in_flight = 0;
     slot.armed = slot.watched = false;
@@ -232,27 +109,11 @@ void UringBackend::take_over() {
     if (slot.cancelling) {
       end_standing(at, ECANCELED);
     } else if (slot.receiving || slot.accepting) {
-      to_arm_.push_back(at);
+      arm_later(at);
     }
     if (slot.accepting) listen_for_arrivals(at);
     if (!slot.unsent.empty()) queue_send(at);
     to_watch_.push_back(at);
-  }
-}
-
-// Until the kernel has taken down the former ring, which it does when it likes, that one's accept stands first in a row
-// of which only the first is told of a connection; and nobody hears it any more. A poll is told in any case.
-void UringBackend::listen_for_arrivals(std::uint32_t at) {
-  poll(at, Entry::arrivals, POLLIN).len = IORING_POLL_ADD_MULTI;
-}
-
-void UringBackend::accept_arrivals(std::uint32_t at) {
-  for (;;) {
-    const int fd = ::accept4(slots_[at].fd, nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC);
-    if (fd < 0) return;  // what is wrong, the accept that stands says
-    Completion& completion = complete(OperationKind::accept, at, 0);
-    completion.last = false;
-    completion.descriptor = fd;
   }
 }
 
@@ -317,55 +178,6 @@ void UringBackend::perform(Operation& operation) {
   }
 }
 
-// ---- what stands ----
-
-void UringBackend::arm(std::uint32_t at) {
-  Slot& slot = slots_[at];
-  io_uring_sqe& entry = ring_->entry();
-  if (slot.receiving) {
-    Ring::receive(entry, slot.fd);
-    entry.user_data = key(Entry::receive, at);
-  } else {
-    ::io_uring_prep_multishot_accept(&entry, slot.fd, nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC);
-    entry.user_data = key(Entry::accept, at);
-  }
-  slot.armed = true;
-  ++slot.in_flight;
-}
-
-// A receive ends when there is no buffer left. No more of them are begun again at once than there are buffers, or most
-// would end for the same reason; who has waited longest is first.
-void UringBackend::arm_those_that_ended() {
-  const std::size_t count = std::min<std::size_t>(to_arm_.size(), ReceiveBuffers::kCount);
-  for (std::size_t i = 0; i < count; ++i) {
-    const Slot& slot = slots_[to_arm_[i]];
-    if ((slot.receiving || slot.accepting) && !slot.armed) arm(to_arm_[i]);
-  }
-  to_arm_.erase(to_arm_.begin(), to_arm_.begin() + static_cast<std::ptrdiff_t>(count));
-}
-
-void UringBackend::cancel(std::uint32_t at) {
-  Slot& slot = slots_[at];
-  if (!slot.armed) {
-    end_standing(at, ECANCELED);
-    prompt_ = true;
-    return;
-  }
-  slot.cancelling = true;
-  io_uring_sqe& entry = ring_->entry();
-  ::io_uring_prep_cancel64(&entry, key(slot.receiving ? Entry::receive : Entry::accept, at), 0);
-  entry.flags |= IOSQE_CQE_SKIP_SUCCESS;
-  entry.user_data = key(Entry::cancel, at);
-}
-
-void UringBackend::end_standing(std::uint32_t at, int error) {
-  Slot& slot = slots_[at];
-  if (std::exchange(slot.accepting, false)) complete(OperationKind::accept, at, error);
-  if (std::exchange(slot.receiving, false)) complete(OperationKind::receive, at, error);
-  slot.cancelling = false;
-  if (error == 0 || error == ECANCELED) to_watch_.push_back(at);
-}
-
 // ---- the end of a handle ----
 
 // Everything is told to have been cancelled at once, but for a send that is queued behind us; the descriptor is closed
@@ -391,7 +203,9 @@ void UringBackend::finish_closing() {
     if (slot.in_flight != 0) return false;
     ::close(slot.fd);
     complete(OperationKind::close, at, 0);
+    const bool waiting = slot.waiting;
     slot = Slot{};
+    slot.waiting = waiting;  // it is listed still
     return true;
   });
 }
@@ -518,57 +332,6 @@ void UringBackend::completed(const io_uring_cqe& result) {
   }
 }
 
-// Notes whether the entry still stands. False when the user is to hear no more of it.
-bool UringBackend::standing_completed(std::uint32_t at, const io_uring_cqe& result) {
-  Slot& slot = slots_[at];
-  if ((result.flags & IORING_CQE_F_MORE) == 0) {
-    slot.armed = false;
-    --slot.in_flight;
-  }
-  return !slot.closing;
-}
-
-void UringBackend::received(std::uint32_t at, const io_uring_cqe& result) {
-  const unsigned buffer = result.flags >> IORING_CQE_BUFFER_SHIFT;
-  if ((result.flags & IORING_CQE_F_BUFFER) != 0) lent_.push_back(buffer);
-  if (!standing_completed(at, result)) return;
-  Slot& slot = slots_[at];
-  if (result.res > 0) [[likely]] {
-    Completion& completion = complete(OperationKind::receive, at, 0);
-    completion.last = false;
-    completion.bytes = {buffers_.at(buffer), static_cast<std::size_t>(result.res)};
-    *(completion.bytes.data() + completion.bytes.size()) = 0;
-    if (slot.armed) [[likely]]
-      return;
-  }
-  slot.ended = result.res == 0;
-  if (slot.ended) return end_standing(at, 0);
-  if (slot.cancelling) return end_standing(at, ECANCELED);
-  if (result.res > 0 || result.res == -ENOBUFS || result.res == -EINTR || result.res == -EAGAIN) {
-    return to_arm_.push_back(at);
-  }
-  end_standing(at, -result.res);
-}
-
-void UringBackend::accepted(std::uint32_t at, const io_uring_cqe& result) {
-  if (!standing_completed(at, result)) {
-    if (result.res >= 0) ::close(result.res);
-    return;
-  }
-  if (result.res >= 0) {
-    Completion& completion = complete(OperationKind::accept, at, 0);
-    completion.last = false;
-    completion.descriptor = result.res;
-  }
-  if (slots_[at].armed) return;
-  if (slots_[at].cancelling) return end_standing(at, ECANCELED);
-  if (result.res >= 0 || result.res == -EINTR || result.res == -EAGAIN || concerns_one_connection(-result.res)) {
-    return to_arm_.push_back(at);
-  }
-  // No descriptors or no memory: whoever submitted the accept submits it again when it thinks best.
-  end_standing(at, -result.res);
-}
-
 std::size_t UringBackend::readable(Handle handle) const noexcept {
   if (handle.slot >= slots_.size()) return 0;
   const Slot& slot = slots_[handle.slot];
@@ -582,8 +345,6 @@ std::size_t UringBackend::unsent(Handle handle) const noexcept {
   const Slot& slot = slots_[handle.slot];
   return slot.unsent.empty() ? 0 : slot.unsent.size() - slot.sent;
 }
-
-}  // namespace
 
 std::unique_ptr<Backend> make_uring_backend() { return std::make_unique<UringBackend>(); }
 

@@ -1,0 +1,147 @@
+// The backend on Linux io_uring: receives and accepts stand in the kernel and complete again and again, and a turn is
+// one system call. A connection whose messages would come in parts is received from once a turn instead, by as much as
+// a large buffer takes: what is whole is read once and copied nowhere. A send is tried once, inside that call, and is
+// only told about by the kernel when it was not taken whole; then the descriptor is polled until there is room. So no
+// buffer of ours is the kernel's beyond a turn, and closing or moving to another thread need not wait for one. On the
+// loopback it costs what epoll does. Sending without copying and a polling kernel thread cost more there, and are not
+// used. Owned by one loop; `wake` alone may be called from elsewhere. The ring belongs to the thread of the last turn:
+// when another thread takes the loop over, a new ring is made and what stands is handed to that; the former thread, if
+// it is in a system call that waits, sees that interrupted.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <sys/eventfd.h>
+#include <unistd.h>
+#include <utility>
+#include <vector>
+
+#include "base/room.hpp"
+#include "runtime/alarm.hpp"
+#include "runtime/backend.hpp"
+#include "runtime/ring.hpp"
+#include "runtime/system.hpp"
+
+namespace wirecall::runtime {
+
+class UringBackend final : public Backend {
+ public:
+  UringBackend() : wake_(::eventfd(0, EFD_CLOEXEC), "eventfd"), alarm_(0), ring_(try_and_make_ring(buffers_)) {
+    keep_places(0);
+  }
+  ~UringBackend() override;
+
+  void expect(std::size_t slots) override {
+    if (slots <= slots_.size()) return;
+    make_room(slots_, slots - slots_.size());
+    keep_places(4 * slots + kOperationsAtOnce);
+  }
+  std::span<Completion> turn(std::span<Operation> submitted, std::chrono::nanoseconds until) override;
+  [[nodiscard]] bool time_may_be_up() const noexcept override { return alarm_.time_may_be_up(); }
+  void wake() noexcept override {
+    const std::uint64_t one = 1;
+    [[maybe_unused]] const ssize_t written = ::write(wake_.get(), &one, sizeof one);
+  }
+  [[nodiscard]] std::shared_ptr<void> keep_lent() override;
+  [[nodiscard]] std::size_t readable(Handle handle) const noexcept override;
+  [[nodiscard]] std::size_t unsent(Handle handle) const noexcept override;
+  [[nodiscard]] std::chrono::nanoseconds now() const noexcept override { return monotonic_now(); }
+  [[nodiscard]] std::chrono::nanoseconds recently() const noexcept override { return monotonic_recently(); }
+
+ private:
+  // Every entry is known by its slot and one of these. A slot is used again only when nothing of it is in flight.
+  enum class Entry : std::uint8_t { receive, accept, arrivals, send, room, hang_up, wake, alarm, cancel };
+
+  static constexpr std::uint64_t key(Entry entry, std::uint32_t slot) noexcept {
+    return static_cast<std::uint64_t>(entry) << 32 | slot;
+  }
+  static constexpr Entry entry_of(std::uint64_t key) noexcept { return static_cast<Entry>(key >> 32); }
+  static constexpr std::uint32_t slot_of(std::uint64_t key) noexcept { return static_cast<std::uint32_t>(key); }
+
+  static constexpr std::uint64_t kNobody = 0;
+  // Operations of a turn beyond those of its slots that there is room for from the beginning.
+  static constexpr std::size_t kOperationsAtOnce = 64;
+
+  struct Slot {
+    int fd = -1;
+    std::uint32_t generation = 0;
+    std::uint8_t in_flight = 0;  // entries at the kernel, but for sends
+    bool receiving = false;      // the user's view
+    bool accepting = false;
+    bool armed = false;       // the kernel's: the standing entry is there
+    bool cancelling = false;  // and is to end
+    bool watched = false;     // by an entry for hang-ups
+    bool queued = false;      // a send goes with the next enter, or has gone with this
+    bool ended = false;       // the peer has ended what it sends
+    bool shut_down = false;   // we have
+    bool closing = false;
+    bool broken = false;     // has been told
+    bool waiting = false;    // for its standing entry to be made again; listed in to_arm_
+    bool large = false;      // the next receive has a large buffer
+    std::uint8_t small = 0;  // those for which a small one would have been enough, the last in a row
+    short hung_up = 0;       // POLLERR and POLLHUP, as far as we have heard of them
+    Buffer unsent;           // of the send in flight; empty when there is none
+    std::size_t sent = 0;    // bytes of `unsent` that the kernel has
+    std::int32_t taken = 0;  // what the last try gave: bytes, or a negative errno
+  };
+
+  void keep_places(std::size_t operations);
+  void take_over();
+  void perform(Operation& operation);
+  void close(std::uint32_t at);
+  void finish_closing();
+  void queue_send(std::uint32_t at);
+  void tell_sends();
+  void end_send(std::uint32_t at, int error);
+  io_uring_sqe& poll(std::uint32_t at, Entry entry, unsigned events);
+  void watch_idle();
+  void tell_broken(std::uint32_t at);
+  void completed(const io_uring_cqe& result);
+
+  // What stands (uring_standing.cpp).
+  void arm(std::uint32_t at);
+  void arm_later(std::uint32_t at);
+  void arm_those_that_ended();
+  void cancel(std::uint32_t at);
+  void end_entry(std::uint32_t at);
+  void end_standing(std::uint32_t at, int error);
+  bool standing_completed(std::uint32_t at, const io_uring_cqe& result);
+  void received(std::uint32_t at, const io_uring_cqe& result);
+  void size_receives(std::uint32_t at, std::size_t bytes);
+  void accepted(std::uint32_t at, const io_uring_cqe& result);
+  void listen_for_arrivals(std::uint32_t at);
+  void accept_arrivals(std::uint32_t at);
+
+  Completion& complete(OperationKind kind, std::uint32_t at, int error) {
+    const Handle handle{at, slots_[at].generation};
+    completions_.push_back({.kind = kind, .handle = handle, .error = error, .bytes = {}, .buffer = {}});
+    return completions_.back();
+  }
+  void listen(Entry which) {
+    io_uring_sqe& entry = ring_->entry();
+    const int from = which == Entry::wake ? wake_.get() : alarm_.descriptor();
+    ::io_uring_prep_read(&entry, from, &ignored_, sizeof ignored_, 0);
+    entry.user_data = key(which, 0);
+  }
+
+  Descriptor wake_;
+  Alarm alarm_;
+  std::uint64_t ignored_ = 0;  // the kernel writes here how often it was woken; nobody reads it
+  ReceiveBuffers buffers_;
+  std::unique_ptr<Ring> ring_;
+  std::unique_ptr<Ring> next_ring_;  // of the thread that takes the next turn; mostly null
+  std::uint64_t owner_ = kNobody;    // the thread whose ring it is
+  std::vector<Slot> slots_;
+  std::vector<Completion> completions_;
+  std::vector<Completion> larger_;       // takes the place of completions_ in the next turn, if it has room for more
+  bool prompt_ = false;                  // something has completed that is not to wait
+  std::vector<unsigned> lent_;           // buffers that the user has until the next turn
+  std::vector<std::uint32_t> to_arm_;    // whose standing entry has ended without their asking, the longest first
+  std::vector<std::uint32_t> to_watch_;  // who may have nothing in flight
+  std::vector<std::uint32_t> sends_;     // of this turn
+  std::vector<std::uint32_t> closing_;
+};
+
+}  // namespace wirecall::runtime

@@ -1,0 +1,170 @@
+// What stands in the kernel for a backend on io_uring (uring.hpp): receives and accepts, from when they are asked for
+// until they end, and what they bring.
+#include <algorithm>
+#include <cerrno>
+#include <poll.h>
+#include <sys/socket.h>
+#include <unistd.h>
+#include <utility>
+
+#include "runtime/uring.hpp"
+
+namespace wirecall::runtime {
+namespace {
+
+// Receives are large until so many in a row would have fitted into a small buffer: parts of large messages may.
+constexpr std::uint8_t kSmallInARow = 16;
+
+}  // namespace
+
+void UringBackend::arm(std::uint32_t at) {
+  Slot& slot = slots_[at];
+  io_uring_sqe& entry = ring_->entry();
+  if (slot.receiving) {
+    slot.large ? Ring::receive_large(entry, slot.fd) : Ring::receive(entry, slot.fd);
+    entry.user_data = key(Entry::receive, at);
+  } else {
+    ::io_uring_prep_multishot_accept(&entry, slot.fd, nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC);
+    entry.user_data = key(Entry::accept, at);
+  }
+  slot.armed = true;
+  ++slot.in_flight;
+}
+
+void UringBackend::arm_later(std::uint32_t at) {
+  if (!std::exchange(slots_[at].waiting, true)) to_arm_.push_back(at);
+}
+
+// A receive ends when there is no buffer left. No more of them are begun again at once than there are buffers, or most
+// would end for the same reason; who has waited longest is first.
+void UringBackend::arm_those_that_ended() {
+  unsigned small = 0;
+  unsigned large = 0;
+  auto next = to_arm_.begin();
+  for (; next != to_arm_.end(); ++next) {
+    Slot& slot = slots_[*next];
+    if ((slot.receiving || slot.accepting) && !slot.armed) {
+      if (slot.large ? large++ == ReceiveBuffers::kLargeCount : small++ == ReceiveBuffers::kCount) break;
+      arm(*next);
+    }
+    slot.waiting = false;
+  }
+  to_arm_.erase(to_arm_.begin(), next);
+}
+
+void UringBackend::cancel(std::uint32_t at) {
+  Slot& slot = slots_[at];
+  if (!slot.armed) {
+    end_standing(at, ECANCELED);
+    prompt_ = true;
+    return;
+  }
+  slot.cancelling = true;
+  end_entry(at);
+}
+
+void UringBackend::end_entry(std::uint32_t at) {
+  io_uring_sqe& entry = ring_->entry();
+  ::io_uring_prep_cancel64(&entry, key(slots_[at].receiving ? Entry::receive : Entry::accept, at), 0);
+  entry.flags |= IOSQE_CQE_SKIP_SUCCESS;
+  entry.user_data = key(Entry::cancel, at);
+}
+
+void UringBackend::end_standing(std::uint32_t at, int error) {
+  Slot& slot = slots_[at];
+  if (std::exchange(slot.accepting, false)) complete(OperationKind::accept, at, error);
+  if (std::exchange(slot.receiving, false)) complete(OperationKind::receive, at, error);
+  slot.cancelling = false;
+  if (error == 0 || error == ECANCELED) to_watch_.push_back(at);
+}
+
+// ---- what they bring ----
+
+// Notes whether the entry still stands. False when the user is to hear no more of it.
+bool UringBackend::standing_completed(std::uint32_t at, const io_uring_cqe& result) {
+  Slot& slot = slots_[at];
+  if ((result.flags & IORING_CQE_F_MORE) == 0) {
+    slot.armed = false;
+    --slot.in_flight;
+  }
+  return !slot.closing;
+}
+
+void UringBackend::received(std::uint32_t at, const io_uring_cqe& result) {
+  const unsigned buffer = result.flags >> IORING_CQE_BUFFER_SHIFT;
+  if ((result.flags & IORING_CQE_F_BUFFER) != 0) lent_.push_back(buffer);
+  if (!standing_completed(at, result)) return;
+  Slot& slot = slots_[at];
+  if (result.res > 0) [[likely]] {
+    Completion& completion = complete(OperationKind::receive, at, 0);
+    completion.last = false;
+    completion.bytes = {buffers_.at(buffer), static_cast<std::size_t>(result.res)};
+    *(completion.bytes.data() + completion.bytes.size()) = 0;
+    size_receives(at, completion.bytes.size());
+    if (slot.armed) [[likely]]
+      return;
+  }
+  slot.ended = result.res == 0;
+  if (slot.ended) return end_standing(at, 0);
+  if (slot.cancelling) return end_standing(at, ECANCELED);
+  switch (-result.res) {
+    case ENOBUFS:
+    case EINTR:
+    case EAGAIN:
+    case ECANCELED:  // by ourselves: the next one is large
+      return arm_later(at);
+    default:
+      if (result.res > 0) return arm_later(at);
+      end_standing(at, -result.res);
+  }
+}
+
+// A receive that has come full, or has had room for much more, is the last of its size.
+void UringBackend::size_receives(std::uint32_t at, std::size_t bytes) {
+  Slot& slot = slots_[at];
+  if (bytes >= ReceiveBuffers::kBytes) [[unlikely]] {
+    slot.small = 0;
+    if (std::exchange(slot.large, true) || !slot.armed) return;
+    end_entry(at);
+  } else if (slot.large && !slot.armed && ++slot.small == kSmallInARow) {
+    slot.small = 0;
+    slot.large = false;
+  }
+}
+
+void UringBackend::accepted(std::uint32_t at, const io_uring_cqe& result) {
+  if (!standing_completed(at, result)) {
+    if (result.res >= 0) ::close(result.res);
+    return;
+  }
+  if (result.res >= 0) {
+    Completion& completion = complete(OperationKind::accept, at, 0);
+    completion.last = false;
+    completion.descriptor = result.res;
+  }
+  if (slots_[at].armed) return;
+  if (slots_[at].cancelling) return end_standing(at, ECANCELED);
+  if (result.res >= 0 || result.res == -EINTR || result.res == -EAGAIN || concerns_one_connection(-result.res)) {
+    return arm_later(at);
+  }
+  // No descriptors or no memory: whoever submitted the accept submits it again when it thinks best.
+  end_standing(at, -result.res);
+}
+
+// Until the kernel has taken down the former ring, which it does when it likes, that one's accept stands first in a row
+// of which only the first is told of a connection; and nobody hears it any more. A poll is told in any case.
+void UringBackend::listen_for_arrivals(std::uint32_t at) {
+  poll(at, Entry::arrivals, POLLIN).len = IORING_POLL_ADD_MULTI;
+}
+
+void UringBackend::accept_arrivals(std::uint32_t at) {
+  for (;;) {
+    const int fd = ::accept4(slots_[at].fd, nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC);
+    if (fd < 0) return;  // what is wrong, the accept that stands says
+    Completion& completion = complete(OperationKind::accept, at, 0);
+    completion.last = false;
+    completion.descriptor = fd;
+  }
+}
+
+}  // namespace wirecall::runtime

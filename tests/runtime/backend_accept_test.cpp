@@ -1,0 +1,85 @@
+// Listeners of every backend: what arrives at them, when there is no room for it, and when they go.
+#include <cerrno>
+#include <cstdint>
+#include <gtest/gtest.h>
+#include <memory>
+#include <vector>
+
+#include "tests/runtime/backend_fixture.hpp"
+
+namespace wirecall::runtime {
+namespace {
+
+class AcceptTest : public BackendTest {
+ protected:
+  void SetUp() override {
+    BackendTest::SetUp();
+    if (world_ == nullptr) return;
+    listener_ = world_->listen();
+    submitted_.push_back({.kind = OperationKind::open, .handle = handle_, .descriptor = listener_, .buffer = {}});
+    submit(OperationKind::accept, handle_);
+  }
+
+  int listener_ = -1;
+};
+
+TEST_P(AcceptTest, each_connection_is_accepted_once_and_carries_bytes) {
+  std::vector<std::unique_ptr<Peer>> peers;
+  for (int i = 0; i < 50; ++i) {
+    peers.push_back(world_->dial());
+    peers.back()->send("x");
+  }
+  run_until([&] { return accepted_.size() == 50; });
+  EXPECT_TRUE(seen_.empty());
+  for (std::uint32_t slot = 1; slot <= 50; ++slot) {
+    const Handle handle{.slot = slot, .generation = 0};
+    submitted_.push_back(
+        {.kind = OperationKind::open, .handle = handle, .descriptor = accepted_[slot - 1], .buffer = {}});
+    submit(OperationKind::receive, handle);
+  }
+  run_until([&] { return received_.size() == 50; });
+}
+
+TEST_P(AcceptTest, without_descriptors_it_ends_once_and_goes_on_when_asked_again) {
+  const std::unique_ptr<Peer> peer = world_->dial();
+  world_->exhaust_descriptors();
+  run_until([&] { return !seen_.empty(); });
+  world_->relieve();
+  for (int i = 0; i < 10; ++i) turn(kAtOnce);
+  ASSERT_EQ(seen_.size(), 1U);
+  EXPECT_EQ(seen_[0].kind, OperationKind::accept);
+  EXPECT_EQ(seen_[0].error, EMFILE);
+  EXPECT_TRUE(accepted_.empty());
+  submit(OperationKind::accept, handle_);
+  run_until([&] { return accepted_.size() == 1; });
+  EXPECT_EQ(seen_.size(), 1U);
+}
+
+TEST_P(AcceptTest, a_cancelled_accept_completes_and_accepts_nothing_until_asked_again) {
+  turn(kAtOnce);
+  submit(OperationKind::cancel, handle_);
+  run_until([&] { return seen_.size() == 1; });
+  EXPECT_EQ(seen_[0].kind, OperationKind::accept);
+  EXPECT_EQ(seen_[0].error, ECANCELED);
+  const std::unique_ptr<Peer> peer = world_->dial();
+  for (int i = 0; i < 10; ++i) turn(kAtOnce);
+  EXPECT_TRUE(accepted_.empty());
+  submit(OperationKind::accept, handle_);
+  run_until([&] { return accepted_.size() == 1; });
+}
+
+TEST_P(AcceptTest, when_its_close_has_completed_nobody_listens_any_more) {
+  turn(kAtOnce);
+  submit(OperationKind::close, handle_);
+  run_until([&] { return seen_.size() == 2; });
+  EXPECT_EQ(seen_[0].kind, OperationKind::accept);
+  EXPECT_EQ(seen_[0].error, ECANCELED);
+  EXPECT_EQ(seen_[1].kind, OperationKind::close);
+  EXPECT_EQ(world_->dial(), nullptr);
+}
+
+INSTANTIATE_TEST_SUITE_P(Backends, AcceptTest, testing::ValuesIn(all_worlds()),
+                         [](const auto& info) { return info.param.name; });
+
+}  // namespace
+}  // namespace wirecall::runtime
