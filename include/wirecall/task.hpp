@@ -203,12 +203,14 @@ class TaskScope {
   TaskScope(TaskScope&&) = delete;
   ~TaskScope() { destroy_all(); }
 
-  /// As the free start.
+  /// As the free start. The task is a handler of `method`, if that is not null.
   template <class T, class Done>
-  void start(Task<T> task, std::stop_token stop, Done done);
+  void start(Task<T> task, std::stop_token stop, Done done, const Method* method = nullptr);
 
   /// Where tasks that are started from now on go on when another thread wakes them, instead of on that one.
   void set_home(std::shared_ptr<detail::Home> home) noexcept { home_ = std::move(home); }
+  /// Where handlers that are started from now on show themselves: a pointer to the window, which may be null.
+  void set_window(detail::HandlerWindow* const* window) noexcept { window_ = window; }
   /// Whether all that was started has finished.
   [[nodiscard]] bool empty() const noexcept { return first_ == nullptr; }
   void destroy_all() noexcept;
@@ -217,6 +219,7 @@ class TaskScope {
   friend class detail::StartedRoot;
   detail::StartedRoot* first_ = nullptr;
   std::shared_ptr<detail::Home> home_;
+  detail::HandlerWindow* const* window_ = nullptr;
 };
 
 /// Runs a task that waits for nothing outside itself and returns what it came to, or throws what it threw. For tests

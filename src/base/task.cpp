@@ -1,6 +1,8 @@
 // What is behind Task and is no template: the loop that runs coroutines, waiting, joining, sleeping.
 #include "wirecall/task.hpp"
 
+#include "wirecall/detail/handler_window.hpp"
+
 namespace wirecall {
 namespace detail {
 
@@ -11,7 +13,14 @@ void Root::run(Turn& turn) noexcept {
     Root& root = *std::exchange(turn.next, nullptr);
     root.turn_ = &turn;
     if (root.current_ != nullptr) {
-      root.current_->self.resume();
+      const std::coroutine_handle<> innermost = root.current_->self;
+      if (root.method_ == nullptr) [[likely]] {
+        innermost.resume();
+      } else {
+        // A coroutine touches its loop, and so keeps it.
+        const InHandler in_handler{*root.window_, *root.method_, nullptr};
+        innermost.resume();
+      }
     } else {
       root.finished(turn);
     }
@@ -82,7 +91,7 @@ bool Join::run_all(Root& parent) noexcept {
   pending_ = 1;  // this function: those that finish while it runs must not resume the parent
   for (JoinedRoot* root = first_; root != nullptr && decider_ == nullptr; root = root->next_) {
     ++pending_;
-    root->set_home(parent.home());
+    root->belong_to(parent);
     root->start(stop_.get_token());
   }
   return --pending_ != 0;

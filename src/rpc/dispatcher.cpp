@@ -39,7 +39,9 @@ constexpr std::uint32_t kTerms = bit(Member::timeout_ms) | bit(Member::stream) |
 }  // namespace
 
 Workspace::Workspace(const Codec& codec, Scheduler* timers, const LogSink* log)
-    : codec(&codec), reader(codec.reader()), writer(codec.writer()), scheduler(timers), log(log) {}
+    : codec(&codec), reader(codec.reader()), writer(codec.writer()), scheduler(timers), log(log) {
+  tasks.set_window(&window);
+}
 
 Workspace::~Workspace() = default;
 

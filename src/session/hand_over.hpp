@@ -5,7 +5,7 @@
 // handler delays nobody but whoever waits for its answer, and one that is quick costs a few plain stores.
 //
 // Only handlers that are plain functions can lose the loop: a coroutine touches it whenever it waits, and middleware
-// whenever it answers. A coroutine that blocks before it first waits is only logged, one that does later not even that.
+// whenever it answers. A coroutine that blocks is only logged.
 //
 // Exactly one thread has the loop at any time; passing it on goes through one mutex. Threads are made when they are
 // needed and kept. Owned by whoever owns the loop, whose thread is that which calls `run`.

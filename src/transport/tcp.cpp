@@ -21,7 +21,6 @@ namespace {
 
 using Addresses = std::unique_ptr<addrinfo, decltype([](addrinfo* list) { ::freeaddrinfo(list); })>;
 
-
 void set_option(int fd, int level, int option) noexcept {
   const int on = 1;
   ::setsockopt(fd, level, option, &on, sizeof on);

@@ -553,6 +553,28 @@ TEST_F(HandOverTest, ACoroutineThatBlocksKeepsItsLoopAndIsLoggedWithItsName) {
   EXPECT_EQ(server.stats().hand_overs, 0U);
 }
 
+TEST_F(HandOverTest, ACoroutineThatBlocksWhenItHasWaitedIsLoggedWithItsName) {
+  const auto wait_and_block = [this](const Context& context, int value) -> Task<int> {
+    co_await sleep_for(context, std::chrono::milliseconds{1});
+    gate.wait();
+    co_return value;
+  };
+  server.method("blocking_later", wait_and_block);
+  server.method("blocking_part", [wait_and_block](Context context, int value) -> Task<int> {
+    co_return std::get<0>(co_await when_all(wait_and_block(context, value)));
+  });
+  const RunningServer running{server};
+  for (const std::string_view name : {"blocking_later", "blocking_part"}) {
+    gate.close();
+    RawPeer slow{*endpoint};
+    slow.send(call(name, "[1]", 1));
+    expect_logged(name);
+    gate.open();
+    EXPECT_EQ(slow.line(), result("1", 1));
+  }
+  EXPECT_EQ(server.stats().hand_overs, 0U);
+}
+
 TEST_F(HandOverTest, MoreHandlersThanMayBeAwayHoldUpTheirLoopWhichIsLogged) {
   Options options = make_options();
   options.hand_over_threads = 2;

@@ -417,6 +417,7 @@ void invoke_async(void* callable, Call& call) {
   std::stop_token stop = context.stop_token();
   [[maybe_unused]] Scheduler* const scheduler = context.scheduler();
   const auto make_task = [&]() {
+    const InHandler in_handler{call.window(), call.method(), nullptr};
     auto made = detail::apply<S>(*static_cast<F*>(callable), std::move(context), state.arguments);
     if constexpr (is_stream<typename S::Result>) {
       return pass_on(std::move(made), std::move(items), scheduler);
@@ -427,14 +428,12 @@ void invoke_async(void* callable, Call& call) {
   bool finished = false;
   state.call = &call;
   state.finished = &finished;
-  {
-    const InHandler in_handler{call.window(), call.method(), nullptr};
-    auto task = make_task();
-    using Value = typename decltype(task)::value_type;
-    call.tasks().start(std::move(task), std::move(stop), [owned = std::move(owned)](TaskResult<Value> result) mutable {
-      answer_finished<S, Value>(*owned, result);
-    });
-  }
+  auto task = make_task();
+  using Value = typename decltype(task)::value_type;
+  call.tasks().start(
+      std::move(task), std::move(stop),
+      [owned = std::move(owned)](TaskResult<Value> result) mutable { answer_finished<S, Value>(*owned, result); },
+      &call.method());
   if (finished) return;
   state.call = nullptr;
   state.sink = call.detach();

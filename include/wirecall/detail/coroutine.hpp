@@ -19,6 +19,7 @@
 
 namespace wirecall {
 
+class Method;
 template <class T>
 class Task;
 
@@ -36,6 +37,7 @@ void free_frame(void* frame, std::size_t bytes) noexcept;
 class Home;
 class Root;
 class Waiter;
+struct HandlerWindow;
 
 /// One run of the loop: whose turn it is next. It lives on the stack of whoever runs the loop.
 struct Turn {
@@ -83,6 +85,18 @@ class Root {
   /// Points to null, or is null, for a root that goes on where it is woken. Stays in place as long as the root.
   [[nodiscard]] const std::shared_ptr<Home>* home() const noexcept { return home_; }
   void set_home(const std::shared_ptr<Home>* home) noexcept { home_ = home; }
+  /// What runs here is a handler of `method`, for whoever watches, if anybody, by the window to which `window` points
+  /// at that time.
+  void set_handler(const Method* method, HandlerWindow* const* window) noexcept {
+    method_ = window != nullptr ? method : nullptr;
+    window_ = window;
+  }
+  /// At home where the other is, and part of the same handler.
+  void belong_to(const Root& other) noexcept {
+    home_ = other.home_;
+    method_ = other.method_;
+    window_ = other.window_;
+  }
   /// Its frames are being destroyed: it must not be run any more.
   [[nodiscard]] bool unwinding() const noexcept { return unwinding_; }
 
@@ -149,6 +163,8 @@ class Root {
   Turn* turn_ = nullptr;
   Waiter* waiter_ = nullptr;  // what a request to stop ends
   const std::shared_ptr<Home>* home_ = nullptr;
+  const Method* method_ = nullptr;  // of a handler that may be watched
+  HandlerWindow* const* window_ = nullptr;
   std::stop_token stop_;
   std::optional<std::stop_callback<OnStop>> on_stop_;  // since the first wait: joining costs more than most waits
   bool unwinding_ = false;
