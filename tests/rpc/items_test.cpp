@@ -9,6 +9,7 @@
 #include <utility>
 #include <vector>
 
+#include "tests/rpc/instruction_count.hpp"
 #include "tests/rpc/peer.hpp"
 #include "wirecall/registry.hpp"
 
@@ -133,6 +134,49 @@ TEST_F(Items, CreditAddsUpAndNeverOverflows) {
   EXPECT_EQ(peer.received(), items(0, 3) + "\n" + result_reply("null"));
 }
 
+TEST_F(Items, CreditIsAtMostTheLargestSignedNumber) {
+  Peer peer{registry};
+  EXPECT_EQ(peer.ask(stream_request("count", "[3]", "9223372036854775807")), items(0, 3) + "\n" + result_reply("null"));
+  EXPECT_EQ(peer.ask(stream_request("count", "[3]", "1")), item(0, "0"));
+  EXPECT_EQ(peer.ask(grant("9223372036854775807")), items(1, 3) + "\n" + result_reply("null"));
+  for (const std::string_view beyond : {"9223372036854775808", "18446744073709551615", "18446744073709551617"}) {
+    EXPECT_EQ(peer.ask(stream_request("count", "[3]", beyond)), test::invalid_request("1")) << beyond;
+  }
+}
+
+TEST_F(Items, ManySmallCreditsAreWorthTheirSum) {
+  constexpr int kCredits = 1000;
+  Peer peer{registry};
+  EXPECT_EQ(peer.ask(stream_request("ticks", "[2000,1]", "1")), "");
+  for (int i = 0; i < kCredits; ++i) EXPECT_EQ(peer.ask(grant("1")), "");
+  peer.advance(2000ms);
+  EXPECT_EQ(peer.received(), items(0, 1 + kCredits));
+  EXPECT_EQ(peer.ask(grant("1")), item(1 + kCredits, std::to_string(1 + kCredits)));
+}
+
+// A message of forty bytes must not cost a step for each of the calls that its sender has in flight, or of the items
+// that it speaks of.
+TEST_F(Items, CreditCostsTheSameHoweverManyCallsShareItsIdAndHoweverMuchItIs) {
+  if (!test::kCountsInstructions) GTEST_SKIP() << "instructions cannot be counted in this build";
+  const auto cost = [this](int calls, const std::string& call, const std::string& credit) {
+    Limits limits;
+    limits.in_flight = 10'000;
+    Peer peer{registry, limits};
+    for (int i = 0; i < calls; ++i) peer.send(call);
+    peer.send(credit);  // lazily bound functions are bound
+    return test::count_instructions([&] { peer.send(credit); });
+  };
+  const std::string much = grant("9223372036854775807");
+  const std::string stream = stream_request("ticks", "[9,1000]", "1");
+  for (const std::string& call : {stream, request("ticks", "[9,1000]")}) {
+    const auto of_few = cost(4, call, much);
+    // 1,024 times as many, in a tree that is ten steps deeper.
+    EXPECT_LT(cost(4096, call, much), of_few + of_few / 2) << call;
+  }
+  // Nineteen digits are read, and not one.
+  EXPECT_LT(cost(1, stream, much), 2 * cost(1, stream, grant("1")));
+}
+
 TEST_F(Items, OfCallsThatShareAnIdTheFirstInFlightGetsTheCredit) {
   Peer peer{registry};
   EXPECT_EQ(peer.ask(stream_request("count", "[2]", "1")), item(0, "0"));
@@ -165,6 +209,18 @@ TEST_F(Items, CreditThatIsNoneIsRefused) {
   EXPECT_EQ(peer.ask(request("rpc.credit", R"({"n":1})")),
             invalid_params(R"({"loc":["id"],"expected":"string, number or null","got":"nothing"})"));
   EXPECT_EQ(peer.ask(notification("rpc.credit", "[]")), "");
+
+  // Nor does it change what there is.
+  EXPECT_EQ(peer.ask(stream_request("count", "[2]", "1")), item(0, "0"));
+  for (const std::string_view wrong :
+       {"0", "-0", "-1", "1.5", "1e-1", "1e30", "1e400", "-9223372036854775809", "9223372036854775808",
+        "18446744073709551617", "\"1\"", "null", "true", "[1]", "{}"}) {
+    const std::string answer = peer.ask(request("rpc.credit", R"({"id":1,"n":)" + std::string{wrong} + "}", "2"));
+    EXPECT_TRUE(answer.starts_with(R"({"jsonrpc":"2.0","error":{"code":-32602)")) << wrong << " " << answer;
+    EXPECT_NE(answer.find(R"("loc":["n"])"), answer.npos) << answer;
+    EXPECT_EQ(peer.ask(grant(wrong)), "") << wrong;
+  }
+  EXPECT_EQ(peer.ask(grant("1.0")), item(1, "1") + "\n" + result_reply("null"));
 }
 
 TEST_F(Items, StreamMustBeAnIntegerFromOne) {
