@@ -3,9 +3,11 @@
 #pragma once
 
 #include <array>
+#include <cstddef>
 #include <cstdint>
 #include <cstdlib>
 #include <fcntl.h>
+#include <fstream>
 #include <gtest/gtest.h>
 #include <signal.h>
 #include <string>
@@ -62,6 +64,13 @@ class Process {
 
   [[nodiscard]] pid_t id() const { return pid_; }
   void signal(int number) const { kill(pid_, number); }
+  [[nodiscard]] std::size_t resident_bytes() const {
+    std::ifstream file{"/proc/" + std::to_string(pid_) + "/statm"};
+    std::size_t pages = 0;
+    std::size_t resident = 0;
+    EXPECT_TRUE(file >> pages >> resident);
+    return resident * static_cast<std::size_t>(sysconf(_SC_PAGESIZE));
+  }
 
   /// Reads stderr up to `end`, or all of it.
   std::string read_error_until(std::string_view end) {

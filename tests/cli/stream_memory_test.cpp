@@ -2,11 +2,9 @@
 // resident memory as the system counts it, and its items as it counts them itself (/metrics).
 // tests/session/streaming_test.cpp has what the items are.
 #include <cstddef>
-#include <fstream>
 #include <gtest/gtest.h>
 #include <string>
 #include <string_view>
-#include <unistd.h>
 
 #include "base/sanitizers.hpp"
 #include "tests/cli/metrics.hpp"
@@ -41,13 +39,7 @@ class StreamMemory : public testing::TestWithParam<std::string> {
     }));
     return before;
   }
-  std::size_t resident_bytes() {
-    std::ifstream file{"/proc/" + std::to_string(server_.id()) + "/statm"};
-    std::size_t pages = 0;
-    std::size_t resident = 0;
-    EXPECT_TRUE(file >> pages >> resident);
-    return resident * static_cast<std::size_t>(sysconf(_SC_PAGESIZE));
-  }
+  [[nodiscard]] std::size_t resident_bytes() const { return server_.resident_bytes(); }
   /// Has a stream served to its end: whatever is made once is there then.
   void warm_up() {
     RawPeer peer{place_};
