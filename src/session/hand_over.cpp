@@ -5,6 +5,7 @@
 #include "session/hand_over.hpp"
 
 #include <algorithm>
+#include <cerrno>
 #include <exception>
 #include <linux/membarrier.h>
 #include <new>
@@ -36,6 +37,10 @@ bool is_over(std::chrono::steady_clock::duration took, milliseconds limit) noexc
   return limit != milliseconds{0} && took >= limit;
 }
 
+bool wants_watcher(const HandOver::Settings& settings) noexcept {
+  return settings.after != milliseconds{0} || settings.logged_after != milliseconds{0};
+}
+
 bool membarrier(int command) noexcept { return ::syscall(SYS_membarrier, command, 0, 0) == 0; }
 
 }  // namespace
@@ -44,8 +49,8 @@ HandOver::HandOver(Host& host, Settings settings)
     : host_(&host),
       settings_(settings),
       look_(time_between_looks(settings.after, settings.logged_after)),
-      watches_((settings.after != milliseconds{0} || settings.logged_after != milliseconds{0}) &&
-               membarrier(MEMBARRIER_CMD_REGISTER_PRIVATE_EXPEDITED)) {}
+      refused_(wants_watcher(settings) && !membarrier(MEMBARRIER_CMD_REGISTER_PRIVATE_EXPEDITED) ? errno : 0),
+      watches_(wants_watcher(settings) && refused_ == 0) {}
 
 HandOver::~HandOver() = default;
 

@@ -43,7 +43,8 @@ class HandOver final : private detail::HandlerWatch {
     std::size_t threads_max = 256;
   };
 
-  /// `host` outlives it.
+  /// `host` outlives it. Where the kernel refuses the fence that this stands on, every handler keeps its loop, and none
+  /// is logged.
   HandOver(Host& host, Settings settings);
   ~HandOver();
   HandOver(HandOver&&) = delete;
@@ -56,6 +57,8 @@ class HandOver final : private detail::HandlerWatch {
   void turn(std::chrono::nanoseconds wait_max);
   /// Handlers that have not come back. What they were called from must not be destroyed before they have.
   [[nodiscard]] std::size_t away() const noexcept { return away_; }
+  /// The errno with which the kernel has refused what `settings` need; 0 for none.
+  [[nodiscard]] int refused() const noexcept { return refused_; }
   /// How often the loop was taken from a handler. Any thread.
   [[nodiscard]] std::uint64_t count() const noexcept { return count_.load(std::memory_order_relaxed); }
   /// Handlers that were slow enough to be logged. Any thread.
@@ -98,7 +101,8 @@ class HandOver final : private detail::HandlerWatch {
   const Settings settings_;
   const std::chrono::milliseconds look_;  // the time between two looks of the watcher
   std::function<void()> serve_;
-  const bool watches_;  // the kernel has the fence that this stands on
+  const int refused_;   // by the kernel, the fence that this stands on: an errno, or 0
+  const bool watches_;  // there is something to watch for, and that fence
 
   std::mutex mutex_;
   std::condition_variable changed_;     // any of what follows

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <cerrno>
 #include <chrono>
 #include <cstring>
 #include <exception>
@@ -59,6 +60,28 @@ class Pinned {
   cpu_set_t before_;
   bool pinned_ = false;
 };
+
+// Slow handlers are found and left behind by membarrier(2) alone: without it they hold up their loops unseen.
+void warn_of_no_hand_over(const LogSink& log, int error) {
+  std::string line{"membarrier refused: "};
+  line.append(std::strerror(error)).append("; ");
+  switch (error) {
+    case EPERM:
+    case EACCES:
+      line += "likely seccomp, as containers have it: allow it there";
+      break;
+    case ENOSYS:
+      line += "this kernel is built without it, or a filter hides it: allow it there";
+      break;
+    case EINVAL:
+      line += "this kernel is older than Linux 4.14: a newer one has what is needed";
+      break;
+    default:
+      line += "nothing is known to help";
+  }
+  line += "; a handler that does not come back holds up its loop (hand_over_ms) and is not named (slow_handler_ms)";
+  log(LogLevel::warning, line);
+}
 
 }  // namespace
 
@@ -118,6 +141,7 @@ Server::State::State(Options given)
     const LogSink log = i == 0 ? options.log : LogSink{};
     loops.push_back(std::make_unique<ServingLoop>(runtime::make_backend(options.engine, log), commons));
   }
+  if (const int error = loops.front()->hand_over_refused(); error != 0) warn_of_no_hand_over(options.log, error);
 }
 
 Server::Server() : Server(Options{}) {}

@@ -60,6 +60,8 @@ class ServingLoop final : private Keeper, private Timer {
   /// connections, finishes the calls in progress, and closes: at once when `hurry` says so. Returns 0, or the errno
   /// with which standard output has refused what was sent there.
   int run(const std::function<bool()>& stop, const std::function<bool()>& hurry);
+  /// The errno with which the kernel has refused what it takes to go on without a slow handler; 0 for none.
+  [[nodiscard]] int hand_over_refused() const noexcept { return hand_over_.refused(); }
   /// Any thread.
   [[nodiscard]] Stats stats() const;
 

@@ -3,17 +3,13 @@
 #include "wirecall/engine.hpp"
 
 #include <cerrno>
-#include <cstddef>
 #include <cstdio>
 #include <filesystem>
 #include <functional>
 #include <gtest/gtest.h>
-#include <linux/filter.h>
-#include <linux/seccomp.h>
 #include <memory>
 #include <poll.h>
 #include <string>
-#include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
@@ -23,10 +19,13 @@
 #include <vector>
 
 #include "runtime/backend.hpp"
+#include "tests/base/forbid.hpp"
 #include "tests/runtime/backend_world.hpp"
 
 namespace wirecall::runtime {
 namespace {
+
+using test::forbid;
 
 struct Line {
   LogLevel level;
@@ -44,21 +43,6 @@ bool ring_is_open() {
     if (std::filesystem::read_symlink(entry.path(), gone).string().find("io_uring") != std::string::npos) return true;
   }
   return false;
-}
-
-// From now on this process gets `error` for `call`.
-void forbid(long call, int error) {
-  sock_filter program[] = {
-      BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(seccomp_data, nr)),
-      BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, static_cast<unsigned>(call), 0, 1),
-      BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | static_cast<unsigned>(error)),
-      BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
-  };
-  const sock_fprog filter{.len = std::size(program), .filter = program};
-  if (::prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0 || ::prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &filter) != 0) {
-    std::perror("seccomp");
-    ::_exit(3);
-  }
 }
 
 // What `body` returns, from a process that ends with it.
