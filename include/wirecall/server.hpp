@@ -63,8 +63,9 @@ class Server {
   /// Serves until stop() or, while it runs, SIGINT or SIGTERM; or the end of standard input, where it listens on
   /// nothing else. Then it takes no more connections, answers new calls with -32009, and returns when those in progress
   /// are done, or Options::drain_ms have passed; but a handler that is a plain function is waited for until it comes
-  /// back, since nothing can end it. Throws what a thread of it failed with, when all have ended, and std::system_error
-  /// when standard output has refused what was sent there.
+  /// back, since nothing can end it. A second signal makes it return at once, or, where there is such a handler, ends
+  /// the process within a second. Throws what a thread of it failed with, when all have ended, and std::system_error
+  /// when standard output has refused what was sent there, but for its reader having left.
   RunEnd run();
   /// Makes run() drain and return; the next one when none is running.
   void stop() noexcept;

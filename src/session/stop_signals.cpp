@@ -7,17 +7,22 @@
 #include <mutex>
 #include <signal.h>
 #include <stdexcept>
+#include <time.h>
 
 namespace wirecall::session {
 namespace {
 
 // Servers that run at the same time in one process.
 constexpr std::size_t kLoopsMax = 64;
+// What a server that ends at once is given for it.
+constexpr timespec kLastGrace{.tv_sec = 1, .tv_nsec = 0};
 
 std::atomic<unsigned> arrived{0};
 std::array<std::atomic<Loop*>, kLoopsMax> loops{};
 std::atomic<int> handlers_running{0};
 std::atomic<unsigned> arrived_before{0};  // when the signals were taken over
+timer_t last;                             // sends the signal that ends the process
+std::atomic<bool> has_last{false};        // the system may have none for us
 
 std::mutex installing;  // guards what follows
 unsigned installed = 0;
@@ -29,6 +34,8 @@ extern "C" void wirecall_stop_signal(int) {
   if (arrived.fetch_add(1) - arrived_before.load() != 0) {
     ::signal(SIGINT, SIG_DFL);
     ::signal(SIGTERM, SIG_DFL);
+    const itimerspec grace{.it_interval = {}, .it_value = kLastGrace};
+    if (has_last.load()) ::timer_settime(last, 0, &grace, nullptr);
   }
   for (const std::atomic<Loop*>& loop : loops) {
     if (Loop* awake = loop.load()) awake->wake();
@@ -51,6 +58,10 @@ StopSignals::StopSignals(Loop& loop) : loop_(&loop), before_(arrived.load()) {
   if (!placed) throw std::runtime_error{"more than 64 servers run in this process: run fewer"};
   if (installed++ != 0) return;
   arrived_before.store(arrived.load());
+  sigevent ends{};
+  ends.sigev_notify = SIGEV_SIGNAL;
+  ends.sigev_signo = SIGINT;
+  has_last.store(::timer_create(CLOCK_MONOTONIC, &ends, &last) == 0);
   struct sigaction action{};
   action.sa_handler = wirecall_stop_signal;
   action.sa_flags = SA_RESTART;
@@ -61,6 +72,7 @@ StopSignals::StopSignals(Loop& loop) : loop_(&loop), before_(arrived.load()) {
 StopSignals::~StopSignals() {
   const std::scoped_lock lock{installing};
   if (--installed == 0) {
+    if (has_last.exchange(false)) ::timer_delete(last);
     ::sigaction(SIGINT, &previous_interrupt, nullptr);
     ::sigaction(SIGTERM, &previous_terminate, nullptr);
   }

@@ -384,6 +384,28 @@ TEST(Server, a_second_signal_ends_at_once) {
   EXPECT_EQ(running.end, RunEnd::interrupted);
 }
 
+TEST(Server, a_second_signal_ends_the_process_where_a_handler_does_not_come_back) {
+  const auto interrupted_twice = [](std::uint32_t hand_over_ms) {
+    ::alarm(20);  // ends it in vain
+    Options options;
+    options.drain_ms = 3'600'000;
+    options.hand_over_ms = hand_over_ms;
+    Server server{std::move(options)};
+    Gate gate;
+    server.method("block", [&gate] { gate.wait(); });
+    const Endpoint place = server.listen("tcp://127.0.0.1:0");
+    RunningServer running{server};
+    RawPeer peer{place};
+    peer.send(R"({"jsonrpc":"2.0","method":"block","id":1})");
+    gate.await_inside(1);
+    ::raise(SIGTERM);
+    ::raise(SIGTERM);
+    running.join();
+  };
+  for (const std::uint32_t hand_over_ms : {20U, 0U})
+    EXPECT_EXIT(interrupted_twice(hand_over_ms), testing::KilledBySignal(SIGINT), "");
+}
+
 TEST(Server, signals_mean_what_they_did_before_once_it_has_stopped) {
   struct sigaction mine{};
   mine.sa_handler = SIG_IGN;
