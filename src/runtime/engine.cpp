@@ -8,6 +8,7 @@
 #include <system_error>
 
 #include "runtime/backend.hpp"
+#include "runtime/system.hpp"
 
 namespace wirecall::runtime {
 namespace {
@@ -26,7 +27,7 @@ std::string_view cure(int error) noexcept {
       return "the memory that may be locked is used up: raise the limit with ulimit -l";
     case EMFILE:
     case ENFILE:
-      return "there are no descriptors left: raise the limit with ulimit -n";
+      return cure_of_shortage(error);
     default:
       return "nothing is known to help";
   }

@@ -10,6 +10,7 @@
 #include "base/room.hpp"
 #include "runtime/backend.hpp"
 #include "runtime/inbox.hpp"
+#include "runtime/system.hpp"
 #include "transport/setup.hpp"
 
 namespace wirecall::session {
@@ -66,8 +67,10 @@ transport::Listener::Failed ServingLoop::failed() {
     const LogSink& log = options_->log;
     if (error == 0) return log(LogLevel::info, "connections are accepted again");
     ++workspace_.stats.connections_refused;
-    log(LogLevel::warning, std::string{"no connections are accepted for a moment: "} + std::strerror(error) +
-                               "; raise the limit on descriptors (ulimit -n) or connect less");
+    std::string line{"no connections are accepted for a moment: "};
+    line += std::strerror(error);
+    if (const std::string_view cure = runtime::cure_of_shortage(error); !cure.empty()) line.append("; ").append(cure);
+    log(LogLevel::warning, line);
   };
 }
 

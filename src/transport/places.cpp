@@ -5,6 +5,7 @@
 #include <cstring>
 #include <string>
 
+#include "runtime/system.hpp"
 #include "transport/inproc.hpp"
 #include "transport/setup.hpp"
 
@@ -25,11 +26,8 @@ std::string_view cure_of_listen(const Endpoint& endpoint, int error) noexcept {
     case ENOENT:
     case ENOTDIR:
       return "there is no such folder: make it, or listen in another";
-    case EMFILE:
-    case ENFILE:
-      return "there are no descriptors left: raise the limit with ulimit -n";
     default:
-      return {};
+      return runtime::cure_of_shortage(error);
   }
 }
 
@@ -45,11 +43,8 @@ std::string_view cure_of_connect(int error) noexcept {
     case EHOSTUNREACH:
     case ENETUNREACH:
       return "the host does not answer: check its address and what stands in between";
-    case EMFILE:
-    case ENFILE:
-      return "there are no descriptors left: raise the limit with ulimit -n";
     default:
-      return {};
+      return runtime::cure_of_shortage(error);
   }
 }
 
