@@ -97,7 +97,8 @@ class Backend {
 };
 
 /// Linux epoll, level-triggered. A receive completes with `receive_bytes` at most, and each time that so many have
-/// come, the next one with twice as many, up to 256 KiB; beyond 64 KiB it stays at that while a quarter of it comes.
+/// come, the next one with twice as many, up to 256 KiB; beyond 64 KiB it stays at that until 16 in a row were smaller
+/// than 16 KiB.
 /// Throws std::system_error when the kernel refuses its descriptors.
 [[nodiscard]] std::unique_ptr<Backend> make_epoll_backend(std::size_t receive_bytes = 64 * 1024);
 

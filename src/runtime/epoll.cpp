@@ -36,7 +36,11 @@ constexpr std::size_t kRegionBytes = 512 * 1024;
 // is read once and copied nowhere.
 constexpr std::size_t kReceiveBytesMax = 64 * 1024;
 constexpr std::size_t kLargeReceiveBytesMax = 256 * 1024;
-// With less room than this left in the region, the rest of the connections wait for the next turn.
+// Receives are large until so many in a row have brought less than this: parts of large messages may.
+constexpr std::size_t kSmallReceiveBytes = 16 * 1024;
+constexpr std::uint8_t kSmallInARow = 16;
+// With less room than this left in the region, or than a large receive has, the rest of the connections wait for the
+// next turn.
 constexpr std::size_t kReceiveBytesMin = 8 * 1024;
 constexpr int kEventsMax = 256;
 // What completes by one operation, or by one event, at most.
@@ -94,6 +98,7 @@ class EpollBackend final : public Backend {
     bool accepting = false;
     bool ended = false;               // the peer has ended what it sends
     bool shut_down = false;           // we have
+    std::uint8_t small = 0;           // large receives that brought little, the last in a row
     std::uint32_t receive_bytes = 0;  // the next receive takes so many at most; 0 for receive_bytes_
     Buffer unsent;                    // of the send in flight; empty when there is none
     std::size_t sent = 0;             // bytes of `unsent` that the kernel has
@@ -363,17 +368,23 @@ bool EpollBackend::serve(const epoll_event& event) {
 }
 
 bool EpollBackend::receive(Handle handle) {
-  if (kRegionBytes - region_used_ < kReceiveBytesMin) return false;
   Slot& slot = slots_[handle.slot];
   char* const to = region_.get() + region_used_;
   const std::size_t most = std::max(slot.receive_bytes, receive_bytes_);
+  if (kRegionBytes - region_used_ < (most > kReceiveBytesMax ? most : kReceiveBytesMin)) return false;
   const std::size_t room = std::min(most, kRegionBytes - region_used_);
   const ssize_t got = receive_now(slot.fd, {to, room});
   if (got > 0) [[likely]] {
     const auto bytes = static_cast<std::size_t>(got);
     if (bytes == most) {
       slot.receive_bytes = static_cast<std::uint32_t>(std::min(2 * most, kLargeReceiveBytesMax));
-    } else if (bytes < room && (most <= kReceiveBytesMax || bytes < most / 4)) {
+      slot.small = 0;
+    } else if (most <= kReceiveBytesMax) {
+      if (bytes < room) slot.receive_bytes = 0;
+    } else if (bytes >= kSmallReceiveBytes) {
+      slot.small = 0;
+    } else if (++slot.small == kSmallInARow) {
+      slot.small = 0;
       slot.receive_bytes = 0;
     }
     to[bytes] = 0;
