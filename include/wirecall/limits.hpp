@@ -16,6 +16,8 @@ inline constexpr std::uint32_t kDepthMax = 4096;
 inline constexpr int kSyntaxErrorsInARowMax = 16;
 /// White space looked through for a connection's first byte, in bytes.
 inline constexpr std::size_t kLeadingSpaceBytesMax = 64;
+/// Milliseconds that a call may take where nobody says otherwise: no client need tell a server of them.
+inline constexpr std::uint32_t kCallTimeoutMs = 30'000;
 
 struct Limits {
   /// Bytes of one message or batch, in either direction. More is one -32006, `data.limit:"max_message_size"`, and
@@ -49,7 +51,7 @@ struct Limits {
   std::uint32_t registration_timeout_ms = 10'000;
   /// Milliseconds that a call may take, and the most that its own `timeout_ms` may ask for. More is -32002. A client's
   /// are for the calls to methods of its own; those that it makes have ClientOptions::call_timeout_ms.
-  std::uint32_t call_timeout_ms = 30'000;
+  std::uint32_t call_timeout_ms = kCallTimeoutMs;
 };
 
 /// Throws std::invalid_argument that names the limit, its value and its range. Server, Client and Registry call it.

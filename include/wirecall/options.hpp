@@ -77,7 +77,7 @@ struct ClientOptions {
   Limits limits;
   /// Milliseconds until a call is given up with -32002; the connection stays usable. Of a stream, the time without an
   /// item.
-  std::uint32_t call_timeout_ms = 30'000;
+  std::uint32_t call_timeout_ms = kCallTimeoutMs;
   /// Milliseconds until an attempt to connect is given up.
   std::uint32_t connect_timeout_ms = 10'000;
   /// How often every place is tried before calls that wait for a connection fail; 0 for as often as their own time

@@ -26,8 +26,6 @@ namespace {
 // With more output than this waiting on a connection, calls wait in the queue instead: there they can still be given
 // up, or go over another connection.
 constexpr std::size_t kOutputBytesMax = 256 * 1024;
-// The time a server gives to calls that say nothing else (docs/wire.md): not worth telling it.
-constexpr milliseconds kContractTimeout{30'000};
 // Before a call that was refused for overload is made again, where the server names no time.
 constexpr milliseconds kOverloadPause{20};
 
@@ -316,9 +314,9 @@ void ClientCore::not_written(ClientCall& first, std::string_view limit) noexcept
   }
 }
 
-// Of a stream, the time to say is one that it has been given as a whole.
+// Not what a server gives anyway. Of a stream, the time to say is one that it has been given as a whole.
 bool ClientCore::says_timeout(const ClientCall& call) noexcept {
-  return call.credit != 0 ? call.own_timeout : call.timeout != kContractTimeout;
+  return call.credit != 0 ? call.own_timeout : call.timeout != milliseconds{kCallTimeoutMs};
 }
 
 // `with_members`: of ours; else the head of a POST says what there is to say, and a stream comes all at once.
