@@ -185,6 +185,7 @@ class ClientCore final : public std::enable_shared_from_this<ClientCore>, privat
   void withdraw(ClientCall& call) noexcept;
   void expire(std::chrono::nanoseconds now) noexcept;
   void end_all(Lock& lock) noexcept;
+  void say_last(Lock& lock) noexcept;
 
   // Streams: client_stream.cpp.
   static bool hand_over(ClientStream& stream);

@@ -281,6 +281,25 @@ void ClientCore::end_all(Lock& lock) noexcept {
   while (!queue_.empty()) end(queue_.front());
   while (!delayed_.empty()) end(delayed_.front());
   deliver_ended(lock);
+  say_last(lock);
+}
+
+// The servers are told what nobody waits for any more, as far as the system takes it at once: to them the end of the
+// connection alone does not say so.
+void ClientCore::say_last(Lock& lock) noexcept {
+  if (!controls_wait()) return;
+  for (const auto& connection : connections_) {
+    if (connection->up()) write_controls(*connection);
+  }
+  const Unlocked unlocked{lock};
+  try {
+    for (const auto& connection : connections_) {
+      if (connection->session != nullptr) connection->session->flush();
+    }
+    loop_.turn(nanoseconds{0});
+  } catch (const std::bad_alloc&) {
+    // Then they make answers that are not read.
+  }
 }
 
 }  // namespace wirecall::session

@@ -263,6 +263,33 @@ TEST_F(ClientDriving, an_awaited_call_that_is_not_wanted_any_more_is_cancelled_a
   EXPECT_EQ(heard.get(), R"({"jsonrpc":"2.0","method":"$/cancelRequest","params":{"id":1}})");
 }
 
+TEST_F(ClientDriving, what_a_destroyed_client_has_asked_is_cancelled) {
+  std::promise<void> asked;
+  std::string told;
+  ScriptedServer server{[&](RawPeer peer) {
+    peer.line();
+    peer.line();
+    asked.set_value();
+    told = peer.all();
+  }};
+  std::optional<Client> client{server.uri()};
+  std::vector<int> codes;
+  const auto failed = [&codes](const Result& result) { codes.push_back(result ? 0 : result.error().code()); };
+  client->request<int>("a").then(failed);
+  client->batch().call<int>("b").call<int>("c").then([&](auto results) {
+    failed(std::get<0>(results));
+    failed(std::get<1>(results));
+  });
+  asked.get_future().wait();
+  client.reset();
+  server.join();
+  EXPECT_EQ(codes, (std::vector{-32001, -32001, -32001}));
+  std::string all;
+  for (const char* id : {"1", "2", "3"})
+    all.append(R"({"jsonrpc":"2.0","method":"$/cancelRequest","params":{"id":)").append(id).append("}}\n");
+  EXPECT_EQ(told, all);
+}
+
 TEST_F(ClientDriving, a_timeout_may_be_as_long_as_can_be_said) {
   Client client{uri_};
   EXPECT_EQ(client.request<int>("subtract", 42, 23).timeout(std::chrono::milliseconds::max()).try_call(), 19);
