@@ -64,14 +64,15 @@ PendingCall& PendingCalls::add(CallState& state, const Received& message, const 
     if (!state.batch->shared) shared = std::make_shared<BatchReply>();
     make_room(state.batch->current().gaps, 1);
   }
+  const PendingCall::Key key{.id = call.id, .stream = state.rare && state.rare->items};
   if (call.notification) {
     // Nobody can name it.
   } else if (call.no_place) {
-    call.no_place.key() = call.id;
+    call.no_place.key() = key;
     call.no_place.mapped() = &call;
     call.place = by_id.insert(std::move(call.no_place));
   } else {
-    call.place = by_id.emplace(call.id, &call);
+    call.place = by_id.emplace(key, &call);
   }
   if (state.rare) call.extras = std::move(*state.rare);
   call.extras.bounds = bounds;
@@ -166,7 +167,7 @@ std::size_t PendingCalls::cancel(std::string_view id) {
 // Only the first is looked at: whoever has thousands of one id would make each message cost thousands of steps.
 bool PendingCalls::grant(std::string_view id, std::uint64_t more) {
   const auto first = by_id.lower_bound(id);
-  if (first == by_id.end() || first->first != id || !first->second->extras.items) return false;
+  if (first == by_id.end() || first->first.id != id || !first->first.stream) return false;
   first->second->extras.items->grant(more);
   return true;
 }

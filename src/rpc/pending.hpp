@@ -74,7 +74,21 @@ struct CallState {
 struct PendingCalls;
 
 struct PendingCall final : Timer {
-  using ById = std::multimap<std::string_view, PendingCall*>;
+  /// Calls of one id stand in the order in which they came, but streams first: credit is for them.
+  struct Key {
+    std::string_view id;
+    bool stream;
+  };
+  struct Before {
+    using is_transparent = void;
+    bool operator()(const Key& a, const Key& b) const noexcept {
+      const int order = a.id.compare(b.id);
+      return order != 0 ? order < 0 : a.stream && !b.stream;
+    }
+    bool operator()(const Key& key, std::string_view id) const noexcept { return key.id < id; }
+    bool operator()(std::string_view id, const Key& key) const noexcept { return id < key.id; }
+  };
+  using ById = std::multimap<Key, PendingCall*, Before>;
 
   PendingCall(PendingCalls& owner, std::uint32_t at) noexcept : calls(&owner), slot(at) {}
   PendingCall(PendingCall&&) = delete;
@@ -115,8 +129,8 @@ struct PendingCalls {
   void release(std::uint32_t slot, std::uint32_t generation) noexcept;
   /// Ends all requests whose id is `id`, byte for byte, -32800. Returns how many.
   std::size_t cancel(std::string_view id);
-  /// Gives `more` credit to the stream whose id is `id`; of several calls of one id only the first in flight can be
-  /// meant. Returns whether there was one.
+  /// Gives `more` credit to the stream whose id is `id`; of several of one id only the first in flight can be meant.
+  /// Returns whether there was one.
   bool grant(std::string_view id, std::uint64_t more);
   /// The peer says nothing any more: no stream is given more credit.
   void peer_ended();

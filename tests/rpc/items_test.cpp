@@ -186,6 +186,17 @@ TEST_F(Items, OfCallsThatShareAnIdTheFirstInFlightGetsTheCredit) {
   EXPECT_EQ(peer.ask(grant("1")), item(1, R"("b")") + "\n" + result_reply("null"));
 }
 
+TEST_F(Items, CreditIsForAStreamThoughAPlainCallOfItsIdCameFirst) {
+  Peer peer{registry};
+  peer.send(request("ticks", "[1,10]"));
+  EXPECT_EQ(peer.ask(stream_request("count", "[2]", "1")), item(0, "0"));
+  EXPECT_EQ(peer.ask(stream_request("texts", R"([["a","b"]])", "1")), item(0, R"("a")"));
+  EXPECT_EQ(peer.ask(grant("1")), item(1, "1") + "\n" + result_reply("null"));
+  EXPECT_EQ(peer.ask(grant("1")), item(1, R"("b")") + "\n" + result_reply("null"));
+  EXPECT_EQ(peer.ask(request("rpc.credit", "[1,1]", "3")), result_reply("0", "3"));
+  EXPECT_NE(peer.ask(request("rpc.cancel", "[1]", "3")).find(R"("result":1)"), std::string::npos);
+}
+
 TEST_F(Items, CreditIsForTheStreamOfThatId) {
   Peer peer{registry};
   EXPECT_EQ(peer.ask(stream_request("count", "[9]", "1", "1")), item(0, "0", "1"));
