@@ -28,8 +28,7 @@ class Timer {
 
  private:
   friend class Scheduler;
-  std::uint64_t due_ = 0;  ///< owned by the scheduler it was started on
-  std::uint64_t sequence_ = 0;
+  std::uint64_t place_ = 0;  ///< where the scheduler on which it runs has it; that scheduler's
 };
 
 /// Timers of one thread: the loop's, or a simulated clock's. Called on that thread only.
@@ -44,8 +43,8 @@ class Scheduler {
   [[nodiscard]] virtual std::chrono::nanoseconds now() const noexcept = 0;
 
  protected:
-  static std::uint64_t& due(Timer& timer) noexcept { return timer.due_; }
-  static std::uint64_t& sequence(Timer& timer) noexcept { return timer.sequence_; }
+  /// 0 for a timer that has never been started.
+  static std::uint64_t& place(Timer& timer) noexcept { return timer.place_; }
 };
 
 /// No end to a call's time.

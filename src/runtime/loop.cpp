@@ -90,10 +90,10 @@ Loop::~Loop() {
 void Loop::start(Timer& timer, nanoseconds delay) {
   const nanoseconds start = now();
   const nanoseconds longest = runtime::kForever - start;
-  state_->timers.insert(timer, sequence(timer), start + std::clamp(delay, nanoseconds{0}, longest));
+  state_->timers.insert(timer, place(timer), start + std::clamp(delay, nanoseconds{0}, longest));
 }
 
-void Loop::stop(Timer& timer) noexcept { state_->timers.remove(sequence(timer)); }
+void Loop::stop(Timer& timer) noexcept { state_->timers.remove(place(timer)); }
 
 std::uint32_t Loop::turns() const noexcept { return state_->turns; }
 

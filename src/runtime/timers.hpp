@@ -2,10 +2,8 @@
 // knows its place, so stopping one costs as little as starting it. Not a clock: it is told the time.
 // Owned by a loop, used on its thread. The timers themselves belong to those who wait.
 //
-// Why no timer wheel: with 10,000 timers running, starting one again costs 120 ns, most of it a miss of the cache that
-// a wheel would have as well; the first that is due is known without a search, so nothing wakes a loop that has nothing
-// to do; and times are exact. Nothing starts a timer for each message: who waits for a connection to fall idle notes
-// when it last spoke, and looks at that when the timer expires. Calls that wait have one each.
+// Why no timer wheel: docs/architecture.md. Nothing starts a timer for each message: who waits for a connection to fall
+// idle notes when it last spoke, and looks at that when the timer expires. Calls that wait have one each.
 #pragma once
 
 #include <chrono>
@@ -17,10 +15,10 @@
 
 namespace wirecall::runtime {
 
-// The accessors to a Timer's two numbers are Scheduler's; its heirs pass them on through this.
 class TimerHeap {
  public:
-  /// Starts `timer`, or starts it again. `place` is the number in the timer that is ours: its place, from 1.
+  /// Starts `timer`, or starts it again. `place` is the number in it that only heirs of Scheduler reach: its place,
+  /// from 1.
   void insert(Timer& timer, std::uint64_t& place, std::chrono::nanoseconds due) {
     if (place != 0) remove(place);
     entries_.push_back({due.count(), next_order_++, &timer, &place});

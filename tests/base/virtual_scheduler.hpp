@@ -13,20 +13,25 @@ namespace wirecall::test {
 class VirtualScheduler final : public Scheduler {
  public:
   void start(Timer& timer, std::chrono::nanoseconds delay) override {
-    due(timer) = static_cast<std::uint64_t>((now_ + delay).count());
-    sequence(timer) = ++started_;
-    timers_.emplace(key(timer), &timer);
+    stop(timer);
+    place(timer) = ++started_;
+    dues_.emplace(started_, now_ + delay);
+    timers_.emplace(Key{now_ + delay, started_}, &timer);
   }
-  void stop(Timer& timer) noexcept override { timers_.erase(key(timer)); }
+  void stop(Timer& timer) noexcept override {
+    const auto due = dues_.find(place(timer));
+    if (due == dues_.end()) return;
+    timers_.erase({due->second, due->first});
+    dues_.erase(due);
+  }
 
   /// Moves the clock on, expiring what is due on the way, in order.
   void advance(std::chrono::nanoseconds by) {
     const std::chrono::nanoseconds end = now_ + by;
-    while (!timers_.empty() && timers_.begin()->first.first <= static_cast<std::uint64_t>(end.count())) {
-      const auto first = timers_.begin();
-      now_ = std::chrono::nanoseconds{first->first.first};
-      Timer& timer = *first->second;
-      timers_.erase(first);
+    while (!timers_.empty() && timers_.begin()->first.first <= end) {
+      now_ = timers_.begin()->first.first;
+      Timer& timer = *timers_.begin()->second;
+      stop(timer);
       timer.expired();
     }
     now_ = end;
@@ -38,10 +43,10 @@ class VirtualScheduler final : public Scheduler {
   [[nodiscard]] std::uint64_t started() const noexcept { return started_; }
 
  private:
-  using Key = std::pair<std::uint64_t, std::uint64_t>;
-  static Key key(Timer& timer) noexcept { return {due(timer), sequence(timer)}; }
+  using Key = std::pair<std::chrono::nanoseconds, std::uint64_t>;  // when it is due, and its place
 
   std::map<Key, Timer*> timers_;
+  std::map<std::uint64_t, std::chrono::nanoseconds> dues_;  // by place
   std::chrono::nanoseconds now_{0};
   std::uint64_t started_ = 0;
 };
