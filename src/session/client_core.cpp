@@ -1,5 +1,5 @@
 // See client_core.hpp. Here are the threads: the ways to make a call, and who drives; the life of a call is in
-// client_life.cpp, what goes over connections in client_exchange.cpp.
+// client_life.cpp, that of connections in client_connect.cpp, what goes over them in client_exchange.cpp.
 #include "session/client_core.hpp"
 
 #include <algorithm>

@@ -194,12 +194,20 @@ class ClientCore final : public std::enable_shared_from_this<ClientCore>, privat
   static void deliver_stream(Lock& lock, const ClientCall& call);
   bool item(ClientConnection& connection, const Received& message);
 
-  // Connections: client_exchange.cpp.
+  // Connections: client_connect.cpp.
   void tend(Lock& lock, std::chrono::nanoseconds& wait_max, bool may_block);
   void connected(ClientConnection& connection, int descriptor);
   void not_connected(ClientConnection& connection, std::string failure);
   [[nodiscard]] bool wanted(const ClientConnection& connection) const noexcept;
   [[nodiscard]] bool any_up() const noexcept;
+  void leave(const ClientConnection& connection) noexcept;
+  [[nodiscard]] static bool done_with(const ClientConnection& connection) noexcept;
+  void after_turn(Lock& lock);
+  static void again_as_it_was(CallList& again, ClientCall& call) noexcept;
+  void connection_ended(Connection& ended, End end, int error) noexcept override;
+  [[nodiscard]] std::string why_gone(const ClientConnection& connection, End end, int error) const noexcept;
+
+  // What goes over them: client_exchange.cpp.
   [[nodiscard]] ClientConnection* free_connection() const noexcept;
   void write_queued() noexcept;
   static void write_controls(ClientConnection& connection) noexcept;
@@ -207,18 +215,12 @@ class ClientCore final : public std::enable_shared_from_this<ClientCore>, privat
   void not_written(ClientCall& first, std::string_view limit) noexcept;
   void append(Buffer& out, ClientCall& call, bool with_members);
   [[nodiscard]] static bool says_timeout(const ClientCall& call) noexcept;
-  [[nodiscard]] static bool done_with(const ClientConnection& connection) noexcept;
-  void after_turn(Lock& lock);
   bool response(ClientConnection& connection, const Received& message);
   void answer(Lock& lock, ClientCall& call, const Received& message);
   bool stray(ClientConnection& connection, const Received& message);
   bool retry(ClientCall& call, const Error& error);
-  void leave(const ClientConnection& connection) noexcept;
   void take_out(ClientCall& call) noexcept;
   ClientCall& take_first(ClientConnection& connection) noexcept;
-  static void again_as_it_was(CallList& again, ClientCall& call) noexcept;
-  void connection_ended(Connection& ended, End end, int error) noexcept override;
-  [[nodiscard]] std::string why_gone(const ClientConnection& connection, End end, int error) const noexcept;
 
   // The first message: client_hello.cpp.
   [[nodiscard]] static std::string hello_of(const std::string& client_id);

@@ -1,8 +1,8 @@
-// The part of ClientCore (client_core.hpp) that has to do with connections: making them, what is written on them, what
-// comes back, and what becomes of calls when one ends. All of it is the driver's; the mutex is held but where it says.
+// The part of ClientCore (client_core.hpp) that has to do with what goes over connections: which call is written on
+// which of them, and what an answer means. How they are made, and their end, is in client_connect.cpp. All of it is the
+// driver's; the mutex is held but where it says.
 #include <algorithm>
 #include <charconv>
-#include <cstring>
 #include <limits>
 #include <utility>
 
@@ -10,9 +10,6 @@
 #include "message/own_error.hpp"
 #include "message/read_error.hpp"
 #include "session/client_core.hpp"
-#include "transport/places.hpp"
-#include "transport/setup.hpp"
-#include "transport/socket.hpp"
 #include "wirecall/client.hpp"
 
 namespace wirecall::session {
@@ -89,129 +86,6 @@ bool ClientConnection::notified(const Received& message) {
 bool ClientConnection::waiting() const {
   const std::scoped_lock lock{core->mutex_};
   return in_flight != 0;
-}
-
-// ---- connecting ----
-
-bool ClientCore::any_up() const noexcept {
-  return std::ranges::any_of(connections_, [](const auto& connection) { return connection->up(); });
-}
-
-// One is wanted where there is none, and a further one where those there are have something to do.
-bool ClientCore::wanted(const ClientConnection& connection) const noexcept {
-  if (queue_.empty() && connecting_.empty() && !provides()) return false;
-  for (const auto& other : connections_) {
-    if (other.get() == &connection) continue;
-    if (other->dialer.dialing()) return false;
-    if (other->up() && !other->draining && !other->exchanging && (other->in_flight == 0 || queue_.empty()))
-      return false;
-  }
-  return true;
-}
-
-void ClientCore::tend(Lock& lock, nanoseconds& wait_max, bool may_block) {
-  const auto look_after = [&wait_max](nanoseconds time) {
-    wait_max = wait_max < nanoseconds{0} ? time : std::min(wait_max, time);
-  };
-  if (!delayed_.empty()) [[unlikely]] {
-    const nanoseconds now = loop_.now();
-    for (CallList delayed = std::exchange(delayed_, {}); !delayed.empty();) {
-      ClientCall& call = delayed.pop_front();
-      if (call.not_before > now) {
-        look_after(call.not_before - now);
-        delayed_.push_back(call);
-        continue;
-      }
-      call.stage = ClientCall::Stage::queued;
-      queue_.push_back(call);
-    }
-  }
-  for (const auto& connection : connections_) {
-    if (connection->session != nullptr) continue;
-    Dialer& dialer = connection->dialer;
-    std::optional<Dialer::Result> result;
-    if (dialer.dialing()) {
-      const nanoseconds now = loop_.now();
-      result = dialer.poll(now);
-      if (!result) look_after(dialer.given_up_at() - now);
-    } else if (wanted(*connection)) {
-      const nanoseconds now = loop_.now();
-      if (now < dialer.due()) {
-        look_after(dialer.due() - now);
-      } else if (std::string vain = cannot_offer(dialer.endpoint()); !vain.empty()) {
-        result = Dialer::Result{.failure = std::move(vain)};
-      } else if (one_thread_ ||
-                 (may_block && !background_needed() && !any_up() && !transport::resolves_a_name(dialer.endpoint()))) {
-        if (wait_max == nanoseconds{0}) continue;
-        milliseconds timeout{options_.connect_timeout_ms};
-        if (wait_max >= nanoseconds{0}) timeout = std::min(timeout, std::chrono::ceil<milliseconds>(wait_max));
-        const Endpoint place = dialer.endpoint();
-        {
-          const Unlocked unlocked{lock};
-          result = Dialer::attempt(dialer.function(), place, timeout);
-        }
-        wait_max = nanoseconds{0};  // time has passed, and what is to be done next is seen in the next step
-      } else {
-        dialer.start([this] { loop_.wake(); }, now);
-        look_after(dialer.given_up_at() - now);
-      }
-    }
-    if (!result) continue;
-    if (result->descriptor >= 0) {
-      connected(*connection, result->descriptor);
-    } else {
-      not_connected(*connection, std::move(result->failure));
-      wait_max = nanoseconds{0};
-    }
-  }
-}
-
-void ClientCore::connected(ClientConnection& connection, int descriptor) {
-  transport::Socket socket{descriptor};
-  connection.over = connection.draining = connection.useful = connection.others_sent = connection.exchanging = false;
-  connection.hello_until = nanoseconds{0};
-  connection.controls.clear();
-  connection.message_bytes_max = options_.limits.max_message_size;
-  connection.in_flight_max = options_.limits.in_flight;
-  connection.batch_max = options_.limits.batch;
-  auto socket_stream = std::make_unique<transport::SocketStream>(loop_, socket.get());
-  static_cast<void>(socket.release());
-  auto stream = std::make_unique<CountedStream>(std::move(socket_stream));
-  connection.stream = stream.get();
-  if (const Endpoint& place = connection.dialer.endpoint(); place.kind() == EndpointKind::http) {
-    auto http = std::make_unique<ClientHttp>(host_, std::move(stream), place, connection);
-    connection.outlet = connection.http = http.get();
-    connection.session = std::move(http);
-  } else {
-    auto session =
-        std::make_unique<Session>(host_, std::move(stream), std::make_unique<framing::JsonText>(text_), &connection);
-    connection.outlet = session.get();
-    connection.http = nullptr;
-    say_hello(connection);
-    connection.session = std::move(session);
-  }
-  last_failure_.clear();
-  for (Waiting* waiting : std::exchange(connecting_, {})) {
-    waiting->unfinished = 0;
-    waiting->ready.notify_one();
-  }
-}
-
-void ClientCore::not_connected(ClientConnection& connection, std::string failure) {
-  last_failure_ = std::move(failure);
-  connection.dialer.failed(loop_.now());
-  if (connection.dialer.rounds() == 0) return;
-  for (Waiting* waiting : std::exchange(connecting_, {})) {
-    waiting->unfinished = 0;
-    waiting->ready.notify_one();
-  }
-  const std::size_t attempts = offers_in_vain() ? 1 : options_.connect_attempts;
-  if (attempts == 0 || connection.dialer.rounds() < attempts || any_up()) return;
-  while (!queue_.empty()) {
-    ClientCall& call = queue_.front();
-    withdraw(call);
-    lose(call, last_failure_, false);
-  }
 }
 
 // ---- writing ----
@@ -335,35 +209,6 @@ void ClientCore::append(Buffer& out, ClientCall& call, bool with_members) {
   out.push_back('}');
 }
 
-// It takes no more calls, since its server is leaving, and owes us nothing: the next one is made instead, elsewhere if
-// there is another place.
-bool ClientCore::done_with(const ClientConnection& connection) noexcept {
-  return connection.draining && !connection.over && !connection.awaits() && connection.controls.empty() &&
-         !connection.session->busy() && !connection.session->has_output();
-}
-
-void ClientCore::after_turn(Lock& lock) {
-  bool closed = false;
-  for (const auto& connection : connections_) {
-    if (connection->session == nullptr) continue;
-    const std::uint64_t taken = connection->taken_bytes();
-    while (connection->http == nullptr && !connection->notifications.empty() &&
-           connection->notifications.front().position <= taken) {
-      finish(connection->notifications.pop_front());
-    }
-    if (done_with(*connection)) {
-      connection->over = true;
-      connection->dialer.ended(loop_.now(), true);
-    }
-    if (!connection->over) continue;
-    connection->session.reset();
-    closed = true;
-  }
-  if (!closed) return;
-  const Unlocked unlocked{lock};
-  loop_.turn(nanoseconds{0});  // which closes the descriptor
-}
-
 // ---- what comes back ----
 
 void ClientCore::take_out(ClientCall& call) noexcept {
@@ -455,17 +300,6 @@ bool ClientCore::stray(ClientConnection& connection, const Received& message) {
   return message.fault == Fault::none || message.has(Member::id) || connection.in_flight == 0;
 }
 
-// Its server takes no more calls, on none of the connections to it.
-void ClientCore::leave(const ClientConnection& connection) noexcept {
-  if (connection.draining) return;
-  const Endpoint& place = connection.dialer.endpoint();
-  for (const auto& other : connections_) {
-    if (!other->up() || other->draining || other->dialer.endpoint() != place) continue;
-    other->draining = true;
-    other->dialer.turn_away();
-  }
-}
-
 // Whether a refused call is made once more: it has not been begun, says the server, and there is time.
 bool ClientCore::retry(ClientCall& call, const Error& error) {
   const RetryAdvice advice = advice_of(error);
@@ -485,80 +319,6 @@ bool ClientCore::retry(ClientCall& call, const Error& error) {
     delayed_.push_back(call);
   }
   return true;
-}
-
-// Puts a call that is to be sent again at the end of the list; what was one message is one again, in its order.
-void ClientCore::again_as_it_was(CallList& again, ClientCall& call) noexcept {
-  if (again.empty() || again.back().position != call.position) return again.push_back(call);
-  ClientCall& first = again.back();
-  if (call.place < first.place) {
-    again.replace(first, call);
-    call.next_in_batch = &first;
-    return;
-  }
-  ClientCall* before = &first;
-  while (before->next_in_batch != nullptr && before->next_in_batch->place < call.place) before = before->next_in_batch;
-  call.next_in_batch = std::exchange(before->next_in_batch, &call);
-}
-
-// Called without the mutex, from within the turn. Nothing here may fail: each call has to end, or to be made again.
-void ClientCore::connection_ended(Connection& ended, End end, int error) noexcept {
-  const Lock lock{mutex_};
-  const auto found = std::ranges::find_if(connections_, [&ended](const auto& c) { return c->session.get() == &ended; });
-  ClientConnection& connection = **found;
-  if (connection.over) return;  // given up meanwhile
-  const std::uint64_t handed = connection.stream->bytes();
-  const std::uint64_t taken = connection.taken_bytes();
-  std::string gone = why_gone(connection, end, error);
-  connection.over = true;
-  connection.controls.clear();
-  connection.dialer.ended(loop_.now(), connection.useful);
-  // What the system has seen any byte of may have been delivered, and is never sent again. The rest goes back to where
-  // it came from, in its order.
-  CallList again;
-  while (connection.awaits()) {
-    ClientCall& call = take_first(connection);
-    if (call.position > handed) {
-      call.stage = ClientCall::Stage::queued;
-      again_as_it_was(again, call);
-    } else if (call.notification && connection.http == nullptr && call.position <= taken) {
-      finish(call);
-    } else {
-      lose(call, gone, true);
-    }
-  }
-  while (!queue_.empty()) again.push_back(queue_.pop_front());
-  queue_ = again;
-  if (!connection.useful) last_failure_ = std::move(gone);
-}
-
-std::string ClientCore::why_gone(const ClientConnection& connection, End end, int error) const noexcept try {
-  std::string why = "the connection to " + connection.dialer.endpoint().uri() + " is gone: ";
-  if (connection.http != nullptr && !connection.http->failure().empty()) return why + connection.http->failure();
-  switch (end) {
-    case End::finished:
-      return why + "the server closed it";
-    case End::lost:
-      return why + std::strerror(error);
-    case End::slow:
-      return why + "the server does not read what it is sent";
-    case End::unreadable:
-      return why + "the server sent what is no JSON-RPC; check that one listens there";
-    case End::too_large:
-      return why + "the server sent a message of more than " + std::to_string(options_.limits.max_message_size) +
-             " bytes; raise ClientOptions.limits.max_message_size";
-    case End::too_deep:
-      return why + "the server sent a message that nests deeper than " + std::to_string(options_.limits.depth) +
-             " levels; raise ClientOptions.limits.depth";
-    case End::too_long:
-      return why + "the server sent an array of more than " + std::to_string(options_.limits.batch) +
-             " responses; raise ClientOptions.limits.batch";
-    case End::silent:
-      return why + "the server did not answer in time";
-  }
-  return why;
-} catch (const std::bad_alloc&) {
-  return "no memory";  // short, so that it needs none
 }
 
 }  // namespace wirecall::session
