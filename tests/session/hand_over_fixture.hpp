@@ -1,0 +1,115 @@
+// A server whose methods do not come back until the test lets them, for the tests of what becomes of its loop
+// meanwhile. A handler is let go by the test, never by time.
+#pragma once
+
+#include <algorithm>
+#include <atomic>
+#include <chrono>
+#include <condition_variable>
+#include <gtest/gtest.h>
+#include <mutex>
+#include <optional>
+#include <stdexcept>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <variant>
+#include <vector>
+
+#include "tests/session/peer.hpp"
+#include "wirecall/server.hpp"
+#include "wirecall/value.hpp"
+
+namespace wirecall::session {
+
+inline std::string call(std::string_view method, std::string_view params, int id) {
+  return R"({"jsonrpc":"2.0","method":")" + std::string{method} + R"(","params":)" + std::string{params} + R"(,"id":)" +
+         std::to_string(id) + "}\n";
+}
+inline std::string result(std::string_view value, int id) {
+  return R"({"jsonrpc":"2.0","result":)" + std::string{value} + R"(,"id":)" + std::to_string(id) + "}";
+}
+
+class HandOverTest : public testing::Test {
+ protected:
+  HandOverTest() : server(make_options()) {
+    server.method("add", [](int a, int b) { return a + b; });
+    add_block(server);
+    server.method("echo_late", [this](std::string_view text, std::string_view other) {
+      gate.wait();
+      return std::string{text} + std::string{other};
+    });
+    server.method("raw_late", [this](Raw value) {
+      gate.wait();
+      return Raw{value};
+    });
+    server.method("throw_late", [this](int) -> int {
+      gate.wait();
+      throw std::runtime_error{"late"};
+    });
+    server.method("on_notify", [this](int) {
+      gate.wait();
+      ++notified;
+    });
+    endpoint.emplace(server.listen("tcp://127.0.0.1:0"));
+  }
+  ~HandOverTest() override { gate.open(); }
+
+  Options make_options() {
+    Options options;
+    options.drain_ms = 500;
+    options.log = LogSink{[this](const LogRecord& record) {
+      const std::scoped_lock lock{log_mutex};
+      std::string line{record.message};
+      for (const LogField& field : record.fields) {
+        if (const auto* text = std::get_if<std::string_view>(&field.value)) line.append(" ").append(*text);
+      }
+      log.push_back(std::move(line));
+      logged.notify_all();
+    }};
+    return options;
+  }
+  // A method that comes back when the gate is open.
+  void add_block(Server& to) {
+    to.method("block", [this](int value) {
+      gate.wait();
+      return value;
+    });
+  }
+  // A further server that has such a method, serves, and is called by one peer.
+  struct Other {
+    Other(HandOverTest& test, Options options) : server(std::move(options)) {
+      test.add_block(server);
+      place = server.listen("tcp://127.0.0.1:0");
+      running.emplace(server);
+      slow.emplace(*place);
+    }
+
+    Server server;
+    std::optional<Endpoint> place;
+    std::optional<RunningServer> running;
+    std::optional<RawPeer> slow;
+  };
+  // Which quick calls are answered shows that the loop has been taken from the handlers.
+  void expect_served(RawPeer& peer, int id) {
+    peer.send(call("add", "[1,2]", id));
+    EXPECT_EQ(peer.line(), result("3", id));
+  }
+
+  void expect_logged(std::string_view name) {
+    std::unique_lock lock{log_mutex};
+    EXPECT_TRUE(logged.wait_for(lock, std::chrono::seconds{20}, [&] {
+      return std::ranges::any_of(log, [&](const std::string& line) { return line.find(name) != line.npos; });
+    }));
+  }
+
+  Gate gate;
+  std::atomic<int> notified{0};
+  std::mutex log_mutex;
+  std::condition_variable logged;
+  std::vector<std::string> log;
+  Server server;
+  std::optional<Endpoint> endpoint;
+};
+
+}  // namespace wirecall::session

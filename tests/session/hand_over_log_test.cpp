@@ -1,0 +1,165 @@
+// Which handlers that do not come back are named in the log, and what is said and done where loops are not handed over:
+// since the handler is a coroutine, since too many are away, since an option says so, or since the kernel forbids it.
+#include <algorithm>
+#include <cerrno>
+#include <chrono>
+#include <functional>
+#include <gtest/gtest.h>
+#include <string>
+#include <string_view>
+#include <sys/syscall.h>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "tests/base/forbid.hpp"
+#include "tests/session/hand_over_fixture.hpp"
+#include "wirecall/task.hpp"
+
+namespace wirecall::session {
+namespace {
+
+TEST_F(HandOverTest, AHandlerThatDoesNotComeBackIsLoggedWithItsName) {
+  const RunningServer running{server};
+  RawPeer slow{*endpoint};
+  slow.send(call("block", "[1]", 1));
+  expect_logged("block");
+  gate.open();
+  EXPECT_EQ(slow.line(), result("1", 1));
+  EXPECT_EQ(server.stats().slow_handlers, 1U);
+  EXPECT_EQ(server.stats().hand_overs, 1U);
+  EXPECT_GT(server.stats().loop_turns, 1U);
+}
+
+TEST_F(HandOverTest, AHandlerMayBeAllowedToKeepItsLoopAndIsLoggedAllTheSame) {
+  Options options = make_options();
+  options.hand_over_ms = 0;
+  Other patient{*this, std::move(options)};
+  patient.slow->send(call("block", "[1]", 1) + call("block", "[2]", 2));
+  expect_logged("block");
+  gate.open();
+  EXPECT_EQ(patient.slow->line(), result("1", 1));
+  EXPECT_EQ(patient.slow->line(), result("2", 2));
+  EXPECT_GE(patient.server.stats().slow_handlers, 1U);
+  EXPECT_EQ(patient.server.stats().hand_overs, 0U);
+}
+
+TEST_F(HandOverTest, ACoroutineThatBlocksKeepsItsLoopAndIsLoggedWithItsName) {
+  server.method("blocking_task", [this](int value) -> Task<int> {
+    gate.wait();
+    co_return value;
+  });
+  const RunningServer running{server};
+  RawPeer slow{*endpoint};
+  slow.send(call("blocking_task", "[1]", 1));
+  expect_logged("blocking_task");
+  gate.open();
+  EXPECT_EQ(slow.line(), result("1", 1));
+  EXPECT_EQ(server.stats().slow_handlers, 1U);
+  EXPECT_EQ(server.stats().hand_overs, 0U);
+}
+
+TEST_F(HandOverTest, ACoroutineThatBlocksWhenItHasWaitedIsLoggedWithItsName) {
+  const auto wait_and_block = [this](const Context& context, int value) -> Task<int> {
+    co_await sleep_for(context, std::chrono::milliseconds{1});
+    gate.wait();
+    co_return value;
+  };
+  server.method("blocking_later", wait_and_block);
+  server.method("blocking_part", [wait_and_block](Context context, int value) -> Task<int> {
+    co_return std::get<0>(co_await when_all(wait_and_block(context, value)));
+  });
+  const RunningServer running{server};
+  for (const std::string_view name : {"blocking_later", "blocking_part"}) {
+    gate.close();
+    RawPeer slow{*endpoint};
+    slow.send(call(name, "[1]", 1));
+    expect_logged(name);
+    gate.open();
+    EXPECT_EQ(slow.line(), result("1", 1));
+  }
+  EXPECT_EQ(server.stats().hand_overs, 0U);
+}
+
+TEST_F(HandOverTest, MoreHandlersThanMayBeAwayHoldUpTheirLoopWhichIsLogged) {
+  Options options = make_options();
+  options.hand_over_threads = 2;
+  Other small{*this, std::move(options)};
+  small.slow->send(call("block", "[1]", 1) + call("block", "[2]", 2) + call("block", "[3]", 3));
+  expect_logged("since hand_over_threads others are away");
+  EXPECT_EQ(small.server.stats().hand_overs, 2U);
+  gate.open();
+  std::vector<std::string> answers{small.slow->line(), small.slow->line(), small.slow->line()};
+  std::ranges::sort(answers);
+  EXPECT_EQ(answers, (std::vector{result("1", 1), result("2", 2), result("3", 3)}));
+}
+
+// What a thread says and does for which the kernel has no membarrier: the warnings of a server that it makes.
+std::vector<std::string> warnings_without_fence(int error, const std::function<void(Options&)>& change) {
+  std::vector<std::string> warnings;
+  std::thread{[&] {
+    test::forbid(__NR_membarrier, error);
+    Options options;
+    options.log = [&](const LogRecord& record) {
+      if (record.level == LogLevel::warning) warnings.emplace_back(record.message);
+    };
+    change(options);
+    Server server{std::move(options)};
+    server.method("add", [](int a, int b) { return a + b; });
+    const Endpoint place = server.listen("tcp://127.0.0.1:0");
+    const RunningServer running{server};
+    RawPeer peer{place};
+    peer.send(call("add", "[1,2]", 1));
+    EXPECT_EQ(peer.line(), result("3", 1));
+  }}.join();
+  return warnings;
+}
+
+TEST(HandOver, ThatTheKernelForbidsIsWarnedOfOnceWithTheCauseAndTheCure) {
+  struct Case {
+    int error;
+    std::string_view cause;
+    std::string_view cure;
+  };
+  for (const auto& [error, cause, cure] :
+       {Case{EPERM, "Operation not permitted", "likely seccomp, as containers have it: allow it there"},
+        Case{ENOSYS, "Function not implemented", "this kernel is built without it, or a filter hides it"},
+        Case{EINVAL, "Invalid argument", "this kernel is older than Linux 4.14"}}) {
+    const auto warnings = warnings_without_fence(error, [](Options& options) { options.thread_count = 3; });
+    ASSERT_EQ(warnings.size(), 1U);
+    EXPECT_TRUE(warnings[0].starts_with("membarrier refused: ")) << warnings[0];
+    EXPECT_NE(warnings[0].find(cause), std::string::npos) << warnings[0];
+    EXPECT_NE(warnings[0].find(cure), std::string::npos) << warnings[0];
+    EXPECT_NE(warnings[0].find("hand_over_ms"), std::string::npos) << warnings[0];
+  }
+}
+
+TEST(HandOver, ThatNobodyWantsIsNotMissed) {
+  const auto neither = [](Options& options) { options.hand_over_ms = options.slow_handler_ms = 0; };
+  EXPECT_TRUE(warnings_without_fence(EPERM, neither).empty());
+  const auto only_logged = [](Options& options) { options.hand_over_ms = 0; };
+  EXPECT_EQ(warnings_without_fence(EPERM, only_logged).size(), 1U);
+  const auto unheard = [](Options& options) { options.log = {}; };
+  EXPECT_TRUE(warnings_without_fence(EPERM, unheard).empty());
+}
+
+// Then a handler that does not come back keeps its loop, and everything else is as ever.
+TEST_F(HandOverTest, WithoutItAHandlerKeepsItsLoopUntilItComesBack) {
+  std::thread{[this] {
+    test::forbid(__NR_membarrier, EPERM);
+    Options options = make_options();
+    options.thread_count = 1;
+    Other plain{*this, std::move(options)};
+    RawPeer quick{*plain.place};
+    plain.slow->send(call("block", "[7]", 1));
+    gate.await_inside(1);
+    quick.send(call("rpc.ping", "[]", 2));
+    gate.open();
+    EXPECT_EQ(plain.slow->line(), result("7", 1));
+    EXPECT_EQ(quick.line(), result("\"pong\"", 2));
+    EXPECT_EQ(plain.server.stats().hand_overs, 0U);
+  }}.join();
+}
+
+}  // namespace
+}  // namespace wirecall::session
