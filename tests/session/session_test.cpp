@@ -160,13 +160,19 @@ class MemoryStream final : public transport::Stream {
   bool sending_ = false;
 };
 
+// A session of `harness` over one, which the session owns.
+MemoryStream& open_in_memory(Harness& harness, std::string& out) {
+  auto stream = std::make_unique<MemoryStream>(out);
+  MemoryStream& opened = *stream;
+  harness.open(std::move(stream));
+  return opened;
+}
+
 // What a peer sees that sends `pieces`, each in one read, and then ends.
 std::string seen(const std::vector<std::string_view>& pieces, Limits limits = {}) {
   Harness harness{1, limits};
   std::string out;
-  auto owned = std::make_unique<MemoryStream>(out);
-  MemoryStream& stream = *owned;
-  harness.open(std::move(owned));
+  MemoryStream& stream = open_in_memory(harness, out);
   const auto turn = [&] {
     harness.loop.turn(milliseconds{0});
     if (!harness.end) stream.complete_send();
@@ -278,9 +284,7 @@ TEST(SessionInput, a_large_message_in_small_pieces_costs_linear_time) {
   // Were each piece a new look at all before it, this would take hours.
   Harness harness{1};
   std::string out;
-  auto owned = std::make_unique<MemoryStream>(out);
-  MemoryStream& stream = *owned;
-  harness.open(std::move(owned));
+  MemoryStream& stream = open_in_memory(harness, out);
   std::string message = R"({"jsonrpc":"2.0","method":"subtract","params":[42,23],"id":1,"x":[)";
   while (message.size() < 8'000'000) message += R"("some text",12.5,{"a":null},)";
   message += "0]}";
@@ -352,9 +356,7 @@ TEST_P(SessionTest, a_reset_abandons_the_calls) {
 
 TEST_P(SessionTest, replies_of_one_turn_leave_in_one_send) {
   std::string out;
-  auto owned = std::make_unique<MemoryStream>(out);
-  MemoryStream& stream = *owned;
-  harness_.open(std::move(owned));
+  MemoryStream& stream = open_in_memory(harness_, out);
   stream.receive(request(1) + request(2));
   stream.receive(request(3));
   EXPECT_EQ(out, "");
@@ -511,9 +513,7 @@ INSTANTIATE_TEST_SUITE_P(Seeds, SlowPeerTest, testing::Range(1U, 9U));
 TEST(GreedyPeer, has_so_many_messages_a_turn_and_the_rest_in_the_next) {
   Harness harness{1};
   std::string out;
-  auto owned = std::make_unique<MemoryStream>(out);
-  MemoryStream& stream = *owned;
-  harness.open(std::move(owned));
+  MemoryStream& stream = open_in_memory(harness, out);
   std::string input;
   std::string expected;
   for (int i = 0; i < 10'000; ++i) {
@@ -537,9 +537,7 @@ TEST(GreedyPeer, has_so_many_messages_a_turn_and_the_rest_in_the_next) {
 TEST(GreedyPeer, has_its_share_of_a_turn_however_often_it_is_received_from) {
   Harness harness{1};
   std::string out;
-  auto owned = std::make_unique<MemoryStream>(out);
-  MemoryStream& stream = *owned;
-  harness.open(std::move(owned));
+  MemoryStream& stream = open_in_memory(harness, out);
   std::string expected;
   for (int i = 0; i < 10'000; ++i) {
     stream.receive(request(i));
@@ -563,9 +561,7 @@ TEST(GreedyPeer, whose_calls_take_long_has_fewer_of_them_a_turn) {
     ++served;
   });
   std::string out;
-  auto owned = std::make_unique<MemoryStream>(out);
-  MemoryStream& stream = *owned;
-  harness.open(std::move(owned));
+  MemoryStream& stream = open_in_memory(harness, out);
   stream.receive(repeated(R"({"jsonrpc":"2.0","method":"slow"})", 1000));
   for (int turns = 0; served < 1000; ++turns) {
     ASSERT_LT(turns, 100);
