@@ -185,7 +185,7 @@ class Channel : public Connection, private transport::StreamUser, private runtim
   // Its share of the loop's turn, in steps.
   std::chrono::nanoseconds share_ends_{0};  // 0 before the first step is over
   std::uint32_t turn_ = 0;                  // the one it is of, modulo 2^32
-  std::uint32_t step_ends_ = 0;             // at this byte of the input
+  std::uint32_t step_ends_ = 0;             // at this byte of the input; after a look, of what it has left
   std::uint16_t messages_left_ = 0;         // of the step
   std::uint16_t steps_left_ = 0;            // after it
 
@@ -194,6 +194,7 @@ class Channel : public Connection, private transport::StreamUser, private runtim
   bool looking_ = false;           // in `read` or `input_complete`
   std::uint8_t idle_times_ = 0;    // that `end_if_idle` has found too little to have happened
   std::uint8_t unread_times_ = 0;  // and output of which nothing had been taken
+  bool was_unfinished_ = false;    // a message had begun then and not ended
   bool sending_ : 1 = false;
   bool sent_ : 1 = false;         // a send has ended since `end_if_idle` looked
   bool marked_ : 1 = false;       // turn_ended is going to be called

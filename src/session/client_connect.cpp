@@ -147,9 +147,16 @@ void ClientCore::leave(const ClientConnection& connection) noexcept {
   if (connection.draining) return;
   const Endpoint& place = connection.dialer.endpoint();
   for (const auto& other : connections_) {
-    if (!other->up() || other->draining || other->dialer.endpoint() != place) continue;
-    other->draining = true;
-    other->dialer.turn_away();
+    if (other->up() && other->dialer.endpoint() == place) other->draining = true;
+  }
+}
+
+void ClientCore::end_connection(ClientConnection& connection, bool useful) noexcept {
+  connection.over = true;
+  if (connection.draining) {
+    connection.dialer.left(loop_.now(), useful);
+  } else {
+    connection.dialer.ended(loop_.now(), useful);
   }
 }
 
@@ -169,10 +176,7 @@ void ClientCore::after_turn(Lock& lock) {
            connection->notifications.front().position <= taken) {
       finish(connection->notifications.pop_front());
     }
-    if (done_with(*connection)) {
-      connection->over = true;
-      connection->dialer.ended(loop_.now(), true);
-    }
+    if (done_with(*connection)) end_connection(*connection, true);
     if (!connection->over) continue;
     connection->session.reset();
     closed = true;
@@ -205,9 +209,8 @@ void ClientCore::connection_ended(Connection& ended, End end, int error) noexcep
   const std::uint64_t handed = connection.stream->bytes();
   const std::uint64_t taken = connection.taken_bytes();
   std::string gone = why_gone(connection, end, error);
-  connection.over = true;
+  end_connection(connection, connection.useful);
   connection.controls.clear();
-  connection.dialer.ended(loop_.now(), connection.useful);
   // What the system has seen any byte of may have been delivered, and is never sent again. The rest goes back to where
   // it came from, in its order.
   CallList again;

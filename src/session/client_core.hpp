@@ -201,6 +201,7 @@ class ClientCore final : public std::enable_shared_from_this<ClientCore>, privat
   [[nodiscard]] bool wanted(const ClientConnection& connection) const noexcept;
   [[nodiscard]] bool any_up() const noexcept;
   void leave(const ClientConnection& connection) noexcept;
+  void end_connection(ClientConnection& connection, bool useful) noexcept;
   [[nodiscard]] static bool done_with(const ClientConnection& connection) noexcept;
   void after_turn(Lock& lock);
   static void again_as_it_was(CallList& again, ClientCall& call) noexcept;

@@ -116,4 +116,9 @@ void Dialer::ended(nanoseconds now, bool useful) {
   due_ = now;
 }
 
+void Dialer::left(nanoseconds now, bool useful) {
+  if (useful) turn_away();
+  ended(now, useful);
+}
+
 }  // namespace wirecall::session

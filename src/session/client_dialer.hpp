@@ -33,7 +33,7 @@ class Dialer {
   /// Leaves an attempt that is under way to itself: its connection is closed when it comes.
   ~Dialer();
 
-  /// The place that is tried next, or was connected to.
+  /// The place that is tried next; while the connection that was made there lasts, where it leads.
   [[nodiscard]] const Endpoint& endpoint() const noexcept { return (*endpoints_)[at_]; }
   /// Before this time nothing is tried.
   [[nodiscard]] std::chrono::nanoseconds due() const noexcept { return due_; }
@@ -56,13 +56,14 @@ class Dialer {
   void failed(std::chrono::nanoseconds now);
   /// The connection that was made has ended. `useful`: it had served, so that there is no reason to wait.
   void ended(std::chrono::nanoseconds now, bool useful);
-  /// The next connection is made to another place, if there is one.
-  void turn_away() noexcept { at_ = (at_ + 1) % endpoints_->size(); }
+  /// As ended, by a connection whose server is leaving: the next one is made to another place, if there is one.
+  void left(std::chrono::nanoseconds now, bool useful);
 
  private:
   struct Attempt;
 
   void abandon();
+  void turn_away() noexcept { at_ = (at_ + 1) % endpoints_->size(); }
 
   const std::vector<Endpoint>* endpoints_;
   const ClientOptions* options_;

@@ -152,8 +152,8 @@ void ClientCore::withdraw_posted(ClientCall& call) noexcept {
     take_out(call);
   }
   if (connection.over || connection.awaits()) return;
-  connection.over = given_up_ = true;
-  connection.dialer.ended(loop_.now(), true);
+  given_up_ = true;
+  end_connection(connection, true);
 }
 
 // A server cannot call its client by HTTP: whoever offers it methods would wait for ever.

@@ -8,6 +8,7 @@
 #include <chrono>
 #include <cstddef>
 #include <cstring>
+#include <expected>
 #include <fcntl.h>
 #include <sys/file.h>
 #include <sys/socket.h>
@@ -15,6 +16,7 @@
 #include <sys/time.h>
 #include <sys/un.h>
 #include <thread>
+#include <utility>
 
 #include "transport/setup.hpp"
 
@@ -75,6 +77,19 @@ bool remove_stale(const Endpoint& endpoint, const sockaddr_un& address) {
   return true;
 }
 
+// The file, or why there is none: EADDRINUSE when somebody listens there already. A file whose program does not listen
+// yet looks like one that stayed behind: so the folder is locked until ours does.
+std::expected<SocketFile, int> listen_there(int fd, const Endpoint& endpoint) {
+  const sockaddr_un address = address_of(endpoint);
+  const Socket lock = locked_folder(endpoint.path());
+  int error = bind_to(fd, address);
+  if (error == EADDRINUSE && remove_stale(endpoint, address)) error = bind_to(fd, address);
+  if (error != 0) return std::unexpected{error};
+  SocketFile file{endpoint.path()};
+  if (::listen(fd, kBacklog) != 0) throw listen_failure(endpoint, errno);
+  return file;
+}
+
 }  // namespace
 
 SocketFile::SocketFile(std::string path) : path_(std::move(path)) {
@@ -94,17 +109,13 @@ SocketFile::~SocketFile() {
 Listening listen_on_unix(const Endpoint& endpoint) {
   Socket socket{::socket(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0)};
   if (socket.get() < 0) throw listen_failure(endpoint, errno);
-  const sockaddr_un address = address_of(endpoint);
-  const Socket lock = locked_folder(endpoint.path());
-  int error = bind_to(socket.get(), address);
-  for (int tries = 0; error == EADDRINUSE && tries <= kInUseTries; ++tries) {
-    if (tries != 0) std::this_thread::sleep_for(kInUsePause);
-    if (remove_stale(endpoint, address)) error = bind_to(socket.get(), address);
+  std::expected<SocketFile, int> file = listen_there(socket.get(), endpoint);
+  for (int tries = 0; !file && file.error() == EADDRINUSE && tries != kInUseTries; ++tries) {
+    std::this_thread::sleep_for(kInUsePause);
+    file = listen_there(socket.get(), endpoint);
   }
-  if (error != 0) throw listen_failure(endpoint, error);
-  SocketFile file{endpoint.path()};
-  if (::listen(socket.get(), kBacklog) != 0) throw listen_failure(endpoint, errno);
-  return {socket.release(), endpoint, std::move(file)};
+  if (!file) throw listen_failure(endpoint, file.error());
+  return {socket.release(), endpoint, std::move(*file)};
 }
 
 int connect_to_unix(const Endpoint& endpoint, std::chrono::milliseconds timeout) {

@@ -237,6 +237,26 @@ TEST(ClientCore, a_draining_server_s_calls_go_to_another_place) {
   EXPECT_EQ(world.dialed[1].first, "place1");
 }
 
+TEST(ClientCore, a_draining_server_that_breaks_off_is_the_one_named_and_the_next_place_is_tried) {
+  World world{4, {}, 3};
+  world.serve = [&] {
+    for (std::string request = world.line(); !request.empty(); request = world.line()) {
+      if (world.peers.size() != 1) {
+        world.peers.back()->send(result(id_of(request)));
+        continue;
+      }
+      world.peers.back()->send("{\"jsonrpc\":\"2.0\",\"method\":\"rpc.draining\"}\n");
+      world.peers.back()->finish();
+    }
+  };
+  const Result lost = world.client->try_call<int>("a");
+  ASSERT_FALSE(lost.has_value());
+  EXPECT_NE(lost.error().message().find("place0"), std::string::npos) << lost.error().message();
+  EXPECT_EQ(world.client->try_call<int>("a"), 19);
+  ASSERT_EQ(world.dialed.size(), 2U);
+  EXPECT_EQ(world.dialed[1].first, "place1");
+}
+
 TEST(ClientCore, a_server_that_takes_connections_and_closes_them_is_not_tried_without_a_pause) {
   ClientOptions options;
   options.call_timeout_ms = 2000;

@@ -3,6 +3,7 @@
 #include "session/serving_loop.hpp"
 
 #include <algorithm>
+#include <array>
 #include <functional>
 #include <gtest/gtest.h>
 #include <memory>
@@ -145,6 +146,35 @@ nanoseconds IdleConnections::shut_down_while_sending(const std::vector<std::stri
 TEST_F(IdleConnections, are_those_on_which_a_message_does_not_come_on) {
   EXPECT_LE(shut_down_while_sending({"[", " "}), 12s);
   EXPECT_EQ(serving_.stats().connections_timed_out, 1U);
+}
+
+TEST_F(IdleConnections, have_the_whole_time_for_a_message_whenever_it_begins) {
+  struct Beginning final : Timer {
+    void expired() override {
+      at = loop->now();
+      peer->send("[");
+    }
+    Loop* loop = nullptr;
+    std::shared_ptr<SimulatedPeer> peer;
+    nanoseconds at{};
+  };
+  std::array<Beginning, 10> beginnings;
+  for (std::size_t i = 0; i < beginnings.size(); ++i) {
+    beginnings[i].loop = &serving_.loop();
+    beginnings[i].peer = open();
+    beginnings[i].peer->send(kRequest);
+    serving_.loop().start(beginnings[i], 300ms * i);
+  }
+  std::size_t shut = 0;
+  serve_until([&] {
+    for (Beginning& beginning : beginnings) {
+      if (!beginning.peer->shut_down || beginning.at == 0ns) continue;
+      ++shut;
+      EXPECT_GE(now() - std::exchange(beginning.at, 0ns), 8s);
+    }
+    return shut == beginnings.size();
+  });
+  EXPECT_LE(now(), 16s);
 }
 
 TEST_F(IdleConnections, are_those_on_which_a_header_does_not_come_on) {
