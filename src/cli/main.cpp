@@ -265,12 +265,13 @@ int run(int argc, char** argv) {
 }
 
 /// The memory of large messages goes back to the system when they are gone. Left to itself the C library keeps as much
-/// as it ever needed at once: the sizes from which it does otherwise grow with what it has seen.
+/// as it ever needed at once: the sizes from which it does otherwise grow with what it has seen. From 64 KiB on each
+/// block is mapped by itself, which costs messages of 50 to 260 KB nothing that can be measured; at 1 MiB the blocks of
+/// many that come at a time lie among each other, and most of them stay.
 void give_back_memory() {
 #ifdef __GLIBC__
-  constexpr int kBytes = 1024 * 1024;
-  ::mallopt(M_MMAP_THRESHOLD, kBytes);
-  ::mallopt(M_TRIM_THRESHOLD, kBytes);
+  ::mallopt(M_MMAP_THRESHOLD, 64 * 1024);
+  ::mallopt(M_TRIM_THRESHOLD, 1024 * 1024);
 #endif
 }
 

@@ -56,6 +56,26 @@ TEST_P(LargeMessages, leave_nothing_behind) {
   }
 }
 
+TEST_P(LargeMessages, of_many_at_a_time_leave_little_behind) {
+  constexpr std::size_t kPeers = 400;
+  constexpr std::size_t kBytes = kMiB / 4;
+  const std::string most = R"({"jsonrpc":"2.0","method":"echo","params":[")" + std::string(kBytes, 'x');
+  const std::size_t before = server_.resident_bytes();
+  {
+    std::vector<RawPeer> peers;
+    for (std::size_t i = 0; i < kPeers; ++i) {
+      peers.emplace_back(place_);
+      ASSERT_TRUE(peers.back().send(most));
+    }
+    // All of it is there, or the test would show nothing.
+    EXPECT_TRUE(comes_true([&] { return server_.resident_bytes() > before + kPeers * kBytes * 3 / 4; }));
+    for (RawPeer& peer : peers) ASSERT_TRUE(peer.send(R"("],"id":1})"));
+    for (RawPeer& peer : peers) ASSERT_EQ(peer.line().size(), kBytes + kAnswer.size());
+  }
+  EXPECT_TRUE(comes_true([&] { return server_.resident_bytes() < before + kPeers * kBytes / 3; }))
+      << (server_.resident_bytes() - before) / kMiB << " MiB more";
+}
+
 INSTANTIATE_TEST_SUITE_P(Engines, LargeMessages, testing::Values("epoll", "uring"),
                          [](const auto& given) { return given.param; });
 
