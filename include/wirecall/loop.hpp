@@ -43,8 +43,9 @@ class Loop final : public Scheduler {
 
   /// One turn, waiting at most `wait_max` (negative: for ever) when there is nothing to do.
   void turn(std::chrono::nanoseconds wait_max = std::chrono::nanoseconds{-1});
-  /// How many there have been, modulo 2^32: tells one from the next.
-  [[nodiscard]] std::uint32_t turns() const noexcept;
+  /// How many rounds have begun, modulo 2^32: one is over when each who asked for at_next_turn in the one before has
+  /// been called. Tells one from the next.
+  [[nodiscard]] std::uint32_t rounds() const noexcept;
   /// Ends the present turn in the place of a thread that does not come back from it: whoever that was busy with is
   /// left to it, everybody else is served. When it does come back, which must not be during a turn, its `turn` returns
   /// without doing anything more.
@@ -77,7 +78,8 @@ class Loop final : public Scheduler {
   void at_turn_end(runtime::TurnUser& user);
   /// The same at the end of the next turn, whenever that comes.
   void at_next_turn_end(runtime::TurnUser& user);
-  /// `user.next_turn()` is called in the next turn, which then does not wait; ask once a turn.
+  /// `user.next_turn()` is called in the next turn, which then does not wait, or in one soon after: no more than a few
+  /// are called in each, in the order in which they asked; ask once a turn.
   void at_next_turn(runtime::TurnUser& user);
   /// Takes all of these back; for users that end.
   void forget(runtime::TurnUser& user) noexcept;

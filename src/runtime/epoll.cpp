@@ -23,6 +23,7 @@
 #include "base/sanitizers.hpp"
 #include "runtime/alarm.hpp"
 #include "runtime/backend.hpp"
+#include "runtime/precedence.hpp"
 #include "runtime/system.hpp"
 
 namespace wirecall::runtime {
@@ -45,6 +46,9 @@ constexpr std::size_t kReceiveBytesMin = 8 * 1024;
 constexpr int kEventsMax = 256;
 // What completes by one operation, or by one event, at most.
 constexpr std::size_t kCompletionsOfOne = 4;
+// While heavy connections wait, epoll is asked again for light ones after so many of them have been served, or after
+// this share of those that wait: it looks at all of these each time.
+constexpr int kHeavyDivisor = 4;
 // Connections taken from one listener in a turn.
 constexpr int kAcceptsMax = 64;
 constexpr std::uint64_t kWakeKey = ~std::uint64_t{0};
@@ -99,7 +103,9 @@ class EpollBackend final : public Backend {
     bool ended = false;               // the peer has ended what it sends
     bool shut_down = false;           // we have
     std::uint8_t small = 0;           // large receives that brought little, the last in a row
+    bool listed = false;              // in events_, and not served yet
     std::uint32_t receive_bytes = 0;  // the next receive takes so many at most; 0 for receive_bytes_
+    std::uint32_t last_bytes = 0;     // that a receive brought
     Buffer unsent;                    // of the send in flight; empty when there is none
     std::size_t sent = 0;             // bytes of `unsent` that the kernel has
 
@@ -121,7 +127,15 @@ class EpollBackend final : public Backend {
   void unwatch(Handle handle);
   void end_idle(Handle handle, std::uint32_t events);
   void wait(nanoseconds until);
+  void look_for_light();
+  void serve_some();
   bool serve(const epoll_event& event);
+  [[nodiscard]] Slot& slot_of(const epoll_event& event) noexcept {
+    return slots_[static_cast<std::uint32_t>(event.data.u64)];
+  }
+  [[nodiscard]] bool heavy(const epoll_event& event) noexcept {
+    return event.data.u64 < kAlarmKey && precedence_.heavy(slot_of(event).last_bytes);
+  }
   bool receive(Handle handle);
   void accept(Handle handle);
 
@@ -142,6 +156,9 @@ class EpollBackend final : public Backend {
   int events_end_ = 0;
   std::shared_ptr<char[]> region_ = make_region();
   std::size_t region_used_ = 0;
+  Precedence precedence_;
+  int heavy_served_ = 0;  // since epoll was asked
+  std::array<epoll_event, kEventsMax> events_again_;
 };
 
 EpollBackend::EpollBackend(std::size_t receive_bytes)
@@ -176,8 +193,12 @@ std::span<Completion> EpollBackend::turn(std::span<Operation> submitted, nanosec
   prompt_ = false;
   for (Operation& operation : submitted) perform(operation);
   // Those for whom there was no room last turn go first, or the same few could have all of it every turn.
-  if (events_at_ == events_end_) wait(prompt_ ? kAtOnce : until);
-  while (events_at_ != events_end_ && serve(events_[static_cast<std::size_t>(events_at_)])) ++events_at_;
+  if (events_at_ == events_end_) {
+    wait(prompt_ ? kAtOnce : until);
+  } else if (heavy_served_ >= std::max(kHeavyInTurn, (events_end_ - events_at_) / kHeavyDivisor)) {
+    look_for_light();
+  }
+  serve_some();
   return completions_;
 }
 
@@ -336,6 +357,37 @@ void EpollBackend::wait(nanoseconds until) {
   }
   events_at_ = 0;
   events_end_ = std::max(0, wait_for_events(epoll_.get(), events_, milliseconds));
+  heavy_served_ = 0;
+  if (events_end_ <= kHeavyInTurn) return;
+  int lights = 0;
+  for (int i = 0; i < events_end_; ++i) {
+    epoll_event& event = events_[static_cast<std::size_t>(i)];
+    if (event.data.u64 < kAlarmKey) slot_of(event).listed = true;
+    if (heavy(event)) continue;
+    std::swap(event, events_[static_cast<std::size_t>(lights++)]);
+  }
+}
+
+// Serves light connections that have come while heavy ones are being served; those wait on.
+void EpollBackend::look_for_light() {
+  heavy_served_ = 0;
+  const int count = wait_for_events(epoll_.get(), events_again_, 0);
+  for (int i = 0; i < count; ++i) {
+    const epoll_event& event = events_again_[static_cast<std::size_t>(i)];
+    if (event.data.u64 >= kAlarmKey || heavy(event) || slot_of(event).listed) continue;
+    if (!serve(event)) return;
+  }
+}
+
+// The light ones, which are in front, and a few of the heavy ones.
+void EpollBackend::serve_some() {
+  for (int heavies = precedence_.begin_turn(); events_at_ != events_end_; ++events_at_) {
+    const epoll_event& event = events_[static_cast<std::size_t>(events_at_)];
+    const int weight = heavy(event) ? 1 : 0;
+    if (heavies < weight || !serve(event)) return;
+    heavies -= weight;
+    heavy_served_ += weight;
+  }
 }
 
 // False when there is no room left to receive into: the event is to be looked at again next turn.
@@ -349,6 +401,7 @@ bool EpollBackend::serve(const epoll_event& event) {
   }
   const Handle handle{static_cast<std::uint32_t>(event.data.u64), static_cast<std::uint32_t>(event.data.u64 >> 32)};
   Slot& slot = slots_[handle.slot];
+  slot.listed = false;
   if (slot.fd < 0 || slot.generation != handle.generation) return true;
   const std::uint32_t wanted = slot.wanted();
   const bool sending = (wanted & EPOLLOUT) != 0 && (event.events & ~std::uint32_t{EPOLLIN}) != 0;
@@ -387,6 +440,8 @@ bool EpollBackend::receive(Handle handle) {
       slot.small = 0;
       slot.receive_bytes = 0;
     }
+    const auto brought = static_cast<std::uint32_t>(bytes);
+    precedence_.brought(std::exchange(slot.last_bytes, brought), brought);
     to[bytes] = 0;
     region_used_ = std::min(kRegionBytes, (region_used_ + bytes + kPaddingBytes + 63) / 64 * 64);
     Completion& completion = complete(OperationKind::receive, handle, 0);

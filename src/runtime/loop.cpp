@@ -10,6 +10,7 @@
 #include "base/room.hpp"
 #include "runtime/backend.hpp"
 #include "runtime/inbox.hpp"
+#include "runtime/precedence.hpp"
 #include "runtime/timers.hpp"
 #include "runtime/turn.hpp"
 
@@ -19,6 +20,7 @@ namespace {
 using runtime::Completion;
 using runtime::Handle;
 using runtime::IoUser;
+using runtime::kHeavyInTurn;
 using runtime::Operation;
 using runtime::OperationKind;
 using runtime::TurnUser;
@@ -53,9 +55,11 @@ struct Loop::State {
   std::vector<TurnUser*> at_next_turn;
   std::vector<TurnUser*> going_on;  // those of at_next_turn whose turn has come
   std::size_t going_on_at = 0;      // the first of them that has not been called
+  int going_on_left = 0;            // of those that may be called in this turn
   std::span<Completion> completions;
   std::size_t completion_at = 0;            // the first of them that nobody has been told
-  std::uint32_t turns = 0;                  // begun
+  std::uint32_t rounds = 0;                 // begun
+  bool in_turn = false;                     // it has not been finished
   std::uint64_t part = 0;                   // of a turn, by one thread
   std::vector<std::shared_ptr<void>> kept;  // what has been lent in this turn, as far as somebody keeps it
   std::vector<Buffer> pool;
@@ -63,7 +67,9 @@ struct Loop::State {
 
   // When a wait of at most `wait_max` is to end.
   nanoseconds until(nanoseconds wait_max) const {
-    if (wait_max == nanoseconds{0} || !at_next_turn.empty() || !at_turn_end.empty()) return runtime::kAtOnce;
+    if (wait_max == nanoseconds{0} || !going_on.empty() || !at_next_turn.empty() || !at_turn_end.empty()) {
+      return runtime::kAtOnce;
+    }
     nanoseconds end = timers.empty() ? runtime::kForever : timers.first_due();
     if (wait_max > nanoseconds{0}) {
       const nanoseconds now = backend->now();
@@ -95,7 +101,7 @@ void Loop::start(Timer& timer, nanoseconds delay) {
 
 void Loop::stop(Timer& timer) noexcept { state_->timers.remove(place(timer)); }
 
-std::uint32_t Loop::turns() const noexcept { return state_->turns; }
+std::uint32_t Loop::rounds() const noexcept { return state_->rounds; }
 
 nanoseconds Loop::now() const noexcept { return state_->backend->now(); }
 
@@ -104,16 +110,19 @@ nanoseconds Loop::recently() const noexcept { return state_->backend->recently()
 void Loop::turn(nanoseconds wait_max) {
   State& state = *state_;
   // A turn that failed for want of memory goes on where it was.
-  if (state.completion_at != state.completions.size() || state.going_on_at != state.going_on.size()) [[unlikely]]
+  if (state.in_turn) [[unlikely]]
     return finish_turn();
-  ++state.turns;
   state.completions = state.backend->turn(state.submitted, state.until(wait_max));
   state.completion_at = 0;
   if (!state.kept.empty()) [[unlikely]]
     state.kept.clear();
   state.submitted.clear();
-  state.going_on_at = 0;
-  state.going_on.swap(state.at_next_turn);
+  if (state.going_on.empty()) {
+    ++state.rounds;
+    state.going_on.swap(state.at_next_turn);
+  }
+  state.going_on_left = kHeavyInTurn;
+  state.in_turn = true;
   state.ending.swap(state.at_next_turn_end);
   finish_turn();
 }
@@ -130,16 +139,20 @@ void Loop::finish_turn() {
   if (state.inbox->waiting() || state.inbox->interrupted()) [[unlikely]]
     state.inbox->run();
   if (state.part == mine && !state.timers.empty() && state.backend->time_may_be_up()) state.expire_timers();
-  while (state.going_on_at != state.going_on.size() && state.part == mine) {
+  for (; state.going_on_at != state.going_on.size() && state.going_on_left != 0 && state.part == mine;
+       --state.going_on_left) {
     if (TurnUser* user = state.going_on[state.going_on_at++]) user->next_turn();
   }
   if (state.part != mine) [[unlikely]]
     return;
-  state.going_on.clear();
-  state.going_on_at = 0;
+  if (state.going_on_at == state.going_on.size()) {
+    state.going_on.clear();
+    state.going_on_at = 0;
+  }
   if (!state.ending.empty()) [[unlikely]]
     state.end_turn(state.ending);
   state.end_turn(state.at_turn_end);
+  state.in_turn = false;
 }
 
 void Loop::State::end_turn(std::vector<TurnUser*>& users) {

@@ -42,6 +42,7 @@ void try_ring() {
   ring.take_completions([&](const io_uring_cqe& completion) {
     const unsigned flags = IORING_CQE_F_BUFFER | IORING_CQE_F_MORE;
     result = completion.res < 0 || (completion.flags & flags) == flags ? completion.res : -EINVAL;
+    return true;
   });
   if (result != 1) refused(result < 0 ? -result : EIO, "io_uring's multishot receive");
 }
@@ -55,7 +56,7 @@ Ring::FreeBuffers Ring::make_free_buffers() {
   return free;
 }
 
-Ring::Ring(const ReceiveBuffers& buffers) : buffers_(&buffers) {
+Ring::Ring(const ReceiveBuffers& buffers) : buffers_(buffers) {
   io_uring_params params{};
   params.flags = IORING_SETUP_SINGLE_ISSUER | IORING_SETUP_DEFER_TASKRUN | IORING_SETUP_SUBMIT_ALL |
                  IORING_SETUP_CQSIZE | IORING_SETUP_CLAMP | IORING_SETUP_R_DISABLED;
@@ -134,7 +135,7 @@ void Ring::receive_large(io_uring_sqe& entry, int fd) noexcept {
 void Ring::give_back(unsigned buffer) noexcept {
   const bool large = ReceiveBuffers::is_large(buffer);
   io_uring_buf_ring* const free = large ? free_large_.get() : free_.get();
-  ::io_uring_buf_ring_add(free, buffers_->at(buffer), large ? ReceiveBuffers::kLargeBytes : ReceiveBuffers::kBytes,
+  ::io_uring_buf_ring_add(free, buffers_.at(buffer), large ? ReceiveBuffers::kLargeBytes : ReceiveBuffers::kBytes,
                           static_cast<unsigned short>(buffer),
                           ::io_uring_buf_ring_mask(large ? ReceiveBuffers::kLargeCount : ReceiveBuffers::kCount), 0);
   ::io_uring_buf_ring_advance(free, 1);

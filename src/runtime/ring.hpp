@@ -12,6 +12,7 @@
 #include <cstdint>
 #include <liburing.h>
 #include <memory>
+#include <utility>
 
 #include "wirecall/bytes.hpp"
 
@@ -48,6 +49,9 @@ class Ring {
   /// What completes in a turn beyond this the kernel keeps in a list of its own, which is slower but loses nothing.
   static constexpr unsigned kCompletions = 4096;
 
+  /// What no entry's user_data may be: of completions that have been taken while others before them are there.
+  static constexpr std::uint64_t kTaken = ~std::uint64_t{0};
+
   /// Throws std::system_error with what the kernel refused. All buffers are the kernel's from now on.
   explicit Ring(const ReceiveBuffers& buffers);
   ~Ring() { ::io_uring_queue_exit(&ring_); }
@@ -66,21 +70,28 @@ class Ring {
 
   /// Calls `look` for each completion there is.
   template <class F>
-  void each_completion(F&& look) {
+  void each_completion(F&& look) const {
     unsigned head = 0;
     const io_uring_cqe* completion = nullptr;
-    io_uring_for_each_cqe(&ring_, head, completion) look(*completion);
+    io_uring_for_each_cqe(&ring_, head, completion) {
+      if (completion->user_data != kTaken) look(*completion);
+    }
   }
-  /// The same, and then the completions are gone.
+  /// The same, and then those for which `take` returns true are gone; the others are there the next time again.
   template <class F>
   void take_completions(F&& take) {
-    unsigned taken = 0;
-    each_completion([&](const io_uring_cqe& completion) {
-      ++taken;
-      take(completion);
-    });
-    ::io_uring_cq_advance(&ring_, taken);
+    unsigned head = 0;
+    unsigned gone = 0;
+    bool all = true;  // up to here
+    io_uring_cqe* completion = nullptr;
+    io_uring_for_each_cqe(&ring_, head, completion) {
+      if (completion->user_data != kTaken && take(std::as_const(*completion))) completion->user_data = kTaken;
+      all = all && completion->user_data == kTaken;
+      gone += all ? 1 : 0;
+    }
+    ::io_uring_cq_advance(&ring_, gone);
   }
+  [[nodiscard]] const ReceiveBuffers& buffers() const noexcept { return buffers_; }
 
   /// Makes `entry` a receive that goes on until it fails, each run of bytes in a buffer of its own.
   static void receive(io_uring_sqe& entry, int fd) noexcept;
@@ -95,7 +106,7 @@ class Ring {
   static FreeBuffers make_free_buffers();
   void provide(io_uring_buf_ring& free, std::uint16_t group, unsigned count);
 
-  const ReceiveBuffers* buffers_;
+  ReceiveBuffers buffers_;
   FreeBuffers free_ = make_free_buffers();
   FreeBuffers free_large_ = make_free_buffers();
   io_uring ring_{};

@@ -57,10 +57,11 @@ void UringBackend::keep_places(std::size_t operations) {
 }
 
 std::span<Completion> UringBackend::turn(std::span<Operation> submitted, nanoseconds until) {
-  completions_.clear();
-  if (larger_.capacity() > completions_.capacity()) [[unlikely]]
+  if (std::exchange(returned_, false)) completions_.clear();
+  if (completions_.empty() && larger_.capacity() > completions_.capacity()) [[unlikely]]
     completions_ = std::exchange(larger_, {});
   keep_places(submitted.size());
+  former_memory_.reset();
   // A send that goes on, now that there is room, has kept its user waiting already.
   prompt_ = !sends_.empty();
   if (owner_ != thread_number()) [[unlikely]]
@@ -72,16 +73,52 @@ std::span<Completion> UringBackend::turn(std::span<Operation> submitted, nanosec
   for (Operation& operation : submitted) perform(operation);
   if (!to_watch_.empty()) [[unlikely]]
     watch_idle();
-  ring_->enter(alarm_.limit(prompt_ || !to_arm_.empty() ? kAtOnce : until));
+  ring_->enter(alarm_.limit(prompt_ || deferring_ || !to_arm_.empty() ? kAtOnce : until));
   if (!sends_.empty()) tell_sends();
-  ring_->take_completions([this](const io_uring_cqe& result) { completed(result); });
+  take_some();
   if (!closing_.empty()) finish_closing();
+  returned_ = true;
   return completions_;
+}
+
+// All that has completed, but for what came from heavy connections: of that, a little.
+void UringBackend::take_some() {
+  ++takes_;
+  deferring_ = false;
+  int heavies = precedence_.begin_turn();
+  ring_->take_completions([&](const io_uring_cqe& result) {
+    if (entry_of(result.user_data) == Entry::receive) {
+      Slot& slot = slots_[slot_of(result.user_data)];
+      const int weight = precedence_.heavy(slot.last_bytes) ? 1 : 0;
+      if (heavies < weight || slot.deferred_in == takes_) {
+        slot.deferred_in = takes_;  // whatever else comes for it, comes after that
+        deferring_ = true;
+        return false;
+      }
+      heavies -= weight;
+    }
+    completed(result);
+    return true;
+  });
+}
+
+// Another thread's ring cannot be entered, but looked at. What it holds has been received, and would be lost with it.
+void UringBackend::take_all_of_former() {
+  if (ring_->buffers().memory() == buffers_.memory()) buffers_ = ReceiveBuffers{};
+  former_memory_ = ring_->buffers().memory();
+  lent_.clear();
+  for (Slot& slot : slots_) slot.armed = false;  // nothing more is asked of it
+  ring_->take_completions([&](const io_uring_cqe& result) {
+    if (entry_of(result.user_data) == Entry::receive) received(slot_of(result.user_data), result);
+    return true;
+  });
+  deferring_ = false;
 }
 
 // The kernel ends what an exiting thread has asked for, and takes nothing for its ring from another. So this thread
 // gets a ring of its own, and all that stood is asked for again.
 void UringBackend::take_over() {
+  if (deferring_) take_all_of_former();
   if (next_ring_ != nullptr) {
     ring_ = std::move(next_ring_);
   } else if (ring_ == nullptr || ring_->enabled()) {
@@ -337,6 +374,11 @@ std::size_t UringBackend::readable(Handle handle) const noexcept {
   const Slot& slot = slots_[handle.slot];
   int bytes = 0;
   if (slot.fd < 0 || slot.generation != handle.generation || ::ioctl(slot.fd, FIONREAD, &bytes) != 0) return 0;
+  if (deferring_) {
+    ring_->each_completion([&](const io_uring_cqe& result) {
+      if (result.user_data == key(Entry::receive, handle.slot)) bytes += std::max(result.res, 0);
+    });
+  }
   return static_cast<std::size_t>(std::max(bytes, 0));
 }
 

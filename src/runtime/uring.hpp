@@ -21,6 +21,7 @@
 #include "base/room.hpp"
 #include "runtime/alarm.hpp"
 #include "runtime/backend.hpp"
+#include "runtime/precedence.hpp"
 #include "runtime/ring.hpp"
 #include "runtime/system.hpp"
 
@@ -77,18 +78,22 @@ class UringBackend final : public Backend {
     bool ended = false;       // the peer has ended what it sends
     bool shut_down = false;   // we have
     bool closing = false;
-    bool broken = false;     // has been told
-    bool waiting = false;    // for its standing entry to be made again; listed in to_arm_
-    bool large = false;      // the next receive has a large buffer
-    std::uint8_t small = 0;  // those for which a small one would have been enough, the last in a row
-    short hung_up = 0;       // POLLERR and POLLHUP, as far as we have heard of them
-    Buffer unsent;           // of the send in flight; empty when there is none
-    std::size_t sent = 0;    // bytes of `unsent` that the kernel has
-    std::int32_t taken = 0;  // what the last try gave: bytes, or a negative errno
+    bool broken = false;            // has been told
+    bool waiting = false;           // for its standing entry to be made again; listed in to_arm_
+    bool large = false;             // the next receive has a large buffer
+    std::uint8_t small = 0;         // those for which a small one would have been enough, the last in a row
+    short hung_up = 0;              // POLLERR and POLLHUP, as far as we have heard of them
+    std::uint32_t last_bytes = 0;   // that a receive brought
+    std::uint32_t deferred_in = 0;  // takes_ when something for it was last left in the ring
+    Buffer unsent;                  // of the send in flight; empty when there is none
+    std::size_t sent = 0;           // bytes of `unsent` that the kernel has
+    std::int32_t taken = 0;         // what the last try gave: bytes, or a negative errno
   };
 
   void keep_places(std::size_t operations);
   void take_over();
+  void take_all_of_former();
+  void take_some();
   void perform(Operation& operation);
   void close(std::uint32_t at);
   void finish_closing();
@@ -142,6 +147,11 @@ class UringBackend final : public Backend {
   std::vector<std::uint32_t> to_watch_;  // who may have nothing in flight
   std::vector<std::uint32_t> sends_;     // of this turn
   std::vector<std::uint32_t> closing_;
+  Precedence precedence_;
+  std::uint32_t takes_ = 0;                // how often completions have been taken, modulo 2^32
+  bool returned_ = true;                   // from the last turn; or that threw, and is tried again
+  bool deferring_ = false;                 // what heavy connections have sent waits in the ring
+  std::shared_ptr<char[]> former_memory_;  // of a ring whose buffers are lent in this turn
 };
 
 }  // namespace wirecall::runtime

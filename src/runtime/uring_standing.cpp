@@ -98,8 +98,10 @@ void UringBackend::received(std::uint32_t at, const io_uring_cqe& result) {
   if (result.res > 0) [[likely]] {
     Completion& completion = complete(OperationKind::receive, at, 0);
     completion.last = false;
-    completion.bytes = {buffers_.at(buffer), static_cast<std::size_t>(result.res)};
+    completion.bytes = {ring_->buffers().at(buffer), static_cast<std::size_t>(result.res)};
     *(completion.bytes.data() + completion.bytes.size()) = 0;
+    const auto bytes = static_cast<std::uint32_t>(result.res);
+    precedence_.brought(std::exchange(slot.last_bytes, bytes), bytes);
     size_receives(at, completion.bytes.size());
     if (slot.armed) [[likely]]
       return;

@@ -21,7 +21,7 @@ constexpr std::uint32_t kMessageBytesMin = 4096;
 // After a refusal the peer may still be sending. Closing at once would reset the connection, and with it the answer
 // that the peer has not read yet: so what it sends is thrown away for as long as this.
 constexpr std::chrono::milliseconds kLinger{1000};
-// A connection's share of a turn: so many steps, and when the first is over no longer than kShareTime. The clock is
+// A connection's share of a round: so many steps, and when the first is over no longer than kShareTime. The clock is
 // looked at only between steps: what comes in smaller numbers does not pay for it.
 constexpr std::uint16_t kStepMessages = 64;
 constexpr std::uint32_t kStepBytes = 16 * 1024;
@@ -116,9 +116,9 @@ bool Channel::look_at(std::span<char> input, std::size_t& seen) {
 }
 
 void Channel::begin_share() noexcept {
-  const std::uint32_t turn = host_->loop.turns();
-  if (turn_ == turn) return;
-  turn_ = turn;
+  const std::uint32_t round = host_->loop.rounds();
+  if (round_ == round) return;
+  round_ = round;
   messages_left_ = kStepMessages;
   step_ends_ = kStepBytes;
   steps_left_ = kSteps - 1;

@@ -182,9 +182,9 @@ class Channel : public Connection, private transport::StreamUser, private runtim
   std::unique_ptr<Linger> linger_;
   std::size_t owed_bytes_ = 0;  // have arrived while draining, and are still to be received
 
-  // Its share of the loop's turn, in steps.
+  // Its share of the loop's round, in steps.
   std::chrono::nanoseconds share_ends_{0};  // 0 before the first step is over
-  std::uint32_t turn_ = 0;                  // the one it is of, modulo 2^32
+  std::uint32_t round_ = 0;                 // the one it is of, modulo 2^32
   std::uint32_t step_ends_ = 0;             // at this byte of the input; after a look, of what it has left
   std::uint16_t messages_left_ = 0;         // of the step
   std::uint16_t steps_left_ = 0;            // after it

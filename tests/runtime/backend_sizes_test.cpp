@@ -66,14 +66,15 @@ void expect_whole_in_turns(std::unique_ptr<Backend> backend) {
   for (std::uint32_t i = 0; i < kConnections; ++i) receiving.sizes_of(100'000, i);
   for (int round = 0; round < 3; ++round) {
     for (const auto& peer : receiving.peers) peer->send(std::string(100'000, 'x'));
-    Sizes turns;
+    std::size_t turns = 0;
     for (std::size_t messages = 0; messages < kConnections;) {
       const Sizes sizes = receiving.turn();
       EXPECT_EQ(sizes, Sizes(sizes.size(), 100'000));
-      if (!sizes.empty()) turns.push_back(sizes.size());
+      EXPECT_LE(sizes.size(), 4U);
+      ++turns;
       messages += sizes.size();
     }
-    EXPECT_EQ(turns, (Sizes{4, 4, 2}));
+    EXPECT_GE(turns, 3U);
   }
 }
 

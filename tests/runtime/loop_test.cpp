@@ -1,13 +1,17 @@
 // The loop's own rules, in simulated time: timers, who is told what and when, slots that are used again, buffers.
 #include "wirecall/loop.hpp"
 
+#include <algorithm>
+#include <cstddef>
 #include <functional>
 #include <gtest/gtest.h>
+#include <memory>
 #include <random>
 #include <string>
 #include <thread>
 #include <vector>
 
+#include "runtime/precedence.hpp"
 #include "runtime/turn.hpp"
 #include "tests/runtime/simulated_backend.hpp"
 
@@ -16,6 +20,7 @@ namespace {
 
 using runtime::Completion;
 using runtime::Handle;
+using runtime::kHeavyInTurn;
 using runtime::OperationKind;
 using runtime::SimulatedBackend;
 using std::chrono::milliseconds;
@@ -201,6 +206,30 @@ TEST_F(LoopTest, who_asks_for_the_next_turn_is_called_in_it_without_a_wait) {
   EXPECT_EQ(loop_.now(), before);
   loop_.turn(milliseconds{1});
   EXPECT_EQ(user.log, "n");
+}
+
+TEST_F(LoopTest, of_many_who_ask_for_the_next_turn_few_are_called_in_each_and_all_before_anybody_again) {
+  constexpr std::size_t kUsers = 10;
+  std::vector<std::unique_ptr<Recorder>> users;
+  for (std::size_t i = 0; i < kUsers; ++i) users.push_back(std::make_unique<Recorder>([](Completion&) {}));
+  const auto called = [&] {
+    return static_cast<std::size_t>(std::ranges::count_if(users, [](const auto& user) { return !user->log.empty(); }));
+  };
+  for (const auto& user : users) loop_.at_next_turn(*user);
+  const nanoseconds before = loop_.now();
+  const std::uint32_t rounds_before = loop_.rounds();
+  for (std::size_t expected = 0; expected != kUsers;) {
+    expected = std::min(expected + kHeavyInTurn, kUsers);
+    loop_.turn(std::chrono::hours{1});
+    EXPECT_EQ(called(), expected);
+    EXPECT_EQ(loop_.rounds(), rounds_before + 1);
+    if (expected == kHeavyInTurn) loop_.at_next_turn(*users[0]);
+  }
+  EXPECT_EQ(users[0]->log, "n");
+  loop_.turn(std::chrono::hours{1});
+  EXPECT_EQ(users[0]->log, "nn");
+  EXPECT_EQ(loop_.rounds(), rounds_before + 2);
+  EXPECT_EQ(loop_.now(), before) << "none of these turns waited";
 }
 
 TEST_F(LoopTest, who_asks_for_the_next_end_is_called_once_a_turn) {

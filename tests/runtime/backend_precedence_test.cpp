@@ -1,0 +1,195 @@
+// Whom a backend on a kernel serves first when several connections have something: those who send little beside those
+// who send much; and that what waits for that reason is lost by nothing.
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <gtest/gtest.h>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <system_error>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "runtime/backend.hpp"
+#include "runtime/precedence.hpp"
+#include "tests/runtime/backend_world.hpp"
+
+namespace wirecall::runtime {
+namespace {
+
+constexpr std::uint32_t kHeavy = 10;  // connections that send much, 0 to 9
+constexpr std::uint32_t kLight = kHeavy;
+constexpr std::size_t kMuch = 4000;
+constexpr std::size_t kLittle = 60;
+
+struct Told {
+  std::uint32_t slot;
+  std::string bytes;
+};
+
+std::unique_ptr<Backend> epoll_or_uring(std::string_view name) {
+  return name == "epoll" ? make_epoll_backend() : make_uring_backend();
+}
+
+class Precedences : public testing::TestWithParam<std::string_view> {
+ protected:
+  void SetUp() override {
+    if (GetParam() == "uring" && !kRingsAreFollowed) GTEST_SKIP();
+    try {
+      world_ = std::make_unique<SocketWorld>(epoll_or_uring(GetParam()), AF_UNIX);
+    } catch (const std::system_error& refusal) {
+      GTEST_SKIP() << refusal.what();
+    }
+    for (std::uint32_t slot = 0; slot <= kLight; ++slot) {
+      peers_.emplace_back();
+      operations_.push_back({.kind = OperationKind::open,
+                             .handle = handle(slot),
+                             .descriptor = world_->connect(peers_.back()),
+                             .buffer = {}});
+      operations_.push_back({.kind = OperationKind::receive, .handle = handle(slot), .buffer = {}});
+    }
+  }
+  static Handle handle(std::uint32_t slot) { return {.slot = slot, .generation = 1}; }
+  void send_much() {
+    for (std::uint32_t slot = 0; slot < kHeavy; ++slot) {
+      peers_[slot]->send(std::string(kMuch, static_cast<char>('a' + slot)));
+    }
+  }
+  void send_little() { peers_[kLight]->send(std::string(kLittle, 'x')); }
+
+  // What one turn tells, in its order.
+  std::vector<Told> turn() {
+    std::vector<Told> told;
+    for (const Completion& completion : world_->backend().turn(operations_, kForever)) {
+      if (completion.bytes.empty()) continue;
+      told.push_back({completion.handle.slot, std::string{completion.bytes.data(), completion.bytes.size()}});
+    }
+    operations_.clear();
+    return told;
+  }
+  // What is told until so many messages have come, from the turns of `turn`.
+  std::vector<Told> take(std::size_t messages, const std::function<std::vector<Told>()>& turn) {
+    std::vector<Told> all;
+    while (all.size() < messages) {
+      for (Told& told : turn()) all.push_back(std::move(told));
+    }
+    return all;
+  }
+  std::vector<Told> take(std::size_t messages) {
+    return take(messages, [this] { return turn(); });
+  }
+  // So that it is known who sends how much.
+  void get_to_know() {
+    for (int round = 0; round < 20; ++round) {
+      send_much();
+      send_little();
+      static_cast<void>(take(kHeavy + 1));
+    }
+  }
+  static std::size_t place_of_light(const std::vector<Told>& told) {
+    std::size_t place = 0;
+    while (place != told.size() && told[place].slot != kLight) ++place;
+    return place;
+  }
+  static void expect_all_of_heavy(const std::vector<Told>& told) {
+    std::vector<std::size_t> times(kHeavy);
+    for (const Told& each : told) {
+      ASSERT_LT(each.slot, kHeavy);
+      EXPECT_EQ(each.bytes, std::string(kMuch, static_cast<char>('a' + each.slot)));
+      ++times[each.slot];
+    }
+    EXPECT_EQ(times, std::vector<std::size_t>(kHeavy, 1));
+  }
+
+  std::unique_ptr<SocketWorld> world_;
+  std::vector<std::unique_ptr<Peer>> peers_;
+  std::vector<Operation> operations_;
+};
+
+TEST_P(Precedences, who_sends_little_is_served_before_those_who_send_much) {
+  get_to_know();
+  for (int round = 0; round < 10; ++round) {
+    send_much();
+    send_little();
+    EXPECT_LE(place_of_light(take(kHeavy + 1)), std::size_t{kHeavyInTurn});
+  }
+}
+
+TEST_P(Precedences, who_comes_with_little_meanwhile_waits_for_few) {
+  get_to_know();
+  for (int round = 0; round < 10; ++round) {
+    send_much();
+    std::vector<Told> told = turn();
+    EXPECT_EQ(told.size(), std::size_t{kHeavyInTurn});
+    send_little();
+    EXPECT_LE(place_of_light(take(kHeavy + 1 - told.size())), kHeavy / 3);
+  }
+}
+
+TEST_P(Precedences, equals_are_served_in_one_turn) {
+  for (int round = 0; round < 10; ++round) {
+    send_much();
+    const std::vector<Told> told = turn();
+    expect_all_of_heavy(told);
+  }
+}
+
+TEST_P(Precedences, what_waits_is_readable_still) {
+  get_to_know();
+  send_much();
+  std::vector<Told> told = turn();
+  ASSERT_LT(told.size(), kHeavy);
+  std::size_t readable = 0;
+  for (std::uint32_t slot = 0; slot < kHeavy; ++slot) readable += world_->backend().readable(handle(slot));
+  EXPECT_EQ(readable, (kHeavy - told.size()) * kMuch);
+}
+
+TEST_P(Precedences, what_waits_is_told_when_another_thread_takes_the_turns) {
+  for (const bool keeps : {false, true}) {
+    get_to_know();
+    send_much();
+    std::vector<Told> told = turn();
+    ASSERT_LT(told.size(), kHeavy);
+    const std::shared_ptr<void> kept = keeps ? world_->backend().keep_lent() : nullptr;
+    std::thread{[&] {
+      for (Told& each : take(kHeavy - told.size())) told.push_back(std::move(each));
+      expect_all_of_heavy(told);
+      send_much();
+      expect_all_of_heavy(take(kHeavy));
+    }}.join();
+  }
+}
+
+TEST_P(Precedences, what_waits_is_told_to_who_pauses_and_goes_on) {
+  get_to_know();
+  send_much();
+  std::vector<Told> told = turn();
+  ASSERT_LT(told.size(), kHeavy);
+  for (std::uint32_t slot = 0; slot < kHeavy; ++slot) {
+    operations_.push_back({.kind = OperationKind::cancel, .handle = handle(slot), .buffer = {}});
+  }
+  // Before it is told that nothing more comes, or after the next receive is asked for.
+  std::size_t ended = 0;
+  while (ended < kHeavy) {
+    for (const Completion& completion : world_->backend().turn(operations_, kForever)) {
+      if (!completion.bytes.empty()) {
+        told.push_back({completion.handle.slot, std::string{completion.bytes.data(), completion.bytes.size()}});
+      }
+      ended += completion.last ? 1 : 0;
+    }
+    operations_.clear();
+  }
+  for (std::uint32_t slot = 0; slot < kHeavy; ++slot) {
+    operations_.push_back({.kind = OperationKind::receive, .handle = handle(slot), .buffer = {}});
+  }
+  for (Told& each : take(kHeavy - told.size())) told.push_back(std::move(each));
+  expect_all_of_heavy(told);
+}
+
+INSTANTIATE_TEST_SUITE_P(Backends, Precedences, testing::Values("epoll", "uring"),
+                         [](const auto& given) { return std::string{given.param}; });
+
+}  // namespace
+}  // namespace wirecall::runtime
