@@ -25,6 +25,7 @@ class TaskScope;
 namespace detail {
 class BlockingPool;
 class Items;
+struct ParamReaders;
 }  // namespace detail
 namespace rpc {
 class Dispatcher;
@@ -53,6 +54,8 @@ class ReplySink {
   /// Between the two nothing else may be answered on this thread, and nothing may wait: all calls share one writer.
   [[nodiscard]] Writer* begin_result();
   void end_result();
+  /// The same as both for a value that is encoded already; ended as if it had failed for a reason that is not empty.
+  void encoded_result(std::string_view value, std::string_view failure);
   void error(const Error& error);
   /// Answers with the exception in flight; only in a catch block. An Error is sent as it is; anything else is -32603,
   /// and its text goes to the log.
@@ -95,11 +98,12 @@ class Call {
   void end_result();
   /// The same as both for an integer, which is the commonest result.
   void integer_result(std::int64_t value);
+  void encoded_result(std::string_view value, std::string_view failure);
   void error(const Error& error);
   void error_in_flight();
   /// -32602 with what `reader` could not decode.
   void invalid_params(const Reader& reader);
-  /// The way to answer later: the call joins the table of calls in flight.
+  /// The way to answer later: the call joins the table of calls in flight, unless it has by lose_loop.
   [[nodiscard]] ReplySink detach();
   /// The handler runs for `ran` already and does not come back, and the loop goes on without it: the call joins those
   /// in flight, and what the handler answers when it comes back goes the way of a sink. Meant for who has taken the
@@ -110,13 +114,13 @@ class Call {
   [[nodiscard]] const Codec& codec() const noexcept;
   /// The thread's reader, for decoding params before the handler runs.
   [[nodiscard]] Reader& reader() noexcept;
-  /// A reader for the default of parameter `index`: what it reads lasts as long as the call's own params.
-  [[nodiscard]] Reader& default_reader(std::size_t index);
+  /// The same, with those for defaults. A call whose params take long, or that outlives its frame, has its own.
+  [[nodiscard]] detail::ParamReaders& param_readers() noexcept;
   /// For a handler that returns a stream: where its items go. Ask once, before `context`.
   [[nodiscard]] std::shared_ptr<detail::Items> items();
   /// To be open while a handler runs that does not wait; may be null.
   [[nodiscard]] detail::HandlerWindow* window() const noexcept { return window_; }
-  /// To be called when one has been closed and another is to be opened.
+  /// For who has come back late: the window is another one from now on.
   void renew_window() noexcept;
   /// For a handler that blocks: where it runs. Null where there are no threads but this one.
   [[nodiscard]] detail::BlockingPool* blocking_pool() const noexcept;

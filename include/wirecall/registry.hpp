@@ -146,7 +146,8 @@ constexpr Signature* overload(Signature* function) noexcept {
 
 /// Says that a callable blocks: waits for files, locks, other programs, or computes for long. A server runs it on one
 /// of Options::blocking_threads threads then, several calls at a time if there are several, so it has to be
-/// thread-safe; where there are no such threads (Registry::handle, methods of a client) it is called as any other.
+/// thread-safe, and so has what decodes and encodes its types (Adapt); where there are no such threads
+/// (Registry::handle, methods of a client) it is called as any other.
 /// server.method("digest", wirecall::blocking(digest), {"path"}).
 template <class F>
 [[nodiscard]] detail::Blocking<std::decay_t<F>> blocking(F&& callable) {

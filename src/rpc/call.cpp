@@ -101,16 +101,9 @@ const Limits& Call::limits() const noexcept { return *state_->dispatcher->limits
 
 const Codec& Call::codec() const noexcept { return *state_->dispatcher->workspace_->codec; }
 
-Reader& Call::reader() noexcept { return *state_->dispatcher->workspace_->reader; }
+Reader& Call::reader() noexcept { return *state_->dispatcher->workspace_->readers.reader; }
 
-Reader& Call::default_reader(std::size_t index) {
-  // What a handler that waits borrows from a default must not be the next call's scratch memory.
-  auto& readers = method_->signature().asynchronous ? state_->extras().default_readers
-                                                    : state_->dispatcher->workspace_->default_readers;
-  if (readers.size() <= index) readers.resize(index + 1);
-  if (!readers[index]) readers[index] = json_codec().reader();
-  return *readers[index];
-}
+detail::ParamReaders& Call::param_readers() noexcept { return state_->dispatcher->workspace_->readers; }
 
 std::shared_ptr<detail::Items> Call::items() {
   rpc::Dispatcher& dispatcher = *state_->dispatcher;
@@ -166,7 +159,7 @@ void Call::end_result() {
 
 void Call::integer_result(std::int64_t value) {
   rpc::CallState& state = *state_;
-  if (state.answered || state.rare || is_notification() || !state.dispatcher->workspace_->reader->is_json() ||
+  if (state.answered || state.rare || is_notification() || !state.dispatcher->workspace_->readers.reader->is_json() ||
       !state.reply.append_integer(value, message_->id())) [[unlikely]] {
     if (Writer* writer = begin_result()) writer->integer(value);
     return end_result();
@@ -183,6 +176,15 @@ void Call::end_result_slowly() {
   const int code =
       settle(*state_->dispatcher->outlet_, state_->reply, workspace, *method_, message_->id(), is_notification());
   if (state_->rare) rpc::call_hooks(workspace, state_->rare->hooks, code);
+}
+
+void Call::encoded_result(std::string_view value, std::string_view failure) {
+  if (ReplySink* const late = late_sink()) return late->encoded_result(value, failure);
+  if (Writer* writer = begin_result()) {
+    state_->reply.append(value);
+    if (!failure.empty()) writer->fail(failure);
+  }
+  end_result();
 }
 
 void Call::error(const Error& error) {
@@ -203,6 +205,7 @@ void Call::error_in_flight() { error(rpc::error_of_exception(*state_->dispatcher
 void Call::invalid_params(const Reader& reader) { error(decode_error(reader)); }
 
 ReplySink Call::detach() {
+  if (ReplySink* const late = late_sink()) return std::move(*late);
   if (state_->answered) return {};
   rpc::Dispatcher& dispatcher = *state_->dispatcher;
   rpc::PendingCalls& calls = dispatcher.pending();
@@ -265,6 +268,14 @@ void ReplySink::end_result() {
   const int code = settle(*calls_->owner->outlet_, calls_->reply_to(*call), *calls_->owner->workspace_, *call->method,
                           call->id, call->notification);
   calls_->finish(*call, code);  // last: a hook may destroy this sink
+}
+
+void ReplySink::encoded_result(std::string_view value, std::string_view failure) {
+  if (Writer* writer = begin_result()) {
+    calls_->find(slot_, generation_)->reply->append(value);
+    if (!failure.empty()) writer->fail(failure);
+  }
+  end_result();
 }
 
 void ReplySink::error(const Error& error) {

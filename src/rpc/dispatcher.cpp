@@ -39,18 +39,22 @@ constexpr std::uint32_t kTerms = bit(Member::timeout_ms) | bit(Member::stream) |
 }  // namespace
 
 Workspace::Workspace(const Codec& codec, Scheduler* timers, const LogSink* log)
-    : codec(&codec), reader(codec.reader()), writer(codec.writer()), scheduler(timers), log(log) {
+    : codec(&codec),
+      readers{.reader = codec.reader(), .defaults = {}},
+      writer(codec.writer()),
+      scheduler(timers),
+      log(log) {
   tasks.set_window(&window);
 }
 
 Workspace::~Workspace() = default;
 
-Workspace::Scratch Workspace::make_scratch() const { return {codec->reader(), {}, std::make_unique<Elements>()}; }
+Workspace::Scratch Workspace::make_scratch() const {
+  return {{.reader = codec->reader(), .defaults = {}}, std::make_unique<Elements>()};
+}
 
 Workspace::Scratch Workspace::give_up_scratch(Scratch fresh) noexcept {
-  return {std::exchange(reader, std::move(fresh.reader)),
-          std::exchange(default_readers, std::move(fresh.default_readers)),
-          std::exchange(elements, std::move(fresh.elements))};
+  return {std::exchange(readers, std::move(fresh.readers)), std::exchange(elements, std::move(fresh.elements))};
 }
 
 void Workspace::write_log(LogLevel level, std::string_view line) const {
@@ -86,8 +90,8 @@ void Workspace::write_log(LogLevel level, std::string_view line) const {
   }
   std::string_view name = message.method();
   if (message.method_escaped) [[unlikely]] {
-    workspace_->reader->reset(message[Member::method]);
-    static_cast<void>(workspace_->reader->read_string(name));
+    workspace_->readers.reader->reset(message[Member::method]);
+    static_cast<void>(workspace_->readers.reader->read_string(name));
   }
   const Method* method = registry_->find(name);
   if (method == nullptr) [[unlikely]]

@@ -16,6 +16,7 @@
 #include "wirecall/context.hpp"
 #include "wirecall/detail/blocking_pool.hpp"
 #include "wirecall/detail/handler_window.hpp"
+#include "wirecall/detail/param_readers.hpp"
 #include "wirecall/limits.hpp"
 #include "wirecall/log.hpp"
 #include "wirecall/message.hpp"
@@ -76,8 +77,7 @@ struct Workspace {
 
   /// What a handler that runs may still read from: it is given away, and replaced, when its thread loses the loop.
   struct Scratch {
-    std::unique_ptr<Reader> reader;
-    std::vector<std::unique_ptr<Reader>> default_readers;
+    detail::ParamReaders readers;
     std::unique_ptr<Elements> elements;
   };
   [[nodiscard]] Scratch make_scratch() const;
@@ -87,9 +87,8 @@ struct Workspace {
   void write_log(LogLevel level, std::string_view line) const;
 
   const Codec* codec;
-  std::unique_ptr<Reader> reader;
+  detail::ParamReaders readers;
   std::unique_ptr<Writer> writer;
-  std::vector<std::unique_ptr<Reader>> default_readers;  ///< by parameter; made when first needed
   Buffer batch_text;
   std::unique_ptr<Elements> elements = std::make_unique<Elements>();
   detail::HandlerWindow* window = nullptr;        ///< null where nobody watches the handlers

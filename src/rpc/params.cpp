@@ -12,25 +12,22 @@
 namespace wirecall::detail {
 namespace {
 
-// To decode so many bytes may take so long that the loop had better not wait for it.
-constexpr std::size_t kLongParams = 256 * 1024;
-
 // Parameters that nobody gave: optional ones stay empty, defaults are decoded, anything else is missing.
-bool fill_missing(const Method& method, Call& call, Reader& reader, void* const* arguments, std::uint64_t given) {
+bool fill_missing(const Method& method, ParamReaders& readers, void* const* arguments, std::uint64_t given) {
   const auto types = method.signature().arguments;
   for (std::size_t i = 0; i < types.size(); ++i) {
     if ((given >> i) & 1 || types[i].rest) continue;
     const std::string_view json = method.params()[i].default_json();
     if (!json.empty()) {
-      Reader& defaults = call.default_reader(i);
+      Reader& defaults = readers.of_default(i);
       defaults.reset(json);
       if (types[i].decode(defaults, arguments[i])) continue;
       defaults.clear_failure();
     } else if (types[i].optional) {
       continue;
     }
-    reader.fail_missing(describe(*types[i].type));
-    return reader.failed_at(method.params()[i].name());
+    readers.reader->fail_missing(describe(*types[i].type));
+    return readers.reader->failed_at(method.params()[i].name());
   }
   return true;
 }
@@ -66,8 +63,7 @@ inline bool decode_one(Reader& reader, const ArgumentType& type, void* argument)
   return true;
 }
 
-// What is given, and which parameters that were: bit i for the one at i, but for a Rest. It touches nothing of the
-// loop.
+// What is given, and which parameters that were: bit i for the one at i, but for a Rest.
 template <class R>
 bool decode_positional(const Method& method, R& reader, void* const* arguments, std::uint64_t& given) {
   const auto types = method.signature().arguments;
@@ -141,33 +137,16 @@ bool decode_given(std::string_view params, const Method& method, Reader& reader,
   return true;
 }
 
-// Its time is the handler's: the loop may go on without it.
-[[gnu::noinline]] bool decode_long(std::string_view params, const Method& method, Call& call, Reader& reader,
-                                   void* const* arguments, std::uint64_t& given) {
-  bool decoded = false;
-  {
-    const InHandler in_handler{call.window(), method, &call};
-    decoded = decode_given(params, method, reader, arguments, given);
-  }
-  call.renew_window();
-  return decoded;
-}
-
 }  // namespace
 
-bool decode_params(std::string_view params, const Method& method, Call& call, Reader& reader, void* const* arguments) {
+bool decode_params(std::string_view params, const Method& method, ParamReaders& readers, void* const* arguments) {
+  Reader& reader = *readers.reader;
   if (reader.failed()) reader.clear_failure();
   std::uint64_t given = 0;
-  if (!params.empty()) {
-    // Of a handler that waits, or runs elsewhere, the call is on its way there: it keeps the loop until it has left.
-    const bool is_long = params.size() >= kLongParams && &reader == &call.reader();
-    const bool decoded = is_long ? decode_long(params, method, call, reader, arguments, given)
-                                 : decode_given(params, method, reader, arguments, given);
-    if (!decoded) [[unlikely]]
-      return false;
-  }
+  if (!params.empty() && !decode_given(params, method, reader, arguments, given)) [[unlikely]]
+    return false;
   const std::uint64_t all = (std::uint64_t{1} << method.signature().arguments.size()) - 1;
-  return given == all || fill_missing(method, call, reader, arguments, given);
+  return given == all || fill_missing(method, readers, arguments, given);
 }
 
 bool order_by_name(const Received& message, const Method& method, std::uint32_t* values) noexcept {
@@ -185,7 +164,8 @@ bool order_by_name(const Received& message, const Method& method, std::uint32_t*
   return true;
 }
 
-OwnedParams::OwnedParams(std::string_view params, const Codec& codec) : reader(codec.reader()) {
+OwnedParams::OwnedParams(std::string_view params, const Codec& codec)
+    : readers{.reader = codec.reader(), .defaults = {}} {
   text.append(params);
   static_cast<void>(text.padded());
 }

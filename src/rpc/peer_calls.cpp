@@ -224,7 +224,7 @@ bool PeerCalls::response(const Received& message) {
   if (message.fault != Fault::none) {
     answer.fail(made([] { return message::malformed_response(); }));
   } else if (message.has(Member::error)) {
-    answer.fail(made([&] { return message::read_error(*workspace_->reader, message[Member::error]); }));
+    answer.fail(made([&] { return message::read_error(*workspace_->readers.reader, message[Member::error]); }));
   } else {
     answer.set(Buffer{message[Member::result]});
   }

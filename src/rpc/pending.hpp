@@ -45,9 +45,8 @@ struct CallExtras {
   bool bounded = false;
   std::stop_source stop{std::nostopstate};
   std::vector<ReplyHook> hooks;
-  std::shared_ptr<SentItems> items;                      ///< tells them, when it goes, that the call has ended
-  std::vector<std::unique_ptr<Reader>> default_readers;  ///< of a method that may wait, by parameter
-  std::optional<ReplySink> late_sink;                    ///< of a call whose handler has lost the loop
+  std::shared_ptr<SentItems> items;    ///< tells them, when it goes, that the call has ended
+  std::optional<ReplySink> late_sink;  ///< of a call whose handler has lost the loop
 };
 
 struct CallState {

@@ -45,6 +45,8 @@ class Reply {
     message::begin_result(*out_);
     return *out_;
   }
+  /// Of the value of a result that has been begun.
+  void append(std::string_view encoded) { out_->append(encoded); }
   /// Ends the result. False when it is too large: it is dropped then, and an error is due.
   [[nodiscard]] bool end(std::string_view id_json) {
     if (!append_end(id_json)) {

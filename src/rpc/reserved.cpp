@@ -58,7 +58,7 @@ template <class Place>
 // The params, by name or by position in the order of `names`. Throws Error -32602.
 class Params {
  public:
-  Params(const ReservedCall& call, std::span<const std::string_view> names) : reader_(*call.workspace.reader) {
+  Params(const ReservedCall& call, std::span<const std::string_view> names) : reader_(*call.workspace.readers.reader) {
     if (!call.message.has(Member::params)) return;
     reader_.reset(call.message[Member::params]);
     if (reader_.kind() == ValueKind::array) {
@@ -113,7 +113,7 @@ void each_element(Reader& reader, std::string_view array, const Use& use) {
 std::size_t cancel_each(const ReservedCall& call, std::string_view ids) {
   // A message may hold millions of ids, and so none of them is kept: they are read once to see that all can be
   // cancelled, and once more to do it.
-  Reader& reader = *call.workspace.reader;
+  Reader& reader = *call.workspace.readers.reader;
   bool any = false;
   each_element(reader, ids, [&](const Sent& id) {
     require_id(reader, id);
@@ -130,7 +130,7 @@ std::size_t cancel_each(const ReservedCall& call, std::string_view ids) {
 
 std::string cancel(const ReservedCall& call) {
   static constexpr std::array<std::string_view, 1> kNames{"id"};
-  Reader& reader = *call.workspace.reader;
+  Reader& reader = *call.workspace.readers.reader;
   if (call.message.has(Member::params)) {
     const std::string_view params = call.message[Member::params];
     reader.reset(params);
@@ -146,7 +146,7 @@ std::string credit(const ReservedCall& call) {
   const Params params{call, kNames};
   const std::optional<Sent> id = params.find(0);
   const std::optional<Sent> more = params.find(1);
-  require_id(*call.workspace.reader, id);
+  require_id(*call.workspace.readers.reader, id);
   const std::optional<std::uint64_t> count = more ? read_count(call.workspace, more->text) : std::nullopt;
   if (count.value_or(0) == 0) params.refuse("n", more, "integer from 1");
   return call.pending != nullptr && call.pending->grant(id->text, *count) ? "1" : "0";

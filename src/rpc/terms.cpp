@@ -53,9 +53,9 @@ std::uint32_t milliseconds_of(std::string_view number) noexcept {
 
 std::optional<std::uint64_t> read_count(const Workspace& workspace, std::string_view value) {
   std::uint64_t count = 0;
-  workspace.reader->reset(value);
-  if (workspace.reader->read_uint(std::numeric_limits<std::int64_t>::max(), count)) return count;
-  workspace.reader->clear_failure();
+  workspace.readers.reader->reset(value);
+  if (workspace.readers.reader->read_uint(std::numeric_limits<std::int64_t>::max(), count)) return count;
+  workspace.readers.reader->clear_failure();
   return {};
 }
 

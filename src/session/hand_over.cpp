@@ -174,6 +174,7 @@ void HandOver::come_back(detail::HandlerWindow& window) noexcept {
   changed_.notify_all();
   changed_.wait(lock, [this] { return let_in_ == std::this_thread::get_id(); });
   begin_stint();
+  window.call->renew_window();
 }
 
 // ---- the watcher ----

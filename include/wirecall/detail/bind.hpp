@@ -18,8 +18,10 @@
 #include <utility>
 
 #include "wirecall/call.hpp"
+#include "wirecall/detail/aside_answer.hpp"
 #include "wirecall/detail/blocking_pool.hpp"
 #include "wirecall/detail/items.hpp"
+#include "wirecall/detail/param_readers.hpp"
 #include "wirecall/reflect.hpp"
 #include "wirecall/stream.hpp"
 #include "wirecall/task.hpp"
@@ -60,16 +62,20 @@ struct Binding {
   const Signature* signature;
 };
 
+/// To decode so many bytes, and to do what is to be done with what they hold, may take so long that the loop had better
+/// not wait for it.
+inline constexpr std::size_t kLongParams = 256 * 1024;
+
 /// Decodes positional or named params, defaults filled in, into `arguments` (one pointer each, in order). False after
-/// a failure, which `reader` tells.
-bool decode_params(std::string_view params, const Method& method, Call& call, Reader& reader, void* const* arguments);
+/// a failure, which `readers.reader` tells. Any thread.
+bool decode_params(std::string_view params, const Method& method, ParamReaders& readers, void* const* arguments);
 /// Puts the integers that `message` has by name in the order of the method's parameters. False when they are not just
 /// these.
 bool order_by_name(const Received& message, const Method& method, std::uint32_t* values) noexcept;
-/// A reader of its own over a copy of the params, for handlers that outlive the frame.
+/// Readers of its own over a copy of the params, for handlers that outlive the frame.
 struct OwnedParams {
   OwnedParams(std::string_view params, const Codec& codec);
-  std::unique_ptr<Reader> reader;
+  ParamReaders readers;
   Buffer text;
 };
 
@@ -117,7 +123,7 @@ struct StreamResult {
   std::shared_ptr<Items> items;
 };
 
-/// Answers `sink` (a Call or a ReplySink) with what the callable returned.
+/// Answers `sink` (a Call, a ReplySink or a AsideAnswer) with what the callable returned.
 template <class Sink, class T>
 void answer(Sink& sink, const T& value) {
   if constexpr (is_expected<T>) {
@@ -324,36 +330,102 @@ template <class... A>
 }
 
 template <class Arguments>
-[[gnu::noinline]] bool decode_arguments(std::string_view params, Call& call, Reader& reader, Arguments& arguments) {
+[[gnu::noinline]] bool decode_arguments(std::string_view params, const Method& method, ParamReaders& readers,
+                                        Arguments& arguments) {
   const ArgumentPointers<Arguments> pointers{arguments};
-  return decode_params(params, call.method(), call, reader, pointers.pointers);
+  return decode_params(params, method, readers, pointers.pointers);
 }
 
 struct NoContext {};
+
+template <class S>
+auto context_of(Call& call) {
+  if constexpr (S::kTakesContext) {
+    return call.context();
+  } else {
+    return NoContext{};
+  }
+}
+
+// What the function returns, or what stands for nothing.
+template <class S, class F, class C>
+[[gnu::always_inline]] inline decltype(auto) value_of(F& function, C&& context, typename S::Arguments& arguments) {
+  if constexpr (std::is_void_v<typename S::Result>) {
+    detail::apply<S>(function, std::forward<C>(context), arguments);
+    return std::monostate{};
+  } else {
+    return detail::apply<S>(function, std::forward<C>(context), arguments);
+  }
+}
+
+// ---- handlers that are called at once ----
+
+/// What of a call can be used without the loop.
+struct AsideCall {
+  std::string_view params;
+  const Codec& codec;
+  const Method& method;
+};
+
+/// Decodes, calls, writes the answer, and destroys what was decoded. Thread: any.
+template <class S, class F, class C>
+void run_aside(F& function, C& context, const AsideCall& call, InHandler& in_handler, AsideAnswer& aside) noexcept {
+  try {
+    ParamReaders readers{.reader = call.codec.reader(), .defaults = {}};
+    typename S::Arguments arguments{};
+    if (!decode_arguments(call.params, call.method, readers, arguments))
+      return aside.error(decode_error(*readers.reader));
+    in_handler.goes_on_to(HandlerWindow::kHandler);
+    const auto& result = value_of<S>(function, std::move(context), arguments);
+    in_handler.goes_on_to(HandlerWindow::kAround);
+    answer(aside, result);
+  } catch (...) {
+    aside.error_in_flight();
+  }
+}
+
+/// The call of a plain function whose params are long: whatever of it takes long, the loop can go on without it.
+template <class S, class F>
+[[gnu::noinline]] void invoke_long(void* callable, Call& call) {
+  AsideAnswer aside{call};
+  auto context = context_of<S>(call);
+  {
+    InHandler in_handler{call.window(), call.method(), &call, HandlerWindow::kAround};
+    run_aside<S>(*static_cast<F*>(callable), context, {call.params(), call.codec(), call.method()}, in_handler, aside);
+  }
+  aside.give(call);
+}
+
+/// Of a handler that comes back late: its result is written, and destroyed, before its thread has the loop.
+template <class Result, class T>
+[[gnu::noinline]] void answer_late(Call& call, InHandler in_handler, T& result) {
+  AsideAnswer aside{call};
+  in_handler.goes_on_to(HandlerWindow::kAround);
+  answer(aside, result);
+  if constexpr (std::is_object_v<Result> && !std::is_const_v<Result> && std::is_move_constructible_v<Result>)
+      [[maybe_unused]]
+    const Result destroyed{std::move(result)};
+  in_handler.close();
+  aside.give(call);
+}
 
 template <class S, class F>
 void invoke_sync(void* callable, Call& call) {
   typename S::Arguments arguments{};
   if (!take_kept(call.message(), call.method(), arguments)) {
-    Reader& reader = call.reader();  // while decoding, the loop may be lost, and then gets another one
-    if (!decode_arguments(call.params(), call, reader, arguments)) return call.invalid_params(reader);
+    if (call.params().size() >= kLongParams) [[unlikely]]
+      return invoke_long<S, F>(callable, call);
+    ParamReaders& readers = call.param_readers();
+    if (!decode_arguments(call.params(), call.method(), readers, arguments))
+      return call.invalid_params(*readers.reader);
   }
-  const auto run = [&]() -> decltype(auto) {
-    if constexpr (S::kTakesContext) {
-      Context context = call.context();
-      const InHandler in_handler{call.window(), call.method(), &call};
-      return detail::apply<S>(*static_cast<F*>(callable), std::move(context), arguments);
-    } else {
-      const InHandler in_handler{call.window(), call.method(), &call};
-      return detail::apply<S>(*static_cast<F*>(callable), NoContext{}, arguments);
-    }
-  };
-  if constexpr (std::is_void_v<typename S::Result>) {
-    run();
-    answer(call, std::monostate{});
-  } else {
-    answer(call, run());
-  }
+  auto context = context_of<S>(call);
+  InHandler in_handler{call.window(), call.method(), &call};
+  auto&& result = value_of<S>(*static_cast<F*>(callable), std::move(context), arguments);
+  if (in_handler.may_be_late()) [[unlikely]]
+    return answer_late<typename S::Result>(call, std::move(in_handler), result);
+  in_handler.close();
+  answer(call, result);
 }
 
 // ---- handlers that wait ----
@@ -407,13 +479,20 @@ Task<StreamResult> pass_on(Stream<T> stream, std::shared_ptr<Items> items, Sched
 
 template <class S, class F>
 void invoke_async(void* callable, Call& call) {
-  auto owned = std::make_unique<AsyncState<S>>(call.params(), call.codec());
-  AsyncState<S>& state = *owned;
-  if (!decode_arguments(state.params.text.view(), call, *state.params.reader, state.arguments))
-    return call.invalid_params(*state.params.reader);
+  // Before the loop may be lost: it takes with the call what belongs to it.
   [[maybe_unused]] std::shared_ptr<Items> items;
   if constexpr (is_stream<typename S::Result>) items = call.items();
   Context context = call.context();
+  std::unique_ptr<AsyncState<S>> owned;
+  bool decoded = false;
+  {
+    const InHandler in_handler{call.params().size() >= kLongParams ? call.window() : nullptr, call.method(), &call,
+                               HandlerWindow::kAround};
+    owned = std::make_unique<AsyncState<S>>(call.params(), call.codec());
+    decoded = decode_arguments(owned->params.text.view(), call.method(), owned->params.readers, owned->arguments);
+  }
+  AsyncState<S>& state = *owned;
+  if (!decoded) return call.invalid_params(*state.params.readers.reader);
   std::stop_token stop = context.stop_token();
   [[maybe_unused]] Scheduler* const scheduler = context.scheduler();
   const auto make_task = [&]() {
@@ -453,29 +532,19 @@ inline constexpr bool is_blocking<Blocking<F>> = true;
 
 template <class S, class F>
 void invoke_blocking(void* callable, Call& call) {
-  using Value = std::remove_cvref_t<typename S::Result>;
   BlockingPool* const pool = call.blocking_pool();
   if (pool == nullptr) return invoke_sync<S, F>(callable, call);
-  auto owned = std::make_unique<AsyncState<S>>(call.params(), call.codec());
-  if (!decode_arguments(owned->params.text.view(), call, *owned->params.reader, owned->arguments))
-    return call.invalid_params(*owned->params.reader);
-  std::conditional_t<S::kTakesContext, Context, NoContext> context;
-  if constexpr (S::kTakesContext) context = call.context();
-  owned->sink = call.detach();
-  pool->run([owned = std::move(owned), callable, context = std::move(context)]() mutable -> BlockingPool::Job {
-    TaskResult<Value> result{std::unexpect};
-    try {
-      if constexpr (std::is_void_v<Value>) {
-        detail::apply<S>(*static_cast<F*>(callable), std::move(context), owned->arguments);
-        result = TaskResult<Value>{};
-      } else {
-        result = detail::apply<S>(*static_cast<F*>(callable), std::move(context), owned->arguments);
-      }
-    } catch (...) {
-      result = std::unexpected(std::current_exception());
-    }
-    return
-        [owned = std::move(owned), result = std::move(result)]() mutable { answer_finished<S, Value>(*owned, result); };
+  AsideAnswer aside{call};
+  Buffer params{call.params()};
+  static_cast<void>(params.padded());
+  auto context = context_of<S>(call);
+  const Codec& codec = call.codec();
+  const Method& method = call.method();
+  pool->run([callable, &codec, &method, aside = std::move(aside), params = std::move(params),
+             context = std::move(context), sink = call.detach()]() mutable -> BlockingPool::Job {
+    InHandler unwatched{nullptr, method, nullptr};
+    run_aside<S>(*static_cast<F*>(callable), context, {params.view(), codec, method}, unwatched, aside);
+    return [aside = std::move(aside), sink = std::move(sink)]() mutable { aside.give(sink); };
   });
 }
 
