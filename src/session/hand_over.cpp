@@ -23,6 +23,8 @@ using std::chrono::nanoseconds;
 
 // How often the watcher looks at most, while handlers run: a look costs the loop some microseconds.
 constexpr milliseconds kLookMax{10};
+// One method is logged at most so often: thousands of calls of it may be slow at once.
+constexpr milliseconds kLogPause{1000};
 // When no handler has run for so many looks, it sleeps until one does.
 constexpr int kLooksBeforeSleep = 25;
 
@@ -222,7 +224,8 @@ void HandOver::watch() {
       const Clock::duration took = Clock::now() - since;
       const bool keeps = (running & detail::HandlerWindow::kKeepsLoop) != 0;
       if (!keeps && is_over(took, settings_.after) && take_loop(running, since)) continue;
-      if (logged || !is_over(took, settings_.logged_after)) continue;
+      const bool around = (running & detail::HandlerWindow::kAround) != 0;
+      if (around || logged || !is_over(took, settings_.logged_after)) continue;
       try {
         log_slow(lock, {current_->window.method.load(std::memory_order_relaxed)}, why_it_waits(keeps));
         logged = true;
@@ -266,6 +269,7 @@ bool HandOver::take_loop(std::uint64_t handler, Clock::time_point since) {
     // Nothing fails any more.
     stint.scratch = host_->workspace.give_up_scratch(std::move(fresh));
     stint.method = stint.window.method.load(std::memory_order_relaxed);
+    stint.running = handler;
     stint.since = since;
     lost_.push_back(std::move(current_));
   } catch (const std::exception&) {
@@ -285,7 +289,13 @@ bool HandOver::take_loop(std::uint64_t handler, Clock::time_point since) {
 void HandOver::log_lost(std::unique_lock<std::mutex>& lock) {
   std::vector<const Method*> slow;
   for (const auto& stint : lost_) {
-    if (stint->logged || !is_over(Clock::now() - stint->since, settings_.logged_after)) continue;
+    const std::uint64_t running = stint->window.running.load(std::memory_order_acquire);
+    if (running != stint->running) {
+      stint->running = running;
+      stint->since = Clock::now();
+    }
+    const bool in_handler = running != 0 && (running & detail::HandlerWindow::kAround) == 0;
+    if (!in_handler || stint->logged || !is_over(Clock::now() - stint->since, settings_.logged_after)) continue;
     slow.push_back(stint->method);
     stint->logged = true;
   }
@@ -298,8 +308,21 @@ void HandOver::log_slow(std::unique_lock<std::mutex>& lock, const std::vector<co
   slow_.fetch_add(slow.size(), std::memory_order_relaxed);
   const LogSink* const log = host_->workspace.log;
   if (log == nullptr) return;
+  const Clock::time_point now = Clock::now();
+  std::vector<std::pair<const Method*, std::int64_t>> due;
+  for (const Method* method : slow) {
+    Told& told = told_[{method, words}];
+    if (told.when > now - kLogPause) {
+      ++told.untold;
+      continue;
+    }
+    due.emplace_back(method, told.untold);
+    told = {.when = now};
+  }
   lock.unlock();
-  for (const Method* method : slow) (*log)(LogLevel::warning, words, {{"method", method->name()}});
+  for (const auto& [method, untold] : due) {
+    (*log)(LogLevel::warning, words, {{"method", method->name()}, {"not_logged", untold}});
+  }
   lock.lock();
 }
 

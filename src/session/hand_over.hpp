@@ -5,7 +5,8 @@
 // handler delays nobody but whoever waits for its answer, and one that is quick costs a few plain stores.
 //
 // Only handlers that are plain functions can lose the loop: a coroutine touches it whenever it waits, and middleware
-// whenever it answers. A coroutine that blocks is only logged.
+// whenever it answers. A coroutine that blocks is only logged. The loop goes on as well without who decodes long
+// params, of a coroutine too, or writes a late answer; but that is not the handler's time, and not logged.
 //
 // Exactly one thread has the loop at any time; passing it on goes through one mutex. Threads are made when they are
 // needed and kept. Owned by whoever owns the loop, whose thread is that which calls `run`.
@@ -18,10 +19,12 @@
 #include <cstdint>
 #include <exception>
 #include <functional>
+#include <map>
 #include <memory>
 #include <mutex>
 #include <string_view>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include "rpc/dispatcher.hpp"
@@ -73,8 +76,10 @@ class HandOver final : private detail::HandlerWatch {
 
     detail::HandlerWindow window;
     std::thread::id thread;
-    // Once the loop has been taken: from which handler, when it began, and what it may still read from.
+    // Once the loop has been taken: from which handler, what of it runs, when that began, and what it may still read
+    // from.
     const Method* method = nullptr;
+    std::uint64_t running = 0;
     Clock::time_point since;
     bool logged = false;
     std::vector<std::shared_ptr<void>> lent;
@@ -82,6 +87,11 @@ class HandOver final : private detail::HandlerWatch {
     std::vector<Buffer> buffers;
   };
   struct Lost {};
+  // What the log was told last about a method, and how often it was not told the same since.
+  struct Told {
+    Clock::time_point when = Clock::time_point::min();
+    std::int64_t untold = 0;
+  };
 
   void wake() noexcept override;
   void come_back(detail::HandlerWindow& window) noexcept override;
@@ -121,6 +131,7 @@ class HandOver final : private detail::HandlerWatch {
   std::size_t away_ = 0;  // changed with the mutex held and the loop not running
   std::atomic<std::uint64_t> count_{0};
   std::atomic<std::uint64_t> slow_{0};
+  std::map<std::pair<const Method*, std::string_view>, Told> told_;  // by method and words
   std::vector<std::thread> threads_;
   std::thread watcher_;
 };

@@ -6,6 +6,8 @@
 #include <atomic>
 #include <chrono>
 #include <condition_variable>
+#include <cstddef>
+#include <cstdint>
 #include <gtest/gtest.h>
 #include <mutex>
 #include <optional>
@@ -63,6 +65,7 @@ class HandOverTest : public testing::Test {
       std::string line{record.message};
       for (const LogField& field : record.fields) {
         if (const auto* text = std::get_if<std::string_view>(&field.value)) line.append(" ").append(*text);
+        if (field.name == "not_logged") not_logged += static_cast<int>(std::get<std::int64_t>(field.value));
       }
       log.push_back(std::move(line));
       logged.notify_all();
@@ -103,11 +106,18 @@ class HandOverTest : public testing::Test {
     }));
   }
 
+  std::size_t logged_of(std::string_view name) {
+    const std::scoped_lock lock{log_mutex};
+    return static_cast<std::size_t>(
+        std::ranges::count_if(log, [&](const std::string& line) { return line.find(name) != line.npos; }));
+  }
+
   Gate gate;
   std::atomic<int> notified{0};
   std::mutex log_mutex;
   std::condition_variable logged;
   std::vector<std::string> log;
+  int not_logged = 0;  // handlers in all, by what the log says
   Server server;
   std::optional<Endpoint> endpoint;
 };

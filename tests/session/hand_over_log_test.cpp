@@ -3,8 +3,11 @@
 #include <algorithm>
 #include <cerrno>
 #include <chrono>
+#include <cstddef>
+#include <cstdint>
 #include <functional>
 #include <gtest/gtest.h>
+#include <mutex>
 #include <string>
 #include <string_view>
 #include <sys/syscall.h>
@@ -14,9 +17,33 @@
 
 #include "tests/base/forbid.hpp"
 #include "tests/session/hand_over_fixture.hpp"
+#include "wirecall/reflect.hpp"
 #include "wirecall/task.hpp"
 
-namespace wirecall::session {
+namespace wirecall {
+
+namespace session {
+namespace {
+
+struct SlowToDecode {
+  static inline Gate* gate = nullptr;
+};
+
+}  // namespace
+}  // namespace session
+
+template <>
+struct Adapt<session::SlowToDecode> {
+  static constexpr std::string_view name = "integer that is waited for";
+  static bool decode(Reader& reader, session::SlowToDecode&) {
+    session::SlowToDecode::gate->wait();
+    std::int64_t value = 0;
+    return reader.read_int(0, 100, value);
+  }
+  static std::string schema() { return R"({"type":"integer"})"; }
+};
+
+namespace session {
 namespace {
 
 TEST_F(HandOverTest, AHandlerThatDoesNotComeBackIsLoggedWithItsName) {
@@ -94,6 +121,63 @@ TEST_F(HandOverTest, MoreHandlersThanMayBeAwayHoldUpTheirLoopWhichIsLogged) {
   EXPECT_EQ(answers, (std::vector{result("1", 1), result("2", 2), result("3", 3)}));
 }
 
+// Whatever its caller sends.
+TEST_F(HandOverTest, OfACallWhoseParamsTakeLongOnlyTheHandlerIsLogged) {
+  Gate decoding;
+  SlowToDecode::gate = &decoding;
+  server.method("decode_and_block", [this](std::string_view, SlowToDecode) {
+    gate.wait();
+    return 1;
+  });
+  server.method("decode_and_wait", [](std::string_view, SlowToDecode) -> Task<int> { co_return 1; });
+  const RunningServer running{server};
+  const std::string params = "[\"" + std::string(300'000, '.') + "\",0]";
+  std::vector<RawPeer> slow;
+  for (const std::string_view name : {"decode_and_block", "decode_and_wait"}) {
+    slow.emplace_back(*endpoint).send(call(name, params, 1));
+    decoding.await_inside(static_cast<int>(slow.size()));
+  }
+  // Whoever is slow after them is logged, and they are not.
+  RawPeer other{*endpoint};
+  other.send(call("block", "[1]", 1));
+  expect_logged("block");
+  EXPECT_EQ(logged_of("decode_and"), 0U);
+  EXPECT_EQ(server.stats().slow_handlers, 1U);
+  decoding.open();
+  EXPECT_EQ(slow[1].line(), result("1", 1));
+  expect_logged("decode_and_block");
+  gate.open();
+  EXPECT_EQ(slow[0].line(), result("1", 1));
+  EXPECT_EQ(logged_of("decode_and_wait"), 0U);
+  EXPECT_EQ(server.stats().slow_handlers, 2U);
+}
+
+TEST_F(HandOverTest, AMethodIsLoggedOnceASecondWithHowOftenItWasNot) {
+  using Clock = std::chrono::steady_clock;
+  Options options = make_options();
+  options.thread_count = 1;
+  options.slow_handler_ms = 1;
+  Other served{*this, std::move(options)};
+  const Clock::time_point start = Clock::now();
+  int calls = 0;
+  const auto call_once = [&] {
+    gate.close();
+    served.slow->send(call("block", "[1]", ++calls));
+    EXPECT_TRUE(comes_true([&] { return served.server.stats().slow_handlers == static_cast<std::uint64_t>(calls); }));
+    gate.open();
+    EXPECT_EQ(served.slow->line(), result("1", calls));
+  };
+  for (int i = 0; i < 10; ++i) call_once();
+  const auto seconds = static_cast<std::size_t>((Clock::now() - start) / std::chrono::seconds{1});
+  EXPECT_GE(logged_of("block"), 1U);
+  EXPECT_LE(logged_of("block"), seconds + 1);
+  // Each of them is told of in the end, one way or the other.
+  const std::size_t before = logged_of("block");
+  while (logged_of("block") == before) call_once();
+  const std::scoped_lock lock{log_mutex};
+  EXPECT_EQ(static_cast<int>(log.size()) + not_logged, calls);
+}
+
 // What a thread says and does for which the kernel has no membarrier: the warnings of a server that it makes.
 std::vector<std::string> warnings_without_fence(int error, const std::function<void(Options&)>& change) {
   std::vector<std::string> warnings;
@@ -162,4 +246,5 @@ TEST_F(HandOverTest, WithoutItAHandlerKeepsItsLoopUntilItComesBack) {
 }
 
 }  // namespace
-}  // namespace wirecall::session
+}  // namespace session
+}  // namespace wirecall
