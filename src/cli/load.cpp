@@ -32,8 +32,9 @@ constexpr Limits kLimits{};
 constexpr milliseconds kConnectTimeout{10'000};
 constexpr milliseconds kTurn{20};  // how long a turn may take without looking at the clock
 constexpr nanoseconds kProgressEvery{1'000'000'000};
-// A wait ends some time late. So close to when a call is due, the loop turns without waiting.
-constexpr nanoseconds kLateness{100'000};
+// A loop waits for whole milliseconds, rounded up, and a wait ends some time late. So close to when a call is due, the
+// loop turns without waiting: what this process is late by would be counted as the server's.
+constexpr nanoseconds kLateness{200'000};
 
 /// Texts of equal size, one for each call that a connection may have in flight: they differ in their ids only, whose
 /// numbers all have as many digits.
@@ -334,7 +335,9 @@ void Run::turn(nanoseconds until) {
   if (open_loop() && sending_) {
     send_due(loop.now());
     // Without a free slot only a reply brings the next call.
-    if (free_slots != 0) wait = std::min(wait, due_of(calls_) - loop.now() - kLateness);
+    if (free_slots != 0) {
+      wait = std::chrono::floor<milliseconds>(std::min(wait, due_of(calls_) - loop.now() - kLateness));
+    }
   }
   loop.turn(std::max(wait, nanoseconds{0}));
 }
