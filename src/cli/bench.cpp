@@ -14,6 +14,7 @@
 #include "base/printable.hpp"
 #include "cli/arguments.hpp"
 #include "cli/files.hpp"
+#include "cli/interrupt.hpp"
 #include "cli/load.hpp"
 #include "cli/terminal.hpp"
 #include "wirecall/reflect.hpp"
@@ -88,7 +89,7 @@ std::string json(const BenchOptions& options, const std::string& url, const Load
   return text + fmt::format(R"(,"max":{:.3f}}}}})", as_double(result.latency.max()) / 1e3) + '\n';
 }
 
-int report(const BenchOptions& options, const std::string& url, const LoadResult& result) {
+int report(const BenchOptions& options, const std::string& url, const LoadResult& result, const Interrupt& interrupt) {
   if (int status = print(options.json ? json(options, url, result) : table(options, url, result)); status != kSuccess) {
     return status;
   }
@@ -101,6 +102,10 @@ int report(const BenchOptions& options, const std::string& url, const LoadResult
   if (!result.lost.empty()) {
     complain(result.lost);
     return kCannotConnect;
+  }
+  if (interrupt.signal() != 0) {
+    complain(interrupt.name() + " came: this is what was measured until then");
+    return interrupt.status();
   }
   if (result.errors != 0) return kRpcError;
   return result.unanswered != 0 ? kTimeout : kSuccess;
@@ -130,6 +135,10 @@ int bench(const BenchOptions& options) {
                      .warm_up = options.warm_up,
                      .duration = options.duration};
     if (on_terminal()) load.progress = show_progress;
+    // Until all is connected there is nothing to show, and a signal ends the process.
+    std::optional<Interrupt> interrupt;
+    load.connected = [&] { interrupt.emplace(); };
+    load.stop = [&] { return interrupt->signal() != 0; };
     std::optional<LoadResult> result;
     try {
       result = run_load(load);
@@ -138,7 +147,7 @@ int bench(const BenchOptions& options) {
       continue;
     }
     if (on_terminal()) tell("\r\x1b[K");
-    return report(options, url, *result);
+    return report(options, url, *result, *interrupt);
   }
   return kCannotConnect;
 }

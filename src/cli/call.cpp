@@ -7,16 +7,27 @@
 #include <cstdio>
 #include <fmt/core.h>
 #include <functional>
+#include <memory>
 #include <optional>
 #include <stdexcept>
+#include <stop_token>
+#include <string>
 #include <string_view>
+#include <thread>
+#include <utility>
+#include <vector>
 
 #include "base/printable.hpp"
 #include "cli/arguments.hpp"
 #include "cli/files.hpp"
+#include "cli/interrupt.hpp"
 #include "cli/terminal.hpp"
+#include "session/client_core.hpp"
 #include "wirecall/client.hpp"
+#include "wirecall/endpoint.hpp"
 #include "wirecall/error.hpp"
+#include "wirecall/request.hpp"
+#include "wirecall/result_stream.hpp"
 #include "wirecall/value.hpp"
 
 namespace wirecall::cli {
@@ -48,10 +59,58 @@ void complain_of(const Error& error) {
 /// What is left of the time, where there is one.
 using Left = std::optional<milliseconds>;
 
-/// What is done with the client of the first server that can be connected to, and with the params' JSON text.
-using Use = std::function<int(Client&, const std::string& params, Left left)>;
+/// What is done with the first server that can be connected to, and with the params' JSON text.
+template <class Connection>
+using Use = std::function<int(Connection&, const std::string& params, Left left)>;
 
-int with_server(const CallOptions& options, const Use& use) {
+/// A client of which a call can be given up whose response is wanted as it came: Client has none of these.
+class Caller {
+ public:
+  Caller(std::string_view url, const ClientOptions& options)
+      : core_(std::make_shared<session::ClientCore>(std::vector{Endpoint{url}}, options)) {}
+  Caller(Caller&&) = delete;
+  ~Caller() { core_->close(); }
+
+  void connect() { core_->connect(); }
+  /// A call that a request to stop gives up.
+  [[nodiscard]] detail::OutgoingCall call(std::string_view method, const std::string& params, std::stop_token stop) {
+    detail::OutgoingCall call{core_, method};
+    if (!params.empty()) call.set_params(params);
+    call.set_stop(std::move(stop));
+    return call;
+  }
+
+ private:
+  std::shared_ptr<session::ClientCore> core_;
+};
+
+/// Requests a stop when a signal comes.
+class StopAtSignal {
+ public:
+  StopAtSignal() = default;
+  StopAtSignal(StopAtSignal&&) = delete;
+  ~StopAtSignal() { interrupt_.release(); }
+
+  [[nodiscard]] std::stop_token token() const { return stop_.get_token(); }
+  /// Whether that is why the call has ended: then it is told, and `status` is the exit status.
+  [[nodiscard]] bool gave_up(const Error& error) const {
+    if (interrupt_.signal() == 0 || error.code() != static_cast<int>(ErrorCode::cancelled)) return false;
+    complain(interrupt_.name() + " came: the call was given up");
+    return true;
+  }
+  [[nodiscard]] int status() const { return interrupt_.status(); }
+
+ private:
+  const Interrupt interrupt_;
+  std::stop_source stop_;
+  std::jthread thread_{[this] {
+    interrupt_.wait();
+    if (interrupt_.signal() != 0) stop_.request_stop();
+  }};
+};
+
+template <class Connection>
+int with_server(const CallOptions& options, const Use<Connection>& use) {
   const auto params = params_of_call(options.method, options.words, read_file);
   if (!params) {
     complain(params.error());
@@ -73,9 +132,9 @@ int with_server(const CallOptions& options, const Use& use) {
         client_options.connect_timeout_ms =
             static_cast<std::uint32_t>(std::max(*time / urls_left--, milliseconds{1}).count());
       }
-      Client client{url, client_options};
-      client.connect();
-      return use(client, *params, left());
+      Connection connection{url, client_options};
+      connection.connect();
+      return use(connection, *params, left());
     } catch (const ConnectionError& error) {
       complain(error.what());
     } catch (const std::invalid_argument& error) {
@@ -87,9 +146,10 @@ int with_server(const CallOptions& options, const Use& use) {
 }
 
 // Each result on a line, as soon as it is there.
-int print_stream(Client& client, const CallOptions& options, const std::string& params) {
+int print_stream(detail::OutgoingCall call, const StopAtSignal& signal) {
   try {
-    for (const Value& item : client.stream_raw<Value>(options.method, params)) {
+    ResultStream<Value> items{detail::IncomingStream{std::move(call), kStreamCredit}};
+    for (const Value& item : items) {
       if (const int printed = print(item.dump() + '\n'); printed != kSuccess) return printed;
     }
     return kSuccess;
@@ -97,34 +157,40 @@ int print_stream(Client& client, const CallOptions& options, const std::string& 
     complain_of(error);
     return kCannotConnect;
   } catch (const Error& error) {
+    if (signal.gave_up(error)) return signal.status();
     complain_of(error);
     return exit_of_answer(error);
   }
 }
 
+int print_answer(detail::OutgoingCall call, bool raw, const StopAtSignal& signal) {
+  call.keep_response();
+  detail::Answer answer = call.wait();
+  const std::string_view response = call.response();
+  if (!answer.ok() && signal.gave_up(answer.error())) return signal.status();
+  if (raw && !response.empty()) {
+    const int printed = print(std::string{response} + '\n');
+    return printed != kSuccess || answer.ok() ? printed : exit_of_answer(answer.error());
+  }
+  if (answer.ok()) return print(std::string{answer.result()} + '\n');
+  complain_of(answer.error());
+  return response.empty() ? exit_of(answer.error()) : exit_of_answer(answer.error());
+}
+
 }  // namespace
 
 int call(const CallOptions& options) {
-  return with_server(options, [&](Client& client, const std::string& params, Left left) -> int {
-    if (options.stream) return print_stream(client, options, params);
-    const auto response = client.call_for_response(options.method, params, left);
-    if (!response) {
-      complain_of(response.error());
-      return exit_of(response.error());
-    }
-    const auto& result = response->result;
-    if (options.raw) {
-      const int printed = print(response->json + '\n');
-      return printed != kSuccess || result ? printed : exit_of_answer(result.error());
-    }
-    if (result) return print(*result + '\n');
-    complain_of(result.error());
-    return exit_of_answer(result.error());
+  return with_server<Caller>(options, [&](Caller& caller, const std::string& params, Left left) -> int {
+    const StopAtSignal signal;
+    detail::OutgoingCall call = caller.call(options.method, params, signal.token());
+    if (options.stream) return print_stream(std::move(call), signal);
+    if (left) call.set_timeout(*left);
+    return print_answer(std::move(call), options.raw, signal);
   });
 }
 
 int notify(const CallOptions& options) {
-  return with_server(options, [&](Client& client, const std::string& params, Left left) -> int {
+  return with_server<Client>(options, [&](Client& client, const std::string& params, Left left) -> int {
     const auto sent = client.notify_raw(options.method, params, left);
     if (sent) return kSuccess;
     complain_of(sent.error());

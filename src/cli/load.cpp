@@ -90,6 +90,7 @@ class Run {
   [[nodiscard]] bool measured(nanoseconds due, nanoseconds now) const noexcept {
     return open_loop() ? due >= begin_ && due < end_ : now >= begin_ && now < end_;
   }
+  [[nodiscard]] bool over() const { return !result_.lost.empty() || (options.stop && options.stop()); }
   void send_due(nanoseconds now);
   void turn(nanoseconds until);
 
@@ -343,6 +344,7 @@ void Run::turn(nanoseconds until) {
 }
 
 LoadResult Run::go() {
+  if (options.connected) options.connected();
   const nanoseconds start = first_due_ = loop.now();
   if (!open_loop()) {
     for (const auto& lane : lanes_) {
@@ -352,12 +354,12 @@ LoadResult Run::go() {
   }
   nanoseconds now = start;
   const nanoseconds warm = start + options.warm_up;
-  for (; now < warm && result_.lost.empty(); now = loop.now()) turn(warm);
+  for (; now < warm && !over(); now = loop.now()) turn(warm);
 
   begin_ = now;
   end_ = now + options.duration;
   nanoseconds told = begin_;
-  for (; now < end_ && result_.lost.empty(); now = loop.now()) {
+  for (; now < end_ && !over(); now = loop.now()) {
     turn(end_);
     if (options.progress && now - told >= kProgressEvery) {
       told = now;

@@ -48,6 +48,10 @@ struct LoadOptions {
   std::chrono::nanoseconds patience = std::chrono::seconds{1};  ///< at the end, for what is still unanswered
   /// Called about once a second while it measures.
   std::function<void(const LoadResult&)> progress = {};
+  /// Called when all connections are there, before the first call.
+  std::function<void()> connected = {};
+  /// Asked often: true ends the load before its time, and the result is what there is until then.
+  std::function<bool()> stop = {};
 };
 
 /// Connects, loads and measures. Throws std::runtime_error with the cause when it cannot connect.

@@ -27,8 +27,8 @@ using namespace wirecall::cli;
 
 constexpr const char* kExitCodes =
     "Results go to stdout, all else to stderr. Exit status: 0, 1 a call was answered with an error,\n"
-    "2 the command line is wrong, 3 no connection, 4 no answer in time, 130 ended at once by a second\n"
-    "signal.";
+    "2 the command line is wrong, 3 no connection, 4 no answer in time, 130 ended by Ctrl-C (serve: by\n"
+    "a second one), 143 by SIGTERM.";
 
 constexpr const char* kArgumentsHelp =
     "ARGs are all positional or all by name:\n"

@@ -14,7 +14,7 @@ enum Exit : int {
   kUsage = 2,          ///< the command line cannot be carried out
   kCannotConnect = 3,  ///< or cannot listen, or the connection was lost
   kTimeout = 4,
-  kInterrupted = 130,  ///< a second signal
+  kInterrupted = 130,  ///< a second signal; of what ends at the first, see Interrupt::status
 };
 
 /// Whether a person sees what is written to stderr.

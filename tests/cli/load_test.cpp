@@ -147,6 +147,27 @@ TEST_F(LoadTest, progress_is_told_of_what_there_is_so_far) {
   EXPECT_LE(told.back(), result.answered);
 }
 
+TEST_F(LoadTest, what_is_stopped_before_its_time_is_measured_until_then) {
+  options_.duration = 1h;
+  bool connected = false;
+  options_.connected = [&] { connected = true; };
+  int asked = 0;
+  options_.stop = [&] { return connected && ++asked > 100; };
+  for (const auto rate : {0.0, 500.0}) {
+    asked = 0;
+    options_.rate = rate;
+    const LoadResult result = run_load(options_);
+    EXPECT_GT(result.answered, 0U);
+    EXPECT_EQ(result.errors, 0U);
+    EXPECT_EQ(result.unanswered, 0U);
+    EXPECT_LT(result.elapsed, 1min);
+  }
+  options_.warm_up = 1h;
+  const LoadResult result = run_load(options_);
+  EXPECT_EQ(result.answered, 0U);
+  EXPECT_EQ(result.elapsed, 0ns);
+}
+
 /// Accepts one connection and answers with whatever `answer` makes of what has come.
 class Stranger {
  public:
