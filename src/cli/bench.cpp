@@ -63,6 +63,8 @@ std::string table(const BenchOptions& options, const std::string& url, const Loa
   text += fmt::format("  errors      {}", result.errors);
   for (const auto& [code, count] : result.errors_by_code) text += fmt::format("   {}: {}", code, count);
   text += '\n';
+  if (result.strays != 0)
+    text += fmt::format("  strays      {} responses to no call, among the errors\n", result.strays);
   if (result.unanswered != 0) text += fmt::format("  unanswered  {}\n", result.unanswered);
   if (result.unsent != 0) {
     text += fmt::format("  unsent      {} were due and had no room: more connections (-c) or calls in flight (-p)\n",
@@ -80,7 +82,8 @@ std::string json(const BenchOptions& options, const std::string& url, const Load
                       result.errors);
   for (const auto& [code, count] : result.errors_by_code) text += fmt::format(R"("{}":{},)", code, count);
   if (text.back() == ',') text.pop_back();
-  text += fmt::format(R"(}},"unanswered":{},"unsent":{},"latency_us":)", result.unanswered, result.unsent);
+  text += fmt::format(R"(}},"strays":{},"unanswered":{},"unsent":{},"latency_us":)", result.strays, result.unanswered,
+                      result.unsent);
   if (result.latency.count() == 0) return text + "null}\n";
   text += fmt::format(R"({{"mean":{:.3f})", result.latency.mean() / 1e3);
   for (const Quantile& quantile : kQuantiles) {

@@ -7,6 +7,7 @@
 #include <memory>
 #include <span>
 #include <string_view>
+#include <system_error>
 #include <utility>
 #include <vector>
 
@@ -75,6 +76,7 @@ class Run {
   void learn(std::string_view reply, std::string_view id);
   void answered(nanoseconds due, nanoseconds now);
   void failed(int code, nanoseconds due, nanoseconds now);
+  void strayed(const Received& message);
   void lost(std::string why) {
     if (result_.lost.empty()) result_.lost = std::move(why);
   }
@@ -154,6 +156,13 @@ class Lane final : private transport::StreamUser {
   [[nodiscard]] std::string_view read_texts(std::string_view text, nanoseconds now);
   [[nodiscard]] std::string_view read_http(std::string_view text, nanoseconds now);
   void read(const Received& message, std::string_view reply, nanoseconds now);
+  // Of the call with exactly this id; what is no slot for any other id: 1.0 and "1" are not 1.
+  [[nodiscard]] std::uint64_t slot_of(std::string_view id) const noexcept {
+    std::uint64_t number = 0;
+    const auto [end, error] = std::from_chars(id.data(), id.data() + id.size(), number);
+    const bool whole = error == std::errc{} && end == id.data() + id.size();
+    return whole ? number - run_->first_id : ~std::uint64_t{0};
+  }
   nanoseconds free(std::uint32_t slot) {
     const std::size_t end = free_at_ + free_count_;
     free_[end < free_.size() ? end : end - free_.size()] = slot;
@@ -263,17 +272,16 @@ std::string_view Lane::read_http(std::string_view text, nanoseconds now) {
 
 // `reply` is all that was sent for the message; empty where the next may be sent in another way.
 void Lane::read(const Received& message, std::string_view reply, nanoseconds now) {
-  if (message.kind != MessageKind::response) return;  // a call or notification of the server's: nobody serves it
-  std::uint64_t id = 0;
-  const std::string_view id_text = message.id();
-  std::from_chars(id_text.data(), id_text.data() + id_text.size(), id);
-  const std::uint64_t slot = id - run_->first_id;
-  if (slot >= due_.size() || due_[slot] == kFree) return;
+  // Nobody serves what the server calls.
+  if (message.kind == MessageKind::request || message.kind == MessageKind::notification) return;
+  const std::string_view id = message.kind == MessageKind::response ? message.id() : std::string_view{};
+  const std::uint64_t slot = slot_of(id);
+  if (slot >= due_.size() || due_[slot] == kFree) return run_->strayed(message);
   const nanoseconds due = free(static_cast<std::uint32_t>(slot));
   if (message.has(Member::error)) {
     run_->failed(error_code(message[Member::error]), due, now);
   } else {
-    if (run_->replies.empty() && !reply.empty()) run_->learn(reply, id_text);
+    if (run_->replies.empty() && !reply.empty()) run_->learn(reply, id);
     run_->answered(due, now);
   }
 }
@@ -319,6 +327,14 @@ void Run::failed(int code, nanoseconds due, nanoseconds now) {
   if (!measured(due, now)) return;
   ++result_.errors;
   ++result_.errors_by_code[code];
+}
+
+void Run::strayed(const Received& message) {
+  ++result_.strays;
+  ++result_.errors;
+  if (message.kind == MessageKind::response && message.has(Member::error)) {
+    ++result_.errors_by_code[error_code(message[Member::error])];
+  }
 }
 
 // Begins all calls that are due by now, as far as the connections have room.

@@ -22,8 +22,9 @@ namespace wirecall::cli {
 struct LoadResult {
   Histogram latency;           ///< of calls answered with a result
   std::uint64_t answered = 0;  ///< within the measured time, errors too
-  std::uint64_t errors = 0;    ///< calls answered with an error
+  std::uint64_t errors = 0;    ///< calls answered with an error, and strays
   std::map<int, std::uint64_t> errors_by_code;
+  std::uint64_t strays = 0;      ///< responses to no call that waited for one, whenever they came
   std::uint64_t unanswered = 0;  ///< sent, and not answered when it was over
   std::uint64_t unsent = 0;      ///< open loop: were due, and could not be sent
   std::chrono::nanoseconds elapsed{};

@@ -317,6 +317,46 @@ TEST(LoadOfStrangers, an_answer_cut_anywhere_and_without_a_newline_is_one_answer
   EXPECT_EQ(result.errors, 0U);
 }
 
+TEST(LoadOfStrangers, responses_whose_id_is_not_that_of_a_call_are_strays_and_errors) {
+  const auto with_id = [](std::string_view id) {
+    const Stranger stranger{
+        [=](const std::string&) { return R"({"jsonrpc":"2.0","result":1,"id":)" + std::string{id} + "}\n"; }};
+    return load(stranger, 1, 20ms);
+  };
+  for (const std::string_view id : {"1.0", "1.5", "1e0", "\"1\"", "-1", "2", "null", "true", "18446744073709551617"}) {
+    const LoadResult result = with_id(id);
+    EXPECT_EQ(result.answered, 0U) << id;
+    EXPECT_EQ(result.strays, 1U) << id;
+    EXPECT_EQ(result.errors, 1U) << id;
+    EXPECT_EQ(result.unanswered, 1U) << id;
+    EXPECT_EQ(result.lost, "") << id;
+  }
+  const LoadResult result = with_id("1");
+  EXPECT_GT(result.answered, 0U);
+  EXPECT_EQ(result.strays, 0U);
+}
+
+TEST(LoadOfStrangers, what_nobody_has_asked_for_is_a_stray_but_for_calls) {
+  std::string text;
+  const Stranger stranger{[&](const std::string& came) {
+    text += came;
+    std::string out = R"({"jsonrpc":"2.0","method":"m"}{"jsonrpc":"2.0","method":"m","id":1})";
+    for (const std::string& id : take_ids(text)) {
+      const std::string response = R"({"jsonrpc":"2.0","result":1,"id":)" + id + "}\n";
+      out += response + response + R"({"jsonrpc":"2.0","error":{"code":-7,"message":"no"},"id":null})" + "[" +
+             response + "]\n";
+    }
+    return out;
+  }};
+  const LoadResult result = load(stranger, 2);
+  EXPECT_EQ(result.lost, "");
+  EXPECT_GT(result.answered, 0U);
+  EXPECT_EQ(result.unanswered, 0U);
+  EXPECT_GT(result.strays, 0U);
+  EXPECT_EQ(result.errors, result.strays);
+  EXPECT_EQ(3 * result.errors_by_code.at(-7), result.strays) << "one given twice, one of no call, one batch";
+}
+
 TEST(LoadOfStrangers, what_is_not_json_and_a_closed_connection_end_it_with_the_reason) {
   const Stranger http{[](const std::string&) { return "HTTP/1.1 400 Bad Request\r\n\r\n"; }};
   EXPECT_NE(load(http, 1).lost.find("not JSON: HTTP/1.1 400"), std::string::npos);

@@ -203,6 +203,7 @@ TEST_F(Tool, BenchPrintsATableOrOneJsonObject) {
   EXPECT_EQ(json.at("rate_due"), 200);
   EXPECT_GT(json.at("calls"), 0);
   EXPECT_EQ(json.at("errors"), 0);
+  EXPECT_EQ(json.at("strays"), 0);
   EXPECT_EQ(json.at("unanswered"), 0);
   for (const char* quantile : {"mean", "p50", "p90", "p99", "p99.9", "max"}) {
     EXPECT_GT(json.at("latency_us").at(quantile), 0) << quantile;
@@ -329,6 +330,17 @@ TEST(ToolAndStrangers, ControlCharactersOfTheServerDoNotReachTheTerminal) {
       {"call", "echo"});
   // U+00DB and the euro sign have bytes that would be controls on their own.
   EXPECT_EQ(ended.error, "error 1: a\\x1b[31m\\xc2\\x9b3\xC3\x9B\xE2\x82\xAC\n");
+}
+
+TEST(ToolAndStrangers, BenchNamesResponsesToNoCall) {
+  const std::string response = "{\"jsonrpc\":\"2.0\",\"result\":1,\"id\":1.0}\n";
+  const Ended text = answered_with(response, {"bench", "echo", "-z", "50ms"});
+  EXPECT_NE(text.output.find("\n  strays      1 responses to no call, among the errors\n"), std::string::npos)
+      << text.output;
+  EXPECT_EQ(text.status, 1);
+  const auto json = nlohmann::json::parse(answered_with(response, {"bench", "echo", "-z", "50ms", "--json"}).output);
+  EXPECT_EQ(json.at("strays"), 1);
+  EXPECT_EQ(json.at("errors"), 1);
 }
 
 TEST(ToolAndStrangers, WhatIsNoResponseIsStatusOneAndALostConnectionThree) {
