@@ -92,12 +92,13 @@ std::string json(const BenchOptions& options, const std::string& url, const Load
   return text + fmt::format(R"(,"max":{:.3f}}}}})", as_double(result.latency.max()) / 1e3) + '\n';
 }
 
-int report(const BenchOptions& options, const std::string& url, const LoadResult& result, const Interrupt& interrupt) {
+int report(const BenchOptions& options, const std::string& url, const LoadResult& result, const Interrupt& interrupt,
+           std::optional<OutputFile>& hdr) {
   if (int status = print(options.json ? json(options, url, result) : table(options, url, result)); status != kSuccess) {
     return status;
   }
-  if (!options.hdr_path.empty()) {
-    if (const auto written = write_file(options.hdr_path, result.latency.hdr()); !written) {
+  if (hdr) {
+    if (const auto written = hdr->write(result.latency.hdr()); !written) {
       complain(written.error());
       return kRpcError;
     }
@@ -121,6 +122,15 @@ int bench(const BenchOptions& options) {
   if (!params) {
     complain(params.error());
     return kUsage;
+  }
+  std::optional<OutputFile> hdr;
+  if (!options.hdr_path.empty()) {
+    auto opened = OutputFile::open(options.hdr_path);
+    if (!opened) {
+      complain(opened.error());
+      return kUsage;
+    }
+    hdr = *std::move(opened);
   }
   allow_descriptors();
   for (const std::string& url : options.urls) {
@@ -150,7 +160,7 @@ int bench(const BenchOptions& options) {
       continue;
     }
     if (on_terminal()) tell("\r\x1b[K");
-    return report(options, url, *result, *interrupt);
+    return report(options, url, *result, *interrupt, hdr);
   }
   return kCannotConnect;
 }

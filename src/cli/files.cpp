@@ -3,8 +3,11 @@
 #include <cerrno>
 #include <cstdio>
 #include <cstring>
+#include <fcntl.h>
 #include <fmt/core.h>
 #include <memory>
+#include <unistd.h>
+#include <utility>
 
 #include "cli/terminal.hpp"
 
@@ -12,6 +15,10 @@ namespace wirecall::cli {
 namespace {
 
 using File = std::unique_ptr<std::FILE, int (*)(std::FILE*)>;
+
+std::string cannot_write(const std::string& path) {
+  return fmt::format("cannot write the file {}: {}", path, std::strerror(errno));
+}
 
 }  // namespace
 
@@ -26,13 +33,22 @@ std::expected<std::string, std::string> read_file(const std::string& path) {
   return std::unexpected(fmt::format("cannot read the file {}: {}", path, std::strerror(errno)));
 }
 
-std::expected<void, std::string> write_file(const std::string& path, std::string_view content) {
-  File file{std::fopen(path.c_str(), "wb"), &std::fclose};
-  if (file != nullptr && std::fwrite(content.data(), 1, content.size(), file.get()) == content.size() &&
-      std::fclose(file.release()) == 0) {
+std::expected<OutputFile, std::string> OutputFile::open(std::string path) {
+  const int descriptor = ::open(path.c_str(), O_WRONLY | O_CREAT | O_CLOEXEC, 0666);
+  File file{descriptor < 0 ? nullptr : ::fdopen(descriptor, "wb"), &std::fclose};
+  if (file == nullptr) return std::unexpected(cannot_write(path));
+  return OutputFile{std::move(path), std::move(file)};
+}
+
+std::expected<void, std::string> OutputFile::write(std::string_view content) {
+  std::FILE* const file = file_.get();
+  // What cannot be cut, as a pipe, holds nothing that is older.
+  const bool cut = ::ftruncate(::fileno(file), 0) == 0 || errno == EINVAL;
+  if (cut && std::fwrite(content.data(), 1, content.size(), file) == content.size() &&
+      std::fclose(file_.release()) == 0) {
     return {};
   }
-  return std::unexpected(fmt::format("cannot write the file {}: {}", path, std::strerror(errno)));
+  return std::unexpected(cannot_write(path_));
 }
 
 int print(std::string_view text) {

@@ -1,14 +1,32 @@
 // What commands read and write: files named on the command line, and stdout. Errors are texts for the user.
 #pragma once
 
+#include <cstdio>
 #include <expected>
+#include <memory>
 #include <string>
 #include <string_view>
+#include <utility>
 
 namespace wirecall::cli {
 
 [[nodiscard]] std::expected<std::string, std::string> read_file(const std::string& path);
-[[nodiscard]] std::expected<void, std::string> write_file(const std::string& path, std::string_view content);
+
+/// A file that is opened before there is anything to write, so that what cannot be written is known at once. Until then
+/// an existing file keeps its content.
+class OutputFile {
+ public:
+  [[nodiscard]] static std::expected<OutputFile, std::string> open(std::string path);
+  /// Makes `content` all of it, and closes it.
+  [[nodiscard]] std::expected<void, std::string> write(std::string_view content);
+
+ private:
+  using File = std::unique_ptr<std::FILE, int (*)(std::FILE*)>;
+  OutputFile(std::string path, File file) noexcept : path_(std::move(path)), file_(std::move(file)) {}
+
+  std::string path_;
+  File file_;
+};
 
 /// Writes all of it to stdout, now. The exit status: what was asked for has not been done when it cannot be printed.
 int print(std::string_view text);

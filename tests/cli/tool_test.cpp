@@ -7,6 +7,7 @@
 #include <ctime>
 #include <fstream>
 #include <gtest/gtest.h>
+#include <iterator>
 #include <memory>
 #include <netinet/in.h>
 #include <nlohmann/json.hpp>
@@ -227,8 +228,26 @@ TEST_F(Tool, BenchWritesTheDistribution) {
   std::string line;
   std::getline(file, line);
   EXPECT_NE(line.find("Percentile"), std::string::npos);
+  // One that is there keeps its content until there is another, and has nothing but that.
+  const auto content = [&] {
+    std::ifstream whole{path};
+    return std::string{std::istreambuf_iterator<char>{whole}, {}};
+  };
+  std::ofstream{path} << "before" << std::string(100'000, ' ') << "end";
+  EXPECT_EQ(run({"bench", "echo", "1", "-z", "50ms", "--hdr", path}, "tcp://127.0.0.1:1").status, 3);
+  EXPECT_TRUE(content().starts_with("before"));
+  EXPECT_EQ(run({"bench", "echo", "1", "-z", "50ms", "--hdr", path}, url_).status, 0);
+  EXPECT_EQ(content().find("before"), std::string::npos);
+  EXPECT_FALSE(content().ends_with("end"));
   unlink(path.c_str());
-  EXPECT_EQ(run({"bench", "echo", "1", "-z", "50ms", "--hdr", "/nonexistent/file"}, url_).status, 1);
+  EXPECT_EQ(run({"bench", "echo", "1", "-z", "50ms", "--hdr", "/dev/null"}, url_).status, 0);
+  EXPECT_EQ(run({"bench", "echo", "1", "-z", "50ms", "--hdr", "/dev/full"}, url_).status, 1);
+}
+
+TEST(ToolUsage, BenchFindsOutWhatItCannotWriteBeforeItLoads) {
+  const Ended ended = run({"bench", "echo", "1", "-z", "1h", "--hdr", "/nonexistent/file"}, "tcp://127.0.0.1:1");
+  EXPECT_EQ(ended.error, "wirecall: cannot write the file /nonexistent/file: No such file or directory\n");
+  EXPECT_EQ(ended.status, 2);
 }
 
 TEST_F(Tool, BenchTakesTheNextServerWhenOneCannotBeConnectedTo) {
