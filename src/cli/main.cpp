@@ -251,7 +251,7 @@ int run(int argc, char** argv) {
     benching.method = bench_command.method;
     benching.words = bench_command.words;
     benching.urls = bench_command.urls;
-    if (!duration.empty()) benching.duration = require(duration_of(duration), "--duration");
+    if (!duration.empty()) benching.duration = require(duration_of(duration), "-z/--duration");
     if (!warm_up.empty()) benching.warm_up = require(duration_of(warm_up), "--warm-up");
     return bench(benching);
   } catch (const CLI::ParseError& error) {

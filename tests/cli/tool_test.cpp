@@ -250,6 +250,12 @@ TEST(ToolUsage, BenchFindsOutWhatItCannotWriteBeforeItLoads) {
   EXPECT_EQ(ended.status, 2);
 }
 
+TEST(ToolUsage, ADurationThatIsNoneIsToldByBothNamesOfItsFlag) {
+  for (const std::string flag : {"-z", "--duration"}) {
+    EXPECT_TRUE(run({"bench", "echo", flag, "0s"}).error.starts_with("wirecall: -z/--duration: ")) << flag;
+  }
+}
+
 TEST_F(Tool, BenchTakesTheNextServerWhenOneCannotBeConnectedTo) {
   EXPECT_EQ(run({"bench", "echo", "1", "-z", "50ms"}, "tcp://127.0.0.1:1," + url_).status, 0);
   EXPECT_EQ(run({"bench", "echo", "1", "-z", "50ms"}, "tcp://127.0.0.1:1").status, 3);
