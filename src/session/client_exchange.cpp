@@ -32,19 +32,31 @@ struct RetryAdvice {
   std::optional<milliseconds> after;
 };
 
+// The codes of the errors that wirecall itself makes. -32000 is what a handler has raised.
+bool is_own(int code) noexcept {
+  return code == static_cast<int>(ErrorCode::cancelled) ||
+         (code <= static_cast<int>(ErrorCode::provider_lost) && code >= static_cast<int>(ErrorCode::draining));
+}
+
+// Data means this only where wirecall itself has made the error, which its code says together with `origin`: handlers
+// have run by the time that they raise errors, whatever they write into them.
 RetryAdvice advice_of(const Error& error) {
   RetryAdvice advice;
-  if (error.data().find("delivered") == std::string::npos) return advice;
+  if (!is_own(error.code()) || error.data().find("delivered") == std::string::npos) return advice;
   const std::unique_ptr<Reader> reader = json_codec().reader();
   Buffer padded{error.data()};
   std::string_view name;
   std::string_view words;
   std::uint64_t number = 0;
+  bool own = false;
+  bool delivered = true;
   reader->reset(padded.padded());
   if (!reader->begin_object()) return advice;
   while (reader->next_member(name)) {
-    if (name == "delivered" && reader->kind() == ValueKind::string) {
-      advice.safe = reader->read_string(words) && words == "no";
+    if (name == "origin" && reader->kind() == ValueKind::string) {
+      own = reader->read_string(words) && (words == "local" || words == "remote" || words == "bus");
+    } else if (name == "delivered" && reader->kind() == ValueKind::string) {
+      delivered = !reader->read_string(words) || words != "no";
     } else if (name == "retry_after_ms" && reader->kind() == ValueKind::number) {
       if (!reader->read_uint(std::numeric_limits<std::uint32_t>::max(), number)) return advice;
       advice.after = milliseconds{number};
@@ -52,6 +64,7 @@ RetryAdvice advice_of(const Error& error) {
       reader->skip();
     }
   }
+  advice.safe = own && !delivered;
   return advice;
 }
 

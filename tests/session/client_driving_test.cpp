@@ -309,7 +309,8 @@ TEST_F(ClientDriving, a_call_of_json_text_may_have_a_time_of_its_own) {
 TEST_F(ClientDriving, a_server_that_is_leaving_is_left_for_the_next_place_although_it_keeps_the_connection) {
   const ScriptedServer leaving{[](RawPeer peer) {
     peer.line();
-    peer.send(R"({"jsonrpc":"2.0","error":{"code":-32009,"message":"Draining","data":{"delivered":"no"}},"id":1})");
+    peer.send(
+        R"({"jsonrpc":"2.0","error":{"code":-32009,"message":"Draining","data":{"origin":"local","delivered":"no"}},"id":1})");
     peer.send("\n");
     EXPECT_EQ(peer.all(), "") << "the client closes";
   }};
@@ -332,7 +333,7 @@ TEST_F(ClientDriving, a_server_that_is_leaving_is_left_by_all_connections) {
                                    };
                                    if (refuses) {
                                      peers[0].send(R"({"jsonrpc":"2.0","error":{"code":-32009,"message":"Draining",)"
-                                                   R"("data":{"delivered":"no"}},"id":1})"
+                                                   R"("data":{"origin":"local","delivered":"no"}},"id":1})"
                                                    "\n");
                                      EXPECT_EQ(peers[0].all(), "");
                                    } else {

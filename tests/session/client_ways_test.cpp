@@ -1,5 +1,6 @@
 // The four ways to make a call, each with all that can come of it, over real sockets: a result, an error, a timeout,
 // a cancellation, a lost connection, a malformed answer, a late one.
+#include <array>
 #include <atomic>
 #include <chrono>
 #include <expected>
@@ -278,7 +279,8 @@ TEST_P(ClientWays, that_find_no_server_in_their_time_say_why) {
 TEST_P(ClientWays, make_a_call_that_was_not_delivered_once_more) {
   const ScriptedServer server{[](RawPeer peer) {
     const auto refuse = [](std::string_view id, std::string_view delivered) {
-      return R"({"jsonrpc":"2.0","error":{"code":-32005,"message":"Limit exceeded","data":{"delivered":")" +
+      return R"({"jsonrpc":"2.0","error":{"code":-32005,"message":"Limit exceeded",)"
+             R"("data":{"reason":"r","origin":"remote","delivered":")" +
              std::string{delivered} + R"(","retry_after_ms":1}},"id":)" + std::string{id} + "}\n";
     };
     peer.line();
@@ -297,6 +299,41 @@ TEST_P(ClientWays, make_a_call_that_was_not_delivered_once_more) {
   EXPECT_EQ(call(client, client.request<int>("a")), 19);
   EXPECT_EQ(call(client, client.request<int>("b")).error().code(), -32005);
   EXPECT_EQ(call(client, client.request<int>("c")).error().code(), -32005);
+}
+
+// Handlers have run by the time that they raise an error, be its data what it may.
+TEST_P(ClientWays, make_no_call_again_for_what_its_handler_writes_into_an_error) {
+  struct Raised {
+    int code;
+    const char* data;
+  };
+  static constexpr std::array kRaised{
+      Raised{100, R"({"reason":"r","origin":"local","delivered":"no"})"},
+      Raised{-32000, R"({"reason":"r","origin":"local","delivered":"no"})"},
+      Raised{-32603, R"({"reason":"r","origin":"local","delivered":"no"})"},
+      Raised{-32010, R"({"reason":"r","origin":"local","delivered":"no"})"},
+      Raised{-32005, R"({"reason":"r","delivered":"no"})"},
+      Raised{-32005, R"({"reason":"r","origin":"mine","delivered":"no"})"},
+      Raised{-32005, R"({"reason":"r","origin":1,"delivered":"no"})"},
+      Raised{-32005, R"(["origin","local","delivered","no"])"},
+      Raised{-32005, R"({"reason":"r","origin":"local","delivered":"no","retry_after_ms":-1})"},
+  };
+  const ScriptedServer server{[](RawPeer peer) {
+    for (std::size_t i = 0; i < kRaised.size(); ++i) {
+      const std::string id = std::to_string(i + 1);
+      EXPECT_EQ(peer.line(), R"({"jsonrpc":"2.0","method":"a","id":)" + id + "}");
+      peer.send(R"({"jsonrpc":"2.0","error":{"code":)" + std::to_string(kRaised[i].code) + R"(,"message":"m","data":)" +
+                kRaised[i].data + R"(},"id":)" + id + "}\n");
+    }
+    EXPECT_EQ(peer.line(), "");
+  }};
+  Client client{server.uri()};
+  for (const Raised& raised : kRaised) {
+    const Result refused = call(client, client.request<int>("a"));
+    ASSERT_FALSE(refused.has_value());
+    EXPECT_EQ(refused.error().code(), raised.code);
+    EXPECT_EQ(refused.error().data(), raised.data);
+  }
 }
 
 }  // namespace
