@@ -128,10 +128,18 @@ void ClientCore::exchange(std::span<ClientCall* const> calls) {
   }
   submit(calls);
   try {
-    const nanoseconds begun = calls[0]->begun;
-    if (waiting.unfinished != 0) wait(lock, waiting, begun, calls[0]->deadline);
-    for (ClientCall* call : calls) {
-      if (call->stage != ClientCall::Stage::ended) give_up(*call);
+    for (nanoseconds now = calls[0]->begun; waiting.unfinished != 0;) {
+      // Each has its own time. When it is over for one, the others are still waited for.
+      nanoseconds due = nanoseconds::max();
+      for (const ClientCall* call : calls) {
+        if (call->stage != ClientCall::Stage::ended) due = std::min(due, call->deadline);
+      }
+      wait(lock, waiting, now, due);
+      if (waiting.unfinished == 0) break;
+      now = std::max(loop_.now(), due);
+      for (ClientCall* call : calls) {
+        if (call->stage != ClientCall::Stage::ended && call->deadline <= now) give_up(*call);
+      }
     }
   } catch (...) {
     // What has failed need not have ended them, but they are their maker's from here on.

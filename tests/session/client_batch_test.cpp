@@ -1,11 +1,15 @@
 // Batches of a client: one message, results in their order whatever order they come in.
 #include <chrono>
+#include <functional>
 #include <future>
 #include <gtest/gtest.h>
+#include <optional>
 #include <string>
 #include <thread>
 #include <utility>
+#include <vector>
 
+#include "tests/session/client_world.hpp"
 #include "tests/session/peer.hpp"
 #include "wirecall/batch.hpp"
 #include "wirecall/client.hpp"
@@ -19,6 +23,15 @@ using namespace std::chrono_literals;
 template <class AnyBatch>
 Task<typename AnyBatch::Results> awaited(AnyBatch batch) {
   co_return co_await std::move(batch);
+}
+
+// What `begin` begins and hands its results to, on a thread that drives the client until they are there.
+template <class Results>
+Task<Results> driven(Client& client, std::function<void(std::optional<Results>&)> begin) {
+  std::optional<Results> results;
+  begin(results);
+  while (!results) co_await sleep_for(client.scheduler(), 1ms);
+  co_return std::move(*results);
 }
 
 // A batch can be made in four ways.
@@ -40,6 +53,27 @@ class EachWay : public testing::TestWithParam<int> {
       default:
         return client.run(awaited(std::move(batch)));
     }
+  }
+  // The same on a simulated system, on one thread.
+  template <class AnyBatch>
+  static typename AnyBatch::Results in_way(int way, AnyBatch batch, World& world) {
+    using Results = typename AnyBatch::Results;
+    if (way == 1) {
+      return world.client->run(driven<Results>(*world.client, [&](std::optional<Results>& results) {
+        std::move(batch).then([&](Results given) { results.emplace(std::move(given)); });
+      }));
+    }
+    if (way == 2) {
+      const auto wait = [](Client& client, std::future<Results> future) -> Task<Results> {
+        while (future.wait_for(0s) != std::future_status::ready) co_await sleep_for(client.scheduler(), 1ms);
+        co_return future.get();
+      };
+      const auto begin_and_wait = [&]() -> Task<Results> {
+        co_return co_await wait(*world.client, std::move(batch).future());
+      };
+      return world.client->run(begin_and_wait());
+    }
+    return in_way(way, std::move(batch), *world.client);
   }
 };
 
@@ -116,6 +150,31 @@ TEST(ClientBatch, calls_time_out_one_by_one) {
   const auto [a, b] = client.batch().call<int>("a").call<int>("b").timeout(1s).send();
   EXPECT_EQ(a, 1);
   EXPECT_EQ(b.error().code(), -32002);
+}
+
+// The first has less time than the second, which is answered later than that.
+TEST_P(ClientBatches, give_each_call_its_own_time) {
+  World world{1};
+  std::vector<std::string> lines;
+  bool answered = false;
+  world.serve = [&] {
+    for (std::string line = world.line(); !line.empty(); line = world.line()) lines.push_back(line);
+    if (world.backend->now() < 300ms || lines.empty() || answered) return;
+    answered = true;
+    world.peers.back()->send(R"([{"jsonrpc":"2.0","result":1,"id":1},{"jsonrpc":"2.0","result":2,"id":2}])"
+                             "\n");
+  };
+  const auto [first, second] =
+      in_way(GetParam(), world.client->batch().call<int>("a").timeout(50ms).call<int>("b"), world);
+  EXPECT_GE(world.backend->now(), 300ms);
+  ASSERT_FALSE(first.has_value());
+  EXPECT_EQ(first.error().code(), -32002);
+  EXPECT_EQ(second, 2);
+  ASSERT_EQ(lines.size(), 2U);
+  EXPECT_EQ(lines[0],
+            R"([{"jsonrpc":"2.0","method":"a","id":1,"timeout_ms":50},{"jsonrpc":"2.0","method":"b","id":2}])");
+  EXPECT_EQ(lines[1], R"({"jsonrpc":"2.0","method":"$/cancelRequest","params":{"id":1}})");
+  EXPECT_EQ(world.client->responses_dropped(), 1U);
 }
 
 // A number of calls with a notification among them.
