@@ -109,7 +109,8 @@ bool ClientCore::hand_over(ClientStream& stream) {
 
 bool ClientCore::wait_for_items(ClientStream& stream) {
   if (on_driver()) {
-    Lock lock{mutex_};
+    const Lock lock{mutex_};
+    if (hand_over(stream)) return true;
     if (!stream.ended_) {
       withdraw(*stream.call_);
       fail(*stream.call_,

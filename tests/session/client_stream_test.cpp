@@ -1,11 +1,13 @@
 // Streams of results at the client's end, against scripted servers that say exactly what comes when.
 #include <chrono>
+#include <expected>
 #include <gtest/gtest.h>
 #include <optional>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include "tests/session/client_world.hpp"
 #include "tests/session/peer.hpp"
 #include "wirecall/client.hpp"
 #include "wirecall/result_stream.hpp"
@@ -215,6 +217,43 @@ TEST(ClientStream, of_which_the_first_item_was_blocked_for_may_be_awaited) {
     co_return std::move(items);
   };
   EXPECT_EQ(client.run(rest(collect(std::move(stream).awaited()), call(client))), std::vector{2});
+}
+
+// Inside a callback nothing can be waited for; what has come already need not be.
+TEST(ClientStream, gives_a_callback_what_has_come_and_then_its_end_or_the_refusal) {
+  for (const bool ends : {true, false}) {
+    World world{1};
+    world.serve = [&] {
+      for (std::string line = world.line(); !line.empty(); line = world.line()) {
+        if (line.find("count") != std::string::npos) {
+          world.peers.back()->send(item(1, 0, "1"));
+        } else if (line.find("next") != std::string::npos) {
+          world.peers.back()->send(item(1, 1, "2") + item(1, 2, "3") + (ends ? result(1) : "") + result(2, "19"));
+        }
+      }
+    };
+    Client& client = *world.client;
+    ResultStream<int> stream = client.stream<int>("count");
+    EXPECT_EQ(stream.next(), 1);
+    std::vector<int> taken;
+    std::string refusal;
+    bool called_back = false;
+    const auto read_in_callback = [&]() -> Task<void> {
+      client.request<int>("next").then([&](const std::expected<int, Error>& next) {
+        EXPECT_EQ(next, 19);
+        try {
+          while (const std::optional<int> value = stream.next()) taken.push_back(*value);
+        } catch (const LocalError& error) {
+          refusal = error.message();
+        }
+        called_back = true;
+      });
+      while (!called_back) co_await sleep_for(client.scheduler(), std::chrono::milliseconds{1});
+    };
+    client.run(read_in_callback());
+    EXPECT_EQ(taken, (std::vector{2, 3}));
+    EXPECT_EQ(refusal.find("await it") == std::string::npos, ends) << refusal;
+  }
 }
 
 TEST(ClientStream, never_begun_makes_no_call) {
