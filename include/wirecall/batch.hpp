@@ -25,6 +25,24 @@
 
 namespace wirecall {
 namespace detail {
+class OutgoingBatch;
+}  // namespace detail
+
+/// A batch on its way, to be given up. A copyable name: it may outlive the batch and the client.
+class BatchHandle {
+ public:
+  BatchHandle() = default;
+  /// Gives up each of its calls that has not ended: that ends with -32800, and the server is told. False when all had
+  /// ended already. Any thread.
+  bool cancel() const;
+
+ private:
+  friend class detail::OutgoingBatch;
+
+  std::vector<CallHandle> calls_;
+};
+
+namespace detail {
 
 /// The calls of a batch, and which of its results each comes to.
 class OutgoingBatch {
@@ -56,14 +74,14 @@ class OutgoingBatch {
   /// Makes the calls and blocks; then `each` is called once for each that has a result.
   void wait(Each each);
   /// Makes the calls; `each` is called for each that has a result, and at the end `done`, on the thread that drives.
-  void start(Each each, std::move_only_function<void()> done);
+  BatchHandle start(Each each, std::move_only_function<void()> done);
   /// After `start`, on the thread that drives: gives up what has not ended; neither function is called any more.
   void forget() noexcept;
   /// After `start`, on any thread: gives up what has not ended.
   void cancel() const noexcept;
 
  private:
-  void start_nothing(std::move_only_function<void()> done);
+  BatchHandle start_nothing(std::move_only_function<void()> done);
 
   std::shared_ptr<session::ClientCore> core_;
   std::vector<OutgoingCall> calls_;
@@ -145,12 +163,13 @@ class BatchWays {
     batch_.wait([&](std::size_t index, Answer& answer) { read_result(results, index, answer); });
     return results;
   }
-  /// Sends it; `callback(Results)` is called once, when each call has ended, and must not throw.
+  /// Sends it; `callback(Results)` is called once, when each call has ended, and must not throw. The handle
+  /// gives up what has not ended.
   template <std::invocable<Results> F>
-  void then(F callback) && {
+  BatchHandle then(F callback) && {
     auto results = std::make_shared<Results>(batch_.template make_results<Results>());
-    batch_.start([results](std::size_t index, Answer& answer) { read_result(*results, index, answer); },
-                 [results, callback = std::move(callback)]() mutable { callback(std::move(*results)); });
+    return batch_.start([results](std::size_t index, Answer& answer) { read_result(*results, index, answer); },
+                        [results, callback = std::move(callback)]() mutable { callback(std::move(*results)); });
   }
   [[nodiscard]] std::future<Results> future() && {
     auto promise = std::make_shared<std::promise<Results>>();

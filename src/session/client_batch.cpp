@@ -7,7 +7,15 @@
 #include "session/client_core.hpp"
 #include "wirecall/batch.hpp"
 
-namespace wirecall::detail {
+namespace wirecall {
+
+bool BatchHandle::cancel() const {
+  bool any = false;
+  for (const CallHandle& call : calls_) any |= call.cancel();
+  return any;
+}
+
+namespace detail {
 
 using session::ClientCall;
 
@@ -31,7 +39,7 @@ void OutgoingBatch::wait(Each each) {
   }
 }
 
-void OutgoingBatch::start(Each each, std::move_only_function<void()> done) {
+BatchHandle OutgoingBatch::start(Each each, std::move_only_function<void()> done) {
   if (calls_.empty()) return start_nothing(std::move(done));
   struct Shared {
     Each each;
@@ -40,14 +48,17 @@ void OutgoingBatch::start(Each each, std::move_only_function<void()> done) {
   };
   const auto shared = std::make_shared<Shared>(std::move(each), std::move(done), calls_.size());
   std::vector<ClientCall*> calls;
+  BatchHandle handle;
   try {
     for (std::size_t i = 0; i < calls_.size(); ++i) {
       calls.push_back(&calls_[i].hand_in([shared, result = results_[i]](Answer& answer) {
         if (result != kNoResult) shared->each(result, answer);
         if (--shared->left == 0) shared->done();
       }));
+      handle.calls_.push_back(calls_[i].handle());
     }
     core_->start(calls);
+    return handle;
   } catch (...) {
     for (OutgoingCall& call : calls_) call.take_back();
     throw;
@@ -55,10 +66,11 @@ void OutgoingBatch::start(Each each, std::move_only_function<void()> done) {
 }
 
 // It ends as a batch does whose calls cannot be sent.
-void OutgoingBatch::start_nothing(std::move_only_function<void()> done) {
+BatchHandle OutgoingBatch::start_nothing(std::move_only_function<void()> done) {
   OutgoingCall nothing = begin_call("");
   nothing.leave_unsent();
   nothing.start([done = std::move(done)](Answer&) mutable { done(); });
+  return {};
 }
 
 void OutgoingBatch::forget() noexcept {
@@ -69,4 +81,5 @@ void OutgoingBatch::cancel() const noexcept {
   for (const OutgoingCall& call : calls_) static_cast<void>(call.handle().cancel());
 }
 
-}  // namespace wirecall::detail
+}  // namespace detail
+}  // namespace wirecall

@@ -234,6 +234,43 @@ TEST(ClientBatch, that_is_empty_calls_back_where_others_do_and_not_within_then) 
   }(client, returned, called));
 }
 
+// One of its calls has been answered when the batch is given up.
+TEST(ClientBatch, that_was_begun_by_then_is_given_up_by_its_handle) {
+  World world{1};
+  std::vector<std::string> lines;
+  world.serve = [&] {
+    for (std::string line = world.line(); !line.empty(); line = world.line()) {
+      if (lines.empty()) {
+        world.peers.back()->send(R"([{"jsonrpc":"2.0","result":1,"id":1}])"
+                                 "\n");
+      }
+      lines.push_back(line);
+    }
+  };
+  Client& client = *world.client;
+  std::optional<Batch<int, int, int>::Results> results;
+  const auto give_up = [&]() -> Task<void> {
+    const BatchHandle handle = client.batch().call<int>("a").call<int>("b").notify("n").call<int>("c").then(
+        [&](auto given) { results.emplace(std::move(given)); });
+    while (lines.empty()) co_await sleep_for(client.scheduler(), 1ms);
+    co_await sleep_for(client.scheduler(), 1ms);
+    EXPECT_TRUE(handle.cancel());
+    EXPECT_FALSE(handle.cancel());
+    while (!results) co_await sleep_for(client.scheduler(), 1ms);
+    EXPECT_FALSE(handle.cancel());
+    while (lines.size() < 3) co_await sleep_for(client.scheduler(), 1ms);
+  };
+  client.run(give_up());
+  const auto& [a, b, c] = *results;
+  EXPECT_EQ(a, 1);
+  EXPECT_EQ(b.error().code(), -32800);
+  EXPECT_EQ(c.error().code(), -32800);
+  EXPECT_EQ(lines[1], R"({"jsonrpc":"2.0","method":"$/cancelRequest","params":{"id":2}})");
+  EXPECT_EQ(lines[2], R"({"jsonrpc":"2.0","method":"$/cancelRequest","params":{"id":3}})");
+  EXPECT_LT(world.backend->now(), 1s);
+  EXPECT_FALSE(BatchHandle{}.cancel());
+}
+
 TEST(ClientBatch, longer_than_its_server_or_its_client_takes_is_not_sent) {
   const ScriptedServer server{[](RawPeer peer) { EXPECT_EQ(peer.line(), ""); }};
   ClientOptions options;
