@@ -16,6 +16,8 @@
 #include <future>
 #include <limits>
 #include <memory>
+#include <optional>
+#include <stop_token>
 #include <string_view>
 #include <tuple>
 #include <utility>
@@ -52,13 +54,13 @@ class OutgoingBatch {
   explicit OutgoingBatch(std::shared_ptr<session::ClientCore> core) noexcept : core_(std::move(core)) {}
 
   [[nodiscard]] OutgoingCall begin_call(std::string_view method) const { return OutgoingCall{core_, method}; }
-  void add(OutgoingCall call, std::size_t result) {
-    calls_.push_back(std::move(call));
-    results_.push_back(result);
-    result_count_ += result != kNoResult;
-  }
+  void add(OutgoingCall call, std::size_t result);
   void add_notification(OutgoingCall call);
+  /// Of what has been added.
   void set_timeout(std::chrono::milliseconds timeout) noexcept;
+  /// Of what has been added, and what will be.
+  void set_stop(const std::stop_token& stop);
+  void set_context(const Context& context);
   [[nodiscard]] std::size_t size() const noexcept { return calls_.size(); }
   /// Room for what the calls come to, so that taking it in needs none.
   template <class Results>
@@ -87,6 +89,8 @@ class OutgoingBatch {
   std::vector<OutgoingCall> calls_;
   std::vector<std::size_t> results_;
   std::size_t result_count_ = 0;
+  std::optional<Context> context_;       // of what is still to be added
+  std::optional<std::stop_token> stop_;  // likewise; in place of the context's
 };
 
 class BatchAwaiterBase : private Waiter {
@@ -221,6 +225,16 @@ class [[nodiscard]] Batch : public detail::BatchWays<std::tuple<std::expected<Ts
     batch_.set_timeout(timeout);
     return std::move(*this);
   }
+  /// For all of it, whatever is added later, too; see Request::stop.
+  Batch&& stop(const std::stop_token& stop) && {
+    batch_.set_stop(stop);
+    return std::move(*this);
+  }
+  /// For all of it, whatever is added later, too; see Request::within.
+  Batch&& within(const Context& context) && {
+    batch_.set_context(context);
+    return std::move(*this);
+  }
 };
 
 /// A batch of as many calls as are added, each with a T for its result; the results are a vector in the calls' order.
@@ -246,6 +260,10 @@ class [[nodiscard]] BatchOf : public detail::BatchWays<std::vector<std::expected
   }
   /// For each of the calls that are in it; see Request::timeout.
   void timeout(std::chrono::milliseconds timeout) noexcept { batch_.set_timeout(timeout); }
+  /// For all of it, whatever is added later, too; see Request::stop.
+  void stop(const std::stop_token& stop) { batch_.set_stop(stop); }
+  /// For all of it, whatever is added later, too; see Request::within.
+  void within(const Context& context) { batch_.set_context(context); }
   /// How many calls are in it.
   [[nodiscard]] std::size_t size() const noexcept { return calls_; }
 

@@ -13,6 +13,7 @@
 #include <iterator>
 #include <memory>
 #include <optional>
+#include <stop_token>
 #include <utility>
 
 #include "wirecall/request.hpp"
@@ -36,6 +37,11 @@ class IncomingStream {
   IncomingStream(IncomingStream&&) noexcept;
   ~IncomingStream();
 
+  // No effect once an item has been asked for.
+  void set_timeout(std::chrono::milliseconds timeout) noexcept;
+  void set_stop(std::stop_token stop);
+  void set_context(const Context& context);
+
   enum class Next : std::uint8_t { item, end, none };
   /// Blocks until there is an item, or the end.
   [[nodiscard]] Next wait();
@@ -43,7 +49,7 @@ class IncomingStream {
   [[nodiscard]] Next poll(std::function<void()> wake);
   void forget() noexcept;
   /// The home of the thread that drives.
-  [[nodiscard]] const Home* driver() const noexcept;
+  [[nodiscard]] const Home* driver();
 
   /// The item that was taken last.
   [[nodiscard]] Reader& item();
@@ -51,7 +57,10 @@ class IncomingStream {
   void throw_if_failed() const;
 
  private:
-  std::unique_ptr<session::ClientStream> stream_;
+  [[nodiscard]] session::ClientStream& begun();
+
+  OutgoingCall call_;
+  std::unique_ptr<session::ClientStream> stream_;  // has taken the call over; null until an item is asked for
 };
 
 /// Waits for the next item of a stream.
@@ -109,6 +118,27 @@ template <class T>
 class [[nodiscard]] ResultStream {
  public:
   explicit ResultStream(detail::IncomingStream stream) noexcept : stream_(std::move(stream)) {}
+
+  // These are said before the first result is asked for; later they have no effect. They return the stream itself, not
+  // a reference, for the sake of `for (int i : client.stream<int>("count", 5).timeout(1s))`.
+
+  /// How long all of it may take, from the first result's being asked for to the end; the server is told as well.
+  /// ClientOptions::call_timeout_ms goes on to bound the time without a result.
+  ResultStream timeout(std::chrono::milliseconds timeout) && {
+    stream_.set_timeout(timeout);
+    return std::move(*this);
+  }
+  /// Gives the call up when stop is requested, on any thread: what has come can still be taken, then it ends with
+  /// -32800.
+  ResultStream stop(std::stop_token stop) && {
+    stream_.set_stop(std::move(stop));
+    return std::move(*this);
+  }
+  /// For a handler: see Request::within. What is left of its call's time is for all of the stream.
+  ResultStream within(const Context& context) && {
+    stream_.set_context(context);
+    return std::move(*this);
+  }
 
   /// Blocks for the next result; empty at the end, and for ever after. Throws the Error that the call has ended with
   /// (see Client::call), and LocalError -32603 for a result that is no T.

@@ -208,7 +208,8 @@ void OutgoingCall::set_context(const Context& context) {
   set_stop(context.stop_token());
   if (context.remaining() == kNoDeadline) return;
   const auto left = std::chrono::ceil<milliseconds>(context.remaining());
-  if (left < call_->timeout) set_timeout(left);
+  // Else a stream has no time for all of it.
+  if (left < call_->timeout || (call_->credit != 0 && !call_->own_timeout)) set_timeout(left);
 }
 void OutgoingCall::keep_response() noexcept { call_->keep_response = true; }
 
@@ -288,28 +289,6 @@ void OutgoingCall::forget() noexcept { core_->forget(*call_, generation_); }
 
 std::string_view OutgoingCall::response() const noexcept {
   return call_->stage == ClientCall::Stage::idle && call_->keep_response ? call_->response.view() : std::string_view{};
-}
-
-// ---- a stream ----
-
-static_assert(static_cast<int>(IncomingStream::Next::none) == static_cast<int>(session::ClientStream::Next::none));
-
-IncomingStream::IncomingStream(OutgoingCall call, std::uint32_t credit) {
-  call.set_credit(credit);
-  stream_ = call.release();
-}
-IncomingStream::IncomingStream(IncomingStream&&) noexcept = default;
-IncomingStream::~IncomingStream() = default;
-
-IncomingStream::Next IncomingStream::wait() { return static_cast<Next>(stream_->wait()); }
-IncomingStream::Next IncomingStream::poll(std::function<void()> wake) {
-  return static_cast<Next>(stream_->poll(std::move(wake)));
-}
-const Home* IncomingStream::driver() const noexcept { return stream_->driver(); }
-void IncomingStream::forget() noexcept { stream_->forget(); }
-Reader& IncomingStream::item() { return stream_->item(); }
-void IncomingStream::throw_if_failed() const {
-  if (stream_->error() != nullptr) Answer{*stream_->error(), stream_->error_class()}.throw_error();
 }
 
 }  // namespace detail

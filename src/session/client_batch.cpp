@@ -19,6 +19,14 @@ namespace detail {
 
 using session::ClientCall;
 
+void OutgoingBatch::add(OutgoingCall call, std::size_t result) {
+  if (context_) call.set_context(*context_);
+  if (stop_) call.set_stop(*stop_);
+  calls_.push_back(std::move(call));
+  results_.push_back(result);
+  result_count_ += result != kNoResult;
+}
+
 void OutgoingBatch::add_notification(OutgoingCall call) {
   call.make_notification();
   add(std::move(call), kNoResult);
@@ -26,6 +34,17 @@ void OutgoingBatch::add_notification(OutgoingCall call) {
 
 void OutgoingBatch::set_timeout(std::chrono::milliseconds timeout) noexcept {
   for (OutgoingCall& call : calls_) call.set_timeout(timeout);
+}
+
+void OutgoingBatch::set_stop(const std::stop_token& stop) {
+  stop_ = stop;
+  for (OutgoingCall& call : calls_) call.set_stop(stop);
+}
+
+void OutgoingBatch::set_context(const Context& context) {
+  context_ = context;
+  stop_.reset();
+  for (OutgoingCall& call : calls_) call.set_context(context);
 }
 
 void OutgoingBatch::wait(Each each) {

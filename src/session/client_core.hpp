@@ -189,7 +189,7 @@ class ClientCore final : public std::enable_shared_from_this<ClientCore>, privat
 
   // Streams: client_stream.cpp.
   static bool hand_over(ClientStream& stream);
-  static std::chrono::nanoseconds await_items(ClientStream& stream, std::chrono::nanoseconds now);
+  std::chrono::nanoseconds await_items(ClientStream& stream, std::chrono::nanoseconds now) const;
   void finish_stream(ClientCall& call);
   static void deliver_stream(Lock& lock, const ClientCall& call);
   bool item(ClientConnection& connection, const Received& message);

@@ -10,6 +10,7 @@
 #include "message/own_error.hpp"
 #include "message/read_error.hpp"
 #include "session/client_core.hpp"
+#include "session/client_stream.hpp"
 #include "wirecall/client.hpp"
 
 namespace wirecall::session {
@@ -213,7 +214,9 @@ void ClientCore::append(Buffer& out, ClientCall& call, bool with_members) {
     table_.insert(call);
     append_member(out, R"(,"id":)", call.id);
     if (with_members && says_timeout(call)) {
-      const auto left = std::chrono::ceil<milliseconds>(call.deadline - loop_.now());
+      // To the next item of a stream there may be less.
+      const nanoseconds deadline = call.stream != nullptr ? call.stream->whole_until_ : call.deadline;
+      const auto left = std::chrono::ceil<milliseconds>(deadline - loop_.now());
       append_member(out, R"(,"timeout_ms":)", static_cast<std::uint64_t>(std::max<std::int64_t>(left.count(), 1)));
     }
     if (with_members && call.credit != 0) append_member(out, R"(,"stream":)", call.credit);

@@ -7,8 +7,10 @@
 #include <utility>
 
 #include "message/own_error.hpp"
+#include "wirecall/result_stream.hpp"
 
-namespace wirecall::session {
+namespace wirecall {
+namespace session {
 
 using std::chrono::nanoseconds;
 
@@ -88,15 +90,16 @@ void ClientCore::start_stream(ClientStream& stream, bool asynchronous) {
   call.waiting = &call.own_waiting;
   ClientCall* calls[] = {&call};
   submit(calls);
-  // Only the time in which the consumer waits counts, unless the call has a time of its own.
-  if (!call.own_timeout) call.deadline = nanoseconds::max();
+  // Only the time in which the consumer waits counts, unless all of it has a time.
+  if (call.own_timeout) stream.whole_until_ = call.deadline;
+  call.deadline = stream.whole_until_;
   if (asynchronous) asynchronous_begun();
 }
 
 // The consumer waits, and has nothing: from here on until an item comes, time counts.
-nanoseconds ClientCore::await_items(ClientStream& stream, nanoseconds now) {
+nanoseconds ClientCore::await_items(ClientStream& stream, nanoseconds now) const {
   ClientCall& call = *stream.call_;
-  if (!call.own_timeout) call.deadline = now + call.timeout;
+  call.deadline = std::min(stream.whole_until_, now + std::chrono::milliseconds{options_.call_timeout_ms});
   return call.deadline;
 }
 
@@ -131,7 +134,7 @@ bool ClientCore::wait_for_items(ClientStream& stream) {
     wait(lock, waiting, now, await_items(stream, now));
     if (waiting.unfinished != 0) give_up(*stream.call_);
     waiting.unfinished = 0;
-    if (!stream.call_->own_timeout) stream.call_->deadline = nanoseconds::max();
+    stream.call_->deadline = stream.whole_until_;
     send_controls(lock);
   }
 }
@@ -256,11 +259,52 @@ bool ClientCore::item(ClientConnection& connection, const Received& message) {
     if (std::exchange(call->waiting->unfinished, 0) != 0) call->waiting->ready.notify_one();
     return true;
   }
-  if (!call->own_timeout) call->deadline = nanoseconds::max();
+  call->deadline = stream.whole_until_;
   const std::function<void()> wake = std::exchange(stream.wake_, nullptr);
   lock.unlock();
   if (wake) wake();
   return true;
 }
 
-}  // namespace wirecall::session
+}  // namespace session
+
+// ---- what users hold ----
+
+namespace detail {
+
+static_assert(static_cast<int>(IncomingStream::Next::none) == static_cast<int>(session::ClientStream::Next::none));
+
+IncomingStream::IncomingStream(OutgoingCall call, std::uint32_t credit) : call_(std::move(call)) {
+  call_.set_credit(credit);
+}
+IncomingStream::IncomingStream(IncomingStream&&) noexcept = default;
+IncomingStream::~IncomingStream() = default;
+
+void IncomingStream::set_timeout(std::chrono::milliseconds timeout) noexcept {
+  if (stream_ == nullptr) call_.set_timeout(timeout);
+}
+void IncomingStream::set_stop(std::stop_token stop) {
+  if (stream_ == nullptr) call_.set_stop(std::move(stop));
+}
+void IncomingStream::set_context(const Context& context) {
+  if (stream_ == nullptr) call_.set_context(context);
+}
+
+session::ClientStream& IncomingStream::begun() {
+  if (stream_ == nullptr) stream_ = call_.release();
+  return *stream_;
+}
+
+IncomingStream::Next IncomingStream::wait() { return static_cast<Next>(begun().wait()); }
+IncomingStream::Next IncomingStream::poll(std::function<void()> wake) {
+  return static_cast<Next>(begun().poll(std::move(wake)));
+}
+const Home* IncomingStream::driver() { return begun().driver(); }
+void IncomingStream::forget() noexcept { stream_->forget(); }
+Reader& IncomingStream::item() { return stream_->item(); }
+void IncomingStream::throw_if_failed() const {
+  if (stream_->error() != nullptr) Answer{*stream_->error(), stream_->error_class()}.throw_error();
+}
+
+}  // namespace detail
+}  // namespace wirecall

@@ -83,6 +83,7 @@ class ClientStream {
   std::uint32_t granted_ = 0;  // items that may still come
   std::uint64_t next_seq_ = 0;
   bool ended_ = false;
+  std::chrono::nanoseconds whole_until_ = std::chrono::nanoseconds::max();  // all of it has to have come
   std::function<void()> wake_;
 };
 
