@@ -77,6 +77,7 @@ struct ClientCall {
   ClientConnection* connection = nullptr;  ///< on which it was sent
   std::uint64_t position = 0;              ///< of its message's end in that connection's output
   std::uint32_t place = 0;                 ///< in that message
+  bool in_batch = false;                   ///< that is a batch
   ClientCall* next_in_batch = nullptr;     ///< goes into the same message; until it is written
   ClientCall* next_listed = nullptr;       ///< in the one CallList that it is in
   ClientCall* previous_listed = nullptr;   ///< likewise

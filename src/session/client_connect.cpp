@@ -94,7 +94,8 @@ void ClientCore::tend(Lock& lock, nanoseconds& wait_max, bool may_block) {
 
 void ClientCore::connected(ClientConnection& connection, int descriptor) {
   transport::Socket socket{descriptor};
-  connection.over = connection.draining = connection.useful = connection.others_sent = connection.exchanging = false;
+  connection.over = connection.draining = connection.useful = connection.exchanging = false;
+  connection.unawaited.clear();
   connection.hello_until = nanoseconds{0};
   connection.controls.clear();
   connection.message_bytes_max = options_.limits.max_message_size;

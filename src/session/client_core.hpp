@@ -33,6 +33,7 @@
 #include "session/client_http.hpp"
 #include "session/counted_stream.hpp"
 #include "session/session.hpp"
+#include "session/unawaited.hpp"
 #include "wirecall/endpoint.hpp"
 #include "wirecall/loop.hpp"
 #include "wirecall/options.hpp"
@@ -81,11 +82,11 @@ class ClientConnection final : public Caller, public HttpUser {
   bool over = false;          ///< the session has ended, and goes after the turn
   bool draining = false;      ///< the server takes no more calls here
   bool useful = false;        ///< something sensible has come
-  bool others_sent = false;   ///< what may be refused and has nobody who waits: notifications, given-up calls
   bool exchanging = false;    ///< by HTTP: the response to what was sent last is due
   CallList calls;             ///< those in the table that were sent here, in the order in which they were
   std::size_t in_flight = 0;  ///< how many these are
-  CallList notifications;     ///< not all taken by the system yet; by HTTP: not responded to
+  Unawaited unawaited;
+  CallList notifications;  ///< not all taken by the system yet; by HTTP: not responded to
   bool notifications_fresh = false;
   std::vector<std::string> controls;        ///< whole messages of our own, to be sent before calls
   std::chrono::nanoseconds hello_until{0};  ///< until then rpc.hello may be answered; 0 where it is not any more

@@ -135,6 +135,7 @@ void ClientCore::write_controls(ClientConnection& connection) noexcept {
   } catch (const std::bad_alloc&) {
   }
   connection.controls.erase(connection.controls.begin(), next);
+  connection.unawaited.go_on(connection.written_bytes());
 }
 
 // Writes the call and those that go with it as one message.
@@ -143,12 +144,12 @@ void ClientCore::write(ClientCall& first, ClientConnection& connection) noexcept
   const bool http = connection.http != nullptr;
   if (http) [[unlikely]]
     connection.http->set_timeout(time_to_tell(first));
+  const bool batch = first.next_in_batch != nullptr;
   Buffer* opened = nullptr;
   try {
     Buffer& out = session.open_message();
     opened = &out;
     const std::size_t begin = out.size();
-    const bool batch = first.next_in_batch != nullptr;
     std::size_t count = 0;
     if (batch) out.push_back('[');
     for (ClientCall* call = &first; call != nullptr; call = call->next_in_batch, ++count) {
@@ -167,7 +168,7 @@ void ClientCore::write(ClientCall& first, ClientConnection& connection) noexcept
   }
   if (http) [[unlikely]] {
     connection.exchanging = true;
-    connection.others_sent = false;
+    connection.unawaited.clear();
   }
   const std::uint64_t position = connection.written_bytes();
   std::uint32_t place = 0;
@@ -177,8 +178,10 @@ void ClientCore::write(ClientCall& first, ClientConnection& connection) noexcept
     call->connection = &connection;
     call->position = position;
     call->place = place++;
+    call->in_batch = batch;
     if (call->notification) {
-      connection.others_sent = connection.notifications_fresh = true;
+      connection.unawaited.add(1, batch ? Unawaited::kInBatch : position);
+      connection.notifications_fresh = true;
       connection.notifications.push_back(*call);
     } else {
       connection.calls.push_back(*call);
@@ -256,6 +259,7 @@ bool ClientCore::response(ClientConnection& connection, const Received& message)
     return greeted(lock, connection, message) || stray(connection, message);
   connection.useful = true;
   take_out(*call);
+  if (connection.controls.empty()) connection.unawaited.answered(call->position);
   try {
     answer(lock, *call, message);
   } catch (const std::bad_alloc&) {
@@ -299,9 +303,11 @@ bool ClientCore::stray(ClientConnection& connection, const Received& message) {
     // The server could not make out the id of what it refuses, but where there is only one message that it can be, it
     // is that. Where there may be others, nobody is blamed: whose call it was, has its answer or its timeout.
     const CallList& sent = connection.calls;
-    const bool others_sent = connection.others_sent || hello_due(connection);
-    connection.hello_until = nanoseconds{0};  // it may have been its answer, and there is only one
-    if (!others_sent && !sent.empty() && sent.front().position == sent.back().position) {
+    if (connection.unawaited.refused()) {
+      // One refusal less that may still come for nobody.
+    } else if (hello_due(connection)) {
+      connection.hello_until = nanoseconds{0};  // it may have been its answer, and there is only one
+    } else if (!sent.empty() && sent.front().position == sent.back().position) {
       while (!sent.empty()) {
         Error refusal = message::read_error(*reader_, message[Member::error]);  // first, since it needs memory
         ClientCall& call = sent.front();

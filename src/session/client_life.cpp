@@ -183,7 +183,9 @@ void ClientCore::withdraw(ClientCall& call) noexcept {
         withdraw_posted(call);
         break;
       }
-      connection.others_sent = true;
+      // Of a call also that it is given up, which is said next. A notification is one of them already.
+      connection.unawaited.add(call.notification ? 0 : 2,
+                               call.in_batch ? Unawaited::kInBatch : connection.written_bytes());
       if (call.notification) {
         connection.notifications.remove(call);
         break;
