@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "base/decimal.hpp"
+#include "message/cancel_request.hpp"
 #include "message/own_error.hpp"
 #include "message/read_error.hpp"
 #include "wirecall/reflect.hpp"
@@ -191,11 +192,9 @@ void PeerCalls::give_up(detail::PeerCall& call) noexcept {
   forget(call);
   if (gone_) return;
   try {
-    Buffer text;
-    text.append(R"({"jsonrpc":"2.0","method":"$/cancelRequest","params":{"id":)");
-    append_id(text, id);
-    text.append("}}");
-    append_message(text.view());
+    Buffer id_json;
+    append_id(id_json, id);
+    append_message(message::cancel_request(id_json.view()));
   } catch (const std::bad_alloc&) {
     // The peer works on for nothing, which it may as well when this comes too late.
   }

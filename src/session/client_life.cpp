@@ -11,6 +11,7 @@
 #include <utility>
 
 #include "base/room.hpp"
+#include "message/cancel_request.hpp"
 #include "message/own_error.hpp"
 #include "session/client_core.hpp"
 #include "wirecall/client.hpp"
@@ -192,8 +193,7 @@ void ClientCore::withdraw(ClientCall& call) noexcept {
       }
       take_out(call);
       try {
-        connection.controls.push_back(R"({"jsonrpc":"2.0","method":"$/cancelRequest","params":{"id":)" +
-                                      std::to_string(call.id) + "}}");
+        connection.controls.push_back(message::cancel_request(std::to_string(call.id)));
       } catch (const std::bad_alloc&) {
         // Without memory to tell the server, its answer comes and is dropped.
       }

@@ -1,0 +1,18 @@
+// The notification by which either side of a connection says that it waits for a call no more (docs/wire.md, Deadlines
+// and cancelling).
+#pragma once
+
+#include <string>
+#include <string_view>
+
+namespace wirecall::message {
+
+/// `id_json`: the call's id, as it was sent.
+[[nodiscard]] inline std::string cancel_request(std::string_view id_json) {
+  std::string text = R"({"jsonrpc":"2.0","method":"$/cancelRequest","params":{"id":)";
+  text += id_json;
+  text += "}}";
+  return text;
+}
+
+}  // namespace wirecall::message
