@@ -22,17 +22,18 @@ namespace {
 // Longer ones are as good as none, and could not be added to the time.
 constexpr milliseconds kTimeoutMax = std::chrono::hours{24 * 365 * 100};
 
-std::string connection_data(ConnectionError::Delivered delivered) {
-  return message::make({.code = ErrorCode::provider_lost,
-                        .reason = "the connection is lost",
-                        .delivered = delivered == ConnectionError::Delivered::no ? "no" : "maybe"})
-      .data();
+Error connection_error(std::string message, ConnectionError::Delivered delivered) {
+  std::string data = message::make({.code = ErrorCode::provider_lost,
+                                    .reason = message,
+                                    .delivered = delivered == ConnectionError::Delivered::no ? "no" : "maybe"})
+                         .data();
+  return Error{ErrorCode::provider_lost, std::move(message), std::move(data)};
 }
 
 }  // namespace
 
 ConnectionError::ConnectionError(std::string message, Delivered delivered)
-    : Error(ErrorCode::provider_lost, std::move(message), connection_data(delivered)) {}
+    : Error(connection_error(std::move(message), delivered)) {}
 
 bool ConnectionError::safe_to_retry() const noexcept { return data().find(R"("delivered":"no")") != std::string::npos; }
 
@@ -192,7 +193,7 @@ void OutgoingCall::set_params(std::string_view json) {
 }
 
 void OutgoingCall::set_timeout(milliseconds timeout) noexcept {
-  call_->timeout = std::min(timeout, kTimeoutMax);
+  call_->timeout = std::clamp(timeout, milliseconds{0}, kTimeoutMax);
   call_->own_timeout = true;
 }
 void OutgoingCall::set_credit(std::uint32_t credit) noexcept { call_->credit = std::max<std::uint32_t>(credit, 1); }

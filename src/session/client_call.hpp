@@ -79,6 +79,7 @@ struct ClientCall {
   std::uint32_t place = 0;                 ///< in that message
   bool in_batch = false;                   ///< that is a batch
   ClientCall* next_in_batch = nullptr;     ///< goes into the same message; until it is written
+  bool behind_another = false;             ///< goes into the message of the one that is in the list
   ClientCall* next_listed = nullptr;       ///< in the one CallList that it is in
   ClientCall* previous_listed = nullptr;   ///< likewise
   ClientStream* stream = nullptr;          ///< to which its items go

@@ -35,6 +35,13 @@ bool ClientCore::wanted(const ClientConnection& connection) const noexcept {
   return true;
 }
 
+// Whether a thread that blocks for at most `wait_max` makes the connection itself. An attempt has its own time, and so
+// does not end with the time of a call that happens to be the one which drives.
+bool ClientCore::may_dial_here(const Endpoint& place, nanoseconds wait_max) const noexcept {
+  return !background_needed() && !any_up() && !transport::resolves_a_name(place) &&
+         (wait_max < nanoseconds{0} || wait_max >= milliseconds{options_.connect_timeout_ms});
+}
+
 void ClientCore::tend(Lock& lock, nanoseconds& wait_max, bool may_block) {
   const auto look_after = [&wait_max](nanoseconds time) {
     wait_max = wait_max < nanoseconds{0} ? time : std::min(wait_max, time);
@@ -66,8 +73,7 @@ void ClientCore::tend(Lock& lock, nanoseconds& wait_max, bool may_block) {
         look_after(dialer.due() - now);
       } else if (std::string vain = cannot_offer(dialer.endpoint()); !vain.empty()) {
         result = Dialer::Result{.failure = std::move(vain)};
-      } else if (one_thread_ ||
-                 (may_block && !background_needed() && !any_up() && !transport::resolves_a_name(dialer.endpoint()))) {
+      } else if (one_thread_ || (may_block && may_dial_here(dialer.endpoint(), wait_max))) {
         if (wait_max == nanoseconds{0}) continue;
         milliseconds timeout{options_.connect_timeout_ms};
         if (wait_max >= nanoseconds{0}) timeout = std::min(timeout, std::chrono::ceil<milliseconds>(wait_max));
@@ -97,6 +103,7 @@ void ClientCore::connected(ClientConnection& connection, int descriptor) {
   connection.over = connection.draining = connection.useful = connection.exchanging = false;
   connection.unawaited.clear();
   connection.hello_until = nanoseconds{0};
+  connection.since = loop_.now();
   connection.controls.clear();
   connection.message_bytes_max = options_.limits.max_message_size;
   connection.in_flight_max = options_.limits.in_flight;
@@ -118,6 +125,11 @@ void ClientCore::connected(ClientConnection& connection, int descriptor) {
     connection.session = std::move(session);
   }
   last_failure_.clear();
+  tell_connecting();
+}
+
+// Whoever waits for any connection: there is one, or there is none.
+void ClientCore::tell_connecting() noexcept {
   for (Waiting* waiting : std::exchange(connecting_, {})) {
     waiting->unfinished = 0;
     waiting->ready.notify_one();
@@ -128,10 +140,7 @@ void ClientCore::not_connected(ClientConnection& connection, std::string failure
   last_failure_ = std::move(failure);
   connection.dialer.failed(loop_.now());
   if (connection.dialer.rounds() == 0) return;
-  for (Waiting* waiting : std::exchange(connecting_, {})) {
-    waiting->unfinished = 0;
-    waiting->ready.notify_one();
-  }
+  tell_connecting();
   const std::size_t attempts = offers_in_vain() ? 1 : options_.connect_attempts;
   if (attempts == 0 || connection.dialer.rounds() < attempts || any_up()) return;
   while (!queue_.empty()) {
@@ -152,7 +161,9 @@ void ClientCore::leave(const ClientConnection& connection) noexcept {
   }
 }
 
-void ClientCore::end_connection(ClientConnection& connection, bool useful) noexcept {
+// One that has served nothing, and not for long, is no better than none: the next attempt waits as after a failure.
+void ClientCore::end_connection(ClientConnection& connection) noexcept {
+  const bool useful = connection.useful || loop_.now() - connection.since >= milliseconds{options_.reconnect_max_ms};
   connection.over = true;
   if (connection.draining) {
     connection.dialer.left(loop_.now(), useful);
@@ -177,7 +188,7 @@ void ClientCore::after_turn(Lock& lock) {
            connection->notifications.front().position <= taken) {
       finish(connection->notifications.pop_front());
     }
-    if (done_with(*connection)) end_connection(*connection, true);
+    if (done_with(*connection)) end_connection(*connection);
     if (!connection->over) continue;
     connection->session.reset();
     closed = true;
@@ -189,13 +200,16 @@ void ClientCore::after_turn(Lock& lock) {
 
 // Puts a call that is to be sent again at the end of the list; what was one message is one again, in its order.
 void ClientCore::again_as_it_was(CallList& again, ClientCall& call) noexcept {
+  call.behind_another = false;
   if (again.empty() || again.back().position != call.position) return again.push_back(call);
   ClientCall& first = again.back();
   if (call.place < first.place) {
     again.replace(first, call);
     call.next_in_batch = &first;
+    first.behind_another = true;
     return;
   }
+  call.behind_another = true;
   ClientCall* before = &first;
   while (before->next_in_batch != nullptr && before->next_in_batch->place < call.place) before = before->next_in_batch;
   call.next_in_batch = std::exchange(before->next_in_batch, &call);
@@ -210,7 +224,7 @@ void ClientCore::connection_ended(Connection& ended, End end, int error) noexcep
   const std::uint64_t handed = connection.stream->bytes();
   const std::uint64_t taken = connection.taken_bytes();
   std::string gone = why_gone(connection, end, error);
-  end_connection(connection, connection.useful);
+  end_connection(connection);
   connection.controls.clear();
   // What the system has seen any byte of may have been delivered, and is never sent again. The rest goes back to where
   // it came from, in its order.

@@ -173,11 +173,11 @@ void ClientCore::send_controls(Lock& lock) noexcept {
 }
 
 void ClientCore::start(std::span<ClientCall* const> calls) {
-  const Lock lock{mutex_};
+  Lock lock{mutex_};
   want_driver();
   for (ClientCall* call : calls) call->asynchronous = true;
   submit(calls);
-  asynchronous_begun();
+  asynchronous_begun(lock);
 }
 
 // Before something asynchronous is begun: somebody drives, or will.
@@ -185,8 +185,13 @@ void ClientCore::want_driver() {
   if (!on_driver() && !running_) start_background();
 }
 
-void ClientCore::asynchronous_begun() noexcept {
+void ClientCore::asynchronous_begun(Lock& lock) noexcept {
   if (on_driver()) return write_queued();
+  if (closing_ && !led_) {
+    // The client is no more, and nobody drives any more: so what has failed for that reason is told here.
+    const Driving driving{*this};
+    return deliver_ended(lock);
+  }
   wake_driver();
 }
 
@@ -195,6 +200,7 @@ void ClientCore::connect() {
   Lock lock{mutex_};
   if (provides()) start_background();
   if (any_up()) return;
+  for (const auto& connection : connections_) connection->dialer.try_now();
   Waiting waiting{.ready = {}, .unfinished = 1};
   {
     const Listed listed{connecting_, waiting};
@@ -349,7 +355,7 @@ void ClientCore::deliver(ClientCall& call, Answer& answer) noexcept {
 }
 
 void ClientCore::start_background() {
-  if (background_.joinable() || one_thread_) return;
+  if (background_.joinable() || one_thread_ || closing_) return;
   background_ = std::thread{[self = shared_from_this()] { self->background(); }};
 }
 

@@ -79,12 +79,13 @@ class ClientConnection final : public Caller, public HttpUser {
   ClientHttp* http = nullptr;        ///< the session, where it speaks HTTP
   CountedStream* stream = nullptr;   ///< the session's
   Dialer dialer;
-  bool over = false;          ///< the session has ended, and goes after the turn
-  bool draining = false;      ///< the server takes no more calls here
-  bool useful = false;        ///< something sensible has come
-  bool exchanging = false;    ///< by HTTP: the response to what was sent last is due
-  CallList calls;             ///< those in the table that were sent here, in the order in which they were
-  std::size_t in_flight = 0;  ///< how many these are
+  bool over = false;                  ///< the session has ended, and goes after the turn
+  bool draining = false;              ///< the server takes no more calls here
+  bool useful = false;                ///< it has served a call
+  std::chrono::nanoseconds since{0};  ///< when it was made
+  bool exchanging = false;            ///< by HTTP: the response to what was sent last is due
+  CallList calls;                     ///< those in the table that were sent here, in the order in which they were
+  std::size_t in_flight = 0;          ///< how many these are
   Unawaited unawaited;
   CallList notifications;  ///< not all taken by the system yet; by HTTP: not responded to
   bool notifications_fresh = false;
@@ -171,7 +172,7 @@ class ClientCore final : public std::enable_shared_from_this<ClientCore>, privat
   void wake_driver() noexcept;
   void pass_on() noexcept;
   void want_driver();
-  void asynchronous_begun() noexcept;
+  void asynchronous_begun(Lock& lock) noexcept;
   [[nodiscard]] bool controls_wait() const noexcept;
   void send_controls(Lock& lock) noexcept;
   void deliver_ended(Lock& lock);
@@ -199,10 +200,12 @@ class ClientCore final : public std::enable_shared_from_this<ClientCore>, privat
   void tend(Lock& lock, std::chrono::nanoseconds& wait_max, bool may_block);
   void connected(ClientConnection& connection, int descriptor);
   void not_connected(ClientConnection& connection, std::string failure);
+  void tell_connecting() noexcept;
   [[nodiscard]] bool wanted(const ClientConnection& connection) const noexcept;
   [[nodiscard]] bool any_up() const noexcept;
+  [[nodiscard]] bool may_dial_here(const Endpoint& place, std::chrono::nanoseconds wait_max) const noexcept;
   void leave(const ClientConnection& connection) noexcept;
-  void end_connection(ClientConnection& connection, bool useful) noexcept;
+  void end_connection(ClientConnection& connection) noexcept;
   [[nodiscard]] static bool done_with(const ClientConnection& connection) noexcept;
   void after_turn(Lock& lock);
   static void again_as_it_was(CallList& again, ClientCall& call) noexcept;

@@ -37,6 +37,11 @@ class Dialer {
   [[nodiscard]] const Endpoint& endpoint() const noexcept { return (*endpoints_)[at_]; }
   /// Before this time nothing is tried.
   [[nodiscard]] std::chrono::nanoseconds due() const noexcept { return due_; }
+  /// Forgets what has failed: the next attempt is made at once.
+  void try_now() noexcept {
+    failures_ = 0;
+    due_ = std::chrono::nanoseconds{0};
+  }
   /// How often every place has been tried in vain since the last connection.
   [[nodiscard]] std::size_t rounds() const noexcept { return failures_ / endpoints_->size(); }
 

@@ -332,6 +332,7 @@ bool ClientCore::retry(ClientCall& call, const Error& error) {
   if (error.code() == static_cast<int>(ErrorCode::limit_exceeded) && !advice.after) after = kOverloadPause;
   if (now + after >= call.deadline) return false;
   call.retried = true;
+  call.behind_another = false;
   call.not_before = now + after;
   if (after == nanoseconds{0}) {
     call.stage = ClientCall::Stage::queued;

@@ -50,7 +50,6 @@ bool ClientCore::hello_due(const ClientConnection& connection) const noexcept {
 bool ClientCore::greeted(Lock& lock, ClientConnection& connection, const Received& message) {
   if (message.id() != kHelloId || message.fault != Fault::none || !hello_due(connection)) return false;
   connection.hello_until = std::chrono::nanoseconds{0};
-  connection.useful = true;
   if (message.has(Member::error)) {
     const Error why = message::read_error(*reader_, message[Member::error]);
     if (why.code() == static_cast<int>(ErrorCode::method_not_found)) return true;

@@ -153,7 +153,8 @@ void ClientCore::withdraw_posted(ClientCall& call) noexcept {
   }
   if (connection.over || connection.awaits()) return;
   given_up_ = true;
-  end_connection(connection, true);
+  connection.useful = true;
+  end_connection(connection);
 }
 
 // A server cannot call its client by HTTP: whoever offers it methods would wait for ever.

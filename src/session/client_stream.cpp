@@ -83,7 +83,7 @@ void ClientStream::gathered(std::string_view result) {
 
 void ClientCore::start_stream(ClientStream& stream, bool asynchronous) {
   ClientCall& call = *stream.call_;
-  const Lock lock{mutex_};
+  Lock lock{mutex_};
   if (asynchronous) want_driver();
   call.stream = &stream;
   call.asynchronous = asynchronous;
@@ -93,7 +93,7 @@ void ClientCore::start_stream(ClientStream& stream, bool asynchronous) {
   // Only the time in which the consumer waits counts, unless all of it has a time.
   if (call.own_timeout) stream.whole_until_ = call.deadline;
   call.deadline = stream.whole_until_;
-  if (asynchronous) asynchronous_begun();
+  if (asynchronous) asynchronous_begun(lock);
 }
 
 // The consumer waits, and has nothing: from here on until an item comes, time counts.
@@ -140,14 +140,14 @@ bool ClientCore::wait_for_items(ClientStream& stream) {
 }
 
 bool ClientCore::poll_items(ClientStream& stream, std::function<void()> wake) {
-  const Lock lock{mutex_};
+  Lock lock{mutex_};
   if (hand_over(stream) || stream.ended_) return true;
   if (!stream.call_->asynchronous) [[unlikely]] {
     // The items before were waited for in the other way.
     want_driver();
     stream.call_->asynchronous = true;
     ++asynchronous_;
-    asynchronous_begun();
+    asynchronous_begun(lock);
   }
   stream.wake_ = std::move(wake);
   const nanoseconds due = await_items(stream, loop_.now());

@@ -4,6 +4,7 @@
 // the folder can lock it, and for as long as it likes: so the lock is waited for no longer than a moment, and then gone
 // without. Only then can the second of two programs that start at once remove the first one's file, which listens on
 // where nobody finds it.
+#include <algorithm>
 #include <cerrno>
 #include <chrono>
 #include <cstddef>
@@ -36,11 +37,7 @@ int bind_to(int fd, const sockaddr_un& address) noexcept {
 }
 
 int connect_on(int fd, const sockaddr_un& address) noexcept {
-  int error;
-  do {
-    error = ::connect(fd, reinterpret_cast<const sockaddr*>(&address), sizeof address) == 0 ? 0 : errno;
-  } while (error == EINTR);
-  return error;
+  return ::connect(fd, reinterpret_cast<const sockaddr*>(&address), sizeof address) == 0 ? 0 : errno;
 }
 
 // Programs of ours hold the lock for microseconds: this long, in all, it is waited for.
@@ -121,12 +118,19 @@ Listening listen_on_unix(const Endpoint& endpoint) {
 int connect_to_unix(const Endpoint& endpoint, std::chrono::milliseconds timeout) {
   Socket socket{::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0)};
   if (socket.get() < 0) throw connect_failure(endpoint, errno);
-  // Connecting waits only while the listener's backlog is full, and no longer than a send may take.
-  const auto seconds = std::chrono::floor<std::chrono::seconds>(timeout);
-  const timeval limit{.tv_sec = seconds.count(),
-                      .tv_usec = std::chrono::microseconds{timeout - seconds}.count() + (timeout.count() == 0)};
-  ::setsockopt(socket.get(), SOL_SOCKET, SO_SNDTIMEO, &limit, sizeof limit);
-  const int error = connect_on(socket.get(), address_of(endpoint));
+  // Connecting waits only while the listener's backlog is full, and no longer than a send may take. A signal ends it,
+  // and then what is left of the time is waited for.
+  const auto deadline = std::chrono::steady_clock::now() + timeout;
+  int error = EINTR;
+  for (auto left = std::chrono::microseconds{timeout}; error == EINTR;) {
+    left = std::max(left, std::chrono::microseconds{1});  // 0 would be for ever
+    const auto seconds = std::chrono::floor<std::chrono::seconds>(left);
+    const timeval limit{.tv_sec = seconds.count(), .tv_usec = (left - seconds).count()};
+    ::setsockopt(socket.get(), SOL_SOCKET, SO_SNDTIMEO, &limit, sizeof limit);
+    error = connect_on(socket.get(), address_of(endpoint));
+    left = std::chrono::floor<std::chrono::microseconds>(deadline - std::chrono::steady_clock::now());
+    if (error == EINTR && left.count() <= 0) error = ETIMEDOUT;
+  }
   if (error != 0) throw connect_failure(endpoint, error == EAGAIN ? ETIMEDOUT : error);
   const timeval none{};
   ::setsockopt(socket.get(), SOL_SOCKET, SO_SNDTIMEO, &none, sizeof none);

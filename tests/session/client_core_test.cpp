@@ -269,6 +269,48 @@ TEST(ClientCore, a_server_that_takes_connections_and_closes_them_is_not_tried_wi
   EXPECT_LT(world.dialed.size(), 40U);
 }
 
+// It says hello, and then nothing else: so it is no better than one that cannot be connected to.
+TEST(ClientCore, a_server_that_greets_and_leaves_is_not_tried_without_a_pause) {
+  for (const bool drains : {false, true}) {
+    ClientOptions options;
+    options.call_timeout_ms = 2000;
+    options.client_id = "me";
+    World world{5, options};
+    world.serve = [&] {
+      for (std::string request = world.line(); !request.empty(); request = world.line()) {
+        if (request.find("rpc.hello") == std::string::npos) continue;
+        world.peers.back()->send(R"({"jsonrpc":"2.0","result":{"name":"me"},"id":)" + id_of(request) + "}\n");
+        if (drains) {
+          world.peers.back()->send("{\"jsonrpc\":\"2.0\",\"method\":\"rpc.draining\"}\n");
+        } else {
+          world.peers.back()->finish();
+        }
+      }
+    };
+    world.client->method("offered", [] { return 1; });
+    const nanoseconds begun = world.backend->now();
+    while (world.backend->now() < begun + 2s) static_cast<void>(world.client->try_call<int>("a"));
+    EXPECT_LT(world.dialed.size(), 40U) << drains;
+  }
+}
+
+TEST(ClientCore, connect_tries_at_once_though_a_pause_is_not_over) {
+  ClientOptions options;
+  options.connect_timeout_ms = 100;
+  options.reconnect_min_ms = 5000;
+  options.reconnect_max_ms = 5000;
+  World world{6, options};
+  world.refuse = [](const Endpoint&) { return true; };
+  EXPECT_FALSE(world.client->request<int>("a").timeout(50ms).try_call().has_value());
+  const std::size_t dialed = world.dialed.size();
+  EXPECT_THROW(world.client->connect(), ConnectionError);
+  EXPECT_EQ(world.dialed.size(), dialed + 1);
+  world.refuse = nullptr;
+  answer_all(world);
+  world.client->connect();
+  EXPECT_EQ(world.client->try_call<int>("a"), 19);
+}
+
 TEST(ClientCore, a_deadline_is_met_to_the_millisecond_and_told_to_the_server) {
   for (unsigned seed = 0; seed < 20; ++seed) {
     World world{seed};

@@ -123,9 +123,9 @@ TEST(ClientRefused, no_call_is_because_of_an_answer_to_what_was_sent_before_the_
 
 // Its refusal would come with the answers to the batch.
 TEST(ClientRefused, no_call_is_while_it_may_be_a_notification_of_a_batch) {
+  std::optional<Batch<int>::Results> results;
   Refusing world;
   Client& client = *world.client;
-  std::optional<Batch<int>::Results> results;
   const auto begin = [&]() -> Task<void> {
     client.batch().call<int>("silent").notify("n").then([&](auto given) { results.emplace(std::move(given)); });
     co_await sleep_for(client.scheduler(), 5ms);

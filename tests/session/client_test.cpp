@@ -243,6 +243,26 @@ TEST_F(ClientTest, a_timeout_costs_neither_the_connection_nor_other_calls) {
   EXPECT_EQ(hasty.try_call<int>("subtract", 42, 23), 19);
 }
 
+// A request may outlive its client, and then ends like any other that cannot be made.
+TEST_F(ClientTest, what_is_asked_of_a_client_that_has_gone_fails_in_all_ways) {
+  std::vector<Request<int>> requests;
+  std::optional<Batch<int>> batch;
+  {
+    Client client{uri_};
+    for (int i = 0; i < 3; ++i) requests.push_back(client.request<int>("subtract", 42, 23));
+    batch.emplace(client.batch().call<int>("subtract", 42, 23));
+  }
+  EXPECT_EQ(std::move(requests[0]).try_call().error().code(), -32001);
+  int called = 0;
+  std::move(requests[1]).then([&](const auto& result) {
+    ++called;
+    EXPECT_EQ(result.error().code(), -32001);
+  });
+  EXPECT_EQ(called, 1);
+  EXPECT_THROW(std::move(requests[2]).future().get(), ConnectionError);
+  EXPECT_EQ(std::get<0>(std::move(*batch).future().get()).error().code(), -32001);
+}
+
 TEST_F(ClientTest, threads_share_a_client) {
   Client client{uri_};
   std::vector<std::thread> threads;

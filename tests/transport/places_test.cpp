@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <csignal>
 #include <cstdio>
 #include <cstdlib>
 #include <expected>
@@ -17,10 +18,12 @@
 #include <netinet/tcp.h>
 #include <poll.h>
 #include <stdexcept>
+#include <stop_token>
 #include <string>
 #include <sys/file.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
+#include <sys/time.h>
 #include <sys/un.h>
 #include <sys/wait.h>
 #include <thread>
@@ -371,6 +374,46 @@ TEST_F(SocketFiles, the_system_vouches_for_the_peer) {
 TEST(Places, standard_input_cannot_be_connected_to) {
   const std::string message = message_of_failure([] { (void)connect_to(Endpoint{"stdio:"}, milliseconds{100}); });
   EXPECT_NE(message.find("listen on it"), std::string::npos) << message;
+}
+
+// Each signal ends the wait for room in the listener's backlog, and none of them makes it longer.
+TEST(UnixPlaces, connecting_keeps_its_time_though_signals_come) {
+  const std::string path = testing::TempDir() + "wirecall_full_" + std::to_string(::getpid()) + ".sock";
+  ::unlink(path.c_str());
+  sockaddr_un address{};
+  address.sun_family = AF_UNIX;
+  path.copy(address.sun_path, sizeof address.sun_path - 1);
+  const Socket listener{::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0)};
+  ASSERT_EQ(::bind(listener.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address), 0);
+  ASSERT_EQ(::listen(listener.get(), 0), 0);
+  std::vector<Socket> waiting;
+  for (int error = 0; error == 0;) {
+    waiting.emplace_back(::socket(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
+    const int result = ::connect(waiting.back().get(), reinterpret_cast<const sockaddr*>(&address), sizeof address);
+    error = result == 0 ? 0 : errno;
+  }
+  static volatile std::sig_atomic_t signals = 0;
+  struct sigaction counting{};
+  counting.sa_handler = [](int) { signals = signals + 1; };
+  struct sigaction before{};
+  ::sigaction(SIGALRM, &counting, &before);
+  constexpr itimerval kOften{.it_interval = {.tv_sec = 0, .tv_usec = 5000}, .it_value = {.tv_sec = 0, .tv_usec = 5000}};
+  ::setitimer(ITIMER_REAL, &kOften, nullptr);
+  std::string message;
+  // Should it wait anew at each signal, it does until there are no more.
+  std::jthread ending{[](const std::stop_token& stop) {
+    while (!stop.stop_requested() && signals < 400) std::this_thread::yield();
+    constexpr itimerval kNever{};
+    ::setitimer(ITIMER_REAL, &kNever, nullptr);
+  }};
+  message = message_of_failure([&] { (void)connect_to(Endpoint{"unix://" + path}, std::chrono::milliseconds{50}); });
+  const int during = signals;
+  ending.request_stop();
+  ending.join();
+  ::sigaction(SIGALRM, &before, nullptr);
+  ::unlink(path.c_str());
+  EXPECT_NE(message.find("cannot connect to unix://"), std::string::npos) << message;
+  EXPECT_LT(during, 400);
 }
 
 }  // namespace
