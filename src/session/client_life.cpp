@@ -189,9 +189,8 @@ void ClientCore::withdraw(ClientCall& call) noexcept {
         withdraw_posted(call);
         break;
       }
-      // Of a call also that it is given up, which is said next. A notification is one of them already.
-      connection.unawaited.add(call.notification ? 0 : 2,
-                               call.in_batch ? Unawaited::kInBatch : connection.written_bytes());
+      // Also that it is given up may be refused, which is said next. A notification is one of them already.
+      if (!call.notification) connection.unawaited.add(2, call.in_batch ? Unawaited::kInBatch : call.position);
       if (call.notification) {
         connection.notifications.remove(call);
         break;
