@@ -2,9 +2,9 @@
 // notifications, and calls that were given up. While there is any, such a refusal cannot be told from that of a call.
 // What is left of it is forgotten as soon as that is certain, by two rules (docs/wire.md, Messages):
 // - A message, or element of a batch, is refused once at most.
-// - Calls are answered in any order, but messages are looked at in theirs, and refused without an id while that is done.
-//   So an answer to what was sent behind shows that the refusal has come, or never will. Not of what is in a batch:
-//   that is refused among the batch's answers, which wait for the slowest.
+// - Calls are answered in any order, but messages are looked at in theirs, and refused without an id meanwhile. So an
+//   answer to what was sent behind shows that the refusal has come, or never will. Not of what is in a batch: that is
+//   refused among the batch's answers, which wait for the slowest.
 // Positions are of the connection's output. Guarded by the core's mutex.
 #pragma once
 
