@@ -60,6 +60,8 @@ constexpr std::array kSlowness{
     Slowness{.begin = R"({"jsonrpc":"2.0","method":"big","id":1})", .byte = "", .told = ""},  // which it does not read
 };
 constexpr std::size_t kReader = kSlowness.size() - 1;
+// Far fewer than the 4096 in a second that keep a message going (docs/wire.md, Limits).
+constexpr std::chrono::milliseconds kBetweenBytes{2};
 
 class SlowPeer {
  public:
@@ -70,13 +72,20 @@ class SlowPeer {
     ::send(fd_, how_->begin.data(), how_->begin.size(), MSG_NOSIGNAL);
   }
   SlowPeer(SlowPeer&& other) noexcept
-      : how_(other.how_), reads_(other.reads_), fd_(std::exchange(other.fd_, -1)), told_(std::move(other.told_)) {}
+      : how_(other.how_),
+        reads_(other.reads_),
+        fd_(std::exchange(other.fd_, -1)),
+        next_byte_(other.next_byte_),
+        told_(std::move(other.told_)) {}
   ~SlowPeer() { close(); }
 
-  // One byte, if it is one that says something, and a look at what has come.
+  // One byte, if it is one that says something and not too soon after the last, and a look at what has come.
   void act() {
     if (fd_ < 0) return;
-    ::send(fd_, how_->byte.data(), how_->byte.size(), MSG_NOSIGNAL | MSG_DONTWAIT);
+    if (const auto now = std::chrono::steady_clock::now(); now >= next_byte_) {
+      ::send(fd_, how_->byte.data(), how_->byte.size(), MSG_NOSIGNAL | MSG_DONTWAIT);
+      next_byte_ = now + kBetweenBytes;
+    }
     if (reads_) read();
   }
   void read() {
@@ -104,6 +113,7 @@ class SlowPeer {
   const Slowness* how_;
   bool reads_;
   int fd_;
+  std::chrono::steady_clock::time_point next_byte_{};
   std::string told_;
 };
 
