@@ -28,7 +28,9 @@ class Items;
 struct ParamReaders;
 }  // namespace detail
 namespace rpc {
+class BrokerPeer;
 class Dispatcher;
+class Outlet;
 struct CallState;
 struct PendingCalls;
 }  // namespace rpc
@@ -56,6 +58,9 @@ class ReplySink {
   void end_result();
   /// The same as both for a value that is encoded already; ended as if it had failed for a reason that is not empty.
   void encoded_result(std::string_view value, std::string_view failure);
+  /// Answers with another's response to the same call, as it stands but for its id, which `id` views. `code` is that
+  /// of its error, 0 for a result.
+  void response(std::string_view text, std::string_view id, int code);
   void error(const Error& error);
   /// Answers with the exception in flight; only in a catch block. An Error is sent as it is; anything else is -32603,
   /// and its text goes to the log.
@@ -109,6 +114,18 @@ class Call {
   /// in flight, and what the handler answers when it comes back goes the way of a sink. Meant for who has taken the
   /// loop. Again: no effect. Throws std::bad_alloc, and has no effect then.
   void lose_loop(std::chrono::nanoseconds ran);
+
+  // What follows is for a broker.
+
+  /// How far the call may go.
+  [[nodiscard]] CallBounds bounds() const;
+  /// The caller, as the broker knows it; null without one.
+  [[nodiscard]] rpc::BrokerPeer* broker_peer() const noexcept;
+  /// Whether the answer may be a message of its own on the caller's connection, which nobody here need know of: not
+  /// for an element of a batch, by HTTP, or where middleware waits for the outcome.
+  [[nodiscard]] bool can_be_left() const noexcept;
+  /// Whoever says so answers the call, or nobody does.
+  void leave() noexcept;
 
   /// The encoding of params and result.
   [[nodiscard]] const Codec& codec() const noexcept;

@@ -70,6 +70,10 @@ class Server {
   /// Makes run() drain and return; the next one when none is running.
   void stop() noexcept;
 
+ protected:
+  /// A broker's connections may provide methods for each other.
+  Server(Options options, bool broker);
+
  private:
   struct State;
   std::unique_ptr<State> state_;

@@ -22,6 +22,7 @@
 
 // Over the network: wirecall::wirecall.
 #include "wirecall/batch.hpp"
+#include "wirecall/broker.hpp"
 #include "wirecall/client.hpp"
 #include "wirecall/loop.hpp"
 #include "wirecall/request.hpp"

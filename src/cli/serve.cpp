@@ -7,6 +7,7 @@
 #include <cstdio>
 #include <expected>
 #include <fmt/core.h>
+#include <memory>
 #include <netinet/in.h>
 #include <signal.h>
 #include <stdexcept>
@@ -15,7 +16,7 @@
 
 #include "cli/demo.hpp"
 #include "cli/terminal.hpp"
-#include "wirecall/server.hpp"
+#include "wirecall/broker.hpp"
 
 namespace wirecall::cli {
 
@@ -90,12 +91,17 @@ std::string signature(const Method& method) {
   return text + ")";
 }
 
+// A broker has one thread as yet: with more there are only the server's own methods.
+std::unique_ptr<Server> make_server(Options options) {
+  if (options.thread_count == 1) return std::make_unique<Broker>(std::move(options));
+  return std::make_unique<Server>(std::move(options));
+}
+
 }  // namespace
 
 int serve(const ServeOptions& options) {
-  if (!options.demo) {
-    complain(
-        "serve is the broker, which this version does not have yet; to serve the demo methods: wirecall serve --demo");
+  if (!options.demo && options.server.thread_count != 1) {
+    complain("the broker has one thread as yet: leave --threads out, or serve the demo methods: --demo");
     return kUsage;
   }
   const auto wanted = places(options);
@@ -106,13 +112,13 @@ int serve(const ServeOptions& options) {
   try {
     Options server_options = options.server;
     server_options.log = stderr_log(server_options.log_format);
-    Server server{std::move(server_options)};
-    add_demo_methods(server.registry());
+    const std::unique_ptr<Server> server = make_server(std::move(server_options));
+    if (options.demo) add_demo_methods(server->registry());
     std::vector<Endpoint> endpoints;
-    for (const Endpoint& endpoint : *wanted) endpoints.push_back(server.listen(endpoint.uri()));
-    const EarlySignals signals{server};
-    tell(banner(options, endpoints, server.registry()));
-    return server.run() == RunEnd::drained ? kSuccess : kInterrupted;
+    for (const Endpoint& endpoint : *wanted) endpoints.push_back(server->listen(endpoint.uri()));
+    const EarlySignals signals{*server};
+    tell(banner(options, endpoints, server->registry()));
+    return server->run() == RunEnd::drained ? kSuccess : kInterrupted;
   } catch (const std::exception& error) {
     complain(error.what());
     return kCannotConnect;
@@ -129,27 +135,35 @@ std::string lines_to_copy(const ServeOptions& options, const Endpoint& place) {
   const std::string url = usual ? std::string{} : fmt::format(" --url {}", place.uri());
 
   std::string text = fmt::format("\n{}\n", bold("To copy into another terminal:"));
-  text += fmt::format("  {} call subtract 42 23{}\n", options.program, url);
-  text += fmt::format("  {} call subtract minuend=42 subtrahend=23{}\n", options.program, url);
-  text += fmt::format("  {} bench subtract 42 23 -c 32 -p 16{}\n", options.program, url);
-  constexpr std::string_view kRequest = R"({"jsonrpc":"2.0","method":"sum","params":[1,2,4],"id":1})";
+  std::string_view request = R"({"jsonrpc":"2.0","method":"rpc.methods","id":1})";
+  if (options.demo) {
+    text += fmt::format("  {} call subtract 42 23{}\n", options.program, url);
+    text += fmt::format("  {} call subtract minuend=42 subtrahend=23{}\n", options.program, url);
+    text += fmt::format("  {} bench subtract 42 23 -c 32 -p 16{}\n", options.program, url);
+    request = R"({"jsonrpc":"2.0","method":"sum","params":[1,2,4],"id":1})";
+  } else {
+    text += fmt::format("  {} call rpc.methods{}\n", options.program, url);
+    text += fmt::format("  {} call rpc.clients{}\n", options.program, url);
+  }
   const std::string socket =
       tcp ? fmt::format("nc -q1 {} {}", place.host(), place.port()) : fmt::format("nc -q1 -U {}", place.path());
-  text += fmt::format("  printf '{}\\n' | {}\n", kRequest, socket);
+  text += fmt::format("  printf '{}\\n' | {}\n", request, socket);
   if (tcp) {
-    text += fmt::format("  curl -d '{}' http://{}/rpc\n", kRequest, place.authority());
+    text += fmt::format("  curl -d '{}' http://{}/rpc\n", request, place.authority());
   } else {
-    text += fmt::format("  curl -d '{}' --unix-socket {} http://localhost/rpc\n", kRequest, place.path());
+    text += fmt::format("  curl -d '{}' --unix-socket {} http://localhost/rpc\n", request, place.path());
   }
-  text += fmt::format("  printf 'Content-Length: {}\\r\\n\\r\\n{}' | {}\n", kRequest.size(), kRequest, socket);
+  text += fmt::format("  printf 'Content-Length: {}\\r\\n\\r\\n{}' | {}\n", request.size(), request, socket);
   return text;
 }
 
 }  // namespace
 
 std::string banner(const ServeOptions& options, std::span<const Endpoint> endpoints, const Registry& registry) {
-  std::string text = fmt::format("{} serves {} demo methods to whoever can connect; Ctrl-C finishes calls and ends\n\n",
-                                 bold("wirecall " + options.version), registry.methods().size());
+  const std::string what = options.demo ? fmt::format("serves {} demo methods to", registry.methods().size())
+                                        : "passes on calls to the methods of";
+  std::string text = fmt::format("{} {} whoever can connect; Ctrl-C finishes calls and ends\n\n",
+                                 bold("wirecall " + options.version), what);
   std::size_t width = 0;
   for (const Endpoint& endpoint : endpoints) width = std::max(width, endpoint.uri().size());
   for (const Endpoint& endpoint : endpoints) {
@@ -158,6 +172,7 @@ std::string banner(const ServeOptions& options, std::span<const Endpoint> endpoi
   }
   text += lines_to_copy(options, reachable(endpoints.front()));
 
+  if (registry.methods().empty()) return text + "\n";
   text += fmt::format("\n{}\n", bold("Methods:"));
   width = 0;
   for (const auto& method : registry.methods()) width = std::max(width, signature(*method).size());

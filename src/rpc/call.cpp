@@ -202,6 +202,17 @@ void Call::error(const Error& error) {
 
 void Call::error_in_flight() { error(rpc::error_of_exception(*state_->dispatcher->workspace_, *method_)); }
 
+CallBounds Call::bounds() const { return state_->dispatcher->bounds(*state_); }
+
+rpc::BrokerPeer* Call::broker_peer() const noexcept { return state_->dispatcher->broker_peer_.get(); }
+
+bool Call::can_be_left() const noexcept {
+  return state_->batch == nullptr && state_->dispatcher->outlet_->connected() &&
+         (!state_->rare || state_->rare->hooks.empty());
+}
+
+void Call::leave() noexcept { state_->answered = true; }
+
 void Call::invalid_params(const Reader& reader) { error(decode_error(reader)); }
 
 ReplySink Call::detach() {
@@ -276,6 +287,22 @@ void ReplySink::encoded_result(std::string_view value, std::string_view failure)
     if (!failure.empty()) writer->fail(failure);
   }
   end_result();
+}
+
+void ReplySink::response(std::string_view text, std::string_view id, int code) {
+  PendingCall* call = calls_ != nullptr ? calls_->find(slot_, generation_) : nullptr;
+  if (call == nullptr) return;
+  if (!call->notification) {
+    const rpc::Workspace& workspace = *calls_->owner->workspace_;
+    rpc::Reply& reply = calls_->reply_to(*call);
+    rpc::answer_within_memory(*calls_->owner->outlet_, reply, [&] {
+      if (reply.response(text, id, call->id)) return;
+      const Error error = rpc::reply_too_large();
+      code = error.code();
+      rpc::send_error(reply, workspace, *call->method, error, call->id);
+    });
+  }
+  calls_->finish(*call, code);  // last: a hook may destroy this sink
 }
 
 void ReplySink::error(const Error& error) {

@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "message/own_error.hpp"
+#include "rpc/broker.hpp"
 #include "rpc/peer_calls.hpp"
 #include "rpc/pending.hpp"
 #include "rpc/reserved.hpp"
@@ -61,6 +62,17 @@ void Workspace::write_log(LogLevel level, std::string_view line) const {
   if (log != nullptr) (*log)(level, line);
 }
 
+Dispatcher::Dispatcher(const Registry& registry, Outlet& outlet, const Limits& limits, Workspace& workspace,
+                       const PeerLoad* load) noexcept
+    : registry_(&registry),
+      middleware_(&registry.middleware()),
+      outlet_(&outlet),
+      limits_(&limits),
+      workspace_(&workspace),
+      load_(load) {}
+
+Dispatcher::~Dispatcher() { abandon(); }
+
 [[gnu::always_inline]] inline void Dispatcher::run(Call& call, CallState& state) {
   // The one place in which a handler's exceptions are caught; those of tasks come here by way of error_in_flight.
   try {
@@ -94,8 +106,11 @@ void Workspace::write_log(LogLevel level, std::string_view line) const {
     static_cast<void>(workspace_->readers.reader->read_string(name));
   }
   const Method* method = registry_->find(name);
-  if (method == nullptr) [[unlikely]]
-    return unknown_method(message, name, state);
+  if (method == nullptr) {
+    if (workspace_->broker != nullptr) method = broker_peer()->find(name);
+    if (method == nullptr) [[unlikely]]
+      return unknown_method(message, name, state);
+  }
   Stats& stats = workspace_->stats;
   ++(message.kind == MessageKind::notification ? stats.notifications : stats.calls);
   Call call{state, message, *method, workspace_->window};
@@ -212,9 +227,12 @@ CallBounds Dispatcher::bounds(CallState& state) const {
 }
 
 void Dispatcher::unknown_method(const Received& message, std::string_view name, CallState& state) {
-  if (serve_reserved({message, name, state.reply, *workspace_, *limits_, *outlet_, pending_.get(), greeted_})) return;
+  BrokerPeer* const broker = broker_peer();
+  if (serve_reserved({message, name, state.reply, *workspace_, *limits_, *outlet_, pending_.get(), broker, greeted_}))
+    return;
   if (message.kind == MessageKind::notification) return;
-  const std::string_view near = registry_->nearest(name);
+  std::string_view near = registry_->nearest(name);
+  if (near.empty() && broker != nullptr) near = broker->nearest(name);
   std::string data;
   if (!near.empty()) data.append(R"({"did_you_mean":)").append(to_json(near)).append("}");
   reply_error(state, *workspace_, ErrorCode::method_not_found, data, message.id());
@@ -235,7 +253,14 @@ void Dispatcher::refuse_size() {
                                         "null");
 }
 
-std::size_t Dispatcher::waiting_calls() const noexcept { return pending_->active; }
+std::size_t Dispatcher::waiting_calls() const noexcept {
+  return (pending_ ? pending_->active : 0) + (broker_peer_ ? broker_peer_->in_flight() : 0);
+}
+
+BrokerPeer* Dispatcher::broker_peer() {
+  if (!broker_peer_ && workspace_->broker != nullptr) broker_peer_ = workspace_->broker->meet(*outlet_, pending().load);
+  return broker_peer_.get();
+}
 
 void Dispatcher::room() {
   const std::shared_ptr<PendingCalls> calls = pending_;
@@ -278,6 +303,7 @@ void Dispatcher::ask_to_stop() noexcept {
 
 void Dispatcher::end_calls(const Error& error) noexcept {
   if (pending_) pending_->end_all(error);
+  if (broker_peer_) broker_peer_->end_calls(error);
 }
 
 void Dispatcher::stop_calls() noexcept {
@@ -293,11 +319,15 @@ std::shared_ptr<PeerCalls> Dispatcher::peer_calls() {
   return calls;
 }
 
+bool Dispatcher::is_relied_on() const noexcept { return broker_peer_ && broker_peer_->provides_any(); }
+
 bool Dispatcher::awaits_responses() const noexcept {
-  return pending_ && pending_->peer_calls && !pending_->peer_calls->empty();
+  return (pending_ && pending_->peer_calls && !pending_->peer_calls->empty()) ||
+         (broker_peer_ && broker_peer_->awaits_responses());
 }
 
 bool Dispatcher::response(const Received& message) {
+  if (broker_peer_ && broker_peer_->response(message)) return true;
   if (!pending_ || !pending_->peer_calls) return false;
   // Whoever is answered may end all this.
   const std::shared_ptr<PeerCalls> calls = pending_->peer_calls;
@@ -305,6 +335,7 @@ bool Dispatcher::response(const Received& message) {
 }
 
 void Dispatcher::peer_ended() {
+  if (broker_peer_) broker_peer_->peer_ended();
   const std::shared_ptr<PendingCalls> calls = pending_;
   if (!calls) return;
   if (const std::shared_ptr<PeerCalls> peer_calls = calls->peer_calls) peer_calls->peer_ended();
@@ -312,6 +343,7 @@ void Dispatcher::peer_ended() {
 }
 
 void Dispatcher::abandon() noexcept {
+  broker_peer_.reset();
   if (!pending_) return;
   load_ = nullptr;  // which goes with them
   const std::shared_ptr<PendingCalls> calls = std::move(pending_);

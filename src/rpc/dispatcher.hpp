@@ -26,6 +26,8 @@
 
 namespace wirecall::rpc {
 
+class Broker;
+class BrokerPeer;
 class PeerCalls;
 
 /// What is in progress for one connection, however many dispatchers serve it.
@@ -93,6 +95,7 @@ struct Workspace {
   std::unique_ptr<Elements> elements = std::make_unique<Elements>();
   detail::HandlerWindow* window = nullptr;        ///< null where nobody watches the handlers
   detail::BlockingPool* blocking_pool = nullptr;  ///< null where there are no threads for handlers that block
+  Broker* broker = nullptr;                       ///< null where connections cannot provide methods for each other
   Scheduler* scheduler;
   const LogSink* log;   ///< may be null; outlives the workspace
   mutable Stats stats;  ///< of all that happens on this thread, whoever counts it
@@ -104,14 +107,8 @@ class Dispatcher {
   /// Everything referred to outlives the dispatcher; `registry` is not changed any more. `load` is the connection's, if
   /// another dispatcher has asked for it.
   Dispatcher(const Registry& registry, Outlet& outlet, const Limits& limits, Workspace& workspace,
-             const PeerLoad* load = nullptr) noexcept
-      : registry_(&registry),
-        middleware_(&registry.middleware()),
-        outlet_(&outlet),
-        limits_(&limits),
-        workspace_(&workspace),
-        load_(load) {}
-  ~Dispatcher() { abandon(); }
+             const PeerLoad* load = nullptr) noexcept;
+  ~Dispatcher();
   Dispatcher(Dispatcher&&) = delete;
 
   /// Serves a message whose kind is not response. What it answers at once is at the outlet when this returns; calls
@@ -132,7 +129,9 @@ class Dispatcher {
   void limit_timeout(std::uint32_t milliseconds) noexcept { timeout_max_ms_ = milliseconds; }
   /// New requests are answered -32009 from now on. A peer that has said hello is told, by rpc.draining.
   void drain() noexcept;
-  /// Whether handlers have called the peer, and wait.
+  /// Whether other connections rely on the peer, since it provides methods for them.
+  [[nodiscard]] bool is_relied_on() const noexcept;
+  /// Whether the peer has been called, and is waited for.
   [[nodiscard]] bool awaits_responses() const noexcept;
   /// A response, perhaps to one of these calls; false when it is none.
   [[nodiscard]] bool response(const Received& message);
@@ -140,7 +139,9 @@ class Dispatcher {
   void peer_ended();
 
   /// Calls that have not been answered yet.
-  [[nodiscard]] std::size_t in_flight() const noexcept { return pending_ == nullptr ? 0 : waiting_calls(); }
+  [[nodiscard]] std::size_t in_flight() const noexcept {
+    return pending_ == nullptr && broker_peer_ == nullptr ? 0 : waiting_calls();
+  }
   /// Asks all calls in flight to stop; they are still answered.
   void ask_to_stop() noexcept;
   /// Answers all calls in flight with `error` and asks them to stop; what they still answer is dropped.
@@ -160,6 +161,7 @@ class Dispatcher {
   [[nodiscard]] bool is_full() const noexcept;
   PendingCalls& pending();
   [[nodiscard]] std::shared_ptr<PeerCalls> peer_calls();
+  [[nodiscard]] BrokerPeer* broker_peer();
   bool take_terms(const Received& message, CallState& state);
   [[nodiscard]] CallBounds bounds(CallState& state) const;
   inline void handle_single(const Received& message, CallState& state);
@@ -173,8 +175,9 @@ class Dispatcher {
   Outlet* outlet_;
   const Limits* limits_;
   Workspace* workspace_;
-  const PeerLoad* load_;                   // the connection's; null as long as no call has waited
-  std::shared_ptr<PendingCalls> pending_;  // made when the first call waits
+  const PeerLoad* load_;                     // the connection's; null as long as no call has waited
+  std::shared_ptr<PendingCalls> pending_;    // made when the first call waits
+  std::unique_ptr<BrokerPeer> broker_peer_;  // made when a broker is first asked
   std::uint32_t timeout_max_ms_ = kNoTimeout;
   bool greeted_ = false;  // by rpc.hello
   bool draining_ = false;

@@ -9,6 +9,7 @@
 #include <utility>
 #include <vector>
 
+#include "message/replaced.hpp"
 #include "message/reply_text.hpp"
 #include "rpc/dispatcher.hpp"
 #include "wirecall/bytes.hpp"
@@ -83,6 +84,17 @@ class Reply {
     out_->push_back(',');
     *array_bytes_ += out_->size() - start_;
     out_ = nullptr;
+  }
+  /// A whole response of another's, with the part of it that `id` views replaced. False when it is too large.
+  [[nodiscard]] bool response(std::string_view text, std::string_view id, std::string_view id_json) {
+    open();
+    message::append_replaced(*out_, text, id, id_json);
+    if (bytes_with_array() > bytes_max_) {
+      discard();
+      return false;
+    }
+    close();
+    return true;
   }
   /// A whole error reply, in place of a result that may have been begun. `data_json` is compact JSON text, or empty.
   /// An error that is too large becomes -32006, unless it is smaller than that.

@@ -1,9 +1,12 @@
-// The methods under names of ours, `rpc.` and `$/`, that concern one connection: cancelling, credit, ping, hello. They
-// are no handlers: they take effect at once, before the next message is looked at, no middleware sees them, and nothing
-// is looked for among them until a name has not been found in the registry, which can hold none of theirs.
+// The methods under names of ours, `rpc.` and `$/`: those that concern one connection (cancelling, credit, ping, hello)
+// and, where there is a broker, those that it has. They are no handlers: they take effect at once, before the next
+// message is looked at, no middleware sees them, and nothing is looked for among them until a name has not been found
+// in the registry, which can hold none of theirs.
 // Implements docs/wire.md "Methods of wirecall's own".
 #pragma once
 
+#include <cstdint>
+#include <string>
 #include <string_view>
 
 #include "rpc/dispatcher.hpp"
@@ -21,7 +24,18 @@ struct ReservedCall {
   const Limits& limits;
   const Outlet& outlet;
   PendingCalls* pending;  ///< of the connection; null as long as none has waited
+  BrokerPeer* broker;     ///< of the connection; null where there is no broker
   bool& greeted;          ///< becomes true with rpc.hello
+};
+
+struct ReservedMethod {
+  enum class Needs : std::uint8_t { nothing, connection };
+
+  std::string_view name;
+  /// Returns the result as JSON text, or throws the Error that the call is refused with. Null: there is no such method
+  /// without a broker.
+  std::string (*serve)(const ReservedCall&);
+  Needs needs = Needs::nothing;
 };
 
 /// Serves `call` and answers it, if its name is one of these; false otherwise.

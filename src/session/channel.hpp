@@ -71,6 +71,8 @@ class Channel : public Connection, private transport::StreamUser, private runtim
   [[nodiscard]] virtual bool unfinished() const noexcept { return false; }
   /// One that had been `unfinished` has ended.
   void message_came() noexcept;
+  /// Other connections wait for what this peer sends: it is read however much it is owed, and has no time to be idle.
+  [[nodiscard]] virtual bool is_relied_on() const noexcept { return false; }
   /// Calls are being worked on.
   [[nodiscard]] virtual bool working() const noexcept = 0;
   /// The connection is over: nobody hears of its calls any more.
@@ -118,7 +120,9 @@ class Channel : public Connection, private transport::StreamUser, private runtim
     }
   }
   /// Nothing more is read for now.
-  [[nodiscard]] bool choked() const noexcept { return blocked_ || output_bytes() > host_->limits.soft_output; }
+  [[nodiscard]] bool choked() const noexcept {
+    return blocked_ || (output_bytes() > host_->limits.soft_output && !is_relied_on());
+  }
   /// Reads nothing more until `unblock`.
   void block() noexcept { blocked_ = true; }
   void unblock();

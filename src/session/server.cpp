@@ -12,6 +12,7 @@
 #include <memory>
 #include <pthread.h>
 #include <sched.h>
+#include <stdexcept>
 #include <string>
 #include <system_error>
 #include <thread>
@@ -24,6 +25,7 @@
 #include "session/serving_loop.hpp"
 #include "session/stop_signals.hpp"
 #include "transport/source.hpp"
+#include "wirecall/broker.hpp"
 #include "wirecall/loop.hpp"
 #include "wirecall/stats.hpp"
 
@@ -83,10 +85,17 @@ void warn_of_no_hand_over(const LogSink& log, int error) {
   log(LogLevel::warning, line);
 }
 
+// Connections on different loops cannot reach each other yet.
+Options with_one_thread(Options options) {
+  if (options.thread_count == 1) return options;
+  throw std::invalid_argument("thread_count is " + std::to_string(options.thread_count) +
+                              ": a broker has one thread as yet; give 1");
+}
+
 }  // namespace
 
 struct Server::State {
-  explicit State(Options given);
+  State(Options given, bool broker);
   State(State&&) = delete;
   ~State() {
     if (threads) threads->stop();  // what blocks ends before what it would be answered by
@@ -124,7 +133,7 @@ struct Server::State {
   std::atomic<std::size_t> threads_running{0};  // without the first
 };
 
-Server::State::State(Options given)
+Server::State::State(Options given, bool broker)
     : options(std::move(given)),
       text(options.limits, options.delimiter),
       http{.allow_hosts = options.allow_hosts,
@@ -134,7 +143,11 @@ Server::State::State(Options given)
            .metrics = [this] { return format_stats(StatsFormat::prometheus, stats()); }},
       threads(options.blocking_threads != 0 ? std::make_unique<runtime::ThreadPool>(options.blocking_threads)
                                             : nullptr),
-      commons{.options = options, .registry = registry, .protocols = protocols, .threads = threads.get()} {
+      commons{.options = options,
+              .registry = registry,
+              .protocols = protocols,
+              .threads = threads.get(),
+              .broker = broker} {
   const std::size_t count = options.thread_count != 0 ? options.thread_count : std::thread::hardware_concurrency();
   for (std::size_t i = 0; i < std::max<std::size_t>(count, 1); ++i) {
     // What one of them cannot have, none can, and it is said once.
@@ -145,14 +158,18 @@ Server::State::State(Options given)
 }
 
 Server::Server() : Server(Options{}) {}
-Server::Server(Options options) {
+Server::Server(Options options) : Server(std::move(options), false) {}
+Server::Server(Options options, bool broker) {
   require_valid(options);
   options.log = options.log.at_least(options.log_level);
-  state_ = std::make_unique<State>(std::move(options));
+  state_ = std::make_unique<State>(std::move(options), broker);
 }
 Server::~Server() = default;
 Server::Server(Server&&) noexcept = default;
 Server& Server::operator=(Server&&) noexcept = default;
+
+Broker::Broker() : Broker(Options{}) {}
+Broker::Broker(Options options) : Server(with_one_thread(std::move(options)), true) {}
 
 Stats Server::stats() const { return state_->stats(); }
 

@@ -46,6 +46,7 @@ ServingLoop::ServingLoop(std::unique_ptr<runtime::Backend> backend, ServerCommon
                          .logged_after = milliseconds{options_->slow_handler_ms},
                          .threads_max = options_->hand_over_threads}) {
   workspace_.tasks.set_home(loop_.inbox());
+  if (commons.broker) workspace_.broker = &exchange_.emplace(commons.registry, options_->limits, workspace_);
   if (commons.threads != nullptr) workspace_.blocking_pool = &offload_.emplace(*commons.threads, loop_);
   look_for_idle_later();
 }

@@ -14,6 +14,7 @@
 #include <string>
 #include <vector>
 
+#include "broker/exchange.hpp"
 #include "runtime/thread_pool.hpp"
 #include "session/connection.hpp"
 #include "session/hand_over.hpp"
@@ -36,6 +37,7 @@ struct ServerCommons {
   const Registry& registry;
   const Protocols& protocols;
   runtime::ThreadPool* threads = nullptr;  ///< for handlers that block; null for none
+  bool broker = false;                     ///< connections may provide methods for each other
   std::atomic<std::size_t> connections_open{0};
 };
 
@@ -97,6 +99,7 @@ class ServingLoop final : private Keeper, private Timer {
   // In the order in which they need each other: what is below goes first.
   Loop loop_;
   rpc::Workspace workspace_;
+  std::optional<broker::Exchange> exchange_;
   Host host_;
   std::vector<std::unique_ptr<transport::Source>> sources_;
   std::vector<std::unique_ptr<Connection>> connections_;

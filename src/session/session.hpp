@@ -69,6 +69,7 @@ class Session final : public Channel, public rpc::Outlet {
   void leave_message(std::vector<Buffer>& kept) override;
   void input_complete() override;
   [[nodiscard]] bool unfinished() const noexcept override { return !message_.empty() || framing_->begun(); }
+  [[nodiscard]] bool is_relied_on() const noexcept override { return dispatcher_.is_relied_on(); }
   [[nodiscard]] bool working() const noexcept override { return dispatcher_.in_flight() != 0; }
   void abandon() noexcept override { dispatcher_.abandon(); }
   void output_drained() override { dispatcher_.room(); }

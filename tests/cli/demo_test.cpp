@@ -70,6 +70,7 @@ TEST(Banner, ListsEveryWayInWithLinesToCopy) {
   Registry registry;
   add_demo_methods(registry);
   ServeOptions options;
+  options.demo = true;
   options.version = "1.2.3";
   const std::vector<Endpoint> usual{Endpoint{"tcp://127.0.0.1:8545"}, Endpoint{"tcp://[::1]:9000"}};
   const std::string text = banner(options, usual, registry);
@@ -79,6 +80,13 @@ TEST(Banner, ListsEveryWayInWithLinesToCopy) {
   EXPECT_NE(text.find("| nc -q1 127.0.0.1 8545\n"), std::string::npos);
   EXPECT_NE(text.find("subtract(minuend, subtrahend)"), std::string::npos);
   EXPECT_NE(text.find("sum(...)"), std::string::npos);
+}
+
+TEST(Banner, OfABrokerWithoutMethodsOfItsOwnCopiesNoCallOfThem) {
+  const std::string text = banner({}, std::vector<Endpoint>{Endpoint{"tcp://127.0.0.1"}}, {});
+  EXPECT_EQ(text.find("subtract"), std::string::npos);
+  EXPECT_NE(text.find("  wirecall call rpc.methods\n"), std::string::npos);
+  EXPECT_EQ(text.find("Methods:"), std::string::npos);
 }
 
 TEST(Banner, AContentLengthIsThatOfTheTextBehindIt) {
@@ -93,6 +101,7 @@ TEST(Banner, AContentLengthIsThatOfTheTextBehindIt) {
 
 TEST(Banner, LinesToCopyNameTheServerWhereItIsNotTheUsualOne) {
   ServeOptions options;
+  options.demo = true;
   options.program = "build/wirecall";
   const std::vector<Endpoint> everywhere{Endpoint{"tcp://0.0.0.0:9000"}};
   EXPECT_NE(banner(options, everywhere, {}).find("build/wirecall call subtract 42 23 --url tcp://127.0.0.1:9000\n"),

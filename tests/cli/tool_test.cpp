@@ -392,7 +392,7 @@ TEST(ToolUsage, MistakesAreStatusTwoWithNothingOnStdout) {
       {"call", "echo", "1", "--timeout", "soon"},
       {"call", "echo", "1", "--url", "nowhere"},
       {"call", "echo", "value=@/nonexistent/file"},
-      {"serve"},
+      {"serve", "--threads", "2"},
       {"serve", "--demo", "--port", "65536"},
       {"serve", "--demo", "--listen", "nowhere"},
       {"serve", "--demo", "--listen", "tcp://0.0.0.0:0"},
@@ -494,8 +494,8 @@ TEST(ToolUsage, ANameThatBeginsLikeALoopbackAddressIsNotTakenForOne) {
             std::string::npos);
 }
 
-TEST(ToolUsage, ServeWithoutDemoSaysThatItIsTheBrokerAndWhatToDo) {
-  EXPECT_NE(run({"serve"}).error.find("wirecall serve --demo"), std::string::npos);
+TEST(ToolUsage, ABrokerOfSeveralThreadsIsRefusedWithWhatToDo) {
+  EXPECT_NE(run({"serve", "--threads", "2"}).error.find("leave --threads out"), std::string::npos);
 }
 
 TEST(ToolUsage, HelpAndVersionAreResults) {

@@ -1,0 +1,476 @@
+// See exchange.hpp. The way of a relayed call: relay, send, response, deliver. The rest is for what goes another way.
+#include "broker/exchange.hpp"
+
+#include <algorithm>
+#include <array>
+#include <new>
+#include <utility>
+
+#include "base/decimal.hpp"
+#include "broker/clean_response.hpp"
+#include "broker/splice.hpp"
+#include "message/cancel_request.hpp"
+#include "message/own_error.hpp"
+#include "message/replaced.hpp"
+#include "rpc/reply.hpp"
+#include "wirecall/reflect.hpp"
+
+namespace wirecall::broker {
+
+using std::chrono::milliseconds;
+using std::chrono::nanoseconds;
+using State = RelayedCall::State;
+
+namespace {
+
+constexpr std::uint32_t bit(Member member) { return std::uint32_t{1} << static_cast<unsigned>(member); }
+// What does not go to a provider as it came.
+constexpr std::uint32_t kChanged = bit(Member::timeout_ms) | bit(Member::to) | bit(Member::from);
+
+// A number as JSON text.
+class Digits {
+ public:
+  explicit Digits(std::uint64_t number) noexcept
+      : size_(static_cast<std::size_t>(write_decimal(digits_.data(), number) - digits_.data())) {}
+  [[nodiscard]] std::string_view view() const noexcept { return {digits_.data(), size_}; }
+
+ private:
+  std::array<char, kDecimalDigitsMax> digits_;
+  std::size_t size_;
+};
+
+// Appends one message to what a peer is sent, whole or not at all.
+template <class Append>
+void append_message(rpc::Outlet& outlet, const Append& append) {
+  Buffer& out = outlet.open_message();
+  try {
+    append(out);
+  } catch (...) {
+    outlet.discard_message();
+    throw;
+  }
+  outlet.close_message();
+}
+
+// Where nobody waits for what is said, or learns the same by other means.
+template <class Act>
+void if_memory_allows(const Act& act) noexcept {
+  try {
+    act();
+  } catch (const std::bad_alloc&) {
+  }
+}
+
+Error own_error(ErrorCode code, std::string_view reason, std::string_view delivered) {
+  return message::make({.code = code, .reason = reason, .delivered = delivered});
+}
+
+// A string's value; empty for anything else, which no peer is called.
+std::string string_of(Reader& reader, std::string_view json) {
+  reader.reset(json);
+  std::string_view text;
+  if (reader.kind() != ValueKind::string || !reader.read_string(text)) return {};
+  return std::string{text};
+}
+
+}  // namespace
+
+RelayErrors::RelayErrors()
+    : not_delivered(own_error(ErrorCode::provider_lost, "the provider has gone", "no")),
+      maybe_delivered(own_error(ErrorCode::provider_lost, "the provider has gone", "maybe")),
+      timed_out_before(own_error(ErrorCode::timeout, "the call was not answered in time", "no")),
+      timed_out(own_error(ErrorCode::timeout, "the call was not answered in time", "maybe")),
+      malformed(ErrorCode::internal_error, std::string{message_of(ErrorCode::internal_error)},
+                R"({"reason":"the provider's response is malformed"})"),
+      no_memory(ErrorCode::internal_error) {}
+
+Exchange::Exchange(const Registry& own, const Limits& limits, rpc::Workspace& workspace)
+    : own_(&own), limits_(&limits), workspace_(&workspace) {}
+
+Exchange::~Exchange() {
+  if (workspace_->scheduler != nullptr) workspace_->scheduler->stop(*this);
+}
+
+nanoseconds Exchange::now() const noexcept {
+  return workspace_->scheduler != nullptr ? workspace_->scheduler->now() : nanoseconds{0};
+}
+
+// ---- to the provider ----
+
+// The one that a call is for: the one it names, or the one that the policy chooses.
+Provider* Exchange::provider_for(Route& route, const Received& message, Reader& reader) {
+  if (!message.has(Member::to)) [[likely]]
+    return route.choose(message.has(Member::params) ? message[Member::params] : std::string_view{}, reader);
+  const auto named = names_.find(string_of(reader, message[Member::to]));
+  if (named == names_.end()) return nullptr;
+  Provider* const provider = route.find(*named->second);
+  return provider == nullptr || provider->ended ? nullptr : provider;
+}
+
+void Exchange::relay(Route& route, Call& call) {
+  const Received& message = call.message();
+  Peer& caller = static_cast<Peer&>(*call.broker_peer());
+  Provider* const provider = provider_for(route, message, call.reader());
+  if (provider == nullptr) return call.error(errors_.not_delivered);
+  if (call.is_notification()) {
+    notify(*provider, message);
+    return call.end_result();
+  }
+  const bool waits = !provider->is_free();
+  if (waits && provider->waiting >= provider->terms.queue) {
+    return call.error(message::make({.code = ErrorCode::limit_exceeded,
+                                     .reason = "too many calls wait for the provider",
+                                     .delivered = "no",
+                                     .limit = "queue"}));
+  }
+  const bool direct = call.can_be_left();
+  const CallBounds bounds = call.bounds();
+  const std::optional<SlotNumber> slot = calls_.take(message.id());
+  if (!slot) {
+    return call.error(message::make({.code = ErrorCode::limit_exceeded,
+                                     .reason = "too many calls are in flight",
+                                     .delivered = "no",
+                                     .limit = "relayed_calls"}));
+  }
+  RelayedCall& relayed = calls_[*slot];
+  relayed.deadline = bounds.deadline;
+  relayed.provider = provider;
+  relayed.state = State::waiting;
+  relayed.stream = direct && message.has(Member::stream);
+  relayed.addressed = message.has(Member::to);
+  // Of a stream, call_timeout_ms is what may pass between its items, and its own timeout_ms is for the whole.
+  relayed.ends = message.has(Member::timeout_ms) ? bounds.deadline : kNoDeadline;
+  try {
+    if (waits || !direct || provider->terms.idempotent) {
+      relayed.extras = std::make_unique<RelayExtras>();
+      relayed.extras->request.append(message.text);
+    }
+    if (direct) {
+      if (bounds.deadline != kNoDeadline) {
+        deadlines_.add(*slot);
+        relayed.timed = true;
+        watch(*slot);
+      }
+    } else {
+      call.on_reply([this, number = calls_.number_of(*slot)](const Outcome&) { caller_ended(number); });
+      relayed.extras->sink = call.detach();
+    }
+    if (!waits) send(*slot, message);
+  } catch (...) {
+    // Whatever it has been put into knows it no more; a sink that goes answers -32603.
+    if (relayed.timed) deadlines_.remove(*slot);
+    const ReplySink sink = relayed.extras ? std::move(relayed.extras->sink) : ReplySink{};
+    calls_.give_back(*slot);
+    throw;
+  }
+  if (direct) {
+    call.leave();
+    relayed.caller = &caller;
+    calls_.append(caller.calls, &RelayedCall::of_caller, *slot);
+    ++caller.calls_made;
+    ++caller.load().calls;
+    ++workspace_->stats.calls_in_flight;
+  }
+  if (waits) {
+    calls_.append(provider->queue, &RelayedCall::of_provider, *slot);
+    ++provider->waiting;
+  }
+}
+
+// Sees to it that time goes on for a call just added.
+void Exchange::watch(SlotNumber slot) {
+  if (calls_[slot].deadline >= wakes_at_) return;
+  const nanoseconds next = deadlines_.next();
+  Scheduler& scheduler = *workspace_->scheduler;
+  scheduler.stop(*this);
+  scheduler.start(*this, std::max(next - scheduler.now(), nanoseconds{0}));
+  wakes_at_ = next;
+}
+
+void Exchange::notify(const Provider& provider, const Received& message) {
+  append_message(provider.peer->outlet(), [&](Buffer& out) {
+    if ((message.present & (kChanged & ~bit(Member::timeout_ms))) == 0) return out.append(message.text);
+    Splice splice{message.text};
+    if (message.has(Member::to)) splice.remove(message[Member::to]);
+    if (message.has(Member::from)) splice.remove(message[Member::from]);
+    splice.append_to(out);
+  });
+}
+
+// A call in no list of its provider's goes there.
+void Exchange::send(SlotNumber slot, const Received& message) {
+  RelayedCall& call = calls_[slot];
+  Provider& provider = *call.provider;
+  const Digits id{calls_.number_of(slot)};
+  append_message(provider.peer->outlet(), [&](Buffer& out) {
+    const std::uint32_t changed = kChanged | (call.stream ? 0 : bit(Member::stream));
+    if ((message.present & changed) == 0) [[likely]]
+      return message::append_replaced(out, message.text, message[Member::id], id.view());
+    Splice splice{message.text};
+    splice.replace(message[Member::id], id.view());
+    std::optional<Digits> left;
+    if (message.has(Member::timeout_ms) && call.deadline != kNoDeadline) {
+      const auto time = std::max(std::chrono::ceil<milliseconds>(call.deadline - now()), milliseconds{1});
+      splice.replace(message[Member::timeout_ms], left.emplace(static_cast<std::uint64_t>(time.count())).view());
+    }
+    if (message.has(Member::to)) splice.remove(message[Member::to]);
+    if (message.has(Member::from)) splice.remove(message[Member::from]);
+    if (message.has(Member::stream) && !call.stream) splice.remove(message[Member::stream]);
+    splice.append_to(out);
+  });
+  call.state = State::sent;
+  calls_.append(provider.sent, &RelayedCall::of_provider, slot);
+  ++provider.at_work;
+}
+
+// The same for one whose request has been kept. One that cannot be sent, for want of memory, is answered.
+void Exchange::send_kept(SlotNumber slot) noexcept {
+  try {
+    Received message;
+    const std::string_view text = calls_[slot].extras->request.padded();
+    static_cast<void>(read_message(text, *limits_, true, message));
+    send(slot, message);
+    if (!calls_[slot].provider->terms.idempotent) calls_[slot].extras->request.release();
+  } catch (const std::bad_alloc&) {
+    calls_[slot].provider = nullptr;  // who has not got it
+    fail(slot, errors_.no_memory);
+  }
+}
+
+// ---- back to the caller ----
+
+bool Exchange::response(Peer& peer, const Received& message) {
+  if (!message.has(Member::id)) return false;
+  const SlotNumber slot = calls_.find(message.id());
+  if (slot == kNoSlot) return false;
+  const RelayedCall& call = calls_[slot];
+  if (call.provider->peer != &peer || call.state == State::waiting) return false;
+  Provider& provider = *call.provider;
+  const bool wanted = call.state == State::sent;
+  leave_provider(slot);
+  if (wanted) {
+    deliver(slot, message);
+  } else {
+    calls_.give_back(slot);
+  }
+  free_again(provider);
+  return wanted;
+}
+
+// The call ends with its provider's response.
+void Exchange::deliver(SlotNumber slot, const Received& message) {
+  RelayedCall& call = calls_[slot];
+  if (message.fault != Fault::none) [[unlikely]]
+    return fail(slot, errors_.malformed);
+  if (call.caller == nullptr) {
+    Buffer stripped;
+    const CleanResponse relayed = without_origin(message, *workspace_->readers.reader, stripped);
+    ReplySink sink = std::move(call.extras->sink);
+    forget_call(slot);  // as in `fail`
+    return sink.response(relayed.text, relayed.id, relayed.code);
+  }
+  rpc::Outlet& outlet = call.caller->outlet();
+  if (message.text.size() - message.id().size() + call.id_bytes > limits_->max_message_size) [[unlikely]] {
+    return fail(slot, rpc::reply_too_large());
+  }
+  try {
+    Buffer stripped;
+    const CleanResponse relayed = without_origin(message, *workspace_->readers.reader, stripped);
+    append_message(outlet, [&](Buffer& out) { message::append_replaced(out, relayed.text, relayed.id, call.id()); });
+  } catch (const std::bad_alloc&) {
+    outlet.lose_answer();
+  }
+  forget_call(slot);
+}
+
+// Tells a caller that has a connection; the call is where it was.
+void Exchange::answer(SlotNumber slot, const Error& error) noexcept {
+  const RelayedCall& call = calls_[slot];
+  workspace_->stats.count_error(error.code());
+  rpc::Outlet& outlet = call.caller->outlet();
+  rpc::Reply reply{&outlet, limits_->max_message_size};
+  try {
+    reply.error(error, call.id());
+  } catch (const std::bad_alloc&) {
+    reply.discard();
+    outlet.lose_answer();
+  }
+}
+
+// The call ends with `error`, and nobody is at work on it any more.
+void Exchange::fail(SlotNumber slot, const Error& error) noexcept {
+  const RelayedCall& call = calls_[slot];
+  if (call.caller != nullptr) {
+    answer(slot, error);
+    return forget_call(slot);
+  }
+  ReplySink sink = std::move(call.extras->sink);
+  forget_call(slot);  // what the answer sets off may look for the call, and must not find it
+  if_memory_allows([&] { sink.error(error); });
+}
+
+// ---- calls that end otherwise ----
+
+void Exchange::expired() {
+  wakes_at_ = kNoDeadline;
+  deadlines_.expire(now(), [this](SlotNumber slot) {
+    answer(slot, calls_[slot].state == State::sent ? errors_.timed_out : errors_.timed_out_before);
+    give_up(slot, Told::yes);
+  });
+  const nanoseconds next = deadlines_.next();
+  if (next == kNoDeadline) return;
+  workspace_->scheduler->start(*this, std::max(next - now(), nanoseconds{0}));
+  wakes_at_ = next;
+}
+
+std::size_t Exchange::cancel(Peer& caller, std::string_view id_json) {
+  std::size_t count = 0;
+  for (SlotNumber slot = caller.calls.first; slot != kNoSlot;) {
+    const SlotNumber after = calls_[slot].of_caller.after;
+    if (calls_[slot].id() == id_json) {
+      answer(slot, errors_.cancelled);
+      give_up(slot, Told::yes);
+      ++count;
+    }
+    slot = after;
+  }
+  return count;
+}
+
+bool Exchange::grant(Peer& caller, std::string_view id_json, std::uint64_t more) {
+  for (SlotNumber slot = caller.calls.first; slot != kNoSlot; slot = calls_[slot].of_caller.after) {
+    const RelayedCall& call = calls_[slot];
+    if (!call.stream || call.id() != id_json) continue;
+    if (call.state != State::sent) return true;
+    append_message(call.provider->peer->outlet(), [&](Buffer& out) {
+      out.append(R"({"jsonrpc":"2.0","method":"rpc.credit","params":{"id":)");
+      append_number(out, calls_.number_of(slot));
+      out.append(R"(,"n":)");
+      append_number(out, more);
+      out.append("}}");
+    });
+    return true;
+  }
+  return false;
+}
+
+void Exchange::item(const Peer& peer, const Received& message) {
+  if (!message.has(Member::params)) return;
+  Reader& reader = *workspace_->readers.reader;
+  reader.reset(message[Member::params]);
+  if (reader.kind() != ValueKind::object) return;
+  static_cast<void>(reader.begin_object());
+  std::string_view id;
+  for (std::string_view name; reader.next_member(name);) {
+    const bool is_id = name == "id";
+    const std::string_view value = reader.skip();
+    if (is_id) id = value;
+  }
+  if (id.empty()) return;
+  const SlotNumber slot = calls_.find(id);
+  if (slot == kNoSlot) return;
+  RelayedCall& call = calls_[slot];
+  if (call.provider->peer != &peer || call.state != State::sent || !call.stream) return;
+  try {
+    append_message(call.caller->outlet(),
+                   [&](Buffer& out) { message::append_replaced(out, message.text, id, call.id()); });
+  } catch (const std::bad_alloc&) {
+    call.caller->outlet().lose_answer();
+  }
+  if (call.timed) {
+    deadlines_.remove(slot);
+    call.deadline = std::min(call.ends, now() + milliseconds{limits_->call_timeout_ms});
+    deadlines_.add(slot);
+  }
+}
+
+void Exchange::end_calls(Peer& caller, const Error* error) noexcept {
+  while (!caller.calls.empty()) {
+    const SlotNumber slot = caller.calls.first;
+    if (error != nullptr) answer(slot, *error);
+    give_up(slot, Told::yes);
+  }
+}
+
+// The dispatcher of a call that a sink answers has ended it.
+void Exchange::caller_ended(std::uint64_t number) noexcept {
+  const SlotNumber slot = calls_.find(Digits{number}.view());
+  if (slot == kNoSlot || calls_[slot].caller != nullptr || calls_[slot].state == State::given_up) return;
+  const ReplySink sink = std::move(calls_[slot].extras->sink);
+  give_up(slot, Told::yes);
+}
+
+// Nobody waits for the call any more.
+void Exchange::give_up(SlotNumber slot, Told told) noexcept {
+  RelayedCall& call = calls_[slot];
+  Provider& provider = *call.provider;
+  if (call.state != State::sent) return forget_call(slot);
+  if (told == Told::yes) {
+    if_memory_allows([&] {
+      const Digits id{calls_.number_of(slot)};
+      append_message(provider.peer->outlet(), [&](Buffer& out) { out.append(message::cancel_request(id.view())); });
+    });
+  }
+  if (provider.terms.concurrency == Terms::kUnlimited) {
+    forget_call(slot);
+    return free_again(provider);
+  }
+  leave_caller(slot);
+  call.state = State::given_up;
+}
+
+// ---- lists ----
+
+void Exchange::leave_caller(SlotNumber slot) noexcept {
+  RelayedCall& call = calls_[slot];
+  if (call.timed) {
+    deadlines_.remove(slot);
+    call.timed = false;
+  }
+  if (call.caller == nullptr) return;
+  calls_.remove(call.caller->calls, &RelayedCall::of_caller, slot);
+  --call.caller->calls_made;
+  --call.caller->load().calls;
+  --workspace_->stats.calls_in_flight;
+  call.caller = nullptr;
+}
+
+void Exchange::leave_provider(SlotNumber slot) noexcept {
+  RelayedCall& call = calls_[slot];
+  Provider& provider = *call.provider;
+  if (call.state == State::waiting) {
+    calls_.remove(provider.queue, &RelayedCall::of_provider, slot);
+    --provider.waiting;
+  } else {
+    calls_.remove(provider.sent, &RelayedCall::of_provider, slot);
+    --provider.at_work;
+  }
+  call.provider = nullptr;
+}
+
+void Exchange::forget_call(SlotNumber slot) noexcept {
+  leave_caller(slot);
+  if (calls_[slot].provider != nullptr) leave_provider(slot);
+  calls_.give_back(slot);
+}
+
+// The provider may have room for a call that waits: for it, or for another one of the same route.
+void Exchange::free_again(Provider& provider) noexcept {
+  while (!provider.ended && provider.is_free()) {
+    Provider* from = &provider;
+    if (provider.queue.empty()) {
+      if (!provider.route->shares_queues()) return;
+      for (const auto& other : provider.route->providers()) {
+        if (other->waiting > from->waiting) from = other.get();
+      }
+      if (from == &provider) return;
+    }
+    const SlotNumber slot = from->queue.first;
+    leave_provider(slot);
+    calls_[slot].provider = &provider;
+    send_kept(slot);
+  }
+  if (provider.ended && provider.at_work == 0) remove_provider(provider);
+}
+
+}  // namespace wirecall::broker

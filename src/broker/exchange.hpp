@@ -1,0 +1,133 @@
+// Exchange: the broker of one loop. It knows the peers of the loop's connections, what they provide and the calls on
+// their way, and carries a request from its caller to a provider and the response back: the same bytes under another
+// id. Nothing is asked of it but by a dispatcher (rpc/broker.hpp), and it sends by the peers' outlets.
+//
+// A relayed call ends in one of these ways: its provider answers; its time is up, it is cancelled, or its caller goes,
+// and then the provider is told; its provider goes. Where a provider takes only so many calls at once, one that was
+// given up counts until the provider has answered it, since it may still be at work.
+// One thread (the loop's). Implements docs/broker.md.
+#pragma once
+
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+#include <vector>
+
+#include "broker/deadlines.hpp"
+#include "broker/method_table.hpp"
+#include "broker/peer.hpp"
+#include "broker/relayed_calls.hpp"
+#include "rpc/broker.hpp"
+#include "rpc/dispatcher.hpp"
+#include "wirecall/limits.hpp"
+#include "wirecall/message.hpp"
+#include "wirecall/registry.hpp"
+#include "wirecall/task.hpp"
+
+namespace wirecall::broker {
+
+/// One method as rpc.register names it.
+struct Registration {
+  std::string name;
+  Policy policy = Policy::least_inflight;
+  bool policy_given = false;
+  std::string hash_param;
+  Terms terms;
+  Description description;
+};
+
+/// What calls end with that no provider has answered; made beforehand, since there may be no memory then.
+struct RelayErrors {
+  Error not_delivered;     ///< the provider has gone, or there is none
+  Error maybe_delivered;   ///< the provider has gone, and had been asked
+  Error timed_out_before;  ///< the time was up before the provider was asked
+  Error timed_out;
+  Error malformed;  ///< what the provider has answered
+  Error no_memory;
+  Cancelled cancelled;
+
+  RelayErrors();
+};
+
+class Exchange final : public rpc::Broker, private Timer {
+ public:
+  /// All referred to outlive it. `own` are the methods of the process itself, whose names nobody else may have.
+  Exchange(const Registry& own, const Limits& limits, rpc::Workspace& workspace);
+  ~Exchange();
+  Exchange(Exchange&&) = delete;
+
+  [[nodiscard]] std::unique_ptr<rpc::BrokerPeer> meet(rpc::Outlet& outlet,
+                                                      std::shared_ptr<rpc::PeerLoad> load) override;
+
+  // Calls: exchange.cpp.
+
+  /// The way of every relayed call: sends it to a provider of `route`, or keeps it until there is one that is free.
+  void relay(Route& route, Call& call);
+  /// False when the response answers nothing that `peer` was asked.
+  [[nodiscard]] bool response(Peer& peer, const Received& message);
+  /// An item of a stream that `peer` was asked for; one that nobody waits for is dropped.
+  void item(const Peer& peer, const Received& message);
+  std::size_t cancel(Peer& caller, std::string_view id_json);
+  bool grant(Peer& caller, std::string_view id_json, std::uint64_t more);
+  /// Answers all calls of `caller` with `error`, or, where that is null, nobody; their providers are told.
+  void end_calls(Peer& caller, const Error* error) noexcept;
+
+  // Who provides what: registering.cpp.
+
+  /// All of them or none. Throws Error -32007 and -32602.
+  void register_methods(Peer& peer, std::vector<Registration> registrations);
+  /// Returns whether the peer had registered it. No call comes to the peer by that name any more; those that it has
+  /// are still its own to answer.
+  bool unregister(Peer& peer, std::string_view name);
+  /// The peer provides nothing any more, and answers nothing: what it was asked ends, or is asked elsewhere.
+  void end_providers(Peer& peer) noexcept;
+  /// Gives the peer that name, or one like it when another has it. Returns the name given.
+  std::string introduce(Peer& peer, std::string_view name);
+  void forget(Peer& peer) noexcept;
+
+  [[nodiscard]] const Registry& own() const noexcept { return *own_; }
+  [[nodiscard]] const MethodTable& methods() const noexcept { return methods_; }
+  [[nodiscard]] const std::vector<Peer*>& peers() const noexcept { return peers_; }
+  [[nodiscard]] const RelayedCalls& relayed_calls() const noexcept { return calls_; }
+
+ private:
+  enum class Told : bool { no, yes };
+
+  void expired() override;
+  void watch(SlotNumber slot);
+  [[nodiscard]] Provider* provider_for(Route& route, const Received& message, Reader& reader);
+  void notify(const Provider& provider, const Received& message);
+  void send(SlotNumber slot, const Received& message);
+  void send_kept(SlotNumber slot) noexcept;
+  void deliver(SlotNumber slot, const Received& message);
+  void answer(SlotNumber slot, const Error& error) noexcept;
+  void fail(SlotNumber slot, const Error& error) noexcept;
+  void caller_ended(std::uint64_t number) noexcept;
+  void give_up(SlotNumber slot, Told told) noexcept;
+  void leave_caller(SlotNumber slot) noexcept;
+  void leave_provider(SlotNumber slot) noexcept;
+  void forget_call(SlotNumber slot) noexcept;
+  void free_again(Provider& provider) noexcept;
+  void remove_provider(Provider& provider) noexcept;
+  void lose(SlotNumber slot) noexcept;
+  [[nodiscard]] bool ask_another(SlotNumber slot) noexcept;
+  [[nodiscard]] std::chrono::nanoseconds now() const noexcept;
+
+  const Registry* own_;
+  const Limits* limits_;
+  rpc::Workspace* workspace_;
+  const RelayErrors errors_;
+  RelayedCalls calls_;
+  Deadlines deadlines_{calls_};
+  std::chrono::nanoseconds wakes_at_ = kNoDeadline;
+  MethodTable methods_;
+  std::vector<Peer*> peers_;
+  std::unordered_map<std::string, Peer*> names_;
+};
+
+}  // namespace wirecall::broker

@@ -1,0 +1,200 @@
+// See method_table.hpp.
+#include "broker/method_table.hpp"
+
+#include <algorithm>
+#include <functional>
+#include <utility>
+
+#include "base/edit_distance.hpp"
+#include "broker/exchange.hpp"
+
+namespace wirecall::broker {
+namespace {
+
+constexpr detail::Signature kRelays{};
+
+Method relaying(Route& route, std::string name) {
+  const auto invoke = [](void* callable, Call& call) {
+    Route& relayed = *static_cast<Route*>(callable);
+    relayed.exchange().relay(relayed, call);
+  };
+  return {std::move(name), {}, {.callable = {&route, [](void*) {}}, .invoke = invoke, .signature = &kRelays}};
+}
+
+// Where `policy_` is hash: what the same calls have in common. The value's text as sent; of no such param, nothing.
+std::string_view hashed_value(std::string_view params, std::string_view param, Reader& reader) {
+  if (params.empty()) return {};
+  reader.reset(params);
+  if (reader.kind() == ValueKind::object) {
+    static_cast<void>(reader.begin_object());
+    for (std::string_view name; reader.next_member(name);) {
+      const bool found = name == param;
+      const std::string_view value = reader.skip();
+      if (found) return value;
+    }
+  }
+  return {};
+}
+
+}  // namespace
+
+// ---- Route ----
+
+Route::Route(Exchange& exchange, std::string name, Policy policy, std::string hash_param, Description described)
+    : description(std::move(described)),
+      exchange_(&exchange),
+      method_(relaying(*this, std::move(name))),
+      policy_(policy),
+      hash_param_(std::move(hash_param)) {}
+
+void Route::renew(Policy policy, std::string hash_param, Description described) {
+  policy_ = policy;
+  hash_param_ = std::move(hash_param);
+  description = std::move(described);
+}
+
+Provider* Route::find(const Peer& peer) const noexcept {
+  const auto found = std::ranges::find(providers_, &peer, [](const auto& provider) { return provider->peer; });
+  return found == providers_.end() ? nullptr : found->get();
+}
+
+Provider& Route::add(Peer& peer, const Terms& terms) {
+  if (Provider* const known = find(peer)) {
+    known->terms = terms;
+    known->ended = false;
+    return *known;
+  }
+  providers_.push_back(std::make_unique<Provider>(Provider{.route = this, .peer = &peer, .terms = terms}));
+  return *providers_.back();
+}
+
+void Route::remove(const Provider& provider) noexcept {
+  std::erase_if(providers_, [&](const auto& one) { return one.get() == &provider; });
+}
+
+// The next one in turn that has the least to do; or, where the policy is round_robin, that is free, if any is.
+Provider* Route::in_turn(const Provider* but) noexcept {
+  Provider* best = nullptr;
+  const std::size_t count = providers_.size();
+  for (std::size_t i = 0; i < count; ++i) {
+    Provider* const provider = providers_[(next_ + i) % count].get();
+    if (provider->ended || provider == but) continue;
+    const bool better = best == nullptr || (provider->is_free() && !best->is_free()) ||
+                        (provider->is_free() == best->is_free() && policy_ == Policy::least_inflight &&
+                         provider->load() < best->load());
+    if (!better) continue;
+    best = provider;
+    if (best->is_free() && (policy_ != Policy::least_inflight || best->load() == 0)) break;
+  }
+  if (best == nullptr) return nullptr;
+  next_ = (static_cast<std::size_t>(std::ranges::find(providers_, best, [](const auto& one) { return one.get(); }) -
+                                    providers_.begin()) +
+           1) %
+          count;
+  return best;
+}
+
+Provider* Route::choose(std::string_view params, Reader& reader, const Provider* but) noexcept {
+  if (providers_.size() == 1) [[likely]] {
+    Provider* const only = providers_.front().get();
+    return only->ended || only == but ? nullptr : only;
+  }
+  const auto usable = [but](const auto& provider) { return !provider->ended && provider.get() != but; };
+  switch (policy_) {
+    case Policy::least_inflight:
+    case Policy::round_robin:
+      return in_turn(but);
+    case Policy::random:
+      random_ ^= random_ << 13;
+      random_ ^= random_ >> 17;
+      random_ ^= random_ << 5;
+      if (!providers_.empty()) next_ = random_ % providers_.size();
+      return in_turn(but);
+    case Policy::exclusive:
+    case Policy::first: {
+      const auto found = std::ranges::find_if(providers_, usable);
+      return found == providers_.end() ? nullptr : found->get();
+    }
+    case Policy::last: {
+      const auto found = std::find_if(providers_.rbegin(), providers_.rend(), usable);
+      return found == providers_.rend() ? nullptr : found->get();
+    }
+    case Policy::hash: {
+      // Rendezvous: a provider that comes or goes moves no other's calls.
+      const std::size_t value = std::hash<std::string_view>{}(hashed_value(params, hash_param_, reader));
+      Provider* best = nullptr;
+      std::size_t best_weight = 0;
+      for (const auto& provider : providers_) {
+        if (!usable(provider)) continue;
+        std::size_t weight = (value ^ std::hash<const void*>{}(provider.get())) * 0x9E3779B97F4A7C15;
+        weight ^= weight >> 29;
+        weight *= 0xBF58476D1CE4E5B9;
+        if (best != nullptr && weight <= best_weight) continue;
+        best = provider.get();
+        best_weight = weight;
+      }
+      return best;
+    }
+  }
+  return nullptr;
+}
+
+// ---- MethodTable ----
+
+Route* MethodTable::find_registered(std::string_view name) const noexcept {
+  const auto found = routes_.find(name);
+  return found == routes_.end() ? nullptr : found->second.get();
+}
+
+Route* MethodTable::find(std::string_view name) const noexcept {
+  if (name.ends_with('>')) return nullptr;  // the name of a prefix is not one that can be called
+  if (Route* const route = find_registered(name)) return route;
+  if (prefixes_ == 0 || name.size() > kMethodNameBytesMax) return nullptr;
+  // A prefix stands in the table as "gpu.>": its bytes are made of the name's, longest first, and ">" is all names.
+  char prefix[kMethodNameBytesMax + 2];
+  std::copy(name.begin(), name.end(), prefix);
+  for (std::size_t size = name.size(); size != 0; --size) {
+    if (prefix[size - 1] != '.') continue;
+    prefix[size] = '>';
+    if (Route* const route = find_registered({prefix, size + 1})) return route;
+  }
+  return find_registered(">");
+}
+
+std::string_view MethodTable::nearest(std::string_view name) const noexcept {
+  if (name.empty() || name.size() > kComparedBytesMax) return {};
+  std::string_view nearest;
+  std::size_t best = name.size();
+  for (const auto& [known, route] : routes_) {
+    if (known.ends_with('>') || known.size() > kComparedBytesMax || !route->is_provided()) continue;
+    const std::size_t distance = edit_distance(name, known);
+    if (distance >= best) continue;
+    best = distance;
+    nearest = known;
+  }
+  return best * 2 <= nearest.size() ? nearest : std::string_view{};
+}
+
+Route& MethodTable::add(std::unique_ptr<Route> route) {
+  const std::string_view name = route->name();
+  Route& added = *routes_.emplace(name, std::move(route)).first->second;
+  if (name.ends_with('>')) ++prefixes_;
+  return added;
+}
+
+void MethodTable::remove(const Route& route) noexcept {
+  if (route.name().ends_with('>')) --prefixes_;
+  const auto found = routes_.find(route.name());
+  // The key is a view into the route: it goes first.
+  const auto node = routes_.extract(found);
+}
+
+std::vector<const Route*> MethodTable::sorted() const {
+  std::vector<const Route*> all;
+  all.reserve(routes_.size());
+  for (const auto& [name, route] : routes_) all.push_back(route.get());
+  std::ranges::sort(all, {}, &Route::name);
+  return all;
+}
+
+}  // namespace wirecall::broker

@@ -1,0 +1,150 @@
+// MethodTable: which names are provided by whom. A Route is one name, or all names under a prefix ("gpu.>"), with what
+// its first registration has fixed; a Provider is one peer that serves it, with the calls that are at work there and
+// those that wait. Which provider is asked is the route's policy.
+// One thread. Pure. Implements docs/broker.md "Registering".
+#pragma once
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+#include <vector>
+
+#include "broker/relayed_calls.hpp"
+#include "wirecall/codec.hpp"
+#include "wirecall/registry.hpp"
+
+namespace wirecall::broker {
+
+class Exchange;
+class Peer;
+class Route;
+
+/// Bytes of a method's name.
+inline constexpr std::size_t kMethodNameBytesMax = 255;
+
+/// How one of several providers is chosen.
+enum class Policy : std::uint8_t {
+  least_inflight,  ///< who has the fewest calls; of these, in turn
+  round_robin,     ///< in turn
+  hash,            ///< always the same one for the same value of a param
+  exclusive,       ///< there is only one: a second may not register
+  random,
+  first,  ///< who registered first
+  last,   ///< who registered last
+};
+
+/// Policies by their names; "hash:<param>" has more behind it.
+struct PolicyName {
+  std::string_view name;
+  Policy policy;
+};
+inline constexpr PolicyName kPolicyNames[] = {{"least_inflight", Policy::least_inflight},
+                                              {"round_robin", Policy::round_robin},
+                                              {"exclusive", Policy::exclusive},
+                                              {"random", Policy::random},
+                                              {"first", Policy::first},
+                                              {"last", Policy::last}};
+
+/// What a registration says of its method, but for what is the route's.
+struct Terms {
+  static constexpr std::uint32_t kUnlimited = ~std::uint32_t{0};
+  static constexpr std::uint32_t kQueueDefault = 1000;
+
+  std::uint32_t concurrency = kUnlimited;  ///< calls at the provider at most
+  std::uint32_t queue = kQueueDefault;     ///< further calls that wait for it at most
+  bool idempotent = false;                 ///< a call may be made again where the provider has been lost
+};
+
+/// A peer that provides a route's methods.
+struct Provider {
+  Route* route;
+  Peer* peer;
+  Terms terms;
+  std::uint32_t at_work = 0;  ///< calls sent and not answered, those that were given up among them
+  std::uint32_t waiting = 0;  ///< calls in `queue`
+  RelayedCalls::List sent{};  ///< those at work
+  RelayedCalls::List queue{};
+  bool ended = false;  ///< unregistered: it is asked nothing new, and goes with its last call
+
+  [[nodiscard]] bool is_free() const noexcept { return at_work < terms.concurrency; }
+  [[nodiscard]] std::size_t load() const noexcept { return std::size_t{at_work} + waiting; }
+};
+
+/// What `rpc.describe` and `rpc.methods` tell of a route: as its first provider has registered it.
+struct Description {
+  std::string summary;
+  std::string params_schema;  ///< JSON text; empty for none
+  std::string result_schema;
+  bool safe = false;
+};
+
+class Route {
+ public:
+  Route(Exchange& exchange, std::string name, Policy policy, std::string hash_param, Description description);
+
+  [[nodiscard]] const std::string& name() const noexcept { return method_.name(); }
+  /// The method that dispatchers invoke: it relays.
+  [[nodiscard]] const Method& method() const noexcept { return method_; }
+  [[nodiscard]] Policy policy() const noexcept { return policy_; }
+  [[nodiscard]] const std::string& hash_param() const noexcept { return hash_param_; }
+  [[nodiscard]] Exchange& exchange() const noexcept { return *exchange_; }
+  [[nodiscard]] const std::vector<std::unique_ptr<Provider>>& providers() const noexcept { return providers_; }
+
+  /// What the first registration fixes, anew; where nobody provides it any more.
+  void renew(Policy policy, std::string hash_param, Description description);
+  /// Adds a provider, or gives the one that this peer is already new terms.
+  Provider& add(Peer& peer, const Terms& terms);
+  void remove(const Provider& provider) noexcept;
+  [[nodiscard]] Provider* find(const Peer& peer) const noexcept;
+  /// Whether there is a provider that may be asked.
+  [[nodiscard]] bool is_provided() const noexcept {
+    return std::ranges::any_of(providers_, [](const auto& provider) { return !provider->ended; });
+  }
+  /// The provider for a call with these params, empty for none; null when there is none. One that is free goes before
+  /// one that is not, where the policy leaves a choice. `but` is not chosen where there is another.
+  [[nodiscard]] Provider* choose(std::string_view params, Reader& reader, const Provider* but = nullptr) noexcept;
+  /// Calls that wait for one provider may go to another.
+  [[nodiscard]] bool shares_queues() const noexcept {
+    return policy_ == Policy::least_inflight || policy_ == Policy::round_robin || policy_ == Policy::random;
+  }
+
+  Description description;
+
+ private:
+  [[nodiscard]] Provider* in_turn(const Provider* but) noexcept;
+
+  Exchange* exchange_;
+  Method method_;
+  Policy policy_;
+  std::string hash_param_;
+  std::vector<std::unique_ptr<Provider>> providers_;
+  std::size_t next_ = 0;
+  std::uint32_t random_ = 0x9E3779B9;
+};
+
+class MethodTable {
+ public:
+  /// The route for calls of `name`: of that very name, else the longest prefix; null for none.
+  [[nodiscard]] Route* find(std::string_view name) const noexcept;
+  /// The route registered as `name`, which may be a prefix.
+  [[nodiscard]] Route* find_registered(std::string_view name) const noexcept;
+  [[nodiscard]] std::string_view nearest(std::string_view name) const noexcept;
+  Route& add(std::unique_ptr<Route> route);
+  /// The route goes.
+  void remove(const Route& route) noexcept;
+  [[nodiscard]] std::size_t size() const noexcept { return routes_.size(); }
+  /// All routes by name.
+  [[nodiscard]] std::vector<const Route*> sorted() const;
+
+ private:
+  // Keyed by the route's own name. Peers choose these names: the standard hash is seeded by nothing, but a bucket is
+  // only as long as the names that one peer may register (Limits) make it.
+  std::unordered_map<std::string_view, std::unique_ptr<Route>> routes_;
+  std::size_t prefixes_ = 0;
+};
+
+}  // namespace wirecall::broker

@@ -1,0 +1,184 @@
+// See methods.hpp.
+#include "broker/methods.hpp"
+
+#include <algorithm>
+#include <array>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "broker/exchange.hpp"
+#include "rpc/reserved_params.hpp"
+#include "wirecall/reflect.hpp"
+
+namespace wirecall::broker {
+namespace {
+
+using rpc::ReservedCall;
+using rpc::ReservedMethod;
+using rpc::ReservedParams;
+using rpc::Sent;
+
+Peer& peer_of(const ReservedCall& call) { return static_cast<Peer&>(*call.broker); }
+
+// ---- rpc.register ----
+
+constexpr std::array<std::string_view, 10> kRegisterNames{"method",      "params", "result",     "summary", "policy",
+                                                          "concurrency", "queue",  "idempotent", "safe",    "methods"};
+constexpr std::size_t kMethodsAt = 9;
+constexpr std::string_view kPolicies = "least_inflight, round_robin, hash:<param>, exclusive, random, first or last";
+
+// Reads one registration from `params`, which are those of the call, or of one of its `methods`.
+Registration read_registration(const ReservedParams<10>& params) {
+  Registration registration;
+  const auto name = params.as<std::string>(0);
+  if (!name) params.refuse("method", params.find(0), "string");
+  registration.name = *name;
+  if (const Sent* schema = params.value(1)) registration.description.params_schema = schema->text;
+  if (const Sent* schema = params.value(2)) registration.description.result_schema = schema->text;
+  registration.description.summary = params.as<std::string>(3).value_or(std::string{});
+  if (const auto policy = params.as<std::string>(4)) {
+    registration.policy_given = true;
+    const auto known = std::ranges::find(kPolicyNames, std::string_view{*policy}, &PolicyName::name);
+    if (known != std::end(kPolicyNames)) {
+      registration.policy = known->policy;
+    } else if (policy->starts_with("hash:") && policy->size() > 5) {
+      registration.policy = Policy::hash;
+      registration.hash_param = policy->substr(5);
+    } else {
+      params.refuse("policy", params.find(4), kPolicies);
+    }
+  }
+  if (const auto concurrency = params.as<std::uint32_t>(5)) {
+    if (*concurrency == 0 || *concurrency == Terms::kUnlimited)
+      params.refuse("concurrency", params.find(5), "integer from 1 to 4294967294");
+    registration.terms.concurrency = *concurrency;
+  }
+  registration.terms.queue = params.as<std::uint32_t>(6).value_or(Terms::kQueueDefault);
+  registration.terms.idempotent = params.as<bool>(7).value_or(false);
+  registration.description.safe = params.as<bool>(8).value_or(false);
+  return registration;
+}
+
+std::string register_methods(const ReservedCall& call) {
+  const ReservedParams<10> params{call, kRegisterNames};
+  std::vector<Registration> registrations;
+  if (const Sent* methods = params.value(kMethodsAt)) {
+    if (methods->kind != ValueKind::array) params.refuse("methods", params.find(kMethodsAt), "array");
+    // One after the other is read as if it were a call's params.
+    const std::unique_ptr<Reader> reader = call.workspace.codec->reader();
+    reader->reset(methods->text);
+    static_cast<void>(reader->begin_array());
+    while (reader->next_element()) {
+      if (reader->kind() != ValueKind::object) params.refuse("methods", params.find(kMethodsAt), "array of objects");
+      const Sent one = rpc::take_sent(*reader);
+      registrations.push_back(read_registration({*call.workspace.readers.reader, one.text, kRegisterNames}));
+    }
+  } else {
+    registrations.push_back(read_registration(params));
+  }
+  const std::size_t count = registrations.size();
+  peer_of(call).exchange().register_methods(peer_of(call), std::move(registrations));
+  return std::to_string(count);
+}
+
+std::string unregister(const ReservedCall& call) {
+  static constexpr std::array<std::string_view, 2> kNames{"method", "methods"};
+  const ReservedParams<2> params{call, kNames};
+  std::vector<std::string> names;
+  if (const auto several = params.as<std::vector<std::string>>(1)) names = *several;
+  if (const auto one = params.as<std::string>(0)) names.push_back(*one);
+  if (names.empty()) params.refuse("method", params.find(0), "string");
+  std::size_t count = 0;
+  for (const std::string& name : names) count += peer_of(call).exchange().unregister(peer_of(call), name) ? 1 : 0;
+  return std::to_string(count);
+}
+
+// ---- what there is ----
+
+struct ListedMethod {
+  std::string_view name;
+  std::string_view summary;
+  std::string policy;
+  std::size_t providers;
+  std::size_t in_flight;
+  std::size_t waiting;
+};
+
+std::string policy_text(const Route& route) {
+  if (route.policy() == Policy::hash) return "hash:" + route.hash_param();
+  return std::string{std::ranges::find(kPolicyNames, route.policy(), &PolicyName::policy)->name};
+}
+
+std::string methods(const ReservedCall& call) {
+  static_cast<void>(ReservedParams{call, std::array<std::string_view, 0>{}});
+  std::vector<ListedMethod> listed;
+  for (const auto& method : peer_of(call).exchange().own().methods())
+    listed.push_back({.name = method->name(),
+                      .summary = method->summary(),
+                      .policy = "exclusive",
+                      .providers = 1,
+                      .in_flight = 0,
+                      .waiting = 0});
+  for (const Route* route : peer_of(call).exchange().methods().sorted()) {
+    if (!route->is_provided()) continue;
+    ListedMethod one{.name = route->name(),
+                     .summary = route->description.summary,
+                     .policy = policy_text(*route),
+                     .providers = 0,
+                     .in_flight = 0,
+                     .waiting = 0};
+    for (const auto& provider : route->providers()) {
+      if (!provider->ended) ++one.providers;
+      one.in_flight += provider->at_work;
+      one.waiting += provider->waiting;
+    }
+    listed.push_back(std::move(one));
+  }
+  std::ranges::sort(listed, {}, &ListedMethod::name);
+  return to_json(listed);
+}
+
+struct ListedClient {
+  std::string_view name;
+  std::size_t methods;
+  std::size_t in_flight;
+  std::size_t output_bytes;
+};
+
+std::string clients(const ReservedCall& call) {
+  static_cast<void>(ReservedParams{call, std::array<std::string_view, 0>{}});
+  std::vector<ListedClient> listed;
+  for (const Peer* peer : peer_of(call).exchange().peers()) {
+    if (peer->name.empty() && peer->provides.empty()) continue;
+    listed.push_back(
+        {.name = peer->name, .methods = peer->provides.size(), .in_flight = peer->calls_made, .output_bytes = 0});
+  }
+  return to_json(listed);
+}
+
+// ---- streams ----
+
+std::string item(const ReservedCall& call) {
+  peer_of(call).exchange().item(peer_of(call), call.message);
+  return "null";
+}
+
+constexpr std::array kMethods{
+    ReservedMethod{"rpc.register", &register_methods, ReservedMethod::Needs::connection},
+    ReservedMethod{"rpc.unregister", &unregister, ReservedMethod::Needs::connection},
+    ReservedMethod{"rpc.methods", &methods},
+    ReservedMethod{"rpc.clients", &clients},
+    ReservedMethod{"rpc.item", &item, ReservedMethod::Needs::connection},
+};
+
+}  // namespace
+
+const ReservedMethod* find_broker_method(std::string_view name) noexcept {
+  const auto found = std::ranges::find(kMethods, name, &ReservedMethod::name);
+  return found == kMethods.end() ? nullptr : &*found;
+}
+
+}  // namespace wirecall::broker

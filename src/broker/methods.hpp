@@ -1,0 +1,15 @@
+// The broker's own methods, by which peers say what they provide and ask what there is: rpc.register, rpc.unregister,
+// rpc.methods, rpc.clients, and rpc.item, by which a provider's stream comes back.
+// Implements docs/wire.md "Methods of wirecall's own".
+#pragma once
+
+#include <string_view>
+
+#include "rpc/reserved.hpp"
+
+namespace wirecall::broker {
+
+/// The one of that name; null for none.
+[[nodiscard]] const rpc::ReservedMethod* find_broker_method(std::string_view name) noexcept;
+
+}  // namespace wirecall::broker

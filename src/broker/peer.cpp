@@ -1,0 +1,42 @@
+// See peer.hpp.
+#include "broker/peer.hpp"
+
+#include <utility>
+
+#include "broker/exchange.hpp"
+#include "broker/methods.hpp"
+
+namespace wirecall::broker {
+
+Peer::Peer(Exchange& exchange, rpc::Outlet& outlet, std::shared_ptr<rpc::PeerLoad> load)
+    : exchange_(&exchange), outlet_(&outlet), load_(std::move(load)) {}
+
+Peer::~Peer() { exchange_->forget(*this); }
+
+const Method* Peer::find(std::string_view name) {
+  const Route* const route = exchange_->methods().find(name);
+  return route != nullptr && route->is_provided() ? &route->method() : nullptr;
+}
+
+std::string_view Peer::nearest(std::string_view name) const { return exchange_->methods().nearest(name); }
+
+const rpc::ReservedMethod* Peer::find_reserved(std::string_view name) const noexcept {
+  return find_broker_method(name);
+}
+
+std::string Peer::introduce(std::string_view name) { return exchange_->introduce(*this, name); }
+
+bool Peer::response(const Received& message) { return exchange_->response(*this, message); }
+
+std::size_t Peer::cancel(std::string_view id_json) { return exchange_->cancel(*this, id_json); }
+
+bool Peer::grant(std::string_view id_json, std::uint64_t more) { return exchange_->grant(*this, id_json, more); }
+
+void Peer::end_calls(const Error& error) noexcept { exchange_->end_calls(*this, &error); }
+
+void Peer::peer_ended() noexcept {
+  ended = true;
+  exchange_->end_providers(*this);
+}
+
+}  // namespace wirecall::broker

@@ -1,0 +1,58 @@
+// Peer: one connection as the exchange knows it: its name, what it provides, and the calls it has made that others
+// work on. Owned by the connection's dispatcher. One thread.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "broker/relayed_calls.hpp"
+#include "rpc/broker.hpp"
+#include "rpc/dispatcher.hpp"
+
+namespace wirecall::broker {
+
+class Exchange;
+struct Provider;
+
+class Peer final : public rpc::BrokerPeer {
+ public:
+  Peer(Exchange& exchange, rpc::Outlet& outlet, std::shared_ptr<rpc::PeerLoad> load);
+  ~Peer() override;
+  Peer(Peer&&) = delete;
+
+  [[nodiscard]] const Method* find(std::string_view name) override;
+  [[nodiscard]] std::string_view nearest(std::string_view name) const override;
+  [[nodiscard]] const rpc::ReservedMethod* find_reserved(std::string_view name) const noexcept override;
+  std::string introduce(std::string_view name) override;
+  [[nodiscard]] bool response(const Received& message) override;
+  [[nodiscard]] bool awaits_responses() const noexcept override { return !provides.empty(); }
+  [[nodiscard]] bool provides_any() const noexcept override { return !provides.empty(); }
+  std::size_t cancel(std::string_view id_json) override;
+  bool grant(std::string_view id_json, std::uint64_t more) override;
+  [[nodiscard]] std::size_t in_flight() const noexcept override { return calls_made; }
+  void end_calls(const Error& error) noexcept override;
+  void peer_ended() noexcept override;
+
+  [[nodiscard]] Exchange& exchange() const noexcept { return *exchange_; }
+  [[nodiscard]] rpc::Outlet& outlet() const noexcept { return *outlet_; }
+  [[nodiscard]] rpc::PeerLoad& load() const noexcept { return *load_; }
+
+  // The exchange's.
+  std::string name;  ///< empty before rpc.hello has given one
+  std::vector<Provider*> provides;
+  RelayedCalls::List calls;    ///< that are answered by a message to this peer
+  std::size_t calls_made = 0;  ///< how many these are
+  bool ended = false;          ///< says nothing any more
+  std::size_t position = 0;    ///< in the exchange's table
+
+ private:
+  Exchange* exchange_;
+  rpc::Outlet* outlet_;
+  std::shared_ptr<rpc::PeerLoad> load_;
+};
+
+}  // namespace wirecall::broker

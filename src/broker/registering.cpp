@@ -1,0 +1,171 @@
+// The part of Exchange (exchange.hpp) that is about who provides what: names, registrations, and what becomes of the
+// calls of a provider that goes.
+#include <algorithm>
+#include <new>
+#include <utility>
+
+#include "base/room.hpp"
+#include "broker/exchange.hpp"
+#include "message/own_error.hpp"
+
+namespace wirecall::broker {
+
+using State = RelayedCall::State;
+
+namespace {
+
+Error conflict(std::string_view reason) {
+  return message::make({.code = ErrorCode::conflict, .reason = reason, .delivered = "no"});
+}
+
+bool is_name(std::string_view name) {
+  if (name.empty() || name.size() > kMethodNameBytesMax) return false;
+  if (name.front() == '.' || name.back() == '.' || name.find("..") != name.npos) return false;
+  return std::ranges::none_of(
+      name, [](char c) { return static_cast<unsigned char>(c) <= ' ' || c == 0x7F || c == '*' || c == '>'; });
+}
+
+// A name, or all names behind one: "gpu.>", ">".
+bool is_name_or_prefix(std::string_view name) {
+  if (name == ">") return true;
+  return is_name(name.ends_with(".>") ? name.substr(0, name.size() - 2) : name);
+}
+
+bool is_reserved(std::string_view name) { return name.starts_with("rpc.") || name.starts_with("$/"); }
+
+}  // namespace
+
+std::unique_ptr<rpc::BrokerPeer> Exchange::meet(rpc::Outlet& outlet, std::shared_ptr<rpc::PeerLoad> load) {
+  make_room(peers_, 1);
+  auto peer = std::make_unique<Peer>(*this, outlet, std::move(load));
+  peer->position = peers_.size();
+  peers_.push_back(peer.get());
+  return peer;
+}
+
+void Exchange::forget(Peer& peer) noexcept {
+  peer.ended = true;
+  end_calls(peer, nullptr);
+  end_providers(peer);
+  if (!peer.name.empty()) names_.erase(peer.name);
+  peers_.back()->position = peer.position;
+  peers_[peer.position] = peers_.back();
+  peers_.pop_back();
+}
+
+std::string Exchange::introduce(Peer& peer, std::string_view name) {
+  if (name.empty()) return peer.name;
+  if (name.size() > kMethodNameBytesMax) {
+    throw Error{ErrorCode::invalid_params, std::string{message_of(ErrorCode::invalid_params)},
+                R"({"loc":["name"],"expected":"string of 1 to 255 bytes"})"};
+  }
+  std::string given{name};
+  for (int i = 2;; ++i) {
+    const auto [place, added] = names_.try_emplace(given, &peer);
+    if (added || place->second == &peer) break;
+    given = std::string{name} + "~" + std::to_string(i);
+  }
+  if (!peer.name.empty() && peer.name != given) names_.erase(peer.name);
+  peer.name = given;
+  return given;
+}
+
+void Exchange::register_methods(Peer& peer, std::vector<Registration> registrations) {
+  if (peer.ended) throw conflict("the connection has ended its side");
+  for (const Registration& one : registrations) {
+    if (!is_name_or_prefix(one.name) || is_reserved(one.name)) {
+      throw Error{
+          ErrorCode::invalid_params, std::string{message_of(ErrorCode::invalid_params)},
+          R"({"loc":["method"],"expected":"a name of 1 to 255 bytes without empty words, white space, * and >; not one of rpc. or $/"})"};
+    }
+    if (own_->find(one.name) != nullptr) throw conflict("the server has a method of that name itself");
+    const Route* const route = methods_.find_registered(one.name);
+    if (route == nullptr || !route->is_provided()) continue;
+    const bool same_policy =
+        !one.policy_given || (one.policy == route->policy() && one.hash_param == route->hash_param());
+    if (!same_policy) throw conflict("the method is provided under another policy");
+    if (route->policy() == Policy::exclusive && route->find(peer) == nullptr)
+      throw conflict("the method is provided by another connection, which wants to be the only one");
+  }
+  for (Registration& one : registrations) {
+    Route* route = methods_.find_registered(one.name);
+    if (route != nullptr && !route->is_provided()) {
+      // What its last providers still have to answer ends with them; what they had agreed on does not hold.
+      route->renew(one.policy, std::move(one.hash_param), std::move(one.description));
+    } else if (route == nullptr) {
+      route = &methods_.add(std::make_unique<Route>(*this, std::move(one.name), one.policy, std::move(one.hash_param),
+                                                    std::move(one.description)));
+    }
+    make_room(peer.provides, 1);
+    const bool known = route->find(peer) != nullptr;
+    Provider& provider = route->add(peer, one.terms);
+    if (!known) peer.provides.push_back(&provider);
+    free_again(provider);
+  }
+}
+
+bool Exchange::unregister(Peer& peer, std::string_view name) {
+  Route* const route = methods_.find_registered(name);
+  Provider* const provider = route == nullptr ? nullptr : route->find(peer);
+  if (provider == nullptr || provider->ended) return false;
+  provider->ended = true;
+  while (!provider->queue.empty()) lose(provider->queue.first);
+  if (provider->at_work == 0) remove_provider(*provider);
+  return true;
+}
+
+void Exchange::end_providers(Peer& peer) noexcept {
+  for (Provider* provider : peer.provides) provider->ended = true;
+  while (!peer.provides.empty()) {
+    Provider& provider = *peer.provides.back();
+    while (!provider.queue.empty()) lose(provider.queue.first);
+    while (!provider.sent.empty()) lose(provider.sent.first);
+    remove_provider(provider);
+  }
+}
+
+void Exchange::remove_provider(Provider& provider) noexcept {
+  Route& route = *provider.route;
+  std::erase(provider.peer->provides, &provider);
+  route.remove(provider);
+  if (route.providers().empty()) methods_.remove(route);
+}
+
+// The provider will not answer this call: it is asked of another one, where that is safe, or ends.
+void Exchange::lose(SlotNumber slot) noexcept {
+  RelayedCall& call = calls_[slot];
+  if (call.state == State::given_up) return forget_call(slot);
+  const bool sent = call.state == State::sent;
+  if (ask_another(slot)) return;
+  fail(slot, sent ? errors_.maybe_delivered : errors_.not_delivered);
+}
+
+// A call that has not been sent goes to any other provider; one that was, only where doing it twice does no harm. Its
+// request has been kept if its provider had said so by then.
+bool Exchange::ask_another(SlotNumber slot) noexcept {
+  RelayedCall& call = calls_[slot];
+  Provider& lost = *call.provider;
+  const bool sent = call.state == State::sent;
+  if (sent && (!lost.terms.idempotent || call.retried || call.stream)) return false;
+  if (call.addressed || !call.extras || call.extras->request.empty()) return false;
+  const std::string_view text = call.extras->request.padded();
+  Received message;
+  static_cast<void>(read_message(text, *limits_, true, message));
+  const std::string_view params = message.has(Member::params) ? message[Member::params] : std::string_view{};
+  Provider* const other = lost.route->choose(params, *workspace_->readers.reader, &lost);
+  if (other == nullptr) return false;
+  if (!other->is_free() && other->waiting >= other->terms.queue) return false;
+  leave_provider(slot);
+  call.retried = call.retried || sent;
+  call.provider = other;
+  call.state = State::waiting;
+  if (other->is_free()) {
+    send_kept(slot);
+  } else {
+    calls_.append(other->queue, &RelayedCall::of_provider, slot);
+    ++other->waiting;
+  }
+  return true;
+}
+
+}  // namespace wirecall::broker

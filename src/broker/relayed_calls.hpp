@@ -1,0 +1,121 @@
+// RelayedCalls: the calls that a broker has handed on, or keeps until their provider is free, each in a slot. A slot's
+// number and generation are the id by which the provider is asked, so that an answer finds its call without a search,
+// and one that comes late or twice finds none: a generation comes again after 2^31 uses of its slot.
+//
+// Each slot is in up to three lists, its caller's, its provider's and that of its deadline; their links are numbers of
+// slots. The table grows by blocks and never shrinks below what was once in use at the same time.
+// One thread. Pure: time is what it is told.
+#pragma once
+
+#include <array>
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string_view>
+#include <vector>
+
+#include "wirecall/bytes.hpp"
+#include "wirecall/call.hpp"
+
+namespace wirecall::broker {
+
+class Peer;
+struct Provider;
+
+using SlotNumber = std::uint32_t;
+inline constexpr SlotNumber kNoSlot = ~SlotNumber{0};
+
+/// A place in a list of slots.
+struct Links {
+  SlotNumber before = kNoSlot;
+  SlotNumber after = kNoSlot;
+};
+
+/// What few calls need.
+struct RelayExtras {
+  ReplySink sink;  ///< answers a call that is no message of its own: in a batch, by HTTP
+  Buffer request;  ///< as it came: of a call that waits, or that may be made again
+};
+
+struct RelayedCall {
+  enum class State : std::uint8_t {
+    unused,
+    waiting,  ///< for its provider to be free
+    sent,     ///< to its provider
+    given_up  ///< nobody waits for the answer, but the provider is still at work on it
+  };
+
+  static constexpr std::size_t kIdBytesInside = 24;
+
+  [[nodiscard]] std::string_view id() const noexcept {
+    return long_id ? std::string_view{long_id.get(), id_bytes} : std::string_view{short_id.data(), id_bytes};
+  }
+
+  Peer* caller = nullptr;  ///< who is sent the answer; null where extras->sink answers, and when given up
+  Provider* provider = nullptr;
+  std::chrono::nanoseconds deadline{};  ///< kNoDeadline for none; of a stream, its next item's
+  std::chrono::nanoseconds ends{};      ///< of a stream: when all of it has to have come
+  Links of_caller;
+  Links of_provider;
+  Links of_deadline;
+  std::uint32_t generation = 0;
+  std::uint32_t id_bytes = 0;
+  State state = State::unused;
+  bool timed = false;      ///< it is in the list of its deadline
+  bool stream = false;     ///< asked for its results as they come
+  bool addressed = false;  ///< to that very provider
+  bool retried = false;    ///< has been made again already
+  std::array<char, kIdBytesInside> short_id;
+  std::unique_ptr<char[]> long_id;  ///< of an id that is longer
+  std::unique_ptr<RelayExtras> extras;
+};
+
+class RelayedCalls {
+ public:
+  /// A list of slots, oldest first.
+  struct List {
+    SlotNumber first = kNoSlot;
+    SlotNumber last = kNoSlot;
+    [[nodiscard]] bool empty() const noexcept { return first == kNoSlot; }
+  };
+
+  RelayedCalls();
+  RelayedCalls(RelayedCalls&&) = delete;
+
+  [[nodiscard]] RelayedCall& operator[](SlotNumber slot) noexcept {
+    return blocks_[slot / kBlockSlots][slot % kBlockSlots];
+  }
+
+  /// A slot for a call with that id. Throws std::bad_alloc; nothing for more calls than there are numbers.
+  [[nodiscard]] std::optional<SlotNumber> take(std::string_view id_json);
+  /// Its call is over; it is in no list any more.
+  void give_back(SlotNumber slot) noexcept;
+
+  /// The id by which a provider is asked, in decimal digits.
+  [[nodiscard]] std::uint64_t number_of(SlotNumber slot) noexcept {
+    return std::uint64_t{(*this)[slot].generation} << kSlotBits | slot;
+  }
+  /// The slot of a call that was asked by that id and is not over; kNoSlot for none.
+  [[nodiscard]] SlotNumber find(std::string_view id_json) noexcept;
+
+  void append(List& list, Links RelayedCall::* links, SlotNumber slot) noexcept;
+  void remove(List& list, Links RelayedCall::* links, SlotNumber slot) noexcept;
+
+  [[nodiscard]] std::size_t in_use() const noexcept { return in_use_; }
+  /// How often it has grown.
+  [[nodiscard]] std::size_t growths() const noexcept { return blocks_.size(); }
+
+ private:
+  static constexpr unsigned kSlotBits = 22;
+  static constexpr std::uint32_t kGenerationMax = (std::uint32_t{1} << 31) - 1;  // ids stay below 2^53: exact anywhere
+  static constexpr std::size_t kBlockSlots = 256;
+  using Block = std::unique_ptr<RelayedCall[]>;
+
+  std::vector<Block> blocks_;
+  SlotNumber free_ = kNoSlot;  // linked by of_caller.after
+  std::size_t in_use_ = 0;
+};
+
+}  // namespace wirecall::broker

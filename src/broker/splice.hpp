@@ -1,0 +1,44 @@
+// Splice: a message as it came, with a few places changed: another id, another timeout_ms, without `to` and `from`. The
+// bytes between stay what the sender wrote (docs/wire.md "Relaying"). Pure.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <string_view>
+
+#include "wirecall/bytes.hpp"
+#include "wirecall/message.hpp"
+
+namespace wirecall::broker {
+
+/// Several changes of one object's members. `text` and what it is told of it outlive it.
+class Splice {
+ public:
+  /// `text` is one JSON object, valid.
+  explicit Splice(std::string_view text) noexcept : text_(text) {}
+
+  /// The member's value, a view into the text, becomes `by`.
+  void replace(std::string_view value, std::string_view by) noexcept { add({value, by, false}); }
+  /// The member whose value that is goes. Its name holds no quote.
+  void remove(std::string_view value) noexcept { add({value, {}, true}); }
+  /// Whether there is no place for another change.
+  [[nodiscard]] bool is_full() const noexcept { return count_ == kChangesMax; }
+  /// Appends the text as changed.
+  void append_to(Buffer& out) const;
+
+ private:
+  struct Change {
+    std::string_view value;
+    std::string_view by;
+    bool removes;
+  };
+  void add(const Change& change) noexcept;
+
+  static constexpr std::size_t kChangesMax = 8;
+
+  std::string_view text_;
+  std::array<Change, kChangesMax> changes_;  // in the order of the text
+  std::size_t count_ = 0;
+};
+
+}  // namespace wirecall::broker

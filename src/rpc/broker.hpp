@@ -1,0 +1,66 @@
+// Broker and BrokerPeer: what the dispatchers of one thread ask of a broker, and what they tell it, so that connections
+// can provide methods for each other. A dispatcher knows no other connection; this is where it hands over what concerns
+// one. Without a broker nothing is asked. Implemented by src/broker. One thread (the loop's).
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <string_view>
+
+#include "wirecall/error.hpp"
+#include "wirecall/message.hpp"
+#include "wirecall/registry.hpp"
+
+namespace wirecall::rpc {
+
+class Outlet;
+struct PeerLoad;
+struct ReservedMethod;
+
+/// One connection as the broker knows it. Owned by the connection's dispatcher; when it goes, the connection has gone:
+/// its registrations end, what it was asked to do fails, and what it has asked for is given up.
+class BrokerPeer {
+ public:
+  virtual ~BrokerPeer() = default;
+
+  /// The method of that name that a connection provides, as far as this peer may know of it; null for none. To be
+  /// invoked at once, with a call of this peer's.
+  [[nodiscard]] virtual const Method* find(std::string_view name) = 0;
+  /// The name nearest to one that nobody provides, as Registry::nearest.
+  [[nodiscard]] virtual std::string_view nearest(std::string_view name) const = 0;
+  /// The broker's own method under a reserved name; null for none.
+  [[nodiscard]] virtual const ReservedMethod* find_reserved(std::string_view name) const noexcept = 0;
+  /// rpc.hello with that name, empty for none. Returns the name that the peer is given. Throws Error.
+  virtual std::string introduce(std::string_view name) = 0;
+
+  /// A response; false when it answers nothing that this peer was asked. Its spans last until this returns.
+  [[nodiscard]] virtual bool response(const Received& message) = 0;
+  /// Whether the peer has been asked for anything that it has not answered.
+  [[nodiscard]] virtual bool awaits_responses() const noexcept = 0;
+  /// Whether others rely on this peer, since it provides methods.
+  [[nodiscard]] virtual bool provides_any() const noexcept = 0;
+  /// Cancels this peer's relayed calls with that id, byte for byte. Returns how many.
+  virtual std::size_t cancel(std::string_view id_json) = 0;
+  /// Gives the provider of this peer's relayed stream of that id more credit. Returns whether there is one.
+  virtual bool grant(std::string_view id_json, std::uint64_t more) = 0;
+  /// Relayed calls of this peer that have not been answered yet.
+  [[nodiscard]] virtual std::size_t in_flight() const noexcept = 0;
+  /// Answers them all with `error`.
+  virtual void end_calls(const Error& error) noexcept = 0;
+  /// The peer says nothing any more: it provides nothing from now on.
+  virtual void peer_ended() noexcept = 0;
+};
+
+/// Where the dispatchers of one thread get a BrokerPeer. Outlives them.
+class Broker {
+ public:
+  /// Of the peer behind `outlet`, whose calls in progress `load` counts.
+  [[nodiscard]] virtual std::unique_ptr<BrokerPeer> meet(Outlet& outlet, std::shared_ptr<PeerLoad> load) = 0;
+
+ protected:
+  ~Broker() = default;
+};
+
+}  // namespace wirecall::rpc

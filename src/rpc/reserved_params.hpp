@@ -1,0 +1,117 @@
+// The params of methods under reserved names, by name or by position, each a value as it was sent. They are read
+// without the typed edge, since names that a newer peer may add are passed over.
+#pragma once
+
+#include <algorithm>
+#include <array>
+#include <cstddef>
+#include <optional>
+#include <string_view>
+
+#include "rpc/reserved.hpp"
+#include "wirecall/reflect.hpp"
+
+namespace wirecall::rpc {
+
+/// A value as it was sent.
+struct Sent {
+  std::string_view text;
+  ValueKind kind = ValueKind::null;
+};
+
+[[nodiscard]] inline Sent take_sent(Reader& reader) {
+  const ValueKind kind = reader.kind();
+  return {reader.skip(), kind};
+}
+
+namespace detail {
+
+// Refuses what the reader has failed at; `place` is a name or position.
+template <class Place>
+[[noreturn]] void throw_failure(Reader& reader, Place place) {
+  static_cast<void>(reader.failed_at(place));
+  Error error = decode_error(reader);
+  reader.clear_failure();
+  throw error;
+}
+
+}  // namespace detail
+
+/// Refuses the value at which the reader stands: throws -32602.
+template <class Place>
+[[noreturn]] void refuse_here(Reader& reader, Place place, std::string_view expected) {
+  static_cast<void>(reader.fail(expected));
+  detail::throw_failure(reader, place);
+}
+
+/// Refuses what was given for `name`, or that nothing was: throws -32602.
+[[noreturn]] inline void refuse_param(Reader& reader, std::string_view name, const std::optional<Sent>& sent,
+                                      std::string_view expected) {
+  if (sent) {
+    reader.reset(sent->text);
+    refuse_here(reader, name, expected);
+  }
+  static_cast<void>(reader.fail_missing(expected));
+  detail::throw_failure(reader, name);
+}
+
+/// Positions are in the order of `names`. Throws Error -32602.
+template <std::size_t N>
+class ReservedParams {
+ public:
+  ReservedParams(const ReservedCall& call, const std::array<std::string_view, N>& names)
+      : ReservedParams(*call.workspace.readers.reader,
+                       call.message.has(Member::params) ? call.message[Member::params] : std::string_view{}, names) {}
+  /// Of such params, padded; empty for none.
+  ReservedParams(Reader& reader, std::string_view params, const std::array<std::string_view, N>& names)
+      : reader_(reader), names_(&names) {
+    if (params.empty()) return;
+    reader_.reset(params);
+    if (reader_.kind() == ValueKind::array) {
+      static_cast<void>(reader_.begin_array());
+      for (std::size_t position = 0; reader_.next_element(); ++position) {
+        if (position >= N) refuse_here(reader_, position, "nothing");
+        given_[position] = take_sent(reader_);
+      }
+    } else if (reader_.kind() == ValueKind::object) {
+      static_cast<void>(reader_.begin_object());
+      for (std::string_view name; reader_.next_member(name);) {
+        const auto found = std::ranges::find(names, name);
+        if (found == names.end()) {
+          static_cast<void>(reader_.skip());  // peers may be newer
+          continue;
+        }
+        std::optional<Sent>& given = given_[static_cast<std::size_t>(found - names.begin())];
+        if (given) refuse_here(reader_, *found, "one value");
+        given = take_sent(reader_);
+      }
+    }
+  }
+
+  [[nodiscard]] const std::optional<Sent>& find(std::size_t index) const noexcept { return given_[index]; }
+  /// The same, null as nothing.
+  [[nodiscard]] const Sent* value(std::size_t index) const noexcept {
+    const std::optional<Sent>& sent = given_[index];
+    return sent && sent->kind != ValueKind::null ? &*sent : nullptr;
+  }
+  /// The param as a T; nothing where it was not given, or null. Throws -32602 where it is no T.
+  template <class T>
+  [[nodiscard]] std::optional<T> as(std::size_t index) const {
+    const Sent* const sent = value(index);
+    if (sent == nullptr) return std::nullopt;
+    reader_.reset(sent->text);
+    std::optional<T> result{std::in_place};
+    if (!decode(reader_, *result)) detail::throw_failure(reader_, (*names_)[index]);
+    return result;
+  }
+  [[noreturn]] void refuse(std::string_view name, const std::optional<Sent>& sent, std::string_view expected) const {
+    refuse_param(reader_, name, sent, expected);
+  }
+
+ private:
+  Reader& reader_;
+  const std::array<std::string_view, N>* names_;
+  std::array<std::optional<Sent>, N> given_;
+};
+
+}  // namespace wirecall::rpc

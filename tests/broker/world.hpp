@@ -1,0 +1,106 @@
+// A broker without sockets: peers that send texts to dispatchers of one exchange and keep what comes back, on a clock
+// that a test moves.
+#pragma once
+
+#include <chrono>
+#include <gtest/gtest.h>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <utility>
+
+#include "broker/exchange.hpp"
+#include "rpc/dispatcher.hpp"
+#include "tests/base/virtual_scheduler.hpp"
+#include "tests/message/read.hpp"
+#include "tests/rpc/peer.hpp"
+#include "wirecall/registry.hpp"
+
+namespace wirecall::test {
+
+class World {
+ public:
+  explicit World(const Limits& given = {}) : limits(given) { workspace.broker = &exchange; }
+  World(World&&) = delete;
+
+  void advance(std::chrono::nanoseconds by) { scheduler.advance(by); }
+
+  Registry registry;
+  Limits limits;
+  VirtualScheduler scheduler;
+  rpc::Workspace workspace{json_codec(), &scheduler};
+  broker::Exchange exchange{registry, limits, workspace};
+};
+
+/// One connection of the world.
+class Client {
+ public:
+  explicit Client(World& world) : world_(&world) { connect(); }
+  Client(Client&&) = delete;
+
+  /// The text is gone when this returns.
+  void send(std::string_view text) {
+    const PaddedText frame{text};
+    Received message;
+    const Scan scan = read_message(frame.view(), world_->limits, true, message);
+    ASSERT_EQ(scan.status, ScanStatus::complete) << text;
+    if (message.kind == MessageKind::response) {
+      if (!dispatcher->response(message)) ++dropped;
+    } else {
+      dispatcher->handle(message);
+    }
+    EXPECT_FALSE(outlet->open());
+  }
+  /// What has come since the last call, one message a line.
+  [[nodiscard]] std::string received() {
+    std::string lines;
+    for (const std::string& message : std::exchange(outlet->messages, {})) {
+      if (!lines.empty()) lines += '\n';
+      lines += message;
+    }
+    return lines;
+  }
+  [[nodiscard]] std::string ask(std::string_view text) {
+    send(text);
+    return received();
+  }
+  void provide(std::string_view method, std::string_view terms = {}) {
+    EXPECT_EQ(ask(request("rpc.register", R"({"method":")" + std::string{method} + '"' + std::string{terms} + "}")),
+              result_reply("1"));
+  }
+  /// The connection is lost.
+  void leave() {
+    dispatcher.reset();
+    outlet.reset();
+  }
+  void connect() {
+    outlet = std::make_unique<RecordingOutlet>();
+    dispatcher = std::make_unique<rpc::Dispatcher>(world_->registry, *outlet, world_->limits, world_->workspace);
+  }
+
+  std::unique_ptr<RecordingOutlet> outlet;
+  std::unique_ptr<rpc::Dispatcher> dispatcher;
+  std::size_t dropped = 0;  ///< responses that were to nothing
+
+ private:
+  World* world_;
+};
+
+/// The id of a message's text.
+inline std::string id_of(std::string_view text) {
+  const PaddedText frame{text};
+  Received message;
+  if (read_message(frame.view(), Limits{}, true, message).status != ScanStatus::complete) return "unreadable";
+  return std::string{message.id()};
+}
+
+inline std::string provider_lost(std::string_view delivered, std::string_view id = "1") {
+  return error_reply(
+      -32001, "Provider lost",
+      R"({"reason":"the provider has gone","origin":"local","delivered":")" + std::string{delivered} + "\"}", id);
+}
+inline std::string cancel_notification(std::string_view id) {
+  return R"({"jsonrpc":"2.0","method":"$/cancelRequest","params":{"id":)" + std::string{id} + "}}";
+}
+
+}  // namespace wirecall::test
