@@ -39,11 +39,13 @@ void try_ring() {
   Ring::receive(ring.entry(), ours.get());
   ring.enter(kTrial);
   int result = -ETIME;
-  ring.take_completions([&](const io_uring_cqe& completion) {
+  std::vector<RingCompletion> completions;
+  completions.reserve(Ring::kCompletions);
+  ring.take(completions);
+  for (const RingCompletion& completion : completions) {
     const unsigned flags = IORING_CQE_F_BUFFER | IORING_CQE_F_MORE;
-    result = completion.res < 0 || (completion.flags & flags) == flags ? completion.res : -EINVAL;
-    return true;
-  });
+    result = completion.result < 0 || (completion.flags & flags) == flags ? completion.result : -EINVAL;
+  }
   if (result != 1) refused(result < 0 ? -result : EIO, "io_uring's multishot receive");
 }
 
@@ -118,6 +120,22 @@ void Ring::enter(nanoseconds wait_max) {
   if (result < 0 && result != -ETIME && result != -EINTR && result != -EAGAIN && result != -EBUSY) [[unlikely]]
     refused(-result, "io_uring_enter");
   submit();
+}
+
+void Ring::take(std::vector<RingCompletion>& into) {
+  for (;;) {
+    unsigned head = 0;
+    unsigned count = 0;
+    const io_uring_cqe* completion = nullptr;
+    io_uring_for_each_cqe(&ring_, head, completion) {
+      into.push_back({.user_data = completion->user_data, .result = completion->res, .flags = completion->flags});
+      ++count;
+    }
+    ::io_uring_cq_advance(&ring_, count);
+    if (!::io_uring_cq_has_overflow(&ring_) || into.capacity() - into.size() < kCompletions) [[likely]]
+      return;
+    ::io_uring_get_events(&ring_);  // now that there is room in the ring
+  }
 }
 
 void Ring::receive(io_uring_sqe& entry, int fd) noexcept {

@@ -12,7 +12,7 @@
 #include <cstdint>
 #include <liburing.h>
 #include <memory>
-#include <utility>
+#include <vector>
 
 #include "wirecall/bytes.hpp"
 
@@ -44,13 +44,17 @@ class ReceiveBuffers {
   std::shared_ptr<char[]> memory_;
 };
 
+/// What the kernel tells of an entry.
+struct RingCompletion {
+  std::uint64_t user_data;
+  std::int32_t result;
+  std::uint32_t flags;
+};
+
 class Ring {
  public:
   /// What completes in a turn beyond this the kernel keeps in a list of its own, which is slower but loses nothing.
   static constexpr unsigned kCompletions = 4096;
-
-  /// What no entry's user_data may be: of completions that have been taken while others before them are there.
-  static constexpr std::uint64_t kTaken = ~std::uint64_t{0};
 
   /// Throws std::system_error with what the kernel refused. All buffers are the kernel's from now on.
   explicit Ring(const ReceiveBuffers& buffers);
@@ -68,29 +72,9 @@ class Ring {
   /// Hands over all entries and waits at most `wait_max` (for ever when negative) for a completion or a signal.
   void enter(std::chrono::nanoseconds wait_max);
 
-  /// Calls `look` for each completion there is.
-  template <class F>
-  void each_completion(F&& look) const {
-    unsigned head = 0;
-    const io_uring_cqe* completion = nullptr;
-    io_uring_for_each_cqe(&ring_, head, completion) {
-      if (completion->user_data != kTaken) look(*completion);
-    }
-  }
-  /// The same, and then those for which `take` returns true are gone; the others are there the next time again.
-  template <class F>
-  void take_completions(F&& take) {
-    unsigned head = 0;
-    unsigned gone = 0;
-    bool all = true;  // up to here
-    io_uring_cqe* completion = nullptr;
-    io_uring_for_each_cqe(&ring_, head, completion) {
-      if (completion->user_data != kTaken && take(std::as_const(*completion))) completion->user_data = kTaken;
-      all = all && completion->user_data == kTaken;
-      gone += all ? 1 : 0;
-    }
-    ::io_uring_cq_advance(&ring_, gone);
-  }
+  /// Appends all completions that there are, those included that had no room in the ring, as long as `into` has places
+  /// that need no memory for a whole ring of them.
+  void take(std::vector<RingCompletion>& into);
   [[nodiscard]] const ReceiveBuffers& buffers() const noexcept { return buffers_; }
 
   /// Makes `entry` a receive that goes on until it fails, each run of bytes in a buffer of its own.

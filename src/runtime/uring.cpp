@@ -13,6 +13,9 @@ namespace {
 
 using std::chrono::nanoseconds;
 
+// Small buffers that what is deferred may hold.
+constexpr std::size_t kSmallDeferred = ReceiveBuffers::kCount * 3 / 4;
+
 // The kernel counts the bytes of one send in 32 bits.
 constexpr std::size_t kSendBytesMax = std::size_t{1} << 30;
 
@@ -54,6 +57,8 @@ void UringBackend::keep_places(std::size_t operations) {
   keep(to_watch_, 8 * slots);  // what is left from the last turn included
   keep(sends_, 2 * slots);
   keep(closing_, slots);
+  keep(deferred_, ReceiveBuffers::kNumbers + 2 * slots);
+  keep(arrived_, 2 * Ring::kCompletions + 8 * slots);
 }
 
 std::span<Completion> UringBackend::turn(std::span<Operation> submitted, nanoseconds until) {
@@ -73,7 +78,9 @@ std::span<Completion> UringBackend::turn(std::span<Operation> submitted, nanosec
   for (Operation& operation : submitted) perform(operation);
   if (!to_watch_.empty()) [[unlikely]]
     watch_idle();
-  ring_->enter(alarm_.limit(prompt_ || deferring_ || !to_arm_.empty() ? kAtOnce : until));
+  ring_->enter(alarm_.limit(prompt_ || !deferred_.empty() || !to_arm_.empty() ? kAtOnce : until));
+  arrived_.clear();
+  ring_->take(arrived_);
   if (!sends_.empty()) tell_sends();
   take_some();
   if (!closing_.empty()) finish_closing();
@@ -81,44 +88,61 @@ std::span<Completion> UringBackend::turn(std::span<Operation> submitted, nanosec
   return completions_;
 }
 
-// All that has completed, but for what came from heavy connections: of that, a little.
+// All that has completed, but for what came from heavy connections: of that, a little. The rest is deferred, and goes
+// first in the next turn.
 void UringBackend::take_some() {
   ++takes_;
-  deferring_ = false;
-  int heavies = precedence_.begin_turn();
-  ring_->take_completions([&](const io_uring_cqe& result) {
-    if (entry_of(result.user_data) == Entry::receive) {
-      Slot& slot = slots_[slot_of(result.user_data)];
-      const int weight = precedence_.heavy(slot.last_bytes) ? 1 : 0;
+  int heavies = heavies_of_turn();
+  const auto serve = [&](const RingCompletion& told) {
+    if (entry_of(told.user_data) == Entry::receive) {
+      Slot& slot = slots_[slot_of(told.user_data)];
+      const int weight = told.result > 0 && !slot.closing && precedence_.heavy(slot.last_bytes) ? 1 : 0;
       if (heavies < weight || slot.deferred_in == takes_) {
-        slot.deferred_in = takes_;  // whatever else comes for it, comes after that
-        deferring_ = true;
+        slot.deferred_in = takes_;  // whatever else has come for it, has come after that
         return false;
       }
       heavies -= weight;
     }
-    completed(result);
+    completed(told);
     return true;
-  });
+  };
+  std::size_t kept = 0;
+  for (std::size_t i = 0; i < deferred_.size(); ++i) {
+    if (!serve(deferred_[i])) deferred_[kept++] = deferred_[i];
+  }
+  deferred_.resize(kept);
+  for (const RingCompletion& told : arrived_) {
+    if (!serve(told)) deferred_.push_back(told);
+  }
 }
 
-// Another thread's ring cannot be entered, but looked at. What it holds has been received, and would be lost with it.
+// What is deferred keeps its buffer. A part of the small ones is for those who are not heavy: what would take that is
+// served.
+int UringBackend::heavies_of_turn() {
+  const int heavies = precedence_.begin_turn();
+  const auto holds_small = [](const RingCompletion& told) {
+    return entry_of(told.user_data) == Entry::receive && (told.flags & IORING_CQE_F_BUFFER) != 0 &&
+           !ReceiveBuffers::is_large(told.flags >> IORING_CQE_BUFFER_SHIFT);
+  };
+  if (deferred_.size() + arrived_.size() <= kSmallDeferred) return heavies;
+  const auto held = std::ranges::count_if(deferred_, holds_small) + std::ranges::count_if(arrived_, holds_small);
+  return std::max(heavies, static_cast<int>(held) - static_cast<int>(kSmallDeferred));
+}
+
+// What has been deferred was received into another thread's ring, and would be lost with its buffers.
 void UringBackend::take_all_of_former() {
   if (ring_->buffers().memory() == buffers_.memory()) buffers_ = ReceiveBuffers{};
   former_memory_ = ring_->buffers().memory();
   lent_.clear();
   for (Slot& slot : slots_) slot.armed = false;  // nothing more is asked of it
-  ring_->take_completions([&](const io_uring_cqe& result) {
-    if (entry_of(result.user_data) == Entry::receive) received(slot_of(result.user_data), result);
-    return true;
-  });
-  deferring_ = false;
+  for (const RingCompletion& told : deferred_) received(slot_of(told.user_data), told);
+  deferred_.clear();
 }
 
 // The kernel ends what an exiting thread has asked for, and takes nothing for its ring from another. So this thread
 // gets a ring of its own, and all that stood is asked for again.
 void UringBackend::take_over() {
-  if (deferring_) take_all_of_former();
+  if (!deferred_.empty()) take_all_of_former();
   if (next_ring_ != nullptr) {
     ring_ = std::move(next_ring_);
   } else if (ring_ == nullptr || ring_->enabled()) {
@@ -157,6 +181,9 @@ void UringBackend::take_over() {
 // The buffers stay with whoever keeps them, and other ones go to a new ring. That is made here, since here the kernel
 // may still refuse it; but where there is no descriptor for it, it has to wait for the former's.
 std::shared_ptr<void> UringBackend::keep_lent() {
+  std::shared_ptr<void> both;
+  if (former_memory_ != nullptr)
+    both = std::make_shared<std::pair<ReceiveBuffers, std::shared_ptr<char[]>>>(buffers_, former_memory_);
   const ReceiveBuffers former = std::exchange(buffers_, ReceiveBuffers{});
   next_ring_.reset();
   try {
@@ -172,7 +199,10 @@ std::shared_ptr<void> UringBackend::keep_lent() {
     throw;
   }
   owner_ = kNobody;
-  return former.memory();
+  if (former_memory_ == nullptr) [[likely]]
+    return former.memory();
+  // What had been deferred when this thread took over is lent as well.
+  return both;
 }
 
 void UringBackend::perform(Operation& operation) {
@@ -265,9 +295,9 @@ void UringBackend::queue_send(std::uint32_t at) {
 // The kernel has tried all sends that were queued, and has told of those that were not taken whole. They are told
 // before anything that arrived meanwhile.
 void UringBackend::tell_sends() {
-  ring_->each_completion([this](const io_uring_cqe& result) {
-    if (entry_of(result.user_data) == Entry::send) slots_[slot_of(result.user_data)].taken = result.res;
-  });
+  for (const RingCompletion& told : arrived_) {
+    if (entry_of(told.user_data) == Entry::send) slots_[slot_of(told.user_data)].taken = told.result;
+  }
   for (const std::uint32_t at : sends_) {
     Slot& slot = slots_[at];
     slot.queued = false;
@@ -330,15 +360,15 @@ void UringBackend::tell_broken(std::uint32_t at) {
 
 // ---- completions ----
 
-void UringBackend::completed(const io_uring_cqe& result) {
-  const std::uint32_t at = slot_of(result.user_data);
-  switch (entry_of(result.user_data)) {
+void UringBackend::completed(const RingCompletion& told) {
+  const std::uint32_t at = slot_of(told.user_data);
+  switch (entry_of(told.user_data)) {
     case Entry::receive:
-      return received(at, result);
+      return received(at, told);
     case Entry::accept:
-      return accepted(at, result);
+      return accepted(at, told);
     case Entry::arrivals: {
-      const bool ended = (result.flags & IORING_CQE_F_MORE) == 0;
+      const bool ended = (told.flags & IORING_CQE_F_MORE) == 0;
       if (ended) --slots_[at].in_flight;
       if (slots_[at].closing) break;
       if (ended) listen_for_arrivals(at);
@@ -350,18 +380,18 @@ void UringBackend::completed(const io_uring_cqe& result) {
       if (!slots_[at].closing) queue_send(at);
       break;
     case Entry::hang_up:
-      if ((result.flags & IORING_CQE_F_MORE) == 0) {
+      if ((told.flags & IORING_CQE_F_MORE) == 0) {
         slots_[at].watched = false;
         --slots_[at].in_flight;
       }
-      if (result.res > 0) slots_[at].hung_up |= static_cast<short>(result.res & (POLLERR | POLLHUP));
+      if (told.result > 0) slots_[at].hung_up |= static_cast<short>(told.result & (POLLERR | POLLHUP));
       tell_broken(at);
       break;
     case Entry::alarm:
       alarm_.went_off();
       [[fallthrough]];
     case Entry::wake:
-      listen(entry_of(result.user_data));
+      listen(entry_of(told.user_data));
       break;
     case Entry::send:  // told already
     case Entry::cancel:
@@ -374,10 +404,8 @@ std::size_t UringBackend::readable(Handle handle) const noexcept {
   const Slot& slot = slots_[handle.slot];
   int bytes = 0;
   if (slot.fd < 0 || slot.generation != handle.generation || ::ioctl(slot.fd, FIONREAD, &bytes) != 0) return 0;
-  if (deferring_) {
-    ring_->each_completion([&](const io_uring_cqe& result) {
-      if (result.user_data == key(Entry::receive, handle.slot)) bytes += std::max(result.res, 0);
-    });
+  for (const RingCompletion& told : deferred_) {
+    if (told.user_data == key(Entry::receive, handle.slot)) bytes += std::max(told.result, 0);
   }
   return static_cast<std::size_t>(std::max(bytes, 0));
 }

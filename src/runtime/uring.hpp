@@ -84,7 +84,7 @@ class UringBackend final : public Backend {
     std::uint8_t small = 0;         // those for which a small one would have been enough, the last in a row
     short hung_up = 0;              // POLLERR and POLLHUP, as far as we have heard of them
     std::uint32_t last_bytes = 0;   // that a receive brought
-    std::uint32_t deferred_in = 0;  // takes_ when something for it was last left in the ring
+    std::uint32_t deferred_in = 0;  // takes_ when something that came for it was last deferred
     Buffer unsent;                  // of the send in flight; empty when there is none
     std::size_t sent = 0;           // bytes of `unsent` that the kernel has
     std::int32_t taken = 0;         // what the last try gave: bytes, or a negative errno
@@ -94,6 +94,7 @@ class UringBackend final : public Backend {
   void take_over();
   void take_all_of_former();
   void take_some();
+  [[nodiscard]] int heavies_of_turn();
   void perform(Operation& operation);
   void close(std::uint32_t at);
   void finish_closing();
@@ -103,19 +104,20 @@ class UringBackend final : public Backend {
   io_uring_sqe& poll(std::uint32_t at, Entry entry, unsigned events);
   void watch_idle();
   void tell_broken(std::uint32_t at);
-  void completed(const io_uring_cqe& result);
+  void completed(const RingCompletion& told);
 
   // What stands (uring_standing.cpp).
   void arm(std::uint32_t at);
   void arm_later(std::uint32_t at);
   void arm_those_that_ended();
+  [[nodiscard]] unsigned free_buffers(bool large) const noexcept;
   void cancel(std::uint32_t at);
   void end_entry(std::uint32_t at);
   void end_standing(std::uint32_t at, int error);
-  bool standing_completed(std::uint32_t at, const io_uring_cqe& result);
-  void received(std::uint32_t at, const io_uring_cqe& result);
+  bool standing_completed(std::uint32_t at, const RingCompletion& told);
+  void received(std::uint32_t at, const RingCompletion& told);
   void size_receives(std::uint32_t at, std::size_t bytes);
-  void accepted(std::uint32_t at, const io_uring_cqe& result);
+  void accepted(std::uint32_t at, const RingCompletion& told);
   void listen_for_arrivals(std::uint32_t at);
   void accept_arrivals(std::uint32_t at);
 
@@ -148,9 +150,10 @@ class UringBackend final : public Backend {
   std::vector<std::uint32_t> sends_;     // of this turn
   std::vector<std::uint32_t> closing_;
   Precedence precedence_;
+  std::vector<RingCompletion> arrived_;    // in this turn
+  std::vector<RingCompletion> deferred_;   // what heavy connections have sent, in the order in which it came
   std::uint32_t takes_ = 0;                // how often completions have been taken, modulo 2^32
   bool returned_ = true;                   // from the last turn; or that threw, and is tried again
-  bool deferring_ = false;                 // what heavy connections have sent waits in the ring
   std::shared_ptr<char[]> former_memory_;  // of a ring whose buffers are lent in this turn
 };
 

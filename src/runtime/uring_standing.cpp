@@ -35,21 +35,37 @@ void UringBackend::arm_later(std::uint32_t at) {
   if (!std::exchange(slots_[at].waiting, true)) to_arm_.push_back(at);
 }
 
-// A receive ends when there is no buffer left. No more of them are begun again at once than there are buffers, or most
-// would end for the same reason; who has waited longest is first.
+// Those that are the kernel's once what was lent has been given back.
+unsigned UringBackend::free_buffers(bool large) const noexcept {
+  const auto held = std::ranges::count_if(deferred_, [large](const RingCompletion& told) {
+    return (told.flags & IORING_CQE_F_BUFFER) != 0 &&
+           ReceiveBuffers::is_large(told.flags >> IORING_CQE_BUFFER_SHIFT) == large;
+  });
+  return (large ? ReceiveBuffers::kLargeCount : ReceiveBuffers::kCount) - static_cast<unsigned>(held);
+}
+
+// A receive ends when there is no buffer left. No more of them are begun again than there are buffers, or most would
+// end for the same reason. Those that are not heavy come first, and then who has waited longest.
 void UringBackend::arm_those_that_ended() {
-  unsigned small = 0;
-  unsigned large = 0;
-  auto next = to_arm_.begin();
-  for (; next != to_arm_.end(); ++next) {
-    Slot& slot = slots_[*next];
-    if ((slot.receiving || slot.accepting) && !slot.armed) {
-      if (slot.large ? large++ == ReceiveBuffers::kLargeCount : small++ == ReceiveBuffers::kCount) break;
-      arm(*next);
-    }
-    slot.waiting = false;
-  }
-  to_arm_.erase(to_arm_.begin(), next);
+  unsigned small = free_buffers(false);
+  unsigned large = free_buffers(true);
+  const auto begin = [&](bool heavies) {
+    std::erase_if(to_arm_, [&](std::uint32_t at) {
+      Slot& slot = slots_[at];
+      if (slot.receiving && !slot.armed) {
+        unsigned& left = slot.large ? large : small;
+        if (left == 0 || precedence_.heavy(slot.last_bytes) != heavies) return false;
+        --left;
+        arm(at);
+      } else if (slot.accepting && !slot.armed) {
+        arm(at);
+      }
+      slot.waiting = false;
+      return true;
+    });
+  };
+  begin(false);
+  if (!to_arm_.empty()) begin(true);
 }
 
 void UringBackend::cancel(std::uint32_t at) {
@@ -81,43 +97,43 @@ void UringBackend::end_standing(std::uint32_t at, int error) {
 // ---- what they bring ----
 
 // Notes whether the entry still stands. False when the user is to hear no more of it.
-bool UringBackend::standing_completed(std::uint32_t at, const io_uring_cqe& result) {
+bool UringBackend::standing_completed(std::uint32_t at, const RingCompletion& told) {
   Slot& slot = slots_[at];
-  if ((result.flags & IORING_CQE_F_MORE) == 0) {
+  if ((told.flags & IORING_CQE_F_MORE) == 0) {
     slot.armed = false;
     --slot.in_flight;
   }
   return !slot.closing;
 }
 
-void UringBackend::received(std::uint32_t at, const io_uring_cqe& result) {
-  const unsigned buffer = result.flags >> IORING_CQE_BUFFER_SHIFT;
-  if ((result.flags & IORING_CQE_F_BUFFER) != 0) lent_.push_back(buffer);
-  if (!standing_completed(at, result)) return;
+void UringBackend::received(std::uint32_t at, const RingCompletion& told) {
+  const unsigned buffer = told.flags >> IORING_CQE_BUFFER_SHIFT;
+  if ((told.flags & IORING_CQE_F_BUFFER) != 0) lent_.push_back(buffer);
+  if (!standing_completed(at, told)) return;
   Slot& slot = slots_[at];
-  if (result.res > 0) [[likely]] {
+  if (told.result > 0) [[likely]] {
     Completion& completion = complete(OperationKind::receive, at, 0);
     completion.last = false;
-    completion.bytes = {ring_->buffers().at(buffer), static_cast<std::size_t>(result.res)};
+    completion.bytes = {ring_->buffers().at(buffer), static_cast<std::size_t>(told.result)};
     *(completion.bytes.data() + completion.bytes.size()) = 0;
-    const auto bytes = static_cast<std::uint32_t>(result.res);
+    const auto bytes = static_cast<std::uint32_t>(told.result);
     precedence_.brought(std::exchange(slot.last_bytes, bytes), bytes);
     size_receives(at, completion.bytes.size());
     if (slot.armed) [[likely]]
       return;
   }
-  slot.ended = result.res == 0;
+  slot.ended = told.result == 0;
   if (slot.ended) return end_standing(at, 0);
   if (slot.cancelling) return end_standing(at, ECANCELED);
-  switch (-result.res) {
+  switch (-told.result) {
     case ENOBUFS:
     case EINTR:
     case EAGAIN:
     case ECANCELED:  // by ourselves: the next one is large
       return arm_later(at);
     default:
-      if (result.res > 0) return arm_later(at);
-      end_standing(at, -result.res);
+      if (told.result > 0) return arm_later(at);
+      end_standing(at, -told.result);
   }
 }
 
@@ -134,23 +150,23 @@ void UringBackend::size_receives(std::uint32_t at, std::size_t bytes) {
   }
 }
 
-void UringBackend::accepted(std::uint32_t at, const io_uring_cqe& result) {
-  if (!standing_completed(at, result)) {
-    if (result.res >= 0) ::close(result.res);
+void UringBackend::accepted(std::uint32_t at, const RingCompletion& told) {
+  if (!standing_completed(at, told)) {
+    if (told.result >= 0) ::close(told.result);
     return;
   }
-  if (result.res >= 0) {
+  if (told.result >= 0) {
     Completion& completion = complete(OperationKind::accept, at, 0);
     completion.last = false;
-    completion.descriptor = result.res;
+    completion.descriptor = told.result;
   }
   if (slots_[at].armed) return;
   if (slots_[at].cancelling) return end_standing(at, ECANCELED);
-  if (result.res >= 0 || result.res == -EINTR || result.res == -EAGAIN || concerns_one_connection(-result.res)) {
+  if (told.result >= 0 || told.result == -EINTR || told.result == -EAGAIN || concerns_one_connection(-told.result)) {
     return arm_later(at);
   }
   // No descriptors or no memory: whoever submitted the accept submits it again when it thinks best.
-  end_standing(at, -result.res);
+  end_standing(at, -told.result);
 }
 
 // Until the kernel has taken down the former ring, which it does when it likes, that one's accept stands first in a row

@@ -1,5 +1,6 @@
 // Whom a backend on a kernel serves first when several connections have something: those who send little beside those
 // who send much; and that what waits for that reason is lost by nothing.
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <functional>
@@ -7,6 +8,7 @@
 #include <memory>
 #include <string>
 #include <string_view>
+#include <sys/resource.h>
 #include <system_error>
 #include <thread>
 #include <utility>
@@ -186,6 +188,108 @@ TEST_P(Precedences, what_waits_is_told_to_who_pauses_and_goes_on) {
   }
   for (Told& each : take(kHeavy - told.size())) told.push_back(std::move(each));
   expect_all_of_heavy(told);
+}
+
+TEST_P(Precedences, what_waits_stays_readable_for_each_thread_that_keeps_it) {
+  get_to_know();
+  send_much();
+  std::vector<Told> told = turn();
+  ASSERT_LT(told.size(), kHeavy);
+  std::shared_ptr<void> first = world_->backend().keep_lent();
+  std::shared_ptr<void> second;
+  std::vector<Completion> kept;
+  std::thread{[&] {
+    // One turn tells what waited for the thread before, where it was; and this one does not come back from it either.
+    for (Completion& completion : world_->backend().turn(operations_, kForever)) {
+      if (!completion.bytes.empty())
+        kept.push_back({.kind = completion.kind, .handle = completion.handle, .bytes = completion.bytes, .buffer = {}});
+    }
+    operations_.clear();
+    second = world_->backend().keep_lent();
+  }}.join();
+  first.reset();
+  std::thread{[&] {
+    send_little();
+    static_cast<void>(take(told.size() + kept.size() == kHeavy ? 1 : kHeavy + 1 - told.size() - kept.size()));
+  }}.join();
+  for (const Completion& completion : kept) {
+    const auto letter = static_cast<char>('a' + completion.handle.slot);
+    EXPECT_EQ((std::string_view{completion.bytes.data(), completion.bytes.size()}), std::string(kMuch, letter));
+  }
+}
+
+TEST_P(Precedences, those_who_send_much_are_served_alike) {
+  constexpr std::size_t kVeryMuch = 40'000;  // more than a small buffer takes
+  const std::string text(kVeryMuch, 'y');
+  std::vector<std::size_t> due(kHeavy, 0);     // bytes on their way
+  std::vector<std::size_t> served(kHeavy, 0);  // messages
+  const auto refill = [&] {
+    for (std::uint32_t slot = 0; slot < kHeavy; ++slot) {
+      if (due[slot] != 0) continue;
+      peers_[slot]->send(text);
+      due[slot] = text.size();
+    }
+  };
+  for (int round = 0; round < 1000; ++round) {
+    refill();
+    send_little();
+    for (const Told& told : turn()) {
+      if (told.slot == kLight) continue;
+      due[told.slot] -= told.bytes.size();
+      if (due[told.slot] == 0) ++served[told.slot];
+    }
+  }
+  const auto [least, most] = std::ranges::minmax(served);
+  EXPECT_GE(least, 10u);
+  EXPECT_LE(most, 2 * least);
+}
+
+TEST_P(Precedences, a_send_that_is_not_taken_whole_goes_on_whatever_else_completes) {
+  constexpr std::uint32_t kMany = 4500;  // more than a ring holds completions
+  rlimit limit{};
+  ASSERT_EQ(::getrlimit(RLIMIT_NOFILE, &limit), 0);
+  const rlim_t wanted = 3 * kMany;
+  if (limit.rlim_max < wanted) GTEST_SKIP() << "not enough descriptors";
+  const rlimit before =
+      std::exchange(limit, {.rlim_cur = std::max(limit.rlim_cur, wanted), .rlim_max = limit.rlim_max});
+  ASSERT_EQ(::setrlimit(RLIMIT_NOFILE, &limit), 0);
+  get_to_know();
+  std::vector<std::unique_ptr<Peer>> many(kMany);
+  for (std::uint32_t i = 0; i < kMany; ++i) {
+    const Handle handle{.slot = kLight + 1 + i, .generation = 1};
+    operations_.push_back(
+        {.kind = OperationKind::open, .handle = handle, .descriptor = world_->connect(many[i]), .buffer = {}});
+    operations_.push_back({.kind = OperationKind::receive, .handle = handle, .buffer = {}});
+  }
+  send_little();
+  static_cast<void>(take(1));
+  send_much();
+  send_little();
+  std::vector<Told> told = turn();
+  many.clear();  // all of them hang up, while there is always something of the heavy ones that waits
+  for (int round = 0; round < 400; ++round) {
+    for (const Told& each : told) {
+      if (each.slot != kLight) peers_[each.slot]->send(std::string(kMuch, 'h'));
+    }
+    send_little();
+    told = turn();
+  }
+  Buffer text;
+  text.append(std::string(4'000'000, 'z'));
+  operations_.push_back({.kind = OperationKind::send, .handle = handle(0), .buffer = std::move(text)});
+  std::size_t received = 0;
+  bool sent = false;
+  for (int round = 0; round < 100'000 && !sent; ++round) {
+    send_little();
+    for (const Completion& completion : world_->backend().turn(operations_, kForever)) {
+      sent = sent || completion.kind == OperationKind::send;
+    }
+    operations_.clear();
+    if (round > 20) received += peers_[0]->take().size();
+  }
+  EXPECT_TRUE(sent);
+  EXPECT_EQ(received + peers_[0]->take().size(), 4'000'000u);
+  ::setrlimit(RLIMIT_NOFILE, &before);
 }
 
 INSTANTIATE_TEST_SUITE_P(Backends, Precedences, testing::Values("epoll", "uring"),
