@@ -7,6 +7,9 @@
 // connection is lost. A call that may have reached the server is not made twice: when its connection is lost it fails
 // with ConnectionError. One that cannot have waits for the next connection.
 //
+// At a broker (docs/client.md "At a broker") a client also provides methods to other clients and subscribes to events.
+// One that does connects at once, and again by itself whenever its connection is lost.
+//
 // The templates here only encode and decode; everything else is compiled (src/session/client*.cpp). Thread: any, for
 // all calls; making, moving and destroying the client happens while nobody calls.
 #pragma once
@@ -32,10 +35,12 @@
 #include "wirecall/endpoint.hpp"
 #include "wirecall/error.hpp"
 #include "wirecall/options.hpp"
+#include "wirecall/provider.hpp"
 #include "wirecall/reflect.hpp"
 #include "wirecall/registry.hpp"
 #include "wirecall/request.hpp"
 #include "wirecall/result_stream.hpp"
+#include "wirecall/subscription.hpp"
 #include "wirecall/task.hpp"
 
 namespace wirecall {
@@ -126,7 +131,9 @@ class Client {
   Client& operator=(Client&&) noexcept;
 
   /// Connects now instead of with the first call, trying each place once. Throws ConnectionError with the cause and the
-  /// cure.
+  /// cure. Where something is provided or subscribed to, waits until the server has accepted all of it, and throws the
+  /// Error by which it refuses the first that it does (-32007, -32003; -32601: it is no broker), or -32002 when it has
+  /// not answered in ClientOptions::call_timeout_ms. The client goes on connecting, and is usable, all the same.
   void connect();
 
   /// Calls `method` and returns its result. Throws the Error it was answered with; Error -32002 when no answer came in
@@ -198,12 +205,45 @@ class Client {
   [[nodiscard]] std::expected<void, Error> notify_raw(std::string_view method, std::string_view params_json,
                                                       std::optional<std::chrono::milliseconds> timeout = {});
 
-  /// Methods that the server may call, on this connection. Added before the client is first used.
+  /// Methods that the server may call, on this connection, without being told of them. Changed before the client is
+  /// first used.
   [[nodiscard]] Registry& registry() noexcept;
+  /// Adds one at any time, but not while another thread is in `run`: std::logic_error. Throws as Registry::method.
   template <class F>
   Method& method(std::string name, F&& callable, std::vector<Param> params = {}) {
-    return registry().method(std::move(name), std::forward<F>(callable), std::move(params));
+    Method* added = nullptr;
+    alone([&] { added = &registry().method(std::move(name), std::forward<F>(callable), std::move(params)); });
+    return *added;
   }
+
+  /// Provides a method to the other clients of a broker: client.provide("gpu.add", add, {.concurrency = 1}). Returns at
+  /// once; the client connects, also again and again, and registers there, at any time of its life. Handlers run on the
+  /// thread that drives, one at a time unless they are coroutines. A refusal goes to `connect`, to the log and to
+  /// `on_refused`. Throws as Registry::method; std::logic_error where all places are by HTTP, and while another thread
+  /// is in `run`.
+  template <class F>
+  void provide(std::string name, F&& callable, const ProvideOptions& options = {}) {
+    provide_method(options, [&](Registry& methods) -> Method& {
+      return methods.method(std::move(name), std::forward<F>(callable), options.params);
+    });
+  }
+
+  /// Calls `function` with each event of a topic, in which `*` stands for any word and a last `>` for all further ones:
+  ///     auto subscription = client.subscribe("sensors.*.temp", [](const Event& event) { use(event.as<double>()); });
+  /// Returns at once, and connects, as provide does, and a refusal goes where that of a method goes. The function runs
+  /// on the thread that drives; what it throws goes to the log. A notification that has subscriptions is not for a
+  /// method of that name. Throws std::invalid_argument for what is no topic, and for a second subscription to one that
+  /// differs in group or echo; std::logic_error where all places are by HTTP.
+  [[nodiscard]] Subscription subscribe(std::string_view topic, SubscribeOptions options, EventFunction function);
+  [[nodiscard]] Subscription subscribe(std::string_view topic, EventFunction function) {
+    return subscribe(topic, {}, std::move(function));
+  }
+
+  /// What is called, on the thread that drives, when the server refuses what is provided or subscribed to, after a
+  /// reconnection too; the log is told in any case.
+  void on_refused(RefusedFunction function);
+  /// What is called, on the thread that drives, when the server has dropped events.
+  void on_lagged(LaggedFunction function);
 
   /// Runs a task on this thread, and returns what it comes to or throws what it throws. Where it awaits requests of
   /// this client, no other thread is involved: the fastest way for many calls at once. `stop` may be requested on any
@@ -221,6 +261,9 @@ class Client {
   friend struct detail::ClientAccess;
   explicit Client(std::shared_ptr<session::ClientCore> core) noexcept;
   [[nodiscard]] std::shared_ptr<detail::Home> home() const;
+  /// Changes what nobody may use meanwhile.
+  void alone(const std::function<void()>& change);
+  void provide_method(const ProvideOptions& options, const std::function<Method&(Registry&)>& add);
   /// Drives on this thread until `finished`; `begin` is given the stop token of what it begins.
   void run(std::stop_token stop, const std::function<void(std::stop_token)>& begin, const bool& finished);
 

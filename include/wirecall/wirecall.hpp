@@ -25,6 +25,8 @@
 #include "wirecall/broker.hpp"
 #include "wirecall/client.hpp"
 #include "wirecall/loop.hpp"
+#include "wirecall/provider.hpp"
 #include "wirecall/request.hpp"
 #include "wirecall/result_stream.hpp"
 #include "wirecall/server.hpp"
+#include "wirecall/subscription.hpp"

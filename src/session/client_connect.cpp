@@ -23,8 +23,17 @@ bool ClientCore::any_up() const noexcept {
   return std::ranges::any_of(connections_, [](const auto& connection) { return connection->up(); });
 }
 
+// What is declared is so on the first connection.
+bool ClientCore::connected_as_wanted() const noexcept {
+  return declares() ? declaring().up() && declaring().http == nullptr : any_up();
+}
+
 // One is wanted where there is none, and a further one where those there are have something to do.
 bool ClientCore::wanted(const ClientConnection& connection) const noexcept {
+  if (declares()) {
+    if (&connection == &declaring()) return true;
+    if (queue_.empty()) return false;
+  }
   if (queue_.empty() && connecting_.empty() && !provides()) return false;
   for (const auto& other : connections_) {
     if (other.get() == &connection) continue;
@@ -122,6 +131,7 @@ void ClientCore::connected(ClientConnection& connection, int descriptor) {
     connection.outlet = session.get();
     connection.http = nullptr;
     say_hello(connection);
+    declare(connection);
     connection.session = std::move(session);
   }
   last_failure_.clear();
@@ -165,6 +175,10 @@ void ClientCore::leave(const ClientConnection& connection) noexcept {
 void ClientCore::end_connection(ClientConnection& connection) noexcept {
   const bool useful = connection.useful || loop_.now() - connection.since >= milliseconds{options_.reconnect_max_ms};
   connection.over = true;
+  if (&connection == &declaring() && declares()) {
+    declarations_.forget_messages();
+    tell_connecting();
+  }
   if (connection.draining) {
     connection.dialer.left(loop_.now(), useful);
   } else {

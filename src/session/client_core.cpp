@@ -198,19 +198,30 @@ void ClientCore::asynchronous_begun(Lock& lock) noexcept {
 void ClientCore::connect() {
   if (on_driver()) throw std::logic_error("Client::connect inside a callback would wait for itself");
   Lock lock{mutex_};
-  if (provides()) start_background();
-  if (any_up()) return;
-  for (const auto& connection : connections_) connection->dialer.try_now();
-  Waiting waiting{.ready = {}, .unfinished = 1};
-  {
-    const Listed listed{connecting_, waiting};
-    const nanoseconds now = loop_.now();
-    wait(lock, waiting, now, now + milliseconds{options_.connect_timeout_ms} * endpoints_.size());
+  if (provides() || declares()) start_background();
+  if (!connected_as_wanted()) {
+    for (const auto& connection : connections_) connection->dialer.try_now();
+    await_news(lock, milliseconds{options_.connect_timeout_ms} * endpoints_.size(),
+               [this] { return connected_as_wanted() || !last_failure_.empty(); });
   }
-  if (any_up()) return;
-  throw ConnectionError{
-      last_failure_.empty() ? "cannot connect to " + endpoints_.front().uri() + " in time" : last_failure_,
-      ConnectionError::Delivered::no};
+  if (!connected_as_wanted()) {
+    throw ConnectionError{
+        last_failure_.empty() ? "cannot connect to " + endpoints_.front().uri() + " in time" : last_failure_,
+        ConnectionError::Delivered::no};
+  }
+  if (declares()) await_declared(lock);
+}
+
+// Waits to be told of connections and of answers, at least once, until what has come is `enough`.
+void ClientCore::await_news(Lock& lock, nanoseconds time, const std::function<bool()>& enough) {
+  nanoseconds now = loop_.now();
+  const nanoseconds until = now + time;
+  do {
+    Waiting waiting{.ready = {}, .unfinished = 1};
+    const Listed listed{connecting_, waiting};
+    wait(lock, waiting, now, until);
+    now = loop_.now();
+  } while (!enough() && now < until);
 }
 
 // ---- driving ----
@@ -225,7 +236,7 @@ void ClientCore::wake_driver() noexcept {
 // Somebody else is to drive now, if anybody wants to.
 void ClientCore::pass_on() noexcept {
   if (led_) return;
-  if (running_) return run_ready_.notify_one();
+  if (running_) return run_ready_.notify_all();
   if (background_needed()) return background_ready_.notify_one();
   if (!waiting_.empty()) waiting_.front()->ready.notify_one();
 }
@@ -389,30 +400,31 @@ void ClientCore::background() {
   }
 }
 
+// It was run, or `alone`, that drove. Others may have left to it meanwhile what a thread in the background is for.
+ClientCore::Leaving::~Leaving() {
+  core.running_ = core.alone_ = false;
+  try {
+    if (core.asynchronous_ != 0 || core.declares()) core.start_background();
+  } catch (const std::exception&) {
+    // Without a thread of its own what is left goes on with the next call.
+  }
+  core.run_ready_.notify_all();
+  core.pass_on();
+}
+
 void ClientCore::run(const std::function<void()>& begin, const bool& finished,
                      const std::function<void()>& after_each_turn) {
   if (on_driver()) {
     throw std::logic_error("Client::run inside a callback, handler or coroutine of the same client: co_await instead");
   }
   Lock lock{mutex_};
+  while (alone_) run_ready_.wait(lock);
   if (running_) throw std::logic_error("Client::run while another thread is in it: one runs at a time");
   running_ = true;
   while (led_) {
     wake_driver();
     run_ready_.wait(lock);
   }
-  struct Leaving {
-    ~Leaving() {
-      core.running_ = false;
-      try {
-        if (core.asynchronous_ != 0) core.start_background();
-      } catch (const std::exception&) {
-        // Without a thread of its own what is left goes on with the next call.
-      }
-      core.pass_on();
-    }
-    ClientCore& core;
-  };
   const Leaving leaving{*this};
   const Driving driving{*this};
   look_first(lock);

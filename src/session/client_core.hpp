@@ -29,6 +29,7 @@
 #include "runtime/backend.hpp"
 #include "runtime/inbox.hpp"
 #include "session/client_call.hpp"
+#include "session/client_declarations.hpp"
 #include "session/client_dialer.hpp"
 #include "session/client_http.hpp"
 #include "session/counted_stream.hpp"
@@ -132,8 +133,19 @@ class ClientCore final : public std::enable_shared_from_this<ClientCore>, privat
   void grant(ClientStream& stream);
   void end_stream(ClientStream& stream) noexcept;
 
-  /// Connects now, or throws ConnectionError.
+  /// Connects now, or throws ConnectionError; where something is declared, waits for the broker's answer, or throws it.
   void connect();
+
+  // Methods and subscriptions at a broker, on the first connection: client_broker.cpp.
+  void provide(const ProvideOptions& options, const std::function<Method&(Registry&)>& add);
+  [[nodiscard]] std::shared_ptr<ClientSubscription> subscribe(std::string_view pattern, SubscribeOptions options,
+                                                              EventFunction function);
+  void unsubscribe(ClientSubscription& subscription) noexcept;
+  /// Changes what the driver has to itself while nobody drives. Throws std::logic_error while `run` does.
+  void alone(const std::function<void()>& change);
+  void on_refused(RefusedFunction function);
+  void on_lagged(LaggedFunction function);
+
   /// Drives on this thread until `finished` after `begin`. Throws std::logic_error where that cannot be.
   void run(const std::function<void()>& begin, const bool& finished, const std::function<void()>& after_each_turn);
   /// Something `run` has to look at. Any thread.
@@ -148,6 +160,13 @@ class ClientCore final : public std::enable_shared_from_this<ClientCore>, privat
   friend struct StopCall;
   using Lock = std::unique_lock<std::mutex>;
   struct Driving;
+  // While it exists, `running_` holds. Destroyed with the mutex held.
+  struct Leaving {
+    explicit Leaving(ClientCore& owner) : core(owner) {}
+    Leaving(Leaving&&) = delete;
+    ~Leaving();
+    ClientCore& core;
+  };
   // While it exists, the mutex is free.
   struct Unlocked {
     explicit Unlocked(Lock& held) : lock(held) { lock.unlock(); }
@@ -165,12 +184,14 @@ class ClientCore final : public std::enable_shared_from_this<ClientCore>, privat
   void background();
   void start_background();
   [[nodiscard]] bool background_needed() const noexcept {
-    return background_.joinable() && (asynchronous_ != 0 || provides());
+    return background_.joinable() && (asynchronous_ != 0 || provides() || declares());
   }
   [[nodiscard]] bool others_drive() const noexcept { return running_ || background_needed(); }
   [[nodiscard]] bool provides() const noexcept { return !registry_.methods().empty(); }
+  [[nodiscard]] bool declares() const noexcept { return !declarations_.empty(); }
   void wake_driver() noexcept;
   void pass_on() noexcept;
+  void await_news(Lock& lock, std::chrono::nanoseconds time, const std::function<bool()>& enough);
   void want_driver();
   void asynchronous_begun(Lock& lock) noexcept;
   [[nodiscard]] bool controls_wait() const noexcept;
@@ -203,6 +224,7 @@ class ClientCore final : public std::enable_shared_from_this<ClientCore>, privat
   void tell_connecting() noexcept;
   [[nodiscard]] bool wanted(const ClientConnection& connection) const noexcept;
   [[nodiscard]] bool any_up() const noexcept;
+  [[nodiscard]] bool connected_as_wanted() const noexcept;
   [[nodiscard]] bool may_dial_here(const Endpoint& place, std::chrono::nanoseconds wait_max) const noexcept;
   void leave(const ClientConnection& connection) noexcept;
   void end_connection(ClientConnection& connection) noexcept;
@@ -232,6 +254,17 @@ class ClientCore final : public std::enable_shared_from_this<ClientCore>, privat
   void say_hello(ClientConnection& connection);
   [[nodiscard]] bool hello_due(const ClientConnection& connection) const noexcept;
   bool greeted(Lock& lock, ClientConnection& connection, const Received& message);
+
+  // What is declared to a broker: client_broker.cpp.
+  [[nodiscard]] ClientConnection& declaring() const noexcept { return *connections_.front(); }
+  void require_callable(std::string_view what) const;
+  void declare(ClientConnection& connection);
+  void declare_now(Lock& lock);
+  void await_declared(Lock& lock);
+  bool declared(Lock& lock, ClientConnection& connection, const Received& message);
+  bool event(ClientConnection& connection, const Received& message);
+  void deliver_event(ClientSubscription& subscription, const Event& event);
+  void lagged(const Received& message);
 
   // Connections that speak HTTP: client_posts.cpp.
   std::optional<HttpNonsense> answered(ClientConnection& connection, const HttpAnswer& answer);
@@ -263,6 +296,7 @@ class ClientCore final : public std::enable_shared_from_this<ClientCore>, privat
   std::atomic<const void*> driver_{nullptr};  // names the thread that drives
   bool led_ = false;
   bool running_ = false;  // run drives, or waits to
+  bool alone_ = false;    // likewise; it is not run but `alone`
   bool closing_ = false;
   bool wake_asked_ = false;
   bool told_ = false;      // somebody who blocks, in this step
@@ -274,7 +308,7 @@ class ClientCore final : public std::enable_shared_from_this<ClientCore>, privat
   std::atomic<bool> many_{false};  // of them: large buffers are not kept
   std::vector<ClientCall*> idle_;
   std::vector<Waiting*> waiting_;     // in the order in which they came
-  std::vector<Waiting*> connecting_;  // those of them that wait for any connection
+  std::vector<Waiting*> connecting_;  // those of them that wait for a connection, or for the answers to `declare`
   CallList queue_;                    // of a batch the first
   CallList delayed_;
   CallList ended_;  // asynchronous ones, not from an answer
@@ -285,6 +319,10 @@ class ClientCore final : public std::enable_shared_from_this<ClientCore>, privat
   std::uint64_t dropped_ = 0;
   std::string last_failure_;  // to connect, or to stay so; empty once connected
   std::vector<std::unique_ptr<ClientConnection>> connections_;
+  Declarations declarations_;
+  std::condition_variable event_over_;  // a subscription's function has returned
+  std::shared_ptr<const RefusedFunction> on_refused_;
+  std::shared_ptr<const LaggedFunction> on_lagged_;
 };
 
 }  // namespace wirecall::session

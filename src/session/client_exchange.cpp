@@ -91,10 +91,12 @@ void append_member(Buffer& out, std::string_view name, std::uint64_t number) {
 bool ClientConnection::response(const Received& message) { return core->response(*this, message); }
 
 bool ClientConnection::notified(const Received& message) {
-  if (message.method() != "rpc.draining") return core->item(*this, message);
-  const std::scoped_lock lock{core->mutex_};
-  core->leave(*this);
-  return true;
+  const bool draining = message.method() == "rpc.draining";
+  if (draining) {
+    const std::scoped_lock lock{core->mutex_};
+    core->leave(*this);
+  }
+  return core->item(*this, message) || core->event(*this, message) || draining;
 }
 
 bool ClientConnection::waiting() const {
@@ -256,7 +258,7 @@ bool ClientCore::response(ClientConnection& connection, const Received& message)
   const auto [end, error] = std::from_chars(id.data(), id.data() + id.size(), number);
   ClientCall* call = error == std::errc{} && end == id.data() + id.size() ? table_.find(number) : nullptr;
   if (call == nullptr || call->connection != &connection) [[unlikely]]
-    return greeted(lock, connection, message) || stray(connection, message);
+    return greeted(lock, connection, message) || declared(lock, connection, message) || stray(connection, message);
   connection.useful = true;
   take_out(*call);
   if (connection.controls.empty()) connection.unawaited.answered(call->position);

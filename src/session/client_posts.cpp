@@ -159,13 +159,14 @@ void ClientCore::withdraw_posted(ClientCall& call) noexcept {
 
 // A server cannot call its client by HTTP: whoever offers it methods would wait for ever.
 std::string ClientCore::cannot_offer(const Endpoint& place) const {
-  if (place.kind() != EndpointKind::http || !provides()) return {};
-  return "methods cannot be offered at " + place.uri() +
-         ": a server does not call its client by HTTP; connect to tcp:// or unix://, or add no methods";
+  if (place.kind() != EndpointKind::http || (!provides() && !declares())) return {};
+  return (provides() ? "methods cannot be offered at " : "events cannot be had at ") + place.uri() +
+         ": a server does not call its client by HTTP; connect to tcp:// or unix://" +
+         (provides() ? ", or add no methods" : "");
 }
 
 bool ClientCore::offers_in_vain() const noexcept {
-  return provides() &&
+  return (provides() || declares()) &&
          std::ranges::all_of(endpoints_, [](const Endpoint& place) { return place.kind() == EndpointKind::http; });
 }
 

@@ -1,0 +1,235 @@
+// See client_declarations.hpp.
+#include "session/client_declarations.hpp"
+
+#include <algorithm>
+#include <charconv>
+#include <iterator>
+#include <stdexcept>
+#include <utility>
+
+#include "base/room.hpp"
+#include "session/topic_pattern.hpp"
+#include "wirecall/bytes.hpp"
+#include "wirecall/codec.hpp"
+#include "wirecall/detail/bind.hpp"
+#include "wirecall/reflect.hpp"
+#include "wirecall/schema.hpp"
+
+namespace wirecall::session {
+namespace {
+
+// No call has such an id: theirs are numbers.
+constexpr std::string_view kRegisterId = R"("rpc.register:)";
+constexpr std::string_view kSubscribeId = R"("rpc.subscribe:)";
+
+std::string message_of(std::string_view method, std::string_view params, std::uint64_t number) {
+  std::string text = R"({"jsonrpc":"2.0","method":")";
+  text.append(method).append(R"(","params":)").append(params).append(R"(,"id":")").append(method);
+  return text.append(":").append(std::to_string(number)).append("\"}");
+}
+
+// 0 for none.
+std::uint64_t number_of(std::string_view id) noexcept {
+  for (const std::string_view begin : {kRegisterId, kSubscribeId}) {
+    if (!id.starts_with(begin)) continue;
+    std::uint64_t number = 0;
+    const char* const end = id.data() + id.size() - 1;
+    const auto [at, error] = std::from_chars(id.data() + begin.size(), end, number);
+    if (error == std::errc{} && at == end) return number;
+  }
+  return 0;
+}
+
+void require(bool holds, const std::string& what) {
+  if (!holds) throw std::invalid_argument("wirecall: " + what);
+}
+
+// As OpenRPC describes a parameter or a result.
+void write_descriptor(Writer& writer, std::string_view name, const TypeInfo& type) {
+  writer.key("name");
+  writer.string(name);
+  writer.key("schema");
+  writer.json(json_schema(type));
+}
+
+void write_params(Writer& writer, const Method& method) {
+  writer.key("params");
+  writer.begin_array(Writer::kUnknownSize);
+  std::size_t position = 0;
+  for (const detail::ArgumentType& argument : method.signature().arguments) {
+    if (argument.rest) break;  // which has no name
+    const Param& param = method.params()[position++];
+    writer.begin_object(Writer::kUnknownSize);
+    write_descriptor(writer, param.name(), *argument.type);
+    if (!param.doc().empty()) {
+      writer.key("description");
+      writer.string(param.doc());
+    }
+    writer.key("required");
+    writer.boolean(!argument.optional && param.default_json().empty());
+    writer.end_object();
+  }
+  writer.end_array();
+}
+
+void write_options(Writer& writer, const ProvideOptions& options) {
+  const auto text = [&writer](std::string_view name, std::string_view value) {
+    if (value.empty()) return;
+    writer.key(name);
+    writer.string(value);
+  };
+  const auto number = [&writer](std::string_view name, const std::optional<std::uint32_t>& value) {
+    if (!value) return;
+    writer.key(name);
+    writer.unsigned_integer(*value);
+  };
+  const auto flag = [&writer](std::string_view name, bool value) {
+    if (!value) return;
+    writer.key(name);
+    writer.boolean(true);
+  };
+  text("summary", options.summary);
+  text("policy", options.policy);
+  number("concurrency", options.concurrency);
+  number("queue", options.queue);
+  flag("idempotent", options.idempotent);
+  flag("safe", options.safe);
+}
+
+}  // namespace
+
+Declaration Declarations::of_method(const Method& method, const ProvideOptions& options) {
+  Buffer text;
+  const std::unique_ptr<Writer> writer = json_codec().writer();
+  writer->reset(text);
+  writer->begin_object(Writer::kUnknownSize);
+  writer->key("method");
+  writer->string(method.name());
+  write_params(*writer, method);
+  writer->key("result");
+  writer->begin_object(Writer::kUnknownSize);
+  write_descriptor(*writer, "result", *method.signature().result);
+  writer->end_object();
+  write_options(*writer, options);
+  writer->end_object();
+  require(!writer->failed(), "what is said of " + method.name() + " is no JSON: " + writer->failure());
+  return {.name = method.name(), .params = std::string{text.view()}};
+}
+
+std::shared_ptr<ClientSubscription> Declarations::of_topic(std::string_view pattern, SubscribeOptions options,
+                                                           EventFunction function) {
+  require(is_pattern(pattern), "\"" + std::string{pattern} +
+                                   "\" is no topic: words between dots, 1 to 255 bytes without white space, of which "
+                                   "any may be *, and the last one >");
+  auto subscription = std::make_shared<ClientSubscription>();
+  subscription->name = pattern;
+  std::string& params = subscription->params;
+  params = R"({"topic":)" + to_json(pattern);
+  if (!options.group.empty()) params += R"(,"group":)" + to_json(options.group);
+  if (options.echo) params += R"(,"echo":true)";
+  if (options.last) params += R"(,"last":true)";
+  params += "}";
+  subscription->options = std::move(options);
+  subscription->function = std::move(function);
+  return subscription;
+}
+
+void Declarations::add(std::shared_ptr<ClientSubscription> subscription) {
+  for (const auto& other : subscriptions_) {
+    if (other->name != subscription->name) continue;
+    require(other->options.group == subscription->options.group && other->options.echo == subscription->options.echo,
+            "this client subscribes to " + other->name +
+                " already, with another group or echo: a connection has one of each for a topic; use another client");
+  }
+  subscriptions_.push_back(std::move(subscription));
+}
+
+bool Declarations::remove(const ClientSubscription& subscription) noexcept {
+  std::erase_if(subscriptions_, [&](const auto& one) { return one.get() == &subscription; });
+  return std::ranges::none_of(subscriptions_, [&](const auto& one) { return one->name == subscription.name; });
+}
+
+Declarations::Subscriptions Declarations::of_event(std::string_view topic) const {
+  Subscriptions found;
+  for (const auto& subscription : subscriptions_) {
+    if (matches(subscription->name, topic)) found.push_back(subscription);
+  }
+  return found;
+}
+
+std::size_t Declarations::append_messages(std::vector<std::string>& out) {
+  std::vector<std::string> texts;
+  std::uint64_t number = last_message_;
+  const auto add = [&](std::string_view method, std::string_view params) {
+    texts.push_back(message_of(method, params, ++number));
+  };
+  const std::string begin = R"({"methods":[)";
+  std::string together;
+  for (const Declaration& method : methods_) {
+    if (method.message != 0 || method.apart) continue;
+    together += together.empty() ? begin : ",";
+    together += method.params;
+  }
+  if (!together.empty()) add("rpc.register", together + "]}");
+  for (const Declaration& method : methods_) {
+    if (method.message == 0 && method.apart) add("rpc.register", begin + method.params + "]}");
+  }
+  for (const auto& subscription : subscriptions_) {
+    if (subscription->message == 0) add("rpc.subscribe", subscription->params);
+  }
+  make_room(out, texts.size());  // from here on nothing fails
+  std::ranges::move(texts, std::back_inserter(out));
+  const std::uint64_t first = last_message_ + 1;
+  last_message_ += together.empty() ? 0 : 1;
+  each([&](Declaration& declaration, bool is_method) {
+    if (declaration.message == 0) declaration.message = is_method && !declaration.apart ? first : ++last_message_;
+  });
+  return texts.size();
+}
+
+void Declarations::forget_messages() noexcept {
+  each([](Declaration& declaration, bool) {
+    declaration.message = 0;
+    declaration.apart = declaration.answered = false;
+  });
+}
+
+bool Declarations::is_answer(std::string_view id) noexcept { return number_of(id) != 0; }
+
+std::vector<std::string> Declarations::answered(std::string_view id, const std::optional<Error>& refusal) {
+  const std::uint64_t number = number_of(id);
+  const auto methods = std::ranges::count(methods_, number, &Declaration::message);
+  const bool any_of_several =
+      refusal && methods > 1 && refusal->code() != static_cast<int>(ErrorCode::method_not_found);
+  std::vector<std::string> names;
+  each([&](Declaration& declaration, bool) {
+    if (declaration.message != number || declaration.answered) return;
+    if (any_of_several) {
+      declaration.message = 0;
+      declaration.apart = true;
+      return;
+    }
+    names.push_back(declaration.name);
+    declaration.refusal = refusal;
+    declaration.answered = true;
+  });
+  return names;
+}
+
+bool Declarations::all_answered() const noexcept {
+  const auto answered = [](const Declaration& declaration) { return declaration.answered; };
+  return std::ranges::all_of(methods_, answered) &&
+         std::ranges::all_of(subscriptions_, [&](const auto& subscription) { return answered(*subscription); });
+}
+
+const Declaration* Declarations::refused() const noexcept {
+  for (const Declaration& method : methods_) {
+    if (method.refusal) return &method;
+  }
+  for (const auto& subscription : subscriptions_) {
+    if (subscription->refusal) return subscription.get();
+  }
+  return nullptr;
+}
+
+}  // namespace wirecall::session

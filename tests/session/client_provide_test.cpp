@@ -1,0 +1,479 @@
+// Clients that provide methods at a broker: what they say to it and when, what becomes of refusals, and calls of what
+// they provide; on a simulated system where the order of things is the question, else over sockets.
+#include <algorithm>
+#include <atomic>
+#include <chrono>
+#include <cstddef>
+#include <expected>
+#include <future>
+#include <gtest/gtest.h>
+#include <optional>
+#include <semaphore>
+#include <stdexcept>
+#include <string>
+#include <string_view>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "tests/session/broker_world.hpp"
+#include "tests/session/peer.hpp"
+#include "wirecall/client.hpp"
+#include "wirecall/peer.hpp"
+
+namespace wirecall::session {
+namespace {
+
+using namespace std::chrono_literals;
+using Names = std::vector<std::string>;
+
+int add(int a, int b) { return a + b; }
+
+ClientOptions named() {
+  ClientOptions options;
+  options.client_id = "worker";
+  return options;
+}
+
+// ---- what is said ----
+
+TEST(ClientProvide, says_hello_then_registers_all_in_one_message_then_subscribes_and_only_then_calls) {
+  BrokerWorld world{named()};
+  world.client->provide("gpu.add", add);
+  const Subscription news = world.client->subscribe("news", [](const Event&) {});
+  world.client->provide("gpu.sub", [](int a, int b) { return a - b; });
+  const Subscription sensors = world.client->subscribe("sensors.*.temp", [](const Event&) {});
+  EXPECT_EQ(world.client->try_call<int>("a"), 1);
+  ASSERT_EQ(world.lines.size(), 5U);
+  EXPECT_EQ(world.lines[0], R"({"jsonrpc":"2.0","method":"rpc.hello","params":{"name":"worker"},"id":"rpc.hello"})");
+  EXPECT_TRUE(world.lines[1].starts_with(
+      R"({"jsonrpc":"2.0","method":"rpc.register","params":{"methods":[{"method":"gpu.add",)"))
+      << world.lines[1];
+  EXPECT_NE(world.lines[1].find(R"({"method":"gpu.sub",)"), std::string::npos) << world.lines[1];
+  EXPECT_TRUE(world.lines[1].ends_with(R"(]},"id":"rpc.register:1"})")) << world.lines[1];
+  EXPECT_EQ(world.lines[2],
+            R"({"jsonrpc":"2.0","method":"rpc.subscribe","params":{"topic":"news"},"id":"rpc.subscribe:2"})");
+  EXPECT_EQ(world.lines[3],
+            R"({"jsonrpc":"2.0","method":"rpc.subscribe","params":{"topic":"sensors.*.temp"},"id":"rpc.subscribe:3"})");
+  EXPECT_NE(world.lines[4].find(R"("method":"a")"), std::string::npos);
+  EXPECT_EQ(world.client->responses_dropped(), 0U);
+}
+
+TEST(ClientProvide, tells_how_a_method_is_to_be_called_and_of_what_types) {
+  BrokerWorld world;
+  world.client->provide("gpu.add", add,
+                        {.concurrency = 1,
+                         .queue = 100,
+                         .policy = "hash:a",
+                         .idempotent = true,
+                         .safe = true,
+                         .summary = "adds \"two\"",
+                         .params = {"a", Param{"b"}.doc("second").otherwise(2)}});
+  world.client->provide("reset", [] {}, {.queue = 0});
+  world.client->connect();
+  ASSERT_EQ(world.lines.size(), 1U);
+  const std::string integer = R"({"type":"integer","minimum":-2147483648,"maximum":2147483647})";
+  EXPECT_EQ(BrokerWorld::member(world.lines[0], "params"),
+            R"({"methods":[{"method":"gpu.add","params":[{"name":"a","schema":)" + integer +
+                R"(,"required":true},{"name":"b","schema":)" + integer +
+                R"(,"description":"second","required":false}],"result":{"name":"result","schema":)" + integer +
+                R"(},"summary":"adds \"two\"","policy":"hash:a","concurrency":1,"queue":100,"idempotent":true,)"
+                R"("safe":true},{"method":"reset","params":[],"result":{"name":"result","schema":{"type":"null"}},)"
+                R"("queue":0}]})");
+}
+
+TEST(ClientProvide, says_it_all_again_on_the_next_connection_before_calls_that_have_waited) {
+  BrokerWorld world{named()};
+  world.client->provide("gpu.add", add);
+  const Subscription news = world.client->subscribe("news", [](const Event&) {});
+  world.client->connect();
+  EXPECT_EQ(world.methods(), (Names{"rpc.hello", "rpc.register", "rpc.subscribe"}));
+  world.peers[0]->reset();
+  world.pass(1ms);
+  EXPECT_EQ(world.client->try_call<int>("waits"), 1);
+  EXPECT_EQ(world.methods(), (Names{"rpc.hello", "rpc.register", "rpc.subscribe", "waits"}));
+  EXPECT_EQ(world.peers.size(), 2U);
+}
+
+TEST(ClientProvide, connects_again_by_itself_with_the_pauses_of_any_client) {
+  BrokerWorld world;
+  world.client->provide("gpu.add", add);
+  world.pass(1ms);
+  EXPECT_EQ(world.methods(), Names{"rpc.register"});
+  world.refuse = [](const Endpoint&) { return true; };
+  world.peers[0]->reset();
+  const std::size_t before = world.dialed.size();
+  world.pass(1s);
+  // 50 ms, 100 ms, 200 ms and 400 ms, less up to half of each: not one after the other without a pause.
+  EXPECT_GE(world.dialed.size(), before + 4);
+  EXPECT_LE(world.dialed.size(), before + 8);
+  world.refuse = nullptr;
+  world.pass(1s);
+  EXPECT_EQ(world.methods(), Names{"rpc.register"});
+}
+
+TEST(ClientProvide, what_is_added_later_is_registered_alone_and_on_the_next_connection_with_the_rest) {
+  BrokerWorld world;
+  world.client->provide("a", add);
+  world.client->connect();
+  world.client->provide("b", add);
+  world.client->connect();
+  ASSERT_EQ(world.lines.size(), 2U);
+  EXPECT_EQ(world.lines[1].find(R"("method":"a")"), std::string::npos);
+  EXPECT_NE(world.lines[1].find(R"("method":"b")"), std::string::npos);
+  world.lines.clear();
+  world.peers[0]->reset();
+  world.pass(100ms);
+  ASSERT_EQ(world.lines.size(), 1U);
+  EXPECT_NE(world.lines[0].find(R"("method":"a")"), std::string::npos);
+  EXPECT_NE(world.lines[0].find(R"("method":"b")"), std::string::npos);
+}
+
+TEST(ClientProvide, of_several_connections_the_first_alone_registers) {
+  ClientOptions options;
+  options.connections = 3;
+  options.limits.in_flight = 1;
+  BrokerWorld world{options};
+  world.client->provide("gpu.add", add);
+  world.client->connect();
+  EXPECT_EQ(world.methods(), Names{"rpc.register"});
+  world.answers["slow"] = "";
+  const auto two = [&]() -> Task<void> {
+    const auto call = [](Client& client, std::chrono::milliseconds after, std::string method) -> Task<void> {
+      co_await sleep_for(client.scheduler(), after);
+      static_cast<void>(co_await client.request<int>(method).timeout(20ms));
+    };
+    std::vector<Task<void>> calls;
+    calls.push_back(call(*world.client, 0ms, "slow"));
+    calls.push_back(call(*world.client, 5ms, "other"));
+    co_await when_all(std::move(calls));
+  };
+  EXPECT_THROW(world.client->run(two()), Error);
+  EXPECT_EQ(world.peers.size(), 2U);
+  EXPECT_EQ(std::ranges::count(world.methods(), "rpc.register"), 0);
+}
+
+TEST(ClientProvide, a_server_that_drains_is_left_and_the_next_place_is_told_all) {
+  BrokerWorld world{named(), 2};
+  world.client->provide("gpu.add", add);
+  world.client->connect();
+  EXPECT_EQ(world.methods(), (Names{"rpc.hello", "rpc.register"}));
+  world.send(R"({"jsonrpc":"2.0","method":"rpc.draining"})");
+  world.pass(200ms);
+  EXPECT_EQ(world.methods(), (Names{"rpc.hello", "rpc.register"}));
+  ASSERT_EQ(world.dialed.size(), 2U);
+  EXPECT_EQ(world.dialed[0].first, "place0");
+  EXPECT_EQ(world.dialed[1].first, "place1");
+}
+
+TEST(ClientProvide, what_cannot_be_provided_is_refused_with_the_cure) {
+  BrokerWorld world;
+  EXPECT_THROW(world.client->provide("rpc.mine", add), std::invalid_argument);
+  EXPECT_THROW(world.client->provide("gpu.>", add), std::invalid_argument);
+  EXPECT_THROW(world.client->provide("none", add, {.concurrency = 0}), std::invalid_argument);
+  world.client->provide("gpu.add", add);
+  EXPECT_THROW(world.client->provide("gpu.add", add), Error);
+  Client by_http{"http://127.0.0.1:1/rpc"};
+  try {
+    by_http.provide("gpu.add", add);
+    FAIL();
+  } catch (const std::logic_error& error) {
+    EXPECT_NE(std::string_view{error.what()}.find("connect to tcp:// or unix://"), std::string_view::npos);
+  }
+  EXPECT_THROW(static_cast<void>(by_http.subscribe("news", [](const Event&) {})), std::logic_error);
+}
+
+TEST(ClientProvide, a_place_by_http_is_left_for_one_at_which_clients_are_called) {
+  std::vector<Endpoint> places{Endpoint{"http://web:1/rpc"}, Endpoint{"tcp://place:1"}};
+  World world{1, {}, std::move(places)};
+  world.serve = [&] {
+    if (world.received.find("rpc.register") != std::string::npos) {
+      world.received.clear();
+      world.peers.back()->send(R"({"jsonrpc":"2.0","result":1,"id":"rpc.register:1"})");
+    }
+  };
+  world.client->provide("gpu.add", add);
+  world.client->connect();
+  ASSERT_EQ(world.dialed.size(), 1U);
+  EXPECT_EQ(world.dialed[0].first, "place");
+}
+
+// ---- refusals ----
+
+constexpr const char* kConflict = R"("error":{"code":-32007,"message":"Conflict","data":{"reason":"another policy"}})";
+
+TEST(ClientProvide, connect_throws_what_is_refused) {
+  BrokerWorld world;
+  world.answers["rpc.register"] = kConflict;
+  world.client->provide("gpu.add", add);
+  try {
+    world.client->connect();
+    FAIL();
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), -32007);
+    EXPECT_EQ(error.message(), "gpu.add is refused: Conflict");
+    EXPECT_EQ(error.data(), R"({"reason":"another policy"})");
+  }
+  EXPECT_EQ(world.log, Names{"warning the server refuses what this client provides or subscribes to name=gpu.add "
+                             "code=-32007 error=Conflict"});
+  EXPECT_EQ(world.client->try_call<int>("a"), 1) << "the client is usable all the same";
+}
+
+TEST(ClientProvide, of_several_methods_that_are_refused_together_each_is_tried_apart) {
+  BrokerWorld world;
+  world.answer_to = [](const std::string& request) -> std::string {
+    return request.find(R"("method":"b")") != request.npos ? kConflict : R"("result":1)";
+  };
+  Names refused;
+  world.client->on_refused([&](std::string_view name, const Error&) { refused.emplace_back(name); });
+  for (const char* name : {"a", "b", "c"}) world.client->provide(name, add);
+  const Subscription news = world.client->subscribe("news", [](const Event&) {});
+  try {
+    world.client->connect();
+    FAIL();
+  } catch (const Error& error) {
+    EXPECT_EQ(error.message(), "b is refused: Conflict");
+  }
+  EXPECT_EQ(refused, Names{"b"});
+  EXPECT_EQ(world.methods(), (Names{"rpc.register", "rpc.subscribe", "rpc.register", "rpc.register", "rpc.register"}));
+  world.peers[0]->reset();
+  world.answer_to = nullptr;
+  world.pass(100ms);
+  EXPECT_EQ(world.methods(), (Names{"rpc.register", "rpc.subscribe"})) << "together again";
+  EXPECT_NO_THROW(world.client->connect());
+}
+
+TEST(ClientProvide, a_server_that_is_no_broker_says_so) {
+  BrokerWorld world;
+  world.answers["rpc.subscribe"] = R"("error":{"code":-32601,"message":"Method not found"})";
+  const Subscription news = world.client->subscribe("news", [](const Event&) {});
+  try {
+    world.client->connect();
+    FAIL();
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), -32601);
+    EXPECT_NE(error.message().find("no broker"), std::string::npos) << error.message();
+  }
+}
+
+TEST(ClientProvide, a_refusal_at_a_later_connection_goes_to_the_log_and_to_who_asked_for_it) {
+  BrokerWorld world;
+  std::vector<std::string> refused;
+  world.client->on_refused([&](std::string_view name, const Error& error) {
+    refused.push_back(std::string{name} + " " + std::to_string(error.code()));
+    throw std::runtime_error("no matter");
+  });
+  world.client->provide("a", add);
+  world.client->provide("b", add);
+  world.client->connect();
+  EXPECT_TRUE(refused.empty());
+  world.answers["rpc.register"] = kConflict;
+  world.peers[0]->reset();
+  world.pass(100ms);
+  EXPECT_EQ(refused, (Names{"a -32007", "b -32007"}));
+  EXPECT_EQ(world.log.size(), 4U) << "two refusals, and two functions that threw";
+  world.answers.clear();
+  world.peers[1]->reset();
+  world.pass(200ms);
+  EXPECT_NO_THROW(world.client->connect()) << "accepted at last";
+}
+
+TEST(ClientProvide, connect_does_not_wait_for_ever_for_an_answer) {
+  ClientOptions options;
+  options.call_timeout_ms = 50;
+  BrokerWorld world{options};
+  world.answers["rpc.register"] = "";
+  world.client->provide("gpu.add", add);
+  try {
+    world.client->connect();
+    FAIL();
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), -32002);
+  }
+}
+
+TEST(ClientProvide, connect_says_that_the_server_has_gone_instead_of_answering) {
+  BrokerWorld world;
+  world.answers["rpc.register"] = "";
+  world.client->provide("gpu.add", add);
+  const auto collect = world.serve;
+  world.serve = [&] {
+    collect();
+    if (!world.lines.empty()) world.peers.back()->reset();
+  };
+  EXPECT_THROW(world.client->connect(), ConnectionError);
+}
+
+TEST(ClientProvide, an_answer_that_is_none_is_a_refusal_and_a_foreign_one_is_dropped) {
+  BrokerWorld world;
+  world.answers["rpc.register"] = R"("nothing":1,"error":1)";
+  world.client->provide("gpu.add", add);
+  EXPECT_THROW(world.client->connect(), Error);
+  for (const std::string_view id : {R"("rpc.register:0")", R"("rpc.register:")", R"("rpc.register:x")", R"("rpc.")"}) {
+    world.send(R"({"jsonrpc":"2.0","result":1,"id":)" + std::string{id} + "}");
+  }
+  world.pass(10ms);
+  EXPECT_EQ(world.client->responses_dropped(), 4U);
+}
+
+// ---- calls of what is provided ----
+
+TEST(ClientProvide, a_provided_method_is_called_and_several_at_once_where_they_wait) {
+  BrokerWorld world;
+  int most = 0;
+  int now = 0;
+  world.client->provide("slow",
+                        [&](Context context, int n) -> Task<int> {
+                          most = std::max(most, ++now);
+                          co_await sleep_for(context, 5ms);
+                          --now;
+                          co_return 2 * n;
+                        },
+                        {.concurrency = 3});
+  world.client->connect();
+  world.lines.clear();
+  for (int i = 1; i <= 3; ++i) {
+    world.send(R"({"jsonrpc":"2.0","method":"slow","params":[)" + std::to_string(i) + R"(],"id":)" + std::to_string(i) +
+               "}");
+  }
+  world.pass(50ms);
+  std::ranges::sort(world.lines);
+  EXPECT_EQ(world.lines, (Names{R"({"jsonrpc":"2.0","result":2,"id":1})", R"({"jsonrpc":"2.0","result":4,"id":2})",
+                                R"({"jsonrpc":"2.0","result":6,"id":3})"}));
+  EXPECT_EQ(most, 3);
+}
+
+TEST(ClientProvide, a_handler_calls_the_broker_back_within_its_own_time_and_counts_hops) {
+  BrokerWorld world;
+  world.answers["other"] = R"("result":20)";
+  world.client->provide("nested", [](Context context, int n) -> Task<int> {
+    co_return n + co_await Peer{context}.call<int>("other", n);
+  });
+  world.client->connect();
+  world.lines.clear();
+  world.send(R"({"jsonrpc":"2.0","method":"nested","params":[1],"id":7,"timeout_ms":500,"hops":2})");
+  world.pass(50ms);
+  ASSERT_EQ(world.lines.size(), 2U);
+  EXPECT_EQ(BrokerWorld::member(world.lines[0], "method"), "\"other\"");
+  EXPECT_EQ(BrokerWorld::member(world.lines[0], "hops"), "3");
+  const int left = std::stoi(BrokerWorld::member(world.lines[0], "timeout_ms"));
+  EXPECT_GT(left, 0);
+  EXPECT_LE(left, 500);
+  EXPECT_EQ(world.lines[1], R"({"jsonrpc":"2.0","result":21,"id":7})");
+}
+
+TEST(ClientProvide, a_nested_call_ends_with_the_call_that_made_it) {
+  BrokerWorld world;
+  world.answers["other"] = "";
+  world.client->provide("nested",
+                        [](Context context) -> Task<int> { co_return co_await Peer{context}.call<int>("other"); });
+  world.client->connect();
+  world.send(R"({"jsonrpc":"2.0","method":"nested","id":7})");
+  world.pass(5ms);
+  world.lines.clear();
+  world.send(R"({"jsonrpc":"2.0","method":"$/cancelRequest","params":{"id":7}})");
+  world.pass(5ms);
+  ASSERT_EQ(world.lines.size(), 2U);
+  EXPECT_EQ(std::ranges::count_if(world.lines, [](const auto& line) { return line.find("-32800") != line.npos; }), 1);
+  EXPECT_EQ(
+      std::ranges::count_if(world.lines, [](const auto& line) { return line.find("$/cancelRequest") != line.npos; }),
+      1);
+}
+
+// ---- over sockets ----
+
+// Answers what declares something, until the connection ends or `enough` of them have come.
+void accept_declarations(RawPeer& peer, int enough) {
+  for (std::string line = peer.line(); !line.empty(); line = peer.line()) {
+    const std::string id = BrokerWorld::member(line, "id");
+    if (!id.empty()) peer.send(R"({"jsonrpc":"2.0","result":1,"id":)" + id + "}\n");
+    if (--enough == 0) return;
+  }
+}
+
+TEST(ClientProvide, connects_at_once_and_again_without_any_call) {
+  std::promise<void> twice;
+  ScriptedServer server{2, [&, connections = 0](RawPeer peer) mutable {
+                          EXPECT_NE(peer.line().find("rpc.register"), std::string::npos);
+                          if (++connections == 1) return;
+                          twice.set_value();
+                          peer.all();
+                        }};
+  Client client{server.uri()};
+  client.provide("gpu.add", add);
+  EXPECT_EQ(twice.get_future().wait_for(20s), std::future_status::ready);
+}
+
+TEST(ClientProvide, methods_are_provided_while_others_are_called_and_the_client_calls) {
+  constexpr int kMethods = 50;
+  ScriptedServer server{[&](RawPeer peer) {
+    std::thread asking{[&] {
+      for (int i = 0; i < 500; ++i) peer.send(R"({"jsonrpc":"2.0","method":"m0","params":[1,2],"id":"x"})");
+    }};
+    std::size_t registered = 0;
+    for (std::string line = peer.line(); !line.empty(); line = peer.line()) {
+      if (BrokerWorld::member(line, "method").empty()) continue;
+      const std::string params = BrokerWorld::member(line, "params");
+      for (std::size_t at = 0; (at = params.find("{\"method\":", at)) != params.npos; ++at) ++registered;
+      peer.send(R"({"jsonrpc":"2.0","result":1,"id":)" + BrokerWorld::member(line, "id") + "}\n");
+    }
+    asking.join();
+    EXPECT_EQ(registered, kMethods);
+  }};
+  {
+    Client client{server.uri()};
+    std::vector<std::jthread> threads;
+    std::atomic<int> next{0};
+    for (int t = 0; t < 4; ++t) {
+      threads.emplace_back([&] {
+        for (int i = next++; i < kMethods; i = next++) {
+          client.provide("m" + std::to_string(i), add);
+          EXPECT_EQ(client.request<int>("other").future().get(), 1);
+        }
+      });
+    }
+    threads.clear();
+    client.connect();
+  }
+  server.join();
+}
+
+TEST(ClientProvide, what_is_offered_cannot_be_changed_while_another_thread_is_in_run_but_inside_it_can) {
+  ScriptedServer server{[](RawPeer peer) { accept_declarations(peer, -1); }};
+  Client client{server.uri()};
+  std::binary_semaphore inside{0};
+  std::atomic<bool> enough{false};
+  std::thread runner{[&] {
+    client.run([](Client& of, std::binary_semaphore& in, const std::atomic<bool>& end) -> Task<void> {
+      of.provide("inside", add);
+      in.release();
+      while (!end) co_await sleep_for(of.scheduler(), 1ms);
+    }(client, inside, enough));
+  }};
+  inside.acquire();
+  EXPECT_THROW(client.provide("beside", add), std::logic_error);
+  enough = true;
+  runner.join();
+  client.provide("behind", add);
+  EXPECT_NO_THROW(client.connect());
+}
+
+TEST(ClientProvide, connect_waits_for_the_answer_of_the_thread_in_the_background) {
+  ScriptedServer server{[](RawPeer peer) {
+    accept_declarations(peer, 1);
+    peer.send(R"({"jsonrpc":"2.0","method":"gpu.add","params":[1,2],"id":"h"})");
+    EXPECT_EQ(peer.line(), R"({"jsonrpc":"2.0","result":3,"id":"h"})");
+    peer.all();
+  }};
+  Client client{server.uri()};
+  std::promise<int> sum;
+  client.provide("gpu.add", [&](int a, int b) {
+    sum.set_value(a + b);
+    return a + b;
+  });
+  client.connect();
+  EXPECT_EQ(sum.get_future().get(), 3);
+}
+
+}  // namespace
+}  // namespace wirecall::session
