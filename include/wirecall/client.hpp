@@ -7,8 +7,9 @@
 // connection is lost. A call that may have reached the server is not made twice: when its connection is lost it fails
 // with ConnectionError. One that cannot have waits for the next connection.
 //
-// At a broker (docs/client.md "At a broker") a client also provides methods to other clients and subscribes to events.
-// One that does connects at once, and again by itself whenever its connection is lost.
+// At a broker (docs/client.md "At a broker") a client also provides methods to other clients, subscribes to events and
+// publishes them. One that provides or subscribes connects at once, and again by itself whenever its connection is
+// lost.
 //
 // The templates here only encode and decode; everything else is compiled (src/session/client*.cpp). Thread: any, for
 // all calls; making, moving and destroying the client happens while nobody calls.
@@ -93,20 +94,22 @@ template <class T>
 inline constexpr bool kIsNamed<NamedArgument<T>> = true;
 
 template <class... Args>
-void write_params(OutgoingCall& call, const Args&... args) {
+void write_arguments(Writer& writer, const Args&... args) {
   static_assert((kIsNamed<Args> && ...) || (!kIsNamed<Args> && ...), "name all arguments, or none of them");
-  if constexpr (sizeof...(Args) != 0) {
-    Writer& writer = call.params();
-    if constexpr ((kIsNamed<Args> && ...)) {
-      writer.begin_object(sizeof...(Args));
-      ((writer.key(args.name), encode(writer, args.value)), ...);
-      writer.end_object();
-    } else {
-      writer.begin_array(sizeof...(Args));
-      (encode(writer, args), ...);
-      writer.end_array();
-    }
+  if constexpr ((kIsNamed<Args> && ...)) {
+    writer.begin_object(sizeof...(Args));
+    ((writer.key(args.name), encode(writer, args.value)), ...);
+    writer.end_object();
+  } else {
+    writer.begin_array(sizeof...(Args));
+    (encode(writer, args), ...);
+    writer.end_array();
   }
+}
+
+template <class... Args>
+void write_params(OutgoingCall& call, const Args&... args) {
+  if constexpr (sizeof...(Args) != 0) write_arguments(call.params(), args...);
 }
 
 }  // namespace detail
@@ -239,6 +242,44 @@ class Client {
     return subscribe(topic, {}, std::move(function));
   }
 
+  /// Publishes a value at the broker and returns to how many of its connections it was queued. Throws as call does.
+  template <class T>
+  std::size_t publish(std::string_view topic, const T& value, PublishOptions options = {}) {
+    return publication(topic, value, options).call();
+  }
+  /// An event without a value; with `retain`, forgets what is retained.
+  std::size_t publish(std::string_view topic, PublishOptions options) { return publication(topic, options).call(); }
+  /// The same to be made in any of the four ways.
+  template <class T>
+  [[nodiscard]] Request<std::size_t> publication(std::string_view topic, const T& value, PublishOptions options = {}) {
+    return publication_of(topic, options, [&value](Writer& writer) { encode(writer, value); });
+  }
+  [[nodiscard]] Request<std::size_t> publication(std::string_view topic, PublishOptions options) {
+    return publication_of(topic, options, nullptr);
+  }
+
+  /// Calls a method at all who provide it, and returns what each has answered. Throws as call does.
+  template <class Result = void, class... Args>
+  std::vector<ProviderOutcome<Result>> call_all(std::string_view method, const Args&... args) {
+    return request_all<Result>(method, args...).call();
+  }
+  /// The same to be made in any of the four ways.
+  template <class Result = void, class... Args>
+  [[nodiscard]] Request<std::vector<ProviderOutcome<Result>>> request_all(std::string_view method,
+                                                                          const Args&... args) {
+    detail::OutgoingCall call{core_, "rpc.call_all"};
+    Writer& writer = call.params();
+    writer.begin_object(sizeof...(Args) == 0 ? 1 : 2);
+    writer.key("method");
+    writer.string(method);
+    if constexpr (sizeof...(Args) != 0) {
+      writer.key("params");
+      detail::write_arguments(writer, args...);
+    }
+    writer.end_object();
+    return Request<std::vector<ProviderOutcome<Result>>>{std::move(call)};
+  }
+
   /// What is called, on the thread that drives, when the server refuses what is provided or subscribed to, after a
   /// reconnection too; the log is told in any case.
   void on_refused(RefusedFunction function);
@@ -264,6 +305,8 @@ class Client {
   /// Changes what nobody may use meanwhile.
   void alone(const std::function<void()>& change);
   void provide_method(const ProvideOptions& options, const std::function<Method&(Registry&)>& add);
+  [[nodiscard]] Request<std::size_t> publication_of(std::string_view topic, const PublishOptions& options,
+                                                    const std::function<void(Writer&)>& encode_value) const;
   /// Drives on this thread until `finished`; `begin` is given the stop token of what it begins.
   void run(std::stop_token stop, const std::function<void(std::stop_token)>& begin, const bool& finished);
 

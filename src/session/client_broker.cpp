@@ -17,7 +17,9 @@
 #include "session/client_core.hpp"
 #include "session/client_declarations.hpp"
 #include "session/topic_pattern.hpp"
+#include "wirecall/bytes.hpp"
 #include "wirecall/client.hpp"
+#include "wirecall/codec.hpp"
 #include "wirecall/reflect.hpp"
 
 namespace wirecall::session {
@@ -306,4 +308,45 @@ Subscription Client::subscribe(std::string_view topic, SubscribeOptions options,
 void Client::on_refused(RefusedFunction function) { core_->on_refused(std::move(function)); }
 void Client::on_lagged(LaggedFunction function) { core_->on_lagged(std::move(function)); }
 
+Request<std::size_t> Client::publication_of(std::string_view topic, const PublishOptions& options,
+                                            const std::function<void(Writer&)>& encode_value) const {
+  detail::OutgoingCall call{core_, "rpc.publish"};
+  Buffer value;
+  std::string failure;
+  if (encode_value) {
+    const std::unique_ptr<Writer> own = json_codec().writer();
+    own->reset(value);
+    encode_value(*own);
+    failure = own->failure();
+  }
+  Writer& writer = call.params();
+  writer.begin_object(Writer::kUnknownSize);
+  writer.key("topic");
+  writer.string(topic);
+  if (!failure.empty()) {
+    writer.fail(failure);
+  } else if (const std::string_view text = value.view(); !text.empty()) {
+    const bool wrapped = text.front() != '[' && text.front() != '{';
+    writer.key("params");
+    if (wrapped) writer.begin_array(1);
+    writer.json(text);
+    if (wrapped) writer.end_array();
+  }
+  if (options.retain) {
+    writer.key("retain");
+    writer.boolean(true);
+  }
+  writer.end_object();
+  return Request<std::size_t>{std::move(call)};
+}
+
+namespace detail {
+
+Error take_error(Reader& reader) {
+  const std::string_view text = reader.skip();
+  const std::unique_ptr<Reader> own = json_codec().reader();
+  return message::read_error(*own, text);
+}
+
+}  // namespace detail
 }  // namespace wirecall

@@ -1,4 +1,4 @@
-// Clients that subscribe to events: what is said to the broker, which events reach which function, and
+// Clients that subscribe to events and publish them: what is said to the broker, which events reach which function, and
 // what happens to functions that throw, go, or run while their client goes.
 #include <algorithm>
 #include <atomic>
@@ -329,8 +329,7 @@ TEST(ClientSubscribe, a_refusal_without_an_id_is_not_taken_for_that_of_a_call_wh
   world.answers["rpc.subscribe"] = "";
   const Subscription news = world.client->subscribe("news", [](const Event&) {});
   world.answers["a"] = "";
-  const auto serve = world.serve;
-  world.serve = [&] {
+  world.serve = [&world, serve = world.serve] {
     const std::size_t before = world.lines.size();
     serve();
     for (std::size_t i = before; i < world.lines.size(); ++i) {
@@ -339,6 +338,69 @@ TEST(ClientSubscribe, a_refusal_without_an_id_is_not_taken_for_that_of_a_call_wh
   };
   EXPECT_EQ(world.client->request<int>("a").timeout(20ms).try_call().error().code(), -32002);
   EXPECT_EQ(world.client->responses_dropped(), 1U);
+}
+
+// ---- publishing, and all providers ----
+
+TEST(ClientPublish, says_topic_params_and_retain_and_returns_to_how_many) {
+  BrokerWorld world;
+  world.answers["rpc.publish"] = R"("result":3)";
+  EXPECT_EQ(world.client->publish("a", 19), 3U);
+  EXPECT_EQ(world.client->publish("a", std::vector<int>{19}, {.retain = true}), 3U);
+  EXPECT_EQ(world.client->publish("a", std::map<std::string, int>{{"x", 1}}), 3U);
+  EXPECT_EQ(world.client->publish("a", {.retain = true}), 3U);
+  EXPECT_EQ(world.client->publish("a", "text"), 3U);
+  EXPECT_EQ(world.client->publication("a", true).future().valid(), true);
+  world.pass(1ms);
+  Names params;
+  for (const std::string& line : world.lines) params.push_back(BrokerWorld::member(line, "params"));
+  EXPECT_EQ(params, (Names{R"({"topic":"a","params":[19]})", R"({"topic":"a","params":[19],"retain":true})",
+                           R"({"topic":"a","params":{"x":1}})", R"({"topic":"a","retain":true})",
+                           R"({"topic":"a","params":["text"]})", R"({"topic":"a","params":[true]})"}));
+}
+
+TEST(ClientPublish, throws_what_it_is_refused_with_and_what_json_cannot_hold) {
+  BrokerWorld world;
+  world.answers["rpc.publish"] = R"("error":{"code":-32003,"message":"Forbidden"})";
+  try {
+    world.client->publish("a", 1);
+    FAIL();
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), -32003);
+  }
+  EXPECT_THROW(world.client->publish("a", std::string{"\xFF"}), LocalError);
+  EXPECT_EQ(world.methods(), Names{"rpc.publish"}) << "what cannot be encoded is not sent";
+}
+
+TEST(ClientCallAll, returns_each_provider_s_outcome) {
+  BrokerWorld world;
+  world.answers["rpc.call_all"] =
+      R"("result":[{"client":"a","result":1},{"error":{"code":-5,"message":"no","data":[1]},"client":"b"},)"
+      R"({"result":"x","more":1},{"client":null,"result":4}])";
+  const auto outcomes = world.client->call_all<int>("ping", 1, "x");
+  EXPECT_EQ(BrokerWorld::member(world.lines[0], "params"), R"({"method":"ping","params":[1,"x"]})");
+  ASSERT_EQ(outcomes.size(), 4U);
+  EXPECT_EQ(outcomes[0].client, "a");
+  EXPECT_EQ(outcomes[0].outcome, 1);
+  EXPECT_EQ(outcomes[1].client, "b");
+  ASSERT_FALSE(outcomes[1].outcome.has_value());
+  EXPECT_EQ(outcomes[1].outcome.error().code(), -5);
+  EXPECT_EQ(outcomes[1].outcome.error().data(), "[1]");
+  ASSERT_FALSE(outcomes[2].outcome.has_value());
+  EXPECT_EQ(outcomes[2].outcome.error().code(), -32603);
+  EXPECT_EQ(outcomes[3].client, "");
+  EXPECT_EQ(outcomes[3].outcome, 4);
+}
+
+TEST(ClientCallAll, takes_arguments_by_name_or_none_and_results_that_nobody_reads) {
+  BrokerWorld world;
+  world.answers["rpc.call_all"] = R"("result":[{"result":null}])";
+  EXPECT_TRUE(world.client->call_all("ping").at(0).outcome.has_value());
+  EXPECT_TRUE(world.client->call_all("ping", arg("a") = 1).at(0).outcome.has_value());
+  EXPECT_EQ(BrokerWorld::member(world.lines[0], "params"), R"({"method":"ping"})");
+  EXPECT_EQ(BrokerWorld::member(world.lines[1], "params"), R"({"method":"ping","params":{"a":1}})");
+  world.answers["rpc.call_all"] = R"("result":[{}])";
+  EXPECT_THROW(world.client->call_all("ping"), LocalError);
 }
 
 // ---- over sockets ----
