@@ -68,6 +68,7 @@ class SparedServer final : public runtime::WrappedBackend {
     received.clear();
     streams.clear();
     cancelled.clear();
+    registered = false;
     return descriptor;
   }
 
@@ -77,6 +78,7 @@ class SparedServer final : public runtime::WrappedBackend {
   }
 
   FailingMemory* memory = nullptr;
+  bool registered = false;  // on this connection
 
  private:
   struct Items {
@@ -143,6 +145,8 @@ class SparedServer final : public runtime::WrappedBackend {
     const std::string method = request["method"];
     if (!request.contains("id")) return notified(method, request.value("params", json::object()));
     const json& id = request["id"];
+    if (method == "rpc.register") registered = true;
+    if (method == "event") peer->send(json{{"jsonrpc", "2.0"}, {"method", "news.a"}, {"params", {19}}}.dump() + "\n");
     if (method == "silent") return;
     if (method == "gone") return peer->reset();
     if (method == "refused") {
@@ -235,6 +239,7 @@ struct Scene {
   const SparedServer* server;
   milliseconds call_timeout;
   Told told;
+  bool provides = false;
 };
 
 void calls_that_block(Scene& scene) {
@@ -369,6 +374,22 @@ void a_client_that_goes(Scene& scene) {
   scene.client.reset();
 }
 
+// What is provided and subscribed to is said again, on another connection if need be.
+void what_a_broker_is_told(Scene& scene) {
+  Client& client = *scene.client;
+  client.provide("mine", [](int n) { return n; }, {.summary = "long enough to need memory", .params = {"n"}});
+  scene.provides = true;
+  Subscription news =
+      client.subscribe("news.*", [](const Event& event) { EXPECT_EQ(event.as<int>(), 19) << event.topic; });
+  try {
+    client.connect();
+  } catch (const std::bad_alloc&) {
+  }
+  expect_sensible(client.try_call<int>("event"));
+  news.unsubscribe();
+  expect_sensible(client.try_call<int>("a"));
+}
+
 // As a handler of a server does: its home is another loop than the client's.
 void a_task_from_elsewhere(Scene& scene) {
   std::optional<Loop> home;
@@ -425,7 +446,8 @@ bool call(const Way& way, std::size_t number, Failing failing) {
               .server = &server,
               // By HTTP, what is not answered makes others wait; else it is its connection's end that ends it.
               .call_timeout = milliseconds{http ? 100 : 60'000},
-              .told = {}};
+              .told = {},
+              .provides = false};
   {
     FailingMemory memory{number, failing};
     server.memory = &memory;
@@ -445,6 +467,7 @@ bool call(const Way& way, std::size_t number, Failing failing) {
     if (!next) next = scene.client->try_call<int>("next");
     EXPECT_EQ(next, 19);
     pause(*scene.client, milliseconds{150});
+    EXPECT_TRUE(!scene.provides || server.registered);
   }
   scene.told.expect_each_once();
   return failed;
@@ -473,6 +496,7 @@ const Way kWays[] = {
     {"calls whose connection is lost", &calls_whose_connection_is_lost},
     {"calls that are given up together", &calls_that_are_given_up_together},
     {"a client that goes", &a_client_that_goes},
+    {"what a broker is told", &what_a_broker_is_told},
     {"a task from elsewhere", &a_task_from_elsewhere},
     {"calls that block, by HTTP", &calls_that_block, "http://place/"},
     {"a batch and a notification, by HTTP", &a_batch_and_a_notification, "http://place/"},
