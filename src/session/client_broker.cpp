@@ -185,6 +185,10 @@ bool ClientCore::declared(Lock& lock, ClientConnection& connection, const Receiv
   } else if (message.has(Member::error)) {
     refusal = message::read_error(*reader_, message[Member::error]);
   }
+  if (refusal && refusal->code() == static_cast<int>(ErrorCode::draining)) {
+    leave(connection);  // the next one is asked
+    return true;
+  }
   const std::vector<std::string> names = declarations_.answered(message.id(), refusal);
   tell_connecting();
   if (!refusal) return true;

@@ -121,6 +121,7 @@ std::shared_ptr<ClientSubscription> Declarations::of_topic(std::string_view patt
   require(is_pattern(pattern), "\"" + std::string{pattern} +
                                    "\" is no topic: words between dots, 1 to 255 bytes without white space, of which "
                                    "any may be *, and the last one >");
+  require(function != nullptr, "there is no function for the events of " + std::string{pattern});
   auto subscription = std::make_shared<ClientSubscription>();
   subscription->name = pattern;
   std::string& params = subscription->params;

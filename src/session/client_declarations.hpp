@@ -44,7 +44,7 @@ class Declarations {
 
   /// Throws std::invalid_argument for options that cannot be.
   [[nodiscard]] static Declaration of_method(const Method& method, const ProvideOptions& options);
-  /// Throws std::invalid_argument for what is no topic or pattern.
+  /// Throws std::invalid_argument for what is no topic or pattern, and for no function.
   [[nodiscard]] static std::shared_ptr<ClientSubscription> of_topic(std::string_view pattern, SubscribeOptions options,
                                                                     EventFunction function);
   void add(Declaration method) { methods_.push_back(std::move(method)); }

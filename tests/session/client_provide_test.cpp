@@ -166,6 +166,20 @@ TEST(ClientProvide, a_server_that_drains_is_left_and_the_next_place_is_told_all)
   EXPECT_EQ(world.dialed[1].first, "place1");
 }
 
+TEST(ClientProvide, a_server_that_takes_nothing_since_it_drains_is_left_without_a_word) {
+  BrokerWorld world{{}, 2};
+  world.answer_to = [&](const std::string&) -> std::string {
+    return world.dialed.back().first == "place0" ? R"("error":{"code":-32009,"message":"Draining"})" : R"("result":1)";
+  };
+  world.client->provide("gpu.add", add);
+  world.pass(200ms);
+  EXPECT_EQ(world.methods(), (Names{"rpc.register", "rpc.register"}));
+  ASSERT_EQ(world.dialed.size(), 2U);
+  EXPECT_EQ(world.dialed[1].first, "place1");
+  EXPECT_EQ(world.log, Names{});
+  EXPECT_NO_THROW(world.client->connect());
+}
+
 TEST(ClientProvide, what_cannot_be_provided_is_refused_with_the_cure) {
   BrokerWorld world;
   EXPECT_THROW(world.client->provide("rpc.mine", add), std::invalid_argument);
@@ -196,6 +210,29 @@ TEST(ClientProvide, a_place_by_http_is_left_for_one_at_which_clients_are_called)
   world.client->connect();
   ASSERT_EQ(world.dialed.size(), 1U);
   EXPECT_EQ(world.dialed[0].first, "place");
+}
+
+TEST(ClientProvide, a_connection_by_http_goes_when_something_is_provided) {
+  std::vector<Endpoint> places{Endpoint{"http://web:1/rpc"}, Endpoint{"tcp://place:1"}};
+  World world{1, {}, std::move(places)};
+  bool called = false;
+  world.serve = [&] {
+    if (std::exchange(world.received, {}).find("POST") == std::string::npos) return;
+    world.peers.back()->send(
+        "HTTP/1.1 200 OK\r\nContent-Length: 35\r\n\r\n"
+        R"({"jsonrpc":"2.0","result":1,"id":1})");
+    called = true;
+  };
+  EXPECT_EQ(world.client->try_call<int>("a"), 1);
+  EXPECT_TRUE(called);
+  world.serve = [&] {
+    if (std::exchange(world.received, {}).find("rpc.register") == std::string::npos) return;
+    world.peers.back()->send(R"({"jsonrpc":"2.0","result":1,"id":"rpc.register:1"})");
+  };
+  world.client->provide("gpu.add", add);
+  world.client->connect();
+  ASSERT_EQ(world.dialed.size(), 2U);
+  EXPECT_EQ(world.dialed[1].first, "place");
 }
 
 // ---- refusals ----

@@ -118,6 +118,7 @@ TEST(ClientSubscribe, what_is_no_topic_is_refused_with_what_one_is) {
   for (const std::string_view bad : {"", "a..b", "a b", "a.b*", ">.a"}) {
     EXPECT_THROW(static_cast<void>(world.client->subscribe(bad, [](const Event&) {})), std::invalid_argument) << bad;
   }
+  EXPECT_THROW(static_cast<void>(world.client->subscribe("a", nullptr)), std::invalid_argument);
   world.pass(1ms);
   EXPECT_TRUE(world.dialed.empty());
 }
