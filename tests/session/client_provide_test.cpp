@@ -18,6 +18,7 @@
 
 #include "tests/session/broker_world.hpp"
 #include "tests/session/peer.hpp"
+#include "wirecall/broker.hpp"
 #include "wirecall/client.hpp"
 #include "wirecall/peer.hpp"
 
@@ -510,6 +511,77 @@ TEST(ClientProvide, connect_waits_for_the_answer_of_the_thread_in_the_background
   });
   client.connect();
   EXPECT_EQ(sum.get_future().get(), 3);
+}
+
+// ---- at a broker of ours ----
+
+class ClientAtBroker : public testing::Test {
+ protected:
+  ClientAtBroker() {
+    broker_.method("own", [](int n) { return 10 * n; });
+  }
+
+  ClientOptions called(std::string name) {
+    ClientOptions options;
+    options.client_id = std::move(name);
+    return options;
+  }
+
+  Broker broker_;
+  const std::string uri_ = broker_.listen("tcp://127.0.0.1:0").uri();
+  RunningServer running_{broker_};
+};
+
+TEST_F(ClientAtBroker, one_client_calls_what_another_provides) {
+  Client provider{uri_, called("provider")};
+  provider.provide("add", add, {.concurrency = 1, .queue = 10, .policy = "round_robin", .params = {"a", "b"}});
+  provider.connect();
+  Client caller{uri_};
+  EXPECT_EQ(caller.call<int>("add", 42, 23), 65);
+  EXPECT_EQ(caller.call<int>("add", arg("b") = 1, arg("a") = 2), 3);
+  EXPECT_EQ(caller.try_call<int>("add", "x").error().code(), -32602);
+}
+
+TEST_F(ClientAtBroker, a_handler_calls_what_others_provide_and_circles_end) {
+  Client provider{uri_};
+  provider.provide(
+      "nested", [](Context context, int n) -> Task<int> { co_return 1 + co_await Peer{context}.call<int>("own", n); });
+  provider.provide("circle",
+                   [](Context context) -> Task<int> { co_return co_await Peer{context}.call<int>("circle"); });
+  provider.connect();
+  Client caller{uri_};
+  EXPECT_EQ(caller.call<int>("nested", 2), 21);
+  EXPECT_EQ(caller.try_call<int>("circle").error().code(), -32005);
+}
+
+TEST_F(ClientAtBroker, connect_throws_the_conflict_of_one_method_and_others_are_provided) {
+  Client provider{uri_};
+  provider.provide("own", add);
+  provider.provide("add", add);
+  try {
+    provider.connect();
+    FAIL();
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), -32007);
+    EXPECT_TRUE(error.message().starts_with("own is refused")) << error.message();
+  }
+  Client caller{uri_};
+  EXPECT_TRUE(comes_true([&] { return caller.try_call<int>("add", 1, 2) == 3; }));
+  EXPECT_EQ(caller.call<int>("own", 2), 20);
+}
+
+TEST_F(ClientAtBroker, a_provider_that_goes_is_missed_and_one_that_comes_is_found) {
+  Client caller{uri_};
+  for (int i = 0; i < 3; ++i) {
+    Client provider{uri_};
+    provider.provide("add", add);
+    provider.connect();
+    EXPECT_EQ(caller.call<int>("add", i, 1), i + 1);
+  }
+  EXPECT_TRUE(comes_true([&] {
+    const std::expected<int, Error> result = caller.try_call<int>("add", 1, 2);
+    return !result && result.error().code() == -32601;
+  }));
 }
 
 }  // namespace
