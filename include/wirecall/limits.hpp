@@ -31,6 +31,12 @@ struct Limits {
   std::size_t in_flight = 4096;
   /// Calls made within calls, one within another. More is -32005 with `data.limit:"hops"`.
   std::uint32_t hops = 16;
+  /// Methods that one connection may provide through a broker. More is -32005 with `data.limit:"methods"`.
+  std::size_t methods = 4096;
+  /// Topics and patterns that one connection may subscribe to. More is -32005 with `data.limit:"subscriptions"`.
+  std::size_t subscriptions = 4096;
+  /// Bytes of all events that a broker retains. One without room is -32005 with `data.limit:"retained_bytes"`.
+  std::size_t retained_bytes = 64 * 1024 * 1024;
   /// Bytes of output waiting on one connection at which it is no longer read.
   std::size_t soft_output = 4 * 1024 * 1024;
   /// Bytes of output already waiting on one connection, beyond which a further message cuts it.

@@ -64,6 +64,11 @@ struct Stats {
   Counter errors_cancelled;        ///< -32800
   Counter errors_other;            ///< all others: what handlers raise
 
+  Counter calls_relayed;     ///< to a provider of a broker's
+  Counter events;            ///< published
+  Counter events_delivered;  ///< to a subscriber each
+  Counter events_dropped;    ///< for a subscriber each that took too little
+
   Counter responses_dropped;  ///< nobody was waiting for them
   Counter slow_peers_cut;     ///< too much output was waiting for them
   Counter streams;            ///< calls answered by a stream of results, sent one by one or gathered

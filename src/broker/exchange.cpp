@@ -85,7 +85,7 @@ RelayErrors::RelayErrors()
       no_memory(ErrorCode::internal_error) {}
 
 Exchange::Exchange(const Registry& own, const Limits& limits, rpc::Workspace& workspace)
-    : own_(&own), limits_(&limits), workspace_(&workspace) {}
+    : own_(&own), limits_(&limits), workspace_(&workspace), retained_(limits.retained_bytes) {}
 
 Exchange::~Exchange() {
   if (workspace_->scheduler != nullptr) workspace_->scheduler->stop(*this);
@@ -113,7 +113,8 @@ void Exchange::relay(Route& route, Call& call) {
   Provider* const provider = provider_for(route, message, call.reader());
   if (provider == nullptr) return call.error(errors_.not_delivered);
   if (call.is_notification()) {
-    notify(*provider, message);
+    // A provider that subscribes to its method's name as well is told once.
+    if (provider->peer->told_of != event_) notify(*provider, message);
     return call.end_result();
   }
   const bool waits = !provider->is_free();
@@ -218,6 +219,7 @@ void Exchange::send(SlotNumber slot, const Received& message) {
     if (message.has(Member::stream) && !call.stream) splice.remove(message[Member::stream]);
     splice.append_to(out);
   });
+  ++workspace_->stats.calls_relayed;
   call.state = State::sent;
   calls_.append(provider.sent, &RelayedCall::of_provider, slot);
   ++provider.at_work;

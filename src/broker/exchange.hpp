@@ -22,6 +22,8 @@
 #include "broker/method_table.hpp"
 #include "broker/peer.hpp"
 #include "broker/relayed_calls.hpp"
+#include "broker/retained.hpp"
+#include "broker/subscriptions.hpp"
 #include "rpc/broker.hpp"
 #include "rpc/dispatcher.hpp"
 #include "wirecall/limits.hpp"
@@ -84,8 +86,24 @@ class Exchange final : public rpc::Broker, private Timer {
   /// Returns whether the peer had registered it. No call comes to the peer by that name any more; those that it has
   /// are still its own to answer.
   bool unregister(Peer& peer, std::string_view name);
-  /// The peer provides nothing any more, and answers nothing: what it was asked ends, or is asked elsewhere.
-  void end_providers(Peer& peer) noexcept;
+  /// The peer says nothing any more: it subscribes to nothing and provides nothing, and what it was asked ends, or is
+  /// asked elsewhere.
+  void end_peer(Peer& peer) noexcept;
+  // Events: events.cpp.
+
+  /// `pattern` is valid. Throws Error -32005.
+  void subscribe(Peer& peer, std::string_view pattern, const SubscribeTerms& terms);
+  bool unsubscribe(Peer& peer, std::string_view pattern) noexcept;
+  /// Sends what is retained of topics that `pattern` matches.
+  void send_retained(Peer& peer, std::string_view pattern);
+  /// An event with these params, none when empty, to all who subscribe to `topic`, a valid name. Returns how many
+  /// connections it was queued to. Throws Error -32005, -32006.
+  std::size_t publish(Peer& publisher, std::string_view topic, std::string_view params, bool retain);
+  /// The same for a notification, as it came.
+  void notified(Peer& publisher, std::string_view name, const Received& message);
+  /// Tells the peer what it has lost.
+  void room(Peer& peer);
+
   /// Gives the peer that name, or one like it when another has it. Returns the name given.
   std::string introduce(Peer& peer, std::string_view name);
   void forget(Peer& peer) noexcept;
@@ -97,6 +115,7 @@ class Exchange final : public rpc::Broker, private Timer {
 
  private:
   enum class Told : bool { no, yes };
+  static constexpr std::size_t kLagTopics = 64;
 
   void expired() override;
   void watch(SlotNumber slot);
@@ -116,6 +135,10 @@ class Exchange final : public rpc::Broker, private Timer {
   void remove_provider(Provider& provider) noexcept;
   void lose(SlotNumber slot) noexcept;
   [[nodiscard]] bool ask_another(SlotNumber slot) noexcept;
+  std::size_t deliver_event(Peer* publisher, std::string_view topic, std::string_view text);
+  bool send_event(Peer& peer, std::string_view topic, std::string_view text);
+  void drop_event(Peer& peer, std::string_view topic);
+  void announce(Peer& peer, std::string_view topic, std::string_view method = {}) noexcept;
   [[nodiscard]] std::chrono::nanoseconds now() const noexcept;
 
   const Registry* own_;
@@ -126,6 +149,9 @@ class Exchange final : public rpc::Broker, private Timer {
   Deadlines deadlines_{calls_};
   std::chrono::nanoseconds wakes_at_ = kNoDeadline;
   MethodTable methods_;
+  Subscriptions subscriptions_;
+  Retained retained_;
+  std::uint64_t event_ = 0;  // counts notifications
   std::vector<Peer*> peers_;
   std::unordered_map<std::string, Peer*> names_;
 };

@@ -149,9 +149,9 @@ Route* MethodTable::find_registered(std::string_view name) const noexcept {
 Route* MethodTable::find(std::string_view name) const noexcept {
   if (name.ends_with('>')) return nullptr;  // the name of a prefix is not one that can be called
   if (Route* const route = find_registered(name)) return route;
-  if (prefixes_ == 0 || name.size() > kMethodNameBytesMax) return nullptr;
+  if (prefixes_ == 0 || name.size() > kNameBytesMax) return nullptr;
   // A prefix stands in the table as "gpu.>": its bytes are made of the name's, longest first, and ">" is all names.
-  char prefix[kMethodNameBytesMax + 2];
+  char prefix[kNameBytesMax + 2];
   std::copy(name.begin(), name.end(), prefix);
   for (std::size_t size = name.size(); size != 0; --size) {
     if (prefix[size - 1] != '.') continue;

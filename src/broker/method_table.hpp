@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "broker/relayed_calls.hpp"
+#include "broker/words.hpp"
 #include "wirecall/codec.hpp"
 #include "wirecall/registry.hpp"
 
@@ -22,9 +23,6 @@ namespace wirecall::broker {
 class Exchange;
 class Peer;
 class Route;
-
-/// Bytes of a method's name.
-inline constexpr std::size_t kMethodNameBytesMax = 255;
 
 /// How one of several providers is chosen.
 enum class Policy : std::uint8_t {

@@ -10,6 +10,8 @@
 #include <vector>
 
 #include "broker/exchange.hpp"
+#include "broker/words.hpp"
+#include "message/own_error.hpp"
 #include "rpc/reserved_params.hpp"
 #include "wirecall/reflect.hpp"
 
@@ -144,19 +146,70 @@ std::string methods(const ReservedCall& call) {
 struct ListedClient {
   std::string_view name;
   std::size_t methods;
+  std::size_t subscriptions;
   std::size_t in_flight;
-  std::size_t output_bytes;
 };
 
 std::string clients(const ReservedCall& call) {
   static_cast<void>(ReservedParams{call, std::array<std::string_view, 0>{}});
   std::vector<ListedClient> listed;
   for (const Peer* peer : peer_of(call).exchange().peers()) {
-    if (peer->name.empty() && peer->provides.empty()) continue;
-    listed.push_back(
-        {.name = peer->name, .methods = peer->provides.size(), .in_flight = peer->calls_made, .output_bytes = 0});
+    if (peer->name.empty() && peer->provides.empty() && peer->subscription_count() == 0) continue;
+    listed.push_back({.name = peer->name,
+                      .methods = peer->provides.size(),
+                      .subscriptions = peer->subscription_count(),
+                      .in_flight = peer->calls_made});
   }
   return to_json(listed);
+}
+
+// ---- events ----
+
+template <std::size_t N>
+std::string topic_of(const ReservedParams<N>& params, bool (*valid)(std::string_view), std::string_view expected) {
+  std::optional<std::string> topic = params.template as<std::string>(0);
+  if (!topic || !valid(*topic)) params.refuse("topic", params.find(0), expected);
+  return *std::move(topic);
+}
+
+constexpr std::string_view kPattern = "words between dots, of which * stands for one and > at the end for the rest";
+
+std::string subscribe(const ReservedCall& call) {
+  static constexpr std::array<std::string_view, 4> kNames{"topic", "last", "group", "echo"};
+  const ReservedParams<4> params{call, kNames};
+  std::string topic = topic_of(params, &is_pattern, kPattern);
+  const bool last = params.as<bool>(1).value_or(false);
+  const std::string group = params.as<std::string>(2).value_or(std::string{});
+  const bool echo = params.as<bool>(3).value_or(false);
+  if (group.size() > kNameBytesMax) params.refuse("group", params.find(2), "string of 255 bytes at most");
+  peer_of(call).exchange().subscribe(peer_of(call), topic, {.group = group, .echo = echo});
+  if (last) peer_of(call).wants_retained = std::move(topic);
+  return "true";
+}
+
+std::string unsubscribe(const ReservedCall& call) {
+  static constexpr std::array<std::string_view, 1> kNames{"topic"};
+  const std::string topic = topic_of(ReservedParams{call, kNames}, &is_pattern, kPattern);
+  if (!peer_of(call).exchange().unsubscribe(peer_of(call), topic)) {
+    throw message::make({.code = ErrorCode::no_subscription,
+                         .reason = "this connection does not subscribe to that",
+                         .delivered = "no"});
+  }
+  return "true";
+}
+
+std::string publish(const ReservedCall& call) {
+  static constexpr std::array<std::string_view, 3> kNames{"topic", "params", "retain"};
+  const ReservedParams<3> params{call, kNames};
+  const auto valid = [](std::string_view topic) { return is_name(topic) && !is_reserved(topic); };
+  const std::string topic =
+      topic_of(params, valid, "words between dots, without white space, * and >; not one of rpc. or $/");
+  const Sent* const given = params.value(1);
+  if (given != nullptr && given->kind != ValueKind::array && given->kind != ValueKind::object)
+    params.refuse("params", params.find(1), "array or object");
+  const bool retain = params.as<bool>(2).value_or(false);
+  return std::to_string(peer_of(call).exchange().publish(peer_of(call), topic,
+                                                         given != nullptr ? given->text : std::string_view{}, retain));
 }
 
 // ---- streams ----
@@ -169,6 +222,9 @@ std::string item(const ReservedCall& call) {
 constexpr std::array kMethods{
     ReservedMethod{"rpc.register", &register_methods, ReservedMethod::Needs::connection},
     ReservedMethod{"rpc.unregister", &unregister, ReservedMethod::Needs::connection},
+    ReservedMethod{"rpc.subscribe", &subscribe, ReservedMethod::Needs::connection},
+    ReservedMethod{"rpc.unsubscribe", &unsubscribe, ReservedMethod::Needs::connection},
+    ReservedMethod{"rpc.publish", &publish},
     ReservedMethod{"rpc.methods", &methods},
     ReservedMethod{"rpc.clients", &clients},
     ReservedMethod{"rpc.item", &item, ReservedMethod::Needs::connection},

@@ -1,5 +1,5 @@
-// The broker's own methods, by which peers say what they provide and ask what there is: rpc.register, rpc.unregister,
-// rpc.methods, rpc.clients, and rpc.item, by which a provider's stream comes back.
+// The broker's own methods, by which peers say what they provide, publish and subscribe, and ask what there is; and
+// rpc.item, by which a provider's stream comes back.
 // Implements docs/wire.md "Methods of wirecall's own".
 #pragma once
 

@@ -28,15 +28,22 @@ std::string Peer::introduce(std::string_view name) { return exchange_->introduce
 
 bool Peer::response(const Received& message) { return exchange_->response(*this, message); }
 
+void Peer::notified(const Received& message, std::string_view name) { exchange_->notified(*this, name, message); }
+
+void Peer::room() { exchange_->room(*this); }
+
+void Peer::reserved_answered() {
+  if (wants_retained.empty()) [[likely]]
+    return;
+  exchange_->send_retained(*this, std::exchange(wants_retained, {}));
+}
+
 std::size_t Peer::cancel(std::string_view id_json) { return exchange_->cancel(*this, id_json); }
 
 bool Peer::grant(std::string_view id_json, std::uint64_t more) { return exchange_->grant(*this, id_json, more); }
 
 void Peer::end_calls(const Error& error) noexcept { exchange_->end_calls(*this, &error); }
 
-void Peer::peer_ended() noexcept {
-  ended = true;
-  exchange_->end_providers(*this);
-}
+void Peer::peer_ended() noexcept { exchange_->end_peer(*this); }
 
 }  // namespace wirecall::broker

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "broker/relayed_calls.hpp"
+#include "broker/subscriptions.hpp"
 #include "rpc/broker.hpp"
 #include "rpc/dispatcher.hpp"
 
@@ -18,7 +19,13 @@ namespace wirecall::broker {
 class Exchange;
 struct Provider;
 
-class Peer final : public rpc::BrokerPeer {
+/// Events of one topic that a peer has lost, since it took too little.
+struct Lag {
+  std::string topic;
+  std::uint64_t dropped = 0;
+};
+
+class Peer final : public rpc::BrokerPeer, public Subscriber {
  public:
   Peer(Exchange& exchange, rpc::Outlet& outlet, std::shared_ptr<rpc::PeerLoad> load);
   ~Peer() override;
@@ -31,6 +38,10 @@ class Peer final : public rpc::BrokerPeer {
   [[nodiscard]] bool response(const Received& message) override;
   [[nodiscard]] bool awaits_responses() const noexcept override { return !provides.empty(); }
   [[nodiscard]] bool provides_any() const noexcept override { return !provides.empty(); }
+  [[nodiscard]] bool subscribes_any() const noexcept override { return subscription_count() != 0; }
+  void notified(const Received& message, std::string_view name) override;
+  void room() override;
+  void reserved_answered() override;
   std::size_t cancel(std::string_view id_json) override;
   bool grant(std::string_view id_json, std::uint64_t more) override;
   [[nodiscard]] std::size_t in_flight() const noexcept override { return calls_made; }
@@ -46,6 +57,9 @@ class Peer final : public rpc::BrokerPeer {
   std::vector<Provider*> provides;
   RelayedCalls::List calls;    ///< that are answered by a message to this peer
   std::size_t calls_made = 0;  ///< how many these are
+  std::vector<Lag> lag;        ///< empty where nothing was lost
+  std::uint64_t told_of = 0;   ///< the last event that was for this peer
+  std::string wants_retained;  ///< a pattern, until its subscription has been answered
   bool ended = false;          ///< says nothing any more
   std::size_t position = 0;    ///< in the exchange's table
 

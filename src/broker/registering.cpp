@@ -6,6 +6,7 @@
 
 #include "base/room.hpp"
 #include "broker/exchange.hpp"
+#include "broker/words.hpp"
 #include "message/own_error.hpp"
 
 namespace wirecall::broker {
@@ -18,21 +19,6 @@ Error conflict(std::string_view reason) {
   return message::make({.code = ErrorCode::conflict, .reason = reason, .delivered = "no"});
 }
 
-bool is_name(std::string_view name) {
-  if (name.empty() || name.size() > kMethodNameBytesMax) return false;
-  if (name.front() == '.' || name.back() == '.' || name.find("..") != name.npos) return false;
-  return std::ranges::none_of(
-      name, [](char c) { return static_cast<unsigned char>(c) <= ' ' || c == 0x7F || c == '*' || c == '>'; });
-}
-
-// A name, or all names behind one: "gpu.>", ">".
-bool is_name_or_prefix(std::string_view name) {
-  if (name == ">") return true;
-  return is_name(name.ends_with(".>") ? name.substr(0, name.size() - 2) : name);
-}
-
-bool is_reserved(std::string_view name) { return name.starts_with("rpc.") || name.starts_with("$/"); }
-
 }  // namespace
 
 std::unique_ptr<rpc::BrokerPeer> Exchange::meet(rpc::Outlet& outlet, std::shared_ptr<rpc::PeerLoad> load) {
@@ -44,10 +30,12 @@ std::unique_ptr<rpc::BrokerPeer> Exchange::meet(rpc::Outlet& outlet, std::shared
 }
 
 void Exchange::forget(Peer& peer) noexcept {
-  peer.ended = true;
   end_calls(peer, nullptr);
-  end_providers(peer);
-  if (!peer.name.empty()) names_.erase(peer.name);
+  end_peer(peer);
+  if (!peer.name.empty()) {
+    names_.erase(peer.name);
+    announce(peer, "rpc.client.left");
+  }
   peers_.back()->position = peer.position;
   peers_[peer.position] = peers_.back();
   peers_.pop_back();
@@ -55,7 +43,7 @@ void Exchange::forget(Peer& peer) noexcept {
 
 std::string Exchange::introduce(Peer& peer, std::string_view name) {
   if (name.empty()) return peer.name;
-  if (name.size() > kMethodNameBytesMax) {
+  if (name.size() > kNameBytesMax) {
     throw Error{ErrorCode::invalid_params, std::string{message_of(ErrorCode::invalid_params)},
                 R"({"loc":["name"],"expected":"string of 1 to 255 bytes"})"};
   }
@@ -65,13 +53,21 @@ std::string Exchange::introduce(Peer& peer, std::string_view name) {
     if (added || place->second == &peer) break;
     given = std::string{name} + "~" + std::to_string(i);
   }
-  if (!peer.name.empty() && peer.name != given) names_.erase(peer.name);
+  const bool joins = peer.name.empty();
+  if (!joins && peer.name != given) names_.erase(peer.name);
   peer.name = given;
+  if (joins) announce(peer, "rpc.client.joined");
   return given;
 }
 
 void Exchange::register_methods(Peer& peer, std::vector<Registration> registrations) {
   if (peer.ended) throw conflict("the connection has ended its side");
+  if (peer.provides.size() + registrations.size() > limits_->methods) {
+    throw message::make({.code = ErrorCode::limit_exceeded,
+                         .reason = "too many methods of this connection",
+                         .delivered = "no",
+                         .limit = "methods"});
+  }
   for (const Registration& one : registrations) {
     if (!is_name_or_prefix(one.name) || is_reserved(one.name)) {
       throw Error{
@@ -100,6 +96,7 @@ void Exchange::register_methods(Peer& peer, std::vector<Registration> registrati
     const bool known = route->find(peer) != nullptr;
     Provider& provider = route->add(peer, one.terms);
     if (!known) peer.provides.push_back(&provider);
+    announce(peer, "rpc.method.registered", route->name());
     free_again(provider);
   }
 }
@@ -109,13 +106,18 @@ bool Exchange::unregister(Peer& peer, std::string_view name) {
   Provider* const provider = route == nullptr ? nullptr : route->find(peer);
   if (provider == nullptr || provider->ended) return false;
   provider->ended = true;
+  announce(peer, "rpc.method.unregistered", name);
   while (!provider->queue.empty()) lose(provider->queue.first);
   if (provider->at_work == 0) remove_provider(*provider);
   return true;
 }
 
-void Exchange::end_providers(Peer& peer) noexcept {
-  for (Provider* provider : peer.provides) provider->ended = true;
+void Exchange::end_peer(Peer& peer) noexcept {
+  peer.ended = true;
+  subscriptions_.remove_all(peer);
+  for (Provider* provider : peer.provides) {
+    if (!std::exchange(provider->ended, true)) announce(peer, "rpc.method.unregistered", provider->route->name());
+  }
   while (!peer.provides.empty()) {
     Provider& provider = *peer.provides.back();
     while (!provider.queue.empty()) lose(provider.queue.first);

@@ -41,6 +41,14 @@ class BrokerPeer {
   [[nodiscard]] virtual bool awaits_responses() const noexcept = 0;
   /// Whether others rely on this peer, since it provides methods.
   [[nodiscard]] virtual bool provides_any() const noexcept = 0;
+  [[nodiscard]] virtual bool subscribes_any() const noexcept = 0;
+  /// A notification of this peer's, before any method is looked for: it is an event for those who subscribe to its
+  /// name.
+  virtual void notified(const Received& message, std::string_view name) = 0;
+  /// There is room for what nobody waits for again.
+  virtual void room() = 0;
+  /// What a method under a reserved name has to send behind its answer, which has been given.
+  virtual void reserved_answered() = 0;
   /// Cancels this peer's relayed calls with that id, byte for byte. Returns how many.
   virtual std::size_t cancel(std::string_view id_json) = 0;
   /// Gives the provider of this peer's relayed stream of that id more credit. Returns whether there is one.

@@ -105,6 +105,8 @@ Dispatcher::~Dispatcher() { abandon(); }
     workspace_->readers.reader->reset(message[Member::method]);
     static_cast<void>(workspace_->readers.reader->read_string(name));
   }
+  if (message.kind == MessageKind::notification && workspace_->broker != nullptr)
+    broker_peer()->notified(message, name);
   const Method* method = registry_->find(name);
   if (method == nullptr) {
     if (workspace_->broker != nullptr) method = broker_peer()->find(name);
@@ -263,6 +265,7 @@ BrokerPeer* Dispatcher::broker_peer() {
 }
 
 void Dispatcher::room() {
+  if (broker_peer_) broker_peer_->room();
   const std::shared_ptr<PendingCalls> calls = pending_;
   if (!calls) return;
   // Those that have to rest again are at the end of the queue then: each had its turn.
@@ -320,6 +323,10 @@ std::shared_ptr<PeerCalls> Dispatcher::peer_calls() {
 }
 
 bool Dispatcher::is_relied_on() const noexcept { return broker_peer_ && broker_peer_->provides_any(); }
+
+bool Dispatcher::is_kept() const noexcept {
+  return broker_peer_ && (broker_peer_->provides_any() || broker_peer_->subscribes_any());
+}
 
 bool Dispatcher::awaits_responses() const noexcept {
   return (pending_ && pending_->peer_calls && !pending_->peer_calls->empty()) ||

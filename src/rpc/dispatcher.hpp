@@ -54,6 +54,9 @@ class Outlet {
   [[nodiscard]] virtual std::chrono::nanoseconds waited() const noexcept { return {}; }
   /// Whether more may be sent that no request waits for. After false, Dispatcher::room is called once there is room.
   [[nodiscard]] virtual bool has_room() noexcept { return true; }
+  /// Whether so much waits for the peer that what nobody waits for had better be dropped. After true, Dispatcher::room
+  /// is called once there is room.
+  [[nodiscard]] virtual bool is_overfull() noexcept { return false; }
   /// Whether this is a connection: the peer can be sent more than answers, and its later messages come here too.
   [[nodiscard]] virtual bool connected() const noexcept { return false; }
   /// Who the peer is, where the system can tell. Asked for each Context.
@@ -131,6 +134,8 @@ class Dispatcher {
   void drain() noexcept;
   /// Whether other connections rely on the peer, since it provides methods for them.
   [[nodiscard]] bool is_relied_on() const noexcept;
+  /// Whether the connection is needed though nothing happens on it: the peer provides methods, or waits for events.
+  [[nodiscard]] bool is_kept() const noexcept;
   /// Whether the peer has been called, and is waited for.
   [[nodiscard]] bool awaits_responses() const noexcept;
   /// A response, perhaps to one of these calls; false when it is none.

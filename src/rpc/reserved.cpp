@@ -184,9 +184,11 @@ bool serve_reserved(const ReservedCall& call) {
                   R"({"reason":"needs_connection"})"};
     }
     const std::string result = found->serve(call);
-    if (!answers) return true;
-    call.reply.begin().append(result);
-    if (!call.reply.end(call.message.id())) refuse(reply_too_large());
+    if (answers) {
+      call.reply.begin().append(result);
+      if (!call.reply.end(call.message.id())) refuse(reply_too_large());
+    }
+    if (call.broker != nullptr) call.broker->reserved_answered();
   } catch (const Error& error) {
     if (answers) refuse(error);
   }

@@ -1,8 +1,8 @@
 // Precedence: who is served first when several connections have something at once. Those whose last receive brought
 // little do, compared with what receives bring on the average. Of the others, as long as there have been such lately,
-// a turn serves only a few: so whoever comes with little while they are served waits for these, or as many turns of them
-// as its backend lets pass before it looks for light ones again, and not for all. Among equals nobody goes first, and a
-// turn serves all. Owned by a backend.
+// a turn serves only a few: so whoever comes with little while they are served waits for these, or as many turns of
+// them as its backend lets pass before it looks for light ones again, and not for all. Among equals nobody goes first,
+// and a turn serves all. Owned by a backend.
 #pragma once
 
 #include <cstddef>

@@ -354,7 +354,7 @@ void Channel::end_if_idle(std::uint8_t times) {
   // In the part of the time in which it began, a message need not have brought anything yet.
   const bool began_before = std::exchange(was_unfinished_, unfinished());
   const std::size_t least = began_before && was_unfinished_ ? kMessageBytesMin / times : 1;
-  const bool alive = std::exchange(moved_, 0) >= least || busy() || has_output() || is_relied_on();
+  const bool alive = std::exchange(moved_, 0) >= least || busy() || has_output() || is_kept();
   idle_times_ = alive ? 0 : idle_times_ + 1;
   if (idle_times_ < times) return;
   ++host_->workspace.stats.connections_timed_out;

@@ -71,8 +71,10 @@ class Channel : public Connection, private transport::StreamUser, private runtim
   [[nodiscard]] virtual bool unfinished() const noexcept { return false; }
   /// One that had been `unfinished` has ended.
   void message_came() noexcept;
-  /// Other connections wait for what this peer sends: it is read however much it is owed, and has no time to be idle.
+  /// Other connections wait for what this peer sends: it is read however much it is owed.
   [[nodiscard]] virtual bool is_relied_on() const noexcept { return false; }
+  /// The connection is not idle though nothing happens on it.
+  [[nodiscard]] virtual bool is_kept() const noexcept { return false; }
   /// Calls are being worked on.
   [[nodiscard]] virtual bool working() const noexcept = 0;
   /// The connection is over: nobody hears of its calls any more.
@@ -98,6 +100,13 @@ class Channel : public Connection, private transport::StreamUser, private runtim
   }
   /// Whether there is room for output that no request waits for; after false, `output_drained` is called once there is.
   [[nodiscard]] bool output_has_room() noexcept;
+  /// Whether more than soft_output waits; after true, `output_drained` is called once there is room.
+  [[nodiscard]] bool output_is_overfull() noexcept {
+    if (output_bytes() <= host_->limits.soft_output) [[likely]]
+      return false;
+    wants_room_ = true;
+    return true;
+  }
   /// How long the input that is being looked at has waited.
   [[nodiscard]] std::chrono::nanoseconds input_waited() const noexcept {
     return backlog_.empty() ? std::chrono::nanoseconds{0} : host_->loop.now() - backlog_came_;

@@ -13,10 +13,10 @@
 #include <utility>
 #include <vector>
 
+#include "broker/words.hpp"
 #include "message/read_error.hpp"
 #include "session/client_core.hpp"
 #include "session/client_declarations.hpp"
-#include "session/topic_pattern.hpp"
 #include "wirecall/bytes.hpp"
 #include "wirecall/client.hpp"
 #include "wirecall/codec.hpp"
@@ -38,7 +38,7 @@ bool may_be_event(std::string_view name) noexcept {
   if (name.starts_with("rpc.")) {
     return name.starts_with("rpc.client.") || name.starts_with("rpc.method.") || name == "rpc.draining";
   }
-  return is_topic(name) && !name.starts_with("$/");
+  return broker::is_name(name) && !name.starts_with("$/");
 }
 
 std::string unsubscribe_message(std::string_view topic) {

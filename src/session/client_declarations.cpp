@@ -8,7 +8,7 @@
 #include <utility>
 
 #include "base/room.hpp"
-#include "session/topic_pattern.hpp"
+#include "broker/words.hpp"
 #include "wirecall/bytes.hpp"
 #include "wirecall/codec.hpp"
 #include "wirecall/detail/bind.hpp"
@@ -118,9 +118,10 @@ Declaration Declarations::of_method(const Method& method, const ProvideOptions& 
 
 std::shared_ptr<ClientSubscription> Declarations::of_topic(std::string_view pattern, SubscribeOptions options,
                                                            EventFunction function) {
-  require(is_pattern(pattern), "\"" + std::string{pattern} +
-                                   "\" is no topic: words between dots, 1 to 255 bytes without white space, of which "
-                                   "any may be *, and the last one >");
+  require(broker::is_pattern(pattern),
+          "\"" + std::string{pattern} +
+              "\" is no topic: words between dots, 1 to 255 bytes without white space, of which "
+              "any may be *, and the last one >");
   require(function != nullptr, "there is no function for the events of " + std::string{pattern});
   auto subscription = std::make_shared<ClientSubscription>();
   subscription->name = pattern;
@@ -153,7 +154,7 @@ bool Declarations::remove(const ClientSubscription& subscription) noexcept {
 Declarations::Subscriptions Declarations::of_event(std::string_view topic) const {
   Subscriptions found;
   for (const auto& subscription : subscriptions_) {
-    if (matches(subscription->name, topic)) found.push_back(subscription);
+    if (broker::matches(subscription->name, topic)) found.push_back(subscription);
   }
   return found;
 }

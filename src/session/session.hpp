@@ -60,6 +60,7 @@ class Session final : public Channel, public rpc::Outlet {
   void lose_answer() noexcept override { exhaust(); }
   [[nodiscard]] std::chrono::nanoseconds waited() const noexcept override { return input_waited(); }
   [[nodiscard]] bool has_room() noexcept override { return output_has_room(); }
+  [[nodiscard]] bool is_overfull() noexcept override { return output_is_overfull(); }
   [[nodiscard]] bool connected() const noexcept override { return true; }
   [[nodiscard]] std::optional<PeerCredentials> peer_credentials() const override { return Channel::peer_credentials(); }
   [[nodiscard]] bool strict_peer() const noexcept override { return framing_->strict_peers(); }
@@ -70,6 +71,7 @@ class Session final : public Channel, public rpc::Outlet {
   void input_complete() override;
   [[nodiscard]] bool unfinished() const noexcept override { return !message_.empty() || framing_->begun(); }
   [[nodiscard]] bool is_relied_on() const noexcept override { return dispatcher_.is_relied_on(); }
+  [[nodiscard]] bool is_kept() const noexcept override { return dispatcher_.is_kept(); }
   [[nodiscard]] bool working() const noexcept override { return dispatcher_.in_flight() != 0; }
   void abandon() noexcept override { dispatcher_.abandon(); }
   void output_drained() override { dispatcher_.room(); }

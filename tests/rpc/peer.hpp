@@ -35,6 +35,7 @@ class RecordingOutlet final : public rpc::Outlet {
   }
   [[nodiscard]] std::chrono::nanoseconds waited() const noexcept override { return has_waited; }
   [[nodiscard]] bool has_room() noexcept override { return messages.size() < messages_max; }
+  [[nodiscard]] bool is_overfull() noexcept override { return overfull; }
   [[nodiscard]] bool connected() const noexcept override { return is_connected; }
   [[nodiscard]] bool open() const noexcept { return open_; }
 
@@ -42,6 +43,7 @@ class RecordingOutlet final : public rpc::Outlet {
   std::size_t messages_max = std::numeric_limits<std::size_t>::max();
   std::chrono::nanoseconds has_waited{0};
   bool is_connected = true;
+  bool overfull = false;
 
  private:
   Buffer out_;

@@ -1,0 +1,160 @@
+// The part of Exchange (exchange.hpp) that is about events: who is told of one, what is kept of it for later, and what
+// becomes of those that a slow subscriber has no room for.
+#include <algorithm>
+#include <new>
+#include <utility>
+
+#include "base/decimal.hpp"
+#include "broker/exchange.hpp"
+#include "broker/splice.hpp"
+#include "message/own_error.hpp"
+#include "wirecall/reflect.hpp"
+
+namespace wirecall::broker {
+namespace {
+
+// {"jsonrpc":"2.0","method":topic,"params":…}
+Buffer event_of(std::string_view topic, std::string_view params) {
+  Buffer text{R"({"jsonrpc":"2.0","method":)"};
+  text.append(to_json(topic));
+  if (!params.empty()) {
+    text.append(R"(,"params":)");
+    text.append(params);
+  }
+  text.push_back('}');
+  return text;
+}
+
+}  // namespace
+
+void Exchange::subscribe(Peer& peer, std::string_view pattern, const SubscribeTerms& terms) {
+  if (peer.ended) {
+    throw message::make(
+        {.code = ErrorCode::conflict, .reason = "the connection has ended its side", .delivered = "no"});
+  }
+  if (peer.subscription_count() >= limits_->subscriptions) {
+    throw message::make({.code = ErrorCode::limit_exceeded,
+                         .reason = "too many subscriptions of this connection",
+                         .delivered = "no",
+                         .limit = "subscriptions"});
+  }
+  subscriptions_.subscribe(peer, pattern, terms);
+}
+
+bool Exchange::unsubscribe(Peer& peer, std::string_view pattern) noexcept {
+  return subscriptions_.unsubscribe(peer, pattern);
+}
+
+void Exchange::send_retained(Peer& peer, std::string_view pattern) {
+  retained_.each(pattern, [&](std::string_view topic, std::string_view text) { send_event(peer, topic, text); });
+}
+
+std::size_t Exchange::publish(Peer& publisher, std::string_view topic, std::string_view params, bool retain) {
+  if (retain && params.empty()) {
+    retained_.clear(topic);
+    return 0;
+  }
+  const Buffer text = event_of(topic, params);
+  if (text.size() > limits_->max_message_size) {
+    throw message::make({.code = ErrorCode::too_large,
+                         .reason = "the event is larger than a message may be",
+                         .delivered = "no",
+                         .limit = "max_message_size"});
+  }
+  if (retain && !retained_.keep(topic, text.view())) {
+    throw message::make({.code = ErrorCode::limit_exceeded,
+                         .reason = "there is no room to retain the event",
+                         .delivered = "no",
+                         .limit = "retained_bytes"});
+  }
+  return deliver_event(&publisher, topic, text.view());
+}
+
+void Exchange::notified(Peer& publisher, std::string_view name, const Received& message) {
+  ++event_;
+  if (subscriptions_.empty() || is_reserved(name) || !is_name(name)) return;
+  if (!message.has(Member::to) && !message.has(Member::from)) {
+    deliver_event(&publisher, name, message.text);
+    return;
+  }
+  Splice splice{message.text};
+  if (message.has(Member::to)) splice.remove(message[Member::to]);
+  if (message.has(Member::from)) splice.remove(message[Member::from]);
+  Buffer text;
+  splice.append_to(text);
+  deliver_event(&publisher, name, text.view());
+}
+
+// Returns how many connections it was queued to.
+std::size_t Exchange::deliver_event(Peer* publisher, std::string_view topic, std::string_view text) {
+  std::size_t count = 0;
+  ++workspace_->stats.events;
+  subscriptions_.each(topic, publisher, [&](Subscriber& subscriber) {
+    Peer& peer = static_cast<Peer&>(subscriber);
+    peer.told_of = event_;
+    if (send_event(peer, topic, text)) ++count;
+  });
+  workspace_->stats.events_delivered += count;
+  return count;
+}
+
+// A peer that takes too little loses events, and learns how many once it has taken most of what waits for it.
+bool Exchange::send_event(Peer& peer, std::string_view topic, std::string_view text) {
+  if (!peer.lag.empty() || peer.outlet().is_overfull()) {
+    drop_event(peer, topic);
+    return false;
+  }
+  Buffer& out = peer.outlet().open_message();
+  try {
+    out.append(text);
+  } catch (const std::bad_alloc&) {
+    peer.outlet().discard_message();
+    drop_event(peer, topic);
+    return false;
+  }
+  peer.outlet().close_message();
+  return true;
+}
+
+void Exchange::drop_event(Peer& peer, std::string_view topic) {
+  ++workspace_->stats.events_dropped;
+  auto known = std::ranges::find(peer.lag, topic, &Lag::topic);
+  if (known == peer.lag.end() && peer.lag.size() >= kLagTopics) known = peer.lag.begin();
+  if (known != peer.lag.end()) {
+    ++known->dropped;
+    return;
+  }
+  // The first entry is for all topics that find no place of their own.
+  if (peer.lag.empty()) peer.lag.push_back({.topic = ">", .dropped = 0});
+  peer.lag.push_back({.topic = std::string{topic}, .dropped = 1});
+}
+
+void Exchange::room(Peer& peer) {
+  const std::vector<Lag> lag = std::exchange(peer.lag, {});
+  for (const Lag& one : lag) {
+    if (one.dropped == 0) continue;
+    const Buffer text = event_of(
+        "rpc.lagged", R"({"topic":)" + to_json(one.topic) + R"(,"dropped":)" + std::to_string(one.dropped) + "}");
+    Buffer& out = peer.outlet().open_message();
+    try {
+      out.append(text.view());
+    } catch (...) {
+      peer.outlet().discard_message();
+      throw;
+    }
+    peer.outlet().close_message();
+  }
+}
+
+void Exchange::announce(Peer& peer, std::string_view topic, std::string_view method) noexcept {
+  if (subscriptions_.empty()) return;
+  try {
+    std::string params = R"({"client":)" + (peer.name.empty() ? std::string{"null"} : to_json(peer.name));
+    if (!method.empty()) params += R"(,"method":)" + to_json(method);
+    deliver_event(&peer, topic, event_of(topic, params + "}").view());
+  } catch (const std::bad_alloc&) {
+    // Nobody hears of it: there is no memory to say so either.
+  }
+}
+
+}  // namespace wirecall::broker

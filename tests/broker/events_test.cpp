@@ -1,0 +1,208 @@
+// Events: who is told, what is kept, what a slow subscriber loses, and what the broker itself tells.
+#include <gtest/gtest.h>
+#include <string>
+
+#include "tests/broker/world.hpp"
+
+namespace wirecall {
+namespace {
+
+using test::Client;
+using test::error_reply;
+using test::notification;
+using test::request;
+using test::result_reply;
+using test::World;
+
+class Events : public testing::Test {
+ protected:
+  static void subscribe(Client& client, std::string_view params) {
+    EXPECT_EQ(client.ask(request("rpc.subscribe", params)), result_reply("true"));
+  }
+  World world;
+  Client publisher{world};
+  Client a{world};
+  Client b{world};
+};
+
+TEST_F(Events, a_notification_reaches_all_who_subscribe_to_its_name_as_it_was_written) {
+  subscribe(a, R"({"topic":"news"})");
+  subscribe(b, R"(["*"])");
+  publisher.send(R"({ "jsonrpc":"2.0", "method":"news","params":[1.50], "x":1 })");
+  EXPECT_EQ(a.received(), R"({ "jsonrpc":"2.0", "method":"news","params":[1.50], "x":1 })");
+  EXPECT_EQ(b.received(), R"({ "jsonrpc":"2.0", "method":"news","params":[1.50], "x":1 })");
+  publisher.send(R"({"from":"me","jsonrpc":"2.0","method":"n\u0065ws","to":"a"})");
+  EXPECT_EQ(a.received(), R"({"jsonrpc":"2.0","method":"n\u0065ws"})");
+  EXPECT_EQ(publisher.received(), "");
+}
+
+TEST_F(Events, publish_says_how_many_it_was_queued_to) {
+  EXPECT_EQ(publisher.ask(request("rpc.publish", R"({"topic":"news","params":{"a":1}})")), result_reply("0"));
+  subscribe(a, R"({"topic":"news"})");
+  subscribe(b, R"({"topic":"*"})");
+  EXPECT_EQ(publisher.ask(request("rpc.publish", R"({"topic":"news","params":{"a":1}})")), result_reply("2"));
+  EXPECT_EQ(a.received(), notification("news", R"({"a":1})"));
+  EXPECT_EQ(publisher.ask(request("rpc.publish", R"({"topic":"news"})")), result_reply("2"));
+  EXPECT_EQ(a.received(), notification("news"));
+  EXPECT_EQ(publisher.ask(notification("rpc.publish", R"({"topic":"news"})")), "");
+  EXPECT_EQ(a.received(), notification("news"));
+}
+
+TEST_F(Events, publish_reaches_no_provider_and_a_notification_one_provider_as_well) {
+  a.provide("work");
+  subscribe(b, R"({"topic":"work"})");
+  EXPECT_EQ(publisher.ask(request("rpc.publish", R"({"topic":"work"})")), result_reply("1"));
+  EXPECT_EQ(a.received(), "");
+  EXPECT_EQ(b.received(), notification("work"));
+  publisher.send(notification("work"));
+  EXPECT_EQ(a.received(), notification("work"));
+  EXPECT_EQ(b.received(), notification("work"));
+}
+
+TEST_F(Events, a_provider_that_subscribes_to_its_own_name_is_told_once) {
+  a.provide("work");
+  subscribe(a, R"({"topic":">"})");
+  publisher.send(notification("work", "[1]"));
+  EXPECT_EQ(a.received(), notification("work", "[1]"));
+  publisher.send(notification("work", "[2]"));
+  EXPECT_EQ(a.received(), notification("work", "[2]"));
+}
+
+TEST_F(Events, a_method_of_the_servers_own_is_called_and_told_of) {
+  int calls = 0;
+  world.registry.method("own", [&] { ++calls; });
+  subscribe(a, R"({"topic":"own"})");
+  publisher.send(notification("own"));
+  EXPECT_EQ(calls, 1);
+  EXPECT_EQ(a.received(), notification("own"));
+}
+
+TEST_F(Events, who_publishes_is_told_of_it_only_by_echo) {
+  subscribe(publisher, R"({"topic":"news"})");
+  publisher.send(notification("news"));
+  EXPECT_EQ(publisher.received(), "");
+  subscribe(publisher, R"({"topic":"news","echo":true})");
+  publisher.send(notification("news"));
+  EXPECT_EQ(publisher.received(), notification("news"));
+}
+
+TEST_F(Events, one_of_a_group_is_told) {
+  subscribe(a, R"({"topic":"news","group":"g"})");
+  subscribe(b, R"({"topic":"news","group":"g"})");
+  for (int i = 0; i < 4; ++i)
+    EXPECT_EQ(publisher.ask(request("rpc.publish", R"({"topic":"news"})")), result_reply("1"));
+  EXPECT_EQ(a.received(), notification("news") + "\n" + notification("news"));
+  EXPECT_EQ(b.received(), notification("news") + "\n" + notification("news"));
+}
+
+TEST_F(Events, unsubscribing_ends_it_and_again_is_an_error) {
+  subscribe(a, R"({"topic":"news"})");
+  EXPECT_EQ(a.ask(request("rpc.unsubscribe", R"({"topic":"news"})")), result_reply("true"));
+  publisher.send(notification("news"));
+  EXPECT_EQ(a.received(), "");
+  EXPECT_NE(a.ask(request("rpc.unsubscribe", R"({"topic":"news"})")).find("-32008"), std::string::npos);
+}
+
+TEST_F(Events, topics_that_cannot_be_are_refused) {
+  for (const std::string topic : {"", "a b", "a..b", "a.*", ">", "rpc.client.joined", "$/x"})
+    EXPECT_NE(publisher.ask(request("rpc.publish", R"({"topic":")" + topic + "\"}")).find("-32602"), std::string::npos)
+        << topic;
+  for (const std::string topic : {"", "a b", "a..b", "a*", ">.a"})
+    EXPECT_NE(a.ask(request("rpc.subscribe", R"({"topic":")" + topic + "\"}")).find("-32602"), std::string::npos)
+        << topic;
+  for (const std::string params : {"1", "\"x\"", "true"})
+    EXPECT_NE(publisher.ask(request("rpc.publish", R"({"topic":"a","params":)" + params + "}")).find("-32602"),
+              std::string::npos);
+  publisher.send(notification("rpc.client.joined", R"({"client":"x"})"));
+  subscribe(a, R"({"topic":"rpc.client.joined"})");
+  publisher.send(notification("rpc.client.joined", R"({"client":"x"})"));
+  EXPECT_EQ(a.received(), "");
+}
+
+// ---- what is kept ----
+
+TEST_F(Events, who_asks_for_the_last_is_sent_it_after_the_answer) {
+  EXPECT_EQ(publisher.ask(request("rpc.publish", R"({"topic":"roof.temp","params":[1],"retain":true})")),
+            result_reply("0"));
+  static_cast<void>(publisher.ask(request("rpc.publish", R"({"topic":"roof.temp","params":[2],"retain":true})")));
+  static_cast<void>(publisher.ask(request("rpc.publish", R"({"topic":"roof.hum","params":[3],"retain":true})")));
+  EXPECT_EQ(a.ask(request("rpc.subscribe", R"({"topic":"roof.*","last":true})")),
+            result_reply("true") + "\n" + notification("roof.hum", "[3]") + "\n" + notification("roof.temp", "[2]"));
+  subscribe(b, R"({"topic":"roof.*"})");
+  static_cast<void>(publisher.ask(request("rpc.publish", R"({"topic":"roof.temp","retain":true})")));
+  EXPECT_EQ(a.received(), "");
+  b.leave();
+  b.connect();
+  EXPECT_EQ(b.ask(request("rpc.subscribe", R"({"topic":"roof.temp","last":true})")), result_reply("true"));
+}
+
+TEST_F(Events, what_is_kept_is_bounded) {
+  World small{Limits{.retained_bytes = 1000}};
+  Client client{small};
+  const std::string big = R"({"topic":"a","params":[")" + std::string(500, 'x') + R"("],"retain":true})";
+  const std::string more = R"({"topic":"b","params":[")" + std::string(500, 'x') + R"("],"retain":true})";
+  EXPECT_EQ(client.ask(request("rpc.publish", big)), result_reply("0"));
+  EXPECT_EQ(client.ask(request("rpc.publish", big)), result_reply("0"));
+  EXPECT_NE(client.ask(request("rpc.publish", more)).find(R"("limit":"retained_bytes")"), std::string::npos);
+  EXPECT_EQ(client.ask(request("rpc.publish", R"({"topic":"a","retain":true})")), result_reply("0"));
+  EXPECT_EQ(client.ask(request("rpc.publish", more)), result_reply("0"));
+}
+
+TEST_F(Events, subscriptions_of_a_connection_are_bounded) {
+  World small{Limits{.subscriptions = 2}};
+  Client client{small};
+  subscribe(client, R"(["a"])");
+  subscribe(client, R"(["b"])");
+  EXPECT_NE(client.ask(request("rpc.subscribe", R"(["c"])")).find(R"("limit":"subscriptions")"), std::string::npos);
+}
+
+// ---- slow subscribers ----
+
+TEST_F(Events, a_subscriber_that_takes_too_little_learns_how_much_it_has_lost) {
+  subscribe(a, R"({"topic":">"})");
+  subscribe(b, R"({"topic":">"})");
+  a.outlet->overfull = true;
+  for (int i = 0; i < 3; ++i) publisher.send(notification("x"));
+  a.outlet->overfull = false;
+  // It is told in order: nothing new before it knows what it has missed.
+  EXPECT_EQ(publisher.ask(request("rpc.publish", R"({"topic":"y"})")), result_reply("1"));
+  EXPECT_EQ(a.received(), "");
+  a.dispatcher->room();
+  EXPECT_EQ(a.received(), notification("rpc.lagged", R"({"topic":"x","dropped":3})") + "\n" +
+                              notification("rpc.lagged", R"({"topic":"y","dropped":1})"));
+  publisher.send(notification("x"));
+  EXPECT_EQ(a.received(), notification("x"));
+  EXPECT_EQ(b.received(), notification("x") + "\n" + notification("x") + "\n" + notification("x") + "\n" +
+                              notification("y") + "\n" + notification("x"));
+}
+
+TEST_F(Events, what_is_remembered_of_lost_events_is_bounded) {
+  subscribe(a, R"({"topic":">"})");
+  a.outlet->overfull = true;
+  for (int i = 0; i < 1000; ++i) publisher.send(notification("t" + std::to_string(i)));
+  a.outlet->overfull = false;
+  a.dispatcher->room();
+  const std::string lagged = a.received();
+  EXPECT_LE(std::ranges::count(lagged, '\n'), 64);
+  EXPECT_NE(lagged.find(R"({"topic":">","dropped":937})"), std::string::npos) << lagged;
+}
+
+// ---- what the broker tells ----
+
+TEST_F(Events, who_comes_and_goes_and_what_is_provided_are_topics) {
+  subscribe(a, R"({"topic":"rpc.>"})");
+  static_cast<void>(b.ask(request("rpc.hello", R"({"name":"bee"})")));
+  EXPECT_EQ(a.received(), notification("rpc.client.joined", R"({"client":"bee"})"));
+  b.provide("work");
+  EXPECT_EQ(a.received(), notification("rpc.method.registered", R"({"client":"bee","method":"work"})"));
+  static_cast<void>(b.ask(request("rpc.unregister", R"(["work"])")));
+  EXPECT_EQ(a.received(), notification("rpc.method.unregistered", R"({"client":"bee","method":"work"})"));
+  b.provide("play");
+  static_cast<void>(a.received());
+  b.leave();
+  EXPECT_EQ(a.received(), notification("rpc.method.unregistered", R"({"client":"bee","method":"play"})") + "\n" +
+                              notification("rpc.client.left", R"({"client":"bee"})"));
+}
+
+}  // namespace
+}  // namespace wirecall

@@ -1,0 +1,74 @@
+#include "broker/words.hpp"
+
+#include <gtest/gtest.h>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace wirecall::broker {
+namespace {
+
+TEST(Words, a_name_is_words_between_dots) {
+  const std::string longest(255, 'x');
+  for (const std::string& name :
+       std::vector<std::string>{"a", "a.b", "sensors.roof.temp", "ä.ö", "rpc.mine", "a-b_c/d", longest}) {
+    EXPECT_TRUE(is_name(name)) << name;
+    EXPECT_TRUE(is_pattern(name)) << name;
+  }
+  for (const std::string none : {"", ".", "a.", ".a", "a..b", "a b", "a\tb", "a\x7f", "*", ">", "a.*", "a.>", "a*"})
+    EXPECT_FALSE(is_name(none)) << none;
+  EXPECT_FALSE(is_name(std::string(256, 'x')));
+  EXPECT_FALSE(is_name(std::string{"a\0b", 3}));
+}
+
+TEST(Words, wildcards_are_whole_words_and_the_rest_comes_last) {
+  for (const std::string pattern : {"*", ">", "a.*", "*.a", "a.*.b.>", "*.*.>"})
+    EXPECT_TRUE(is_pattern(pattern)) << pattern;
+  for (const std::string none : {"", "a*", "*a", "a.**", ">.a", "a.>.b", "a>", "a.", "*."})
+    EXPECT_FALSE(is_pattern(none)) << none;
+}
+
+TEST(Words, a_prefix_has_the_rest_as_its_last_word_alone) {
+  for (const std::string name : {"a", "a.b", "a.>", ">", "a.b.>"}) EXPECT_TRUE(is_name_or_prefix(name)) << name;
+  for (const std::string none : {"", "*", "a.*", "a.*.>", ">.a", "a>"}) EXPECT_FALSE(is_name_or_prefix(none)) << none;
+}
+
+TEST(Words, a_star_is_one_word_and_the_rest_is_one_or_more) {
+  const auto yes = [](std::string_view pattern, std::string_view name) {
+    EXPECT_TRUE(matches(pattern, name)) << pattern << ' ' << name;
+  };
+  const auto no = [](std::string_view pattern, std::string_view name) {
+    EXPECT_FALSE(matches(pattern, name)) << pattern << ' ' << name;
+  };
+  yes("a.b", "a.b");
+  no("a.b", "a.c");
+  no("a.b", "a.b.c");
+  no("a.b.c", "a.b");
+  no("a.b", "a");
+  yes("*", "a");
+  no("*", "a.b");
+  yes("a.*", "a.b");
+  no("a.*", "a");
+  no("a.*", "a.b.c");
+  yes("*.b", "a.b");
+  yes("a.*.c", "a.b.c");
+  yes(">", "a");
+  yes(">", "a.b.c");
+  yes("a.>", "a.b");
+  yes("a.>", "a.b.c");
+  no("a.>", "a");
+  yes("*.>", "a.b");
+  no("*.>", "a");
+  no("a.*.>", "a.b");
+}
+
+TEST(Words, only_their_own_first_word_finds_reserved_names) {
+  EXPECT_FALSE(matches(">", "rpc.client.joined"));
+  EXPECT_FALSE(matches("*.client.joined", "rpc.client.joined"));
+  EXPECT_TRUE(matches("rpc.>", "rpc.client.joined"));
+  EXPECT_TRUE(matches("rpc.client.*", "rpc.client.joined"));
+  EXPECT_TRUE(matches(">", "rpcs.client"));
+}
+
+}  // namespace
+}  // namespace wirecall::broker
