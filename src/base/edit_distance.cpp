@@ -26,4 +26,38 @@ std::size_t edit_distance(std::string_view from, std::string_view to) noexcept {
   return rows[from.size() % 3][to.size()];
 }
 
+namespace {
+
+// Whether more than `count` bits of `bits` are set. A portable popcount is a call.
+bool more_bits_than(std::size_t count, std::uint64_t bits) noexcept {
+  for (; bits != 0 && count != 0; --count) bits &= bits - 1;
+  return bits != 0;
+}
+
+std::size_t distance_max(std::size_t bytes) noexcept { return bytes <= 3 ? 1 : bytes <= 8 ? 2 : 3; }
+
+}  // namespace
+
+Spelling::Spelling(std::string_view name) noexcept : bytes(name.size()), letters(0) {
+  for (const char c : name) letters |= std::uint64_t{1} << (static_cast<unsigned char>(c) & 63);
+}
+
+NearestName::NearestName(std::string_view word, std::size_t compared_max) noexcept
+    : word_(word),
+      spelling_(word.substr(0, kComparedBytesMax)),
+      best_(distance_max(word.size()) + 1),
+      left_(word.size() <= kComparedBytesMax ? compared_max : 0) {}
+
+// Names that differ in more letters than twice the distance cannot be near.
+void NearestName::look_at(std::string_view name, const Spelling& spelling) noexcept {
+  if (spelling.bytes - spelling_.bytes + (best_ - 1) > 2 * (best_ - 1)) return;  // the sizes are too far apart
+  if (more_bits_than(2 * (best_ - 1), spelling_.letters ^ spelling.letters)) return;
+  if (left_ == 0) return;
+  --left_;
+  const std::size_t distance = edit_distance(word_, name);
+  if (distance >= best_ || distance >= name.size()) return;
+  best_ = distance;
+  found_ = name;
+}
+
 }  // namespace wirecall

@@ -27,6 +27,9 @@ constexpr std::uint32_t bit(Member member) { return std::uint32_t{1} << static_c
 // What does not go to a provider as it came.
 constexpr std::uint32_t kChanged = bit(Member::timeout_ms) | bit(Member::to) | bit(Member::from);
 
+// A caller with no more of them has its calls looked through for one of a certain id.
+constexpr std::size_t kCallsLookedThrough = 16;
+
 // A number as JSON text.
 class Digits {
  public:
@@ -168,6 +171,7 @@ void Exchange::relay(Route& route, Call& call) {
     call.leave();
     relayed.caller = &caller;
     calls_.append(caller.calls, &RelayedCall::of_caller, *slot);
+    caller.calls_by_id.add(relayed, *slot);
     ++caller.calls_made;
     ++caller.load().calls;
     ++workspace_->stats.calls_in_flight;
@@ -325,35 +329,40 @@ void Exchange::expired() {
   wakes_at_ = next;
 }
 
+// The first of the caller's calls with that id, streams before others.
+SlotNumber Exchange::find(Peer& caller, std::string_view id_json) {
+  if (caller.calls_made > kCallsLookedThrough) return caller.calls_by_id.find(id_json, calls_, caller.calls);
+  SlotNumber found = kNoSlot;
+  for (SlotNumber slot = caller.calls.first; slot != kNoSlot; slot = calls_[slot].of_caller.after) {
+    if (calls_[slot].id() != id_json) continue;
+    if (calls_[slot].stream) return slot;
+    if (found == kNoSlot) found = slot;
+  }
+  return found;
+}
+
 std::size_t Exchange::cancel(Peer& caller, std::string_view id_json) {
   std::size_t count = 0;
-  for (SlotNumber slot = caller.calls.first; slot != kNoSlot;) {
-    const SlotNumber after = calls_[slot].of_caller.after;
-    if (calls_[slot].id() == id_json) {
-      answer(slot, errors_.cancelled);
-      give_up(slot, Told::yes);
-      ++count;
-    }
-    slot = after;
+  for (SlotNumber slot = find(caller, id_json); slot != kNoSlot; slot = find(caller, id_json), ++count) {
+    answer(slot, errors_.cancelled);
+    give_up(slot, Told::yes);
   }
   return count;
 }
 
 bool Exchange::grant(Peer& caller, std::string_view id_json, std::uint64_t more) {
-  for (SlotNumber slot = caller.calls.first; slot != kNoSlot; slot = calls_[slot].of_caller.after) {
-    const RelayedCall& call = calls_[slot];
-    if (!call.stream || call.id() != id_json) continue;
-    if (call.state != State::sent) return true;
-    append_message(call.provider->peer->outlet(), [&](Buffer& out) {
-      out.append(R"({"jsonrpc":"2.0","method":"rpc.credit","params":{"id":)");
-      append_number(out, calls_.number_of(slot));
-      out.append(R"(,"n":)");
-      append_number(out, more);
-      out.append("}}");
-    });
-    return true;
-  }
-  return false;
+  const SlotNumber slot = find(caller, id_json);
+  if (slot == kNoSlot || !calls_[slot].stream) return false;
+  const RelayedCall& call = calls_[slot];
+  if (call.state != State::sent) return true;
+  append_message(call.provider->peer->outlet(), [&](Buffer& out) {
+    out.append(R"({"jsonrpc":"2.0","method":"rpc.credit","params":{"id":)");
+    append_number(out, calls_.number_of(slot));
+    out.append(R"(,"n":)");
+    append_number(out, more);
+    out.append("}}");
+  });
+  return true;
 }
 
 void Exchange::item(const Peer& peer, const Received& message) {
@@ -431,6 +440,7 @@ void Exchange::leave_caller(SlotNumber slot) noexcept {
   }
   if (call.caller == nullptr) return;
   calls_.remove(call.caller->calls, &RelayedCall::of_caller, slot);
+  call.caller->calls_by_id.remove(call, slot);
   --call.caller->calls_made;
   --call.caller->load().calls;
   --workspace_->stats.calls_in_flight;

@@ -120,6 +120,7 @@ class Exchange final : public rpc::Broker, private Timer {
   void expired() override;
   void watch(SlotNumber slot);
   [[nodiscard]] Provider* provider_for(Route& route, const Received& message, Reader& reader);
+  [[nodiscard]] SlotNumber find(Peer& caller, std::string_view id_json);
   void notify(const Provider& provider, const Received& message);
   void send(SlotNumber slot, const Received& message);
   void send_kept(SlotNumber slot) noexcept;

@@ -5,13 +5,15 @@
 #include <functional>
 #include <utility>
 
-#include "base/edit_distance.hpp"
 #include "broker/exchange.hpp"
 
 namespace wirecall::broker {
 namespace {
 
 constexpr detail::Signature kRelays{};
+
+// For one mistyped name.
+constexpr std::size_t kComparedMax = 64;
 
 Method relaying(Route& route, std::string name) {
   const auto invoke = [](void* callable, Call& call) {
@@ -42,6 +44,7 @@ std::string_view hashed_value(std::string_view params, std::string_view param, R
 
 Route::Route(Exchange& exchange, std::string name, Policy policy, std::string hash_param, Description described)
     : description(std::move(described)),
+      spelling(name),
       exchange_(&exchange),
       method_(relaying(*this, std::move(name))),
       policy_(policy),
@@ -162,17 +165,11 @@ Route* MethodTable::find(std::string_view name) const noexcept {
 }
 
 std::string_view MethodTable::nearest(std::string_view name) const noexcept {
-  if (name.empty() || name.size() > kComparedBytesMax) return {};
-  std::string_view nearest;
-  std::size_t best = name.size();
+  NearestName nearest{name, kComparedMax};
   for (const auto& [known, route] : routes_) {
-    if (known.ends_with('>') || known.size() > kComparedBytesMax || !route->is_provided()) continue;
-    const std::size_t distance = edit_distance(name, known);
-    if (distance >= best) continue;
-    best = distance;
-    nearest = known;
+    if (!known.ends_with('>') && route->is_provided()) nearest.look_at(known, route->spelling);
   }
-  return best * 2 <= nearest.size() ? nearest : std::string_view{};
+  return nearest.found();
 }
 
 Route& MethodTable::add(std::unique_ptr<Route> route) {

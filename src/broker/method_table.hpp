@@ -13,6 +13,7 @@
 #include <unordered_map>
 #include <vector>
 
+#include "base/edit_distance.hpp"
 #include "broker/relayed_calls.hpp"
 #include "broker/words.hpp"
 #include "wirecall/codec.hpp"
@@ -111,6 +112,7 @@ class Route {
   }
 
   Description description;
+  const Spelling spelling;  ///< of its name
 
  private:
   [[nodiscard]] Provider* in_turn(const Provider* but) noexcept;

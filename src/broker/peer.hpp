@@ -9,6 +9,7 @@
 #include <string_view>
 #include <vector>
 
+#include "broker/calls_by_id.hpp"
 #include "broker/relayed_calls.hpp"
 #include "broker/subscriptions.hpp"
 #include "rpc/broker.hpp"
@@ -57,6 +58,7 @@ class Peer final : public rpc::BrokerPeer, public Subscriber {
   std::vector<Provider*> provides;
   RelayedCalls::List calls;    ///< that are answered by a message to this peer
   std::size_t calls_made = 0;  ///< how many these are
+  CallsById calls_by_id;
   std::vector<Lag> lag;        ///< empty where nothing was lost
   std::uint64_t told_of = 0;   ///< the last event that was for this peer
   std::string wants_retained;  ///< a pattern, until its subscription has been answered

@@ -38,21 +38,6 @@ constexpr std::size_t kNameBytesMax = 255;
   return hash ^ hash >> 32;
 }
 
-// One bit a letter: two names that differ in more bits than twice the distance cannot be near.
-std::uint64_t letters_of(std::string_view name) noexcept {
-  std::uint64_t letters = 0;
-  for (const char c : name) letters |= std::uint64_t{1} << (static_cast<unsigned char>(c) & 63);
-  return letters;
-}
-
-// Whether more than `count` bits of `bits` are set. A portable popcount is a call.
-bool more_bits_than(std::size_t count, std::uint64_t bits) noexcept {
-  for (; bits != 0 && count != 0; --count) bits &= bits - 1;
-  return bits != 0;
-}
-
-std::size_t distance_max(std::size_t bytes) noexcept { return bytes <= 3 ? 1 : bytes <= 8 ? 2 : 3; }
-
 void check_name(std::string_view name) {
   const auto refuse = [&](std::string_view why) {
     throw std::invalid_argument("wirecall: method name \"" + std::string{name} + "\" " + std::string{why});
@@ -192,9 +177,8 @@ struct Registry::Impl {
   };
 
   // What the search for a near name looks at first.
-  struct Spelling {
-    std::uint64_t letters;
-    std::size_t bytes;
+  struct Spelled {
+    Spelling spelling;
     const Method* method;
   };
 
@@ -216,8 +200,8 @@ struct Registry::Impl {
   const Method* find_slowly(std::string_view name, std::uint64_t hash) const noexcept;
 
   std::vector<std::unique_ptr<Method>> methods;
-  std::vector<Spelling> spellings;  // of names that may be suggested
-  std::vector<Slot> table{16};      // open addressing, a power of two, at most half full
+  std::vector<Spelled> spellings;  // of names that may be suggested
+  std::vector<Slot> table{16};     // open addressing, a power of two, at most half full
   std::vector<Middleware> middleware;
 
   // For handle().
@@ -243,8 +227,7 @@ Method& Registry::add(std::string name, std::vector<Param> params, detail::Bindi
   auto method = std::make_unique<Method>(std::move(name), std::move(params), std::move(binding));
   impl_->make_room_for_one();
   impl_->place(*method);
-  if (const std::size_t bytes = method->name().size(); bytes <= kComparedBytesMax)
-    impl_->spellings.push_back({letters_of(method->name()), bytes, method.get()});
+  if (method->name().size() <= kComparedBytesMax) impl_->spellings.push_back({Spelling{method->name()}, method.get()});
   impl_->methods.push_back(std::move(method));
   return *impl_->methods.back();
 }
@@ -270,21 +253,9 @@ const Method* Registry::find(std::string_view name) const noexcept {
 }
 
 std::string_view Registry::nearest(std::string_view name) const noexcept {
-  if (name.size() > kComparedBytesMax) return {};
-  const std::uint64_t letters = letters_of(name);
-  std::size_t best = distance_max(name.size()) + 1;
-  std::string_view found;
-  for (const Impl::Spelling& spelling : impl_->spellings) {
-    if (spelling.bytes - name.size() + (best - 1) > 2 * (best - 1)) continue;  // the sizes are too far apart
-    if (more_bits_than(2 * (best - 1), letters ^ spelling.letters)) continue;
-    const std::string& other = spelling.method->name();
-    const std::size_t distance = edit_distance(name, other);
-    if (distance < best && distance < other.size()) {
-      best = distance;
-      found = other;
-    }
-  }
-  return found;
+  NearestName nearest{name};
+  for (const Impl::Spelled& spelled : impl_->spellings) nearest.look_at(spelled.method->name(), spelled.spelling);
+  return nearest.found();
 }
 
 const std::vector<std::unique_ptr<Method>>& Registry::methods() const noexcept { return impl_->methods; }

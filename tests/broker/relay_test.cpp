@@ -5,6 +5,7 @@
 #include <string>
 
 #include "tests/broker/world.hpp"
+#include "tests/rpc/instruction_count.hpp"
 #include "wirecall/middleware.hpp"
 
 namespace wirecall {
@@ -313,6 +314,36 @@ TEST_F(Relay, calls_of_a_connection_are_counted_with_those_that_are_relayed) {
   worker.send(result_reply("1", "0"));
   EXPECT_EQ(client.received(), result_reply("1", "1"));
   EXPECT_EQ(client.ask(request("add", {}, "4")), "");
+}
+
+TEST_F(Relay, cancelling_by_an_id_costs_the_same_among_however_many_calls) {
+  if (!test::kCountsInstructions) GTEST_SKIP() << "instructions cannot be counted in this build";
+  provider.provide("add");
+  const auto cost = [&](int calls) {
+    Client many{world};
+    for (int i = 0; i < calls; ++i) many.send(request("add", {}, std::to_string(i)));
+    const std::string cancelling = notification("rpc.cancel", "[\"a\",\"b\",\"c\",\"d\",\"e\",\"f\"]");
+    many.send(cancelling);  // the first one makes the index
+    return test::count_instructions([&] { many.send(cancelling); });
+  };
+  EXPECT_LT(cost(2000), 2 * cost(20));
+}
+
+TEST_F(Relay, calls_of_one_id_are_cancelled_together_and_only_streams_are_given_credit) {
+  provider.provide("add");
+  for (int round = 0; round < 2; ++round) {
+    for (int i = 0; i < 30; ++i) caller.send(request("add", {}, i % 3 == 0 ? "7" : std::to_string(100 + i)));
+    caller.send(R"({"jsonrpc":"2.0","method":"add","stream":1,"id":7})");
+    static_cast<void>(provider.received());
+    EXPECT_EQ(caller.ask(request("rpc.credit", R"({"id":7,"n":2})", "1")), result_reply("1"));
+    EXPECT_NE(provider.received(), "");
+    EXPECT_EQ(caller.ask(request("rpc.credit", R"({"id":101,"n":2})", "1")), result_reply("0"));
+    const std::string answers = caller.ask(request("rpc.cancel", "[7]", "1"));
+    EXPECT_NE(answers.find(result_reply("11", "1")), std::string::npos) << answers;
+    EXPECT_EQ(caller.dispatcher->in_flight(), 20u);
+    caller.dispatcher->end_calls(Error{"over"});
+    static_cast<void>(caller.received());
+  }
 }
 
 // ---- streams ----
