@@ -42,8 +42,10 @@ struct Methods {
       all->method("raw", [](wirecall::Raw value) { return value; });
       all->method("fail",
                   [](int code, std::string message) -> int { throw wirecall::Error{code, std::move(message)}; });
+      // Never done before time has passed: what takes a turn only, and is done between two pieces, would leave room
+      // in flight for what follows.
       all->method("later", [](wirecall::Context context, std::uint8_t ms) -> wirecall::Task<int> {
-        co_await sleep_for(context, std::chrono::milliseconds{ms});
+        co_await sleep_for(context, std::chrono::milliseconds{1 + ms});
         co_return ms;
       });
       all->method("count", [](int n) -> wirecall::Stream<int> {
