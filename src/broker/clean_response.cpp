@@ -43,7 +43,7 @@ ErrorParts parts_of(std::string_view error, Reader& reader) {
 
 CleanResponse without_origin(const Received& response, Reader& reader, Buffer& changed) {
   if (!response.has(Member::error)) [[likely]]
-    return {.text = response.text, .id = response.id()};
+    return {.text = response.text, .id = response.id(), .error = {}, .code = 0};
   const std::string_view error = response[Member::error];
   const ErrorParts parts = parts_of(error, reader);
   Splice splice{response.text};
@@ -59,13 +59,18 @@ CleanResponse without_origin(const Received& response, Reader& reader, Buffer& c
       any = true;
     }
   }
-  if (!any) return {.text = response.text, .id = response.id(), .code = parts.code};
+  if (!any) return {.text = response.text, .id = response.id(), .error = error, .code = parts.code};
   splice.append_to(changed);
   // The id lies before all that has gone, or behind it.
   const auto id_at = static_cast<std::size_t>(response.id().data() - response.text.data());
   const bool before = response.id().data() < error.data();
   const std::size_t at = before ? id_at : changed.size() - (response.text.size() - id_at);
-  return {.text = changed.view(), .id = changed.view().substr(at, response.id().size()), .code = parts.code};
+  const std::size_t gone = response.text.size() - changed.size();
+  const auto error_at = static_cast<std::size_t>(error.data() - response.text.data());
+  return {.text = changed.view(),
+          .id = changed.view().substr(at, response.id().size()),
+          .error = changed.view().substr(error_at, error.size() - gone),
+          .code = parts.code};
 }
 
 }  // namespace wirecall::broker

@@ -12,8 +12,9 @@ namespace wirecall::broker {
 
 struct CleanResponse {
   std::string_view text;
-  std::string_view id;  ///< a view into it
-  int code = 0;         ///< of its error; 0 for a result
+  std::string_view id;     ///< a view into it
+  std::string_view error;  ///< likewise; empty for a result
+  int code = 0;            ///< of its error; 0 for a result
 };
 
 /// The response without `data.origin`; `changed` holds its text where there was one. `response` is well formed.

@@ -8,6 +8,7 @@
 
 #include "base/decimal.hpp"
 #include "broker/clean_response.hpp"
+#include "broker/gathering.hpp"
 #include "broker/splice.hpp"
 #include "message/cancel_request.hpp"
 #include "message/own_error.hpp"
@@ -88,7 +89,11 @@ RelayErrors::RelayErrors()
       no_memory(ErrorCode::internal_error) {}
 
 Exchange::Exchange(const Registry& own, const Limits& limits, rpc::Workspace& workspace)
-    : own_(&own), limits_(&limits), workspace_(&workspace), retained_(limits.retained_bytes) {}
+    : own_(&own),
+      limits_(&limits),
+      workspace_(&workspace),
+      call_all_(untyped_method<[](Exchange& exchange, Call& call) { exchange.call_all(call); }>("rpc.call_all", *this)),
+      retained_(limits.retained_bytes) {}
 
 Exchange::~Exchange() {
   if (workspace_->scheduler != nullptr) workspace_->scheduler->stop(*this);
@@ -121,21 +126,11 @@ void Exchange::relay(Route& route, Call& call) {
     return call.end_result();
   }
   const bool waits = !provider->is_free();
-  if (waits && provider->waiting >= provider->terms.queue) {
-    return call.error(message::make({.code = ErrorCode::limit_exceeded,
-                                     .reason = "too many calls wait for the provider",
-                                     .delivered = "no",
-                                     .limit = "queue"}));
-  }
+  if (waits && provider->waiting >= provider->terms.queue) return call.error(queue_is_full());
   const bool direct = call.can_be_left();
   const CallBounds bounds = call.bounds();
   const std::optional<SlotNumber> slot = calls_.take(message.id());
-  if (!slot) {
-    return call.error(message::make({.code = ErrorCode::limit_exceeded,
-                                     .reason = "too many calls are in flight",
-                                     .delivered = "no",
-                                     .limit = "relayed_calls"}));
-  }
+  if (!slot) return call.error(too_many_calls());
   RelayedCall& relayed = calls_[*slot];
   relayed.deadline = bounds.deadline;
   relayed.provider = provider;
@@ -176,10 +171,21 @@ void Exchange::relay(Route& route, Call& call) {
     ++caller.load().calls;
     ++workspace_->stats.calls_in_flight;
   }
-  if (waits) {
-    calls_.append(provider->queue, &RelayedCall::of_provider, *slot);
-    ++provider->waiting;
-  }
+  if (waits) keep_for(*provider, *slot);
+}
+
+Error Exchange::queue_is_full() {
+  return message::make({.code = ErrorCode::limit_exceeded,
+                        .reason = "too many calls wait for the provider",
+                        .delivered = "no",
+                        .limit = "queue"});
+}
+
+Error Exchange::too_many_calls() {
+  return message::make({.code = ErrorCode::limit_exceeded,
+                        .reason = "too many calls are in flight",
+                        .delivered = "no",
+                        .limit = "relayed_calls"});
 }
 
 // Sees to it that time goes on for a call just added.
@@ -271,6 +277,12 @@ void Exchange::deliver(SlotNumber slot, const Received& message) {
   if (call.caller == nullptr) {
     Buffer stripped;
     const CleanResponse relayed = without_origin(message, *workspace_->readers.reader, stripped);
+    if (call.extras->gathered.gathering) {
+      const Gathered gathered = std::move(call.extras->gathered);
+      forget_call(slot);
+      if (!relayed.error.empty()) return gathered.gathering->put(gathered.place, "error", relayed.error);
+      return gathered.gathering->put(gathered.place, "result", message[Member::result]);
+    }
     ReplySink sink = std::move(call.extras->sink);
     forget_call(slot);  // as in `fail`
     return sink.response(relayed.text, relayed.id, relayed.code);
@@ -311,7 +323,9 @@ void Exchange::fail(SlotNumber slot, const Error& error) noexcept {
     return forget_call(slot);
   }
   ReplySink sink = std::move(call.extras->sink);
+  const Gathered gathered = std::move(call.extras->gathered);
   forget_call(slot);  // what the answer sets off may look for the call, and must not find it
+  if (gathered.gathering) return gathered.gathering->put(gathered.place, error);
   if_memory_allows([&] { sink.error(error); });
 }
 
@@ -320,8 +334,7 @@ void Exchange::fail(SlotNumber slot, const Error& error) noexcept {
 void Exchange::expired() {
   wakes_at_ = kNoDeadline;
   deadlines_.expire(now(), [this](SlotNumber slot) {
-    answer(slot, calls_[slot].state == State::sent ? errors_.timed_out : errors_.timed_out_before);
-    give_up(slot, Told::yes);
+    give_up(slot, calls_[slot].state == State::sent ? errors_.timed_out : errors_.timed_out_before);
   });
   const nanoseconds next = deadlines_.next();
   if (next == kNoDeadline) return;
@@ -344,8 +357,7 @@ SlotNumber Exchange::find(Peer& caller, std::string_view id_json) {
 std::size_t Exchange::cancel(Peer& caller, std::string_view id_json) {
   std::size_t count = 0;
   for (SlotNumber slot = find(caller, id_json); slot != kNoSlot; slot = find(caller, id_json), ++count) {
-    answer(slot, errors_.cancelled);
-    give_up(slot, Told::yes);
+    give_up(slot, errors_.cancelled);
   }
   return count;
 }
@@ -399,7 +411,7 @@ void Exchange::end_calls(Peer& caller, const Error* error) noexcept {
   while (!caller.calls.empty()) {
     const SlotNumber slot = caller.calls.first;
     if (error != nullptr) answer(slot, *error);
-    give_up(slot, Told::yes);
+    give_up(slot);
   }
 }
 
@@ -407,21 +419,30 @@ void Exchange::end_calls(Peer& caller, const Error* error) noexcept {
 void Exchange::caller_ended(std::uint64_t number) noexcept {
   const SlotNumber slot = calls_.find(Digits{number}.view());
   if (slot == kNoSlot || calls_[slot].caller != nullptr || calls_[slot].state == State::given_up) return;
-  const ReplySink sink = std::move(calls_[slot].extras->sink);
-  give_up(slot, Told::yes);
+  const std::unique_ptr<RelayExtras> extras = std::move(calls_[slot].extras);
+  give_up(slot);
+}
+
+// Whoever waits for the call is told, and so is the provider.
+void Exchange::give_up(SlotNumber slot, const Error& error) noexcept {
+  if (calls_[slot].caller != nullptr) {
+    answer(slot, error);
+    return give_up(slot);
+  }
+  const Gathered gathered = std::move(calls_[slot].extras->gathered);
+  give_up(slot);
+  gathered.gathering->put(gathered.place, error);
 }
 
 // Nobody waits for the call any more.
-void Exchange::give_up(SlotNumber slot, Told told) noexcept {
+void Exchange::give_up(SlotNumber slot) noexcept {
   RelayedCall& call = calls_[slot];
   Provider& provider = *call.provider;
   if (call.state != State::sent) return forget_call(slot);
-  if (told == Told::yes) {
-    if_memory_allows([&] {
-      const Digits id{calls_.number_of(slot)};
-      append_message(provider.peer->outlet(), [&](Buffer& out) { out.append(message::cancel_request(id.view())); });
-    });
-  }
+  if_memory_allows([&] {
+    const Digits id{calls_.number_of(slot)};
+    append_message(provider.peer->outlet(), [&](Buffer& out) { out.append(message::cancel_request(id.view())); });
+  });
   if (provider.terms.concurrency == Terms::kUnlimited) {
     forget_call(slot);
     return free_again(provider);
@@ -451,7 +472,7 @@ void Exchange::leave_provider(SlotNumber slot) noexcept {
   RelayedCall& call = calls_[slot];
   Provider& provider = *call.provider;
   if (call.state == State::waiting) {
-    calls_.remove(provider.queue, &RelayedCall::of_provider, slot);
+    calls_.remove(call.addressed ? provider.addressed_queue : provider.queue, &RelayedCall::of_provider, slot);
     --provider.waiting;
   } else {
     calls_.remove(provider.sent, &RelayedCall::of_provider, slot);
@@ -466,18 +487,40 @@ void Exchange::forget_call(SlotNumber slot) noexcept {
   calls_.give_back(slot);
 }
 
-// The provider may have room for a call that waits: for it, or for another one of the same route.
+// A call in no list of a provider's goes to that one, or waits for it. Its request has been kept.
+void Exchange::hand_to(Provider& provider, SlotNumber slot) noexcept {
+  calls_[slot].provider = &provider;
+  if (provider.is_free()) return send_kept(slot);
+  keep_for(provider, slot);
+}
+
+void Exchange::keep_for(Provider& provider, SlotNumber slot) noexcept {
+  calls_.append(calls_[slot].addressed ? provider.addressed_queue : provider.queue, &RelayedCall::of_provider, slot);
+  ++provider.waiting;
+}
+
+// The call that waits longest for the provider: of those for it alone and of the others in turn, since one of these may
+// wait where the other is always full. If there is none, one that waits for another provider of the same route.
+SlotNumber Exchange::next_for(Provider& provider) noexcept {
+  if (!provider.addressed_queue.empty() && (provider.addressed_next || provider.queue.empty())) {
+    provider.addressed_next = false;
+    return provider.addressed_queue.first;
+  }
+  provider.addressed_next = true;
+  if (!provider.queue.empty()) return provider.queue.first;
+  if (!provider.route->shares_queues()) return kNoSlot;
+  const Provider* from = &provider;
+  for (const auto& other : provider.route->providers()) {
+    if (!other->queue.empty() && other->waiting > from->waiting) from = other.get();
+  }
+  return from->queue.first;
+}
+
+// The provider may have room for a call that waits.
 void Exchange::free_again(Provider& provider) noexcept {
   while (!provider.ended && provider.is_free()) {
-    Provider* from = &provider;
-    if (provider.queue.empty()) {
-      if (!provider.route->shares_queues()) return;
-      for (const auto& other : provider.route->providers()) {
-        if (other->waiting > from->waiting) from = other.get();
-      }
-      if (from == &provider) return;
-    }
-    const SlotNumber slot = from->queue.first;
+    const SlotNumber slot = next_for(provider);
+    if (slot == kNoSlot) return;
     leave_provider(slot);
     calls_[slot].provider = &provider;
     send_kept(slot);

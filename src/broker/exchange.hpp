@@ -70,6 +70,9 @@ class Exchange final : public rpc::Broker, private Timer {
 
   /// The way of every relayed call: sends it to a provider of `route`, or keeps it until there is one that is free.
   void relay(Route& route, Call& call);
+  /// rpc.call_all: call_all.cpp.
+  void call_all(Call& call);
+  [[nodiscard]] const Method& call_all_method() const noexcept { return call_all_; }
   /// False when the response answers nothing that `peer` was asked.
   [[nodiscard]] bool response(Peer& peer, const Received& message);
   /// An item of a stream that `peer` was asked for; one that nobody waits for is dropped.
@@ -114,7 +117,6 @@ class Exchange final : public rpc::Broker, private Timer {
   [[nodiscard]] const RelayedCalls& relayed_calls() const noexcept { return calls_; }
 
  private:
-  enum class Told : bool { no, yes };
   static constexpr std::size_t kLagTopics = 64;
 
   void expired() override;
@@ -122,13 +124,22 @@ class Exchange final : public rpc::Broker, private Timer {
   [[nodiscard]] Provider* provider_for(Route& route, const Received& message, Reader& reader);
   [[nodiscard]] SlotNumber find(Peer& caller, std::string_view id_json);
   void notify(const Provider& provider, const Received& message);
+  [[nodiscard]] static Error queue_is_full();
+  [[nodiscard]] static Error too_many_calls();
+  void ask_for(Provider& provider, std::string_view request, std::chrono::nanoseconds deadline,
+               const Gathered& gathered);
+  void hand_to(Provider& provider, SlotNumber slot) noexcept;
+  void keep_for(Provider& provider, SlotNumber slot) noexcept;
+  [[nodiscard]] SlotNumber next_for(Provider& provider) noexcept;
   void send(SlotNumber slot, const Received& message);
   void send_kept(SlotNumber slot) noexcept;
   void deliver(SlotNumber slot, const Received& message);
   void answer(SlotNumber slot, const Error& error) noexcept;
   void fail(SlotNumber slot, const Error& error) noexcept;
   void caller_ended(std::uint64_t number) noexcept;
-  void give_up(SlotNumber slot, Told told) noexcept;
+  void lose_waiting(Provider& provider) noexcept;
+  void give_up(SlotNumber slot) noexcept;
+  void give_up(SlotNumber slot, const Error& error) noexcept;
   void leave_caller(SlotNumber slot) noexcept;
   void leave_provider(SlotNumber slot) noexcept;
   void forget_call(SlotNumber slot) noexcept;
@@ -146,6 +157,7 @@ class Exchange final : public rpc::Broker, private Timer {
   const Limits* limits_;
   rpc::Workspace* workspace_;
   const RelayErrors errors_;
+  const Method call_all_;
   RelayedCalls calls_;
   Deadlines deadlines_{calls_};
   std::chrono::nanoseconds wakes_at_ = kNoDeadline;

@@ -10,18 +10,8 @@
 namespace wirecall::broker {
 namespace {
 
-constexpr detail::Signature kRelays{};
-
 // For one mistyped name.
 constexpr std::size_t kComparedMax = 64;
-
-Method relaying(Route& route, std::string name) {
-  const auto invoke = [](void* callable, Call& call) {
-    Route& relayed = *static_cast<Route*>(callable);
-    relayed.exchange().relay(relayed, call);
-  };
-  return {std::move(name), {}, {.callable = {&route, [](void*) {}}, .invoke = invoke, .signature = &kRelays}};
-}
 
 // Where `policy_` is hash: what the same calls have in common. The value's text as sent; of no such param, nothing.
 std::string_view hashed_value(std::string_view params, std::string_view param, Reader& reader) {
@@ -46,7 +36,8 @@ Route::Route(Exchange& exchange, std::string name, Policy policy, std::string ha
     : description(std::move(described)),
       spelling(name),
       exchange_(&exchange),
-      method_(relaying(*this, std::move(name))),
+      method_(untyped_method<[](Route& route, Call& call) { route.exchange().relay(route, call); }>(std::move(name),
+                                                                                                    *this)),
       policy_(policy),
       hash_param_(std::move(hash_param)) {}
 

@@ -25,6 +25,17 @@ class Exchange;
 class Peer;
 class Route;
 
+/// A method without a typed edge: `answer(object, call)` sees to the answer. `object` outlives it.
+template <auto answer, class Object>
+[[nodiscard]] Method untyped_method(std::string name, Object& object) {
+  static constexpr wirecall::detail::Signature kNone{};
+  return {std::move(name),
+          {},
+          {.callable = {&object, [](void*) {}},
+           .invoke = [](void* callable, Call& call) { answer(*static_cast<Object*>(callable), call); },
+           .signature = &kNone}};
+}
+
 /// How one of several providers is chosen.
 enum class Policy : std::uint8_t {
   least_inflight,  ///< who has the fewest calls; of these, in turn
@@ -63,11 +74,13 @@ struct Provider {
   Route* route;
   Peer* peer;
   Terms terms;
-  std::uint32_t at_work = 0;  ///< calls sent and not answered, those that were given up among them
-  std::uint32_t waiting = 0;  ///< calls in `queue`
-  RelayedCalls::List sent{};  ///< those at work
-  RelayedCalls::List queue{};
-  bool ended = false;  ///< unregistered: it is asked nothing new, and goes with its last call
+  std::uint32_t at_work = 0;             ///< calls sent and not answered, those that were given up among them
+  std::uint32_t waiting = 0;             ///< calls that wait for it
+  RelayedCalls::List sent{};             ///< those at work
+  RelayedCalls::List queue{};            ///< those that wait, and may as well go to another one
+  RelayedCalls::List addressed_queue{};  ///< those that are for nobody else
+  bool addressed_next = false;           ///< which of the two has its turn
+  bool ended = false;                    ///< unregistered: it is asked nothing new, and goes with its last call
 
   [[nodiscard]] bool is_free() const noexcept { return at_work < terms.concurrency; }
   [[nodiscard]] std::size_t load() const noexcept { return std::size_t{at_work} + waiting; }

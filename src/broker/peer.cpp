@@ -5,6 +5,7 @@
 
 #include "broker/exchange.hpp"
 #include "broker/methods.hpp"
+#include "broker/words.hpp"
 
 namespace wirecall::broker {
 
@@ -14,6 +15,10 @@ Peer::Peer(Exchange& exchange, rpc::Outlet& outlet, std::shared_ptr<rpc::PeerLoa
 Peer::~Peer() { exchange_->forget(*this); }
 
 const Method* Peer::find(std::string_view name) {
+  if (is_reserved(name)) [[unlikely]] {
+    const Method& call_all = exchange_->call_all_method();
+    return name == call_all.name() ? &call_all : nullptr;
+  }
   const Route* const route = exchange_->methods().find(name);
   return route != nullptr && route->is_provided() ? &route->method() : nullptr;
 }

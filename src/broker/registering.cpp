@@ -107,7 +107,7 @@ bool Exchange::unregister(Peer& peer, std::string_view name) {
   if (provider == nullptr || provider->ended) return false;
   provider->ended = true;
   announce(peer, "rpc.method.unregistered", name);
-  while (!provider->queue.empty()) lose(provider->queue.first);
+  lose_waiting(*provider);
   if (provider->at_work == 0) remove_provider(*provider);
   return true;
 }
@@ -120,7 +120,7 @@ void Exchange::end_peer(Peer& peer) noexcept {
   }
   while (!peer.provides.empty()) {
     Provider& provider = *peer.provides.back();
-    while (!provider.queue.empty()) lose(provider.queue.first);
+    lose_waiting(provider);
     while (!provider.sent.empty()) lose(provider.sent.first);
     remove_provider(provider);
   }
@@ -131,6 +131,11 @@ void Exchange::remove_provider(Provider& provider) noexcept {
   std::erase(provider.peer->provides, &provider);
   route.remove(provider);
   if (route.providers().empty()) methods_.remove(route);
+}
+
+void Exchange::lose_waiting(Provider& provider) noexcept {
+  while (!provider.queue.empty()) lose(provider.queue.first);
+  while (!provider.addressed_queue.empty()) lose(provider.addressed_queue.first);
 }
 
 // The provider will not answer this call: it is asked of another one, where that is safe, or ends.
@@ -159,14 +164,8 @@ bool Exchange::ask_another(SlotNumber slot) noexcept {
   if (!other->is_free() && other->waiting >= other->terms.queue) return false;
   leave_provider(slot);
   call.retried = call.retried || sent;
-  call.provider = other;
   call.state = State::waiting;
-  if (other->is_free()) {
-    send_kept(slot);
-  } else {
-    calls_.append(other->queue, &RelayedCall::of_provider, slot);
-    ++other->waiting;
-  }
+  hand_to(*other, slot);
   return true;
 }
 

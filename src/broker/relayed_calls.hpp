@@ -21,6 +21,7 @@
 
 namespace wirecall::broker {
 
+class Gathering;
 class Peer;
 struct Provider;
 
@@ -33,10 +34,17 @@ struct Links {
   SlotNumber after = kNoSlot;
 };
 
+/// Whose outcome is one of several: its place among them.
+struct Gathered {
+  std::shared_ptr<Gathering> gathering;  ///< null for none
+  std::uint32_t place = 0;
+};
+
 /// What few calls need.
 struct RelayExtras {
-  ReplySink sink;  ///< answers a call that is no message of its own: in a batch, by HTTP
-  Buffer request;  ///< as it came: of a call that waits, or that may be made again
+  ReplySink sink;     ///< answers a call that is no message of its own: in a batch, by HTTP
+  Gathered gathered;  ///< the same, of rpc.call_all
+  Buffer request;     ///< as it came: of a call that waits, or that may be made again
 };
 
 struct RelayedCall {
@@ -53,7 +61,7 @@ struct RelayedCall {
     return long_id ? std::string_view{long_id.get(), id_bytes} : std::string_view{short_id.data(), id_bytes};
   }
 
-  Peer* caller = nullptr;  ///< who is sent the answer; null where extras->sink answers, and when given up
+  Peer* caller = nullptr;  ///< who is sent the answer; null where the extras say who is, and when given up
   Provider* provider = nullptr;
   std::chrono::nanoseconds deadline{};  ///< kNoDeadline for none; of a stream, its next item's
   std::chrono::nanoseconds ends{};      ///< of a stream: when all of it has to have come

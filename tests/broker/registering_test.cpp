@@ -295,5 +295,14 @@ TEST_F(Registering, who_looks_for_a_name_like_it_is_told) {
   EXPECT_EQ(caller.ask(request("subtrct")), error_reply(-32601, "Method not found", R"({"did_you_mean":"subtract"})"));
 }
 
+TEST_F(Registering, who_provides_all_names_provides_none_of_ours) {
+  a.provide(">");
+  EXPECT_EQ(b.ask(request("rpc.ping")), result_reply("\"pong\""));
+  EXPECT_EQ(b.ask(request("rpc.unregister", R"(["add"])")), result_reply("0"));
+  EXPECT_EQ(b.ask(request("rpc.nothing")), error_reply(-32601, "Method not found"));
+  EXPECT_EQ(b.ask(request("$/nothing")), error_reply(-32601, "Method not found"));
+  EXPECT_EQ(a.received(), "");
+}
+
 }  // namespace
 }  // namespace wirecall

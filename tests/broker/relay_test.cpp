@@ -385,5 +385,41 @@ TEST_F(Relay, the_time_of_a_stream_is_that_between_its_items) {
   EXPECT_EQ(client.received(), timed_out());
 }
 
+TEST_F(Relay, a_call_that_names_a_busy_client_waits_for_that_one) {
+  Client other{world};
+  static_cast<void>(provider.ask(request("rpc.hello", R"({"name":"worker"})")));
+  provider.provide("add", R"(,"concurrency":1)");
+  other.provide("add", R"(,"concurrency":1)");
+  const auto to_worker = [](std::string_view id) {
+    return R"({"jsonrpc":"2.0","method":"add","to":"worker","id":)" + std::string{id} + "}";
+  };
+  caller.send(to_worker("1"));
+  caller.send(to_worker("2"));
+  caller.send(request("add", {}, "3"));
+  caller.send(request("add", {}, "4"));
+  const std::string first = id_of(provider.received());
+  other.send(result_reply("3", id_of(other.received())));
+  other.send(result_reply("4", id_of(other.received())));
+  EXPECT_EQ(other.received(), "") << "what is for the worker";
+  EXPECT_EQ(caller.received(), result_reply("3", "3") + "\n" + result_reply("4", "4"));
+  provider.send(result_reply("1", first));
+  provider.send(result_reply("2", id_of(provider.received())));
+  EXPECT_EQ(caller.received(), result_reply("1", "1") + "\n" + result_reply("2", "2"));
+}
+
+TEST_F(Relay, calls_that_name_a_busy_client_and_others_take_turns) {
+  static_cast<void>(provider.ask(request("rpc.hello", R"({"name":"worker"})")));
+  provider.provide("add", R"(,"concurrency":1)");
+  for (const std::string id : {"0", "1", "2"})
+    caller.send(R"({"jsonrpc":"2.0","method":"add","to":"worker","id":)" + id + "}");
+  for (const std::string id : {"10", "11"}) caller.send(request("add", {}, id));
+  std::string order;
+  for (int i = 0; i < 5; ++i) {
+    provider.send(result_reply("1", id_of(provider.received())));
+    order += id_of(caller.received()) + " ";
+  }
+  EXPECT_EQ(order, "0 1 10 2 11 ");
+}
+
 }  // namespace
 }  // namespace wirecall

@@ -570,6 +570,22 @@ TEST_F(ClientAtBroker, connect_throws_the_conflict_of_one_method_and_others_are_
   EXPECT_EQ(caller.call<int>("own", 2), 20);
 }
 
+TEST_F(ClientAtBroker, all_who_provide_a_method_are_called_at_once) {
+  Client first{uri_, called("first")};
+  first.provide("version", [](int n) { return n; });
+  first.connect();
+  Client second{uri_, called("second")};
+  second.provide("version", [](int) -> int { throw Error{7, "no"}; });
+  second.connect();
+  Client caller{uri_};
+  const auto outcomes = caller.call_all<int>("version", 5);
+  ASSERT_EQ(outcomes.size(), 2U);
+  EXPECT_EQ(outcomes[0].client, "first");
+  EXPECT_EQ(outcomes[0].outcome.value(), 5);
+  EXPECT_EQ(outcomes[1].client, "second");
+  EXPECT_EQ(outcomes[1].outcome.error().code(), 7);
+}
+
 TEST_F(ClientAtBroker, a_provider_that_goes_is_missed_and_one_that_comes_is_found) {
   Client caller{uri_};
   for (int i = 0; i < 3; ++i) {

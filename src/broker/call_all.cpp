@@ -1,0 +1,130 @@
+// The part of Exchange (exchange.hpp) that is rpc.call_all: one call is asked of all providers of a method, each of
+// whom has a relayed call of its own, and their outcomes are gathered.
+#include <algorithm>
+#include <array>
+#include <chrono>
+#include <memory>
+#include <new>
+#include <string>
+#include <utility>
+
+#include "broker/exchange.hpp"
+#include "broker/gathering.hpp"
+#include "message/own_error.hpp"
+#include "rpc/reserved_params.hpp"
+#include "wirecall/reflect.hpp"
+
+namespace wirecall::broker {
+
+using std::chrono::milliseconds;
+using std::chrono::nanoseconds;
+using State = RelayedCall::State;
+
+namespace {
+
+constexpr std::array<std::string_view, 3> kNames{"method", "params", "timeout_ms"};
+
+// What is left of the call's time when the last provider has had its own: for putting together what has come.
+constexpr nanoseconds kToAnswer = milliseconds{50};
+
+constexpr std::uint32_t bit(Member member) { return std::uint32_t{1} << static_cast<unsigned>(member); }
+struct Carried {
+  Member member;
+  std::string_view name;
+};
+// What goes on to each provider as the caller has said it.
+constexpr std::array kCarried{Carried{Member::hops, "hops"}, Carried{Member::traceparent, "traceparent"},
+                              Carried{Member::tracestate, "tracestate"}};
+
+// The request for each provider; its id and `timeout_ms` are replaced when it is sent.
+Buffer request_of(std::string_view method, const rpc::Sent* params, bool timed, const Received& message) {
+  Buffer text;
+  text.append(R"({"jsonrpc":"2.0","method":)");
+  text.append(to_json(method));
+  if (params != nullptr) text.append(R"(,"params":)"), text.append(params->text);
+  if (timed) text.append(R"(,"timeout_ms":1)");
+  for (const auto& [member, name] : kCarried) {
+    if (!message.has(member)) continue;
+    text.append(",\"");
+    text.append(name);
+    text.append("\":");
+    text.append(message[member]);
+  }
+  text.append(R"(,"id":0})");
+  return text;
+}
+
+Error unknown_method(std::string_view near, bool is_own) {
+  std::string data;
+  if (!near.empty()) data = R"({"did_you_mean":)" + to_json(near) + "}";
+  if (is_own) data = R"({"reason":"the server has this method itself: it has no providers"})";
+  return Error{ErrorCode::method_not_found, std::string{message_of(ErrorCode::method_not_found)}, std::move(data)};
+}
+
+}  // namespace
+
+void Exchange::call_all(Call& call) {
+  const rpc::ReservedParams<3> params{call.reader(), call.params(), kNames};
+  const auto method = params.as<std::string>(0);
+  if (!method) params.refuse("method", params.find(0), "string");
+  const rpc::Sent* const given = params.value(1);
+  if (given != nullptr && given->kind != ValueKind::array && given->kind != ValueKind::object)
+    params.refuse("params", params.find(1), "array or object");
+  const auto timeout = params.as<std::uint32_t>(2);
+  const Received& message = call.message();
+  const Route* const route = methods_.find(*method);
+  if (route == nullptr || !route->is_provided())
+    throw unknown_method(methods_.nearest(*method), own_->find(*method) != nullptr);
+  if (call.is_notification()) return call.end_result();  // nobody would learn the outcomes
+
+  const CallBounds bounds = call.bounds();
+  nanoseconds deadline = bounds.deadline;
+  if (deadline != kNoDeadline) deadline -= std::min(kToAnswer, (deadline - now()) / 2);
+  if (timeout) deadline = std::min(deadline, now() + milliseconds{*timeout});
+  const Buffer request = request_of(*method, given, timeout || message.has(Member::timeout_ms), message);
+
+  std::vector<Provider*> asked;
+  const auto gathering = std::make_shared<Gathering>(limits_->max_message_size);
+  for (const auto& provider : route->providers()) {
+    if (provider->ended) continue;
+    asked.push_back(provider.get());
+    gathering->expect(provider->peer->name);
+  }
+  call.on_reply(
+      [this, gathering](const Outcome&) { gathering->end([this](std::uint64_t number) { caller_ended(number); }); });
+  gathering->answer_by(call.detach());
+  for (std::uint32_t place = 0; place < asked.size(); ++place) {
+    try {
+      ask_for(*asked[place], request.view(), deadline, {gathering, place});
+    } catch (const Error& error) {
+      gathering->put(place, error);
+    } catch (const std::bad_alloc&) {
+      gathering->put(place, errors_.no_memory);
+    }
+  }
+}
+
+// A relayed call of that very provider's, whose outcome is gathered.
+void Exchange::ask_for(Provider& provider, std::string_view request, nanoseconds deadline, const Gathered& gathered) {
+  const bool waits = !provider.is_free();
+  if (waits && provider.waiting >= provider.terms.queue) throw queue_is_full();
+  auto extras = std::make_unique<RelayExtras>();
+  extras->request.append(request);
+  extras->gathered = gathered;
+  const std::optional<SlotNumber> slot = calls_.take("0");
+  if (!slot) throw too_many_calls();
+  RelayedCall& call = calls_[*slot];
+  call.extras = std::move(extras);
+  call.state = State::waiting;
+  call.addressed = true;
+  call.deadline = deadline;
+  gathered.gathering->asked(gathered.place, calls_.number_of(*slot));
+  if (deadline != kNoDeadline) {
+    deadlines_.add(*slot);
+    call.timed = true;
+    watch(*slot);
+  }
+  hand_to(provider, *slot);
+}
+
+}  // namespace wirecall::broker

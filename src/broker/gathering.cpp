@@ -1,0 +1,69 @@
+// See gathering.hpp.
+#include "broker/gathering.hpp"
+
+#include <new>
+
+#include "rpc/reply.hpp"
+#include "wirecall/reflect.hpp"
+
+namespace wirecall::broker {
+namespace {
+
+constexpr std::string_view kInternalError = R"({"code":-32603,"message":"Internal error"})";
+
+}  // namespace
+
+std::uint32_t Gathering::expect(std::string_view client) {
+  std::string begun = client.empty() ? "{" : R"({"client":)" + to_json(client) + ",";
+  outcomes_.emplace_back().json = std::move(begun);
+  ++left_;
+  return static_cast<std::uint32_t>(outcomes_.size() - 1);
+}
+
+void Gathering::put(std::uint32_t place, std::string_view member, std::string_view json) noexcept {
+  Outcome& outcome = outcomes_[place];
+  outcome.has_come = true;
+  bytes_ += outcome.json.size() + json.size();
+  try {
+    // Of what is too large together no more is kept.
+    if (bytes_ <= bytes_max_) outcome.json.append("\"").append(member).append("\":").append(json).append("}");
+  } catch (const std::bad_alloc&) {
+    outcome.json.clear();
+  }
+  if (--left_ != 0) return;
+  try {
+    finish();
+  } catch (const std::bad_alloc&) {
+    // The sink has gone, and answers -32603.
+  }
+}
+
+void Gathering::put(std::uint32_t place, const Error& error) noexcept {
+  std::string text;
+  try {
+    text = R"({"code":)" + std::to_string(error.code()) + R"(,"message":)" + to_json(error.message());
+    if (!error.data().empty()) text.append(R"(,"data":)").append(error.data());
+    text += '}';
+  } catch (const std::bad_alloc&) {
+    text = {};
+  }
+  put(place, "error", text.empty() ? std::string_view{kInternalError} : text);
+}
+
+void Gathering::finish() {
+  ReplySink sink = std::move(sink_);
+  if (bytes_ > bytes_max_) return sink.error(rpc::reply_too_large());
+  std::string all = "[";
+  for (Outcome& outcome : outcomes_) {
+    if (all.size() > 1) all += ',';
+    if (outcome.json.empty()) {
+      all.append(R"({"error":)").append(kInternalError).append("}");
+    } else {
+      all += std::exchange(outcome.json, {});
+    }
+  }
+  all += ']';
+  sink.encoded_result(all, {});
+}
+
+}  // namespace wirecall::broker

@@ -1,0 +1,58 @@
+// Gathering: rpc.call_all, one call that all providers of a method are asked, and is answered with what each of them
+// has said. One thread. Pure.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "wirecall/call.hpp"
+#include "wirecall/error.hpp"
+
+namespace wirecall::broker {
+
+class Gathering {
+ public:
+  /// The outcomes together are no larger than `bytes_max`.
+  explicit Gathering(std::size_t bytes_max) noexcept : bytes_max_(bytes_max) {}
+  Gathering(Gathering&&) = delete;
+
+  /// One more outcome is waited for, of a client with that name, empty for none. Returns its place.
+  std::uint32_t expect(std::string_view client);
+  /// What the last outcome answers; before the first one.
+  void answer_by(ReplySink sink) noexcept { sink_ = std::move(sink); }
+  /// The relayed call by which the outcome of `place` is asked for.
+  void asked(std::uint32_t place, std::uint64_t number) noexcept { outcomes_[place].number = number; }
+  /// The outcome of `place`: a value of JSON under `member`, "result" or "error". What there is no memory for becomes
+  /// -32603. The last one answers the call.
+  void put(std::uint32_t place, std::string_view member, std::string_view json) noexcept;
+  void put(std::uint32_t place, const Error& error) noexcept;
+  /// Nobody waits for the answer any more. Calls `give_up` with the number of each relayed call that has not ended.
+  template <class GiveUp>
+  void end(const GiveUp& give_up) noexcept {
+    for (const Outcome& outcome : outcomes_) {
+      if (!outcome.has_come && outcome.number) give_up(*outcome.number);
+    }
+  }
+
+ private:
+  struct Outcome {
+    std::string json;  ///< a whole object once it has come; before, its beginning; empty where there was no memory
+    std::optional<std::uint64_t> number;
+    bool has_come = false;
+  };
+
+  void finish();
+
+  std::size_t bytes_max_;
+  ReplySink sink_;
+  std::vector<Outcome> outcomes_;
+  std::size_t bytes_ = 0;
+  std::size_t left_ = 0;
+};
+
+}  // namespace wirecall::broker

@@ -1,0 +1,208 @@
+// rpc.call_all: one call of all providers of a method, and what it is answered.
+#include <chrono>
+#include <gtest/gtest.h>
+#include <string>
+
+#include "tests/broker/world.hpp"
+
+namespace wirecall {
+namespace {
+
+using namespace std::chrono_literals;
+using test::cancel_notification;
+using test::cancelled;
+using test::Client;
+using test::error_reply;
+using test::id_of;
+using test::request;
+using test::result_reply;
+using test::timed_out;
+using test::World;
+
+constexpr std::string_view kTimedOut =
+    R"({"error":{"code":-32002,"message":"Timeout","data":{"reason":"the call was not answered in time","origin":"local","delivered":"maybe"}}})";
+constexpr std::string_view kLost =
+    R"({"error":{"code":-32001,"message":"Provider lost","data":{"reason":"the provider has gone","origin":"local","delivered":"maybe"}}})";
+
+class CallAll : public testing::Test {
+ protected:
+  CallAll() { static_cast<void>(a.ask(request("rpc.hello", R"({"name":"a \"1\""})"))); }
+
+  void provided(std::string_view terms = {}) {
+    a.provide("version", terms);
+    b.provide("version", terms);
+  }
+  void call(std::string_view params = R"({"method":"version"})", std::string_view id = "\"all\"") {
+    caller.send(request("rpc.call_all", params, id));
+  }
+  /// Answers the one request that the client has.
+  static void answer(Client& client, std::string_view json) {
+    client.send(result_reply(json, id_of(client.received())));
+  }
+  [[nodiscard]] static std::string outcomes(std::string_view all) {
+    return result_reply("[" + std::string{all} + "]", "\"all\"");
+  }
+
+  World world;
+  Client a{world};
+  Client b{world};
+  Client caller{world};
+};
+
+TEST_F(CallAll, each_provider_is_asked_and_the_outcomes_come_in_the_order_of_registering) {
+  provided();
+  call(R"({"method":"version","params":{"short":true}})");
+  EXPECT_EQ(a.received(), request("version", R"({"short":true})", "0"));
+  const std::string asked = b.received();
+  EXPECT_EQ(asked, request("version", R"({"short":true})", "1"));
+  b.send(error_reply(-32000, "no", R"({"origin":"local","x":1})", id_of(asked)));
+  EXPECT_EQ(caller.received(), "");
+  a.send(result_reply(R"({ "v": 1.50 })", "0"));
+  EXPECT_EQ(
+      caller.received(),
+      outcomes(
+          R"({"client":"a \"1\"","result":{ "v": 1.50 }},{"error":{"code":-32000,"message":"no","data":{"x":1}}})"));
+  EXPECT_EQ(world.exchange.relayed_calls().in_use(), 0u);
+  EXPECT_EQ(caller.dispatcher->in_flight(), 0u);
+}
+
+TEST_F(CallAll, who_unregisters_or_comes_later_is_not_asked) {
+  provided();
+  EXPECT_EQ(a.ask(request("rpc.unregister", R"({"method":"version"})")), result_reply("1"));
+  call();
+  EXPECT_EQ(a.received(), "");
+  Client late{world};
+  late.provide("version");
+  EXPECT_EQ(late.received(), "");
+  answer(b, "2");
+  EXPECT_EQ(caller.received(), outcomes(R"({"result":2})"));
+}
+
+TEST_F(CallAll, one_that_does_not_answer_in_time_has_that_for_its_outcome) {
+  provided();
+  call(R"({"method":"version","timeout_ms":500})");
+  EXPECT_EQ(a.received(), R"({"jsonrpc":"2.0","method":"version","timeout_ms":500,"id":0})");
+  answer(b, "2");
+  world.advance(490ms);
+  EXPECT_EQ(caller.received(), "");
+  world.advance(15ms);
+  EXPECT_EQ(a.received(), cancel_notification("0"));
+  EXPECT_EQ(caller.received(),
+            outcomes(R"({"client":"a \"1\"",)" + std::string{kTimedOut.substr(1)} + R"(,{"result":2})"));
+  a.send(result_reply("1", "0"));
+  EXPECT_EQ(a.dropped, 1u);
+}
+
+TEST_F(CallAll, the_time_of_the_call_itself_leaves_some_for_the_answer) {
+  provided();
+  caller.send(R"({"jsonrpc":"2.0","method":"rpc.call_all","params":["version"],"timeout_ms":1000,"id":"all"})");
+  EXPECT_EQ(a.received(), R"({"jsonrpc":"2.0","method":"version","timeout_ms":950,"id":0})");
+  answer(b, "2");
+  world.advance(960ms);
+  EXPECT_EQ(caller.received(),
+            outcomes(R"({"client":"a \"1\"",)" + std::string{kTimedOut.substr(1)} + R"(,{"result":2})"));
+}
+
+TEST_F(CallAll, one_that_goes_has_that_for_its_outcome) {
+  provided();
+  call();
+  b.leave();
+  answer(a, "1");
+  EXPECT_EQ(caller.received(), outcomes(R"({"client":"a \"1\"","result":1},)" + std::string{kLost}));
+}
+
+TEST_F(CallAll, one_that_takes_so_many_at_once_is_asked_when_it_is_free_and_nobody_else_in_its_place) {
+  provided(R"(,"concurrency":1,"queue":1)");
+  Client other{world};
+  other.send(request("version", {}, "7"));  // goes to a
+  const std::string busy = a.received();
+  call();
+  EXPECT_EQ(a.received(), "");
+  answer(b, "2");
+  EXPECT_EQ(b.received(), "") << "what is for another provider";
+  call(R"({"method":"version"})", "\"second\"");
+  answer(b, "3");
+  EXPECT_EQ(
+      caller.received(),
+      result_reply(
+          R"([{"client":"a \"1\"","error":{"code":-32005,"message":"Limit exceeded","data":{"reason":"too many calls wait for the provider","origin":"local","delivered":"no","limit":"queue"}}},{"result":3}])",
+          "\"second\""));
+  a.send(result_reply("0", id_of(busy)));
+  EXPECT_EQ(other.received(), result_reply("0", "7"));
+  answer(a, "1");
+  EXPECT_EQ(caller.received(), outcomes(R"({"client":"a \"1\"","result":1},{"result":2})"));
+}
+
+TEST_F(CallAll, a_caller_that_cancels_or_goes_ends_them_all) {
+  provided(R"(,"concurrency":1)");
+  call();
+  const std::string to_a = id_of(a.received());
+  b.send(result_reply("2", id_of(b.received())));
+  EXPECT_EQ(caller.ask(request("rpc.cancel", R"({"id":"all"})")), cancelled("\"all\"") + "\n" + result_reply("1"));
+  EXPECT_EQ(a.received(), cancel_notification(to_a));
+  EXPECT_EQ(b.received(), "");
+  call();
+  EXPECT_EQ(a.received(), "") << "busy with the one that was given up";
+  const std::string to_b = id_of(b.received());
+  caller.leave();
+  a.send(result_reply("1", to_a));
+  EXPECT_EQ(a.received(), "") << "the one that waited went with its caller";
+  EXPECT_EQ(b.received(), cancel_notification(to_b));
+  EXPECT_EQ(world.exchange.relayed_calls().in_use(), 1u) << "b is at work";
+}
+
+TEST_F(CallAll, a_provider_that_goes_has_not_kept_what_ended_with_the_caller) {
+  provided(R"(,"concurrency":1)");
+  call();
+  caller.leave();
+  a.leave();
+  b.leave();
+  EXPECT_EQ(world.exchange.relayed_calls().in_use(), 0u);
+}
+
+TEST_F(CallAll, in_a_batch_it_is_one_element) {
+  provided();
+  caller.send("[" + request("rpc.call_all", R"(["version",[1]])", "1") + "," + request("nothing", {}, "2") + "]");
+  EXPECT_EQ(a.received(), request("version", "[1]", "0"));
+  a.send(result_reply("1", "0"));
+  answer(b, "2");
+  const std::string all = caller.received();
+  EXPECT_TRUE(all.starts_with("[" + result_reply(R"([{"client":"a \"1\"","result":1},{"result":2}])", "1"))) << all;
+}
+
+TEST_F(CallAll, outcomes_that_are_too_large_together_are_an_error) {
+  World small{Limits{.max_message_size = 1000}};
+  Client one{small};
+  Client two{small};
+  Client asks{small};
+  one.provide("version");
+  two.provide("version");
+  asks.send(request("rpc.call_all", R"(["version"])"));
+  answer(one, '"' + std::string(600, 'x') + '"');
+  EXPECT_EQ(asks.received(), "");
+  answer(two, '"' + std::string(600, 'x') + '"');
+  EXPECT_NE(asks.received().find("-32006"), std::string::npos);
+}
+
+TEST_F(CallAll, what_is_wrong_is_said) {
+  provided();
+  const auto ask = [&](std::string_view params) { return caller.ask(request("rpc.call_all", params)); };
+  for (const std::string_view wrong : {"[]", "{}", "[1]", R"(["version",1])", R"(["version",[],-1])",
+                                       R"(["version",[],1,1])", R"({"method":"version","params":"x"})"})
+    EXPECT_NE(ask(wrong).find("-32602"), std::string::npos) << wrong;
+  EXPECT_EQ(ask(R"(["versoin"])"), error_reply(-32601, "Method not found", R"({"did_you_mean":"version"})"));
+  EXPECT_EQ(ask(R"(["rpc.methods"])"), error_reply(-32601, "Method not found"));
+  EXPECT_EQ(a.received() + b.received(), "");
+  caller.send(R"({"jsonrpc":"2.0","method":"rpc.call_all","params":["version"]})");
+  EXPECT_EQ(a.received() + b.received() + caller.received(), "") << "nobody would learn the outcomes";
+}
+
+TEST_F(CallAll, methods_of_the_process_itself_have_no_providers) {
+  World own;
+  own.registry.method("mine", [] { return 1; });
+  Client asks{own};
+  EXPECT_NE(asks.ask(request("rpc.call_all", R"(["mine"])")).find("it has no providers"), std::string::npos);
+}
+
+}  // namespace
+}  // namespace wirecall
