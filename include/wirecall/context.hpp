@@ -52,6 +52,7 @@ inline constexpr std::chrono::nanoseconds kNoDeadline = std::chrono::nanoseconds
 
 /// How far a call may go.
 struct CallBounds {
+  std::chrono::nanoseconds began{0};                ///< when its last byte came, by Scheduler::now
   std::chrono::nanoseconds deadline = kNoDeadline;  ///< by Scheduler::now
   std::uint32_t hops = 0;                           ///< calls within which it was made
 };

@@ -77,10 +77,9 @@ void Exchange::call_all(Call& call) {
     throw unknown_method(methods_.nearest(*method), own_->find(*method) != nullptr);
   if (call.is_notification()) return call.end_result();  // nobody would learn the outcomes
 
-  const CallBounds bounds = call.bounds();
-  nanoseconds deadline = bounds.deadline;
-  if (deadline != kNoDeadline) deadline -= std::min(kToAnswer, (deadline - now()) / 2);
-  if (timeout) deadline = std::min(deadline, now() + milliseconds{*timeout});
+  CallBounds bounds = call.bounds();
+  if (bounds.deadline != kNoDeadline) bounds.deadline -= std::min(kToAnswer, (bounds.deadline - now()) / 2);
+  if (timeout) bounds.deadline = std::min(bounds.deadline, now() + milliseconds{*timeout});
   const Buffer request = request_of(*method, given, timeout || message.has(Member::timeout_ms), message);
 
   std::vector<Provider*> asked;
@@ -95,7 +94,7 @@ void Exchange::call_all(Call& call) {
   gathering->answer_by(call.detach());
   for (std::uint32_t place = 0; place < asked.size(); ++place) {
     try {
-      ask_for(*asked[place], request.view(), deadline, {gathering, place});
+      ask_for(*asked[place], request.view(), bounds, {gathering, place});
     } catch (const Error& error) {
       gathering->put(place, error);
     } catch (const std::bad_alloc&) {
@@ -105,21 +104,25 @@ void Exchange::call_all(Call& call) {
 }
 
 // A relayed call of that very provider's, whose outcome is gathered.
-void Exchange::ask_for(Provider& provider, std::string_view request, nanoseconds deadline, const Gathered& gathered) {
+void Exchange::ask_for(Provider& provider, std::string_view request, const CallBounds& bounds,
+                       const Gathered& gathered) {
   const bool waits = !provider.is_free();
   if (waits && provider.waiting >= provider.terms.queue) throw queue_is_full();
+  MethodCounts& counts = provider.route->counts();
   auto extras = std::make_unique<RelayExtras>();
   extras->request.append(request);
   extras->gathered = gathered;
   const std::optional<SlotNumber> slot = calls_.take("0");
   if (!slot) throw too_many_calls();
   RelayedCall& call = calls_[*slot];
+  ++counts.calls;
+  call.began = bounds.began;
   call.extras = std::move(extras);
   call.state = State::waiting;
   call.addressed = true;
-  call.deadline = deadline;
+  call.deadline = bounds.deadline;
   gathered.gathering->asked(gathered.place, calls_.number_of(*slot));
-  if (deadline != kNoDeadline) {
+  if (bounds.deadline != kNoDeadline) {
     deadlines_.add(*slot);
     call.timed = true;
     watch(*slot);

@@ -93,7 +93,8 @@ Exchange::Exchange(const Registry& own, const Limits& limits, rpc::Workspace& wo
       limits_(&limits),
       workspace_(&workspace),
       call_all_(untyped_method<[](Exchange& exchange, Call& call) { exchange.call_all(call); }>("rpc.call_all", *this)),
-      retained_(limits.retained_bytes) {}
+      retained_(limits.retained_bytes),
+      began_(now()) {}
 
 Exchange::~Exchange() {
   if (workspace_->scheduler != nullptr) workspace_->scheduler->stop(*this);
@@ -127,11 +128,13 @@ void Exchange::relay(Route& route, Call& call) {
   }
   const bool waits = !provider->is_free();
   if (waits && provider->waiting >= provider->terms.queue) return call.error(queue_is_full());
+  MethodCounts& counts = route.counts();
   const bool direct = call.can_be_left();
   const CallBounds bounds = call.bounds();
   const std::optional<SlotNumber> slot = calls_.take(message.id());
   if (!slot) return call.error(too_many_calls());
   RelayedCall& relayed = calls_[*slot];
+  relayed.began = bounds.began;
   relayed.deadline = bounds.deadline;
   relayed.provider = provider;
   relayed.state = State::waiting;
@@ -172,6 +175,7 @@ void Exchange::relay(Route& route, Call& call) {
     ++workspace_->stats.calls_in_flight;
   }
   if (waits) keep_for(*provider, *slot);
+  ++counts.calls;
 }
 
 Error Exchange::queue_is_full() {
@@ -259,6 +263,7 @@ bool Exchange::response(Peer& peer, const Received& message) {
   if (call.provider->peer != &peer || call.state == State::waiting) return false;
   Provider& provider = *call.provider;
   const bool wanted = call.state == State::sent;
+  if (wanted) answered(provider, call, message.fault != Fault::none || message.has(Member::error));
   leave_provider(slot);
   if (wanted) {
     deliver(slot, message);
@@ -267,6 +272,12 @@ bool Exchange::response(Peer& peer, const Received& message) {
   }
   free_again(provider);
   return wanted;
+}
+
+void Exchange::answered(const Provider& provider, const RelayedCall& call, bool failed) noexcept {
+  MethodCounts& counts = *provider.route->counted();
+  counts.latency.record(static_cast<std::uint64_t>(std::max(now() - call.began, nanoseconds{0}).count()));
+  if (failed) ++counts.errors;
 }
 
 // The call ends with its provider's response.
@@ -438,6 +449,7 @@ void Exchange::give_up(SlotNumber slot, const Error& error) noexcept {
 void Exchange::give_up(SlotNumber slot) noexcept {
   RelayedCall& call = calls_[slot];
   Provider& provider = *call.provider;
+  ++provider.route->counted()->errors;
   if (call.state != State::sent) return forget_call(slot);
   if_memory_allows([&] {
     const Digits id{calls_.number_of(slot)};

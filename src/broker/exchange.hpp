@@ -11,17 +11,20 @@
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
 #include <unordered_map>
+#include <utility>
 #include <vector>
 
 #include "broker/deadlines.hpp"
 #include "broker/method_table.hpp"
 #include "broker/peer.hpp"
 #include "broker/relayed_calls.hpp"
+#include "broker/report.hpp"
 #include "broker/retained.hpp"
 #include "broker/subscriptions.hpp"
 #include "rpc/broker.hpp"
@@ -107,6 +110,17 @@ class Exchange final : public rpc::Broker, private Timer {
   /// Tells the peer what it has lost.
   void room(Peer& peer);
 
+  // What there is: inspection.cpp.
+
+  [[nodiscard]] Report report() const;
+  /// Where the numbers of the whole process come from; without it, they are this loop's.
+  void count_by(std::function<Stats()> counters) { counters_ = std::move(counters); }
+  /// By Scheduler::now; 0 where there is none.
+  [[nodiscard]] std::chrono::nanoseconds now() const noexcept;
+  [[nodiscard]] std::chrono::nanoseconds uptime() const noexcept { return now() - began_; }
+  void drain() noexcept { draining_ = true; }
+  [[nodiscard]] bool is_draining() const noexcept { return draining_; }
+
   /// Gives the peer that name, or one like it when another has it. Returns the name given.
   std::string introduce(Peer& peer, std::string_view name);
   void forget(Peer& peer) noexcept;
@@ -126,8 +140,7 @@ class Exchange final : public rpc::Broker, private Timer {
   void notify(const Provider& provider, const Received& message);
   [[nodiscard]] static Error queue_is_full();
   [[nodiscard]] static Error too_many_calls();
-  void ask_for(Provider& provider, std::string_view request, std::chrono::nanoseconds deadline,
-               const Gathered& gathered);
+  void ask_for(Provider& provider, std::string_view request, const CallBounds& bounds, const Gathered& gathered);
   void hand_to(Provider& provider, SlotNumber slot) noexcept;
   void keep_for(Provider& provider, SlotNumber slot) noexcept;
   [[nodiscard]] SlotNumber next_for(Provider& provider) noexcept;
@@ -151,7 +164,7 @@ class Exchange final : public rpc::Broker, private Timer {
   bool send_event(Peer& peer, std::string_view topic, std::string_view text);
   void drop_event(Peer& peer, std::string_view topic);
   void announce(Peer& peer, std::string_view topic, std::string_view method = {}) noexcept;
-  [[nodiscard]] std::chrono::nanoseconds now() const noexcept;
+  void answered(const Provider& provider, const RelayedCall& call, bool failed) noexcept;
 
   const Registry* own_;
   const Limits* limits_;
@@ -165,6 +178,9 @@ class Exchange final : public rpc::Broker, private Timer {
   Subscriptions subscriptions_;
   Retained retained_;
   std::uint64_t event_ = 0;  // counts notifications
+  const std::chrono::nanoseconds began_;
+  std::function<Stats()> counters_;
+  bool draining_ = false;
   std::vector<Peer*> peers_;
   std::unordered_map<std::string, Peer*> names_;
 };

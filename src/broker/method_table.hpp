@@ -15,6 +15,7 @@
 
 #include "base/edit_distance.hpp"
 #include "broker/relayed_calls.hpp"
+#include "broker/report.hpp"
 #include "broker/words.hpp"
 #include "wirecall/codec.hpp"
 #include "wirecall/registry.hpp"
@@ -124,6 +125,14 @@ class Route {
     return policy_ == Policy::least_inflight || policy_ == Policy::round_robin || policy_ == Policy::random;
   }
 
+  /// Made with the first call. Throws std::bad_alloc.
+  [[nodiscard]] MethodCounts& counts() {
+    if (!counts_) counts_ = std::make_unique<MethodCounts>();
+    return *counts_;
+  }
+  /// Null before the first call.
+  [[nodiscard]] MethodCounts* counted() const noexcept { return counts_.get(); }
+
   Description description;
   const Spelling spelling;  ///< of its name
 
@@ -135,6 +144,7 @@ class Route {
   Policy policy_;
   std::string hash_param_;
   std::vector<std::unique_ptr<Provider>> providers_;
+  std::unique_ptr<MethodCounts> counts_;
   std::size_t next_ = 0;
   std::uint32_t random_ = 0x9E3779B9;
 };

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "broker/exchange.hpp"
+#include "broker/inspection.hpp"
 #include "broker/words.hpp"
 #include "message/own_error.hpp"
 #include "rpc/reserved_params.hpp"
@@ -22,8 +23,6 @@ using rpc::ReservedCall;
 using rpc::ReservedMethod;
 using rpc::ReservedParams;
 using rpc::Sent;
-
-Peer& peer_of(const ReservedCall& call) { return static_cast<Peer&>(*call.broker); }
 
 // ---- rpc.register ----
 
@@ -98,71 +97,6 @@ std::string unregister(const ReservedCall& call) {
   return std::to_string(count);
 }
 
-// ---- what there is ----
-
-struct ListedMethod {
-  std::string_view name;
-  std::string_view summary;
-  std::string policy;
-  std::size_t providers;
-  std::size_t in_flight;
-  std::size_t waiting;
-};
-
-std::string policy_text(const Route& route) {
-  if (route.policy() == Policy::hash) return "hash:" + route.hash_param();
-  return std::string{std::ranges::find(kPolicyNames, route.policy(), &PolicyName::policy)->name};
-}
-
-std::string methods(const ReservedCall& call) {
-  static_cast<void>(ReservedParams{call, std::array<std::string_view, 0>{}});
-  std::vector<ListedMethod> listed;
-  for (const auto& method : peer_of(call).exchange().own().methods())
-    listed.push_back({.name = method->name(),
-                      .summary = method->summary(),
-                      .policy = "exclusive",
-                      .providers = 1,
-                      .in_flight = 0,
-                      .waiting = 0});
-  for (const Route* route : peer_of(call).exchange().methods().sorted()) {
-    if (!route->is_provided()) continue;
-    ListedMethod one{.name = route->name(),
-                     .summary = route->description.summary,
-                     .policy = policy_text(*route),
-                     .providers = 0,
-                     .in_flight = 0,
-                     .waiting = 0};
-    for (const auto& provider : route->providers()) {
-      if (!provider->ended) ++one.providers;
-      one.in_flight += provider->at_work;
-      one.waiting += provider->waiting;
-    }
-    listed.push_back(std::move(one));
-  }
-  std::ranges::sort(listed, {}, &ListedMethod::name);
-  return to_json(listed);
-}
-
-struct ListedClient {
-  std::string_view name;
-  std::size_t methods;
-  std::size_t subscriptions;
-  std::size_t in_flight;
-};
-
-std::string clients(const ReservedCall& call) {
-  static_cast<void>(ReservedParams{call, std::array<std::string_view, 0>{}});
-  std::vector<ListedClient> listed;
-  for (const Peer* peer : peer_of(call).exchange().peers()) {
-    if (peer->name.empty() && peer->provides.empty() && peer->subscription_count() == 0) continue;
-    listed.push_back({.name = peer->name,
-                      .methods = peer->provides.size(),
-                      .subscriptions = peer->subscription_count(),
-                      .in_flight = peer->calls_made});
-  }
-  return to_json(listed);
-}
-
 // ---- events ----
 
 template <std::size_t N>
@@ -225,8 +159,10 @@ constexpr std::array kMethods{
     ReservedMethod{"rpc.subscribe", &subscribe, ReservedMethod::Needs::connection},
     ReservedMethod{"rpc.unsubscribe", &unsubscribe, ReservedMethod::Needs::connection},
     ReservedMethod{"rpc.publish", &publish},
-    ReservedMethod{"rpc.methods", &methods},
-    ReservedMethod{"rpc.clients", &clients},
+    ReservedMethod{"rpc.methods", &list_methods},
+    ReservedMethod{"rpc.clients", &list_clients},
+    ReservedMethod{"rpc.stats", &tell_stats},
+    ReservedMethod{"rpc.health", &tell_health},
     ReservedMethod{"rpc.item", &item, ReservedMethod::Needs::connection},
 };
 

@@ -10,9 +10,18 @@
 namespace wirecall::broker {
 
 Peer::Peer(Exchange& exchange, rpc::Outlet& outlet, std::shared_ptr<rpc::PeerLoad> load)
-    : exchange_(&exchange), outlet_(&outlet), load_(std::move(load)) {}
+    : met(exchange.now()),
+      counts{.bytes_in = 0, .bytes_out = 0, .heard_at = met},
+      exchange_(&exchange),
+      outlet_(&outlet),
+      load_(std::move(load)) {
+  outlet.count_into(&counts);
+}
 
-Peer::~Peer() { exchange_->forget(*this); }
+Peer::~Peer() {
+  outlet_->count_into(nullptr);
+  exchange_->forget(*this);
+}
 
 const Method* Peer::find(std::string_view name) {
   if (is_reserved(name)) [[unlikely]] {

@@ -54,7 +54,9 @@ class Peer final : public rpc::BrokerPeer, public Subscriber {
   [[nodiscard]] rpc::PeerLoad& load() const noexcept { return *load_; }
 
   // The exchange's.
-  std::string name;  ///< empty before rpc.hello has given one
+  std::string name;                ///< empty before rpc.hello has given one
+  std::chrono::nanoseconds met{};  ///< when, by Scheduler::now
+  rpc::ConnectionCounts counts;    ///< since then
   std::vector<Provider*> provides;
   RelayedCalls::List calls;    ///< that are answered by a message to this peer
   std::size_t calls_made = 0;  ///< how many these are

@@ -143,7 +143,9 @@ void Exchange::lose(SlotNumber slot) noexcept {
   RelayedCall& call = calls_[slot];
   if (call.state == State::given_up) return forget_call(slot);
   const bool sent = call.state == State::sent;
+  Route& route = *call.provider->route;
   if (ask_another(slot)) return;
+  ++route.counted()->errors;
   fail(slot, sent ? errors_.maybe_delivered : errors_.not_delivered);
 }
 

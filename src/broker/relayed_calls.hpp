@@ -63,6 +63,7 @@ struct RelayedCall {
 
   Peer* caller = nullptr;  ///< who is sent the answer; null where the extras say who is, and when given up
   Provider* provider = nullptr;
+  std::chrono::nanoseconds began{};
   std::chrono::nanoseconds deadline{};  ///< kNoDeadline for none; of a stream, its next item's
   std::chrono::nanoseconds ends{};      ///< of a stream: when all of it has to have come
   Links of_caller;

@@ -98,7 +98,7 @@ int report(const BenchOptions& options, const std::string& url, const LoadResult
     return status;
   }
   if (hdr) {
-    if (const auto written = hdr->write(result.latency.hdr()); !written) {
+    if (const auto written = hdr->write(cli::hdr(result.latency)); !written) {
       complain(written.error());
       return kRpcError;
     }

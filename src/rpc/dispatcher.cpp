@@ -219,8 +219,10 @@ CallBounds Dispatcher::bounds(CallState& state) const {
       timeout_ms = std::min(*timeout_ms, extras->timeout_ms.value_or(*timeout_ms));
     }
   }
-  if (workspace_->scheduler != nullptr && timeout_ms)
-    bounds.deadline = workspace_->scheduler->now() - outlet_->waited() + std::chrono::milliseconds{*timeout_ms};
+  if (workspace_->scheduler != nullptr) {
+    bounds.began = workspace_->scheduler->now() - outlet_->waited();
+    if (timeout_ms) bounds.deadline = bounds.began + std::chrono::milliseconds{*timeout_ms};
+  }
   if (extras != nullptr) {
     extras->bounds = bounds;
     extras->bounded = true;

@@ -6,6 +6,7 @@
 #include <array>
 #include <chrono>
 #include <cstddef>
+#include <cstdint>
 #include <memory>
 #include <optional>
 #include <span>
@@ -36,6 +37,13 @@ struct PeerLoad {
   std::size_t gathered_bytes = 0;  ///< of items; at most Limits::hard_output
 };
 
+/// What is counted of a connection for those who ask.
+struct ConnectionCounts {
+  std::uint64_t bytes_in = 0;
+  std::uint64_t bytes_out = 0;
+  std::chrono::nanoseconds heard_at{0};  ///< when its last byte came, by Scheduler::now, to some milliseconds
+};
+
 /// Where finished messages go.
 class Outlet {
  public:
@@ -61,6 +69,8 @@ class Outlet {
   [[nodiscard]] virtual bool connected() const noexcept { return false; }
   /// Who the peer is, where the system can tell. Asked for each Context.
   [[nodiscard]] virtual std::optional<PeerCredentials> peer_credentials() const { return std::nullopt; }
+  /// The connection counts there from now on, where it is one; null for nowhere.
+  virtual void count_into(ConnectionCounts*) noexcept {}
   /// Whether the peer may refuse requests with members that JSON-RPC does not name.
   [[nodiscard]] virtual bool strict_peer() const noexcept { return false; }
   /// Asked by a dispatcher when its first call waits: the same for all dispatchers of one connection.

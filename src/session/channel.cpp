@@ -70,6 +70,10 @@ void Channel::received(std::span<char> bytes) {
 
 void Channel::receive(std::span<char> bytes) {
   host_->workspace.stats.bytes_in += bytes.size();
+  if (counts_ != nullptr) {
+    counts_->bytes_in += bytes.size();
+    counts_->heard_at = host_->loop.recently();
+  }
   moved_ += static_cast<std::uint32_t>(bytes.size());
   if (owed_bytes_ != 0) [[unlikely]] {
     owed_bytes_ -= std::min(owed_bytes_, bytes.size());
@@ -287,6 +291,7 @@ void Channel::flush() {
   sending_ = true;
   sending_bytes_ = out_.size();
   host_->workspace.stats.bytes_out += sending_bytes_;
+  if (counts_ != nullptr) counts_->bytes_out += sending_bytes_;
   try {
     // Whoever reads on hears of the send with the next input. The others have nothing else to wake them.
     stream_->send(std::move(out_), paused_ || input_ended_ || choked() || wants_room_);

@@ -112,6 +112,7 @@ class Channel : public Connection, private transport::StreamUser, private runtim
     return backlog_.empty() ? std::chrono::nanoseconds{0} : host_->loop.now() - backlog_came_;
   }
   [[nodiscard]] std::optional<PeerCredentials> peer_credentials() const { return stream_->peer_credentials(); }
+  void count_into(rpc::ConnectionCounts* counts) noexcept { counts_ = counts; }
   void settle_later() {
     unsettled_ = true;
     mark();
@@ -190,8 +191,9 @@ class Channel : public Connection, private transport::StreamUser, private runtim
   std::chrono::nanoseconds backlog_came_{0};  // its last byte
   std::span<char> input_;                     // that `read` looks at
   std::size_t looked_at_ = 0;                 // of input_, the handler's message included
-  std::uint32_t moved_ = 0;                   // bytes received, and more, since `end_if_idle` looked
-  std::uint32_t unsent_ = 0;                  // bytes that waited then, modulo 2^32
+  rpc::ConnectionCounts* counts_ = nullptr;
+  std::uint32_t moved_ = 0;   // bytes received, and more, since `end_if_idle` looked
+  std::uint32_t unsent_ = 0;  // bytes that waited then, modulo 2^32
   std::unique_ptr<Linger> linger_;
   std::size_t owed_bytes_ = 0;  // have arrived while draining, and are still to be received
 

@@ -115,6 +115,13 @@ struct Server::State {
     return sum;
   }
 
+  // On the thread of the loop that is asked: a broker has but one.
+  [[nodiscard]] std::string metrics() const {
+    const broker::Exchange* const exchange = loops.front()->exchange();
+    return exchange != nullptr ? broker::report_metrics(exchange->report())
+                               : format_stats(StatsFormat::prometheus, stats());
+  }
+
   // In the order in which they need each other: what is below goes first.
   const Options options;
   Registry registry;
@@ -140,7 +147,7 @@ Server::State::State(Options given, bool broker)
            .allow_origins = options.allow_origins,
            .bound_hosts = {},
            .notification_status = options.http_notification_status,
-           .metrics = [this] { return format_stats(StatsFormat::prometheus, stats()); }},
+           .metrics = [this] { return metrics(); }},
       threads(options.blocking_threads != 0 ? std::make_unique<runtime::ThreadPool>(options.blocking_threads)
                                             : nullptr),
       commons{.options = options,

@@ -46,7 +46,10 @@ ServingLoop::ServingLoop(std::unique_ptr<runtime::Backend> backend, ServerCommon
                          .logged_after = milliseconds{options_->slow_handler_ms},
                          .threads_max = options_->hand_over_threads}) {
   workspace_.tasks.set_home(loop_.inbox());
-  if (commons.broker) workspace_.broker = &exchange_.emplace(commons.registry, options_->limits, workspace_);
+  if (commons.broker) {
+    workspace_.broker = &exchange_.emplace(commons.registry, options_->limits, workspace_);
+    exchange_->count_by([this] { return stats(); });
+  }
   if (commons.threads != nullptr) workspace_.blocking_pool = &offload_.emplace(*commons.threads, loop_);
   look_for_idle_later();
 }
@@ -175,6 +178,7 @@ void ServingLoop::drain(const std::function<bool()>& hurry) {
   std::erase_if(sources_, [](const auto& source) { return !source->exhausted(); });
   turn(nanoseconds{0});
   // Calls that come from now on, while others are still in progress, are answered with -32009.
+  if (exchange_) exchange_->drain();
   for (const auto& connection : connections_) connection->drain();
   while (go_on(deadline) && any(&Connection::busy)) turn(left(deadline));
   turn(nanoseconds{0});

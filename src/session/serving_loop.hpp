@@ -66,6 +66,8 @@ class ServingLoop final : private Keeper, private Timer {
   [[nodiscard]] int hand_over_refused() const noexcept { return hand_over_.refused(); }
   /// Any thread.
   [[nodiscard]] Stats stats() const;
+  /// Null where this is no broker's.
+  [[nodiscard]] const broker::Exchange* exchange() const noexcept { return exchange_ ? &*exchange_ : nullptr; }
 
  private:
   void connection_ended(Connection& connection, End end, int error) override;

@@ -63,6 +63,7 @@ class Session final : public Channel, public rpc::Outlet {
   [[nodiscard]] bool is_overfull() noexcept override { return output_is_overfull(); }
   [[nodiscard]] bool connected() const noexcept override { return true; }
   [[nodiscard]] std::optional<PeerCredentials> peer_credentials() const override { return Channel::peer_credentials(); }
+  void count_into(rpc::ConnectionCounts* counts) noexcept override { Channel::count_into(counts); }
   [[nodiscard]] bool strict_peer() const noexcept override { return framing_->strict_peers(); }
 
  private:
@@ -92,11 +93,11 @@ class Session final : public Channel, public rpc::Outlet {
 
   const std::string_view tail_;     // the framing's
   const std::uint32_t head_bytes_;  // the framing's
-  int unreadable_ = 0;              // messages in a row that cannot be read
+  std::uint16_t unreadable_ = 0;    // messages in a row that cannot be read
+  char behind_zero_ = '\0';         // what stood at ended_by_zero_
   std::size_t begin_ = 0;           // where in out_ the message being written begins
   Buffer message_;
   char* ended_by_zero_ = nullptr;  // the byte behind the message being served, where it belongs to the next one
-  char behind_zero_ = '\0';        // what stood there
 };
 
 }  // namespace wirecall::session

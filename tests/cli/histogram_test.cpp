@@ -58,7 +58,7 @@ TEST(Histogram, writes_the_percentiles_as_plotters_read_them) {
   Histogram histogram;
   for (int i = 0; i < 9; ++i) histogram.record(1000);
   histogram.record(64'000);
-  std::istringstream lines{histogram.hdr()};
+  std::istringstream lines{hdr(histogram)};
   std::string line;
   std::getline(lines, line);
   EXPECT_EQ(line, "       Value     Percentile TotalCount 1/(1-Percentile)");

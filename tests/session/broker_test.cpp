@@ -60,6 +60,26 @@ class BrokerTest : public EngineTest {
   std::optional<RunningServer> running_;
 };
 
+TEST_P(BrokerTest, counts_what_each_connection_has_brought_and_been_sent) {
+  RawPeer provider = provide("add");
+  RawPeer caller = connect();
+  const std::string call = line_of("add", "[1]", "1");
+  caller.send(call);
+  answer(provider, "2");
+  EXPECT_EQ(caller.line(), result_of("2", "1"));
+  caller.send(line_of("rpc.clients", "[]", "2"));
+  const std::string clients = caller.line();
+  const auto number = [&](const std::string& name) {
+    const std::string key = '"' + name + "\":";
+    return std::stoul(clients.substr(clients.find(key) + key.size()));
+  };
+  // The first message has come before the connection is counted.
+  EXPECT_EQ(number("bytes_in"), result_of("2", "0").size() + 1);
+  EXPECT_GT(number("bytes_out"), call.size());
+  EXPECT_LT(number("silent_ms"), 10'000U);
+  EXPECT_EQ(clients.find("\"name\""), clients.rfind("\"name\"")) << "one that only calls is not listed";
+}
+
 TEST_P(BrokerTest, a_call_goes_to_its_provider_and_back) {
   RawPeer provider = provide("greet");
   RawPeer caller = connect();

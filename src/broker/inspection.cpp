@@ -1,0 +1,147 @@
+// See inspection.hpp.
+#include "broker/inspection.hpp"
+
+#include <algorithm>
+#include <array>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "broker/exchange.hpp"
+#include "rpc/reserved_params.hpp"
+#include "wirecall/reflect.hpp"
+
+namespace wirecall::broker {
+
+using rpc::ReservedCall;
+using rpc::ReservedParams;
+using std::chrono::nanoseconds;
+
+namespace {
+
+std::int64_t milliseconds_of(std::chrono::nanoseconds time) {
+  return std::chrono::floor<std::chrono::milliseconds>(time).count();
+}
+
+void require_no_params(const ReservedCall& call) {
+  static_cast<void>(ReservedParams{call, std::array<std::string_view, 0>{}});
+}
+
+struct ListedMethod {
+  std::string_view name;
+  std::string_view summary;
+  std::string policy;
+  std::size_t providers;
+  std::size_t in_flight;
+  std::size_t waiting;
+};
+
+std::string policy_text(const Route& route) {
+  if (route.policy() == Policy::hash) return "hash:" + route.hash_param();
+  return std::string{std::ranges::find(kPolicyNames, route.policy(), &PolicyName::policy)->name};
+}
+
+struct ListedClient {
+  std::string_view name;
+  std::size_t methods;
+  std::size_t subscriptions;
+  std::size_t in_flight;
+  std::int64_t connected_ms;
+  std::int64_t silent_ms;
+  std::uint64_t bytes_in;
+  std::uint64_t bytes_out;
+};
+
+struct Health {
+  std::string_view status;
+  std::int64_t uptime_ms;
+};
+
+}  // namespace
+
+std::string list_methods(const ReservedCall& call) {
+  require_no_params(call);
+  std::vector<ListedMethod> listed;
+  for (const auto& method : peer_of(call).exchange().own().methods())
+    listed.push_back({.name = method->name(),
+                      .summary = method->summary(),
+                      .policy = "exclusive",
+                      .providers = 1,
+                      .in_flight = 0,
+                      .waiting = 0});
+  for (const Route* route : peer_of(call).exchange().methods().sorted()) {
+    if (!route->is_provided()) continue;
+    ListedMethod one{.name = route->name(),
+                     .summary = route->description.summary,
+                     .policy = policy_text(*route),
+                     .providers = 0,
+                     .in_flight = 0,
+                     .waiting = 0};
+    for (const auto& provider : route->providers()) {
+      if (!provider->ended) ++one.providers;
+      one.in_flight += provider->at_work;
+      one.waiting += provider->waiting;
+    }
+    listed.push_back(std::move(one));
+  }
+  std::ranges::sort(listed, {}, &ListedMethod::name);
+  return to_json(listed);
+}
+
+std::string list_clients(const ReservedCall& call) {
+  require_no_params(call);
+  std::vector<ListedClient> listed;
+  const Exchange& exchange = peer_of(call).exchange();
+  for (const Peer* peer : exchange.peers()) {
+    if (peer->name.empty() && peer->provides.empty() && peer->subscription_count() == 0) continue;
+    listed.push_back({.name = peer->name,
+                      .methods = peer->provides.size(),
+                      .subscriptions = peer->subscription_count(),
+                      .in_flight = peer->calls_made,
+                      .connected_ms = milliseconds_of(exchange.now() - peer->met),
+                      .silent_ms = milliseconds_of(std::max(exchange.now() - peer->counts.heard_at, nanoseconds{0})),
+                      .bytes_in = peer->counts.bytes_in,
+                      .bytes_out = peer->counts.bytes_out});
+  }
+  return to_json(listed);
+}
+
+std::string tell_stats(const ReservedCall& call) {
+  require_no_params(call);
+  return report_json(peer_of(call).exchange().report());
+}
+
+std::string tell_health(const ReservedCall& call) {
+  require_no_params(call);
+  const Exchange& exchange = peer_of(call).exchange();
+  return wirecall::to_json(
+      Health{.status = exchange.is_draining() ? "draining" : "ok", .uptime_ms = milliseconds_of(exchange.uptime())});
+}
+
+Report Exchange::report() const {
+  Report report{.uptime = uptime(), .counters = counters_ ? counters_() : workspace_->stats, .methods = {}};
+  for (const Route* route : methods_.sorted()) {
+    if (!route->is_provided()) continue;
+    MethodReport& method = report.methods.emplace_back();
+    method.name = route->name();
+    for (const auto& provider : route->providers()) {
+      if (!provider->ended) ++method.providers;
+      method.in_flight += provider->at_work;
+      method.waiting += provider->waiting;
+    }
+    const MethodCounts* const counts = route->counted();
+    if (counts == nullptr) continue;
+    const auto at = [&](double quantile) { return nanoseconds{counts->latency.at(quantile)}; };
+    method.calls = counts->calls;
+    method.errors = counts->errors;
+    method.answered = counts->latency.count();
+    method.sum = nanoseconds{counts->latency.sum()};
+    method.p50 = at(0.5);
+    method.p90 = at(0.9);
+    method.p99 = at(0.99);
+    method.max = nanoseconds{counts->latency.max()};
+  }
+  return report;
+}
+
+}  // namespace wirecall::broker

@@ -1,0 +1,20 @@
+// What a broker tells people and tools of itself: the methods rpc.methods, rpc.clients, rpc.stats and rpc.health, each
+// as rpc::ReservedMethod::serve. Implements docs/broker.md "What there is".
+#pragma once
+
+#include <string>
+
+#include "broker/peer.hpp"
+#include "rpc/reserved.hpp"
+
+namespace wirecall::broker {
+
+/// The caller, as the broker knows it.
+[[nodiscard]] inline Peer& peer_of(const rpc::ReservedCall& call) { return static_cast<Peer&>(*call.broker); }
+
+[[nodiscard]] std::string list_methods(const rpc::ReservedCall& call);
+[[nodiscard]] std::string list_clients(const rpc::ReservedCall& call);
+[[nodiscard]] std::string tell_stats(const rpc::ReservedCall& call);
+[[nodiscard]] std::string tell_health(const rpc::ReservedCall& call);
+
+}  // namespace wirecall::broker

@@ -1,0 +1,141 @@
+// What a broker tells of itself: rpc.stats, rpc.clients, rpc.health, and the same numbers for Prometheus.
+#include <chrono>
+#include <gtest/gtest.h>
+#include <nlohmann/json.hpp>
+#include <string>
+
+#include "broker/report.hpp"
+#include "tests/broker/world.hpp"
+
+namespace wirecall {
+namespace {
+
+using namespace std::chrono_literals;
+using nlohmann::json;
+using test::Client;
+using test::error_reply;
+using test::id_of;
+using test::request;
+using test::result_reply;
+using test::World;
+
+class Inspection : public testing::Test {
+ protected:
+  json result(std::string_view method) { return json::parse(asks.ask(request(method))).at("result"); }
+  void answer(std::string_view json) { provider.send(result_reply(json, id_of(provider.received()))); }
+  json method(std::string_view name) {
+    const json stats = result("rpc.stats");
+    for (const json& one : stats.at("methods")) {
+      if (one.at("name") == name) return one;
+    }
+    return {};
+  }
+
+  World world;
+  Client provider{world};
+  Client caller{world};
+  Client asks{world};
+};
+
+TEST_F(Inspection, latencies_of_each_method_are_from_the_request_to_the_response) {
+  provider.provide("add");
+  world.advance(1s);
+  for (int i = 1; i <= 100; ++i) {
+    caller.send(request("add"));
+    world.advance(i * 1ms);
+    answer("1");
+  }
+  const json add = method("add");
+  EXPECT_EQ(add.at("calls"), 100);
+  EXPECT_EQ(add.at("errors"), 0);
+  EXPECT_EQ(add.at("providers"), 1);
+  EXPECT_NEAR(add.at("p50_us").get<double>(), 50'000, 50'000 / 8.0);
+  EXPECT_NEAR(add.at("p90_us").get<double>(), 90'000, 90'000 / 8.0);
+  EXPECT_NEAR(add.at("p99_us").get<double>(), 99'000, 99'000 / 8.0);
+  EXPECT_EQ(add.at("max_us"), 100'000);
+  EXPECT_EQ(result("rpc.stats").at("uptime_ms"), 1000 + 5050);
+}
+
+TEST_F(Inspection, each_way_of_failing_is_an_error_once) {
+  provider.provide("add", R"(,"concurrency":2)");
+  caller.send(request("add", {}, "1"));
+  provider.send(error_reply(-1, "no", {}, id_of(provider.received())));
+  caller.send(request("add", {}, "2"));
+  provider.send(R"({"jsonrpc":"2.0","result":1,"error":1,"id":)" + id_of(provider.received()) + "}");
+  EXPECT_EQ(method("add").at("errors"), 2) << "answered with an error, and malformed";
+  caller.send(R"({"jsonrpc":"2.0","method":"add","timeout_ms":10,"id":3})");
+  caller.send(request("add", {}, "4"));
+  caller.send(request("add", {}, "5"));
+  EXPECT_EQ(method("add").at("in_flight"), 2);
+  EXPECT_EQ(method("add").at("waiting"), 1);
+  world.advance(20ms);
+  static_cast<void>(caller.ask(request("rpc.cancel", R"({"id":4})")));
+  EXPECT_EQ(method("add").at("errors"), 4) << "too late, and cancelled";
+  Client other{world};
+  other.send(request("rpc.register", R"(["add"])"));
+  provider.leave();
+  EXPECT_EQ(method("add").at("calls"), 5);
+  EXPECT_EQ(method("add").at("errors"), 4) << "the one that waited went elsewhere";
+  other.leave();
+  EXPECT_TRUE(method("add").is_null());
+  Client third{world};
+  third.provide("add");
+  EXPECT_EQ(method("add").at("calls"), 0) << "nobody provided it in between";
+}
+
+TEST_F(Inspection, calls_of_all_are_counted_each) {
+  provider.provide("add");
+  caller.send(request("rpc.call_all", R"(["add"])"));
+  world.advance(5ms);
+  answer("1");
+  EXPECT_EQ(method("add").at("calls"), 1);
+  EXPECT_EQ(method("add").at("max_us"), 5000);
+}
+
+TEST_F(Inspection, counters_have_every_number) {
+  const json counters = result("rpc.stats").at("counters");
+  for (const StatsField& field : stats_fields()) {
+    const json& parent = field.kind.empty() ? counters : counters.at(std::string{field.name});
+    EXPECT_TRUE(parent.contains(std::string{field.kind.empty() ? field.name : field.kind})) << field.name;
+  }
+}
+
+TEST_F(Inspection, clients_are_told_with_what_they_do) {
+  static_cast<void>(provider.ask(request("rpc.hello", R"({"name":"worker"})")));
+  provider.provide("add");
+  world.advance(1500ms);
+  caller.send(request("add"));
+  const json clients = result("rpc.clients");
+  ASSERT_EQ(clients.size(), 1U);
+  const json& worker = clients.at(0);
+  EXPECT_EQ(worker.at("name"), "worker");
+  EXPECT_EQ(worker.at("methods"), 1);
+  EXPECT_EQ(worker.at("connected_ms"), 1500);
+  EXPECT_EQ(worker.at("bytes_in"), 0) << "of a connection that has none";
+}
+
+TEST_F(Inspection, health_says_when_the_broker_is_about_to_leave) {
+  EXPECT_EQ(result("rpc.health").at("status"), "ok");
+  world.exchange.drain();
+  EXPECT_EQ(result("rpc.health").at("status"), "draining");
+  EXPECT_NE(asks.ask(request("rpc.health", "[1]")).find("-32602"), std::string::npos);
+}
+
+TEST_F(Inspection, prometheus_reads_the_same_numbers) {
+  provider.provide("a\\\"b");
+  caller.send(request("a\\\"b"));
+  world.advance(1500ms);
+  answer("1");
+  const std::string text = broker::report_metrics(world.exchange.report());
+  for (const std::string line :
+       {R"(wirecall_calls_relayed_total 1)", R"(wirecall_uptime_seconds 1.5)",
+        R"(# TYPE wirecall_method_calls_total counter)", R"(wirecall_method_calls_total{method="a\"b"} 1)",
+        R"(wirecall_method_providers{method="a\"b"} 1)",
+        R"(wirecall_method_duration_seconds{method="a\"b",quantile="0.99"} 1.5)",
+        R"(wirecall_method_duration_seconds_sum{method="a\"b"} 1.5)",
+        R"(wirecall_method_duration_seconds_count{method="a\"b"} 1)"})
+    EXPECT_NE(text.find(line + "\n"), std::string::npos) << line << "\n" << text;
+}
+
+}  // namespace
+}  // namespace wirecall
