@@ -29,6 +29,7 @@
 #include "broker/subscriptions.hpp"
 #include "rpc/broker.hpp"
 #include "rpc/dispatcher.hpp"
+#include "rpc/openrpc.hpp"
 #include "wirecall/limits.hpp"
 #include "wirecall/message.hpp"
 #include "wirecall/registry.hpp"
@@ -113,6 +114,7 @@ class Exchange final : public rpc::Broker, private Timer {
   // What there is: inspection.cpp.
 
   [[nodiscard]] Report report() const;
+  void describe(std::vector<rpc::DescribedMethod>& methods) const;
   /// Where the numbers of the whole process come from; without it, they are this loop's.
   void count_by(std::function<Stats()> counters) { counters_ = std::move(counters); }
   /// By Scheduler::now; 0 where there is none.

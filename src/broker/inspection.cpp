@@ -118,6 +118,16 @@ std::string tell_health(const ReservedCall& call) {
       Health{.status = exchange.is_draining() ? "draining" : "ok", .uptime_ms = milliseconds_of(exchange.uptime())});
 }
 
+void Exchange::describe(std::vector<rpc::DescribedMethod>& methods) const {
+  for (const Route* route : methods_.sorted()) {
+    if (!route->is_provided()) continue;
+    methods.push_back({.name = route->name(),
+                       .summary = route->description.summary,
+                       .params = route->description.params_schema,
+                       .result = route->description.result_schema});
+  }
+}
+
 Report Exchange::report() const {
   Report report{.uptime = uptime(), .counters = counters_ ? counters_() : workspace_->stats, .methods = {}};
   for (const Route* route : methods_.sorted()) {

@@ -31,15 +31,25 @@ constexpr std::array<std::string_view, 10> kRegisterNames{"method",      "params
 constexpr std::size_t kMethodsAt = 9;
 constexpr std::string_view kPolicies = "least_inflight, round_robin, hash:<param>, exclusive, random, first or last";
 
+// What describes a method is kept as long as the method is.
+constexpr std::size_t kDescriptionBytesMax = 64 * 1024;
+
+const Sent* described(const ReservedParams<10>& params, std::size_t index) {
+  const Sent* const sent = params.value(index);
+  if (sent != nullptr && sent->text.size() > kDescriptionBytesMax)
+    params.refuse(kRegisterNames[index], params.find(index), "at most 65536 bytes");
+  return sent;
+}
+
 // Reads one registration from `params`, which are those of the call, or of one of its `methods`.
 Registration read_registration(const ReservedParams<10>& params) {
   Registration registration;
   const auto name = params.as<std::string>(0);
   if (!name) params.refuse("method", params.find(0), "string");
   registration.name = *name;
-  if (const Sent* schema = params.value(1)) registration.description.params_schema = schema->text;
-  if (const Sent* schema = params.value(2)) registration.description.result_schema = schema->text;
-  registration.description.summary = params.as<std::string>(3).value_or(std::string{});
+  if (const Sent* schema = described(params, 1)) registration.description.params_schema = schema->text;
+  if (const Sent* schema = described(params, 2)) registration.description.result_schema = schema->text;
+  if (described(params, 3) != nullptr) registration.description.summary = params.as<std::string>(3).value();
   if (const auto policy = params.as<std::string>(4)) {
     registration.policy_given = true;
     const auto known = std::ranges::find(kPolicyNames, std::string_view{*policy}, &PolicyName::name);

@@ -34,6 +34,8 @@ const Method* Peer::find(std::string_view name) {
 
 std::string_view Peer::nearest(std::string_view name) const { return exchange_->methods().nearest(name); }
 
+void Peer::describe(std::vector<rpc::DescribedMethod>& methods) const { exchange_->describe(methods); }
+
 const rpc::ReservedMethod* Peer::find_reserved(std::string_view name) const noexcept {
   return find_broker_method(name);
 }

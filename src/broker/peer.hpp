@@ -34,6 +34,7 @@ class Peer final : public rpc::BrokerPeer, public Subscriber {
 
   [[nodiscard]] const Method* find(std::string_view name) override;
   [[nodiscard]] std::string_view nearest(std::string_view name) const override;
+  void describe(std::vector<rpc::DescribedMethod>& methods) const override;
   [[nodiscard]] const rpc::ReservedMethod* find_reserved(std::string_view name) const noexcept override;
   std::string introduce(std::string_view name) override;
   [[nodiscard]] bool response(const Received& message) override;

@@ -8,6 +8,7 @@
 #include <memory>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "wirecall/error.hpp"
 #include "wirecall/message.hpp"
@@ -16,6 +17,7 @@
 namespace wirecall::rpc {
 
 class Outlet;
+struct DescribedMethod;
 struct PeerLoad;
 struct ReservedMethod;
 
@@ -30,6 +32,8 @@ class BrokerPeer {
   [[nodiscard]] virtual const Method* find(std::string_view name) = 0;
   /// The name nearest to one that nobody provides, as Registry::nearest.
   [[nodiscard]] virtual std::string_view nearest(std::string_view name) const = 0;
+  /// Appends the methods that connections provide, as far as this peer may know of them.
+  virtual void describe(std::vector<DescribedMethod>& methods) const = 0;
   /// The broker's own method under a reserved name; null for none.
   [[nodiscard]] virtual const ReservedMethod* find_reserved(std::string_view name) const noexcept = 0;
   /// rpc.hello with that name, empty for none. Returns the name that the peer is given. Throws Error.

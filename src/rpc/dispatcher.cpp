@@ -232,7 +232,8 @@ CallBounds Dispatcher::bounds(CallState& state) const {
 
 void Dispatcher::unknown_method(const Received& message, std::string_view name, CallState& state) {
   BrokerPeer* const broker = broker_peer();
-  if (serve_reserved({message, name, state.reply, *workspace_, *limits_, *outlet_, pending_.get(), broker, greeted_}))
+  if (serve_reserved(
+          {message, name, state.reply, *workspace_, *limits_, *outlet_, *registry_, pending_.get(), broker, greeted_}))
     return;
   if (message.kind == MessageKind::notification) return;
   std::string_view near = registry_->nearest(name);

@@ -13,6 +13,7 @@
 
 #include "message/own_error.hpp"
 #include "rpc/broker.hpp"
+#include "rpc/openrpc.hpp"
 #include "rpc/reserved_params.hpp"
 #include "rpc/terms.hpp"
 #include "wirecall/reflect.hpp"
@@ -91,6 +92,14 @@ std::string ping(const ReservedCall& call) {
   return "\"pong\"";
 }
 
+std::string discover(const ReservedCall& call) {
+  static constexpr std::array<std::string_view, 1> kNames{"version"};
+  const std::optional<std::string> version = ReservedParams{call, kNames}.as<std::string>(0);
+  std::vector<DescribedMethod> others;
+  if (call.broker != nullptr) call.broker->describe(others);
+  return openrpc_document(call.registry, others, version.value_or(std::string{}));
+}
+
 struct HelloLimits {
   std::size_t max_message_size;
   std::size_t batch;
@@ -147,6 +156,7 @@ constexpr std::array kMethods{ReservedMethod{"rpc.cancel", &cancel},
                               ReservedMethod{"rpc.credit", &credit},
                               ReservedMethod{"rpc.ping", &ping},
                               ReservedMethod{"keepAlive", &ping},
+                              ReservedMethod{"rpc.discover", &discover},
                               ReservedMethod{"rpc.hello", &hello, Needs::connection},
                               ReservedMethod{"rpc.register", nullptr, Needs::connection},
                               ReservedMethod{"rpc.unregister", nullptr, Needs::connection},

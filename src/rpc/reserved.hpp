@@ -23,6 +23,7 @@ struct ReservedCall {
   const Workspace& workspace;
   const Limits& limits;
   const Outlet& outlet;
+  const Registry& registry;
   PendingCalls* pending;  ///< of the connection; null as long as none has waited
   BrokerPeer* broker;     ///< of the connection; null where there is no broker
   bool& greeted;          ///< becomes true with rpc.hello

@@ -9,11 +9,10 @@
 
 #include "base/room.hpp"
 #include "broker/words.hpp"
+#include "rpc/openrpc.hpp"
 #include "wirecall/bytes.hpp"
 #include "wirecall/codec.hpp"
-#include "wirecall/detail/bind.hpp"
 #include "wirecall/reflect.hpp"
-#include "wirecall/schema.hpp"
 
 namespace wirecall::session {
 namespace {
@@ -42,34 +41,6 @@ std::uint64_t number_of(std::string_view id) noexcept {
 
 void require(bool holds, const std::string& what) {
   if (!holds) throw std::invalid_argument("wirecall: " + what);
-}
-
-// As OpenRPC describes a parameter or a result.
-void write_descriptor(Writer& writer, std::string_view name, const TypeInfo& type) {
-  writer.key("name");
-  writer.string(name);
-  writer.key("schema");
-  writer.json(json_schema(type));
-}
-
-void write_params(Writer& writer, const Method& method) {
-  writer.key("params");
-  writer.begin_array(Writer::kUnknownSize);
-  std::size_t position = 0;
-  for (const detail::ArgumentType& argument : method.signature().arguments) {
-    if (argument.rest) break;  // which has no name
-    const Param& param = method.params()[position++];
-    writer.begin_object(Writer::kUnknownSize);
-    write_descriptor(writer, param.name(), *argument.type);
-    if (!param.doc().empty()) {
-      writer.key("description");
-      writer.string(param.doc());
-    }
-    writer.key("required");
-    writer.boolean(!argument.optional && param.default_json().empty());
-    writer.end_object();
-  }
-  writer.end_array();
 }
 
 void write_options(Writer& writer, const ProvideOptions& options) {
@@ -105,11 +76,8 @@ Declaration Declarations::of_method(const Method& method, const ProvideOptions& 
   writer->begin_object(Writer::kUnknownSize);
   writer->key("method");
   writer->string(method.name());
-  write_params(*writer, method);
-  writer->key("result");
-  writer->begin_object(Writer::kUnknownSize);
-  write_descriptor(*writer, "result", *method.signature().result);
-  writer->end_object();
+  rpc::write_params(*writer, method);
+  rpc::write_result(*writer, method);
   write_options(*writer, options);
   writer->end_object();
   require(!writer->failed(), "what is said of " + method.name() + " is no JSON: " + writer->failure());

@@ -26,6 +26,8 @@ struct HttpSettings {
   std::uint16_t notification_status = 204;
   /// The text of /metrics.
   std::function<std::string()> metrics;
+  /// The text of /openrpc.json.
+  std::function<std::string()> openrpc;
 };
 
 enum class Access : std::uint8_t {

@@ -28,7 +28,9 @@ constexpr std::string_view kPreflight =
 std::string_view allow_of(std::string_view path) noexcept {
   if (path == "/rpc") return kPostAllow;
   if (path == "/" || path == "*") return kFrontAllow;
-  if (path == "/healthz" || path == "/readyz" || path == "/metrics" || path.starts_with("/rpc/")) return kGetAllow;
+  if (path == "/healthz" || path == "/readyz" || path == "/metrics" || path == "/openrpc.json" ||
+      path.starts_with("/rpc/"))
+    return kGetAllow;
   return {};
 }
 
@@ -154,6 +156,8 @@ void HttpSession::get(const HttpHead& head, std::string_view path, std::string_v
     return respond(200, settings_->metrics ? settings_->metrics() : std::string{},
                    "text/plain; version=0.0.4; charset=utf-8");
   }
+  if (path == "/openrpc.json")
+    return respond(200, settings_->openrpc ? settings_->openrpc() : std::string{}, "application/json");
   if (path.starts_with("/rpc/")) {
     if (take_timeout(head)) get_method(path.substr(5), query);
     return;

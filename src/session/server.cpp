@@ -20,6 +20,7 @@
 #include <vector>
 
 #include "framing/json_text.hpp"
+#include "rpc/openrpc.hpp"
 #include "runtime/backend.hpp"
 #include "runtime/thread_pool.hpp"
 #include "session/serving_loop.hpp"
@@ -122,6 +123,12 @@ struct Server::State {
                                : format_stats(StatsFormat::prometheus, stats());
   }
 
+  [[nodiscard]] std::string openrpc() const {
+    std::vector<rpc::DescribedMethod> provided;
+    if (const broker::Exchange* const exchange = loops.front()->exchange()) exchange->describe(provided);
+    return rpc::openrpc_document(registry, provided, {});
+  }
+
   // In the order in which they need each other: what is below goes first.
   const Options options;
   Registry registry;
@@ -147,7 +154,8 @@ Server::State::State(Options given, bool broker)
            .allow_origins = options.allow_origins,
            .bound_hosts = {},
            .notification_status = options.http_notification_status,
-           .metrics = [this] { return metrics(); }},
+           .metrics = [this] { return metrics(); },
+           .openrpc = [this] { return openrpc(); }},
       threads(options.blocking_threads != 0 ? std::make_unique<runtime::ThreadPool>(options.blocking_threads)
                                             : nullptr),
       commons{.options = options,

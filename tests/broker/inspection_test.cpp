@@ -100,6 +100,25 @@ TEST_F(Inspection, counters_have_every_number) {
   }
 }
 
+TEST_F(Inspection, discover_describes_what_connections_provide_as_well) {
+  world.registry.method("own", [](int n) { return n; }, {"n"});
+  EXPECT_EQ(
+      provider.ask(request("rpc.register",
+                           R"({"method":"add","summary":"adds","params":[{"name":"x","schema":{"type":"integer"}}]})")),
+      result_reply("1"));
+  const json document = result("rpc.discover");
+  EXPECT_EQ(document.at("methods").size(), 2U);
+  EXPECT_EQ(document.at("methods").at(0).at("summary"), "adds");
+  EXPECT_EQ(document.at("methods").at(0).at("params").at(0).at("name"), "x");
+  EXPECT_EQ(document.at("methods").at(1).at("name"), "own");
+  const std::string large = "\"" + std::string(70'000, 'x') + "\"";
+  for (const std::string name : {"params", "result", "summary"}) {
+    const std::string refused =
+        provider.ask(request("rpc.register", R"({"method":"big",")" + name + "\":" + large + "}"));
+    EXPECT_NE(refused.find("at most 65536 bytes"), std::string::npos) << refused;
+  }
+}
+
 TEST_F(Inspection, clients_are_told_with_what_they_do) {
   static_cast<void>(provider.ask(request("rpc.hello", R"({"name":"worker"})")));
   provider.provide("add");

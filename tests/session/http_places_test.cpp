@@ -35,6 +35,13 @@ TEST(HttpGet, gives_the_numbers_that_it_is_given) {
       settings);
 }
 
+TEST(HttpGet, gives_the_description_that_it_is_given) {
+  HttpSettings settings;
+  settings.openrpc = [] { return std::string{"{}"}; };
+  expect_answer(get("/openrpc.json"),
+                "HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: 2\r\n\r\n{}", settings);
+}
+
 TEST(HttpGet, calls_methods_that_are_safe_and_no_others) {
   expect_answer(get("/rpc/sum?numbers=[1,2,4]"), ok(result("7", 1)));
   expect_answer(get("/rpc/greet?name=a+b%20%22c%22"), ok(result(R"("hello a b \"c\"")", 1)));

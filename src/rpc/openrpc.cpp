@@ -1,0 +1,147 @@
+// See openrpc.hpp.
+#include "rpc/openrpc.hpp"
+
+#include <algorithm>
+#include <array>
+#include <memory>
+#include <utility>
+
+#include "wirecall/bytes.hpp"
+#include "wirecall/detail/bind.hpp"
+#include "wirecall/schema.hpp"
+
+namespace wirecall::rpc {
+namespace {
+
+constexpr std::array<std::string_view, 6> kVersions{"1.2.6", "1.3.0", "1.3.1", "1.3.2", "1.4.0", "1.4.1"};
+
+void write_text(Writer& writer, std::string_view name, std::string_view value) {
+  writer.key(name);
+  writer.string(value);
+}
+
+// A content descriptor's two members that are always there.
+void write_descriptor(Writer& writer, std::string_view name, std::string_view schema) {
+  write_text(writer, "name", name);
+  writer.key("schema");
+  writer.json(schema);
+}
+
+// What `json` begins with, and whether it is an object with that member.
+bool is_object_with(Reader& reader, std::string_view json, std::string_view member) {
+  reader.reset(json);
+  if (reader.kind() != ValueKind::object) return false;
+  static_cast<void>(reader.begin_object());
+  for (std::string_view name; reader.next_member(name);) {
+    const bool found = name == member;
+    static_cast<void>(reader.skip());
+    if (found) return true;
+  }
+  return false;
+}
+
+bool is_array(Reader& reader, std::string_view json) {
+  reader.reset(json);
+  return reader.kind() == ValueKind::array;
+}
+
+// Readers look behind the end of what they read.
+std::string padded(std::string text) {
+  text.resize(text.size() + kPaddingBytes);
+  return text;
+}
+
+void write_described(Writer& writer, Reader& reader, const DescribedMethod& method) {
+  const std::string params = padded(method.params);
+  const std::string_view params_view = std::string_view{params}.substr(0, method.params.size());
+  writer.key("params");
+  if (params_view.empty() || !is_array(reader, params_view)) {
+    writer.begin_array(Writer::kUnknownSize);
+    if (!params_view.empty()) {
+      writer.begin_object(Writer::kUnknownSize);
+      write_descriptor(writer, "params", params_view);
+      writer.end_object();
+    }
+    writer.end_array();
+  } else {
+    writer.json(params_view);
+  }
+  const std::string result = padded(method.result);
+  const std::string_view result_view = std::string_view{result}.substr(0, method.result.size());
+  writer.key("result");
+  if (!result_view.empty() && is_object_with(reader, result_view, "schema")) return writer.json(result_view);
+  writer.begin_object(Writer::kUnknownSize);
+  write_descriptor(writer, "result", result_view.empty() ? std::string_view{"{}"} : result_view);
+  writer.end_object();
+}
+
+}  // namespace
+
+void write_params(Writer& writer, const Method& method) {
+  writer.key("params");
+  writer.begin_array(Writer::kUnknownSize);
+  std::size_t position = 0;
+  for (const detail::ArgumentType& argument : method.signature().arguments) {
+    if (argument.rest) break;  // which has no name
+    const Param& param = method.params()[position++];
+    writer.begin_object(Writer::kUnknownSize);
+    write_descriptor(writer, param.name(), json_schema(*argument.type));
+    if (!param.doc().empty()) write_text(writer, "description", param.doc());
+    writer.key("required");
+    writer.boolean(!argument.optional && param.default_json().empty());
+    writer.end_object();
+  }
+  writer.end_array();
+}
+
+void write_result(Writer& writer, const Method& method) {
+  writer.key("result");
+  writer.begin_object(Writer::kUnknownSize);
+  write_descriptor(writer, "result", json_schema(*method.signature().result));
+  writer.end_object();
+}
+
+std::string openrpc_document(const Registry& registry, const std::vector<DescribedMethod>& others,
+                             std::string_view version) {
+  Buffer text;
+  const std::unique_ptr<Writer> writer = json_codec().writer();
+  const std::unique_ptr<Reader> reader = json_codec().reader();
+  writer->reset(text);
+  writer->begin_object(Writer::kUnknownSize);
+  write_text(*writer, "openrpc", std::ranges::find(kVersions, version) != kVersions.end() ? version : kVersions[0]);
+  writer->key("info");
+  writer->begin_object(Writer::kUnknownSize);
+  write_text(*writer, "title", "wirecall");
+  write_text(*writer, "version", WIRECALL_VERSION);
+  writer->end_object();
+  writer->key("methods");
+  writer->begin_array(Writer::kUnknownSize);
+
+  struct Entry {
+    std::string_view name;
+    const Method* own;
+    const DescribedMethod* other;
+  };
+  std::vector<Entry> entries;
+  for (const auto& method : registry.methods()) entries.push_back({method->name(), method.get(), nullptr});
+  for (const DescribedMethod& method : others) entries.push_back({method.name, nullptr, &method});
+  std::ranges::sort(entries, {}, &Entry::name);
+  for (const Entry& entry : entries) {
+    writer->begin_object(Writer::kUnknownSize);
+    write_text(*writer, "name", entry.name);
+    const std::string_view summary = entry.own != nullptr ? entry.own->summary() : entry.other->summary;
+    if (!summary.empty()) write_text(*writer, "summary", summary);
+    if (entry.own != nullptr) {
+      write_params(*writer, *entry.own);
+      write_result(*writer, *entry.own);
+    } else {
+      write_described(*writer, *reader, *entry.other);
+    }
+    writer->end_object();
+  }
+  writer->end_array();
+  writer->end_object();
+  return std::string{text.view()};
+}
+
+}  // namespace wirecall::rpc
