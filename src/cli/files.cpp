@@ -5,6 +5,7 @@
 #include <cstring>
 #include <fcntl.h>
 #include <fmt/core.h>
+#include <limits>
 #include <memory>
 #include <unistd.h>
 #include <utility>
@@ -23,11 +24,20 @@ std::string cannot_write(const std::string& path) {
 }  // namespace
 
 std::expected<std::string, std::string> read_file(const std::string& path) {
+  return read_small_file(path, std::numeric_limits<std::size_t>::max());
+}
+
+std::expected<std::string, std::string> read_small_file(const std::string& path, std::size_t bytes_max) {
   const File file{std::fopen(path.c_str(), "rb"), &std::fclose};
   std::string content;
   if (file != nullptr) {
     char block[64 * 1024];
-    while (const std::size_t bytes = std::fread(block, 1, sizeof block, file.get())) content.append(block, bytes);
+    while (const std::size_t bytes = std::fread(block, 1, sizeof block, file.get())) {
+      content.append(block, bytes);
+      if (content.size() > bytes_max) {
+        return std::unexpected(fmt::format("the file {} is too large: more than {} bytes", path, bytes_max));
+      }
+    }
     if (std::ferror(file.get()) == 0) return content;
   }
   return std::unexpected(fmt::format("cannot read the file {}: {}", path, std::strerror(errno)));

@@ -1,6 +1,7 @@
 // What commands read and write: files named on the command line, and stdout. Errors are texts for the user.
 #pragma once
 
+#include <cstddef>
 #include <cstdio>
 #include <expected>
 #include <memory>
@@ -11,6 +12,8 @@
 namespace wirecall::cli {
 
 [[nodiscard]] std::expected<std::string, std::string> read_file(const std::string& path);
+/// The same, but that a file of more than `bytes_max` is too large.
+[[nodiscard]] std::expected<std::string, std::string> read_small_file(const std::string& path, std::size_t bytes_max);
 
 /// A file that is opened before there is anything to write, so that what cannot be written is known at once. Until then
 /// an existing file keeps its content.

@@ -17,8 +17,11 @@
 #include "cli/arguments.hpp"
 #include "cli/bench.hpp"
 #include "cli/call.hpp"
+#include "cli/config_file.hpp"
+#include "cli/files.hpp"
 #include "cli/flags.hpp"
 #include "cli/serve.hpp"
+#include "cli/serve_config.hpp"
 #include "cli/terminal.hpp"
 
 namespace {
@@ -187,7 +190,10 @@ int run(int argc, char** argv) {
   serve_command->add_flag("--demo", serving.demo, "Serve the demo methods: subtract, sum, echo, sleep, fail, count");
   serve_command->add_flag("--insecure", serving.insecure, "Listen also where other machines can connect");
   serve_command->allow_extras();
-  const OptionFlags<wirecall::Options> serve_flags{*serve_command};
+  bool print_config = false;
+  serve_command->add_flag("--print-config", print_config,
+                          "Print all options as TOML, with the values in force, and exit");
+  const ServeConfig serve_config{*serve_command};
 
   CallCommand call_command{app, "call", "Call a method and print its result", kCallExamples};
   bool raw = false;
@@ -230,10 +236,8 @@ int run(int argc, char** argv) {
       std::vector<std::string> unexpected = serve_command->remaining();
       unexpected.insert(unexpected.end(), behind_mark.begin(), behind_mark.end());
       if (!unexpected.empty()) refuse_unexpected(*serve_command, unexpected);
-      require(serve_flags.apply(serving.server));
-      if (serve_flags.given("listen") && (serve_flags.given("host") || serve_flags.given("port"))) {
-        throw UsageError{"--listen says where to listen, so leave --host and --port out"};
-      }
+      serving.server = require(serve_config.load());
+      if (print_config) return print(toml_of_options(serving.server));
       return serve(serving);
     }
     if (call_command->parsed()) {

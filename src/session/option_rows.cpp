@@ -332,14 +332,23 @@ std::string flag_of(const OptionRow& row) {
   return flag;
 }
 
+bool is_group(std::string_view name, bool (*is_option)(const OptionRow&)) {
+  const std::string prefix = std::string{name} + '.';
+  return std::ranges::any_of(option_rows(),
+                             [&](const OptionRow& row) { return is_option(row) && row.name.starts_with(prefix); });
+}
+
 std::string unknown_option(std::string_view name, bool (*is_option)(const OptionRow&)) {
   std::string text = "there is no option " + printable(name.substr(0, kComparedBytesMax));
   if (name.size() > kComparedBytesMax) return text + "...";
   std::vector<std::string_view> names;
+  std::string_view below;  // the name without its group is that
   for (const OptionRow& row : option_rows()) {
-    if (is_option(row)) names.push_back(row.name);
+    if (!is_option(row)) continue;
+    names.push_back(row.name);
+    if (row.name.ends_with('.' + std::string{name})) below = row.name;
   }
-  const std::string_view nearest = nearest_of(name, names);
+  const std::string_view nearest = !below.empty() ? below : nearest_of(name, names);
   if (!nearest.empty()) text.append("; did you mean ").append(nearest).append("?");
   return text;
 }

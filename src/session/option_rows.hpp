@@ -1,6 +1,6 @@
 // The one table of options: name, unit, range, a line of documentation, and the member that holds each. JSON, the flags
-// of the command, its help, the check of what a program has put into the struct, and docs/options.md all come of it,
-// and a configuration file would: what is read from anywhere is brought to a Value and given to `assign`.
+// of the command, its help, its configuration file, the check of what a program has put into the struct, and
+// docs/options.md all come of it: what is read from anywhere is brought to a Value and given to `assign`.
 //
 // An option is a number, a text, one of some words, or a list of texts or numbers. Its default is what a new struct
 // holds. Names with a dot are members of an object: "limits.batch".
@@ -67,6 +67,8 @@ template <class T>
 /// The name of the flag: "--limits-batch".
 [[nodiscard]] std::string flag_of(const OptionRow& row);
 
+/// Whether there are options below that name, as there are below "limits".
+[[nodiscard]] bool is_group(std::string_view name, bool (*is_option)(const OptionRow&));
 /// What is said of a name that no option has, with the nearest that one has.
 [[nodiscard]] std::string unknown_option(std::string_view name, bool (*is_option)(const OptionRow&));
 

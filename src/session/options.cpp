@@ -61,10 +61,8 @@ class JsonOptions {
       if (!assigned) refuse(at, assigned.error());
       return;
     }
-    const std::string prefix = name + '.';
-    const auto within = [&](const OptionRow& other) { return is_option(other) && other.name.starts_with(prefix); };
-    if (!std::ranges::any_of(session::option_rows(), within)) refuse(at, session::unknown_option(name, &is_option));
-    members(prefix);
+    if (!session::is_group(name, &is_option)) refuse(at, session::unknown_option(name, &is_option));
+    members(name + '.');
   }
 
   [[nodiscard]] std::size_t offset() const { return static_cast<std::size_t>(reader_->mark() - text_.data()); }
