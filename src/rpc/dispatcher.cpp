@@ -37,6 +37,10 @@ constexpr std::uint32_t bit(Member member) { return std::uint32_t{1} << static_c
 // What a request may say of its own handling.
 constexpr std::uint32_t kTerms = bit(Member::timeout_ms) | bit(Member::stream) | bit(Member::hops);
 
+// No other request of ours has such an id: a response to it comes from a peer that is there.
+constexpr std::string_view kPing = R"({"jsonrpc":"2.0","method":"rpc.ping","id":"rpc.ping"})";
+constexpr std::string_view kPingId = R"("rpc.ping")";
+
 }  // namespace
 
 Workspace::Workspace(const Codec& codec, Scheduler* timers, const LogSink* log)
@@ -290,17 +294,21 @@ PendingCalls& Dispatcher::pending() {
 void Dispatcher::drain() noexcept {
   if (std::exchange(draining_, true) || !greeted_) return;
   try {
-    Buffer& out = outlet_->open_message();
-    try {
-      out.append(R"({"jsonrpc":"2.0","method":"rpc.draining"})");
-    } catch (...) {
-      outlet_->discard_message();
-      throw;
-    }
-    outlet_->close_message();
+    send_own(R"({"jsonrpc":"2.0","method":"rpc.draining"})");
   } catch (const std::bad_alloc&) {
     // The peer learns from the next answer, or from the end.
   }
+}
+
+void Dispatcher::send_own(std::string_view text) {
+  Buffer& out = outlet_->open_message();
+  try {
+    out.append(text);
+  } catch (...) {
+    outlet_->discard_message();
+    throw;
+  }
+  outlet_->close_message();
 }
 
 void Dispatcher::ask_to_stop() noexcept {
@@ -325,6 +333,12 @@ std::shared_ptr<PeerCalls> Dispatcher::peer_calls() {
   return calls;
 }
 
+bool Dispatcher::ask_for_life() {
+  if (!greeted_) return false;
+  send_own(kPing);
+  return true;
+}
+
 bool Dispatcher::is_relied_on() const noexcept { return broker_peer_ && broker_peer_->provides_any(); }
 
 bool Dispatcher::is_kept() const noexcept {
@@ -338,6 +352,7 @@ bool Dispatcher::awaits_responses() const noexcept {
 
 bool Dispatcher::response(const Received& message) {
   if (broker_peer_ && broker_peer_->response(message)) return true;
+  if (message.has(Member::id) && message.id() == kPingId) return true;
   if (!pending_ || !pending_->peer_calls) return false;
   // Whoever is answered may end all this.
   const std::shared_ptr<PeerCalls> calls = pending_->peer_calls;

@@ -144,6 +144,8 @@ class Dispatcher {
   void drain() noexcept;
   /// Whether other connections rely on the peer, since it provides methods for them.
   [[nodiscard]] bool is_relied_on() const noexcept;
+  /// Calls rpc.ping, whose answer is for nobody, at a peer that has said hello; false for one that has not.
+  [[nodiscard]] bool ask_for_life();
   /// Whether the connection is needed though nothing happens on it: the peer provides methods, or waits for events.
   [[nodiscard]] bool is_kept() const noexcept;
   /// Whether the peer has been called, and is waited for.
@@ -177,6 +179,7 @@ class Dispatcher {
   PendingCalls& pending();
   [[nodiscard]] std::shared_ptr<PeerCalls> peer_calls();
   [[nodiscard]] BrokerPeer* broker_peer();
+  void send_own(std::string_view text);
   bool take_terms(const Received& message, CallState& state);
   [[nodiscard]] CallBounds bounds(CallState& state) const;
   inline void handle_single(const Received& message, CallState& state);

@@ -356,14 +356,34 @@ void Channel::end_if_idle(std::uint8_t times) {
     return mark();
   }
   if (input_ended_) return;
+  if (is_kept()) return end_if_silent();
   // In the part of the time in which it began, a message need not have brought anything yet.
   const bool began_before = std::exchange(was_unfinished_, unfinished());
   const std::size_t least = began_before && was_unfinished_ ? kMessageBytesMin / times : 1;
-  const bool alive = std::exchange(moved_, 0) >= least || busy() || has_output() || is_kept();
+  const bool alive = std::exchange(moved_, 0) >= least || busy() || has_output();
   idle_times_ = alive ? 0 : idle_times_ + 1;
   if (idle_times_ < times) return;
   ++host_->workspace.stats.connections_timed_out;
   stop_reading(End::silent);
+}
+
+// A peer that is kept though nothing happens is asked from half the time on whether it is still there. One that is not
+// read, or takes nothing, cannot be heard.
+void Channel::end_if_silent() {
+  moved_ = 0;
+  idle_times_ = 0;
+  const std::chrono::milliseconds time{host_->limits.keepalive_timeout_ms};
+  const std::chrono::nanoseconds silent = host_->loop.recently() - counts_->heard_at;
+  if (silent < time / 2 || choked() || has_output() || !backlog_.empty()) return;
+  within_memory([&] {
+    if (!ask_for_life()) {
+      if (!watched_) stream_->watch_peer(time);
+      watched_ = true;
+    } else if (silent >= time) {
+      ++host_->workspace.stats.connections_timed_out;
+      end(End::silent);
+    }
+  });
 }
 
 void Channel::finish_if_done() {

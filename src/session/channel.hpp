@@ -75,6 +75,8 @@ class Channel : public Connection, private transport::StreamUser, private runtim
   [[nodiscard]] virtual bool is_relied_on() const noexcept { return false; }
   /// The connection is not idle though nothing happens on it.
   [[nodiscard]] virtual bool is_kept() const noexcept { return false; }
+  /// Has the peer say something, if it is still there. False: it cannot be asked.
+  [[nodiscard]] virtual bool ask_for_life() { return false; }
   /// Calls are being worked on.
   [[nodiscard]] virtual bool working() const noexcept = 0;
   /// The connection is over: nobody hears of its calls any more.
@@ -183,6 +185,7 @@ class Channel : public Connection, private transport::StreamUser, private runtim
   void go_on();
   void finish_if_done();
   [[nodiscard]] bool stalled() noexcept;
+  void end_if_silent();
 
   std::unique_ptr<transport::Stream> stream_;
   std::size_t sending_bytes_ = 0;  // of the send in flight
@@ -224,6 +227,7 @@ class Channel : public Connection, private transport::StreamUser, private runtim
   bool lingers_ : 1 = false;      // the peer may be sending still when all is said
   bool cut_ : 1 = false;          // too much output waits, or for too long
   bool exhausted_ : 1 = false;    // there was no memory
+  bool watched_ : 1 = false;      // the system finds out whether the peer is still there
   bool over_ : 1 = false;         // the owner has been told
 };
 

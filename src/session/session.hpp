@@ -73,6 +73,7 @@ class Session final : public Channel, public rpc::Outlet {
   [[nodiscard]] bool unfinished() const noexcept override { return !message_.empty() || framing_->begun(); }
   [[nodiscard]] bool is_relied_on() const noexcept override { return dispatcher_.is_relied_on(); }
   [[nodiscard]] bool is_kept() const noexcept override { return dispatcher_.is_kept(); }
+  [[nodiscard]] bool ask_for_life() override { return dispatcher_.ask_for_life(); }
   [[nodiscard]] bool working() const noexcept override { return dispatcher_.in_flight() != 0; }
   void abandon() noexcept override { dispatcher_.abandon(); }
   void output_drained() override { dispatcher_.room(); }

@@ -3,6 +3,11 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <chrono>
+#include <cstdint>
+#include <limits>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
 #include <new>
 #include <sys/socket.h>
 #include <utility>
@@ -15,6 +20,8 @@ using runtime::OperationKind;
 
 // How long accepting waits when the process has no descriptors or the system no memory left.
 constexpr std::chrono::milliseconds kAcceptPause{100};
+// What the kernel takes.
+constexpr std::int64_t kProbeSecondsMax = 32767;
 
 }  // namespace
 
@@ -46,6 +53,25 @@ void SocketStream::resume() {
 }
 
 void SocketStream::shut_down() { loop_->submit({.kind = OperationKind::shut_down, .handle = handle_, .buffer = {}}); }
+
+void SocketStream::watch_peer(std::chrono::nanoseconds time) noexcept {
+  // Half of the time it is silent, the other half it is asked; what is sent meanwhile is waited for as long.
+  constexpr int kProbes = 4;
+  const auto seconds = [&](int parts) {
+    const auto part = std::chrono::ceil<std::chrono::seconds>(time / parts).count();
+    return static_cast<int>(std::clamp<std::int64_t>(part, 1, kProbeSecondsMax));
+  };
+  const auto milliseconds = std::chrono::ceil<std::chrono::milliseconds>(time).count();
+  const auto set = [this](int level, int option, int value) {
+    ::setsockopt(descriptor_, level, option, &value, sizeof value);
+  };
+  set(SOL_SOCKET, SO_KEEPALIVE, 1);
+  set(IPPROTO_TCP, TCP_KEEPIDLE, seconds(2));
+  set(IPPROTO_TCP, TCP_KEEPINTVL, seconds(2 * kProbes));
+  set(IPPROTO_TCP, TCP_KEEPCNT, kProbes);
+  set(IPPROTO_TCP, TCP_USER_TIMEOUT,
+      static_cast<int>(std::min<std::int64_t>(milliseconds, std::numeric_limits<int>::max())));
+}
 
 std::optional<PeerCredentials> SocketStream::peer_credentials() const {
   if (nobody_vouches_) return std::nullopt;

@@ -28,6 +28,7 @@ class SocketStream final : public Stream, private runtime::IoUser {
   [[nodiscard]] std::size_t readable() const noexcept override { return loop_->readable(handle_); }
   [[nodiscard]] std::size_t unsent() const noexcept override { return loop_->unsent(handle_); }
   void shut_down() override;
+  void watch_peer(std::chrono::nanoseconds time) noexcept override;
   [[nodiscard]] std::optional<PeerCredentials> peer_credentials() const override;
 
  private:

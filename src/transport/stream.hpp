@@ -2,6 +2,7 @@
 // belongs to its user and lives on one loop; nothing of the user is called from within a call to the stream.
 #pragma once
 
+#include <chrono>
 #include <cstddef>
 #include <optional>
 #include <span>
@@ -48,6 +49,10 @@ class Stream {
   [[nodiscard]] virtual std::size_t unsent() const noexcept = 0;
   /// Ends what is sent; receiving goes on.
   virtual void shut_down() = 0;
+
+  /// The system is to find out by itself whether a peer that is silent is still there, and to fail with ETIMEDOUT after
+  /// that time. No effect where it always knows.
+  virtual void watch_peer(std::chrono::nanoseconds) noexcept {}
 
   /// None where the system cannot tell; it can for unix sockets, and is asked each time.
   [[nodiscard]] virtual std::optional<PeerCredentials> peer_credentials() const { return std::nullopt; }

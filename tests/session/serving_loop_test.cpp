@@ -40,7 +40,9 @@ Options of_keepalive(std::uint32_t milliseconds) {
 
 class Serving : public testing::Test {
  protected:
-  explicit Serving(const Options& options) : options_(options) {
+  explicit Serving(const Options& options, bool broker = false)
+      : options_(options),
+        commons_{.options = options_, .registry = registry_, .protocols = protocols_, .broker = broker} {
     registry_.method("subtract", [](int a, int b) { return a - b; });
     registry_.method("hold", [this]() -> Task<int> { co_return co_await held_; });
   }
@@ -64,9 +66,89 @@ class Serving : public testing::Test {
   HttpSettings http_;
   Protocols protocols_{text_, http_};
   Completion<int> held_;
-  ServerCommons commons_{.options = options_, .registry = registry_, .protocols = protocols_};
+  ServerCommons commons_;
   ServingLoop serving_{std::unique_ptr<runtime::Backend>{backend_}, commons_};
 };
+
+class SilentProviders : public Serving, private Timer {
+ protected:
+  static constexpr std::string_view kPing = R"({"jsonrpc":"2.0","method":"rpc.ping","id":"rpc.ping"})";
+  static constexpr std::string_view kPong = R"({"jsonrpc":"2.0","result":"pong","id":"rpc.ping"})";
+
+  SilentProviders() : Serving(of_keepalive(8000), true) { expired(); }
+  ~SilentProviders() override { serving_.loop().stop(*this); }
+  // The test looks often.
+  void expired() override { serving_.loop().start(*this, 100ms); }
+  std::shared_ptr<SimulatedPeer> provider(std::string_view hello) {
+    auto peer = open();
+    peer->send(hello);
+    peer->send(R"({"jsonrpc":"2.0","method":"rpc.register","params":["add"],"id":"r"})");
+    return peer;
+  }
+};
+
+TEST_F(SilentProviders, are_asked_for_a_sign_of_life_and_closed_when_there_is_none) {
+  const auto peer = provider(R"({"jsonrpc":"2.0","method":"rpc.hello"})");
+  std::string heard;
+  nanoseconds asked{};
+  nanoseconds closed{};
+  serve_until([&] {
+    heard += peer->take();
+    if (asked == 0ns && heard.find(kPing) != std::string::npos) asked = now();
+    if (peer->closed && closed == 0ns) closed = now();
+    return closed != 0ns || now() > 60s;
+  });
+  EXPECT_GE(asked, 4s);
+  EXPECT_LE(asked, 6200ms) << "a quarter more";
+  EXPECT_GE(closed, 8s);
+  EXPECT_LE(closed, 12s);
+  EXPECT_EQ(serving_.stats().connections_timed_out, 1U);
+}
+
+TEST_F(SilentProviders, that_answer_stay_for_ever) {
+  const auto peer = provider(R"({"jsonrpc":"2.0","method":"rpc.hello"})");
+  std::string heard;
+  int asked = 0;
+  bool closed = false;
+  serve_until([&] {
+    heard += peer->take();
+    if (heard.find(kPing) != std::string::npos) {
+      heard.clear();
+      ++asked;
+      peer->send(kPong);
+    }
+    closed = peer->closed;
+    return closed || now() > 300s;
+  });
+  EXPECT_FALSE(closed) << now().count();
+  EXPECT_GE(asked, 300 / 7);
+  EXPECT_EQ(serving_.stats().responses_dropped, 0U);
+}
+
+TEST_F(SilentProviders, that_have_not_said_hello_are_for_the_system_to_watch) {
+  const auto peer = provider(" ");
+  std::string heard;
+  bool closed = false;
+  serve_until([&] {
+    heard += peer->take();
+    closed = peer->closed;
+    return closed || now() > 60s;
+  });
+  EXPECT_FALSE(closed);
+  EXPECT_EQ(heard, "{\"jsonrpc\":\"2.0\",\"result\":1,\"id\":\"r\"}\n");
+}
+
+TEST_F(SilentProviders, are_subscribers_too) {
+  const auto peer = open();
+  peer->send(R"({"jsonrpc":"2.0","method":"rpc.hello"})");
+  peer->send(R"({"jsonrpc":"2.0","method":"rpc.subscribe","params":["news"]})");
+  bool closed = false;
+  serve_until([&] {
+    closed = peer->closed;
+    return closed || now() > 60s;
+  });
+  EXPECT_TRUE(closed);
+}
 
 class IdleConnections : public Serving {
  protected:

@@ -5,6 +5,8 @@
 #include <functional>
 #include <gtest/gtest.h>
 #include <memory>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
 #include <stdexcept>
 #include <string>
 #include <sys/socket.h>
@@ -169,6 +171,28 @@ TEST(Listener, waits_when_there_are_no_descriptors_and_accepts_again_later) {
   backend->connect(descriptor);
   while (told.size() < 3) loop.turn();
   EXPECT_EQ(told.back(), EMFILE);
+}
+
+TEST(RealSocketStream, has_the_kernel_find_out_whether_the_peer_is_still_there) {
+  Loop loop;
+  const int descriptor = ::socket(AF_INET, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+  ASSERT_GE(descriptor, 0);
+  SocketStream stream{loop, descriptor};
+  const auto option = [&](int level, int name) {
+    int value = -1;
+    socklen_t size = sizeof value;
+    EXPECT_EQ(::getsockopt(descriptor, level, name, &value, &size), 0);
+    return value;
+  };
+  stream.watch_peer(std::chrono::seconds{120});
+  EXPECT_EQ(option(SOL_SOCKET, SO_KEEPALIVE), 1);
+  EXPECT_EQ(option(IPPROTO_TCP, TCP_KEEPIDLE), 60);
+  EXPECT_EQ(option(IPPROTO_TCP, TCP_KEEPINTVL) * option(IPPROTO_TCP, TCP_KEEPCNT), 60);
+  EXPECT_EQ(option(IPPROTO_TCP, TCP_USER_TIMEOUT), 120'000);
+  stream.watch_peer(std::chrono::milliseconds{1});
+  EXPECT_EQ(option(IPPROTO_TCP, TCP_KEEPIDLE), 1);
+  stream.watch_peer(std::chrono::hours{24 * 49});
+  EXPECT_EQ(option(IPPROTO_TCP, TCP_KEEPIDLE), 32767);
 }
 
 }  // namespace
