@@ -162,6 +162,14 @@ std::expected<std::string, std::string> params_of(std::span<const std::string> w
                   *named_word, *positional_word));
 }
 
+std::expected<std::string, std::string> params_of_event(std::span<const std::string> words,
+                                                        const FileReader& read_file) {
+  Text params = params_of(words, read_file);
+  if (!params || words.size() != 1) return params;
+  const bool holds_one = params->starts_with("[[") || params->starts_with("[{");
+  return holds_one ? params->substr(1, params->size() - 2) : params;
+}
+
 std::expected<std::string, std::string> params_of_call(const std::string& method, std::span<const std::string> words,
                                                        const FileReader& read_file) {
   Text params = params_of(words, read_file);

@@ -26,7 +26,12 @@ using FileReader = std::function<std::expected<std::string, std::string>(const s
 [[nodiscard]] std::expected<std::string, std::string> params_of(std::span<const std::string> words,
                                                                 const FileReader& read_file);
 
-/// The same for a call of `method`, which has to be UTF-8 as well.
+/// The value of an event in the same words, which are an array or object: of one positional word alone the value itself
+/// if it is one, else [value].
+[[nodiscard]] std::expected<std::string, std::string> params_of_event(std::span<const std::string> words,
+                                                                      const FileReader& read_file);
+
+/// The params of a call of `method`, which has to be UTF-8 as well.
 [[nodiscard]] std::expected<std::string, std::string> params_of_call(const std::string& method,
                                                                      std::span<const std::string> words,
                                                                      const FileReader& read_file);

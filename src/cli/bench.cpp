@@ -22,6 +22,19 @@
 namespace wirecall::cli {
 namespace {
 
+struct BenchOptions {
+  std::string method;
+  std::string params;             ///< JSON text
+  std::vector<std::string> urls;  ///< at least one; the first that can be connected to is loaded
+  std::uint32_t connections = 1;
+  std::uint32_t pipeline = 1;
+  std::chrono::milliseconds duration{10'000};
+  std::chrono::milliseconds warm_up{300};  ///< before it, not measured
+  double rate = 0;                         ///< calls a second; 0 for as many as the server answers
+  bool json = false;                       ///< one JSON object instead of a table
+  std::string hdr_path;                    ///< where the distribution is written; empty for nowhere
+};
+
 struct Quantile {
   std::string_view name;
   double share;
@@ -115,14 +128,7 @@ int report(const BenchOptions& options, const std::string& url, const LoadResult
   return result.unanswered != 0 ? kTimeout : kSuccess;
 }
 
-}  // namespace
-
 int bench(const BenchOptions& options) {
-  const auto params = params_of_call(options.method, options.words, read_file);
-  if (!params) {
-    complain(params.error());
-    return kUsage;
-  }
   std::optional<OutputFile> hdr;
   if (!options.hdr_path.empty()) {
     auto opened = OutputFile::open(options.hdr_path);
@@ -141,7 +147,7 @@ int bench(const BenchOptions& options) {
     }
     LoadOptions load{.endpoint = *endpoint,
                      .method = options.method,
-                     .params = *params,
+                     .params = options.params,
                      .connections = options.connections,
                      .pipeline = options.pipeline,
                      .rate = options.rate,
@@ -164,6 +170,66 @@ int bench(const BenchOptions& options) {
   }
   return kCannotConnect;
 }
+
+class BenchCommand final : public MethodCommand {
+ public:
+  explicit BenchCommand(CLI::App& parent);
+
+ private:
+  int run() override;
+
+  BenchOptions options_;
+  std::string duration_;
+  std::string warm_up_;
+  std::optional<UrlFlag> url_;
+};
+
+BenchCommand::BenchCommand(CLI::App& parent)
+    : MethodCommand(
+          parent,
+          {.name = "bench",
+           .does = "Load a server with calls and print rate and latency",
+           .footer =
+               "Without --rate each connection keeps -p calls in flight. With it, calls are due at that rate whatever "
+               "the\nserver does, and a call's time counts from when it was due.\n\n"
+               "Examples:\n"
+               "  wirecall bench subtract 42 23 -c 32 -p 16\n"
+               "  wirecall bench echo '\"hello\"' -c 10 --rate 5000 -z 1m --hdr latency.hgrm\n\n"}) {
+  app()
+      .add_option("-c,--connections", options_.connections, "Connections; 1 unless given")
+      ->type_name("N")
+      ->check(CLI::Range(1, 100'000));
+  app()
+      .add_option("-p,--pipeline", options_.pipeline, "Calls in flight on each; 1 unless given")
+      ->type_name("N")
+      ->check(CLI::Range(1, 100'000));
+  app().add_option("-z,--duration", duration_, "How long, as 10s or 1m; 10s unless given")->type_name("DURATION");
+  app()
+      .add_option("--warm-up", warm_up_, "How long, at first, nothing is measured; 300ms unless given")
+      ->type_name("DURATION");
+  app()
+      .add_option("--rate", options_.rate, "Calls a second in all; as many as are answered unless given")
+      ->type_name("R")
+      ->check(CLI::Range(0.001, 1e9));
+  app().add_flag("--json", options_.json, "Print one JSON object");
+  app()
+      .add_option("--hdr", options_.hdr_path, "Write the distribution there, as HdrHistogram's plotters read it")
+      ->type_name("FILE");
+  url_.emplace(app());
+}
+
+int BenchCommand::run() {
+  options_.method = method();
+  options_.params = params_json();
+  options_.urls = url_->urls();
+  if (!duration_.empty()) options_.duration = require(duration_of(duration_), "-z/--duration");
+  if (!warm_up_.empty()) options_.warm_up = require(duration_of(warm_up_), "--warm-up");
+  return bench(options_);
+}
+
+}  // namespace
+
+std::unique_ptr<Command> bench_command(CLI::App& parent) { return std::make_unique<BenchCommand>(parent); }
 
 std::string time_text(double ns) {
   constexpr std::array<std::string_view, 4> kUnits{"ns", "us", "ms", "s"};

@@ -1,149 +1,22 @@
 // See call.hpp.
 #include "cli/call.hpp"
 
-#include <algorithm>
-#include <chrono>
-#include <cstdint>
-#include <cstdio>
-#include <fmt/core.h>
-#include <functional>
-#include <memory>
-#include <optional>
-#include <stdexcept>
-#include <stop_token>
 #include <string>
 #include <string_view>
-#include <thread>
 #include <utility>
-#include <vector>
 
-#include "base/printable.hpp"
 #include "cli/arguments.hpp"
 #include "cli/files.hpp"
-#include "cli/interrupt.hpp"
+#include "cli/target.hpp"
 #include "cli/terminal.hpp"
-#include "session/client_core.hpp"
 #include "wirecall/client.hpp"
-#include "wirecall/endpoint.hpp"
 #include "wirecall/error.hpp"
 #include "wirecall/request.hpp"
 #include "wirecall/result_stream.hpp"
 #include "wirecall/value.hpp"
 
 namespace wirecall::cli {
-
-using std::chrono::milliseconds;
-using std::chrono::steady_clock;
-
 namespace {
-
-// The exit status for an error that this process made: no response came, or none that can be read.
-int exit_of(const Error& error) {
-  if (error.code() == static_cast<int>(ErrorCode::timeout)) return kTimeout;
-  if (error.code() == static_cast<int>(ErrorCode::provider_lost)) return kCannotConnect;
-  return kRpcError;
-}
-
-// The exit status for an error that the server answered with. A call's time is known to both sides, and either may be
-// the first to notice that it is up.
-int exit_of_answer(const Error& error) {
-  return error.code() == static_cast<int>(ErrorCode::timeout) ? kTimeout : kRpcError;
-}
-
-void complain_of(const Error& error) {
-  std::string line = fmt::format("{} {}", bold(fmt::format("error {}:", error.code())), printable(error.message()));
-  if (!error.data().empty()) line += " " + printable(error.data());
-  tell(line + '\n');
-}
-
-/// What is left of the time, where there is one.
-using Left = std::optional<milliseconds>;
-
-/// What is done with the first server that can be connected to, and with the params' JSON text.
-template <class Connection>
-using Use = std::function<int(Connection&, const std::string& params, Left left)>;
-
-/// A client of which a call can be given up whose response is wanted as it came: Client has none of these.
-class Caller {
- public:
-  Caller(std::string_view url, const ClientOptions& options)
-      : core_(std::make_shared<session::ClientCore>(std::vector{Endpoint{url}}, options)) {}
-  Caller(Caller&&) = delete;
-  ~Caller() { core_->close(); }
-
-  void connect() { core_->connect(); }
-  /// A call that a request to stop gives up.
-  [[nodiscard]] detail::OutgoingCall call(std::string_view method, const std::string& params, std::stop_token stop) {
-    detail::OutgoingCall call{core_, method};
-    if (!params.empty()) call.set_params(params);
-    call.set_stop(std::move(stop));
-    return call;
-  }
-
- private:
-  std::shared_ptr<session::ClientCore> core_;
-};
-
-/// Requests a stop when a signal comes.
-class StopAtSignal {
- public:
-  StopAtSignal() = default;
-  StopAtSignal(StopAtSignal&&) = delete;
-  ~StopAtSignal() { interrupt_.release(); }
-
-  [[nodiscard]] std::stop_token token() const { return stop_.get_token(); }
-  /// Whether that is why the call has ended: then it is told, and `status` is the exit status.
-  [[nodiscard]] bool gave_up(const Error& error) const {
-    if (interrupt_.signal() == 0 || error.code() != static_cast<int>(ErrorCode::cancelled)) return false;
-    complain(interrupt_.name() + " came: the call was given up");
-    return true;
-  }
-  [[nodiscard]] int status() const { return interrupt_.status(); }
-
- private:
-  const Interrupt interrupt_;
-  std::stop_source stop_;
-  std::jthread thread_{[this] {
-    interrupt_.wait();
-    if (interrupt_.signal() != 0) stop_.request_stop();
-  }};
-};
-
-template <class Connection>
-int with_server(const CallOptions& options, const Use<Connection>& use) {
-  const auto params = params_of_call(options.method, options.words, read_file);
-  if (!params) {
-    complain(params.error());
-    return kUsage;
-  }
-  const auto begun = steady_clock::now();
-  const auto left = [&]() -> Left {
-    if (!options.timeout) return {};
-    const auto passed = std::chrono::floor<milliseconds>(steady_clock::now() - begun);
-    return std::max(*options.timeout - passed, milliseconds{1});
-  };
-  auto urls_left = static_cast<std::int64_t>(options.urls.size());
-  for (const std::string& url : options.urls) {
-    try {
-      ClientOptions client_options = options.client;
-      if (const Left time = left()) {
-        client_options.call_timeout_ms = static_cast<std::uint32_t>(time->count());
-        // A server that does not answer leaves time to those behind it.
-        client_options.connect_timeout_ms =
-            static_cast<std::uint32_t>(std::max(*time / urls_left--, milliseconds{1}).count());
-      }
-      Connection connection{url, client_options};
-      connection.connect();
-      return use(connection, *params, left());
-    } catch (const ConnectionError& error) {
-      complain(error.what());
-    } catch (const std::invalid_argument& error) {
-      complain(error.what());
-      return kUsage;
-    }
-  }
-  return kCannotConnect;
-}
 
 // Each result on a line, as soon as it is there.
 int print_stream(detail::OutgoingCall call, const StopAtSignal& signal) {
@@ -163,39 +36,85 @@ int print_stream(detail::OutgoingCall call, const StopAtSignal& signal) {
   }
 }
 
-int print_answer(detail::OutgoingCall call, bool raw, const StopAtSignal& signal) {
+int print_response(detail::OutgoingCall call, const StopAtSignal& signal) {
   call.keep_response();
   detail::Answer answer = call.wait();
-  const std::string_view response = call.response();
   if (!answer.ok() && signal.gave_up(answer.error())) return signal.status();
-  if (raw && !response.empty()) {
-    const int printed = print(std::string{response} + '\n');
-    return printed != kSuccess || answer.ok() ? printed : exit_of_answer(answer.error());
+  const std::string_view response = call.response();
+  if (response.empty()) {
+    complain_of(answer.error());
+    return exit_of(answer.error());
   }
-  if (answer.ok()) return print(std::string{answer.result()} + '\n');
-  complain_of(answer.error());
-  return response.empty() ? exit_of(answer.error()) : exit_of_answer(answer.error());
+  const int printed = print(std::string{response} + '\n');
+  return printed != kSuccess || answer.ok() ? printed : exit_of_answer(answer.error());
 }
+
+int print_result(detail::OutgoingCall call, const StopAtSignal& signal) {
+  const auto result = result_of(std::move(call), signal);
+  return result ? print(*result + '\n') : result.error();
+}
+
+class CallCommand final : public MethodCommand {
+ public:
+  explicit CallCommand(CLI::App& parent)
+      : MethodCommand(parent,
+                      {.name = "call",
+                       .does = "Call a method and print its result",
+                       .footer = "Examples:\n"
+                                 "  wirecall call subtract 42 23\n"
+                                 "  wirecall call subtract minuend=42 subtrahend=23\n"
+                                 "  wirecall call echo value:str=42 --url tcp://127.0.0.1:8545 --timeout 200ms\n"
+                                 "  wirecall call subtract 42 23 --url http://127.0.0.1:8545/rpc\n"
+                                 "  wirecall call --stream count 5\n\n"}) {
+    CLI::Option* const raw = app().add_flag("--raw", raw_, "Print the whole response");
+    app().add_flag("--stream", stream_, "Print each of many results as it comes")->excludes(raw);
+    add_target_flags(
+        "How long to wait in all, to connect and for the answer, as 200ms or 1.5s; of a stream, for each item");
+  }
+
+ private:
+  int run() override {
+    const std::string params = params_json();
+    return with_server(target(), [&](Caller& caller, Left left) -> int {
+      const StopAtSignal signal;
+      detail::OutgoingCall call = caller.call(method(), params, signal.token());
+      if (stream_) return print_stream(std::move(call), signal);
+      if (left) call.set_timeout(*left);
+      return raw_ ? print_response(std::move(call), signal) : print_result(std::move(call), signal);
+    });
+  }
+
+  bool raw_ = false;
+  bool stream_ = false;
+};
+
+class NotifyCommand final : public MethodCommand {
+ public:
+  explicit NotifyCommand(CLI::App& parent)
+      : MethodCommand(parent, {.name = "notify",
+                               .does = "Send a notification: nobody answers it",
+                               .footer = "Example:\n"
+                                         "  wirecall notify log 'the door is open'\n\n"}) {
+    add_target_flags("How long to wait in all, to connect and to send, as 200ms or 1.5s");
+  }
+
+ private:
+  int run() override {
+    const std::string params = params_json();
+    return with_server(target(), [&](Caller& caller, Left left) -> int {
+      detail::OutgoingCall call = caller.call(method(), params, {});
+      if (left) call.set_timeout(*left);
+      detail::Answer sent = call.notify();
+      if (sent.ok()) return kSuccess;
+      complain_of(sent.error());
+      return exit_of(sent.error());
+    });
+  }
+};
 
 }  // namespace
 
-int call(const CallOptions& options) {
-  return with_server<Caller>(options, [&](Caller& caller, const std::string& params, Left left) -> int {
-    const StopAtSignal signal;
-    detail::OutgoingCall call = caller.call(options.method, params, signal.token());
-    if (options.stream) return print_stream(std::move(call), signal);
-    if (left) call.set_timeout(*left);
-    return print_answer(std::move(call), options.raw, signal);
-  });
-}
-
-int notify(const CallOptions& options) {
-  return with_server<Client>(options, [&](Client& client, const std::string& params, Left left) -> int {
-    const auto sent = client.notify_raw(options.method, params, left);
-    if (sent) return kSuccess;
-    complain_of(sent.error());
-    return exit_of(sent.error());
-  });
-}
+std::unique_ptr<Command> call_command(CLI::App& parent) { return std::make_unique<CallCommand>(parent); }
+std::unique_ptr<Command> notify_command(CLI::App& parent) { return std::make_unique<NotifyCommand>(parent); }
 
 }  // namespace wirecall::cli

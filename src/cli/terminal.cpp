@@ -35,6 +35,7 @@ void tell(std::string_view text) {
 }
 
 void complain(std::string_view text) { tell(fmt::format("{}: {}\n", bold("wirecall"), printable(text))); }
+void note(std::string_view text) { complain(text); }
 
 void occupy_standard_descriptors() {
   // Opened the wrong way round, so that whoever reads or writes there is told as before.

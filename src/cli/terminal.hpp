@@ -30,5 +30,7 @@ void occupy_standard_descriptors();
 void tell(std::string_view text);
 /// "wirecall: <text>" on stderr, on one line that steers no terminal; a cause and a cure.
 void complain(std::string_view text);
+/// The same line, for what is no complaint.
+void note(std::string_view text);
 
 }  // namespace wirecall::cli

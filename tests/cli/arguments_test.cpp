@@ -114,6 +114,18 @@ TEST(Params, PositionalAndNamedWordsDoNotMix) {
 
 TEST(Params, NameGivenTwiceIsRefused) { EXPECT_EQ(params({"a=1", "a:str=2"}), "refused: a:str=2: a is given twice"); }
 
+TEST(Event, OfOneWordIsThatValueOrAnArrayOfIt) {
+  const auto event = [](const std::vector<std::string>& words) { return params_of_event(words, file_of).value(); };
+  EXPECT_EQ(event({}), "");
+  EXPECT_EQ(event({"21.5"}), "[21.5]");
+  EXPECT_EQ(event({"hot"}), "[\"hot\"]");
+  EXPECT_EQ(event({"[1, [2]]"}), "[1, [2]]");
+  EXPECT_EQ(event({" {\"a\": [1]} "}), "{\"a\": [1]}");
+  EXPECT_EQ(event({"[1]", "{}"}), "[[1],{}]");
+  EXPECT_EQ(event({"a=[1]"}), "{\"a\":[1]}");
+  EXPECT_FALSE(params_of_event(std::vector<std::string>{"1", "a=2"}, file_of));
+}
+
 TEST(Duration, IsANumberAndAUnit) {
   using std::chrono::milliseconds;
   EXPECT_EQ(duration_of("200ms"), milliseconds{200});

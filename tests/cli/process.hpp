@@ -79,6 +79,16 @@ class Process {
     return error_;
   }
 
+  /// Reads stdout up to the end of a line; the line without it.
+  std::string line() {
+    std::size_t end = 0;
+    while ((end = output_.find('\n')) == std::string::npos && read_some(out_, output_)) {
+    }
+    std::string line = output_.substr(0, end);
+    output_.erase(0, end == std::string::npos ? end : end + 1);
+    return line;
+  }
+
   /// Waits for the end: the exit status, or minus the signal that ended it.
   int wait() {
     int status = 0;
@@ -86,10 +96,9 @@ class Process {
     return WIFEXITED(status) ? WEXITSTATUS(status) : -WTERMSIG(status);
   }
   std::string rest_of_output() {
-    std::string text;
-    while (read_some(out_, text)) {
+    while (read_some(out_, output_)) {
     }
-    return text;
+    return std::exchange(output_, {});
   }
   std::string rest_of_error() {
     while (read_some(err_, error_)) {
@@ -108,8 +117,25 @@ class Process {
   pid_t pid_ = -1;
   int out_ = -1;
   int err_ = -1;
+  std::string output_;
   std::string error_;
 };
+
+/// A command that has ended.
+struct Ended {
+  int status;
+  std::string output;
+  std::string error;
+};
+
+inline Ended run(std::vector<std::string> words, const std::string& wirecall_url = {}, std::string_view input = {}) {
+  Process process{std::move(words), wirecall_url, input};
+  Ended ended{};
+  ended.output = process.rest_of_output();
+  ended.error = process.rest_of_error();
+  ended.status = process.wait();
+  return ended;
+}
 
 /// Where a server listens that was started on a port of the system's choice, by its banner.
 inline std::uint16_t port_of(Process& server) {

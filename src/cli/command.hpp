@@ -1,0 +1,103 @@
+// Command: one subcommand on the command line: its flags and its help, and what it does once they are parsed. It is
+// declared where what it does is implemented; main.cpp has the list of all. And what commands have in common there: how
+// the server is chosen, what a wrong command line is refused with. This is where the environment is read.
+#pragma once
+
+#include <CLI/CLI.hpp>
+#include <expected>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "cli/target.hpp"
+
+namespace wirecall::cli {
+
+/// What is wrong with a command line that the parser took.
+struct UsageError {
+  std::string text;
+};
+
+template <class T>
+T require(std::expected<T, std::string> value, const std::string& what = {}) {
+  if (!value) throw UsageError{what.empty() ? value.error() : what + ": " + value.error()};
+  return *std::move(value);
+}
+void require(const std::expected<void, std::string>& done);
+
+/// The exit status in a help text, and what ARGs are.
+extern const char* const kExitCodes;
+extern const char* const kArgumentsHelp;
+
+/// The guess that follows a word that is not known, or `else_this`.
+[[nodiscard]] std::string did_you_mean(std::string_view word, const std::vector<std::string>& names,
+                                       std::string_view else_this);
+/// Refuses the first word that a command knows nothing of.
+[[noreturn]] void refuse_unexpected(const CLI::App& command, const std::vector<std::string>& words);
+
+/// --url, or what stands in for it.
+class UrlFlag {
+ public:
+  explicit UrlFlag(CLI::App& command);
+  UrlFlag(UrlFlag&&) = delete;
+
+  /// At least one.
+  [[nodiscard]] std::vector<std::string> urls() const;
+
+ private:
+  std::vector<std::string> words_;
+};
+
+class Command {
+ public:
+  /// Whether further words are its ARGs.
+  enum class Words { none, arguments };
+  struct About {
+    std::string name;
+    std::string does;
+    std::string usage = {};   ///< what stands behind the name, flags left out
+    std::string footer = {};  ///< of its help: what there is to know, and examples
+    Words words = Words::none;
+  };
+
+  virtual ~Command();
+  Command(Command&&) = delete;
+
+  [[nodiscard]] bool parsed() const { return app_->parsed(); }
+  /// After parsing; `behind_mark` is what stood behind --. Returns the exit status, or throws UsageError.
+  [[nodiscard]] int run(const std::vector<std::string>& behind_mark);
+
+ protected:
+  Command(CLI::App& parent, const About& about);
+  [[nodiscard]] CLI::App& app() const { return *app_; }
+  [[nodiscard]] const std::vector<std::string>& words() const { return words_; }
+  /// --url, --timeout, and the options of a client: the last flags of its help.
+  void add_target_flags(const std::string& timeout_help);
+  /// What these say. Throws UsageError.
+  [[nodiscard]] Target target() const;
+
+ private:
+  class TargetFlags;
+  virtual int run() = 0;
+
+  CLI::App* app_;
+  Words takes_;
+  std::vector<std::string> words_;
+  std::unique_ptr<TargetFlags> target_flags_;
+};
+
+/// One that sends a method and ARGs.
+class MethodCommand : public Command {
+ protected:
+  MethodCommand(CLI::App& parent, About about);
+  [[nodiscard]] const std::string& method() const { return method_; }
+  /// The params as JSON text, empty for none. Throws UsageError.
+  [[nodiscard]] std::string params_json() const;
+
+ private:
+  std::string method_;
+};
+
+}  // namespace wirecall::cli

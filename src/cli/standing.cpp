@@ -1,0 +1,47 @@
+// See standing.hpp.
+#include "cli/standing.hpp"
+
+#include <string_view>
+
+#include "cli/terminal.hpp"
+
+namespace wirecall::cli {
+
+Standing::Standing(const Target& target) : client_(places_of(target), client_options_of(target)) {}
+
+void Standing::end(int status) {
+  const std::scoped_lock lock{mutex_};
+  if (!status_) status_ = status;
+  if (interrupt_ != nullptr) interrupt_->release();
+}
+
+std::optional<int> Standing::status() const {
+  const std::scoped_lock lock{mutex_};
+  return status_;
+}
+
+int Standing::stay(const std::string& what) {
+  try {
+    client_.connect();
+  } catch (const ConnectionError& error) {
+    complain(error.what());
+    return kCannotConnect;
+  } catch (const Error& error) {
+    complain_of(error);
+    return exit_of_answer(error);
+  }
+  client_.on_refused([](std::string_view, const Error& error) { complain_of(error); });
+  // Until here a signal ends the process.
+  const Interrupt interrupt;
+  {
+    const std::scoped_lock lock{mutex_};
+    interrupt_ = &interrupt;
+  }
+  note(what);
+  while (!status() && interrupt.signal() == 0) interrupt.wait();
+  const std::scoped_lock lock{mutex_};
+  interrupt_ = nullptr;
+  return status_ ? *status_ : interrupt.status();
+}
+
+}  // namespace wirecall::cli

@@ -1,0 +1,38 @@
+// Standing: what a command does that stays until it is told to end: by a signal, by having done what it was for, or by
+// what makes going on pointless. It has the client, which connects again by itself.
+#pragma once
+
+#include <mutex>
+#include <optional>
+#include <string>
+
+#include "cli/interrupt.hpp"
+#include "cli/target.hpp"
+#include "wirecall/client.hpp"
+
+namespace wirecall::cli {
+
+class Standing {
+ public:
+  /// Throws std::invalid_argument for what names no place.
+  explicit Standing(const Target& target);
+  Standing(Standing&&) = delete;
+
+  [[nodiscard]] Client& client() noexcept { return client_; }
+
+  /// Ends `stay` with that exit status; the first one holds. Any thread.
+  void end(int status);
+
+  /// Connects, tells the user `what` is done once the broker has accepted all, and stays. Returns the exit status.
+  [[nodiscard]] int stay(const std::string& what);
+
+ private:
+  [[nodiscard]] std::optional<int> status() const;
+
+  mutable std::mutex mutex_;
+  std::optional<int> status_;
+  const Interrupt* interrupt_ = nullptr;  ///< while it is waited for
+  Client client_;
+};
+
+}  // namespace wirecall::cli

@@ -1,0 +1,112 @@
+// See target.hpp.
+#include "cli/target.hpp"
+
+#include <algorithm>
+#include <cstdint>
+#include <fmt/core.h>
+#include <stdexcept>
+#include <utility>
+
+#include "base/printable.hpp"
+#include "cli/terminal.hpp"
+#include "session/client_core.hpp"
+#include "wirecall/client.hpp"
+
+namespace wirecall::cli {
+
+using std::chrono::milliseconds;
+using std::chrono::steady_clock;
+
+Caller::Caller(std::string_view url, const ClientOptions& options)
+    : core_(std::make_shared<session::ClientCore>(std::vector{Endpoint{url}}, options)) {}
+Caller::~Caller() { core_->close(); }
+
+void Caller::connect() { core_->connect(); }
+
+detail::OutgoingCall Caller::call(std::string_view method, std::string_view params, std::stop_token stop) {
+  detail::OutgoingCall call{core_, method};
+  if (!params.empty()) call.set_params(params);
+  call.set_stop(std::move(stop));
+  return call;
+}
+
+namespace {
+
+// Of `time`, which is for connecting as well; a server that does not answer leaves time to those behind it.
+void give_time(ClientOptions& options, milliseconds time, std::size_t places) {
+  options.call_timeout_ms = static_cast<std::uint32_t>(time.count());
+  const milliseconds share = time / static_cast<std::int64_t>(places);
+  options.connect_timeout_ms = static_cast<std::uint32_t>(std::max(share, milliseconds{1}).count());
+}
+
+}  // namespace
+
+int with_server(const Target& target, const std::function<int(Caller&, Left)>& use) {
+  const auto begun = steady_clock::now();
+  const auto left = [&]() -> Left {
+    if (!target.timeout) return {};
+    const auto passed = std::chrono::floor<milliseconds>(steady_clock::now() - begun);
+    return std::max(*target.timeout - passed, milliseconds{1});
+  };
+  std::size_t urls_left = target.urls.size();
+  for (const std::string& url : target.urls) {
+    try {
+      ClientOptions options = target.client;
+      if (const Left time = left()) give_time(options, *time, urls_left--);
+      Caller caller{url, options};
+      caller.connect();
+      return use(caller, left());
+    } catch (const ConnectionError& error) {
+      complain(error.what());
+    } catch (const std::invalid_argument& error) {
+      complain(error.what());
+      return kUsage;
+    }
+  }
+  return kCannotConnect;
+}
+
+std::vector<Endpoint> places_of(const Target& target) {
+  std::vector<Endpoint> places;
+  for (const std::string& url : target.urls) places.emplace_back(url);
+  return places;
+}
+
+ClientOptions client_options_of(const Target& target) {
+  ClientOptions options = target.client;
+  if (target.timeout) give_time(options, *target.timeout, target.urls.size());
+  return options;
+}
+
+bool StopAtSignal::gave_up(const Error& error) const {
+  if (interrupt_.signal() == 0 || error.code() != static_cast<int>(ErrorCode::cancelled)) return false;
+  complain(interrupt_.name() + " came: the call was given up");
+  return true;
+}
+
+std::expected<std::string, int> result_of(detail::OutgoingCall call, const StopAtSignal& signal) {
+  call.keep_response();
+  detail::Answer answer = call.wait();
+  if (answer.ok()) return std::string{answer.result()};
+  if (signal.gave_up(answer.error())) return std::unexpected(signal.status());
+  complain_of(answer.error());
+  return std::unexpected(call.response().empty() ? exit_of(answer.error()) : exit_of_answer(answer.error()));
+}
+
+int exit_of(const Error& error) {
+  if (error.code() == static_cast<int>(ErrorCode::timeout)) return kTimeout;
+  if (error.code() == static_cast<int>(ErrorCode::provider_lost)) return kCannotConnect;
+  return kRpcError;
+}
+
+int exit_of_answer(const Error& error) {
+  return error.code() == static_cast<int>(ErrorCode::timeout) ? kTimeout : kRpcError;
+}
+
+void complain_of(const Error& error) {
+  std::string line = fmt::format("{} {}", bold(fmt::format("error {}:", error.code())), printable(error.message()));
+  if (!error.data().empty()) line += " " + printable(error.data());
+  tell(line + '\n');
+}
+
+}  // namespace wirecall::cli

@@ -1,0 +1,88 @@
+// Target: which server a command is for, and how long it is waited for. And what becomes of errors: a line for the user
+// and an exit status. The connection is the caller's.
+#pragma once
+
+#include <chrono>
+#include <expected>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <stop_token>
+#include <string>
+#include <string_view>
+#include <thread>
+#include <vector>
+
+#include "cli/interrupt.hpp"
+#include "wirecall/endpoint.hpp"
+#include "wirecall/error.hpp"
+#include "wirecall/options.hpp"
+#include "wirecall/request.hpp"
+
+namespace wirecall::cli {
+
+struct Target {
+  std::vector<std::string> urls;  ///< at least one
+  ClientOptions client = {};
+  std::optional<std::chrono::milliseconds> timeout = {};  ///< in all, connecting included
+};
+
+/// What is left of the time, where there is one.
+using Left = std::optional<std::chrono::milliseconds>;
+
+/// A client of which a call can be given up whose response is wanted as it came: Client has none of these.
+class Caller {
+ public:
+  Caller(std::string_view url, const ClientOptions& options);
+  Caller(Caller&&) = delete;
+  ~Caller();
+
+  void connect();
+  /// A call that a request to stop gives up. `params` are JSON text, empty for none.
+  [[nodiscard]] detail::OutgoingCall call(std::string_view method, std::string_view params, std::stop_token stop);
+
+ private:
+  std::shared_ptr<session::ClientCore> core_;
+};
+
+/// Uses the first server that can be connected to; `use` returns the exit status. What cannot be connected to is told.
+[[nodiscard]] int with_server(const Target& target, const std::function<int(Caller&, Left)>& use);
+
+/// All places, for a client that changes between them by itself. Throws std::invalid_argument for what is none.
+[[nodiscard]] std::vector<Endpoint> places_of(const Target& target);
+/// The options of that client, each place having its share of the time.
+[[nodiscard]] ClientOptions client_options_of(const Target& target);
+
+/// Requests a stop when a signal comes.
+class StopAtSignal {
+ public:
+  StopAtSignal() = default;
+  StopAtSignal(StopAtSignal&&) = delete;
+  ~StopAtSignal() { interrupt_.release(); }
+
+  [[nodiscard]] std::stop_token token() const { return stop_.get_token(); }
+  /// Whether that is why the call has ended: then it is told, and `status` is the exit status.
+  [[nodiscard]] bool gave_up(const Error& error) const;
+  [[nodiscard]] int status() const { return interrupt_.status(); }
+
+ private:
+  const Interrupt interrupt_;
+  std::stop_source stop_;
+  std::jthread thread_{[this] {
+    interrupt_.wait();
+    if (interrupt_.signal() != 0) stop_.request_stop();
+  }};
+};
+
+/// Makes one call and returns its result as JSON text, or the exit status when there is none and that has been told.
+[[nodiscard]] std::expected<std::string, int> result_of(detail::OutgoingCall call, const StopAtSignal& signal);
+
+/// The exit status for an error that this process made: no response came, or none that can be read.
+[[nodiscard]] int exit_of(const Error& error);
+/// The exit status for an error that the server answered with. A call's time is known to both sides, and either may be
+/// the first to notice that it is up.
+[[nodiscard]] int exit_of_answer(const Error& error);
+/// The error on a line of stderr.
+void complain_of(const Error& error);
+
+}  // namespace wirecall::cli
