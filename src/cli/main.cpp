@@ -18,6 +18,7 @@
 #include "cli/files.hpp"
 #include "cli/flags.hpp"
 #include "cli/pub.hpp"
+#include "cli/reply.hpp"
 #include "cli/serve.hpp"
 #include "cli/serve_config.hpp"
 #include "cli/sub.hpp"
@@ -57,7 +58,7 @@ int run(int argc, char** argv) {
   const ServeConfig serve_config{*serve_command};
 
   std::vector<std::unique_ptr<Command>> commands;
-  for (const auto& declare : {call_command, notify_command, pub_command, sub_command, bench_command})
+  for (const auto& declare : {call_command, notify_command, pub_command, sub_command, reply_command, bench_command})
     commands.push_back(declare(app));
 
   if (argc > 1 && *argv[1] != '-' && unknown_command(app, argv[1])) return kUsage;

@@ -20,7 +20,7 @@ std::optional<int> Standing::status() const {
   return status_;
 }
 
-int Standing::stay(const std::string& what) {
+int Standing::stay(const std::string& what, const std::function<void()>& leave) {
   try {
     client_.connect();
   } catch (const ConnectionError& error) {
@@ -39,6 +39,7 @@ int Standing::stay(const std::string& what) {
   }
   note(what);
   while (!status() && interrupt.signal() == 0) interrupt.wait();
+  leave();
   const std::scoped_lock lock{mutex_};
   interrupt_ = nullptr;
   return status_ ? *status_ : interrupt.status();

@@ -2,6 +2,7 @@
 // what makes going on pointless. It has the client, which connects again by itself.
 #pragma once
 
+#include <functional>
 #include <mutex>
 #include <optional>
 #include <string>
@@ -23,8 +24,9 @@ class Standing {
   /// Ends `stay` with that exit status; the first one holds. Any thread.
   void end(int status);
 
-  /// Connects, tells the user `what` is done once the broker has accepted all, and stays. Returns the exit status.
-  [[nodiscard]] int stay(const std::string& what);
+  /// Connects, tells the user `what` is done once the broker has accepted all, and stays; at the end calls `leave`.
+  /// Returns the exit status.
+  [[nodiscard]] int stay(const std::string& what, const std::function<void()>& leave = [] {});
 
  private:
   [[nodiscard]] std::optional<int> status() const;

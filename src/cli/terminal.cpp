@@ -34,7 +34,12 @@ void tell(std::string_view text) {
   std::fflush(stderr);
 }
 
-void complain(std::string_view text) { tell(fmt::format("{}: {}\n", bold("wirecall"), printable(text))); }
+void complain(std::string_view text) {
+  // The library says as well who it is.
+  constexpr std::string_view kLibrary = "wirecall: ";
+  if (text.starts_with(kLibrary)) text.remove_prefix(kLibrary.size());
+  tell(fmt::format("{}: {}\n", bold("wirecall"), printable(text)));
+}
 void note(std::string_view text) { complain(text); }
 
 void occupy_standard_descriptors() {

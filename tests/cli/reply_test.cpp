@@ -1,0 +1,148 @@
+// `wirecall reply` as a user runs it, at a broker that is a process of its own.
+#include "cli/reply.hpp"
+
+#include <gtest/gtest.h>
+#include <nlohmann/json.hpp>
+#include <signal.h>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "tests/cli/broker_tool.hpp"
+#include "tests/session/peer.hpp"
+#include "wirecall/endpoint.hpp"
+
+namespace wirecall::cli {
+namespace {
+
+class Reply : public BrokerTool {
+ protected:
+  class Provider : public Staying {
+   public:
+    Provider(std::vector<std::string> words, const std::string& url)
+        : Staying(std::move(words), url, "wirecall: provides ") {}
+  };
+  Provider provider(std::vector<std::string> words) {
+    words.insert(words.begin(), "reply");
+    return {std::move(words), url_};
+  }
+  std::string call(std::vector<std::string> words) {
+    words.insert(words.begin(), "call");
+    return output(std::move(words));
+  }
+  static std::string request(int id, const std::string& method) {
+    return R"({"jsonrpc":"2.0","method":")" + method + R"(","id":)" + std::to_string(id) + "}\n";
+  }
+};
+
+TEST_F(Reply, answers_by_its_template) {
+  const Provider greet = provider({"greet", "Hello, {name}!"});
+  EXPECT_EQ(call({"greet", "name=Ada"}), "\"Hello, Ada!\"\n");
+  EXPECT_EQ(call({"greet", "Ada"}), "\"Hello, Ada!\"\n");
+  const Provider negative = provider({"negative", "-5"});
+  EXPECT_EQ(call({"negative"}), "-5\n");
+  const Provider dashed = provider({"dashed", "--", "--{0}"});
+  EXPECT_EQ(call({"dashed", "x"}), "\"--x\"\n");
+  const Ended missing = run({"call", "greet"});
+  EXPECT_EQ(missing.status, 1);
+  EXPECT_EQ(missing.error,
+            "error -32602: Invalid params {\"loc\":[\"name\"],\"expected\":\"any value\",\"got\":\"nothing\"}\n");
+}
+
+TEST_F(Reply, tells_its_parameters) {
+  const Provider greet = provider({"greet", "{greeting}, {name}!", "--summary", "a friendly word"});
+  const auto described = nlohmann::json::parse(call({"rpc.discover"})).at("methods").at(0);
+  EXPECT_EQ(described.at("summary"), "a friendly word");
+  EXPECT_EQ(described.at("params").at(0).at("name"), "greeting");
+  EXPECT_EQ(described.at("params").at(1).at("name"), "name");
+}
+
+TEST_F(Reply, a_signal_ends_it_and_calls_it_has_are_answered) {
+  for (const int signal : {SIGINT, SIGTERM}) {
+    Provider slow = provider({"slow", "done", "--delay", "300ms"});
+    session::RawPeer caller{Endpoint{url_}};
+    for (int id = 1; id <= 3; ++id) caller.send(request(id, "slow"));
+    // They are at the provider once the broker has said that.
+    while (nlohmann::json::parse(call({"rpc.methods"})).at(0).at("in_flight") != 3) {
+    }
+    slow.signal(signal);
+    EXPECT_EQ(slow.wait(), 128 + signal);
+    for (int id = 1; id <= 3; ++id)
+      EXPECT_EQ(caller.line(), R"({"jsonrpc":"2.0","result":"done","id":)" + std::to_string(id) + "}");
+    EXPECT_EQ(slow.rest_of_output(), "");
+    EXPECT_EQ(slow.rest_of_error(), "wirecall: provides slow\n");
+    caller.send(request(4, "slow"));
+    EXPECT_NE(caller.line().find("-32601"), std::string::npos);
+  }
+}
+
+TEST_F(Reply, no_call_is_lost_when_one_of_two_ends) {
+  const Provider stays = provider({"which", "stays"});
+  Provider goes = provider({"which", "goes"});
+  session::RawPeer caller{Endpoint{url_}};
+  std::string calls;
+  for (int id = 0; id < 500; ++id) calls += request(id, "which");
+  caller.send(calls);
+  goes.signal(SIGTERM);
+  caller.send(calls);
+  for (int i = 0; i < 1000; ++i) {
+    const std::string response = caller.line();
+    EXPECT_NE(response.find("\"result\""), std::string::npos) << response;
+  }
+  EXPECT_EQ(goes.wait(), 128 + SIGTERM);
+}
+
+TEST_F(Reply, ends_after_so_many_calls) {
+  Provider twice = provider({"twice", "yes", "--count", "2"});
+  EXPECT_EQ(call({"twice"}), "\"yes\"\n");
+  EXPECT_EQ(call({"twice"}), "\"yes\"\n");
+  EXPECT_EQ(twice.wait(), 0);
+}
+
+TEST_F(Reply, says_how_it_is_to_be_called) {
+  const Provider first =
+      provider({"slow", "1", "--policy", "exclusive", "--concurrency", "1", "--queue", "1", "--delay", "1h"});
+  EXPECT_EQ(nlohmann::json::parse(call({"rpc.methods"})).at(0).at("policy"), "exclusive");
+  session::RawPeer caller{Endpoint{url_}};
+  for (int id = 1; id <= 3; ++id) caller.send(request(id, "slow"));
+  const std::string refused = caller.line();
+  EXPECT_NE(refused.find("\"limit\":\"queue\""), std::string::npos) << refused;
+  EXPECT_NE(refused.find("\"id\":3"), std::string::npos) << refused;
+  EXPECT_EQ(run({"reply", "slow", "2"}).status, 1) << "it is exclusive";
+}
+
+TEST_F(Reply, a_call_that_is_given_up_is_not_waited_for) {
+  Provider slow = provider({"slow", "1", "--delay", "1h"});
+  EXPECT_EQ(run({"call", "slow", "--timeout", "50ms"}).status, 4);
+  slow.signal(SIGTERM);
+  EXPECT_EQ(slow.wait(), 128 + SIGTERM);
+}
+
+TEST_F(Reply, provides_again_where_the_broker_has_come_back) {
+  Provider greet = provider({"greet", "hello", "--reconnect-min-ms", "5", "--reconnect-max-ms", "10"});
+  server_.signal(SIGTERM);
+  EXPECT_EQ(server_.wait(), 0);
+  Process again{{"serve", "--port", std::to_string(port_)}};
+  EXPECT_EQ(port_of(again), port_);
+  while (nlohmann::json::parse(call({"rpc.methods"})).empty()) {
+  }
+  EXPECT_EQ(call({"greet"}), "\"hello\"\n");
+}
+
+TEST_F(Reply, exit_statuses) {
+  EXPECT_EQ(run({"reply", "greet"}).status, 2);
+  EXPECT_EQ(run({"reply", "greet", "{"}).status, 2);
+  EXPECT_EQ(run({"reply", "greet", "a", "b"}).status, 2);
+  EXPECT_EQ(run({"reply", "greet", "a", "--concurrency", "0"}).status, 2);
+  EXPECT_EQ(run({"reply", "a b", "a"}).error,
+            "wirecall: method name \"a b\" holds white space, a control byte, * or >\n");
+  EXPECT_EQ(run({"reply", "rpc.a", "a"}).status, 2);
+  EXPECT_EQ(run({"reply", "greet", "a", "--policy", "nearest"}).status, 1);
+  EXPECT_EQ(run({"reply", "greet", "a", "--url", "http://127.0.0.1:" + std::to_string(port_)}).status, 2);
+  EXPECT_EQ(run({"reply", "greet", "a", "--url", "tcp://127.0.0.1:1"}).status, 3);
+  const SilentServer silent;
+  EXPECT_EQ(cli::run({"reply", "greet", "a", "--timeout", "100ms"}, silent.url()).status, 4);
+}
+
+}  // namespace
+}  // namespace wirecall::cli
