@@ -11,6 +11,7 @@
 #include <string_view>
 #include <vector>
 
+#include "wirecall/access.hpp"
 #include "wirecall/endpoint.hpp"
 #include "wirecall/engine.hpp"
 #include "wirecall/limits.hpp"
@@ -56,6 +57,10 @@ struct Options {
   std::vector<std::string> allow_hosts;
   /// Origins whose pages may call, as "https://example.com"; "null" for pages without one.
   std::vector<std::string> allow_origins;
+
+  /// Who may do what. Empty: nobody has to authenticate, and everybody may do everything. Not in JSON: the command has
+  /// them of a file of their own.
+  std::vector<Principal> principals;
 
   /// What the log is told, and how the command's own log writes it; a sink of yours has its own format.
   LogLevel log_level = LogLevel::info;

@@ -13,6 +13,7 @@
 #include <utility>
 #include <vector>
 
+#include "wirecall/access.hpp"
 #include "wirecall/call.hpp"
 #include "wirecall/detail/bind.hpp"
 #include "wirecall/limits.hpp"
@@ -113,7 +114,8 @@ class Registry {
   /// The method of that name, or null.
   [[nodiscard]] const Method* find(std::string_view name) const noexcept;
   /// The name nearest to one that is not there, for people who mistyped it; empty when none is near.
-  [[nodiscard]] std::string_view nearest(std::string_view name) const noexcept;
+  /// With a principal, of those that it may call.
+  [[nodiscard]] std::string_view nearest(std::string_view name, const Principal* principal = nullptr) const noexcept;
   /// All methods in the order in which they were added.
   [[nodiscard]] const std::vector<std::unique_ptr<Method>>& methods() const noexcept;
   [[nodiscard]] const std::vector<Middleware>& middleware() const noexcept;

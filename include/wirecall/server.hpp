@@ -57,6 +57,11 @@ class Server {
   /// The same for all places that the options name: each of Options::listen, or TCP at Options::host and port.
   std::vector<Endpoint> listen();
 
+  /// Who may do what, in place of Options::principals; none: everybody everything. Connections of principals that have
+  /// changed, or have another token, are closed. Takes effect with the next turn of each loop. Any thread. Throws
+  /// std::invalid_argument for principals that cannot be, and has no effect then.
+  void set_principals(std::vector<Principal> principals);
+
   /// What it has done since it was made. Any thread, at any time.
   [[nodiscard]] Stats stats() const;
 

@@ -2,6 +2,7 @@
 #pragma once
 
 // The engine: wirecall::core.
+#include "wirecall/access.hpp"  // Principal
 #include "wirecall/bytes.hpp"
 #include "wirecall/call.hpp"
 #include "wirecall/codec.hpp"

@@ -11,6 +11,7 @@
 #include "broker/exchange.hpp"
 #include "broker/gathering.hpp"
 #include "message/own_error.hpp"
+#include "rpc/access.hpp"
 #include "rpc/reserved_params.hpp"
 #include "wirecall/reflect.hpp"
 
@@ -73,8 +74,10 @@ void Exchange::call_all(Call& call) {
   const auto timeout = params.as<std::uint32_t>(2);
   const Received& message = call.message();
   const Route* const route = methods_.find(*method);
-  if (route == nullptr || !route->is_provided())
-    throw unknown_method(methods_.nearest(*method), own_->find(*method) != nullptr);
+  const Principal* const principal = static_cast<Peer&>(*call.broker_peer()).principal;
+  const bool allowed = rpc::may_call(principal, *method);
+  if (route == nullptr || !route->is_provided() || !allowed)
+    throw unknown_method(methods_.nearest(*method, principal), allowed && own_->find(*method) != nullptr);
   if (call.is_notification()) return call.end_result();  // nobody would learn the outcomes
 
   CallBounds bounds = call.bounds();

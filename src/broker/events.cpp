@@ -8,6 +8,7 @@
 #include "broker/exchange.hpp"
 #include "broker/splice.hpp"
 #include "message/own_error.hpp"
+#include "rpc/access.hpp"
 #include "wirecall/reflect.hpp"
 
 namespace wirecall::broker {
@@ -32,6 +33,7 @@ void Exchange::subscribe(Peer& peer, std::string_view pattern, const SubscribeTe
     throw message::make(
         {.code = ErrorCode::conflict, .reason = "the connection has ended its side", .delivered = "no"});
   }
+  if (!rpc::may_subscribe(peer.principal, pattern)) throw forbidden();
   if (peer.subscription_count() >= limits_->subscriptions) {
     throw message::make({.code = ErrorCode::limit_exceeded,
                          .reason = "too many subscriptions of this connection",
@@ -50,6 +52,7 @@ void Exchange::send_retained(Peer& peer, std::string_view pattern) {
 }
 
 std::size_t Exchange::publish(Peer& publisher, std::string_view topic, std::string_view params, bool retain) {
+  if (!rpc::may_publish(publisher.principal, topic)) throw forbidden();
   if (retain && params.empty()) {
     retained_.clear(topic);
     return 0;
@@ -73,6 +76,7 @@ std::size_t Exchange::publish(Peer& publisher, std::string_view topic, std::stri
 void Exchange::notified(Peer& publisher, std::string_view name, const Received& message) {
   ++event_;
   if (subscriptions_.empty() || is_reserved(name) || !is_name(name)) return;
+  if (!rpc::may_publish(publisher.principal, name)) return;
   if (!message.has(Member::to) && !message.has(Member::from)) {
     deliver_event(&publisher, name, message.text);
     return;

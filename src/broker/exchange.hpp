@@ -113,10 +113,13 @@ class Exchange final : public rpc::Broker, private Timer {
 
   // What there is: inspection.cpp.
 
-  [[nodiscard]] Report report() const;
-  void describe(std::vector<rpc::DescribedMethod>& methods) const;
+  /// Of the methods that the principal may call.
+  [[nodiscard]] Report report(const Principal* principal) const;
+  void describe(std::vector<rpc::DescribedMethod>& methods, const Principal* principal) const;
   /// Where the numbers of the whole process come from; without it, they are this loop's.
   void count_by(std::function<Stats()> counters) { counters_ = std::move(counters); }
+  /// What a principal is answered that may not do what it wants to.
+  [[nodiscard]] static Error forbidden();
   /// By Scheduler::now; 0 where there is none.
   [[nodiscard]] std::chrono::nanoseconds now() const noexcept;
   [[nodiscard]] std::chrono::nanoseconds uptime() const noexcept { return now() - began_; }

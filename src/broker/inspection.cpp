@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "broker/exchange.hpp"
+#include "rpc/access.hpp"
 #include "rpc/reserved_params.hpp"
 #include "wirecall/reflect.hpp"
 
@@ -25,6 +26,13 @@ std::int64_t milliseconds_of(std::chrono::nanoseconds time) {
 
 void require_no_params(const ReservedCall& call) {
   static_cast<void>(ReservedParams{call, std::array<std::string_view, 0>{}});
+}
+
+// Whom a caller may know of: its own, and who provides what it may call.
+bool may_see(const Principal* principal, const Peer& peer) {
+  return rpc::is_admin(principal) || peer.principal == principal ||
+         std::ranges::any_of(peer.provides,
+                             [&](const Provider* one) { return rpc::may_call(principal, one->route->name()); });
 }
 
 struct ListedMethod {
@@ -62,15 +70,18 @@ struct Health {
 std::string list_methods(const ReservedCall& call) {
   require_no_params(call);
   std::vector<ListedMethod> listed;
-  for (const auto& method : peer_of(call).exchange().own().methods())
+  const Principal* const principal = peer_of(call).principal;
+  for (const auto& method : peer_of(call).exchange().own().methods()) {
+    if (!rpc::may_call(principal, method->name())) continue;
     listed.push_back({.name = method->name(),
                       .summary = method->summary(),
                       .policy = "exclusive",
                       .providers = 1,
                       .in_flight = 0,
                       .waiting = 0});
+  }
   for (const Route* route : peer_of(call).exchange().methods().sorted()) {
-    if (!route->is_provided()) continue;
+    if (!route->is_provided() || !rpc::may_call(principal, route->name())) continue;
     ListedMethod one{.name = route->name(),
                      .summary = route->description.summary,
                      .policy = policy_text(*route),
@@ -92,7 +103,9 @@ std::string list_clients(const ReservedCall& call) {
   require_no_params(call);
   std::vector<ListedClient> listed;
   const Exchange& exchange = peer_of(call).exchange();
+  const Principal* const principal = peer_of(call).principal;
   for (const Peer* peer : exchange.peers()) {
+    if (!may_see(principal, *peer)) continue;
     if (peer->name.empty() && peer->provides.empty() && peer->subscription_count() == 0) continue;
     listed.push_back({.name = peer->name,
                       .methods = peer->provides.size(),
@@ -108,7 +121,7 @@ std::string list_clients(const ReservedCall& call) {
 
 std::string tell_stats(const ReservedCall& call) {
   require_no_params(call);
-  return report_json(peer_of(call).exchange().report());
+  return report_json(peer_of(call).exchange().report(peer_of(call).principal));
 }
 
 std::string tell_health(const ReservedCall& call) {
@@ -118,9 +131,9 @@ std::string tell_health(const ReservedCall& call) {
       Health{.status = exchange.is_draining() ? "draining" : "ok", .uptime_ms = milliseconds_of(exchange.uptime())});
 }
 
-void Exchange::describe(std::vector<rpc::DescribedMethod>& methods) const {
+void Exchange::describe(std::vector<rpc::DescribedMethod>& methods, const Principal* principal) const {
   for (const Route* route : methods_.sorted()) {
-    if (!route->is_provided()) continue;
+    if (!route->is_provided() || !rpc::may_call(principal, route->name())) continue;
     methods.push_back({.name = route->name(),
                        .summary = route->description.summary,
                        .params = route->description.params_schema,
@@ -128,10 +141,10 @@ void Exchange::describe(std::vector<rpc::DescribedMethod>& methods) const {
   }
 }
 
-Report Exchange::report() const {
+Report Exchange::report(const Principal* principal) const {
   Report report{.uptime = uptime(), .counters = counters_ ? counters_() : workspace_->stats, .methods = {}};
   for (const Route* route : methods_.sorted()) {
-    if (!route->is_provided()) continue;
+    if (!route->is_provided() || !rpc::may_call(principal, route->name())) continue;
     MethodReport& method = report.methods.emplace_back();
     method.name = route->name();
     for (const auto& provider : route->providers()) {

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "broker/exchange.hpp"
+#include "rpc/access.hpp"
 
 namespace wirecall::broker {
 namespace {
@@ -155,10 +156,11 @@ Route* MethodTable::find(std::string_view name) const noexcept {
   return find_registered(">");
 }
 
-std::string_view MethodTable::nearest(std::string_view name) const noexcept {
+std::string_view MethodTable::nearest(std::string_view name, const Principal* principal) const noexcept {
   NearestName nearest{name, kComparedMax};
   for (const auto& [known, route] : routes_) {
-    if (!known.ends_with('>') && route->is_provided()) nearest.look_at(known, route->spelling);
+    if (!known.ends_with('>') && route->is_provided() && rpc::may_call(principal, known))
+      nearest.look_at(known, route->spelling);
   }
   return nearest.found();
 }

@@ -14,9 +14,9 @@
 #include <vector>
 
 #include "base/edit_distance.hpp"
+#include "base/words.hpp"
 #include "broker/relayed_calls.hpp"
 #include "broker/report.hpp"
-#include "broker/words.hpp"
 #include "wirecall/codec.hpp"
 #include "wirecall/registry.hpp"
 
@@ -155,7 +155,8 @@ class MethodTable {
   [[nodiscard]] Route* find(std::string_view name) const noexcept;
   /// The route registered as `name`, which may be a prefix.
   [[nodiscard]] Route* find_registered(std::string_view name) const noexcept;
-  [[nodiscard]] std::string_view nearest(std::string_view name) const noexcept;
+  /// Of the names that the principal may call, the nearest one.
+  [[nodiscard]] std::string_view nearest(std::string_view name, const Principal* principal) const noexcept;
   Route& add(std::unique_ptr<Route> route);
   /// The route goes.
   void remove(const Route& route) noexcept;

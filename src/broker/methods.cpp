@@ -9,9 +9,9 @@
 #include <utility>
 #include <vector>
 
+#include "base/words.hpp"
 #include "broker/exchange.hpp"
 #include "broker/inspection.hpp"
-#include "broker/words.hpp"
 #include "message/own_error.hpp"
 #include "rpc/reserved_params.hpp"
 #include "wirecall/reflect.hpp"

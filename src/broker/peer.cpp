@@ -3,9 +3,9 @@
 
 #include <utility>
 
+#include "base/words.hpp"
 #include "broker/exchange.hpp"
 #include "broker/methods.hpp"
-#include "broker/words.hpp"
 
 namespace wirecall::broker {
 
@@ -32,9 +32,9 @@ const Method* Peer::find(std::string_view name) {
   return route != nullptr && route->is_provided() ? &route->method() : nullptr;
 }
 
-std::string_view Peer::nearest(std::string_view name) const { return exchange_->methods().nearest(name); }
+std::string_view Peer::nearest(std::string_view name) const { return exchange_->methods().nearest(name, principal); }
 
-void Peer::describe(std::vector<rpc::DescribedMethod>& methods) const { exchange_->describe(methods); }
+void Peer::describe(std::vector<rpc::DescribedMethod>& methods) const { exchange_->describe(methods, principal); }
 
 const rpc::ReservedMethod* Peer::find_reserved(std::string_view name) const noexcept {
   return find_broker_method(name);

@@ -36,6 +36,7 @@ class Peer final : public rpc::BrokerPeer, public Subscriber {
   [[nodiscard]] std::string_view nearest(std::string_view name) const override;
   void describe(std::vector<rpc::DescribedMethod>& methods) const override;
   [[nodiscard]] const rpc::ReservedMethod* find_reserved(std::string_view name) const noexcept override;
+  void identify(const Principal* shown) noexcept override { principal = shown; }
   std::string introduce(std::string_view name) override;
   [[nodiscard]] bool response(const Received& message) override;
   [[nodiscard]] bool awaits_responses() const noexcept override { return !provides.empty(); }
@@ -55,9 +56,10 @@ class Peer final : public rpc::BrokerPeer, public Subscriber {
   [[nodiscard]] rpc::PeerLoad& load() const noexcept { return *load_; }
 
   // The exchange's.
-  std::string name;                ///< empty before rpc.hello has given one
-  std::chrono::nanoseconds met{};  ///< when, by Scheduler::now
-  rpc::ConnectionCounts counts;    ///< since then
+  const Principal* principal = nullptr;  ///< null where nobody has to say who he is
+  std::string name;                      ///< empty before rpc.hello has given one
+  std::chrono::nanoseconds met{};        ///< when, by Scheduler::now
+  rpc::ConnectionCounts counts;          ///< since then
   std::vector<Provider*> provides;
   RelayedCalls::List calls;    ///< that are answered by a message to this peer
   std::size_t calls_made = 0;  ///< how many these are

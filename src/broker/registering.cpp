@@ -5,9 +5,10 @@
 #include <utility>
 
 #include "base/room.hpp"
+#include "base/words.hpp"
 #include "broker/exchange.hpp"
-#include "broker/words.hpp"
 #include "message/own_error.hpp"
+#include "rpc/access.hpp"
 
 namespace wirecall::broker {
 
@@ -20,6 +21,11 @@ Error conflict(std::string_view reason) {
 }
 
 }  // namespace
+
+Error Exchange::forbidden() {
+  return message::make(
+      {.code = ErrorCode::forbidden, .reason = "the principal has no grant for that", .delivered = "no"});
+}
 
 std::unique_ptr<rpc::BrokerPeer> Exchange::meet(rpc::Outlet& outlet, std::shared_ptr<rpc::PeerLoad> load) {
   make_room(peers_, 1);
@@ -51,6 +57,7 @@ std::string Exchange::introduce(Peer& peer, std::string_view name) {
   for (int i = 2;; ++i) {
     const auto [place, added] = names_.try_emplace(given, &peer);
     if (added || place->second == &peer) break;
+    if (place->second->principal != peer.principal) throw conflict("a client of another principal has that name");
     given = std::string{name} + "~" + std::to_string(i);
   }
   const bool joins = peer.name.empty();
@@ -74,6 +81,7 @@ void Exchange::register_methods(Peer& peer, std::vector<Registration> registrati
           ErrorCode::invalid_params, std::string{message_of(ErrorCode::invalid_params)},
           R"({"loc":["method"],"expected":"a name of 1 to 255 bytes without empty words, white space, * and >; not one of rpc. or $/"})"};
     }
+    if (!rpc::may_provide(peer.principal, one.name)) throw forbidden();
     if (own_->find(one.name) != nullptr) throw conflict("the server has a method of that name itself");
     const Route* const route = methods_.find_registered(one.name);
     if (route == nullptr || !route->is_provided()) continue;

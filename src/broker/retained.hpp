@@ -7,7 +7,7 @@
 #include <string>
 #include <string_view>
 
-#include "broker/words.hpp"
+#include "base/words.hpp"
 
 namespace wirecall::broker {
 

@@ -5,7 +5,7 @@
 #include <utility>
 
 #include "base/room.hpp"
-#include "broker/words.hpp"
+#include "base/words.hpp"
 
 namespace wirecall::broker {
 

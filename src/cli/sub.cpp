@@ -8,7 +8,7 @@
 #include <string_view>
 
 #include "base/printable.hpp"
-#include "broker/words.hpp"
+#include "base/words.hpp"
 #include "cli/files.hpp"
 #include "cli/standing.hpp"
 #include "cli/terminal.hpp"
@@ -62,11 +62,11 @@ SubCommand::SubCommand(CLI::App& parent)
 std::string SubCommand::line_of(const Event& event) const {
   const std::string value = to_json(Raw{event.value_json()});
   if (json_) return fmt::format("{{\"topic\":{},\"value\":{}}}\n", to_json(event.topic), value);
-  return broker::has_wildcard(topic_) ? fmt::format("{} {}\n", printable(event.topic), value) : value + '\n';
+  return has_wildcard(topic_) ? fmt::format("{} {}\n", printable(event.topic), value) : value + '\n';
 }
 
 int SubCommand::run() {
-  if (!broker::is_pattern(topic_)) {
+  if (!is_pattern(topic_)) {
     throw UsageError{fmt::format(
         "{} is no topic: words between dots, any of which may be * and the last one >, without white space", topic_)};
   }

@@ -58,6 +58,7 @@ constexpr std::array<KnownField, kHttpFieldCount> kKnownFields{{
     {"upgrade", HttpField::upgrade, true},
     {"location", HttpField::location, true},
     {"connection", HttpField::connection, true},
+    {"authorization", HttpField::authorization, false},
     {"content-length", HttpField::content_length, false},
     {"sec-fetch-site", HttpField::sec_fetch_site, false},
     {"sec-fetch-mode", HttpField::sec_fetch_mode, false},

@@ -31,6 +31,7 @@ enum class HttpField : std::uint8_t {
   upgrade,
   location,
   connection,
+  authorization,
   content_length,
   sec_fetch_site,
   sec_fetch_mode,
@@ -38,7 +39,7 @@ enum class HttpField : std::uint8_t {
   transfer_encoding,
   wirecall_timeout_ms,
 };
-inline constexpr std::size_t kHttpFieldCount = 12;
+inline constexpr std::size_t kHttpFieldCount = 13;
 
 /// What the heads of requests and responses have in common.
 struct HttpFields {

@@ -10,6 +10,7 @@
 #include <string_view>
 #include <vector>
 
+#include "wirecall/access.hpp"
 #include "wirecall/error.hpp"
 #include "wirecall/message.hpp"
 #include "wirecall/registry.hpp"
@@ -31,11 +32,14 @@ class BrokerPeer {
   /// invoked at once, with a call of this peer's.
   [[nodiscard]] virtual const Method* find(std::string_view name) = 0;
   /// The name nearest to one that nobody provides, as Registry::nearest.
+  /// Of those that the peer may call.
   [[nodiscard]] virtual std::string_view nearest(std::string_view name) const = 0;
   /// Appends the methods that connections provide, as far as this peer may know of them.
   virtual void describe(std::vector<DescribedMethod>& methods) const = 0;
   /// The broker's own method under a reserved name; null for none.
   [[nodiscard]] virtual const ReservedMethod* find_reserved(std::string_view name) const noexcept = 0;
+  /// Who the peer is, as far as it has to show that.
+  virtual void identify(const Principal* principal) noexcept = 0;
   /// rpc.hello with that name, empty for none. Returns the name that the peer is given. Throws Error.
   virtual std::string introduce(std::string_view name) = 0;
 

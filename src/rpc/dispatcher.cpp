@@ -7,7 +7,9 @@
 #include <optional>
 #include <utility>
 
+#include "base/words.hpp"
 #include "message/own_error.hpp"
+#include "rpc/access.hpp"
 #include "rpc/broker.hpp"
 #include "rpc/peer_calls.hpp"
 #include "rpc/pending.hpp"
@@ -111,6 +113,8 @@ Dispatcher::~Dispatcher() { abandon(); }
   }
   if (message.kind == MessageKind::notification && workspace_->broker != nullptr)
     broker_peer()->notified(message, name);
+  if (workspace_->authority != nullptr && !is_reserved(name) && !may_call(principal(), name)) [[unlikely]]
+    return unknown_method(message, name, state);
   const Method* method = registry_->find(name);
   if (method == nullptr) {
     if (workspace_->broker != nullptr) method = broker_peer()->find(name);
@@ -133,7 +137,49 @@ Dispatcher::~Dispatcher() { abandon(); }
   run(call, state);
 }
 
+const Principal* Dispatcher::principal() const noexcept {
+  return pending_ != nullptr ? pending_->identity.principal : nullptr;
+}
+
+void Dispatcher::identify(const Principal* principal, std::string_view token) {
+  pending().identity = {.authority = workspace_->authority, .principal = principal, .token = std::string{token}};
+  if (broker_peer_) broker_peer_->identify(principal);
+}
+
+bool Dispatcher::is_still_known() const noexcept {
+  const Principal* const before = principal();
+  if (before == nullptr) return workspace_->authority == nullptr;
+  if (pending_->identity.authority == workspace_->authority) return true;
+  const Principal* const after =
+      workspace_->authority != nullptr ? workspace_->authority->find(pending_->identity.token) : nullptr;
+  return after != nullptr && same_grants(*after, *before);
+}
+
+// Whether a peer that has not said who it is may say this, or one that has still may: else it is refused, and its
+// connection closed.
+bool Dispatcher::admit(const Received& message) {
+  const bool known = principal() != nullptr;
+  if (known && pending_->identity.authority == workspace_->authority) [[likely]]
+    return true;
+  if (known && is_still_known()) {
+    const std::string token = std::move(pending_->identity.token);
+    identify(workspace_->authority->find(token), token);
+    return true;
+  }
+  const bool single = message.kind == MessageKind::request || message.kind == MessageKind::notification;
+  const std::string_view name = single && !message.method_escaped ? message.method() : std::string_view{};
+  if (!known && (name == "rpc.hello" || name == "rpc.ping" || name == "keepAlive")) return true;
+  if (message.kind != MessageKind::notification) {
+    workspace_->stats.count_error(static_cast<int>(ErrorCode::unauthenticated));
+    CallState{*this, nullptr}.reply.error(unauthenticated(), single ? message.id() : "null");
+  }
+  outlet_->close();
+  return false;
+}
+
 void Dispatcher::handle(const Received& message, std::span<const Received> elements) {
+  if (workspace_->authority != nullptr && !admit(message)) [[unlikely]]
+    return;
   if (message.kind == MessageKind::batch) [[unlikely]]
     return handle_batch(message, elements);
   CallState state{*this, nullptr};
@@ -236,11 +282,12 @@ CallBounds Dispatcher::bounds(CallState& state) const {
 
 void Dispatcher::unknown_method(const Received& message, std::string_view name, CallState& state) {
   BrokerPeer* const broker = broker_peer();
-  if (serve_reserved(
-          {message, name, state.reply, *workspace_, *limits_, *outlet_, *registry_, pending_.get(), broker, greeted_}))
+  Identity* const identity = workspace_->authority != nullptr ? &pending().identity : nullptr;
+  if (serve_reserved({message, name, state.reply, *workspace_, *limits_, *outlet_, *registry_, pending_.get(), broker,
+                      greeted_, identity}))
     return;
   if (message.kind == MessageKind::notification) return;
-  std::string_view near = registry_->nearest(name);
+  std::string_view near = registry_->nearest(name, principal());
   if (near.empty() && broker != nullptr) near = broker->nearest(name);
   std::string data;
   if (!near.empty()) data.append(R"({"did_you_mean":)").append(to_json(near)).append("}");
@@ -267,7 +314,10 @@ std::size_t Dispatcher::waiting_calls() const noexcept {
 }
 
 BrokerPeer* Dispatcher::broker_peer() {
-  if (!broker_peer_ && workspace_->broker != nullptr) broker_peer_ = workspace_->broker->meet(*outlet_, pending().load);
+  if (!broker_peer_ && workspace_->broker != nullptr) {
+    broker_peer_ = workspace_->broker->meet(*outlet_, pending().load);
+    broker_peer_->identify(principal());
+  }
   return broker_peer_.get();
 }
 

@@ -27,6 +27,7 @@
 
 namespace wirecall::rpc {
 
+class Authority;
 class Broker;
 class BrokerPeer;
 class PeerCalls;
@@ -71,6 +72,8 @@ class Outlet {
   [[nodiscard]] virtual std::optional<PeerCredentials> peer_credentials() const { return std::nullopt; }
   /// The connection counts there from now on, where it is one; null for nowhere.
   virtual void count_into(ConnectionCounts*) noexcept {}
+  /// Nothing more is taken from the peer: it is sent what it is owed, and then the connection is closed.
+  virtual void close() {}
   /// Whether the peer may refuse requests with members that JSON-RPC does not name.
   [[nodiscard]] virtual bool strict_peer() const noexcept { return false; }
   /// Asked by a dispatcher when its first call waits: the same for all dispatchers of one connection.
@@ -108,6 +111,7 @@ struct Workspace {
   std::unique_ptr<Elements> elements = std::make_unique<Elements>();
   detail::HandlerWindow* window = nullptr;        ///< null where nobody watches the handlers
   detail::BlockingPool* blocking_pool = nullptr;  ///< null where there are no threads for handlers that block
+  std::shared_ptr<const Authority> authority;     ///< null where nobody has to say who he is
   Broker* broker = nullptr;                       ///< null where connections cannot provide methods for each other
   Scheduler* scheduler;
   const LogSink* log;   ///< may be null; outlives the workspace
@@ -128,6 +132,10 @@ class Dispatcher {
   /// that wait are answered later, from the thread's turn.
   /// `elements` are those of a batch that read_message has kept.
   void handle(const Received& message, std::span<const Received> elements = {});
+  /// Where peers have to say who they are: this one has, by other means than rpc.hello; null for one that has not.
+  void identify(const Principal* principal, std::string_view token);
+  /// Whether the peer still is who it was when Workspace::authority has become another one, and may do the same.
+  [[nodiscard]] bool is_still_known() const noexcept;
   /// Answers text that cannot be read: -32700, with `data.limit:"depth"` for ScanStatus::too_deep.
   void refuse_syntax(ScanStatus status);
   /// Answers a message over max_message_size: -32006.
@@ -180,6 +188,8 @@ class Dispatcher {
   [[nodiscard]] std::shared_ptr<PeerCalls> peer_calls();
   [[nodiscard]] BrokerPeer* broker_peer();
   void send_own(std::string_view text);
+  [[nodiscard]] const Principal* principal() const noexcept;
+  [[nodiscard]] bool admit(const Received& message);
   bool take_terms(const Received& message, CallState& state);
   [[nodiscard]] CallBounds bounds(CallState& state) const;
   inline void handle_single(const Received& message, CallState& state);

@@ -6,6 +6,7 @@
 #include <memory>
 #include <utility>
 
+#include "rpc/access.hpp"
 #include "wirecall/bytes.hpp"
 #include "wirecall/detail/bind.hpp"
 #include "wirecall/schema.hpp"
@@ -102,7 +103,7 @@ void write_result(Writer& writer, const Method& method) {
 }
 
 std::string openrpc_document(const Registry& registry, const std::vector<DescribedMethod>& others,
-                             std::string_view version) {
+                             std::string_view version, const Principal* principal) {
   Buffer text;
   const std::unique_ptr<Writer> writer = json_codec().writer();
   const std::unique_ptr<Reader> reader = json_codec().reader();
@@ -123,7 +124,9 @@ std::string openrpc_document(const Registry& registry, const std::vector<Describ
     const DescribedMethod* other;
   };
   std::vector<Entry> entries;
-  for (const auto& method : registry.methods()) entries.push_back({method->name(), method.get(), nullptr});
+  for (const auto& method : registry.methods()) {
+    if (may_call(principal, method->name())) entries.push_back({method->name(), method.get(), nullptr});
+  }
   for (const DescribedMethod& method : others) entries.push_back({method.name, nullptr, &method});
   std::ranges::sort(entries, {}, &Entry::name);
   for (const Entry& entry : entries) {

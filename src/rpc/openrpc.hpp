@@ -25,9 +25,9 @@ struct DescribedMethod {
   std::string result;   ///< a content descriptor, an object with "schema"; anything else is a schema
 };
 
-/// A document of the methods of `registry` and `others`, by name. `version` is the one of the format that was asked
-/// for: of those known it is given, else the oldest, 1.2.6.
+/// A document of those methods of `registry` that the principal may call, and of `others`, by name. `version` is the
+/// one of the format that was asked for: of those known it is given, else the oldest, 1.2.6.
 [[nodiscard]] std::string openrpc_document(const Registry& registry, const std::vector<DescribedMethod>& others,
-                                           std::string_view version);
+                                           std::string_view version, const Principal* principal = nullptr);
 
 }  // namespace wirecall::rpc

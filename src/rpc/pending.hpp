@@ -19,6 +19,7 @@
 #include <utility>
 #include <vector>
 
+#include "rpc/access.hpp"
 #include "rpc/dispatcher.hpp"
 #include "rpc/items.hpp"
 #include "rpc/reply.hpp"
@@ -148,6 +149,7 @@ struct PendingCalls {
   std::shared_ptr<PeerCalls> peer_calls;  ///< made for the first handler that could make one
   std::size_t active = 0;                 ///< calls that have not been answered
   std::shared_ptr<PeerLoad> load;         ///< of the connection
+  Identity identity;                      ///< of the peer, where it has to have one
 
  private:
   friend struct PendingCall;

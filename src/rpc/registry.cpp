@@ -9,6 +9,7 @@
 
 #include "base/edit_distance.hpp"
 #include "base/room.hpp"
+#include "rpc/access.hpp"
 #include "rpc/dispatcher.hpp"
 #include "rpc/names.hpp"
 
@@ -252,9 +253,11 @@ const Method* Registry::find(std::string_view name) const noexcept {
   }
 }
 
-std::string_view Registry::nearest(std::string_view name) const noexcept {
+std::string_view Registry::nearest(std::string_view name, const Principal* principal) const noexcept {
   NearestName nearest{name};
-  for (const Impl::Spelled& spelled : impl_->spellings) nearest.look_at(spelled.method->name(), spelled.spelling);
+  for (const Impl::Spelled& spelled : impl_->spellings) {
+    if (rpc::may_call(principal, spelled.method->name())) nearest.look_at(spelled.method->name(), spelled.spelling);
+  }
   return nearest.found();
 }
 

@@ -92,12 +92,32 @@ std::string ping(const ReservedCall& call) {
   return "\"pong\"";
 }
 
+// The token that hello brings, where one is needed.
+void authenticate(const ReservedCall& call, const std::optional<Sent>& sent) {
+  Identity* const identity = call.identity;
+  if (identity == nullptr) return;
+  if (!sent || sent->kind == ValueKind::null) {
+    if (identity->principal == nullptr) throw unauthenticated();
+    return;
+  }
+  std::string token = from_json<std::string>(sent->text).value();
+  const Principal* const principal = call.workspace.authority->find(token);
+  // One that says it is another than it was is nobody.
+  if (principal == nullptr || (identity->principal != nullptr && identity->principal != principal)) {
+    identity->principal = nullptr;
+    throw unauthenticated();
+  }
+  *identity = {.authority = call.workspace.authority, .principal = principal, .token = std::move(token)};
+  if (call.broker != nullptr) call.broker->identify(principal);
+}
+
 std::string discover(const ReservedCall& call) {
   static constexpr std::array<std::string_view, 1> kNames{"version"};
   const std::optional<std::string> version = ReservedParams{call, kNames}.as<std::string>(0);
   std::vector<DescribedMethod> others;
   if (call.broker != nullptr) call.broker->describe(others);
-  return openrpc_document(call.registry, others, version.value_or(std::string{}));
+  const Principal* const principal = call.identity != nullptr ? call.identity->principal : nullptr;
+  return openrpc_document(call.registry, others, version.value_or(std::string{}), principal);
 }
 
 struct HelloLimits {
@@ -128,7 +148,7 @@ std::string hello(const ReservedCall& call) {
     if (sent->kind != ValueKind::string) params.refuse(kNames[i], sent, "string");
     if (i == 0) name = from_json<std::string>(sent->text).value();
   }
-  // There is one principal, and every token is its own; but nobody was ever given a session.
+  authenticate(call, params.find(1));
   if (const auto resume = params.find(2); resume && resume->kind != ValueKind::null) {
     throw message::make({.code = ErrorCode::unauthenticated, .reason = "there is no such session", .delivered = "no"});
   }
@@ -176,6 +196,12 @@ const ReservedMethod* find_own(std::string_view name) noexcept {
 
 }  // namespace
 
+Error unauthenticated() {
+  return message::make({.code = ErrorCode::unauthenticated,
+                        .reason = "say who you are: rpc.hello with a token that is known, or Authorization by HTTP",
+                        .delivered = "no"});
+}
+
 bool serve_reserved(const ReservedCall& call) {
   if (!may_be_ours(call.name)) return false;
   const ReservedMethod* found = call.broker != nullptr ? call.broker->find_reserved(call.name) : nullptr;
@@ -201,6 +227,8 @@ bool serve_reserved(const ReservedCall& call) {
     if (call.broker != nullptr) call.broker->reserved_answered();
   } catch (const Error& error) {
     if (answers) refuse(error);
+    const bool unknown = call.identity != nullptr && call.identity->principal == nullptr;
+    if (unknown && error.code() == static_cast<int>(ErrorCode::unauthenticated)) call.outlet.close();
   }
   return true;
 }

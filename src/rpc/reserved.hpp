@@ -22,11 +22,12 @@ struct ReservedCall {
   Reply& reply;
   const Workspace& workspace;
   const Limits& limits;
-  const Outlet& outlet;
+  Outlet& outlet;
   const Registry& registry;
   PendingCalls* pending;  ///< of the connection; null as long as none has waited
   BrokerPeer* broker;     ///< of the connection; null where there is no broker
   bool& greeted;          ///< becomes true with rpc.hello
+  Identity* identity;     ///< of the peer; null where it need not have one
 };
 
 struct ReservedMethod {
@@ -38,6 +39,9 @@ struct ReservedMethod {
   std::string (*serve)(const ReservedCall&);
   Needs needs = Needs::nothing;
 };
+
+/// What somebody is answered who has not said who he is, or nobody who is known.
+[[nodiscard]] Error unauthenticated();
 
 /// Serves `call` and answers it, if its name is one of these; false otherwise.
 [[nodiscard]] bool serve_reserved(const ReservedCall& call);

@@ -13,7 +13,7 @@
 #include <utility>
 #include <vector>
 
-#include "broker/words.hpp"
+#include "base/words.hpp"
 #include "message/read_error.hpp"
 #include "session/client_core.hpp"
 #include "session/client_declarations.hpp"
@@ -38,7 +38,7 @@ bool may_be_event(std::string_view name) noexcept {
   if (name.starts_with("rpc.")) {
     return name.starts_with("rpc.client.") || name.starts_with("rpc.method.") || name == "rpc.draining";
   }
-  return broker::is_name(name) && !name.starts_with("$/");
+  return is_name(name) && !name.starts_with("$/");
 }
 
 std::string unsubscribe_message(std::string_view topic) {

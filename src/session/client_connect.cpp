@@ -282,6 +282,8 @@ std::string ClientCore::why_gone(const ClientConnection& connection, End end, in
              " responses; raise ClientOptions.limits.batch";
     case End::silent:
       return why + "the server did not answer in time";
+    case End::refused:
+      return why + "it was refused";
   }
   return why;
 } catch (const std::bad_alloc&) {

@@ -8,7 +8,7 @@
 #include <utility>
 
 #include "base/room.hpp"
-#include "broker/words.hpp"
+#include "base/words.hpp"
 #include "rpc/openrpc.hpp"
 #include "wirecall/bytes.hpp"
 #include "wirecall/codec.hpp"
@@ -86,10 +86,9 @@ Declaration Declarations::of_method(const Method& method, const ProvideOptions& 
 
 std::shared_ptr<ClientSubscription> Declarations::of_topic(std::string_view pattern, SubscribeOptions options,
                                                            EventFunction function) {
-  require(broker::is_pattern(pattern),
-          "\"" + std::string{pattern} +
-              "\" is no topic: words between dots, 1 to 255 bytes without white space, of which "
-              "any may be *, and the last one >");
+  require(is_pattern(pattern), "\"" + std::string{pattern} +
+                                   "\" is no topic: words between dots, 1 to 255 bytes without white space, of which "
+                                   "any may be *, and the last one >");
   require(function != nullptr, "there is no function for the events of " + std::string{pattern});
   auto subscription = std::make_shared<ClientSubscription>();
   subscription->name = pattern;
@@ -122,7 +121,7 @@ bool Declarations::remove(const ClientSubscription& subscription) noexcept {
 Declarations::Subscriptions Declarations::of_event(std::string_view topic) const {
   Subscriptions found;
   for (const auto& subscription : subscriptions_) {
-    if (broker::matches(subscription->name, topic)) found.push_back(subscription);
+    if (matches(subscription->name, topic)) found.push_back(subscription);
   }
   return found;
 }

@@ -23,6 +23,7 @@ enum class End : std::uint8_t {
   too_deep,    ///< the peer sent a message over Limits::depth
   too_long,    ///< the peer sent an array of responses over Limits::batch
   silent,      ///< the peer did not send in time what it had to
+  refused,     ///< the peer did not say who it is, or may not stay
 };
 
 class Connection {
@@ -47,6 +48,9 @@ class Connection {
   /// a row ends as `finish` has it, with End::silent; one whose peer has taken nothing of what waits for it at as many
   /// ends with this turn, with End::slow.
   virtual void end_if_idle(std::uint8_t times) = 0;
+  /// Others may do something now than before: a peer that has to say anew who it is is refused, and the connection ends
+  /// as `finish` has it.
+  virtual void authority_changed() {}
   /// A handler that it has called has lost the loop, and its thread is still to come back through it.
   [[nodiscard]] virtual bool handler_away() const noexcept = 0;
   /// Bytes of output that wait here or at the kernel's door.

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "framing/http1.hpp"
+#include "wirecall/access.hpp"
 
 namespace wirecall::session {
 
@@ -24,10 +25,10 @@ struct HttpSettings {
   std::vector<std::string> bound_hosts;
   /// Options::http_notification_status.
   std::uint16_t notification_status = 204;
-  /// The text of /metrics.
-  std::function<std::string()> metrics;
-  /// The text of /openrpc.json.
-  std::function<std::string()> openrpc;
+  /// The text of /metrics, as a principal may see it.
+  std::function<std::string(const Principal*)> metrics;
+  /// The text of /openrpc.json, likewise.
+  std::function<std::string(const Principal*)> openrpc;
 };
 
 enum class Access : std::uint8_t {

@@ -5,6 +5,7 @@
 #include <system_error>
 
 #include "framing/token.hpp"
+#include "rpc/access.hpp"
 #include "session/http_exchange.hpp"
 #include "session/http_query.hpp"
 
@@ -56,6 +57,8 @@ void HttpSession::begin_request(const HttpHead& head, bool more) {
     exchange.closes = exchange.closes || left_ > kDiscardedBytesMax || head.has(HttpField::expect);
   }
   if (!let_in(head)) return;
+  if (host_->workspace.authority != nullptr && !authenticate(head)) [[unlikely]]
+    return;
   const std::string_view target = head.target;
   const std::size_t question = std::min(target.find('?'), target.size());
   const std::string_view path = target.substr(0, question);
@@ -106,6 +109,27 @@ bool HttpSession::let_in(const HttpHead& head) {
   return false;
 }
 
+// Whether the head says who asks, where that has to be said; else it has been refused.
+bool HttpSession::authenticate(const HttpHead& head) {
+  Exchange& exchange = current();
+  const std::string_view path = head.target.substr(0, head.target.find('?'));
+  const std::string_view given = head[HttpField::authorization];
+  constexpr std::string_view kScheme = "Bearer ";
+  const bool bearer = given.size() > kScheme.size() &&
+                      framing::same_word(given.substr(0, kScheme.size() - 1), "bearer") &&
+                      given[kScheme.size() - 1] == ' ';
+  const std::string_view token = bearer ? given.substr(kScheme.size()) : std::string_view{};
+  const Principal* const principal = bearer ? host_->workspace.authority->find(token) : nullptr;
+  exchange.dispatcher.identify(principal, token);
+  principal_ = principal;
+  // What says nothing but that this is a server; and what browsers ask before they send an Authorization.
+  const bool open = head.method == HttpMethod::options || path == "/healthz" || path == "/readyz";
+  if (principal != nullptr || (open && given.empty())) return true;
+  exchange.fields += "WWW-Authenticate: Bearer\r\n";
+  refuse_and_close(401, "say who you are, by Authorization: Bearer and a token that is known");
+  return false;
+}
+
 // Whether what the head says of the calls' time, if anything, can be understood; else it has been refused.
 bool HttpSession::take_timeout(const HttpHead& head) {
   if (!head.has(HttpField::wirecall_timeout_ms)) [[likely]]
@@ -153,11 +177,11 @@ void HttpSession::get(const HttpHead& head, std::string_view path, std::string_v
   if (path == "/healthz") return respond(200, "ok\n");
   if (path == "/readyz") return draining_ ? respond(503, "draining\n") : respond(200, "ready\n");
   if (path == "/metrics") {
-    return respond(200, settings_->metrics ? settings_->metrics() : std::string{},
+    return respond(200, settings_->metrics ? settings_->metrics(principal_) : std::string{},
                    "text/plain; version=0.0.4; charset=utf-8");
   }
   if (path == "/openrpc.json")
-    return respond(200, settings_->openrpc ? settings_->openrpc() : std::string{}, "application/json");
+    return respond(200, settings_->openrpc ? settings_->openrpc(principal_) : std::string{}, "application/json");
   if (path.starts_with("/rpc/")) {
     if (take_timeout(head)) get_method(path.substr(5), query);
     return;
@@ -169,7 +193,7 @@ void HttpSession::get_method(std::string_view name, std::string_view query) {
   const std::expected<std::string, std::string_view> method = decode_percent(name);
   if (!method) return refuse(400, method.error());
   const Method* const found = host_->registry.find(*method);
-  if (found == nullptr || !found->is_safe()) {
+  if (found == nullptr || !found->is_safe() || !rpc::may_call(principal_, *method)) {
     return refuse(404, "no method of this name may be called by GET; any can be by POST /rpc");
   }
   const std::expected<std::string, std::string_view> request = request_of_query(*method, query);

@@ -56,6 +56,7 @@ class HttpSession final : public Channel, private Timer {
   // Deciding.
   void begin_request(const framing::HttpHead& head, bool more);
   bool let_in(const framing::HttpHead& head);
+  [[nodiscard]] bool authenticate(const framing::HttpHead& head);
   [[nodiscard]] bool take_timeout(const framing::HttpHead& head);
   void begin_post(const framing::HttpHead& head, bool more);
   void get(const framing::HttpHead& head, std::string_view path, std::string_view query);
@@ -81,7 +82,8 @@ class HttpSession final : public Channel, private Timer {
   }
 
   const HttpSettings* settings_;
-  std::shared_ptr<rpc::PeerLoad> load_;  // of all exchanges; null as long as no call has waited
+  const Principal* principal_ = nullptr;  // who has made the request that is being looked at
+  std::shared_ptr<rpc::PeerLoad> load_;   // of all exchanges; null as long as no call has waited
   std::unique_ptr<Exchange> current_;
   std::vector<std::unique_ptr<Exchange>> waiting_;
   std::vector<std::unique_ptr<Exchange>> silent_;  // answered, while calls of theirs that say nothing go on

@@ -20,6 +20,7 @@
 #include <vector>
 
 #include "framing/json_text.hpp"
+#include "rpc/access.hpp"
 #include "rpc/openrpc.hpp"
 #include "runtime/backend.hpp"
 #include "runtime/thread_pool.hpp"
@@ -117,16 +118,16 @@ struct Server::State {
   }
 
   // On the thread of the loop that is asked: a broker has but one.
-  [[nodiscard]] std::string metrics() const {
+  [[nodiscard]] std::string metrics(const Principal* principal) const {
     const broker::Exchange* const exchange = loops.front()->exchange();
-    return exchange != nullptr ? broker::report_metrics(exchange->report())
+    return exchange != nullptr ? broker::report_metrics(exchange->report(principal))
                                : format_stats(StatsFormat::prometheus, stats());
   }
 
-  [[nodiscard]] std::string openrpc() const {
+  [[nodiscard]] std::string openrpc(const Principal* principal) const {
     std::vector<rpc::DescribedMethod> provided;
-    if (const broker::Exchange* const exchange = loops.front()->exchange()) exchange->describe(provided);
-    return rpc::openrpc_document(registry, provided, {});
+    if (const broker::Exchange* const exchange = loops.front()->exchange()) exchange->describe(provided, principal);
+    return rpc::openrpc_document(registry, provided, {}, principal);
   }
 
   // In the order in which they need each other: what is below goes first.
@@ -154,8 +155,8 @@ Server::State::State(Options given, bool broker)
            .allow_origins = options.allow_origins,
            .bound_hosts = {},
            .notification_status = options.http_notification_status,
-           .metrics = [this] { return metrics(); },
-           .openrpc = [this] { return openrpc(); }},
+           .metrics = [this](const Principal* principal) { return metrics(principal); },
+           .openrpc = [this](const Principal* principal) { return openrpc(principal); }},
       threads(options.blocking_threads != 0 ? std::make_unique<runtime::ThreadPool>(options.blocking_threads)
                                             : nullptr),
       commons{.options = options,
@@ -168,6 +169,10 @@ Server::State::State(Options given, bool broker)
     // What one of them cannot have, none can, and it is said once.
     const LogSink log = i == 0 ? options.log : LogSink{};
     loops.push_back(std::make_unique<ServingLoop>(runtime::make_backend(options.engine, log), commons));
+  }
+  if (!options.principals.empty()) {
+    const auto authority = std::make_shared<const rpc::Authority>(options.principals);
+    for (const auto& loop : loops) loop->set_authority(authority);
   }
   if (const int error = loops.front()->hand_over_refused(); error != 0) warn_of_no_hand_over(options.log, error);
 }
@@ -185,6 +190,14 @@ Server& Server::operator=(Server&&) noexcept = default;
 
 Broker::Broker() : Broker(Options{}) {}
 Broker::Broker(Options options) : Server(with_one_thread(std::move(options)), true) {}
+
+void Server::set_principals(std::vector<Principal> principals) {
+  std::shared_ptr<const rpc::Authority> authority;
+  if (!principals.empty()) authority = std::make_shared<const rpc::Authority>(std::move(principals));
+  for (const auto& loop : state_->loops) {
+    static_cast<void>(loop->loop().post([&serving = *loop, authority] { serving.set_authority(authority); }));
+  }
+}
 
 Stats Server::stats() const { return state_->stats(); }
 

@@ -54,6 +54,11 @@ ServingLoop::ServingLoop(std::unique_ptr<runtime::Backend> backend, ServerCommon
   look_for_idle_later();
 }
 
+void ServingLoop::set_authority(std::shared_ptr<const rpc::Authority> authority) {
+  workspace_.authority = std::move(authority);
+  for (const auto& connection : connections_) connection->authority_changed();
+}
+
 ServingLoop::~ServingLoop() { loop_.stop(*this); }
 
 const Endpoint& ServingLoop::listen(const Endpoint& endpoint, transport::Listener::Accepted accepted) {

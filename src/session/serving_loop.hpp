@@ -64,6 +64,8 @@ class ServingLoop final : private Keeper, private Timer {
   int run(const std::function<bool()>& stop, const std::function<bool()>& hurry);
   /// The errno with which the kernel has refused what it takes to go on without a slow handler; 0 for none.
   [[nodiscard]] int hand_over_refused() const noexcept { return hand_over_.refused(); }
+  /// Who may do what from now on: connections whose peers are not who they were are closed.
+  void set_authority(std::shared_ptr<const rpc::Authority> authority);
   /// Any thread.
   [[nodiscard]] Stats stats() const;
   /// Null where this is no broker's.

@@ -145,7 +145,7 @@ TEST_F(Inspection, prometheus_reads_the_same_numbers) {
   caller.send(request("a\\\"b"));
   world.advance(1500ms);
   answer("1");
-  const std::string text = broker::report_metrics(world.exchange.report());
+  const std::string text = broker::report_metrics(world.exchange.report(nullptr));
   for (const std::string line :
        {R"(wirecall_calls_relayed_total 1)", R"(wirecall_uptime_seconds 1.5)",
         R"(# TYPE wirecall_method_calls_total counter)", R"(wirecall_method_calls_total{method="a\"b"} 1)",

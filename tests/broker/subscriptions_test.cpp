@@ -12,7 +12,7 @@
 #include <utility>
 #include <vector>
 
-#include "broker/words.hpp"
+#include "base/words.hpp"
 
 namespace wirecall::broker {
 namespace {

@@ -173,7 +173,7 @@ TEST_F(Dispatch, UnknownMethodIsNotFound) {
   EXPECT_EQ(handle(request("quite_another")), error_reply(-32601, "Method not found"));
   EXPECT_EQ(handle(request("")), error_reply(-32601, "Method not found"));
   EXPECT_EQ(handle(request(std::string(1 << 16, 'x'))), error_reply(-32601, "Method not found"));
-  EXPECT_EQ(handle(request("rpc.discover")), error_reply(-32601, "Method not found"));
+  EXPECT_EQ(handle(request("rpc.stats")), error_reply(-32601, "Method not found"));
   EXPECT_EQ(handle(R"({"jsonrpc":"2.0","method":"quite_another","id":null})"),
             error_reply(-32601, "Method not found", {}, "null"));
 }

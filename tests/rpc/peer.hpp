@@ -37,6 +37,7 @@ class RecordingOutlet final : public rpc::Outlet {
   [[nodiscard]] bool has_room() noexcept override { return messages.size() < messages_max; }
   [[nodiscard]] bool is_overfull() noexcept override { return overfull; }
   [[nodiscard]] bool connected() const noexcept override { return is_connected; }
+  void close() override { ++closes; }
   [[nodiscard]] bool open() const noexcept { return open_; }
 
   std::vector<std::string> messages;
@@ -44,6 +45,7 @@ class RecordingOutlet final : public rpc::Outlet {
   std::chrono::nanoseconds has_waited{0};
   bool is_connected = true;
   bool overfull = false;
+  int closes = 0;
 
  private:
   Buffer out_;

@@ -5,7 +5,7 @@
 #include <cstddef>
 #include <string_view>
 
-namespace wirecall::broker {
+namespace wirecall {
 
 /// Bytes of a name or pattern.
 inline constexpr std::size_t kNameBytesMax = 255;
@@ -24,8 +24,10 @@ inline constexpr std::size_t kNameBytesMax = 255;
 
 /// Whether the pattern stands for `name`; both valid. A wildcard as the first word stands for no reserved name.
 [[nodiscard]] bool matches(std::string_view pattern, std::string_view name) noexcept;
+/// Whether `allowed` stands for every name that `pattern` stands for; both valid.
+[[nodiscard]] bool covers(std::string_view allowed, std::string_view pattern) noexcept;
 
 /// Takes the first word, and its dot, off `rest`.
 [[nodiscard]] std::string_view take_word(std::string_view& rest) noexcept;
 
-}  // namespace wirecall::broker
+}  // namespace wirecall

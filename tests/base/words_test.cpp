@@ -1,11 +1,11 @@
-#include "broker/words.hpp"
+#include "base/words.hpp"
 
 #include <gtest/gtest.h>
 #include <string>
 #include <string_view>
 #include <vector>
 
-namespace wirecall::broker {
+namespace wirecall {
 namespace {
 
 TEST(Words, a_name_is_words_between_dots) {
@@ -70,5 +70,21 @@ TEST(Words, only_their_own_first_word_finds_reserved_names) {
   EXPECT_TRUE(matches(">", "rpcs.client"));
 }
 
+TEST(Words, a_pattern_lies_within_another_that_stands_for_all_it_stands_for) {
+  struct Pair {
+    std::string_view allowed;
+    std::string_view pattern;
+  };
+  for (const auto& [allowed, pattern] : {Pair{">", "a"}, Pair{">", ">"}, Pair{">", "*.b.>"}, Pair{"a.>", "a.b"},
+                                         Pair{"a.>", "a.*.c"}, Pair{"a.>", "a.>"}, Pair{"*", "a"}, Pair{"*", "*"},
+                                         Pair{"a.*.c", "a.b.c"}, Pair{"rpc.*", "rpc.x"}, Pair{"*.>", "a.>"}})
+    EXPECT_TRUE(covers(allowed, pattern)) << allowed << " " << pattern;
+  for (const auto& [allowed, pattern] :
+       {Pair{"a.>", "a"}, Pair{"a.>", ">"}, Pair{"a.>", "*.b"}, Pair{"*", ">"}, Pair{"*", "a.b"}, Pair{"a.*", "a.>"},
+        Pair{"a.b", "a.*"}, Pair{"*.b", "a.*"}, Pair{">", "rpc.client.joined"}, Pair{"*.x", "rpc.x"}, Pair{"a.b", "a"},
+        Pair{"a", "a.b"}, Pair{"*.>", ">"}, Pair{"*.>", "*"}})
+    EXPECT_FALSE(covers(allowed, pattern)) << allowed << " " << pattern;
+}
+
 }  // namespace
-}  // namespace wirecall::broker
+}  // namespace wirecall

@@ -1,9 +1,9 @@
 // See words.hpp.
-#include "broker/words.hpp"
+#include "base/words.hpp"
 
 #include <algorithm>
 
-namespace wirecall::broker {
+namespace wirecall {
 namespace {
 
 bool is_plain_word(std::string_view word) noexcept {
@@ -61,4 +61,15 @@ bool matches(std::string_view pattern, std::string_view name) noexcept {
   return pattern.empty() && name.empty();
 }
 
-}  // namespace wirecall::broker
+bool covers(std::string_view allowed, std::string_view pattern) noexcept {
+  if (is_reserved(pattern) && (allowed.front() == '*' || allowed.front() == '>')) return false;
+  while (!allowed.empty() && !pattern.empty()) {
+    const std::string_view wanted = take_word(allowed);
+    if (wanted == ">") return true;
+    const std::string_view word = take_word(pattern);
+    if (word == ">" || (wanted != "*" && wanted != word)) return false;
+  }
+  return allowed.empty() && pattern.empty();
+}
+
+}  // namespace wirecall

@@ -1,0 +1,96 @@
+// See access.hpp.
+#include "rpc/access.hpp"
+
+#include <algorithm>
+#include <cstddef>
+#include <set>
+#include <stdexcept>
+#include <utility>
+
+#include "base/words.hpp"
+
+namespace wirecall::rpc {
+namespace {
+
+constexpr std::size_t kTokenBytesMax = 4096;
+
+bool any_matches(const std::vector<std::string>& patterns, std::string_view name) noexcept {
+  return std::ranges::any_of(patterns, [&](const std::string& pattern) { return matches(pattern, name); });
+}
+
+bool any_covers(const std::vector<std::string>& patterns, std::string_view pattern) noexcept {
+  return std::ranges::any_of(patterns, [&](const std::string& allowed) { return covers(allowed, pattern); });
+}
+
+bool is_token(std::string_view token) noexcept {
+  return !token.empty() && token.size() <= kTokenBytesMax &&
+         std::ranges::all_of(token, [](char c) { return c > ' ' && c < 0x7F; });
+}
+
+void require(bool holds, const std::string& what) {
+  if (!holds) throw std::invalid_argument("principals: " + what);
+}
+
+}  // namespace
+
+bool may_call(const Principal* principal, std::string_view method) noexcept {
+  return principal == nullptr || any_matches(principal->call, method);
+}
+
+bool may_provide(const Principal* principal, std::string_view name_or_prefix) noexcept {
+  return principal == nullptr || any_covers(principal->provide, name_or_prefix);
+}
+
+bool may_publish(const Principal* principal, std::string_view topic) noexcept {
+  return principal == nullptr || any_matches(principal->publish, topic);
+}
+
+bool may_subscribe(const Principal* principal, std::string_view pattern) noexcept {
+  return principal == nullptr || any_covers(principal->subscribe, pattern);
+}
+
+bool same_grants(const Principal& a, const Principal& b) noexcept {
+  return a.name == b.name && a.call == b.call && a.provide == b.provide && a.publish == b.publish &&
+         a.subscribe == b.subscribe && a.admin == b.admin;
+}
+
+bool same_secret(std::string_view known, std::string_view given) noexcept {
+  // Volatile, lest the compiler finds out that the answer is known before the end.
+  volatile unsigned char different = known.size() == given.size() && !given.empty() ? 0 : 1;
+  for (std::size_t i = 0; i < known.size(); ++i) {
+    const char c = given.empty() ? '\0' : given[i % given.size()];
+    different =
+        static_cast<unsigned char>(different | (static_cast<unsigned char>(known[i]) ^ static_cast<unsigned char>(c)));
+  }
+  return different == 0;
+}
+
+Authority::Authority(std::vector<Principal> principals) : principals_(std::move(principals)) {
+  std::set<std::string_view> names;
+  std::set<std::string_view> tokens;
+  for (const Principal& principal : principals_) {
+    require(!principal.name.empty(), "one has no name");
+    require(names.insert(principal.name).second, "there are two named " + principal.name);
+    for (const std::string& token : principal.tokens) {
+      require(is_token(token),
+              "a token of " + principal.name + " is not 1 to 4096 visible ASCII characters without white space");
+      require(tokens.insert(token).second, "a token of " + principal.name + " is another's, or there twice");
+    }
+    for (const auto* const patterns : {&principal.call, &principal.provide, &principal.publish, &principal.subscribe}) {
+      for (const std::string& pattern : *patterns)
+        require(is_pattern(pattern), "\"" + pattern + "\", of " + principal.name + ", is no name and no pattern");
+    }
+  }
+}
+
+const Principal* Authority::find(std::string_view token) const noexcept {
+  const Principal* found = nullptr;
+  for (const Principal& principal : principals_) {
+    for (const std::string& known : principal.tokens) {
+      if (same_secret(known, token)) found = &principal;
+    }
+  }
+  return found;
+}
+
+}  // namespace wirecall::rpc

@@ -1,0 +1,50 @@
+// Who may do what: Authority knows the principals by their tokens, and Identity is what one connection has shown.
+// Pure. Implements docs/access.md.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "wirecall/access.hpp"
+
+namespace wirecall::rpc {
+
+// Of a principal that is null, where nobody has to authenticate, all is true.
+
+[[nodiscard]] bool may_call(const Principal* principal, std::string_view method) noexcept;
+[[nodiscard]] bool may_provide(const Principal* principal, std::string_view name_or_prefix) noexcept;
+[[nodiscard]] bool may_publish(const Principal* principal, std::string_view topic) noexcept;
+[[nodiscard]] bool may_subscribe(const Principal* principal, std::string_view pattern) noexcept;
+[[nodiscard]] inline bool is_admin(const Principal* principal) noexcept {
+  return principal == nullptr || principal->admin;
+}
+
+/// Whether the two are the same in all but their tokens.
+[[nodiscard]] bool same_grants(const Principal& a, const Principal& b) noexcept;
+
+class Authority {
+ public:
+  /// Throws std::invalid_argument for principals that cannot be: the same name or token twice, or none, or what is no
+  /// pattern. The text never holds a token.
+  explicit Authority(std::vector<Principal> principals);
+
+  /// Whose token that is; null for nobody's. Takes the same time for all texts of one length.
+  [[nodiscard]] const Principal* find(std::string_view token) const noexcept;
+
+ private:
+  std::vector<Principal> principals_;
+};
+
+/// What a peer has shown of itself.
+struct Identity {
+  std::shared_ptr<const Authority> authority;  ///< that knows the principal
+  const Principal* principal = nullptr;        ///< null as long as it has shown nothing
+  std::string token;
+};
+
+/// Whether two texts are the same, found out in a time that depends on their sizes alone.
+[[nodiscard]] bool same_secret(std::string_view known, std::string_view given) noexcept;
+
+}  // namespace wirecall::rpc
