@@ -3,6 +3,7 @@
 #pragma once
 
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace wirecall {
@@ -19,5 +20,8 @@ struct Principal {
   std::vector<std::string> subscribe;  ///< topics; a pattern, if it lies wholly within one of these
   bool admin = false;                  ///< it may see all clients, tap and kick them
 };
+
+/// Whether it is one that can be shown: 1 to 4096 visible ASCII characters.
+[[nodiscard]] bool is_token(std::string_view text) noexcept;
 
 }  // namespace wirecall

@@ -58,9 +58,11 @@ struct Options {
   /// Origins whose pages may call, as "https://example.com"; "null" for pages without one.
   std::vector<std::string> allow_origins;
 
-  /// Who may do what. Empty: nobody has to authenticate, and everybody may do everything. Not in JSON: the command has
-  /// them of a file of their own.
+  /// Who may do what, besides those of principals_file. Where there are none nobody has to authenticate, and everybody
+  /// may do everything. Not in JSON.
   std::vector<Principal> principals;
+  /// A file of them, as JSON (docs/access.md); none when empty. Read when the server is made.
+  std::string principals_file;
 
   /// What the log is told, and how the command's own log writes it; a sink of yours has its own format.
   LogLevel log_level = LogLevel::info;
@@ -75,10 +77,17 @@ struct Options {
   [[nodiscard]] static Options from_json(std::string_view json);
 };
 
+/// The principals of the options, and of the file that they name. Throws std::invalid_argument, without a token in it,
+/// when the file cannot be read, or holds no principals.
+[[nodiscard]] std::vector<Principal> principals_of(const Options& options);
+
 struct ClientOptions {
   /// The name by which the client introduces itself, with rpc.hello as the first message on each connection but by
   /// HTTP; none when empty.
   std::string client_id;
+  /// What the client shows to servers that ask who it is (docs/access.md): with rpc.hello, by HTTP as Authorization. 1 to
+  /// 4096 visible ASCII characters; none when empty.
+  std::string token;
   Limits limits;
   /// Milliseconds until a call is given up with -32002; the connection stays usable. Of a stream, the time without an
   /// item.

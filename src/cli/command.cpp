@@ -141,6 +141,8 @@ Command::TargetFlags::TargetFlags(CLI::App& command, const std::string& timeout_
 Target Command::TargetFlags::target() const {
   Target target{.urls = url_.urls()};
   require(client_.apply(target.client));
+  if (const char* token = std::getenv("WIRECALL_TOKEN"); target.client.token.empty() && token != nullptr)
+    target.client.token = token;
   if (!timeout_.empty()) target.timeout = require(duration_of(timeout_), "--timeout");
   return target;
 }

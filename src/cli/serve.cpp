@@ -47,10 +47,10 @@ std::expected<std::vector<Endpoint>, std::string> places(const ServeOptions& opt
     result.push_back(*std::move(endpoint));
   }
   for (const Endpoint& endpoint : result) {
-    if (!options.insecure && !is_local(endpoint)) {
+    if (!options.insecure && options.server.principals_file.empty() && !is_local(endpoint)) {
       return std::unexpected(
-          fmt::format("{} can be reached from other machines, and nobody has to authenticate; listen on 127.0.0.1, or "
-                      "say --insecure if that is meant",
+          fmt::format("{} can be reached from other machines, and nobody has to authenticate; listen on 127.0.0.1, name "
+                      "a --principals-file, or say --insecure if that is meant",
                       endpoint.uri()));
     }
   }

@@ -12,19 +12,12 @@
 namespace wirecall::rpc {
 namespace {
 
-constexpr std::size_t kTokenBytesMax = 4096;
-
 bool any_matches(const std::vector<std::string>& patterns, std::string_view name) noexcept {
   return std::ranges::any_of(patterns, [&](const std::string& pattern) { return matches(pattern, name); });
 }
 
 bool any_covers(const std::vector<std::string>& patterns, std::string_view pattern) noexcept {
   return std::ranges::any_of(patterns, [&](const std::string& allowed) { return covers(allowed, pattern); });
-}
-
-bool is_token(std::string_view token) noexcept {
-  return !token.empty() && token.size() <= kTokenBytesMax &&
-         std::ranges::all_of(token, [](char c) { return c > ' ' && c < 0x7F; });
 }
 
 void require(bool holds, const std::string& what) {

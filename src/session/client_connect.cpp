@@ -122,7 +122,7 @@ void ClientCore::connected(ClientConnection& connection, int descriptor) {
   auto stream = std::make_unique<CountedStream>(std::move(socket_stream));
   connection.stream = stream.get();
   if (const Endpoint& place = connection.dialer.endpoint(); place.kind() == EndpointKind::http) {
-    auto http = std::make_unique<ClientHttp>(host_, std::move(stream), place, connection);
+    auto http = std::make_unique<ClientHttp>(host_, std::move(stream), place, options_.token, connection);
     connection.outlet = connection.http = http.get();
     connection.session = std::move(http);
   } else {

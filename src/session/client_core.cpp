@@ -82,7 +82,7 @@ ClientCore::ClientCore(std::vector<Endpoint> endpoints, ClientOptions options, C
       loop_(checked(options_, std::move(seams.backend))),
       workspace_(json_codec(), &loop_, &options_.log),
       text_(options_.limits, options_.delimiter),
-      hello_(hello_of(options_.client_id)),
+      hello_(hello_of(options_)),
       host_{.loop = loop_, .registry = registry_, .limits = options_.limits, .workspace = workspace_, .owner = *this},
       reader_(json_codec().reader()) {
   workspace_.tasks.set_home(loop_.inbox());

@@ -250,7 +250,8 @@ class ClientCore final : public std::enable_shared_from_this<ClientCore>, privat
   ClientCall& take_first(ClientConnection& connection) noexcept;
 
   // The first message: client_hello.cpp.
-  [[nodiscard]] static std::string hello_of(const std::string& client_id);
+  [[nodiscard]] static std::string hello_of(const ClientOptions& options);
+  void fail_all(ClientConnection& connection, const Error& why) noexcept;
   void say_hello(ClientConnection& connection);
   [[nodiscard]] bool hello_due(const ClientConnection& connection) const noexcept;
   bool greeted(Lock& lock, ClientConnection& connection, const Received& message);

@@ -328,7 +328,10 @@ bool ClientCore::stray(ClientConnection& connection, const Received& message) {
 bool ClientCore::retry(ClientCall& call, const Error& error) {
   const RetryAdvice advice = advice_of(error);
   if (error.code() == static_cast<int>(ErrorCode::draining)) leave(*call.connection);
-  if (!advice.safe || call.retried) return false;
+  // Who may not do it now may not do it a moment later.
+  const bool for_good = error.code() == static_cast<int>(ErrorCode::unauthenticated) ||
+                        error.code() == static_cast<int>(ErrorCode::forbidden);
+  if (!advice.safe || call.retried || for_good) return false;
   const nanoseconds now = loop_.now();
   nanoseconds after = advice.after.value_or(milliseconds{0});
   if (error.code() == static_cast<int>(ErrorCode::limit_exceeded) && !advice.after) after = kOverloadPause;

@@ -29,10 +29,12 @@ struct Greeting {
 
 }  // namespace
 
-std::string ClientCore::hello_of(const std::string& client_id) {
-  if (client_id.empty()) return {};
-  return R"({"jsonrpc":"2.0","method":"rpc.hello","params":{"name":)" + to_json(client_id) + R"(},"id":)" +
-         std::string{kHelloId} + "}";
+std::string ClientCore::hello_of(const ClientOptions& options) {
+  std::string params;
+  if (!options.client_id.empty()) params = R"("name":)" + to_json(options.client_id);
+  if (!options.token.empty()) params += (params.empty() ? R"("token":)" : R"(,"token":)") + to_json(options.token);
+  if (params.empty()) return {};
+  return R"({"jsonrpc":"2.0","method":"rpc.hello","params":{)" + params + R"(},"id":)" + std::string{kHelloId} + "}";
 }
 
 void ClientCore::say_hello(ClientConnection& connection) {
@@ -53,8 +55,10 @@ bool ClientCore::greeted(Lock& lock, ClientConnection& connection, const Receive
   if (message.has(Member::error)) {
     const Error why = message::read_error(*reader_, message[Member::error]);
     if (why.code() == static_cast<int>(ErrorCode::method_not_found)) return true;
+    // Calls have gone out behind it; the server, which closes the connection, has looked at none of them.
+    if (why.code() == static_cast<int>(ErrorCode::unauthenticated)) fail_all(connection, why);
     lock.unlock();  // the sink may be one that calls
-    options_.log(LogLevel::warning, "the server refuses the name of this client",
+    options_.log(LogLevel::warning, "the server refuses this client",
                  {{"client_id", options_.client_id}, {"code", why.code()}, {"error", why.message()}});
     return true;
   }
@@ -68,6 +72,19 @@ bool ClientCore::greeted(Lock& lock, ClientConnection& connection, const Receive
   lower(connection.batch_max, limits.batch);
   lower(connection.in_flight_max, limits.in_flight);
   return true;
+}
+
+void ClientCore::fail_all(ClientConnection& connection, const Error& why) noexcept {
+  const auto refuse = [&](ClientCall& call) {
+    try {
+      fail(call, why);
+    } catch (const std::bad_alloc&) {
+      fail(call, Error{ErrorCode::unauthenticated});
+    }
+  };
+  while (connection.awaits()) refuse(take_first(connection));
+  while (!queue_.empty()) refuse(queue_.pop_front());
+  connection.draining = true;  // it takes no more
 }
 
 }  // namespace wirecall::session

@@ -25,14 +25,16 @@ constexpr std::string_view kLength = "Content-Length: ";
 
 }  // namespace
 
-std::string request_head_of(const Endpoint& place) {
+std::string request_head_of(const Endpoint& place, std::string_view token) {
   std::string head = "POST ";
   head.append(place.path()).append(" HTTP/1.1\r\nHost: ").append(place.authority());
+  if (!token.empty()) head.append("\r\nAuthorization: Bearer ").append(token);
   return head.append("\r\nContent-Type: application/json\r\nAccept: application/json\r\n");
 }
 
-ClientHttp::ClientHttp(Host& host, std::unique_ptr<transport::Stream> stream, const Endpoint& place, HttpUser& user)
-    : Channel(host, std::move(stream)), user_(&user), request_head_(request_head_of(place)) {}
+ClientHttp::ClientHttp(Host& host, std::unique_ptr<transport::Stream> stream, const Endpoint& place,
+                       std::string_view token, HttpUser& user)
+    : Channel(host, std::move(stream)), user_(&user), request_head_(request_head_of(place, token)) {}
 
 ClientHttp::~ClientHttp() {
   give_back(head_);

@@ -51,11 +51,12 @@ class HttpUser {
 };
 
 /// The head of each request to `place`, up to the fields that differ; the next one follows.
-[[nodiscard]] std::string request_head_of(const Endpoint& place);
+[[nodiscard]] std::string request_head_of(const Endpoint& place, std::string_view token = {});
 
 class ClientHttp final : public Channel, public rpc::Outlet {
  public:
-  ClientHttp(Host& host, std::unique_ptr<transport::Stream> stream, const Endpoint& place, HttpUser& user);
+  ClientHttp(Host& host, std::unique_ptr<transport::Stream> stream, const Endpoint& place, std::string_view token,
+             HttpUser& user);
   ~ClientHttp() override;
 
   void stop_calls() noexcept override {}

@@ -117,6 +117,8 @@ void require_valid(const Options& options) {
 }
 void require_valid(const ClientOptions& options) {
   require_each_valid(options);
+  if (!options.token.empty() && !is_token(options.token))
+    throw std::invalid_argument{"token is not 1 to 4096 visible ASCII characters without white space"};
   if (options.reconnect_min_ms > options.reconnect_max_ms) {
     throw std::invalid_argument{
         out_of_range("reconnect_min_ms", std::to_string(options.reconnect_min_ms),

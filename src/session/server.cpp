@@ -170,8 +170,8 @@ Server::State::State(Options given, bool broker)
     const LogSink log = i == 0 ? options.log : LogSink{};
     loops.push_back(std::make_unique<ServingLoop>(runtime::make_backend(options.engine, log), commons));
   }
-  if (!options.principals.empty()) {
-    const auto authority = std::make_shared<const rpc::Authority>(options.principals);
+  if (std::vector<Principal> principals = principals_of(options); !principals.empty()) {
+    const auto authority = std::make_shared<const rpc::Authority>(std::move(principals));
     for (const auto& loop : loops) loop->set_authority(authority);
   }
   if (const int error = loops.front()->hand_over_refused(); error != 0) warn_of_no_hand_over(options.log, error);

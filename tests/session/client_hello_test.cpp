@@ -89,7 +89,7 @@ TEST(ClientHello, another_refusal_is_a_warning_unless_the_log_is_for_errors) {
   Named world;
   world.greeting = refusal;
   EXPECT_EQ(world.client->try_call<int>("a"), 19);
-  EXPECT_EQ(world.log, std::vector<std::string>{"warning the server refuses the name of this client "
+  EXPECT_EQ(world.log, std::vector<std::string>{"warning the server refuses this client "
                                                 R"(client_id="a \"b\"" code=-32007 error=Conflict)"});
   EXPECT_EQ(world.client->responses_dropped(), 0U);
   ClientOptions options;

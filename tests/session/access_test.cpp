@@ -1,0 +1,172 @@
+// Servers that ask who a peer is: over real sockets, by clients of ours, from a file, and while they run.
+#include <cstdio>
+#include <filesystem>
+#include <fstream>
+#include <gtest/gtest.h>
+#include <optional>
+#include <stdexcept>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "tests/session/engines.hpp"
+#include "tests/session/peer.hpp"
+#include "wirecall/broker.hpp"
+#include "wirecall/client.hpp"
+#include "wirecall/server.hpp"
+
+namespace wirecall::session {
+namespace {
+
+Principal user(std::string name, std::string token, std::vector<std::string> call) {
+  return {.name = std::move(name),
+          .tokens = {std::move(token)},
+          .call = std::move(call),
+          .provide = {"provided"},
+          .publish = {},
+          .subscribe = {"news"},
+          .admin = false};
+}
+
+ClientOptions with_token(std::string token) {
+  ClientOptions options;
+  options.token = std::move(token);
+  return options;
+}
+
+class Access : public EngineTest {
+ protected:
+  void SetUp() override {
+    EngineTest::SetUp();
+    if (IsSkipped()) return;
+    Options given = options(1);
+    given.principals = {user("a", "token-a", {"one", "provided"}), user("b", "token-b", {"two"})};
+    broker_.emplace(std::move(given));
+    broker_->method("one", [] { return 1; });
+    broker_->method("two", [] { return 2; });
+    place_.emplace(broker_->listen("tcp://127.0.0.1:0"));
+    running_.emplace(*broker_);
+  }
+  [[nodiscard]] std::string http() const { return "http://" + place_->authority() + "/rpc"; }
+
+  std::optional<Broker> broker_;
+  std::optional<Endpoint> place_;
+  std::optional<RunningServer> running_;
+};
+
+TEST_P(Access, who_says_something_before_a_token_is_refused_and_the_connection_closed) {
+  RawPeer stranger{*place_};
+  stranger.send(
+      "{\"jsonrpc\":\"2.0\",\"method\":\"one\",\"id\":1}\n{\"jsonrpc\":\"2.0\",\"method\":\"one\",\"id\":2}\n");
+  const std::string all = stranger.all();
+  EXPECT_NE(all.find("\"code\":-32004"), std::string::npos) << all;
+  EXPECT_EQ(all.find("\"id\":2"), std::string::npos) << all;
+}
+
+TEST_P(Access, a_client_of_ours_shows_its_token_on_a_connection_and_by_http) {
+  for (const std::string& place : {place_->uri(), http()}) {
+    Client a{place, with_token("token-a")};
+    EXPECT_EQ(a.call<int>("one"), 1) << place;
+    EXPECT_EQ(a.try_call<int>("two").error().code(), -32601) << place;
+    Client b{place, with_token("token-b")};
+    EXPECT_EQ(b.call<int>("two"), 2) << place;
+  }
+}
+
+TEST_P(Access, a_client_of_ours_that_is_not_known_learns_it_at_once) {
+  for (const std::string& place : {place_->uri(), http()}) {
+    Client unknown{place, with_token("wrong")};
+    EXPECT_EQ(unknown.try_call<int>("one").error().code(), -32004) << place;
+    EXPECT_EQ(unknown.try_call<int>("one").error().code(), -32004) << place << ", again";
+  }
+  for (const std::string& place : {place_->uri(), http()}) {
+    Client silent{place};
+    EXPECT_EQ(silent.try_call<int>("one").error().code(), -32004) << place;
+  }
+}
+
+TEST_P(Access, a_provider_shows_it_before_it_registers) {
+  Client provider{place_->uri(), with_token("token-b")};
+  provider.provide("provided", [](int n) { return n + 1; });
+  provider.connect();
+  Client a{place_->uri(), with_token("token-a")};
+  EXPECT_EQ(a.call<int>("provided", 4), 5);
+}
+
+TEST_P(Access, those_whose_token_is_removed_are_closed_and_others_go_on) {
+  RawPeer a{*place_};
+  a.send("{\"jsonrpc\":\"2.0\",\"method\":\"rpc.hello\",\"params\":{\"token\":\"token-a\"},\"id\":1}\n");
+  EXPECT_NE(a.line().find("\"result\""), std::string::npos);
+  RawPeer b{*place_};
+  b.send("{\"jsonrpc\":\"2.0\",\"method\":\"rpc.hello\",\"params\":{\"token\":\"token-b\"},\"id\":1}\n");
+  EXPECT_NE(b.line().find("\"result\""), std::string::npos);
+  EXPECT_THROW(broker_->set_principals({user("", "x", {})}), std::invalid_argument);
+  broker_->set_principals({user("b", "token-b", {"two"}), user("c", "token-c", {"one"})});
+  EXPECT_EQ(a.all(), "");
+  b.send("{\"jsonrpc\":\"2.0\",\"method\":\"two\",\"id\":2}\n");
+  EXPECT_EQ(b.line(), R"({"jsonrpc":"2.0","result":2,"id":2})");
+  Client c{place_->uri(), with_token("token-c")};
+  EXPECT_EQ(c.call<int>("one"), 1);
+}
+
+INSTANTIATE_TEST_SUITE_P(Each, Access, kEachEngine, engine_name);
+
+class PrincipalsFile : public testing::Test {
+ protected:
+  ~PrincipalsFile() override { std::filesystem::remove(path_); }
+  Options with(std::string_view text) {
+    std::ofstream{path_} << text;
+    Options options;
+    options.principals_file = path_;
+    return options;
+  }
+  std::string why(std::string_view text) {
+    try {
+      static_cast<void>(principals_of(with(text)));
+    } catch (const std::invalid_argument& error) {
+      return error.what();
+    }
+    return "nothing";
+  }
+
+  const std::string path_ =
+      testing::TempDir() + "principals-" + testing::UnitTest::GetInstance()->current_test_info()->name() + ".json";
+};
+
+TEST_F(PrincipalsFile, is_read_besides_those_that_are_given) {
+  Options options = with(R"([{"name":"a","tokens":["x","y"],"call":["b.>"],"admin":true},{"name":"b","tokens":[]}])");
+  options.principals = {user("c", "z", {})};
+  const std::vector<Principal> all = principals_of(options);
+  ASSERT_EQ(all.size(), 3U);
+  EXPECT_EQ(all[0].name, "c");
+  EXPECT_EQ(all[1].tokens, (std::vector<std::string>{"x", "y"}));
+  EXPECT_EQ(all[1].call, std::vector<std::string>{"b.>"});
+  EXPECT_TRUE(all[1].admin);
+  EXPECT_EQ(all[2].name, "b");
+  EXPECT_FALSE(all[2].admin);
+}
+
+TEST_F(PrincipalsFile, that_is_wrong_is_refused_without_a_word_of_tokens) {
+  for (const std::string_view text :
+       {"", "{}", "[", "[]", R"([{"tokens":["secret"]}])", R"([{"name":"a","tokens":"secret"}])",
+        R"([{"name":"a","tokens":["secret"],"call":"b"}])", R"([{"name":1,"tokens":["secret"]}])", R"(["secret"])",
+        R"([{"name":"a","tokens":["secret"],"cal":["b"]}])"}) {
+    const std::string said = why(text);
+    EXPECT_NE(said, "nothing") << text;
+    EXPECT_NE(said.find(path_), std::string::npos) << said;
+    EXPECT_EQ(said.find("secret"), std::string::npos) << said;
+  }
+  Options none;
+  none.principals_file = path_ + ".none";
+  EXPECT_THROW(Server{none}, std::invalid_argument);
+  Options twice = with(R"([{"name":"a","tokens":["x"]},{"name":"a","tokens":["y"]}])");
+  EXPECT_THROW(Server{twice}, std::invalid_argument);
+}
+
+TEST(ClientToken, that_cannot_be_shown_is_refused) {
+  for (const std::string token : {"a b", "a\r\nHost: b", "\xc3\xa4"})
+    EXPECT_THROW(Client("tcp://127.0.0.1:1", with_token(token)), std::invalid_argument) << token;
+}
+
+}  // namespace
+}  // namespace wirecall::session
