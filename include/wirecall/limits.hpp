@@ -52,8 +52,8 @@ struct Limits {
   /// Milliseconds after which an idle connection is closed: no byte either way, and nothing pending; and one whose peer
   /// takes nothing of what waits for it. 0 for never.
   std::uint32_t keepalive_timeout_ms = 120'000;
-  /// Milliseconds in which a connection has to register or say rpc.hello, where that is required. It is closed then. 0
-  /// for never. No server requires it yet.
+  /// Milliseconds in which a connection has to say who it is, by rpc.hello, where that is asked (Options::principals). It
+  /// is closed then. 0 for never.
   std::uint32_t registration_timeout_ms = 10'000;
   /// Milliseconds that a call may take, and the most that its own `timeout_ms` may ask for. More is -32002. A client's
   /// are for the calls to methods of its own; those that it makes have ClientOptions::call_timeout_ms.

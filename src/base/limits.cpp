@@ -45,8 +45,7 @@ constexpr std::array kRows{
              &Limits::keepalive_timeout_ms, true},
     LimitRow{
         "registration_timeout_ms", "ms", 0, kMsMax,
-        "Time in which a connection registers or says rpc.hello, where that is required, which it never is yet; 0 for "
-        "ever",
+        "Time in which a connection has to say who it is, by rpc.hello, where that is asked; 0 for ever",
         "closed", &Limits::registration_timeout_ms, true},
     LimitRow{"call_timeout_ms", "ms", 1, kMsMax,
              "Time that a call may take, and the most that its timeout_ms may ask for", "-32002",

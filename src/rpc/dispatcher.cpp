@@ -141,8 +141,16 @@ const Principal* Dispatcher::principal() const noexcept {
   return pending_ != nullptr ? pending_->identity.principal : nullptr;
 }
 
+void Dispatcher::await_identity() {
+  if (workspace_->authority == nullptr || workspace_->scheduler == nullptr || limits_->registration_timeout_ms == 0)
+    return;
+  const std::chrono::milliseconds time{limits_->registration_timeout_ms};
+  pending().awaits_identity = std::make_unique<AwaitedIdentity>(*outlet_, *workspace_, time);
+}
+
 void Dispatcher::identify(const Principal* principal, std::string_view token) {
   pending().identity = {.authority = workspace_->authority, .principal = principal, .token = std::string{token}};
+  if (principal != nullptr) pending_->awaits_identity.reset();
   if (broker_peer_) broker_peer_->identify(principal);
 }
 
@@ -284,8 +292,10 @@ void Dispatcher::unknown_method(const Received& message, std::string_view name, 
   BrokerPeer* const broker = broker_peer();
   Identity* const identity = workspace_->authority != nullptr ? &pending().identity : nullptr;
   if (serve_reserved({message, name, state.reply, *workspace_, *limits_, *outlet_, *registry_, pending_.get(), broker,
-                      greeted_, identity}))
+                      greeted_, identity})) {
+    if (identity != nullptr && pending_ != nullptr && principal() != nullptr) pending_->awaits_identity.reset();
     return;
+  }
   if (message.kind == MessageKind::notification) return;
   std::string_view near = registry_->nearest(name, principal());
   if (near.empty() && broker != nullptr) near = broker->nearest(name);
@@ -422,6 +432,7 @@ void Dispatcher::abandon() noexcept {
   if (!pending_) return;
   load_ = nullptr;  // which goes with them
   const std::shared_ptr<PendingCalls> calls = std::move(pending_);
+  calls->awaits_identity.reset();
   const std::shared_ptr<PeerCalls> peer_calls = calls->peer_calls;
   if (peer_calls) peer_calls->gone();
   calls->abandon(*workspace_);

@@ -132,6 +132,9 @@ class Dispatcher {
   /// that wait are answered later, from the thread's turn.
   /// `elements` are those of a batch that read_message has kept.
   void handle(const Received& message, std::span<const Received> elements = {});
+  /// Where peers have to say who they are: the connection is closed unless this one has within
+  /// Limits::registration_timeout_ms.
+  void await_identity();
   /// Where peers have to say who they are: this one has, by other means than rpc.hello; null for one that has not.
   void identify(const Principal* principal, std::string_view token);
   /// Whether the peer still is who it was when Workspace::authority has become another one, and may do the same.

@@ -71,6 +71,26 @@ struct CallState {
   std::unique_ptr<CallExtras> rare;
 };
 
+/// Closes the connection of a peer that does not say in time who it is.
+class AwaitedIdentity final : public Timer {
+ public:
+  AwaitedIdentity(Outlet& outlet, Workspace& workspace, std::chrono::nanoseconds time)
+      : outlet_(&outlet), workspace_(&workspace) {
+    workspace.scheduler->start(*this, time);
+  }
+  AwaitedIdentity(AwaitedIdentity&&) = delete;
+  ~AwaitedIdentity() { workspace_->scheduler->stop(*this); }
+
+ private:
+  void expired() override {
+    ++workspace_->stats.connections_timed_out;
+    outlet_->close();
+  }
+
+  Outlet* outlet_;
+  Workspace* workspace_;
+};
+
 struct PendingCalls;
 
 struct PendingCall final : Timer {
@@ -146,10 +166,11 @@ struct PendingCalls {
   std::vector<std::uint32_t> free;
   PendingCall::ById by_id;  ///< active requests
   RoomQueue waiting_for_room;
-  std::shared_ptr<PeerCalls> peer_calls;  ///< made for the first handler that could make one
-  std::size_t active = 0;                 ///< calls that have not been answered
-  std::shared_ptr<PeerLoad> load;         ///< of the connection
-  Identity identity;                      ///< of the peer, where it has to have one
+  std::shared_ptr<PeerCalls> peer_calls;             ///< made for the first handler that could make one
+  std::size_t active = 0;                            ///< calls that have not been answered
+  std::shared_ptr<PeerLoad> load;                    ///< of the connection
+  Identity identity;                                 ///< of the peer, where it has to have one
+  std::unique_ptr<AwaitedIdentity> awaits_identity;  ///< runs as long as the peer has not said who it is
 
  private:
   friend struct PendingCall;

@@ -24,7 +24,9 @@ Session::Session(Host& host, std::unique_ptr<transport::Stream> stream, std::uni
       caller_(caller),
       dispatcher_(host.registry, *this, host.limits, host.workspace),
       tail_(framing_->tail()),
-      head_bytes_(static_cast<std::uint32_t>(framing_->head_bytes())) {}
+      head_bytes_(static_cast<std::uint32_t>(framing_->head_bytes())) {
+  if (caller == nullptr) dispatcher_.await_identity();
+}
 
 Session::~Session() { give_back(message_); }
 

@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "framing/json_text.hpp"
+#include "rpc/access.hpp"
 #include "session/http_access.hpp"
 #include "tests/runtime/simulated_backend.hpp"
 #include "wirecall/task.hpp"
@@ -148,6 +149,44 @@ TEST_F(SilentProviders, are_subscribers_too) {
     return closed || now() > 60s;
   });
   EXPECT_TRUE(closed);
+}
+
+class UnknownPeers : public Serving {
+ protected:
+  UnknownPeers() : Serving(of_keepalive(60'000), true) {
+    options_.limits.registration_timeout_ms = 5000;
+    serving_.set_authority(std::make_shared<const rpc::Authority>(std::vector<Principal>{{.name = "a",
+                                                                                          .tokens = {"secret"},
+                                                                                          .call = {},
+                                                                                          .provide = {},
+                                                                                          .publish = {},
+                                                                                          .subscribe = {},
+                                                                                          .admin = false}}));
+  }
+};
+
+TEST_F(UnknownPeers, are_closed_when_they_do_not_say_in_time_who_they_are) {
+  const auto unknown = open();
+  unknown->send(R"({"jsonrpc":"2.0","method":"rpc.ping"})");
+  const auto slow = open();
+  slow->send(R"({"jsonrpc":)");
+  const auto known = open();
+  known->send(R"({"jsonrpc":"2.0","method":"rpc.hello","params":{"token":"secret"},"id":1})");
+  nanoseconds unknown_shut{};
+  nanoseconds slow_shut{};
+  bool known_shut = false;
+  serve_until([&] {
+    if (unknown->shut_down && unknown_shut == 0ns) unknown_shut = now();
+    if (slow->shut_down && slow_shut == 0ns) slow_shut = now();
+    known_shut = known->shut_down;
+    return known_shut || now() > 30s;
+  });
+  EXPECT_GE(unknown_shut, 5s);
+  EXPECT_LE(unknown_shut, 7s);
+  EXPECT_GE(slow_shut, 5s);
+  EXPECT_LE(slow_shut, 7s);
+  EXPECT_FALSE(known_shut);
+  EXPECT_EQ(serving_.stats().connections_timed_out, 2U);
 }
 
 class IdleConnections : public Serving {
