@@ -26,6 +26,7 @@
 #include "broker/relayed_calls.hpp"
 #include "broker/report.hpp"
 #include "broker/retained.hpp"
+#include "broker/session_keys.hpp"
 #include "broker/subscriptions.hpp"
 #include "rpc/broker.hpp"
 #include "rpc/dispatcher.hpp"
@@ -126,8 +127,9 @@ class Exchange final : public rpc::Broker, private Timer {
   void drain() noexcept { draining_ = true; }
   [[nodiscard]] bool is_draining() const noexcept { return draining_; }
 
-  /// Gives the peer that name, or one like it when another has it. Returns the name given.
-  std::string introduce(Peer& peer, std::string_view name);
+  /// Gives the peer that name, or one like it when another has it. With the secret of a session, each empty for none,
+  /// the connection that has that session is closed, and its name is the peer's. Throws Error -32004, -32007, -32602.
+  rpc::Introduction introduce(Peer& peer, std::string_view name, std::string_view resume);
   void forget(Peer& peer) noexcept;
 
   [[nodiscard]] const Registry& own() const noexcept { return *own_; }
@@ -137,6 +139,8 @@ class Exchange final : public rpc::Broker, private Timer {
 
  private:
   static constexpr std::size_t kLagTopics = 64;
+  // So long after it began a session can be resumed whose connection has gone.
+  static constexpr std::chrono::hours kSessionLifetime{24};
 
   void expired() override;
   void watch(SlotNumber slot);
@@ -168,6 +172,8 @@ class Exchange final : public rpc::Broker, private Timer {
   std::size_t deliver_event(Peer* publisher, std::string_view topic, std::string_view text);
   bool send_event(Peer& peer, std::string_view topic, std::string_view text);
   void drop_event(Peer& peer, std::string_view topic);
+  void take_over(Peer& peer, std::string_view name, std::string_view resume);
+  void give_name(Peer& peer, std::string_view name);
   void announce(Peer& peer, std::string_view topic, std::string_view method = {}) noexcept;
   void answered(const Provider& provider, const RelayedCall& call, bool failed) noexcept;
 
@@ -186,6 +192,7 @@ class Exchange final : public rpc::Broker, private Timer {
   const std::chrono::nanoseconds began_;
   std::function<Stats()> counters_;
   bool draining_ = false;
+  SessionKeys session_keys_;
   std::vector<Peer*> peers_;
   std::unordered_map<std::string, Peer*> names_;
 };

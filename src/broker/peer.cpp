@@ -40,7 +40,9 @@ const rpc::ReservedMethod* Peer::find_reserved(std::string_view name) const noex
   return find_broker_method(name);
 }
 
-std::string Peer::introduce(std::string_view name) { return exchange_->introduce(*this, name); }
+rpc::Introduction Peer::introduce(std::string_view name, std::string_view resume) {
+  return exchange_->introduce(*this, name, resume);
+}
 
 bool Peer::response(const Received& message) { return exchange_->response(*this, message); }
 

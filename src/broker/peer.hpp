@@ -37,7 +37,7 @@ class Peer final : public rpc::BrokerPeer, public Subscriber {
   void describe(std::vector<rpc::DescribedMethod>& methods) const override;
   [[nodiscard]] const rpc::ReservedMethod* find_reserved(std::string_view name) const noexcept override;
   void identify(const Principal* shown) noexcept override { principal = shown; }
-  std::string introduce(std::string_view name) override;
+  rpc::Introduction introduce(std::string_view name, std::string_view resume) override;
   [[nodiscard]] bool response(const Received& message) override;
   [[nodiscard]] bool awaits_responses() const noexcept override { return !provides.empty(); }
   [[nodiscard]] bool provides_any() const noexcept override { return !provides.empty(); }
@@ -56,6 +56,7 @@ class Peer final : public rpc::BrokerPeer, public Subscriber {
   [[nodiscard]] rpc::PeerLoad& load() const noexcept { return *load_; }
 
   // The exchange's.
+  std::uint64_t session = 0;             ///< its number, 0 before rpc.hello
   const Principal* principal = nullptr;  ///< null where nobody has to say who he is
   std::string name;                      ///< empty before rpc.hello has given one
   std::chrono::nanoseconds met{};        ///< when, by Scheduler::now

@@ -16,6 +16,10 @@ using State = RelayedCall::State;
 
 namespace {
 
+std::string_view name_of(const Principal* principal) noexcept {
+  return principal == nullptr ? std::string_view{} : std::string_view{principal->name};
+}
+
 Error conflict(std::string_view reason) {
   return message::make({.code = ErrorCode::conflict, .reason = reason, .delivered = "no"});
 }
@@ -47,12 +51,44 @@ void Exchange::forget(Peer& peer) noexcept {
   peers_.pop_back();
 }
 
-std::string Exchange::introduce(Peer& peer, std::string_view name) {
-  if (name.empty()) return peer.name;
+rpc::Introduction Exchange::introduce(Peer& peer, std::string_view name, std::string_view resume) {
   if (name.size() > kNameBytesMax) {
     throw Error{ErrorCode::invalid_params, std::string{message_of(ErrorCode::invalid_params)},
                 R"({"loc":["name"],"expected":"string of 1 to 255 bytes"})"};
   }
+  if (!resume.empty()) take_over(peer, name, resume);
+  if (!name.empty()) give_name(peer, name);
+  if (peer.session == 0) peer.session = session_keys_.begin(now());
+  return {.name = peer.name, .session = session_keys_.secret_of(peer.session, name_of(peer.principal))};
+}
+
+// The connection of that session, if it is still there, is replaced by this peer's: its calls end, and its name goes on
+// without anybody being told that it went.
+void Exchange::take_over(Peer& peer, std::string_view name, std::string_view resume) {
+  const auto session = session_keys_.find(resume, name_of(peer.principal));
+  const auto found = !session ? peers_.end() : std::ranges::find(peers_, *session, &Peer::session);
+  const bool expired = session && found == peers_.end() && now() - SessionKeys::began(*session) > kSessionLifetime;
+  if (!session || expired) {
+    throw message::make({.code = ErrorCode::unauthenticated, .reason = "there is no such session", .delivered = "no"});
+  }
+  if (found == peers_.end() || *found == &peer) return;
+  Peer& old = **found;
+  end_calls(old, nullptr);
+  end_peer(old);
+  old.session = 0;
+  if (!old.name.empty() && peer.name.empty() && (name.empty() || name == old.name)) {
+    names_.find(old.name)->second = &peer;
+    peer.name = std::move(old.name);
+    old.name.clear();
+  } else if (!old.name.empty()) {
+    names_.erase(old.name);
+    announce(old, "rpc.client.left");
+    old.name.clear();
+  }
+  old.outlet().close();
+}
+
+void Exchange::give_name(Peer& peer, std::string_view name) {
   std::string given{name};
   for (int i = 2;; ++i) {
     const auto [place, added] = names_.try_emplace(given, &peer);
@@ -64,7 +100,6 @@ std::string Exchange::introduce(Peer& peer, std::string_view name) {
   if (!joins && peer.name != given) names_.erase(peer.name);
   peer.name = given;
   if (joins) announce(peer, "rpc.client.joined");
-  return given;
 }
 
 void Exchange::register_methods(Peer& peer, std::vector<Registration> registrations) {

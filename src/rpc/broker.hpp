@@ -22,6 +22,12 @@ struct DescribedMethod;
 struct PeerLoad;
 struct ReservedMethod;
 
+/// What a peer is given that has said hello.
+struct Introduction {
+  std::string name;     ///< empty for none
+  std::string session;  ///< the secret by which it comes back
+};
+
 /// One connection as the broker knows it. Owned by the connection's dispatcher; when it goes, the connection has gone:
 /// its registrations end, what it was asked to do fails, and what it has asked for is given up.
 class BrokerPeer {
@@ -40,8 +46,8 @@ class BrokerPeer {
   [[nodiscard]] virtual const ReservedMethod* find_reserved(std::string_view name) const noexcept = 0;
   /// Who the peer is, as far as it has to show that.
   virtual void identify(const Principal* principal) noexcept = 0;
-  /// rpc.hello with that name, empty for none. Returns the name that the peer is given. Throws Error.
-  virtual std::string introduce(std::string_view name) = 0;
+  /// rpc.hello with that name and the secret of an earlier session, each empty for none. Throws Error.
+  virtual Introduction introduce(std::string_view name, std::string_view resume) = 0;
 
   /// A response; false when it answers nothing that this peer was asked. Its spans last until this returns.
   [[nodiscard]] virtual bool response(const Received& message) = 0;

@@ -133,6 +133,7 @@ struct Hello {
   std::string_view server;
   std::string_view version;
   std::optional<std::string> name;
+  std::optional<std::string> session;
   HelloLimits limits;
   std::uint32_t keepalive;
   std::vector<std::string_view> features;
@@ -149,16 +150,22 @@ std::string hello(const ReservedCall& call) {
     if (i == 0) name = from_json<std::string>(sent->text).value();
   }
   authenticate(call, params.find(1));
-  if (const auto resume = params.find(2); resume && resume->kind != ValueKind::null) {
+  const std::string resume = params.as<std::string>(2).value_or(std::string{});
+  std::optional<std::string> session;
+  if (call.broker != nullptr) {
+    Introduction introduced = call.broker->introduce(name.value_or(std::string{}), resume);
+    name = std::move(introduced.name);
+    session = std::move(introduced.session);
+  } else if (!resume.empty()) {
     throw message::make({.code = ErrorCode::unauthenticated, .reason = "there is no such session", .delivered = "no"});
   }
-  if (call.broker != nullptr) name = call.broker->introduce(name.value_or(std::string{}));
   if (name && name->empty()) name.reset();
   call.greeted = true;
   const Limits& limits = call.limits;
   return to_json(Hello{.server = "wirecall",
                        .version = WIRECALL_VERSION,
                        .name = std::move(name),
+                       .session = std::move(session),
                        .limits = {.max_message_size = limits.max_message_size,
                                   .batch = limits.batch,
                                   .depth = limits.depth,
