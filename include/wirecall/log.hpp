@@ -8,11 +8,13 @@
 // stderr never blocks.
 #pragma once
 
+#include <atomic>
 #include <chrono>
 #include <concepts>
 #include <cstdint>
 #include <functional>
 #include <initializer_list>
+#include <memory>
 #include <string>
 #include <string_view>
 #include <type_traits>
@@ -57,8 +59,17 @@ class LogSink {
     sink.level_ = level;
     return sink;
   }
+  /// The same sink for records of the level that `level` has at the time, and above.
+  [[nodiscard]] LogSink at_least(std::shared_ptr<const std::atomic<LogLevel>> level) const {
+    LogSink sink = *this;
+    sink.moving_level_ = std::move(level);
+    return sink;
+  }
   explicit operator bool() const noexcept { return write_ != nullptr; }
-  [[nodiscard]] bool takes(LogLevel level) const noexcept { return level >= level_ && write_ != nullptr; }
+  [[nodiscard]] bool takes(LogLevel level) const noexcept {
+    if (moving_level_ != nullptr && level < moving_level_->load(std::memory_order_relaxed)) return false;
+    return level >= level_ && write_ != nullptr;
+  }
 
   /// Gives the sink a record of now.
   void operator()(LogLevel level, std::string_view message, std::initializer_list<LogField> fields = {}) const noexcept;
@@ -66,6 +77,7 @@ class LogSink {
  private:
   std::function<void(const LogRecord&)> write_;
   LogLevel level_ = LogLevel::debug;
+  std::shared_ptr<const std::atomic<LogLevel>> moving_level_;  // null for none
 };
 
 enum class LogFormat : std::uint8_t { human, json };

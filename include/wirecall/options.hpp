@@ -1,5 +1,6 @@
 // Options of a server and of a client. The defaults are right for most; what is a limit on the peer stands in
-// limits.hpp. Plain values, read once when the server or client is made.
+// limits.hpp. Plain values, read once when the server or client is made; a server can be given other limits and another
+// level of its log while it runs.
 //
 // Each can be said in C++ (a member), in JSON (a key, Options::from_json) and on the command line (a flag), by the same
 // name everywhere; docs/options.md lists them with unit, default and range. The table behind all of it is
@@ -85,8 +86,8 @@ struct ClientOptions {
   /// The name by which the client introduces itself, with rpc.hello as the first message on each connection but by
   /// HTTP; none when empty.
   std::string client_id;
-  /// What the client shows to servers that ask who it is (docs/access.md): with rpc.hello, by HTTP as Authorization. 1 to
-  /// 4096 visible ASCII characters; none when empty.
+  /// What the client shows to servers that ask who it is (docs/access.md): with rpc.hello, by HTTP as Authorization. 1
+  /// to 4096 visible ASCII characters; none when empty.
   std::string token;
   Limits limits;
   /// Milliseconds until a call is given up with -32002; the connection stays usable. Of a stream, the time without an

@@ -2,9 +2,10 @@
 // Methods are added and listeners opened before `run`; then that serves, on the thread that called it and, with
 // Options::thread_count, on as many more. Handlers that are plain functions may run at the same time: on those threads,
 // and on one more for each handler that takes longer than Options::hand_over_ms. What they share is theirs to guard.
-// Thread: the one that made it, or `run`s it; `stop` and `stats` may be called from any.
+// Thread: the one that made it, or `run`s it; what says so may be called from any.
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <string>
 #include <string_view>
@@ -62,6 +63,13 @@ class Server {
   /// std::invalid_argument for principals that cannot be, and has no effect then.
   void set_principals(std::vector<Principal> principals);
 
+  /// The limits from now on, of open connections as well; each thread takes them between two turns of its loop. What is
+  /// in progress keeps the time it was given, and what has been taken in stays though there is less room. `in_force` is
+  /// called on one of the threads when all have taken them, or with the server; it does not throw. Any thread, at any
+  /// time. Throws std::invalid_argument for limits that cannot be, and nothing has changed then.
+  void set_limits(const Limits& limits, std::function<void()> in_force = {});
+  /// The least of what its log is told from now on. Any thread, at any time.
+  void set_log_level(LogLevel level) noexcept;
   /// What it has done since it was made. Any thread, at any time.
   [[nodiscard]] Stats stats() const;
 

@@ -190,7 +190,10 @@ std::string toml_of_options(Options options) {
     if (is_option(row) && std::ranges::find(tables, table_of(row)) == tables.end()) tables.push_back(table_of(row));
   }
   Options defaults;
-  std::string text = "# Options of wirecall serve, with the values in force.\n";
+  std::string text =
+      "# Options of wirecall serve, with the values in force. SIGHUP makes a server that has them of a file (-c) take "
+      "the\n"
+      "# limits and log_level of it anew; what else has changed needs a restart.\n";
   for (const std::string_view table : tables) {
     if (!table.empty()) text += fmt::format("\n[{}]\n", table);
     for (const OptionRow& row : session::option_rows()) {

@@ -75,6 +75,8 @@ int run(int argc, char** argv) {
       if (!unexpected.empty()) refuse_unexpected(*serve_command, unexpected);
       serving.server = require(serve_config.load());
       if (print_config) return print(toml_of_options(serving.server));
+      if (!serve_config.path().empty() || !serving.server.principals_file.empty())
+        serving.reload = [&] { return serve_config.load(); };
       return serve(serving);
     }
     const auto given = std::ranges::find_if(commands, [](const auto& command) { return command->parsed(); });

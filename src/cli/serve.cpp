@@ -9,6 +9,7 @@
 #include <fmt/core.h>
 #include <memory>
 #include <netinet/in.h>
+#include <optional>
 #include <signal.h>
 #include <stdexcept>
 #include <string_view>
@@ -48,10 +49,10 @@ std::expected<std::vector<Endpoint>, std::string> places(const ServeOptions& opt
   }
   for (const Endpoint& endpoint : result) {
     if (!options.insecure && options.server.principals_file.empty() && !is_local(endpoint)) {
-      return std::unexpected(
-          fmt::format("{} can be reached from other machines, and nobody has to authenticate; listen on 127.0.0.1, name "
-                      "a --principals-file, or say --insecure if that is meant",
-                      endpoint.uri()));
+      return std::unexpected(fmt::format(
+          "{} can be reached from other machines, and nobody has to authenticate; listen on 127.0.0.1, name "
+          "a --principals-file, or say --insecure if that is meant",
+          endpoint.uri()));
     }
   }
   return result;
@@ -110,13 +111,16 @@ int serve(const ServeOptions& options) {
     return kUsage;
   }
   try {
+    if (options.reload) hold_hang_ups();
     Options server_options = options.server;
     server_options.log = stderr_log(server_options.log_format);
-    const std::unique_ptr<Server> server = make_server(std::move(server_options));
+    const std::unique_ptr<Server> server = make_server(server_options);
     if (options.demo) add_demo_methods(server->registry());
     std::vector<Endpoint> endpoints;
     for (const Endpoint& endpoint : *wanted) endpoints.push_back(server->listen(endpoint.uri()));
     const EarlySignals signals{*server};
+    std::optional<Reloading> reloading;
+    if (options.reload) reloading.emplace(*server, std::move(server_options), options.reload);
     tell(banner(options, endpoints, server->registry()));
     return server->run() == RunEnd::drained ? kSuccess : kInterrupted;
   } catch (const std::exception& error) {

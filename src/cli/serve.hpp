@@ -4,6 +4,7 @@
 #include <span>
 #include <string>
 
+#include "cli/reloading.hpp"
 #include "wirecall/endpoint.hpp"
 #include "wirecall/options.hpp"
 #include "wirecall/registry.hpp"
@@ -14,6 +15,7 @@ struct ServeOptions {
   bool demo = false;
   bool insecure = false;  ///< listens beyond this machine
   Options server;
+  Reloading::Load reload;            ///< the same anew, at SIGHUP; empty where that ends the process
   std::string program = "wirecall";  ///< as the user called it, for lines to copy
   std::string version;
 };

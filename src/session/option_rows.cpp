@@ -155,7 +155,8 @@ std::vector<OptionRow> make_rows() {
        .words = kLogLevels,
        .doc = "The least of what is written to the log",
        .in_server = server<&Options::log_level>,
-       .in_client = client<&ClientOptions::log_level>},
+       .in_client = client<&ClientOptions::log_level>,
+       .live = true},
       {.name = "log_format",
        .words = kLogFormats,
        .doc = "How the command writes its log: lines for people, or JSON",
@@ -169,7 +170,8 @@ std::vector<OptionRow> make_rows() {
                     .doc = limit.doc,
                     .in_server = server_limit,
                     .in_client = limit.of_listeners ? nullptr : client_limit,
-                    .limit = &limit});
+                    .limit = &limit,
+                    .live = true});
     if (limit.name == "call_timeout_ms") {
       // A client has two: for the calls that it makes, and for those to methods of its own.
       rows.back().in_client = client<&ClientOptions::call_timeout_ms>;

@@ -37,6 +37,7 @@ struct OptionRow {
   OptionSlot (*in_client)(ClientOptions&, const OptionRow&) = nullptr;
   const LimitRow* limit = nullptr;
   std::string_view alias = {};  ///< another name for its flag
+  bool live = false;            ///< a server can be given another one while it runs
 };
 
 /// Where a T has the option, of Options or ClientOptions; null: it has no such option.

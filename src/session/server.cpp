@@ -19,7 +19,6 @@
 #include <utility>
 #include <vector>
 
-#include "framing/json_text.hpp"
 #include "rpc/access.hpp"
 #include "rpc/openrpc.hpp"
 #include "runtime/backend.hpp"
@@ -97,7 +96,7 @@ Options with_one_thread(Options options) {
 }  // namespace
 
 struct Server::State {
-  State(Options given, bool broker);
+  State(Options given, std::shared_ptr<std::atomic<LogLevel>> level, bool broker);
   State(State&&) = delete;
   ~State() {
     if (threads) threads->stop();  // what blocks ends before what it would be answered by
@@ -131,11 +130,10 @@ struct Server::State {
   }
 
   // In the order in which they need each other: what is below goes first.
-  const Options options;
+  const Options options;  // but for its limits and its log_level, which are what they were at first
+  const std::shared_ptr<std::atomic<LogLevel>> log_level;
   Registry registry;
-  framing::JsonTextSettings text;
   session::HttpSettings http;
-  session::Protocols protocols{text, http};
   std::unique_ptr<runtime::ThreadPool> threads;  // for handlers that block; null for none
   session::ServerCommons commons;
   std::vector<std::unique_ptr<ServingLoop>> loops;  // at least one
@@ -148,9 +146,15 @@ struct Server::State {
   std::atomic<std::size_t> threads_running{0};  // without the first
 };
 
-Server::State::State(Options given, bool broker)
-    : options(std::move(given)),
-      text(options.limits, options.delimiter),
+// The options, whose log goes by a level that may change.
+Options with_log_at_least(Options options, std::shared_ptr<const std::atomic<LogLevel>> level) {
+  options.log = options.log.at_least(std::move(level));
+  return options;
+}
+
+Server::State::State(Options given, std::shared_ptr<std::atomic<LogLevel>> level, bool broker)
+    : options(with_log_at_least(std::move(given), level)),
+      log_level(std::move(level)),
       http{.allow_hosts = options.allow_hosts,
            .allow_origins = options.allow_origins,
            .bound_hosts = {},
@@ -159,11 +163,7 @@ Server::State::State(Options given, bool broker)
            .openrpc = [this](const Principal* principal) { return openrpc(principal); }},
       threads(options.blocking_threads != 0 ? std::make_unique<runtime::ThreadPool>(options.blocking_threads)
                                             : nullptr),
-      commons{.options = options,
-              .registry = registry,
-              .protocols = protocols,
-              .threads = threads.get(),
-              .broker = broker} {
+      commons{.options = options, .registry = registry, .http = http, .threads = threads.get(), .broker = broker} {
   const std::size_t count = options.thread_count != 0 ? options.thread_count : std::thread::hardware_concurrency();
   for (std::size_t i = 0; i < std::max<std::size_t>(count, 1); ++i) {
     // What one of them cannot have, none can, and it is said once.
@@ -181,8 +181,8 @@ Server::Server() : Server(Options{}) {}
 Server::Server(Options options) : Server(std::move(options), false) {}
 Server::Server(Options options, bool broker) {
   require_valid(options);
-  options.log = options.log.at_least(options.log_level);
-  state_ = std::make_unique<State>(std::move(options), broker);
+  auto level = std::make_shared<std::atomic<LogLevel>>(options.log_level);
+  state_ = std::make_unique<State>(std::move(options), std::move(level), broker);
 }
 Server::~Server() = default;
 Server::Server(Server&&) noexcept = default;
@@ -200,6 +200,23 @@ void Server::set_principals(std::vector<Principal> principals) {
 }
 
 Stats Server::stats() const { return state_->stats(); }
+
+void Server::set_limits(const Limits& limits, std::function<void()> in_force) {
+  require_valid(limits);
+  // Let go of by each thread; the last one to do so calls.
+  struct Taken {
+    explicit Taken(std::function<void()> then) : then_(std::move(then)) {}
+    Taken(Taken&&) = delete;
+    ~Taken() {
+      if (then_) then_();
+    }
+    std::function<void()> then_;
+  };
+  const auto taken = std::make_shared<const Taken>(std::move(in_force));
+  for (const auto& loop : state_->loops) loop->set_limits(limits, taken);
+}
+
+void Server::set_log_level(LogLevel level) noexcept { state_->log_level->store(level, std::memory_order_relaxed); }
 
 Registry& Server::registry() noexcept { return state_->registry; }
 

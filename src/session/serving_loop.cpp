@@ -35,19 +35,16 @@ constexpr nanoseconds kFullLogPause = std::chrono::minutes{1};
 ServingLoop::ServingLoop(std::unique_ptr<runtime::Backend> backend, ServerCommons& commons)
     : commons_(&commons),
       options_(&commons.options),
+      limits_(commons.options.limits),
       loop_(std::move(backend)),
       workspace_(json_codec(), &loop_, &options_->log),
-      host_{.loop = loop_,
-            .registry = commons.registry,
-            .limits = options_->limits,
-            .workspace = workspace_,
-            .owner = *this},
+      host_{.loop = loop_, .registry = commons.registry, .limits = limits_, .workspace = workspace_, .owner = *this},
       hand_over_(host_, {.after = milliseconds{options_->hand_over_ms},
                          .logged_after = milliseconds{options_->slow_handler_ms},
                          .threads_max = options_->hand_over_threads}) {
   workspace_.tasks.set_home(loop_.inbox());
   if (commons.broker) {
-    workspace_.broker = &exchange_.emplace(commons.registry, options_->limits, workspace_);
+    workspace_.broker = &exchange_.emplace(commons.registry, limits_, workspace_);
     exchange_->count_by([this] { return stats(); });
   }
   if (commons.threads != nullptr) workspace_.blocking_pool = &offload_.emplace(*commons.threads, loop_);
@@ -85,7 +82,7 @@ transport::Listener::Failed ServingLoop::failed() {
 
 void ServingLoop::open(int descriptor) {
   transport::Socket socket{descriptor};
-  const bool full = commons_->connections_open.fetch_add(1, std::memory_order_relaxed) >= options_->limits.connections;
+  const bool full = commons_->connections_open.fetch_add(1, std::memory_order_relaxed) >= limits_.connections;
   if (full) log_full();
   if (take_in(socket, full)) {
     ++workspace_.stats.connections_open;
@@ -115,7 +112,7 @@ bool ServingLoop::take_in(transport::Socket& socket, bool full) {
     static_cast<void>(socket.release());
     if (full) return false;
     Keeper& keeper = *this;
-    auto connection = std::make_unique<Undecided>(host_, keeper, commons_->protocols, std::move(stream));
+    auto connection = std::make_unique<Undecided>(host_, keeper, protocols_, std::move(stream));
     connection->position = connections_.size();
     connections_.push_back(std::move(connection));
     return true;
@@ -137,6 +134,20 @@ void ServingLoop::Offload::run(Work work) {
 
 void ServingLoop::serve_elsewhere(int descriptor) {
   loop_.inbox()->post_owed([this, socket = transport::Socket{descriptor}]() mutable { open(socket.release()); });
+}
+
+void ServingLoop::set_limits(const Limits& limits, std::shared_ptr<const void> taken) {
+  loop_.inbox()->post_owed([this, limits, taken = std::move(taken)] {
+    const bool other_time = limits.keepalive_timeout_ms != limits_.keepalive_timeout_ms;
+    limits_ = limits;
+    if (!other_time) return;
+    loop_.stop(*this);
+    try {
+      look_for_idle_later();
+    } catch (const std::bad_alloc&) {
+      options_->log(LogLevel::warning, "idle connections are not closed: there is no memory for it");
+    }
+  });
 }
 
 int ServingLoop::run(const std::function<bool()>& stop, const std::function<bool()>& hurry) {
@@ -209,7 +220,7 @@ void ServingLoop::drain(const std::function<bool()>& hurry) {
 }
 
 void ServingLoop::look_for_idle_later() {
-  const nanoseconds timeout = milliseconds{options_->limits.keepalive_timeout_ms};
+  const nanoseconds timeout = milliseconds{limits_.keepalive_timeout_ms};
   if (timeout != nanoseconds{0}) loop_.start(*this, timeout / kIdleLooks);
 }
 

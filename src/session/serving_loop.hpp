@@ -35,7 +35,7 @@ namespace wirecall::session {
 struct ServerCommons {
   const Options& options;
   const Registry& registry;
-  const Protocols& protocols;
+  const HttpSettings& http;
   runtime::ThreadPool* threads = nullptr;  ///< for handlers that block; null for none
   bool broker = false;                     ///< connections may provide methods for each other
   std::atomic<std::size_t> connections_open{0};
@@ -66,6 +66,9 @@ class ServingLoop final : private Keeper, private Timer {
   [[nodiscard]] int hand_over_refused() const noexcept { return hand_over_.refused(); }
   /// Who may do what from now on: connections whose peers are not who they were are closed.
   void set_authority(std::shared_ptr<const rpc::Authority> authority);
+  /// Any thread: these are the limits of all its connections from its next turn on, and `taken` is let go of then, or
+  /// with the loop.
+  void set_limits(const Limits& limits, std::shared_ptr<const void> taken);
   /// Any thread.
   [[nodiscard]] Stats stats() const;
   /// Null where this is no broker's.
@@ -98,6 +101,9 @@ class ServingLoop final : private Keeper, private Timer {
 
   ServerCommons* commons_;
   const Options* options_;
+  Limits limits_;  // all that is said of them here refers to these: they change on the loop's thread alone
+  framing::JsonTextSettings text_{limits_, options_->delimiter};
+  Protocols protocols_{text_, commons_->http};
   std::int64_t turned_away_ = 0;  // connections beyond the limit of which the log has not been told
   std::optional<std::chrono::nanoseconds> logged_full_;  // when it was told last
   // In the order in which they need each other: what is below goes first.

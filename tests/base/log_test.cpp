@@ -2,10 +2,12 @@
 #include "wirecall/log.hpp"
 
 #include <array>
+#include <atomic>
 #include <chrono>
 #include <cstdlib>
 #include <fcntl.h>
 #include <gtest/gtest.h>
+#include <memory>
 #include <nlohmann/json.hpp>
 #include <stdexcept>
 #include <string>
@@ -64,6 +66,21 @@ TEST(Log, a_sink_gets_what_its_level_lets_through) {
   EXPECT_EQ(got, (std::vector<std::string>{"debug", "info", "warning", "error", "warning", "error"}));
   EXPECT_FALSE(some.takes(LogLevel::info));
   EXPECT_TRUE(some.takes(LogLevel::warning));
+}
+
+TEST(Log, a_level_may_change_while_sinks_go_by_it) {
+  std::vector<std::string> got;
+  const auto level = std::make_shared<std::atomic<LogLevel>>(LogLevel::warning);
+  const LogSink all = [&](const LogRecord& record) { got.emplace_back(record.message); };
+  const LogSink sink = all.at_least(level);
+  sink(LogLevel::info, "before");
+  level->store(LogLevel::debug);
+  EXPECT_TRUE(sink.takes(LogLevel::debug));
+  sink(LogLevel::debug, "between");
+  level->store(LogLevel::error);
+  sink(LogLevel::warning, "after");
+  EXPECT_EQ(got, (std::vector<std::string>{"between"}));
+  EXPECT_FALSE(LogSink{}.at_least(level).takes(LogLevel::error));
 }
 
 TEST(Log, a_sink_that_throws_or_is_not_there_costs_the_record_only) {

@@ -72,9 +72,14 @@ class Process {
     return resident * static_cast<std::size_t>(sysconf(_SC_PAGESIZE));
   }
 
-  /// Reads stderr up to `end`, or all of it.
-  std::string read_error_until(std::string_view end) {
-    while (error_.find(end) == std::string::npos && read_some(err_, error_)) {
+  /// Reads stderr until `end` has come so many times, or all of it.
+  std::string read_error_until(std::string_view end, int times = 1) {
+    const auto came = [&] {
+      int count = 0;
+      for (std::size_t at = 0; (at = error_.find(end, at)) != std::string::npos; at += end.size()) ++count;
+      return count >= times;
+    };
+    while (!came() && read_some(err_, error_)) {
     }
     return error_;
   }

@@ -1,12 +1,16 @@
 // `wirecall serve -c`: the options that a server has of its file and of the flags over it, as a user sees them.
+#include <filesystem>
 #include <fstream>
 #include <gtest/gtest.h>
+#include <signal.h>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "tests/cli/process.hpp"
 #include "tests/session/folder.hpp"
+#include "tests/session/peer.hpp"
+#include "wirecall/endpoint.hpp"
 
 namespace wirecall::cli {
 namespace {
@@ -86,6 +90,81 @@ TEST_F(ServeConfigTest, a_file_that_cannot_be_read_is_named_with_the_reason) {
     EXPECT_EQ(ended.status, 2);
     EXPECT_NE(ended.error.find("file " + path), std::string::npos) << ended.error;
   }
+}
+
+/// A server that listens at a socket file and has its options of a file.
+class ReloadTest : public ServeConfigTest {
+ protected:
+  std::string file_of(std::string_view rest) {
+    return file("listen = ['" + folder_.socket() + "']\n" + std::string{rest});
+  }
+  /// Says so and waits for what it is answered with, up to the end of the line that has `end`.
+  std::string hang_up(std::string_view end) {
+    server_.signal(SIGHUP);
+    const std::string text = server_.read_error_until(end);
+    EXPECT_NE(text.find(end), std::string::npos) << text;
+    return text;
+  }
+
+  Process server_{{"serve", "-c", file_of("[limits]\nbatch = 7\n"), "--limits-depth", "9"}};
+};
+
+TEST_F(ReloadTest, sighup_takes_limits_and_the_level_of_the_log_and_says_what_changed) {
+  server_.read_error_until("nc -q1");
+  session::RawPeer peer{Endpoint{folder_.socket()}};
+  const std::string batch =
+      R"([{"jsonrpc":"2.0","method":"rpc.ping","id":1},{"jsonrpc":"2.0","method":"rpc.ping","id":2}])"
+      "\n";
+  peer.send(batch);
+  EXPECT_EQ(peer.line().find("error"), std::string::npos);
+
+  file_of("log_level = 'warning'\n[limits]\nbatch = 1\ndepth = 5\n");
+  const std::string text = hang_up("the configuration is in force");
+  EXPECT_NE(text.find("info an option has another value option=limits.batch was=7 is=1\n"), std::string::npos) << text;
+  EXPECT_NE(text.find("option=log_level was=\"\\\"info\\\"\" is=\"\\\"warning\\\"\"\n"), std::string::npos) << text;
+  EXPECT_EQ(text.find("option=limits.depth"), std::string::npos) << "a flag goes over it: " << text;
+  peer.send(batch);
+  EXPECT_NE(peer.line().find("\"limit\":\"batch\""), std::string::npos);
+}
+
+TEST_F(ReloadTest, sighup_says_what_needs_a_restart_each_time) {
+  server_.read_error_until("nc -q1");
+  file_of("thread_count = 2\nengine = 'epoll'\n[limits]\nbatch = 7\n");
+  for (int time = 1; time <= 2; ++time) {
+    server_.signal(SIGHUP);
+    const std::string text = server_.read_error_until("in force changed=0 need_restart=2\n", time);
+    EXPECT_NE(text.find("restart option=thread_count is=1 configured=2\n"), std::string::npos) << text;
+    EXPECT_NE(text.find("restart option=engine is="), std::string::npos) << text;
+  }
+}
+
+TEST_F(ReloadTest, a_wrong_file_is_refused_as_a_whole_with_the_line_and_the_next_one_is_taken) {
+  server_.read_error_until("nc -q1");
+  const std::string path = file_of("\nlog_level = 'debug'\nprot = 1\n");
+  const std::string text = hang_up("prot; did you mean port?");
+  EXPECT_NE(text.find("error the configuration is refused as a whole"), std::string::npos) << text;
+  EXPECT_NE(text.find(path + ": line 4: there is no option prot"), std::string::npos) << text;
+  EXPECT_EQ(text.find("an option"), std::string::npos) << text;
+  file_of("[limits]\nbatch = 8\n");
+  EXPECT_NE(hang_up("in force changed=1").find("option=limits.batch was=7 is=8"), std::string::npos);
+  std::filesystem::remove(path);
+  hang_up("cannot read the file");
+  server_.signal(SIGTERM);
+  EXPECT_EQ(server_.wait(), 0);
+}
+
+TEST_F(ReloadTest, hang_ups_while_the_server_ends_do_no_harm) {
+  server_.read_error_until("nc -q1");
+  for (int i = 0; i < 50; ++i) server_.signal(SIGHUP);
+  server_.signal(SIGTERM);
+  EXPECT_EQ(server_.wait(), 0);
+}
+
+TEST(ServeWithoutAFile, ends_at_a_hang_up) {
+  Process server{{"serve", "--port", "0"}};
+  server.read_error_until("nc -q1");
+  server.signal(SIGHUP);
+  EXPECT_EQ(server.wait(), -SIGHUP);
 }
 
 }  // namespace

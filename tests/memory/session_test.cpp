@@ -329,10 +329,8 @@ bool serve(World world, Protocol protocol, std::size_t number, Failing failing) 
   options.limits.soft_output = number % 2 == 0 ? 6000 : Limits{}.soft_output;
   Registry registry;
   add_methods(registry);
-  const framing::JsonTextSettings text{options.limits, options.delimiter};
   const HttpSettings http;
-  const Protocols protocols{text, http};
-  ServerCommons commons{.options = options, .registry = registry, .protocols = protocols};
+  ServerCommons commons{.options = options, .registry = registry, .http = http};
   SparedBackend* simulated = nullptr;
   std::unique_ptr<runtime::Backend> backend;
   if (world == World::simulated) {

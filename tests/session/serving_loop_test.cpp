@@ -42,8 +42,7 @@ Options of_keepalive(std::uint32_t milliseconds) {
 class Serving : public testing::Test {
  protected:
   explicit Serving(const Options& options, bool broker = false)
-      : options_(options),
-        commons_{.options = options_, .registry = registry_, .protocols = protocols_, .broker = broker} {
+      : options_(options), commons_{.options = options_, .registry = registry_, .http = http_, .broker = broker} {
     registry_.method("subtract", [](int a, int b) { return a - b; });
     registry_.method("hold", [this]() -> Task<int> { co_return co_await held_; });
   }
@@ -63,9 +62,7 @@ class Serving : public testing::Test {
   SimulatedBackend* backend_ = new SimulatedBackend{1};
   Options options_;
   Registry registry_;
-  framing::JsonTextSettings text_{options_.limits, options_.delimiter};
   HttpSettings http_;
-  Protocols protocols_{text_, http_};
   Completion<int> held_;
   ServerCommons commons_;
   ServingLoop serving_{std::unique_ptr<runtime::Backend>{backend_}, commons_};
@@ -211,6 +208,39 @@ TEST_F(IdleConnections, are_closed_in_order_after_the_timeout) {
   EXPECT_LE(shut, 12s) << "a quarter more, and a second until the test looks";
   EXPECT_EQ(serving_.stats().connections_timed_out, 1U);
   EXPECT_EQ(serving_.stats().connections_open, 0U);
+}
+
+/// The test looks often, also when nothing is due.
+class OtherTimeouts : public IdleConnections, private Timer {
+ protected:
+  OtherTimeouts() { expired(); }
+  ~OtherTimeouts() override { serving_.loop().stop(*this); }
+  void expired() override { serving_.loop().start(*this, 100ms); }
+  void give(std::uint32_t keepalive_ms) { serving_.set_limits(of_keepalive(keepalive_ms).limits, nullptr); }
+};
+
+TEST_F(OtherTimeouts, that_a_server_is_given_hold_from_then_on) {
+  const auto peer = open();
+  peer->send(kRequest);
+  int given = 0;
+  nanoseconds shut{};
+  serve_until([&] {
+    if (given == 0 && now() >= 4s) {
+      give(0);
+      ++given;
+    } else if (given == 1 && now() >= 60s) {
+      EXPECT_FALSE(peer->shut_down) << "none is closed at 0";
+      give(4000);
+      ++given;
+    }
+    if (peer->shut_down && shut == 0ns) {
+      shut = now();
+      peer->finish();
+    }
+    return peer->closed || now() > 100s;
+  });
+  EXPECT_GE(shut, 60s);
+  EXPECT_LE(shut, 67s);
 }
 
 TEST_F(IdleConnections, are_not_closed_before_the_timeout) {

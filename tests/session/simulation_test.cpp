@@ -389,10 +389,8 @@ void simulate(unsigned seed) {
                     for (int i = 0; i < n; ++i) co_yield i;
                   },
                   {"n"});
-  const framing::JsonTextSettings text{options.limits, options.delimiter};
   const HttpSettings http;
-  const Protocols protocols{text, http};
-  ServerCommons commons{.options = options, .registry = registry, .protocols = protocols};
+  ServerCommons commons{.options = options, .registry = registry, .http = http};
   auto* const backend = new SimulatedBackend{seed};
   ServingLoop serving{std::unique_ptr<runtime::Backend>{backend}, commons};
 

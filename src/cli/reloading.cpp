@@ -1,0 +1,93 @@
+#include "cli/reloading.hpp"
+
+#include <algorithm>
+#include <cstdint>
+#include <pthread.h>
+#include <signal.h>
+#include <stdexcept>
+#include <utility>
+
+#include "session/option_rows.hpp"
+#include "wirecall/log.hpp"
+
+namespace wirecall::cli {
+namespace {
+
+using session::OptionRow;
+
+sigset_t hang_ups() {
+  sigset_t set;
+  sigemptyset(&set);
+  sigaddset(&set, SIGHUP);
+  return set;
+}
+
+std::string value_of(const OptionRow& row, Options& options) {
+  return session::json_of(row, row.in_server(options, row));
+}
+
+}  // namespace
+
+void hold_hang_ups() {
+  const sigset_t set = hang_ups();
+  pthread_sigmask(SIG_BLOCK, &set, nullptr);
+}
+
+Reloading::Reloading(Server& server, Options in_force, Load load)
+    : server_(&server), in_force_(std::move(in_force)), load_(std::move(load)), thread_([this] { wait(); }) {}
+
+Reloading::~Reloading() {
+  over_.store(true);
+  pthread_kill(thread_.native_handle(), SIGHUP);
+}
+
+void Reloading::wait() {
+  const sigset_t set = hang_ups();
+  for (;;) {
+    int number = 0;
+    if (sigwait(&set, &number) != 0 || over_.load()) return;
+    reload();
+  }
+}
+
+void Reloading::refuse(std::string_view reason) const {
+  in_force_.log(LogLevel::error, "the configuration is refused as a whole, and all stays as it is",
+                {{"reason", reason}});
+}
+
+void Reloading::reload() {
+  auto loaded = load_();
+  if (!loaded) return refuse(loaded.error());
+  if (!in_force_.principals_file.empty()) {
+    try {
+      server_->set_principals(principals_of(in_force_));
+    } catch (const std::invalid_argument& error) {
+      return refuse(error.what());
+    }
+  }
+  // Whoever asks for another level sees that, and what else has changed, unless neither level lets it through.
+  const LogSink log = in_force_.log.at_least(std::min(in_force_.log_level, loaded->log_level));
+  std::int64_t taken = 0;
+  std::int64_t need_restart = 0;
+  for (const OptionRow& row : session::option_rows()) {
+    if (row.in_server == nullptr) continue;
+    const std::string was = value_of(row, in_force_);
+    const std::string is = value_of(row, *loaded);
+    if (was == is) continue;
+    ++(row.live ? taken : need_restart);
+    if (row.live) {
+      log(LogLevel::info, "an option has another value", {{"option", row.name}, {"was", was}, {"is", is}});
+    } else {
+      log(LogLevel::warning, "an option is not what the configuration says: that needs a restart",
+          {{"option", row.name}, {"is", was}, {"configured", is}});
+    }
+  }
+  in_force_.limits = loaded->limits;
+  in_force_.log_level = loaded->log_level;
+  server_->set_log_level(loaded->log_level);
+  server_->set_limits(loaded->limits, [log, taken, need_restart] {
+    log(LogLevel::info, "the configuration is in force", {{"changed", taken}, {"need_restart", need_restart}});
+  });
+}
+
+}  // namespace wirecall::cli
