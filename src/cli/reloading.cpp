@@ -7,6 +7,7 @@
 #include <stdexcept>
 #include <utility>
 
+#include "cli/service_manager.hpp"
 #include "session/option_rows.hpp"
 #include "wirecall/log.hpp"
 
@@ -53,9 +54,11 @@ void Reloading::wait() {
 void Reloading::refuse(std::string_view reason) const {
   in_force_.log(LogLevel::error, "the configuration is refused as a whole, and all stays as it is",
                 {{"reason", reason}});
+  notify_ready();
 }
 
 void Reloading::reload() {
+  notify_reloading();
   auto loaded = load_();
   if (!loaded) return refuse(loaded.error());
   if (!in_force_.principals_file.empty()) {
@@ -87,6 +90,7 @@ void Reloading::reload() {
   server_->set_log_level(loaded->log_level);
   server_->set_limits(loaded->limits, [log, taken, need_restart] {
     log(LogLevel::info, "the configuration is in force", {{"changed", taken}, {"need_restart", need_restart}});
+    notify_ready();
   });
 }
 

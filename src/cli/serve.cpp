@@ -16,6 +16,7 @@
 #include <utility>
 
 #include "cli/demo.hpp"
+#include "cli/service_manager.hpp"
 #include "cli/terminal.hpp"
 #include "wirecall/broker.hpp"
 
@@ -122,7 +123,10 @@ int serve(const ServeOptions& options) {
     std::optional<Reloading> reloading;
     if (options.reload) reloading.emplace(*server, std::move(server_options), options.reload);
     tell(banner(options, endpoints, server->registry()));
-    return server->run() == RunEnd::drained ? kSuccess : kInterrupted;
+    notify_ready();
+    const RunEnd end = server->run();
+    notify_stopping();
+    return end == RunEnd::drained ? kSuccess : kInterrupted;
   } catch (const std::exception& error) {
     complain(error.what());
     return kCannotConnect;

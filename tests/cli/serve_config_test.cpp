@@ -160,6 +160,33 @@ TEST_F(ReloadTest, hang_ups_while_the_server_ends_do_no_harm) {
   EXPECT_EQ(server_.wait(), 0);
 }
 
+TEST_F(ServeConfigTest, sighup_takes_principals_anew_and_no_line_of_the_log_shows_a_token) {
+  const std::string path = folder_.path + "/principals.json";
+  const auto know = [&](const std::string& token) {
+    std::ofstream{path} << R"([{"name": "robot", "call": [">"], "tokens": [")" + token + R"("]}])";
+  };
+  const auto call = [&](const std::string& token) {
+    Process caller{{"call", "rpc.methods", "--token", token, "--url", folder_.socket()}};
+    return caller.wait();
+  };
+  know("first-secret");
+  Process server{{"serve", "--listen", folder_.socket(), "--principals-file", path}};
+  server.read_error_until("nc -q1");
+  EXPECT_EQ(call("first-secret"), 0);
+  know("second-secret");
+  server.signal(SIGHUP);
+  server.read_error_until("the configuration is in force");
+  EXPECT_NE(call("first-secret"), 0);
+  EXPECT_EQ(call("second-secret"), 0);
+  std::ofstream{path} << "[{\"tokens\": [\"third-secret\"]";
+  server.signal(SIGHUP);
+  server.read_error_until("refused as a whole");
+  EXPECT_EQ(call("second-secret"), 0);
+  server.signal(SIGTERM);
+  EXPECT_EQ(server.rest_of_error().find("secret"), std::string::npos) << server.rest_of_error();
+  EXPECT_EQ(server.wait(), 0);
+}
+
 TEST(ServeWithoutAFile, ends_at_a_hang_up) {
   Process server{{"serve", "--port", "0"}};
   server.read_error_until("nc -q1");
