@@ -148,10 +148,15 @@ TEST_F(SilentProviders, are_subscribers_too) {
   EXPECT_TRUE(closed);
 }
 
+Options of_registration(std::uint32_t milliseconds) {
+  Options options = of_keepalive(60'000);
+  options.limits.registration_timeout_ms = milliseconds;
+  return options;
+}
+
 class UnknownPeers : public Serving {
  protected:
-  UnknownPeers() : Serving(of_keepalive(60'000), true) {
-    options_.limits.registration_timeout_ms = 5000;
+  UnknownPeers() : Serving(of_registration(5000), true) {
     serving_.set_authority(std::make_shared<const rpc::Authority>(std::vector<Principal>{{.name = "a",
                                                                                           .tokens = {"secret"},
                                                                                           .call = {},
