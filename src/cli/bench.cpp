@@ -16,6 +16,7 @@
 #include "cli/files.hpp"
 #include "cli/interrupt.hpp"
 #include "cli/load.hpp"
+#include "cli/table.hpp"
 #include "cli/terminal.hpp"
 #include "wirecall/reflect.hpp"
 
@@ -230,16 +231,5 @@ int BenchCommand::run() {
 }  // namespace
 
 std::unique_ptr<Command> bench_command(CLI::App& parent) { return std::make_unique<BenchCommand>(parent); }
-
-std::string time_text(double ns) {
-  constexpr std::array<std::string_view, 4> kUnits{"ns", "us", "ms", "s"};
-  std::size_t unit = 0;
-  while (ns >= 999.5 && unit + 1 < kUnits.size()) {
-    ns /= 1000;
-    ++unit;
-  }
-  const int decimals = unit == 0 || ns >= 99.95 ? 0 : ns >= 9.995 ? 1 : 2;
-  return fmt::format("{:.{}f} {}", ns, decimals, kUnits[unit]);
-}
 
 }  // namespace wirecall::cli

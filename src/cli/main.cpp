@@ -15,14 +15,18 @@
 #include "cli/call.hpp"
 #include "cli/command.hpp"
 #include "cli/config_file.hpp"
+#include "cli/describe.hpp"
 #include "cli/files.hpp"
 #include "cli/flags.hpp"
+#include "cli/list.hpp"
 #include "cli/pub.hpp"
 #include "cli/reply.hpp"
 #include "cli/serve.hpp"
 #include "cli/serve_config.hpp"
+#include "cli/stats.hpp"
 #include "cli/sub.hpp"
 #include "cli/terminal.hpp"
+#include "cli/top.hpp"
 
 namespace {
 
@@ -58,7 +62,8 @@ int run(int argc, char** argv) {
   const ServeConfig serve_config{*serve_command};
 
   std::vector<std::unique_ptr<Command>> commands;
-  for (const auto& declare : {call_command, notify_command, pub_command, sub_command, reply_command, bench_command})
+  for (const auto& declare : {call_command, notify_command, pub_command, sub_command, reply_command, ls_command,
+                              describe_command, clients_command, stats_command, top_command, bench_command})
     commands.push_back(declare(app));
 
   if (argc > 1 && *argv[1] != '-' && unknown_command(app, argv[1])) return kUsage;

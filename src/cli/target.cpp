@@ -18,7 +18,7 @@ using std::chrono::milliseconds;
 using std::chrono::steady_clock;
 
 Caller::Caller(std::string_view url, const ClientOptions& options)
-    : core_(std::make_shared<session::ClientCore>(std::vector{Endpoint{url}}, options)) {}
+    : url_(url), core_(std::make_shared<session::ClientCore>(std::vector{Endpoint{url}}, options)) {}
 Caller::~Caller() { core_->close(); }
 
 void Caller::connect() { core_->connect(); }
@@ -91,6 +91,16 @@ std::expected<std::string, int> result_of(detail::OutgoingCall call, const StopA
   if (signal.gave_up(answer.error())) return std::unexpected(signal.status());
   complain_of(answer.error());
   return std::unexpected(call.response().empty() ? exit_of(answer.error()) : exit_of_answer(answer.error()));
+}
+
+int with_result(const Target& target, std::string_view method, const std::function<int(const std::string&)>& use) {
+  return with_server(target, [&](Caller& caller, Left left) -> int {
+    const StopAtSignal signal;
+    detail::OutgoingCall call = caller.call(method, {}, signal.token());
+    if (left) call.set_timeout(*left);
+    const auto result = result_of(std::move(call), signal);
+    return result ? use(*result) : result.error();
+  });
 }
 
 int exit_of(const Error& error) {

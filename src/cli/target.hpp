@@ -37,11 +37,13 @@ class Caller {
   Caller(Caller&&) = delete;
   ~Caller();
 
+  [[nodiscard]] const std::string& url() const noexcept { return url_; }
   void connect();
   /// A call that a request to stop gives up. `params` are JSON text, empty for none.
   [[nodiscard]] detail::OutgoingCall call(std::string_view method, std::string_view params, std::stop_token stop);
 
  private:
+  std::string url_;
   std::shared_ptr<session::ClientCore> core_;
 };
 
@@ -61,6 +63,7 @@ class StopAtSignal {
   ~StopAtSignal() { interrupt_.release(); }
 
   [[nodiscard]] std::stop_token token() const { return stop_.get_token(); }
+  [[nodiscard]] bool came() const { return interrupt_.signal() != 0; }
   /// Whether that is why the call has ended: then it is told, and `status` is the exit status.
   [[nodiscard]] bool gave_up(const Error& error) const;
   [[nodiscard]] int status() const { return interrupt_.status(); }
@@ -76,6 +79,11 @@ class StopAtSignal {
 
 /// Makes one call and returns its result as JSON text, or the exit status when there is none and that has been told.
 [[nodiscard]] std::expected<std::string, int> result_of(detail::OutgoingCall call, const StopAtSignal& signal);
+
+/// Makes one call, of a method that answers at once, at the first server that can be connected to. `use` is given the
+/// result as JSON text; it and this return the exit status.
+[[nodiscard]] int with_result(const Target& target, std::string_view method,
+                              const std::function<int(const std::string&)>& use);
 
 /// The exit status for an error that this process made: no response came, or none that can be read.
 [[nodiscard]] int exit_of(const Error& error);

@@ -1,0 +1,75 @@
+// See stats.hpp.
+#include "cli/stats.hpp"
+
+#include <fmt/core.h>
+#include <string>
+
+#include "cli/broker_stats.hpp"
+#include "cli/files.hpp"
+#include "cli/table.hpp"
+#include "cli/target.hpp"
+
+namespace wirecall::cli {
+namespace {
+
+std::string whole(double number) { return fmt::format("{:.0f}", number); }
+std::string latency(double us, const MethodStats& method) {
+  return method.calls == 0 || method.max_us == 0 ? "-" : time_text(us * 1000);
+}
+
+// Kinds of errors that there were none of are left out.
+std::string tables(const BrokerStats& stats) {
+  std::string text = fmt::format("up {}\n\n", span_text(stats.uptime));
+  Table counters{{{"COUNTER"}, {"VALUE", true}}};
+  for (const auto& [name, value] : stats.counters) {
+    if (value != 0 || !is_error_counter(name)) counters.add({name, whole(value)});
+  }
+  text += counters.text();
+  Table methods{{{"METHOD"},
+                 {"CALLS", true},
+                 {"ERRORS", true},
+                 {"PROVIDERS", true},
+                 {"IN FLIGHT", true},
+                 {"WAITING", true},
+                 {"P50", true},
+                 {"P90", true},
+                 {"P99", true},
+                 {"MAX", true}}};
+  for (const MethodStats& method : stats.methods) {
+    methods.add({method.name, whole(method.calls), whole(method.errors), whole(method.providers),
+                 whole(method.in_flight), whole(method.waiting), latency(method.p50_us, method),
+                 latency(method.p90_us, method), latency(method.p99_us, method), latency(method.max_us, method)});
+  }
+  return methods.empty() ? text : text + '\n' + methods.text();
+}
+
+class StatsCommand final : public Command {
+ public:
+  explicit StatsCommand(CLI::App& parent)
+      : Command(parent, {.name = "stats",
+                         .does = "Print the numbers that a broker has counted",
+                         .footer = "Of each method that a client provides: its calls since it has been provided, and "
+                                   "how long its\nproviders took, the time in the queue included. wirecall top shows "
+                                   "them as they change.\n\n"
+                                   "Examples:\n"
+                                   "  wirecall stats\n"
+                                   "  wirecall stats --json\n\n"}) {
+    app().add_flag("--json", json_, "Print the object that rpc.stats answers");
+    add_target_flags("How long to wait in all, to connect and for the answer, as 200ms or 1.5s");
+  }
+
+ private:
+  int run() override {
+    return with_result(target(), "rpc.stats", [this](const std::string& result) {
+      return print(json_ ? result + '\n' : tables(BrokerStats::parse(result)));
+    });
+  }
+
+  bool json_ = false;
+};
+
+}  // namespace
+
+std::unique_ptr<Command> stats_command(CLI::App& parent) { return std::make_unique<StatsCommand>(parent); }
+
+}  // namespace wirecall::cli
