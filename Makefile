@@ -34,7 +34,7 @@ check:  ## format, include ranks, and all tests under clang's sanitizers with a 
 	@tools/install_packages.sh check
 	@BUILD=$(BUILD) JOBS=$(JOBS) tools/check.sh
 
-soak:  ## ten million differential executions, then 300 s of each fuzzer (SOAK_RUNS, SOAK_SECONDS)
+soak: build  ## 60 s of a broker under attack, ten million differential executions, 300 s of each fuzzer (BROKER_SOAK_SECONDS, SOAK_RUNS, SOAK_SECONDS)
 	@tools/install_packages.sh check
 	@BUILD=$(BUILD) JOBS=$(JOBS) tools/soak.sh
 

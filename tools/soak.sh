@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # What takes too long for every change: ten million differential executions (SOAK_RUNS), then each fuzzer for
-# SOAK_SECONDS; as many at a time as there are cores. It prints what each did, and fails when one found something; the
+# SOAK_SECONDS; as many at a time as there are cores; before them the broker with 10,000 idle and 500 active clients
+# for BROKER_SOAK_SECONDS (tests/broker_check), on the command that `make build` has left. It prints what each did, and fails when one found something; the
 # input that did it is then in build/soak.
 set -euo pipefail
 cd "$(dirname "$0")/.."
@@ -14,6 +15,10 @@ command -v ccache >/dev/null && launcher=(-D CMAKE_CXX_COMPILER_LAUNCHER=ccache)
     -D WIRECALL_TESTS=OFF -D WIRECALL_BENCH=OFF -D WIRECALL_EXAMPLES=OFF -D WIRECALL_TOOL=OFF -D WIRECALL_FUZZ=ON \
     -D WIRECALL_SANITIZE=address,undefined
 cmake --build "$build/soak" --parallel "$jobs"
+
+echo "broker:"
+python3 -B tests/broker_check/check.py "$build/wirecall" --seconds "${BROKER_SOAK_SECONDS:-60}" --idle 10000 --callers 500 \
+  --memory-mb 64
 
 # execute SEED : one share of the differential executions.
 execute() {

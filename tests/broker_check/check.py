@@ -1,0 +1,225 @@
+"""Holds a broker to its word while its clients are killed, stopped, reset and slow:
+
+    check.py build/wirecall [--seconds 10] [--idle 1000] [--callers 50]
+
+Every call has to end exactly once, at its own caller, with its own nonce; who waits for a provider that is killed has the
+error within a second; and the broker has its descriptors and memory back in the end."""
+
+import argparse
+import asyncio
+import contextlib
+import os
+import pathlib
+import random
+import re
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+
+from ledger import Ledger
+from peers import Caller, HttpCaller, connect
+
+PROVIDERS = 8
+LOST = -32001
+
+
+class Check:
+    def __init__(self, arguments):
+        self.arguments = arguments
+        self.ledger = Ledger()
+        self.random = random.Random(arguments.seed)
+        self.providers = {}
+        self.lag = 0.0
+        self.slowest = 0.0
+        self.kills = 0
+        self.stopping = False
+
+    async def start(self):
+        command = [self.arguments.tool, "serve", "--port", "0", "--log-level", "warning"]
+        # A file, not a pipe: nobody has to read it for the broker to go on.
+        log = tempfile.TemporaryFile()
+        self.broker = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=log)
+        text = ""
+        while not (listening := re.search(r"127\.0\.0\.1:(\d+)", text)):
+            assert self.broker.poll() is None, text
+            await asyncio.sleep(0.01)
+            text = os.pread(log.fileno(), 1 << 16, 0).decode()
+        self.port = int(listening[1])
+
+    def descriptors(self):
+        return len(os.listdir(f"/proc/{self.broker.pid}/fd"))
+
+    def memory_kb(self):
+        return int(re.search(r"VmRSS:\s+(\d+)", pathlib.Path(f"/proc/{self.broker.pid}/status").read_text())[1])
+
+    async def provide(self, name):
+        script = pathlib.Path(__file__).with_name("provider.py")
+        process = await asyncio.create_subprocess_exec(sys.executable, "-S", str(script), str(self.port), name,
+                                                       stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
+        assert await process.stdout.readline() == b"ready\n", name
+        self.providers[name] = process
+
+    async def watch_lag(self):
+        """How late this loop is: what it takes to notice something is not the broker's."""
+        while True:
+            before = time.monotonic()
+            await asyncio.sleep(0.05)
+            self.lag = max(self.lag, time.monotonic() - before - 0.05)
+
+    async def kill_providers(self):
+        names = sorted(self.providers)
+        while not self.stopping:
+            name = self.random.choice(names)
+            waiting = await Caller(self.ledger, 20000).open(self.port)
+            held = [waiting.ask(f"hold.{name}") for _ in range(5)]
+            # Answered by another provider: the broker has handed the held ones on before.
+            await waiting.ask("work.echo")
+            self.lag = 0.0
+            process = self.providers[name]
+            process.kill()
+            killed = time.monotonic()
+            for response in await asyncio.gather(*held):
+                if response.get("error", {}).get("code") != LOST:
+                    self.ledger.fault("outcome", f"of a killed provider: {response}")
+            took = time.monotonic() - killed - self.lag
+            self.slowest = max(self.slowest, took)
+            if took > 1:
+                self.ledger.fault("late", f"{took:.2f} s after the kill of {name}")
+            self.kills += 1
+            await waiting.leave()
+            await process.wait()
+            await self.provide(name)
+            await asyncio.sleep(max(0.0, 1 - (time.monotonic() - killed)))
+
+    async def stop_providers(self):
+        while not self.stopping:
+            process = self.random.choice(list(self.providers.values()))
+            with contextlib.suppress(ProcessLookupError):
+                process.send_signal(signal.SIGSTOP)
+                await asyncio.sleep(0.3)
+                process.send_signal(signal.SIGCONT)
+            await asyncio.sleep(0.7)
+
+    async def call(self):
+        """Calls of all kinds on one connection that is reset or left now and then."""
+        while not self.stopping:
+            caller = await Caller(self.ledger).open(self.port)
+            for _ in range(self.random.randrange(5, 40)):
+                waiting = caller.batch(["work.echo", "work.nested", "work.stream", "no.such"])
+                waiting += [caller.ask("work.echo"), caller.ask("work.nested"), caller.ask("work.stream", {"stream": 1})]
+                caller.notify("note.tick", {"connection": caller.number})
+                await asyncio.gather(*waiting)
+                if self.stopping:
+                    break
+            if self.random.random() < 0.5:
+                caller.ask("work.nested")
+                await caller.leave(reset=True)
+            else:
+                await caller.leave()
+
+    async def call_by_http(self):
+        caller = await HttpCaller(self.ledger).open(self.port)
+        while not self.stopping:
+            await caller.post(caller.request("work.echo"))
+            await caller.post([caller.request("work.echo"), caller.request("work.nested"), caller.request("work.echo")])
+        await caller.leave()
+
+    async def read_slowly(self):
+        while not self.stopping:
+            caller = await Caller(self.ledger).open(self.port, reads=False)
+            waiting = [caller.ask("work.echo", pad="x" * 20000) for _ in range(100)]
+            await asyncio.sleep(0.5)
+            caller.reading = asyncio.create_task(caller.read())
+            await asyncio.gather(*waiting)
+            await caller.leave()
+
+    async def storm(self):
+        while not self.stopping:
+            callers = await asyncio.gather(*(Caller(self.ledger).open(self.port) for _ in range(100)))
+            await asyncio.gather(*(caller.ask("work.echo") for caller in callers))
+            for caller in callers:
+                caller.ask("work.echo")
+                await caller.leave(reset=True)
+            await asyncio.sleep(0.5)
+
+    async def returned(self, descriptors):
+        """Waits until the broker has noticed that all have left."""
+        until = time.monotonic() + 10
+        while self.descriptors() > descriptors and time.monotonic() < until:
+            await asyncio.sleep(0.05)
+        if self.descriptors() > descriptors:
+            self.ledger.fault("descriptors", f"{self.descriptors()} in the end, {descriptors} at the start")
+
+    async def load(self, seconds, idle, callers):
+        await asyncio.gather(*(self.provide(f"p{number}") for number in range(PROVIDERS)))
+        connections = []
+        for _ in range(0, idle, 100):
+            connections += await asyncio.gather(*(connect(self.port) for _ in range(100)))
+        self.stopping = False
+        lag = asyncio.create_task(self.watch_lag())
+        tasks = [asyncio.create_task(work()) for work in
+                 [self.kill_providers, self.stop_providers, self.read_slowly, self.storm, self.call_by_http,
+                  self.call_by_http] + [self.call] * callers]
+        end = asyncio.create_task(asyncio.sleep(seconds))
+        await asyncio.wait([end, *tasks], return_when=asyncio.FIRST_COMPLETED)
+        self.stopping = True
+        done, late = await asyncio.wait(tasks, timeout=30)
+        for task in done:
+            task.result()
+        lag.cancel()
+        for task in late:
+            self.ledger.fault("lost", f"{task.get_coro().__name__} still waits")
+            task.cancel()
+        for process in self.providers.values():
+            with contextlib.suppress(ProcessLookupError):
+                process.kill()
+            await process.wait()
+        for _, writer in connections:
+            writer.close()
+
+    async def run(self):
+        arguments = self.arguments
+        await self.start()
+        try:
+            descriptors = self.descriptors()
+            # What the broker keeps for its next clients it has after the first crowd.
+            await self.load(1, arguments.idle, arguments.callers)
+            await self.returned(descriptors)
+            memory = self.memory_kb()
+            await self.load(arguments.seconds, arguments.idle, arguments.callers)
+            await self.returned(descriptors)
+            grown = self.memory_kb() - memory
+            if grown > arguments.memory_mb * 1024:
+                self.ledger.fault("memory", f"{grown} KB more than after the first crowd, {memory} KB")
+            if self.broker.poll() is not None:
+                self.ledger.fault("broker", f"has ended with {self.broker.returncode}")
+        finally:
+            for process in self.providers.values():
+                with contextlib.suppress(ProcessLookupError):
+                    process.kill()
+            self.broker.kill()
+        faults = self.ledger.close()
+        print(f"calls {sum(self.ledger.outcomes.values())}: {self.ledger.outcomes}, abandoned {len(self.ledger.abandoned)}; "
+              f"{self.kills} providers killed, their callers told within {self.slowest * 1000:.0f} ms; "
+              f"memory {memory} KB, {grown:+} KB")
+        for kind, text in faults[:20]:
+            print(f"{kind}: {text}")
+        return 1 if faults else 0
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("tool")
+    parser.add_argument("--seconds", type=float, default=10)
+    parser.add_argument("--idle", type=int, default=1000)
+    parser.add_argument("--callers", type=int, default=50)
+    parser.add_argument("--memory-mb", type=int, default=16, help="how much the broker's memory may have grown")
+    parser.add_argument("--seed", type=int, default=random.randrange(1 << 32))
+    arguments = parser.parse_args()
+    print(f"seed {arguments.seed}")
+    sys.exit(asyncio.run(Check(arguments).run()))
+
+
+main()

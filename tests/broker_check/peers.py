@@ -1,0 +1,120 @@
+"""Callers of a broker over sockets, without any client library: a connection of JSON lines and one of HTTP. Whatever they
+receive they tell the ledger."""
+
+import asyncio
+import itertools
+import json
+import socket
+import struct
+
+connections = itertools.count(1)
+addresses = itertools.cycle(f"127.0.0.{last}" for last in range(1, 9))
+
+
+async def connect(port):
+    return await asyncio.open_connection("127.0.0.1", port, local_addr=(next(addresses), 0), limit=1 << 20)
+
+
+class Caller:
+    """A connection of JSON lines."""
+
+    def __init__(self, ledger, timeout_ms=2000):
+        self.ledger = ledger
+        self.timeout_ms = timeout_ms
+        self.number = next(connections)
+        self.sequence = 0
+        self.waiting = {}
+        self.items = {}
+
+    async def open(self, port, reads=True):
+        self.reader, self.writer = await connect(port)
+        self.reading = asyncio.create_task(self.read()) if reads else None
+        return self
+
+    async def read(self):
+        try:
+            while line := await self.reader.readline():
+                message = json.loads(line)
+                for one in message if isinstance(message, list) else [message]:
+                    self.receive(one)
+        except (OSError, asyncio.CancelledError):
+            pass
+        for future in self.waiting.values():
+            future.cancel()
+
+    def receive(self, message):
+        if "method" in message:
+            return self.event(message)
+        items = self.items.pop(message.get("id"), None)
+        if items is not None and "result" in message and items != [0, 1, 2]:
+            self.ledger.fault("stream", f"{message['id']} ended after items {items}")
+        self.ledger.end(self.number, message)
+        future = self.waiting.pop(message.get("id"), None)
+        if future and not future.done():
+            future.set_result(message)
+
+    def event(self, message):
+        if message["method"] != "rpc.item":
+            return
+        params = message["params"]
+        items = self.items.get(params["id"])
+        value = params["value"]
+        if items is None or f"{value['connection']}:{value['sequence']}" != params["id"]:
+            return self.ledger.fault("misrouted", f"connection {self.number} received {str(message)[:200]}")
+        items.append(value["item"])
+        self.notify("rpc.credit", {"id": params["id"], "n": 1})
+
+    def request(self, method, more=None, **params):
+        self.sequence += 1
+        call = self.ledger.call(self.number, self.sequence)
+        request_id = f"{self.number}:{self.sequence}"
+        self.waiting[request_id] = asyncio.get_running_loop().create_future()
+        return {"jsonrpc": "2.0", "method": method, "params": {**call, **params}, "id": request_id,
+                "timeout_ms": self.timeout_ms, **(more or {})}
+
+    def send(self, message):
+        self.writer.write(json.dumps(message).encode() + b"\n")
+
+    def notify(self, method, params):
+        self.send({"jsonrpc": "2.0", "method": method, "params": params})
+
+    def ask(self, method, more=None, **params):
+        request = self.request(method, more, **params)
+        if more and "stream" in more:
+            self.items[request["id"]] = []
+        self.send(request)
+        return self.waiting[request["id"]]
+
+    def batch(self, methods):
+        requests = [self.request(method) for method in methods]
+        self.send(requests + [{"jsonrpc": "2.0", "method": "note.batch"}])
+        return [self.waiting[request["id"]] for request in requests]
+
+    async def leave(self, reset=False):
+        self.ledger.abandon(self.number)
+        if reset:
+            self.writer.get_extra_info("socket").setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+            self.writer.transport.abort()
+        self.writer.close()
+        if self.reading:
+            self.reading.cancel()
+
+
+class HttpCaller(Caller):
+    """A connection of HTTP, kept alive, one request after the other."""
+
+    async def open(self, port):
+        return await super().open(port, reads=False)
+
+    async def post(self, message):
+        body = json.dumps(message).encode()
+        self.writer.write(b"POST /rpc HTTP/1.1\r\nHost: localhost\r\nContent-Length: %d\r\n\r\n" % len(body) + body)
+        head = (await self.reader.readuntil(b"\r\n\r\n")).decode().lower()
+        length = int(head.split("content-length:")[1].split("\r\n")[0])
+        answer = json.loads(await self.reader.readexactly(length))
+        answers = answer if isinstance(answer, list) else [answer]
+        asked = [one["id"] for one in (message if isinstance(message, list) else [message])]
+        if [one.get("id") for one in answers] != asked:
+            self.ledger.fault("misrouted", f"HTTP asked {asked} and received {str(answers)[:300]}")
+        for one in answers:
+            self.receive(one)
