@@ -194,7 +194,7 @@ class Exchange final : public rpc::Broker, private Timer {
   bool draining_ = false;
   SessionKeys session_keys_;
   std::vector<Peer*> peers_;
-  std::unordered_map<std::string, Peer*> names_;
+  std::unordered_map<std::string_view, Peer*> names_;  // by Peer::name
 };
 
 }  // namespace wirecall::broker

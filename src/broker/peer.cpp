@@ -51,9 +51,10 @@ void Peer::notified(const Received& message, std::string_view name) { exchange_-
 void Peer::room() { exchange_->room(*this); }
 
 void Peer::reserved_answered() {
-  if (wants_retained.empty()) [[likely]]
+  if (!wants_retained) [[likely]]
     return;
-  exchange_->send_retained(*this, std::exchange(wants_retained, {}));
+  const std::unique_ptr<std::string> pattern = std::move(wants_retained);
+  exchange_->send_retained(*this, *pattern);
 }
 
 std::size_t Peer::cancel(std::string_view id_json) { return exchange_->cancel(*this, id_json); }

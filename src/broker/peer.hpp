@@ -65,11 +65,11 @@ class Peer final : public rpc::BrokerPeer, public Subscriber {
   RelayedCalls::List calls;    ///< that are answered by a message to this peer
   std::size_t calls_made = 0;  ///< how many these are
   CallsById calls_by_id;
-  std::vector<Lag> lag;        ///< empty where nothing was lost
-  std::uint64_t told_of = 0;   ///< the last event that was for this peer
-  std::string wants_retained;  ///< a pattern, until its subscription has been answered
-  bool ended = false;          ///< says nothing any more
-  std::size_t position = 0;    ///< in the exchange's table
+  std::vector<Lag> lag;                         ///< empty where nothing was lost
+  std::uint64_t told_of = 0;                    ///< the last event that was for this peer
+  std::unique_ptr<std::string> wants_retained;  ///< a pattern, until its subscription has been answered
+  bool ended = false;                           ///< says nothing any more
+  std::size_t position = 0;                     ///< in the exchange's table
 
  private:
   Exchange* exchange_;

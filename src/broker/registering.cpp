@@ -77,9 +77,11 @@ void Exchange::take_over(Peer& peer, std::string_view name, std::string_view res
   end_peer(old);
   old.session = 0;
   if (!old.name.empty() && peer.name.empty() && (name.empty() || name == old.name)) {
-    names_.find(old.name)->second = &peer;
-    peer.name = std::move(old.name);
-    old.name.clear();
+    auto entry = names_.extract(old.name);
+    peer.name = std::exchange(old.name, {});
+    entry.key() = peer.name;
+    entry.mapped() = &peer;
+    names_.insert(std::move(entry));
   } else if (!old.name.empty()) {
     names_.erase(old.name);
     announce(old, "rpc.client.left");
@@ -91,15 +93,27 @@ void Exchange::take_over(Peer& peer, std::string_view name, std::string_view res
 void Exchange::give_name(Peer& peer, std::string_view name) {
   std::string given{name};
   for (int i = 2;; ++i) {
-    const auto [place, added] = names_.try_emplace(given, &peer);
-    if (added || place->second == &peer) break;
+    const auto place = names_.find(given);
+    if (place == names_.end()) break;
+    if (place->second == &peer) return;
     if (place->second->principal != peer.principal) throw conflict("a client of another principal has that name");
     given = std::string{name} + "~" + std::to_string(i);
   }
-  const bool joins = peer.name.empty();
-  if (!joins && peer.name != given) names_.erase(peer.name);
-  peer.name = given;
-  if (joins) announce(peer, "rpc.client.joined");
+  if (!peer.name.empty()) {
+    auto entry = names_.extract(peer.name);
+    peer.name = std::move(given);
+    entry.key() = peer.name;
+    names_.insert(std::move(entry));
+    return;
+  }
+  peer.name = std::move(given);
+  try {
+    names_.emplace(peer.name, &peer);
+  } catch (...) {
+    peer.name.clear();
+    throw;
+  }
+  announce(peer, "rpc.client.joined");
 }
 
 void Exchange::register_methods(Peer& peer, std::vector<Registration> registrations) {

@@ -138,28 +138,35 @@ Dispatcher::~Dispatcher() { abandon(); }
 }
 
 const Principal* Dispatcher::principal() const noexcept {
-  return pending_ != nullptr ? pending_->identity.principal : nullptr;
+  return pending_ != nullptr && pending_->identity != nullptr ? pending_->identity->shown.principal : nullptr;
+}
+
+PeerIdentity& Dispatcher::identity() {
+  std::unique_ptr<PeerIdentity>& known = pending().identity;
+  if (!known) known = std::make_unique<PeerIdentity>();
+  return *known;
 }
 
 void Dispatcher::await_identity() {
   if (workspace_->authority == nullptr || workspace_->scheduler == nullptr || limits_->registration_timeout_ms == 0)
     return;
   const std::chrono::milliseconds time{limits_->registration_timeout_ms};
-  pending().awaits_identity = std::make_unique<AwaitedIdentity>(*outlet_, *workspace_, time);
+  identity().awaited = std::make_unique<AwaitedIdentity>(*outlet_, *workspace_, time);
 }
 
 void Dispatcher::identify(const Principal* principal, std::string_view token) {
-  pending().identity = {.authority = workspace_->authority, .principal = principal, .token = std::string{token}};
-  if (principal != nullptr) pending_->awaits_identity.reset();
+  PeerIdentity& known = identity();
+  known.shown = {.authority = workspace_->authority, .principal = principal, .token = std::string{token}};
+  if (principal != nullptr) known.awaited.reset();
   if (broker_peer_) broker_peer_->identify(principal);
 }
 
 bool Dispatcher::is_still_known() const noexcept {
   const Principal* const before = principal();
   if (before == nullptr) return workspace_->authority == nullptr;
-  if (pending_->identity.authority == workspace_->authority) return true;
-  const Principal* const after =
-      workspace_->authority != nullptr ? workspace_->authority->find(pending_->identity.token) : nullptr;
+  const Identity& shown = pending_->identity->shown;
+  if (shown.authority == workspace_->authority) return true;
+  const Principal* const after = workspace_->authority != nullptr ? workspace_->authority->find(shown.token) : nullptr;
   return after != nullptr && same_grants(*after, *before);
 }
 
@@ -167,10 +174,10 @@ bool Dispatcher::is_still_known() const noexcept {
 // connection closed.
 bool Dispatcher::admit(const Received& message) {
   const bool known = principal() != nullptr;
-  if (known && pending_->identity.authority == workspace_->authority) [[likely]]
+  if (known && pending_->identity->shown.authority == workspace_->authority) [[likely]]
     return true;
   if (known && is_still_known()) {
-    const std::string token = std::move(pending_->identity.token);
+    const std::string token = std::move(pending_->identity->shown.token);
     identify(workspace_->authority->find(token), token);
     return true;
   }
@@ -290,10 +297,10 @@ CallBounds Dispatcher::bounds(CallState& state) const {
 
 void Dispatcher::unknown_method(const Received& message, std::string_view name, CallState& state) {
   BrokerPeer* const broker = broker_peer();
-  Identity* const identity = workspace_->authority != nullptr ? &pending().identity : nullptr;
+  Identity* const shown = workspace_->authority != nullptr ? &identity().shown : nullptr;
   if (serve_reserved({message, name, state.reply, *workspace_, *limits_, *outlet_, *registry_, pending_.get(), broker,
-                      greeted_, identity})) {
-    if (identity != nullptr && pending_ != nullptr && principal() != nullptr) pending_->awaits_identity.reset();
+                      greeted_, shown})) {
+    if (principal() != nullptr) pending_->identity->awaited.reset();
     return;
   }
   if (message.kind == MessageKind::notification) return;
@@ -432,7 +439,7 @@ void Dispatcher::abandon() noexcept {
   if (!pending_) return;
   load_ = nullptr;  // which goes with them
   const std::shared_ptr<PendingCalls> calls = std::move(pending_);
-  calls->awaits_identity.reset();
+  if (calls->identity) calls->identity->awaited.reset();
   const std::shared_ptr<PeerCalls> peer_calls = calls->peer_calls;
   if (peer_calls) peer_calls->gone();
   calls->abandon(*workspace_);

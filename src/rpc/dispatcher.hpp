@@ -31,6 +31,7 @@ class Authority;
 class Broker;
 class BrokerPeer;
 class PeerCalls;
+struct PeerIdentity;
 
 /// What is in progress for one connection, however many dispatchers serve it.
 struct PeerLoad {
@@ -192,6 +193,7 @@ class Dispatcher {
   [[nodiscard]] BrokerPeer* broker_peer();
   void send_own(std::string_view text);
   [[nodiscard]] const Principal* principal() const noexcept;
+  PeerIdentity& identity();
   [[nodiscard]] bool admit(const Received& message);
   bool take_terms(const Received& message, CallState& state);
   [[nodiscard]] CallBounds bounds(CallState& state) const;

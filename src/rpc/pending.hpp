@@ -91,6 +91,12 @@ class AwaitedIdentity final : public Timer {
   Workspace* workspace_;
 };
 
+/// Who a peer is that has to say so.
+struct PeerIdentity {
+  Identity shown;
+  std::unique_ptr<AwaitedIdentity> awaited;  ///< as long as it has not said it
+};
+
 struct PendingCalls;
 
 struct PendingCall final : Timer {
@@ -166,11 +172,10 @@ struct PendingCalls {
   std::vector<std::uint32_t> free;
   PendingCall::ById by_id;  ///< active requests
   RoomQueue waiting_for_room;
-  std::shared_ptr<PeerCalls> peer_calls;             ///< made for the first handler that could make one
-  std::size_t active = 0;                            ///< calls that have not been answered
-  std::shared_ptr<PeerLoad> load;                    ///< of the connection
-  Identity identity;                                 ///< of the peer, where it has to have one
-  std::unique_ptr<AwaitedIdentity> awaits_identity;  ///< runs as long as the peer has not said who it is
+  std::shared_ptr<PeerCalls> peer_calls;   ///< made for the first handler that could make one
+  std::size_t active = 0;                  ///< calls that have not been answered
+  std::shared_ptr<PeerLoad> load;          ///< of the connection
+  std::unique_ptr<PeerIdentity> identity;  ///< null where nobody has to say who he is, or it has not been asked yet
 
  private:
   friend struct PendingCall;
