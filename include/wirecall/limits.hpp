@@ -29,6 +29,10 @@ struct Limits {
   std::uint32_t depth = 256;
   /// Calls of one connection that are being worked on at once. More is -32005 with `data.limit:"in_flight"`.
   std::size_t in_flight = 4096;
+  /// Requests and notifications a second of one connection, those in batches each; as many may come at once after a
+  /// second without any. More is -32005 with `data.limit:"rate"` and `data.retry_after_ms`, a notification is dropped.
+  /// 0 for any number.
+  std::uint32_t rate = 0;
   /// Calls made within calls, one within another. More is -32005 with `data.limit:"hops"`.
   std::uint32_t hops = 16;
   /// Methods that one connection may provide through a broker. More is -32005 with `data.limit:"methods"`.
@@ -52,8 +56,8 @@ struct Limits {
   /// Milliseconds after which an idle connection is closed: no byte either way, and nothing pending; and one whose peer
   /// takes nothing of what waits for it. 0 for never.
   std::uint32_t keepalive_timeout_ms = 120'000;
-  /// Milliseconds in which a connection has to say who it is, by rpc.hello, where that is asked (Options::principals). It
-  /// is closed then. 0 for never.
+  /// Milliseconds in which a connection has to say who it is, by rpc.hello, where that is asked (Options::principals).
+  /// It is closed then. 0 for never.
   std::uint32_t registration_timeout_ms = 10'000;
   /// Milliseconds that a call may take, and the most that its own `timeout_ms` may ask for. More is -32002. A client's
   /// are for the calls to methods of its own; those that it makes have ClientOptions::call_timeout_ms.

@@ -119,6 +119,8 @@ class Exchange final : public rpc::Broker, private Timer {
   void describe(std::vector<rpc::DescribedMethod>& methods, const Principal* principal) const;
   /// Where the numbers of the whole process come from; without it, they are this loop's.
   void count_by(std::function<Stats()> counters) { counters_ = std::move(counters); }
+  /// Closes the connection of the client with that name; false when there is none.
+  bool kick(std::string_view name);
   /// What a principal is answered that may not do what it wants to.
   [[nodiscard]] static Error forbidden();
   /// By Scheduler::now; 0 where there is none.

@@ -131,6 +131,22 @@ std::string tell_health(const ReservedCall& call) {
       Health{.status = exchange.is_draining() ? "draining" : "ok", .uptime_ms = milliseconds_of(exchange.uptime())});
 }
 
+std::string kick(const ReservedCall& call) {
+  static constexpr std::array<std::string_view, 1> kNames{"client"};
+  if (!rpc::is_admin(peer_of(call).principal)) throw Exchange::forbidden();
+  const ReservedParams params{call, kNames};
+  const auto name = params.as<std::string>(0);
+  if (!name) params.refuse("client", params.find(0), "string");
+  return peer_of(call).exchange().kick(*name) ? "true" : "false";
+}
+
+bool Exchange::kick(std::string_view name) {
+  const auto found = names_.find(name);
+  if (found == names_.end()) return false;
+  found->second->outlet().close();
+  return true;
+}
+
 void Exchange::describe(std::vector<rpc::DescribedMethod>& methods, const Principal* principal) const {
   for (const Route* route : methods_.sorted()) {
     if (!route->is_provided() || !rpc::may_call(principal, route->name())) continue;

@@ -1,5 +1,6 @@
-// What a broker tells people and tools of itself: the methods rpc.methods, rpc.clients, rpc.stats and rpc.health, each
-// as rpc::ReservedMethod::serve. Implements docs/broker.md "What there is".
+// What a broker tells people and tools of itself: the methods rpc.methods, rpc.clients, rpc.stats and rpc.health, and
+// what those may do who look after it: rpc.kick; each as rpc::ReservedMethod::serve. Implements docs/broker.md "What
+// there is".
 #pragma once
 
 #include <string>
@@ -16,5 +17,7 @@ namespace wirecall::broker {
 [[nodiscard]] std::string list_clients(const rpc::ReservedCall& call);
 [[nodiscard]] std::string tell_stats(const rpc::ReservedCall& call);
 [[nodiscard]] std::string tell_health(const rpc::ReservedCall& call);
+/// rpc.kick, for those who are admins.
+[[nodiscard]] std::string kick(const rpc::ReservedCall& call);
 
 }  // namespace wirecall::broker

@@ -173,6 +173,7 @@ constexpr std::array kMethods{
     ReservedMethod{"rpc.clients", &list_clients},
     ReservedMethod{"rpc.stats", &tell_stats},
     ReservedMethod{"rpc.health", &tell_health},
+    ReservedMethod{"rpc.kick", &kick},
     ReservedMethod{"rpc.item", &item, ReservedMethod::Needs::connection},
 };
 

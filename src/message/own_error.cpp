@@ -19,7 +19,9 @@ Error with_data(const OwnError& error) {
     data += R"(","limit":")";
     data += error.limit;
   }
-  data += "\"}";
+  data += '"';
+  if (error.retry_after_ms != 0) data += R"(,"retry_after_ms":)" + std::to_string(error.retry_after_ms);
+  data += '}';
   return {error.code, std::string{message_of(error.code)}, std::move(data)};
 }
 

@@ -2,6 +2,7 @@
 // (docs/errors.md).
 #pragma once
 
+#include <cstdint>
 #include <string_view>
 
 #include "wirecall/error.hpp"
@@ -12,11 +13,12 @@ namespace wirecall::message {
 struct OwnError {
   ErrorCode code;
   std::string_view reason;
-  std::string_view delivered;   ///< "no": safe to retry; "maybe": only for idempotent methods
-  std::string_view limit = {};  ///< the limit that was exceeded, by its name
+  std::string_view delivered;        ///< "no": safe to retry; "maybe": only for idempotent methods
+  std::string_view limit = {};       ///< the limit that was exceeded, by its name
+  std::uint64_t retry_after_ms = 0;  ///< when it is no use to try again before; 0 for no advice
 };
 
-/// data: {"reason", "origin":"local", "delivered", "limit"?}
+/// data: {"reason", "origin":"local", "delivered", "limit"?, "retry_after_ms"?}
 [[nodiscard]] Error make(const OwnError& error);
 
 }  // namespace wirecall::message

@@ -103,6 +103,10 @@ Dispatcher::~Dispatcher() { abandon(); }
 [[gnu::always_inline]] inline void Dispatcher::handle_single(const Received& message, CallState& state) {
   if (message.kind == MessageKind::invalid) [[unlikely]]
     return refuse(message, state);
+  if (limits_->rate != 0) [[unlikely]] {
+    if (const std::chrono::nanoseconds wait = wait_for_rate(); wait > std::chrono::nanoseconds{0})
+      return refuse_rate(message, state, wait);
+  }
   if ((message.present & kTerms) != 0 || timeout_max_ms_ != kNoTimeout) [[unlikely]] {
     if (!take_terms(message, state)) return;
   }
@@ -135,6 +139,32 @@ Dispatcher::~Dispatcher() { abandon(); }
                                      .limit = "in_flight"}));
   }
   run(call, state);
+}
+
+// How long until the connection may send what it has just sent; 0 when it may, which is then counted. The bucket holds
+// one second's worth: it is full when the next message is due now, and empty when it is due in a second.
+std::chrono::nanoseconds Dispatcher::wait_for_rate() {
+  using std::chrono::nanoseconds;
+  if (workspace_->scheduler == nullptr) return nanoseconds{0};
+  constexpr nanoseconds kSecond = std::chrono::seconds{1};
+  const nanoseconds now = workspace_->scheduler->now();
+  nanoseconds& due = pending().load->rate_due;
+  const nanoseconds next = std::max(due, now) + kSecond / limits_->rate;
+  if (next - now > kSecond) return next - now - kSecond;
+  due = next;
+  return nanoseconds{0};
+}
+
+void Dispatcher::refuse_rate(const Received& message, CallState& state, std::chrono::nanoseconds wait) {
+  const auto milliseconds = std::chrono::ceil<std::chrono::milliseconds>(wait).count();
+  workspace_->stats.count_error(static_cast<int>(ErrorCode::limit_exceeded));
+  if (message.kind == MessageKind::notification) return;
+  state.reply.error(message::make({.code = ErrorCode::limit_exceeded,
+                                   .reason = "too many messages of this connection",
+                                   .delivered = "no",
+                                   .limit = "rate",
+                                   .retry_after_ms = static_cast<std::uint64_t>(milliseconds)}),
+                    message.id());
 }
 
 const Principal* Dispatcher::principal() const noexcept {

@@ -35,8 +35,9 @@ struct PeerIdentity;
 
 /// What is in progress for one connection, however many dispatchers serve it.
 struct PeerLoad {
-  std::size_t calls = 0;           ///< whose handlers may still be at work; at most Limits::in_flight
-  std::size_t gathered_bytes = 0;  ///< of items; at most Limits::hard_output
+  std::size_t calls = 0;                 ///< whose handlers may still be at work; at most Limits::in_flight
+  std::size_t gathered_bytes = 0;        ///< of items; at most Limits::hard_output
+  std::chrono::nanoseconds rate_due{0};  ///< when the next message would be due at Limits::rate, were there no burst
 };
 
 /// What is counted of a connection for those who ask.
@@ -195,6 +196,8 @@ class Dispatcher {
   [[nodiscard]] const Principal* principal() const noexcept;
   PeerIdentity& identity();
   [[nodiscard]] bool admit(const Received& message);
+  [[nodiscard]] std::chrono::nanoseconds wait_for_rate();
+  [[gnu::noinline]] void refuse_rate(const Received& message, CallState& state, std::chrono::nanoseconds wait);
   bool take_terms(const Received& message, CallState& state);
   [[nodiscard]] CallBounds bounds(CallState& state) const;
   inline void handle_single(const Received& message, CallState& state);

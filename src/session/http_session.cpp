@@ -275,6 +275,7 @@ void HttpSession::dispatch_draining(std::span<char> text) {
   const std::uint64_t refused_before = host_->workspace.stats.errors_draining;
   KeptAnswer answer;
   rpc::Dispatcher dispatcher{host_->registry, answer, host_->limits, host_->workspace};
+  if (host_->workspace.authority != nullptr) dispatcher.identify(principal_, {});
   dispatcher.drain();
   Received message;
   const bool read = serve(*host_, dispatcher, text, message).status == ScanStatus::complete;

@@ -190,6 +190,17 @@ TEST_F(AccessTest, what_there_is_shows_what_a_principal_may_use) {
   EXPECT_EQ(robot.ask(request("rpc.call_all", R"(["secret"])")), error_reply(-32601, "Method not found"));
 }
 
+TEST_F(AccessTest, only_admins_kick) {
+  log_in(robot, "robot-secret");
+  log_in(boss, "boss-secret");
+  static_cast<void>(robot.ask(request("rpc.hello", R"({"name":"robot"})")));
+  const std::string kick = request("rpc.kick", R"(["robot"])");
+  EXPECT_NE(robot.ask(kick).find("-32003"), std::string::npos);
+  EXPECT_EQ(robot.outlet->closes, 0);
+  EXPECT_EQ(boss.ask(kick), result_reply("true"));
+  EXPECT_EQ(robot.outlet->closes, 1);
+}
+
 TEST_F(AccessTest, a_name_belongs_to_the_principal_that_holds_it) {
   log_in(robot, "robot-secret");
   log_in(desk, "desk-secret");

@@ -133,6 +133,15 @@ TEST_F(Inspection, clients_are_told_with_what_they_do) {
   EXPECT_EQ(worker.at("bytes_in"), 0) << "of a connection that has none";
 }
 
+TEST_F(Inspection, a_client_can_be_kicked_by_its_name) {
+  static_cast<void>(provider.ask(request("rpc.hello", R"({"name":"worker"})")));
+  EXPECT_EQ(asks.ask(request("rpc.kick", R"({"client":"other"})")), result_reply("false"));
+  EXPECT_EQ(provider.outlet->closes, 0);
+  EXPECT_EQ(asks.ask(request("rpc.kick", R"({"client":"worker"})")), result_reply("true"));
+  EXPECT_EQ(provider.outlet->closes, 1);
+  EXPECT_NE(asks.ask(request("rpc.kick")).find("-32602"), std::string::npos);
+}
+
 TEST_F(Inspection, health_says_when_the_broker_is_about_to_leave) {
   EXPECT_EQ(result("rpc.health").at("status"), "ok");
   world.exchange.drain();

@@ -20,7 +20,7 @@ std::string bearer(std::string_view token, std::string_view scheme = "Bearer") {
 }
 
 // What a server that knows two principals answers.
-std::string authorized(std::string_view requests) {
+std::string authorized(std::string_view requests, bool draining = false) {
   Http server;
   server.http.metrics = [](const Principal* principal) { return "for " + principal->name; };
   server.workspace.authority = std::make_shared<const rpc::Authority>(std::vector<Principal>{
@@ -32,6 +32,7 @@ std::string authorized(std::string_view requests) {
        .subscribe = {},
        .admin = false},
       {.name = "b", .tokens = {"other"}, .call = {">"}, .provide = {}, .publish = {}, .subscribe = {}, .admin = true}});
+  if (draining) server.connection->drain();
   return server.ask(requests);
 }
 
@@ -65,6 +66,13 @@ TEST(HttpAuthorization, is_of_each_request_for_itself) {
   EXPECT_TRUE(both.starts_with(ok(result("3", 1)))) << both;
   EXPECT_TRUE(is_unauthorized(both.substr(ok(result("3", 1)).size()))) << both;
   EXPECT_TRUE(authorized(post(kSum, bearer("secret") + bearer("secret"))).starts_with("HTTP/1.1 400"));
+}
+
+TEST(HttpAuthorization, that_is_known_is_told_when_the_server_drains) {
+  const std::string refused = authorized(post(kSum, bearer("secret")), true);
+  EXPECT_TRUE(refused.starts_with("HTTP/1.1 503")) << refused;
+  EXPECT_NE(refused.find("\"code\":-32009"), std::string::npos) << refused;
+  EXPECT_TRUE(is_unauthorized(authorized(post(kSum), true)));
 }
 
 TEST(HttpAuthorization, decides_what_may_be_called_by_get_and_what_is_told) {

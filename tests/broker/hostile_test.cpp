@@ -1,0 +1,141 @@
+// What callers and providers may do to each other through a broker, and what comes of it: docs/broker.md "What is
+// relayed" under messages that are meant to do harm.
+#include <chrono>
+#include <gtest/gtest.h>
+#include <string>
+
+#include "tests/broker/world.hpp"
+
+namespace wirecall {
+namespace {
+
+using namespace std::chrono_literals;
+using test::cancel_notification;
+using test::cancelled;
+using test::Client;
+using test::error_reply;
+using test::id_of;
+using test::notification;
+using test::request;
+using test::result_reply;
+using test::World;
+
+class HostilePeers : public testing::Test {
+ protected:
+  World world{Limits{.batch = 3}};
+  Client provider{world};
+  Client caller{world};
+};
+
+TEST_F(HostilePeers, a_request_that_says_something_twice_reaches_nobody) {
+  provider.provide("add");
+  for (const std::string twice : {R"({"jsonrpc":"2.0","method":"add","id":1,"id":2})",
+                                  R"({"jsonrpc":"2.0","method":"add","m\u0065thod":"x","id":1})",
+                                  R"({"jsonrpc":"2.0","method":"add","params":[],"params":[1],"id":1})",
+                                  R"({"jsonrpc":"2.0","method":"add","to":"a","to":"b","id":1})"}) {
+    EXPECT_NE(caller.ask(twice).find("-32600"), std::string::npos) << twice;
+    EXPECT_EQ(provider.received(), "") << twice;
+  }
+}
+
+TEST_F(HostilePeers, an_answer_that_says_something_twice_is_none) {
+  provider.provide("add");
+  caller.send(request("add"));
+  const std::string id = id_of(provider.received());
+  provider.send(R"({"jsonrpc":"2.0","result":1,"r\u0065sult":2,"id":)" + id + "}");
+  EXPECT_NE(caller.received().find("-32603"), std::string::npos);
+  EXPECT_EQ(world.exchange.relayed_calls().in_use(), 0U);
+}
+
+TEST_F(HostilePeers, batches_are_taken_apart_or_refused_before_anybody_is_asked) {
+  provider.provide("add");
+  EXPECT_NE(caller.ask("[]").find("-32600"), std::string::npos);
+  EXPECT_NE(caller.ask("[1]").find("-32600"), std::string::npos);
+  EXPECT_NE(caller.ask("[[" + request("add") + "]]").find("-32600"), std::string::npos);
+  std::string many = "[" + request("add");
+  for (int i = 0; i < 3; ++i) many += "," + request("add");
+  EXPECT_NE(caller.ask(many + "]").find("\"limit\":\"batch\""), std::string::npos);
+  EXPECT_EQ(provider.received(), "");
+  EXPECT_EQ(caller.ask("[" + notification("add") + "," + notification("add") + "]"), "");
+  EXPECT_EQ(provider.received(), notification("add") + "\n" + notification("add"));
+}
+
+TEST_F(HostilePeers, two_that_call_each_other_within_their_calls_come_to_an_end) {
+  Client other{world};
+  provider.provide("ping");
+  other.provide("pong");
+  const auto with_hops = [](std::string_view method, int hops) {
+    return R"({"jsonrpc":"2.0","method":")" + std::string{method} + R"(","hops":)" + std::to_string(hops) +
+           R"(,"id":"nested"})";
+  };
+  caller.send(request("ping", {}, "\"outer\""));
+  std::vector<std::string> asked;
+  std::string refused;
+  int hops = 0;
+  for (; refused.empty() && hops < 100; ++hops) {
+    Client& asks = hops % 2 == 0 ? provider : other;
+    asked.push_back(id_of(asks.received()));
+    asks.send(with_hops(hops % 2 == 0 ? "pong" : "ping", hops + 1));
+    // Whoever was asked has it; whoever was refused is told.
+    if (hops + 1 > 16) refused = asks.received();
+  }
+  EXPECT_NE(refused.find("\"limit\":\"hops\""), std::string::npos) << refused;
+  EXPECT_EQ(hops, 17);
+  // Each one's error goes back as the answer to whoever had asked it.
+  for (int i = 16; i >= 0; --i) {
+    Client& answers = i % 2 == 0 ? provider : other;
+    if (i != 16) {
+      EXPECT_NE(answers.received().find("\"id\":\"nested\""), std::string::npos) << i;
+    }
+    answers.send(error_reply(-32000, "too far", {}, asked[static_cast<std::size_t>(i)]));
+  }
+  EXPECT_EQ(caller.received(), error_reply(-32000, "too far", {}, "\"outer\""));
+  EXPECT_EQ(world.exchange.relayed_calls().in_use(), 0U);
+}
+
+TEST_F(HostilePeers, a_cancellation_and_an_answer_that_cross_are_one_outcome) {
+  provider.provide("add");
+  caller.send(request("add", {}, "5"));
+  const std::string first = id_of(provider.received());
+  provider.send(result_reply("1", first));
+  EXPECT_EQ(caller.ask(request("rpc.cancel", R"({"id":5})", "6")),
+            result_reply("1", "5") + "\n" + result_reply("0", "6"));
+  EXPECT_EQ(provider.received(), "");
+  caller.send(request("add", {}, "7"));
+  const std::string second = id_of(provider.received());
+  EXPECT_EQ(caller.ask(request("rpc.cancel", R"({"id":7})", "8")), cancelled("7") + "\n" + result_reply("1", "8"));
+  EXPECT_EQ(provider.received(), cancel_notification(second));
+  provider.send(result_reply("1", second));
+  EXPECT_EQ(caller.received(), "");
+  EXPECT_EQ(provider.dropped, 1U);
+}
+
+TEST_F(HostilePeers, more_topics_than_anybody_needs_cost_nobody_anything) {
+  Client subscriber{world};
+  EXPECT_EQ(subscriber.ask(request("rpc.subscribe", R"({"topic":"t.*"})")), result_reply("true"));
+  // Topics come and go with those who publish them: nothing is kept of one that nobody subscribes to.
+  for (int i = 0; i < 10'000; ++i) caller.send(notification("other." + std::to_string(i)));
+  caller.send(notification("t.1"));
+  EXPECT_EQ(subscriber.received(), notification("t.1"));
+  World few{Limits{.subscriptions = 2}};
+  Client greedy{few};
+  EXPECT_EQ(greedy.ask(request("rpc.subscribe", R"(["a"])")), result_reply("true"));
+  EXPECT_EQ(greedy.ask(request("rpc.subscribe", R"(["b"])")), result_reply("true"));
+  EXPECT_NE(greedy.ask(request("rpc.subscribe", R"(["c"])")).find("\"limit\":\"subscriptions\""), std::string::npos);
+}
+
+TEST_F(HostilePeers, one_that_stalls_loses_its_own_events_and_delays_nobody) {
+  Client stalled{world};
+  Client quick{world};
+  EXPECT_EQ(stalled.ask(request("rpc.subscribe", R"(["news"])")), result_reply("true"));
+  EXPECT_EQ(quick.ask(request("rpc.subscribe", R"(["news"])")), result_reply("true"));
+  stalled.outlet->overfull = true;
+  for (int i = 0; i < 3; ++i)
+    EXPECT_EQ(caller.ask(request("rpc.publish", R"({"topic":"news","params":[1]})")), result_reply("1"));
+  EXPECT_EQ(stalled.received(), "");
+  EXPECT_EQ(quick.received(),
+            notification("news", "[1]") + "\n" + notification("news", "[1]") + "\n" + notification("news", "[1]"));
+}
+
+}  // namespace
+}  // namespace wirecall
