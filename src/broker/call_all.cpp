@@ -28,7 +28,6 @@ constexpr std::array<std::string_view, 3> kNames{"method", "params", "timeout_ms
 // What is left of the call's time when the last provider has had its own: for putting together what has come.
 constexpr nanoseconds kToAnswer = milliseconds{50};
 
-constexpr std::uint32_t bit(Member member) { return std::uint32_t{1} << static_cast<unsigned>(member); }
 struct Carried {
   Member member;
   std::string_view name;
