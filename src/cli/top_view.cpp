@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <chrono>
 #include <fmt/core.h>
+#include <tuple>
 #include <utility>
 
 #include "base/printable.hpp"
@@ -56,9 +57,9 @@ std::vector<Row> rows_of(const Observed& observed, const Rates& rates) {
     const MethodStats before = known == observed.before.methods.end() ? MethodStats{} : *known;
     rows.push_back({.now = &method, .before = before, .rate = rates.of(method.calls, before.calls)});
   }
-  // By name, as they come, where they are equally busy: or they would change their places for nothing.
-  std::ranges::stable_sort(rows, [](const Row& a, const Row& b) {
-    return std::pair{a.rate, a.now->in_flight} > std::pair{b.rate, b.now->in_flight};
+  // By name where they are equally busy: or they would change their places for nothing.
+  std::ranges::sort(rows, [](const Row& a, const Row& b) {
+    return std::tie(b.rate, b.now->in_flight, a.now->name) < std::tie(a.rate, a.now->in_flight, b.now->name);
   });
   return rows;
 }

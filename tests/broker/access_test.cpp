@@ -254,7 +254,8 @@ TEST(Authority, refuses_principals_that_cannot_be_without_a_word_of_tokens) {
   EXPECT_EQ(why({kRobot, kDesk}), "");
   EXPECT_NE(why({kRobot, kRobot}), "");
   EXPECT_NE(why({with([](Principal& p) { p.name.clear(); })}), "");
-  for (const std::string token : {"", "a b", "a\n", "\xc3\xa4", std::string(4097, 'x').c_str(), "robot-second"}) {
+  for (const std::string& token :
+       std::initializer_list<std::string>{"", "a b", "a\n", "\xc3\xa4", std::string(4097, 'x'), "robot-second"}) {
     const std::string said = why({with([&](Principal& p) { p.tokens = {"robot-second", token}; })});
     EXPECT_NE(said, "") << token;
     EXPECT_EQ(said.find("robot-second"), std::string::npos) << said;
