@@ -73,7 +73,8 @@ void Exchange::call_all(Call& call) {
   const auto timeout = params.as<std::uint32_t>(2);
   const Received& message = call.message();
   const Route* const route = methods_.find(*method);
-  const Principal* const principal = static_cast<Peer&>(*call.broker_peer()).principal;
+  const Peer& caller = static_cast<Peer&>(*call.broker_peer());
+  const Principal* const principal = caller.principal;
   const bool allowed = rpc::may_call(principal, *method);
   if (route == nullptr || !route->is_provided() || !allowed)
     throw unknown_method(methods_.nearest(*method, principal), allowed && own_->find(*method) != nullptr);
@@ -82,6 +83,7 @@ void Exchange::call_all(Call& call) {
   CallBounds bounds = call.bounds();
   if (bounds.deadline != kNoDeadline) bounds.deadline -= std::min(kToAnswer, (bounds.deadline - now()) / 2);
   if (timeout) bounds.deadline = std::min(bounds.deadline, now() + milliseconds{*timeout});
+  const Asked what{.caller = caller, .method = *method, .params = given != nullptr ? given->text : std::string_view{}};
   const Buffer request = request_of(*method, given, timeout || message.has(Member::timeout_ms), message);
 
   std::vector<Provider*> asked;
@@ -91,12 +93,13 @@ void Exchange::call_all(Call& call) {
     asked.push_back(provider.get());
     gathering->expect(provider->peer->name);
   }
-  call.on_reply(
-      [this, gathering](const Outcome&) { gathering->end([this](std::uint64_t number) { caller_ended(number); }); });
+  call.on_reply([this, gathering](const Outcome& outcome) {
+    gathering->end([&](std::uint64_t number) { caller_ended(number, outcome); });
+  });
   gathering->answer_by(call.detach());
   for (std::uint32_t place = 0; place < asked.size(); ++place) {
     try {
-      ask_for(*asked[place], request.view(), bounds, {gathering, place});
+      ask_for(*asked[place], what, request.view(), bounds, {gathering, place});
     } catch (const Error& error) {
       gathering->put(place, error);
     } catch (const std::bad_alloc&) {
@@ -106,7 +109,7 @@ void Exchange::call_all(Call& call) {
 }
 
 // A relayed call of that very provider's, whose outcome is gathered.
-void Exchange::ask_for(Provider& provider, std::string_view request, const CallBounds& bounds,
+void Exchange::ask_for(Provider& provider, const Asked& asked, std::string_view request, const CallBounds& bounds,
                        const Gathered& gathered) {
   const bool waits = !provider.is_free();
   if (waits && provider.waiting >= provider.terms.queue) throw queue_is_full();
@@ -129,6 +132,8 @@ void Exchange::ask_for(Provider& provider, std::string_view request, const CallB
     call.timed = true;
     watch(*slot);
   }
+  if (!taps_.empty()) [[unlikely]]
+    tap_call(*slot, provider, asked);
   hand_to(provider, *slot);
 }
 

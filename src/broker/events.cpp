@@ -70,15 +70,16 @@ std::size_t Exchange::publish(Peer& publisher, std::string_view topic, std::stri
                          .delivered = "no",
                          .limit = "retained_bytes"});
   }
-  return deliver_event(&publisher, topic, text.view());
+  return deliver_event(&publisher, topic, text.view(), params);
 }
 
 void Exchange::notified(Peer& publisher, std::string_view name, const Received& message) {
   ++event_;
-  if (subscriptions_.empty() || is_reserved(name) || !is_name(name)) return;
+  if ((subscriptions_.empty() && taps_.empty()) || is_reserved(name) || !is_name(name)) return;
   if (!rpc::may_publish(publisher.principal, name)) return;
+  const std::string_view params = message.has(Member::params) ? message[Member::params] : std::string_view{};
   if (!message.has(Member::to) && !message.has(Member::from)) {
-    deliver_event(&publisher, name, message.text);
+    deliver_event(&publisher, name, message.text, params);
     return;
   }
   Splice splice{message.text};
@@ -86,11 +87,12 @@ void Exchange::notified(Peer& publisher, std::string_view name, const Received& 
   if (message.has(Member::from)) splice.remove(message[Member::from]);
   Buffer text;
   splice.append_to(text);
-  deliver_event(&publisher, name, text.view());
+  deliver_event(&publisher, name, text.view(), params);
 }
 
 // Returns how many connections it was queued to.
-std::size_t Exchange::deliver_event(Peer* publisher, std::string_view topic, std::string_view text) {
+std::size_t Exchange::deliver_event(Peer* publisher, std::string_view topic, std::string_view text,
+                                    std::string_view params) {
   std::size_t count = 0;
   ++workspace_->stats.events;
   subscriptions_.each(topic, publisher, [&](Subscriber& subscriber) {
@@ -99,6 +101,8 @@ std::size_t Exchange::deliver_event(Peer* publisher, std::string_view topic, std
     if (send_event(peer, topic, text)) ++count;
   });
   workspace_->stats.events_delivered += count;
+  if (!taps_.empty()) [[unlikely]]
+    tap_event(publisher, topic, params, count);
   return count;
 }
 
@@ -151,11 +155,12 @@ void Exchange::room(Peer& peer) {
 }
 
 void Exchange::announce(Peer& peer, std::string_view topic, std::string_view method) noexcept {
-  if (subscriptions_.empty()) return;
+  if (subscriptions_.empty() && taps_.empty()) return;
   try {
     std::string params = R"({"client":)" + (peer.name.empty() ? std::string{"null"} : to_json(peer.name));
     if (!method.empty()) params += R"(,"method":)" + to_json(method);
-    deliver_event(&peer, topic, event_of(topic, params + "}").view());
+    params += '}';
+    deliver_event(&peer, topic, event_of(topic, params).view(), params);
   } catch (const std::bad_alloc&) {
     // Nobody hears of it: there is no memory to say so either.
   }

@@ -124,6 +124,8 @@ void Exchange::relay(Route& route, Call& call) {
   if (call.is_notification()) {
     // A provider that subscribes to its method's name as well is told once.
     if (provider->peer->told_of != event_) notify(*provider, message);
+    if (!taps_.empty()) [[unlikely]]
+      tap_notification(*provider, caller, message);
     return call.end_result();
   }
   const bool waits = !provider->is_free();
@@ -154,7 +156,8 @@ void Exchange::relay(Route& route, Call& call) {
         watch(*slot);
       }
     } else {
-      call.on_reply([this, number = calls_.number_of(*slot)](const Outcome&) { caller_ended(number); });
+      call.on_reply(
+          [this, number = calls_.number_of(*slot)](const Outcome& outcome) { caller_ended(number, outcome); });
       relayed.extras->sink = call.detach();
     }
     if (!waits) send(*slot, message);
@@ -176,6 +179,8 @@ void Exchange::relay(Route& route, Call& call) {
   }
   if (waits) keep_for(*provider, *slot);
   ++counts.calls;
+  if (!taps_.empty()) [[unlikely]]
+    tap_call(*slot, caller, message);
 }
 
 Error Exchange::queue_is_full() {
@@ -264,6 +269,8 @@ bool Exchange::response(Peer& peer, const Received& message) {
   Provider& provider = *call.provider;
   const bool wanted = call.state == State::sent;
   if (wanted) answered(provider, call, message.fault != Fault::none || message.has(Member::error));
+  if (wanted && !taps_.empty()) [[unlikely]]
+    tap_response(slot, message);
   leave_provider(slot);
   if (wanted) {
     deliver(slot, message);
@@ -278,6 +285,11 @@ void Exchange::answered(const Provider& provider, const RelayedCall& call, bool 
   MethodCounts& counts = *provider.route->counted();
   counts.latency.record(static_cast<std::uint64_t>(std::max(now() - call.began, nanoseconds{0}).count()));
   if (failed) ++counts.errors;
+}
+
+// Whether the response with the caller's own id is.
+bool Exchange::is_too_large(const RelayedCall& call, const Received& message) const noexcept {
+  return message.text.size() - message.id().size() + call.id_bytes > limits_->max_message_size;
 }
 
 // The call ends with its provider's response.
@@ -299,9 +311,8 @@ void Exchange::deliver(SlotNumber slot, const Received& message) {
     return sink.response(relayed.text, relayed.id, relayed.code);
   }
   rpc::Outlet& outlet = call.caller->outlet();
-  if (message.text.size() - message.id().size() + call.id_bytes > limits_->max_message_size) [[unlikely]] {
+  if (is_too_large(call, message)) [[unlikely]]
     return fail(slot, rpc::reply_too_large());
-  }
   try {
     Buffer stripped;
     const CleanResponse relayed = without_origin(message, *workspace_->readers.reader, stripped);
@@ -329,6 +340,7 @@ void Exchange::answer(SlotNumber slot, const Error& error) noexcept {
 // The call ends with `error`, and nobody is at work on it any more.
 void Exchange::fail(SlotNumber slot, const Error& error) noexcept {
   const RelayedCall& call = calls_[slot];
+  if (!taps_.empty()) tap_end(slot, error);
   if (call.caller != nullptr) {
     answer(slot, error);
     return forget_call(slot);
@@ -421,21 +433,26 @@ void Exchange::item(const Peer& peer, const Received& message) {
 void Exchange::end_calls(Peer& caller, const Error* error) noexcept {
   while (!caller.calls.empty()) {
     const SlotNumber slot = caller.calls.first;
-    if (error != nullptr) answer(slot, *error);
-    give_up(slot);
+    if (error != nullptr) {
+      give_up(slot, *error);
+    } else {
+      give_up(slot);
+    }
   }
 }
 
 // The dispatcher of a call that a sink answers has ended it.
-void Exchange::caller_ended(std::uint64_t number) noexcept {
+void Exchange::caller_ended(std::uint64_t number, const Outcome& outcome) noexcept {
   const SlotNumber slot = calls_.find(Digits{number}.view());
   if (slot == kNoSlot || calls_[slot].caller != nullptr || calls_[slot].state == State::given_up) return;
+  if (!taps_.empty()) if_memory_allows([&] { tap_end(slot, Error{static_cast<ErrorCode>(outcome.code)}); });
   const std::unique_ptr<RelayExtras> extras = std::move(calls_[slot].extras);
   give_up(slot);
 }
 
 // Whoever waits for the call is told, and so is the provider.
 void Exchange::give_up(SlotNumber slot, const Error& error) noexcept {
+  if (!taps_.empty()) tap_end(slot, error);
   if (calls_[slot].caller != nullptr) {
     answer(slot, error);
     return give_up(slot);
@@ -449,6 +466,7 @@ void Exchange::give_up(SlotNumber slot, const Error& error) noexcept {
 void Exchange::give_up(SlotNumber slot) noexcept {
   RelayedCall& call = calls_[slot];
   Provider& provider = *call.provider;
+  if (!taps_.empty()) tap_end(slot, errors_.cancelled);
   ++provider.route->counted()->errors;
   if (call.state != State::sent) return forget_call(slot);
   if_memory_allows([&] {

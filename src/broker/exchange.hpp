@@ -28,6 +28,7 @@
 #include "broker/retained.hpp"
 #include "broker/session_keys.hpp"
 #include "broker/subscriptions.hpp"
+#include "broker/taps.hpp"
 #include "rpc/broker.hpp"
 #include "rpc/dispatcher.hpp"
 #include "rpc/openrpc.hpp"
@@ -46,6 +47,13 @@ struct Registration {
   std::string hash_param;
   Terms terms;
   Description description;
+};
+
+/// What a provider is asked for.
+struct Asked {
+  const Peer& caller;
+  std::string_view method;
+  std::string_view params;  ///< empty for none
 };
 
 /// What calls end with that no provider has answered; made beforehand, since there may be no memory then.
@@ -112,6 +120,16 @@ class Exchange final : public rpc::Broker, private Timer {
   /// Tells the peer what it has lost.
   void room(Peer& peer);
 
+  // Who looks on: tapping.cpp.
+
+  /// Shows the peer what passes under names that the pattern, a valid one, stands for. Again, it replaces the pattern.
+  /// Throws Error -32003, -32007.
+  void tap(Peer& peer, std::string_view pattern);
+  /// Whether the peer looked on.
+  bool untap(Peer& peer) noexcept;
+  /// A call to a method of the process's own is shown, with its outcome; others are passed over.
+  void tap_own(Call& call, std::string_view name) noexcept;
+
   // What there is: inspection.cpp.
 
   /// Of the methods that the principal may call.
@@ -151,16 +169,18 @@ class Exchange final : public rpc::Broker, private Timer {
   void notify(const Provider& provider, const Received& message);
   [[nodiscard]] static Error queue_is_full();
   [[nodiscard]] static Error too_many_calls();
-  void ask_for(Provider& provider, std::string_view request, const CallBounds& bounds, const Gathered& gathered);
+  void ask_for(Provider& provider, const Asked& asked, std::string_view request, const CallBounds& bounds,
+               const Gathered& gathered);
   void hand_to(Provider& provider, SlotNumber slot) noexcept;
   void keep_for(Provider& provider, SlotNumber slot) noexcept;
   [[nodiscard]] SlotNumber next_for(Provider& provider) noexcept;
   void send(SlotNumber slot, const Received& message);
   void send_kept(SlotNumber slot) noexcept;
+  [[nodiscard]] bool is_too_large(const RelayedCall& call, const Received& message) const noexcept;
   void deliver(SlotNumber slot, const Received& message);
   void answer(SlotNumber slot, const Error& error) noexcept;
   void fail(SlotNumber slot, const Error& error) noexcept;
-  void caller_ended(std::uint64_t number) noexcept;
+  void caller_ended(std::uint64_t number, const Outcome& outcome) noexcept;
   void lose_waiting(Provider& provider) noexcept;
   void give_up(SlotNumber slot) noexcept;
   void give_up(SlotNumber slot, const Error& error) noexcept;
@@ -171,9 +191,18 @@ class Exchange final : public rpc::Broker, private Timer {
   void remove_provider(Provider& provider) noexcept;
   void lose(SlotNumber slot) noexcept;
   [[nodiscard]] bool ask_another(SlotNumber slot) noexcept;
-  std::size_t deliver_event(Peer* publisher, std::string_view topic, std::string_view text);
+  std::size_t deliver_event(Peer* publisher, std::string_view topic, std::string_view text, std::string_view params);
   bool send_event(Peer& peer, std::string_view topic, std::string_view text);
   void drop_event(Peer& peer, std::string_view topic);
+  void show(const Sight& sight);
+  void tap_call(SlotNumber slot, const Provider& provider, const Asked& asked) noexcept;
+  void tap_call(SlotNumber slot, const Peer& caller, const Received& message) noexcept;
+  void tap_notification(const Provider& provider, const Peer& caller, const Received& message) noexcept;
+  void tap_event(const Peer* publisher, std::string_view topic, std::string_view params,
+                 std::size_t delivered) noexcept;
+  void tap_end(SlotNumber slot, std::string_view member, std::string_view json) noexcept;
+  void tap_end(SlotNumber slot, const Error& error) noexcept;
+  void tap_response(SlotNumber slot, const Received& message) noexcept;
   void take_over(Peer& peer, std::string_view name, std::string_view resume);
   void give_name(Peer& peer, std::string_view name);
   void announce(Peer& peer, std::string_view topic, std::string_view method = {}) noexcept;
@@ -190,6 +219,7 @@ class Exchange final : public rpc::Broker, private Timer {
   MethodTable methods_;
   Subscriptions subscriptions_;
   Retained retained_;
+  Taps taps_;
   std::uint64_t event_ = 0;  // counts notifications
   const std::chrono::nanoseconds began_;
   std::function<Stats()> counters_;

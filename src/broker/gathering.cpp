@@ -3,6 +3,7 @@
 
 #include <new>
 
+#include "broker/error_text.hpp"
 #include "rpc/reply.hpp"
 #include "wirecall/reflect.hpp"
 
@@ -41,9 +42,7 @@ void Gathering::put(std::uint32_t place, std::string_view member, std::string_vi
 void Gathering::put(std::uint32_t place, const Error& error) noexcept {
   std::string text;
   try {
-    text = R"({"code":)" + std::to_string(error.code()) + R"(,"message":)" + to_json(error.message());
-    if (!error.data().empty()) text.append(R"(,"data":)").append(error.data());
-    text += '}';
+    text = error_text(error);
   } catch (const std::bad_alloc&) {
     text = {};
   }

@@ -13,6 +13,7 @@
 #include "broker/exchange.hpp"
 #include "broker/inspection.hpp"
 #include "message/own_error.hpp"
+#include "rpc/access.hpp"
 #include "rpc/reserved_params.hpp"
 #include "wirecall/reflect.hpp"
 
@@ -156,6 +157,21 @@ std::string publish(const ReservedCall& call) {
                                                          given != nullptr ? given->text : std::string_view{}, retain));
 }
 
+// ---- rpc.tap ----
+
+// Without a pattern, for all; with null, no more.
+std::string tap(const ReservedCall& call) {
+  static constexpr std::array<std::string_view, 1> kNames{"pattern"};
+  if (!rpc::is_admin(peer_of(call).principal)) throw Exchange::forbidden();
+  const ReservedParams params{call, kNames};
+  const std::optional<Sent>& given = params.find(0);
+  if (given && given->kind == ValueKind::null) return peer_of(call).exchange().untap(peer_of(call)) ? "true" : "false";
+  const std::string pattern = params.as<std::string>(0).value_or(">");
+  if (!is_pattern(pattern)) params.refuse("pattern", given, kPattern);
+  peer_of(call).exchange().tap(peer_of(call), pattern);
+  return "true";
+}
+
 // ---- streams ----
 
 std::string item(const ReservedCall& call) {
@@ -174,6 +190,7 @@ constexpr std::array kMethods{
     ReservedMethod{"rpc.stats", &tell_stats},
     ReservedMethod{"rpc.health", &tell_health},
     ReservedMethod{"rpc.kick", &kick},
+    ReservedMethod{"rpc.tap", &tap, ReservedMethod::Needs::connection},
     ReservedMethod{"rpc.item", &item, ReservedMethod::Needs::connection},
 };
 

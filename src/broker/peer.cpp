@@ -48,6 +48,8 @@ bool Peer::response(const Received& message) { return exchange_->response(*this,
 
 void Peer::notified(const Received& message, std::string_view name) { exchange_->notified(*this, name, message); }
 
+void Peer::tapped(Call& call, std::string_view name) { exchange_->tap_own(call, name); }
+
 void Peer::room() { exchange_->room(*this); }
 
 void Peer::reserved_answered() {

@@ -41,8 +41,9 @@ class Peer final : public rpc::BrokerPeer, public Subscriber {
   [[nodiscard]] bool response(const Received& message) override;
   [[nodiscard]] bool awaits_responses() const noexcept override { return !provides.empty(); }
   [[nodiscard]] bool provides_any() const noexcept override { return !provides.empty(); }
-  [[nodiscard]] bool subscribes_any() const noexcept override { return subscription_count() != 0; }
+  [[nodiscard]] bool subscribes_any() const noexcept override { return subscription_count() != 0 || taps; }
   void notified(const Received& message, std::string_view name) override;
+  void tapped(Call& call, std::string_view name) override;
   void room() override;
   void reserved_answered() override;
   std::size_t cancel(std::string_view id_json) override;
@@ -68,6 +69,7 @@ class Peer final : public rpc::BrokerPeer, public Subscriber {
   std::vector<Lag> lag;                         ///< empty where nothing was lost
   std::uint64_t told_of = 0;                    ///< the last event that was for this peer
   std::unique_ptr<std::string> wants_retained;  ///< a pattern, until its subscription has been answered
+  bool taps = false;                            ///< looks on (Taps)
   bool ended = false;                           ///< says nothing any more
   std::size_t position = 0;                     ///< in the exchange's table
 

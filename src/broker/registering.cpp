@@ -172,6 +172,7 @@ bool Exchange::unregister(Peer& peer, std::string_view name) {
 void Exchange::end_peer(Peer& peer) noexcept {
   peer.ended = true;
   subscriptions_.remove_all(peer);
+  untap(peer);
   for (Provider* provider : peer.provides) {
     if (!std::exchange(provider->ended, true)) announce(peer, "rpc.method.unregistered", provider->route->name());
   }

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "wirecall/access.hpp"
+#include "wirecall/call.hpp"
 #include "wirecall/error.hpp"
 #include "wirecall/message.hpp"
 #include "wirecall/registry.hpp"
@@ -59,6 +60,8 @@ class BrokerPeer {
   /// A notification of this peer's, before any method is looked for: it is an event for those who subscribe to its
   /// name.
   virtual void notified(const Received& message, std::string_view name) = 0;
+  /// A call of this peer's is about to run, of whichever method; asked where Broker::is_tapped.
+  virtual void tapped(Call& call, std::string_view name) = 0;
   /// There is room for what nobody waits for again.
   virtual void room() = 0;
   /// What a method under a reserved name has to send behind its answer, which has been given.
@@ -80,9 +83,12 @@ class Broker {
  public:
   /// Of the peer behind `outlet`, whose calls in progress `load` counts.
   [[nodiscard]] virtual std::unique_ptr<BrokerPeer> meet(Outlet& outlet, std::shared_ptr<PeerLoad> load) = 0;
+  /// Whether somebody looks on.
+  [[nodiscard]] bool is_tapped() const noexcept { return tapped_; }
 
  protected:
   ~Broker() = default;
+  bool tapped_ = false;
 };
 
 }  // namespace wirecall::rpc

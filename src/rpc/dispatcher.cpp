@@ -138,6 +138,8 @@ Dispatcher::~Dispatcher() { abandon(); }
                                      .delivered = "no",
                                      .limit = "in_flight"}));
   }
+  if (workspace_->broker != nullptr && workspace_->broker->is_tapped()) [[unlikely]]
+    broker_peer()->tapped(call, name);
   run(call, state);
 }
 

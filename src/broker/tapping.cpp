@@ -1,0 +1,165 @@
+// The part of Exchange (exchange.hpp) that is rpc.tap: what those are sent who look on. Nothing here fails or holds up
+// what is looked at: who looks on loses what it has no room for, and without memory nobody is shown anything.
+#include <chrono>
+#include <new>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+
+#include "broker/clean_response.hpp"
+#include "broker/error_text.hpp"
+#include "broker/exchange.hpp"
+#include "message/own_error.hpp"
+
+namespace wirecall::broker {
+namespace {
+
+constexpr std::string_view kTopic = "rpc.tap";
+
+template <class Act>
+void if_memory_allows(const Act& act) noexcept {
+  try {
+    act();
+  } catch (const std::bad_alloc&) {
+  }
+}
+
+std::string method_of(const Received& message, Reader& reader) {
+  std::string_view name = message.method();
+  if (message.method_escaped) {
+    reader.reset(message[Member::method]);
+    static_cast<void>(reader.read_string(name));
+  }
+  return std::string{name};
+}
+
+std::string_view params_of(const Received& message) {
+  return message.has(Member::params) ? message[Member::params] : std::string_view{};
+}
+
+}  // namespace
+
+void Exchange::tap(Peer& peer, std::string_view pattern) {
+  if (peer.ended) {
+    throw message::make(
+        {.code = ErrorCode::conflict, .reason = "the connection has ended its side", .delivered = "no"});
+  }
+  taps_.set(peer, pattern);
+  peer.taps = tapped_ = true;
+}
+
+bool Exchange::untap(Peer& peer) noexcept {
+  if (!std::exchange(peer.taps, false)) return false;
+  static_cast<void>(taps_.remove(peer));
+  tapped_ = !taps_.empty();
+  return true;
+}
+
+void Exchange::show(const Sight& sight) {
+  if (!taps_.any(sight.method)) return;
+  const std::string text = text_of(sight);
+  taps_.each(sight.method, [&](Peer& peer) { send_event(peer, kTopic, text); });
+}
+
+void Exchange::tap_call(SlotNumber slot, const Provider& provider, const Asked& asked) noexcept {
+  if (!taps_.any(asked.method)) return;
+  if_memory_allows([&] {
+    const TappedCall call = taps_.begin(calls_.number_of(slot), asked.method, asked.caller.name);
+    show({.kind = "call",
+          .id = call.id,
+          .method = asked.method,
+          .client = call.client,
+          .provider = provider.peer->name,
+          .member = "params",
+          .json = asked.params});
+  });
+}
+
+void Exchange::tap_call(SlotNumber slot, const Peer& caller, const Received& message) noexcept {
+  if_memory_allows([&] {
+    const std::string method = method_of(message, *workspace_->readers.reader);
+    tap_call(slot, *calls_[slot].provider, {.caller = caller, .method = method, .params = params_of(message)});
+  });
+}
+
+void Exchange::tap_notification(const Provider& provider, const Peer& caller, const Received& message) noexcept {
+  if_memory_allows([&] {
+    const std::string method = method_of(message, *workspace_->readers.reader);
+    show({.kind = "notification",
+          .method = method,
+          .client = caller.name,
+          .provider = provider.peer->name,
+          .member = "params",
+          .json = params_of(message)});
+  });
+}
+
+void Exchange::tap_event(const Peer* publisher, std::string_view topic, std::string_view params,
+                         std::size_t delivered) noexcept {
+  if_memory_allows([&] {
+    show({.kind = "event",
+          .method = topic,
+          .client = publisher != nullptr ? std::string_view{publisher->name} : std::string_view{},
+          .delivered = delivered,
+          .member = "params",
+          .json = params});
+  });
+}
+
+void Exchange::tap_own(Call& call, std::string_view name) noexcept {
+  if (own_->find(name) != &call.method() || !taps_.any(name)) return;
+  if_memory_allows([&] {
+    const std::string& client = static_cast<Peer&>(*call.broker_peer()).name;
+    if (call.is_notification())
+      return show(
+          {.kind = "notification", .method = name, .client = client, .member = "params", .json = call.params()});
+    const TappedCall tapped = taps_.begin({}, name, client);
+    call.on_reply([this, tapped, began = now()](const Outcome& outcome) {
+      if (taps_.empty()) return;
+      Sight sight{
+          .kind = "reply", .id = tapped.id, .method = tapped.method, .client = tapped.client, .time = now() - began};
+      if (outcome.ok()) return show(sight);
+      const std::string error = R"({"code":)" + std::to_string(outcome.code) + "}";
+      sight.member = "error";
+      sight.json = error;
+      show(sight);
+    });
+    show(
+        {.kind = "call", .id = tapped.id, .method = name, .client = client, .member = "params", .json = call.params()});
+  });
+}
+
+// The first of several ways in which a call ends that come together tells how it did.
+void Exchange::tap_end(SlotNumber slot, std::string_view member, std::string_view json) noexcept {
+  if_memory_allows([&] {
+    const std::optional<TappedCall> tapped = taps_.end(calls_.number_of(slot));
+    if (!tapped) return;
+    const RelayedCall& call = calls_[slot];
+    show({.kind = "reply",
+          .id = tapped->id,
+          .method = tapped->method,
+          .client = tapped->client,
+          .provider = call.provider != nullptr ? std::string_view{call.provider->peer->name} : std::string_view{},
+          .time = now() - call.began,
+          .member = member,
+          .json = json});
+  });
+}
+
+void Exchange::tap_end(SlotNumber slot, const Error& error) noexcept {
+  if_memory_allows([&] { tap_end(slot, "error", error_text(error)); });
+}
+
+void Exchange::tap_response(SlotNumber slot, const Received& message) noexcept {
+  const RelayedCall& call = calls_[slot];
+  if (message.fault != Fault::none) return tap_end(slot, errors_.malformed);
+  if (call.caller != nullptr && is_too_large(call, message)) return;  // the error that takes its place is shown
+  if (!message.has(Member::error)) return tap_end(slot, "result", message[Member::result]);
+  if_memory_allows([&] {
+    Buffer stripped;
+    tap_end(slot, "error", without_origin(message, *workspace_->readers.reader, stripped).error);
+  });
+}
+
+}  // namespace wirecall::broker
