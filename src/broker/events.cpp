@@ -138,6 +138,7 @@ void Exchange::drop_event(Peer& peer, std::string_view topic) {
 }
 
 void Exchange::room(Peer& peer) {
+  streams_go_on(peer);
   const std::vector<Lag> lag = std::exchange(peer.lag, {});
   for (const Lag& one : lag) {
     if (one.dropped == 0) continue;

@@ -2,13 +2,12 @@
 #include "broker/exchange.hpp"
 
 #include <algorithm>
-#include <array>
 #include <new>
 #include <utility>
 
-#include "base/decimal.hpp"
 #include "broker/clean_response.hpp"
 #include "broker/gathering.hpp"
+#include "broker/outgoing.hpp"
 #include "broker/splice.hpp"
 #include "message/cancel_request.hpp"
 #include "message/own_error.hpp"
@@ -31,40 +30,6 @@ constexpr std::uint32_t kChanged = bit(Member::timeout_ms) | bit(Member::to) | b
 // A caller with no more of them has its calls looked through for one of a certain id.
 constexpr std::size_t kCallsLookedThrough = 16;
 
-// A number as JSON text.
-class Digits {
- public:
-  explicit Digits(std::uint64_t number) noexcept
-      : size_(static_cast<std::size_t>(write_decimal(digits_.data(), number) - digits_.data())) {}
-  [[nodiscard]] std::string_view view() const noexcept { return {digits_.data(), size_}; }
-
- private:
-  std::array<char, kDecimalDigitsMax> digits_;
-  std::size_t size_;
-};
-
-// Appends one message to what a peer is sent, whole or not at all.
-template <class Append>
-void append_message(rpc::Outlet& outlet, const Append& append) {
-  Buffer& out = outlet.open_message();
-  try {
-    append(out);
-  } catch (...) {
-    outlet.discard_message();
-    throw;
-  }
-  outlet.close_message();
-}
-
-// Where nobody waits for what is said, or learns the same by other means.
-template <class Act>
-void if_memory_allows(const Act& act) noexcept {
-  try {
-    act();
-  } catch (const std::bad_alloc&) {
-  }
-}
-
 Error own_error(ErrorCode code, std::string_view reason, std::string_view delivered) {
   return message::make({.code = code, .reason = reason, .delivered = delivered});
 }
@@ -86,6 +51,8 @@ RelayErrors::RelayErrors()
       timed_out(own_error(ErrorCode::timeout, "the call was not answered in time", "maybe")),
       malformed(ErrorCode::internal_error, std::string{message_of(ErrorCode::internal_error)},
                 R"({"reason":"the provider's response is malformed"})"),
+      overrun(ErrorCode::internal_error, std::string{message_of(ErrorCode::internal_error)},
+              R"({"reason":"the provider sends more items than it has credit for"})"),
       no_memory(ErrorCode::internal_error) {}
 
 Exchange::Exchange(const Registry& own, const Limits& limits, rpc::Workspace& workspace)
@@ -140,11 +107,10 @@ void Exchange::relay(Route& route, Call& call) {
   relayed.deadline = bounds.deadline;
   relayed.provider = provider;
   relayed.state = State::waiting;
-  relayed.stream = direct && message.has(Member::stream);
   relayed.addressed = message.has(Member::to);
-  // Of a stream, call_timeout_ms is what may pass between its items, and its own timeout_ms is for the whole.
   relayed.ends = message.has(Member::timeout_ms) ? bounds.deadline : kNoDeadline;
   try {
+    if (direct) relayed.stream = stream_of(message);
     if (waits || !direct || provider->terms.idempotent) {
       relayed.extras = std::make_unique<RelayExtras>();
       relayed.extras->request.append(message.text);
@@ -174,6 +140,7 @@ void Exchange::relay(Route& route, Call& call) {
     calls_.append(caller.calls, &RelayedCall::of_caller, *slot);
     caller.calls_by_id.add(relayed, *slot);
     ++caller.calls_made;
+    if (relayed.stream) ++caller.streams;
     ++caller.load().calls;
     ++workspace_->stats.calls_in_flight;
   }
@@ -221,13 +188,13 @@ void Exchange::notify(const Provider& provider, const Received& message) {
 void Exchange::send(SlotNumber slot, const Received& message) {
   RelayedCall& call = calls_[slot];
   Provider& provider = *call.provider;
-  const Digits id{calls_.number_of(slot)};
+  StreamEdits edits{.id = Digits{calls_.number_of(slot)}};
+  if (call.stream && provider.peer->outlet().strict_peer()) call.stream->without_credit = true;
   append_message(provider.peer->outlet(), [&](Buffer& out) {
-    const std::uint32_t changed = kChanged | (call.stream ? 0 : bit(Member::stream));
-    if ((message.present & changed) == 0) [[likely]]
-      return message::append_replaced(out, message.text, message[Member::id], id.view());
+    if ((message.present & (kChanged | bit(Member::stream))) == 0 && !call.stream && !call.extras) [[likely]]
+      return message::append_replaced(out, message.text, message[Member::id], edits.id.view());
     Splice splice{message.text};
-    splice.replace(message[Member::id], id.view());
+    edit_stream(call, message, edits, splice);
     std::optional<Digits> left;
     if (message.has(Member::timeout_ms) && call.deadline != kNoDeadline) {
       const auto time = std::max(std::chrono::ceil<milliseconds>(call.deadline - now()), milliseconds{1});
@@ -235,9 +202,12 @@ void Exchange::send(SlotNumber slot, const Received& message) {
     }
     if (message.has(Member::to)) splice.remove(message[Member::to]);
     if (message.has(Member::from)) splice.remove(message[Member::from]);
-    if (message.has(Member::stream) && !call.stream) splice.remove(message[Member::stream]);
     splice.append_to(out);
   });
+  if (call.stream) {
+    call.stream->credit = first_credit(call);
+    call.stream->withheld -= call.stream->credit;
+  }
   ++workspace_->stats.calls_relayed;
   call.state = State::sent;
   calls_.append(provider.sent, &RelayedCall::of_provider, slot);
@@ -385,51 +355,6 @@ std::size_t Exchange::cancel(Peer& caller, std::string_view id_json) {
   return count;
 }
 
-bool Exchange::grant(Peer& caller, std::string_view id_json, std::uint64_t more) {
-  const SlotNumber slot = find(caller, id_json);
-  if (slot == kNoSlot || !calls_[slot].stream) return false;
-  const RelayedCall& call = calls_[slot];
-  if (call.state != State::sent) return true;
-  append_message(call.provider->peer->outlet(), [&](Buffer& out) {
-    out.append(R"({"jsonrpc":"2.0","method":"rpc.credit","params":{"id":)");
-    append_number(out, calls_.number_of(slot));
-    out.append(R"(,"n":)");
-    append_number(out, more);
-    out.append("}}");
-  });
-  return true;
-}
-
-void Exchange::item(const Peer& peer, const Received& message) {
-  if (!message.has(Member::params)) return;
-  Reader& reader = *workspace_->readers.reader;
-  reader.reset(message[Member::params]);
-  if (reader.kind() != ValueKind::object) return;
-  static_cast<void>(reader.begin_object());
-  std::string_view id;
-  for (std::string_view name; reader.next_member(name);) {
-    const bool is_id = name == "id";
-    const std::string_view value = reader.skip();
-    if (is_id) id = value;
-  }
-  if (id.empty()) return;
-  const SlotNumber slot = calls_.find(id);
-  if (slot == kNoSlot) return;
-  RelayedCall& call = calls_[slot];
-  if (call.provider->peer != &peer || call.state != State::sent || !call.stream) return;
-  try {
-    append_message(call.caller->outlet(),
-                   [&](Buffer& out) { message::append_replaced(out, message.text, id, call.id()); });
-  } catch (const std::bad_alloc&) {
-    call.caller->outlet().lose_answer();
-  }
-  if (call.timed) {
-    deadlines_.remove(slot);
-    call.deadline = std::min(call.ends, now() + milliseconds{limits_->call_timeout_ms});
-    deadlines_.add(slot);
-  }
-}
-
 void Exchange::end_calls(Peer& caller, const Error* error) noexcept {
   while (!caller.calls.empty()) {
     const SlotNumber slot = caller.calls.first;
@@ -493,6 +418,7 @@ void Exchange::leave_caller(SlotNumber slot) noexcept {
   calls_.remove(call.caller->calls, &RelayedCall::of_caller, slot);
   call.caller->calls_by_id.remove(call, slot);
   --call.caller->calls_made;
+  if (call.stream) --call.caller->streams;
   --call.caller->load().calls;
   --workspace_->stats.calls_in_flight;
   call.caller = nullptr;

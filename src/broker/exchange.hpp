@@ -63,11 +63,16 @@ struct RelayErrors {
   Error timed_out_before;  ///< the time was up before the provider was asked
   Error timed_out;
   Error malformed;  ///< what the provider has answered
+  Error overrun;    ///< a provider has sent more items than it had credit for
   Error no_memory;
   Cancelled cancelled;
 
   RelayErrors();
 };
+
+class Splice;
+/// What the request of a stream has in place of what its caller wrote.
+struct StreamEdits;
 
 class Exchange final : public rpc::Broker, private Timer {
  public:
@@ -88,12 +93,16 @@ class Exchange final : public rpc::Broker, private Timer {
   [[nodiscard]] const Method& call_all_method() const noexcept { return call_all_; }
   /// False when the response answers nothing that `peer` was asked.
   [[nodiscard]] bool response(Peer& peer, const Received& message);
-  /// An item of a stream that `peer` was asked for; one that nobody waits for is dropped.
-  void item(const Peer& peer, const Received& message);
   std::size_t cancel(Peer& caller, std::string_view id_json);
-  bool grant(Peer& caller, std::string_view id_json, std::uint64_t more);
   /// Answers all calls of `caller` with `error`, or, where that is null, nobody; their providers are told.
   void end_calls(Peer& caller, const Error* error) noexcept;
+
+  // Streams: streams.cpp.
+
+  /// rpc.item or $/progress, for a stream that `peer` was asked for; one that nobody waits for is dropped.
+  void item(const Peer& peer, const Received& message);
+  void progress(const Peer& peer, const Received& message);
+  bool grant(Peer& caller, std::string_view id_json, std::uint64_t more);
 
   // Who provides what: registering.cpp.
 
@@ -117,7 +126,7 @@ class Exchange final : public rpc::Broker, private Timer {
   std::size_t publish(Peer& publisher, std::string_view topic, std::string_view params, bool retain);
   /// The same for a notification, as it came.
   void notified(Peer& publisher, std::string_view name, const Received& message);
-  /// Tells the peer what it has lost.
+  /// The peer has taken most of what waited for it: its streams go on, and it is told of the events it has lost.
   void room(Peer& peer);
 
   // Who looks on: tapping.cpp.
@@ -191,6 +200,17 @@ class Exchange final : public rpc::Broker, private Timer {
   void remove_provider(Provider& provider) noexcept;
   void lose(SlotNumber slot) noexcept;
   [[nodiscard]] bool ask_another(SlotNumber slot) noexcept;
+  [[nodiscard]] std::unique_ptr<RelayedStream> stream_of(const Received& message) const;
+  [[nodiscard]] std::string_view progress_token(const Received& message) const;
+  [[nodiscard]] static std::uint64_t first_credit(const RelayedCall& call) noexcept;
+  void edit_stream(const RelayedCall& call, const Received& message, StreamEdits& edits, Splice& splice) const;
+  [[nodiscard]] bool is_streaming(const Peer& provider, SlotNumber slot) noexcept;
+  [[nodiscard]] bool admit_item(SlotNumber slot, std::size_t bytes, bool with_credit);
+  template <class Append>
+  void pass_item(SlotNumber slot, const Append& append);
+  void pass_credit(SlotNumber slot) noexcept;
+  void streams_go_on(Peer& caller) noexcept;
+  void renew_deadline(SlotNumber slot) noexcept;
   std::size_t deliver_event(Peer* publisher, std::string_view topic, std::string_view text, std::string_view params);
   bool send_event(Peer& peer, std::string_view topic, std::string_view text);
   void drop_event(Peer& peer, std::string_view topic);

@@ -179,6 +179,11 @@ std::string item(const ReservedCall& call) {
   return "null";
 }
 
+std::string progress(const ReservedCall& call) {
+  peer_of(call).exchange().progress(peer_of(call), call.message);
+  return "null";
+}
+
 constexpr std::array kMethods{
     ReservedMethod{"rpc.register", &register_methods, ReservedMethod::Needs::connection},
     ReservedMethod{"rpc.unregister", &unregister, ReservedMethod::Needs::connection},
@@ -192,6 +197,7 @@ constexpr std::array kMethods{
     ReservedMethod{"rpc.kick", &kick},
     ReservedMethod{"rpc.tap", &tap, ReservedMethod::Needs::connection},
     ReservedMethod{"rpc.item", &item, ReservedMethod::Needs::connection},
+    ReservedMethod{"$/progress", &progress, ReservedMethod::Needs::connection},
 };
 
 }  // namespace

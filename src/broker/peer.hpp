@@ -65,6 +65,7 @@ class Peer final : public rpc::BrokerPeer, public Subscriber {
   std::vector<Provider*> provides;
   RelayedCalls::List calls;    ///< that are answered by a message to this peer
   std::size_t calls_made = 0;  ///< how many these are
+  std::size_t streams = 0;     ///< of these, how many are asked for their results as they come
   CallsById calls_by_id;
   std::vector<Lag> lag;                         ///< empty where nothing was lost
   std::uint64_t told_of = 0;                    ///< the last event that was for this peer

@@ -173,6 +173,7 @@ void Exchange::end_peer(Peer& peer) noexcept {
   peer.ended = true;
   subscriptions_.remove_all(peer);
   untap(peer);
+  streams_go_on(peer);
   for (Provider* provider : peer.provides) {
     if (!std::exchange(provider->ended, true)) announce(peer, "rpc.method.unregistered", provider->route->name());
   }

@@ -39,8 +39,9 @@ void RelayedCalls::give_back(SlotNumber slot) noexcept {
   call.caller = nullptr;
   call.provider = nullptr;
   call.state = RelayedCall::State::unused;
-  call.timed = call.stream = call.addressed = call.retried = false;
+  call.timed = call.addressed = call.retried = false;
   if (call.long_id) call.long_id.reset();
+  if (call.stream) call.stream.reset();
   if (call.extras) call.extras.reset();
   call.generation = call.generation == kGenerationMax ? 0 : call.generation + 1;
   call.of_caller.after = free_;

@@ -13,6 +13,7 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <string>
 #include <string_view>
 #include <vector>
 
@@ -38,6 +39,15 @@ struct Links {
 struct Gathered {
   std::shared_ptr<Gathering> gathering;  ///< null for none
   std::uint32_t place = 0;
+};
+
+/// A call that was asked for its results as they come.
+struct RelayedStream {
+  std::uint64_t credit = 0;     ///< items that its provider may still send
+  std::uint64_t withheld = 0;   ///< that its caller takes besides, and the provider has not been told of
+  std::size_t item_bytes = 0;   ///< of the largest item so far
+  std::string token;            ///< JSON text, of a caller that asked for LSP's $/progress; empty for rpc.item
+  bool without_credit = false;  ///< the provider sends $/progress, and does not wait
 };
 
 /// What few calls need.
@@ -73,11 +83,11 @@ struct RelayedCall {
   std::uint32_t id_bytes = 0;
   State state = State::unused;
   bool timed = false;      ///< it is in the list of its deadline
-  bool stream = false;     ///< asked for its results as they come
   bool addressed = false;  ///< to that very provider
   bool retried = false;    ///< has been made again already
   std::array<char, kIdBytesInside> short_id;
-  std::unique_ptr<char[]> long_id;  ///< of an id that is longer
+  std::unique_ptr<char[]> long_id;        ///< of an id that is longer
+  std::unique_ptr<RelayedStream> stream;  ///< null where all results are one
   std::unique_ptr<RelayExtras> extras;
 };
 

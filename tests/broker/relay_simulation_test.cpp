@@ -46,7 +46,8 @@ class Simulation {
       act();
       look();
     }
-    // Whatever is still on its way ends by its time.
+    // Whatever is still on its way ends by its time; a stream that waits for credit, once there can be none any more.
+    for (const auto& caller : callers_) caller->dispatcher->peer_ended();
     world_.advance(200s);
     look();
     outcomes_.close();
