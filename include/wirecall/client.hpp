@@ -242,6 +242,11 @@ class Client {
     return subscribe(topic, {}, std::move(function));
   }
 
+  /// Calls `function` with what an admin of a broker is shown of the methods and topics that the pattern stands for
+  /// (docs/broker.md "Looking on"): each as an event of the topic rpc.tap. In all else as subscribe. Throws
+  /// std::invalid_argument for what is no pattern, and for a second one that is another.
+  [[nodiscard]] Subscription tap(std::string_view pattern, EventFunction function);
+
   /// Publishes a value at the broker and returns to how many of its connections it was queued. Throws as call does.
   template <class T>
   std::size_t publish(std::string_view topic, const T& value, PublishOptions options = {}) {

@@ -25,6 +25,7 @@
 #include "cli/serve_config.hpp"
 #include "cli/stats.hpp"
 #include "cli/sub.hpp"
+#include "cli/tap.hpp"
 #include "cli/terminal.hpp"
 #include "cli/top.hpp"
 
@@ -62,8 +63,9 @@ int run(int argc, char** argv) {
   const ServeConfig serve_config{*serve_command};
 
   std::vector<std::unique_ptr<Command>> commands;
-  for (const auto& declare : {call_command, notify_command, pub_command, sub_command, reply_command, ls_command,
-                              describe_command, clients_command, stats_command, top_command, bench_command})
+  for (const auto& declare :
+       {call_command, notify_command, pub_command, sub_command, reply_command, ls_command, describe_command,
+        clients_command, stats_command, top_command, tap_command, bench_command})
     commands.push_back(declare(app));
 
   if (argc > 1 && *argv[1] != '-' && unknown_command(app, argv[1])) return kUsage;

@@ -36,13 +36,15 @@ struct Lagged {
 // Of the names that are wirecall's own, these are topics; others are its methods.
 bool may_be_event(std::string_view name) noexcept {
   if (name.starts_with("rpc.")) {
-    return name.starts_with("rpc.client.") || name.starts_with("rpc.method.") || name == "rpc.draining";
+    return name.starts_with("rpc.client.") || name.starts_with("rpc.method.") || name == "rpc.draining" ||
+           name == "rpc.tap";
   }
   return is_name(name) && !name.starts_with("$/");
 }
 
-std::string unsubscribe_message(std::string_view topic) {
-  return R"({"jsonrpc":"2.0","method":"rpc.unsubscribe","params":{"topic":)" + to_json(topic) + "}}";
+std::string unsubscribe_message(const ClientSubscription& subscription) {
+  if (subscription.tap) return R"({"jsonrpc":"2.0","method":"rpc.tap","params":{"pattern":null}})";
+  return R"({"jsonrpc":"2.0","method":"rpc.unsubscribe","params":{"topic":)" + to_json(subscription.name) + "}}";
 }
 
 // A function of the user's that throws has failed at something, and all goes on.
@@ -106,6 +108,18 @@ std::shared_ptr<ClientSubscription> ClientCore::subscribe(std::string_view patte
                                                           EventFunction function) {
   require_callable("Client::subscribe");
   auto subscription = Declarations::of_topic(pattern, std::move(options), std::move(function));
+  add_subscription(subscription);
+  return subscription;
+}
+
+std::shared_ptr<ClientSubscription> ClientCore::tap(std::string_view pattern, EventFunction function) {
+  require_callable("Client::tap");
+  auto tap = Declarations::of_tap(pattern, std::move(function));
+  add_subscription(tap);
+  return tap;
+}
+
+void ClientCore::add_subscription(const std::shared_ptr<ClientSubscription>& subscription) {
   Lock lock{mutex_};
   declarations_.add(subscription);
   try {
@@ -114,7 +128,6 @@ std::shared_ptr<ClientSubscription> ClientCore::subscribe(std::string_view patte
     static_cast<void>(declarations_.remove(*subscription));
     throw;
   }
-  return subscription;
 }
 
 void ClientCore::unsubscribe(ClientSubscription& subscription) noexcept {
@@ -125,7 +138,7 @@ void ClientCore::unsubscribe(ClientSubscription& subscription) noexcept {
     ClientConnection& connection = declaring();
     if (last && subscription.message != 0 && connection.up() && !closing_) {
       try {
-        connection.controls.push_back(unsubscribe_message(subscription.name));
+        connection.controls.push_back(unsubscribe_message(subscription));
         connection.unawaited.add(1, 0);
       } catch (const std::bad_alloc&) {
         // Without memory to tell the broker, events come and are dropped.
@@ -308,6 +321,9 @@ void Client::provide_method(const ProvideOptions& options, const std::function<M
 void Client::alone(const std::function<void()>& change) { core_->alone(change); }
 Subscription Client::subscribe(std::string_view topic, SubscribeOptions options, EventFunction function) {
   return Subscription{core_, core_->subscribe(topic, std::move(options), std::move(function))};
+}
+Subscription Client::tap(std::string_view pattern, EventFunction function) {
+  return Subscription{core_, core_->tap(pattern, std::move(function))};
 }
 void Client::on_refused(RefusedFunction function) { core_->on_refused(std::move(function)); }
 void Client::on_lagged(LaggedFunction function) { core_->on_lagged(std::move(function)); }

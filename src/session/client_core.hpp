@@ -140,6 +140,7 @@ class ClientCore final : public std::enable_shared_from_this<ClientCore>, privat
   void provide(const ProvideOptions& options, const std::function<Method&(Registry&)>& add);
   [[nodiscard]] std::shared_ptr<ClientSubscription> subscribe(std::string_view pattern, SubscribeOptions options,
                                                               EventFunction function);
+  [[nodiscard]] std::shared_ptr<ClientSubscription> tap(std::string_view pattern, EventFunction function);
   void unsubscribe(ClientSubscription& subscription) noexcept;
   /// Changes what the driver has to itself while nobody drives. Throws std::logic_error while `run` does.
   void alone(const std::function<void()>& change);
@@ -261,6 +262,7 @@ class ClientCore final : public std::enable_shared_from_this<ClientCore>, privat
   void require_callable(std::string_view what) const;
   void declare(ClientConnection& connection);
   void declare_now(Lock& lock);
+  void add_subscription(const std::shared_ptr<ClientSubscription>& subscription);
   void await_declared(Lock& lock);
   bool declared(Lock& lock, ClientConnection& connection, const Received& message);
   bool event(ClientConnection& connection, const Received& message);

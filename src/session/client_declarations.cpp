@@ -20,6 +20,8 @@ namespace {
 // No call has such an id: theirs are numbers.
 constexpr std::string_view kRegisterId = R"("rpc.register:)";
 constexpr std::string_view kSubscribeId = R"("rpc.subscribe:)";
+constexpr std::string_view kTapId = R"("rpc.tap:)";
+constexpr std::string_view kTapTopic = "rpc.tap";
 
 std::string message_of(std::string_view method, std::string_view params, std::uint64_t number) {
   std::string text = R"({"jsonrpc":"2.0","method":")";
@@ -29,7 +31,7 @@ std::string message_of(std::string_view method, std::string_view params, std::ui
 
 // 0 for none.
 std::uint64_t number_of(std::string_view id) noexcept {
-  for (const std::string_view begin : {kRegisterId, kSubscribeId}) {
+  for (const std::string_view begin : {kRegisterId, kSubscribeId, kTapId}) {
     if (!id.starts_with(begin)) continue;
     std::uint64_t number = 0;
     const char* const end = id.data() + id.size() - 1;
@@ -41,6 +43,10 @@ std::uint64_t number_of(std::string_view id) noexcept {
 
 void require(bool holds, const std::string& what) {
   if (!holds) throw std::invalid_argument("wirecall: " + what);
+}
+
+bool same_to_broker(const ClientSubscription& a, const ClientSubscription& b) noexcept {
+  return a.tap == b.tap && a.name == b.name;
 }
 
 void write_options(Writer& writer, const ProvideOptions& options) {
@@ -103,9 +109,22 @@ std::shared_ptr<ClientSubscription> Declarations::of_topic(std::string_view patt
   return subscription;
 }
 
+std::shared_ptr<ClientSubscription> Declarations::of_tap(std::string_view pattern, EventFunction function) {
+  require(is_pattern(pattern), "\"" + std::string{pattern} + "\" is no pattern for rpc.tap");
+  require(function != nullptr, "there is no function for what rpc.tap shows");
+  auto tap = std::make_shared<ClientSubscription>();
+  tap->name = kTapTopic;
+  tap->params = R"({"pattern":)" + to_json(pattern) + "}";
+  tap->function = std::move(function);
+  tap->tap = true;
+  return tap;
+}
+
 void Declarations::add(std::shared_ptr<ClientSubscription> subscription) {
   for (const auto& other : subscriptions_) {
-    if (other->name != subscription->name) continue;
+    if (!same_to_broker(*other, *subscription)) continue;
+    require(!other->tap || other->params == subscription->params,
+            "this client has rpc.tap with another pattern: a connection has one; use another client");
     require(other->options.group == subscription->options.group && other->options.echo == subscription->options.echo,
             "this client subscribes to " + other->name +
                 " already, with another group or echo: a connection has one of each for a topic; use another client");
@@ -115,13 +134,13 @@ void Declarations::add(std::shared_ptr<ClientSubscription> subscription) {
 
 bool Declarations::remove(const ClientSubscription& subscription) noexcept {
   std::erase_if(subscriptions_, [&](const auto& one) { return one.get() == &subscription; });
-  return std::ranges::none_of(subscriptions_, [&](const auto& one) { return one->name == subscription.name; });
+  return std::ranges::none_of(subscriptions_, [&](const auto& one) { return same_to_broker(*one, subscription); });
 }
 
 Declarations::Subscriptions Declarations::of_event(std::string_view topic) const {
   Subscriptions found;
   for (const auto& subscription : subscriptions_) {
-    if (matches(subscription->name, topic)) found.push_back(subscription);
+    if (subscription->tap == (topic == kTapTopic) && matches(subscription->name, topic)) found.push_back(subscription);
   }
   return found;
 }
@@ -144,7 +163,7 @@ std::size_t Declarations::append_messages(std::vector<std::string>& out) {
     if (method.message == 0 && method.apart) add("rpc.register", begin + method.params + "]}");
   }
   for (const auto& subscription : subscriptions_) {
-    if (subscription->message == 0) add("rpc.subscribe", subscription->params);
+    if (subscription->message == 0) add(subscription->tap ? "rpc.tap" : "rpc.subscribe", subscription->params);
   }
   make_room(out, texts.size());  // from here on nothing fails
   std::ranges::move(texts, std::back_inserter(out));

@@ -22,7 +22,7 @@ namespace wirecall::session {
 /// One method, or one subscription.
 struct Declaration {
   std::string name;                   ///< the method, or the topic
-  std::string params;                 ///< of rpc.subscribe; of rpc.register, one element of `methods`
+  std::string params;                 ///< of rpc.subscribe or rpc.tap; of rpc.register, one element of `methods`
   std::uint64_t message = 0;          ///< the number of the one that says so on the present connection; 0 for none yet
   bool apart = false;                 ///< of a method: said in a message of its own
   bool answered = false;              ///< that message
@@ -34,6 +34,7 @@ struct ClientSubscription : Declaration {
   EventFunction function;  ///< the driver's
   bool ended = false;
   bool calling = false;  ///< the function
+  bool tap = false;      ///< no subscription: what a broker shows by rpc.tap, which is its name
 };
 
 class Declarations {
@@ -47,9 +48,11 @@ class Declarations {
   /// Throws std::invalid_argument for what is no topic or pattern, and for no function.
   [[nodiscard]] static std::shared_ptr<ClientSubscription> of_topic(std::string_view pattern, SubscribeOptions options,
                                                                     EventFunction function);
+  /// The same for what is no pattern.
+  [[nodiscard]] static std::shared_ptr<ClientSubscription> of_tap(std::string_view pattern, EventFunction function);
   void add(Declaration method) { methods_.push_back(std::move(method)); }
-  /// Throws std::invalid_argument where there is one to the same topic that differs in group or echo: to a broker both
-  /// are the same.
+  /// Throws std::invalid_argument where there is one to the same topic that differs in group or echo, or a tap of
+  /// another pattern: to a broker both are the same.
   void add(std::shared_ptr<ClientSubscription> subscription);
   /// True when no other one is to the same topic.
   bool remove(const ClientSubscription& subscription) noexcept;

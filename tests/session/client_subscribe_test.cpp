@@ -326,6 +326,27 @@ TEST(ClientSubscribe, what_was_dropped_goes_to_the_log_and_to_who_asked_for_it) 
                              "dropped=17"});
 }
 
+TEST(ClientSubscribe, what_a_broker_shows_goes_to_its_function_alone) {
+  Noted world;
+  const Subscription all = world.client->subscribe("rpc.*", world.note("event "));
+  std::optional<Subscription> tap{world.client->tap("gpu.>", world.note())};
+  std::optional<Subscription> again{world.client->tap("gpu.>", world.note("again "))};
+  EXPECT_THROW(static_cast<void>(world.client->tap(">", world.note())), std::invalid_argument);
+  EXPECT_THROW(static_cast<void>(world.client->tap("a..b", world.note())), std::invalid_argument);
+  world.client->connect();
+  EXPECT_EQ(world.lines.at(1), R"({"jsonrpc":"2.0","method":"rpc.tap","params":{"pattern":"gpu.>"},"id":"rpc.tap:2"})");
+  world.send(event("rpc.tap", R"({"kind":"call"})"));
+  world.pass(1ms);
+  EXPECT_EQ(world.noted, (Names{R"(rpc.tap {"kind":"call"})", R"(again rpc.tap {"kind":"call"})"}));
+  world.lines.clear();
+  tap.reset();
+  world.pass(1ms);
+  EXPECT_EQ(world.lines, Names{});
+  again.reset();
+  world.pass(1ms);
+  EXPECT_EQ(world.lines, Names{R"({"jsonrpc":"2.0","method":"rpc.tap","params":{"pattern":null}})"});
+}
+
 TEST(ClientSubscribe, a_refusal_without_an_id_is_not_taken_for_that_of_a_call_while_it_may_be_of_a_subscription) {
   BrokerWorld world;
   world.answers["rpc.subscribe"] = "";
