@@ -14,7 +14,8 @@ namespace wirecall {
 class Broker : public Server {
  public:
   Broker();
-  /// Throws as Server does; std::invalid_argument for more threads than one, which is all that a broker can use yet.
+  /// Throws as Server does. All messages are the first thread's, and so are the handlers of this process; the others of
+  /// Options::thread_count receive and send for it.
   explicit Broker(Options options);
   explicit Broker(std::string_view options_json) : Broker(Options::from_json(options_json)) {}
 };

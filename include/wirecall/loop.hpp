@@ -21,6 +21,7 @@ namespace runtime {
 class Backend;
 class Inbox;
 class IoUser;
+class Lane;
 class TurnUser;
 struct Handle;
 struct Operation;
@@ -83,6 +84,15 @@ class Loop final : public Scheduler {
   void at_next_turn(runtime::TurnUser& user);
   /// Takes all of these back; for users that end.
   void forget(runtime::TurnUser& user) noexcept;
+  /// So many users that have no handle ask for turns as well, until they are released. Throws std::bad_alloc.
+  void admit(std::size_t users);
+  void release(std::size_t users) noexcept;
+
+  /// What comes by `in` is told in each turn, and what `out` has collected is handed over when the next one begins; the
+  /// loop `other`, which has joined the same two the other way round, is woken for it. Before any turn of the two.
+  void join(runtime::Lane& in, runtime::Lane& out, Loop& other);
+  /// No more of that.
+  void leave(const Loop& other) noexcept;
 
   /// Buffers that have been used before, so that a warm connection allocates nothing and an idle one owns none.
   [[nodiscard]] Buffer take_buffer() noexcept;

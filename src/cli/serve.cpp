@@ -7,7 +7,6 @@
 #include <cstdio>
 #include <expected>
 #include <fmt/core.h>
-#include <memory>
 #include <netinet/in.h>
 #include <optional>
 #include <signal.h>
@@ -93,19 +92,9 @@ std::string signature(const Method& method) {
   return text + ")";
 }
 
-// A broker has one thread as yet: with more there are only the server's own methods.
-std::unique_ptr<Server> make_server(Options options) {
-  if (options.thread_count == 1) return std::make_unique<Broker>(std::move(options));
-  return std::make_unique<Server>(std::move(options));
-}
-
 }  // namespace
 
 int serve(const ServeOptions& options) {
-  if (!options.demo && options.server.thread_count != 1) {
-    complain("the broker has one thread as yet: leave --threads out, or serve the demo methods: --demo");
-    return kUsage;
-  }
   const auto wanted = places(options);
   if (!wanted) {
     complain(wanted.error());
@@ -115,16 +104,16 @@ int serve(const ServeOptions& options) {
     if (options.reload) hold_hang_ups();
     Options server_options = options.server;
     server_options.log = stderr_log(server_options.log_format);
-    const std::unique_ptr<Server> server = make_server(server_options);
-    if (options.demo) add_demo_methods(server->registry());
+    Broker server{server_options};
+    if (options.demo) add_demo_methods(server.registry());
     std::vector<Endpoint> endpoints;
-    for (const Endpoint& endpoint : *wanted) endpoints.push_back(server->listen(endpoint.uri()));
-    const EarlySignals signals{*server};
+    for (const Endpoint& endpoint : *wanted) endpoints.push_back(server.listen(endpoint.uri()));
+    const EarlySignals signals{server};
     std::optional<Reloading> reloading;
-    if (options.reload) reloading.emplace(*server, std::move(server_options), options.reload);
-    tell(banner(options, endpoints, server->registry()));
+    if (options.reload) reloading.emplace(server, std::move(server_options), options.reload);
+    tell(banner(options, endpoints, server.registry()));
     notify_ready();
-    const RunEnd end = server->run();
+    const RunEnd end = server.run();
     notify_stopping();
     return end == RunEnd::drained ? kSuccess : kInterrupted;
   } catch (const std::exception& error) {

@@ -10,6 +10,7 @@
 #include "base/room.hpp"
 #include "runtime/backend.hpp"
 #include "runtime/inbox.hpp"
+#include "runtime/lane.hpp"
 #include "runtime/precedence.hpp"
 #include "runtime/timers.hpp"
 #include "runtime/turn.hpp"
@@ -30,10 +31,19 @@ using std::chrono::nanoseconds;
 // kernel. A buffer that one large message has blown up is not kept.
 constexpr std::size_t kPooledBytesMax = 4 * 1024 * 1024;
 constexpr std::size_t kPooledBufferBytesMax = 256 * 1024;
+// How long a loop waits at most that had no memory to hand something over to another one.
+constexpr nanoseconds kHandOverPause = std::chrono::milliseconds{1};
 
 struct Slot {
   IoUser* user = nullptr;  // null: free, or detached and waiting for its close to complete
   std::uint32_t generation = 0;
+};
+
+// Another loop, and the ways from and to it.
+struct Joined {
+  runtime::Lane* in;
+  runtime::Lane* out;
+  Loop* other;
 };
 
 }  // namespace
@@ -46,6 +56,7 @@ struct Loop::State {
   std::shared_ptr<runtime::Inbox> inbox;
   std::vector<Operation> submitted;
   std::size_t attached = 0;  // handles that have a user
+  std::size_t admitted = 0;  // users that have no handle
   std::vector<Slot> slots;
   std::vector<std::uint32_t> free_slots;
   runtime::TimerHeap timers;
@@ -62,6 +73,8 @@ struct Loop::State {
   bool in_turn = false;                     // it has not been finished
   std::uint64_t part = 0;                   // of a turn, by one thread
   std::vector<std::shared_ptr<void>> kept;  // what has been lent in this turn, as far as somebody keeps it
+  std::vector<Joined> joined;
+  std::size_t joined_at = 0;  // the first of them from which not everything has been told in this turn
   std::vector<Buffer> pool;
   std::size_t pooled_bytes = 0;
 
@@ -80,7 +93,12 @@ struct Loop::State {
   void complete(Completion& completion);
   void expire_timers();
   void end_turn(std::vector<TurnUser*>& users);
-  void keep_places();
+  void keep_places(std::size_t more);
+  void keep_slot();
+  nanoseconds hand_over(nanoseconds until) noexcept;
+  [[nodiscard]] bool may_wait() noexcept;
+  void collect() noexcept;
+  bool deliver(std::uint64_t mine);
 };
 
 Loop::Loop() : Loop(runtime::make_epoll_backend()) {}
@@ -112,8 +130,13 @@ void Loop::turn(nanoseconds wait_max) {
   // A turn that failed for want of memory goes on where it was.
   if (state.in_turn) [[unlikely]]
     return finish_turn();
-  state.completions = state.backend->turn(state.submitted, state.until(wait_max));
+  nanoseconds until = state.until(wait_max);
+  if (!state.joined.empty()) [[unlikely]]
+    until = state.hand_over(until);
+  state.completions = state.backend->turn(state.submitted, until);
   state.completion_at = 0;
+  if (!state.joined.empty()) [[unlikely]]
+    state.collect();
   if (!state.kept.empty()) [[unlikely]]
     state.kept.clear();
   state.submitted.clear();
@@ -136,6 +159,8 @@ void Loop::finish_turn() {
     if (state.part != mine) [[unlikely]]
       return;
   }
+  if (state.joined_at != state.joined.size() && !state.deliver(mine)) [[unlikely]]
+    return;
   if (state.inbox->waiting() || state.inbox->interrupted()) [[unlikely]]
     state.inbox->run();
   if (state.part == mine && !state.timers.empty() && state.backend->time_may_be_up()) state.expire_timers();
@@ -162,11 +187,58 @@ void Loop::State::end_turn(std::vector<TurnUser*>& users) {
   users.clear();
 }
 
+// Before the wait: what was said in the last turn, or since, leaves for the other loops. Returns when the wait may end.
+nanoseconds Loop::State::hand_over(nanoseconds until) noexcept {
+  bool kept = false;
+  for (const Joined& joined : this->joined) {
+    if (joined.out->hand_over()) joined.other->wake();
+    kept = kept || joined.out->pending();
+  }
+  if (until == runtime::kAtOnce || !may_wait()) return runtime::kAtOnce;
+  return kept ? std::min(until, backend->now() + kHandOverPause) : until;
+}
+
+// Whether nothing has come from other loops. They wake this one from now on.
+bool Loop::State::may_wait() noexcept {
+  return std::ranges::all_of(joined, [](const Joined& joined) { return joined.in->fall_asleep(); });
+}
+
+void Loop::State::collect() noexcept {
+  for (const Joined& joined : this->joined) {
+    joined.in->wake_up();
+    joined.in->collect();
+  }
+  joined_at = 0;
+}
+
+// False when the loop has been taken over meanwhile.
+bool Loop::State::deliver(std::uint64_t mine) {
+  for (; joined_at != joined.size(); ++joined_at) {
+    while (joined[joined_at].in->deliver()) {
+      if (part != mine) [[unlikely]]
+        return false;
+    }
+  }
+  return true;
+}
+
+void Loop::join(runtime::Lane& in, runtime::Lane& out, Loop& other) {
+  state_->joined.push_back({.in = &in, .out = &out, .other = &other});
+  state_->joined_at = state_->joined.size();
+}
+
+void Loop::leave(const Loop& other) noexcept {
+  std::erase_if(state_->joined, [&](const Joined& joined) { return joined.other == &other; });
+  state_->joined_at = state_->joined.size();
+}
+
 // Whoever loses the loop second in a turn may be reading from what the first has kept.
 std::vector<std::shared_ptr<void>> Loop::keep_lent() {
   std::vector<std::shared_ptr<void>>& kept = state_->kept;
-  kept.reserve(kept.size() + 1);  // what the backend gives must not be lost for want of a place
+  kept.reserve(kept.size() + 1 +
+               2 * state_->joined.size());  // what the backend gives must not be lost for want of a place
   kept.push_back(state_->backend->keep_lent());
+  for (const Joined& joined : state_->joined) joined.in->keep_lent(kept);
   return kept;
 }
 
@@ -210,10 +282,13 @@ const std::shared_ptr<runtime::Inbox>& Loop::inbox() const noexcept { return sta
 
 // Whatever needs memory comes first: what fails has then changed nothing, and what is attached can be told, asked to be
 // called and closed without any.
-void Loop::State::keep_places() {
-  const std::size_t users = attached + 1;
+void Loop::State::keep_places(std::size_t more) {
+  const std::size_t users = attached + admitted + more;
   make_room(submitted, 2 + users);
   for (auto* list : {&at_turn_end, &at_next_turn_end, &ending, &at_next_turn, &going_on}) make_room(*list, users);
+}
+
+void Loop::State::keep_slot() {
   if (!free_slots.empty()) return;
   make_room(slots, 1);
   make_room(free_slots, slots.size() + 1);
@@ -222,9 +297,17 @@ void Loop::State::keep_places() {
   slots.emplace_back();
 }
 
+void Loop::admit(std::size_t users) {
+  state_->keep_places(users);
+  state_->admitted += users;
+}
+
+void Loop::release(std::size_t users) noexcept { state_->admitted -= users; }
+
 Handle Loop::attach(int descriptor, IoUser& user) {
   State& state = *state_;
-  state.keep_places();
+  state.keep_places(1);
+  state.keep_slot();
   const std::uint32_t at = state.free_slots.back();
   state.free_slots.pop_back();
   state.slots[at].user = &user;

@@ -1,6 +1,7 @@
 // See server.hpp. A server is loops, each with a thread; that of the first is whoever calls run(). All of what a
 // connection does is its own. TCP listeners shard: each loop has one of its own on the same port, and the kernel
 // spreads the connections. Those of other kinds arrive at the first loop, which hands them round.
+// A broker's connections reach each other: it has one loop, and its other threads receive and send for that.
 #include "wirecall/server.hpp"
 
 #include <algorithm>
@@ -86,13 +87,6 @@ void warn_of_no_hand_over(const LogSink& log, int error) {
   log(LogLevel::warning, line);
 }
 
-// Connections on different loops cannot reach each other yet.
-Options with_one_thread(Options options) {
-  if (options.thread_count == 1) return options;
-  throw std::invalid_argument("thread_count is " + std::to_string(options.thread_count) +
-                              ": a broker has one thread as yet; give 1");
-}
-
 }  // namespace
 
 struct Server::State {
@@ -102,10 +96,15 @@ struct Server::State {
     if (threads) threads->stop();  // what blocks ends before what it would be answered by
   }
 
+  [[nodiscard]] std::size_t threads_more() const noexcept { return loops.size() - 1 + io_threads.size(); }
   [[nodiscard]] std::exception_ptr run_thread(std::size_t at) noexcept;
   void end_threads() noexcept {
     stopping.store(true);
     wake_all();
+  }
+  void end_io_threads() noexcept {
+    io_stopping.store(true);
+    for (transport::IoThread* const io : io_threads) io->loop().wake();
   }
   void wake_all() noexcept {
     for (const auto& loop : loops) loop->loop().wake();
@@ -136,13 +135,15 @@ struct Server::State {
   session::HttpSettings http;
   std::unique_ptr<runtime::ThreadPool> threads;  // for handlers that block; null for none
   session::ServerCommons commons;
-  std::vector<std::unique_ptr<ServingLoop>> loops;  // at least one
+  std::vector<std::unique_ptr<ServingLoop>> loops;  // at least one; of a broker just one
+  std::vector<transport::IoThread*> io_threads;     // of the broker's loop
   std::size_t next = 0;                             // whose turn it is to be handed a connection: the first loop's
 
   std::atomic<bool> stop_asked{false};
   // Of the present run.
   std::atomic<bool> stopping{false};
   std::atomic<bool> hurrying{false};
+  std::atomic<bool> io_stopping{false};         // the broker's loop has said all that it has to
   std::atomic<std::size_t> threads_running{0};  // without the first
 };
 
@@ -167,8 +168,12 @@ Server::State::State(Options given, std::shared_ptr<std::atomic<LogLevel>> level
   const std::size_t count = options.thread_count != 0 ? options.thread_count : std::thread::hardware_concurrency();
   for (std::size_t i = 0; i < std::max<std::size_t>(count, 1); ++i) {
     // What one of them cannot have, none can, and it is said once.
-    const LogSink log = i == 0 ? options.log : LogSink{};
-    loops.push_back(std::make_unique<ServingLoop>(runtime::make_backend(options.engine, log), commons));
+    auto backend = runtime::make_backend(options.engine, i == 0 ? options.log : LogSink{});
+    if (i == 0 || !broker) {
+      loops.push_back(std::make_unique<ServingLoop>(std::move(backend), commons));
+    } else {
+      io_threads.push_back(&loops.front()->add_io_thread(std::move(backend)));
+    }
   }
   if (std::vector<Principal> principals = principals_of(options); !principals.empty()) {
     const auto authority = std::make_shared<const rpc::Authority>(std::move(principals));
@@ -189,7 +194,7 @@ Server::Server(Server&&) noexcept = default;
 Server& Server::operator=(Server&&) noexcept = default;
 
 Broker::Broker() : Broker(Options{}) {}
-Broker::Broker(Options options) : Server(with_one_thread(std::move(options)), true) {}
+Broker::Broker(Options options) : Server(std::move(options), true) {}
 
 void Server::set_principals(std::vector<Principal> principals) {
   std::shared_ptr<const rpc::Authority> authority;
@@ -238,7 +243,7 @@ Endpoint Server::listen(std::string_view uri) {
   }
   // Standard input stays where its end is waited for.
   if (endpoint.kind() == EndpointKind::stdio) {
-    return first.listen(endpoint, [&first](int descriptor) { first.open(descriptor); });
+    return first.listen(endpoint, [&first](int descriptor) { first.open_here(descriptor); });
   }
   return first.listen(endpoint, [&state, &first](int descriptor) {
     ServingLoop& loop = *state.loops[state.next++ % state.loops.size()];
@@ -270,13 +275,17 @@ RunEnd Server::run() {
   };
   state.stopping.store(false);
   state.hurrying.store(false);
+  state.io_stopping.store(false);
   state.threads_running.store(0);
-  std::vector<std::exception_ptr> failures(state.loops.size());
+  std::vector<std::exception_ptr> failures(1 + state.threads_more());
   std::vector<std::jthread> threads;
   // Whatever happens here, the threads end, and are waited for.
-  const auto end_threads = [](State* ending) { ending->end_threads(); };
+  const auto end_threads = [](State* ending) {
+    ending->end_threads();
+    ending->end_io_threads();
+  };
   const std::unique_ptr<State, decltype(end_threads)> ending{&state, end_threads};
-  for (std::size_t i = 1; i < state.loops.size(); ++i) {
+  for (std::size_t i = 1; i < failures.size(); ++i) {
     state.threads_running.fetch_add(1);
     threads.emplace_back([&state, &failure = failures[i], i] { failure = state.run_thread(i); });
   }
@@ -285,6 +294,7 @@ RunEnd Server::run() {
     const Pinned pinned{state.options, 0};
     refused = first.run(stop, hurry);
     state.end_threads();  // what ended may be standard input
+    state.end_io_threads();
     // A second signal is for all.
     while (state.threads_running.load() != 0) {
       static_cast<void>(hurry());
@@ -306,7 +316,11 @@ std::exception_ptr Server::State::run_thread(std::size_t at) noexcept {
   std::exception_ptr failure;
   try {
     const Pinned pinned{options, at};
-    loops[at]->run([this] { return stopping.load(); }, [this] { return hurrying.load(); });
+    if (at < loops.size()) {
+      loops[at]->run([this] { return stopping.load(); }, [this] { return hurrying.load(); });
+    } else {
+      io_threads[at - loops.size()]->run([this] { return io_stopping.load(); });
+    }
   } catch (...) {
     failure = std::current_exception();
     stop_asked.store(true);

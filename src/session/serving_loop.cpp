@@ -80,11 +80,21 @@ transport::Listener::Failed ServingLoop::failed() {
   };
 }
 
+transport::IoThread& ServingLoop::add_io_thread(std::unique_ptr<runtime::Backend> backend) {
+  io_threads_.push_back(std::make_unique<transport::IoThread>(loop_, std::move(backend)));
+  return *io_threads_.back();
+}
+
 void ServingLoop::open(int descriptor) {
+  const std::size_t next = next_io_thread_++ % (io_threads_.size() + 1);
+  take(descriptor, next != io_threads_.size() ? io_threads_[next].get() : nullptr);
+}
+
+void ServingLoop::take(int descriptor, transport::IoThread* io) {
   transport::Socket socket{descriptor};
   const bool full = commons_->connections_open.fetch_add(1, std::memory_order_relaxed) >= limits_.connections;
   if (full) log_full();
-  if (take_in(socket, full)) {
+  if (take_in(socket, io, full)) {
     ++workspace_.stats.connections_open;
     ++workspace_.stats.connections_accepted;
   } else {
@@ -103,12 +113,17 @@ void ServingLoop::log_full() {
 }
 
 // False when there is no memory for one more, or no place: then it is closed.
-bool ServingLoop::take_in(transport::Socket& socket, bool full) {
+bool ServingLoop::take_in(transport::Socket& socket, transport::IoThread* io, bool full) {
   try {
     // Each connection goes into ended_ twice at most, as what it was before it was decided and as what it became: then
     // there must be a place, since it may end because there is no memory.
     make_room(ended_, 2 * (connections_.size() + 1));
-    auto stream = std::make_unique<transport::SocketStream>(loop_, socket.get());
+    std::unique_ptr<transport::Stream> stream;
+    if (io != nullptr) {
+      stream = io->open(socket.get());
+    } else {
+      stream = std::make_unique<transport::SocketStream>(loop_, socket.get());
+    }
     static_cast<void>(socket.release());
     if (full) return false;
     Keeper& keeper = *this;
@@ -212,6 +227,7 @@ void ServingLoop::drain(const std::function<bool()>& hurry) {
 
   // Then each connection gets what it is owed, and some time to take notice.
   for (const auto& connection : connections_) connection->finish();
+  turn(nanoseconds{0});
   while (go_on(deadline) && any(&Connection::has_output)) turn(left(deadline));
   const nanoseconds parting = loop_.now() + kParting;
   while (go_on(parting) && !connections_.empty()) turn(left(parting));

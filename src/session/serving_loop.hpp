@@ -19,6 +19,7 @@
 #include "session/connection.hpp"
 #include "session/hand_over.hpp"
 #include "session/undecided.hpp"
+#include "transport/io_thread.hpp"
 #include "transport/source.hpp"
 #include "wirecall/detail/blocking_pool.hpp"
 #include "wirecall/loop.hpp"
@@ -52,9 +53,14 @@ class ServingLoop final : private Keeper, private Timer {
   const Endpoint& listen(const Endpoint& endpoint, transport::Listener::Accepted accepted);
   /// Serves those who connect to a socket that listens already.
   void listen(transport::Listening listening);
+  /// Another thread may receive and send for this loop: one connection after the other is given to the next of those
+  /// that there are, this one among them.
+  transport::IoThread& add_io_thread(std::unique_ptr<runtime::Backend> backend);
   /// Serves a connected, non-blocking socket, which is the loop's from now on; or closes it, when there are as many as
   /// there may be.
   void open(int descriptor);
+  /// The same; this thread receives and sends.
+  void open_here(int descriptor) { take(descriptor, nullptr); }
   /// The same, from the thread of another loop. The socket is closed when this loop has gone.
   void serve_elsewhere(int descriptor);
 
@@ -81,7 +87,8 @@ class ServingLoop final : private Keeper, private Timer {
   void look_for_idle_later();
   [[nodiscard]] transport::Listener::Failed failed();
   void log_full();
-  [[nodiscard]] bool take_in(transport::Socket& socket, bool full);
+  void take(int descriptor, transport::IoThread* io);
+  [[nodiscard]] bool take_in(transport::Socket& socket, transport::IoThread* io, bool full);
   void forget(std::size_t connections) noexcept;
   void turn(std::chrono::nanoseconds wait_max);
   void drain(const std::function<bool()>& hurry);
@@ -111,6 +118,8 @@ class ServingLoop final : private Keeper, private Timer {
   rpc::Workspace workspace_;
   std::optional<broker::Exchange> exchange_;
   Host host_;
+  std::vector<std::unique_ptr<transport::IoThread>> io_threads_;
+  std::size_t next_io_thread_ = 0;  // whose turn it is to be given a connection: with all of them, this one's
   std::vector<std::unique_ptr<transport::Source>> sources_;
   std::vector<std::unique_ptr<Connection>> connections_;
   std::vector<std::unique_ptr<Connection>> ended_;  // in this turn, or while a handler is away

@@ -25,6 +25,34 @@ constexpr std::int64_t kProbeSecondsMax = 32767;
 
 }  // namespace
 
+void watch_peer(int descriptor, std::chrono::nanoseconds time) noexcept {
+  // Half of the time it is silent, the other half it is asked; what is sent meanwhile is waited for as long.
+  constexpr int kProbes = 4;
+  const auto seconds = [&](int parts) {
+    const auto part = std::chrono::ceil<std::chrono::seconds>(time / parts).count();
+    return static_cast<int>(std::clamp<std::int64_t>(part, 1, kProbeSecondsMax));
+  };
+  const auto milliseconds = std::chrono::ceil<std::chrono::milliseconds>(time).count();
+  const auto set = [descriptor](int level, int option, int value) {
+    ::setsockopt(descriptor, level, option, &value, sizeof value);
+  };
+  set(SOL_SOCKET, SO_KEEPALIVE, 1);
+  set(IPPROTO_TCP, TCP_KEEPIDLE, seconds(2));
+  set(IPPROTO_TCP, TCP_KEEPINTVL, seconds(2 * kProbes));
+  set(IPPROTO_TCP, TCP_KEEPCNT, kProbes);
+  set(IPPROTO_TCP, TCP_USER_TIMEOUT,
+      static_cast<int>(std::min<std::int64_t>(milliseconds, std::numeric_limits<int>::max())));
+}
+
+std::optional<PeerCredentials> peer_credentials(int descriptor) noexcept {
+  ucred peer{};
+  socklen_t size = sizeof peer;
+  const bool known = ::getsockopt(descriptor, SOL_SOCKET, SO_PEERCRED, &peer, &size) == 0;
+  // Families other than unix sockets answer with nobody.
+  if (!known || peer.uid == static_cast<uid_t>(-1)) return std::nullopt;
+  return PeerCredentials{.pid = peer.pid, .uid = peer.uid, .gid = peer.gid};
+}
+
 // ---- SocketStream ----
 
 SocketStream::SocketStream(Loop& loop, int descriptor)
@@ -54,34 +82,11 @@ void SocketStream::resume() {
 
 void SocketStream::shut_down() { loop_->submit({.kind = OperationKind::shut_down, .handle = handle_, .buffer = {}}); }
 
-void SocketStream::watch_peer(std::chrono::nanoseconds time) noexcept {
-  // Half of the time it is silent, the other half it is asked; what is sent meanwhile is waited for as long.
-  constexpr int kProbes = 4;
-  const auto seconds = [&](int parts) {
-    const auto part = std::chrono::ceil<std::chrono::seconds>(time / parts).count();
-    return static_cast<int>(std::clamp<std::int64_t>(part, 1, kProbeSecondsMax));
-  };
-  const auto milliseconds = std::chrono::ceil<std::chrono::milliseconds>(time).count();
-  const auto set = [this](int level, int option, int value) {
-    ::setsockopt(descriptor_, level, option, &value, sizeof value);
-  };
-  set(SOL_SOCKET, SO_KEEPALIVE, 1);
-  set(IPPROTO_TCP, TCP_KEEPIDLE, seconds(2));
-  set(IPPROTO_TCP, TCP_KEEPINTVL, seconds(2 * kProbes));
-  set(IPPROTO_TCP, TCP_KEEPCNT, kProbes);
-  set(IPPROTO_TCP, TCP_USER_TIMEOUT,
-      static_cast<int>(std::min<std::int64_t>(milliseconds, std::numeric_limits<int>::max())));
-}
-
 std::optional<PeerCredentials> SocketStream::peer_credentials() const {
   if (nobody_vouches_) return std::nullopt;
-  ucred peer{};
-  socklen_t size = sizeof peer;
-  const bool known = ::getsockopt(descriptor_, SOL_SOCKET, SO_PEERCRED, &peer, &size) == 0;
-  // Other families answer with nobody.
-  nobody_vouches_ = !known || peer.uid == static_cast<uid_t>(-1);
-  if (nobody_vouches_) return std::nullopt;
-  return PeerCredentials{.pid = peer.pid, .uid = peer.uid, .gid = peer.gid};
+  const std::optional<PeerCredentials> peer = transport::peer_credentials(descriptor_);
+  nobody_vouches_ = !peer;
+  return peer;
 }
 
 void SocketStream::completed(Completion& completion) {

@@ -14,6 +14,10 @@
 
 namespace wirecall::transport {
 
+/// What Stream::watch_peer and Stream::peer_credentials are for a socket. Any thread, while it is open.
+void watch_peer(int descriptor, std::chrono::nanoseconds time) noexcept;
+[[nodiscard]] std::optional<PeerCredentials> peer_credentials(int descriptor) noexcept;
+
 class SocketStream final : public Stream, private runtime::IoUser {
  public:
   /// `descriptor` is a connected, non-blocking socket, owned by the stream's loop from now on.
@@ -28,7 +32,7 @@ class SocketStream final : public Stream, private runtime::IoUser {
   [[nodiscard]] std::size_t readable() const noexcept override { return loop_->readable(handle_); }
   [[nodiscard]] std::size_t unsent() const noexcept override { return loop_->unsent(handle_); }
   void shut_down() override;
-  void watch_peer(std::chrono::nanoseconds time) noexcept override;
+  void watch_peer(std::chrono::nanoseconds time) noexcept override { transport::watch_peer(descriptor_, time); }
   [[nodiscard]] std::optional<PeerCredentials> peer_credentials() const override;
 
  private:

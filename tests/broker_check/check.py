@@ -37,7 +37,8 @@ class Check:
         self.stopping = False
 
     async def start(self):
-        command = [self.arguments.tool, "serve", "--port", "0", "--log-level", "warning"]
+        command = [self.arguments.tool, "serve", "--port", "0", "--log-level", "warning",
+                   "--threads", str(self.arguments.threads)]
         # A file, not a pipe: nobody has to read it for the broker to go on.
         log = tempfile.TemporaryFile()
         self.broker = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=log)
@@ -212,6 +213,7 @@ class Check:
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("tool")
+    parser.add_argument("--threads", type=int, default=1)
     parser.add_argument("--seconds", type=float, default=10)
     parser.add_argument("--idle", type=int, default=1000)
     parser.add_argument("--callers", type=int, default=50)

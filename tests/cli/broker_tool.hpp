@@ -8,11 +8,13 @@
 #include <string>
 #include <string_view>
 #include <sys/socket.h>
+#include <thread>
 #include <unistd.h>
 #include <utility>
 #include <vector>
 
 #include "tests/cli/process.hpp"
+#include "wirecall/server.hpp"
 
 namespace wirecall::cli {
 
@@ -70,6 +72,24 @@ class SilentServer {
  private:
   int descriptor_;
   std::uint16_t port_ = 0;
+};
+
+/// A server that is no broker.
+class PlainServer {
+ public:
+  PlainServer() : place_(server_.listen("tcp://127.0.0.1:0")), thread_([this] { server_.run(); }) {}
+  PlainServer(PlainServer&&) = delete;
+  ~PlainServer() {
+    server_.stop();
+    thread_.join();
+  }
+
+  [[nodiscard]] std::string url() const { return place_.uri(); }
+
+ private:
+  Server server_;
+  Endpoint place_;
+  std::thread thread_;
 };
 
 }  // namespace wirecall::cli

@@ -123,8 +123,8 @@ TEST_F(List, exit_statuses) {
   }
   EXPECT_EQ(run({"ls", "a*"}).status, 2);
   EXPECT_EQ(run({"describe"}).status, 2);
-  Process server{{"serve", "--demo", "--threads", "2", "--port", "0"}};
-  EXPECT_EQ(cli::run({"ls"}, "tcp://127.0.0.1:" + std::to_string(port_of(server))).status, 1) << "it is no broker";
+  const PlainServer server;
+  EXPECT_EQ(cli::run({"ls"}, server.url()).status, 1) << "it is no broker";
 }
 
 }  // namespace

@@ -179,9 +179,8 @@ TEST_F(Sub, exit_statuses) {
 }
 
 TEST_F(Sub, a_server_that_is_no_broker_is_told_of) {
-  Process server{{"serve", "--demo", "--threads", "2", "--port", "0"}};
-  const std::string url = "tcp://127.0.0.1:" + std::to_string(port_of(server));
-  const Ended ended = cli::run({"sub", "news"}, url);
+  const PlainServer server;
+  const Ended ended = cli::run({"sub", "news"}, server.url());
   EXPECT_EQ(ended.status, 1);
   EXPECT_NE(ended.error.find("the server is no broker"), std::string::npos) << ended.error;
 }

@@ -379,7 +379,6 @@ TEST(ToolUsage, MistakesAreStatusTwoWithNothingOnStdout) {
       {"call", "echo", "1", "--timeout", "soon"},
       {"call", "echo", "1", "--url", "nowhere"},
       {"call", "echo", "value=@/nonexistent/file"},
-      {"serve", "--threads", "2"},
       {"serve", "--demo", "--port", "65536"},
       {"serve", "--demo", "--listen", "nowhere"},
       {"serve", "--demo", "--listen", "tcp://0.0.0.0:0"},
@@ -475,10 +474,6 @@ TEST_F(ToolByALeapingClock, NoTimeIsOverEarlyOrLate) {
 TEST(ToolUsage, ANameThatBeginsLikeALoopbackAddressIsNotTakenForOne) {
   EXPECT_NE(run({"serve", "--demo", "--listen", "tcp://127.example.invalid:0"}).error.find("--insecure"),
             std::string::npos);
-}
-
-TEST(ToolUsage, ABrokerOfSeveralThreadsIsRefusedWithWhatToDo) {
-  EXPECT_NE(run({"serve", "--threads", "2"}).error.find("leave --threads out"), std::string::npos);
 }
 
 TEST(ToolUsage, HelpAndVersionAreResults) {

@@ -183,8 +183,8 @@ TEST_F(Top, exit_statuses) {
   OnTerminal waiting{{"top", "--timeout", "50ms"}, silent.url(), window};
   waiting.read_until("error -32002");
   EXPECT_EQ(waiting.wait(), 4);
-  Process server{{"serve", "--demo", "--threads", "2", "--port", "0"}};
-  OnTerminal no_broker{{"top"}, "tcp://127.0.0.1:" + std::to_string(port_of(server)), window};
+  const PlainServer server;
+  OnTerminal no_broker{{"top"}, server.url(), window};
   no_broker.read_until("error -32601");
   EXPECT_EQ(no_broker.wait(), 1);
 }

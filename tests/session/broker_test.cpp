@@ -1,5 +1,5 @@
-// A broker over real sockets, on each engine: who provides, who calls, over which protocols, and what happens when one
-// of them leaves or the broker ends.
+// A broker over real sockets, on each engine, with one thread and with several: who provides, who calls, over which
+// protocols, and what happens when one of them leaves or the broker ends.
 #include "wirecall/broker.hpp"
 
 #include <gtest/gtest.h>
@@ -29,17 +29,27 @@ std::string id_of(const std::string& request) {
   return request.substr(at, request.rfind('}') - at);
 }
 
-class BrokerTest : public EngineTest {
+struct Way {
+  Engine engine;
+  std::uint32_t threads;
+};
+
+class BrokerTest : public testing::TestWithParam<Way> {
  protected:
   void SetUp() override {
-    EngineTest::SetUp();
+    skip_where_refused(GetParam().engine);
     if (IsSkipped()) return;
-    broker_.emplace(options(1));
+    broker_.emplace(options());
     broker_->method("own", [] { return 1; });
     place_.emplace(broker_->listen("tcp://127.0.0.1:0"));
     running_.emplace(*broker_);
   }
 
+  static Options options() {
+    Options given = threads(GetParam().threads);
+    given.engine = GetParam().engine;
+    return given;
+  }
   RawPeer connect() { return RawPeer{*place_}; }
   RawPeer provide(std::string_view method, std::string_view terms = {}) {
     RawPeer provider = connect();
@@ -197,7 +207,7 @@ TEST_P(BrokerTest, what_is_on_its_way_is_answered_when_the_broker_ends) {
 }
 
 TEST_P(BrokerTest, a_provider_does_not_count_as_idle) {
-  Options quick = options(1);
+  Options quick = options();
   quick.limits.keepalive_timeout_ms = 20;
   Broker broker{quick};
   const Endpoint place = broker.listen("tcp://127.0.0.1:0");
@@ -217,13 +227,13 @@ TEST_P(BrokerTest, a_provider_does_not_count_as_idle) {
   EXPECT_EQ(caller.line(), result_of("5", "1"));
 }
 
-INSTANTIATE_TEST_SUITE_P(Each, BrokerTest, kEachEngine, engine_name);
-
-TEST(BrokerOptions, one_thread_is_all_that_a_broker_has) {
-  Options options;
-  options.thread_count = 2;
-  EXPECT_THROW(Broker{options}, std::invalid_argument);
-}
+INSTANTIATE_TEST_SUITE_P(Each, BrokerTest,
+                         testing::Values(Way{Engine::epoll, 1}, Way{Engine::uring, 1}, Way{Engine::epoll, 3},
+                                         Way{Engine::uring, 3}),
+                         [](const auto& info) {
+                           return std::string{info.param.engine == Engine::epoll ? "epoll" : "uring"} +
+                                  std::to_string(info.param.threads);
+                         });
 
 }  // namespace
 }  // namespace wirecall::session

@@ -19,17 +19,19 @@ inline Options threads(std::uint32_t count) {
   return options;
 }
 
+inline void skip_where_refused(Engine engine) {
+  if (engine != Engine::uring) return;
+  if (!runtime::kRingsAreFollowed) GTEST_SKIP() << "ThreadSanitizer cannot follow io_uring";
+  try {
+    static_cast<void>(runtime::make_uring_backend());
+  } catch (const std::system_error& refusal) {
+    GTEST_SKIP() << "the kernel refuses io_uring: " << refusal.what();
+  }
+}
+
 class EngineTest : public testing::TestWithParam<Engine> {
  protected:
-  void SetUp() override {
-    if (GetParam() != Engine::uring) return;
-    if (!runtime::kRingsAreFollowed) GTEST_SKIP() << "ThreadSanitizer cannot follow io_uring";
-    try {
-      static_cast<void>(runtime::make_uring_backend());
-    } catch (const std::system_error& refusal) {
-      GTEST_SKIP() << "the kernel refuses io_uring: " << refusal.what();
-    }
-  }
+  void SetUp() override { skip_where_refused(GetParam()); }
   static Options options(std::uint32_t count) {
     Options given = threads(count);
     given.engine = GetParam();

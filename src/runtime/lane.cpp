@@ -1,0 +1,139 @@
+// See lane.hpp.
+#include "runtime/lane.hpp"
+
+#include <cstring>
+#include <new>
+#include <utility>
+
+#include "base/room.hpp"
+
+namespace wirecall::runtime {
+namespace {
+
+// What a spare batch keeps for its next use.
+constexpr std::size_t kSpareParcelsMax = 4096;
+
+}  // namespace
+
+Lane::Lane(LaneUser& receiver) : filling_(new Batch), receiver_(&receiver) {}
+
+Lane::~Lane() {
+  for (Batch* first : {filling_, spares_, reading_, handed_over_.load(), given_back_.load()}) destroy(first);
+}
+
+void Lane::destroy(Batch* first) noexcept {
+  while (first != nullptr) delete std::exchange(first, first->next);
+}
+
+Parcel& Lane::add(std::uint8_t kind, void* about, std::span<const char> bytes) {
+  const std::size_t size = bytes.size() + kPaddingBytes;
+  if (!bytes.empty()) {
+    if (filling_->used + size > kBatchBytes && !start_another()) throw std::bad_alloc{};
+    if (!filling_->bytes) filling_->bytes = std::make_shared_for_overwrite<char[]>(kBatchBytes);
+  }
+  make_room(filling_->parcels, 1);
+  Parcel& parcel = filling_->parcels.emplace_back(
+      Parcel{.about = about, .kind = kind, .at = static_cast<std::uint32_t>(filling_->used), .size = 0, .buffer = {}});
+  if (bytes.empty()) return parcel;
+  char* const to = filling_->bytes.get() + filling_->used;
+  std::memcpy(to, bytes.data(), bytes.size());
+  std::memset(to + bytes.size(), 0, kPaddingBytes);
+  parcel.size = static_cast<std::uint32_t>(bytes.size());
+  filling_->used += size;
+  bytes_sent_.store(bytes_sent_.load(std::memory_order_relaxed) + bytes.size(), std::memory_order_relaxed);
+  return parcel;
+}
+
+void Lane::add(Notice& notice) noexcept {
+  notice.next = nullptr;
+  (filling_->first == nullptr ? filling_->first : filling_->last->next) = &notice;
+  filling_->last = &notice;
+}
+
+bool Lane::hand_over() noexcept {
+  if (pending()) static_cast<void>(start_another());
+  if (!std::exchange(owes_wake_, false)) return false;
+  // Either the receiver, who falls asleep, sees what has been handed over, or this sees that it is asleep.
+  std::atomic_thread_fence(std::memory_order_seq_cst);
+  return asleep_.load(std::memory_order_relaxed) && asleep_.exchange(false, std::memory_order_relaxed);
+}
+
+// Hands over the batch that is being filled, when there is another one.
+bool Lane::start_another() noexcept {
+  if (spares_ == nullptr) {
+    spares_ = given_back_.exchange(nullptr, std::memory_order_acquire);
+    Batch* last = spares_;
+    for (int kept = 1; last != nullptr && kept < kSparesMax; ++kept) last = last->next;
+    if (last != nullptr) destroy(std::exchange(last->next, nullptr));
+  }
+  Batch* const empty = spares_ != nullptr ? std::exchange(spares_, spares_->next) : new (std::nothrow) Batch;
+  if (empty == nullptr) return false;
+  empty->next = nullptr;
+  Batch* const full = std::exchange(filling_, empty);
+  full->next = handed_over_.load(std::memory_order_relaxed);
+  while (!handed_over_.compare_exchange_weak(full->next, full, std::memory_order_release, std::memory_order_relaxed)) {
+  }
+  owes_wake_ = true;
+  return true;
+}
+
+bool Lane::fall_asleep() noexcept {
+  asleep_.store(true, std::memory_order_relaxed);
+  std::atomic_thread_fence(std::memory_order_seq_cst);
+  if (!waiting()) return true;
+  wake_up();
+  return false;
+}
+
+void Lane::collect() noexcept {
+  if (!waiting()) return;
+  Batch* last_first = handed_over_.exchange(nullptr, std::memory_order_acquire);
+  Batch* in_order = nullptr;
+  while (last_first != nullptr) {
+    Batch* const batch = std::exchange(last_first, last_first->next);
+    batch->next = std::exchange(in_order, batch);
+  }
+  Batch** end = &reading_;
+  while (*end != nullptr) end = &(*end)->next;
+  *end = in_order;
+}
+
+bool Lane::deliver() {
+  if (receiver_->go_on()) return true;
+  while (reading_ != nullptr) {
+    Batch& batch = *reading_;
+    if (batch.at != batch.parcels.size()) {
+      Parcel& parcel = batch.parcels[batch.at++];
+      bytes_taken_.store(bytes_taken_.load(std::memory_order_relaxed) + parcel.size, std::memory_order_relaxed);
+      receiver_->arrived(parcel,
+                         parcel.size == 0 ? std::span<char>{} : std::span{batch.bytes.get() + parcel.at, parcel.size});
+      return true;
+    }
+    if (batch.first != nullptr) {
+      Notice& notice = *std::exchange(batch.first, batch.first->next);
+      receiver_->noticed(notice);
+      return true;
+    }
+    give_back();
+  }
+  return false;
+}
+
+void Lane::keep_lent(std::vector<std::shared_ptr<void>>& kept) const noexcept {
+  if (reading_ != nullptr && reading_->bytes) kept.push_back(reading_->bytes);
+  if (std::shared_ptr<void> lent = receiver_->lent()) kept.push_back(std::move(lent));
+}
+
+// The batch that has been read is the sender's again.
+void Lane::give_back() noexcept {
+  Batch* const batch = std::exchange(reading_, reading_->next);
+  batch->parcels.clear();
+  if (batch->parcels.capacity() > kSpareParcelsMax) batch->parcels.shrink_to_fit();
+  if (batch->bytes.use_count() > 1) batch->bytes.reset();  // somebody still reads from it
+  batch->used = batch->at = 0;
+  batch->next = given_back_.load(std::memory_order_relaxed);
+  while (!given_back_.compare_exchange_weak(batch->next, batch, std::memory_order_release, std::memory_order_relaxed)) {
+  }
+}
+
+}  // namespace wirecall::runtime
