@@ -77,8 +77,8 @@ TEST_F(Tap, exit_statuses) {
   EXPECT_EQ(run({"tap", "a", "b"}).status, 2);
   EXPECT_EQ(run({"tap", "--url", "http://127.0.0.1:" + std::to_string(port_)}).status, 2);
   EXPECT_EQ(run({"tap", "--url", "tcp://127.0.0.1:1"}).status, 3);
-  Process server{{"serve", "--demo", "--threads", "2", "--port", "0"}};
-  const Ended ended = cli::run({"tap"}, "tcp://127.0.0.1:" + std::to_string(port_of(server)));
+  const PlainServer server;
+  const Ended ended = cli::run({"tap"}, server.url());
   EXPECT_EQ(ended.status, 1);
   EXPECT_NE(ended.error.find("rpc.tap is refused"), std::string::npos) << ended.error;
   EXPECT_NE(ended.error.find("the server is no broker"), std::string::npos) << ended.error;
