@@ -92,6 +92,9 @@ class ClientConnection final : public Caller, public HttpUser {
   bool notifications_fresh = false;
   std::vector<std::string> controls;        ///< whole messages of our own, to be sent before calls
   std::chrono::nanoseconds hello_until{0};  ///< until then rpc.hello may be answered; 0 where it is not any more
+  std::string resume;                       ///< the secret by which its session goes on; empty for none
+  std::string resume_place;                 ///< who has given it, and alone is told it
+  bool resumes = false;                     ///< the last rpc.hello has said so
   std::size_t message_bytes_max = 0;        ///< what the server takes: no more than we do
   std::size_t in_flight_max = 0;
   std::size_t batch_max = 0;
@@ -251,7 +254,7 @@ class ClientCore final : public std::enable_shared_from_this<ClientCore>, privat
   ClientCall& take_first(ClientConnection& connection) noexcept;
 
   // The first message: client_hello.cpp.
-  [[nodiscard]] static std::string hello_of(const ClientOptions& options);
+  [[nodiscard]] static std::string hello_of(const ClientOptions& options, std::string_view resume = {});
   void fail_all(ClientConnection& connection, const Error& why) noexcept;
   void say_hello(ClientConnection& connection);
   [[nodiscard]] bool hello_due(const ClientConnection& connection) const noexcept;
@@ -288,7 +291,7 @@ class ClientCore final : public std::enable_shared_from_this<ClientCore>, privat
   Loop loop_;
   rpc::Workspace workspace_;
   framing::JsonTextSettings text_;
-  const std::string hello_;  // the message rpc.hello; empty for none
+  const std::string hello_;  // the message rpc.hello of a session that begins; empty for none
   Host host_;
   std::unique_ptr<Reader> reader_;
   std::vector<ClientCall*> own_idle_;  // given back by the driver

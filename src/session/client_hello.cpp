@@ -1,6 +1,7 @@
 // The part of ClientCore (client_core.hpp) that introduces the client: rpc.hello (docs/wire.md), the first message on a
 // connection. No call waits for its answer. What that says of the server's limits spares the calls that it would
-// refuse.
+// refuse; and by the session that it gives, the next connection to the same place is the same client's for the server,
+// which may not know yet that the former one is lost.
 #include <algorithm>
 #include <cstdint>
 #include <optional>
@@ -25,21 +26,24 @@ struct ServerLimits {
 };
 struct Greeting {
   std::optional<ServerLimits> limits;
+  std::optional<std::string> session;
 };
 
 }  // namespace
 
-std::string ClientCore::hello_of(const ClientOptions& options) {
+std::string ClientCore::hello_of(const ClientOptions& options, std::string_view resume) {
   std::string params;
   if (!options.client_id.empty()) params = R"("name":)" + to_json(options.client_id);
   if (!options.token.empty()) params += (params.empty() ? R"("token":)" : R"(,"token":)") + to_json(options.token);
   if (params.empty()) return {};
+  if (!resume.empty()) params += R"(,"resume":)" + to_json(std::string{resume});
   return R"({"jsonrpc":"2.0","method":"rpc.hello","params":{)" + params + R"(},"id":)" + std::string{kHelloId} + "}";
 }
 
 void ClientCore::say_hello(ClientConnection& connection) {
   if (hello_.empty()) return;
-  connection.controls.push_back(hello_);
+  connection.resumes = !connection.resume.empty() && connection.resume_place == connection.dialer.endpoint().uri();
+  connection.controls.push_back(connection.resumes ? hello_of(options_, connection.resume) : hello_);
   connection.hello_until = loop_.now() + std::chrono::milliseconds{options_.call_timeout_ms};
 }
 
@@ -55,6 +59,12 @@ bool ClientCore::greeted(Lock& lock, ClientConnection& connection, const Receive
   if (message.has(Member::error)) {
     const Error why = message::read_error(*reader_, message[Member::error]);
     if (why.code() == static_cast<int>(ErrorCode::method_not_found)) return true;
+    // The server has forgotten the session, as one does that was started again: then another one begins.
+    if (why.code() == static_cast<int>(ErrorCode::unauthenticated) && connection.resumes) {
+      connection.resume.clear();
+      say_hello(connection);
+      return true;
+    }
     // Calls have gone out behind it; the server, which closes the connection, has looked at none of them.
     if (why.code() == static_cast<int>(ErrorCode::unauthenticated)) fail_all(connection, why);
     lock.unlock();  // the sink may be one that calls
@@ -63,7 +73,10 @@ bool ClientCore::greeted(Lock& lock, ClientConnection& connection, const Receive
     return true;
   }
   const auto greeting = from_json<Greeting>(message[Member::result]);
-  if (!greeting || !greeting->limits) return true;
+  if (!greeting) return true;
+  connection.resume = greeting->session.value_or(std::string{});
+  connection.resume_place = connection.dialer.endpoint().uri();
+  if (!greeting->limits) return true;
   const ServerLimits& limits = *greeting->limits;
   const auto lower = [](std::size_t& own, const std::optional<std::uint64_t>& theirs) {
     if (theirs.value_or(0) != 0) own = std::min<std::uint64_t>(own, *theirs);
