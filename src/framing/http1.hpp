@@ -32,6 +32,7 @@ enum class HttpField : std::uint8_t {
   location,
   connection,
   authorization,
+  last_event_id,
   content_length,
   sec_fetch_site,
   sec_fetch_mode,
@@ -39,7 +40,7 @@ enum class HttpField : std::uint8_t {
   transfer_encoding,
   wirecall_timeout_ms,
 };
-inline constexpr std::size_t kHttpFieldCount = 13;
+inline constexpr std::size_t kHttpFieldCount = 14;
 
 /// What the heads of requests and responses have in common.
 struct HttpFields {

@@ -85,6 +85,7 @@ std::string front_page(std::string_view host) {
       "\n"
       "GET /rpc/METHOD?name=value   methods that are declared safe\n"
       "GET /openrpc.json            the methods, as OpenRPC\n"
+      "GET /events?topic=PATTERN    the events of a broker, as they come\n"
       "GET /healthz                 whether this process answers\n"
       "GET /readyz                  whether it takes new calls\n"
       "GET /metrics                 its numbers, for Prometheus\n";

@@ -21,7 +21,7 @@ constexpr std::string_view kPostAllow = "Allow: POST, OPTIONS\r\n";
 constexpr std::string_view kGetAllow = "Allow: GET, HEAD, OPTIONS\r\n";
 constexpr std::string_view kPreflight =
     "Access-Control-Allow-Methods: GET, HEAD, POST, OPTIONS\r\n"
-    "Access-Control-Allow-Headers: Accept, Authorization, Content-Type, Traceparent, Tracestate, "
+    "Access-Control-Allow-Headers: Accept, Authorization, Content-Type, Last-Event-ID, Traceparent, Tracestate, "
     "Wirecall-Timeout-Ms\r\n"
     "Access-Control-Max-Age: 600\r\n";
 
@@ -29,7 +29,7 @@ constexpr std::string_view kPreflight =
 std::string_view allow_of(std::string_view path) noexcept {
   if (path == "/rpc") return kPostAllow;
   if (path == "/" || path == "*") return kFrontAllow;
-  if (path == "/healthz" || path == "/readyz" || path == "/metrics" || path == "/openrpc.json" ||
+  if (path == "/healthz" || path == "/readyz" || path == "/metrics" || path == "/openrpc.json" || path == "/events" ||
       path.starts_with("/rpc/"))
     return kGetAllow;
   return {};
@@ -109,17 +109,23 @@ bool HttpSession::let_in(const HttpHead& head) {
   return false;
 }
 
-// Whether the head says who asks, where that has to be said; else it has been refused.
-bool HttpSession::authenticate(const HttpHead& head) {
-  Exchange& exchange = current();
-  const std::string_view path = head.target.substr(0, head.target.find('?'));
+// The token that the head shows; empty for none.
+std::string_view HttpSession::bearer_token(const HttpHead& head) noexcept {
   const std::string_view given = head[HttpField::authorization];
   constexpr std::string_view kScheme = "Bearer ";
   const bool bearer = given.size() > kScheme.size() &&
                       framing::same_word(given.substr(0, kScheme.size() - 1), "bearer") &&
                       given[kScheme.size() - 1] == ' ';
-  const std::string_view token = bearer ? given.substr(kScheme.size()) : std::string_view{};
-  const Principal* const principal = bearer ? host_->workspace.authority->find(token) : nullptr;
+  return bearer ? given.substr(kScheme.size()) : std::string_view{};
+}
+
+// Whether the head says who asks, where that has to be said; else it has been refused.
+bool HttpSession::authenticate(const HttpHead& head) {
+  Exchange& exchange = current();
+  const std::string_view path = head.target.substr(0, head.target.find('?'));
+  const std::string_view given = head[HttpField::authorization];
+  const std::string_view token = bearer_token(head);
+  const Principal* const principal = token.empty() ? nullptr : host_->workspace.authority->find(token);
   exchange.dispatcher.identify(principal, token);
   principal_ = principal;
   // What says nothing but that this is a server; and what browsers ask before they send an Authorization.
@@ -182,6 +188,7 @@ void HttpSession::get(const HttpHead& head, std::string_view path, std::string_v
   }
   if (path == "/openrpc.json")
     return respond(200, settings_->openrpc ? settings_->openrpc(principal_) : std::string{}, "application/json");
+  if (path == "/events") return begin_events(head, query);
   if (path.starts_with("/rpc/")) {
     if (take_timeout(head)) get_method(path.substr(5), query);
     return;

@@ -122,6 +122,14 @@ void write_response(Buffer& out, const ResponseHead& head, std::string_view body
   end_response(out, response, head_only);
 }
 
+void write_endless_response(Buffer& out, const ResponseHead& head) {
+  write_status(out, head);
+  if (!head.closes) out.append("Connection: close\r\n");
+  out.append("Content-Type: ");
+  out.append(head.content_type);
+  out.append("\r\nCache-Control: no-store\r\nX-Accel-Buffering: no\r\n\r\n");
+}
+
 void write_empty_response(Buffer& out, const ResponseHead& head) {
   write_status(out, head);
   if (head.status != 204) out.append("Content-Length: 0\r\n");

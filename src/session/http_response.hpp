@@ -34,6 +34,8 @@ struct OpenResponse {
 std::size_t end_response(Buffer& out, const OpenResponse& response, bool head_only);
 
 void write_response(Buffer& out, const ResponseHead& head, std::string_view body, bool head_only);
+/// The head of a response whose body goes on until the connection ends, and is kept nowhere on its way.
+void write_endless_response(Buffer& out, const ResponseHead& head);
 /// Without body or content type: for 204, without length too.
 void write_empty_response(Buffer& out, const ResponseHead& head);
 

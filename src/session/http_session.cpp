@@ -7,6 +7,7 @@
 #include <chrono>
 #include <utility>
 
+#include "session/http_events.hpp"
 #include "session/http_exchange.hpp"
 
 namespace wirecall::session {
@@ -73,6 +74,7 @@ HttpSession::~HttpSession() {
 
 void HttpSession::drain() noexcept {
   draining_ = true;
+  if (events_) events_->dispatcher.peer_ended();
   Channel::drain();
 }
 
@@ -90,6 +92,7 @@ bool HttpSession::working() const noexcept {
 
 void HttpSession::abandon() noexcept {
   host_->loop.stop(*this);
+  if (events_) events_->dispatcher.abandon();
   if (current_ != nullptr) current_->dispatcher.abandon();
   for (const auto* exchanges : {&waiting_, &silent_}) {
     for (const auto& exchange : *exchanges) {
@@ -102,6 +105,8 @@ void HttpSession::abandon() noexcept {
 
 std::size_t HttpSession::read(std::span<char> input) {
   std::size_t at = 0;
+  if (events_) [[unlikely]]
+    return input.size();
   while (at < input.size() && !input_ended() && !choked()) {
     const std::span<char> rest = input.subspan(at);
     at_ = at;
@@ -115,6 +120,8 @@ std::size_t HttpSession::read(std::span<char> input) {
     }
     if (passed_on()) [[unlikely]]
       return at;
+    if (events_) [[unlikely]]
+      return input.size();
   }
   if (pacing_ || reading_ != Body::none || !head_.empty()) [[unlikely]]
     watch_pace();
@@ -220,6 +227,7 @@ void HttpSession::leave_message(std::vector<Buffer>& kept) {
 
 // Nothing follows: what has not ended now is none.
 void HttpSession::input_complete() {
+  if (events_) return events_->dispatcher.peer_ended();
   const bool unfinished = !head_.empty() || (reading_ != Body::none && !discards_);
   if (unfinished) refuse_and_close(400, "the connection ended within the request");
 }
@@ -235,6 +243,7 @@ void HttpSession::watch_pace() {
 }
 
 void HttpSession::expired() {
+  if (events_) return within_memory([&] { comment_events(); });
   pacing_ = false;
   if (over() || input_ended() || away() != 0) return;
   const bool comes = reading_ != Body::none && (came_ >= kBodyBytesMin || choked());

@@ -33,9 +33,11 @@ class HttpSession final : public Channel, private Timer {
 
   void drain() noexcept override;
   void stop_calls() noexcept override;
+  void authority_changed() override;
 
  private:
   class Exchange;
+  class EventStream;
   enum class Body : std::uint8_t { none, length, chunks };
 
   std::size_t read(std::span<char> input) override;
@@ -45,6 +47,8 @@ class HttpSession final : public Channel, private Timer {
   [[nodiscard]] bool working() const noexcept override;
   void abandon() noexcept override;
   void settle() override;
+  void output_drained() override;
+  [[nodiscard]] bool is_kept() const noexcept override { return events_ != nullptr; }
   void expired() override;
 
   // Reading: each returns how many bytes of its input it has used up.
@@ -56,11 +60,14 @@ class HttpSession final : public Channel, private Timer {
   // Deciding.
   void begin_request(const framing::HttpHead& head, bool more);
   bool let_in(const framing::HttpHead& head);
+  [[nodiscard]] static std::string_view bearer_token(const framing::HttpHead& head) noexcept;
   [[nodiscard]] bool authenticate(const framing::HttpHead& head);
   [[nodiscard]] bool take_timeout(const framing::HttpHead& head);
   void begin_post(const framing::HttpHead& head, bool more);
   void get(const framing::HttpHead& head, std::string_view path, std::string_view query);
   void get_method(std::string_view name, std::string_view query);
+  void begin_events(const framing::HttpHead& head, std::string_view query);
+  void comment_events();
   void continue_body(bool more);
   void dispatch(std::span<char> text);
   void dispatch_draining(std::span<char> text);
@@ -87,7 +94,8 @@ class HttpSession final : public Channel, private Timer {
   std::unique_ptr<Exchange> current_;
   std::vector<std::unique_ptr<Exchange>> waiting_;
   std::vector<std::unique_ptr<Exchange>> silent_;  // answered, while calls of theirs that say nothing go on
-  std::size_t held_bytes_ = 0;                     // of responses that wait for those before them
+  std::unique_ptr<EventStream> events_;  // the response that does not end: nothing that comes is looked at any more
+  std::size_t held_bytes_ = 0;           // of responses that wait for those before them
   Buffer head_;
   Buffer body_;
   std::size_t at_ = 0;             // of the input of `read`: where what is being read begins

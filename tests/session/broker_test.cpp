@@ -146,6 +146,26 @@ TEST_P(BrokerTest, callers_by_http_and_behind_headers_reach_a_provider_that_spea
   EXPECT_EQ(framed.take(reply.size() + 22), "Content-Length: " + std::to_string(reply.size()) + "\r\n\r\n" + reply);
 }
 
+TEST_P(BrokerTest, events_come_by_http_until_the_broker_ends) {
+  RawPeer http = connect();
+  http.send("GET /events?topic=a.* HTTP/1.1\r\nHost: localhost\r\n\r\n");
+  std::string head;
+  while (!head.ends_with("\r\n\r\n")) head += http.take(1);
+  EXPECT_TRUE(head.starts_with("HTTP/1.1 200 OK\r\n")) << head;
+  RawPeer publisher = connect();
+  publisher.send(line_of("rpc.publish", R"({"topic":"a.b","params":[7]})", "1"));
+  EXPECT_EQ(publisher.line(), result_of("1", "1"));
+  EXPECT_EQ(http.line(), "id: 1");
+  EXPECT_EQ(http.line(), "event: a.b");
+  EXPECT_EQ(http.line(), R"(data: {"jsonrpc":"2.0","method":"a.b","params":[7]})");
+  EXPECT_EQ(http.line(), "");
+  publisher.close();
+  std::thread stopping{[&] { stop(); }};
+  EXPECT_EQ(http.all(), "");
+  http.close();
+  stopping.join();
+}
+
 TEST_P(BrokerTest, a_request_of_megabytes_passes_as_it_is) {
   RawPeer provider = provide("echo");
   RawPeer caller = connect();

@@ -161,12 +161,13 @@ TEST(HttpBrowser, of_an_allowed_origin_may_read_the_answer_and_asks_first) {
   HttpSettings settings;
   settings.allow_origins = {"https://app.example"};
   const std::string cors = "Access-Control-Allow-Origin: https://app.example\r\nVary: Origin\r\n";
-  expect_answer(get("/rpc", "Origin: https://app.example\r\nAccess-Control-Request-Method: POST\r\n", "OPTIONS"),
-                "HTTP/1.1 204 No Content\r\n" + cors +
-                    "Allow: POST, OPTIONS\r\nAccess-Control-Allow-Methods: GET, HEAD, POST, OPTIONS\r\n"
-                    "Access-Control-Allow-Headers: Accept, Authorization, Content-Type, Traceparent, Tracestate, "
-                    "Wirecall-Timeout-Ms\r\nAccess-Control-Max-Age: 600\r\n\r\n",
-                settings);
+  expect_answer(
+      get("/rpc", "Origin: https://app.example\r\nAccess-Control-Request-Method: POST\r\n", "OPTIONS"),
+      "HTTP/1.1 204 No Content\r\n" + cors +
+          "Allow: POST, OPTIONS\r\nAccess-Control-Allow-Methods: GET, HEAD, POST, OPTIONS\r\n"
+          "Access-Control-Allow-Headers: Accept, Authorization, Content-Type, Last-Event-ID, Traceparent, Tracestate, "
+          "Wirecall-Timeout-Ms\r\nAccess-Control-Max-Age: 600\r\n\r\n",
+      settings);
   expect_answer(post(request(1), "Origin: https://app.example\r\n") + post(request(1)),
                 "HTTP/1.1 200 OK\r\n" + cors + "Content-Type: application/json\r\nContent-Length: 36\r\n\r\n" +
                     result("19", 1) + ok(result("19", 1)),
