@@ -39,7 +39,7 @@ soak: build  ## 60 s of a broker under attack, ten million differential executio
 	@BUILD=$(BUILD) JOBS=$(JOBS) tools/soak.sh
 
 bench:  ## build and run the benchmarks, one table each
-	@tools/install_packages.sh test
+	@tools/install_packages.sh bench
 	@$(CONFIGURE) -B $(BUILD) -D WIRECALL_BENCH=ON
 	@$(NINJA)
 	@BUILD=$(BUILD) tools/bench.sh

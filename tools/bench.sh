@@ -18,6 +18,9 @@ echo
 echo "== serving"
 python3 bench/serving.py "$build/wirecall" "$build/bench/ceiling" || status=1
 echo
+echo "== routing"
+python3 bench/routing.py "$build/wirecall" "$build/bench/router_load" || status=1
+echo
 echo "== compile"
 python3 bench/compile/measure.py || status=1
 exit "$status"
