@@ -182,7 +182,7 @@ class BenchCommand final : public MethodCommand {
   BenchOptions options_;
   std::string duration_;
   std::string warm_up_;
-  std::optional<UrlFlag> url_;
+  std::optional<ServerFlags> server_;
 };
 
 BenchCommand::BenchCommand(CLI::App& parent)
@@ -216,13 +216,13 @@ BenchCommand::BenchCommand(CLI::App& parent)
   app()
       .add_option("--hdr", options_.hdr_path, "Write the distribution there, as HdrHistogram's plotters read it")
       ->type_name("FILE");
-  url_.emplace(app());
+  server_.emplace(app());
 }
 
 int BenchCommand::run() {
   options_.method = method();
   options_.params = params_json();
-  options_.urls = url_->urls();
+  options_.urls = server_->server().urls;
   if (!duration_.empty()) options_.duration = require(duration_of(duration_), "-z/--duration");
   if (!warm_up_.empty()) options_.warm_up = require(duration_of(warm_up_), "--warm-up");
   return bench(options_);

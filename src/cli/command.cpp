@@ -75,7 +75,7 @@ class Command::TargetFlags {
   [[nodiscard]] Target target() const;
 
  private:
-  UrlFlag url_;
+  ServerFlags server_;
   std::string timeout_;
   OptionFlags<ClientOptions> client_;
 };
@@ -117,32 +117,57 @@ MethodCommand::MethodCommand(CLI::App& parent, About about)
 
 std::string MethodCommand::params_json() const { return require(params_of_call(method_, words(), read_file)); }
 
-UrlFlag::UrlFlag(CLI::App& command) {
-  command
-      .add_option("--url", words_,
-                  "The server; when repeated, the first that can be connected to. Else $WIRECALL_URL (several with "
-                  "commas between them), else tcp://127.0.0.1:8545")
-      ->type_name("URI")
-      ->allow_extra_args(false);
+std::string no_context(const std::string& name, const SavedContexts& saved) {
+  return fmt::format("there is no context {}{} wirecall context lists those that there are", name,
+                     did_you_mean(name, saved.names(), ";"));
 }
 
-std::vector<std::string> UrlFlag::urls() const {
-  std::vector<std::string> urls = words_;
-  if (const char* url = std::getenv("WIRECALL_URL"); urls.empty() && url != nullptr) urls = urls_of(url);
-  if (urls.empty()) urls.emplace_back("tcp://127.0.0.1:8545");
-  return urls;
+ServerFlags::ServerFlags(CLI::App& command) {
+  CLI::Option* const url =
+      command
+          .add_option("--url", urls_,
+                      "The server; when repeated, the first that can be connected to. Else that of --context, of "
+                      "$WIRECALL_URL (several with commas between them), of $WIRECALL_CONTEXT, of `wirecall context "
+                      "use`, or tcp://127.0.0.1:8545")
+          ->type_name("URI")
+          ->allow_extra_args(false);
+  command.add_option("--context", context_, "A server by the name that `wirecall context add` has given it")
+      ->type_name("NAME")
+      ->excludes(url);
+}
+
+SavedContext ServerFlags::server() const {
+  const auto environment = [](const char* name) {
+    const char* const value = std::getenv(name);
+    return std::string{value == nullptr ? "" : value};
+  };
+  if (!urls_.empty()) return {.name = {}, .urls = urls_, .token = {}};
+  std::string name = context_;
+  if (name.empty()) {
+    if (std::vector<std::string> urls = urls_of(environment("WIRECALL_URL")); !urls.empty())
+      return {.name = {}, .urls = std::move(urls), .token = {}};
+    name = environment("WIRECALL_CONTEXT");
+  }
+  const SavedContexts saved = require(load_contexts());
+  if (name.empty()) name = saved.current.value_or("");
+  if (name.empty()) return {.name = {}, .urls = {"tcp://127.0.0.1:8545"}, .token = {}};
+  const SavedContext* const context = saved.find(name);
+  if (context == nullptr) throw UsageError{no_context(name, saved)};
+  return *context;
 }
 
 Command::TargetFlags::TargetFlags(CLI::App& command, const std::string& timeout_help)
-    : url_(command), client_(command) {
+    : server_(command), client_(command) {
   command.add_option("--timeout", timeout_, timeout_help)->type_name("DURATION");
 }
 
 Target Command::TargetFlags::target() const {
-  Target target{.urls = url_.urls()};
+  SavedContext server = server_.server();
+  Target target{.urls = std::move(server.urls)};
   require(client_.apply(target.client));
   if (const char* token = std::getenv("WIRECALL_TOKEN"); target.client.token.empty() && token != nullptr)
     target.client.token = token;
+  if (target.client.token.empty()) target.client.token = server.token.value_or("");
   if (!timeout_.empty()) target.timeout = require(duration_of(timeout_), "--timeout");
   return target;
 }

@@ -11,6 +11,7 @@
 #include <utility>
 #include <vector>
 
+#include "cli/contexts.hpp"
 #include "cli/target.hpp"
 
 namespace wirecall::cli {
@@ -37,17 +38,21 @@ extern const char* const kArgumentsHelp;
 /// Refuses the first word that a command knows nothing of.
 [[noreturn]] void refuse_unexpected(const CLI::App& command, const std::vector<std::string>& words);
 
-/// --url, or what stands in for it.
-class UrlFlag {
- public:
-  explicit UrlFlag(CLI::App& command);
-  UrlFlag(UrlFlag&&) = delete;
+/// What is wrong with the name of a context that is none.
+[[nodiscard]] std::string no_context(const std::string& name, const SavedContexts& saved);
 
-  /// At least one.
-  [[nodiscard]] std::vector<std::string> urls() const;
+/// --url, --context, or what stands in for them.
+class ServerFlags {
+ public:
+  explicit ServerFlags(CLI::App& command);
+  ServerFlags(ServerFlags&&) = delete;
+
+  /// At least one URI; the token is for nobody else. Throws UsageError.
+  [[nodiscard]] SavedContext server() const;
 
  private:
-  std::vector<std::string> words_;
+  std::vector<std::string> urls_;
+  std::string context_;
 };
 
 class Command {

@@ -15,6 +15,7 @@
 #include "cli/call.hpp"
 #include "cli/command.hpp"
 #include "cli/config_file.hpp"
+#include "cli/context.hpp"
 #include "cli/describe.hpp"
 #include "cli/files.hpp"
 #include "cli/flags.hpp"
@@ -65,7 +66,7 @@ int run(int argc, char** argv) {
   std::vector<std::unique_ptr<Command>> commands;
   for (const auto& declare :
        {call_command, notify_command, pub_command, sub_command, reply_command, ls_command, describe_command,
-        clients_command, stats_command, top_command, tap_command, bench_command})
+        clients_command, stats_command, top_command, tap_command, bench_command, context_command})
     commands.push_back(declare(app));
 
   if (argc > 1 && *argv[1] != '-' && unknown_command(app, argv[1])) return kUsage;
