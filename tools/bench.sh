@@ -15,6 +15,11 @@ status=0
 echo "== connections"
 python3 bench/connections.py "$build/wirecall" || status=1
 echo
+for engine in epoll uring; do
+  echo "== subscribers, $engine"
+  python3 bench/subscribers.py "$build/wirecall" --engine "$engine" || status=1
+  echo
+done
 echo "== serving"
 python3 bench/serving.py "$build/wirecall" "$build/bench/ceiling" || status=1
 echo
