@@ -1,6 +1,6 @@
 // Log: what the library has to tell whoever runs it, as records, and the sink that takes them. The library itself
-// never prints: without a sink nothing is written, and a record is made only for what seldom happens, never for a
-// message or a call that goes well. Formatters and a sink for stderr are here for those who have no log of their own.
+// never prints: without a sink nothing is written. Records from info on are made only for what seldom happens, never for
+// a message or a call that goes well. Formatters and a sink for stderr are here for those who have no log of their own.
 //
 // A sink is called on the thread on which the event happened, and for slow handlers on one that watches them; so by
 // several threads at once. What it throws is dropped, with the record. A sink that blocks holds up the connections of
@@ -24,7 +24,7 @@
 namespace wirecall {
 
 enum class LogLevel : std::uint8_t {
-  debug,    ///< for programs that have more to say: the library makes no such record
+  debug,    ///< for who looks for a fault: connections that come and go, a sample of the calls
   info,     ///< no fault, but good to know: another engine was taken, connections are accepted again
   warning,  ///< something is not as it should be, and all goes on
   error,    ///< a handler, or the program, has failed at something

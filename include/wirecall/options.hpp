@@ -68,6 +68,8 @@ struct Options {
   /// What the log is told, and how the command's own log writes it; a sink of yours has its own format.
   LogLevel log_level = LogLevel::info;
   LogFormat log_format = LogFormat::human;
+  /// Of so many calls that a broker's providers have answered one is written to the log, at level debug. 0 for none.
+  std::uint32_t log_calls_every = 1000;
   /// Where log records go; nowhere when empty. Not in JSON.
   LogSink log;
 

@@ -55,12 +55,13 @@ RelayErrors::RelayErrors()
               R"({"reason":"the provider sends more items than it has credit for"})"),
       no_memory(ErrorCode::internal_error) {}
 
-Exchange::Exchange(const Registry& own, const Limits& limits, rpc::Workspace& workspace)
+Exchange::Exchange(const Registry& own, const Limits& limits, rpc::Workspace& workspace, const Settings& settings)
     : own_(&own),
       limits_(&limits),
       workspace_(&workspace),
       call_all_(untyped_method<[](Exchange& exchange, Call& call) { exchange.call_all(call); }>("rpc.call_all", *this)),
       retained_(limits.retained_bytes),
+      log_(workspace, settings.log_calls_every),
       began_(now()) {}
 
 Exchange::~Exchange() {
@@ -87,7 +88,7 @@ void Exchange::relay(Route& route, Call& call) {
   const Received& message = call.message();
   Peer& caller = static_cast<Peer&>(*call.broker_peer());
   Provider* const provider = provider_for(route, message, call.reader());
-  if (provider == nullptr) return call.error(errors_.not_delivered);
+  if (provider == nullptr) return refuse(call, route, errors_.not_delivered);
   if (call.is_notification()) {
     // A provider that subscribes to its method's name as well is told once.
     if (provider->peer->told_of != event_) notify(*provider, message);
@@ -96,12 +97,12 @@ void Exchange::relay(Route& route, Call& call) {
     return call.end_result();
   }
   const bool waits = !provider->is_free();
-  if (waits && provider->waiting >= provider->terms.queue) return call.error(queue_is_full());
+  if (waits && provider->waiting >= provider->terms.queue) return refuse(call, route, queue_is_full());
   MethodCounts& counts = route.counts();
   const bool direct = call.can_be_left();
   const CallBounds bounds = call.bounds();
   const std::optional<SlotNumber> slot = calls_.take(message.id());
-  if (!slot) return call.error(too_many_calls());
+  if (!slot) return refuse(call, route, too_many_calls());
   RelayedCall& relayed = calls_[*slot];
   relayed.began = bounds.began;
   relayed.deadline = bounds.deadline;
@@ -148,6 +149,12 @@ void Exchange::relay(Route& route, Call& call) {
   ++counts.calls;
   if (!taps_.empty()) [[unlikely]]
     tap_call(*slot, caller, message);
+}
+
+// A call that nobody is asked for.
+void Exchange::refuse(Call& call, const Route& route, const Error& error) {
+  log_.failed(route.name(), static_cast<Peer&>(*call.broker_peer()).name, error);
+  call.error(error);
 }
 
 Error Exchange::queue_is_full() {
@@ -255,6 +262,20 @@ void Exchange::answered(const Provider& provider, const RelayedCall& call, bool 
   MethodCounts& counts = *provider.route->counted();
   counts.latency.record(static_cast<std::uint64_t>(std::max(now() - call.began, nanoseconds{0}).count()));
   if (failed) ++counts.errors;
+  if (log_.is_sample()) [[unlikely]] {
+    log_.answered({.method = provider.route->name(),
+                   .client = call.caller != nullptr ? std::string_view{call.caller->name} : std::string_view{},
+                   .provider = provider,
+                   .time = now() - call.began,
+                   .failed = failed});
+  }
+}
+
+void Exchange::log_failure(SlotNumber slot, const Error& error) noexcept {
+  if (error.code() == static_cast<int>(ErrorCode::cancelled)) return;  // as its caller wanted it
+  const RelayedCall& call = calls_[slot];
+  log_.failed(call.provider != nullptr ? std::string_view{call.provider->route->name()} : std::string_view{},
+              call.caller != nullptr ? std::string_view{call.caller->name} : std::string_view{}, error);
 }
 
 // Whether the response with the caller's own id is.
@@ -311,6 +332,7 @@ void Exchange::answer(SlotNumber slot, const Error& error) noexcept {
 void Exchange::fail(SlotNumber slot, const Error& error) noexcept {
   const RelayedCall& call = calls_[slot];
   if (!taps_.empty()) tap_end(slot, error);
+  log_failure(slot, error);
   if (call.caller != nullptr) {
     answer(slot, error);
     return forget_call(slot);
@@ -370,13 +392,18 @@ void Exchange::end_calls(Peer& caller, const Error* error) noexcept {
 void Exchange::caller_ended(std::uint64_t number, const Outcome& outcome) noexcept {
   const SlotNumber slot = calls_.find(Digits{number}.view());
   if (slot == kNoSlot || calls_[slot].caller != nullptr || calls_[slot].state == State::given_up) return;
-  if (!taps_.empty()) if_memory_allows([&] { tap_end(slot, Error{static_cast<ErrorCode>(outcome.code)}); });
+  if_memory_allows([&] {
+    const Error error{static_cast<ErrorCode>(outcome.code)};
+    log_failure(slot, error);
+    if (!taps_.empty()) tap_end(slot, error);
+  });
   const std::unique_ptr<RelayExtras> extras = std::move(calls_[slot].extras);
   give_up(slot);
 }
 
 // Whoever waits for the call is told, and so is the provider.
 void Exchange::give_up(SlotNumber slot, const Error& error) noexcept {
+  log_failure(slot, error);
   if (!taps_.empty()) tap_end(slot, error);
   if (calls_[slot].caller != nullptr) {
     answer(slot, error);

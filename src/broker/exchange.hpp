@@ -22,6 +22,7 @@
 
 #include "broker/deadlines.hpp"
 #include "broker/method_table.hpp"
+#include "broker/operations_log.hpp"
 #include "broker/peer.hpp"
 #include "broker/relayed_calls.hpp"
 #include "broker/report.hpp"
@@ -47,6 +48,11 @@ struct Registration {
   std::string hash_param;
   Terms terms;
   Description description;
+};
+
+/// What a broker is told by its options.
+struct Settings {
+  std::uint32_t log_calls_every = 0;
 };
 
 /// What a provider is asked for.
@@ -77,7 +83,7 @@ struct StreamEdits;
 class Exchange final : public rpc::Broker, private Timer {
  public:
   /// All referred to outlive it. `own` are the methods of the process itself, whose names nobody else may have.
-  Exchange(const Registry& own, const Limits& limits, rpc::Workspace& workspace);
+  Exchange(const Registry& own, const Limits& limits, rpc::Workspace& workspace, const Settings& settings = {});
   ~Exchange();
   Exchange(Exchange&&) = delete;
 
@@ -147,7 +153,8 @@ class Exchange final : public rpc::Broker, private Timer {
   /// Where the numbers of the whole process come from; without it, they are this loop's.
   void count_by(std::function<Stats()> counters) { counters_ = std::move(counters); }
   /// Closes the connection of the client with that name; false when there is none.
-  bool kick(std::string_view name);
+  bool kick(const Peer& by, std::string_view name);
+  [[nodiscard]] OperationsLog& log() noexcept { return log_; }
   /// What a principal is answered that may not do what it wants to.
   [[nodiscard]] static Error forbidden();
   /// By Scheduler::now; 0 where there is none.
@@ -227,6 +234,8 @@ class Exchange final : public rpc::Broker, private Timer {
   void give_name(Peer& peer, std::string_view name);
   void announce(Peer& peer, std::string_view topic, std::string_view method = {}) noexcept;
   void answered(const Provider& provider, const RelayedCall& call, bool failed) noexcept;
+  void log_failure(SlotNumber slot, const Error& error) noexcept;
+  void refuse(Call& call, const Route& route, const Error& error);
 
   const Registry* own_;
   const Limits* limits_;
@@ -240,6 +249,7 @@ class Exchange final : public rpc::Broker, private Timer {
   Subscriptions subscriptions_;
   Retained retained_;
   Taps taps_;
+  OperationsLog log_;
   std::uint64_t event_ = 0;  // counts notifications
   const std::chrono::nanoseconds began_;
   std::function<Stats()> counters_;

@@ -137,12 +137,13 @@ std::string kick(const ReservedCall& call) {
   const ReservedParams params{call, kNames};
   const auto name = params.as<std::string>(0);
   if (!name) params.refuse("client", params.find(0), "string");
-  return peer_of(call).exchange().kick(*name) ? "true" : "false";
+  return peer_of(call).exchange().kick(peer_of(call), *name) ? "true" : "false";
 }
 
-bool Exchange::kick(std::string_view name) {
+bool Exchange::kick(const Peer& by, std::string_view name) {
   const auto found = names_.find(name);
   if (found == names_.end()) return false;
+  log_.kicked(by, name);
   found->second->outlet().close();
   return true;
 }

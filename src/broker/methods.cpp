@@ -92,7 +92,9 @@ std::string register_methods(const ReservedCall& call) {
     registrations.push_back(read_registration(params));
   }
   const std::size_t count = registrations.size();
+  const std::string first = count != 0 ? registrations.front().name : std::string{};
   peer_of(call).exchange().register_methods(peer_of(call), std::move(registrations));
+  if (count != 0) peer_of(call).exchange().log().registered(peer_of(call), first, count);
   return std::to_string(count);
 }
 
@@ -105,6 +107,7 @@ std::string unregister(const ReservedCall& call) {
   if (names.empty()) params.refuse("method", params.find(0), "string");
   std::size_t count = 0;
   for (const std::string& name : names) count += peer_of(call).exchange().unregister(peer_of(call), name) ? 1 : 0;
+  if (count != 0) peer_of(call).exchange().log().unregistered(peer_of(call), names.front(), count);
   return std::to_string(count);
 }
 

@@ -50,6 +50,10 @@ void Peer::notified(const Received& message, std::string_view name) { exchange_-
 
 void Peer::tapped(Call& call, std::string_view name) { exchange_->tap_own(call, name); }
 
+void Peer::refused(std::string_view method, const Error& error) noexcept {
+  exchange_->log().failed(method, name, error);
+}
+
 void Peer::room() { exchange_->room(*this); }
 
 void Peer::reserved_answered() {

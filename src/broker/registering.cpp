@@ -40,6 +40,7 @@ std::unique_ptr<rpc::BrokerPeer> Exchange::meet(rpc::Outlet& outlet, std::shared
 }
 
 void Exchange::forget(Peer& peer) noexcept {
+  if (peer.session != 0 || !peer.provides.empty() || peer.subscription_count() != 0) log_.left(peer);
   end_calls(peer, nullptr);
   end_peer(peer);
   if (!peer.name.empty()) {
@@ -58,7 +59,10 @@ rpc::Introduction Exchange::introduce(Peer& peer, std::string_view name, std::st
   }
   if (!resume.empty()) take_over(peer, name, resume);
   if (!name.empty()) give_name(peer, name);
-  if (peer.session == 0) peer.session = session_keys_.begin(now());
+  if (peer.session == 0) {
+    peer.session = session_keys_.begin(now());
+    log_.greeted(peer);
+  }
   return {.name = peer.name, .session = session_keys_.secret_of(peer.session, name_of(peer.principal))};
 }
 
@@ -87,6 +91,7 @@ void Exchange::take_over(Peer& peer, std::string_view name, std::string_view res
     announce(old, "rpc.client.left");
     old.name.clear();
   }
+  log_.resumed(peer);
   old.outlet().close();
 }
 

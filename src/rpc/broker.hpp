@@ -62,6 +62,8 @@ class BrokerPeer {
   virtual void notified(const Received& message, std::string_view name) = 0;
   /// A call of this peer's is about to run, of whichever method; asked where Broker::is_tapped.
   virtual void tapped(Call& call, std::string_view name) = 0;
+  /// A call of this peer's to a method under a reserved name has been refused.
+  virtual void refused(std::string_view name, const Error& error) noexcept = 0;
   /// There is room for what nobody waits for again.
   virtual void room() = 0;
   /// What a method under a reserved name has to send behind its answer, which has been given.

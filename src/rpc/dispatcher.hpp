@@ -45,6 +45,7 @@ struct ConnectionCounts {
   std::uint64_t bytes_in = 0;
   std::uint64_t bytes_out = 0;
   std::chrono::nanoseconds heard_at{0};  ///< when its last byte came, by Scheduler::now, to some milliseconds
+  const char* end = nullptr;             ///< why it has ended, in a word; null as long as it has not
 };
 
 /// Where finished messages go.

@@ -233,6 +233,7 @@ bool serve_reserved(const ReservedCall& call) {
     }
     if (call.broker != nullptr) call.broker->reserved_answered();
   } catch (const Error& error) {
+    if (call.broker != nullptr) call.broker->refused(call.name, error);
     if (answers) refuse(error);
     const bool unknown = call.identity != nullptr && call.identity->principal == nullptr;
     if (unknown && error.code() == static_cast<int>(ErrorCode::unauthenticated)) call.outlet.close();

@@ -407,6 +407,7 @@ void Channel::failed(int error) {
 void Channel::end(End end, int error) {
   if (over_) return;  // a completion and a timer of one turn may both find the end
   over_ = input_ended_ = true;
+  if (counts_ != nullptr) counts_->end = name_of(end);
   abandon();
   if (away_ != 0) {
     // It stays open until its handler has come back, but the peer need not wait for that.

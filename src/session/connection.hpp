@@ -26,6 +26,13 @@ enum class End : std::uint8_t {
   refused,     ///< the peer did not say who it is, or may not stay
 };
 
+/// The same in a word.
+[[nodiscard]] constexpr const char* name_of(End end) noexcept {
+  constexpr const char* kNames[]{"finished", "lost",     "slow",   "unreadable", "too_large",
+                                 "too_deep", "too_long", "silent", "refused"};
+  return kNames[static_cast<std::size_t>(end)];
+}
+
 class Connection {
  public:
   Connection() = default;

@@ -161,6 +161,11 @@ std::vector<OptionRow> make_rows() {
        .words = kLogFormats,
        .doc = "How the command writes its log: lines for people, or JSON",
        .in_server = server<&Options::log_format>},
+      {.name = "log_calls_every",
+       .unit = "calls",
+       .max = std::numeric_limits<std::uint32_t>::max(),
+       .doc = "Of so many answered calls a broker writes one to its log, at level debug; 0 for none",
+       .in_server = server<&Options::log_calls_every>},
   };
   for (const LimitRow& limit : limit_rows()) {
     rows.push_back({.name = limit.name,

@@ -44,7 +44,8 @@ ServingLoop::ServingLoop(std::unique_ptr<runtime::Backend> backend, ServerCommon
                          .threads_max = options_->hand_over_threads}) {
   workspace_.tasks.set_home(loop_.inbox());
   if (commons.broker) {
-    workspace_.broker = &exchange_.emplace(commons.registry, limits_, workspace_);
+    workspace_.broker = &exchange_.emplace(commons.registry, limits_, workspace_,
+                                           broker::Settings{.log_calls_every = options_->log_calls_every});
     exchange_->count_by([this] { return stats(); });
   }
   if (commons.threads != nullptr) workspace_.blocking_pool = &offload_.emplace(*commons.threads, loop_);
@@ -130,6 +131,7 @@ bool ServingLoop::take_in(transport::Socket& socket, transport::IoThread* io, bo
     auto connection = std::make_unique<Undecided>(host_, keeper, protocols_, std::move(stream));
     connection->position = connections_.size();
     connections_.push_back(std::move(connection));
+    options_->log(LogLevel::debug, "a connection is accepted");
     return true;
   } catch (const std::bad_alloc&) {
     options_->log(LogLevel::warning, "a connection is refused: there is no memory for it");
@@ -250,7 +252,8 @@ void ServingLoop::connection_decided(Connection& undecided, std::unique_ptr<Conn
   ended_.push_back(std::exchange(connections_[decided->position], std::move(decided)));
 }
 
-void ServingLoop::connection_ended(Connection& connection, End, int) {
+void ServingLoop::connection_ended(Connection& connection, End end, int error) {
+  options_->log(LogLevel::debug, "a connection has ended", {{"reason", name_of(end)}, {"errno", error}});
   const std::size_t position = connection.position;
   forget(1);
   ended_.push_back(std::move(connections_[position]));

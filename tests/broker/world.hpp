@@ -20,16 +20,20 @@ namespace wirecall::test {
 
 class World {
  public:
-  explicit World(const Limits& given = {}) : limits(given) { workspace.broker = &exchange; }
+  explicit World(const Limits& given = {}, const broker::Settings& of_broker = {})
+      : limits(given), settings(of_broker) {
+    workspace.broker = &exchange;
+  }
   World(World&&) = delete;
 
   void advance(std::chrono::nanoseconds by) { scheduler.advance(by); }
 
   Registry registry;
   Limits limits;
+  broker::Settings settings;
   VirtualScheduler scheduler;
   rpc::Workspace workspace{json_codec(), &scheduler};
-  broker::Exchange exchange{registry, limits, workspace};
+  broker::Exchange exchange{registry, limits, workspace, settings};
 };
 
 /// One connection of the world.

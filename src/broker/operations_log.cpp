@@ -1,0 +1,116 @@
+// See operations_log.hpp.
+#include "broker/operations_log.hpp"
+
+#include <utility>
+
+#include "broker/exchange.hpp"
+#include "broker/peer.hpp"
+#include "rpc/dispatcher.hpp"
+#include "wirecall/access.hpp"
+
+namespace wirecall::broker {
+
+using std::chrono::floor;
+using std::chrono::microseconds;
+using std::chrono::milliseconds;
+using std::chrono::nanoseconds;
+
+namespace {
+
+std::string_view principal_of(const Peer& peer) noexcept {
+  return peer.principal != nullptr ? std::string_view{peer.principal->name} : std::string_view{};
+}
+
+std::int64_t count_of(std::uint64_t number) noexcept { return static_cast<std::int64_t>(number); }
+
+}  // namespace
+
+bool OperationsLog::admits(Budget& budget, LogLevel level) noexcept {
+  if (workspace_->log == nullptr || !workspace_->log->takes(level)) return false;
+  const nanoseconds now = workspace_->scheduler != nullptr ? workspace_->scheduler->now() : nanoseconds{0};
+  if (now - budget.second >= std::chrono::seconds{1}) {
+    budget.second = now;
+    budget.written = 0;
+  }
+  if (budget.written == budget.a_second) {
+    ++budget.left_out;
+    return false;
+  }
+  ++budget.written;
+  if (const std::int64_t left_out = std::exchange(budget.left_out, 0); left_out != 0)
+    write(level, budget.left_out_text, {{"records", left_out}});
+  return true;
+}
+
+void OperationsLog::write(LogLevel level, std::string_view message,
+                          std::initializer_list<LogField> fields) const noexcept {
+  if (workspace_->log != nullptr) (*workspace_->log)(level, message, fields);
+}
+
+void OperationsLog::greeted(const Peer& peer) noexcept {
+  if (!admits(clients_, LogLevel::info)) return;
+  write(LogLevel::info, "a client has said hello", {{"client", peer.name}, {"principal", principal_of(peer)}});
+}
+
+void OperationsLog::resumed(const Peer& peer) noexcept {
+  if (!admits(clients_, LogLevel::info)) return;
+  write(LogLevel::info, "a client has come back on another connection",
+        {{"client", peer.name}, {"principal", principal_of(peer)}});
+}
+
+void OperationsLog::left(const Peer& peer) noexcept {
+  if (!admits(clients_, LogLevel::info)) return;
+  const std::string_view reason = peer.counts.end != nullptr ? peer.counts.end : "closed";
+  write(LogLevel::info, "a client has left",
+        {{"client", peer.name},
+         {"principal", principal_of(peer)},
+         {"reason", reason},
+         {"connected_ms", floor<milliseconds>(peer.exchange().now() - peer.met).count()},
+         {"bytes_in", count_of(peer.counts.bytes_in)},
+         {"bytes_out", count_of(peer.counts.bytes_out)},
+         {"methods", count_of(peer.provides.size())},
+         {"subscriptions", count_of(peer.subscription_count())}});
+}
+
+void OperationsLog::registered(const Peer& peer, std::string_view method, std::size_t methods) noexcept {
+  if (!admits(clients_, LogLevel::info)) return;
+  write(LogLevel::info, "a client provides methods",
+        {{"client", peer.name}, {"principal", principal_of(peer)}, {"method", method}, {"methods", count_of(methods)}});
+}
+
+void OperationsLog::unregistered(const Peer& peer, std::string_view method, std::size_t methods) noexcept {
+  if (!admits(clients_, LogLevel::info)) return;
+  write(LogLevel::info, "a client provides methods no more",
+        {{"client", peer.name}, {"principal", principal_of(peer)}, {"method", method}, {"methods", count_of(methods)}});
+}
+
+void OperationsLog::kicked(const Peer& by, std::string_view client) noexcept {
+  if (!admits(clients_, LogLevel::info)) return;
+  write(LogLevel::info, "a client is kicked", {{"client", client}, {"by", by.name}, {"principal", principal_of(by)}});
+}
+
+void OperationsLog::answered(const Answered& call) noexcept {
+  until_call_ = calls_every_;
+  write(LogLevel::debug, "a call was answered",
+        {{"method", call.method},
+         {"client", call.client},
+         {"provider", call.provider.peer->name},
+         {"us", floor<microseconds>(call.time).count()},
+         {"answer", call.failed ? std::string_view{"error"} : std::string_view{"result"}},
+         {"one_of", count_of(calls_every_)}});
+}
+
+void OperationsLog::failed(std::string_view method, std::string_view client, const Error& error) noexcept {
+  if (!admits(failures_, LogLevel::warning)) return;
+  // What is said of wrong params holds what was sent, which may be a secret.
+  const bool own = error.code() <= static_cast<int>(ErrorCode::provider_lost) &&
+                   error.code() >= static_cast<int>(ErrorCode::draining);
+  write(LogLevel::warning, "a call has failed",
+        {{"method", method},
+         {"client", client},
+         {"code", error.code()},
+         {"error", error.message()},
+         {"data", own ? std::string_view{error.data()} : std::string_view{}}});
+}
+
+}  // namespace wirecall::broker

@@ -1,0 +1,203 @@
+// What a broker writes to the log of what its clients do.
+#include "broker/operations_log.hpp"
+
+#include <chrono>
+#include <gtest/gtest.h>
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "rpc/access.hpp"
+#include "tests/broker/world.hpp"
+#include "wirecall/log.hpp"
+
+namespace wirecall {
+namespace {
+
+using namespace std::chrono_literals;
+using test::Client;
+using test::error_reply;
+using test::id_of;
+using test::notification;
+using test::request;
+using test::result_reply;
+using test::World;
+using Lines = std::vector<std::string>;
+
+class OperationsLogTest : public testing::Test {
+ protected:
+  explicit OperationsLogTest(std::uint32_t calls_every = 3) : world{Limits{}, {.log_calls_every = calls_every}} {
+    world.workspace.log = &sink;
+  }
+  // What has been written since the last call, each without its time.
+  Lines log() { return std::exchange(written, {}); }
+  static std::string hello(const std::string& name) { return request("rpc.hello", R"({"name":")" + name + "\"}"); }
+
+  Lines written;
+  LogSink sink{[this](const LogRecord& record) {
+    std::string line = format_log(LogFormat::human, record);
+    written.push_back(line.substr(line.find(' ') + 1));
+  }};
+  World world;
+  Client provider{world};
+  Client caller{world};
+};
+
+TEST_F(OperationsLogTest, who_comes_and_goes_is_told) {
+  static_cast<void>(caller.ask(hello("ada")));
+  static_cast<void>(caller.ask(hello("ada")));
+  EXPECT_EQ(log(), Lines{"info a client has said hello client=ada principal=\"\""}) << "once";
+  static_cast<void>(caller.ask(request("rpc.subscribe", R"(["news"])")));
+  world.advance(1500ms);
+  caller.leave();
+  EXPECT_EQ(log(), Lines{"info a client has left client=ada principal=\"\" reason=closed connected_ms=1500 bytes_in=0 "
+                         "bytes_out=0 methods=0 subscriptions=1"});
+  Client other{world};
+  EXPECT_NE(other.ask(request("nothing")), "");
+  other.leave();
+  EXPECT_EQ(log(), Lines{}) << "of one that has said nothing of itself";
+}
+
+TEST_F(OperationsLogTest, what_is_provided_is_told_once_a_request) {
+  static_cast<void>(provider.ask(hello("w")));
+  static_cast<void>(log());
+  provider.provide("add");
+  EXPECT_EQ(provider.ask(request("rpc.register", R"({"methods":[{"method":"a"},{"method":"b"}]})")), result_reply("2"));
+  EXPECT_EQ(provider.ask(request("rpc.unregister", R"({"methods":["a","none"]})")), result_reply("1"));
+  EXPECT_EQ(provider.ask(request("rpc.unregister", R"({"methods":["none"]})")), result_reply("0"));
+  EXPECT_EQ(log(), (Lines{"info a client provides methods client=w principal=\"\" method=add methods=1",
+                          "info a client provides methods client=w principal=\"\" method=a methods=2",
+                          "info a client provides methods no more client=w principal=\"\" method=a methods=1"}));
+}
+
+TEST_F(OperationsLogTest, who_is_kicked_or_comes_back_is_told) {
+  const std::string reply = caller.ask(hello("ada"));
+  static_cast<void>(provider.ask(hello("boss")));
+  static_cast<void>(log());
+  static_cast<void>(provider.ask(request("rpc.kick", R"(["nobody"])")));
+  EXPECT_EQ(log(), Lines{});
+  static_cast<void>(provider.ask(request("rpc.kick", R"(["ada"])")));
+  EXPECT_EQ(log(), Lines{"info a client is kicked client=ada by=boss principal=\"\""});
+  const std::string session = nlohmann::json::parse(reply).at("result").at("session");
+  Client again{world};
+  again.send(request("rpc.hello", R"({"resume":")" + session + "\"}"));
+  const Lines lines = log();
+  ASSERT_EQ(lines.size(), 2U);
+  EXPECT_EQ(lines[0], "info a client has come back on another connection client=ada principal=\"\"");
+  EXPECT_EQ(lines[1], "info a client has said hello client=ada principal=\"\"");
+  caller.leave();
+  EXPECT_EQ(log(), Lines{}) << "the connection that it had left behind";
+}
+
+TEST_F(OperationsLogTest, one_call_of_so_many_is_told_with_how_it_was_answered) {
+  static_cast<void>(provider.ask(hello("w")));
+  static_cast<void>(caller.ask(hello("ada")));
+  provider.provide("add");
+  static_cast<void>(log());
+  for (int i = 1; i <= 7; ++i) {
+    caller.send(i < 6 ? request("add") : "[" + request("add") + "]");
+    world.advance(250us);
+    const std::string id = id_of(provider.received());
+    provider.send(i < 6 ? result_reply("1", id) : error_reply(-5, "no", {}, id));
+  }
+  EXPECT_EQ(log(), (Lines{"debug a call was answered method=add client=ada provider=w us=250 answer=result one_of=3",
+                          "debug a call was answered method=add client=\"\" provider=w us=250 answer=error one_of=3"}))
+      << "whose caller is not known within a batch";
+}
+
+class WithoutCalls : public OperationsLogTest {
+ protected:
+  WithoutCalls() : OperationsLogTest(0) {}
+};
+
+TEST_F(WithoutCalls, no_call_is_told_where_that_is_wanted) {
+  provider.provide("add");
+  static_cast<void>(log());
+  for (int i = 0; i < 5; ++i) {
+    caller.send(request("add"));
+    provider.send(result_reply("1", id_of(provider.received())));
+  }
+  EXPECT_EQ(log(), Lines{});
+}
+
+TEST_F(OperationsLogTest, calls_that_fail_here_are_told_with_the_reason) {
+  static_cast<void>(caller.ask(hello("ada")));
+  provider.provide("add", R"(,"concurrency":1,"queue":0)");
+  static_cast<void>(log());
+  const auto data = [](const std::string& reason, const std::string& delivered, const std::string& more = {}) {
+    return R"( data="{\"reason\":\")" + reason + R"(\",\"origin\":\"local\",\"delivered\":\")" + delivered + R"(\")" +
+           more + "}\"";
+  };
+  caller.send(R"({"jsonrpc":"2.0","method":"add","timeout_ms":10,"id":1})");
+  caller.send(request("add", {}, "2"));
+  EXPECT_EQ(log(), Lines{"warning a call has failed method=add client=ada code=-32005 error=\"Limit exceeded\"" +
+                         data("too many calls wait for the provider", "no", R"(,\"limit\":\"queue\")")});
+  world.advance(20ms);
+  EXPECT_EQ(log(), Lines{"warning a call has failed method=add client=ada code=-32002 error=Timeout" +
+                         data("the call was not answered in time", "maybe")});
+  provider.send(result_reply("1", id_of(provider.outlet->messages.front())));
+  caller.send(request("add", {}, "3"));
+  static_cast<void>(caller.ask(request("rpc.cancel", "[3]")));
+  EXPECT_EQ(log(), Lines{}) << "as its caller wanted it";
+  caller.send(R"({"jsonrpc":"2.0","method":"add","to":"nobody","id":4})");
+  EXPECT_EQ(log().size(), 1U);
+  Client other{world};
+  other.provide("sum");
+  static_cast<void>(log());
+  caller.send(request("sum", {}, "5"));
+  other.leave();
+  EXPECT_EQ(log().at(1), "warning a call has failed method=sum client=ada code=-32001 error=\"Provider lost\"" +
+                             data("the provider has gone", "maybe"));
+}
+
+TEST_F(OperationsLogTest, requests_that_are_refused_are_told_without_what_was_sent) {
+  EXPECT_NE(caller.ask(request("rpc.hello", R"({"token":12345678})")).find("-32602"), std::string::npos);
+  EXPECT_EQ(log(), Lines{"warning a call has failed method=rpc.hello client=\"\" code=-32602 error=\"Invalid params\" "
+                         "data=\"\""});
+  EXPECT_NE(caller.ask(request("rpc.hello", R"({"resume":"secret"})")).find("-32004"), std::string::npos);
+  const Lines lines = log();
+  ASSERT_EQ(lines.size(), 1U);
+  EXPECT_EQ(lines[0].find("secret"), std::string::npos) << lines[0];
+  EXPECT_NE(lines[0].find("there is no such session"), std::string::npos) << lines[0];
+}
+
+TEST_F(OperationsLogTest, what_clients_cause_cannot_fill_it) {
+  for (int i = 0; i < 50; ++i) static_cast<void>(caller.ask(request("rpc.unsubscribe", R"(["a"])")));
+  EXPECT_EQ(log().size(), 10U);
+  for (int i = 0; i < 500; ++i) {
+    provider.provide("add");
+    static_cast<void>(provider.ask(request("rpc.unregister", R"(["add"])")));
+  }
+  EXPECT_EQ(log().size(), 100U);
+  world.advance(1s);
+  static_cast<void>(caller.ask(request("rpc.unsubscribe", R"(["a"])")));
+  EXPECT_EQ(log().at(0), "warning calls that have failed are left out records=40");
+  provider.provide("add");
+  EXPECT_EQ(log().at(0), "info clients that come and go are left out records=900");
+}
+
+TEST_F(OperationsLogTest, principals_are_told_and_never_what_they_show) {
+  world.workspace.authority = std::make_shared<const rpc::Authority>(std::vector<Principal>{
+      {.name = "robot", .tokens = {"robot-token"}, .call = {}, .provide = {}, .publish = {}, .subscribe = {}}});
+  Client robot{world};
+  const std::string reply = robot.ask(request("rpc.hello", R"({"name":"r2","token":"robot-token"})"));
+  const std::string session = nlohmann::json::parse(reply).at("result").at("session");
+  Client second{world};
+  second.send(request("rpc.hello", R"({"name":"r2","token":"robot-token","resume":")" + session + "\"}"));
+  Client stranger{world};
+  stranger.send(request("rpc.hello", R"({"token":"robot-tokem"})"));
+  second.send(request("rpc.register", R"(["add"])"));
+  second.leave();
+  const Lines lines = log();
+  EXPECT_EQ(lines.size(), 6U);
+  EXPECT_EQ(lines.at(0), "info a client has said hello client=r2 principal=robot");
+  for (const std::string& line : lines) {
+    EXPECT_EQ(line.find(session), std::string::npos) << line;
+    EXPECT_EQ(line.find("robot-toke"), std::string::npos) << line;
+  }
+}
+
+}  // namespace
+}  // namespace wirecall
