@@ -64,6 +64,8 @@ struct Options {
   std::vector<Principal> principals;
   /// A file of them, as JSON (docs/access.md); none when empty. Read when the server is made.
   std::string principals_file;
+  /// Whether a broker tells providers who calls them, by `from`.
+  bool disclose_callers = false;
 
   /// What the log is told, and how the command's own log writes it; a sink of yours has its own format.
   LogLevel log_level = LogLevel::info;

@@ -116,6 +116,7 @@ void Exchange::ask_for(Provider& provider, const Asked& asked, std::string_view 
   MethodCounts& counts = provider.route->counts();
   auto extras = std::make_unique<RelayExtras>();
   extras->request.append(request);
+  extras->from = from_of(asked.caller);
   extras->gathered = gathered;
   const std::optional<SlotNumber> slot = calls_.take("0");
   if (!slot) throw too_many_calls();

@@ -6,7 +6,7 @@
 
 #include "base/decimal.hpp"
 #include "broker/exchange.hpp"
-#include "broker/splice.hpp"
+#include "broker/outgoing.hpp"
 #include "message/own_error.hpp"
 #include "rpc/access.hpp"
 #include "wirecall/reflect.hpp"
@@ -78,15 +78,13 @@ void Exchange::notified(Peer& publisher, std::string_view name, const Received& 
   if ((subscriptions_.empty() && taps_.empty()) || is_reserved(name) || !is_name(name)) return;
   if (!rpc::may_publish(publisher.principal, name)) return;
   const std::string_view params = message.has(Member::params) ? message[Member::params] : std::string_view{};
-  if (!message.has(Member::to) && !message.has(Member::from)) {
+  const std::string from = from_of(publisher);
+  if (!message.has(Member::to) && !message.has(Member::from) && from.empty()) {
     deliver_event(&publisher, name, message.text, params);
     return;
   }
-  Splice splice{message.text};
-  if (message.has(Member::to)) splice.remove(message[Member::to]);
-  if (message.has(Member::from)) splice.remove(message[Member::from]);
   Buffer text;
-  splice.append_to(text);
+  append_addressed(text, message, from);
   deliver_event(&publisher, name, text.view(), params);
 }
 

@@ -59,6 +59,7 @@ Exchange::Exchange(const Registry& own, const Limits& limits, rpc::Workspace& wo
     : own_(&own),
       limits_(&limits),
       workspace_(&workspace),
+      settings_(settings),
       call_all_(untyped_method<[](Exchange& exchange, Call& call) { exchange.call_all(call); }>("rpc.call_all", *this)),
       retained_(limits.retained_bytes),
       log_(workspace, settings.log_calls_every),
@@ -91,7 +92,7 @@ void Exchange::relay(Route& route, Call& call) {
   if (provider == nullptr) return refuse(call, route, errors_.not_delivered);
   if (call.is_notification()) {
     // A provider that subscribes to its method's name as well is told once.
-    if (provider->peer->told_of != event_) notify(*provider, message);
+    if (provider->peer->told_of != event_) notify(*provider, message, from_of(caller));
     if (!taps_.empty()) [[unlikely]]
       tap_notification(*provider, caller, message);
     return call.end_result();
@@ -115,6 +116,7 @@ void Exchange::relay(Route& route, Call& call) {
     if (waits || !direct || provider->terms.idempotent) {
       relayed.extras = std::make_unique<RelayExtras>();
       relayed.extras->request.append(message.text);
+      relayed.extras->from = from_of(caller);
     }
     if (direct) {
       if (bounds.deadline != kNoDeadline) {
@@ -127,7 +129,13 @@ void Exchange::relay(Route& route, Call& call) {
           [this, number = calls_.number_of(*slot)](const Outcome& outcome) { caller_ended(number, outcome); });
       relayed.extras->sink = call.detach();
     }
-    if (!waits) send(*slot, message);
+    if (!waits) {
+      if (settings_.disclose_callers) [[unlikely]] {
+        send(*slot, message, from_of(caller));
+      } else {
+        send(*slot, message, {});
+      }
+    }
   } catch (...) {
     // Whatever it has been put into knows it no more; a sink that goes answers -32603.
     if (relayed.timed) deadlines_.remove(*slot);
@@ -181,24 +189,26 @@ void Exchange::watch(SlotNumber slot) {
   wakes_at_ = next;
 }
 
-void Exchange::notify(const Provider& provider, const Received& message) {
-  append_message(provider.peer->outlet(), [&](Buffer& out) {
-    if ((message.present & (kChanged & ~bit(Member::timeout_ms))) == 0) return out.append(message.text);
-    Splice splice{message.text};
-    if (message.has(Member::to)) splice.remove(message[Member::to]);
-    if (message.has(Member::from)) splice.remove(message[Member::from]);
-    splice.append_to(out);
-  });
+// What tells a provider whose message it is given: the member, with a comma behind it; empty where that is not told.
+std::string Exchange::from_of(const Peer& peer) const {
+  if (!settings_.disclose_callers || peer.name.empty()) [[likely]]
+    return {};
+  return R"("from":)" + to_json(peer.name) + ",";
+}
+
+void Exchange::notify(const Provider& provider, const Received& message, std::string_view from) {
+  append_message(provider.peer->outlet(), [&](Buffer& out) { append_addressed(out, message, from); });
 }
 
 // A call in no list of its provider's goes there.
-void Exchange::send(SlotNumber slot, const Received& message) {
+void Exchange::send(SlotNumber slot, const Received& message, std::string_view from) {
   RelayedCall& call = calls_[slot];
   Provider& provider = *call.provider;
   StreamEdits edits{.id = Digits{calls_.number_of(slot)}};
   if (call.stream && provider.peer->outlet().strict_peer()) call.stream->without_credit = true;
   append_message(provider.peer->outlet(), [&](Buffer& out) {
-    if ((message.present & (kChanged | bit(Member::stream))) == 0 && !call.stream && !call.extras) [[likely]]
+    if ((message.present & (kChanged | bit(Member::stream))) == 0 && !call.stream && !call.extras && from.empty())
+        [[likely]]
       return message::append_replaced(out, message.text, message[Member::id], edits.id.view());
     Splice splice{message.text};
     edit_stream(call, message, edits, splice);
@@ -207,8 +217,7 @@ void Exchange::send(SlotNumber slot, const Received& message) {
       const auto time = std::max(std::chrono::ceil<milliseconds>(call.deadline - now()), milliseconds{1});
       splice.replace(message[Member::timeout_ms], left.emplace(static_cast<std::uint64_t>(time.count())).view());
     }
-    if (message.has(Member::to)) splice.remove(message[Member::to]);
-    if (message.has(Member::from)) splice.remove(message[Member::from]);
+    address(splice, message, from);
     splice.append_to(out);
   });
   if (call.stream) {
@@ -227,7 +236,7 @@ void Exchange::send_kept(SlotNumber slot) noexcept {
     Received message;
     const std::string_view text = calls_[slot].extras->request.padded();
     static_cast<void>(read_message(text, *limits_, true, message));
-    send(slot, message);
+    send(slot, message, calls_[slot].extras->from);
     if (!calls_[slot].provider->terms.idempotent) calls_[slot].extras->request.release();
   } catch (const std::bad_alloc&) {
     calls_[slot].provider = nullptr;  // who has not got it

@@ -52,6 +52,7 @@ struct Registration {
 
 /// What a broker is told by its options.
 struct Settings {
+  bool disclose_callers = false;
   std::uint32_t log_calls_every = 0;
 };
 
@@ -182,7 +183,8 @@ class Exchange final : public rpc::Broker, private Timer {
   void watch(SlotNumber slot);
   [[nodiscard]] Provider* provider_for(Route& route, const Received& message, Reader& reader);
   [[nodiscard]] SlotNumber find(Peer& caller, std::string_view id_json);
-  void notify(const Provider& provider, const Received& message);
+  [[nodiscard]] std::string from_of(const Peer& peer) const;
+  void notify(const Provider& provider, const Received& message, std::string_view from);
   [[nodiscard]] static Error queue_is_full();
   [[nodiscard]] static Error too_many_calls();
   void ask_for(Provider& provider, const Asked& asked, std::string_view request, const CallBounds& bounds,
@@ -190,7 +192,7 @@ class Exchange final : public rpc::Broker, private Timer {
   void hand_to(Provider& provider, SlotNumber slot) noexcept;
   void keep_for(Provider& provider, SlotNumber slot) noexcept;
   [[nodiscard]] SlotNumber next_for(Provider& provider) noexcept;
-  void send(SlotNumber slot, const Received& message);
+  void send(SlotNumber slot, const Received& message, std::string_view from);
   void send_kept(SlotNumber slot) noexcept;
   [[nodiscard]] bool is_too_large(const RelayedCall& call, const Received& message) const noexcept;
   void deliver(SlotNumber slot, const Received& message);
@@ -240,6 +242,7 @@ class Exchange final : public rpc::Broker, private Timer {
   const Registry* own_;
   const Limits* limits_;
   rpc::Workspace* workspace_;
+  const Settings settings_;
   const RelayErrors errors_;
   const Method call_all_;
   RelayedCalls calls_;

@@ -10,8 +10,10 @@
 #include <string_view>
 
 #include "base/decimal.hpp"
+#include "broker/splice.hpp"
 #include "rpc/dispatcher.hpp"
 #include "wirecall/bytes.hpp"
+#include "wirecall/message.hpp"
 
 namespace wirecall::broker {
 
@@ -34,6 +36,27 @@ struct StreamEdits {
   std::string token = {};
   std::string id_and_stream = {};
 };
+
+/// Takes `to` off a message, and sets whose it is to `from`, which is a member with a comma behind it, or empty.
+inline void address(Splice& splice, const Received& message, std::string_view from) {
+  if (message.has(Member::to)) splice.remove(message[Member::to]);
+  if (!message.has(Member::from)) {
+    if (!from.empty()) splice.prepend(from);
+  } else if (from.empty()) {
+    splice.remove(message[Member::from]);
+  } else {
+    constexpr std::string_view kName = R"("from":)";
+    splice.replace(message[Member::from], from.substr(kName.size(), from.size() - kName.size() - 1));
+  }
+}
+
+/// Appends a notification as it goes on.
+inline void append_addressed(Buffer& out, const Received& message, std::string_view from) {
+  if (!message.has(Member::to) && !message.has(Member::from) && from.empty()) return out.append(message.text);
+  Splice splice{message.text};
+  address(splice, message, from);
+  splice.append_to(out);
+}
 
 /// Appends one message to what a peer is sent, whole or not at all.
 template <class Append>

@@ -55,6 +55,7 @@ struct RelayExtras {
   ReplySink sink;     ///< answers a call that is no message of its own: in a batch, by HTTP
   Gathered gathered;  ///< the same, of rpc.call_all
   Buffer request;     ///< as it came: of a call that waits, or that may be made again
+  std::string from;   ///< with it, who made it (Exchange::from_of)
 };
 
 struct RelayedCall {

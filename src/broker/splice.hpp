@@ -1,5 +1,5 @@
-// Splice: a message as it came, with a few places changed: another id, another timeout_ms, without `to` and `from`. The
-// bytes between stay what the sender wrote (docs/wire.md "Relaying"). Pure.
+// Splice: a message as it came, with a few places changed: another id, another timeout_ms, without `to`, with another
+// `from`, or none. The bytes between stay what the sender wrote (docs/wire.md "Relaying"). Pure.
 #pragma once
 
 #include <array>
@@ -19,6 +19,8 @@ class Splice {
 
   /// The member's value, a view into the text, becomes `by`.
   void replace(std::string_view value, std::string_view by) noexcept { add({value, by, false}); }
+  /// These members, each with a comma behind it, come before all others.
+  void prepend(std::string_view members) noexcept { add({text_.substr(1, 0), members, false}); }
   /// The member whose value that is goes. Its name holds no quote.
   void remove(std::string_view value) noexcept { add({value, {}, true}); }
   /// Whether there is no place for another change.

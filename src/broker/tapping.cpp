@@ -1,7 +1,6 @@
 // The part of Exchange (exchange.hpp) that is rpc.tap: what those are sent who look on. Nothing here fails or holds up
 // what is looked at: who looks on loses what it has no room for, and without memory nobody is shown anything.
 #include <chrono>
-#include <new>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -10,20 +9,13 @@
 #include "broker/clean_response.hpp"
 #include "broker/error_text.hpp"
 #include "broker/exchange.hpp"
+#include "broker/outgoing.hpp"
 #include "message/own_error.hpp"
 
 namespace wirecall::broker {
 namespace {
 
 constexpr std::string_view kTopic = "rpc.tap";
-
-template <class Act>
-void if_memory_allows(const Act& act) noexcept {
-  try {
-    act();
-  } catch (const std::bad_alloc&) {
-  }
-}
 
 std::string method_of(const Received& message, Reader& reader) {
   std::string_view name = message.method();

@@ -84,6 +84,9 @@ std::vector<OptionRow> make_rows() {
       {.name = "principals_file",
        .doc = "A JSON file of those who may do something, and what; without one everybody may do everything",
        .in_server = server<&Options::principals_file>},
+      {.name = "disclose_callers",
+       .doc = "Whether a broker tells providers who calls them, by the member from",
+       .in_server = server<&Options::disclose_callers>},
       {.name = "client_id",
        .doc = "The name by which a client introduces itself with rpc.hello; none when empty",
        .in_client = client<&ClientOptions::client_id>},
@@ -194,6 +197,7 @@ std::vector<OptionRow> make_rows() {
 struct Kind {
   bool list;
   bool number;
+  bool truth = false;
 };
 
 // Told by the member that holds it.
@@ -205,6 +209,7 @@ Kind kind_of(const OptionRow& row) {
       []<class T>(const T*) {
         if constexpr (std::is_same_v<T, std::vector<std::string>>) return Kind{.list = true, .number = false};
         if constexpr (std::is_same_v<T, std::vector<std::uint32_t>>) return Kind{.list = true, .number = true};
+        if constexpr (std::is_same_v<T, bool>) return Kind{.list = false, .number = false, .truth = true};
         return Kind{.list = false, .number = std::is_unsigned_v<T> && !std::is_same_v<T, std::uint8_t>};
       },
       slot);
@@ -237,6 +242,13 @@ bool read(const OptionRow& row, const Value& value, std::string& out) {
     at += bytes;
   }
   out = text;
+  return true;
+}
+
+bool read(const OptionRow& row, const Value& value, bool& out) {
+  static_cast<void>(row);
+  if (!value.is_bool()) return false;
+  out = value.as_bool();
   return true;
 }
 
@@ -294,6 +306,7 @@ std::string range_of(const OptionRow& row) {
     return range;
   }
   const Kind kind = kind_of(row);
+  if (kind.truth) return "true or false";
   if (!kind.number) return kind.list ? "a list of texts" : "a text";
   return kind.list ? "a list of numbers from " + std::to_string(row.min) + " to " + std::to_string(row.max)
                    : number_range(row.min, row.max, row.unit);
@@ -330,6 +343,7 @@ Value value_of_words(const OptionRow& row, std::span<const std::string> words) {
     std::uint64_t value = 0;
     const char* const end = word.data() + word.size();
     const auto [read_to, error] = std::from_chars(word.data(), end, value);
+    if (kind.truth && (word == "true" || word == "false")) return Value{word == "true"};
     return kind.number && error == std::errc{} && read_to == end ? Value{value} : Value{word};
   };
   if (!kind.list) return one(words.back());

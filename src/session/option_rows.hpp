@@ -2,8 +2,8 @@
 // of the command, its help, its configuration file, the check of what a program has put into the struct, and
 // docs/options.md all come of it: what is read from anywhere is brought to a Value and given to `assign`.
 //
-// An option is a number, a text, one of some words, or a list of texts or numbers. Its default is what a new struct
-// holds. Names with a dot are members of an object: "limits.batch".
+// An option is a number, true or false, a text, one of some words, or a list of texts or numbers. Its default is what a
+// new struct holds. Names with a dot are members of an object: "limits.batch".
 #pragma once
 
 #include <cstdint>
@@ -23,7 +23,7 @@
 namespace wirecall::session {
 
 /// Where an option's value is. An enumeration is its position among the words of its row.
-using OptionSlot = std::variant<std::uint16_t*, std::uint32_t*, std::size_t*, std::uint8_t*, std::string*,
+using OptionSlot = std::variant<bool*, std::uint16_t*, std::uint32_t*, std::size_t*, std::uint8_t*, std::string*,
                                 std::vector<std::string>*, std::vector<std::uint32_t>*>;
 
 struct OptionRow {

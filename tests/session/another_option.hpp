@@ -23,6 +23,7 @@ std::string another(const OptionRow& row) {
       if (other != value) return other;
     }
   }
+  if (value == "false") return "true";
   if (value[0] == '[') return row.max != 0 ? "[1,0]" : R"(["a","b"])";
   if (value[0] == '"') return R"("|")";
   // The next one: no mark or pause comes to be on the wrong side of another.
