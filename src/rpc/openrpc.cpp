@@ -76,6 +76,21 @@ void write_described(Writer& writer, Reader& reader, const DescribedMethod& meth
   writer.end_object();
 }
 
+// All positions from there on. OpenRPC has no word for that, so its name, which nobody calls it by, and what is said of
+// it tell.
+void write_rest(Writer& writer, const Method& method, const detail::ArgumentType& rest) {
+  std::string name = "rest";
+  while (std::ranges::find(method.params(), name, &Param::name) != method.params().end()) name += '_';
+  writer.begin_object(Writer::kUnknownSize);
+  write_descriptor(writer, name, json_schema(*rest.type));
+  write_text(writer, "description", "any number of further positions, each of this schema");
+  writer.key("required");
+  writer.boolean(false);
+  writer.key("x-rest");
+  writer.boolean(true);
+  writer.end_object();
+}
+
 }  // namespace
 
 void write_params(Writer& writer, const Method& method) {
@@ -83,7 +98,10 @@ void write_params(Writer& writer, const Method& method) {
   writer.begin_array(Writer::kUnknownSize);
   std::size_t position = 0;
   for (const detail::ArgumentType& argument : method.signature().arguments) {
-    if (argument.rest) break;  // which has no name
+    if (argument.rest) {
+      write_rest(writer, method, argument);
+      break;
+    }
     const Param& param = method.params()[position++];
     writer.begin_object(Writer::kUnknownSize);
     write_descriptor(writer, param.name(), json_schema(*argument.type));

@@ -8,6 +8,7 @@
 
 #include "tests/rpc/peer.hpp"
 #include "wirecall/registry.hpp"
+#include "wirecall/value.hpp"
 
 namespace wirecall {
 namespace {
@@ -51,6 +52,19 @@ TEST_F(OpenRpc, describes_parameters_and_results_by_the_types_of_the_function) {
   EXPECT_EQ(second.at("required"), false);
   EXPECT_EQ(subtract.at("result").at("name"), "result");
   EXPECT_EQ(subtract.at("result").at("schema").at("type"), "number");
+}
+
+TEST_F(OpenRpc, tells_of_the_positions_that_a_method_takes_besides) {
+  registry.method("sum", [](int first, Rest<double> more) { return first + static_cast<int>(more.size()); }, {"rest"});
+  const json document = discover();
+  const json& params = document.at("methods").at(0).at("params");
+  ASSERT_EQ(params.size(), 2U);
+  EXPECT_EQ(params.at(0).at("name"), "rest");
+  const json& more = params.at(1);
+  EXPECT_EQ(more.at("name"), "rest_") << "a name of its own";
+  EXPECT_EQ(more.at("schema").at("type"), "number");
+  EXPECT_EQ(more.at("required"), false);
+  EXPECT_EQ(more.at("x-rest"), true);
 }
 
 TEST_F(OpenRpc, is_of_the_version_that_is_asked_for_where_it_is_known) {
