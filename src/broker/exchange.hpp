@@ -20,6 +20,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/seeded_hash.hpp"
 #include "broker/deadlines.hpp"
 #include "broker/method_table.hpp"
 #include "broker/operations_log.hpp"
@@ -259,7 +260,7 @@ class Exchange final : public rpc::Broker, private Timer {
   bool draining_ = false;
   SessionKeys session_keys_;
   std::vector<Peer*> peers_;
-  std::unordered_map<std::string_view, Peer*> names_;  // by Peer::name
+  std::unordered_map<std::string_view, Peer*, SeededHash> names_;  // by Peer::name
 };
 
 }  // namespace wirecall::broker

@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "base/edit_distance.hpp"
+#include "base/seeded_hash.hpp"
 #include "base/words.hpp"
 #include "broker/relayed_calls.hpp"
 #include "broker/report.hpp"
@@ -165,9 +166,8 @@ class MethodTable {
   [[nodiscard]] std::vector<const Route*> sorted() const;
 
  private:
-  // Keyed by the route's own name. Peers choose these names: the standard hash is seeded by nothing, but a bucket is
-  // only as long as the names that one peer may register (Limits) make it.
-  std::unordered_map<std::string_view, std::unique_ptr<Route>> routes_;
+  // Keyed by the route's own name, which peers choose.
+  std::unordered_map<std::string_view, std::unique_ptr<Route>, SeededHash> routes_;
   std::size_t prefixes_ = 0;
 };
 

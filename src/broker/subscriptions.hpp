@@ -14,6 +14,8 @@
 #include <unordered_map>
 #include <vector>
 
+#include "base/seeded_hash.hpp"
+
 namespace wirecall::broker {
 
 struct Pattern;
@@ -77,8 +79,8 @@ class Subscriptions {
   void plant(Pattern& pattern);
   void fell(const Pattern& pattern) noexcept;
 
-  // Keyed by the pattern's own text.
-  std::unordered_map<std::string_view, std::unique_ptr<Pattern>> patterns_;
+  // Keyed by the pattern's own text, which peers choose.
+  std::unordered_map<std::string_view, std::unique_ptr<Pattern>, SeededHash> patterns_;
   std::unique_ptr<Node> root_;  // of those with wildcards
   std::size_t wildcards_ = 0;
   std::uint64_t event_ = 0;

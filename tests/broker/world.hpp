@@ -56,14 +56,7 @@ class Client {
     EXPECT_FALSE(outlet->open());
   }
   /// What has come since the last call, one message a line.
-  [[nodiscard]] std::string received() {
-    std::string lines;
-    for (const std::string& message : std::exchange(outlet->messages, {})) {
-      if (!lines.empty()) lines += '\n';
-      lines += message;
-    }
-    return lines;
-  }
+  [[nodiscard]] std::string received() { return outlet->take(); }
   [[nodiscard]] std::string ask(std::string_view text) {
     send(text);
     return received();

@@ -39,6 +39,15 @@ class RecordingOutlet final : public rpc::Outlet {
   [[nodiscard]] bool connected() const noexcept override { return is_connected; }
   void close() override { ++closes; }
   [[nodiscard]] bool open() const noexcept { return open_; }
+  /// What has come since the last call, one message a line.
+  [[nodiscard]] std::string take() {
+    std::string lines;
+    for (const std::string& message : std::exchange(messages, {})) {
+      if (!lines.empty()) lines += '\n';
+      lines += message;
+    }
+    return lines;
+  }
 
   std::vector<std::string> messages;
   std::size_t messages_max = std::numeric_limits<std::size_t>::max();
@@ -73,14 +82,7 @@ class Peer {
     EXPECT_FALSE(outlet.open());
   }
   /// What has come back since the last call, one message a line.
-  [[nodiscard]] std::string received() {
-    std::string lines;
-    for (const std::string& message : std::exchange(outlet.messages, {})) {
-      if (!lines.empty()) lines += '\n';
-      lines += message;
-    }
-    return lines;
-  }
+  [[nodiscard]] std::string received() { return outlet.take(); }
   [[nodiscard]] std::string ask(std::string_view text) {
     send(text);
     return received();
