@@ -2,6 +2,7 @@
 // relayed" under messages that are meant to do harm.
 #include <chrono>
 #include <gtest/gtest.h>
+#include <memory>
 #include <string>
 
 #include "tests/broker/world.hpp"
@@ -122,6 +123,41 @@ TEST_F(HostilePeers, more_topics_than_anybody_needs_cost_nobody_anything) {
   EXPECT_EQ(greedy.ask(request("rpc.subscribe", R"(["a"])")), result_reply("true"));
   EXPECT_EQ(greedy.ask(request("rpc.subscribe", R"(["b"])")), result_reply("true"));
   EXPECT_NE(greedy.ask(request("rpc.subscribe", R"(["c"])")).find("\"limit\":\"subscriptions\""), std::string::npos);
+}
+
+TEST_F(HostilePeers, topics_by_the_ten_thousand_are_kept_as_far_as_there_is_room_and_go_with_those_who_ask_for_them) {
+  constexpr std::size_t kRoom = 256 * 1024;
+  World narrow{Limits{.retained_bytes = kRoom}};
+  Client publisher{narrow};
+  std::size_t kept = 0;
+  constexpr int kTopics = 50'000;
+  for (int i = 0; i < kTopics; ++i) {
+    const std::string answer = publisher.ask(
+        request("rpc.publish", R"({"topic":"t.)" + std::to_string(i) + R"(","params":[1],"retain":true})"));
+    if (answer == result_reply("0")) {
+      ++kept;
+    } else {
+      ASSERT_NE(answer.find("\"limit\":\"retained_bytes\""), std::string::npos) << answer;
+    }
+  }
+  EXPECT_LT(kept, kRoom / 128) << "what each costs besides its bytes is counted";
+  EXPECT_GT(kept, kRoom / 256);
+  // Subscriptions that come and go between events: who is there is told, once.
+  Client steady{narrow};
+  EXPECT_EQ(steady.ask(request("rpc.subscribe", R"(["t.*"])")), result_reply("true"));
+  for (int round = 0; round < 4; ++round) {
+    auto restless = std::make_unique<Client>(narrow);
+    for (int i = 0; i < 4096; ++i)
+      restless->send(notification("rpc.subscribe", "[\"t." + std::to_string(i * 7) + "\"]"));
+    EXPECT_EQ(publisher.ask(request("rpc.publish", R"({"topic":"t.7","params":[1]})")), result_reply("2"));
+    for (int i = 0; i < 4096; i += 2)
+      restless->send(notification("rpc.unsubscribe", "[\"t." + std::to_string(i * 7) + "\"]"));
+    EXPECT_EQ(publisher.ask(request("rpc.publish", R"({"topic":"t.14","params":[1]})")), result_reply("1"));
+    EXPECT_EQ(publisher.ask(request("rpc.publish", R"({"topic":"t.21","params":[1]})")), result_reply("2"));
+    restless->leave();
+    EXPECT_EQ(publisher.ask(request("rpc.publish", R"({"topic":"t.21","params":[1]})")), result_reply("1"));
+    static_cast<void>(steady.received());
+  }
 }
 
 TEST_F(HostilePeers, one_that_stalls_loses_its_own_events_and_delays_nobody) {
