@@ -106,7 +106,7 @@ std::size_t Exchange::deliver_event(Peer* publisher, std::string_view topic, std
 
 // A peer that takes too little loses events, and learns how many once it has taken most of what waits for it.
 bool Exchange::send_event(Peer& peer, std::string_view topic, std::string_view text) {
-  if (!peer.lag.empty() || peer.outlet().is_overfull()) {
+  if (peer.lag || peer.outlet().is_overfull()) {
     drop_event(peer, topic);
     return false;
   }
@@ -124,21 +124,23 @@ bool Exchange::send_event(Peer& peer, std::string_view topic, std::string_view t
 
 void Exchange::drop_event(Peer& peer, std::string_view topic) {
   ++workspace_->stats.events_dropped;
-  auto known = std::ranges::find(peer.lag, topic, &Lag::topic);
-  if (known == peer.lag.end() && peer.lag.size() >= kLagTopics) known = peer.lag.begin();
-  if (known != peer.lag.end()) {
+  // The first entry is for all topics that find no place of their own.
+  if (!peer.lag) peer.lag = std::make_unique<std::vector<Lag>>(1, Lag{.topic = ">", .dropped = 0});
+  std::vector<Lag>& lag = *peer.lag;
+  auto known = std::ranges::find(lag, topic, &Lag::topic);
+  if (known == lag.end() && lag.size() >= kLagTopics) known = lag.begin();
+  if (known != lag.end()) {
     ++known->dropped;
     return;
   }
-  // The first entry is for all topics that find no place of their own.
-  if (peer.lag.empty()) peer.lag.push_back({.topic = ">", .dropped = 0});
-  peer.lag.push_back({.topic = std::string{topic}, .dropped = 1});
+  lag.push_back({.topic = std::string{topic}, .dropped = 1});
 }
 
 void Exchange::room(Peer& peer) {
   streams_go_on(peer);
-  const std::vector<Lag> lag = std::exchange(peer.lag, {});
-  for (const Lag& one : lag) {
+  const std::unique_ptr<const std::vector<Lag>> lag = std::move(peer.lag);
+  if (!lag) return;
+  for (const Lag& one : *lag) {
     if (one.dropped == 0) continue;
     const Buffer text = event_of(
         "rpc.lagged", R"({"topic":)" + to_json(one.topic) + R"(,"dropped":)" + std::to_string(one.dropped) + "}");

@@ -64,16 +64,16 @@ class Peer final : public rpc::BrokerPeer, public Subscriber {
   std::chrono::nanoseconds met{};        ///< when, by Scheduler::now
   rpc::ConnectionCounts counts;          ///< since then
   std::vector<Provider*> provides;
-  RelayedCalls::List calls;    ///< that are answered by a message to this peer
-  std::size_t calls_made = 0;  ///< how many these are
-  std::size_t streams = 0;     ///< of these, how many are asked for their results as they come
+  RelayedCalls::List calls;      ///< that are answered by a message to this peer
+  std::uint32_t calls_made = 0;  ///< how many these are
+  std::uint32_t streams = 0;     ///< of these, how many are asked for their results as they come
   CallsById calls_by_id;
-  std::vector<Lag> lag;                         ///< empty where nothing was lost
+  std::unique_ptr<std::vector<Lag>> lag;        ///< null where nothing was lost
   std::uint64_t told_of = 0;                    ///< the last event that was for this peer
   std::unique_ptr<std::string> wants_retained;  ///< a pattern, until its subscription has been answered
   bool taps = false;                            ///< looks on (Taps)
   bool ended = false;                           ///< says nothing any more
-  std::size_t position = 0;                     ///< in the exchange's table
+  std::uint32_t position = 0;                   ///< in the exchange's table
 
  private:
   Exchange* exchange_;

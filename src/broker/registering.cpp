@@ -34,7 +34,7 @@ Error Exchange::forbidden() {
 std::unique_ptr<rpc::BrokerPeer> Exchange::meet(rpc::Outlet& outlet, std::shared_ptr<rpc::PeerLoad> load) {
   make_room(peers_, 1);
   auto peer = std::make_unique<Peer>(*this, outlet, std::move(load));
-  peer->position = peers_.size();
+  peer->position = static_cast<std::uint32_t>(peers_.size());
   peers_.push_back(peer.get());
   return peer;
 }
