@@ -1,6 +1,7 @@
 // Log: what the library has to tell whoever runs it, as records, and the sink that takes them. The library itself
-// never prints: without a sink nothing is written. Records from info on are made only for what seldom happens, never for
-// a message or a call that goes well. Formatters and a sink for stderr are here for those who have no log of their own.
+// never prints: without a sink nothing is written. Records from info on are made only for what seldom happens, never
+// for a message or a call that goes well. Formatters and a sink for stderr are here for those who have no log of their
+// own.
 //
 // A sink is called on the thread on which the event happened, and for slow handlers on one that watches them; so by
 // several threads at once. What it throws is dropped, with the record. A sink that blocks holds up the connections of
