@@ -226,10 +226,14 @@ class Client {
   /// is in `run`.
   template <class F>
   void provide(std::string name, F&& callable, const ProvideOptions& options = {}) {
-    provide_method(options, [&](Registry& methods) -> Method& {
-      return methods.method(std::move(name), std::forward<F>(callable), options.params);
+    provide_method(name, options, [&](Registry& methods) -> Method& {
+      return methods.method(name, std::forward<F>(callable), options.params);
     });
   }
+  /// Provides that method no longer: the broker is told, on later connections it is not registered, and the name may be
+  /// provided anew. Returns at once; calls that are on their way are still answered, and none comes any more once a
+  /// call that this client makes afterwards has been answered. False when it is not provided. Any thread.
+  bool unprovide(std::string_view name);
 
   /// Calls `function` with each event of a topic, in which `*` stands for any word and a last `>` for all further ones:
   ///     auto subscription = client.subscribe("sensors.*.temp", [](const Event& event) { use(event.as<double>()); });
@@ -290,6 +294,9 @@ class Client {
   void on_refused(RefusedFunction function);
   /// What is called, on the thread that drives, when the server has dropped events.
   void on_lagged(LaggedFunction function);
+  /// What is called, on the thread that drives, when a connection has been made or has ended: a program that has to
+  /// look anew at what it has missed does so here. Of several that end and are made, each is told, in order.
+  void on_connection(ConnectionFunction function);
 
   /// Runs a task on this thread, and returns what it comes to or throws what it throws. Where it awaits requests of
   /// this client, no other thread is involved: the fastest way for many calls at once. `stop` may be requested on any
@@ -309,7 +316,8 @@ class Client {
   [[nodiscard]] std::shared_ptr<detail::Home> home() const;
   /// Changes what nobody may use meanwhile.
   void alone(const std::function<void()>& change);
-  void provide_method(const ProvideOptions& options, const std::function<Method&(Registry&)>& add);
+  void provide_method(std::string_view name, const ProvideOptions& options,
+                      const std::function<Method&(Registry&)>& add);
   [[nodiscard]] Request<std::size_t> publication_of(std::string_view topic, const PublishOptions& options,
                                                     const std::function<void(Writer&)>& encode_value) const;
   /// Drives on this thread until `finished`; `begin` is given the stop token of what it begins.

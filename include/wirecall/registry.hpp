@@ -75,17 +75,22 @@ class Method {
   [[nodiscard]] const std::string& name() const noexcept { return name_; }
   [[nodiscard]] const std::string& summary() const noexcept { return summary_; }
   [[nodiscard]] bool is_safe() const noexcept { return safe_; }
+  /// Its place among its registry's methods; the largest size_t for one that is in none.
+  [[nodiscard]] std::size_t index() const noexcept { return index_; }
   [[nodiscard]] const std::vector<Param>& params() const noexcept { return params_; }
   /// What the function takes and returns (detail/bind.hpp).
   [[nodiscard]] const detail::Signature& signature() const noexcept { return *binding_.signature; }
   void invoke(Call& call) const { binding_.invoke(binding_.callable.get(), call); }
 
  private:
+  friend class Registry;
+
   std::string name_;
   std::string summary_;
   std::vector<Param> params_;
   detail::Binding binding_;
   bool safe_ = false;
+  std::size_t index_ = ~std::size_t{0};
 };
 
 class Registry {
@@ -108,6 +113,8 @@ class Registry {
   Method& method(std::string name, M member, C& object, std::vector<Param> params = {}) {
     return add(std::move(name), std::move(params), detail::bind_member(member, object));
   }
+  /// Offers that method no longer; false when there is none. Calls of it that are in progress end as they would.
+  bool remove(std::string_view name);
   /// Adds a middleware around every call; the first added is the outermost (middleware.hpp).
   void use(Middleware middleware);
 

@@ -54,6 +54,14 @@ using LaggedFunction = std::function<void(std::string_view topic, std::uint64_t 
 /// Called when the server refuses a method that the client provides, or a topic that it subscribes to.
 using RefusedFunction = std::function<void(std::string_view name, const Error& error)>;
 
+/// What has become of a connection of a client's.
+struct ConnectionNews {
+  bool connected = false;  ///< it has been made; else it has ended
+  std::string place;       ///< the URI
+  std::string cause;       ///< why it has ended; empty for one that has been made
+};
+using ConnectionFunction = std::function<void(const ConnectionNews&)>;
+
 struct SubscribeOptions {
   /// Of all subscriptions of one group, whichever client's, one gets each event; none when empty.
   std::string group = {};

@@ -113,7 +113,7 @@ void Exchange::ask_for(Provider& provider, const Asked& asked, std::string_view 
                        const Gathered& gathered) {
   const bool waits = !provider.is_free();
   if (waits && provider.waiting >= provider.terms.queue) throw queue_is_full();
-  MethodCounts& counts = provider.route->counts();
+  rpc::MethodCounts& counts = provider.route->counts();
   auto extras = std::make_unique<RelayExtras>();
   extras->request.append(request);
   extras->from = from_of(asked.caller);

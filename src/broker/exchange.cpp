@@ -63,9 +63,12 @@ Exchange::Exchange(const Registry& own, const Limits& limits, rpc::Workspace& wo
       call_all_(untyped_method<[](Exchange& exchange, Call& call) { exchange.call_all(call); }>("rpc.call_all", *this)),
       retained_(limits.retained_bytes),
       log_(workspace, settings.log_calls_every),
-      began_(now()) {}
+      began_(now()) {
+  workspace.own_counts = &own_counts_;
+}
 
 Exchange::~Exchange() {
+  workspace_->own_counts = nullptr;
   if (workspace_->scheduler != nullptr) workspace_->scheduler->stop(*this);
 }
 
@@ -99,7 +102,7 @@ void Exchange::relay(Route& route, Call& call) {
   }
   const bool waits = !provider->is_free();
   if (waits && provider->waiting >= provider->terms.queue) return refuse(call, route, queue_is_full());
-  MethodCounts& counts = route.counts();
+  rpc::MethodCounts& counts = route.counts();
   const bool direct = call.can_be_left();
   const CallBounds bounds = call.bounds();
   const std::optional<SlotNumber> slot = calls_.take(message.id());
@@ -268,8 +271,8 @@ bool Exchange::response(Peer& peer, const Received& message) {
 }
 
 void Exchange::answered(const Provider& provider, const RelayedCall& call, bool failed) noexcept {
-  MethodCounts& counts = *provider.route->counted();
-  counts.latency.record(static_cast<std::uint64_t>(std::max(now() - call.began, nanoseconds{0}).count()));
+  rpc::MethodCounts& counts = *provider.route->counted();
+  counts.record(now() - call.began);
   if (failed) ++counts.errors;
   if (log_.is_sample()) [[unlikely]] {
     log_.answered({.method = provider.route->name(),

@@ -33,6 +33,7 @@
 #include "broker/taps.hpp"
 #include "rpc/broker.hpp"
 #include "rpc/dispatcher.hpp"
+#include "rpc/method_counts.hpp"
 #include "rpc/openrpc.hpp"
 #include "wirecall/limits.hpp"
 #include "wirecall/message.hpp"
@@ -256,6 +257,7 @@ class Exchange final : public rpc::Broker, private Timer {
   OperationsLog log_;
   std::uint64_t event_ = 0;  // counts notifications
   const std::chrono::nanoseconds began_;
+  rpc::OwnCounts own_counts_;
   std::function<Stats()> counters_;
   bool draining_ = false;
   SessionKeys session_keys_;

@@ -158,6 +158,22 @@ void Exchange::describe(std::vector<rpc::DescribedMethod>& methods, const Princi
   }
 }
 
+namespace {
+
+void fill(MethodReport& method, const rpc::MethodCounts& counts) {
+  const auto at = [&](double quantile) { return nanoseconds{counts.latency.at(quantile)}; };
+  method.calls = counts.calls;
+  method.errors = counts.errors;
+  method.timed = counts.latency.count();
+  method.sum = nanoseconds{counts.latency.sum()};
+  method.p50 = at(0.5);
+  method.p90 = at(0.9);
+  method.p99 = at(0.99);
+  method.max = nanoseconds{counts.latency.max()};
+}
+
+}  // namespace
+
 Report Exchange::report(const Principal* principal) const {
   Report report{.uptime = uptime(), .counters = counters_ ? counters_() : workspace_->stats, .methods = {}};
   for (const Route* route : methods_.sorted()) {
@@ -169,18 +185,18 @@ Report Exchange::report(const Principal* principal) const {
       method.in_flight += provider->at_work;
       method.waiting += provider->waiting;
     }
-    const MethodCounts* const counts = route->counted();
-    if (counts == nullptr) continue;
-    const auto at = [&](double quantile) { return nanoseconds{counts->latency.at(quantile)}; };
-    method.calls = counts->calls;
-    method.errors = counts->errors;
-    method.answered = counts->latency.count();
-    method.sum = nanoseconds{counts->latency.sum()};
-    method.p50 = at(0.5);
-    method.p90 = at(0.9);
-    method.p99 = at(0.99);
-    method.max = nanoseconds{counts->latency.max()};
+    if (const rpc::MethodCounts* const counts = route->counted()) fill(method, *counts);
   }
+  for (const auto& own : own_->methods()) {
+    if (!rpc::may_call(principal, own->name())) continue;
+    MethodReport& method = report.methods.emplace_back();
+    method.name = own->name();
+    const rpc::OwnCounts::Row* const row = own_counts_.find(*own);
+    if (row == nullptr) continue;
+    method.in_flight = row->waiting;
+    fill(method, *row);
+  }
+  std::ranges::sort(report.methods, {}, &MethodReport::name);
   return report;
 }
 

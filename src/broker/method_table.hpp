@@ -17,7 +17,7 @@
 #include "base/seeded_hash.hpp"
 #include "base/words.hpp"
 #include "broker/relayed_calls.hpp"
-#include "broker/report.hpp"
+#include "rpc/method_counts.hpp"
 #include "wirecall/codec.hpp"
 #include "wirecall/registry.hpp"
 
@@ -127,12 +127,12 @@ class Route {
   }
 
   /// Made with the first call. Throws std::bad_alloc.
-  [[nodiscard]] MethodCounts& counts() {
-    if (!counts_) counts_ = std::make_unique<MethodCounts>();
+  [[nodiscard]] rpc::MethodCounts& counts() {
+    if (!counts_) counts_ = std::make_unique<rpc::MethodCounts>();
     return *counts_;
   }
   /// Null before the first call.
-  [[nodiscard]] MethodCounts* counted() const noexcept { return counts_.get(); }
+  [[nodiscard]] rpc::MethodCounts* counted() const noexcept { return counts_.get(); }
 
   Description description;
   const Spelling spelling;  ///< of its name
@@ -145,7 +145,7 @@ class Route {
   Policy policy_;
   std::string hash_param_;
   std::vector<std::unique_ptr<Provider>> providers_;
-  std::unique_ptr<MethodCounts> counts_;
+  std::unique_ptr<rpc::MethodCounts> counts_;
   std::size_t next_ = 0;
   std::uint32_t random_ = 0x9E3779B9;
 };

@@ -98,21 +98,23 @@ std::string report_metrics(const Report& report) {
   const auto number = [](auto MethodReport::* member) {
     return [member](const MethodReport& method) { return std::to_string(method.*member); };
   };
-  metrics.family("calls_total", "counter", "Calls taken for a provider.", number(&MethodReport::calls));
+  metrics.family("calls_total", "counter", "Calls taken.", number(&MethodReport::calls));
   metrics.family("errors_total", "counter", "Of these, answered with an error or given up.",
                  number(&MethodReport::errors));
   metrics.family("providers", "gauge", "Connections that provide the method now.", number(&MethodReport::providers));
   metrics.family("in_flight", "gauge", "Calls at a provider now.", number(&MethodReport::in_flight));
   metrics.family("waiting", "gauge", "Calls that wait for a provider now.", number(&MethodReport::waiting));
-  text += "# HELP wirecall_method_duration_seconds From a call's arrival to its provider's response.\n";
+  text +=
+      "# HELP wirecall_method_duration_seconds From a call's arrival to its response; of the process's own methods of "
+      "one call a turn.\n";
   text += "# TYPE wirecall_method_duration_seconds summary\n";
   for (const MethodReport& method : report.methods) {
     for (const auto& [quantile, value] : {std::pair{"0.5", method.p50}, {"0.9", method.p90}, {"0.99", method.p99}}) {
       const std::string label = std::string{",quantile=\""} + quantile + "\"";
-      metrics.sample("duration_seconds", method, label, method.answered == 0 ? "NaN" : seconds(value));
+      metrics.sample("duration_seconds", method, label, method.timed == 0 ? "NaN" : seconds(value));
     }
     metrics.sample("duration_seconds_sum", method, {}, seconds(method.sum));
-    metrics.sample("duration_seconds_count", method, {}, std::to_string(method.answered));
+    metrics.sample("duration_seconds_count", method, {}, std::to_string(method.timed));
   }
   return text;
 }

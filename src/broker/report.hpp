@@ -8,29 +8,18 @@
 #include <string>
 #include <vector>
 
-#include "base/histogram.hpp"
 #include "wirecall/stats.hpp"
 
 namespace wirecall::broker {
-
-/// Calls of one registered name, since it has been registered.
-struct MethodCounts {
-  /// In nanoseconds, to an eighth, up to 18 minutes; in 4.6 KiB.
-  using Latency = Histogram<4, 40>;
-
-  std::uint64_t calls = 0;   ///< that were taken for a provider
-  std::uint64_t errors = 0;  ///< of these, answered with an error, or given up
-  Latency latency;           ///< of those a provider has answered: from the request to the response
-};
 
 struct MethodReport {
   std::string name;
   std::uint64_t calls = 0;
   std::uint64_t errors = 0;
-  std::size_t providers = 0;
-  std::size_t in_flight = 0;
-  std::size_t waiting = 0;
-  std::uint64_t answered = 0;
+  std::size_t providers = 0;       ///< connections; 0 for a method of the process's own
+  std::size_t in_flight = 0;       ///< at a provider; of the process's own, that are being waited for
+  std::size_t waiting = 0;         ///< for a provider
+  std::uint64_t timed = 0;         ///< of how many calls the times are
   std::chrono::nanoseconds sum{};  ///< of all latencies
   std::chrono::nanoseconds p50{};
   std::chrono::nanoseconds p90{};

@@ -27,6 +27,7 @@ struct BenchOptions {
   std::string method;
   std::string params;             ///< JSON text
   std::vector<std::string> urls;  ///< at least one; the first that can be connected to is loaded
+  std::string token;              ///< empty for none
   std::uint32_t connections = 1;
   std::uint32_t pipeline = 1;
   std::chrono::milliseconds duration{10'000};
@@ -149,6 +150,7 @@ int bench(const BenchOptions& options) {
     LoadOptions load{.endpoint = *endpoint,
                      .method = options.method,
                      .params = options.params,
+                     .token = options.token,
                      .connections = options.connections,
                      .pipeline = options.pipeline,
                      .rate = options.rate,
@@ -216,13 +218,16 @@ BenchCommand::BenchCommand(CLI::App& parent)
   app()
       .add_option("--hdr", options_.hdr_path, "Write the distribution there, as HdrHistogram's plotters read it")
       ->type_name("FILE");
+  app().add_option("--token", options_.token, "What is shown to a server that asks who it is")->type_name("TOKEN");
   server_.emplace(app());
 }
 
 int BenchCommand::run() {
   options_.method = method();
   options_.params = params_json();
-  options_.urls = server_->server().urls;
+  const SavedContext server = server_->server();
+  options_.urls = server.urls;
+  options_.token = token_for(server, std::move(options_.token));
   if (!duration_.empty()) options_.duration = require(duration_of(duration_), "-z/--duration");
   if (!warm_up_.empty()) options_.warm_up = require(duration_of(warm_up_), "--warm-up");
   return bench(options_);

@@ -156,18 +156,22 @@ SavedContext ServerFlags::server() const {
   return *context;
 }
 
+std::string token_for(const SavedContext& server, std::string given) {
+  if (!given.empty()) return given;
+  const char* const token = std::getenv("WIRECALL_TOKEN");
+  return token != nullptr && *token != '\0' ? token : server.token.value_or(std::string{});
+}
+
 Command::TargetFlags::TargetFlags(CLI::App& command, const std::string& timeout_help)
     : server_(command), client_(command) {
   command.add_option("--timeout", timeout_, timeout_help)->type_name("DURATION");
 }
 
 Target Command::TargetFlags::target() const {
-  SavedContext server = server_.server();
-  Target target{.urls = std::move(server.urls)};
+  const SavedContext server = server_.server();
+  Target target{.urls = server.urls};
   require(client_.apply(target.client));
-  if (const char* token = std::getenv("WIRECALL_TOKEN"); target.client.token.empty() && token != nullptr)
-    target.client.token = token;
-  if (target.client.token.empty()) target.client.token = server.token.value_or("");
+  target.client.token = token_for(server, std::move(target.client.token));
   if (!timeout_.empty()) target.timeout = require(duration_of(timeout_), "--timeout");
   return target;
 }

@@ -55,6 +55,10 @@ class ServerFlags {
   std::string context_;
 };
 
+/// The token that was given, or else that of $WIRECALL_TOKEN, or else the one that is kept for the server; empty for
+/// none.
+[[nodiscard]] std::string token_for(const SavedContext& server, std::string given);
+
 class Command {
  public:
   /// Whether further words are its ARGs.

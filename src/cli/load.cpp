@@ -80,6 +80,7 @@ class Run {
   void lost(std::string why) {
     if (result_.lost.empty()) result_.lost = std::move(why);
   }
+  void refused(std::string_view error) { lost("the server refuses the token: " + printable(error)); }
   [[nodiscard]] bool http() const noexcept { return options.endpoint.kind() == EndpointKind::http; }
   [[nodiscard]] bool open_loop() const noexcept { return options.rate > 0; }
   [[nodiscard]] bool sending() const noexcept { return sending_; }
@@ -116,6 +117,7 @@ class Lane final : private transport::StreamUser {
     for (std::uint32_t slot = 0; slot < slots; ++slot) free_[slot] = slot;
     free_count_ = slots;
     run.free_slots += slots;
+    if (!run.http() && !run.options.token.empty()) out_.append(hello(run.options.token));
     stream_->start(*this);
   }
   Lane(Lane&&) = delete;
@@ -141,7 +143,12 @@ class Lane final : private transport::StreamUser {
 
  private:
   static constexpr nanoseconds kFree{-1};
+  static constexpr std::string_view kHelloId = R"("rpc.hello")";
 
+  static std::string hello(const std::string& token) {
+    return R"({"jsonrpc":"2.0","method":"rpc.hello","params":{"token":)" + to_json(token) + R"(},"id":)" +
+           std::string{kHelloId} + "}\n";
+  }
   void received(std::span<char> bytes) override;
   void ended() override { run_->lost("the server has closed a connection"); }
   void failed(int error) override { run_->lost(std::string{"a connection is lost: "} + std::strerror(error)); }
@@ -275,6 +282,10 @@ void Lane::read(const Received& message, std::string_view reply, nanoseconds now
   // Nobody serves what the server calls.
   if (message.kind == MessageKind::request || message.kind == MessageKind::notification) return;
   const std::string_view id = message.kind == MessageKind::response ? message.id() : std::string_view{};
+  if (id == kHelloId && !run_->options.token.empty()) {
+    if (message.has(Member::error)) run_->refused(message[Member::error]);
+    return;
+  }
   const std::uint64_t slot = slot_of(id);
   if (slot >= due_.size() || due_[slot] == kFree) return run_->strayed(message);
   const nanoseconds due = free(static_cast<std::uint32_t>(slot));
@@ -301,7 +312,7 @@ Texts make_requests(const LoadOptions& options, std::uint64_t first_id) {
   before += R"(,"id":)";
   if (options.endpoint.kind() != EndpointKind::http) return {before, "}\n", first_id, options.pipeline};
   const std::size_t bytes = before.size() + std::to_string(first_id).size() + 1;
-  return {http_request_head(options.endpoint, bytes) + before, "}", first_id, options.pipeline};
+  return {http_request_head(options.endpoint, options.token, bytes) + before, "}", first_id, options.pipeline};
 }
 
 Run::Run(const LoadOptions& given)

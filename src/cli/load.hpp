@@ -40,7 +40,8 @@ struct LoadResult {
 struct LoadOptions {
   Endpoint endpoint;
   std::string method;
-  std::string params;  ///< JSON text, empty for none
+  std::string params;      ///< JSON text, empty for none
+  std::string token = {};  ///< each connection shows it; empty for none
   std::uint32_t connections = 1;
   std::uint32_t pipeline = 1;                                         ///< calls in flight on each
   double rate = 0;                                                    ///< calls a second in all; 0 for a closed loop

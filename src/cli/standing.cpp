@@ -30,6 +30,10 @@ int Standing::stay(const std::string& what, const std::function<void()>& leave) 
     complain_of(error);
     return exit_of_answer(error);
   }
+  client_.on_connection([&what](const ConnectionNews& news) {
+    if (news.connected) return note("connected to " + news.place + " again: " + what);
+    complain(news.cause + "; connecting again");
+  });
   client_.on_refused([](std::string_view, const Error& error) { complain_of(error); });
   // Until here a signal ends the process.
   const Interrupt interrupt;

@@ -26,7 +26,7 @@ Error result_not_encodable(const rpc::Workspace& workspace, const Method& method
 [[gnu::noinline, gnu::cold]] int replace_result(rpc::Reply& reply, const rpc::Workspace& workspace,
                                                 const Method& method, std::string_view id) {
   const Error error = workspace.writer->failed() ? result_not_encodable(workspace, method) : rpc::reply_too_large();
-  workspace.stats.count_error(error.code());
+  rpc::count_error(workspace, method, error.code());
   reply.error(error, id);
   return error.code();
 }
@@ -35,7 +35,7 @@ Error result_not_encodable(const rpc::Workspace& workspace, const Method& method
 int result_never_begun(rpc::Reply& reply, const rpc::Workspace& workspace, const Method& method, std::string_view id) {
   workspace.write_log(LogLevel::error, "method " + method.name() + ": a result was ended that had not been begun");
   const Error error{ErrorCode::internal_error};
-  workspace.stats.count_error(error.code());
+  rpc::count_error(workspace, method, error.code());
   reply.error(error, id);
   return error.code();
 }

@@ -30,6 +30,7 @@ namespace wirecall::rpc {
 class Authority;
 class Broker;
 class BrokerPeer;
+class OwnCounts;
 class PeerCalls;
 struct PeerIdentity;
 
@@ -116,6 +117,7 @@ struct Workspace {
   detail::BlockingPool* blocking_pool = nullptr;  ///< null where there are no threads for handlers that block
   std::shared_ptr<const Authority> authority;     ///< null where nobody has to say who he is
   Broker* broker = nullptr;                       ///< null where connections cannot provide methods for each other
+  OwnCounts* own_counts = nullptr;                ///< null where nobody asks how often each method has been called
   Scheduler* scheduler;
   const LogSink* log;   ///< may be null; outlives the workspace
   mutable Stats stats;  ///< of all that happens on this thread, whoever counts it
@@ -205,6 +207,7 @@ class Dispatcher {
   void handle_batch(const Received& message, std::span<const Received> elements);
   void refuse(const Received& message, CallState& state);
   inline void run(Call& call, CallState& state);
+  [[gnu::noinline]] void run_counted(Call& call, CallState& state);
   void unknown_method(const Received& message, std::string_view name, CallState& state);
 
   const Registry* registry_;

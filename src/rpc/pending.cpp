@@ -9,11 +9,16 @@
 #include "codec/json_compact.hpp"
 #include "codec/json_scan.hpp"
 #include "message/own_error.hpp"
+#include "rpc/method_counts.hpp"
 #include "rpc/peer_calls.hpp"
 #include "wirecall/task.hpp"
 
 namespace wirecall::rpc {
 namespace {
+
+OwnCounts::Row* own_row(const Workspace& workspace, const Method& method) noexcept {
+  return workspace.own_counts != nullptr ? workspace.own_counts->of(method) : nullptr;
+}
 
 // From a turn, in which nobody answers for the message any more.
 void send_late_batch(Outlet& outlet, BatchReply& batch) noexcept {
@@ -98,6 +103,8 @@ PendingCall& PendingCalls::add(CallState& state, const Received& message, const 
   ++active;
   ++load->calls;
   ++owner->workspace_->stats.calls_in_flight;
+  if (OwnCounts::Row* const row = own_row(*owner->workspace_, method)) ++row->waiting;
+  state.waits = true;
   return call;
 }
 
@@ -124,7 +131,7 @@ void PendingCalls::finish(PendingCall& call, int code) noexcept {
 void PendingCalls::end(PendingCall& call, const Error& error) noexcept {
   std::stop_source stop = call.extras.stop;
   if (!call.notification) {
-    owner->workspace_->stats.count_error(error.code());
+    count_error(*owner->workspace_, *call.method, error.code());
     Reply& reply = reply_to(call);
     answer_within_memory(*owner->outlet_, reply, [&] { reply.error(error, call.id); });
   }
@@ -140,6 +147,10 @@ void PendingCalls::close(PendingCall& call, int code) noexcept {
   call.active = false;
   --active;
   --workspace.stats.calls_in_flight;
+  if (OwnCounts::Row* const row = own_row(workspace, *call.method)) {
+    --row->waiting;
+    if (workspace.scheduler != nullptr) row->record(workspace.scheduler->now() - call.extras.bounds.began);
+  }
   const std::shared_ptr<BatchReply> batch = std::move(call.batch);
   CallExtras extras = std::exchange(call.extras, {});
   call.reply.reset();
@@ -186,6 +197,10 @@ void PendingCalls::abandon(const Workspace& workspace) noexcept {
   for (PendingCall& call : slots) {
     if (!call.active) continue;
     if (workspace.scheduler != nullptr) workspace.scheduler->stop(call);
+    if (OwnCounts::Row* const row = own_row(workspace, *call.method)) {
+      --row->waiting;
+      ++row->errors;
+    }
     call.extras.items.reset();
   }
   stop_all();
@@ -243,6 +258,11 @@ void send_batch(Outlet& outlet, BatchReply& batch) {
   outlet.close_message();
 }
 
+void count_error(const Workspace& workspace, const Method& method, int code) noexcept {
+  workspace.stats.count_error(code);
+  if (OwnCounts::Row* const row = own_row(workspace, method)) ++row->errors;
+}
+
 namespace {
 
 // A peer's parser must be able to read what a handler put into its error, and a reply is one line.
@@ -260,7 +280,7 @@ bool make_compact(Buffer& text) {
 
 void send_error(Reply& reply, const Workspace& workspace, const Method& method, const Error& error,
                 std::string_view id_json) {
-  workspace.stats.count_error(error.code());
+  count_error(workspace, method, error.code());
   if (error.data().empty()) return reply.error(error, id_json);
   Buffer data{error.data()};
   if (!make_compact(data)) {

@@ -68,6 +68,7 @@ struct CallState {
   BatchScope* batch;  ///< null for a single message
   Reply reply;
   bool answered = false;  ///< or detached: somebody else answers
+  bool waits = false;     ///< it has been detached
   std::unique_ptr<CallExtras> rare;
 };
 
@@ -198,6 +199,9 @@ void answer_within_memory(Outlet& outlet, Reply& reply, const Act& act) noexcept
     outlet.lose_answer();
   }
 }
+
+/// A call of the method is answered with an error of that code.
+void count_error(const Workspace& workspace, const Method& method, int code) noexcept;
 
 /// What both ways of answering do with an error: data that is not JSON is left out, other data is made compact.
 void send_error(Reply& reply, const Workspace& workspace, const Method& method, const Error& error,

@@ -1,6 +1,7 @@
 // The table of methods, and serving it without a socket.
 #include "wirecall/registry.hpp"
 
+#include <algorithm>
 #include <bit>
 #include <cstdint>
 #include <cstring>
@@ -201,8 +202,9 @@ struct Registry::Impl {
   const Method* find_slowly(std::string_view name, std::uint64_t hash) const noexcept;
 
   std::vector<std::unique_ptr<Method>> methods;
-  std::vector<Spelled> spellings;  // of names that may be suggested
-  std::vector<Slot> table{16};     // open addressing, a power of two, at most half full
+  std::vector<std::unique_ptr<Method>> removed;  // calls of theirs may be in progress
+  std::vector<Spelled> spellings;                // of names that may be suggested
+  std::vector<Slot> table{16};                   // open addressing, a power of two, at most half full
   std::vector<Middleware> middleware;
 
   // For handle().
@@ -229,8 +231,26 @@ Method& Registry::add(std::string name, std::vector<Param> params, detail::Bindi
   impl_->make_room_for_one();
   impl_->place(*method);
   if (method->name().size() <= kComparedBytesMax) impl_->spellings.push_back({Spelling{method->name()}, method.get()});
+  method->index_ = impl_->methods.size();
   impl_->methods.push_back(std::move(method));
   return *impl_->methods.back();
+}
+
+bool Registry::remove(std::string_view name) {
+  Impl& impl = *impl_;
+  const auto found =
+      std::ranges::find(impl.methods, name, [](const auto& method) { return std::string_view{method->name()}; });
+  if (found == impl.methods.end()) return false;
+  make_room(impl.removed, 1);
+  std::erase_if(impl.spellings, [&](const auto& known) { return known.method == found->get(); });
+  impl.removed.push_back(std::move(*found));
+  impl.methods.erase(found);
+  std::ranges::fill(impl.table, Impl::Slot{});
+  for (std::size_t at = 0; at < impl.methods.size(); ++at) {
+    impl.methods[at]->index_ = at;
+    impl.place(*impl.methods[at]);
+  }
+  return true;
 }
 
 void Registry::use(Middleware middleware) { impl_->middleware.push_back(std::move(middleware)); }

@@ -13,6 +13,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/room.hpp"
 #include "base/words.hpp"
 #include "message/read_error.hpp"
 #include "session/client_core.hpp"
@@ -89,11 +90,18 @@ void ClientCore::alone(const std::function<void()>& change) {
   change();
 }
 
-void ClientCore::provide(const ProvideOptions& options, const std::function<Method&(Registry&)>& add) {
+void ClientCore::provide(std::string_view name, const ProvideOptions& options,
+                         const std::function<Method&(Registry&)>& add) {
   require_callable("Client::provide");
   if (options.concurrency == 0U) throw std::invalid_argument("wirecall: concurrency is 0, and must be 1 or more");
+  bool withdrawn = false;
+  {
+    const std::scoped_lock lock{mutex_};
+    withdrawn = std::erase(withdrawn_, name) != 0;
+  }
   Declaration declaration;
   alone([&] {
+    if (withdrawn) registry_.remove(name);
     Method& method = add(registry_);
     method.summary(options.summary);
     if (options.safe) method.safe();
@@ -102,6 +110,29 @@ void ClientCore::provide(const ProvideOptions& options, const std::function<Meth
   Lock lock{mutex_};
   declarations_.add(std::move(declaration));
   declare_now(lock);
+}
+
+// The method stays where it is, for the calls that are on their way, until another one has its name.
+bool ClientCore::unprovide(std::string_view name) {
+  std::string message = R"({"jsonrpc":"2.0","method":"rpc.unregister","params":{"method":)" + to_json(name) + "}}";
+  Lock lock{mutex_};
+  make_room(withdrawn_, 1);
+  std::string withdrawn{name};
+  const std::optional<bool> told = declarations_.remove_method(name);
+  if (!told) return false;
+  withdrawn_.push_back(std::move(withdrawn));
+  tell_connecting();
+  if (ClientConnection& connection = declaring(); *told && connection.up() && !closing_)
+    say(lock, connection, std::move(message));
+  return true;
+}
+
+// What nobody waits for an answer to, at once.
+void ClientCore::say(Lock& lock, ClientConnection& connection, std::string message) {
+  connection.controls.push_back(std::move(message));
+  connection.unawaited.add(1, 0);
+  if (on_driver()) return write_queued();
+  send_controls(lock);
 }
 
 std::shared_ptr<ClientSubscription> ClientCore::subscribe(std::string_view pattern, SubscribeOptions options,
@@ -138,13 +169,10 @@ void ClientCore::unsubscribe(ClientSubscription& subscription) noexcept {
     ClientConnection& connection = declaring();
     if (last && subscription.message != 0 && connection.up() && !closing_) {
       try {
-        connection.controls.push_back(unsubscribe_message(subscription));
-        connection.unawaited.add(1, 0);
+        say(lock, connection, unsubscribe_message(subscription));
       } catch (const std::bad_alloc&) {
         // Without memory to tell the broker, events come and are dropped.
       }
-      if (on_driver()) return write_queued();
-      send_controls(lock);
     }
   }
   if (on_driver()) return;
@@ -227,6 +255,32 @@ void ClientCore::on_lagged(LaggedFunction function) {
   auto shared = function ? std::make_shared<const LaggedFunction>(std::move(function)) : nullptr;
   const std::scoped_lock lock{mutex_};
   on_lagged_.swap(shared);
+}
+
+void ClientCore::on_connection(ConnectionFunction function) {
+  auto shared = function ? std::make_shared<const ConnectionFunction>(std::move(function)) : nullptr;
+  const std::scoped_lock lock{mutex_};
+  on_connection_.swap(shared);
+}
+
+void ClientCore::note_connection(bool connected, const ClientConnection& connection, std::string_view cause) noexcept {
+  if (on_connection_ == nullptr) return;
+  try {
+    news_.push_back({.connected = connected, .place = connection.dialer.endpoint().uri(), .cause = std::string{cause}});
+  } catch (const std::bad_alloc&) {
+    // Without memory nobody is told.
+  }
+}
+
+void ClientCore::tell_news(Lock& lock) noexcept {
+  while (!news_.empty()) {
+    const std::vector<ConnectionNews> news = std::exchange(news_, {});
+    const std::shared_ptr<const ConnectionFunction> function = on_connection_;
+    if (function == nullptr) return;
+    const Unlocked unlocked{lock};
+    for (const ConnectionNews& one : news)
+      call_user(options_.log, "the function for connections has failed", one.place, [&] { (*function)(one); });
+  }
 }
 
 // ---- events ----
@@ -315,9 +369,11 @@ void Subscription::keep() noexcept {
   core_.reset();
 }
 
-void Client::provide_method(const ProvideOptions& options, const std::function<Method&(Registry&)>& add) {
-  core_->provide(options, add);
+void Client::provide_method(std::string_view name, const ProvideOptions& options,
+                            const std::function<Method&(Registry&)>& add) {
+  core_->provide(name, options, add);
 }
+bool Client::unprovide(std::string_view name) { return core_->unprovide(name); }
 void Client::alone(const std::function<void()>& change) { core_->alone(change); }
 Subscription Client::subscribe(std::string_view topic, SubscribeOptions options, EventFunction function) {
   return Subscription{core_, core_->subscribe(topic, std::move(options), std::move(function))};
@@ -327,6 +383,7 @@ Subscription Client::tap(std::string_view pattern, EventFunction function) {
 }
 void Client::on_refused(RefusedFunction function) { core_->on_refused(std::move(function)); }
 void Client::on_lagged(LaggedFunction function) { core_->on_lagged(std::move(function)); }
+void Client::on_connection(ConnectionFunction function) { core_->on_connection(std::move(function)); }
 
 Request<std::size_t> Client::publication_of(std::string_view topic, const PublishOptions& options,
                                             const std::function<void(Writer&)>& encode_value) const {

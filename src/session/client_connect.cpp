@@ -135,6 +135,7 @@ void ClientCore::connected(ClientConnection& connection, int descriptor) {
     connection.session = std::move(session);
   }
   last_failure_.clear();
+  note_connection(true, connection, {});
   tell_connecting();
 }
 
@@ -172,9 +173,10 @@ void ClientCore::leave(const ClientConnection& connection) noexcept {
 }
 
 // One that has served nothing, and not for long, is no better than none: the next attempt waits as after a failure.
-void ClientCore::end_connection(ClientConnection& connection) noexcept {
+void ClientCore::end_connection(ClientConnection& connection, std::string_view cause) noexcept {
   const bool useful = connection.useful || loop_.now() - connection.since >= milliseconds{options_.reconnect_max_ms};
   connection.over = true;
+  note_connection(false, connection, cause);
   if (&connection == &declaring() && declares()) {
     declarations_.forget_messages();
     tell_connecting();
@@ -202,14 +204,17 @@ void ClientCore::after_turn(Lock& lock) {
            connection->notifications.front().position <= taken) {
       finish(connection->notifications.pop_front());
     }
-    if (done_with(*connection)) end_connection(*connection);
+    if (done_with(*connection)) end_connection(*connection, "its server takes no more calls");
     if (!connection->over) continue;
     connection->session.reset();
     closed = true;
   }
   if (!closed) return;
-  const Unlocked unlocked{lock};
-  loop_.turn(nanoseconds{0});  // which closes the descriptor
+  {
+    const Unlocked unlocked{lock};
+    loop_.turn(nanoseconds{0});  // which closes the descriptor
+  }
+  tell_news(lock);
 }
 
 // Puts a call that is to be sent again at the end of the list; what was one message is one again, in its order.
@@ -238,7 +243,7 @@ void ClientCore::connection_ended(Connection& ended, End end, int error) noexcep
   const std::uint64_t handed = connection.stream->bytes();
   const std::uint64_t taken = connection.taken_bytes();
   std::string gone = why_gone(connection, end, error);
-  end_connection(connection);
+  end_connection(connection, gone);
   connection.controls.clear();
   // What the system has seen any byte of may have been delivered, and is never sent again. The rest goes back to where
   // it came from, in its order.

@@ -315,6 +315,7 @@ void ClientCore::step(Lock& lock, nanoseconds wait_max, bool may_block) {
     turned = true;
   }
   tend(lock, wait_max, may_block);
+  tell_news(lock);
   if (may_block && others_drive()) return;  // they have come meanwhile, and call back on their own threads
   write_queued();
   for (const auto& connection : connections_) {

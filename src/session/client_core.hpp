@@ -140,7 +140,8 @@ class ClientCore final : public std::enable_shared_from_this<ClientCore>, privat
   void connect();
 
   // Methods and subscriptions at a broker, on the first connection: client_broker.cpp.
-  void provide(const ProvideOptions& options, const std::function<Method&(Registry&)>& add);
+  void provide(std::string_view name, const ProvideOptions& options, const std::function<Method&(Registry&)>& add);
+  bool unprovide(std::string_view name);
   [[nodiscard]] std::shared_ptr<ClientSubscription> subscribe(std::string_view pattern, SubscribeOptions options,
                                                               EventFunction function);
   [[nodiscard]] std::shared_ptr<ClientSubscription> tap(std::string_view pattern, EventFunction function);
@@ -149,6 +150,7 @@ class ClientCore final : public std::enable_shared_from_this<ClientCore>, privat
   void alone(const std::function<void()>& change);
   void on_refused(RefusedFunction function);
   void on_lagged(LaggedFunction function);
+  void on_connection(ConnectionFunction function);
 
   /// Drives on this thread until `finished` after `begin`. Throws std::logic_error where that cannot be.
   void run(const std::function<void()>& begin, const bool& finished, const std::function<void()>& after_each_turn);
@@ -200,6 +202,7 @@ class ClientCore final : public std::enable_shared_from_this<ClientCore>, privat
   void asynchronous_begun(Lock& lock) noexcept;
   [[nodiscard]] bool controls_wait() const noexcept;
   void send_controls(Lock& lock) noexcept;
+  void say(Lock& lock, ClientConnection& connection, std::string message);
   void deliver_ended(Lock& lock);
   void deliver(ClientCall& call, detail::Answer& answer) noexcept;
 
@@ -231,7 +234,9 @@ class ClientCore final : public std::enable_shared_from_this<ClientCore>, privat
   [[nodiscard]] bool connected_as_wanted() const noexcept;
   [[nodiscard]] bool may_dial_here(const Endpoint& place, std::chrono::nanoseconds wait_max) const noexcept;
   void leave(const ClientConnection& connection) noexcept;
-  void end_connection(ClientConnection& connection) noexcept;
+  void end_connection(ClientConnection& connection, std::string_view cause) noexcept;
+  void note_connection(bool connected, const ClientConnection& connection, std::string_view cause) noexcept;
+  void tell_news(Lock& lock) noexcept;
   [[nodiscard]] static bool done_with(const ClientConnection& connection) noexcept;
   void after_turn(Lock& lock);
   static void again_as_it_was(CallList& again, ClientCall& call) noexcept;
@@ -326,9 +331,12 @@ class ClientCore final : public std::enable_shared_from_this<ClientCore>, privat
   std::string last_failure_;  // to connect, or to stay so; empty once connected
   std::vector<std::unique_ptr<ClientConnection>> connections_;
   Declarations declarations_;
+  std::vector<std::string> withdrawn_;  // methods provided once, and still in the registry
   std::condition_variable event_over_;  // a subscription's function has returned
   std::shared_ptr<const RefusedFunction> on_refused_;
   std::shared_ptr<const LaggedFunction> on_lagged_;
+  std::shared_ptr<const ConnectionFunction> on_connection_;
+  std::vector<ConnectionNews> news_;  // that have not been told
 };
 
 }  // namespace wirecall::session

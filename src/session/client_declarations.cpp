@@ -132,6 +132,14 @@ void Declarations::add(std::shared_ptr<ClientSubscription> subscription) {
   subscriptions_.push_back(std::move(subscription));
 }
 
+std::optional<bool> Declarations::remove_method(std::string_view name) noexcept {
+  const auto found = std::ranges::find(methods_, name, &Declaration::name);
+  if (found == methods_.end()) return std::nullopt;
+  const bool told = found->message != 0;
+  methods_.erase(found);
+  return told;
+}
+
 bool Declarations::remove(const ClientSubscription& subscription) noexcept {
   std::erase_if(subscriptions_, [&](const auto& one) { return one.get() == &subscription; });
   return std::ranges::none_of(subscriptions_, [&](const auto& one) { return same_to_broker(*one, subscription); });
@@ -169,8 +177,12 @@ std::size_t Declarations::append_messages(std::vector<std::string>& out) {
   std::ranges::move(texts, std::back_inserter(out));
   const std::uint64_t first = last_message_ + 1;
   last_message_ += together.empty() ? 0 : 1;
+  const bool several = std::ranges::count_if(methods_, [](const auto& m) { return m.message == 0 && !m.apart; }) > 1;
   each([&](Declaration& declaration, bool is_method) {
-    if (declaration.message == 0) declaration.message = is_method && !declaration.apart ? first : ++last_message_;
+    if (declaration.message != 0) return;
+    const bool in_one = is_method && !declaration.apart;
+    declaration.together = in_one && several;
+    declaration.message = in_one ? first : ++last_message_;
   });
   return texts.size();
 }
@@ -186,13 +198,11 @@ bool Declarations::is_answer(std::string_view id) noexcept { return number_of(id
 
 std::vector<std::string> Declarations::answered(std::string_view id, const std::optional<Error>& refusal) {
   const std::uint64_t number = number_of(id);
-  const auto methods = std::ranges::count(methods_, number, &Declaration::message);
-  const bool any_of_several =
-      refusal && methods > 1 && refusal->code() != static_cast<int>(ErrorCode::method_not_found);
+  const bool one_of_several = refusal && refusal->code() != static_cast<int>(ErrorCode::method_not_found);
   std::vector<std::string> names;
   each([&](Declaration& declaration, bool) {
     if (declaration.message != number || declaration.answered) return;
-    if (any_of_several) {
+    if (one_of_several && declaration.together) {
       declaration.message = 0;
       declaration.apart = true;
       return;

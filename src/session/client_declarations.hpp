@@ -24,7 +24,8 @@ struct Declaration {
   std::string name;                   ///< the method, or the topic
   std::string params;                 ///< of rpc.subscribe or rpc.tap; of rpc.register, one element of `methods`
   std::uint64_t message = 0;          ///< the number of the one that says so on the present connection; 0 for none yet
-  bool apart = false;                 ///< of a method: said in a message of its own
+  bool apart = false;                 ///< of a method: to be said in a message of its own
+  bool together = false;              ///< of a method: that message says it of others as well
   bool answered = false;              ///< that message
   std::optional<Error> refusal = {};  ///< by the last answer
 };
@@ -54,6 +55,8 @@ class Declarations {
   /// Throws std::invalid_argument where there is one to the same topic that differs in group or echo, or a tap of
   /// another pattern: to a broker both are the same.
   void add(std::shared_ptr<ClientSubscription> subscription);
+  /// No longer provides that method: nullopt when it is not; else whether the server has been told of it.
+  [[nodiscard]] std::optional<bool> remove_method(std::string_view name) noexcept;
   /// True when no other one is to the same topic.
   bool remove(const ClientSubscription& subscription) noexcept;
   /// Those that take the topic.

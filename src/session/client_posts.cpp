@@ -154,7 +154,7 @@ void ClientCore::withdraw_posted(ClientCall& call) noexcept {
   if (connection.over || connection.awaits()) return;
   given_up_ = true;
   connection.useful = true;
-  end_connection(connection);
+  end_connection(connection, "the client does not wait for its response any more");
 }
 
 // A server cannot call its client by HTTP: whoever offers it methods would wait for ever.

@@ -73,6 +73,8 @@ class IoThread::Connection final : public StreamUser, public runtime::TurnUser, 
   // What the home says.
   void perform(Parcel& parcel);
   void end() noexcept;
+  /// Without what is left to send.
+  void close() noexcept;
   /// There is room for what it receives again. Returns who waits next.
   Connection* go_on() noexcept;
 
@@ -91,7 +93,6 @@ class IoThread::Connection final : public StreamUser, public runtime::TurnUser, 
   void send();
   void shut_down_if_sent();
   void hold();
-  void close() noexcept;
 
   IoThread* io_;
   std::optional<SocketStream> socket_;
@@ -226,7 +227,9 @@ void IoThread::Connection::end() noexcept {
   closing_ = true;
   if (!sends_rest || failed_ || (sending_ == 0 && waiting_.empty())) return close();
   try {
+    make_room(io_->ending_, 1);
     io_->loop_.start(*this, kLastBytesTime);
+    io_->ending_.push_back(this);
     if (sending_ == 0) send();
   } catch (const std::bad_alloc&) {
     close();
@@ -264,6 +267,7 @@ void IoThread::Connection::close() noexcept {
     while (*at != this) at = &(*at)->next_held_;
     *at = next_held_;
   }
+  std::erase(io_->ending_, this);
   std::erase_if(io_->taken_, [this](const Taken& taken) { return taken.connection == this; });
   socket_.reset();
   closing.kind = kClosed;
@@ -493,6 +497,10 @@ void IoThread::run(const std::function<bool()>& stop) {
   // What the home has said last is looked at in the first turn, and done in the second.
   turn(nanoseconds{0});
   turn(nanoseconds{0});
+  const nanoseconds until = loop_.now() + kLastWords;
+  for (nanoseconds now{0}; !ending_.empty() && (now = loop_.now()) < until;) turn(until - now);
+  while (!ending_.empty()) ending_.back()->close();
+  turn(nanoseconds{0});  // which closes the descriptors
 }
 
 void IoThread::turn(nanoseconds wait_max) {

@@ -28,6 +28,8 @@ class IoThread {
   static constexpr std::size_t kBytesAhead = 2 * 1024 * 1024;
   /// So many bytes of a stream may be on their way to its socket before a send has to wait for it.
   static constexpr std::size_t kSentAtOnce = 64 * 1024;
+  /// How long the end of `run` waits for peers to take what is left for them.
+  static constexpr std::chrono::milliseconds kLastWords{1000};
 
   IoThread(Loop& home, std::unique_ptr<runtime::Backend> backend);
   IoThread(IoThread&&) = delete;
@@ -39,7 +41,8 @@ class IoThread {
 
   [[nodiscard]] Loop& loop() noexcept { return loop_; }
   /// Serves on the thread that calls it until `stop` says so, which is asked after each turn; what the home loop has
-  /// handed over until then is still done. Throws what the loop does, but for want of memory.
+  /// handed over until then is still done, but a peer that does not take what it is sent last is left after kLastWords.
+  /// Throws what the loop does, but for want of memory.
   void run(const std::function<bool()>& stop);
 
  private:
@@ -94,7 +97,8 @@ class IoThread {
     Buffer buffer;
     std::size_t bytes;
   };
-  std::vector<Taken> taken_;  // by the kernel, and not told yet
+  std::vector<Taken> taken_;         // by the kernel, and not told yet
+  std::vector<Connection*> ending_;  // closed at home, with bytes left to send
 };
 
 }  // namespace wirecall::transport

@@ -92,6 +92,56 @@ TEST_F(Inspection, calls_of_all_are_counted_each) {
   EXPECT_EQ(method("add").at("max_us"), 5000);
 }
 
+TEST_F(Inspection, methods_of_the_process_itself_are_counted_as_well) {
+  world.registry.method("now", [this](bool good) {
+    world.advance(3ms);
+    if (!good) throw Error{7, "no"};
+  });
+  world.registry.method("later", [](Context context, int ms) -> Task<int> {
+    co_await sleep_for(context, ms * 1ms);
+    co_return ms;
+  });
+  EXPECT_EQ(method("now").at("calls"), 0);
+  for (const std::string good : {"true", "false", "true"}) {
+    ++world.workspace.stats.loop_turns;
+    static_cast<void>(caller.ask(request("now", "[" + good + "]")));
+  }
+  static_cast<void>(caller.ask(request("now", "[1]")));
+  json now = method("now");
+  EXPECT_EQ(now.at("calls"), 4);
+  EXPECT_EQ(now.at("errors"), 2) << "raised, and params that do not fit";
+  EXPECT_EQ(now.at("providers"), 0);
+  EXPECT_EQ(now.at("in_flight"), 0);
+  EXPECT_EQ(now.at("max_us"), 3000);
+  EXPECT_NEAR(now.at("p50_us").get<double>(), 3000, 3000 / 8.0);
+
+  caller.send(request("later", "[50]", "1"));
+  caller.send(request("later", "[5000]", "2"));
+  EXPECT_EQ(method("later").at("in_flight"), 2);
+  world.advance(50ms);
+  EXPECT_EQ(method("later").at("in_flight"), 1);
+  EXPECT_EQ(method("later").at("errors"), 0);
+  EXPECT_EQ(method("later").at("max_us"), 50'000);
+  caller.leave();
+  EXPECT_EQ(method("later").at("in_flight"), 0);
+  EXPECT_EQ(method("later").at("errors"), 1) << "given up";
+  EXPECT_EQ(method("later").at("calls"), 2);
+}
+
+TEST_F(Inspection, of_calls_of_one_turn_the_first_is_timed) {
+  int calls = 0;
+  world.registry.method("fast", [&] { world.advance(++calls * 1ms); });
+  for (int i = 0; i < 3; ++i) static_cast<void>(caller.ask(request("fast")));
+  ++world.workspace.stats.loop_turns;
+  static_cast<void>(caller.ask(request("fast")));
+  EXPECT_EQ(method("fast").at("calls"), 4);
+  EXPECT_EQ(method("fast").at("max_us"), 4000);
+  const std::string metrics = report_metrics(world.exchange.report(nullptr));
+  EXPECT_NE(metrics.find("wirecall_method_duration_seconds_count{method=\"fast\"} 2\n"), std::string::npos) << metrics;
+  EXPECT_NE(metrics.find("wirecall_method_duration_seconds_sum{method=\"fast\"} 0.005\n"), std::string::npos)
+      << metrics;
+}
+
 TEST_F(Inspection, counters_have_every_number) {
   const json counters = result("rpc.stats").at("counters");
   for (const StatsField& field : stats_fields()) {

@@ -75,6 +75,16 @@ TEST_F(Context, keeps_the_token_to_itself_and_for_its_server) {
   unsetenv("WIRECALL_TOKEN");
   EXPECT_EQ(plain({"call", "rpc.methods", "--context", "lab"}).output, "[]\n");
   EXPECT_EQ(plain({"call", "rpc.methods", "--url", place}).status, 1);
+  const std::vector<std::string> bench{"bench", "rpc.methods", "-z", "50ms", "--warm-up", "1ms"};
+  const auto with = [&bench](std::vector<std::string> more) {
+    more.insert(more.begin(), bench.begin(), bench.end());
+    return plain(std::move(more));
+  };
+  EXPECT_EQ(with({"--context", "lab"}).status, 0);
+  EXPECT_EQ(with({"--url", "http" + place.substr(3) + "/rpc", "--token", "lab-secret"}).status, 0);
+  const Ended refused = with({"--url", place, "--token", "another"});
+  EXPECT_EQ(refused.status, 3);
+  EXPECT_NE(refused.error.find("the server refuses the token"), std::string::npos) << refused.error;
   for (const Ended& shown : {plain({"context"}), plain({"context", "ls", "--json"})}) {
     EXPECT_NE(shown.output.find("lab"), std::string::npos);
     EXPECT_EQ(shown.output.find("lab-secret"), std::string::npos);

@@ -140,6 +140,17 @@ TEST_F(Sub, connects_again_by_itself) {
   EXPECT_EQ(sub.line(), "\"back\"");
 }
 
+TEST_F(Sub, a_connection_that_is_lost_and_made_again_is_told_of) {
+  Subscriber sub = subscriber({"news", "--reconnect-min-ms", "5", "--reconnect-max-ms", "10"});
+  server_.signal(SIGKILL);
+  EXPECT_EQ(server_.wait(), -SIGKILL);
+  EXPECT_NE(sub.read_error_until("; connecting again\n").find("the connection to " + url_ + " is gone: "),
+            std::string::npos);
+  Process again{{"serve", "--port", std::to_string(port_)}};
+  EXPECT_NE(sub.read_error_until(": subscribed to news\n", 2).find("connected to " + url_ + " again"),
+            std::string::npos);
+}
+
 TEST_F(Sub, events_that_were_dropped_are_told_of) {
   Process server{serve({"--limits-soft-output", "1024", "--max-message-size", "100000"})};
   const std::string url = "tcp://127.0.0.1:" + std::to_string(port_of(server));

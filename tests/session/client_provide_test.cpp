@@ -281,6 +281,69 @@ TEST(ClientProvide, of_several_methods_that_are_refused_together_each_is_tried_a
   EXPECT_NO_THROW(world.client->connect());
 }
 
+TEST(ClientProvide, what_is_not_provided_any_more_is_unregistered_and_may_be_provided_anew) {
+  BrokerWorld world;
+  world.client->provide("a", add);
+  world.client->provide("b", add);
+  world.client->connect();
+  world.lines.clear();
+  EXPECT_TRUE(world.client->unprovide("a"));
+  EXPECT_FALSE(world.client->unprovide("a"));
+  EXPECT_FALSE(world.client->unprovide("c"));
+  world.send(R"({"jsonrpc":"2.0","method":"a","params":[1,2],"id":7})");
+  world.pass(10ms);
+  EXPECT_EQ(world.lines, (Names{R"({"jsonrpc":"2.0","method":"rpc.unregister","params":{"method":"a"}})",
+                                R"({"jsonrpc":"2.0","result":3,"id":7})"}))
+      << "a call that was on its way is answered";
+  world.lines.clear();
+  world.peers[0]->reset();
+  world.pass(100ms);
+  ASSERT_EQ(world.lines.size(), 1U);
+  EXPECT_EQ(world.lines[0].find(R"("method":"a")"), std::string::npos) << world.lines[0];
+  world.lines.clear();
+  world.client->provide("a", [](int x, int y) { return x - y; });
+  world.client->connect();
+  ASSERT_EQ(world.lines.size(), 1U);
+  EXPECT_NE(world.lines[0].find(R"("method":"a")"), std::string::npos) << world.lines[0];
+  world.lines.clear();
+  world.send(R"({"jsonrpc":"2.0","method":"a","params":[1,2],"id":8})");
+  world.pass(10ms);
+  EXPECT_EQ(world.lines, Names{R"({"jsonrpc":"2.0","result":-1,"id":8})"});
+}
+
+TEST(ClientProvide, what_is_withdrawn_before_its_answer_takes_nobody_along) {
+  BrokerWorld world;
+  world.answers["rpc.register"] = "";
+  Names refused;
+  world.client->on_refused([&](std::string_view name, const Error&) { refused.emplace_back(name); });
+  world.client->provide("a", add);
+  world.client->provide("b", add);
+  world.pass(1ms);
+  EXPECT_TRUE(world.client->unprovide("a"));
+  world.answers.clear();
+  world.send(R"({"jsonrpc":"2.0",)" + std::string{kConflict} + R"(,"id":"rpc.register:1"})");
+  world.pass(10ms);
+  EXPECT_EQ(refused, Names{}) << "the refusal may have meant the other one, so b is said again";
+  EXPECT_EQ(world.methods(), (Names{"rpc.register", "rpc.unregister", "rpc.register"}));
+  EXPECT_NO_THROW(world.client->connect());
+}
+
+TEST(ClientProvide, connections_that_end_and_are_made_are_told) {
+  BrokerWorld world;
+  Names news;
+  world.client->on_connection([&](const ConnectionNews& one) {
+    news.push_back((one.connected ? "connected" : one.cause));
+    EXPECT_EQ(one.place, "tcp://place0:1");
+  });
+  world.client->provide("a", add);
+  world.client->connect();
+  EXPECT_EQ(news, Names{"connected"});
+  world.peers[0]->reset();
+  world.pass(100ms);
+  EXPECT_EQ(news,
+            (Names{"connected", "the connection to tcp://place0:1 is gone: Connection reset by peer", "connected"}));
+}
+
 TEST(ClientProvide, a_server_that_is_no_broker_says_so) {
   BrokerWorld world;
   world.answers["rpc.subscribe"] = R"("error":{"code":-32601,"message":"Method not found"})";

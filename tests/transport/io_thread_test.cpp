@@ -214,6 +214,31 @@ TEST_P(IoThreadTest, a_peer_that_does_not_take_the_last_of_it_holds_nothing_up_f
   EXPECT_TRUE(peer_->closed);
 }
 
+TEST_P(IoThreadTest, the_thread_ends_when_last_words_are_taken_or_a_little_later) {
+  turns(3);
+  const auto run = [this] {
+    home_.turn(milliseconds{0});
+    const auto began = io_.loop().now();
+    io_.run([] { return true; });
+    return io_.loop().now() - began;
+  };
+  peer_->window = 4;
+  stream_->send(Buffer{"last words"}, false);
+  stream_.reset();
+  EXPECT_GE(run(), IoThread::kLastWords);
+  EXPECT_TRUE(peer_->closed);
+
+  auto [descriptor, peer] = sockets_->pair();
+  stream_ = io_.open(descriptor);
+  stream_->start(user_);
+  turns(3);
+  stream_->send(Buffer{"last words"}, false);
+  stream_.reset();
+  EXPECT_LT(run(), IoThread::kLastWords);
+  EXPECT_TRUE(peer->closed);
+  EXPECT_EQ(peer->take(), "last words");
+}
+
 TEST_P(IoThreadTest, destroying_it_while_a_send_is_waited_for_closes_at_once) {
   peer_->window = 10;
   stream_->send(Buffer{std::string(1000, 'x')}, true);
