@@ -112,11 +112,12 @@ void Exchange::call_all(Call& call) {
 void Exchange::ask_for(Provider& provider, const Asked& asked, std::string_view request, const CallBounds& bounds,
                        const Gathered& gathered) {
   const bool waits = !provider.is_free();
-  if (waits && provider.waiting >= provider.terms.queue) throw queue_is_full();
+  if (waits && provider.waiting >= provider.terms.queue && !make_way(provider, asked.caller)) throw queue_is_full();
   rpc::MethodCounts& counts = provider.route->counts();
   auto extras = std::make_unique<RelayExtras>();
   extras->request.append(request);
   extras->from = from_of(asked.caller);
+  extras->asked_by = &asked.caller;
   extras->gathered = gathered;
   const std::optional<SlotNumber> slot = calls_.take("0");
   if (!slot) throw too_many_calls();

@@ -101,7 +101,8 @@ void Exchange::relay(Route& route, Call& call) {
     return call.end_result();
   }
   const bool waits = !provider->is_free();
-  if (waits && provider->waiting >= provider->terms.queue) return refuse(call, route, queue_is_full());
+  if (waits && provider->waiting >= provider->terms.queue && !make_way(*provider, caller))
+    return refuse(call, route, queue_is_full());
   rpc::MethodCounts& counts = route.counts();
   const bool direct = call.can_be_left();
   const CallBounds bounds = call.bounds();
@@ -120,6 +121,7 @@ void Exchange::relay(Route& route, Call& call) {
       relayed.extras = std::make_unique<RelayExtras>();
       relayed.extras->request.append(message.text);
       relayed.extras->from = from_of(caller);
+      relayed.extras->asked_by = &caller;
     }
     if (direct) {
       if (bounds.deadline != kNoDeadline) {
@@ -156,8 +158,8 @@ void Exchange::relay(Route& route, Call& call) {
     ++caller.load().calls;
     ++workspace_->stats.calls_in_flight;
   }
-  if (waits) keep_for(*provider, *slot);
   ++counts.calls;
+  if (waits && !keep_for(*provider, *slot)) return;
   if (!taps_.empty()) [[unlikely]]
     tap_call(*slot, caller, message);
 }
@@ -409,7 +411,10 @@ void Exchange::caller_ended(std::uint64_t number, const Outcome& outcome) noexce
     log_failure(slot, error);
     if (!taps_.empty()) tap_end(slot, error);
   });
-  const std::unique_ptr<RelayExtras> extras = std::move(calls_[slot].extras);
+  // They go when the call is no longer there for what that sets off.
+  RelayExtras& extras = *calls_[slot].extras;
+  const ReplySink sink = std::move(extras.sink);
+  const Gathered gathered = std::move(extras.gathered);
   give_up(slot);
 }
 
@@ -467,7 +472,7 @@ void Exchange::leave_provider(SlotNumber slot) noexcept {
   RelayedCall& call = calls_[slot];
   Provider& provider = *call.provider;
   if (call.state == State::waiting) {
-    calls_.remove(call.addressed ? provider.addressed_queue : provider.queue, &RelayedCall::of_provider, slot);
+    (call.addressed ? provider.addressed_queue : provider.queue).remove(calls_, slot);
     --provider.waiting;
   } else {
     calls_.remove(provider.sent, &RelayedCall::of_provider, slot);
@@ -486,29 +491,54 @@ void Exchange::forget_call(SlotNumber slot) noexcept {
 void Exchange::hand_to(Provider& provider, SlotNumber slot) noexcept {
   calls_[slot].provider = &provider;
   if (provider.is_free()) return send_kept(slot);
-  keep_for(provider, slot);
+  static_cast<void>(keep_for(provider, slot));
 }
 
-void Exchange::keep_for(Provider& provider, SlotNumber slot) noexcept {
-  calls_.append(calls_[slot].addressed ? provider.addressed_queue : provider.queue, &RelayedCall::of_provider, slot);
+// False where there is no memory for that: then the call has ended.
+bool Exchange::keep_for(Provider& provider, SlotNumber slot) noexcept {
+  RelayedCall& call = calls_[slot];
+  try {
+    (call.addressed ? provider.addressed_queue : provider.queue).add(calls_, slot);
+  } catch (const std::bad_alloc&) {
+    ++provider.route->counted()->errors;
+    call.provider = nullptr;
+    fail(slot, errors_.no_memory);
+    return false;
+  }
   ++provider.waiting;
+  return true;
 }
 
-// The call that waits longest for the provider: of those for it alone and of the others in turn, since one of these may
-// wait where the other is always full. If there is none, one that waits for another provider of the same route.
+// Where no further call may wait for the provider, the last one of the caller who has the most waiting is refused,
+// unless this one has as many.
+bool Exchange::make_way(Provider& provider, const Peer& caller) noexcept {
+  const std::size_t own = provider.queue.count(&caller) + provider.addressed_queue.count(&caller);
+  if (2 * (own + 1) > provider.waiting) return false;  // nobody else can have more
+  const WaitingFlow* longest = provider.queue.longest();
+  const WaitingFlow* const addressed = provider.addressed_queue.longest();
+  if (longest == nullptr || (addressed != nullptr && addressed->count > longest->count)) longest = addressed;
+  if (longest == nullptr || longest->count <= own + 1) return false;
+  const SlotNumber last = longest->calls.last;
+  ++provider.route->counted()->errors;
+  fail(last, queue_is_full());
+  return true;
+}
+
+// The call whose turn it is: of those for this provider alone and of the others one each, since one of these may wait
+// where the other is always full. If there is none, one that waits for another provider of the same route.
 SlotNumber Exchange::next_for(Provider& provider) noexcept {
   if (!provider.addressed_queue.empty() && (provider.addressed_next || provider.queue.empty())) {
     provider.addressed_next = false;
-    return provider.addressed_queue.first;
+    return provider.addressed_queue.next();
   }
   provider.addressed_next = true;
-  if (!provider.queue.empty()) return provider.queue.first;
+  if (!provider.queue.empty()) return provider.queue.next();
   if (!provider.route->shares_queues()) return kNoSlot;
-  const Provider* from = &provider;
+  Provider* from = &provider;
   for (const auto& other : provider.route->providers()) {
     if (!other->queue.empty() && other->waiting > from->waiting) from = other.get();
   }
-  return from->queue.first;
+  return from->queue.empty() ? kNoSlot : from->queue.next();
 }
 
 // The provider may have room for a call that waits.

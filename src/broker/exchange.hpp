@@ -192,7 +192,8 @@ class Exchange final : public rpc::Broker, private Timer {
   void ask_for(Provider& provider, const Asked& asked, std::string_view request, const CallBounds& bounds,
                const Gathered& gathered);
   void hand_to(Provider& provider, SlotNumber slot) noexcept;
-  void keep_for(Provider& provider, SlotNumber slot) noexcept;
+  bool keep_for(Provider& provider, SlotNumber slot) noexcept;
+  [[nodiscard]] bool make_way(Provider& provider, const Peer& caller) noexcept;
   [[nodiscard]] SlotNumber next_for(Provider& provider) noexcept;
   void send(SlotNumber slot, const Received& message, std::string_view from);
   void send_kept(SlotNumber slot) noexcept;

@@ -59,7 +59,7 @@ Provider& Route::add(Peer& peer, const Terms& terms) {
     known->ended = false;
     return *known;
   }
-  providers_.push_back(std::make_unique<Provider>(Provider{.route = this, .peer = &peer, .terms = terms}));
+  providers_.push_back(std::unique_ptr<Provider>{new Provider{.route = this, .peer = &peer, .terms = terms}});
   return *providers_.back();
 }
 

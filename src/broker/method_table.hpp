@@ -17,6 +17,7 @@
 #include "base/seeded_hash.hpp"
 #include "base/words.hpp"
 #include "broker/relayed_calls.hpp"
+#include "broker/waiting_calls.hpp"
 #include "rpc/method_counts.hpp"
 #include "wirecall/codec.hpp"
 #include "wirecall/registry.hpp"
@@ -76,13 +77,13 @@ struct Provider {
   Route* route;
   Peer* peer;
   Terms terms;
-  std::uint32_t at_work = 0;             ///< calls sent and not answered, those that were given up among them
-  std::uint32_t waiting = 0;             ///< calls that wait for it
-  RelayedCalls::List sent{};             ///< those at work
-  RelayedCalls::List queue{};            ///< those that wait, and may as well go to another one
-  RelayedCalls::List addressed_queue{};  ///< those that are for nobody else
-  bool addressed_next = false;           ///< which of the two has its turn
-  bool ended = false;                    ///< unregistered: it is asked nothing new, and goes with its last call
+  std::uint32_t at_work = 0;       ///< calls sent and not answered, those that were given up among them
+  std::uint32_t waiting = 0;       ///< calls that wait for it
+  RelayedCalls::List sent{};       ///< those at work
+  WaitingCalls queue{};            ///< those that wait, and may as well go to another one
+  WaitingCalls addressed_queue{};  ///< those that are for nobody else
+  bool addressed_next = false;     ///< which of the two has its turn
+  bool ended = false;              ///< unregistered: it is asked nothing new, and goes with its last call
 
   [[nodiscard]] bool is_free() const noexcept { return at_work < terms.concurrency; }
   [[nodiscard]] std::size_t load() const noexcept { return std::size_t{at_work} + waiting; }

@@ -198,8 +198,8 @@ void Exchange::remove_provider(Provider& provider) noexcept {
 }
 
 void Exchange::lose_waiting(Provider& provider) noexcept {
-  while (!provider.queue.empty()) lose(provider.queue.first);
-  while (!provider.addressed_queue.empty()) lose(provider.addressed_queue.first);
+  while (!provider.queue.empty()) lose(provider.queue.next());
+  while (!provider.addressed_queue.empty()) lose(provider.addressed_queue.next());
 }
 
 // The provider will not answer this call: it is asked of another one, where that is safe, or ends.

@@ -52,10 +52,11 @@ struct RelayedStream {
 
 /// What few calls need.
 struct RelayExtras {
-  ReplySink sink;     ///< answers a call that is no message of its own: in a batch, by HTTP
-  Gathered gathered;  ///< the same, of rpc.call_all
-  Buffer request;     ///< as it came: of a call that waits, or that may be made again
-  std::string from;   ///< with it, who made it (Exchange::from_of)
+  ReplySink sink;                  ///< answers a call that is no message of its own: in a batch, by HTTP
+  Gathered gathered;               ///< the same, of rpc.call_all
+  Buffer request;                  ///< as it came: of a call that waits, or that may be made again
+  std::string from;                ///< with it, who made it (Exchange::from_of)
+  const Peer* asked_by = nullptr;  ///< the same: whose turn it is to wait; to be compared, since it may have gone
 };
 
 struct RelayedCall {

@@ -37,6 +37,8 @@ constexpr std::size_t kRegionBytes = 512 * 1024;
 // is read once and copied nowhere.
 constexpr std::size_t kReceiveBytesMax = 64 * 1024;
 constexpr std::size_t kLargeReceiveBytesMax = 256 * 1024;
+// Of a heavy connection as long as there are light ones.
+constexpr std::size_t kHeavyReceiveBytes = 4 * 1024;
 // Receives are large until so many in a row have brought less than this: parts of large messages may.
 constexpr std::size_t kSmallReceiveBytes = 16 * 1024;
 constexpr std::uint8_t kSmallInARow = 16;
@@ -423,13 +425,18 @@ bool EpollBackend::serve(const epoll_event& event) {
 bool EpollBackend::receive(Handle handle) {
   Slot& slot = slots_[handle.slot];
   char* const to = region_.get() + region_used_;
-  const std::size_t most = std::max(slot.receive_bytes, receive_bytes_);
+  std::size_t most = std::max(slot.receive_bytes, receive_bytes_);
+  // What one brings is looked at as a whole, and light ones wait for that.
+  const bool limited = precedence_.any_light() && precedence_.heavy(slot.last_bytes) && most > kHeavyReceiveBytes;
+  if (limited) most = kHeavyReceiveBytes;
   if (kRegionBytes - region_used_ < (most > kReceiveBytesMax ? most : kReceiveBytesMin)) return false;
   const std::size_t room = std::min(most, kRegionBytes - region_used_);
   const ssize_t got = receive_now(slot.fd, {to, room});
   if (got > 0) [[likely]] {
     const auto bytes = static_cast<std::size_t>(got);
-    if (bytes == most) {
+    if (limited) {
+      // It says nothing of how much there is.
+    } else if (bytes == most) {
       slot.receive_bytes = static_cast<std::uint32_t>(std::min(2 * most, kLargeReceiveBytesMax));
       slot.small = 0;
     } else if (most <= kReceiveBytesMax) {

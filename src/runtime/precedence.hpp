@@ -27,6 +27,8 @@ class Precedence {
   [[nodiscard]] bool heavy(std::uint32_t bytes) const noexcept {
     return std::uint64_t{bytes} * kAverageOf * kLightDivisor > sum_;
   }
+  /// Whether light connections have come lately.
+  [[nodiscard]] bool any_light() const noexcept { return light_turns_ != 0; }
   /// A receive of one whose last brought `before` has brought `bytes`.
   void brought(std::uint32_t before, std::uint32_t bytes) noexcept {
     if (before != 0 && !heavy(before)) light_turns_ = kLightTurns;

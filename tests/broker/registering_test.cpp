@@ -243,6 +243,60 @@ TEST_F(Registering, a_full_queue_refuses_and_those_in_it_expire_in_time) {
   EXPECT_EQ(caller.ask(request("add", {}, "4")), "");
 }
 
+TEST_F(Registering, of_calls_that_wait_each_caller_has_one_in_turn) {
+  a.provide("add", R"(,"concurrency":1)");
+  Client light{world};
+  Client other{world};
+  for (int i = 1; i <= 6; ++i) caller.send(request("add", R"(["heavy"])", std::to_string(i)));
+  std::string order;
+  const auto serve = [&] {
+    const std::string one = a.received();
+    order += one.substr(one.find('[') + 2, 1);
+    a.send(result_reply("1", id_of(one)));
+  };
+  serve();
+  light.send(request("add", R"(["light"])"));
+  other.send(request("add", R"(["other"])"));
+  for (int i = 0; i < 3; ++i) serve();
+  light.send(request("add", R"(["light"])"));
+  for (int i = 0; i < 5; ++i) serve();
+  EXPECT_EQ(order, "hhlohlhhh");
+}
+
+TEST_F(Registering, who_comes_again_and_again_holds_nobody_up_for_ever) {
+  a.provide("add", R"(,"concurrency":1)");
+  Client light{world};
+  Client other{world};
+  for (int i = 1; i <= 3; ++i) caller.send(request("add", R"(["heavy"])", std::to_string(i)));
+  light.send(request("add", R"(["light"])"));
+  other.send(request("add", R"(["other"])"));
+  std::string order;
+  for (int i = 0; i < 9; ++i) {
+    const std::string one = a.received();
+    const char who = one[one.find('[') + 2];
+    order += who;
+    a.send(result_reply("1", id_of(one)));
+    if (who == 'l') light.send(request("add", R"(["light"])"));
+    if (who == 'o') other.send(request("add", R"(["other"])"));
+  }
+  EXPECT_EQ(order, "hhlohlolo");
+}
+
+TEST_F(Registering, who_has_the_most_waiting_makes_way_for_others_when_the_queue_is_full) {
+  a.provide("add", R"(,"concurrency":1,"queue":4)");
+  Client light{world};
+  const std::string full = R"({"reason":"too many calls wait for the provider","origin":"local","delivered":"no",)"
+                           R"("limit":"queue"})";
+  for (int i = 1; i <= 6; ++i) caller.send(request("add", {}, std::to_string(i)));
+  EXPECT_EQ(caller.received(), error_reply(-32005, "Limit exceeded", full, "6"));
+  EXPECT_EQ(light.ask(request("add", {}, "1")), "");
+  EXPECT_EQ(caller.received(), error_reply(-32005, "Limit exceeded", full, "5"));
+  EXPECT_EQ(light.ask(request("add", {}, "2")), "");
+  EXPECT_EQ(caller.received(), error_reply(-32005, "Limit exceeded", full, "4"));
+  EXPECT_EQ(light.ask(request("add", {}, "3")), error_reply(-32005, "Limit exceeded", full, "3")) << "as many as any";
+  EXPECT_EQ(caller.ask(request("add", {}, "7")), error_reply(-32005, "Limit exceeded", full, "7"));
+}
+
 TEST_F(Registering, who_is_free_takes_what_waits_for_another) {
   a.provide("add", R"(,"concurrency":1)");
   b.provide("add", R"(,"concurrency":1)");
