@@ -37,8 +37,6 @@ constexpr std::size_t kRegionBytes = 512 * 1024;
 // is read once and copied nowhere.
 constexpr std::size_t kReceiveBytesMax = 64 * 1024;
 constexpr std::size_t kLargeReceiveBytesMax = 256 * 1024;
-// Of a heavy connection as long as there are light ones.
-constexpr std::size_t kHeavyReceiveBytes = 4 * 1024;
 // Receives are large until so many in a row have brought less than this: parts of large messages may.
 constexpr std::size_t kSmallReceiveBytes = 16 * 1024;
 constexpr std::uint8_t kSmallInARow = 16;
@@ -426,9 +424,8 @@ bool EpollBackend::receive(Handle handle) {
   Slot& slot = slots_[handle.slot];
   char* const to = region_.get() + region_used_;
   std::size_t most = std::max(slot.receive_bytes, receive_bytes_);
-  // What one brings is looked at as a whole, and light ones wait for that.
-  const bool limited = precedence_.any_light() && precedence_.heavy(slot.last_bytes) && most > kHeavyReceiveBytes;
-  if (limited) most = kHeavyReceiveBytes;
+  const bool limited = precedence_.any_light_but(handle.slot) && most > kHeavyBytesInTurn;
+  if (limited) most = kHeavyBytesInTurn;
   if (kRegionBytes - region_used_ < (most > kReceiveBytesMax ? most : kReceiveBytesMin)) return false;
   const std::size_t room = std::min(most, kRegionBytes - region_used_);
   const ssize_t got = receive_now(slot.fd, {to, room});
@@ -448,7 +445,7 @@ bool EpollBackend::receive(Handle handle) {
       slot.receive_bytes = 0;
     }
     const auto brought = static_cast<std::uint32_t>(bytes);
-    precedence_.brought(std::exchange(slot.last_bytes, brought), brought);
+    precedence_.brought(handle.slot, std::exchange(slot.last_bytes, brought), brought);
     to[bytes] = 0;
     region_used_ = std::min(kRegionBytes, (region_used_ + bytes + kPaddingBytes + 63) / 64 * 64);
     Completion& completion = complete(OperationKind::receive, handle, 0);

@@ -1,8 +1,8 @@
 // Precedence: who is served first when several connections have something at once. Those whose last receive brought
 // little do, compared with what receives bring on the average. Of the others, as long as there have been such lately,
-// a turn serves only a few: so whoever comes with little while they are served waits for these, or as many turns of
-// them as its backend lets pass before it looks for light ones again, and not for all. Among equals nobody goes first,
-// and a turn serves all. Owned by a backend.
+// a turn serves only a few, and of each of them a part: so whoever comes with little while they are served waits for
+// these, or as many turns of them as its backend lets pass before it looks for light ones again, and not for all. Among
+// equals nobody goes first, and a turn serves all. Owned by a backend.
 #pragma once
 
 #include <cstddef>
@@ -14,6 +14,8 @@ namespace wirecall::runtime {
 /// What a turn serves, at most, of connections that send much while others send little, and of those that go on with
 /// what was left over.
 inline constexpr int kHeavyInTurn = 1;
+/// And so many bytes of each of them: what one brings at a time is looked at as a whole, and light ones wait for that.
+inline constexpr std::size_t kHeavyBytesInTurn = 4 * 1024;
 
 class Precedence {
  public:
@@ -27,11 +29,16 @@ class Precedence {
   [[nodiscard]] bool heavy(std::uint32_t bytes) const noexcept {
     return std::uint64_t{bytes} * kAverageOf * kLightDivisor > sum_;
   }
-  /// Whether light connections have come lately.
-  [[nodiscard]] bool any_light() const noexcept { return light_turns_ != 0; }
+  /// Whether light connections have come lately, other than that one.
+  [[nodiscard]] bool any_light_but(std::uint32_t slot) const noexcept { return light_turns_ != 0 && light_ != slot; }
   /// A receive of one whose last brought `before` has brought `bytes`.
-  void brought(std::uint32_t before, std::uint32_t bytes) noexcept {
-    if (before != 0 && !heavy(before)) light_turns_ = kLightTurns;
+  void brought(std::uint32_t slot, std::uint32_t before, std::uint32_t bytes) noexcept {
+    // The rest of a large message is little as well, but what comes next is not.
+    const bool little = before != 0 && before <= kHeavyBytesInTurn && bytes <= kHeavyBytesInTurn;
+    if (little && !heavy(before)) {
+      light_ = light_turns_ == 0 || light_ == slot ? slot : kSeveral;
+      light_turns_ = kLightTurns;
+    }
     sum_ += bytes - sum_ / kAverageOf;
   }
 
@@ -39,9 +46,11 @@ class Precedence {
   static constexpr std::uint64_t kAverageOf = 64;    // receives, about
   static constexpr std::uint64_t kLightDivisor = 4;  // of the average is little
   static constexpr int kLightTurns = 256;
+  static constexpr std::uint32_t kSeveral = ~std::uint32_t{0};
 
-  std::uint64_t sum_ = 0;  // kAverageOf times the average
-  int light_turns_ = 0;    // left until there have been no light ones lately
+  std::uint64_t sum_ = 0;           // kAverageOf times the average
+  int light_turns_ = 0;             // left until there have been no light ones lately
+  std::uint32_t light_ = kSeveral;  // who that was
 };
 
 }  // namespace wirecall::runtime

@@ -14,6 +14,7 @@ namespace {
 using std::chrono::nanoseconds;
 
 // Small buffers that what is deferred may hold.
+constexpr auto kHeavyPart = static_cast<std::int32_t>(kHeavyBytesInTurn);
 constexpr std::size_t kSmallDeferred = ReceiveBuffers::kCount * 3 / 4;
 
 // The kernel counts the bytes of one send in 32 bits.
@@ -93,15 +94,22 @@ std::span<Completion> UringBackend::turn(std::span<Operation> submitted, nanosec
 void UringBackend::take_some() {
   ++takes_;
   int heavies = heavies_of_turn();
-  const auto serve = [&](const RingCompletion& told) {
+  const auto serve = [&](RingCompletion& told) {
     if (entry_of(told.user_data) == Entry::receive) {
       Slot& slot = slots_[slot_of(told.user_data)];
-      const int weight = told.result > 0 && !slot.closing && precedence_.heavy(slot.last_bytes) ? 1 : 0;
+      const bool large =
+          told.result - told.handed_on > kHeavyPart && precedence_.any_light_but(slot_of(told.user_data));
+      const int weight = told.result > 0 && !slot.closing && (large || precedence_.heavy(slot.last_bytes)) ? 1 : 0;
       if (heavies < weight || slot.deferred_in == takes_) {
         slot.deferred_in = takes_;  // whatever else has come for it, has come after that
         return false;
       }
       heavies -= weight;
+      if (large && weight != 0) {
+        slot.deferred_in = takes_;
+        hand_on_part(told);
+        return false;
+      }
     }
     completed(told);
     return true;
@@ -111,7 +119,7 @@ void UringBackend::take_some() {
     if (!serve(deferred_[i])) deferred_[kept++] = deferred_[i];
   }
   deferred_.resize(kept);
-  for (const RingCompletion& told : arrived_) {
+  for (RingCompletion& told : arrived_) {
     if (!serve(told)) deferred_.push_back(told);
   }
 }
@@ -405,7 +413,7 @@ std::size_t UringBackend::readable(Handle handle) const noexcept {
   int bytes = 0;
   if (slot.fd < 0 || slot.generation != handle.generation || ::ioctl(slot.fd, FIONREAD, &bytes) != 0) return 0;
   for (const RingCompletion& told : deferred_) {
-    if (told.user_data == key(Entry::receive, handle.slot)) bytes += std::max(told.result, 0);
+    if (told.user_data == key(Entry::receive, handle.slot)) bytes += std::max(told.result - told.handed_on, 0);
   }
   return static_cast<std::size_t>(std::max(bytes, 0));
 }

@@ -116,6 +116,8 @@ class UringBackend final : public Backend {
   void end_standing(std::uint32_t at, int error);
   bool standing_completed(std::uint32_t at, const RingCompletion& told);
   void received(std::uint32_t at, const RingCompletion& told);
+  void hand_on_part(RingCompletion& told);
+  std::span<char> rest_of(const RingCompletion& told) noexcept;
   void size_receives(std::uint32_t at, std::size_t bytes);
   void accepted(std::uint32_t at, const RingCompletion& told);
   void listen_for_arrivals(std::uint32_t at);

@@ -106,6 +106,24 @@ bool UringBackend::standing_completed(std::uint32_t at, const RingCompletion& to
   return !slot.closing;
 }
 
+// What has not been handed on yet.
+std::span<char> UringBackend::rest_of(const RingCompletion& told) noexcept {
+  char* const rest = ring_->buffers().at(told.flags >> IORING_CQE_BUFFER_SHIFT) + told.handed_on;
+  if (told.handed_on != 0) *rest = told.behind;
+  return {rest, static_cast<std::size_t>(told.result - told.handed_on)};
+}
+
+// The buffer stays here for the rest.
+void UringBackend::hand_on_part(RingCompletion& told) {
+  const std::uint32_t at = slot_of(told.user_data);
+  const std::span<char> part = rest_of(told).first(kHeavyBytesInTurn);
+  told.handed_on += static_cast<std::int32_t>(part.size());
+  told.behind = std::exchange(*(part.data() + part.size()), '\0');
+  Completion& completion = complete(OperationKind::receive, at, 0);
+  completion.last = false;
+  completion.bytes = part;
+}
+
 void UringBackend::received(std::uint32_t at, const RingCompletion& told) {
   const unsigned buffer = told.flags >> IORING_CQE_BUFFER_SHIFT;
   if ((told.flags & IORING_CQE_F_BUFFER) != 0) lent_.push_back(buffer);
@@ -114,11 +132,11 @@ void UringBackend::received(std::uint32_t at, const RingCompletion& told) {
   if (told.result > 0) [[likely]] {
     Completion& completion = complete(OperationKind::receive, at, 0);
     completion.last = false;
-    completion.bytes = {ring_->buffers().at(buffer), static_cast<std::size_t>(told.result)};
+    completion.bytes = rest_of(told);
     *(completion.bytes.data() + completion.bytes.size()) = 0;
     const auto bytes = static_cast<std::uint32_t>(told.result);
-    precedence_.brought(std::exchange(slot.last_bytes, bytes), bytes);
-    size_receives(at, completion.bytes.size());
+    precedence_.brought(at, std::exchange(slot.last_bytes, bytes), bytes);
+    size_receives(at, static_cast<std::size_t>(told.result));
     if (slot.armed) [[likely]]
       return;
   }

@@ -218,6 +218,29 @@ TEST_P(Precedences, what_waits_stays_readable_for_each_thread_that_keeps_it) {
   }
 }
 
+TEST_P(Precedences, of_what_one_sends_a_part_comes_in_each_turn) {
+  get_to_know();
+  std::string sent;
+  for (int i = 0; sent.size() < 40'000; ++i) sent += std::to_string(i) + ' ';
+  peers_[0]->send(sent);
+  std::string received;
+  while (received.size() < sent.size()) {
+    send_little();
+    int light = 0;
+    std::size_t bytes = 0;
+    for (const Told& told : turn()) {
+      light += told.slot == kLight ? 1 : 0;
+      if (told.slot == kLight) continue;
+      EXPECT_EQ(told.slot, 0U);
+      bytes += told.bytes.size();
+      received += told.bytes;
+    }
+    EXPECT_LE(bytes, kHeavyBytesInTurn);
+    EXPECT_EQ(light, 1);
+  }
+  EXPECT_EQ(received, sent);
+}
+
 TEST_P(Precedences, those_who_send_much_are_served_alike) {
   constexpr std::size_t kVeryMuch = 40'000;  // more than a small buffer takes
   const std::string text(kVeryMuch, 'y');
@@ -230,7 +253,7 @@ TEST_P(Precedences, those_who_send_much_are_served_alike) {
       due[slot] = text.size();
     }
   };
-  for (int round = 0; round < 1000; ++round) {
+  for (int round = 0; round < 4000; ++round) {
     refill();
     send_little();
     for (const Told& told : turn()) {
