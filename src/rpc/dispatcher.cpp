@@ -141,23 +141,25 @@ Dispatcher::~Dispatcher() { abandon(); }
   }
   if (workspace_->broker != nullptr && workspace_->broker->is_tapped()) [[unlikely]]
     broker_peer()->tapped(call, name);
-  if (workspace_->own_counts != nullptr) [[unlikely]]
-    return run_counted(call, state);
+  if (workspace_->own_counts != nullptr) {
+    OwnCounts::Row* const row = workspace_->own_counts->of(*method);
+    if (row != nullptr) {
+      ++row->calls;
+      if (row->timed_in != stats.loop_turns) [[unlikely]]
+        return run_timed(call, state, *row);
+    }
+  }
   run(call, state);
 }
 
 // A call that is answered at once is timed where it is the method's first in its turn: looking at the clock costs as
 // much as many a method, and next to nothing beside a turn. Those that wait are timed when they are closed.
-void Dispatcher::run_counted(Call& call, CallState& state) {
-  OwnCounts::Row* const row = workspace_->own_counts->of(call.method());
-  if (row == nullptr) return run(call, state);
-  ++row->calls;
-  if (std::exchange(row->timed_in, workspace_->stats.loop_turns) == workspace_->stats.loop_turns)
-    return run(call, state);
+void Dispatcher::run_timed(Call& call, CallState& state, OwnCountsRow& row) {
+  row.timed_in = workspace_->stats.loop_turns;
   const Scheduler* const clock = workspace_->scheduler;
   const std::chrono::nanoseconds began = clock != nullptr ? clock->now() : std::chrono::nanoseconds{0};
   run(call, state);
-  if (!state.waits && clock != nullptr) row->record(clock->now() - began);
+  if (!state.waits && clock != nullptr) row.record(clock->now() - began);
 }
 
 // How long until the connection may send what it has just sent; 0 when it may, which is then counted. The bucket holds

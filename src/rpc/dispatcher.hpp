@@ -31,6 +31,7 @@ class Authority;
 class Broker;
 class BrokerPeer;
 class OwnCounts;
+struct OwnCountsRow;
 class PeerCalls;
 struct PeerIdentity;
 
@@ -207,7 +208,7 @@ class Dispatcher {
   void handle_batch(const Received& message, std::span<const Received> elements);
   void refuse(const Received& message, CallState& state);
   inline void run(Call& call, CallState& state);
-  [[gnu::noinline]] void run_counted(Call& call, CallState& state);
+  [[gnu::noinline]] void run_timed(Call& call, CallState& state, OwnCountsRow& row);
   void unknown_method(const Received& message, std::string_view name, CallState& state);
 
   const Registry* registry_;

@@ -28,12 +28,14 @@ struct MethodCounts {
   }
 };
 
+struct OwnCountsRow : MethodCounts {
+  std::size_t waiting = 0;                     ///< calls that have begun to wait and are not answered
+  std::uint64_t timed_in = ~std::uint64_t{0};  ///< the turn in which a call has been timed last
+};
+
 class OwnCounts {
  public:
-  struct Row : MethodCounts {
-    std::size_t waiting = 0;                     ///< calls that have begun to wait and are not answered
-    std::uint64_t timed_in = ~std::uint64_t{0};  ///< the turn in which a call has been timed last
-  };
+  using Row = OwnCountsRow;
 
   /// The method's, made with its first call; null for one that is not the process's own, and for want of memory.
   [[nodiscard]] Row* of(const Method& method) noexcept {
