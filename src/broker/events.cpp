@@ -41,6 +41,7 @@ void Exchange::subscribe(Peer& peer, std::string_view pattern, const SubscribeTe
                          .limit = "subscriptions"});
   }
   subscriptions_.subscribe(peer, pattern, terms);
+  peer.took_part = true;
 }
 
 bool Exchange::unsubscribe(Peer& peer, std::string_view pattern) noexcept {
@@ -88,13 +89,14 @@ void Exchange::notified(Peer& publisher, std::string_view name, const Received& 
   deliver_event(&publisher, name, text.view(), params);
 }
 
-// Returns how many connections it was queued to.
+// Returns how many connections it was queued to. An event about a method is for those who may call that.
 std::size_t Exchange::deliver_event(Peer* publisher, std::string_view topic, std::string_view text,
-                                    std::string_view params) {
+                                    std::string_view params, std::string_view method) {
   std::size_t count = 0;
   ++workspace_->stats.events;
   subscriptions_.each(topic, publisher, [&](Subscriber& subscriber) {
     Peer& peer = static_cast<Peer&>(subscriber);
+    if (!method.empty() && !rpc::may_call(peer.principal, method)) return;
     peer.told_of = event_;
     if (send_event(peer, topic, text)) ++count;
   });
@@ -161,7 +163,7 @@ void Exchange::announce(Peer& peer, std::string_view topic, std::string_view met
     std::string params = R"({"client":)" + (peer.name.empty() ? std::string{"null"} : to_json(peer.name));
     if (!method.empty()) params += R"(,"method":)" + to_json(method);
     params += '}';
-    deliver_event(&peer, topic, event_of(topic, params).view(), params);
+    deliver_event(&peer, topic, event_of(topic, params).view(), params, method);
   } catch (const std::bad_alloc&) {
     // Nobody hears of it: there is no memory to say so either.
   }

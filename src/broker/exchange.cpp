@@ -11,6 +11,7 @@
 #include "broker/splice.hpp"
 #include "message/cancel_request.hpp"
 #include "message/own_error.hpp"
+#include "message/read_error.hpp"
 #include "message/replaced.hpp"
 #include "rpc/reply.hpp"
 #include "wirecall/reflect.hpp"
@@ -46,6 +47,7 @@ std::string string_of(Reader& reader, std::string_view json) {
 
 RelayErrors::RelayErrors()
     : not_delivered(own_error(ErrorCode::provider_lost, "the provider has gone", "no")),
+      not_there(own_error(ErrorCode::provider_lost, "no client of that name provides the method", "no")),
       maybe_delivered(own_error(ErrorCode::provider_lost, "the provider has gone", "maybe")),
       timed_out_before(own_error(ErrorCode::timeout, "the call was not answered in time", "no")),
       timed_out(own_error(ErrorCode::timeout, "the call was not answered in time", "maybe")),
@@ -92,7 +94,8 @@ void Exchange::relay(Route& route, Call& call) {
   const Received& message = call.message();
   Peer& caller = static_cast<Peer&>(*call.broker_peer());
   Provider* const provider = provider_for(route, message, call.reader());
-  if (provider == nullptr) return refuse(call, route, errors_.not_delivered);
+  if (provider == nullptr)
+    return refuse(call, route, message.has(Member::to) ? errors_.not_there : errors_.not_delivered);
   if (call.is_notification()) {
     // A provider that subscribes to its method's name as well is told once.
     if (provider->peer->told_of != event_) notify(*provider, message, from_of(caller));
@@ -259,11 +262,16 @@ bool Exchange::response(Peer& peer, const Received& message) {
   if (call.provider->peer != &peer || call.state == State::waiting) return false;
   Provider& provider = *call.provider;
   const bool wanted = call.state == State::sent;
-  if (wanted) answered(provider, call, message.fault != Fault::none || message.has(Member::error));
-  if (wanted && !taps_.empty()) [[unlikely]]
+  const bool error = message.has(Member::error);
+  const bool malformed = message.fault != Fault::none ||
+                         (error && !message::is_error(*workspace_->readers.reader, message[Member::error]));
+  if (wanted) answered(provider, call, malformed || error);
+  if (wanted && !taps_.empty() && !malformed) [[unlikely]]
     tap_response(slot, message);
   leave_provider(slot);
-  if (wanted) {
+  if (wanted && malformed) [[unlikely]] {
+    fail(slot, errors_.malformed);
+  } else if (wanted) {
     deliver(slot, message);
   } else {
     calls_.give_back(slot);
@@ -300,8 +308,6 @@ bool Exchange::is_too_large(const RelayedCall& call, const Received& message) co
 // The call ends with its provider's response.
 void Exchange::deliver(SlotNumber slot, const Received& message) {
   RelayedCall& call = calls_[slot];
-  if (message.fault != Fault::none) [[unlikely]]
-    return fail(slot, errors_.malformed);
   if (call.caller == nullptr) {
     Buffer stripped;
     const CleanResponse relayed = without_origin(message, *workspace_->readers.reader, stripped);

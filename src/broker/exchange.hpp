@@ -68,6 +68,7 @@ struct Asked {
 /// What calls end with that no provider has answered; made beforehand, since there may be no memory then.
 struct RelayErrors {
   Error not_delivered;     ///< the provider has gone, or there is none
+  Error not_there;         ///< the provider that the caller has named is none
   Error maybe_delivered;   ///< the provider has gone, and had been asked
   Error timed_out_before;  ///< the time was up before the provider was asked
   Error timed_out;
@@ -223,7 +224,8 @@ class Exchange final : public rpc::Broker, private Timer {
   void pass_credit(SlotNumber slot) noexcept;
   void streams_go_on(Peer& caller) noexcept;
   void renew_deadline(SlotNumber slot) noexcept;
-  std::size_t deliver_event(Peer* publisher, std::string_view topic, std::string_view text, std::string_view params);
+  std::size_t deliver_event(Peer* publisher, std::string_view topic, std::string_view text, std::string_view params,
+                            std::string_view method = {});
   bool send_event(Peer& peer, std::string_view topic, std::string_view text);
   void drop_event(Peer& peer, std::string_view topic);
   void show(const Sight& sight);

@@ -35,6 +35,12 @@ bool may_see(const Principal* principal, const Peer& peer) {
                              [&](const Provider* one) { return rpc::may_call(principal, one->route->name()); });
 }
 
+// How many of its methods a caller may know of.
+std::size_t methods_of(const Principal* principal, const Peer& peer) {
+  return static_cast<std::size_t>(std::ranges::count_if(
+      peer.provides, [&](const Provider* one) { return rpc::may_call(principal, one->route->name()); }));
+}
+
 struct ListedMethod {
   std::string_view name;
   std::string_view summary;
@@ -104,17 +110,19 @@ std::string list_clients(const ReservedCall& call) {
   std::vector<ListedClient> listed;
   const Exchange& exchange = peer_of(call).exchange();
   const Principal* const principal = peer_of(call).principal;
+  const nanoseconds now = exchange.now();
   for (const Peer* peer : exchange.peers()) {
     if (!may_see(principal, *peer)) continue;
     if (peer->name.empty() && peer->provides.empty() && peer->subscription_count() == 0) continue;
-    listed.push_back({.name = peer->name,
-                      .methods = peer->provides.size(),
-                      .subscriptions = peer->subscription_count(),
-                      .in_flight = peer->calls_made,
-                      .connected_ms = milliseconds_of(exchange.now() - peer->met),
-                      .silent_ms = milliseconds_of(std::max(exchange.now() - peer->counts.heard_at, nanoseconds{0})),
-                      .bytes_in = peer->counts.bytes_in,
-                      .bytes_out = peer->counts.bytes_out});
+    listed.push_back(
+        {.name = peer->name,
+         .methods = methods_of(principal, *peer),
+         .subscriptions = peer->subscription_count(),
+         .in_flight = peer->calls_made,
+         .connected_ms = milliseconds_of(now - peer->met),
+         .silent_ms = milliseconds_of(std::clamp(now - peer->counts.heard_at, nanoseconds{0}, now - peer->met)),
+         .bytes_in = peer->counts.bytes_in,
+         .bytes_out = peer->counts.bytes_out});
   }
   return to_json(listed);
 }

@@ -24,16 +24,37 @@ using rpc::ReservedCall;
 using rpc::ReservedMethod;
 using rpc::ReservedParams;
 using rpc::Sent;
+using rpc::take_sent;
 
 // ---- rpc.register ----
 
 constexpr std::array<std::string_view, 10> kRegisterNames{"method",      "params", "result",     "summary", "policy",
                                                           "concurrency", "queue",  "idempotent", "safe",    "methods"};
 constexpr std::size_t kMethodsAt = 9;
+constexpr std::string_view kNameExpected =
+    "a name of 1 to 255 bytes without empty words, white space, * and >; not one of rpc. or $/";
 constexpr std::string_view kPolicies = "least_inflight, round_robin, hash:<param>, exclusive, random, first or last";
 
 // What describes a method is kept as long as the method is.
 constexpr std::size_t kDescriptionBytesMax = 64 * 1024;
+
+bool is_schema(const Sent& sent) { return sent.kind == ValueKind::object || sent.kind == ValueKind::boolean; }
+
+bool is_array_of_objects(const Sent& sent, Reader& reader) {
+  if (sent.kind != ValueKind::array) return false;
+  reader.reset(sent.text);
+  static_cast<void>(reader.begin_array());
+  while (reader.next_element()) {
+    if (take_sent(reader).kind != ValueKind::object) return false;
+  }
+  return true;
+}
+
+// New work is refused by a server that is about to end.
+void require_open(const ReservedCall& call) {
+  if (!peer_of(call).exchange().is_draining()) return;
+  throw message::make({.code = ErrorCode::draining, .reason = "the server is shutting down", .delivered = "no"});
+}
 
 const Sent* described(const ReservedParams<10>& params, std::size_t index) {
   const Sent* const sent = params.value(index);
@@ -43,13 +64,21 @@ const Sent* described(const ReservedParams<10>& params, std::size_t index) {
 }
 
 // Reads one registration from `params`, which are those of the call, or of one of its `methods`.
-Registration read_registration(const ReservedParams<10>& params) {
+Registration read_registration(const ReservedParams<10>& params, Reader& reader) {
   Registration registration;
   const auto name = params.as<std::string>(0);
   if (!name) params.refuse("method", params.find(0), "string");
+  if (!is_name_or_prefix(*name) || is_reserved(*name)) params.refuse("method", params.find(0), kNameExpected);
   registration.name = *name;
-  if (const Sent* schema = described(params, 1)) registration.description.params_schema = schema->text;
-  if (const Sent* schema = described(params, 2)) registration.description.result_schema = schema->text;
+  if (const Sent* schema = described(params, 1)) {
+    if (!is_schema(*schema) && !is_array_of_objects(*schema, reader))
+      params.refuse("params", params.find(1), "JSON Schema, or array of objects with name and schema");
+    registration.description.params_schema = schema->text;
+  }
+  if (const Sent* schema = described(params, 2)) {
+    if (!is_schema(*schema)) params.refuse("result", params.find(2), "JSON Schema, or object with name and schema");
+    registration.description.result_schema = schema->text;
+  }
   if (described(params, 3) != nullptr) registration.description.summary = params.as<std::string>(3).value();
   if (const auto policy = params.as<std::string>(4)) {
     registration.policy_given = true;
@@ -74,8 +103,18 @@ Registration read_registration(const ReservedParams<10>& params) {
   return registration;
 }
 
+// What is wrong with one of several, and which.
+Error within_methods(const Error& error, std::size_t index) {
+  constexpr std::string_view kLoc = R"({"loc":[)";
+  if (!error.data().starts_with(kLoc)) return error;
+  const std::string place = R"("methods",)" + std::to_string(index) + ",";
+  return {error.code(), error.message(), std::string{kLoc} + place + error.data().substr(kLoc.size())};
+}
+
 std::string register_methods(const ReservedCall& call) {
+  require_open(call);
   const ReservedParams<10> params{call, kRegisterNames};
+  Reader& scratch = *call.workspace.readers.reader;
   std::vector<Registration> registrations;
   if (const Sent* methods = params.value(kMethodsAt)) {
     if (methods->kind != ValueKind::array) params.refuse("methods", params.find(kMethodsAt), "array");
@@ -84,12 +123,17 @@ std::string register_methods(const ReservedCall& call) {
     reader->reset(methods->text);
     static_cast<void>(reader->begin_array());
     while (reader->next_element()) {
-      if (reader->kind() != ValueKind::object) params.refuse("methods", params.find(kMethodsAt), "array of objects");
-      const Sent one = rpc::take_sent(*reader);
-      registrations.push_back(read_registration({*call.workspace.readers.reader, one.text, kRegisterNames}));
+      if (reader->kind() != ValueKind::object)
+        params.refuse("methods", params.find(kMethodsAt), R"(array of objects, as {"method":"add"})");
+      const Sent one = take_sent(*reader);
+      try {
+        registrations.push_back(read_registration({scratch, one.text, kRegisterNames}, scratch));
+      } catch (const Error& error) {
+        throw within_methods(error, registrations.size());
+      }
     }
   } else {
-    registrations.push_back(read_registration(params));
+    registrations.push_back(read_registration(params, scratch));
   }
   const std::size_t count = registrations.size();
   const std::string first = count != 0 ? registrations.front().name : std::string{};
@@ -123,6 +167,7 @@ std::string topic_of(const ReservedParams<N>& params, bool (*valid)(std::string_
 constexpr std::string_view kPattern = "words between dots, of which * stands for one and > at the end for the rest";
 
 std::string subscribe(const ReservedCall& call) {
+  require_open(call);
   static constexpr std::array<std::string_view, 4> kNames{"topic", "last", "group", "echo"};
   const ReservedParams<4> params{call, kNames};
   std::string topic = topic_of(params, &is_pattern, kPattern);
@@ -147,6 +192,7 @@ std::string unsubscribe(const ReservedCall& call) {
 }
 
 std::string publish(const ReservedCall& call) {
+  require_open(call);
   static constexpr std::array<std::string_view, 3> kNames{"topic", "params", "retain"};
   const ReservedParams<3> params{call, kNames};
   const auto valid = [](std::string_view topic) { return is_name(topic) && !is_reserved(topic); };

@@ -60,7 +60,7 @@ void OperationsLog::resumed(const Peer& peer) noexcept {
 
 void OperationsLog::left(const Peer& peer) noexcept {
   if (!admits(clients_, LogLevel::info)) return;
-  const std::string_view reason = peer.counts.end != nullptr ? peer.counts.end : "closed";
+  const std::string_view reason = peer.counts.end != nullptr ? peer.counts.end : "finished";
   write(LogLevel::info, "a client has left",
         {{"client", peer.name},
          {"principal", principal_of(peer)},
@@ -68,8 +68,8 @@ void OperationsLog::left(const Peer& peer) noexcept {
          {"connected_ms", floor<milliseconds>(peer.exchange().now() - peer.met).count()},
          {"bytes_in", count_of(peer.counts.bytes_in)},
          {"bytes_out", count_of(peer.counts.bytes_out)},
-         {"methods", count_of(peer.provides.size())},
-         {"subscriptions", count_of(peer.subscription_count())}});
+         {"methods", count_of(peer.methods_last)},
+         {"subscriptions", count_of(peer.subscriptions_last)}});
 }
 
 void OperationsLog::registered(const Peer& peer, std::string_view method, std::size_t methods) noexcept {

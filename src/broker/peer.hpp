@@ -72,8 +72,11 @@ class Peer final : public rpc::BrokerPeer, public Subscriber {
   std::uint64_t told_of = 0;                    ///< the last event that was for this peer
   std::unique_ptr<std::string> wants_retained;  ///< a pattern, until its subscription has been answered
   bool taps = false;                            ///< looks on (Taps)
+  bool took_part = false;                       ///< has provided, or subscribed to, anything
   bool ended = false;                           ///< says nothing any more
   std::uint32_t position = 0;                   ///< in the exchange's table
+  std::uint32_t methods_last = 0;               ///< that it provided until it ended
+  std::uint32_t subscriptions_last = 0;         ///< likewise
 
  private:
   Exchange* exchange_;

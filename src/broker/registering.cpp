@@ -24,6 +24,13 @@ Error conflict(std::string_view reason) {
   return message::make({.code = ErrorCode::conflict, .reason = reason, .delivered = "no"});
 }
 
+// How much it had, for the log.
+void keep_last(Peer& peer) noexcept {
+  if (peer.ended) return;
+  peer.methods_last = static_cast<std::uint32_t>(peer.provides.size());
+  peer.subscriptions_last = static_cast<std::uint32_t>(peer.subscription_count());
+}
+
 }  // namespace
 
 Error Exchange::forbidden() {
@@ -40,7 +47,8 @@ std::unique_ptr<rpc::BrokerPeer> Exchange::meet(rpc::Outlet& outlet, std::shared
 }
 
 void Exchange::forget(Peer& peer) noexcept {
-  if (peer.session != 0 || !peer.provides.empty() || peer.subscription_count() != 0) log_.left(peer);
+  keep_last(peer);
+  if (peer.session != 0 || peer.took_part) log_.left(peer);
   end_calls(peer, nullptr);
   end_peer(peer);
   if (!peer.name.empty()) {
@@ -80,6 +88,7 @@ void Exchange::take_over(Peer& peer, std::string_view name, std::string_view res
   end_calls(old, nullptr);
   end_peer(old);
   old.session = 0;
+  old.took_part = false;  // it goes on as the other one
   if (!old.name.empty() && peer.name.empty() && (name.empty() || name == old.name)) {
     auto entry = names_.extract(old.name);
     peer.name = std::exchange(old.name, {});
@@ -130,11 +139,6 @@ void Exchange::register_methods(Peer& peer, std::vector<Registration> registrati
                          .limit = "methods"});
   }
   for (const Registration& one : registrations) {
-    if (!is_name_or_prefix(one.name) || is_reserved(one.name)) {
-      throw Error{
-          ErrorCode::invalid_params, std::string{message_of(ErrorCode::invalid_params)},
-          R"({"loc":["method"],"expected":"a name of 1 to 255 bytes without empty words, white space, * and >; not one of rpc. or $/"})"};
-    }
     if (!rpc::may_provide(peer.principal, one.name)) throw forbidden();
     if (own_->find(one.name) != nullptr) throw conflict("the server has a method of that name itself");
     const Route* const route = methods_.find_registered(one.name);
@@ -158,6 +162,7 @@ void Exchange::register_methods(Peer& peer, std::vector<Registration> registrati
     const bool known = route->find(peer) != nullptr;
     Provider& provider = route->add(peer, one.terms);
     if (!known) peer.provides.push_back(&provider);
+    peer.took_part = true;
     announce(peer, "rpc.method.registered", route->name());
     free_again(provider);
   }
@@ -175,6 +180,7 @@ bool Exchange::unregister(Peer& peer, std::string_view name) {
 }
 
 void Exchange::end_peer(Peer& peer) noexcept {
+  keep_last(peer);
   peer.ended = true;
   subscriptions_.remove_all(peer);
   untap(peer);

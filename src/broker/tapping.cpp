@@ -145,7 +145,6 @@ void Exchange::tap_end(SlotNumber slot, const Error& error) noexcept {
 
 void Exchange::tap_response(SlotNumber slot, const Received& message) noexcept {
   const RelayedCall& call = calls_[slot];
-  if (message.fault != Fault::none) return tap_end(slot, errors_.malformed);
   if (call.caller != nullptr && is_too_large(call, message)) return;  // the error that takes its place is shown
   if (!message.has(Member::error)) return tap_end(slot, "result", message[Member::result]);
   if_memory_allows([&] {

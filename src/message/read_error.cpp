@@ -13,6 +13,27 @@ Error malformed_response() {
   return make({.code = ErrorCode::invalid_request, .reason = "the response is malformed", .delivered = "maybe"});
 }
 
+bool is_error(Reader& reader, std::string_view text) {
+  using Integers = std::numeric_limits<std::int64_t>;
+  std::int64_t code = 0;
+  bool coded = false;
+  std::string_view name;
+  std::string_view words;
+  reader.reset(text);
+  bool well_formed = reader.begin_object();
+  while (well_formed && reader.next_member(name)) {
+    if (name == "code") {
+      coded = well_formed = reader.read_int(Integers::min(), Integers::max(), code);
+    } else if (name == "message") {
+      well_formed = reader.read_string(words);
+    } else {
+      reader.skip();
+    }
+  }
+  reader.clear_failure();
+  return well_formed && coded;
+}
+
 Error read_error(Reader& reader, std::string_view text) {
   std::int64_t code = 0;
   std::string message;

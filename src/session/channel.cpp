@@ -62,6 +62,12 @@ void Channel::exhaust() noexcept {
   mark();
 }
 
+// What is being looked at counts already.
+void Channel::count_into(rpc::ConnectionCounts* counts) noexcept {
+  counts_ = counts;
+  if (counts_ != nullptr && looking_) counts_->bytes_in += input_.size();
+}
+
 // ---- input ----
 
 void Channel::received(std::span<char> bytes) {

@@ -114,7 +114,7 @@ class Channel : public Connection, private transport::StreamUser, private runtim
     return backlog_.empty() ? std::chrono::nanoseconds{0} : host_->loop.now() - backlog_came_;
   }
   [[nodiscard]] std::optional<PeerCredentials> peer_credentials() const { return stream_->peer_credentials(); }
-  void count_into(rpc::ConnectionCounts* counts) noexcept { counts_ = counts; }
+  void count_into(rpc::ConnectionCounts* counts) noexcept;
   void settle_later() {
     unsettled_ = true;
     mark();
@@ -208,7 +208,7 @@ class Channel : public Connection, private transport::StreamUser, private runtim
   std::uint16_t steps_left_ = 0;            // after it
 
   std::uint16_t away_ = 0;  // handlers that have not come back
-  End why_stopped_ = End::unreadable;
+  End why_stopped_ = End::finished;
   bool looking_ = false;           // in `read` or `input_complete`
   std::uint8_t idle_times_ = 0;    // that `end_if_idle` has found too little to have happened
   std::uint8_t unread_times_ = 0;  // and output of which nothing had been taken

@@ -139,6 +139,27 @@ TEST_F(AccessTest, registering_subscribing_and_publishing_need_a_grant) {
     EXPECT_NE(robot.ask(request("rpc.subscribe", R"({"topic":")" + topic + "\"}")).find("-32602"), std::string::npos);
 }
 
+TEST_F(AccessTest, presence_tells_of_methods_that_one_may_call) {
+  world.workspace.authority = std::make_shared<const rpc::Authority>(std::vector<Principal>{
+      {.name = "watch",
+       .tokens = {"watch-secret"},
+       .call = {"shown"},
+       .provide = {},
+       .publish = {},
+       .subscribe = {"rpc.>"}},
+      {.name = "worker", .tokens = {"worker-secret"}, .call = {}, .provide = {">"}, .publish = {}, .subscribe = {}}});
+  Client watch{world};
+  Client worker{world};
+  log_in(watch, "watch-secret");
+  log_in(worker, "worker-secret");
+  EXPECT_EQ(watch.ask(request("rpc.subscribe", R"(["rpc.method.*"])")), result_reply("true"));
+  worker.provide("hidden");
+  worker.provide("shown");
+  EXPECT_EQ(watch.received(), notification("rpc.method.registered", R"({"client":null,"method":"shown"})"));
+  worker.leave();
+  EXPECT_EQ(watch.received(), notification("rpc.method.unregistered", R"({"client":null,"method":"shown"})"));
+}
+
 TEST_F(AccessTest, a_notification_reaches_those_that_its_sender_may_reach) {
   log_in(robot, "robot-secret");
   log_in(desk, "desk-secret");

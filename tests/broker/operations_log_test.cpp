@@ -52,8 +52,21 @@ TEST_F(OperationsLogTest, who_comes_and_goes_is_told) {
   static_cast<void>(caller.ask(request("rpc.subscribe", R"(["news"])")));
   world.advance(1500ms);
   caller.leave();
-  EXPECT_EQ(log(), Lines{"info a client has left client=ada principal=\"\" reason=closed connected_ms=1500 bytes_in=0 "
-                         "bytes_out=0 methods=0 subscriptions=1"});
+  EXPECT_EQ(log(),
+            Lines{"info a client has left client=ada principal=\"\" reason=finished connected_ms=1500 bytes_in=0 "
+                  "bytes_out=0 methods=0 subscriptions=1"});
+  provider.provide("add");
+  static_cast<void>(log());
+  provider.dispatcher->peer_ended();
+  provider.leave();
+  EXPECT_EQ(log(), Lines{"info a client has left client=\"\" principal=\"\" reason=finished connected_ms=0 bytes_in=0 "
+                         "bytes_out=0 methods=1 subscriptions=0"})
+      << "what it had, though it ended its side first";
+  Client passing{world};
+  static_cast<void>(passing.ask(request("rpc.subscribe", R"(["news"])")));
+  static_cast<void>(passing.ask(request("rpc.unsubscribe", R"(["news"])")));
+  passing.leave();
+  EXPECT_EQ(log().size(), 1U);
   Client other{world};
   EXPECT_NE(other.ask(request("nothing")), "");
   other.leave();

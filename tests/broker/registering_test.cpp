@@ -75,8 +75,27 @@ TEST_F(Registering, names_that_cannot_be_are_refused) {
   for (const std::string wrong :
        {R"({})", R"({"method":1})", R"({"method":"x","concurrency":0})", R"({"method":"x","concurrency":"1"})",
         R"({"method":"x","queue":-1})", R"({"method":"x","policy":"best"})", R"({"method":"x","policy":"hash:"})",
-        R"({"method":"x","idempotent":1})", R"({"methods":{}})", R"({"methods":[1]})"})
+        R"({"method":"x","idempotent":1})", R"({"methods":{}})", R"({"methods":[1]})", R"({"method":"x","params":5})",
+        R"({"method":"x","params":["y"]})", R"({"method":"x","params":"y"})", R"({"method":"x","result":"y"})",
+        R"({"method":"x","result":[]})"})
     EXPECT_NE(a.ask(request("rpc.register", wrong)).find("-32602"), std::string::npos) << wrong;
+}
+
+TEST_F(Registering, what_is_wrong_with_one_of_several_says_which) {
+  const std::string reply = a.ask(request("rpc.register", R"({"methods":[{"method":"x"},{"method":"rpc.y"}]})"));
+  EXPECT_NE(reply.find(R"("loc":["methods",1,"method"],"expected":"a name of 1 to 255 bytes)"), std::string::npos)
+      << reply;
+  EXPECT_NE(reply.find(R"("got":)"), std::string::npos) << reply;
+  EXPECT_EQ(a.ask(request("rpc.unregister", R"(["x"])")), result_reply("0")) << "none is registered";
+}
+
+TEST_F(Registering, nothing_begins_at_a_broker_that_is_about_to_end) {
+  a.provide("add");
+  world.exchange.drain();
+  for (const std::string& text : {request("rpc.register", R"(["sub"])"), request("rpc.subscribe", R"(["news"])"),
+                                  request("rpc.publish", R"(["news"])")})
+    EXPECT_NE(a.ask(text).find("-32009"), std::string::npos) << text;
+  EXPECT_EQ(a.ask(request("rpc.unregister", R"(["add"])")), result_reply("1"));
 }
 
 TEST_F(Registering, the_first_registration_fixes_the_policy) {
@@ -176,8 +195,11 @@ TEST_F(Registering, a_call_can_name_its_provider) {
     EXPECT_NE(b.received(), "");
     EXPECT_EQ(a.received(), "");
   }
-  EXPECT_EQ(caller.ask(R"({"jsonrpc":"2.0","method":"add","to":"nobody","id":1})"), provider_lost("no"));
-  EXPECT_EQ(caller.ask(R"({"jsonrpc":"2.0","method":"add","to":7,"id":1})"), provider_lost("no"));
+  const std::string not_there =
+      error_reply(-32001, "Provider lost",
+                  R"({"reason":"no client of that name provides the method","origin":"local","delivered":"no"})", "1");
+  EXPECT_EQ(caller.ask(R"({"jsonrpc":"2.0","method":"add","to":"nobody","id":1})"), not_there);
+  EXPECT_EQ(caller.ask(R"({"jsonrpc":"2.0","method":"add","to":7,"id":1})"), not_there);
 }
 
 TEST_F(Registering, a_name_that_is_taken_is_given_with_a_number) {

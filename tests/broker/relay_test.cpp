@@ -179,8 +179,20 @@ TEST_F(Relay, a_malformed_response_ends_the_call) {
   provider.provide("add");
   caller.send(request("add"));
   provider.send(R"({"jsonrpc":"2.0","result":1,"error":{"code":1,"message":"m"},"id":0})");
-  EXPECT_EQ(caller.received(),
-            error_reply(-32603, "Internal error", R"({"reason":"the provider's response is malformed"})"));
+  const std::string malformed =
+      error_reply(-32603, "Internal error", R"({"reason":"the provider's response is malformed"})");
+  EXPECT_EQ(caller.received(), malformed);
+  for (const std::string error : {"5", "null", "[]", "{}", R"({"code":"x","message":"m"})",
+                                  R"({"code":1.5,"message":"m"})", R"({"code":1,"message":2})"}) {
+    static_cast<void>(provider.received());
+    caller.send(request("add"));
+    provider.send(R"({"jsonrpc":"2.0","error":)" + error + R"(,"id":)" + id_of(provider.received()) + "}");
+    EXPECT_EQ(caller.received(), malformed) << error;
+  }
+  static_cast<void>(provider.received());
+  caller.send(request("add"));
+  provider.send(R"({"jsonrpc":"2.0","error":{"data":1, "code":-9e0},"id":)" + id_of(provider.received()) + "}");
+  EXPECT_EQ(caller.received(), R"({"jsonrpc":"2.0","error":{"data":1, "code":-9e0},"id":1})") << "is one";
 }
 
 TEST_F(Relay, a_response_that_its_id_makes_too_large_is_an_error) {

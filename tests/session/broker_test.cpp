@@ -83,8 +83,8 @@ TEST_P(BrokerTest, counts_what_each_connection_has_brought_and_been_sent) {
     const std::string key = '"' + name + "\":";
     return std::stoul(clients.substr(clients.find(key) + key.size()));
   };
-  // The first message has come before the connection is counted.
-  EXPECT_EQ(number("bytes_in"), result_of("2", "0").size() + 1);
+  EXPECT_EQ(number("bytes_in"),
+            line_of("rpc.register", R"({"method":"add"})", "1").size() + result_of("2", "0").size() + 1);
   EXPECT_GT(number("bytes_out"), call.size());
   EXPECT_LT(number("silent_ms"), 10'000U);
   EXPECT_EQ(clients.find("\"name\""), clients.rfind("\"name\"")) << "one that only calls is not listed";
