@@ -49,10 +49,6 @@ struct RingCompletion {
   std::uint64_t user_data;
   std::int32_t result;
   std::uint32_t flags;
-
-  // Of bytes that are handed on in parts: how many have been, and what was behind them before a zero was put there.
-  std::int32_t handed_on = 0;
-  char behind = 0;
 };
 
 class Ring {

@@ -94,7 +94,7 @@ std::span<Completion> UringBackend::turn(std::span<Operation> submitted, nanosec
 void UringBackend::take_some() {
   ++takes_;
   int heavies = heavies_of_turn();
-  const auto serve = [&](RingCompletion& told) {
+  const auto serve = [&](Arrived& told) {
     if (entry_of(told.user_data) == Entry::receive) {
       Slot& slot = slots_[slot_of(told.user_data)];
       const bool large =
@@ -119,7 +119,8 @@ void UringBackend::take_some() {
     if (!serve(deferred_[i])) deferred_[kept++] = deferred_[i];
   }
   deferred_.resize(kept);
-  for (RingCompletion& told : arrived_) {
+  for (const RingCompletion& completion : arrived_) {
+    Arrived told{completion};
     if (!serve(told)) deferred_.push_back(told);
   }
 }
@@ -143,7 +144,7 @@ void UringBackend::take_all_of_former() {
   former_memory_ = ring_->buffers().memory();
   lent_.clear();
   for (Slot& slot : slots_) slot.armed = false;  // nothing more is asked of it
-  for (const RingCompletion& told : deferred_) received(slot_of(told.user_data), told);
+  for (const Arrived& told : deferred_) received(slot_of(told.user_data), told);
   deferred_.clear();
 }
 
@@ -368,7 +369,7 @@ void UringBackend::tell_broken(std::uint32_t at) {
 
 // ---- completions ----
 
-void UringBackend::completed(const RingCompletion& told) {
+void UringBackend::completed(const Arrived& told) {
   const std::uint32_t at = slot_of(told.user_data);
   switch (entry_of(told.user_data)) {
     case Entry::receive:
@@ -412,7 +413,7 @@ std::size_t UringBackend::readable(Handle handle) const noexcept {
   const Slot& slot = slots_[handle.slot];
   int bytes = 0;
   if (slot.fd < 0 || slot.generation != handle.generation || ::ioctl(slot.fd, FIONREAD, &bytes) != 0) return 0;
-  for (const RingCompletion& told : deferred_) {
+  for (const Arrived& told : deferred_) {
     if (told.user_data == key(Entry::receive, handle.slot)) bytes += std::max(told.result - told.handed_on, 0);
   }
   return static_cast<std::size_t>(std::max(bytes, 0));

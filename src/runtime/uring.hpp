@@ -65,6 +65,16 @@ class UringBackend final : public Backend {
   // Operations of a turn beyond those of its slots that there is room for from the beginning.
   static constexpr std::size_t kOperationsAtOnce = 64;
 
+  /// What has arrived, perhaps handed on in parts: how many bytes have been, and what was behind them before a zero was
+  /// put there.
+  struct Arrived : RingCompletion {
+    Arrived() = default;
+    explicit Arrived(const RingCompletion& told) noexcept : RingCompletion(told) {}
+
+    std::int32_t handed_on = 0;
+    char behind = 0;
+  };
+
   struct Slot {
     int fd = -1;
     std::uint32_t generation = 0;
@@ -104,7 +114,7 @@ class UringBackend final : public Backend {
   io_uring_sqe& poll(std::uint32_t at, Entry entry, unsigned events);
   void watch_idle();
   void tell_broken(std::uint32_t at);
-  void completed(const RingCompletion& told);
+  void completed(const Arrived& told);
 
   // What stands (uring_standing.cpp).
   void arm(std::uint32_t at);
@@ -115,9 +125,9 @@ class UringBackend final : public Backend {
   void end_entry(std::uint32_t at);
   void end_standing(std::uint32_t at, int error);
   bool standing_completed(std::uint32_t at, const RingCompletion& told);
-  void received(std::uint32_t at, const RingCompletion& told);
-  void hand_on_part(RingCompletion& told);
-  std::span<char> rest_of(const RingCompletion& told) noexcept;
+  void received(std::uint32_t at, const Arrived& told);
+  void hand_on_part(Arrived& told);
+  std::span<char> rest_of(const Arrived& told) noexcept;
   void size_receives(std::uint32_t at, std::size_t bytes);
   void accepted(std::uint32_t at, const RingCompletion& told);
   void listen_for_arrivals(std::uint32_t at);
@@ -153,7 +163,7 @@ class UringBackend final : public Backend {
   std::vector<std::uint32_t> closing_;
   Precedence precedence_;
   std::vector<RingCompletion> arrived_;    // in this turn
-  std::vector<RingCompletion> deferred_;   // what heavy connections have sent, in the order in which it came
+  std::vector<Arrived> deferred_;          // what heavy connections have sent, in the order in which it came
   std::uint32_t takes_ = 0;                // how often completions have been taken, modulo 2^32
   bool returned_ = true;                   // from the last turn; or that threw, and is tried again
   std::shared_ptr<char[]> former_memory_;  // of a ring whose buffers are lent in this turn

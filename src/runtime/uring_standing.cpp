@@ -107,14 +107,14 @@ bool UringBackend::standing_completed(std::uint32_t at, const RingCompletion& to
 }
 
 // What has not been handed on yet.
-std::span<char> UringBackend::rest_of(const RingCompletion& told) noexcept {
+std::span<char> UringBackend::rest_of(const Arrived& told) noexcept {
   char* const rest = ring_->buffers().at(told.flags >> IORING_CQE_BUFFER_SHIFT) + told.handed_on;
   if (told.handed_on != 0) *rest = told.behind;
   return {rest, static_cast<std::size_t>(told.result - told.handed_on)};
 }
 
 // The buffer stays here for the rest.
-void UringBackend::hand_on_part(RingCompletion& told) {
+void UringBackend::hand_on_part(Arrived& told) {
   const std::uint32_t at = slot_of(told.user_data);
   const std::span<char> part = rest_of(told).first(kHeavyBytesInTurn);
   told.handed_on += static_cast<std::int32_t>(part.size());
@@ -124,7 +124,7 @@ void UringBackend::hand_on_part(RingCompletion& told) {
   completion.bytes = part;
 }
 
-void UringBackend::received(std::uint32_t at, const RingCompletion& told) {
+void UringBackend::received(std::uint32_t at, const Arrived& told) {
   const unsigned buffer = told.flags >> IORING_CQE_BUFFER_SHIFT;
   if ((told.flags & IORING_CQE_F_BUFFER) != 0) lent_.push_back(buffer);
   if (!standing_completed(at, told)) return;
