@@ -21,9 +21,13 @@ constexpr std::string_view kEventType = "text/event-stream";
 // Nothing is said for no longer than this: what lies between often closes what has been silent for a minute.
 constexpr std::chrono::seconds kEventsComment{15};
 
+struct Reason {
+  std::optional<std::string> reason;
+};
 struct Refusal {
   int code = 0;
   std::string message;
+  std::optional<Reason> data;
 };
 
 std::uint16_t status_of(int code) noexcept {
@@ -120,7 +124,8 @@ void HttpSession::EventStream::close_message() {
       if (!message.has(Member::error)) return;
       const auto refusal = from_json<Refusal>(message[Member::error]);
       status_ = status_of(refusal ? refusal->code : 0);
-      cause_ = refusal ? refusal->message : "this cannot be subscribed to";
+      cause_ = "this cannot be subscribed to";
+      if (refusal) cause_ = refusal->data ? refusal->data->reason.value_or(refusal->message) : refusal->message;
       return;
     }
     if (message.kind != MessageKind::notification) return;

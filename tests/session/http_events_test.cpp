@@ -132,6 +132,8 @@ TEST(HttpEvents, are_for_those_who_may_subscribe) {
   EXPECT_EQ(ask({}, "a.b").substr(9, 3), "401");
   EXPECT_EQ(ask("Authorization: Bearer wrong\r\n", "a.b").substr(9, 3), "401");
   EXPECT_EQ(ask("Authorization: Bearer secret\r\n", "b").substr(9, 3), "403");
+  EXPECT_TRUE(
+      ask("Authorization: Bearer secret\r\n", "b").ends_with("Forbidden: the principal has no grant for that\n"));
   EXPECT_EQ(ask("Authorization: Bearer secret\r\n", "a.b&topic=>").substr(9, 3), "403");
   EXPECT_EQ(ask("Authorization: Bearer secret\r\n", "a.*"), kHead);
 }
