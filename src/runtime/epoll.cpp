@@ -157,7 +157,9 @@ class EpollBackend final : public Backend {
   std::shared_ptr<char[]> region_ = make_region();
   std::size_t region_used_ = 0;
   Precedence precedence_;
-  int heavy_served_ = 0;  // since epoll was asked
+  bool parted_ = false;    // the last turn has served a part of what there was
+  nanoseconds told_at_{};  // then: when it had
+  int heavy_served_ = 0;   // since epoll was asked
   std::array<epoll_event, kEventsMax> events_again_;
 };
 
@@ -192,6 +194,9 @@ std::span<Completion> EpollBackend::turn(std::span<Operation> submitted, nanosec
   region_used_ = 0;
   prompt_ = false;
   for (Operation& operation : submitted) perform(operation);
+  if (parted_) [[unlikely]]
+    precedence_.took(now() - told_at_);
+  parted_ = false;
   // Those for whom there was no room last turn go first, or the same few could have all of it every turn.
   if (events_at_ == events_end_) {
     wait(prompt_ ? kAtOnce : until);
@@ -199,6 +204,8 @@ std::span<Completion> EpollBackend::turn(std::span<Operation> submitted, nanosec
     look_for_light();
   }
   serve_some();
+  if (parted_) [[unlikely]]
+    told_at_ = now();
   return completions_;
 }
 
@@ -424,15 +431,17 @@ bool EpollBackend::receive(Handle handle) {
   Slot& slot = slots_[handle.slot];
   char* const to = region_.get() + region_used_;
   std::size_t most = std::max(slot.receive_bytes, receive_bytes_);
-  const bool limited = precedence_.any_light_but(handle.slot) && most > kHeavyBytesInTurn;
-  if (limited) most = kHeavyBytesInTurn;
+  const std::size_t part = precedence_.part_of(handle.slot);
+  const bool limited = most > part;
+  most = std::min(most, part);
   if (kRegionBytes - region_used_ < (most > kReceiveBytesMax ? most : kReceiveBytesMin)) return false;
   const std::size_t room = std::min(most, kRegionBytes - region_used_);
   const ssize_t got = receive_now(slot.fd, {to, room});
   if (got > 0) [[likely]] {
     const auto bytes = static_cast<std::size_t>(got);
     if (limited) {
-      // It says nothing of how much there is.
+      // How much there is, it does not tell.
+      parted_ = parted_ || bytes == most;
     } else if (bytes == most) {
       slot.receive_bytes = static_cast<std::uint32_t>(std::min(2 * most, kLargeReceiveBytesMax));
       slot.small = 0;

@@ -14,7 +14,6 @@ namespace {
 using std::chrono::nanoseconds;
 
 // Small buffers that what is deferred may hold.
-constexpr auto kHeavyPart = static_cast<std::int32_t>(kHeavyBytesInTurn);
 constexpr std::size_t kSmallDeferred = ReceiveBuffers::kCount * 3 / 4;
 
 // The kernel counts the bytes of one send in 32 bits.
@@ -79,11 +78,16 @@ std::span<Completion> UringBackend::turn(std::span<Operation> submitted, nanosec
   for (Operation& operation : submitted) perform(operation);
   if (!to_watch_.empty()) [[unlikely]]
     watch_idle();
+  if (parted_) [[unlikely]]
+    precedence_.took(now() - told_at_);
+  parted_ = false;
   ring_->enter(alarm_.limit(prompt_ || !deferred_.empty() || !to_arm_.empty() ? kAtOnce : until));
   arrived_.clear();
   ring_->take(arrived_);
   if (!sends_.empty()) tell_sends();
   take_some();
+  if (parted_) [[unlikely]]
+    told_at_ = now();
   if (!closing_.empty()) finish_closing();
   returned_ = true;
   return completions_;
@@ -97,8 +101,8 @@ void UringBackend::take_some() {
   const auto serve = [&](Arrived& told) {
     if (entry_of(told.user_data) == Entry::receive) {
       Slot& slot = slots_[slot_of(told.user_data)];
-      const bool large =
-          told.result - told.handed_on > kHeavyPart && precedence_.any_light_but(slot_of(told.user_data));
+      const std::size_t part = precedence_.part_of(slot_of(told.user_data));
+      const bool large = told.result > 0 && static_cast<std::size_t>(told.result - told.handed_on) > part;
       const int weight = told.result > 0 && !slot.closing && (large || precedence_.heavy(slot.last_bytes)) ? 1 : 0;
       if (heavies < weight || slot.deferred_in == takes_) {
         slot.deferred_in = takes_;  // whatever else has come for it, has come after that
@@ -107,7 +111,7 @@ void UringBackend::take_some() {
       heavies -= weight;
       if (large && weight != 0) {
         slot.deferred_in = takes_;
-        hand_on_part(told);
+        hand_on_part(told, part);
         return false;
       }
     }

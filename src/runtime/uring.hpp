@@ -126,7 +126,7 @@ class UringBackend final : public Backend {
   void end_standing(std::uint32_t at, int error);
   bool standing_completed(std::uint32_t at, const RingCompletion& told);
   void received(std::uint32_t at, const Arrived& told);
-  void hand_on_part(Arrived& told);
+  void hand_on_part(Arrived& told, std::size_t bytes);
   std::span<char> rest_of(const Arrived& told) noexcept;
   void size_receives(std::uint32_t at, std::size_t bytes);
   void accepted(std::uint32_t at, const RingCompletion& told);
@@ -162,6 +162,8 @@ class UringBackend final : public Backend {
   std::vector<std::uint32_t> sends_;     // of this turn
   std::vector<std::uint32_t> closing_;
   Precedence precedence_;
+  bool parted_ = false;                    // the last turn has served a part of what there was
+  std::chrono::nanoseconds told_at_{};     // then: when it had
   std::vector<RingCompletion> arrived_;    // in this turn
   std::vector<Arrived> deferred_;          // what heavy connections have sent, in the order in which it came
   std::uint32_t takes_ = 0;                // how often completions have been taken, modulo 2^32

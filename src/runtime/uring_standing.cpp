@@ -114,14 +114,15 @@ std::span<char> UringBackend::rest_of(const Arrived& told) noexcept {
 }
 
 // The buffer stays here for the rest.
-void UringBackend::hand_on_part(Arrived& told) {
+void UringBackend::hand_on_part(Arrived& told, std::size_t bytes) {
   const std::uint32_t at = slot_of(told.user_data);
-  const std::span<char> part = rest_of(told).first(kHeavyBytesInTurn);
+  const std::span<char> part = rest_of(told).first(bytes);
   told.handed_on += static_cast<std::int32_t>(part.size());
   told.behind = std::exchange(*(part.data() + part.size()), '\0');
   Completion& completion = complete(OperationKind::receive, at, 0);
   completion.last = false;
   completion.bytes = part;
+  parted_ = true;
 }
 
 void UringBackend::received(std::uint32_t at, const Arrived& told) {

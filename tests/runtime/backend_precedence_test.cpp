@@ -224,6 +224,7 @@ TEST_P(Precedences, of_what_one_sends_a_part_comes_in_each_turn) {
   for (int i = 0; sent.size() < 40'000; ++i) sent += std::to_string(i) + ' ';
   peers_[0]->send(sent);
   std::string received;
+  int parts = 0;
   while (received.size() < sent.size()) {
     send_little();
     int light = 0;
@@ -234,11 +235,31 @@ TEST_P(Precedences, of_what_one_sends_a_part_comes_in_each_turn) {
       EXPECT_EQ(told.slot, 0U);
       bytes += told.bytes.size();
       received += told.bytes;
+      ++parts;
     }
-    EXPECT_LE(bytes, kHeavyBytesInTurn);
+    EXPECT_LE(bytes, received.size() == bytes ? kPartMin : kPartMax);
     EXPECT_EQ(light, 1);
   }
   EXPECT_EQ(received, sent);
+  EXPECT_GE(parts, 3) << "4, 8 and 16 KiB at the most, and the rest";
+}
+
+TEST(Precedence, a_part_is_what_is_looked_at_in_time) {
+  Precedence precedence;
+  const auto part = [&] { return precedence.part_of(1); };
+  precedence.brought(1, 50'000, 50'000);
+  EXPECT_GT(part(), kPartMax) << "there is no light one";
+  precedence.brought(2, 100, 100);
+  EXPECT_EQ(part(), kPartMin);
+  EXPECT_GT(precedence.part_of(2), kPartMax) << "it is the light one itself";
+  precedence.took(kPartTime / 5);
+  EXPECT_EQ(part(), 2 * kPartMin);
+  precedence.took(kPartTime / 2);
+  EXPECT_EQ(part(), 2 * kPartMin) << "that is about right";
+  for (int i = 0; i < 10; ++i) precedence.took(kPartTime / 5);
+  EXPECT_EQ(part(), kPartMax);
+  for (int i = 0; i < 10; ++i) precedence.took(2 * kPartTime);
+  EXPECT_EQ(part(), kPartMin);
 }
 
 TEST_P(Precedences, those_who_send_much_are_served_alike) {
