@@ -19,6 +19,8 @@ struct Principal {
   std::vector<std::string> publish;    ///< topics
   std::vector<std::string> subscribe;  ///< topics; a pattern, if it lies wholly within one of these
   bool admin = false;                  ///< it may see all clients, and kick them
+
+  bool operator==(const Principal&) const = default;
 };
 
 /// Whether it is one that can be shown: 1 to 4096 visible ASCII characters.

@@ -81,6 +81,7 @@ int run(int argc, char** argv) {
       std::vector<std::string> unexpected = serve_command->remaining();
       unexpected.insert(unexpected.end(), behind_mark.begin(), behind_mark.end());
       if (!unexpected.empty()) refuse_unexpected(*serve_command, unexpected);
+      if (!serve_config.path().empty()) hold_hang_ups();  // one that comes from now on is for the server
       serving.server = require(serve_config.load());
       if (print_config) return print(toml_of_options(serving.server));
       if (!serve_config.path().empty() || !serving.server.principals_file.empty())
@@ -91,7 +92,9 @@ int run(int argc, char** argv) {
     return (*given)->run(behind_mark);
   } catch (const CLI::ParseError& error) {
     if (error.get_exit_code() == 0) return app.exit(error);  // help or version
-    complain(error.what() + std::string{"; wirecall --help tells more"});
+    std::string help = "wirecall ";
+    for (const CLI::App* command : app.get_subcommands()) help += command->get_name() + ' ';
+    complain(fmt::format("{}; {}--help tells more", error.what(), help));
     return kUsage;
   } catch (const UsageError& error) {
     complain(error.text);

@@ -2,10 +2,12 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <optional>
 #include <pthread.h>
 #include <signal.h>
 #include <stdexcept>
 #include <utility>
+#include <vector>
 
 #include "cli/service_manager.hpp"
 #include "session/option_rows.hpp"
@@ -35,7 +37,11 @@ void hold_hang_ups() {
 }
 
 Reloading::Reloading(Server& server, Options in_force, Load load)
-    : server_(&server), in_force_(std::move(in_force)), load_(std::move(load)), thread_([this] { wait(); }) {}
+    : server_(&server),
+      in_force_(std::move(in_force)),
+      load_(std::move(load)),
+      principals_(principals_of(in_force_)),
+      thread_([this] { wait(); }) {}
 
 Reloading::~Reloading() {
   over_.store(true);
@@ -61,9 +67,17 @@ void Reloading::reload() {
   notify_reloading();
   auto loaded = load_();
   if (!loaded) return refuse(loaded.error());
-  if (!in_force_.principals_file.empty()) {
+  // Another file needs a restart, as the options below; until then the principals in force stay.
+  const bool same_file = loaded->principals_file == in_force_.principals_file;
+  std::optional<std::size_t> principals;
+  if (same_file && !in_force_.principals_file.empty()) {
     try {
-      server_->set_principals(principals_of(in_force_));
+      std::vector<Principal> known = principals_of(in_force_);
+      if (known != principals_) {
+        principals = known.size();
+        server_->set_principals(known);
+        principals_ = std::move(known);
+      }
     } catch (const std::invalid_argument& error) {
       return refuse(error.what());
     }
@@ -72,6 +86,11 @@ void Reloading::reload() {
   const LogSink log = in_force_.log.at_least(std::min(in_force_.log_level, loaded->log_level));
   std::int64_t taken = 0;
   std::int64_t need_restart = 0;
+  if (principals) {
+    ++taken;
+    log(LogLevel::info, "the principals are others, or may do other things",
+        {{"principals", static_cast<std::int64_t>(*principals)}});
+  }
   for (const OptionRow& row : session::option_rows()) {
     if (row.in_server == nullptr) continue;
     const std::string was = value_of(row, in_force_);

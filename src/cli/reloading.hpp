@@ -9,6 +9,7 @@
 #include <string>
 #include <string_view>
 #include <thread>
+#include <vector>
 
 #include "wirecall/options.hpp"
 #include "wirecall/server.hpp"
@@ -35,6 +36,7 @@ class Reloading {
   Server* server_;
   Options in_force_;
   Load load_;
+  std::vector<Principal> principals_;
   std::atomic<bool> over_{false};
   std::jthread thread_;  // last: it uses the rest
 };

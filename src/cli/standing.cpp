@@ -1,13 +1,28 @@
 // See standing.hpp.
 #include "cli/standing.hpp"
 
+#include <algorithm>
 #include <string_view>
 
+#include "cli/command.hpp"
 #include "cli/terminal.hpp"
 
 namespace wirecall::cli {
 
-Standing::Standing(const Target& target) : client_(places_of(target), client_options_of(target)) {}
+namespace {
+
+// By HTTP nobody can be called, nor told of events, but by GET /events.
+const Target& require_connection(const Target& target) {
+  const auto http = [](const std::string& url) { return url.starts_with("http://"); };
+  if (!std::ranges::all_of(target.urls, http)) return target;
+  throw UsageError{target.urls.front() +
+                   ": a server cannot call its clients by HTTP; use tcp:// or unix://, or `curl -N "
+                   "http://HOST/events?topic=TOPIC` for events"};
+}
+
+}  // namespace
+
+Standing::Standing(const Target& target) : client_(places_of(require_connection(target)), client_options_of(target)) {}
 
 void Standing::end(int status) {
   const std::scoped_lock lock{mutex_};

@@ -78,7 +78,7 @@ std::string front_page(std::string_view host) {
       "\n"
       "Calls go to POST /rpc, one message or batch each:\n"
       "\n"
-      "  curl http://HOST/rpc -d '{\"jsonrpc\":\"2.0\",\"method\":\"subtract\",\"params\":[42,23],\"id\":1}'\n"
+      "  curl http://HOST/rpc -d '{\"jsonrpc\":\"2.0\",\"method\":\"rpc.ping\",\"id\":1}'\n"
       "\n"
       "The same port takes JSON text over TCP, messages behind a Content-Length header, and messages\n"
       "behind a length of four bytes.\n"

@@ -1,4 +1,5 @@
 // Where Options have the principals of a server from (wirecall/options.hpp).
+#include <algorithm>
 #include <cstddef>
 #include <fstream>
 #include <sstream>
@@ -8,6 +9,10 @@
 #include <utility>
 #include <vector>
 
+#include "base/printable.hpp"
+#include "codec/json_scan.hpp"
+#include "wirecall/bytes.hpp"
+#include "wirecall/limits.hpp"
 #include "wirecall/options.hpp"
 #include "wirecall/value.hpp"
 
@@ -21,14 +26,28 @@ class PrincipalsText {
 
   [[nodiscard]] std::vector<Principal> read(const std::string& json) const {
     const auto parsed = Value::parse(json);
-    if (!parsed) refuse("is no JSON");
-    if (!parsed->is_array() || parsed->as_array().empty()) refuse("holds no array of principals");
+    if (!parsed) refuse("is no JSON" + place_of_fault(json));
+    if (!parsed->is_array()) refuse("holds no array of principals");
+    if (parsed->as_array().empty()) refuse("holds an empty array: nobody could say who he is");
     std::vector<Principal> principals;
     for (const Value& one : parsed->as_array()) principals.push_back(principal(one, principals.size()));
     return principals;
   }
 
  private:
+  // Where no JSON text can go on as this one does.
+  [[nodiscard]] static std::string place_of_fault(const std::string& json) {
+    Buffer padded{json};
+    const Scan scan = json::scan(padded.padded(), kDepthMax);
+    const bool whole = scan.status == ScanStatus::complete;
+    const std::string_view before =
+        std::string_view{json}.substr(0, whole ? json.find_first_not_of(" \t\r\n", scan.offset) : scan.offset);
+    const auto line = 1 + std::ranges::count(before, '\n');
+    const std::size_t column = before.size() - (before.rfind('\n') + 1) + 1;
+    return " from line " + std::to_string(line) + ", column " + std::to_string(column) + " on" +
+           (scan.status == ScanStatus::incomplete ? ": it ends too early" : "");
+  }
+
   [[nodiscard]] Principal principal(const Value& value, std::size_t index) const {
     const std::string place = "principal " + std::to_string(index + 1);
     if (!value.is_object()) refuse(place + " is no object");
@@ -52,7 +71,8 @@ class PrincipalsText {
         if (!member.is_bool()) refuse(place + ": admin is neither true nor false");
         result.admin = member.as_bool();
       } else {
-        refuse(place + " has a member that is none of name, tokens, call, provide, publish, subscribe and admin");
+        refuse(place + ": " + printable(key.substr(0, 64)) +
+               " is none of name, tokens, call, provide, publish, subscribe and admin");
       }
     }
     if (result.name.empty()) refuse(place + " has no name");

@@ -175,7 +175,8 @@ TEST_F(ServeConfigTest, sighup_takes_principals_anew_and_no_line_of_the_log_show
   EXPECT_EQ(call("first-secret"), 0);
   know("second-secret");
   server.signal(SIGHUP);
-  server.read_error_until("the configuration is in force");
+  server.read_error_until("the configuration is in force changed=1");
+  EXPECT_NE(server.read_error_until("the principals are others, or may do other things principals=1").size(), 0U);
   EXPECT_NE(call("first-secret"), 0);
   EXPECT_EQ(call("second-secret"), 0);
   std::ofstream{path} << "[{\"tokens\": [\"third-secret\"]";
@@ -184,6 +185,27 @@ TEST_F(ServeConfigTest, sighup_takes_principals_anew_and_no_line_of_the_log_show
   EXPECT_EQ(call("second-secret"), 0);
   server.signal(SIGTERM);
   EXPECT_EQ(server.rest_of_error().find("secret"), std::string::npos) << server.rest_of_error();
+  EXPECT_EQ(server.wait(), 0);
+}
+
+TEST_F(ServeConfigTest, a_principals_file_that_is_not_named_any_more_needs_a_restart_and_is_not_read) {
+  const std::string principals = folder_.path + "/principals.json";
+  std::ofstream{principals} << R"([{"name": "robot", "call": [">"], "tokens": ["secret"]}])";
+  const std::string config = folder_.path + "/serve.toml";
+  const std::string listen = "listen = [\"" + folder_.socket() + "\"]\n";
+  std::ofstream{config} << listen << "principals_file = \"" << principals << "\"\n";
+  Process server{{"serve", "-c", config}};
+  server.read_error_until("nc -q1");
+  std::ofstream{principals} << "[]";
+  std::ofstream{config} << listen;
+  server.signal(SIGHUP);
+  EXPECT_NE(
+      server.read_error_until("the configuration is in force").find("that needs a restart option=principals_file"),
+      std::string::npos)
+      << server.read_error_until("the configuration is in force");
+  Process caller{{"call", "rpc.methods", "--token", "secret", "--url", folder_.socket()}};
+  EXPECT_EQ(caller.wait(), 0) << "those in force stay";
+  server.signal(SIGTERM);
   EXPECT_EQ(server.wait(), 0);
 }
 

@@ -156,6 +156,12 @@ TEST_F(PrincipalsFile, that_is_wrong_is_refused_without_a_word_of_tokens) {
     EXPECT_NE(said.find(path_), std::string::npos) << said;
     EXPECT_EQ(said.find("secret"), std::string::npos) << said;
   }
+  EXPECT_NE(why("[{\"name\":\"a\",\n \"call\":[1,}]").find("is no JSON from line 2, column 12 on"), std::string::npos)
+      << why("[{\"name\":\"a\",\n \"call\":[1,}]");
+  EXPECT_NE(why("[{\"name\":\"a\"").find("is no JSON from line 1, column 13 on: it ends too early"), std::string::npos)
+      << why("[{\"name\":\"a\"");
+  EXPECT_NE(why("[] []").find("is no JSON from line 1, column 4 on"), std::string::npos) << why("[] []");
+  EXPECT_NE(why(R"([{"name":"a","cal":["b"]}])").find("principal 1: cal is none of name, tokens"), std::string::npos);
   Options none;
   none.principals_file = path_ + ".none";
   EXPECT_THROW(Server{none}, std::invalid_argument);
