@@ -150,6 +150,7 @@ class Call {
       : state_(&state), message_(&message), method_(&method), window_(window) {}
 
   [[gnu::noinline]] void end_result_slowly();
+  [[nodiscard]] std::string caller() const;
   [[nodiscard]] ReplySink* late_sink() const noexcept;
 
   rpc::CallState* state_;

@@ -71,14 +71,16 @@ class Context {
  public:
   Context() = default;
   Context(std::string method, std::string id_json, std::stop_token stop, Scheduler* scheduler, CallBounds bounds = {},
-          std::shared_ptr<rpc::PeerCalls> peer_calls = {}, std::optional<PeerCredentials> peer_credentials = {})
+          std::shared_ptr<rpc::PeerCalls> peer_calls = {}, std::optional<PeerCredentials> peer_credentials = {},
+          std::string caller = {})
       : method_(std::move(method)),
         id_(std::move(id_json)),
         stop_(std::move(stop)),
         scheduler_(scheduler),
         bounds_(bounds),
         peer_calls_(std::move(peer_calls)),
-        peer_credentials_(peer_credentials) {}
+        peer_credentials_(peer_credentials),
+        caller_(std::move(caller)) {}
 
   [[nodiscard]] const std::string& method() const noexcept { return method_; }
   /// The request's id as sent, as JSON text; empty for a notification.
@@ -99,6 +101,10 @@ class Context {
   }
   /// How many calls this one was made within: 0 for one that a peer has made of itself.
   [[nodiscard]] std::uint32_t hops() const noexcept { return bounds_.hops; }
+  /// The name that the caller has at a broker, given by its rpc.hello, never by its own word alone: for a method of the
+  /// broker's process that of its connection; for one that a client provides, what the broker says of it, if its option
+  /// `disclose_callers` is set. Empty where there is none.
+  [[nodiscard]] const std::string& caller() const noexcept { return caller_; }
   /// Whose program the caller is, on connections by unix sockets, whatever is spoken there; by inproc and stdio it is
   /// this process itself. nullopt by all others, and where there is no connection.
   [[nodiscard]] const std::optional<PeerCredentials>& peer_credentials() const noexcept { return peer_credentials_; }
@@ -113,6 +119,7 @@ class Context {
   CallBounds bounds_;
   std::shared_ptr<rpc::PeerCalls> peer_calls_;
   std::optional<PeerCredentials> peer_credentials_;
+  std::string caller_;
 };
 
 }  // namespace wirecall

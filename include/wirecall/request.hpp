@@ -151,6 +151,7 @@ class OutgoingCall {
   void set_timeout(std::chrono::milliseconds timeout) noexcept;
   void set_stop(std::stop_token stop);
   void set_context(const Context& context);
+  void set_to(std::string_view provider);
   /// The results are wanted as they come, at first so many of them; then `release` hands the call on.
   void set_credit(std::uint32_t credit) noexcept;
   [[nodiscard]] std::unique_ptr<session::ClientStream> release();
@@ -276,6 +277,14 @@ class [[nodiscard]] Request {
   /// the place of the context's.
   Request&& within(const Context& context) && {
     call_.set_context(context);
+    return std::move(*this);
+  }
+
+  /// At a broker: of all who provide the method, calls the client of that name, which its rpc.hello has been given
+  /// (ClientOptions::client_id), and no other: where it does not, the call ends with -32001, `delivered` "no". Empty
+  /// for any. Elsewhere it means nothing.
+  Request&& to(std::string_view provider) && {
+    call_.set_to(provider);
     return std::move(*this);
   }
 

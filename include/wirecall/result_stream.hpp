@@ -41,6 +41,7 @@ class IncomingStream {
   void set_timeout(std::chrono::milliseconds timeout) noexcept;
   void set_stop(std::stop_token stop);
   void set_context(const Context& context);
+  void set_to(std::string_view provider);
 
   enum class Next : std::uint8_t { item, end, none };
   /// Blocks until there is an item, or the end.
@@ -137,6 +138,11 @@ class [[nodiscard]] ResultStream {
   /// For a handler: see Request::within. What is left of its call's time is for all of the stream.
   ResultStream within(const Context& context) && {
     stream_.set_context(context);
+    return std::move(*this);
+  }
+  /// At a broker, of one provider: see Request::to.
+  ResultStream to(std::string_view provider) && {
+    stream_.set_to(provider);
     return std::move(*this);
   }
 

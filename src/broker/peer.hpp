@@ -37,6 +37,7 @@ class Peer final : public rpc::BrokerPeer, public Subscriber {
   void describe(std::vector<rpc::DescribedMethod>& methods) const override;
   [[nodiscard]] const rpc::ReservedMethod* find_reserved(std::string_view name) const noexcept override;
   void identify(const Principal* shown) noexcept override { principal = shown; }
+  [[nodiscard]] const std::string& name_given() const noexcept override { return name; }
   rpc::Introduction introduce(std::string_view name, std::string_view resume) override;
   [[nodiscard]] bool response(const Received& message) override;
   [[nodiscard]] bool awaits_responses() const noexcept override { return !provides.empty(); }

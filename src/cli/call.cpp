@@ -54,6 +54,10 @@ int print_result(detail::OutgoingCall call, const StopAtSignal& signal) {
   return result ? print(*result + '\n') : result.error();
 }
 
+void add_to_flag(CLI::App& command, std::string& to) {
+  command.add_option("--to", to, "At a broker: only to the provider of that name")->type_name("NAME");
+}
+
 class CallCommand final : public MethodCommand {
  public:
   explicit CallCommand(CLI::App& parent)
@@ -68,6 +72,7 @@ class CallCommand final : public MethodCommand {
                                  "  wirecall call --stream count 5\n\n"}) {
     CLI::Option* const raw = app().add_flag("--raw", raw_, "Print the whole response");
     app().add_flag("--stream", stream_, "Print each of many results as it comes")->excludes(raw);
+    add_to_flag(app(), to_);
     add_target_flags(
         "How long to wait in all, to connect and for the answer, as 200ms or 1.5s; of a stream, for each item");
   }
@@ -78,12 +83,14 @@ class CallCommand final : public MethodCommand {
     return with_server(target(), [&](Caller& caller, Left left) -> int {
       const StopAtSignal signal;
       detail::OutgoingCall call = caller.call(method(), params, signal.token());
+      call.set_to(to_);
       if (stream_) return print_stream(std::move(call), signal);
       if (left) call.set_timeout(*left);
       return raw_ ? print_response(std::move(call), signal) : print_result(std::move(call), signal);
     });
   }
 
+  std::string to_;
   bool raw_ = false;
   bool stream_ = false;
 };
@@ -95,6 +102,7 @@ class NotifyCommand final : public MethodCommand {
                                .does = "Send a notification: nobody answers it",
                                .footer = "Example:\n"
                                          "  wirecall notify log 'the door is open'\n\n"}) {
+    add_to_flag(app(), to_);
     add_target_flags("How long to wait in all, to connect and to send, as 200ms or 1.5s");
   }
 
@@ -103,6 +111,7 @@ class NotifyCommand final : public MethodCommand {
     const std::string params = params_json();
     return with_server(target(), [&](Caller& caller, Left left) -> int {
       detail::OutgoingCall call = caller.call(method(), params, {});
+      call.set_to(to_);
       if (left) call.set_timeout(*left);
       detail::Answer sent = call.notify();
       if (sent.ok()) return kSuccess;
@@ -110,6 +119,8 @@ class NotifyCommand final : public MethodCommand {
       return exit_of(sent.error());
     });
   }
+
+  std::string to_;
 };
 
 }  // namespace

@@ -47,6 +47,8 @@ class BrokerPeer {
   [[nodiscard]] virtual const ReservedMethod* find_reserved(std::string_view name) const noexcept = 0;
   /// Who the peer is, as far as it has to show that.
   virtual void identify(const Principal* principal) noexcept = 0;
+  /// The name that it has been given by then; empty for none.
+  [[nodiscard]] virtual const std::string& name_given() const noexcept = 0;
   /// rpc.hello with that name and the secret of an earlier session, each empty for none. Throws Error.
   virtual Introduction introduce(std::string_view name, std::string_view resume) = 0;
 

@@ -3,6 +3,7 @@
 
 #include <utility>
 
+#include "rpc/broker.hpp"
 #include "rpc/items.hpp"
 #include "rpc/pending.hpp"
 #include "wirecall/detail/bind.hpp"
@@ -92,7 +93,15 @@ Context Call::context() {
           state_->dispatcher->workspace_->scheduler,
           state_->dispatcher->bounds(*state_),
           method_->signature().asynchronous ? state_->dispatcher->peer_calls() : nullptr,
-          state_->dispatcher->outlet_->peer_credentials()};
+          state_->dispatcher->outlet_->peer_credentials(),
+          caller()};
+}
+
+// What a client says of itself is no proof; a broker takes it out of what it hands on.
+std::string Call::caller() const {
+  if (const rpc::BrokerPeer* const peer = broker_peer()) return peer->name_given();
+  if (!state_->dispatcher->workspace_->told_of_callers || !message_->has(Member::from)) return {};
+  return from_json<std::string>((*message_)[Member::from]).value_or(std::string{});
 }
 
 void Call::on_reply(ReplyHook hook) { state_->extras().hooks.push_back(std::move(hook)); }

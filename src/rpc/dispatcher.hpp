@@ -119,6 +119,7 @@ struct Workspace {
   std::shared_ptr<const Authority> authority;     ///< null where nobody has to say who he is
   Broker* broker = nullptr;                       ///< null where connections cannot provide methods for each other
   OwnCounts* own_counts = nullptr;                ///< null where nobody asks how often each method has been called
+  bool told_of_callers = false;                   ///< the peers say by `from` who calls, and are to be believed
   Scheduler* scheduler;
   const LogSink* log;   ///< may be null; outlives the workspace
   mutable Stats stats;  ///< of all that happens on this thread, whoever counts it

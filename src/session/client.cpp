@@ -10,6 +10,7 @@
 #include "session/client_core.hpp"
 #include "session/client_stream.hpp"
 #include "wirecall/endpoint.hpp"
+#include "wirecall/reflect.hpp"
 
 namespace wirecall {
 
@@ -211,6 +212,9 @@ void OutgoingCall::set_context(const Context& context) {
   const auto left = std::chrono::ceil<milliseconds>(context.remaining());
   // Else a stream has no time for all of it.
   if (left < call_->timeout || (call_->credit != 0 && !call_->own_timeout)) set_timeout(left);
+}
+void OutgoingCall::set_to(std::string_view provider) {
+  call_->to = provider.empty() ? std::string{} : to_json(std::string{provider});
 }
 void OutgoingCall::keep_response() noexcept { call_->keep_response = true; }
 

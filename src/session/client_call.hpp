@@ -60,6 +60,7 @@ struct ClientCall {
   std::chrono::milliseconds timeout{0};
   bool own_timeout = false;  ///< `timeout` was asked for with this call; of a stream, it is for all of it
   bool keep_response = false;
+  std::string to;            ///< to be said, as JSON text; empty for nobody
   std::uint32_t hops = 0;    ///< to be said; 0 for none
   std::uint32_t credit = 0;  ///< items of a stream that may come at first; 0 for no stream
 

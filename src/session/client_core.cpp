@@ -86,6 +86,7 @@ ClientCore::ClientCore(std::vector<Endpoint> endpoints, ClientOptions options, C
       host_{.loop = loop_, .registry = registry_, .limits = options_.limits, .workspace = workspace_, .owner = *this},
       reader_(json_codec().reader()) {
   workspace_.tasks.set_home(loop_.inbox());
+  workspace_.told_of_callers = true;
   if (endpoints_.empty()) throw std::invalid_argument("a client needs at least one URI to connect to");
   if (!seams.dial) seams.dial = &transport::connect_to;
   unsigned seed = seams.seed != 0 ? seams.seed : std::random_device{}();

@@ -227,6 +227,10 @@ void ClientCore::append(Buffer& out, ClientCall& call, bool with_members) {
     if (with_members && call.credit != 0) append_member(out, R"(,"stream":)", call.credit);
   }
   if (call.hops != 0) append_member(out, R"(,"hops":)", call.hops);
+  if (!call.to.empty()) {
+    out.append(R"(,"to":)");
+    out.append(call.to);
+  }
   out.push_back('}');
 }
 

@@ -69,6 +69,7 @@ void ClientCore::give_back(ClientCall& call) noexcept {
   call.error.reset();
   call.error_class = ErrorClass::error;
   call.keep_response = call.stop_asked = false;
+  call.to.clear();
   call.hops = call.credit = 0;
   call.stream = nullptr;
   const std::size_t kept = many_.load(std::memory_order_relaxed) ? kKeptBytesOfMany : kKeptBytesMax;

@@ -289,6 +289,9 @@ void IncomingStream::set_stop(std::stop_token stop) {
 void IncomingStream::set_context(const Context& context) {
   if (stream_ == nullptr) call_.set_context(context);
 }
+void IncomingStream::set_to(std::string_view provider) {
+  if (stream_ == nullptr) call_.set_to(provider);
+}
 
 session::ClientStream& IncomingStream::begun() {
   if (stream_ == nullptr) stream_ = call_.release();

@@ -49,6 +49,19 @@ TEST_F(Reply, answers_by_its_template) {
             "error -32602: Invalid params {\"loc\":[\"name\"],\"expected\":\"any value\",\"got\":\"nothing\"}\n");
 }
 
+TEST_F(Reply, to_asks_the_provider_of_that_name_and_no_other) {
+  const Provider left = provider({"where", "left", "--client-id", "left"});
+  const Provider right = provider({"where", "right", "--client-id", "right"});
+  for (int i = 0; i < 2; ++i) {
+    EXPECT_EQ(call({"where", "--to", "left"}), "\"left\"\n");
+    EXPECT_EQ(call({"where", "--to", "right"}), "\"right\"\n");
+  }
+  const Ended nobody = run({"call", "where", "--to", "middle"});
+  EXPECT_EQ(nobody.status, 1);
+  EXPECT_NE(nobody.error.find("error -32001: "), std::string::npos) << nobody.error;
+  EXPECT_EQ(run({"notify", "where", "--to", "left"}).status, 0);
+}
+
 TEST_F(Reply, tells_its_parameters) {
   const Provider greet = provider({"greet", "{greeting}, {name}!", "--summary", "a friendly word"});
   const auto described = nlohmann::json::parse(call({"rpc.discover"})).at("methods").at(0);
@@ -138,7 +151,10 @@ TEST_F(Reply, exit_statuses) {
             "wirecall: method name \"a b\" holds white space, a control byte, * or >\n");
   EXPECT_EQ(run({"reply", "rpc.a", "a"}).status, 2);
   EXPECT_EQ(run({"reply", "greet", "a", "--policy", "nearest"}).status, 1);
-  EXPECT_EQ(run({"reply", "greet", "a", "--url", "http://127.0.0.1:" + std::to_string(port_)}).status, 2);
+  const Ended by_http = run({"reply", "greet", "a", "--url", "http://127.0.0.1:" + std::to_string(port_)});
+  EXPECT_EQ(by_http.status, 2);
+  EXPECT_NE(by_http.error.find(": a server cannot call its clients by HTTP; use tcp:// or unix://"), std::string::npos)
+      << by_http.error;
   EXPECT_EQ(run({"reply", "greet", "a", "--url", "tcp://127.0.0.1:1"}).status, 3);
   const SilentServer silent;
   EXPECT_EQ(cli::run({"reply", "greet", "a", "--timeout", "100ms"}, silent.url()).status, 4);
