@@ -61,49 +61,52 @@ Subscription* Subscriptions::find(const Subscriber& subscriber, const Pattern& p
 }
 
 void Subscriptions::subscribe(Subscriber& subscriber, std::string_view pattern, const SubscribeTerms& terms) {
-  if (Pattern* const known = find(pattern)) {
-    if (Subscription* const before = find(subscriber, *known)) {
-      const std::string_view group = before->group != nullptr ? std::string_view{before->group->name} : "";
-      if (group == terms.group) {
-        before->echo = terms.echo;
-        return;
-      }
-      remove(*before);
+  Pattern* at = find(pattern);
+  Subscription* const before = at != nullptr ? find(subscriber, *at) : nullptr;
+  if (before != nullptr) {
+    const std::string_view group = before->group != nullptr ? std::string_view{before->group->name} : "";
+    if (group == terms.group) {
+      before->echo = terms.echo;
+      return;
     }
   }
   make_room(subscriber.subscriptions_, 1);
-  Pattern* at = find(pattern);
   if (at == nullptr) {
     auto made = std::make_unique<Pattern>();
     made->text = pattern;
     at = made.get();
     patterns_.emplace(at->text, std::move(made));
-    try {
-      if (has_wildcard(at->text)) plant(*at);
-    } catch (...) {
-      patterns_.erase(patterns_.find(pattern));
-      throw;
-    }
   }
+  try {
+    if (at->members.empty() && at->groups.empty() && has_wildcard(at->text)) plant(*at);
+    add(subscriber, *at, terms);
+  } catch (...) {
+    clean(*at);
+    throw;
+  }
+  if (before != nullptr) remove(*before);
+}
+
+void Subscriptions::add(Subscriber& subscriber, Pattern& pattern, const SubscribeTerms& terms) {
   Group* group = nullptr;
   if (!terms.group.empty()) {
     const auto found =
-        std::ranges::find(at->groups, terms.group, [](const auto& one) -> std::string_view { return one->name; });
-    if (found != at->groups.end()) {
+        std::ranges::find(pattern.groups, terms.group, [](const auto& one) -> std::string_view { return one->name; });
+    if (found != pattern.groups.end()) {
       group = found->get();
     } else {
-      make_room(at->groups, 1);
+      make_room(pattern.groups, 1);
       auto made = std::make_unique<Group>();
       made->name = terms.group;
       group = made.get();
-      at->groups.push_back(std::move(made));
+      pattern.groups.push_back(std::move(made));
     }
   }
-  Members& members = group != nullptr ? group->members : at->members;
+  Members& members = group != nullptr ? group->members : pattern.members;
   make_room(members, 1);
   members.push_back(std::make_unique<Subscription>(
       Subscription{.subscriber = &subscriber,
-                   .pattern = at,
+                   .pattern = &pattern,
                    .group = group,
                    .at = static_cast<std::uint32_t>(members.size()),
                    .of_subscriber = static_cast<std::uint32_t>(subscriber.subscriptions_.size()),
@@ -136,8 +139,12 @@ void Subscriptions::remove(Subscription& subscription) noexcept {
   const std::unique_ptr<Subscription> gone = std::exchange(members[at], std::move(members.back()));
   members.pop_back();
   if (at < members.size()) members[at]->at = at;
-  if (group != nullptr && members.empty())
-    std::erase_if(pattern.groups, [&](const auto& one) { return one.get() == group; });
+  clean(pattern);
+}
+
+// Groups that nobody is in go, and so does a pattern to which nobody subscribes.
+void Subscriptions::clean(Pattern& pattern) noexcept {
+  std::erase_if(pattern.groups, [](const auto& group) { return group->members.empty(); });
   if (!pattern.members.empty() || !pattern.groups.empty()) return;
   if (has_wildcard(pattern.text)) fell(pattern);
   // The key is a view into the pattern: it goes first.
@@ -146,24 +153,25 @@ void Subscriptions::remove(Subscription& subscription) noexcept {
 
 // ---- the tree ----
 
+// Where it throws, the pattern is to be felled, however far it has come.
 void Subscriptions::plant(Pattern& pattern) {
   Node* node = root_.get();
   std::string_view rest = pattern.text;
-  try {
-    while (!rest.empty()) {
-      const std::string_view word = take_word(rest);
-      if (word == ">") {
-        node->rest = &pattern;
-        ++wildcards_;
-        return;
-      }
-      std::unique_ptr<Node>& next = word == "*" ? node->any : node->words.try_emplace(std::string{word}).first->second;
-      if (!next) next = std::make_unique<Node>();
-      node = next.get();
+  while (!rest.empty()) {
+    const std::string_view word = take_word(rest);
+    if (word == ">") {
+      node->rest = &pattern;
+      ++wildcards_;
+      return;
     }
-  } catch (...) {
-    fell(pattern);
-    throw;
+    if (word == "*") {
+      if (!node->any) node->any = std::make_unique<Node>();
+      node = node->any.get();
+    } else if (const auto found = node->words.find(word); found != node->words.end()) {
+      node = found->second.get();
+    } else {
+      node = node->words.emplace(std::string{word}, std::make_unique<Node>()).first->second.get();
+    }
   }
   node->end = &pattern;
   ++wildcards_;
@@ -176,7 +184,7 @@ void Subscriptions::fell(const Pattern& pattern) noexcept {
   Node* kept = node;
   std::string_view cut;
   std::string_view rest = pattern.text;
-  while (node != nullptr && !rest.empty()) {
+  while (!rest.empty()) {
     const std::string_view before = rest;
     const std::string_view word = take_word(rest);
     if (word == ">") {
@@ -192,14 +200,11 @@ void Subscriptions::fell(const Pattern& pattern) noexcept {
       kept = node;
       cut = before;
     }
-    if (word == "*") {
-      node = node->any.get();
-    } else {
-      const auto found = node->words.find(word);
-      node = found == node->words.end() ? nullptr : found->second.get();
-    }
+    const auto found = word == "*" ? node->words.end() : node->words.find(word);
+    Node* const next = word == "*" ? node->any.get() : found != node->words.end() ? found->second.get() : nullptr;
+    if (next == nullptr) break;  // it had been planted only so far
+    node = next;
   }
-  if (node == nullptr) node = kept;  // it had been planted only so far
   if (node->end == &pattern) {
     node->end = nullptr;
     --wildcards_;

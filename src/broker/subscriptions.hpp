@@ -49,7 +49,7 @@ class Subscriptions {
   ~Subscriptions();
   Subscriptions(Subscriptions&&) = delete;
 
-  /// `pattern` is valid. Again, it replaces the terms. Throws std::bad_alloc.
+  /// `pattern` is valid. Again, it replaces the terms. Throws std::bad_alloc, and has no effect then.
   void subscribe(Subscriber& subscriber, std::string_view pattern, const SubscribeTerms& terms);
   /// Whether there was such a subscription.
   bool unsubscribe(Subscriber& subscriber, std::string_view pattern) noexcept;
@@ -75,7 +75,9 @@ class Subscriptions {
   void choose(Subscription& subscription);
   [[nodiscard]] Pattern* find(std::string_view pattern) const noexcept;
   [[nodiscard]] static Subscription* find(const Subscriber& subscriber, const Pattern& pattern) noexcept;
+  void add(Subscriber& subscriber, Pattern& pattern, const SubscribeTerms& terms);
   void remove(Subscription& subscription) noexcept;
+  void clean(Pattern& pattern) noexcept;
   void plant(Pattern& pattern);
   void fell(const Pattern& pattern) noexcept;
 

@@ -55,7 +55,7 @@ ServingLoop::ServingLoop(std::unique_ptr<runtime::Backend> backend, ServerCommon
 
 void ServingLoop::set_authority(std::shared_ptr<const rpc::Authority> authority) {
   workspace_.authority = std::move(authority);
-  for (const auto& connection : connections_) connection->authority_changed();
+  each([](Connection& connection) { connection.authority_changed(); });
 }
 
 ServingLoop::~ServingLoop() { loop_.stop(*this); }
@@ -140,6 +140,12 @@ bool ServingLoop::take_in(transport::Socket& socket, transport::IoThread* io, bo
   }
 }
 
+// It may end, and others with it; then the last takes its place.
+template <class F>
+void ServingLoop::each(const F& act) {
+  for (std::size_t i = connections_.size(); i != 0; i = std::min(i - 1, connections_.size())) act(*connections_[i - 1]);
+}
+
 // So many are no longer in the table.
 void ServingLoop::forget(std::size_t connections) noexcept {
   workspace_.stats.connections_open -= connections;
@@ -213,13 +219,13 @@ void ServingLoop::drain(const std::function<bool()>& hurry) {
   turn(nanoseconds{0});
   // Calls that come from now on, while others are still in progress, are answered with -32009.
   if (exchange_) exchange_->drain();
-  for (const auto& connection : connections_) connection->drain();
+  each([](Connection& connection) { connection.drain(); });
   while (go_on(deadline) && any(&Connection::busy)) turn(left(deadline));
   turn(nanoseconds{0});
   if (any(&Connection::busy)) {
     options_->log(LogLevel::warning, "calls were still in progress when the server stopped");
     // Those that can stop are answered as stopped.
-    for (const auto& connection : connections_) connection->stop_calls();
+    each([](Connection& connection) { connection.stop_calls(); });
     const nanoseconds last = loop_.now() + kParting;
     while (go_on(last) && any(&Connection::busy)) turn(left(last));
   }
@@ -229,7 +235,7 @@ void ServingLoop::drain(const std::function<bool()>& hurry) {
   while (go_on(std::min(notice, deadline)) && !connections_.empty()) turn(left(std::min(notice, deadline)));
 
   // Then each connection gets what it is owed, and some time to take notice.
-  for (const auto& connection : connections_) connection->finish();
+  each([](Connection& connection) { connection.finish(); });
   turn(nanoseconds{0});
   while (go_on(deadline) && any(&Connection::has_output)) turn(left(deadline));
   const nanoseconds parting = loop_.now() + kParting;
@@ -245,7 +251,7 @@ void ServingLoop::look_for_idle_later() {
 
 void ServingLoop::expired() {
   look_for_idle_later();
-  for (const auto& connection : connections_) connection->end_if_idle(kIdleLooks);
+  each([](Connection& connection) { connection.end_if_idle(kIdleLooks); });
 }
 
 void ServingLoop::connection_decided(Connection& undecided, std::unique_ptr<Connection> decided) {

@@ -92,6 +92,8 @@ class ServingLoop final : private Keeper, private Timer {
   void forget(std::size_t connections) noexcept;
   void turn(std::chrono::nanoseconds wait_max);
   void drain(const std::function<bool()>& hurry);
+  template <class F>
+  void each(const F& act);
   [[nodiscard]] bool exhausted() const noexcept;
   [[nodiscard]] bool any(bool (Connection::*is)() const noexcept) const;
 
