@@ -3,6 +3,7 @@
 // otherwise, twice or with half a message that looks whole, nor left to wait. Who comes next is served as ever. That
 // nothing leaks and nothing is used that has gone, AddressSanitizer sees.
 #include <algorithm>
+#include <atomic>
 #include <cerrno>
 #include <cstdlib>
 #include <functional>
@@ -16,6 +17,7 @@
 #include <string_view>
 #include <sys/socket.h>
 #include <system_error>
+#include <thread>
 #include <tuple>
 #include <utility>
 #include <vector>
@@ -26,6 +28,7 @@
 #include "tests/memory/failing_memory.hpp"
 #include "tests/runtime/simulated_backend.hpp"
 #include "tests/runtime/wrapped_backend.hpp"
+#include "transport/io_thread.hpp"
 #include "transport/setup.hpp"
 #include "wirecall/context.hpp"
 #include "wirecall/peer.hpp"
@@ -316,12 +319,68 @@ void add_methods(Registry& registry) {
   registry.method("ask", [](Context context) -> Task<int> { co_return co_await Peer{context}.call<int>("number"); });
 }
 
-enum class World : std::uint8_t { simulated, epoll, io_uring };
+enum class World : std::uint8_t {
+  simulated,
+  epoll,
+  io_uring,
+  home,      ///< with threads that receive and send: the memory of the thread that serves fails
+  io_thread  ///< likewise, but that of the other one
+};
+
+bool has_io_threads(World world) { return world == World::home || world == World::io_thread; }
+
+// A thread that receives and sends for a loop, and whose memory fails when it is told to.
+class SideThread {
+ public:
+  explicit SideThread(ServingLoop& serving)
+      : io_(&serving.add_io_thread(runtime::make_epoll_backend())), thread_([this] { run(); }) {}
+  SideThread(SideThread&&) = delete;
+  ~SideThread() {
+    over_ = true;
+    io_->loop().wake();
+  }
+  void fail(std::size_t number, Failing failing) {
+    failing_ = failing;
+    number_ = number;
+    io_->loop().wake();
+    while (!fails_) std::this_thread::yield();
+  }
+  void end() {
+    recovered_ = true;
+    io_->loop().wake();
+    while (fails_) std::this_thread::yield();
+  }
+  [[nodiscard]] bool has_failed() const { return failed_; }
+
+ private:
+  void run() {
+    std::optional<FailingMemory> memory;
+    io_->run([&] {
+      const Spared spared;
+      if (number_ != 0 && !memory && !recovered_) memory.emplace(number_, failing_);
+      if (memory) failed_ = FailingMemory::has_failed();
+      if (recovered_) memory.reset();
+      fails_ = memory.has_value();
+      return over_.load();
+    });
+  }
+
+  transport::IoThread* io_;
+  std::atomic<std::size_t> number_ = 0;  // 0 until it is to fail
+  std::atomic<Failing> failing_{};
+  std::atomic<bool> fails_ = false;
+  std::atomic<bool> failed_ = false;
+  std::atomic<bool> recovered_ = false;
+  std::atomic<bool> over_ = false;
+  std::jthread thread_;  // last: it uses the rest
+};
 
 // Whether the memory still failed.
 bool serve(World world, Protocol protocol, std::size_t number, Failing failing) {
   // At the system, time passes by itself and turns are many.
   const int turns_max = world == World::simulated ? 3000 : 20'000;
+  // Between threads not even the end of a connection is told without memory: it waits until there is some again.
+  const int turns_without = has_io_threads(world) ? 1000 : turns_max;
   Options options;
   options.hand_over_ms = options.slow_handler_ms = 0;
   options.limits.in_flight = 100;
@@ -336,9 +395,20 @@ bool serve(World world, Protocol protocol, std::size_t number, Failing failing) 
   if (world == World::simulated) {
     backend.reset(simulated = new SparedBackend{7});
   } else {
-    backend = world == World::epoll ? runtime::make_epoll_backend() : runtime::make_uring_backend();
+    backend = world == World::io_uring ? runtime::make_uring_backend() : runtime::make_epoll_backend();
   }
   ServingLoop serving{std::move(backend), commons};
+  // The first caller is given to the first of them, the second to the second.
+  std::optional<SideThread> side;
+  std::optional<SideThread> other_side;
+  if (has_io_threads(world)) {
+    side.emplace(serving);
+    other_side.emplace(serving);
+  }
+  const auto recover = [&, memory_of_side = world == World::io_thread](std::optional<FailingMemory>& memory) {
+    memory->end();
+    if (memory_of_side) side->end();
+  };
 
   Line first_line{simulated};
   Line second_line{simulated};
@@ -356,7 +426,9 @@ bool serve(World world, Protocol protocol, std::size_t number, Failing failing) 
   };
   const std::function<bool()> over = [&] {
     if (!memory) {
-      memory.emplace(number, failing);
+      constexpr std::size_t kNever = ~std::size_t{0};
+      if (world == World::io_thread) side->fail(number, failing);
+      memory.emplace(world == World::io_thread ? kNever : number, failing);
       serving.open(first_line.descriptor());
       const Spared spared;
       refused = serving.stats().connections_refused != 0;
@@ -374,10 +446,10 @@ bool serve(World world, Protocol protocol, std::size_t number, Failing failing) 
     line.carry();
     if (is_second) return second.closed() || turns == turns_max;
     // Who is neither answered nor cut while there is no memory has to be when there is some again.
-    if (turns == turns_max) memory->end();
+    if (turns == turns_without) recover(memory);
     if (!refused && !first.closed() && turns != 2 * turns_max) return false;
-    memory->end();
-    failed = FailingMemory::has_failed();
+    recover(memory);
+    failed = world == World::io_thread ? side->has_failed() : FailingMemory::has_failed();
     EXPECT_LT(turns, turns_max) << "the caller waits: " << first.missing();
     first.expect_true(failed);
     EXPECT_TRUE(failed || first.satisfied()) << first.missing();
@@ -431,7 +503,7 @@ INSTANTIATE_TEST_SUITE_P(Ways, SessionMemory,
                                           testing::Values(Failing::once, Failing::since)));
 
 INSTANTIATE_TEST_SUITE_P(Ways, SystemMemory,
-                         testing::Combine(testing::Values(World::epoll, World::io_uring),
+                         testing::Combine(testing::Values(World::epoll, World::io_uring, World::home, World::io_thread),
                                           testing::Values(Failing::once, Failing::since)));
 
 }  // namespace
