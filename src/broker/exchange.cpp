@@ -282,13 +282,15 @@ bool Exchange::response(Peer& peer, const Received& message) {
 
 void Exchange::answered(const Provider& provider, const RelayedCall& call, bool failed) noexcept {
   rpc::MethodCounts& counts = *provider.route->counted();
-  counts.record(now() - call.began);
+  const std::optional<nanoseconds> came = provider.peer->outlet().came();
+  const nanoseconds time = (came ? *came : now()) - call.began;
+  counts.record(time);
   if (failed) ++counts.errors;
   if (log_.is_sample()) [[unlikely]] {
     log_.answered({.method = provider.route->name(),
                    .client = call.caller != nullptr ? std::string_view{call.caller->name} : std::string_view{},
                    .provider = provider,
-                   .time = now() - call.began,
+                   .time = time,
                    .failed = failed});
   }
 }

@@ -1,6 +1,7 @@
 // Call and ReplySink: answering now and answering later, by the same rules.
 #include "wirecall/call.hpp"
 
+#include <algorithm>
 #include <utility>
 
 #include "rpc/broker.hpp"
@@ -238,7 +239,12 @@ ReplySink Call::detach() {
 void Call::lose_loop(std::chrono::nanoseconds ran) {
   rpc::CallExtras& extras = state_->extras();
   if (extras.late_sink) return;
-  if (!extras.bounded && state_->dispatcher->bounds(*state_).deadline != kNoDeadline) extras.bounds.deadline -= ran;
+  // Its time began before it ran, at the latest.
+  if (!extras.bounded && state_->dispatcher->bounds(*state_).deadline != kNoDeadline) {
+    const Scheduler& scheduler = *state_->dispatcher->workspace_->scheduler;
+    const std::chrono::nanoseconds over = extras.bounds.began - (scheduler.now() - ran);
+    extras.bounds.deadline -= std::max(over, std::chrono::nanoseconds{0});
+  }
   extras.late_sink = detach();
 }
 

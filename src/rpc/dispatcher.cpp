@@ -313,13 +313,20 @@ bool Dispatcher::take_terms(const Received& message, CallState& state) {
     const std::uint32_t own =
         message.has(Member::timeout_ms) ? milliseconds_of(message[Member::timeout_ms]) : kNoTimeout;
     extras.timeout_ms = std::min(own, timeout_max_ms_);
-    const bool late = *extras.timeout_ms == 0 || outlet_->waited() >= std::chrono::milliseconds{*extras.timeout_ms};
+    const std::chrono::milliseconds time{*extras.timeout_ms};
+    const bool late =
+        *extras.timeout_ms == 0 || (workspace_->scheduler != nullptr && workspace_->scheduler->now() - came() >= time);
     if (late) {
       return refused(message::make(
           {.code = ErrorCode::timeout, .reason = "the time was up before the call began", .delivered = "no"}));
     }
   }
   return true;
+}
+
+std::chrono::nanoseconds Dispatcher::came() const {
+  const std::optional<std::chrono::nanoseconds> known = outlet_->came();
+  return known ? *known : workspace_->scheduler->now();
 }
 
 CallBounds Dispatcher::bounds(CallState& state) const {
@@ -336,7 +343,7 @@ CallBounds Dispatcher::bounds(CallState& state) const {
     }
   }
   if (workspace_->scheduler != nullptr) {
-    bounds.began = workspace_->scheduler->now() - outlet_->waited();
+    bounds.began = came();
     if (timeout_ms) bounds.deadline = bounds.began + std::chrono::milliseconds{*timeout_ms};
   }
   if (extras != nullptr) {

@@ -64,8 +64,10 @@ class Outlet {
   /// connection, or tells its caller, once nobody is on the way through it any more.
   virtual void lose_answer() noexcept {}
 
-  /// How long the message that is being looked at has waited since its last byte came.
-  [[nodiscard]] virtual std::chrono::nanoseconds waited() const noexcept { return {}; }
+  /// When the last byte of the message that is being looked at came, by Scheduler::now, as far as that is known: at the
+  /// latest when this is asked first about what came together, which is asked more cheaply than the time. nullopt for
+  /// just now.
+  [[nodiscard]] virtual std::optional<std::chrono::nanoseconds> came() noexcept { return std::nullopt; }
   /// Whether more may be sent that no request waits for. After false, Dispatcher::room is called once there is room.
   [[nodiscard]] virtual bool has_room() noexcept { return true; }
   /// Whether so much waits for the peer that what nobody waits for had better be dropped. After true, Dispatcher::room
@@ -205,6 +207,7 @@ class Dispatcher {
   [[gnu::noinline]] void refuse_rate(const Received& message, CallState& state, std::chrono::nanoseconds wait);
   bool take_terms(const Received& message, CallState& state);
   [[nodiscard]] CallBounds bounds(CallState& state) const;
+  [[nodiscard]] std::chrono::nanoseconds came() const;
   inline void handle_single(const Received& message, CallState& state);
   void handle_batch(const Received& message, std::span<const Received> elements);
   void refuse(const Received& message, CallState& state);

@@ -104,6 +104,7 @@ template <class Look>
 bool Channel::look(std::span<char> input, const Look& look) {
   host_->looking = this;
   input_ = input;
+  host_->looking_came.reset();
   looking_ = true;
   within_memory(look);
   host_->looking = nullptr;

@@ -109,9 +109,12 @@ class Channel : public Connection, private transport::StreamUser, private runtim
     wants_room_ = true;
     return true;
   }
-  /// How long the input that is being looked at has waited.
-  [[nodiscard]] std::chrono::nanoseconds input_waited() const noexcept {
-    return backlog_.empty() ? std::chrono::nanoseconds{0} : host_->loop.now() - backlog_came_;
+  /// When the input that is being looked at came.
+  [[nodiscard]] std::optional<std::chrono::nanoseconds> input_came() noexcept {
+    if (!looking_) return std::nullopt;
+    if (!backlog_.empty()) return backlog_came_;
+    if (!host_->looking_came) host_->looking_came = host_->loop.now();
+    return host_->looking_came;
   }
   [[nodiscard]] std::optional<PeerCredentials> peer_credentials() const { return stream_->peer_credentials(); }
   void count_into(rpc::ConnectionCounts* counts) noexcept;

@@ -3,8 +3,10 @@
 // everything here lives on the loop's thread.
 #pragma once
 
+#include <chrono>
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 
 #include "rpc/dispatcher.hpp"
 #include "wirecall/limits.hpp"
@@ -88,6 +90,7 @@ struct Host {
   rpc::Workspace& workspace;
   Owner& owner;
   Channel* looking = nullptr;  ///< whose handlers may be running, unless they have come back late
+  std::optional<std::chrono::nanoseconds> looking_came = {};  ///< when its input had come, once that is asked
 };
 
 }  // namespace wirecall::session

@@ -54,7 +54,7 @@ class HttpSession::Exchange final : public rpc::Outlet {
     if (!session->load_) session->load_ = std::make_shared<rpc::PeerLoad>();
     return session->load_;
   }
-  [[nodiscard]] std::chrono::nanoseconds waited() const noexcept override { return session->input_waited(); }
+  [[nodiscard]] std::optional<std::chrono::nanoseconds> came() noexcept override { return session->input_came(); }
 
   [[nodiscard]] std::optional<PeerCredentials> peer_credentials() const override { return session->peer_credentials(); }
 

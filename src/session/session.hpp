@@ -58,7 +58,7 @@ class Session final : public Channel, public rpc::Outlet {
   void close_message() override;
   void discard_message() noexcept override { out_.truncate(begin_); }
   void lose_answer() noexcept override { exhaust(); }
-  [[nodiscard]] std::chrono::nanoseconds waited() const noexcept override { return input_waited(); }
+  [[nodiscard]] std::optional<std::chrono::nanoseconds> came() noexcept override { return input_came(); }
   [[nodiscard]] bool has_room() noexcept override { return output_has_room(); }
   [[nodiscard]] bool is_overfull() noexcept override { return output_is_overfull(); }
   [[nodiscard]] bool connected() const noexcept override { return true; }

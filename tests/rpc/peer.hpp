@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <gtest/gtest.h>
 #include <limits>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -33,7 +34,7 @@ class RecordingOutlet final : public rpc::Outlet {
     EXPECT_TRUE(std::exchange(open_, false));
     out_.truncate(start_);
   }
-  [[nodiscard]] std::chrono::nanoseconds waited() const noexcept override { return has_waited; }
+  [[nodiscard]] std::optional<std::chrono::nanoseconds> came() noexcept override { return came_at; }
   [[nodiscard]] bool has_room() noexcept override { return messages.size() < messages_max; }
   [[nodiscard]] bool is_overfull() noexcept override { return overfull; }
   [[nodiscard]] bool connected() const noexcept override { return is_connected; }
@@ -51,7 +52,7 @@ class RecordingOutlet final : public rpc::Outlet {
 
   std::vector<std::string> messages;
   std::size_t messages_max = std::numeric_limits<std::size_t>::max();
-  std::chrono::nanoseconds has_waited{0};
+  std::optional<std::chrono::nanoseconds> came_at;
   bool is_connected = true;
   bool overfull = false;
   int closes = 0;

@@ -571,6 +571,28 @@ TEST(GreedyPeer, whose_calls_take_long_has_fewer_of_them_a_turn) {
   }
 }
 
+TEST(Session, counts_the_time_that_a_call_waits_for_one_that_came_together_with_it) {
+  Harness harness{1};
+  harness.registry.method("slow", [&] { harness.backend->take_time(milliseconds{10}); });
+  std::string out;
+  MemoryStream& stream = open_in_memory(harness, out);
+  const auto timed = [](std::string_view method, std::string_view params, int id, int timeout_ms) {
+    std::string text = call(method, id, params);
+    return text.insert(text.size() - 1, R"(,"timeout_ms":)" + std::to_string(timeout_ms));
+  };
+  stream.receive(timed("slow", "[]", 1, 100) + timed("subtract", "[42,23]", 2, 10) +
+                 timed("subtract", "[42,23]", 3, 11) + request(4));
+  harness.turns(2);
+  stream.complete_send();
+  EXPECT_TRUE(out.starts_with("{\"jsonrpc\":\"2.0\",\"result\":null,\"id\":1}\n")) << out;
+  EXPECT_NE(
+      out.find(
+          R"("data":{"reason":"the time was up before the call began","origin":"local","delivered":"no"}},"id":2})"),
+      std::string::npos)
+      << out;
+  EXPECT_NE(out.find(answer(3) + answer(4)), std::string::npos) << out;
+}
+
 TEST(SessionDrain, is_busy_until_nothing_more_has_arrived_for_once) {
   for (unsigned seed = 1; seed <= 8; ++seed) {
     Harness harness{seed};
