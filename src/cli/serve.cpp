@@ -139,8 +139,9 @@ std::string lines_to_copy(const ServeOptions& options, const Endpoint& place) {
     text += fmt::format("  {} bench subtract 42 23 -c 32 -p 16{}\n", options.program, url);
     request = R"({"jsonrpc":"2.0","method":"sum","params":[1,2,4],"id":1})";
   } else {
-    text += fmt::format("  {} call rpc.methods{}\n", options.program, url);
-    text += fmt::format("  {} call rpc.clients{}\n", options.program, url);
+    text += fmt::format("  {} reply greet 'Hello, {{name}}!'{}\n", options.program, url);
+    text += fmt::format("  {} call greet name=Ada{}\n", options.program, url);
+    text += fmt::format("  {} ls{}\n", options.program, url);
   }
   const std::string socket =
       tcp ? fmt::format("nc -q1 {} {}", place.host(), place.port()) : fmt::format("nc -q1 -U {}", place.path());
@@ -151,6 +152,7 @@ std::string lines_to_copy(const ServeOptions& options, const Endpoint& place) {
     text += fmt::format("  curl -d '{}' --unix-socket {} http://localhost/rpc\n", request, place.path());
   }
   text += fmt::format("  printf 'Content-Length: {}\\r\\n\\r\\n{}' | {}\n", request.size(), request, socket);
+  text += fmt::format("  printf '\\000\\000\\000\\{:03o}{}' | {}\n", request.size(), request, socket);
   return text;
 }
 
@@ -164,8 +166,10 @@ std::string banner(const ServeOptions& options, std::span<const Endpoint> endpoi
   std::size_t width = 0;
   for (const Endpoint& endpoint : endpoints) width = std::max(width, endpoint.uri().size());
   for (const Endpoint& endpoint : endpoints) {
-    text += fmt::format("  {:<{}}   {}\n", endpoint.uri(), width,
-                        dim("JSON-RPC 2.0, as plain JSON texts, behind Content-Length headers or by HTTP"));
+    text += fmt::format(
+        "  {:<{}}   {}\n", endpoint.uri(), width,
+        dim("JSON-RPC 2.0: as plain JSON texts, behind Content-Length headers, behind lengths of four bytes, "
+            "or by HTTP"));
   }
   text += lines_to_copy(options, reachable(endpoints.front()));
 

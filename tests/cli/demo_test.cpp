@@ -85,7 +85,8 @@ TEST(Banner, ListsEveryWayInWithLinesToCopy) {
 TEST(Banner, OfABrokerWithoutMethodsOfItsOwnCopiesNoCallOfThem) {
   const std::string text = banner({}, std::vector<Endpoint>{Endpoint{"tcp://127.0.0.1"}}, {});
   EXPECT_EQ(text.find("subtract"), std::string::npos);
-  EXPECT_NE(text.find("  wirecall call rpc.methods\n"), std::string::npos);
+  EXPECT_NE(text.find("  wirecall reply greet 'Hello, {name}!'\n"), std::string::npos);
+  EXPECT_NE(text.find("  wirecall call greet name=Ada\n"), std::string::npos);
   EXPECT_EQ(text.find("Methods:"), std::string::npos);
 }
 
@@ -97,6 +98,15 @@ TEST(Banner, AContentLengthIsThatOfTheTextBehindIt) {
   ASSERT_NE(at, std::string::npos);
   const std::size_t body = text.find("\\r\\n\\r\\n", at) + 8;
   EXPECT_EQ(std::stoul(text.substr(at + kHead.size())), text.find("' | nc", at) - body);
+}
+
+TEST(Banner, ALengthOfFourBytesIsThatOfTheTextBehindIt) {
+  const std::string text = banner({}, std::vector<Endpoint>{Endpoint{"tcp://127.0.0.1"}}, {});
+  constexpr std::string_view kHead = R"(printf '\000\000\000\)";
+  const std::size_t at = text.find(kHead);
+  ASSERT_NE(at, std::string::npos);
+  const std::size_t body = at + kHead.size() + 3;
+  EXPECT_EQ(std::stoul(text.substr(at + kHead.size(), 3), nullptr, 8), text.find("' | nc", at) - body);
 }
 
 TEST(Banner, LinesToCopyNameTheServerWhereItIsNotTheUsualOne) {
