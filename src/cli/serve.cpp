@@ -116,6 +116,9 @@ int serve(const ServeOptions& options) {
     const RunEnd end = server.run();
     notify_stopping();
     return end == RunEnd::drained ? kSuccess : kInterrupted;
+  } catch (const std::invalid_argument& error) {  // of an option, or a file that one names
+    complain(error.what());
+    return kUsage;
   } catch (const std::exception& error) {
     complain(error.what());
     return kCannotConnect;
@@ -131,7 +134,9 @@ std::string lines_to_copy(const ServeOptions& options, const Endpoint& place) {
   const bool usual = place == Endpoint{"tcp://127.0.0.1"};
   const std::string url = usual ? std::string{} : fmt::format(" --url {}", place.uri());
 
-  std::string text = fmt::format("\n{}\n", bold("To copy into another terminal:"));
+  const bool asks = !options.server.principals_file.empty();
+  std::string text = fmt::format("\n{}\n", bold(asks ? "To copy into another terminal, with a token in $WIRECALL_TOKEN:"
+                                                     : "To copy into another terminal:"));
   std::string_view request = R"({"jsonrpc":"2.0","method":"rpc.methods","id":1})";
   if (options.demo) {
     text += fmt::format("  {} call subtract 42 23{}\n", options.program, url);
@@ -145,12 +150,19 @@ std::string lines_to_copy(const ServeOptions& options, const Endpoint& place) {
   }
   const std::string socket =
       tcp ? fmt::format("nc -q1 {} {}", place.host(), place.port()) : fmt::format("nc -q1 -U {}", place.path());
-  text += fmt::format("  printf '{}\\n' | {}\n", request, socket);
-  if (tcp) {
-    text += fmt::format("  curl -d '{}' http://{}/rpc\n", request, place.authority());
+  if (asks) {
+    constexpr std::string_view kHello = R"({"jsonrpc":"2.0","method":"rpc.hello","params":{"token":"%s"},"id":0})";
+    text += fmt::format("  printf '{}\\n{}\\n' \"$WIRECALL_TOKEN\" | {}\n", kHello, request, socket);
   } else {
-    text += fmt::format("  curl -d '{}' --unix-socket {} http://localhost/rpc\n", request, place.path());
+    text += fmt::format("  printf '{}\\n' | {}\n", request, socket);
   }
+  const std::string_view who = asks ? R"(-H "Authorization: Bearer $WIRECALL_TOKEN" )" : "";
+  if (tcp) {
+    text += fmt::format("  curl {}-d '{}' http://{}/rpc\n", who, request, place.authority());
+  } else {
+    text += fmt::format("  curl {}-d '{}' --unix-socket {} http://localhost/rpc\n", who, request, place.path());
+  }
+  if (asks) return text;
   text += fmt::format("  printf 'Content-Length: {}\\r\\n\\r\\n{}' | {}\n", request.size(), request, socket);
   text += fmt::format("  printf '\\000\\000\\000\\{:03o}{}' | {}\n", request.size(), request, socket);
   return text;

@@ -90,6 +90,16 @@ TEST(Banner, OfABrokerWithoutMethodsOfItsOwnCopiesNoCallOfThem) {
   EXPECT_EQ(text.find("Methods:"), std::string::npos);
 }
 
+TEST(Banner, WhereATokenIsAskedForTheLinesShowOne) {
+  ServeOptions options;
+  options.server.principals_file = "principals.json";
+  const std::string text = banner(options, std::vector<Endpoint>{Endpoint{"tcp://127.0.0.1"}}, {});
+  EXPECT_NE(text.find("with a token in $WIRECALL_TOKEN:\n"), std::string::npos) << text;
+  EXPECT_NE(text.find("curl -H \"Authorization: Bearer $WIRECALL_TOKEN\" -d '"), std::string::npos) << text;
+  EXPECT_NE(text.find(R"("params":{"token":"%s"},"id":0}\n{)"), std::string::npos) << text;
+  EXPECT_NE(text.find("\\n' \"$WIRECALL_TOKEN\" | nc "), std::string::npos) << text;
+}
+
 TEST(Banner, AContentLengthIsThatOfTheTextBehindIt) {
   const std::vector<Endpoint> usual{Endpoint{"tcp://127.0.0.1"}};
   const std::string text = banner({}, usual, {});
