@@ -234,15 +234,20 @@ bool ClientCore::declared(Lock& lock, ClientConnection& connection, const Receiv
   tell_connecting();
   if (!refusal) return true;
   if (connection.up()) declare(connection);
+  tell_refused(lock, names, *refusal);
+  return true;
+}
+
+// Lets go of the mutex: the sink may be one that calls.
+void ClientCore::tell_refused(Lock& lock, const std::vector<std::string>& names, const Error& refusal) {
   const std::shared_ptr<const RefusedFunction> function = on_refused_;
-  lock.unlock();  // the sink may be one that calls
+  lock.unlock();
   for (const std::string& name : names) {
     options_.log(LogLevel::warning, "the server refuses what this client provides or subscribes to",
-                 {{"name", name}, {"code", refusal->code()}, {"error", refusal->message()}});
+                 {{"name", name}, {"code", refusal.code()}, {"error", refusal.message()}});
     if (function == nullptr) continue;
-    call_user(options_.log, "the function for refusals has failed", name, [&] { (*function)(name, *refusal); });
+    call_user(options_.log, "the function for refusals has failed", name, [&] { (*function)(name, refusal); });
   }
-  return true;
 }
 
 void ClientCore::on_refused(RefusedFunction function) {

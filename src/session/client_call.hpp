@@ -69,7 +69,8 @@ struct ClientCall {
   bool notification = false;
   bool asynchronous = false;
   bool retried = false;
-  detail::ErrorClass error_class{};  ///< of `error`
+  std::optional<Error> lost_provider;  ///< why, if it was for that
+  detail::ErrorClass error_class{};    ///< of `error`
   bool stop_asked = false;
   std::uint64_t id = 0;  ///< of the last time it was sent
   std::chrono::nanoseconds begun{0};

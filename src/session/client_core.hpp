@@ -272,6 +272,7 @@ class ClientCore final : public std::enable_shared_from_this<ClientCore>, privat
   void declare_now(Lock& lock);
   void add_subscription(const std::shared_ptr<ClientSubscription>& subscription);
   void await_declared(Lock& lock);
+  void tell_refused(Lock& lock, const std::vector<std::string>& names, const Error& refusal);
   bool declared(Lock& lock, ClientConnection& connection, const Received& message);
   bool event(ClientConnection& connection, const Received& message);
   void deliver_event(ClientSubscription& subscription, const Event& event);

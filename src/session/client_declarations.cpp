@@ -214,6 +214,17 @@ std::vector<std::string> Declarations::answered(std::string_view id, const std::
   return names;
 }
 
+std::vector<std::string> Declarations::refuse(const Error& why) {
+  std::vector<std::string> names;
+  each([&](Declaration& declaration, bool) {
+    if (declaration.answered) return;
+    names.push_back(declaration.name);
+    declaration.refusal = why;
+    declaration.answered = true;
+  });
+  return names;
+}
+
 bool Declarations::all_answered() const noexcept {
   const auto answered = [](const Declaration& declaration) { return declaration.answered; };
   return std::ranges::all_of(methods_, answered) &&

@@ -73,6 +73,8 @@ class Declarations {
   /// The answer has come: `refusal` says whether it is one. Returns the names of what that settles. The refusal of
   /// several methods does not say which is meant: they are to be said again, each apart.
   [[nodiscard]] std::vector<std::string> answered(std::string_view id, const std::optional<Error>& refusal);
+  /// The server knows no such client: all that has not been answered on this connection is refused. Returns the names.
+  [[nodiscard]] std::vector<std::string> refuse(const Error& why);
   /// Whether all has been answered on this connection.
   [[nodiscard]] bool all_answered() const noexcept;
   /// The first of all that is refused; null for none.

@@ -25,7 +25,7 @@ namespace {
 // up, or go over another connection.
 constexpr std::size_t kOutputBytesMax = 256 * 1024;
 // Before a call that was refused for overload is made again, where the server names no time.
-constexpr milliseconds kOverloadPause{20};
+constexpr milliseconds kRetryPause{20};
 
 // What the data of an error says about making the call again.
 struct RetryAdvice {
@@ -281,7 +281,9 @@ void ClientCore::answer(Lock& lock, ClientCall& call, const Received& message) {
   if (malformed || refused) [[unlikely]] {
     Error why = malformed ? message::malformed_response() : message::read_error(*reader_, message[Member::error]);
     if (refused && retry(call, why)) return;
-    call.error = std::move(why);
+    // Where the provider has gone that the call was refused for, that is what has happened.
+    const bool gone = call.lost_provider && why.code() == static_cast<int>(ErrorCode::method_not_found);
+    call.error = gone ? std::exchange(call.lost_provider, std::nullopt) : std::move(why);
   }
   const std::string_view result = call.error ? std::string_view{} : message[Member::result];
   if (!call.asynchronous || call.stream != nullptr) {
@@ -338,8 +340,10 @@ bool ClientCore::retry(ClientCall& call, const Error& error) {
   if (!advice.safe || call.retried || for_good) return false;
   const nanoseconds now = loop_.now();
   nanoseconds after = advice.after.value_or(milliseconds{0});
-  if (error.code() == static_cast<int>(ErrorCode::limit_exceeded) && !advice.after) after = kOverloadPause;
+  const bool lost = error.code() == static_cast<int>(ErrorCode::provider_lost);
+  if ((lost || error.code() == static_cast<int>(ErrorCode::limit_exceeded)) && !advice.after) after = kRetryPause;
   if (now + after >= call.deadline) return false;
+  if (lost) call.lost_provider = error;
   call.retried = true;
   call.behind_another = false;
   call.not_before = now + after;

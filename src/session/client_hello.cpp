@@ -7,6 +7,7 @@
 #include <optional>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "message/read_error.hpp"
 #include "session/client_core.hpp"
@@ -65,9 +66,14 @@ bool ClientCore::greeted(Lock& lock, ClientConnection& connection, const Receive
       say_hello(connection);
       return true;
     }
-    // Calls have gone out behind it; the server, which closes the connection, has looked at none of them.
-    if (why.code() == static_cast<int>(ErrorCode::unauthenticated)) fail_all(connection, why);
-    lock.unlock();  // the sink may be one that calls
+    std::vector<std::string> refused;
+    if (why.code() == static_cast<int>(ErrorCode::unauthenticated)) {
+      // What has gone out behind it the server, which closes the connection, has not looked at.
+      fail_all(connection, why);
+      if (&connection == &declaring()) refused = declarations_.refuse(why);
+      tell_connecting();
+    }
+    tell_refused(lock, refused, why);
     options_.log(LogLevel::warning, "the server refuses this client",
                  {{"client_id", options_.client_id}, {"code", why.code()}, {"error", why.message()}});
     return true;

@@ -99,6 +99,7 @@ void ClientCore::submit(std::span<ClientCall* const> calls) {
     call->deadline = now + call->timeout;
     call->stage = ClientCall::Stage::queued;
     call->retried = false;
+    call->lost_provider.reset();
     call->response.clear();
     call->connection = nullptr;
     call->next_in_batch = nullptr;

@@ -2,6 +2,7 @@
 #include <cstdio>
 #include <filesystem>
 #include <fstream>
+#include <future>
 #include <gtest/gtest.h>
 #include <optional>
 #include <stdexcept>
@@ -91,6 +92,26 @@ TEST_P(Access, a_provider_shows_it_before_it_registers) {
   provider.connect();
   Client a{place_->uri(), with_token("token-a")};
   EXPECT_EQ(a.call<int>("provided", 4), 5);
+}
+
+TEST_P(Access, a_provider_or_subscriber_that_is_not_known_learns_why) {
+  Client provider{place_->uri(), with_token("wrong")};
+  std::promise<int> told;
+  provider.on_refused([&](std::string_view name, const Error& error) {
+    EXPECT_EQ(name, "provided");
+    told.set_value(error.code());
+  });
+  provider.provide("provided", [](int n) { return n + 1; });
+  EXPECT_EQ(told.get_future().get(), -32004);
+  provider.on_refused(nullptr);
+  Client subscriber{place_->uri(), with_token("wrong")};
+  const Subscription news = subscriber.subscribe("news", [](const Event&) {});
+  try {
+    subscriber.connect();
+    ADD_FAILURE();
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), -32004) << error.message();
+  }
 }
 
 TEST_P(Access, those_whose_token_is_removed_are_closed_and_others_go_on) {
