@@ -5,6 +5,7 @@
 #include <chrono>
 #include <memory>
 #include <new>
+#include <optional>
 #include <string>
 #include <utility>
 
@@ -13,6 +14,7 @@
 #include "message/own_error.hpp"
 #include "rpc/access.hpp"
 #include "rpc/reserved_params.hpp"
+#include "rpc/terms.hpp"
 #include "wirecall/reflect.hpp"
 
 namespace wirecall::broker {
@@ -70,7 +72,11 @@ void Exchange::call_all(Call& call) {
   const rpc::Sent* const given = params.value(1);
   if (given != nullptr && given->kind != ValueKind::array && given->kind != ValueKind::object)
     params.refuse("params", params.find(1), "array or object");
-  const auto timeout = params.as<std::uint32_t>(2);
+  const rpc::Sent* const time = params.value(2);
+  if (time != nullptr && (time->kind != ValueKind::number || time->text.starts_with('-')))
+    params.refuse("timeout_ms", params.find(2), "number from 0");
+  std::optional<std::uint32_t> timeout;
+  if (time != nullptr) timeout = rpc::milliseconds_of(time->text);
   const Received& message = call.message();
   const Route* const route = methods_.find(*method);
   const Peer& caller = static_cast<Peer&>(*call.broker_peer());
@@ -79,6 +85,7 @@ void Exchange::call_all(Call& call) {
   if (route == nullptr || !route->is_provided() || !allowed)
     throw unknown_method(methods_.nearest(*method, principal), allowed && own_->find(*method) != nullptr);
   if (call.is_notification()) return call.end_result();  // nobody would learn the outcomes
+  if (timeout == 0U) throw errors_.timed_out_before;
 
   CallBounds bounds = call.bounds();
   if (bounds.deadline != kNoDeadline) bounds.deadline -= std::min(kToAnswer, (bounds.deadline - now()) / 2);
@@ -86,8 +93,15 @@ void Exchange::call_all(Call& call) {
   const Asked what{.caller = caller, .method = *method, .params = given != nullptr ? given->text : std::string_view{}};
   const Buffer request = request_of(*method, given, timeout || message.has(Member::timeout_ms), message);
 
+  // Each that is asked counts, but one call may ask as many as there are.
+  if (caller.load().calls != 0 && caller.load().calls + route->providers().size() > limits_->in_flight) {
+    throw message::make({.code = ErrorCode::limit_exceeded,
+                         .reason = "too many calls of this connection are in flight",
+                         .delivered = "no",
+                         .limit = "in_flight"});
+  }
   std::vector<Provider*> asked;
-  const auto gathering = std::make_shared<Gathering>(limits_->max_message_size);
+  const auto gathering = std::make_shared<Gathering>(limits_->max_message_size, caller.shared_load());
   for (const auto& provider : route->providers()) {
     if (provider->ended) continue;
     asked.push_back(provider.get());
@@ -112,10 +126,11 @@ void Exchange::call_all(Call& call) {
 void Exchange::ask_for(Provider& provider, const Asked& asked, std::string_view request, const CallBounds& bounds,
                        const Gathered& gathered) {
   const bool waits = !provider.is_free();
+  if (waits && !may_keep(asked.caller, request)) throw too_many_bytes();
   if (waits && provider.waiting >= provider.terms.queue && !make_way(provider, asked.caller)) throw queue_is_full();
   rpc::MethodCounts& counts = provider.route->counts();
   auto extras = std::make_unique<RelayExtras>();
-  extras->request.append(request);
+  extras->request.keep(request, asked.caller.shared_load());
   extras->from = from_of(asked.caller);
   extras->asked_by = &asked.caller;
   extras->gathered = gathered;

@@ -23,6 +23,7 @@ Buffer event_of(std::string_view topic, std::string_view params) {
     text.append(params);
   }
   text.push_back('}');
+  unbreak(text, 0);
   return text;
 }
 
@@ -45,11 +46,39 @@ void Exchange::subscribe(Peer& peer, std::string_view pattern, const SubscribeTe
 }
 
 bool Exchange::unsubscribe(Peer& peer, std::string_view pattern) noexcept {
+  if (peer.retained) std::erase_if(peer.retained->due, [&](const auto& wish) { return wish.pattern == pattern; });
   return subscriptions_.unsubscribe(peer, pattern);
 }
 
-void Exchange::send_retained(Peer& peer, std::string_view pattern) {
-  retained_.each(pattern, [&](std::string_view topic, std::string_view text) { send_event(peer, topic, text); });
+// They follow the answer to the subscription.
+void Exchange::want_retained(Peer& peer, std::string pattern) {
+  if (!peer.retained) peer.retained = std::make_unique<RetainedWishes>();
+  peer.retained->asked = std::move(pattern);
+}
+
+void Exchange::send_retained(Peer& peer) {
+  RetainedWishes& wishes = *peer.retained;
+  wishes.due.push_back({.pattern = std::exchange(wishes.asked, {}), .next = {}});
+  send_more_retained(peer);
+}
+
+// As much as the peer takes now; the rest when there is room again.
+void Exchange::send_more_retained(Peer& peer) {
+  RetainedWishes& wishes = *peer.retained;
+  while (!wishes.due.empty()) {
+    RetainedWishes::Wish& wish = wishes.due.front();
+    const bool all = retained_.each(wish.pattern, wish.next, [&](std::string_view topic, std::string_view text) {
+      if (peer.outlet().is_overfull()) {
+        wish.next = topic;
+        return false;
+      }
+      append_message(peer.outlet(), [text](Buffer& out) { out.append(text); });
+      return true;
+    });
+    if (!all) return;
+    wishes.due.pop_front();
+  }
+  peer.retained.reset();
 }
 
 std::size_t Exchange::publish(Peer& publisher, std::string_view topic, std::string_view params, bool retain) {
@@ -94,11 +123,18 @@ std::size_t Exchange::deliver_event(Peer* publisher, std::string_view topic, std
                                     std::string_view params, std::string_view method) {
   std::size_t count = 0;
   ++workspace_->stats.events;
+  // Looked at once for all who are told: few texts have line breaks.
+  Buffer unbroken;
+  if (has_breaks(text)) {
+    unbroken.append(text);
+    unbreak(unbroken, 0);
+  }
   subscriptions_.each(topic, publisher, [&](Subscriber& subscriber) {
     Peer& peer = static_cast<Peer&>(subscriber);
     if (!method.empty() && !rpc::may_call(peer.principal, method)) return;
     peer.told_of = event_;
-    if (send_event(peer, topic, text)) ++count;
+    const bool as_line = unbroken.size() != 0 && peer.outlet().takes_lines();
+    if (send_event(peer, topic, as_line ? unbroken.view() : text)) ++count;
   });
   workspace_->stats.events_delivered += count;
   if (!taps_.empty()) [[unlikely]]
@@ -108,7 +144,7 @@ std::size_t Exchange::deliver_event(Peer* publisher, std::string_view topic, std
 
 // A peer that takes too little loses events, and learns how many once it has taken most of what waits for it.
 bool Exchange::send_event(Peer& peer, std::string_view topic, std::string_view text) {
-  if (peer.lag || peer.outlet().is_overfull()) {
+  if (peer.lag || peer.is_sent_retained() || peer.outlet().is_overfull()) {
     drop_event(peer, topic);
     return false;
   }
@@ -140,20 +176,17 @@ void Exchange::drop_event(Peer& peer, std::string_view topic) {
 
 void Exchange::room(Peer& peer) {
   streams_go_on(peer);
+  peer.congested = false;
+  for (std::size_t i = 0; i < peer.provides.size(); ++i) free_again(*peer.provides[i]);
+  if (peer.is_sent_retained()) send_more_retained(peer);
+  if (peer.is_sent_retained()) return;
   const std::unique_ptr<const std::vector<Lag>> lag = std::move(peer.lag);
   if (!lag) return;
   for (const Lag& one : *lag) {
     if (one.dropped == 0) continue;
     const Buffer text = event_of(
         "rpc.lagged", R"({"topic":)" + to_json(one.topic) + R"(,"dropped":)" + std::to_string(one.dropped) + "}");
-    Buffer& out = peer.outlet().open_message();
-    try {
-      out.append(text.view());
-    } catch (...) {
-      peer.outlet().discard_message();
-      throw;
-    }
-    peer.outlet().close_message();
+    append_message(peer.outlet(), [&text](Buffer& out) { out.append(text.view()); });
   }
 }
 

@@ -55,7 +55,8 @@ RelayErrors::RelayErrors()
                 R"({"reason":"the provider's response is malformed"})"),
       overrun(ErrorCode::internal_error, std::string{message_of(ErrorCode::internal_error)},
               R"({"reason":"the provider sends more items than it has credit for"})"),
-      no_memory(ErrorCode::internal_error) {}
+      no_memory(ErrorCode::internal_error),
+      cancelled_before(own_error(ErrorCode::cancelled, "the call was cancelled", "no")) {}
 
 Exchange::Exchange(const Registry& own, const Limits& limits, rpc::Workspace& workspace, const Settings& settings)
     : own_(&own),
@@ -104,6 +105,7 @@ void Exchange::relay(Route& route, Call& call) {
     return call.end_result();
   }
   const bool waits = !provider->is_free();
+  if (waits && !may_keep(caller, message.text)) return refuse(call, route, too_many_bytes());
   if (waits && provider->waiting >= provider->terms.queue && !make_way(*provider, caller))
     return refuse(call, route, queue_is_full());
   rpc::MethodCounts& counts = route.counts();
@@ -120,9 +122,10 @@ void Exchange::relay(Route& route, Call& call) {
   relayed.ends = message.has(Member::timeout_ms) ? bounds.deadline : kNoDeadline;
   try {
     if (direct) relayed.stream = stream_of(message);
-    if (waits || !direct || provider->terms.idempotent) {
+    const bool keeps = waits || (provider->terms.idempotent && may_keep(caller, message.text));
+    if (keeps || !direct) {
       relayed.extras = std::make_unique<RelayExtras>();
-      relayed.extras->request.append(message.text);
+      if (keeps) relayed.extras->request.keep(message.text, caller.shared_load());
       relayed.extras->from = from_of(caller);
       relayed.extras->asked_by = &caller;
     }
@@ -173,6 +176,19 @@ void Exchange::refuse(Call& call, const Route& route, const Error& error) {
   call.error(error);
 }
 
+// Whether the broker keeps that text for its caller; a single one it keeps however long it is.
+bool Exchange::may_keep(const Peer& caller, std::string_view text) const noexcept {
+  const std::size_t kept = caller.load().kept_bytes;
+  return kept == 0 || kept + text.size() <= limits_->hard_output;
+}
+
+Error Exchange::too_many_bytes() {
+  return message::make({.code = ErrorCode::limit_exceeded,
+                        .reason = "too many bytes of this connection's calls wait",
+                        .delivered = "no",
+                        .limit = "hard_output"});
+}
+
 Error Exchange::queue_is_full() {
   return message::make({.code = ErrorCode::limit_exceeded,
                         .reason = "too many calls wait for the provider",
@@ -205,6 +221,10 @@ std::string Exchange::from_of(const Peer& peer) const {
 }
 
 void Exchange::notify(const Provider& provider, const Received& message, std::string_view from) {
+  if (provider.peer->is_congested()) {
+    ++workspace_->stats.events_dropped;
+    return;
+  }
   append_message(provider.peer->outlet(), [&](Buffer& out) { append_addressed(out, message, from); });
 }
 
@@ -256,6 +276,7 @@ void Exchange::send_kept(SlotNumber slot) noexcept {
 
 bool Exchange::response(Peer& peer, const Received& message) {
   if (!message.has(Member::id)) return false;
+  peer.overdue = 0;
   const SlotNumber slot = calls_.find(message.id());
   if (slot == kNoSlot) return false;
   const RelayedCall& call = calls_[slot];
@@ -371,6 +392,7 @@ void Exchange::fail(SlotNumber slot, const Error& error) noexcept {
 void Exchange::expired() {
   wakes_at_ = kNoDeadline;
   deadlines_.expire(now(), [this](SlotNumber slot) {
+    if (calls_[slot].state == State::sent) ++calls_[slot].provider->peer->overdue;
     give_up(slot, calls_[slot].state == State::sent ? errors_.timed_out : errors_.timed_out_before);
   });
   const nanoseconds next = deadlines_.next();
@@ -394,7 +416,7 @@ SlotNumber Exchange::find(Peer& caller, std::string_view id_json) {
 std::size_t Exchange::cancel(Peer& caller, std::string_view id_json) {
   std::size_t count = 0;
   for (SlotNumber slot = find(caller, id_json); slot != kNoSlot; slot = find(caller, id_json), ++count) {
-    give_up(slot, errors_.cancelled);
+    give_up(slot, calls_[slot].state == State::waiting ? errors_.cancelled_before : errors_.cancelled);
   }
   return count;
 }
@@ -403,7 +425,9 @@ void Exchange::end_calls(Peer& caller, const Error* error) noexcept {
   while (!caller.calls.empty()) {
     const SlotNumber slot = caller.calls.first;
     if (error != nullptr) {
-      give_up(slot, *error);
+      const bool asked = calls_[slot].state != State::waiting;
+      const bool cancelled = error->code() == static_cast<int>(ErrorCode::cancelled);
+      give_up(slot, cancelled && !asked ? errors_.cancelled_before : *error);
     } else {
       give_up(slot);
     }
@@ -549,7 +573,7 @@ SlotNumber Exchange::next_for(Provider& provider) noexcept {
   return from->queue.empty() ? kNoSlot : from->queue.next();
 }
 
-// The provider may have room for a call that waits.
+// The provider may be free for a call that waits.
 void Exchange::free_again(Provider& provider) noexcept {
   while (!provider.ended && provider.is_free()) {
     const SlotNumber slot = next_for(provider);

@@ -75,6 +75,7 @@ struct RelayErrors {
   Error malformed;  ///< what the provider has answered
   Error overrun;    ///< a provider has sent more items than it had credit for
   Error no_memory;
+  Error cancelled_before;  ///< the provider had not been asked
   Cancelled cancelled;
 
   RelayErrors();
@@ -129,8 +130,9 @@ class Exchange final : public rpc::Broker, private Timer {
   /// `pattern` is valid. Throws Error -32005.
   void subscribe(Peer& peer, std::string_view pattern, const SubscribeTerms& terms);
   bool unsubscribe(Peer& peer, std::string_view pattern) noexcept;
-  /// Sends what is retained of topics that `pattern` matches.
-  void send_retained(Peer& peer, std::string_view pattern);
+  /// What is retained of topics that `pattern` matches is sent when the subscription has been answered.
+  static void want_retained(Peer& peer, std::string pattern);
+  void send_retained(Peer& peer);
   /// An event with these params, none when empty, to all who subscribe to `topic`, a valid name. Returns how many
   /// connections it was queued to. Throws Error -32005, -32006.
   std::size_t publish(Peer& publisher, std::string_view topic, std::string_view params, bool retain);
@@ -194,6 +196,8 @@ class Exchange final : public rpc::Broker, private Timer {
                const Gathered& gathered);
   void hand_to(Provider& provider, SlotNumber slot) noexcept;
   bool keep_for(Provider& provider, SlotNumber slot) noexcept;
+  [[nodiscard]] bool may_keep(const Peer& caller, std::string_view text) const noexcept;
+  [[nodiscard]] static Error too_many_bytes();
   [[nodiscard]] bool make_way(Provider& provider, const Peer& caller) noexcept;
   [[nodiscard]] SlotNumber next_for(Provider& provider) noexcept;
   void send(SlotNumber slot, const Received& message, std::string_view from);
@@ -227,6 +231,7 @@ class Exchange final : public rpc::Broker, private Timer {
   std::size_t deliver_event(Peer* publisher, std::string_view topic, std::string_view text, std::string_view params,
                             std::string_view method = {});
   bool send_event(Peer& peer, std::string_view topic, std::string_view text);
+  void send_more_retained(Peer& peer);
   void drop_event(Peer& peer, std::string_view topic);
   void show(const Sight& sight);
   void tap_call(SlotNumber slot, const Provider& provider, const Asked& asked) noexcept;

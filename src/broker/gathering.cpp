@@ -18,6 +18,7 @@ std::uint32_t Gathering::expect(std::string_view client) {
   std::string begun = client.empty() ? "{" : R"({"client":)" + to_json(client) + ",";
   outcomes_.emplace_back().json = std::move(begun);
   ++left_;
+  ++load_->calls;
   return static_cast<std::uint32_t>(outcomes_.size() - 1);
 }
 

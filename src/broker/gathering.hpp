@@ -4,12 +4,14 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
 #include <vector>
 
+#include "rpc/dispatcher.hpp"
 #include "wirecall/call.hpp"
 #include "wirecall/error.hpp"
 
@@ -17,9 +19,11 @@ namespace wirecall::broker {
 
 class Gathering {
  public:
-  /// The outcomes together are no larger than `bytes_max`.
-  explicit Gathering(std::size_t bytes_max) noexcept : bytes_max_(bytes_max) {}
+  /// The outcomes together are no larger than `bytes_max`. As long as any is asked for, all count as calls of `load`.
+  Gathering(std::size_t bytes_max, std::shared_ptr<rpc::PeerLoad> load) noexcept
+      : bytes_max_(bytes_max), load_(std::move(load)) {}
   Gathering(Gathering&&) = delete;
+  ~Gathering() { load_->calls -= outcomes_.size(); }
 
   /// One more outcome is waited for, of a client with that name, empty for none. Returns its place.
   std::uint32_t expect(std::string_view client);
@@ -49,6 +53,7 @@ class Gathering {
   void finish();
 
   std::size_t bytes_max_;
+  std::shared_ptr<rpc::PeerLoad> load_;
   ReplySink sink_;
   std::vector<Outcome> outcomes_;
   std::size_t bytes_ = 0;

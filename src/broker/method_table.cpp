@@ -134,6 +134,11 @@ Provider* Route::choose(std::string_view params, Reader& reader, const Provider*
   return nullptr;
 }
 
+// One that does not answer any more is asked after those that do.
+std::size_t Provider::load() const noexcept { return std::size_t{at_work} + waiting + peer->overdue; }
+
+bool Provider::is_free() const { return at_work < terms.concurrency && !peer->is_congested(); }
+
 // ---- MethodTable ----
 
 Route* MethodTable::find_registered(std::string_view name) const noexcept {
@@ -144,7 +149,7 @@ Route* MethodTable::find_registered(std::string_view name) const noexcept {
 Route* MethodTable::find(std::string_view name) const noexcept {
   if (name.ends_with('>')) return nullptr;  // the name of a prefix is not one that can be called
   if (Route* const route = find_registered(name)) return route;
-  if (prefixes_ == 0 || name.size() > kNameBytesMax) return nullptr;
+  if (prefixes_ == 0 || !is_name(name)) return nullptr;
   // A prefix stands in the table as "gpu.>": its bytes are made of the name's, longest first, and ">" is all names.
   char prefix[kNameBytesMax + 2];
   std::copy(name.begin(), name.end(), prefix);

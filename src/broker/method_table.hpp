@@ -85,8 +85,8 @@ struct Provider {
   bool addressed_next = false;     ///< which of the two has its turn
   bool ended = false;              ///< unregistered: it is asked nothing new, and goes with its last call
 
-  [[nodiscard]] bool is_free() const noexcept { return at_work < terms.concurrency; }
-  [[nodiscard]] std::size_t load() const noexcept { return std::size_t{at_work} + waiting; }
+  [[nodiscard]] bool is_free() const;
+  [[nodiscard]] std::size_t load() const noexcept;
 };
 
 /// What `rpc.describe` and `rpc.methods` tell of a route: as its first provider has registered it.

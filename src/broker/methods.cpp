@@ -176,7 +176,7 @@ std::string subscribe(const ReservedCall& call) {
   const bool echo = params.as<bool>(3).value_or(false);
   if (group.size() > kNameBytesMax) params.refuse("group", params.find(2), "string of 255 bytes at most");
   peer_of(call).exchange().subscribe(peer_of(call), topic, {.group = group, .echo = echo});
-  if (last) peer_of(call).wants_retained = std::make_unique<std::string>(std::move(topic));
+  if (last) peer_of(call).exchange().want_retained(peer_of(call), std::move(topic));
   return "true";
 }
 

@@ -57,10 +57,9 @@ void Peer::refused(std::string_view method, const Error& error) noexcept {
 void Peer::room() { exchange_->room(*this); }
 
 void Peer::reserved_answered() {
-  if (!wants_retained) [[likely]]
+  if (!retained || retained->asked.empty()) [[likely]]
     return;
-  const std::unique_ptr<std::string> pattern = std::move(wants_retained);
-  exchange_->send_retained(*this, *pattern);
+  exchange_->send_retained(*this);
 }
 
 std::size_t Peer::cancel(std::string_view id_json) { return exchange_->cancel(*this, id_json); }

@@ -4,6 +4,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <deque>
 #include <memory>
 #include <string>
 #include <string_view>
@@ -26,6 +27,16 @@ struct Lag {
   std::uint64_t dropped = 0;
 };
 
+/// What is retained that a peer has asked for.
+struct RetainedWishes {
+  struct Wish {
+    std::string pattern;
+    std::string next;  ///< the topic from which on it has not been sent
+  };
+  std::string asked;  ///< a pattern, until its subscription has been answered
+  std::deque<Wish> due;
+};
+
 class Peer final : public rpc::BrokerPeer, public Subscriber {
  public:
   Peer(Exchange& exchange, rpc::Outlet& outlet, std::shared_ptr<rpc::PeerLoad> load);
@@ -40,6 +51,7 @@ class Peer final : public rpc::BrokerPeer, public Subscriber {
   [[nodiscard]] const std::string& name_given() const noexcept override { return name; }
   rpc::Introduction introduce(std::string_view name, std::string_view resume) override;
   [[nodiscard]] bool response(const Received& message) override;
+  [[nodiscard]] bool takes_events() override { return !lag && !is_sent_retained() && !outlet_->is_overfull(); }
   [[nodiscard]] bool awaits_responses() const noexcept override { return !provides.empty(); }
   [[nodiscard]] bool provides_any() const noexcept override { return !provides.empty(); }
   [[nodiscard]] bool subscribes_any() const noexcept override { return subscription_count() != 0 || taps; }
@@ -57,6 +69,14 @@ class Peer final : public rpc::BrokerPeer, public Subscriber {
   [[nodiscard]] Exchange& exchange() const noexcept { return *exchange_; }
   [[nodiscard]] rpc::Outlet& outlet() const noexcept { return *outlet_; }
   [[nodiscard]] rpc::PeerLoad& load() const noexcept { return *load_; }
+  [[nodiscard]] const std::shared_ptr<rpc::PeerLoad>& shared_load() const noexcept { return load_; }
+  /// Whether what is retained is still being sent, as it takes it.
+  [[nodiscard]] bool is_sent_retained() const noexcept { return retained != nullptr && !retained->due.empty(); }
+  /// Whether so much waits for it that what is not for it alone goes elsewhere, or waits: until there is room again.
+  [[nodiscard]] bool is_congested() {
+    if (!congested && outlet_->is_overfull()) congested = true;
+    return congested;
+  }
 
   // The exchange's.
   std::uint64_t session = 0;             ///< its number, 0 before rpc.hello
@@ -69,15 +89,17 @@ class Peer final : public rpc::BrokerPeer, public Subscriber {
   std::uint32_t calls_made = 0;  ///< how many these are
   std::uint32_t streams = 0;     ///< of these, how many are asked for their results as they come
   CallsById calls_by_id;
-  std::unique_ptr<std::vector<Lag>> lag;        ///< null where nothing was lost
-  std::uint64_t told_of = 0;                    ///< the last event that was for this peer
-  std::unique_ptr<std::string> wants_retained;  ///< a pattern, until its subscription has been answered
-  bool taps = false;                            ///< looks on (Taps)
-  bool took_part = false;                       ///< has provided, or subscribed to, anything
-  bool ended = false;                           ///< says nothing any more
-  std::uint32_t position = 0;                   ///< in the exchange's table
-  std::uint32_t methods_last = 0;               ///< that it provided until it ended
-  std::uint32_t subscriptions_last = 0;         ///< likewise
+  std::unique_ptr<std::vector<Lag>> lag;     ///< null where nothing was lost
+  std::uint64_t told_of = 0;                 ///< the last event that was for this peer
+  std::unique_ptr<RetainedWishes> retained;  ///< null for nothing
+  bool taps = false;                         ///< looks on (Taps)
+  std::uint32_t overdue = 0;                 ///< calls that have run out of time there since it has answered any
+  bool congested = false;                    ///< until there is room: nothing overtakes what waits
+  bool took_part = false;                    ///< has provided, or subscribed to, anything
+  bool ended = false;                        ///< says nothing any more
+  std::uint32_t position = 0;                ///< in the exchange's table
+  std::uint32_t methods_last = 0;            ///< that it provided until it ended
+  std::uint32_t subscriptions_last = 0;      ///< likewise
 
  private:
   Exchange* exchange_;

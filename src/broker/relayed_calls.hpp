@@ -15,8 +15,10 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
+#include "rpc/dispatcher.hpp"
 #include "wirecall/bytes.hpp"
 #include "wirecall/call.hpp"
 
@@ -50,11 +52,37 @@ struct RelayedStream {
   bool without_credit = false;  ///< the provider sends $/progress, and does not wait
 };
 
+/// The text of a request that is kept, and counted with those of its caller's connection.
+class KeptRequest {
+ public:
+  KeptRequest() = default;
+  KeptRequest(KeptRequest&&) = delete;
+  ~KeptRequest() { release(); }
+
+  /// Throws std::bad_alloc.
+  void keep(std::string_view text, std::shared_ptr<rpc::PeerLoad> load) {
+    text_.append(text);
+    load_ = std::move(load);
+    load_->kept_bytes += text_.size();
+  }
+  void release() noexcept {
+    if (load_ != nullptr) load_->kept_bytes -= text_.size();
+    load_.reset();
+    text_.release();
+  }
+  [[nodiscard]] bool empty() const noexcept { return text_.empty(); }
+  [[nodiscard]] std::string_view padded() { return text_.padded(); }
+
+ private:
+  Buffer text_;
+  std::shared_ptr<rpc::PeerLoad> load_;
+};
+
 /// What few calls need.
 struct RelayExtras {
   ReplySink sink;                  ///< answers a call that is no message of its own: in a batch, by HTTP
   Gathered gathered;               ///< the same, of rpc.call_all
-  Buffer request;                  ///< as it came: of a call that waits, or that may be made again
+  KeptRequest request;             ///< as it came: of a call that waits, or that may be made again
   std::string from;                ///< with it, who made it (Exchange::from_of)
   const Peer* asked_by = nullptr;  ///< the same: whose turn it is to wait; to be compared, since it may have gone
 };

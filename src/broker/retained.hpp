@@ -36,16 +36,18 @@ class Retained {
     bytes_ -= cost(topic, found->second);
     messages_.erase(found);
   }
-  /// Calls visit(topic, message) for each topic that `pattern` matches, by their names.
+  /// Calls visit(topic, message) for each topic from `first` on that `pattern` matches, by their names, until it
+  /// returns false. Returns whether it has for all.
   template <class Visit>
-  void each(std::string_view pattern, const Visit& visit) const {
+  bool each(std::string_view pattern, std::string_view first, const Visit& visit) const {
     if (!has_wildcard(pattern)) {
-      if (const auto found = messages_.find(pattern); found != messages_.end()) visit(found->first, found->second);
-      return;
+      const auto found = messages_.find(pattern);
+      return found == messages_.end() || visit(found->first, found->second);
     }
-    for (const auto& [topic, message] : messages_) {
-      if (matches(pattern, topic)) visit(topic, message);
+    for (auto at = messages_.lower_bound(first); at != messages_.end(); ++at) {
+      if (matches(pattern, at->first) && !visit(at->first, at->second)) return false;
     }
+    return true;
   }
   [[nodiscard]] std::size_t bytes() const noexcept { return bytes_; }
 

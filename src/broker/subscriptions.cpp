@@ -263,13 +263,19 @@ void Subscriptions::choose(Subscriber* publisher) {
     for (const auto& group : pattern->groups) {
       Members& members = group->members;
       if (std::ranges::any_of(members, [&](const auto& one) { return one->subscriber->event_ == event_; })) continue;
+      const std::size_t none = members.size();
+      std::size_t chosen = none;
       for (std::size_t i = 0; i < members.size(); ++i) {
-        Subscription& member = *members[(group->next + i) % members.size()];
+        const std::size_t at = (group->next + i) % members.size();
+        const Subscription& member = *members[at];
         if (member.subscriber == publisher && !member.echo) continue;
-        group->next = (group->next + i + 1) % members.size();
-        choose(member);
-        break;
+        const bool takes = member.subscriber->takes_events();
+        if (takes || chosen == none) chosen = at;
+        if (takes) break;
       }
+      if (chosen == none) continue;
+      group->next = (chosen + 1) % members.size();
+      choose(*members[chosen]);
     }
   }
 }

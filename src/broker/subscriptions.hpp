@@ -28,6 +28,8 @@ class Subscriber {
   Subscriber(Subscriber&&) = delete;
 
   [[nodiscard]] std::size_t subscription_count() const noexcept { return subscriptions_.size(); }
+  /// Whether it can be told of an event now: of a group, one is asked that can, if any can.
+  [[nodiscard]] virtual bool takes_events() { return true; }
 
  protected:
   ~Subscriber() = default;

@@ -60,6 +60,8 @@ class Framing {
   [[nodiscard]] virtual bool begun() const noexcept { return false; }
   /// Whether peers on it may refuse requests with members that JSON-RPC does not name.
   [[nodiscard]] virtual bool strict_peers() const noexcept { return false; }
+  /// Whether peers on it may read a message as one line.
+  [[nodiscard]] virtual bool sends_lines() const noexcept { return false; }
   /// Bytes to reserve before each outgoing message; always the same.
   [[nodiscard]] virtual std::size_t head_bytes() const noexcept { return 0; }
   /// What follows each outgoing message; always the same, and outlives the framing.

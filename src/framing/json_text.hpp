@@ -42,6 +42,7 @@ class JsonText final : public Framing {
   Found unfinished(std::string_view input) override;
   Recovery recover(std::string_view read) override;
   Found end_of_stream() override;
+  [[nodiscard]] bool sends_lines() const noexcept override { return true; }
   [[nodiscard]] std::string_view tail() const noexcept override { return settings_->delimiter(); }
 
  private:

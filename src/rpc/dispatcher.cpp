@@ -80,6 +80,14 @@ Dispatcher::Dispatcher(const Registry& registry, Outlet& outlet, const Limits& l
 
 Dispatcher::~Dispatcher() { abandon(); }
 
+// What is said of calls in progress: lost, it would end them wrongly, or not at all.
+bool Dispatcher::belongs_to_a_call(const Received& message) noexcept {
+  constexpr std::array<std::string_view, 5> kNames{"rpc.item", "rpc.credit", "rpc.cancel", "$/progress",
+                                                   "$/cancelRequest"};
+  return message.kind == MessageKind::notification && !message.method_escaped &&
+         std::ranges::find(kNames, message.method()) != kNames.end();
+}
+
 [[gnu::always_inline]] inline void Dispatcher::run(Call& call, CallState& state) {
   // The one place in which a handler's exceptions are caught; those of tasks come here by way of error_in_flight.
   try {
@@ -104,7 +112,7 @@ Dispatcher::~Dispatcher() { abandon(); }
 [[gnu::always_inline]] inline void Dispatcher::handle_single(const Received& message, CallState& state) {
   if (message.kind == MessageKind::invalid) [[unlikely]]
     return refuse(message, state);
-  if (limits_->rate != 0) [[unlikely]] {
+  if (limits_->rate != 0 && !belongs_to_a_call(message)) [[unlikely]] {
     if (const std::chrono::nanoseconds wait = wait_for_rate(); wait > std::chrono::nanoseconds{0})
       return refuse_rate(message, state, wait);
   }

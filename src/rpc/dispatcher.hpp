@@ -39,6 +39,7 @@ struct PeerIdentity;
 struct PeerLoad {
   std::size_t calls = 0;                 ///< whose handlers may still be at work; at most Limits::in_flight
   std::size_t gathered_bytes = 0;        ///< of items; at most Limits::hard_output
+  std::size_t kept_bytes = 0;            ///< of calls that a broker keeps; at most Limits::hard_output
   std::chrono::nanoseconds rate_due{0};  ///< when the next message would be due at Limits::rate, were there no burst
 };
 
@@ -83,6 +84,8 @@ class Outlet {
   virtual void close() {}
   /// Whether the peer may refuse requests with members that JSON-RPC does not name.
   [[nodiscard]] virtual bool strict_peer() const noexcept { return false; }
+  /// Whether the peer may read a message as one line.
+  [[nodiscard]] virtual bool takes_lines() const noexcept { return false; }
   /// Asked by a dispatcher when its first call waits: the same for all dispatchers of one connection.
   [[nodiscard]] virtual std::shared_ptr<PeerLoad> load() { return std::make_shared<PeerLoad>(); }
 
@@ -208,6 +211,7 @@ class Dispatcher {
   bool take_terms(const Received& message, CallState& state);
   [[nodiscard]] CallBounds bounds(CallState& state) const;
   [[nodiscard]] std::chrono::nanoseconds came() const;
+  [[nodiscard]] static bool belongs_to_a_call(const Received& message) noexcept;
   inline void handle_single(const Received& message, CallState& state);
   void handle_batch(const Received& message, std::span<const Received> elements);
   void refuse(const Received& message, CallState& state);

@@ -66,6 +66,35 @@ TEST_F(CallAll, each_provider_is_asked_and_the_outcomes_come_in_the_order_of_reg
   EXPECT_EQ(caller.dispatcher->in_flight(), 0u);
 }
 
+TEST_F(CallAll, each_that_is_asked_counts_as_a_call_in_flight) {
+  World few{Limits{.in_flight = 4}};
+  Client one{few};
+  Client two{few};
+  Client busy{few};
+  for (Client* provider : {&one, &two}) provider->provide("version");
+  busy.send(request("rpc.call_all", R"(["version"])", "1"));
+  EXPECT_NE(busy.ask(request("rpc.call_all", R"(["version"])", "2")).find(R"("limit":"in_flight")"), std::string::npos);
+  for (Client* provider : {&one, &two}) answer(*provider, "1");
+  EXPECT_EQ(busy.received(), result_reply(R"([{"result":1},{"result":1}])", "1"));
+  busy.send(request("rpc.call_all", R"(["version"])", "3"));
+  EXPECT_NE(one.received(), "");
+  two.leave();
+  busy.leave();
+  EXPECT_EQ(few.exchange.relayed_calls().in_use(), 0U);
+}
+
+TEST_F(CallAll, time_is_any_number_and_none_of_it_asks_nobody) {
+  provided();
+  call(R"({"method":"version","timeout_ms":0})");
+  EXPECT_NE(caller.received().find(R"("code":-32002)"), std::string::npos);
+  EXPECT_EQ(a.received() + b.received(), "");
+  call(R"({"method":"version","timeout_ms":0.5})");
+  EXPECT_NE(a.received().find(R"("timeout_ms":1,)"), std::string::npos);
+  call(R"({"method":"version","timeout_ms":-1})", "2");
+  EXPECT_NE(caller.received().find(R"({"loc":["timeout_ms"],"expected":"number from 0","got":"-1"})"),
+            std::string::npos);
+}
+
 TEST_F(CallAll, who_unregisters_or_comes_later_is_not_asked) {
   provided();
   EXPECT_EQ(a.ask(request("rpc.unregister", R"({"method":"version"})")), result_reply("1"));

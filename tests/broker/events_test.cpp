@@ -136,6 +136,55 @@ TEST_F(Events, who_asks_for_the_last_is_sent_it_after_the_answer) {
   EXPECT_EQ(b.ask(request("rpc.subscribe", R"({"topic":"roof.temp","last":true})")), result_reply("true"));
 }
 
+TEST_F(Events, what_is_kept_comes_as_it_is_taken_and_then_what_is_new) {
+  for (int i = 0; i < 9; ++i)
+    EXPECT_EQ(publisher.ask(request("rpc.publish",
+                                    R"({"topic":"state.)" + std::to_string(i) + R"(","params":[1],"retain":true})")),
+              result_reply("0"));
+  a.outlet->overfull_from = 4;
+  a.send(request("rpc.subscribe", R"({"topic":"state.*","last":true})"));
+  const auto event = [](int i, int value) {
+    return notification("state." + std::to_string(i), "[" + std::to_string(value) + "]");
+  };
+  EXPECT_EQ(a.received(), result_reply("true") + "\n" + event(0, 1) + "\n" + event(1, 1) + "\n" + event(2, 1));
+  // What is retained meanwhile comes in its turn, what is not is lost and told.
+  EXPECT_EQ(publisher.ask(request("rpc.publish", R"({"topic":"state.5","params":[2],"retain":true})")),
+            result_reply("0"));
+  publisher.send(notification("state.0", "[3]"));
+  a.dispatcher->room();
+  EXPECT_EQ(a.received(), event(3, 1) + "\n" + event(4, 1) + "\n" + event(5, 2) + "\n" + event(6, 1));
+  a.dispatcher->room();
+  const std::string last = a.received();
+  EXPECT_TRUE(last.starts_with(event(7, 1) + "\n" + event(8, 1) + "\n")) << last;
+  EXPECT_NE(last.find(R"("method":"rpc.lagged","params":{"topic":"state.0","dropped":1})"), std::string::npos) << last;
+  EXPECT_EQ(publisher.ask(request("rpc.publish", R"({"topic":"state.0","params":[4]})")), result_reply("1"));
+  EXPECT_EQ(a.received(), event(0, 4));
+}
+
+TEST_F(Events, what_is_kept_does_not_come_to_who_has_unsubscribed) {
+  for (const char* const topic : {"a.1", "a.2"})
+    publisher.send(
+        notification("rpc.publish", R"({"topic":")" + std::string{topic} + R"(","params":[1],"retain":true})"));
+  a.outlet->overfull = true;
+  EXPECT_EQ(a.ask(request("rpc.subscribe", R"({"topic":"a.*","last":true})")), result_reply("true"));
+  EXPECT_EQ(a.ask(request("rpc.unsubscribe", R"(["a.*"])")), result_reply("true"));
+  a.outlet->overfull = false;
+  a.dispatcher->room();
+  EXPECT_EQ(a.received(), "");
+}
+
+TEST_F(Events, one_of_a_group_that_takes_too_little_leaves_them_to_others) {
+  for (Client* member : {&a, &b})
+    EXPECT_EQ(member->ask(request("rpc.subscribe", R"({"topic":"work","group":"g"})")), result_reply("true"));
+  a.outlet->overfull = true;
+  for (int i = 0; i < 4; ++i)
+    EXPECT_EQ(publisher.ask(request("rpc.publish", R"({"topic":"work"})")), result_reply("1"));
+  EXPECT_EQ(a.received(), "");
+  EXPECT_EQ(b.outlet->messages.size(), 4U);
+  b.outlet->overfull = true;
+  EXPECT_EQ(publisher.ask(request("rpc.publish", R"({"topic":"work"})")), result_reply("0"));
+}
+
 TEST_F(Events, what_is_kept_is_bounded) {
   World small{Limits{.retained_bytes = 1000}};
   Client client{small};

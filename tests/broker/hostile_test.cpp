@@ -1,5 +1,6 @@
 // What callers and providers may do to each other through a broker, and what comes of it: docs/broker.md "What is
 // relayed" under messages that are meant to do harm.
+#include <algorithm>
 #include <chrono>
 #include <gtest/gtest.h>
 #include <memory>
@@ -59,6 +60,88 @@ TEST_F(HostilePeers, batches_are_taken_apart_or_refused_before_anybody_is_asked)
   EXPECT_EQ(provider.received(), "");
   EXPECT_EQ(caller.ask("[" + notification("add") + "," + notification("add") + "]"), "");
   EXPECT_EQ(provider.received(), notification("add") + "\n" + notification("add"));
+}
+
+TEST_F(HostilePeers, who_sends_more_than_a_provider_takes_costs_it_nothing_and_waits) {
+  provider.provide("add");
+  provider.outlet->overfull = true;
+  for (int i = 0; i < 5; ++i) caller.send(notification("add", "[1]"));
+  EXPECT_EQ(provider.received(), "");
+  EXPECT_EQ(world.workspace.stats.events_dropped, 5U);
+  caller.send(request("add", "[2]", "1"));
+  caller.send(request("add", "[3]", "2"));
+  EXPECT_EQ(provider.received(), "");
+  provider.outlet->overfull = false;
+  caller.send(request("add", "[4]", "3"));
+  caller.send(notification("add", "[5]"));
+  EXPECT_EQ(provider.received(), "") << "nothing overtakes what waits";
+  provider.dispatcher->room();
+  EXPECT_EQ(provider.received(),
+            request("add", "[2]", "0") + "\n" + request("add", "[3]", "1") + "\n" + request("add", "[4]", "2"));
+  caller.send(notification("add", "[6]"));
+  EXPECT_EQ(provider.received(), notification("add", "[6]"));
+}
+
+TEST_F(HostilePeers, what_waits_for_a_provider_is_bounded_in_bytes) {
+  World small{Limits{.max_message_size = 4000, .hard_output = 10'000}};
+  Client worker{small};
+  Client greedy{small};
+  Client modest{small};
+  worker.provide("add", R"(,"concurrency":1)");
+  const std::string large = "[\"" + std::string(3900, 'x') + "\"]";
+  greedy.send(request("add", "[]", "0"));
+  for (int i = 1; i <= 4; ++i) greedy.send(request("add", large, std::to_string(i)));
+  const std::string refused = greedy.received();
+  EXPECT_EQ(id_of(refused.substr(0, refused.find('\n'))), "3") << refused.substr(0, 300);
+  EXPECT_NE(refused.find(R"("delivered":"no","limit":"hard_output")"), std::string::npos);
+  EXPECT_EQ(std::count(refused.begin(), refused.end(), '\n'), 1) << "two of four have room";
+  EXPECT_EQ(modest.ask(request("add", large)), "");
+  // What has gone to the provider makes room.
+  worker.send(result_reply("1", id_of(worker.received())));
+  EXPECT_EQ(greedy.received(), result_reply("1", "0"));
+  greedy.send(request("add", large, "5"));
+  EXPECT_EQ(greedy.received(), "");
+  greedy.leave();
+  modest.leave();
+  EXPECT_EQ(small.exchange.relayed_calls().in_use(), 1U) << "the one that the provider is at work on";
+}
+
+TEST_F(HostilePeers, a_text_of_several_lines_is_one_line_for_who_may_read_lines) {
+  Client lines{world};
+  lines.outlet->lines = true;
+  lines.provide("add");
+  EXPECT_EQ(lines.ask(request("rpc.subscribe", R"(["news"])")), result_reply("true"));
+  caller.send("{\"jsonrpc\":\"2.0\",\r\n\t\"method\" : \"add\",\n\"params\":[\"a\\nb\"],\n\"id\":1\n}");
+  EXPECT_EQ(lines.received(), "{\"jsonrpc\":\"2.0\",  \t\"method\" : \"add\", \"params\":[\"a\\nb\"], \"id\":0 }");
+  caller.outlet->lines = true;
+  lines.send("{\"jsonrpc\":\"2.0\",\n\"result\":[\n1\n],\"id\":0}");
+  EXPECT_EQ(caller.received(), R"({"jsonrpc":"2.0", "result":[ 1 ],"id":1})");
+  caller.send("{\"jsonrpc\":\"2.0\",\n\"method\":\"news\"}");
+  EXPECT_EQ(lines.received(), R"({"jsonrpc":"2.0", "method":"news"})");
+  provider.provide("sub");
+  caller.send("{\"jsonrpc\":\"2.0\",\n\"method\":\"sub\",\"id\":1}");
+  EXPECT_TRUE(provider.received().starts_with("{\"jsonrpc\":\"2.0\",\n\"method\":\"sub\","))
+      << "elsewhere it is as it came";
+}
+
+TEST_F(HostilePeers, what_is_no_name_reaches_nobody_who_provides_all_of_them) {
+  provider.provide(">");
+  for (const std::string name : {"", "a..b", "a b", "*", "a.*", ".", "a."}) {
+    EXPECT_NE(caller.ask(request(name)).find("-32601"), std::string::npos) << name;
+    EXPECT_EQ(provider.received(), "") << name;
+  }
+  caller.send(request("a.b"));
+  EXPECT_NE(provider.received(), "");
+}
+
+TEST_F(HostilePeers, a_call_that_has_not_been_asked_for_says_so_when_it_is_cancelled) {
+  provider.provide("add", R"(,"concurrency":1)");
+  caller.send(request("add", {}, "1"));
+  caller.send(request("add", {}, "2"));
+  caller.send(notification("rpc.cancel", "[2]"));
+  EXPECT_NE(caller.received().find(R"("delivered":"no"}},"id":2})"), std::string::npos);
+  caller.send(notification("rpc.cancel", "[1]"));
+  EXPECT_NE(caller.received().find(R"("delivered":"maybe"}},"id":1})"), std::string::npos);
 }
 
 TEST_F(HostilePeers, two_that_call_each_other_within_their_calls_come_to_an_end) {

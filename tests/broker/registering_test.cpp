@@ -131,6 +131,28 @@ TEST_F(Registering, the_least_busy_provider_is_asked) {
   EXPECT_EQ(asked(), "b");
 }
 
+TEST_F(Registering, one_that_does_not_answer_any_more_is_asked_after_those_that_do) {
+  a.provide("add");
+  b.provide("add");
+  const auto ask_in_turn = [&] {
+    std::string asked;
+    for (int i = 0; i < 6; ++i) {
+      caller.send(R"({"jsonrpc":"2.0","method":"add","timeout_ms":20,"id":1})");
+      const std::string at_b = b.received();
+      asked += at_b.empty() ? 'a' : 'b';
+      if (!at_b.empty()) b.send(result_reply("1", id_of(at_b)));
+      world.advance(30ms);
+    }
+    return asked;
+  };
+  EXPECT_LE(std::ranges::count(ask_in_turn(), 'a'), 1);
+  EXPECT_EQ(ask_in_turn(), "bbbbbb");
+  // A late answer is an answer.
+  const std::string late = a.received();
+  a.send(result_reply("1", id_of(late.substr(0, late.find('\n')))));
+  EXPECT_NE(std::ranges::count(ask_in_turn(), 'a'), 0);
+}
+
 TEST_F(Registering, hash_takes_the_same_provider_for_the_same_value) {
   for (Client* one : {&a, &b, &c}) one->provide("add", R"(,"policy":"hash:user")");
   std::map<std::string, std::string> who;

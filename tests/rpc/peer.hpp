@@ -36,8 +36,9 @@ class RecordingOutlet final : public rpc::Outlet {
   }
   [[nodiscard]] std::optional<std::chrono::nanoseconds> came() noexcept override { return came_at; }
   [[nodiscard]] bool has_room() noexcept override { return messages.size() < messages_max; }
-  [[nodiscard]] bool is_overfull() noexcept override { return overfull; }
+  [[nodiscard]] bool is_overfull() noexcept override { return overfull || messages.size() >= overfull_from; }
   [[nodiscard]] bool connected() const noexcept override { return is_connected; }
+  [[nodiscard]] bool takes_lines() const noexcept override { return lines; }
   void close() override { ++closes; }
   [[nodiscard]] bool open() const noexcept { return open_; }
   /// What has come since the last call, one message a line.
@@ -55,6 +56,8 @@ class RecordingOutlet final : public rpc::Outlet {
   std::optional<std::chrono::nanoseconds> came_at;
   bool is_connected = true;
   bool overfull = false;
+  std::size_t overfull_from = std::numeric_limits<std::size_t>::max();
+  bool lines = false;
   int closes = 0;
 
  private:

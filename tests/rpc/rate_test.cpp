@@ -75,6 +75,23 @@ TEST_F(Rate, elements_of_batches_and_notifications_count_each) {
   EXPECT_EQ(calls, 3);
 }
 
+TEST_F(Rate, is_not_for_what_is_said_of_calls_in_progress) {
+  int cancelled = 0;
+  registry.method("wait", [&cancelled](Context context) -> Task<void> {
+    try {
+      co_await sleep_for(context, 1h);
+    } catch (const Cancelled&) {
+      ++cancelled;
+      throw;
+    }
+  });
+  Peer peer{registry, Limits{.rate = 3}};
+  for (int i = 1; i <= 3; ++i) EXPECT_EQ(peer.ask(request("wait", {}, std::to_string(i))), "");
+  EXPECT_EQ(peer.ask(request("count", {}, "4")), refused("334", "4"));
+  for (int i = 1; i <= 3; ++i) peer.send(notification("rpc.cancel", "[" + std::to_string(i) + "]"));
+  EXPECT_EQ(cancelled, 3);
+}
+
 TEST_F(Rate, is_of_each_connection_for_itself_and_any_unless_said) {
   Peer one{registry, Limits{.rate = 1}};
   Peer other{registry, Limits{.rate = 1}};
