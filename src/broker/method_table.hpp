@@ -95,6 +95,10 @@ struct Description {
   std::string params_schema;  ///< JSON text; empty for none
   std::string result_schema;
   bool safe = false;
+
+  [[nodiscard]] std::size_t bytes() const noexcept {
+    return summary.size() + params_schema.size() + result_schema.size();
+  }
 };
 
 class Route {

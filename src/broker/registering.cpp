@@ -16,6 +16,8 @@ using State = RelayedCall::State;
 
 namespace {
 
+constexpr std::size_t kDescribedBytesMax = std::size_t{1} << 20;
+
 std::string_view name_of(const Principal* principal) noexcept {
   return principal == nullptr ? std::string_view{} : std::string_view{principal->name};
 }
@@ -138,16 +140,31 @@ void Exchange::register_methods(Peer& peer, std::vector<Registration> registrati
                          .delivered = "no",
                          .limit = "methods"});
   }
+  // All are told of all of them together (rpc.methods, rpc.discover): nobody's may fill that alone.
+  std::size_t described = 0;
+  for (const Provider* const provider : peer.provides) {
+    const Route& route = *provider->route;
+    if (route.providers().front().get() == provider) described += route.description.bytes();
+  }
   for (const Registration& one : registrations) {
     if (!rpc::may_provide(peer.principal, one.name)) throw forbidden();
     if (own_->find(one.name) != nullptr) throw conflict("the server has a method of that name itself");
     const Route* const route = methods_.find_registered(one.name);
-    if (route == nullptr || !route->is_provided()) continue;
+    if (route == nullptr || !route->is_provided()) {
+      described += one.description.bytes();
+      continue;
+    }
     const bool same_policy =
         !one.policy_given || (one.policy == route->policy() && one.hash_param == route->hash_param());
     if (!same_policy) throw conflict("the method is provided under another policy");
     if (route->policy() == Policy::exclusive && route->find(peer) == nullptr)
       throw conflict("the method is provided by another connection, which wants to be the only one");
+  }
+  if (described > kDescribedBytesMax) {
+    throw message::make({.code = ErrorCode::limit_exceeded,
+                         .reason = "what is said of this connection's methods is more than 1 MiB together",
+                         .delivered = "no",
+                         .limit = "descriptions"});
   }
   for (Registration& one : registrations) {
     Route* route = methods_.find_registered(one.name);

@@ -64,6 +64,18 @@ TEST_F(Registering, params_may_be_given_by_position) {
   EXPECT_EQ(a.ask(request("rpc.unregister", R"(["add"])")), result_reply("0"));
 }
 
+TEST_F(Registering, what_is_said_of_methods_is_bounded_for_each_connection) {
+  const auto described = [](int i) {
+    return request("rpc.register",
+                   R"({"method":"m)" + std::to_string(i) + R"(","summary":")" + std::string(60'000, 's') + "\"}");
+  };
+  for (int i = 0; i < 17; ++i) EXPECT_EQ(a.ask(described(i)), result_reply("1"));
+  EXPECT_NE(a.ask(described(17)).find(R"("limit":"descriptions")"), std::string::npos);
+  a.provide("small");
+  b.provide("m0");  // which has its description already
+  EXPECT_EQ(b.ask(described(18)), result_reply("1"));
+}
+
 TEST_F(Registering, names_that_cannot_be_are_refused) {
   for (const std::string name :
        {"", "a b", "a..b", ".a", "a.", "a.*", "a>", "*", "rpc.mine", "$/mine", "a\\u0007b", "a\\u007fb"})
