@@ -301,6 +301,31 @@ TEST_P(ClientWays, make_a_call_that_was_not_delivered_once_more) {
   EXPECT_EQ(call(client, client.request<int>("c")).error().code(), -32005);
 }
 
+TEST(ClientRetry, tells_of_a_provider_that_was_lost_and_not_that_it_is_missed_later) {
+  const ScriptedServer server{[](RawPeer peer) {
+    const auto refuse = [](std::string_view id, std::string_view code) {
+      return R"({"jsonrpc":"2.0","error":{"code":)" + std::string{code} +
+             R"(,"message":"m","data":{"reason":"r","origin":"remote","delivered":"no"}},"id":)" + std::string{id} +
+             "}\n";
+    };
+    peer.line();
+    peer.send(refuse("1", "-32001"));
+    peer.line();
+    peer.send(refuse("2", "-32601"));
+    peer.line();
+    peer.send(refuse("3", "-32001"));
+    peer.line();
+    peer.send(answer("4"));
+    peer.line();
+    peer.send(refuse("5", "-32601"));
+    peer.line();
+  }};
+  Client client{server.uri()};
+  EXPECT_EQ(client.try_call<int>("a").error().code(), -32001);
+  EXPECT_EQ(client.try_call<int>("b"), 19) << "another one has come";
+  EXPECT_EQ(client.try_call<int>("c").error().code(), -32601) << "of a call that was not refused before";
+}
+
 // Handlers have run by the time that they raise an error, be its data what it may.
 TEST_P(ClientWays, make_no_call_again_for_what_its_handler_writes_into_an_error) {
   struct Raised {
