@@ -129,13 +129,16 @@ std::size_t Exchange::deliver_event(Peer* publisher, std::string_view topic, std
     unbroken.append(text);
     unbreak(unbroken, 0);
   }
-  subscriptions_.each(topic, publisher, [&](Subscriber& subscriber) {
-    Peer& peer = static_cast<Peer&>(subscriber);
-    if (!method.empty() && !rpc::may_call(peer.principal, method)) return;
-    peer.told_of = event_;
-    const bool as_line = unbroken.size() != 0 && peer.outlet().takes_lines();
-    if (send_event(peer, topic, as_line ? unbroken.view() : text)) ++count;
-  });
+  subscriptions_.each(
+      topic, publisher,
+      [&](Subscriber& subscriber) {
+        Peer& peer = static_cast<Peer&>(subscriber);
+        if (!method.empty() && !rpc::may_call(peer.principal, method)) return;
+        peer.told_of = event_;
+        const bool as_line = unbroken.size() != 0 && peer.outlet().takes_lines();
+        if (send_event(peer, topic, as_line ? unbroken.view() : text)) ++count;
+      },
+      [](Subscriber& subscriber) { return static_cast<Peer&>(subscriber).takes_events(); });
   workspace_->stats.events_delivered += count;
   if (!taps_.empty()) [[unlikely]]
     tap_event(publisher, topic, params, count);
@@ -144,7 +147,7 @@ std::size_t Exchange::deliver_event(Peer* publisher, std::string_view topic, std
 
 // A peer that takes too little loses events, and learns how many once it has taken most of what waits for it.
 bool Exchange::send_event(Peer& peer, std::string_view topic, std::string_view text) {
-  if (peer.lag || peer.is_sent_retained() || peer.outlet().is_overfull()) {
+  if (!peer.takes_events()) {
     drop_event(peer, topic);
     return false;
   }

@@ -178,7 +178,7 @@ void Exchange::refuse(Call& call, const Route& route, const Error& error) {
 
 // Whether the broker keeps that text for its caller; a single one it keeps however long it is.
 bool Exchange::may_keep(const Peer& caller, std::string_view text) const noexcept {
-  const std::size_t kept = caller.load().kept_bytes;
+  const std::size_t kept = caller.load().held_bytes;
   return kept == 0 || kept + text.size() <= limits_->hard_output;
 }
 
@@ -392,7 +392,7 @@ void Exchange::fail(SlotNumber slot, const Error& error) noexcept {
 void Exchange::expired() {
   wakes_at_ = kNoDeadline;
   deadlines_.expire(now(), [this](SlotNumber slot) {
-    if (calls_[slot].state == State::sent) ++calls_[slot].provider->peer->overdue;
+    if (calls_[slot].state == State::sent) calls_[slot].provider->peer->has_run_out();
     give_up(slot, calls_[slot].state == State::sent ? errors_.timed_out : errors_.timed_out_before);
   });
   const nanoseconds next = deadlines_.next();

@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <deque>
+#include <limits>
 #include <memory>
 #include <string>
 #include <string_view>
@@ -51,7 +52,6 @@ class Peer final : public rpc::BrokerPeer, public Subscriber {
   [[nodiscard]] const std::string& name_given() const noexcept override { return name; }
   rpc::Introduction introduce(std::string_view name, std::string_view resume) override;
   [[nodiscard]] bool response(const Received& message) override;
-  [[nodiscard]] bool takes_events() override { return !lag && !is_sent_retained() && !outlet_->is_overfull(); }
   [[nodiscard]] bool awaits_responses() const noexcept override { return !provides.empty(); }
   [[nodiscard]] bool provides_any() const noexcept override { return !provides.empty(); }
   [[nodiscard]] bool subscribes_any() const noexcept override { return subscription_count() != 0 || taps; }
@@ -70,6 +70,9 @@ class Peer final : public rpc::BrokerPeer, public Subscriber {
   [[nodiscard]] rpc::Outlet& outlet() const noexcept { return *outlet_; }
   [[nodiscard]] rpc::PeerLoad& load() const noexcept { return *load_; }
   [[nodiscard]] const std::shared_ptr<rpc::PeerLoad>& shared_load() const noexcept { return load_; }
+  void has_run_out() noexcept { overdue += overdue != std::numeric_limits<std::uint16_t>::max() ? 1 : 0; }
+  /// Whether events are sent to it, not dropped.
+  [[nodiscard]] bool takes_events() { return !lag && !is_sent_retained() && !outlet_->is_overfull(); }
   /// Whether what is retained is still being sent, as it takes it.
   [[nodiscard]] bool is_sent_retained() const noexcept { return retained != nullptr && !retained->due.empty(); }
   /// Whether so much waits for it that what is not for it alone goes elsewhere, or waits: until there is room again.
@@ -92,11 +95,11 @@ class Peer final : public rpc::BrokerPeer, public Subscriber {
   std::unique_ptr<std::vector<Lag>> lag;     ///< null where nothing was lost
   std::uint64_t told_of = 0;                 ///< the last event that was for this peer
   std::unique_ptr<RetainedWishes> retained;  ///< null for nothing
-  bool taps = false;                         ///< looks on (Taps)
-  std::uint32_t overdue = 0;                 ///< calls that have run out of time there since it has answered any
-  bool congested = false;                    ///< until there is room: nothing overtakes what waits
-  bool took_part = false;                    ///< has provided, or subscribed to, anything
-  bool ended = false;                        ///< says nothing any more
+  bool taps : 1 = false;                     ///< looks on (Taps)
+  bool took_part : 1 = false;                ///< has provided, or subscribed to, anything
+  bool ended : 1 = false;                    ///< says nothing any more
+  bool congested : 1 = false;                ///< until there is room: nothing overtakes what waits
+  std::uint16_t overdue = 0;                 ///< calls that have run out of time there since it has answered any
   std::uint32_t position = 0;                ///< in the exchange's table
   std::uint32_t methods_last = 0;            ///< that it provided until it ended
   std::uint32_t subscriptions_last = 0;      ///< likewise

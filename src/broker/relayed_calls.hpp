@@ -63,10 +63,10 @@ class KeptRequest {
   void keep(std::string_view text, std::shared_ptr<rpc::PeerLoad> load) {
     text_.append(text);
     load_ = std::move(load);
-    load_->kept_bytes += text_.size();
+    load_->held_bytes += text_.size();
   }
   void release() noexcept {
-    if (load_ != nullptr) load_->kept_bytes -= text_.size();
+    if (load_ != nullptr) load_->held_bytes -= text_.size();
     load_.reset();
     text_.release();
   }

@@ -251,7 +251,7 @@ void Subscriptions::choose(Subscription& subscription) {
 }
 
 // Fills chosen_: all without a group, and then of each group one, unless one of it is told already.
-void Subscriptions::choose(Subscriber* publisher) {
+void Subscriptions::choose(Subscriber* publisher, Takes takes) {
   ++event_;
   chosen_.clear();
   for (const Pattern* pattern : matched_) {
@@ -269,9 +269,9 @@ void Subscriptions::choose(Subscriber* publisher) {
         const std::size_t at = (group->next + i) % members.size();
         const Subscription& member = *members[at];
         if (member.subscriber == publisher && !member.echo) continue;
-        const bool takes = member.subscriber->takes_events();
-        if (takes || chosen == none) chosen = at;
-        if (takes) break;
+        const bool ready = takes(*member.subscriber);
+        if (ready || chosen == none) chosen = at;
+        if (ready) break;
       }
       if (chosen == none) continue;
       group->next = (chosen + 1) % members.size();

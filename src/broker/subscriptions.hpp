@@ -28,8 +28,6 @@ class Subscriber {
   Subscriber(Subscriber&&) = delete;
 
   [[nodiscard]] std::size_t subscription_count() const noexcept { return subscriptions_.size(); }
-  /// Whether it can be told of an event now: of a group, one is asked that can, if any can.
-  [[nodiscard]] virtual bool takes_events() { return true; }
 
  protected:
   ~Subscriber() = default;
@@ -59,13 +57,17 @@ class Subscriptions {
 
   [[nodiscard]] bool empty() const noexcept { return patterns_.empty(); }
 
+  /// Whether it can be told of an event now.
+  using Takes = bool (*)(Subscriber& subscriber);
+  static bool always(Subscriber&) { return true; }
+
   /// Calls visit(Subscriber&) once for each that is to be told of an event by `publisher`, which may be null. It must
-  /// not change the subscriptions. `topic` is a valid name.
+  /// not change the subscriptions. `topic` is a valid name. Of a group that is one that takes it, if any does.
   template <class Visit>
-  void each(std::string_view topic, Subscriber* publisher, const Visit& visit) {
+  void each(std::string_view topic, Subscriber* publisher, const Visit& visit, Takes takes = &always) {
     if (empty()) return;
     match(topic);
-    choose(publisher);
+    choose(publisher, takes);
     for (Subscriber* subscriber : chosen_) visit(*subscriber);
   }
 
@@ -73,7 +75,7 @@ class Subscriptions {
   struct Node;
 
   void match(std::string_view topic);
-  void choose(Subscriber* publisher);
+  void choose(Subscriber* publisher, Takes takes);
   void choose(Subscription& subscription);
   [[nodiscard]] Pattern* find(std::string_view pattern) const noexcept;
   [[nodiscard]] static Subscription* find(const Subscriber& subscriber, const Pattern& pattern) noexcept;

@@ -42,7 +42,8 @@ void Exchange::tap(Peer& peer, std::string_view pattern) {
 }
 
 bool Exchange::untap(Peer& peer) noexcept {
-  if (!std::exchange(peer.taps, false)) return false;
+  if (!peer.taps) return false;
+  peer.taps = false;
   static_cast<void>(taps_.remove(peer));
   tapped_ = !taps_.empty();
   return true;

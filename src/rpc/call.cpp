@@ -135,7 +135,7 @@ std::shared_ptr<detail::Items> Call::items() {
     if (!token.empty()) return send(rpc::SentItems::Way::progress, token, 0);
   }
   return std::make_shared<rpc::GatheredItems>(limits(), dispatcher.workspace_->stats,
-                                              std::shared_ptr<std::size_t>{calls.load, &calls.load->gathered_bytes});
+                                              std::shared_ptr<std::size_t>{calls.load, &calls.load->held_bytes});
 }
 
 void Call::renew_window() noexcept {

@@ -38,8 +38,7 @@ struct PeerIdentity;
 /// What is in progress for one connection, however many dispatchers serve it.
 struct PeerLoad {
   std::size_t calls = 0;                 ///< whose handlers may still be at work; at most Limits::in_flight
-  std::size_t gathered_bytes = 0;        ///< of items; at most Limits::hard_output
-  std::size_t kept_bytes = 0;            ///< of calls that a broker keeps; at most Limits::hard_output
+  std::size_t held_bytes = 0;            ///< of items gathered, and calls kept; at most Limits::hard_output
   std::chrono::nanoseconds rate_due{0};  ///< when the next message would be due at Limits::rate, were there no burst
 };
 
