@@ -55,10 +55,11 @@ std::chrono::nanoseconds PendingCall::due(const Limits& limits) const noexcept {
 PendingCall& PendingCalls::add(CallState& state, const Received& message, const Method& method) {
   if (free.empty()) {
     make_room(free, slots.size() + 1);  // all of them may come back
-    slots.emplace_back(*this, static_cast<std::uint32_t>(slots.size()));
-    free.push_back(slots.back().slot);
+    make_room(slots, 1);
+    slots.push_back(std::make_unique<PendingCall>(*this, static_cast<std::uint32_t>(slots.size())));
+    free.push_back(slots.back()->slot);
   }
-  PendingCall& call = slots[free.back()];
+  PendingCall& call = *slots[free.back()];
   call.notification = message.kind == MessageKind::notification;
   call.id = call.notification ? std::string_view{} : message.id();
   call.method = &method;
@@ -117,7 +118,7 @@ void PendingCalls::take_back(PendingCall& call, CallState& state) noexcept {
 
 PendingCall* PendingCalls::find(std::uint32_t slot, std::uint32_t generation) noexcept {
   if (owner == nullptr) return nullptr;
-  PendingCall& call = slots[slot];
+  PendingCall& call = *slots[slot];
   return call.active && call.generation == generation ? &call : nullptr;
 }
 
@@ -159,7 +160,7 @@ void PendingCalls::close(PendingCall& call, int code) noexcept {
 }
 
 void PendingCalls::release(std::uint32_t slot, std::uint32_t generation) noexcept {
-  PendingCall& call = slots[slot];
+  PendingCall& call = *slots[slot];
   if (!call.taken || call.active || call.generation != generation) return;
   call.taken = false;
   --load->calls;
@@ -187,25 +188,25 @@ bool PendingCalls::grant(std::string_view id, std::uint64_t more) {
 void PendingCalls::peer_ended() {
   const std::size_t count = slots.size();
   for (std::size_t slot = 0; slot < count; ++slot) {
-    if (slots[slot].active && slots[slot].extras.items) slots[slot].extras.items->peer_ended();
+    if (slots[slot]->active && slots[slot]->extras.items) slots[slot]->extras.items->peer_ended();
   }
 }
 
 void PendingCalls::abandon(const Workspace& workspace) noexcept {
   owner = nullptr;
   workspace.stats.calls_in_flight -= active;
-  for (PendingCall& call : slots) {
-    if (!call.active) continue;
-    if (workspace.scheduler != nullptr) workspace.scheduler->stop(call);
-    if (OwnCounts::Row* const row = own_row(workspace, *call.method)) {
+  for (const std::unique_ptr<PendingCall>& call : slots) {
+    if (!call->active) continue;
+    if (workspace.scheduler != nullptr) workspace.scheduler->stop(*call);
+    if (OwnCounts::Row* const row = own_row(workspace, *call->method)) {
       --row->waiting;
       ++row->errors;
     }
-    call.extras.items.reset();
+    call->extras.items.reset();
   }
   stop_all();
-  for (PendingCall& call : slots) {
-    if (call.active) call_hooks(workspace, call.extras.hooks, static_cast<int>(ErrorCode::cancelled));
+  for (const std::unique_ptr<PendingCall>& call : slots) {
+    if (call->active) call_hooks(workspace, call->extras.hooks, static_cast<int>(ErrorCode::cancelled));
   }
 }
 
@@ -213,15 +214,15 @@ void PendingCalls::abandon(const Workspace& workspace) noexcept {
 void PendingCalls::end_all(const Error& error) noexcept {
   const std::size_t count = slots.size();
   for (std::size_t slot = 0; slot < count; ++slot) {
-    if (slots[slot].active) end(slots[slot], error);
+    if (slots[slot]->active) end(*slots[slot], error);
   }
 }
 
 void PendingCalls::stop_all() noexcept {
   const std::size_t count = slots.size();
   for (std::size_t slot = 0; slot < count; ++slot) {
-    if (!slots[slot].active) continue;
-    std::stop_source stop = slots[slot].extras.stop;
+    if (!slots[slot]->active) continue;
+    std::stop_source stop = slots[slot]->extras.stop;
     stop.request_stop();
   }
 }

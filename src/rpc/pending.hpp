@@ -8,7 +8,6 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <deque>
 #include <map>
 #include <memory>
 #include <new>
@@ -169,7 +168,7 @@ struct PendingCalls {
   [[nodiscard]] Reply& reply_to(PendingCall& call) noexcept;
 
   Dispatcher* owner;  ///< null once the peer has gone
-  std::deque<PendingCall> slots;
+  std::vector<std::unique_ptr<PendingCall>> slots;
   std::vector<std::uint32_t> free;
   PendingCall::ById by_id;  ///< active requests
   RoomQueue waiting_for_room;
