@@ -161,6 +161,8 @@ std::string hello(const ReservedCall& call) {
   }
   if (name && name->empty()) name.reset();
   call.greeted = true;
+  std::vector<std::string_view> features{"cancel", "timeout_ms", "hops", "stream", "progress"};
+  if (call.broker != nullptr) features.emplace_back("broker");
   const Limits& limits = call.limits;
   return to_json(Hello{.server = "wirecall",
                        .version = WIRECALL_VERSION,
@@ -173,7 +175,7 @@ std::string hello(const ReservedCall& call) {
                                   .hops = limits.hops,
                                   .call_timeout_ms = limits.call_timeout_ms},
                        .keepalive = limits.keepalive_timeout_ms,
-                       .features = {"cancel", "timeout_ms", "hops", "stream", "progress"}});
+                       .features = std::move(features)});
 }
 
 using Needs = ReservedMethod::Needs;

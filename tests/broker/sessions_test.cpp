@@ -45,6 +45,10 @@ TEST_F(Sessions, each_connection_has_a_secret_of_its_own) {
   EXPECT_NE(session_of(second, "worker"), a);
 }
 
+TEST_F(Sessions, a_broker_says_that_it_is_one) {
+  EXPECT_EQ(hello(first, json::object()).at("features").back(), "broker");
+}
+
 TEST_F(Sessions, who_resumes_takes_the_name_and_ends_the_old_connection) {
   const std::string session = session_of(first, "worker");
   first.provide("add");
