@@ -440,8 +440,9 @@ bool serve(std::size_t number, Failing failing) {
     return std::ranges::all_of(company.peers(), [](const Peer* peer) { return peer->closed(); });
   };
   const auto turn = [&]() -> bool {
-    // Else simulated time passes where nothing has come.
-    if (++turns % kTurnsWithoutTime != 0) serving.loop().wake();
+    // Else simulated time passes where nothing has come; not before all have begun, lest half a request be given up.
+    const bool begun = (stage == Stage::unlucky || stage == Stage::leaving ? unlucky : lucky).begun;
+    if (!begun || ++turns % kTurnsWithoutTime != 0) serving.loop().wake();
     if (!memory) {
       memory.emplace(number, failing);
       unlucky.open();
