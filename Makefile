@@ -10,7 +10,11 @@ LAUNCHER := $(if $(shell command -v ccache),-D CMAKE_CXX_COMPILER_LAUNCHER=ccach
 CONFIGURE := cmake -S . -G Ninja $(LAUNCHER) --log-level=WARNING
 NINJA := cmake --build $(BUILD) --parallel $(JOBS)
 
-.PHONY: help run build test check soak bench format clean
+# The Python package is installed into an environment of its own; its build folder is kept, so a change compiles little.
+PYTHON_ENV := $(BUILD)/venv
+PIP := $(PYTHON_ENV)/bin/pip --quiet --disable-pip-version-check
+
+.PHONY: help run build python test check soak bench format clean
 
 help:  ## show this list
 	@sed -n 's/^\([a-z]*\):.*##/\1|/p' $(MAKEFILE_LIST) | while IFS='|' read -r name text; do printf '  make %-8s %s\n' "$$name" "$$text"; done
@@ -24,11 +28,20 @@ build:  ## build the command, as build/wirecall
 	  -D WIRECALL_TESTS=OFF -D WIRECALL_BENCH=OFF -D WIRECALL_EXAMPLES=OFF
 	@$(NINJA) --target wirecall_tool
 
+python:  ## install what is missing, and build and install the Python package into build/venv
+	@tools/install_packages.sh python
+	@test -x $(PYTHON_ENV)/bin/pip || python3 -m venv $(PYTHON_ENV)
+	@$(PIP) install nanobind scikit-build-core
+	@$(if $(LAUNCHER),CMAKE_CXX_COMPILER_LAUNCHER=ccache) CMAKE_BUILD_PARALLEL_LEVEL=$(JOBS) \
+	  $(PIP) install --no-build-isolation -C build-dir=$(abspath $(BUILD))/python './python[test]'
+
 test:  ## install what is missing, build everything, and run all tests
 	@tools/install_packages.sh test
 	@$(CONFIGURE) -B $(BUILD) -D WIRECALL_TESTS=ON -D WIRECALL_BENCH=ON -D WIRECALL_EXAMPLES=ON
 	@$(NINJA)
 	@ctest --test-dir $(BUILD) --parallel $(JOBS) --output-on-failure
+	@$(MAKE) python
+	@$(PYTHON_ENV)/bin/python -m pytest --quiet python/tests
 
 check:  ## format, include ranks, and all tests under clang's sanitizers with a short fuzzing
 	@tools/install_packages.sh check

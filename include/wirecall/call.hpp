@@ -24,6 +24,7 @@ class Method;
 class TaskScope;
 namespace detail {
 class BlockingPool;
+class Home;
 class Items;
 struct ParamReaders;
 }  // namespace detail
@@ -143,6 +144,11 @@ class Call {
   [[nodiscard]] detail::BlockingPool* blocking_pool() const noexcept;
   /// What owns the tasks that calls of this thread start.
   [[nodiscard]] TaskScope& tasks() noexcept;
+  /// Where what another thread has done for a call comes back to this one. Null where there is no loop.
+  [[nodiscard]] const std::shared_ptr<detail::Home>& home() const noexcept;
+  /// `after` is called once the turn of this thread's loop has ended, once a turn; where there is no loop, never:
+  /// false.
+  bool at_turn_end(void (*after)() noexcept) noexcept;
 
  private:
   friend class rpc::Dispatcher;

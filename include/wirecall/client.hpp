@@ -181,6 +181,9 @@ class Client {
     return ResultStream<Item>{detail::IncomingStream{std::move(call), kStreamCredit}};
   }
 
+  /// A call whose params whoever asks writes, and whose answer he reads: what the other ways are made of.
+  [[nodiscard]] detail::OutgoingCall outgoing(std::string_view method) { return {core_, method}; }
+
   /// Several calls in one message; see batch.hpp.
   [[nodiscard]] Batch<> batch();
   /// As many calls in one message as are added, each with a T for its result.
@@ -229,6 +232,11 @@ class Client {
     provide_method(name, options, [&](Registry& methods) -> Method& {
       return methods.method(name, std::forward<F>(callable), options.params);
     });
+  }
+  /// The same of what somebody has bound in another way (Registry::add).
+  void provide(std::string name, detail::Binding binding, const ProvideOptions& options = {}) {
+    provide_method(name, options,
+                   [&](Registry& methods) -> Method& { return methods.add(name, options.params, std::move(binding)); });
   }
   /// Provides that method no longer: the broker is told, on later connections it is not registered, and the name may be
   /// provided anew. Returns at once; calls that are on their way are still answered, and none comes any more once a
@@ -307,6 +315,10 @@ class Client {
   /// Timers for tasks inside `run`: co_await sleep_for(client.scheduler(), 10ms).
   [[nodiscard]] Scheduler& scheduler() noexcept;
 
+  /// Asks `interrupted` every 20 ms on each thread that is blocked in a call; after true that call ends with -32800,
+  /// and the server is told. Set before the client is first used. `interrupted` does not throw, and does not use the
+  /// client.
+  void on_wait(std::function<bool()> interrupted);
   /// Responses that nobody was waiting for: late, unknown or given twice.
   [[nodiscard]] std::uint64_t responses_dropped() const;
 

@@ -113,6 +113,9 @@ class Registry {
   Method& method(std::string name, M member, C& object, std::vector<Param> params = {}) {
     return add(std::move(name), std::move(params), detail::bind_member(member, object));
   }
+  /// Offers what somebody has bound in another way than `method` does, as a package for another language has. Throws as
+  /// `method`.
+  Method& add(std::string name, std::vector<Param> params, detail::Binding binding);
   /// Offers that method no longer; false when there is none. Calls of it that are in progress end as they would.
   bool remove(std::string_view name);
   /// Adds a middleware around every call; the first added is the outermost (middleware.hpp).
@@ -142,8 +145,6 @@ class Registry {
 
  private:
   struct Impl;
-  Method& add(std::string name, std::vector<Param> params, detail::Binding binding);
-
   std::unique_ptr<Impl> impl_;
 };
 

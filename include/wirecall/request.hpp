@@ -84,6 +84,7 @@ class Answer {
   /// Likewise, for want of memory.
   void refuse() noexcept;
   [[nodiscard]] Error& error() noexcept { return *error_; }
+  [[nodiscard]] ErrorClass error_class() const noexcept { return error_class_; }
   [[noreturn]] void throw_error();
 
  private:

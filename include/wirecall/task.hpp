@@ -209,6 +209,7 @@ class TaskScope {
 
   /// Where tasks that are started from now on go on when another thread wakes them, instead of on that one.
   void set_home(std::shared_ptr<detail::Home> home) noexcept { home_ = std::move(home); }
+  [[nodiscard]] const std::shared_ptr<detail::Home>& home() const noexcept { return home_; }
   /// Where handlers that are started from now on show themselves: a pointer to the window, which may be null.
   void set_window(detail::HandlerWindow* const* window) noexcept { window_ = window; }
   /// Whether all that was started has finished.

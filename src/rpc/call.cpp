@@ -146,6 +146,17 @@ detail::BlockingPool* Call::blocking_pool() const noexcept { return state_->disp
 
 TaskScope& Call::tasks() noexcept { return state_->dispatcher->workspace_->tasks; }
 
+const std::shared_ptr<detail::Home>& Call::home() const noexcept {
+  return state_->dispatcher->workspace_->tasks.home();
+}
+
+bool Call::at_turn_end(void (*after)() noexcept) noexcept {
+  rpc::Workspace& workspace = *state_->dispatcher->workspace_;
+  if (!workspace.has_turns) return false;
+  workspace.after_turn = after;
+  return true;
+}
+
 Writer* Call::begin_result() {
   if (state_->answered) [[unlikely]] {
     ReplySink* const late = late_sink();

@@ -124,6 +124,8 @@ struct Workspace {
   Broker* broker = nullptr;                       ///< null where connections cannot provide methods for each other
   OwnCounts* own_counts = nullptr;                ///< null where nobody asks how often each method has been called
   bool told_of_callers = false;                   ///< the peers say by `from` who calls, and are to be believed
+  bool has_turns = false;                         ///< a loop calls `after_turn`
+  void (*after_turn)() noexcept = nullptr;        ///< to be called once when the turn has ended; null for nothing
   Scheduler* scheduler;
   const LogSink* log;   ///< may be null; outlives the workspace
   mutable Stats stats;  ///< of all that happens on this thread, whoever counts it

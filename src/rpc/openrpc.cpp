@@ -98,10 +98,8 @@ void write_params(Writer& writer, const Method& method) {
   writer.begin_array(Writer::kUnknownSize);
   std::size_t position = 0;
   for (const detail::ArgumentType& argument : method.signature().arguments) {
-    if (argument.rest) {
-      write_rest(writer, method, argument);
-      break;
-    }
+    if (argument.rest) write_rest(writer, method, argument);
+    if (argument.gathers()) continue;
     const Param& param = method.params()[position++];
     writer.begin_object(Writer::kUnknownSize);
     write_descriptor(writer, param.name(), json_schema(*argument.type));

@@ -16,7 +16,7 @@ namespace {
 bool fill_missing(const Method& method, ParamReaders& readers, void* const* arguments, std::uint64_t given) {
   const auto types = method.signature().arguments;
   for (std::size_t i = 0; i < types.size(); ++i) {
-    if ((given >> i) & 1 || types[i].rest) continue;
+    if ((given >> i) & 1 || types[i].gathers()) continue;
     const std::string_view json = method.params()[i].default_json();
     if (!json.empty()) {
       Reader& defaults = readers.of_default(i);
@@ -69,8 +69,10 @@ bool decode_positional(const Method& method, R& reader, void* const* arguments, 
   const auto types = method.signature().arguments;
   static_cast<void>(reader.begin_array());
   std::size_t i = 0;
+  std::size_t count = 0;
   for (std::size_t position = 0; reader.next_element(); ++position) {
-    if (i == types.size()) [[unlikely]] {
+    while (i != types.size() && types[i].named_only) ++i;
+    if (i == types.size() || types[i].decode_other != nullptr) [[unlikely]] {
       reader.fail("nothing");
       return reader.failed_at(position);
     }
@@ -78,9 +80,9 @@ bool decode_positional(const Method& method, R& reader, void* const* arguments, 
       if (types[i].rest) return reader.failed_at(position);
       return reader.failed_at(method.params()[i].name());
     }
-    if (!types[i].rest) ++i;
+    if (!types[i].rest) count = ++i;
   }
-  given = (std::uint64_t{1} << i) - 1;
+  given = (std::uint64_t{1} << count) - 1;
   return true;
 }
 
@@ -110,6 +112,10 @@ bool decode_named(const Method& method, R& reader, void* const* arguments, std::
         continue;
       }
       const std::string unknown{name};
+      if (i == count && types.size() > count && types.back().decode_other != nullptr) {
+        if (!types.back().decode_other(reader, arguments[types.size() - 1], unknown)) return reader.failed_at(unknown);
+        continue;
+      }
       reader.fail(i == count ? "nothing" : "one value");
       return reader.failed_at(unknown);
     }

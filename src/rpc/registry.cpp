@@ -70,7 +70,7 @@ Method::Method(std::string name, std::vector<Param> params, detail::Binding bind
     : name_(std::move(name)), params_(std::move(params)), binding_(std::move(binding)) {
   const auto arguments = binding_.signature->arguments;
   const std::size_t named = static_cast<std::size_t>(
-      std::count_if(arguments.begin(), arguments.end(), [](const auto& argument) { return !argument.rest; }));
+      std::count_if(arguments.begin(), arguments.end(), [](const auto& argument) { return !argument.gathers(); }));
   if (params_.size() > named) {
     throw std::invalid_argument("wirecall: method " + name_ + " has " + std::to_string(named) + " parameters, but " +
                                 std::to_string(params_.size()) + " names are given");

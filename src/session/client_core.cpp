@@ -26,6 +26,8 @@ constexpr milliseconds kStale{100};
 constexpr milliseconds kMemoryPause{1};
 // How often a notification that the system does not take at once looks whether it has been taken.
 constexpr milliseconds kSendLook{1};
+// How often a thread that is blocked asks whether it is to go on.
+constexpr milliseconds kInterruptionLook{20};
 
 // A name for the present thread that costs no call.
 const void* this_thread_name() noexcept {
@@ -135,8 +137,14 @@ void ClientCore::exchange(std::span<ClientCall* const> calls) {
       for (const ClientCall* call : calls) {
         if (call->stage != ClientCall::Stage::ended) due = std::min(due, call->deadline);
       }
-      wait(lock, waiting, now, due);
+      const bool goes_on = wait(lock, waiting, now, due);
       if (waiting.unfinished == 0) break;
+      if (!goes_on) {
+        for (ClientCall* call : calls) {
+          if (call->stage != ClientCall::Stage::ended) stop(*call);
+        }
+        break;
+      }
       now = std::max(loop_.now(), due);
       for (ClientCall* call : calls) {
         if (call->stage != ClientCall::Stage::ended && call->deadline <= now) give_up(*call);
@@ -220,7 +228,7 @@ void ClientCore::await_news(Lock& lock, nanoseconds time, const std::function<bo
   do {
     Waiting waiting{.ready = {}, .unfinished = 1};
     const Listed listed{connecting_, waiting};
-    wait(lock, waiting, now, until);
+    if (!wait(lock, waiting, now, until)) break;
     now = loop_.now();
   } while (!enough() && now < until);
 }
@@ -242,8 +250,16 @@ void ClientCore::pass_on() noexcept {
   if (!waiting_.empty()) waiting_.front()->ready.notify_one();
 }
 
-// `now` is the time, or was a moment ago: that saves a look at the clock for most calls.
-void ClientCore::wait(Lock& lock, Waiting& waiting, nanoseconds now, nanoseconds deadline) {
+// Whoever may end the waiting is asked without the mutex; meanwhile others may drive.
+bool ClientCore::interrupted(Lock& lock) {
+  pass_on();
+  const Unlocked unlocked{lock};
+  return interrupted_();
+}
+
+// `now` is the time, or was a moment ago: that saves a look at the clock for most calls. False when the waiting has
+// been interrupted.
+bool ClientCore::wait(Lock& lock, Waiting& waiting, nanoseconds now, nanoseconds deadline) {
   // However it ends, and once this thread is no more among those that could drive.
   struct PassingOn {
     ~PassingOn() { core.pass_on(); }
@@ -252,17 +268,22 @@ void ClientCore::wait(Lock& lock, Waiting& waiting, nanoseconds now, nanoseconds
   const PassingOn passing_on{*this};
   const Listed listed{waiting_, waiting};
   if (led_) wake_driver();  // it has not seen what we want to send
+  nanoseconds ask = interrupted_ ? now + kInterruptionLook : nanoseconds::max();
   while (waiting.unfinished != 0 && now < deadline) {
+    const nanoseconds until = std::min(ask, deadline);
     if (!led_ && !others_drive()) {
-      lead(lock, waiting, now, deadline);
+      lead(lock, waiting, now, until);
       if (waiting.unfinished == 0) break;
-      now = loop_.now();
-    } else if (waiting.ready.wait_until(lock, steady_clock::time_point{deadline}) == std::cv_status::timeout) {
-      break;
     } else {
-      now = loop_.now();
+      waiting.ready.wait_until(lock, steady_clock::time_point{until});
     }
+    now = loop_.now();
+    if (now < ask || waiting.unfinished == 0) continue;
+    if (interrupted(lock)) return false;
+    now = loop_.now();
+    ask = now + kInterruptionLook;
   }
+  return true;
 }
 
 void ClientCore::lead(Lock& lock, const Waiting& waiting, nanoseconds now, nanoseconds deadline) {

@@ -111,6 +111,7 @@ class ClientCore final : public std::enable_shared_from_this<ClientCore>, privat
   /// Where tasks that it runs go on.
   [[nodiscard]] const std::shared_ptr<runtime::Inbox>& home() const noexcept { return loop_.inbox(); }
   [[nodiscard]] const ClientOptions& options() const noexcept { return options_; }
+  void on_wait(std::function<bool()> interrupted) { interrupted_ = std::move(interrupted); }
   [[nodiscard]] std::uint64_t responses_dropped() const;
 
   /// A call to be filled, and to be given back once it has ended.
@@ -182,7 +183,9 @@ class ClientCore final : public std::enable_shared_from_this<ClientCore>, privat
   };
 
   // Threads: client_core.cpp.
-  void wait(Lock& lock, Waiting& waiting, std::chrono::nanoseconds now, std::chrono::nanoseconds deadline);
+  [[nodiscard]] bool wait(Lock& lock, Waiting& waiting, std::chrono::nanoseconds now,
+                          std::chrono::nanoseconds deadline);
+  [[nodiscard]] bool interrupted(Lock& lock);
   void lead(Lock& lock, const Waiting& waiting, std::chrono::nanoseconds now, std::chrono::nanoseconds deadline);
   bool look_first(Lock& lock);
   void step(Lock& lock, std::chrono::nanoseconds wait_max, bool may_block);
@@ -212,6 +215,7 @@ class ClientCore final : public std::enable_shared_from_this<ClientCore>, privat
   void fail(ClientCall& call, Error error, detail::ErrorClass thrown = detail::ErrorClass::error) noexcept;
   void lose(ClientCall& call, std::string_view why, bool written) noexcept;
   void give_up(ClientCall& call) noexcept;
+  void stop(ClientCall& call) noexcept;
   void withdraw(ClientCall& call) noexcept;
   void expire(std::chrono::nanoseconds now) noexcept;
   void end_all(Lock& lock) noexcept;
@@ -302,6 +306,8 @@ class ClientCore final : public std::enable_shared_from_this<ClientCore>, privat
   std::unique_ptr<Reader> reader_;
   std::vector<ClientCall*> own_idle_;  // given back by the driver
   std::size_t delivered_ = 0;          // not yet taken off asynchronous_
+
+  std::function<bool()> interrupted_;  // does not change once calls are made; may be empty
 
   // Everybody's.
   mutable std::mutex mutex_;

@@ -222,6 +222,13 @@ void ClientCore::give_up(ClientCall& call) noexcept {
            {.code = ErrorCode::timeout, .reason = "no answer came in time", .delivered = written ? "maybe" : "no"}));
 }
 
+// Whoever waits for it wants it no more.
+void ClientCore::stop(ClientCall& call) noexcept {
+  const bool written = call.stage == ClientCall::Stage::written;
+  withdraw(call);
+  fail(call, cancelled(written));
+}
+
 void ClientCore::expire(nanoseconds now) noexcept {
   earliest_ = nanoseconds::max();
   const auto look = [this, now](ClientCall& call) {
@@ -249,9 +256,7 @@ bool ClientCore::cancel(ClientCall& call, std::uint64_t generation) noexcept {
   const std::scoped_lock lock{mutex_};
   if (call.generation != generation) return false;
   if (call.stage == ClientCall::Stage::idle || call.stage == ClientCall::Stage::ended) return false;
-  const bool written = call.stage == ClientCall::Stage::written;
-  withdraw(call);
-  fail(call, cancelled(written));
+  stop(call);
   wake_driver();
   return true;
 }

@@ -131,8 +131,12 @@ bool ClientCore::wait_for_items(ClientStream& stream) {
     Waiting& waiting = stream.call_->own_waiting;
     const nanoseconds now = loop_.now();
     waiting.unfinished = 1;
-    wait(lock, waiting, now, await_items(stream, now));
-    if (waiting.unfinished != 0) give_up(*stream.call_);
+    const bool goes_on = wait(lock, waiting, now, await_items(stream, now));
+    if (!goes_on && waiting.unfinished != 0) {
+      stop(*stream.call_);
+    } else if (waiting.unfinished != 0) {
+      give_up(*stream.call_);
+    }
     waiting.unfinished = 0;
     stream.call_->deadline = stream.whole_until_;
     send_controls(lock);

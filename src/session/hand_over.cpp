@@ -132,11 +132,22 @@ void HandOver::begin_stint() noexcept {
 }
 
 void HandOver::turn(nanoseconds wait_max) {
-  host_->loop.turn(wait_max);
+  try {
+    host_->loop.turn(wait_max);
+  } catch (...) {
+    after_turn();
+    throw;
+  }
   end_turn();
 }
 
+// What handlers have left to be done, by whoever has had the loop.
+void HandOver::after_turn() noexcept {
+  if (const auto after = std::exchange(host_->workspace.after_turn, nullptr)) after();
+}
+
 void HandOver::end_turn() {
+  after_turn();
   if (let_in_ == std::this_thread::get_id()) [[unlikely]] {
     // This thread has left what it was called from: those who have the loop go on.
     const std::scoped_lock lock{mutex_};

@@ -99,6 +99,7 @@ class HandOver final : private detail::HandlerWatch {
   void work(bool resume);
   void begin_stint() noexcept;
   void keep_places();
+  void after_turn() noexcept;
   void end_turn();
   void let_in(std::unique_lock<std::mutex>& lock);
   void watch();

@@ -43,6 +43,7 @@ ServingLoop::ServingLoop(std::unique_ptr<runtime::Backend> backend, ServerCommon
                          .logged_after = milliseconds{options_->slow_handler_ms},
                          .threads_max = options_->hand_over_threads}) {
   workspace_.tasks.set_home(loop_.inbox());
+  workspace_.has_turns = true;
   if (commons.broker) {
     workspace_.broker = &exchange_.emplace(
         commons.registry, limits_, workspace_,

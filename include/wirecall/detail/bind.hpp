@@ -39,6 +39,12 @@ struct ArgumentType {
   bool (*accepts)(Reader&);                 ///< whether the next value is one
   const TypeInfo* type;                     ///< of Rest: of each element
   std::uint8_t integer_bytes = 0;           ///< of a signed integer, which dispatch then decodes itself
+  bool named_only = false;                  ///< no position is for it
+  /// Of the last one, to take what is given by a name that is no parameter's; null where such a name is a mistake.
+  bool (*decode_other)(Reader&, void* argument, std::string_view name) = nullptr;
+
+  /// It takes any number of values, and has no name. Those that do come after all that have one.
+  [[nodiscard]] bool gathers() const noexcept { return rest || decode_other != nullptr; }
 };
 
 struct Signature {

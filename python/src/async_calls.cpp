@@ -1,0 +1,191 @@
+// See async_calls.hpp.
+#include "async_calls.hpp"
+
+#include <cerrno>
+#include <cstdint>
+#include <nanobind/nanobind.h>
+#include <optional>
+#include <stop_token>
+#include <string>
+#include <sys/eventfd.h>
+#include <system_error>
+#include <unistd.h>
+#include <utility>
+
+#include "context.hpp"
+#include "errors.hpp"
+#include "method.hpp"
+#include "reference.hpp"
+#include "wirecall/detail/home.hpp"
+
+namespace wirecall::python {
+namespace nb = nanobind;
+namespace {
+
+// One call of an async function, from its arrival to its answer. Shared by whoever has to do with it next.
+class AsyncCall final : public AsyncCalls::Entry,
+                        public detail::Home::Arrival,
+                        public std::enable_shared_from_this<AsyncCall> {
+ public:
+  AsyncCall(const PythonMethod& method, Call& call, AsyncCalls& calls)
+      : method_(&method),
+        registered_(&call.method()),
+        codec_(&call.codec()),
+        calls_(calls.weak_from_this()),
+        home_(call.home()),
+        id_(call.is_notification() ? std::string_view{} : call.message().id()),
+        params_(call.params()),
+        aside_(call),
+        context_(detached(call.context())),
+        stop_(context_->stop_token()) {
+    static_cast<void>(params_.padded());
+  }
+  AsyncCall(AsyncCall&&) = delete;
+  // A task that never ended is asyncio's own, which ends with its thread.
+  ~AsyncCall() override { static_cast<void>(task_.release()); }
+
+  // On the loop's thread: from now on it is asyncio's.
+  void hand_in(Call& call) {
+    sink_ = call.detach();
+    // Not before the sink is there: a call whose caller has gone already is stopped at once.
+    on_stop_.emplace(stop_, Stop{weak_from_this()});
+    if (const auto calls = calls_.lock()) calls->post(shared_from_this());
+  }
+
+  // ---- on asyncio's thread ----
+
+  void run(PyObject* loop) override {
+    if (stop_.stop_requested()) return give_up();
+    detail::ParamReaders readers{.reader = codec_->reader(), .defaults = {}};
+    PythonMethod::Arguments arguments{*method_};
+    if (!detail::decode_params(params_.view(), *registered_, readers, arguments.pointers())) {
+      aside_.error(decode_error(*readers.reader));
+      return go_home();
+    }
+    Reference context;
+    if (method_->takes_context()) context = Reference::steal(make_context(std::move(*context_)));
+    const Reference coroutine = Reference::steal(method_->call(arguments, context.get()));
+    if (!coroutine) return fail();
+    if (PyObject_HasAttrString(coroutine.get(), "__await__") == 0) {
+      // A plain function, which belongs to this thread.
+      answer(aside_, coroutine.get(), registered_->name(), id_);
+      return go_home();
+    }
+    const Reference name = Reference::steal(PyUnicode_FromString("create_task"));
+    task_ = Reference::steal(PyObject_CallMethodObjArgs(loop, name.get(), coroutine.get(), nullptr));
+    if (!task_) return fail();
+    // Where it ends, `ended` is called.
+    const nb::object done = nb::cpp_function([self = shared_from_this()](nb::handle task) { self->ended(task.ptr()); });
+    const Reference add = Reference::steal(PyUnicode_FromString("add_done_callback"));
+    const Reference added = Reference::steal(PyObject_CallMethodObjArgs(task_.get(), add.get(), done.ptr(), nullptr));
+    if (!added) fail();
+  }
+
+  void cancel() {
+    if (!task_) return;
+    const Reference name = Reference::steal(PyUnicode_FromString("cancel"));
+    const Reference done = Reference::steal(PyObject_CallMethodObjArgs(task_.get(), name.get(), nullptr));
+    if (!done) PyErr_Clear();
+  }
+
+  // ---- at home ----
+
+  void arrive() noexcept override {
+    on_stop_.reset();
+    aside_.give(sink_);
+  }
+
+ private:
+  struct Cancel final : AsyncCalls::Entry {
+    explicit Cancel(std::shared_ptr<AsyncCall> what) : call(std::move(what)) {}
+    void run(PyObject*) override { call->cancel(); }
+    std::shared_ptr<AsyncCall> call;
+  };
+  // Nobody waits for it any more: asyncio's thread is told.
+  struct Stop {
+    std::weak_ptr<AsyncCall> call;
+    void operator()() const noexcept {
+      const std::shared_ptr<AsyncCall> stopped = call.lock();
+      const std::shared_ptr<AsyncCalls> calls = stopped ? stopped->calls_.lock() : nullptr;
+      if (!calls) return;
+      try {
+        calls->post(std::make_shared<Cancel>(stopped));
+      } catch (const std::bad_alloc&) {
+        // It goes on, for nobody.
+      }
+    }
+  };
+
+  void ended(PyObject* task) {
+    task_ = {};
+    const Reference name = Reference::steal(PyUnicode_FromString("result"));
+    const Reference result = Reference::steal(PyObject_CallMethodObjArgs(task, name.get(), nullptr));
+    answer(aside_, result.get(), registered_->name(), id_);
+    go_home();
+  }
+  void fail() {
+    answer(aside_, nullptr, registered_->name(), id_);
+    go_home();
+  }
+  void give_up() {
+    aside_.error(Error{ErrorCode::cancelled});
+    go_home();
+  }
+  void go_home() noexcept {
+    if (home_ != nullptr) home_->go_on(std::static_pointer_cast<Arrival>(shared_from_this()));
+  }
+
+  const PythonMethod* method_;
+  const Method* registered_;
+  const Codec* codec_;
+  std::weak_ptr<AsyncCalls> calls_;
+  std::shared_ptr<detail::Home> home_;
+  std::string id_;
+  Buffer params_;
+  detail::AsideAnswer aside_;
+  std::optional<Context> context_;
+  std::stop_token stop_;
+  ReplySink sink_;
+  std::optional<std::stop_callback<Stop>> on_stop_;
+  Reference task_;  // asyncio's, with the GIL
+};
+
+}  // namespace
+
+AsyncCalls::AsyncCalls() : event_(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) {
+  if (event_ < 0) throw std::system_error{errno, std::generic_category(), "eventfd"};
+}
+
+AsyncCalls::~AsyncCalls() { ::close(event_); }
+
+void AsyncCalls::post(std::shared_ptr<Entry> entry) {
+  bool first = false;
+  {
+    const std::scoped_lock lock{mutex_};
+    first = entries_.empty();
+    entries_.push_back(std::move(entry));
+  }
+  if (!first) return;
+  const std::uint64_t one = 1;
+  static_cast<void>(::write(event_, &one, sizeof one));
+}
+
+void AsyncCalls::start(const PythonMethod& method, Call& call) {
+  if (call.home() == nullptr)
+    return call.error(Error{ErrorCode::internal_error, "an async method needs a server that runs"});
+  const auto started = std::make_shared<AsyncCall>(method, call, *this);
+  started->hand_in(call);
+}
+
+void AsyncCalls::drain(PyObject* loop) {
+  std::uint64_t count = 0;
+  static_cast<void>(::read(event_, &count, sizeof count));
+  std::vector<std::shared_ptr<Entry>> entries;
+  {
+    const std::scoped_lock lock{mutex_};
+    entries.swap(entries_);
+  }
+  for (const std::shared_ptr<Entry>& entry : entries) entry->run(loop);
+}
+
+}  // namespace wirecall::python

@@ -1,0 +1,321 @@
+// See client.hpp.
+#include "client.hpp"
+
+#include <atomic>
+#include <chrono>
+#include <memory>
+#include <nanobind/stl/optional.h>
+#include <nanobind/stl/shared_ptr.h>
+#include <nanobind/stl/string.h>
+#include <optional>
+#include <pthread.h>
+#include <string>
+#include <utility>
+
+#include "async_calls.hpp"
+#include "encode.hpp"
+#include "errors.hpp"
+#include "gil.hpp"
+#include "method.hpp"
+#include "reference.hpp"
+#include "replies.hpp"
+#include "shape.hpp"
+#include "wirecall/client.hpp"
+
+namespace wirecall::python {
+namespace nb = nanobind;
+namespace {
+
+// How often this process, or those it comes from, has forked since the module was loaded.
+std::atomic<unsigned> forks{0};
+pthread_t main_thread;
+
+ClientOptions options_of(const std::string& json) {
+  ClientOptions options = ClientOptions::from_json(json);
+  options.log = stderr_log(LogFormat::human);
+  return options;
+}
+
+[[noreturn]] void raise_type_error(const std::string& text) {
+  PyErr_SetString(PyExc_TypeError, text.c_str());
+  throw nb::python_error();
+}
+
+void write_params(detail::OutgoingCall& call, nb::handle args, nb::handle kwargs) {
+  const bool named = PyDict_Size(kwargs.ptr()) != 0;
+  const bool placed = PyTuple_Size(args.ptr()) != 0;
+  if (named && placed) raise_type_error("JSON-RPC has arguments by position or by name, not both in one call");
+  if (!named && !placed) return;
+  std::string where;
+  Writer& writer = call.params();
+  if (!encode(writer, named ? kwargs.ptr() : args.ptr(), where))
+    raise_type_error("an argument cannot be sent, " + where);
+  if (writer.failed()) raise_type_error("an argument cannot be sent: " + writer.failure());
+}
+
+std::chrono::milliseconds milliseconds_of(double seconds) {
+  if (!(seconds >= 0)) throw nb::value_error("a timeout is a number of seconds, 0 or more");
+  return std::chrono::ceil<std::chrono::milliseconds>(std::chrono::duration<double>{std::min(seconds, 1e9)});
+}
+
+[[noreturn]] void raise(const Error& error, detail::ErrorClass kind) {
+  set_exception(error, kind);
+  throw nb::python_error();
+}
+
+nb::object value_at(Reader& reader) {
+  PyObject* const value = decode_any(reader);
+  if (value == nullptr) throw std::runtime_error{"the result cannot be read"};
+  return nb::steal(value);
+}
+
+/// The results of one call, as they come.
+class PyStream {
+ public:
+  explicit PyStream(detail::IncomingStream stream) : stream_(std::move(stream)) {}
+
+  /// The next result; StopIteration at the end.
+  nb::object next() {
+    detail::IncomingStream::Next next{};
+    {
+      const Released released;
+      next = stream_.wait();
+    }
+    if (PyErr_Occurred() != nullptr) throw nb::python_error();  // a signal has ended the waiting
+    if (next == detail::IncomingStream::Next::item) return value_at(stream_.item());
+    stream_.throw_if_failed();
+    throw nb::stop_iteration();
+  }
+  /// (True, item), (False, None) at the end; None when nothing has come yet: then `future` will be completed.
+  nb::object poll(const std::shared_ptr<Replies>& replies, nb::handle future) {
+    PyObject* const waiting = Py_NewRef(future.ptr());
+    const auto next = stream_.poll([replies, waiting] { replies->add_wake(waiting); });
+    if (next == detail::IncomingStream::Next::none) return nb::none();
+    Py_DECREF(waiting);
+    if (next == detail::IncomingStream::Next::item) return nb::make_tuple(true, value_at(stream_.item()));
+    stream_.throw_if_failed();
+    return nb::make_tuple(false, nb::none());
+  }
+
+ private:
+  detail::IncomingStream stream_;
+};
+
+/// A handler of events: released with the GIL, whoever drops it.
+class Handler {
+ public:
+  explicit Handler(nb::object function) : function_(std::move(function)) {}
+  Handler(Handler&&) = delete;
+  ~Handler() {
+    if (!Py_IsInitialized()) {
+      static_cast<void>(function_.release());
+      return;
+    }
+    const Gil gil;
+    function_.reset();
+  }
+  void call(const Event& event) {
+    try {
+      const std::string value{event.value_json()};
+      Buffer text{value};
+      const std::unique_ptr<Reader> reader = json_codec().reader();
+      reader->reset(text.padded());
+      function_(event.topic, value_at(*reader));
+    } catch (nb::python_error& failure) {
+      failure.restore();
+      static_cast<void>(take_error(event.topic, {}));
+    }
+  }
+
+ private:
+  nb::object function_;
+};
+
+struct EventEntry final : AsyncCalls::Entry {
+  EventEntry(std::shared_ptr<Handler> whose, const Event& what) : handler(std::move(whose)), event(what) {}
+  void run(PyObject*) override { handler->call(event); }
+  std::shared_ptr<Handler> handler;
+  Event event;
+};
+
+class PySubscription {
+ public:
+  explicit PySubscription(Subscription subscription) : subscription_(std::move(subscription)) {}
+  void unsubscribe() {
+    const Released released;
+    subscription_.unsubscribe();
+  }
+  ~PySubscription() { subscription_.keep(); }
+
+ private:
+  Subscription subscription_;
+};
+
+class PyClient {
+ public:
+  PyClient(const std::string& uri, const std::string& options_json)
+      : client_(std::make_unique<Client>(uri, options_of(options_json))), born_(forks.load()) {
+    client_->on_wait([] {
+      // Signals are the main thread's.
+      if (::pthread_equal(::pthread_self(), main_thread) == 0) return false;
+      const Gil gil;
+      return PyErr_CheckSignals() != 0;
+    });
+  }
+  PyClient(PyClient&&) = delete;
+  ~PyClient() { close(); }
+
+  void connect() {
+    Client& client = usable();
+    std::optional<Error> failure;
+    {
+      const Released released;
+      try {
+        client.connect();
+      } catch (const Error& error) {
+        failure = error;
+      }
+    }
+    if (PyErr_Occurred() != nullptr) throw nb::python_error();
+    if (failure) raise(*failure, detail::ErrorClass::connection_error);
+  }
+
+  nb::object call(const std::string& method, nb::handle args, nb::handle kwargs, std::optional<double> timeout,
+                  const std::string& to) {
+    detail::OutgoingCall call = outgoing(method, args, kwargs, timeout, to);
+    detail::Answer answer;
+    {
+      const Released released;
+      answer = call.wait();
+    }
+    return value_of(answer);
+  }
+
+  void notify(const std::string& method, nb::handle args, nb::handle kwargs) {
+    detail::OutgoingCall call = outgoing(method, args, kwargs, std::nullopt, {});
+    detail::Answer answer;
+    {
+      const Released released;
+      answer = call.notify();
+    }
+    if (PyErr_Occurred() != nullptr) throw nb::python_error();
+    if (!answer.ok()) raise(answer.error(), answer.error_class());
+  }
+
+  CallHandle start(const std::string& method, nb::handle args, nb::handle kwargs, std::optional<double> timeout,
+                   const std::string& to, std::shared_ptr<Replies> replies, nb::handle future) {
+    detail::OutgoingCall call = outgoing(method, args, kwargs, timeout, to);
+    PyObject* const waiting = Py_NewRef(future.ptr());
+    call.start([replies = std::move(replies), waiting](detail::Answer& answer) { replies->add(waiting, answer); });
+    return call.handle();
+  }
+
+  std::shared_ptr<PyStream> stream(const std::string& method, nb::handle args, nb::handle kwargs,
+                                   std::optional<double> timeout, const std::string& to) {
+    return std::make_shared<PyStream>(
+        detail::IncomingStream{outgoing(method, args, kwargs, timeout, to), kStreamCredit});
+  }
+
+  void provide(const std::string& name, nb::object function, int place, nb::list parameters, nb::object result,
+               const std::string& summary, nb::dict options, std::shared_ptr<AsyncCalls> calls) {
+    auto method = std::make_unique<PythonMethod>(std::move(function), static_cast<Place>(place),
+                                                 parameters_of(parameters), nb::cast<Shape*>(result), result, calls);
+    ProvideOptions provided{.summary = summary, .params = method->params()};
+    if (options.contains("concurrency")) provided.concurrency = nb::cast<std::uint32_t>(options["concurrency"]);
+    if (options.contains("queue")) provided.queue = nb::cast<std::uint32_t>(options["queue"]);
+    if (options.contains("policy")) provided.policy = nb::cast<std::string>(options["policy"]);
+    if (options.contains("idempotent")) provided.idempotent = nb::cast<bool>(options["idempotent"]);
+    if (options.contains("safe")) provided.safe = nb::cast<bool>(options["safe"]);
+    detail::Binding binding = PythonMethod::bind(std::move(method));
+    const Released released;
+    usable().provide(name, std::move(binding), provided);
+  }
+  bool unprovide(const std::string& name) {
+    const Released released;
+    return usable().unprovide(name);
+  }
+
+  /// `handler` is called with (topic, value): on asyncio's thread, if `calls` is one's, else on the one that drives.
+  std::shared_ptr<PySubscription> subscribe(const std::string& topic, nb::object handler, const std::string& group,
+                                            bool echo, bool last, std::shared_ptr<AsyncCalls> calls) {
+    const auto kept = std::make_shared<Handler>(std::move(handler));
+    EventFunction function = [kept, calls](const Event& event) {
+      if (calls != nullptr) return calls->post(std::make_shared<EventEntry>(kept, event));
+      const Gil gil;
+      kept->call(event);
+    };
+    const Released released;
+    return std::make_shared<PySubscription>(
+        usable().subscribe(topic, {.group = group, .echo = echo, .last = last}, std::move(function)));
+  }
+
+  /// Ends what has not ended. In a child of fork its threads are not there: it is left as it is.
+  void close() {
+    if (client_ == nullptr) return;
+    std::unique_ptr<Client> ending = std::move(client_);
+    if (forks.load() != born_) return static_cast<void>(ending.release());
+    const Released released;
+    ending.reset();
+  }
+
+ private:
+  Client& usable() {
+    if (client_ == nullptr) throw std::runtime_error{"the client is closed"};
+    if (forks.load() != born_)
+      throw std::runtime_error{"the client was made before fork: make one in the child process"};
+    return *client_;
+  }
+
+  detail::OutgoingCall outgoing(const std::string& method, nb::handle args, nb::handle kwargs,
+                                std::optional<double> timeout, const std::string& to) {
+    detail::OutgoingCall call = usable().outgoing(method);
+    write_params(call, args, kwargs);
+    if (timeout) call.set_timeout(milliseconds_of(*timeout));
+    if (!to.empty()) call.set_to(to);
+    return call;
+  }
+
+  static nb::object value_of(detail::Answer& answer) {
+    if (PyErr_Occurred() != nullptr) throw nb::python_error();  // a signal has ended the waiting
+    if (!answer.ok()) raise(answer.error(), answer.error_class());
+    return value_at(answer.reader());
+  }
+
+  std::unique_ptr<Client> client_;
+  unsigned born_;
+};
+
+}  // namespace
+
+void add_client(nb::module_& module) {
+  main_thread = ::pthread_self();
+  ::pthread_atfork(nullptr, nullptr, [] { forks.fetch_add(1); });
+  nb::class_<Replies>(module, "Replies")
+      .def(nb::new_([] { return std::make_shared<Replies>(); }))
+      .def("fileno", &Replies::fileno)
+      .def("drain", &Replies::drain);
+  nb::class_<AsyncCalls>(module, "Calls")
+      .def(nb::new_([] { return std::make_shared<AsyncCalls>(); }))
+      .def("fileno", &AsyncCalls::fileno)
+      .def("drain", [](AsyncCalls& calls, nb::handle loop) { calls.drain(loop.ptr()); });
+  nb::class_<PySubscription>(module, "Subscription").def("unsubscribe", &PySubscription::unsubscribe);
+  nb::class_<PyStream>(module, "Stream").def("next", &PyStream::next).def("poll", &PyStream::poll);
+  nb::class_<CallHandle>(module, "CallHandle").def("cancel", [](const CallHandle& handle) {
+    const Released released;
+    return handle.cancel();
+  });
+  nb::class_<PyClient>(module, "Client")
+      .def(nb::init<const std::string&, const std::string&>())
+      .def("connect", &PyClient::connect)
+      .def("call", &PyClient::call)
+      .def("notify", &PyClient::notify)
+      .def("start", &PyClient::start)
+      .def("stream", &PyClient::stream)
+      .def("provide", &PyClient::provide, nb::arg(), nb::arg(), nb::arg(), nb::arg(), nb::arg(), nb::arg(), nb::arg(),
+           nb::arg().none())
+      .def("unprovide", &PyClient::unprovide)
+      .def("subscribe", &PyClient::subscribe, nb::arg(), nb::arg(), nb::arg(), nb::arg(), nb::arg(), nb::arg().none())
+      .def("close", &PyClient::close);
+}
+
+}  // namespace wirecall::python

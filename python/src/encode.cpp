@@ -1,0 +1,322 @@
+// See encode.hpp.
+#include "encode.hpp"
+
+#include <cmath>
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string_view>
+
+#include "reference.hpp"
+
+namespace wirecall::python {
+namespace {
+
+// Values within values: more than any reader of ours accepts, and few enough for the stack. An object that holds itself
+// ends here.
+constexpr int kDepthMax = 512;
+
+PyObject* planner = nullptr;
+PyObject* plans = nullptr;  // a dict: by type
+
+// What a plan is, by its first element; wirecall/_values.py has the same list.
+enum class Plan : long {
+  members = 0,   ///< an object: the second element is a tuple of (attribute, name on the wire)
+  replace = 1,   ///< the second element is called with the value, and what it returns is written in its place
+  elements = 2,  ///< an array of what iterating yields
+  json = 3,      ///< the second element is called with the value and returns JSON text, as bytes
+  refuse = 4,    ///< it cannot be written; the second element says why
+  mapping = 5,   ///< an object: the value has `items()`
+  binary = 6,    ///< the value has a buffer
+};
+
+class Encoder {
+ public:
+  Encoder(Writer& writer, std::string& where) : writer_(&writer), where_(&where) {}
+
+  bool value(PyObject* value) {
+    PyTypeObject* const type = Py_TYPE(value);
+    if (type == &PyLong_Type) return integer(value);
+    if (type == &PyUnicode_Type) return string(value);
+    if (type == &PyFloat_Type) return number(value);
+    if (value == Py_None) return writer_->null(), true;
+    if (type == &PyBool_Type) return writer_->boolean(value == Py_True), true;
+    if (++depth_ > kDepthMax) return fail("nested too deep, or holds itself");
+    const bool written = nested(value, type);
+    --depth_;
+    return written;
+  }
+
+ private:
+  bool nested(PyObject* value, PyTypeObject* type) {
+    if (type == &PyList_Type) return list(value);
+    if (type == &PyDict_Type) return dict(value);
+    if (type == &PyTuple_Type) return tuple(value);
+    if (type == &PyBytes_Type) return bytes(PyBytes_AsString(value), PyBytes_Size(value));
+    return planned(value, type);
+  }
+
+  bool integer(PyObject* value) {
+    int overflow = 0;
+    const long long small = PyLong_AsLongLongAndOverflow(value, &overflow);
+    if (overflow == 0) return writer_->integer(small), true;
+    if (overflow > 0) {
+      const unsigned long long large = PyLong_AsUnsignedLongLong(value);
+      if (PyErr_Occurred() == nullptr) return writer_->unsigned_integer(large), true;
+      PyErr_Clear();
+    }
+    // Longer than any type here: its digits.
+    const Reference text = Reference::steal(PyObject_Str(value));
+    Py_ssize_t size = 0;
+    const char* const digits = text ? PyUnicode_AsUTF8AndSize(text.get(), &size) : nullptr;
+    if (digits == nullptr) return fail_with_exception();
+    writer_->number_text({digits, static_cast<std::size_t>(size)});
+    return true;
+  }
+
+  bool number(PyObject* value) {
+    const double number = PyFloat_AsDouble(value);
+    if (!std::isfinite(number)) return fail("a float that is not finite has no JSON form");
+    writer_->number(number);
+    return true;
+  }
+
+  bool string(PyObject* value) {
+    Py_ssize_t size = 0;
+    const char* const utf8 = PyUnicode_AsUTF8AndSize(value, &size);
+    if (utf8 == nullptr) return fail_with_exception();
+    writer_->string({utf8, static_cast<std::size_t>(size)});
+    return true;
+  }
+
+  bool bytes(const char* data, Py_ssize_t size) {
+    writer_->bytes(std::as_bytes(std::span{data, static_cast<std::size_t>(size)}));
+    return true;
+  }
+
+  bool list(PyObject* value) {
+    const Py_ssize_t size = PyList_Size(value);
+    writer_->begin_array(static_cast<std::size_t>(size));
+    for (Py_ssize_t i = 0; i < size; ++i) {
+      if (PyList_Size(value) != size) return fail("changed its size while it was written");
+      const Reference element = Reference::share(PyList_GetItem(value, i));
+      if (!this->value(element.get())) return at(i);
+    }
+    writer_->end_array();
+    return true;
+  }
+
+  bool tuple(PyObject* value) {
+    const Py_ssize_t size = PyTuple_Size(value);
+    writer_->begin_array(static_cast<std::size_t>(size));
+    for (Py_ssize_t i = 0; i < size; ++i) {
+      if (!this->value(PyTuple_GetItem(value, i))) return at(i);
+    }
+    writer_->end_array();
+    return true;
+  }
+
+  bool elements(PyObject* value) {
+    const Reference iterator = Reference::steal(PyObject_GetIter(value));
+    if (!iterator) return fail_with_exception();
+    writer_->begin_array(Writer::kUnknownSize);
+    for (Py_ssize_t i = 0;; ++i) {
+      const Reference element = Reference::steal(PyIter_Next(iterator.get()));
+      if (!element) {
+        if (PyErr_Occurred() != nullptr) return fail_with_exception();
+        break;
+      }
+      if (!this->value(element.get())) return at(i);
+    }
+    writer_->end_array();
+    return true;
+  }
+
+  bool dict(PyObject* value) {
+    const Py_ssize_t size = PyDict_Size(value);
+    writer_->begin_object(static_cast<std::size_t>(size));
+    Py_ssize_t position = 0;
+    PyObject* key = nullptr;
+    PyObject* member = nullptr;
+    while (PyDict_Next(value, &position, &key, &member)) {
+      const Reference kept_key = Reference::share(key);
+      const Reference kept = Reference::share(member);
+      if (!this->key(key)) return false;
+      if (!this->value(member)) return at(key);
+      if (PyDict_Size(value) != size) return fail("changed its size while it was written");
+    }
+    writer_->end_object();
+    return true;
+  }
+
+  bool mapping(PyObject* value) {
+    const Reference copy = Reference::steal(PyDict_New());
+    if (!copy || PyDict_Update(copy.get(), value) != 0) return fail_with_exception();
+    return dict(copy.get());
+  }
+
+  bool key(PyObject* key) {
+    if (PyUnicode_Check(key)) return write_key(key);
+    if (Py_TYPE(key) == &PyLong_Type) {
+      const Reference text = Reference::steal(PyObject_Str(key));
+      return text ? write_key(text.get()) : fail_with_exception();
+    }
+    // An enumerator, a UUID, a date, …: what stands for it.
+    const Reference plan = plan_of(Py_TYPE(key));
+    if (!plan) return fail_with_exception();
+    if (PyTuple_Check(plan.get()) && kind_of(plan.get()) == Plan::replace) {
+      const Reference other =
+          Reference::steal(PyObject_CallFunctionObjArgs(PyTuple_GetItem(plan.get(), 1), key, nullptr));
+      if (!other) return fail_with_exception();
+      if (PyUnicode_Check(other.get()) || Py_TYPE(other.get()) == &PyLong_Type) return this->key(other.get());
+    }
+    return fail("a key that is neither a string nor an integer, but " + name_of(Py_TYPE(key)));
+  }
+
+  bool write_key(PyObject* text) {
+    Py_ssize_t size = 0;
+    const char* const utf8 = PyUnicode_AsUTF8AndSize(text, &size);
+    if (utf8 == nullptr) return fail_with_exception();
+    writer_->key({utf8, static_cast<std::size_t>(size)});
+    return true;
+  }
+
+  // ---- by plan ----
+
+  static Plan kind_of(PyObject* plan) { return static_cast<Plan>(PyLong_AsLong(PyTuple_GetItem(plan, 0))); }
+
+  static Reference plan_of(PyTypeObject* type) {
+    PyObject* const key = reinterpret_cast<PyObject*>(type);
+    if (PyObject* const known = PyDict_GetItem(plans, key)) return Reference::share(known);
+    Reference plan = Reference::steal(PyObject_CallFunctionObjArgs(planner, key, nullptr));
+    if (plan && PyDict_SetItem(plans, key, plan.get()) != 0) return {};
+    return plan;
+  }
+
+  bool planned(PyObject* value, PyTypeObject* type) {
+    const Reference plan = plan_of(type);
+    if (!plan) return fail_with_exception();
+    PyObject* const what = PyTuple_GetItem(plan.get(), 1);
+    switch (kind_of(plan.get())) {
+      case Plan::members:
+        return members(value, what);
+      case Plan::elements:
+        return elements(value);
+      case Plan::mapping:
+        return mapping(value);
+      case Plan::replace: {
+        const Reference other = Reference::steal(PyObject_CallFunctionObjArgs(what, value, nullptr));
+        return other ? this->value(other.get()) : fail_with_exception();
+      }
+      case Plan::json: {
+        const Reference text = Reference::steal(PyObject_CallFunctionObjArgs(what, value, nullptr));
+        if (!text) return fail_with_exception();
+        char* data = nullptr;
+        Py_ssize_t size = 0;
+        if (PyBytes_AsStringAndSize(text.get(), &data, &size) != 0) return fail_with_exception();
+        writer_->json({data, static_cast<std::size_t>(size)});
+        return true;
+      }
+      case Plan::binary: {
+        const Reference copy = Reference::steal(PyBytes_FromObject(value));
+        return copy ? bytes(PyBytes_AsString(copy.get()), PyBytes_Size(copy.get())) : fail_with_exception();
+      }
+      case Plan::refuse:
+        break;
+    }
+    Py_ssize_t size = 0;
+    const char* const why = PyUnicode_Check(what) ? PyUnicode_AsUTF8AndSize(what, &size) : nullptr;
+    return why != nullptr ? fail(std::string{why, static_cast<std::size_t>(size)}) : fail_with_exception();
+  }
+
+  bool members(PyObject* value, PyObject* names) {
+    const Py_ssize_t size = PyTuple_Size(names);
+    writer_->begin_object(static_cast<std::size_t>(size));
+    for (Py_ssize_t i = 0; i < size; ++i) {
+      PyObject* const pair = PyTuple_GetItem(names, i);
+      const Reference member = Reference::steal(PyObject_GetAttr(value, PyTuple_GetItem(pair, 0)));
+      if (!member) return fail_with_exception();
+      if (!write_key(PyTuple_GetItem(pair, 1))) return false;
+      if (!this->value(member.get())) return at(PyTuple_GetItem(pair, 1));
+    }
+    writer_->end_object();
+    return true;
+  }
+
+  // ---- failures: what, and from the inside out where ----
+
+  static std::string name_of(PyTypeObject* type) {
+    const Reference name = Reference::steal(PyObject_GetAttrString(reinterpret_cast<PyObject*>(type), "__qualname__"));
+    Py_ssize_t size = 0;
+    const char* const text = name ? PyUnicode_AsUTF8AndSize(name.get(), &size) : nullptr;
+    if (text == nullptr) return PyErr_Clear(), std::string{"an object"};
+    return {text, static_cast<std::size_t>(size)};
+  }
+
+  bool fail(std::string why) {
+    why_ = std::move(why);
+    *where_ = why_;
+    return false;
+  }
+  bool fail_with_exception() { return fail(take_exception_text()); }
+  bool at(Py_ssize_t index) { return at_step("[" + std::to_string(index) + "]"); }
+  bool at(PyObject* key) {
+    const Reference text = Reference::steal(PyObject_Str(key));
+    Py_ssize_t size = 0;
+    const char* const name = text ? PyUnicode_AsUTF8AndSize(text.get(), &size) : nullptr;
+    if (name == nullptr) return PyErr_Clear(), at_step("[?]");
+    return at_step("." + std::string{name, static_cast<std::size_t>(size)});
+  }
+  bool at_step(const std::string& step) {
+    path_.insert(0, step);
+    *where_ = "at " + path_ + ": " + why_;
+    return false;
+  }
+
+  Writer* writer_;
+  std::string* where_;
+  std::string why_;
+  std::string path_;
+  int depth_ = 0;
+};
+
+}  // namespace
+
+bool encode(Writer& writer, PyObject* value, std::string& where) { return Encoder{writer, where}.value(value); }
+
+void set_planner(PyObject* function) {
+  if (plans == nullptr) plans = PyDict_New();
+  PyDict_Clear(plans);
+  Py_XINCREF(function);
+  Py_XDECREF(planner);
+  planner = function;
+}
+
+std::string take_exception_text() {
+  PyObject* type = nullptr;
+  PyObject* value = nullptr;
+  PyObject* traceback = nullptr;
+  PyErr_Fetch(&type, &value, &traceback);
+  PyErr_NormalizeException(&type, &value, &traceback);
+  const Reference kept_type = Reference::steal(type);
+  const Reference kept_value = Reference::steal(value);
+  const Reference kept_traceback = Reference::steal(traceback);
+  std::string text = "an unknown exception";
+  Py_ssize_t size = 0;
+  if (type != nullptr) {
+    const Reference name = Reference::steal(PyObject_GetAttrString(type, "__name__"));
+    if (const char* const utf8 = name ? PyUnicode_AsUTF8AndSize(name.get(), &size) : nullptr) {
+      text.assign(utf8, static_cast<std::size_t>(size));
+    }
+  }
+  if (value != nullptr) {
+    const Reference words = Reference::steal(PyObject_Str(value));
+    if (const char* const utf8 = words ? PyUnicode_AsUTF8AndSize(words.get(), &size) : nullptr; utf8 && size != 0) {
+      text.append(": ").append(utf8, static_cast<std::size_t>(size));
+    }
+  }
+  PyErr_Clear();
+  return text;
+}
+
+}  // namespace wirecall::python

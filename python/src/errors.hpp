@@ -1,0 +1,26 @@
+// Errors between Python and C++: wirecall/errors.py makes the exceptions and knows what an exception says.
+// Thread: one that holds the GIL.
+#pragma once
+
+#include <Python.h>
+#include <string_view>
+
+#include "wirecall/error.hpp"
+#include "wirecall/request.hpp"
+
+namespace wirecall::python {
+
+/// `make(code, message, data, kind)` returns an exception; `explain(exception, method, id)` returns (code, message,
+/// data) of one that is to be sent, or None after it has told the log. Kept for good.
+void set_error_functions(PyObject* make, PyObject* explain);
+
+/// The Python exception that is set, which is cleared, as what the caller of `method` is answered.
+[[nodiscard]] Error take_error(std::string_view method, std::string_view id);
+/// The same of an exception at hand.
+[[nodiscard]] Error error_of(PyObject* exception, std::string_view method, std::string_view id);
+/// A new reference to the exception that `error` becomes; null with a Python exception set.
+[[nodiscard]] PyObject* make_exception(const Error& error, detail::ErrorClass kind);
+/// Raises it.
+void set_exception(const Error& error, detail::ErrorClass kind = detail::ErrorClass::error);
+
+}  // namespace wirecall::python

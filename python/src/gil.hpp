@@ -1,0 +1,51 @@
+// The GIL, as the threads of servers take it: for one call (Gil), or from the first Python call of a loop's turn to the
+// turn's end (turn::). Nothing but Python handlers takes it. Thread: any.
+#pragma once
+
+#include <Python.h>
+
+namespace wirecall::python {
+
+// When the interpreter ends, a thread that asks for the GIL is ended where it stands, which no C++ function expects. So
+// such a thread comes to rest before that, and `end_threads` waits for those that are past asking.
+
+/// To be called by the main thread, with the GIL, when the interpreter is about to end: any other thread that wants the
+/// GIL from now on rests for ever.
+void end_threads();
+
+/// Gives up the GIL while it lives.
+class Released {
+ public:
+  Released() noexcept : state_(PyEval_SaveThread()) {}
+  Released(Released&&) = delete;
+  ~Released();
+
+ private:
+  PyThreadState* state_;
+};
+
+/// Holds the GIL while it lives, on a thread that may hold it already.
+class Gil {
+ public:
+  Gil();
+  Gil(Gil&&) = delete;
+  ~Gil() { PyGILState_Release(state_); }
+
+ private:
+  PyGILState_STATE state_;
+};
+
+namespace turn {
+
+/// Whether this thread holds the GIL until the end of its turn.
+[[nodiscard]] bool holds_gil() noexcept;
+/// Announces that this thread is about to wait for the GIL. False when another one does so already: then what needs it
+/// had better wait elsewhere than in a loop's thread.
+[[nodiscard]] bool claim() noexcept;
+/// After `claim`: waits for the GIL, which the thread has until `release`.
+void take_gil() noexcept;
+/// Gives the GIL back, if this thread holds it.
+void release() noexcept;
+
+}  // namespace turn
+}  // namespace wirecall::python

@@ -1,0 +1,342 @@
+// See method.hpp.
+#include "method.hpp"
+
+#include <algorithm>
+#include <array>
+#include <nanobind/stl/string.h>
+#include <utility>
+
+#include "async_calls.hpp"
+#include "context.hpp"
+#include "encode.hpp"
+#include "errors.hpp"
+#include "gil.hpp"
+#include "streams.hpp"
+#include "wirecall/detail/blocking_pool.hpp"
+#include "wirecall/detail/handler_window.hpp"
+
+namespace wirecall::python {
+namespace nb = nanobind;
+using detail::HandlerWindow;
+using detail::InHandler;
+
+namespace {
+
+bool decode_argument(Reader& reader, void* argument) {
+  Argument& into = *static_cast<Argument*>(argument);
+  into.value = Reference::steal(into.shape->decode(reader));
+  return static_cast<bool>(into.value);
+}
+
+// Of *args: one more element.
+bool decode_element(Reader& reader, void* argument) {
+  Argument& into = *static_cast<Argument*>(argument);
+  if (!into.value) into.value = Reference::steal(PyList_New(0));
+  const Reference element = Reference::steal(into.shape->decode(reader));
+  return element && PyList_Append(into.value.get(), element.get()) == 0;
+}
+
+// Of **kwargs: one more member.
+bool decode_other(Reader& reader, void* argument, std::string_view name) {
+  Argument& into = *static_cast<Argument*>(argument);
+  if (!into.value) into.value = Reference::steal(PyDict_New());
+  const Reference key =
+      Reference::steal(PyUnicode_FromStringAndSize(name.data(), static_cast<Py_ssize_t>(name.size())));
+  const Reference value = Reference::steal(into.shape->decode(reader));
+  return key && value && PyDict_SetItem(into.value.get(), key.get(), value.get()) == 0;
+}
+
+bool accepts_nothing(Reader&) { return false; }
+
+}  // namespace
+
+template <class Sink>
+void answer(Sink& sink, PyObject* result, std::string_view method, std::string_view id) {
+  if (result == nullptr) return sink.error(take_error(method, id));
+  if (Writer* const writer = sink.begin_result()) {
+    std::string where;
+    if (!encode(*writer, result, where)) writer->fail(where);
+  }
+  sink.end_result();
+}
+template void answer(Call&, PyObject*, std::string_view, std::string_view);
+template void answer(detail::AsideAnswer&, PyObject*, std::string_view, std::string_view);
+
+std::vector<Parameter> parameters_of(nb::list described) {
+  std::vector<Parameter> parameters;
+  for (nb::handle entry : described) {
+    const auto row = nb::cast<nb::tuple>(entry);
+    Parameter parameter{.name = nb::cast<std::string>(row[0]),
+                        .filled = static_cast<Filled>(nb::cast<int>(row[1])),
+                        .shape = row[2].is_none() ? nullptr : nb::cast<Shape*>(row[2]),
+                        .keeps = nb::borrow(row[2]),
+                        .otherwise = {}};
+    if (nb::cast<bool>(row[3])) parameter.otherwise = nb::borrow(row[4]);
+    parameters.push_back(std::move(parameter));
+  }
+  return parameters;
+}
+
+PythonMethod::PythonMethod(nb::object function, Place place, std::vector<Parameter> parameters, const Shape* result,
+                           nb::object keeps_result, std::shared_ptr<AsyncCalls> async_calls)
+    : function_(std::move(function)),
+      place_(place),
+      parameters_(std::move(parameters)),
+      place_of_(parameters_.size()),
+      keeps_result_(std::move(keeps_result)),
+      async_calls_(std::move(async_calls)) {
+  // The order of the signature: what has a name first, then what gathers.
+  const auto add = [&](std::size_t index, const detail::ArgumentType& type) {
+    place_of_[index] = types_.size();
+    types_.push_back(type);
+    shapes_.push_back(parameters_[index].shape);
+  };
+  nb::list names;
+  for (std::size_t i = 0; i != parameters_.size(); ++i) {
+    const Parameter& parameter = parameters_[i];
+    const bool by_name = parameter.filled == Filled::by_name || parameter.filled == Filled::context_by_name;
+    if (by_name) names.append(nb::str(parameter.name.c_str()));
+    if (parameter.filled == Filled::by_position || parameter.filled == Filled::context) ++positions_;
+    if (parameter.filled == Filled::context || parameter.filled == Filled::context_by_name) takes_context_ = true;
+    if (parameter.filled == Filled::rest || parameter.filled == Filled::others) gathers_ = true;
+    if (parameter.filled == Filled::by_position || parameter.filled == Filled::by_name) {
+      add(i, {.decode = &decode_argument,
+              .optional = parameter.otherwise.is_valid(),
+              .rest = false,
+              .accepts = &accepts_nothing,
+              .type = &parameter.shape->info(),
+              .named_only = by_name});
+    }
+  }
+  if (names.size() != 0) keyword_names_ = Reference::steal(PyList_AsTuple(names.ptr()));
+  for (std::size_t i = 0; i != parameters_.size(); ++i) {
+    if (parameters_[i].filled != Filled::rest) continue;
+    add(i, {.decode = &decode_element,
+            .optional = true,
+            .rest = true,
+            .accepts = &accepts_nothing,
+            .type = &parameters_[i].shape->info()});
+  }
+  for (std::size_t i = 0; i != parameters_.size(); ++i) {
+    if (parameters_[i].filled != Filled::others) continue;
+    add(i, {.decode = &decode_argument,
+            .optional = true,
+            .rest = false,
+            .accepts = &accepts_nothing,
+            .type = &parameters_[i].shape->info(),
+            .named_only = true,
+            .decode_other = &decode_other});
+  }
+  if (types_.size() > detail::kParametersMax)
+    throw nb::value_error("a method takes at most 63 parameters: take a dataclass");
+  all_integers_ = !gathers_ && !types_.empty() && types_.size() <= kIntegersKept &&
+                  std::ranges::all_of(shapes_, [](const Shape* s) { return s->kind() == ShapeKind::integer; });
+  signature_ = {.arguments = types_,
+                .result = &result->info(),
+                .asynchronous = place != Place::loop && place != Place::pool,
+                .stream = place == Place::pool_stream || place == Place::asyncio_stream};
+}
+
+std::vector<Param> PythonMethod::params() const {
+  std::vector<Param> params;
+  for (const Parameter& parameter : parameters_) {
+    if (parameter.filled == Filled::by_position || parameter.filled == Filled::by_name)
+      params.emplace_back(parameter.name);
+  }
+  return params;
+}
+
+detail::Binding PythonMethod::bind(std::unique_ptr<PythonMethod> method) {
+  const auto invoke = [&]() -> detail::Invoke {
+    switch (method->place_) {
+      case Place::loop:
+        return &invoke_on_loop;
+      case Place::pool:
+        return &invoke_on_pool;
+      case Place::asyncio:
+        return &invoke_on_asyncio;
+      case Place::pool_stream:
+      case Place::asyncio_stream:
+        break;
+    }
+    return &invoke_stream;
+  }();
+  const detail::Signature* const signature = &method->signature_;
+  const auto destroy = [](void* stored) {
+    const Gil gil;  // which whoever destroys a registry need not have
+    delete static_cast<PythonMethod*>(stored);
+  };
+  return {{method.release(), destroy}, invoke, signature};
+}
+
+// ---- arguments ----
+
+PythonMethod::Arguments::Arguments(const PythonMethod& method) {
+  values_.reserve(method.shapes_.size());
+  pointers_.reserve(method.shapes_.size());
+  for (const Shape* shape : method.shapes_) pointers_.push_back(&values_.emplace_back(Argument{shape, {}}));
+}
+
+// Small integers have been read together with the envelope. False when they are not the arguments.
+bool PythonMethod::take_kept(const Call& call, Arguments& arguments) const {
+  const Received& message = call.message();
+  if (!all_integers_ || message.integer_count != types_.size()) return false;
+  std::array<std::uint32_t, kIntegersKept> by_name;
+  const std::uint32_t* values = message.integers.data();
+  if (message.integers_named) {
+    if (!detail::order_by_name(message, call.method(), by_name.data())) return false;
+    values = by_name.data();
+  } else if (std::ranges::any_of(types_, &detail::ArgumentType::named_only)) {
+    return false;
+  }
+  for (std::size_t i = 0; i != types_.size(); ++i) {
+    arguments[i].value = Reference::steal(PyLong_FromUnsignedLong(values[i]));
+  }
+  return true;
+}
+
+PyObject* PythonMethod::call(Arguments& arguments, PyObject* context) const {
+  // One in front, for those that put `self` there.
+  constexpr std::size_t kOnStack = 12;
+  std::array<PyObject*, kOnStack> on_stack;
+  std::vector<PyObject*> in_heap;
+  PyObject** stack = on_stack.data();
+  const auto value_of = [&](std::size_t i) -> PyObject* {
+    const Parameter& parameter = parameters_[i];
+    if (parameter.shape == nullptr) return context;
+    PyObject* const given = arguments[place_of_[i]].value.get();
+    return given != nullptr ? given : parameter.otherwise.ptr();
+  };
+  if (!gathers_) [[likely]] {
+    if (parameters_.size() >= kOnStack) {
+      in_heap.resize(parameters_.size() + 1);
+      stack = in_heap.data();
+    }
+    for (std::size_t i = 0; i != parameters_.size(); ++i) stack[i + 1] = value_of(i);
+    return PyObject_Vectorcall(function_.ptr(), stack + 1, positions_ | PY_VECTORCALL_ARGUMENTS_OFFSET,
+                               keyword_names_.get());
+  }
+  const Reference positions = Reference::steal(PyList_New(0));
+  const Reference named = Reference::steal(PyDict_New());
+  if (!positions || !named) return nullptr;
+  for (std::size_t i = 0; i != parameters_.size(); ++i) {
+    PyObject* const value = value_of(i);
+    switch (parameters_[i].filled) {
+      case Filled::by_position:
+      case Filled::context:
+        if (PyList_Append(positions.get(), value) != 0) return nullptr;
+        break;
+      case Filled::rest:
+        for (Py_ssize_t at = 0; value != nullptr && at < PyList_Size(value); ++at) {
+          if (PyList_Append(positions.get(), PyList_GetItem(value, at)) != 0) return nullptr;
+        }
+        break;
+      case Filled::by_name:
+      case Filled::context_by_name:
+        if (PyDict_SetItemString(named.get(), parameters_[i].name.c_str(), value) != 0) return nullptr;
+        break;
+      case Filled::others:
+        if (value != nullptr && PyDict_Update(named.get(), value) != 0) return nullptr;
+        break;
+    }
+  }
+  const Reference tuple = Reference::steal(PyList_AsTuple(positions.get()));
+  return tuple ? PyObject_Call(function_.ptr(), tuple.get(), named.get()) : nullptr;
+}
+
+// ---- on the loop's thread ----
+
+void PythonMethod::invoke_on_loop(void* stored, Call& call) {
+  const PythonMethod& method = *static_cast<const PythonMethod*>(stored);
+  if (turn::holds_gil()) return method.run(call);
+  // Somebody waits for the GIL already: the loop goes on, and this call waits behind.
+  if (call.blocking_pool() != nullptr && !turn::claim()) return invoke_on_pool(stored, call);
+  {
+    InHandler waiting{call.window(), call.method(), &call, HandlerWindow::kAround};
+    turn::take_gil();
+  }
+  call.renew_window();
+  const bool kept = call.at_turn_end(&turn::release);
+  method.run(call);
+  if (!kept) turn::release();
+}
+
+void PythonMethod::run(Call& call) const {
+  const std::string_view id = call.is_notification() ? std::string_view{} : call.message().id();
+  Arguments arguments{*this};
+  if (!take_kept(call, arguments)) {
+    detail::ParamReaders& readers = call.param_readers();
+    if (!detail::decode_params(call.params(), call.method(), readers, arguments.pointers()))
+      return call.invalid_params(*readers.reader);
+  }
+  Reference context;
+  if (takes_context_) context = Reference::steal(make_context(detached(call.context())));
+  InHandler in_handler{call.window(), call.method(), &call};
+  Reference result = Reference::steal(this->call(arguments, context.get()));
+  if (in_handler.may_be_late()) [[unlikely]] {
+    detail::AsideAnswer aside{call};
+    in_handler.goes_on_to(HandlerWindow::kAround);
+    answer(aside, result.get(), call.method().name(), id);
+    result = {};
+    context = {};
+    for (std::size_t i = 0; i != arguments.size(); ++i) arguments[i].value = {};
+    turn::release();
+    in_handler.close();
+    return aside.give(call);
+  }
+  in_handler.close();
+  answer(call, result.get(), call.method().name(), id);
+}
+
+// ---- on the pool ----
+
+void PythonMethod::run_aside(std::string_view params, const Codec& codec, const Method& method, std::string_view id,
+                             std::optional<Context>& context, detail::AsideAnswer& aside) const {
+  detail::ParamReaders readers{.reader = codec.reader(), .defaults = {}};
+  Arguments arguments{*this};
+  if (!detail::decode_params(params, method, readers, arguments.pointers()))
+    return aside.error(decode_error(*readers.reader));
+  Reference seen;
+  if (takes_context_) seen = Reference::steal(make_context(std::move(*context)));
+  const Reference result = Reference::steal(call(arguments, seen.get()));
+  answer(aside, result.get(), method.name(), id);
+}
+
+void PythonMethod::invoke_on_pool(void* stored, Call& call) {
+  const PythonMethod& method = *static_cast<const PythonMethod*>(stored);
+  detail::BlockingPool* const pool = call.blocking_pool();
+  if (pool == nullptr) {
+    const Gil gil;
+    return method.run(call);
+  }
+  detail::AsideAnswer aside{call};
+  Buffer params{call.params()};
+  static_cast<void>(params.padded());
+  std::string id{call.is_notification() ? std::string_view{} : call.message().id()};
+  std::optional<Context> context;
+  if (method.takes_context_) context = detached(call.context());
+  const Codec& codec = call.codec();
+  const Method& registered = call.method();
+  pool->run([&method, &codec, &registered, aside = std::move(aside), params = std::move(params), id = std::move(id),
+             context = std::move(context), sink = call.detach()]() mutable -> detail::BlockingPool::Job {
+    {
+      const Gil gil;
+      method.run_aside(params.view(), codec, registered, id, context, aside);
+    }
+    return [aside = std::move(aside), sink = std::move(sink)]() mutable { aside.give(sink); };
+  });
+}
+
+// ---- on the thread of asyncio ----
+
+void PythonMethod::invoke_on_asyncio(void* stored, Call& call) {
+  const PythonMethod& method = *static_cast<const PythonMethod*>(stored);
+  method.async_calls_->start(method, call);
+}
+
+void PythonMethod::invoke_stream(void* stored, Call& call) {
+  const PythonMethod& method = *static_cast<const PythonMethod*>(stored);
+  start_stream(method, call, *method.async_calls_);
+}
+
+}  // namespace wirecall::python

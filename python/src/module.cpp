@@ -1,0 +1,96 @@
+// The native module wirecall._native: what the Python files of the package are made of. Not for users.
+#include <nanobind/nanobind.h>
+#include <nanobind/stl/string.h>
+#include <nanobind/stl/vector.h>
+
+#include "client.hpp"
+#include "context.hpp"
+#include "encode.hpp"
+#include "errors.hpp"
+#include "gil.hpp"
+#include "server.hpp"
+#include "shape.hpp"
+#include "streams.hpp"
+#include "wirecall/bytes.hpp"
+#include "wirecall/client.hpp"
+#include "wirecall/codec.hpp"
+
+namespace wirecall::python {
+namespace nb = nanobind;
+namespace {
+
+nb::bytes dumps(nb::handle value) {
+  Buffer text;
+  const std::unique_ptr<Writer> writer = json_codec().writer();
+  writer->reset(text);
+  std::string where;
+  if (!encode(*writer, value.ptr(), where)) throw nb::type_error(where.c_str());
+  if (writer->failed()) throw nb::type_error(writer->failure().c_str());
+  return nb::bytes{text.data(), text.size()};
+}
+
+std::string text_of(const DecodeFailure& failure) {
+  std::string at;
+  for (auto step = failure.path.rbegin(); step != failure.path.rend(); ++step) {
+    if (const auto* const name = std::get_if<std::string>(&*step)) {
+      at += "." + *name;
+    } else {
+      at += "[" + std::to_string(std::get<std::size_t>(*step)) + "]";
+    }
+  }
+  return (at.empty() ? "" : "at " + at + ": ") + "expected " + failure.expected + ", got " + failure.got;
+}
+
+nb::object loads(nb::bytes text, const Shape& shape) {
+  Buffer padded{std::string_view{text.c_str(), text.size()}};
+  const Scan scan = json_codec().scan(padded.padded(), 512);
+  if (scan.status != ScanStatus::complete) throw nb::value_error("not JSON");
+  const std::unique_ptr<Reader> reader = json_codec().reader();
+  reader->reset(padded.view().substr(0, scan.offset));
+  PyObject* const value = shape.decode(*reader);
+  if (value == nullptr) throw nb::value_error(reader->failed() ? text_of(reader->failure()).c_str() : "cannot be read");
+  return nb::steal(value);
+}
+
+}  // namespace
+
+NB_MODULE(_native, module) {
+  nb::set_leak_warnings(false);
+  nb::register_exception_translator([](const std::exception_ptr& failure, void*) {
+    try {
+      std::rethrow_exception(failure);
+    } catch (const ConnectionError& error) {
+      set_exception(error, detail::ErrorClass::connection_error);
+    } catch (const LocalError& error) {
+      set_exception(error, detail::ErrorClass::local_error);
+    } catch (const Error& error) {
+      set_exception(error);
+    }
+  });
+  nb::class_<Shape>(module, "Shape")
+      .def(
+          "__init__",
+          [](Shape* self, int kind, const std::string& name, nb::object type) {
+            new (self) Shape(static_cast<ShapeKind>(kind), name, std::move(type));
+          },
+          nb::arg("kind"), nb::arg("name"), nb::arg("type").none())
+      .def("set_parts", &Shape::set_parts)
+      .def("set_fields", &Shape::set_fields)
+      .def("set_format", &Shape::set_format)
+      .def("set_names", &Shape::set_names)
+      .def("set_docs", &Shape::set_docs)
+      .def_prop_ro("schema", [](const Shape& shape) { return json_schema(shape.info()); })
+      .def("__repr__", [](const Shape& shape) { return "<Shape: " + describe(shape.info()) + ">"; });
+  module.def("dumps", &dumps);
+  module.def("loads", &loads);
+  module.def("set_planner", [](nb::handle function) { set_planner(function.ptr()); });
+  module.def("set_error_functions",
+             [](nb::handle make, nb::handle explain) { set_error_functions(make.ptr(), explain.ptr()); });
+  module.def("end_threads", &end_threads);
+  add_context(module);
+  add_feed(module);
+  add_server(module);
+  add_client(module);
+}
+
+}  // namespace wirecall::python

@@ -1,0 +1,125 @@
+// See replies.hpp.
+#include "replies.hpp"
+
+#include <cerrno>
+#include <cstdint>
+#include <new>
+#include <sys/eventfd.h>
+#include <system_error>
+#include <unistd.h>
+#include <utility>
+
+#include "encode.hpp"
+#include "errors.hpp"
+#include "reference.hpp"
+#include "shape.hpp"
+
+namespace wirecall::python {
+namespace {
+
+struct Names {
+  PyObject* done = PyUnicode_InternFromString("done");
+  PyObject* set_result = PyUnicode_InternFromString("set_result");
+  PyObject* set_exception = PyUnicode_InternFromString("set_exception");
+};
+
+const Names& names() {
+  static const Names all;
+  return all;
+}
+
+bool call_method(PyObject* name, PyObject* self, PyObject* argument) {
+  PyObject* const arguments[] = {self, argument};
+  const Reference done =
+      Reference::steal(PyObject_VectorcallMethod(name, arguments, argument == nullptr ? 1 : 2, nullptr));
+  const bool truth = done.get() == Py_True;
+  if (!done) PyErr_WriteUnraisable(self);
+  return truth;
+}
+
+}  // namespace
+
+Replies::Replies() : event_(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)), reader_(json_codec().reader()) {
+  if (event_ < 0) throw std::system_error{errno, std::generic_category(), "eventfd"};
+}
+
+Replies::~Replies() {
+  for (const Entry& entry : entries_) Py_DECREF(entry.future);
+  ::close(event_);
+}
+
+void Replies::add(PyObject* future, detail::Answer& answer) noexcept {
+  bool first = false;
+  {
+    const std::scoped_lock lock{mutex_};
+    first = entries_.empty();
+    try {
+      Entry entry{.future = future, .begin = texts_.size(), .size = 0, .failed = {}};
+      if (answer.ok()) {
+        entry.size = answer.result().size();
+        texts_.append(answer.result());
+        texts_.push_back('\0');
+      } else {
+        entry.failed = std::make_unique<detail::Answer>(std::move(answer));
+      }
+      entries_.push_back(std::move(entry));
+    } catch (const std::bad_alloc&) {
+      return;  // the future is never completed: there is no memory to say so
+    }
+  }
+  wake_loop(first);
+}
+
+void Replies::add_wake(PyObject* future) noexcept {
+  bool first = false;
+  {
+    const std::scoped_lock lock{mutex_};
+    first = entries_.empty();
+    try {
+      entries_.push_back({.future = future, .begin = 0, .size = 0, .failed = {}, .wake = true});
+    } catch (const std::bad_alloc&) {
+      return;
+    }
+  }
+  wake_loop(first);
+}
+
+void Replies::wake_loop(bool first) noexcept {
+  if (!first) return;
+  const std::uint64_t one = 1;
+  static_cast<void>(::write(event_, &one, sizeof one));
+}
+
+void Replies::complete(const Entry& entry, std::string_view text, Reader& reader) {
+  const Reference future = Reference::steal(entry.future);
+  if (call_method(names().done, future.get(), nullptr)) return;
+  if (entry.wake) return static_cast<void>(call_method(names().set_result, future.get(), Py_None));
+  if (entry.failed == nullptr) {
+    reader.reset(text.substr(entry.begin, entry.size));
+    const Reference value = Reference::steal(decode_any(reader));
+    if (value) return static_cast<void>(call_method(names().set_result, future.get(), value.get()));
+    reader.clear_failure();
+    const Reference exception = Reference::steal(
+        make_exception(Error{ErrorCode::internal_error, "the result cannot be read"}, detail::ErrorClass::local_error));
+    return static_cast<void>(call_method(names().set_exception, future.get(), exception.get()));
+  }
+  const Reference exception = Reference::steal(make_exception(entry.failed->error(), entry.failed->error_class()));
+  if (!exception) return PyErr_WriteUnraisable(future.get());
+  call_method(names().set_exception, future.get(), exception.get());
+}
+
+void Replies::drain() {
+  std::uint64_t count = 0;
+  static_cast<void>(::read(event_, &count, sizeof count));
+  {
+    const std::scoped_lock lock{mutex_};
+    std::swap(entries_, taken_);
+    std::swap(texts_, taken_texts_);
+  }
+  const std::string_view text = taken_texts_.padded();
+  for (const Entry& entry : taken_) complete(entry, text, *reader_);
+  taken_.clear();
+  taken_texts_.clear();
+}
+
+}  // namespace wirecall::python

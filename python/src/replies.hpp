@@ -1,0 +1,56 @@
+// Replies: answers on their way from the thread that drives a client to the asyncio loop whose futures wait for them.
+// The driver takes no GIL: it puts what came into a queue, and wakes the loop once for all that is in it.
+// Thread: any to add; drain is the asyncio loop's.
+#pragma once
+
+#include <Python.h>
+#include <cstddef>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <vector>
+
+#include "wirecall/bytes.hpp"
+#include "wirecall/error.hpp"
+#include "wirecall/request.hpp"
+
+namespace wirecall::python {
+
+class Replies {
+ public:
+  Replies();
+  Replies(Replies&&) = delete;
+  ~Replies();
+
+  [[nodiscard]] int fileno() const noexcept { return event_; }
+  /// `future` is a reference, which becomes the queue's.
+  void add(PyObject* future, detail::Answer& answer) noexcept;
+  /// The same with None for what came.
+  void add_wake(PyObject* future) noexcept;
+  /// Completes the futures. With the GIL.
+  void drain();
+
+ private:
+  struct Entry {
+    PyObject* future;
+    std::size_t begin;
+    std::size_t size;
+    std::unique_ptr<detail::Answer> failed;
+    bool wake = false;
+  };
+
+  void wake_loop(bool first) noexcept;
+
+  void complete(const Entry& entry, std::string_view text, Reader& reader);
+
+  int event_;
+  std::mutex mutex_;
+  std::vector<Entry> entries_;
+  Buffer texts_;
+  // The asyncio loop's; kept for their memory.
+  std::vector<Entry> taken_;
+  Buffer taken_texts_;
+  std::unique_ptr<Reader> reader_;
+};
+
+}  // namespace wirecall::python

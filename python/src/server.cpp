@@ -1,0 +1,122 @@
+// See server.hpp.
+#include "server.hpp"
+
+#include <memory>
+#include <nanobind/stl/optional.h>
+#include <nanobind/stl/string.h>
+#include <nanobind/stl/vector.h>
+#include <stdexcept>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "async_calls.hpp"
+#include "errors.hpp"
+#include "gil.hpp"
+#include "method.hpp"
+#include "wirecall/broker.hpp"
+#include "wirecall/server.hpp"
+
+namespace wirecall::python {
+namespace nb = nanobind;
+namespace {
+
+Options options_of(const std::string& json) {
+  Options options = Options::from_json(json);
+  options.log = stderr_log(options.log_format);
+  return options;
+}
+
+class PyServer {
+ public:
+  PyServer(const std::string& options_json, bool broker) : calls_(std::make_shared<AsyncCalls>()) {
+    const Options options = options_of(options_json);
+    if (broker) {
+      server_ = std::make_unique<Broker>(options);
+    } else {
+      server_ = std::make_unique<Server>(options);
+    }
+    // For `handle`, which needs no port.
+    server_->registry().set_limits(options.limits);
+    server_->registry().set_log(options.log);
+  }
+  PyServer(PyServer&&) = delete;
+  // The server's threads end with it, and may need the GIL for that.
+  ~PyServer() {
+    const Released released;
+    if (running_) static_cast<void>(server_.release());
+    server_.reset();
+  }
+
+  void add(const std::string& name, nb::object function, int place, nb::list parameters, nb::object result,
+           const std::string& summary, bool safe) {
+    auto method = std::make_unique<PythonMethod>(std::move(function), static_cast<Place>(place),
+                                                 parameters_of(parameters), nb::cast<Shape*>(result), result, calls_);
+    std::vector<Param> params = method->params();
+    for (std::size_t i = 0, at = 0; i != parameters.size() && at != params.size(); ++i) {
+      const auto row = nb::cast<nb::tuple>(parameters[i]);
+      const auto filled = static_cast<Filled>(nb::cast<int>(row[1]));
+      if (filled != Filled::by_position && filled != Filled::by_name) continue;
+      params[at++].doc(nb::cast<std::string>(row[5]));
+    }
+    Method& added = server_->registry().add(name, std::move(params), PythonMethod::bind(std::move(method)));
+    added.summary(summary);
+    if (safe) added.safe();
+  }
+
+  std::string listen(const std::string& uri) {
+    try {
+      return server_->listen(uri).uri();
+    } catch (const std::invalid_argument&) {
+      throw;
+    } catch (const std::runtime_error& failure) {
+      PyErr_SetString(PyExc_OSError, failure.what());
+      throw nb::python_error();
+    }
+  }
+
+  /// False when it was interrupted.
+  bool run() {
+    running_ = true;
+    RunEnd end{};
+    {
+      const Released released;
+      try {
+        end = server_->run();
+      } catch (...) {
+        running_ = false;
+        throw;
+      }
+    }
+    running_ = false;
+    return end == RunEnd::drained;
+  }
+  void stop() noexcept { server_->stop(); }
+  std::string handle(const std::string& text) {
+    const Released released;
+    return server_->registry().handle(text);
+  }
+  [[nodiscard]] int fileno() const noexcept { return calls_->fileno(); }
+  void drain(nb::handle loop) { calls_->drain(loop.ptr()); }
+
+ private:
+  std::shared_ptr<AsyncCalls> calls_;
+  std::unique_ptr<Server> server_;
+  bool running_ = false;
+};
+
+}  // namespace
+
+void add_server(nb::module_& module) {
+  nb::class_<PyServer>(module, "Server")
+      .def(nb::init<const std::string&, bool>(), nb::arg("options_json"), nb::arg("broker") = false)
+      .def("add", &PyServer::add)
+      .def("listen", &PyServer::listen)
+      .def("run", &PyServer::run)
+      .def("stop", &PyServer::stop)
+      .def("handle", &PyServer::handle)
+      .def("fileno", &PyServer::fileno)
+      .def("drain", &PyServer::drain);
+}
+
+}  // namespace wirecall::python

@@ -1,0 +1,520 @@
+// See shape.hpp.
+#include "shape.hpp"
+
+#include <cstring>
+#include <limits>
+#include <utility>
+
+#include "encode.hpp"
+#include "reference.hpp"
+
+namespace wirecall::python {
+namespace nb = nanobind;
+namespace {
+
+PyObject* text_object(std::string_view utf8) {
+  return PyUnicode_FromStringAndSize(utf8.data(), static_cast<Py_ssize_t>(utf8.size()));
+}
+
+// Python says no: what it says is what was expected.
+PyObject* fail_with_exception(Reader& reader) {
+  reader.fail(take_exception_text());
+  return nullptr;
+}
+
+// Digits that no type of C++ holds.
+PyObject* long_of(std::string_view digits) {
+  const std::string text{digits};
+  return PyLong_FromString(text.c_str(), nullptr, 10);
+}
+
+// Up to 18 digits fit, whatever they are.
+bool short_integer(std::string_view text, std::int64_t& out) noexcept {
+  const bool negative = text.front() == '-';
+  if (negative) text.remove_prefix(1);
+  if (text.size() > 18) return false;
+  std::int64_t value = 0;
+  for (const char c : text) {
+    if (c < '0' || c > '9') return false;
+    value = value * 10 + (c - '0');
+  }
+  out = negative ? -value : value;
+  return true;
+}
+
+bool is_digits(std::string_view text) noexcept { return text.find_first_not_of("-0123456789") == text.npos; }
+
+PyObject* decode_integer(Reader& reader) {
+  if (reader.kind() != ValueKind::number) return reader.fail("integer"), nullptr;
+  const char* const mark = reader.mark();
+  std::string_view text;
+  if (!reader.read_number_text(text)) return nullptr;
+  std::int64_t value = 0;
+  if (short_integer(text, value)) return PyLong_FromLongLong(value);
+  if (is_digits(text)) {
+    if (PyObject* const large = long_of(text)) return large;
+    PyErr_Clear();  // more digits than Python takes
+    reader.rewind(mark);
+    return reader.fail("an integer of fewer digits"), nullptr;
+  }
+  // 1.0 and 1e3 are integers as well.
+  reader.rewind(mark);
+  if (!reader.read_int(std::numeric_limits<std::int64_t>::min(), std::numeric_limits<std::int64_t>::max(), value)) {
+    reader.clear_failure();
+    return reader.fail("integer"), nullptr;
+  }
+  return PyLong_FromLongLong(value);
+}
+
+PyObject* decode_number(Reader& reader) {
+  double value = 0;
+  return reader.read_double(value) ? PyFloat_FromDouble(value) : nullptr;
+}
+
+PyObject* decode_string(Reader& reader) {
+  std::string_view text;
+  if (!reader.read_string(text)) return nullptr;
+  PyObject* const string = text_object(text);
+  return string != nullptr ? string : fail_with_exception(reader);
+}
+
+PyObject* decode_bytes(Reader& reader) {
+  std::span<const std::byte> bytes;
+  if (!reader.read_bytes(bytes)) return nullptr;
+  PyObject* const made =
+      PyBytes_FromStringAndSize(reinterpret_cast<const char*>(bytes.data()), static_cast<Py_ssize_t>(bytes.size()));
+  return made != nullptr ? made : fail_with_exception(reader);
+}
+
+PyObject* decode_any_array(Reader& reader) {
+  static_cast<void>(reader.begin_array());
+  Reference list = Reference::steal(PyList_New(0));
+  for (std::size_t position = 0; reader.next_element(); ++position) {
+    const Reference element = Reference::steal(decode_any(reader));
+    if (!element) return reader.failed_at(position), nullptr;
+    if (PyList_Append(list.get(), element.get()) != 0) return fail_with_exception(reader);
+  }
+  return list.release();
+}
+
+PyObject* decode_any_object(Reader& reader) {
+  static_cast<void>(reader.begin_object());
+  Reference dict = Reference::steal(PyDict_New());
+  for (std::string_view name; reader.next_member(name);) {
+    const Reference key = Reference::steal(text_object(name));
+    if (!key) return fail_with_exception(reader);
+    const Reference value = Reference::steal(decode_any(reader));
+    if (!value) return reader.failed_at(name), nullptr;
+    if (PyDict_SetItem(dict.get(), key.get(), value.get()) != 0) return fail_with_exception(reader);
+  }
+  return dict.release();
+}
+
+PyObject* decode_any_number(Reader& reader) {
+  const char* const mark = reader.mark();
+  std::string_view text;
+  if (!reader.read_number_text(text)) return nullptr;
+  std::int64_t value = 0;
+  if (short_integer(text, value)) return PyLong_FromLongLong(value);
+  reader.rewind(mark);
+  return is_digits(text) ? decode_integer(reader) : decode_number(reader);
+}
+
+TypeKind type_kind_of(ShapeKind kind) {
+  switch (kind) {
+    case ShapeKind::none:
+      return TypeKind::null;
+    case ShapeKind::boolean:
+      return TypeKind::boolean;
+    case ShapeKind::integer:
+      return TypeKind::integer;
+    case ShapeKind::number:
+      return TypeKind::number;
+    case ShapeKind::string:
+      return TypeKind::string;
+    case ShapeKind::bytes:
+      return TypeKind::bytes;
+    case ShapeKind::list:
+    case ShapeKind::set:
+    case ShapeKind::frozenset:
+    case ShapeKind::tuple:
+      return TypeKind::array;
+    case ShapeKind::record:
+      return TypeKind::tuple;
+    case ShapeKind::map:
+      return TypeKind::map;
+    case ShapeKind::choice:
+      return TypeKind::one_of;
+    case ShapeKind::object:
+      return TypeKind::object;
+    case ShapeKind::any:
+    case ShapeKind::literal:
+    case ShapeKind::converted:
+    case ShapeKind::raw:
+      break;
+  }
+  return TypeKind::any;
+}
+
+}  // namespace
+
+PyObject* decode_any(Reader& reader) {
+  switch (reader.kind()) {
+    case ValueKind::null:
+      static_cast<void>(reader.read_null());
+      Py_RETURN_NONE;
+    case ValueKind::boolean: {
+      bool value = false;
+      static_cast<void>(reader.read_bool(value));
+      return PyBool_FromLong(value ? 1 : 0);
+    }
+    case ValueKind::number:
+      return decode_any_number(reader);
+    case ValueKind::string:
+      return decode_string(reader);
+    case ValueKind::array:
+      return decode_any_array(reader);
+    case ValueKind::object:
+      return decode_any_object(reader);
+    case ValueKind::bytes:
+      return decode_bytes(reader);
+  }
+  return nullptr;
+}
+
+Shape::Shape(ShapeKind kind, std::string name, nb::object type)
+    : kind_(kind), name_(std::move(name)), type_(std::move(type)) {
+  info_.kind = type_kind_of(kind);
+  info_.name = name_;
+  if (kind == ShapeKind::integer) {
+    // Beyond 64 bits too; a schema has no bounds where these are the least and the most.
+    info_.minimum = std::numeric_limits<std::int64_t>::min();
+    info_.maximum = std::numeric_limits<std::uint64_t>::max();
+  }
+}
+
+void Shape::set_parts(nb::list parts) {
+  for (nb::handle part : parts) {
+    kept_.push_back(nb::borrow(part));
+    parts_.push_back(nb::cast<Shape*>(part));
+    types_.push_back(&parts_.back()->info());
+  }
+  switch (kind_) {
+    case ShapeKind::map:
+      info_.types = {types_.data() + 1, 1};
+      break;
+    case ShapeKind::converted: {
+      // A converted string still is a string to whoever reads the document.
+      const TypeInfo& part = parts_[0]->info();
+      info_.kind = part.kind;
+      info_.types = part.types;
+      info_.minimum = part.minimum;
+      info_.maximum = part.maximum;
+      info_.length = part.length;
+      info_.members = part.members;
+      if (info_.names.empty()) info_.names = part.names;
+      if (info_.format.empty()) info_.format = part.format;
+      if (info_.name.empty()) info_.name = part.name;
+      break;
+    }
+    case ShapeKind::record:
+      info_.types = types_;
+      info_.length = types_.size();
+      break;
+    case ShapeKind::choice:
+      info_.types = types_;
+      if (types_.size() == 2 && types_[1]->kind == TypeKind::null) {
+        info_.kind = TypeKind::optional;
+        info_.types = {types_.data(), 1};
+      }
+      break;
+    default:
+      info_.types = types_;
+  }
+}
+
+void Shape::set_fields(nb::list fields) {
+  const auto keep = [this](std::string text) -> std::string_view { return texts_.emplace_back(std::move(text)); };
+  for (nb::handle entry : fields) {
+    const auto field = nb::cast<nb::tuple>(entry);
+    kept_.push_back(nb::borrow(field[2]));
+    fields_.push_back({.name = nb::borrow(field[0]),
+                       .wire_name = nb::cast<std::string>(field[1]),
+                       .shape = nb::cast<Shape*>(field[2]),
+                       .required = nb::cast<bool>(field[3])});
+    const std::string docs = nb::cast<std::string>(field[4]);
+    const About* about = nullptr;
+    const std::string_view name = keep(fields_.back().wire_name);
+    if (!docs.empty()) about = &abouts_.emplace_back(About{.member = name, .docs = keep(docs)});
+    members_.push_back({name, &fields_.back().shape->info(), about, fields_.back().required});
+  }
+  info_.members = members_;
+}
+
+void Shape::set_format(std::string format) {
+  format_ = std::move(format);
+  info_.format = format_;
+}
+
+void Shape::set_names(std::vector<std::string> names) {
+  for (std::string& name : names) names_.push_back(texts_.emplace_back(std::move(name)));
+  info_.kind = TypeKind::enumeration;
+  info_.names = names_;
+}
+
+void Shape::set_docs(std::string docs) {
+  docs_ = std::move(docs);
+  info_.docs = docs_;
+}
+
+PyObject* Shape::decode(Reader& reader) const {
+  switch (kind_) {
+    case ShapeKind::any:
+      return decode_any(reader);
+    case ShapeKind::none:
+      if (reader.read_null()) Py_RETURN_NONE;
+      return reader.fail("null"), nullptr;
+    case ShapeKind::boolean: {
+      bool value = false;
+      return reader.read_bool(value) ? PyBool_FromLong(value ? 1 : 0) : nullptr;
+    }
+    case ShapeKind::integer:
+      return decode_integer(reader);
+    case ShapeKind::number:
+      return decode_number(reader);
+    case ShapeKind::string:
+      return decode_string(reader);
+    case ShapeKind::bytes:
+      return decode_bytes(reader);
+    case ShapeKind::list:
+    case ShapeKind::set:
+    case ShapeKind::frozenset:
+    case ShapeKind::tuple:
+      return decode_sequence(reader);
+    case ShapeKind::record:
+      return decode_record(reader);
+    case ShapeKind::map:
+      return decode_map(reader);
+    case ShapeKind::choice:
+      return decode_choice(reader);
+    case ShapeKind::literal:
+      return decode_literal(reader);
+    case ShapeKind::object:
+      return decode_object(reader);
+    case ShapeKind::converted:
+      return decode_converted(reader);
+    case ShapeKind::raw:
+      return decode_raw(reader);
+  }
+  return nullptr;
+}
+
+// With the exception in flight, which is what Python says of the value at `mark`.
+PyObject* Shape::refuse(Reader& reader, const char* mark) const {
+  reader.rewind(mark);
+  // A converter that has words of its own says them by ValueError; others had no idea what they would be given.
+  const bool worded = PyErr_ExceptionMatches(PyExc_ValueError) != 0 && name_.empty();
+  std::string said = take_exception_text();
+  if (worded && said.starts_with("ValueError: ")) said.erase(0, std::strlen("ValueError: "));
+  reader.fail(name_.empty() ? said : name_);
+  return nullptr;
+}
+
+PyObject* Shape::decode_sequence(Reader& reader) const {
+  if (!reader.begin_array()) {
+    reader.clear_failure();
+    return reader.fail(describe(info_)), nullptr;
+  }
+  const bool is_set = kind_ == ShapeKind::set || kind_ == ShapeKind::frozenset;
+  Reference all = Reference::steal(is_set ? PySet_New(nullptr) : PyList_New(0));
+  if (!all) return fail_with_exception(reader);
+  const Shape& part = *parts_[0];
+  for (std::size_t position = 0; reader.next_element(); ++position) {
+    const Reference element = Reference::steal(part.decode(reader));
+    if (!element) return reader.failed_at(position), nullptr;
+    const int added = is_set ? PySet_Add(all.get(), element.get()) : PyList_Append(all.get(), element.get());
+    if (added != 0) return fail_with_exception(reader);
+  }
+  if (kind_ == ShapeKind::tuple) all = Reference::steal(PyList_AsTuple(all.get()));
+  if (kind_ == ShapeKind::frozenset) all = Reference::steal(PyFrozenSet_New(all.get()));
+  return all ? all.release() : fail_with_exception(reader);
+}
+
+PyObject* Shape::decode_record(Reader& reader) const {
+  const char* const mark = reader.mark();
+  if (!reader.begin_array()) {
+    reader.clear_failure();
+    return reader.fail(describe(info_)), nullptr;
+  }
+  Reference all = Reference::steal(PyTuple_New(static_cast<Py_ssize_t>(parts_.size())));
+  if (!all) return fail_with_exception(reader);
+  std::size_t position = 0;
+  while (reader.next_element()) {
+    if (position == parts_.size()) {
+      reader.fail("nothing");
+      return reader.failed_at(position), nullptr;
+    }
+    PyObject* const element = parts_[position]->decode(reader);
+    if (element == nullptr) return reader.failed_at(position), nullptr;
+    PyTuple_SetItem(all.get(), static_cast<Py_ssize_t>(position++), element);
+  }
+  if (position != parts_.size()) {
+    reader.fail_missing(describe(parts_[position]->info()));
+    return reader.failed_at(position), nullptr;
+  }
+  if (type_.is_none()) return all.release();
+  PyObject* const made = PyObject_Call(type_.ptr(), all.get(), nullptr);
+  return made != nullptr ? made : refuse(reader, mark);
+}
+
+PyObject* Shape::decode_map(Reader& reader) const {
+  if (!reader.begin_object()) {
+    reader.clear_failure();
+    return reader.fail(describe(info_)), nullptr;
+  }
+  Reference dict = Reference::steal(PyDict_New());
+  if (!dict) return fail_with_exception(reader);
+  const bool plain = parts_[0]->kind() == ShapeKind::string || parts_[0]->kind() == ShapeKind::any;
+  for (std::string_view name; reader.next_member(name);) {
+    Reference key = Reference::steal(text_object(name));
+    if (!key) return fail_with_exception(reader);
+    if (!plain) {
+      // Other keys are read as if they stood there as values.
+      key = Reference::steal(PyObject_CallFunctionObjArgs(type_.ptr(), key.get(), nullptr));
+      if (!key) {
+        fail_with_exception(reader);
+        return reader.failed_at(name), nullptr;
+      }
+    }
+    const Reference value = Reference::steal(parts_[1]->decode(reader));
+    if (!value) return reader.failed_at(name), nullptr;
+    if (PyDict_SetItem(dict.get(), key.get(), value.get()) != 0) return fail_with_exception(reader);
+  }
+  return dict.release();
+}
+
+PyObject* Shape::decode_choice(Reader& reader) const {
+  const ValueKind kind = reader.kind();
+  const char* const mark = reader.mark();
+  // Where one alone is of this kind, what it says of the value is more than that none fits.
+  const Shape* only = nullptr;
+  std::size_t fitting = 0;
+  for (const Shape* part : parts_) {
+    if (!accepts(part->info(), kind)) continue;
+    only = part;
+    ++fitting;
+  }
+  if (fitting == 1) return only->decode(reader);
+  for (const Shape* part : parts_) {
+    if (!accepts(part->info(), kind)) continue;
+    if (PyObject* const value = part->decode(reader)) return value;
+    const auto read = static_cast<std::size_t>(reader.mark() - mark);
+    reader.rewind(mark);
+    if (!reader.may_reread(read)) break;
+    reader.clear_failure();
+  }
+  return reader.fail(describe(info_)), nullptr;
+}
+
+PyObject* Shape::decode_literal(Reader& reader) const {
+  const char* const mark = reader.mark();
+  const Reference value = Reference::steal(decode_any(reader));
+  if (!value) return nullptr;
+  const Reference key =
+      Reference::steal(PyTuple_Pack(2, reinterpret_cast<PyObject*>(Py_TYPE(value.get())), value.get()));
+  PyObject* const found = key ? PyDict_GetItemWithError(type_.ptr(), key.get()) : nullptr;
+  if (found != nullptr) return Py_NewRef(found);
+  PyErr_Clear();  // a list cannot be looked for
+  reader.rewind(mark);
+  return reader.fail(info_.kind == TypeKind::enumeration ? describe(info_) : name_), nullptr;
+}
+
+PyObject* Shape::decode_object(Reader& reader) const {
+  const char* const mark = reader.mark();
+  if (!reader.begin_object()) {
+    reader.clear_failure();
+    return reader.fail(describe(info_)), nullptr;
+  }
+  Reference members = Reference::steal(PyDict_New());
+  if (!members) return fail_with_exception(reader);
+  std::size_t expected = 0;
+  std::uint64_t given = 0;
+  for (std::string_view name; reader.next_member(name);) {
+    // Mostly they come in the order in which they were written down.
+    std::size_t i = expected;
+    if (i >= fields_.size() || fields_[i].wire_name != name) {
+      for (i = 0; i != fields_.size() && fields_[i].wire_name != name;) ++i;
+    }
+    if (i == fields_.size()) {
+      static_cast<void>(reader.skip());
+      continue;
+    }
+    const Reference value = Reference::steal(fields_[i].shape->decode(reader));
+    if (!value) return reader.failed_at(name), nullptr;
+    if (PyDict_SetItem(members.get(), fields_[i].name.ptr(), value.get()) != 0) return fail_with_exception(reader);
+    if (i < 64) given |= std::uint64_t{1} << i;
+    expected = i + 1;
+  }
+  for (std::size_t i = 0; i != fields_.size(); ++i) {
+    if (!fields_[i].required || (i < 64 && (given >> i & 1) != 0)) continue;
+    if (i >= 64 && PyDict_GetItem(members.get(), fields_[i].name.ptr()) != nullptr) continue;
+    reader.fail_missing(describe(fields_[i].shape->info()));
+    return reader.failed_at(fields_[i].wire_name), nullptr;
+  }
+  if (type_.is_none()) return members.release();
+  const Reference none = Reference::steal(PyTuple_New(0));
+  if (PyObject* const made = PyObject_Call(type_.ptr(), none.get(), members.get())) return made;
+  // What the class itself says of its members, by ValueError as a rule.
+  reader.rewind(mark);
+  return fail_with_exception(reader);
+}
+
+PyObject* Shape::decode_converted(Reader& reader) const {
+  const char* const mark = reader.mark();
+  const Reference value = Reference::steal(parts_[0]->decode(reader));
+  if (!value) {
+    // A date that is a number is no date; a list in which one element is wrong says which.
+    if (!name_.empty() && reader.failed() && reader.failure().path.empty()) {
+      reader.clear_failure();
+      reader.rewind(mark);
+      reader.fail(name_);
+    }
+    return nullptr;
+  }
+  PyObject* const made = PyObject_CallFunctionObjArgs(type_.ptr(), value.get(), nullptr);
+  return made != nullptr ? made : refuse(reader, mark);
+}
+
+PyObject* Shape::decode_raw(Reader& reader) const {
+  const char* const mark = reader.mark();
+  const std::string text = reader.json();
+  static_cast<void>(reader.skip());
+  const Reference bytes =
+      Reference::steal(PyBytes_FromStringAndSize(text.data(), static_cast<Py_ssize_t>(text.size())));
+  if (!bytes) return fail_with_exception(reader);
+  PyObject* const made = PyObject_CallFunctionObjArgs(type_.ptr(), bytes.get(), nullptr);
+  if (made != nullptr) return made;
+  // ValueError(what was expected, (step, …)) says where in it.
+  PyObject* type = nullptr;
+  PyObject* value = nullptr;
+  PyObject* traceback = nullptr;
+  PyErr_Fetch(&type, &value, &traceback);
+  PyErr_NormalizeException(&type, &value, &traceback);
+  const Reference path = Reference::steal(value != nullptr ? PyObject_GetAttrString(value, "wirecall_loc") : nullptr);
+  PyErr_Clear();
+  PyErr_Restore(type, value, traceback);
+  refuse(reader, mark);
+  if (!path || !PyTuple_Check(path.get())) return nullptr;
+  for (Py_ssize_t i = PyTuple_Size(path.get()); i-- > 0;) {
+    PyObject* const step = PyTuple_GetItem(path.get(), i);
+    if (PyLong_Check(step)) {
+      reader.failed_at(static_cast<std::size_t>(PyLong_AsLong(step)));
+    } else if (Py_ssize_t size = 0; const char* const name = PyUnicode_AsUTF8AndSize(step, &size)) {
+      reader.failed_at(std::string_view{name, static_cast<std::size_t>(size)});
+    }
+  }
+  PyErr_Clear();
+  return nullptr;
+}
+
+}  // namespace wirecall::python

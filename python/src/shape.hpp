@@ -1,0 +1,97 @@
+// Shape: what a Python type hint asks of a value on the wire, and how the value becomes a Python object, straight from
+// any codec's Reader. Made by wirecall/_shapes.py from hints, once; it does not change afterwards, so any thread that
+// holds the GIL may use it. Its TypeInfo gives error messages and documents their words.
+#pragma once
+
+#include <Python.h>
+#include <cstdint>
+#include <deque>
+#include <nanobind/nanobind.h>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "wirecall/codec.hpp"
+#include "wirecall/schema.hpp"
+
+namespace wirecall::python {
+
+enum class ShapeKind : std::uint8_t {
+  any,
+  none,
+  boolean,
+  integer,
+  number,
+  string,
+  bytes,
+  list,
+  set,
+  frozenset,
+  tuple,      ///< of any length, all of parts[0]
+  record,     ///< a tuple of one of each of `parts`; `type` is called with them, if it is not None
+  map,        ///< a dict: keys of parts[0], values of parts[1]
+  choice,     ///< the first of `parts` that fits
+  literal,    ///< `type` is a dict: from (type, value) to what it stands for
+  object,     ///< members by name: `type` is called with them, by name; without `type` it is a dict of them
+  converted,  ///< of parts[0]; `type` is called with it, and says by ValueError what is wrong
+  raw,        ///< `type` is called with the JSON text, as bytes, and says by ValueError what is wrong
+};
+
+class Shape {
+ public:
+  Shape(ShapeKind kind, std::string name, nanobind::object type);
+  Shape(Shape&&) = delete;
+
+  /// Of what it is made; the parts are kept.
+  void set_parts(nanobind::list parts);
+  struct Field {
+    nanobind::object name;  ///< in Python, interned
+    std::string wire_name;
+    Shape* shape;
+    bool required;
+  };
+  /// The members of an object: tuples of (name in Python, name on the wire, shape, required, what documents it).
+  void set_fields(nanobind::list fields);
+  /// What JSON Schema calls the format of a string, the names of an enumeration, what documents it.
+  void set_format(std::string format);
+  void set_names(std::vector<std::string> names);
+  void set_docs(std::string docs);
+
+  [[nodiscard]] const TypeInfo& info() const noexcept { return info_; }
+  [[nodiscard]] ShapeKind kind() const noexcept { return kind_; }
+  /// A new reference to the value that comes next; null after recording a failure with the reader. No Python exception
+  /// is left set.
+  [[nodiscard]] PyObject* decode(Reader& reader) const;
+
+ private:
+  PyObject* decode_sequence(Reader& reader) const;
+  PyObject* decode_record(Reader& reader) const;
+  PyObject* decode_map(Reader& reader) const;
+  PyObject* decode_choice(Reader& reader) const;
+  PyObject* decode_literal(Reader& reader) const;
+  PyObject* decode_object(Reader& reader) const;
+  PyObject* decode_converted(Reader& reader) const;
+  PyObject* decode_raw(Reader& reader) const;
+  PyObject* refuse(Reader& reader, const char* mark) const;
+
+  ShapeKind kind_;
+  std::string name_;
+  nanobind::object type_;
+  std::vector<nanobind::object> kept_;
+  std::vector<Shape*> parts_;
+  std::vector<Field> fields_;
+
+  TypeInfo info_;
+  std::string format_;
+  std::string docs_;
+  std::vector<const TypeInfo*> types_;
+  std::vector<MemberInfo> members_;
+  std::deque<About> abouts_;
+  std::deque<std::string> texts_;
+  std::vector<std::string_view> names_;
+};
+
+/// Any JSON value as what Python's own json makes of it. As Shape::decode.
+[[nodiscard]] PyObject* decode_any(Reader& reader);
+
+}  // namespace wirecall::python

@@ -1,0 +1,325 @@
+// See streams.hpp.
+#include "streams.hpp"
+
+#include <condition_variable>
+#include <deque>
+#include <exception>
+#include <mutex>
+#include <nanobind/nanobind.h>
+#include <nanobind/stl/shared_ptr.h>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "async_calls.hpp"
+#include "context.hpp"
+#include "encode.hpp"
+#include "errors.hpp"
+#include "gil.hpp"
+#include "method.hpp"
+#include "reference.hpp"
+#include "wirecall/detail/home.hpp"
+#include "wirecall/detail/items.hpp"
+#include "wirecall/task.hpp"
+#include "wirecall/value.hpp"
+
+namespace wirecall::python {
+namespace nb = nanobind;
+namespace {
+
+// Items that have been yielded and not been passed on: beyond so many of them the generator waits.
+constexpr std::size_t kFeedMax = 64;
+
+}  // namespace
+
+/// What a generator has yielded, between its thread and the loop's. Any thread.
+class Feed final : public std::enable_shared_from_this<Feed> {
+ public:
+  Feed(const PythonMethod& method, Call& call, AsyncCalls& calls)
+      : method_(&method),
+        registered_(&call.method()),
+        codec_(&call.codec()),
+        calls_(calls.weak_from_this()),
+        home_(call.home()),
+        id_(call.is_notification() ? std::string_view{} : call.message().id()),
+        params_(call.params()),
+        context_(detached(call.context())) {
+    static_cast<void>(params_.padded());
+  }
+
+  [[nodiscard]] const PythonMethod& method() const noexcept { return *method_; }
+  [[nodiscard]] const std::shared_ptr<detail::Home>& home() const noexcept { return home_; }
+
+  // ---- the generator's thread, with the GIL ----
+
+  /// A new reference to the generator; null when there is none, and then it has ended.
+  [[nodiscard]] PyObject* begin() {
+    detail::ParamReaders readers{.reader = codec_->reader(), .defaults = {}};
+    PythonMethod::Arguments arguments{*method_};
+    if (!detail::decode_params(params_.view(), *registered_, readers, arguments.pointers())) {
+      end(decode_error(*readers.reader));
+      return nullptr;
+    }
+    Reference context;
+    if (method_->takes_context()) context = Reference::steal(make_context(std::move(*context_)));
+    PyObject* const generator = method_->call(arguments, context.get());
+    if (generator == nullptr) end(take_error(registered_->name(), id_));
+    return generator;
+  }
+  /// False when there is no room for another one, or nobody wants one.
+  [[nodiscard]] bool push(PyObject* item) {
+    Buffer text;
+    const std::unique_ptr<Writer> writer = codec_->writer();
+    writer->reset(text);
+    std::string where;
+    if (!encode(*writer, item, where) || writer->failed()) {
+      end(Error{ErrorCode::internal_error});
+      PyErr_Format(PyExc_TypeError, "an item of the stream cannot be sent: %s",
+                   where.empty() ? writer->failure().c_str() : where.c_str());
+      static_cast<void>(take_error(registered_->name(), id_));
+      return false;
+    }
+    const std::scoped_lock lock{mutex_};
+    if (ended_ || stopped_) return false;
+    items_.push_back(std::move(text));
+    tell();
+    return items_.size() < kFeedMax;
+  }
+  void end(std::optional<Error> error) {
+    const std::scoped_lock lock{mutex_};
+    if (ended_) return;
+    ended_ = true;
+    error_ = std::move(error);
+    tell();
+  }
+  void end_with(PyObject* exception) { end(error_of(exception, registered_->name(), id_)); }
+  [[nodiscard]] bool wanted() const {
+    const std::scoped_lock lock{mutex_};
+    return !stopped_ && !ended_;
+  }
+  /// Waits for room, without the GIL. False when nobody wants more.
+  [[nodiscard]] bool wait_for_room() {
+    std::unique_lock lock{mutex_};
+    room_.wait(lock, [this] { return stopped_ || ended_ || items_.size() < kFeedMax / 2; });
+    return !stopped_ && !ended_;
+  }
+  /// `future` is given a result when there is room, or nobody wants more.
+  void when_room(nb::object future) {
+    const std::scoped_lock lock{mutex_};
+    future_ = std::move(future);
+    future_waits_ = true;
+    if (stopped_ || ended_ || items_.size() < kFeedMax / 2) post_room();
+  }
+  [[nodiscard]] nb::object take_future() {
+    const std::scoped_lock lock{mutex_};
+    return std::move(future_);
+  }
+
+  // ---- the loop's thread ----
+
+  struct Taken {
+    std::deque<Buffer> items;
+    bool ended = false;
+  };
+  [[nodiscard]] Taken take() {
+    const std::scoped_lock lock{mutex_};
+    Taken taken{std::exchange(items_, {}), ended_};
+    room_.notify_one();
+    if (future_waits_) post_room();
+    return taken;
+  }
+  [[nodiscard]] const std::optional<Error>& error() const noexcept { return error_; }
+  /// Completes `news` at home when there is something to take.
+  void wait(Completion<> news) {
+    const std::scoped_lock lock{mutex_};
+    news_ = std::make_shared<News>(std::move(news));
+    if (!items_.empty() || ended_) tell();
+  }
+  /// Nobody wants more.
+  void stop() noexcept {
+    const std::scoped_lock lock{mutex_};
+    stopped_ = true;
+    items_.clear();
+    room_.notify_one();
+    if (future_waits_) post_room();
+  }
+
+ private:
+  struct News final : detail::Home::Arrival {
+    explicit News(Completion<> what) : completion(std::move(what)) {}
+    void arrive() noexcept override { completion.set(); }
+    Completion<> completion;
+  };
+  struct Room final : AsyncCalls::Entry {
+    explicit Room(std::shared_ptr<Feed> which) : feed(std::move(which)) {}
+    void run(PyObject*) override {
+      const nb::object future = feed->take_future();
+      if (!future.is_valid() || nb::cast<bool>(future.attr("done")())) return;
+      future.attr("set_result")(nb::none());
+    }
+    std::shared_ptr<Feed> feed;
+  };
+
+  // With the mutex held.
+  void tell() noexcept {
+    if (news_ != nullptr) home_->go_on(std::exchange(news_, nullptr));
+  }
+  void post_room() {
+    future_waits_ = false;
+    if (const auto calls = calls_.lock()) calls->post(std::make_shared<Room>(shared_from_this()));
+  }
+
+  const PythonMethod* method_;
+  const Method* registered_;
+  const Codec* codec_;
+  std::weak_ptr<AsyncCalls> calls_;
+  std::shared_ptr<detail::Home> home_;
+  std::string id_;
+  Buffer params_;
+  std::optional<Context> context_;
+
+  mutable std::mutex mutex_;
+  std::condition_variable room_;
+  std::deque<Buffer> items_;
+  std::optional<Error> error_;
+  bool ended_ = false;
+  bool stopped_ = false;
+  bool future_waits_ = false;
+  nb::object future_;  // with the GIL
+  std::shared_ptr<News> news_;
+};
+
+namespace {
+
+// Whatever ends the passing on, the generator learns of it.
+struct Consumer {
+  explicit Consumer(std::shared_ptr<Feed> from) : feed(std::move(from)) {}
+  Consumer(Consumer&&) = default;
+  ~Consumer() {
+    if (feed != nullptr) feed->stop();
+  }
+  std::shared_ptr<Feed> feed;
+};
+
+Task<detail::StreamResult> pass_on(Consumer consumer, std::shared_ptr<detail::Items> items, Scheduler* scheduler) {
+  Feed& feed = *consumer.feed;
+  std::size_t count = 0;
+  for (;;) {
+    const Feed::Taken taken = feed.take();
+    for (const Buffer& item : taken.items) {
+      co_await items->room();
+      items->add(Raw{item.view()});
+      if (++count % detail::kItemsPerTurn == 0 && scheduler != nullptr)
+        co_await sleep_for(*scheduler, std::chrono::nanoseconds{0});
+    }
+    if (taken.ended) break;
+    const Completion<> news;
+    feed.wait(news);
+    co_await news;
+  }
+  if (feed.error()) throw Error{*feed.error()};
+  co_return detail::StreamResult{std::move(items)};
+}
+
+// On a thread of the pool.
+void run_generator(Feed& feed) {
+  const Gil gil;
+  const Reference generator = Reference::steal(feed.begin());
+  if (!generator) return;
+  for (;;) {
+    const Reference item = Reference::steal(PyIter_Next(generator.get()));
+    if (!item) {
+      if (PyErr_Occurred() == nullptr) return feed.end(std::nullopt);
+      PyObject* type = nullptr;
+      PyObject* value = nullptr;
+      PyObject* traceback = nullptr;
+      PyErr_Fetch(&type, &value, &traceback);
+      PyErr_NormalizeException(&type, &value, &traceback);
+      if (traceback != nullptr) PyException_SetTraceback(value, traceback);
+      feed.end_with(value);
+      Py_XDECREF(type);
+      Py_XDECREF(value);
+      Py_XDECREF(traceback);
+      return;
+    }
+    if (feed.push(item.get())) continue;
+    bool wanted = false;
+    {
+      const Released released;
+      wanted = feed.wait_for_room();
+    }
+    if (!wanted) return;
+  }
+}
+
+// On asyncio's thread: wirecall/_asyncio_thread.py does it.
+struct StartAsync final : AsyncCalls::Entry {
+  explicit StartAsync(std::shared_ptr<Feed> into) : feed(std::move(into)) {}
+  void run(PyObject* loop) override {
+    const Reference generator = Reference::steal(feed->begin());
+    if (!generator) return;
+    try {
+      const nb::object feed_from = nb::module_::import_("wirecall._asyncio_thread").attr("feed_from");
+      nb::borrow(loop).attr("create_task")(feed_from(nb::borrow(generator.get()), nb::cast(feed)));
+    } catch (nb::python_error& failure) {
+      feed->end_with(failure.value().ptr());
+    }
+  }
+  std::shared_ptr<Feed> feed;
+};
+
+}  // namespace
+
+void start_stream(const PythonMethod& method, Call& call, AsyncCalls& calls) {
+  detail::BlockingPool* const pool = call.blocking_pool();
+  if (call.home() == nullptr || pool == nullptr)
+    return call.error(Error{ErrorCode::internal_error, "a stream needs a server that runs"});
+  std::shared_ptr<detail::Items> items = call.items();
+  const Context context = call.context();
+  const auto feed = std::make_shared<Feed>(method, call, calls);
+  // The sink has to be there before the task can end.
+  struct State {
+    ReplySink sink;
+    std::optional<TaskResult<detail::StreamResult>> early;
+    bool detached = false;
+  };
+  const auto state = std::make_shared<State>();
+  const auto finish = [](ReplySink& sink, TaskResult<detail::StreamResult>& result) {
+    try {
+      if (!result) std::rethrow_exception(result.error());
+      detail::answer(sink, *result);
+    } catch (...) {
+      sink.error_in_flight();
+    }
+  };
+  call.tasks().start(
+      pass_on(Consumer{feed}, std::move(items), context.scheduler()), context.stop_token(),
+      [state, finish](TaskResult<detail::StreamResult> result) {
+        if (state->detached) return finish(state->sink, result);
+        state->early.emplace(std::move(result));
+      },
+      &call.method());
+  state->sink = call.detach();
+  state->detached = true;
+  if (state->early) return finish(state->sink, *state->early);
+  if (method.place() == Place::asyncio_stream) {
+    calls.post(std::make_shared<StartAsync>(feed));
+  } else {
+    pool->run([feed]() -> detail::BlockingPool::Job {
+      run_generator(*feed);
+      return [] {};
+    });
+  }
+}
+
+void add_feed(nb::module_& module) {
+  nb::class_<Feed>(module, "Feed")
+      .def("push", [](Feed& feed, nb::handle item) { return feed.push(item.ptr()); })
+      .def("end", [](Feed& feed) { feed.end(std::nullopt); })
+      .def("end_with", [](Feed& feed, nb::handle exception) { feed.end_with(exception.ptr()); })
+      .def("when_room", &Feed::when_room)
+      .def_prop_ro("wanted", &Feed::wanted);
+}
+
+}  // namespace wirecall::python

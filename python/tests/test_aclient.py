@@ -1,0 +1,200 @@
+"""The asyncio client, against servers of this process."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Iterator
+
+import pytest
+import wirecall
+
+
+@pytest.fixture
+def uri(app) -> Iterator[str]:
+    @app
+    def sum(a: int, b: int) -> int:
+        return a + b
+
+    @app
+    async def later(n: int) -> int:
+        await asyncio.sleep(0)
+        return n
+
+    @app
+    async def count(n: int) -> AsyncIterator[int]:
+        for i in range(n):
+            yield i
+
+    @app
+    async def fails() -> None:
+        await asyncio.sleep(0)
+        raise wirecall.Error(7, "no")
+
+    with app.serving() as uri:
+        yield uri
+
+
+def test_calls_are_futures(uri):
+    async def main() -> None:
+        async with wirecall.aconnect(uri) as c:
+            assert await c.sum(2, 3) == 5
+            assert await c["sum"](a=2, b=3) == 5
+            assert await c.later(7, _timeout=5) == 7
+            reply = c.sum(1, 1)
+            assert asyncio.isfuture(reply)
+            assert await reply == 2
+            assert await asyncio.gather(*(c.sum(i, 1) for i in range(1000))) == list(range(1, 1001))
+
+    asyncio.run(main())
+
+
+def test_errors(uri):
+    async def main() -> None:
+        async with wirecall.aconnect(uri) as c:
+            with pytest.raises(wirecall.Error, match=r"no \(7\)"):
+                await c.fails()
+            with pytest.raises(wirecall.InvalidParams):
+                await c.later("x")
+            with pytest.raises(wirecall.MethodNotFound):
+                await c.nothing()
+            with pytest.raises(TypeError):
+                c.sum(object(), 1)
+
+    asyncio.run(main())
+
+
+def test_streams(uri):
+    async def main() -> None:
+        async with wirecall.aconnect(uri) as c:
+            assert [v async for v in c.count.stream(500)] == list(range(500))
+            assert await c.count(3) == [0, 1, 2]
+            seen = []
+            async for v in c.count.stream(10**9):
+                seen.append(v)
+                if v == 2:
+                    break
+            assert seen == [0, 1, 2]
+            assert await c.sum(1, 2) == 3
+            with pytest.raises(wirecall.InvalidParams):
+                _ = [v async for v in c.count.stream("x")]
+
+    asyncio.run(main())
+
+
+def test_to_cancel_cancels_over_there(app):
+    started = asyncio.Event
+    states: list[str] = []
+
+    async def main() -> None:
+        loop = asyncio.get_running_loop()
+        begun, ended = asyncio.Event(), asyncio.Event()
+
+        @app
+        async def forever(ctx: wirecall.Context) -> None:
+            states.append("begun")
+            loop.call_soon_threadsafe(begun.set)
+            try:
+                await asyncio.get_running_loop().create_future()
+            finally:
+                states.append(f"cancelled {ctx.cancelled}")
+                loop.call_soon_threadsafe(ended.set)
+
+        with app.serving() as uri:
+            async with wirecall.aconnect(uri) as c:
+                reply = c.forever()
+                await begun.wait()
+                assert reply.cancel()
+                with pytest.raises(asyncio.CancelledError):
+                    await reply
+                await asyncio.wait_for(ended.wait(), 30)
+
+                begun.clear()
+                ended.clear()
+                with pytest.raises(asyncio.TimeoutError):
+                    await asyncio.wait_for(c.forever(), 0.05)
+                await asyncio.wait_for(ended.wait(), 30)
+
+    asyncio.run(main())
+    assert states == ["begun", "cancelled True"] * 2
+    assert started
+
+
+def test_a_caller_that_goes_cancels_its_calls(app):
+    async def main() -> None:
+        loop = asyncio.get_running_loop()
+        begun, ended = asyncio.Event(), asyncio.Event()
+
+        @app
+        async def forever() -> None:
+            loop.call_soon_threadsafe(begun.set)
+            try:
+                await asyncio.get_running_loop().create_future()
+            finally:
+                loop.call_soon_threadsafe(ended.set)
+
+        with app.serving() as uri:
+            async with wirecall.aconnect(uri) as c:
+                reply = c.forever()
+                await begun.wait()
+            with pytest.raises(wirecall.ConnectionLost):
+                await reply
+            await asyncio.wait_for(ended.wait(), 30)
+
+    asyncio.run(main())
+
+
+def test_one_loop_each(uri):
+    c = wirecall.aconnect(uri)
+
+    async def use() -> None:
+        assert await c.sum(1, 2) == 3
+
+    async def use_elsewhere() -> None:
+        await use()
+        with pytest.raises(RuntimeError, match="another event loop"):
+            await asyncio.to_thread(asyncio.run, use())
+
+    asyncio.run(use())
+    asyncio.run(use())  # the first one has gone
+    asyncio.run(use_elsewhere())
+    asyncio.run(c.close())
+
+
+def test_no_server():
+    async def main() -> None:
+        with pytest.raises(wirecall.ConnectionLost):
+            async with wirecall.aconnect("tcp://127.0.0.1:1"):
+                pass
+
+    asyncio.run(main())
+
+
+def test_providing_and_events(broker):
+    async def main() -> None:
+        async with wirecall.aconnect(broker) as provider, wirecall.aconnect(broker) as caller:
+
+            async def slow_upper(text: str, ctx: wirecall.Context) -> str:
+                await asyncio.sleep(0)
+                return text.upper() + ctx.method
+
+            await provider.provide("py.upper", str.upper)
+            await provider.provide("py.slow", slow_upper, concurrency=2)
+            assert await caller.py.upper("abc") == "ABC"
+            assert await caller.py.slow("abc") == "ABCpy.slow"
+            with pytest.raises(wirecall.InvalidParams):
+                await caller.py.slow(1)
+
+            events: asyncio.Queue[tuple[str, object]] = asyncio.Queue()
+            subscription = await provider.subscribe("news", lambda topic, value: events.put_nowait((topic, value)))
+
+            async def asynchronous(topic: str, value: object) -> None:
+                await events.put((topic, value))
+
+            await provider.subscribe("other", asynchronous)
+            assert await caller.publish("news", 1) == 1
+            assert await events.get() == ("news", 1)
+            assert await caller.publish("other", [1, 2]) == 1
+            assert await events.get() == ("other", [1, 2])
+            subscription.unsubscribe()
+
+    asyncio.run(main())

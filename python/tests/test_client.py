@@ -1,0 +1,250 @@
+"""The blocking client, against servers of this process."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import textwrap
+import threading
+from collections.abc import Iterator
+
+import pytest
+import wirecall
+
+
+@pytest.fixture
+def uri(app) -> Iterator[str]:
+    @app
+    def sum(a: int, b: int) -> int:
+        return a + b
+
+    @app(name="gpu.add")
+    def gpu_add(a: int, b: int) -> int:
+        return a + b
+
+    @app
+    def call(x: int) -> int:
+        return x
+
+    @app
+    def notify(x: int) -> int:
+        return -x
+
+    @app
+    def close() -> str:
+        return "closed?"
+
+    @app
+    def count(n: int) -> Iterator[int]:
+        yield from range(n)
+
+    @app
+    def echo(value):
+        return value
+
+    released = threading.Event()
+
+    @app(blocking=True)
+    def wait() -> bool:
+        return released.wait(30)
+
+    with app.serving() as uri:
+        yield uri
+        released.set()
+
+
+def test_positions_names_and_paths(uri):
+    with wirecall.connect(uri) as c:
+        assert c.sum(2, 3) == 5
+        assert c.sum(a=2, b=3) == 5
+        assert c["sum"](2, 3, _timeout=5) == 5
+        assert c.gpu.add(1, 2) == 3
+        assert c["gpu.add"](1, 2) == 3
+
+
+def test_no_remote_name_is_hidden(uri):
+    with wirecall.connect(uri) as c:
+        assert c.call(1) == 1
+        assert c["notify"](1) == -1
+        assert c["close"]() == "closed?"
+
+
+def test_positions_and_names_do_not_mix(uri):
+    with wirecall.connect(uri) as c, pytest.raises(TypeError, match="by position or by name"):
+        c.sum(1, b=2)
+
+
+def test_what_cannot_be_sent_is_a_type_error_with_its_place(uri):
+    with wirecall.connect(uri) as c:
+        with pytest.raises(TypeError, match=r"at \[0\]\.a: builtins\.object has no form"):
+            c.echo({"a": object()})
+        with pytest.raises(TypeError, match="not finite"):
+            c.echo(float("inf"))
+        assert c.echo(1) == 1
+
+
+def test_errors_are_one_tree(uri):
+    with wirecall.connect(uri) as c:
+        with pytest.raises(wirecall.MethodNotFound, match="did you mean 'sum'") as caught:
+            c.smu(1, 2)
+        assert isinstance(caught.value, wirecall.Error)
+        assert caught.value.code == -32601
+        with pytest.raises(wirecall.InvalidParams, match="at b, expected integer, got"):
+            c.sum(1, "x")
+
+
+def test_a_timeout_is_also_pythons(uri):
+    with wirecall.connect(uri) as c:
+        with pytest.raises(TimeoutError) as caught:
+            c.wait(_timeout=0.05)
+        assert isinstance(caught.value, wirecall.Timeout)
+        assert c.sum(1, 2) == 3
+        with pytest.raises(ValueError, match="timeout"):
+            c.sum(1, 2, _timeout=-1)
+
+
+def test_no_server():
+    with pytest.raises(ConnectionError, match=r"127\.0\.0\.1:1\b") as caught:
+        wirecall.connect("tcp://127.0.0.1:1")
+    assert isinstance(caught.value, wirecall.ConnectionLost)
+    assert "\n" not in str(caught.value)
+
+
+def test_what_is_no_place():
+    with pytest.raises(ValueError, match="nonsense"):
+        wirecall.connect("nonsense://x")
+
+
+def test_streams(uri):
+    with wirecall.connect(uri) as c:
+        assert list(c.count.stream(1000)) == list(range(1000))
+        assert c.count(5) == [0, 1, 2, 3, 4]
+        first = iter(c.count.stream(10**9))
+        assert [next(first) for _ in range(3)] == [0, 1, 2]
+        del first  # ends the generator over there
+        assert c.sum(1, 2) == 3
+        with pytest.raises(wirecall.InvalidParams):
+            list(c.count.stream("x"))
+
+
+def test_notifications(app):
+    came = threading.Event()
+    app.add(came.set, name="log")
+    with app.serving() as uri, wirecall.connect(uri) as c:
+        c.notify("log")
+        assert came.wait(30)
+
+
+def test_many_threads_share_one_client(uri):
+    wrong = []
+
+    def work(c: wirecall.Client, n: int) -> None:
+        wrong.extend(i for i in range(200) if c.sum(n, i) != n + i)
+
+    with wirecall.connect(uri) as c:
+        threads = [threading.Thread(target=work, args=(c, n)) for n in range(8)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+    assert wrong == []
+
+
+def test_after_close(uri):
+    c = wirecall.connect(uri)
+    c.close()
+    c.close()
+    with pytest.raises(RuntimeError, match="closed"):
+        c.sum(1, 2)
+
+
+def test_http(uri):
+    with wirecall.connect(uri.replace("tcp://", "http://")) as c:
+        assert c.sum(2, 3) == 5
+        with pytest.raises(wirecall.MethodNotFound):
+            c.nothing()
+
+
+def test_a_forked_child_is_told_to_make_its_own(uri):
+    with wirecall.connect(uri) as c:
+        assert c.sum(1, 2) == 3
+        reading, writing = os.pipe()
+        child = os.fork()
+        if child == 0:
+            try:
+                c.sum(1, 2)
+                said = "nothing"
+            except RuntimeError as failure:
+                said = str(failure)
+            os.write(writing, said.encode())
+            os._exit(0)
+        os.close(writing)
+        said = os.read(reading, 1000).decode()
+        os.close(reading)
+        os.waitpid(child, 0)
+        assert "before fork" in said
+        assert c.sum(1, 2) == 3
+
+
+def test_ctrl_c_in_a_blocking_call(uri):
+    program = """
+        import sys, time, wirecall
+        c = wirecall.connect(sys.argv[1])
+        try:
+            print("calling", flush=True)
+            c.wait()
+        except KeyboardInterrupt:
+            print("interrupted", time.monotonic(), flush=True)
+        print(c.sum(1, 2), flush=True)
+    """
+    with subprocess.Popen(
+        [sys.executable, "-c", textwrap.dedent(program), uri], stdout=subprocess.PIPE, text=True
+    ) as process:
+        assert process.stdout is not None
+        assert process.stdout.readline() == "calling\n"
+        process.send_signal(signal.SIGINT)
+        assert process.stdout.readline().startswith("interrupted")
+        assert process.stdout.readline() == "3\n"
+        assert process.wait() == 0
+
+
+def test_the_interpreter_ends_with_calls_in_flight(uri):
+    program = """
+        import sys, threading, wirecall
+        c = wirecall.connect(sys.argv[1])
+        for _ in range(3):
+            threading.Thread(target=lambda: c.wait(), daemon=True).start()
+        c.sum(1, 2)
+        print("ends", flush=True)
+    """
+    done = subprocess.run(
+        [sys.executable, "-c", textwrap.dedent(program), uri], capture_output=True, text=True, timeout=30, check=False
+    )
+    assert (done.returncode, done.stdout) == (0, "ends\n"), done.stderr
+
+
+def test_providing_and_events(broker):
+    events: list[tuple[str, object]] = []
+    came = threading.Event()
+
+    def news(topic: str, value: object) -> None:
+        events.append((topic, value))
+        came.set()
+
+    with wirecall.connect(broker) as provider, wirecall.connect(broker) as caller:
+        provider.provide("py.upper", str.upper, concurrency=1)
+        provider.subscribe("news.*", news)
+        assert caller.py.upper("abc") == "ABC"
+        assert caller.publish("news.today", {"n": 1}) == 1
+        assert came.wait(30)
+        assert events == [("news.today", {"n": 1})]
+        assert caller.call_all("py.upper", "x")[0]["result"] == "X"
+        assert provider.unprovide("py.upper")
+        assert not provider.unprovide("py.upper")
+        with pytest.raises(TypeError, match="aconnect"):
+
+            async def later() -> None: ...
+
+            provider.provide("later", later)

@@ -1,0 +1,280 @@
+"""Functions as methods: what arrives, what goes back, and what a caller learns when it does not fit."""
+
+from __future__ import annotations
+
+import functools
+import json
+import logging
+from typing import Any
+
+import pytest
+import wirecall
+
+
+def answer(app: wirecall.Server, method: str, params: Any = None) -> Any:
+    """What a call comes to: its result, or its error object."""
+    request = {"jsonrpc": "2.0", "id": 1, "method": method}
+    if params is not None:
+        request["params"] = params
+    reply = json.loads(app.handle(json.dumps(request)))
+    assert reply["id"] == 1
+    return reply["error"] if "error" in reply else reply["result"]
+
+
+def test_positions_names_and_defaults(app):
+    @app
+    def sub(minuend: int, subtrahend: int = 1) -> int:
+        return minuend - subtrahend
+
+    assert answer(app, "sub", [42, 23]) == 19
+    assert answer(app, "sub", {"subtrahend": 23, "minuend": 42}) == 19
+    assert answer(app, "sub", [42]) == 41
+    assert answer(app, "sub", {"minuend": 42}) == 41
+    assert sub(42, 2) == 40  # it stays the function that it was
+
+
+def test_a_default_is_the_object_itself(app):
+    nothing = object()
+
+    @app
+    def same(value: int = nothing) -> bool:  # type: ignore[assignment]
+        return value is nothing
+
+    assert answer(app, "same") is True
+    assert answer(app, "same", [1]) is False
+
+
+def test_all_kinds_of_parameters(app):
+    @app
+    def f(a, /, b: int, *rest: int, c: str = "c", **others: float):
+        return [a, b, list(rest), c, others]
+
+    assert answer(app, "f", [1, 2]) == [1, 2, [], "c", {}]
+    assert answer(app, "f", [1, 2, 3, 4]) == [1, 2, [3, 4], "c", {}]
+    assert answer(app, "f", {"a": 1, "b": 2, "c": "x", "d": 1.5}) == [1, 2, [], "x", {"d": 1.5}]
+    assert answer(app, "f", [1, 2, "3"])["data"]["loc"] == [2]
+    assert answer(app, "f", {"a": 1, "b": 2, "d": "x"})["data"]["loc"] == ["d"]
+
+
+def test_what_is_given_by_name_only_takes_no_position(app):
+    @app
+    def f(a: int, *, b: int = 0) -> int:
+        return a - b
+
+    assert answer(app, "f", [5]) == 5
+    assert answer(app, "f", {"a": 5, "b": 2}) == 3
+    assert answer(app, "f", [5, 2])["data"] == {"loc": [1], "expected": "nothing", "got": "2"}
+
+
+@pytest.mark.parametrize(
+    ("params", "loc", "expected", "got"),
+    [
+        ([1, "x"], ["b"], "integer", '"x"'),
+        ([1], ["b"], "integer", "nothing"),
+        ([1, 2, 3], [2], "nothing", "3"),
+        ({"a": 1, "c": 2}, ["c"], "nothing", "2"),
+        ([1.5, 2], ["a"], "integer", "1.5"),
+        ([True, 2], ["a"], "integer", "true"),
+        ([None, 2], ["a"], "integer", "null"),
+    ],
+)
+def test_what_does_not_fit_is_said_with_its_place(app, params, loc, expected, got):
+    @app
+    def add(a: int, b: int) -> int:
+        return a + b
+
+    error = answer(app, "add", params)
+    assert error["code"] == -32602
+    assert error["data"] == {"loc": loc, "expected": expected, "got": got}
+
+
+def test_integers_of_any_size(app):
+    @app
+    def double(n: int) -> int:
+        return 2 * n
+
+    for n in (0, -1, 2**31, -(2**31), 2**53 + 1, 2**63 - 1, -(2**63), 2**64, 10**100, -(10**100)):
+        assert answer(app, "double", [n]) == 2 * n
+    assert answer(app, "double", [1e3]) == 2000
+    assert json.loads(app.handle('{"jsonrpc":"2.0","id":1,"method":"double","params":[1e400]}'))["error"]["code"] == -32602
+
+
+def test_more_digits_than_python_takes(app):
+    @app
+    def double(n: int) -> int:
+        return 2 * n
+
+    error = json.loads(app.handle('{"jsonrpc":"2.0","id":1,"method":"double","params":[' + "9" * 5000 + "]}"))["error"]
+    assert error["code"] == -32602
+
+
+def test_bound_methods_partials_and_objects(app):
+    class Account:
+        def __init__(self) -> None:
+            self.balance = 0
+
+        def deposit(self, amount: int) -> int:
+            self.balance += amount
+            return self.balance
+
+        def __call__(self, amount: int) -> int:
+            return -amount
+
+        def _private(self) -> None: ...
+
+    account = Account()
+    app.add(account.deposit)
+    app.add(functools.partial(pow, 2), name="power_of_two")
+    app.add(account, name="negative")
+    app.add_methods(Account(), prefix="other.")
+    assert answer(app, "deposit", [5]) == 5
+    assert answer(app, "deposit", [5]) == 10
+    assert answer(app, "power_of_two", [10]) == 1024
+    assert answer(app, "negative", [3]) == -3
+    assert answer(app, "negative", ["3"])["code"] == -32602
+    assert answer(app, "other.deposit", [1]) == 1
+    assert answer(app, "other._private")["code"] == -32601
+
+
+def test_an_error_of_the_handlers_own_is_passed_on(app):
+    @app
+    def pay(account: int) -> None:
+        raise wirecall.Error(1001, "No such account", {"account": account})
+
+    @app
+    def taken() -> None:
+        raise wirecall.Conflict("taken already")
+
+    assert answer(app, "pay", [7]) == {"code": 1001, "message": "No such account", "data": {"account": 7}}
+    assert answer(app, "taken") == {"code": -32007, "message": "taken already"}
+
+
+def test_any_other_exception_is_told_to_the_log_alone(app, caplog):
+    @app
+    def boom(secret: str) -> None:
+        raise ValueError(f"not for callers: {secret}")
+
+    with caplog.at_level(logging.ERROR, logger="wirecall"):
+        assert answer(app, "boom", ["hush"]) == {"code": -32603, "message": "Internal error"}
+    (record,) = caplog.records
+    assert record.method == "boom"
+    assert record.id == "1"
+    assert "Traceback" in record.getMessage()
+    assert "ValueError: not for callers: hush" in record.getMessage()
+
+
+def test_a_missing_hint_is_named_where_it_hurts(app, caplog):
+    @app
+    def add(a, b):
+        return a + b
+
+    with caplog.at_level(logging.ERROR, logger="wirecall"):
+        assert answer(app, "add", [1, "2"])["code"] == -32603
+    assert caplog.records[0].getMessage().endswith(
+        "hint: a, b of add has no type hint: with one, such a call is answered -32602"
+    )
+
+
+def test_what_cannot_be_sent_is_an_error_and_the_log_says_where(app, capfd):
+    @app
+    def bad() -> Any:
+        return {"a": [1, object()]}
+
+    @app
+    def endless() -> Any:
+        held: list[Any] = []
+        held.append(held)
+        return held
+
+    @app
+    def nan() -> float:
+        return float("nan")
+
+    for name in ("bad", "endless", "nan"):
+        assert answer(app, name) == {"code": -32603, "message": "Internal error"}
+
+
+def test_the_log_of_a_running_server_says_where(app, capfd):
+    @app
+    def bad() -> Any:
+        return {"a": [1, object()]}
+
+    with app.serving() as uri, wirecall.connect(uri) as c, pytest.raises(wirecall.InternalError):
+        c.bad()
+    assert "at .a[1]: builtins.object has no form on the wire" in capfd.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("name", "exception"),
+    [("", ValueError), ("rpc.mine", ValueError), ("a..b", ValueError), ("with space", ValueError)],
+)
+def test_names_that_cannot_be(app, name, exception):
+    with pytest.raises(exception):
+        app.add(len, name=name)
+
+
+def test_a_name_that_is_taken(app):
+    app.add(abs)
+    with pytest.raises(wirecall.Conflict):
+        app.add(abs)
+
+
+def test_a_hint_that_cannot_be_sent_is_refused_with_its_parameter(app):
+    def f(a: int, b: threading.Lock) -> None: ...  # type: ignore[name-defined]  # noqa: F821
+
+    with pytest.raises(TypeError, match="a hint names 'threading', which is not defined"):
+        app.add(f)
+
+    def g(a: int, b: logging.Logger) -> None: ...
+
+    with pytest.raises(TypeError, match=r"Logger cannot be put on the wire.*\[parameter b of g\]"):
+        app.add(g)
+
+
+def test_a_port_that_is_busy_is_said_with_the_cure(app):
+    with app.serving() as uri, pytest.raises(OSError, match=r"in use"):
+        wirecall.Server().listen(uri)
+
+
+def test_options_are_those_of_the_documents():
+    app = wirecall.Server(limits={"batch": 2})
+    app.add(abs, name="f")
+    call = {"jsonrpc": "2.0", "id": 1, "method": "f", "params": [1]}
+    assert "error" in app.handle(json.dumps([call] * 3))
+    with pytest.raises(ValueError, match="batsch"):
+        wirecall.Server(limits={"batsch": 2})
+
+
+def test_batches_and_notifications(app):
+    seen = []
+
+    @app
+    def note(text: str) -> int:
+        seen.append(text)
+        return len(seen)
+
+    assert app.handle('{"jsonrpc":"2.0","method":"note","params":["a"]}') == ""
+    replies = json.loads(
+        app.handle(
+            '[{"jsonrpc":"2.0","method":"note","params":["b"]},{"jsonrpc":"2.0","id":7,"method":"note","params":["c"]}]'
+        )
+    )
+    assert replies == [{"jsonrpc": "2.0", "id": 7, "result": 3}]
+    assert seen == ["a", "b", "c"]
+
+
+def test_the_document_describes_the_functions(app):
+    @app
+    def sum(a: int, b: int = 2) -> int:
+        """Add two integers.
+
+        Not more.
+        """
+        return a + b
+
+    with app.serving() as uri, wirecall.connect(uri) as c:
+        method = next(entry for entry in c["rpc.discover"]()["methods"] if entry["name"] == "sum")
+    assert method["summary"] == "Add two integers."
+    assert [(param["name"], param["required"]) for param in method["params"]] == [("a", True), ("b", False)]
+    assert method["params"][0]["schema"]["type"] == "integer"
+    assert method["result"]["schema"]["type"] == "integer"

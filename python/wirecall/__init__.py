@@ -1,0 +1,87 @@
+"""wirecall: Python functions as JSON-RPC methods, at the speed of the socket.
+
+    app = wirecall.Server("calc")          # offer functions          (wirecall.server)
+    c = wirecall.connect("tcp://…")        # call them                (wirecall.client)
+    c = wirecall.aconnect("tcp://…")       # the same from asyncio    (wirecall.aclient)
+    wirecall.Error                         # whatever goes wrong      (wirecall.errors)
+"""
+
+from __future__ import annotations
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from ._native import Context
+    from .aclient import AsyncClient, aconnect
+    from .client import Client, connect
+    from .server import Server
+
+from .errors import (
+    Cancelled,
+    Conflict,
+    ConnectionLost,
+    Draining,
+    Error,
+    Forbidden,
+    InternalError,
+    InvalidParams,
+    InvalidRequest,
+    LimitExceeded,
+    MethodNotFound,
+    NoSubscription,
+    ParseError,
+    Timeout,
+    TooLarge,
+    Unauthenticated,
+)
+
+__version__ = "0.1.0"
+
+__all__ = [
+    "AsyncClient",
+    "Cancelled",
+    "Client",
+    "Conflict",
+    "ConnectionLost",
+    "Context",
+    "Draining",
+    "Error",
+    "Forbidden",
+    "InternalError",
+    "InvalidParams",
+    "InvalidRequest",
+    "LimitExceeded",
+    "MethodNotFound",
+    "NoSubscription",
+    "ParseError",
+    "Server",
+    "Timeout",
+    "TooLarge",
+    "Unauthenticated",
+    "aconnect",
+    "connect",
+]
+
+# What is not needed by everybody is loaded when it is first asked for: importing wirecall takes a few milliseconds.
+_LAZY = {
+    "Server": "server",
+    "Client": "client",
+    "connect": "client",
+    "AsyncClient": "aclient",
+    "aconnect": "aclient",
+    "Context": "_native",
+}
+
+
+def __getattr__(name: str) -> object:
+    module = _LAZY.get(name)
+    if module is None:
+        raise AttributeError(f"module 'wirecall' has no attribute {name!r}")
+    import importlib
+
+    value: object = getattr(importlib.import_module(f"wirecall.{module}"), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

@@ -1,0 +1,77 @@
+"""The thread on which a server's async handlers run: one asyncio loop (uvloop's where it is installed)."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import threading
+from collections.abc import AsyncIterator
+from typing import Any
+
+
+def new_loop() -> asyncio.AbstractEventLoop:
+    """The fastest loop that there is."""
+    try:
+        import uvloop  # noqa: PLC0415
+    except ImportError:
+        return asyncio.new_event_loop()
+    loop: asyncio.AbstractEventLoop = uvloop.new_event_loop()
+    return loop
+
+
+class AsyncioThread:
+    """Runs what `calls` (a native queue with `fileno` and `drain`) brings, from `start` to `stop`."""
+
+    def __init__(self, calls: Any) -> None:
+        self._calls = calls
+        self._loop = new_loop()
+        self._thread = threading.Thread(target=self._run, name="wirecall-asyncio", daemon=True)
+
+    def start(self) -> None:
+        self._thread.start()
+
+    def stop(self) -> None:
+        """Cancels what still runs, and returns when it has ended."""
+        self._loop.call_soon_threadsafe(self._loop.stop)
+        self._thread.join()
+
+    def _run(self) -> None:
+        asyncio.set_event_loop(self._loop)
+        self._loop.add_reader(self._calls.fileno(), self._calls.drain, self._loop)
+        try:
+            self._loop.run_forever()
+        finally:
+            self._loop.remove_reader(self._calls.fileno())
+            tasks = asyncio.all_tasks(self._loop)
+            for task in tasks:
+                task.cancel()
+            self._loop.run_until_complete(asyncio.gather(*tasks, return_exceptions=True))
+            self._loop.run_until_complete(self._loop.shutdown_asyncgens())
+            self._loop.close()
+
+
+async def feed_from(generator: AsyncIterator[Any], feed: Any) -> None:
+    """Puts what an async generator yields into a feed, as fast as that takes it."""
+    loop = asyncio.get_running_loop()
+    try:
+        async for item in generator:
+            if feed.push(item):
+                continue
+            if not feed.wanted:
+                break
+            room = loop.create_future()
+            feed.when_room(room)
+            await room
+            if not feed.wanted:
+                break
+        feed.end()
+    except asyncio.CancelledError as failure:
+        feed.end_with(failure)
+        raise
+    except Exception as failure:  # noqa: BLE001 - it is the answer
+        feed.end_with(failure)
+    finally:
+        close = getattr(generator, "aclose", None)
+        if close is not None:
+            with contextlib.suppress(Exception):
+                await close()

@@ -1,0 +1,144 @@
+"""A Python function as a method: its parameters as shapes, where it runs, and what documents it."""
+
+from __future__ import annotations
+
+import functools
+import inspect
+import typing
+from collections.abc import Callable
+from typing import Any
+
+from . import errors
+from ._native import Context, Shape
+from ._shapes import shape_of
+
+BY_POSITION, BY_NAME, REST, OTHERS, CONTEXT, CONTEXT_BY_NAME = range(6)
+LOOP, POOL, ASYNCIO, POOL_STREAM, ASYNCIO_STREAM = range(5)
+
+Row = tuple[str, int, Shape | None, bool, Any, str]
+
+
+class Described(typing.NamedTuple):
+    """What the native side is told of a function."""
+
+    place: int
+    parameters: list[Row]
+    result: Shape
+    summary: str
+
+
+def describe(function: Callable[..., Any], name: str, *, blocking: bool = False) -> Described:
+    """Looks at a function once. TypeError for hints that cannot be put on the wire, and for what is no function."""
+    if not callable(function):
+        raise TypeError(f"wirecall: {name} is no function, but {type(function).__name__}")
+    hints = _hints(function, name)
+    rows: list[Row] = []
+    unhinted: list[str] = []
+    docs = _parameter_docs(function)
+    for parameter in _signature(function, name).parameters.values():
+        hint = hints.get(parameter.name, Any)
+        if hint is Context:
+            by_name = parameter.kind is parameter.KEYWORD_ONLY
+            rows.append((parameter.name, CONTEXT_BY_NAME if by_name else CONTEXT, None, False, None, ""))
+            continue
+        if parameter.name not in hints:
+            unhinted.append(parameter.name)
+        filled = {
+            parameter.VAR_POSITIONAL: REST,
+            parameter.VAR_KEYWORD: OTHERS,
+            parameter.KEYWORD_ONLY: BY_NAME,
+        }.get(parameter.kind, BY_POSITION)
+        has_default = parameter.default is not parameter.empty
+        try:
+            shape = shape_of(hint)
+        except TypeError as failure:
+            raise TypeError(f"{failure}  [parameter {parameter.name} of {name}]") from None
+        rows.append((
+            parameter.name, filled, shape, has_default, parameter.default if has_default else None,
+            docs.get(parameter.name, ""),
+        ))  # fmt: skip
+    if unhinted:
+        errors._unhinted[name] = unhinted
+    return Described(_place(function, blocking), rows, _result(function, hints), _summary(function))
+
+
+def _signature(function: Callable[..., Any], name: str) -> inspect.Signature:
+    try:
+        return inspect.signature(function)
+    except ValueError:  # some built-in functions have none
+        pass
+    except TypeError as failure:
+        raise TypeError(f"wirecall: {name}: {failure}") from None
+    rest = inspect.Parameter("args", inspect.Parameter.VAR_POSITIONAL)
+    return inspect.Signature([rest])
+
+
+def _innermost(function: Any) -> Any:
+    """What carries the hints: the function behind partials, bound methods and objects that can be called."""
+    while isinstance(function, functools.partial):
+        function = function.func
+    if not inspect.isroutine(function) and not inspect.isclass(function) and callable(function):
+        return type(function).__call__
+    return function.__init__ if inspect.isclass(function) else function
+
+
+def _hints(function: Callable[..., Any], name: str) -> dict[str, Any]:
+    inner = inspect.unwrap(_innermost(function))
+    try:
+        return typing.get_type_hints(inner, include_extras=True)
+    except NameError as failure:
+        raise TypeError(
+            f"wirecall: {name}: a hint names {failure.name!r}, which is not defined where the function is: "
+            "import or define it in that module, also at run time"
+        ) from None
+    except (TypeError, AttributeError):
+        return {}
+
+
+def _result(function: Callable[..., Any], hints: dict[str, Any]) -> Shape:
+    """It documents what comes; what cannot be worded may still be returned."""
+    hint = hints.get("return", Any)
+    if inspect.isclass(function):
+        hint = function
+    origin = typing.get_origin(hint)
+    if origin is not None and getattr(origin, "__name__", "") in (
+        "AsyncIterator", "AsyncGenerator", "AsyncIterable", "Iterator", "Generator",
+    ):  # fmt: skip
+        hint = list[(typing.get_args(hint) or (Any,))[0]]  # type: ignore[misc]
+    try:
+        return shape_of(hint)
+    except TypeError:
+        return shape_of(Any)
+
+
+def _place(function: Callable[..., Any], blocking: bool) -> int:
+    inner: Any = function
+    while isinstance(inner, functools.partial):
+        inner = inner.func
+    if not inspect.isroutine(inner) and not inspect.isclass(inner):
+        inner = type(inner).__call__
+    if inspect.isasyncgenfunction(inner):
+        return ASYNCIO_STREAM
+    if inspect.iscoroutinefunction(inner):
+        return ASYNCIO
+    if inspect.isgeneratorfunction(inner):
+        return POOL_STREAM
+    return POOL if blocking else LOOP
+
+
+def _summary(function: Callable[..., Any]) -> str:
+    docs = inspect.getdoc(function) or ""
+    return docs.split("\n\n", 1)[0].replace("\n", " ").strip()
+
+
+def _parameter_docs(function: Callable[..., Any]) -> dict[str, str]:
+    """`Annotated[int, "what it is"]` documents a parameter."""
+    try:
+        hints = typing.get_type_hints(_innermost(function), include_extras=True)
+    except Exception:  # noqa: BLE001 - told of elsewhere
+        return {}
+    return {
+        name: next((extra for extra in typing.get_args(hint)[1:] if isinstance(extra, str)), "")
+        for name, hint in hints.items()
+        if typing.get_origin(hint) is typing.Annotated
+    }

@@ -1,0 +1,469 @@
+"""Type hints as shapes: what the native decoder (src/shape.cpp) is to make of a value, and how a mistake is worded.
+
+`shape_of(hint)` understands the built-in types and their generics, typing's, enums, dataclasses, TypedDicts, named
+tuples, dates and the other types that have a usual text form, NumPy arrays, PIL images, and pydantic and msgspec models
+where these are installed. A hint that it does not understand is a TypeError that says so, when the method is added.
+"""
+
+from __future__ import annotations
+
+import collections
+import collections.abc
+import dataclasses
+import datetime
+import decimal
+import enum
+import pathlib
+import re
+import sys
+import types
+import typing
+import uuid
+from typing import Annotated, Any, Literal, Union, get_args, get_origin, get_type_hints
+
+from . import _values
+from ._native import Shape
+
+(
+    ANY, NONE, BOOLEAN, INTEGER, NUMBER, STRING, BYTES, LIST, SET, FROZENSET, TUPLE, RECORD, MAP, CHOICE, LITERAL,
+    OBJECT, CONVERTED, RAW,
+) = range(18)  # fmt: skip
+
+_made: dict[Any, Shape] = {}
+
+_SIMPLE: dict[Any, tuple[int, str]] = {
+    Any: (ANY, ""),
+    object: (ANY, ""),
+    None: (NONE, ""),
+    type(None): (NONE, ""),
+    bool: (BOOLEAN, ""),
+    int: (INTEGER, ""),
+    float: (NUMBER, ""),
+    str: (STRING, ""),
+    bytes: (BYTES, ""),
+}
+
+_SEQUENCES: dict[Any, int] = {
+    list: LIST,
+    set: SET,
+    frozenset: FROZENSET,
+    collections.abc.Sequence: LIST,
+    collections.abc.MutableSequence: LIST,
+    collections.abc.Iterable: LIST,
+    collections.abc.Collection: LIST,
+    collections.abc.Set: FROZENSET,
+    collections.abc.MutableSet: SET,
+}
+_MAPPINGS = (dict, collections.abc.Mapping, collections.abc.MutableMapping)
+
+
+def shape_of(hint: Any) -> Shape:
+    """The shape of a hint; made once for each hint that can be looked up."""
+    try:
+        known = _made.get(hint)
+    except TypeError:  # Annotated with something that cannot be hashed
+        return _make(hint)
+    if known is None:
+        known = _make(hint)
+        _made.setdefault(hint, known)
+    return known
+
+
+def _make(hint: Any) -> Shape:  # noqa: PLR0911, PLR0912 - one hint after the other
+    if isinstance(hint, typing.NewType):
+        return shape_of(hint.__supertype__)
+    if isinstance(hint, typing.TypeVar):
+        return shape_of(hint.__bound__ or Any)
+    if hasattr(typing, "TypeAliasType") and isinstance(hint, typing.TypeAliasType):
+        return shape_of(hint.__value__)
+    simple = _SIMPLE.get(hint) if _hashable(hint) else None
+    if simple is not None:
+        return Shape(simple[0], simple[1], None)
+    origin = get_origin(hint)
+    if origin is Annotated:
+        return _annotated(hint)
+    if origin in (Union, types.UnionType):
+        return _union(get_args(hint))
+    if origin is Literal:
+        return _literal(get_args(hint))
+    if origin in (typing.Required, typing.NotRequired, typing.Final):
+        return shape_of(get_args(hint)[0])
+    kind = origin if origin is not None else hint
+    if kind is collections.abc.Buffer if hasattr(collections.abc, "Buffer") else False:
+        return Shape(BYTES, "", None)
+    if kind in (bytearray, memoryview):
+        return _converted(bytes, kind, "")
+    if kind is tuple:
+        return _tuple(get_args(hint))
+    if kind in _SEQUENCES:
+        return _with_parts(Shape(_SEQUENCES[kind], "", None), shape_of((get_args(hint) or (Any,))[0]))
+    if kind is collections.deque:
+        return _converted(list[(get_args(hint) or (Any,))[0]], collections.deque, "")  # type: ignore[misc]
+    if kind in _MAPPINGS:
+        return _mapping(*(get_args(hint) or (str, Any)))
+    if isinstance(kind, type):
+        shape = _class(kind, hint)
+        if shape is not None:
+            return shape
+    raise TypeError(
+        f"wirecall: {_name(hint)} cannot be put on the wire: hint a built-in type, a dataclass, an enum, a TypedDict, "
+        "or typing.Any"
+    )
+
+
+def _hashable(hint: Any) -> bool:
+    try:
+        hash(hint)
+    except TypeError:
+        return False
+    return True
+
+
+def _name(hint: Any) -> str:
+    return hint.__qualname__ if isinstance(hint, type) else str(hint)
+
+
+def _with_parts(shape: Shape, *parts: Shape) -> Shape:
+    shape.set_parts(list(parts))
+    return shape
+
+
+def _converted(base: Any, convert: Any, name: str, text_format: str = "") -> Shape:
+    shape = Shape(CONVERTED, name, convert)
+    if text_format:
+        shape.set_format(text_format)
+    return _with_parts(shape, base if isinstance(base, Shape) else shape_of(base))
+
+
+def _tuple(parts: tuple[Any, ...]) -> Shape:
+    if not parts:
+        return _with_parts(Shape(TUPLE, "", None), shape_of(Any))
+    if len(parts) == 2 and parts[1] is Ellipsis:  # noqa: PLR2004 - tuple[x, ...]
+        return _with_parts(Shape(TUPLE, "", None), shape_of(parts[0]))
+    if parts == ((),):
+        parts = ()
+    return _with_parts(Shape(RECORD, "", None), *(shape_of(part) for part in parts))
+
+
+def _mapping(key: Any, value: Any) -> Shape:
+    convert = None
+    if key not in (str, Any):
+        shape = shape_of(key)
+        convert = _key_reader(key, shape)
+    return _with_parts(Shape(MAP, "", convert), shape_of(key), shape_of(value))
+
+
+def _key_reader(key: Any, shape: Shape) -> Any:
+    """Keys are strings in JSON; one of another type is read as if it stood there by itself."""
+    from ._native import dumps, loads  # noqa: PLC0415
+
+    def read(text: str) -> Any:
+        try:
+            return loads(dumps(text), shape)
+        except ValueError:
+            return loads(text.encode(), shape)
+
+    if isinstance(key, type) and issubclass(key, bool | float) or key in (bool, float):
+        raise TypeError(f"wirecall: a dict with {_name(key)} for keys cannot be put on the wire: its keys are strings")
+    return read
+
+
+# Of several types of one kind, those that take less come first: a date before any string, an integer before a number.
+_LAST = {STRING: 1, NUMBER: 1, ANY: 2}
+
+
+def _union(parts: tuple[Any, ...]) -> Shape:
+    def rank(part: Any) -> int:
+        simple = _SIMPLE.get(part) if _hashable(part) else None
+        return 0 if simple is None else _LAST.get(simple[0], 0)
+
+    without_none = sorted((part for part in parts if part not in (None, type(None))), key=rank)
+    shapes = [shape_of(part) for part in without_none]
+    if len(without_none) != len(parts):
+        shapes.append(shape_of(None))
+    return _with_parts(Shape(CHOICE, "", None), *shapes)
+
+
+def _literal(values: tuple[Any, ...]) -> Shape:
+    members = {(type(v.value if isinstance(v, enum.Enum) else v), v.value if isinstance(v, enum.Enum) else v): v
+               for v in values}  # fmt: skip
+    shape = Shape(LITERAL, "one of " + ", ".join(repr(value) for _, value in members), members)
+    if all(kind is str for kind, _ in members):
+        shape.set_names([value for _, value in members])
+    return shape
+
+
+def _enum(kind: type[enum.Enum]) -> Shape:
+    if issubclass(kind, enum.Flag):
+        return _converted(int, kind, f"a {kind.__name__}")
+    members = {(type(member.value), member.value): member for member in kind}
+    shape = Shape(LITERAL, "one of " + ", ".join(repr(value) for _, value in members), members)
+    if all(isinstance(value, str) for _, value in members):
+        shape.set_names([value for _, value in members])
+    return shape
+
+
+# ---- classes ----
+
+
+def _class(kind: type, hint: Any) -> Shape | None:  # noqa: PLR0911, PLR0912 - one class after the other
+    if issubclass(kind, enum.Enum):
+        return _enum(kind)
+    if typing.is_typeddict(kind):
+        return _typed_dict(kind)
+    if issubclass(kind, tuple) and hasattr(kind, "_fields"):
+        hints = get_type_hints(kind, include_extras=True)
+        parts = [shape_of(hints.get(name, Any)) for name in kind._fields]
+        return _with_parts(Shape(RECORD, "", kind), *parts)
+    text = _texts().get(kind)
+    if text is not None:
+        return _converted(*text)
+    if issubclass(kind, pathlib.PurePath):
+        return _converted(str, kind, "", "path")
+    model = _model(kind)
+    if model is not None:
+        return model
+    if dataclasses.is_dataclass(kind):
+        return _dataclass(kind, hint)
+    array = _array(kind)
+    if array is not None:
+        return array
+    if kind in (int, float, str, bytes, bool):
+        return None
+    for base in (bool, int, float, str, bytes):
+        if issubclass(kind, base):
+            return _converted(base, kind, f"a {kind.__name__}")
+    return None
+
+
+def _dataclass(kind: type, hint: Any) -> Shape:
+    shape = Shape(OBJECT, kind.__name__, kind)
+    _made[hint] = shape  # it may hold itself
+    hints = get_type_hints(kind, include_extras=True)
+    try:
+        shape.set_fields([
+            (
+                sys.intern(field.name),
+                field.name,
+                shape_of(hints[field.name]),
+                field.default is dataclasses.MISSING and field.default_factory is dataclasses.MISSING,
+                str(field.metadata.get("doc", "")),
+            )
+            for field in dataclasses.fields(kind)
+            if field.init
+        ])  # fmt: skip
+    except BaseException:
+        del _made[hint]
+        raise
+    docs = (kind.__doc__ or "").strip()
+    if docs and not docs.startswith(kind.__name__ + "("):  # which dataclass itself has written
+        shape.set_docs(docs)
+    return shape
+
+
+def _typed_dict(kind: Any) -> Shape:
+    shape = Shape(OBJECT, kind.__name__, None)
+    _made[kind] = shape
+    hints = get_type_hints(kind, include_extras=True)
+    shape.set_fields([
+        (sys.intern(name), name, shape_of(hints[name]), name in kind.__required_keys__, "") for name in hints
+    ])  # fmt: skip
+    if kind.__doc__:
+        shape.set_docs(kind.__doc__.strip())
+    return shape
+
+
+def _texts() -> dict[type, tuple[Any, Any, str, str]]:
+    """Types that have a usual form as text: what they are read from, how, and what they are called."""
+    return {
+        datetime.datetime: (str, datetime.datetime.fromisoformat, "", "date-time"),
+        datetime.date: (str, datetime.date.fromisoformat, "", "date"),
+        datetime.time: (str, datetime.time.fromisoformat, "", "time"),
+        datetime.timedelta: (str | float, parse_duration, "", "duration"),
+        uuid.UUID: (str, uuid.UUID, "", "uuid"),
+        decimal.Decimal: (str | int | float, _decimal, "", "decimal"),
+        pathlib.Path: (str, pathlib.Path, "", "path"),
+        complex: (str, complex, "", "complex"),
+        re.Pattern: (str, re.compile, "", "regex"),
+    }
+
+
+def _decimal(value: Any) -> decimal.Decimal:
+    try:
+        return decimal.Decimal(str(value))
+    except decimal.InvalidOperation:
+        raise ValueError("decimal") from None
+
+
+_DURATION = re.compile(
+    r"([+-]?)P(?:(\d+)W)?(?:(\d+)D)?(?:T(?:(\d+)H)?(?:(\d+)M)?(?:(\d+)(?:[.,](\d+))?S)?)?", re.ASCII
+)
+
+
+def parse_duration(value: str | float) -> datetime.timedelta:
+    """ISO 8601 ("PT1.5S"), or a number of seconds."""
+    if not isinstance(value, str):
+        return datetime.timedelta(seconds=value)
+    found = _DURATION.fullmatch(value)
+    if found is None or value.rstrip("T").endswith("P"):
+        raise ValueError("duration")
+    sign, weeks, days, hours, minutes, seconds, fraction = found.groups()
+    amount = datetime.timedelta(
+        weeks=int(weeks or 0),
+        days=int(days or 0),
+        hours=int(hours or 0),
+        minutes=int(minutes or 0),
+        seconds=int(seconds or 0),
+        microseconds=int((fraction or "")[:6].ljust(6, "0")),
+    )
+    return -amount if sign == "-" else amount
+
+
+# ---- constraints ----
+
+
+def _annotated(hint: Any) -> Shape:
+    base, *extras = get_args(hint)
+    checks = []
+    for extra in extras:
+        for part in _unpacked(extra):
+            check = _check(part)
+            if check is not None:
+                checks.append(check)
+    shape = shape_of(base)
+    if not checks:
+        return shape
+
+    def convert(value: Any) -> Any:
+        for fits, words in checks:
+            if not fits(value):
+                raise ValueError(words)
+        return value
+
+    return _converted(shape, convert, "")
+
+
+def _unpacked(extra: Any) -> list[Any]:
+    """pydantic's Field holds its constraints as metadata; annotated_types groups some."""
+    metadata = getattr(extra, "metadata", None)
+    if isinstance(metadata, list | tuple):
+        return list(metadata)
+    if type(extra).__name__ in ("Interval", "Len"):
+        return list(extra)
+    return [extra]
+
+
+def _check(part: Any) -> tuple[Any, str] | None:  # noqa: PLR0911 - one constraint after the other
+    """The constraints of annotated_types, and any object with the same attributes."""
+    for name, words, fits in (
+        ("gt", "more than", lambda value, bound: value > bound),
+        ("ge", "at least", lambda value, bound: value >= bound),
+        ("lt", "less than", lambda value, bound: value < bound),
+        ("le", "at most", lambda value, bound: value <= bound),
+    ):
+        bound = getattr(part, name, None)
+        if bound is not None:
+            return (lambda value, fits=fits, bound=bound: fits(value, bound)), f"{words} {bound}"
+    step = getattr(part, "multiple_of", None)
+    if step is not None:
+        return (lambda value: value % step == 0), f"a multiple of {step}"
+    least = getattr(part, "min_length", None)
+    if least is not None:
+        return (lambda value: len(value) >= least), f"a length of at least {least}"
+    most = getattr(part, "max_length", None)
+    if most is not None:
+        return (lambda value: len(value) <= most), f"a length of at most {most}"
+    pattern = getattr(part, "pattern", None)
+    if pattern is not None:
+        compiled = re.compile(pattern)
+        return (lambda value: compiled.search(value) is not None), f"a string that matches {pattern}"
+    predicate = getattr(part, "func", None)
+    if predicate is not None and type(part).__name__ == "Predicate":
+        return predicate, f"a value for which {getattr(predicate, '__name__', 'a predicate')} is true"
+    return None
+
+
+# ---- other libraries' types; none is imported that is not there already ----
+
+
+def _model(kind: type) -> Shape | None:
+    pydantic = sys.modules.get("pydantic")
+    if pydantic is not None and issubclass(kind, pydantic.BaseModel):
+
+        def validate(text: bytes) -> Any:
+            try:
+                return kind.model_validate_json(text)
+            except pydantic.ValidationError as failure:
+                first = failure.errors(include_url=False, include_context=False)[0]
+                raise _at(ValueError(first["msg"]), first["loc"]) from None
+
+        return Shape(RAW, "", validate)
+    msgspec = sys.modules.get("msgspec")
+    if msgspec is not None and issubclass(kind, msgspec.Struct):
+        decoder = msgspec.json.Decoder(kind)
+
+        def decode(text: bytes) -> Any:
+            try:
+                return decoder.decode(text)
+            except msgspec.ValidationError as failure:
+                words, _, where = str(failure).partition(" - at `$")
+                raise _at(ValueError(words), _steps(where.rstrip("`"))) from None
+
+        return Shape(RAW, "", decode)
+    return None
+
+
+def _at(failure: ValueError, loc: tuple[Any, ...]) -> ValueError:
+    failure.wirecall_loc = tuple(step if isinstance(step, int) else str(step) for step in loc)  # type: ignore[attr-defined]
+    return failure
+
+
+def _steps(path: str) -> tuple[Any, ...]:
+    """msgspec's `.a[1].b` as steps."""
+    return tuple(
+        int(index) if index.isdigit() else (name or index) for name, index in re.findall(r"\.(\w+)|\[([^]]*)\]", path)
+    )
+
+
+def _array(kind: type) -> Shape | None:
+    numpy = sys.modules.get("numpy")
+    if numpy is not None:
+        if issubclass(kind, numpy.ndarray):
+            return _converted(Any, _read_array, "an array")
+        if issubclass(kind, numpy.generic):
+            base = {"b": bool, "i": int, "u": int, "f": float}.get(numpy.dtype(kind).kind)
+            if base is None:
+                return None
+            return _converted(base, kind, "")
+    image = sys.modules.get("PIL.Image")
+    if image is not None and issubclass(kind, image.Image):
+        return _converted(Any, _read_image, "an image")
+    return None
+
+
+def _wrapped(value: Any, name: str) -> bytes:
+    import base64  # noqa: PLC0415
+    import binascii  # noqa: PLC0415
+
+    try:
+        return base64.b64decode(value[name], validate=True)
+    except (binascii.Error, TypeError):
+        raise ValueError(f'{{"{name}":"<base64>"}}') from None
+
+
+def _read_array(value: Any) -> Any:
+    import numpy  # noqa: PLC0415
+
+    if isinstance(value, dict) and value.keys() == {"$npy"}:
+        return _values.array_of(_wrapped(value, "$npy"))
+    if isinstance(value, list):
+        array = numpy.asarray(value)
+        if not array.dtype.hasobject:
+            return array
+    raise ValueError("an array")
+
+
+def _read_image(value: Any) -> Any:
+    if isinstance(value, dict) and value.keys() == {"$image"}:
+        return _values.image_of(_wrapped(value, "$image"))
+    raise ValueError("an image")

@@ -1,0 +1,163 @@
+"""How a Python object that is no int, str, list, … is written on the wire: a plan for its type, made once.
+
+The native encoder (src/encode.cpp) asks `plan_for` for each type that it has not met, and follows what it is told.
+"""
+
+from __future__ import annotations
+
+import sys
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+MEMBERS, REPLACE, ELEMENTS, JSON, REFUSE, MAPPING, BINARY = range(7)
+
+
+def plan_for(kind: type) -> tuple[int, Any]:  # noqa: PLR0911, PLR0912 - a table, in words
+    """The plan for objects of that type: what to do, and with what."""
+    import datetime  # noqa: PLC0415 - as below: who serves integers loads none of this
+    from collections.abc import Iterable, Mapping  # noqa: PLC0415
+    import decimal  # noqa: PLC0415
+    import enum  # noqa: PLC0415
+    import pathlib  # noqa: PLC0415
+    import uuid  # noqa: PLC0415
+
+    if issubclass(kind, enum.Enum):
+        return REPLACE, _value_of
+    if issubclass(kind, bool | int):
+        return REPLACE, int
+    if issubclass(kind, float):
+        return REPLACE, float.__float__
+    if issubclass(kind, str):
+        return REPLACE, _plain_str
+    if issubclass(kind, bytearray | memoryview | bytes):
+        return BINARY, None
+    model = _model_plan(kind)
+    if model is not None:
+        return model
+    if hasattr(kind, "__dataclass_fields__"):
+        import dataclasses  # noqa: PLC0415
+
+        return MEMBERS, tuple((sys.intern(field.name), field.name) for field in dataclasses.fields(kind))
+    if issubclass(kind, datetime.datetime | datetime.date | datetime.time):
+        return REPLACE, kind.isoformat
+    if issubclass(kind, datetime.timedelta):
+        return REPLACE, format_duration
+    if issubclass(kind, uuid.UUID | decimal.Decimal | pathlib.PurePath):
+        return REPLACE, str
+    array = _array_plan(kind)
+    if array is not None:
+        return array
+    if issubclass(kind, Mapping):
+        return MAPPING, None
+    if issubclass(kind, tuple | list | set | frozenset):
+        return ELEMENTS, None
+    if issubclass(kind, Iterable) and not _is_lazy(kind):
+        return ELEMENTS, None
+    return REFUSE, f"{kind.__module__}.{kind.__qualname__} has no form on the wire: return a dataclass, a dict or a list"
+
+
+def _is_lazy(kind: type) -> bool:
+    """Iterators are used up by reading them: to send one is mostly a mistake."""
+    return hasattr(kind, "__next__")
+
+
+def _value_of(member: Any) -> Any:
+    return member.value
+
+
+def _plain_str(text: str) -> str:
+    return str.__str__(text)
+
+
+def _model_plan(kind: type) -> tuple[int, Any] | None:
+    """Models of libraries that may be there, if they are in use at all."""
+    pydantic = sys.modules.get("pydantic")
+    if pydantic is not None and issubclass(kind, pydantic.BaseModel):
+        return JSON, _pydantic_json
+    msgspec = sys.modules.get("msgspec")
+    if msgspec is not None and issubclass(kind, msgspec.Struct):
+        return JSON, msgspec.json.encode
+    return None
+
+
+def _pydantic_json(model: Any) -> bytes:
+    text: str = model.model_dump_json(by_alias=True)
+    return text.encode()
+
+
+def _array_plan(kind: type) -> tuple[int, Any] | None:
+    numpy = sys.modules.get("numpy")
+    if numpy is not None:
+        if issubclass(kind, numpy.ndarray):
+            return REPLACE, _npy
+        if issubclass(kind, numpy.generic):
+            return REPLACE, kind.item
+    image = sys.modules.get("PIL.Image")
+    if image is not None and issubclass(kind, image.Image):
+        return REPLACE, _image
+    return None
+
+
+def _npy(array: Any) -> dict[str, str]:
+    """`.npy` bytes, as docs/wire.md says."""
+    import base64  # noqa: PLC0415
+
+    return {"$npy": base64.b64encode(npy_bytes(array)).decode()}
+
+
+def npy_bytes(array: Any) -> bytes:
+    import io  # noqa: PLC0415
+
+    import numpy  # noqa: PLC0415
+
+    if array.dtype.hasobject:
+        raise TypeError("an array of Python objects has no form on the wire")
+    file = io.BytesIO()
+    numpy.lib.format.write_array(file, array, allow_pickle=False)
+    return file.getvalue()
+
+
+def array_of(npy: bytes) -> Any:
+    import io  # noqa: PLC0415
+
+    import numpy  # noqa: PLC0415
+
+    return numpy.lib.format.read_array(io.BytesIO(npy), allow_pickle=False)
+
+
+def _image(image: Any) -> dict[str, str]:
+    import base64  # noqa: PLC0415
+    import io  # noqa: PLC0415
+
+    file = io.BytesIO()
+    image.save(file, format="PNG")
+    return {"$image": base64.b64encode(file.getvalue()).decode()}
+
+
+def image_of(data: bytes) -> Any:
+    import io  # noqa: PLC0415
+
+    from PIL import Image  # noqa: PLC0415
+
+    image = Image.open(io.BytesIO(data), formats=("PNG", "JPEG"))
+    image.load()
+    return image
+
+
+def format_duration(duration: Any) -> str:
+    """ISO 8601: "PT1.5S", "-P1DT2H"."""
+    microseconds = (duration.days * 86_400 + duration.seconds) * 1_000_000 + duration.microseconds
+    sign = "-" if microseconds < 0 else ""
+    seconds, fraction = divmod(abs(microseconds), 1_000_000)
+    days, seconds = divmod(seconds, 86_400)
+    hours, seconds = divmod(seconds, 3600)
+    minutes, seconds = divmod(seconds, 60)
+    text = f"{hours}H" if hours else ""
+    text += f"{minutes}M" if minutes else ""
+    if seconds or fraction:
+        text += f"{seconds}.{fraction:06}".rstrip("0") + "S" if fraction else f"{seconds}S"
+    if not text and not days:
+        return "PT0S"
+    return sign + "P" + (f"{days}D" if days else "") + ("T" + text if text else "")

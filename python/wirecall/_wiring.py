@@ -1,0 +1,33 @@
+"""What the native module needs of the Python files, and of the end of the interpreter. Imported by whoever uses it."""
+
+from __future__ import annotations
+
+import atexit
+import weakref
+
+from . import _native, _values, errors
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+DEFAULT_PLACE = "tcp://127.0.0.1:8545"
+
+_native.set_planner(_values.plan_for)
+_native.set_error_functions(errors._make, errors._explain)
+
+_endings: set[weakref.WeakMethod[Callable[[], object]]] = set()
+
+
+def at_exit(method: Callable[[], object]) -> None:
+    """Calls that bound method when the interpreter ends, if its object is still there."""
+    _endings.add(weakref.WeakMethod(method, _endings.discard))
+
+
+@atexit.register
+def _end() -> None:
+    for ending in list(_endings):
+        method = ending()
+        if method is not None:
+            method()
+    _native.end_threads()

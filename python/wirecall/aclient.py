@@ -1,0 +1,194 @@
+"""AsyncClient: calls methods of a server from asyncio.
+
+    async with wirecall.aconnect("unix:///run/wc.sock") as c:
+        await asyncio.gather(*(c.sum(i, 1) for i in range(1000)))
+        async for v in c.count.stream(10): ...
+"""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING, Any
+
+from . import _native
+from .client import _all_params, _Base, _event_params
+from ._wiring import DEFAULT_PLACE
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Callable
+    from types import TracebackType
+
+
+class Reply(asyncio.Future[Any]):
+    """The answer to a call that has been made: awaited, gathered and cancelled as any future. To cancel it tells the
+    server."""
+
+    _handle: _native.CallHandle | None = None
+
+    def cancel(self, msg: Any | None = None) -> bool:
+        if not super().cancel(msg):
+            return False
+        if self._handle is not None:
+            self._handle.cancel()
+        return True
+
+
+class AsyncClient(_Base):
+    """The asyncio face, for one loop at a time. Calls are made when they are written; `await` waits for
+    the answer."""
+
+    def __init__(self, uri: str = DEFAULT_PLACE, *, timeout: float | None = None, **options: Any) -> None:
+        super().__init__(uri, timeout=timeout, **options)
+        self._replies = _native.Replies()
+        self._calls = _native.Calls()
+        self._loop: asyncio.AbstractEventLoop | None = None
+
+    def __getitem__(self, name: str) -> AsyncMethod:
+        """The method of that name, whatever it is."""
+        return AsyncMethod(self, name)
+
+    def __getattr__(self, name: str) -> AsyncMethod:
+        if name.startswith("__") or name in ("_loop", "_native"):
+            raise AttributeError(name)
+        method = AsyncMethod(self, name)
+        self.__dict__[name] = method
+        return method
+
+    def _join(self) -> asyncio.AbstractEventLoop:
+        """The running loop, which is told of answers from the first use on."""
+        loop = asyncio.get_running_loop()
+        if self._loop is loop:
+            return loop
+        if self._loop is not None and not self._loop.is_closed():
+            raise RuntimeError("the client is used by another event loop: make one for each")
+        loop.add_reader(self._replies.fileno(), self._replies.drain)
+        loop.add_reader(self._calls.fileno(), self._calls.drain, loop)
+        self._loop = loop
+        return loop
+
+    def _start(self, method: str, args: Any, kwargs: Any, timeout: float | None, to: str) -> Reply:
+        reply = Reply(loop=self._join())
+        reply._handle = self._native.start(method, args, kwargs, timeout, to, self._replies, reply)
+        return reply
+
+    async def connect(self) -> None:
+        """Connects now instead of with the first call. ConnectionLost when there is no server."""
+        await self._join().run_in_executor(None, self._native.connect)
+
+    def notify(self, method: str, /, *args: Any, **kwargs: Any) -> None:
+        """Calls without an answer: a notification."""
+        self._native.notify(method, args, kwargs)
+
+    def call_all(self, method: str, /, *args: Any, **kwargs: Any) -> Reply:
+        """At a broker: calls a method at all who provide it; a list of their outcomes."""
+        return self._start("rpc.call_all", (), _all_params(method, args, kwargs), None, "")
+
+    def publish(self, topic: str, value: Any = None, *, retain: bool = False) -> Reply:
+        """At a broker: publishes an event; comes to the number of connections to which it was queued."""
+        return self._start("rpc.publish", (), _event_params(topic, value, retain), None, "")
+
+    async def provide(self, name: str, function: Callable[..., Any], **options: Any) -> None:
+        """At a broker: provides a method to its other clients; the function, plain or `async def`, runs in this loop.
+        `options`: concurrency, queue, policy, idempotent, safe."""
+        from ._methods import ASYNCIO, ASYNCIO_STREAM, POOL_STREAM, describe  # noqa: PLC0415
+
+        self._join()
+        described = describe(function, name)
+        if described.place in (POOL_STREAM, ASYNCIO_STREAM):
+            raise TypeError(f"wirecall: {name} yields: streams are served by wirecall.Server")
+        self._native.provide(
+            name, function, ASYNCIO, described.parameters, described.result, described.summary, options, self._calls
+        )
+        await self.connect()
+
+    def unprovide(self, name: str) -> bool:
+        """Provides that method no longer; False when it is not provided."""
+        return bool(self._native.unprovide(name))
+
+    async def subscribe(
+        self,
+        topic: str,
+        handler: Callable[[str, Any], Any],
+        *,
+        group: str = "",
+        echo: bool = False,
+        last: bool = False,
+    ) -> _native.Subscription:
+        """At a broker: calls `handler(topic, value)` with each event, in this loop; one that is `async def` becomes a
+        task."""
+        loop = self._join()
+        tasks: set[asyncio.Task[Any]] = set()
+
+        def called(topic: str, value: Any) -> None:
+            outcome = handler(topic, value)
+            if asyncio.iscoroutine(outcome):
+                task = loop.create_task(outcome)
+                tasks.add(task)
+                task.add_done_callback(tasks.discard)
+
+        subscription = self._native.subscribe(topic, called, group, echo, last, self._calls)
+        await self.connect()
+        return subscription
+
+    async def close(self) -> None:
+        """Ends what has not ended, with ConnectionLost. Again: no effect."""
+        loop, self._loop = self._loop, None
+        await asyncio.get_running_loop().run_in_executor(None, self._native.close)
+        if loop is not None and not loop.is_closed():
+            self._replies.drain()
+            loop.remove_reader(self._replies.fileno())
+            loop.remove_reader(self._calls.fileno())
+
+    async def __aenter__(self) -> AsyncClient:
+        await self.connect()
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, value: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        await self.close()
+
+
+class AsyncMethod:
+    """A method of a server, by name. Calling it makes the call, and returns the reply to await."""
+
+    __slots__ = ("_client", "_name")
+
+    def __init__(self, client: AsyncClient, name: str) -> None:
+        self._client = client
+        self._name = name
+
+    def __call__(self, /, *args: Any, _timeout: float | None = None, _to: str = "", **kwargs: Any) -> Reply:
+        """`_timeout`: seconds; `_to`: the client of that name alone (at a broker)."""
+        return self._client._start(self._name, args, kwargs, _timeout, _to)
+
+    async def stream(
+        self, /, *args: Any, _timeout: float | None = None, _to: str = "", **kwargs: Any
+    ) -> AsyncIterator[Any]:
+        """Calls it for its results as they come."""
+        client = self._client
+        loop = client._join()
+        stream = client._native.stream(self._name, args, kwargs, _timeout, _to)
+        while True:
+            news = loop.create_future()
+            came = stream.poll(client._replies, news)
+            if came is None:
+                await news
+                continue
+            more, item = came
+            if not more:
+                return
+            yield item
+
+    def __getattr__(self, name: str) -> AsyncMethod:
+        if name.startswith("__"):
+            raise AttributeError(name)
+        return AsyncMethod(self._client, f"{self._name}.{name}")
+
+    def __repr__(self) -> str:
+        return f"<method {self._name}>"
+
+
+def aconnect(uri: str = DEFAULT_PLACE, *, timeout: float | None = None, **options: Any) -> AsyncClient:
+    """As `connect`, for asyncio: `async with wirecall.aconnect(uri) as c:`."""
+    return AsyncClient(uri, timeout=timeout, **options)

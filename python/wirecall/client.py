@@ -1,0 +1,168 @@
+"""Client: calls methods of a server, and waits for the answers.
+
+    with wirecall.connect("tcp://127.0.0.1:8545") as c:
+        c.sum(2, 3)
+        c.sum(a=2, b=3)
+        c["sum"](2, 3, _timeout=0.2)
+"""
+
+from __future__ import annotations
+
+import json
+from . import _native, _wiring
+from ._wiring import DEFAULT_PLACE
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+    from types import TracebackType
+    from typing import Any
+
+
+class _Base:
+    """What both faces of a client have in common. Its own names are few, and `c["name"]` reaches any method."""
+
+    _native: _native.Client
+
+    def __init__(self, uri: str = DEFAULT_PLACE, *, timeout: float | None = None, **options: Any) -> None:
+        if timeout is not None:
+            options["call_timeout_ms"] = max(1, round(timeout * 1000))
+        self._native = _native.Client(uri, json.dumps(options))
+        _wiring.at_exit(self._end)
+
+    def _end(self) -> None:
+        self._native.close()
+
+    def __repr__(self) -> str:
+        return f"<{type(self).__module__}.{type(self).__name__}>"
+
+
+class Client(_Base):
+    """The blocking face. Thread-safe; calls of several threads share the connection."""
+
+    def __getitem__(self, name: str) -> Method:
+        """The method of that name, whatever it is."""
+        return Method(self._native, name)
+
+    def __getattr__(self, name: str) -> Method:
+        if name.startswith("__"):
+            raise AttributeError(name)
+        method = Method(self._native, name)
+        self.__dict__[name] = method
+        return method
+
+    def notify(self, method: str, /, *args: Any, **kwargs: Any) -> None:
+        """Calls without an answer: a notification."""
+        self._native.notify(method, args, kwargs)
+
+    def call_all(self, method: str, /, *args: Any, **kwargs: Any) -> Any:
+        """At a broker: calls a method at all who provide it; a list of their outcomes."""
+        return self._native.call("rpc.call_all", (), _all_params(method, args, kwargs), None, "")
+
+    def publish(self, topic: str, value: Any = None, *, retain: bool = False) -> int:
+        """At a broker: publishes an event, and returns to how many connections it was queued."""
+        count: int = self._native.call("rpc.publish", (), _event_params(topic, value, retain), None, "")
+        return count
+
+    def provide(self, name: str, function: Callable[..., Any], **options: Any) -> None:
+        """At a broker: provides a method to its other clients. `options`: concurrency, queue, policy, idempotent, safe.
+        The function runs on the thread that drives the client. `async def` needs `aconnect`."""
+        from ._methods import LOOP, POOL, describe  # noqa: PLC0415
+
+        described = describe(function, name)
+        if described.place not in (LOOP, POOL):
+            raise TypeError(f"wirecall: {name} is asynchronous: provide it by a client of wirecall.aconnect")
+        self._native.provide(
+            name, function, LOOP, described.parameters, described.result, described.summary, options, None
+        )
+        self._native.connect()
+
+    def unprovide(self, name: str) -> bool:
+        """Provides that method no longer; False when it is not provided."""
+        return bool(self._native.unprovide(name))
+
+    def subscribe(
+        self,
+        topic: str,
+        handler: Callable[[str, Any], object],
+        *,
+        group: str = "",
+        echo: bool = False,
+        last: bool = False,
+    ) -> _native.Subscription:
+        """At a broker: calls `handler(topic, value)` with each event, on the thread that drives the client."""
+        subscription = self._native.subscribe(topic, handler, group, echo, last, None)
+        self._native.connect()
+        return subscription
+
+    def close(self) -> None:
+        """Ends what has not ended, with ConnectionLost. Again: no effect."""
+        self._native.close()
+
+    def __enter__(self) -> Client:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, value: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        self.close()
+
+
+class Method:
+    """A method of a server, by name. Calling it calls it there; `c.gpu.add` is the method `gpu.add`."""
+
+    __slots__ = ("_name", "_native")
+
+    def __init__(self, native: _native.Client, name: str) -> None:
+        self._native = native
+        self._name = name
+
+    def __call__(self, /, *args: Any, _timeout: float | None = None, _to: str = "", **kwargs: Any) -> Any:
+        """Calls it and returns its result. `_timeout`: seconds; `_to`: the client of that name alone (at a broker)."""
+        return self._native.call(self._name, args, kwargs, _timeout, _to)
+
+    def stream(self, /, *args: Any, _timeout: float | None = None, _to: str = "", **kwargs: Any) -> Iterator[Any]:
+        """Calls it for its results as they come."""
+        stream = self._native.stream(self._name, args, kwargs, _timeout, _to)
+        while True:
+            try:
+                item = stream.next()
+            except StopIteration:
+                return
+            yield item
+
+    def __getattr__(self, name: str) -> Method:
+        if name.startswith("__"):
+            raise AttributeError(name)
+        return Method(self._native, f"{self._name}.{name}")
+
+    def __repr__(self) -> str:
+        return f"<method {self._name}>"
+
+
+def _all_params(method: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> dict[str, Any]:
+    if args and kwargs:
+        raise TypeError("JSON-RPC has arguments by position or by name, not both in one call")
+    return {"method": method, "params": kwargs or list(args)} if args or kwargs else {"method": method}
+
+
+def _event_params(topic: str, value: Any, retain: bool) -> dict[str, Any]:
+    params: dict[str, Any] = {"topic": topic}
+    if value is not None:
+        params["params"] = value if isinstance(value, list | dict) else [value]
+    if retain:
+        params["retain"] = True
+    return params
+
+
+def connect(uri: str = DEFAULT_PLACE, *, timeout: float | None = None, **options: Any) -> Client:
+    """A client of a server at a place such as "tcp://127.0.0.1:8545", "unix:///run/wc.sock" or "http://host/rpc",
+    connected. `timeout`: seconds for each call; `options`: those of a client in docs/options.md. ConnectionLost when
+    there is no server."""
+    client = Client(uri, timeout=timeout, **options)
+    try:
+        client._native.connect()
+    except BaseException:
+        client.close()
+        raise
+    return client

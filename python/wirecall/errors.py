@@ -1,0 +1,207 @@
+"""Every exception that wirecall raises. `Error` is the base: a JSON-RPC error object, with `code`, `message` and
+`data`. Raised by a handler it is what the caller gets; raised by a call it is what the server, or this side, said.
+
+The codes are those of JSON-RPC 2.0 section 5.1 and wirecall's own (docs/errors.md).
+"""
+
+from __future__ import annotations
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any, ClassVar
+
+
+class Error(Exception):
+    """An error with a code of its own: `raise wirecall.Error(1001, "No such account", {"account": 7})`."""
+
+    code: int
+    message: str
+    data: Any
+
+    def __init__(self, code: int, message: str, data: Any = None) -> None:
+        super().__init__(code, message, data)
+        self.code = code
+        self.message = message
+        self.data = data
+
+    def __str__(self) -> str:
+        text = f"{self.message} ({self.code})"
+        details = _details(self.data)
+        return f"{text}: {details}" if details else text
+
+
+class _Coded(Error):
+    """An error whose code is known by its class; raised by a handler as `raise Conflict("taken")`."""
+
+    default_code: ClassVar[int]
+    default_message: ClassVar[str]
+
+    def __init__(self, message: str | None = None, data: Any = None) -> None:
+        super().__init__(self.default_code, self.default_message if message is None else message, data)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return (type(self), (self.message, self.data))
+
+
+class ParseError(_Coded):
+    """What was sent is not JSON."""
+
+    default_code = -32700
+    default_message = "Parse error"
+
+
+class InvalidRequest(_Coded):
+    """What was sent is JSON, but no request."""
+
+    default_code = -32600
+    default_message = "Invalid Request"
+
+
+class MethodNotFound(_Coded):
+    """There is no method of that name; `data["did_you_mean"]` may tell which was meant."""
+
+    default_code = -32601
+    default_message = "Method not found"
+
+
+class InvalidParams(_Coded):
+    """The arguments do not fit: `data` says where (`loc`), what was expected and what was there (`got`)."""
+
+    default_code = -32602
+    default_message = "Invalid params"
+
+
+class InternalError(_Coded):
+    """The handler failed. Its own log knows how."""
+
+    default_code = -32603
+    default_message = "Internal error"
+
+
+class ConnectionLost(_Coded, ConnectionError):
+    """The connection could not be made, or was lost before the answer came; at a broker, the provider was.
+    `data["delivered"]` is "no" where the call cannot have been seen: then calling again is safe."""
+
+    default_code = -32001
+    default_message = "Connection lost"
+
+
+class Timeout(_Coded, TimeoutError):
+    """No answer came in time."""
+
+    default_code = -32002
+    default_message = "Timeout"
+
+
+class Forbidden(_Coded):
+    """The caller may not do that."""
+
+    default_code = -32003
+    default_message = "Forbidden"
+
+
+class Unauthenticated(_Coded):
+    """The caller has not said who it is, or is not believed."""
+
+    default_code = -32004
+    default_message = "Unauthenticated"
+
+
+class LimitExceeded(_Coded):
+    """A limit, or overload: back off and try again."""
+
+    default_code = -32005
+    default_message = "Limit exceeded"
+
+
+class TooLarge(_Coded):
+    """A message over the size that is allowed."""
+
+    default_code = -32006
+    default_message = "Too large"
+
+
+class Conflict(_Coded):
+    """The name is taken."""
+
+    default_code = -32007
+    default_message = "Conflict"
+
+
+class NoSubscription(_Coded):
+    """There is no such subscription."""
+
+    default_code = -32008
+    default_message = "No subscription"
+
+
+class Draining(_Coded):
+    """The server is about to stop, and takes no new calls."""
+
+    default_code = -32009
+    default_message = "Draining"
+
+
+class Cancelled(_Coded):
+    """The call was given up."""
+
+    default_code = -32800
+    default_message = "Cancelled"
+
+
+_BY_CODE: dict[int, type[_Coded]] = {
+    kind.default_code: kind
+    for kind in (
+        ParseError, InvalidRequest, MethodNotFound, InvalidParams, InternalError, ConnectionLost, Timeout, Forbidden,
+        Unauthenticated, LimitExceeded, TooLarge, Conflict, NoSubscription, Draining, Cancelled,
+    )
+}  # fmt: skip
+
+
+# Parameters without a hint, by method: whoever calls with what does not fit there gets no better answer than -32603.
+_unhinted: dict[str, list[str]] = {}
+
+
+def _details(data: Any) -> str:
+    """What of an error's data a person wants to read in one line."""
+    if not isinstance(data, dict):
+        return "" if data is None else repr(data)
+    parts = []
+    if "loc" in data:
+        parts.append("at " + ".".join(str(step) for step in data["loc"]))
+    parts += [f"{name} {data[name]}" for name in ("expected", "got", "reason", "limit") if name in data]
+    if "did_you_mean" in data:
+        parts.append(f"did you mean {data['did_you_mean']!r}?")
+    return ", ".join(parts) if parts else repr(data)
+
+
+def _make(code: int, message: str, data: Any, _kind: int) -> Error:
+    """The exception of an error that has come."""
+    kind = _BY_CODE.get(code)
+    return Error(code, message, data) if kind is None else kind(message, data)
+
+
+def _explain(exception: BaseException, method: str, request_id: str) -> tuple[int, str, Any]:
+    """What a caller is told of what a handler has raised; the log is told of what it had not meant to."""
+    if isinstance(exception, Error):
+        return exception.code, exception.message, exception.data
+    if isinstance(exception, TypeError | AttributeError) and method in _unhinted:
+        names = ", ".join(_unhinted[method])
+        cure = f"\nhint: {names} of {method} has no type hint: with one, such a call is answered -32602"
+    else:
+        cure = ""
+    import logging  # noqa: PLC0415 - only who fails needs them
+    import traceback  # noqa: PLC0415
+
+    which = f"{method} (id {request_id})" if request_id else f"{method} (a notification)"
+    try:
+        logging.getLogger("wirecall").error(
+            "method %s failed\n%s%s",
+            which,
+            "".join(traceback.format_exception(exception)).rstrip(),
+            cure,
+            extra={"method": method, "id": request_id or None},
+        )
+    except Exception:  # noqa: BLE001 - a log that fails must not change the answer
+        pass
+    return InternalError.default_code, InternalError.default_message, None

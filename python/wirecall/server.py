@@ -1,0 +1,164 @@
+"""Server: Python functions become JSON-RPC methods on a port.
+
+    app = wirecall.Server("calc")
+
+    @app
+    def sum(a: int, b: int) -> int:
+        "Add two integers"
+        return a + b
+
+    app.run()
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import sys
+import threading
+from collections.abc import Callable, Iterator
+from typing import Any, TypeVar, overload
+
+from . import _native, _wiring
+from ._wiring import DEFAULT_PLACE
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+class Server:
+    """The methods of one program, and the port that serves them.
+
+    `options` are those of docs/options.md, by the same names: `Server("calc", limits={"batch": 10})`.
+    Methods are added before `run`. Plain functions run on the server's own thread, one after the other; one that takes
+    longer than 20 ms is left alone on its thread and the server goes on without it. `async def` runs on one asyncio
+    thread, `blocking=True` on a pool.
+    """
+
+    def __init__(self, name: str = "wirecall", *, broker: bool = False, **options: Any) -> None:
+        self.name = name
+        self._options = options
+        self._broker = broker
+        self._native = _native.Server(json.dumps(options), broker)
+        self._asynchronous = False
+        self._listening: list[str] = []
+        self._names: list[str] = []
+        self._ended = threading.Event()
+        self._ended.set()
+        _wiring.at_exit(self._end)
+
+    @overload
+    def __call__(self, function: F, /) -> F: ...
+    @overload
+    def __call__(
+        self, /, *, name: str | None = None, blocking: bool = False, safe: bool = False
+    ) -> Callable[[F], F]: ...
+    def __call__(
+        self,
+        function: Callable[..., Any] | None = None,
+        /,
+        *,
+        name: str | None = None,
+        blocking: bool = False,
+        safe: bool = False,
+    ) -> Any:
+        """Offers a function as a method, as a decorator: `@app`, `@app(name="calc.sum", blocking=True)`.
+
+        `blocking`: it waits for files, locks, other programs, or computes for long, and is thread-safe.
+        `safe`: calling it changes nothing; then it may be called by GET as well.
+        """
+        if function is None:
+            return lambda decorated: self.add(decorated, name=name, blocking=blocking, safe=safe)
+        return self.add(function)
+
+    def add(self, function: F, *, name: str | None = None, blocking: bool = False, safe: bool = False) -> F:
+        """Offers a function, bound method or other callable; returns it. `Conflict` for a name that is taken."""
+        called = name if name is not None else getattr(function, "__name__", None) or _name_of(function)
+        from ._methods import ASYNCIO, ASYNCIO_STREAM, describe  # noqa: PLC0415
+
+        described = describe(function, called, blocking=blocking)
+        self._native.add(
+            called, function, described.place, described.parameters, described.result, described.summary, safe
+        )
+        self._asynchronous = self._asynchronous or described.place in (ASYNCIO, ASYNCIO_STREAM)
+        self._names.append(called)
+        return function
+
+    def add_methods(self, instance: object, prefix: str = "") -> None:
+        """Offers all methods of an object whose names do not begin with an underscore, as `prefix` + name."""
+        for name in dir(type(instance)):
+            member = getattr(type(instance), name)
+            if not name.startswith("_") and callable(member):
+                self.add(getattr(instance, name), name=prefix + name)
+
+    def listen(self, uri: str = DEFAULT_PLACE) -> str:
+        """Listens at once, so that peers may connect; they are served by `run`. Returns the place with its actual port:
+        `listen("tcp://127.0.0.1:0")`. OSError with the cause and the cure when it cannot be had."""
+        actual: str = self._native.listen(uri)
+        self._listening.append(actual)
+        return actual
+
+    def run(self, listen: str | list[str] | None = None, *, quiet: bool = False) -> None:
+        """Serves until `stop`, Ctrl-C or SIGTERM; calls in progress are finished first."""
+        uris = [listen] if isinstance(listen, str) else listen or ([] if self._listening else [DEFAULT_PLACE])
+        for uri in uris:
+            self.listen(uri)
+        if not quiet:
+            self._greet()
+        thread = None
+        if self._asynchronous:
+            from ._asyncio_thread import AsyncioThread  # noqa: PLC0415 - asyncio is only for who uses it
+
+            thread = AsyncioThread(self._native)
+            thread.start()
+        self._ended.clear()
+        try:
+            self._native.run()
+        finally:
+            if thread is not None:
+                thread.stop()
+            self._ended.set()
+
+    def stop(self) -> None:
+        """Makes `run` return, from any thread."""
+        self._native.stop()
+
+    def _end(self) -> None:
+        """The interpreter ends: so does the server, though not for a handler that does not come back."""
+        if not self._ended.is_set():
+            self.stop()
+            self._ended.wait(0.5)
+
+    @contextlib.contextmanager
+    def serving(self, listen: str = "tcp://127.0.0.1:0") -> Iterator[str]:
+        """Serves in the background, for tests and notebooks: `with app.serving() as uri: …`."""
+        uri = self.listen(listen)
+        thread = threading.Thread(target=self.run, kwargs={"quiet": True}, name="wirecall-server", daemon=True)
+        thread.start()
+        try:
+            yield uri
+        finally:
+            self.stop()
+            thread.join()
+
+    def handle(self, text: str) -> str:
+        """Serves one message or batch without a port: request text in, response text out (empty for none). Async
+        methods and streams need `run`."""
+        answer: str = self._native.handle(text)
+        return answer
+
+    def _greet(self) -> None:
+        count = len(self._names)
+        print(
+            f"{self.name}: {count} method{'' if count == 1 else 's'} at {', '.join(self._listening)}  "
+            "(Ctrl-C to stop)",
+            file=sys.stderr,
+            flush=True,
+        )
+
+
+def _name_of(function: Any) -> str:
+    inner = getattr(function, "func", None)  # a partial
+    name = getattr(inner, "__name__", None)
+    if name is None:
+        raise TypeError(f"wirecall: {function!r} has no name: give one, as app(name=\"…\") or app.add(…, name=\"…\")")
+    return str(name)
