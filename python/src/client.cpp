@@ -298,7 +298,9 @@ void add_client(nb::module_& module) {
       .def(nb::new_([] { return std::make_shared<AsyncCalls>(); }))
       .def("fileno", &AsyncCalls::fileno)
       .def("drain", [](AsyncCalls& calls, nb::handle loop) { calls.drain(loop.ptr()); });
-  nb::class_<PySubscription>(module, "Subscription").def("unsubscribe", &PySubscription::unsubscribe);
+  nb::class_<PySubscription>(module, "Subscription", "Events come until `unsubscribe`, or as long as the client.")
+      .def("unsubscribe", &PySubscription::unsubscribe,
+           "No call of the handler begins any more. Any thread; again: no effect.");
   nb::class_<PyStream>(module, "Stream").def("next", &PyStream::next).def("poll", &PyStream::poll);
   nb::class_<CallHandle>(module, "CallHandle").def("cancel", [](const CallHandle& handle) {
     const Released released;

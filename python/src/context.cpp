@@ -47,20 +47,32 @@ PyObject* make_context(Context context) {
 }
 
 void add_context(nb::module_& module) {
-  nb::class_<Context>(module, "Context")
-      .def_prop_ro("method", [](const Context& context) { return context.method(); })
-      .def_prop_ro("id",
-                   [](const Context& context) -> std::optional<std::string> {
-                     return context.id().empty() ? std::nullopt : std::optional{context.id()};
-                   })
-      .def_prop_ro("cancelled", [](const Context& context) { return context.cancelled(); })
-      .def_prop_ro("deadline", &deadline_of)
-      .def_prop_ro("remaining", &remaining_of)
-      .def_prop_ro("caller",
-                   [](const Context& context) -> std::optional<std::string> {
-                     return context.caller().empty() ? std::nullopt : std::optional{context.caller()};
-                   })
-      .def_prop_ro("hops", [](const Context& context) { return context.hops(); });
+  nb::class_<Context>(module, "Context",
+                      "One call, as its handler sees it: a parameter with this hint is given it, and is none of the "
+                      "method's. Any thread.")
+      .def_prop_ro(
+          "method", [](const Context& context) { return context.method(); }, "The name by which it was called.")
+      .def_prop_ro(
+          "id",
+          [](const Context& context) -> std::optional<std::string> {
+            return context.id().empty() ? std::nullopt : std::optional{context.id()};
+          },
+          "The request's id as JSON text; None for a notification.")
+      .def_prop_ro(
+          "cancelled", [](const Context& context) { return context.cancelled(); },
+          "Nobody waits for the answer any more: the call was cancelled, its time is up, or its caller has gone.")
+      .def_prop_ro("deadline", &deadline_of,
+                   "When the call is answered with a timeout, in seconds of time.monotonic(); None for never.")
+      .def_prop_ro("remaining", &remaining_of, "Seconds until then, negative once it has passed; None for no end.")
+      .def_prop_ro(
+          "caller",
+          [](const Context& context) -> std::optional<std::string> {
+            return context.caller().empty() ? std::nullopt : std::optional{context.caller()};
+          },
+          "The caller's name at a broker, where that tells it (option disclose_callers); else None.")
+      .def_prop_ro(
+          "hops", [](const Context& context) { return context.hops(); },
+          "How many calls this one was made within: 0 for one that its caller has made of itself.");
 }
 
 }  // namespace wirecall::python

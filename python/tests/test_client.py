@@ -11,6 +11,7 @@ import threading
 from collections.abc import Iterator
 
 import pytest
+
 import wirecall
 
 

@@ -11,7 +11,6 @@ import threading
 from collections.abc import Iterator
 
 import pytest
-import wirecall
 
 KEEPS_GIL = ctypes.PyDLL(None)
 

@@ -8,6 +8,7 @@ import logging
 from typing import Any
 
 import pytest
+
 import wirecall
 
 
@@ -96,7 +97,8 @@ def test_integers_of_any_size(app):
     for n in (0, -1, 2**31, -(2**31), 2**53 + 1, 2**63 - 1, -(2**63), 2**64, 10**100, -(10**100)):
         assert answer(app, "double", [n]) == 2 * n
     assert answer(app, "double", [1e3]) == 2000
-    assert json.loads(app.handle('{"jsonrpc":"2.0","id":1,"method":"double","params":[1e400]}'))["error"]["code"] == -32602
+    reply = app.handle('{"jsonrpc":"2.0","id":1,"method":"double","params":[1e400]}')
+    assert json.loads(reply)["error"]["code"] == -32602
 
 
 def test_more_digits_than_python_takes(app):
@@ -170,8 +172,10 @@ def test_a_missing_hint_is_named_where_it_hurts(app, caplog):
 
     with caplog.at_level(logging.ERROR, logger="wirecall"):
         assert answer(app, "add", [1, "2"])["code"] == -32603
-    assert caplog.records[0].getMessage().endswith(
-        "hint: a, b of add has no type hint: with one, such a call is answered -32602"
+    assert (
+        caplog.records[0]
+        .getMessage()
+        .endswith("hint: a, b of add has no type hint: with one, such a call is answered -32602")
     )
 
 

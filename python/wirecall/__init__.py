@@ -1,19 +1,12 @@
 """wirecall: Python functions as JSON-RPC methods, at the speed of the socket.
 
-    app = wirecall.Server("calc")          # offer functions          (wirecall.server)
-    c = wirecall.connect("tcp://…")        # call them                (wirecall.client)
-    c = wirecall.aconnect("tcp://…")       # the same from asyncio    (wirecall.aclient)
-    wirecall.Error                         # whatever goes wrong      (wirecall.errors)
+app = wirecall.Server("calc")          # offer functions          (wirecall.server)
+c = wirecall.connect("tcp://…")        # call them                (wirecall.client)
+c = wirecall.aconnect("tcp://…")       # the same from asyncio    (wirecall.aclient)
+wirecall.Error                         # whatever goes wrong      (wirecall.errors)
 """
 
 from __future__ import annotations
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from ._native import Context
-    from .aclient import AsyncClient, aconnect
-    from .client import Client, connect
-    from .server import Server
 
 from .errors import (
     Cancelled,
@@ -33,6 +26,13 @@ from .errors import (
     TooLarge,
     Unauthenticated,
 )
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from ._native import Context
+    from .aclient import AsyncClient, aconnect
+    from .client import Client, connect
+    from .server import Server
 
 __version__ = "0.1.0"
 

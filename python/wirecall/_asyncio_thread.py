@@ -12,7 +12,7 @@ from typing import Any
 def new_loop() -> asyncio.AbstractEventLoop:
     """The fastest loop that there is."""
     try:
-        import uvloop  # noqa: PLC0415
+        import uvloop
     except ImportError:
         return asyncio.new_event_loop()
     loop: asyncio.AbstractEventLoop = uvloop.new_event_loop()
@@ -68,7 +68,7 @@ async def feed_from(generator: AsyncIterator[Any], feed: Any) -> None:
     except asyncio.CancelledError as failure:
         feed.end_with(failure)
         raise
-    except Exception as failure:  # noqa: BLE001 - it is the answer
+    except Exception as failure:  # it is the answer
         feed.end_with(failure)
     finally:
         close = getattr(generator, "aclose", None)

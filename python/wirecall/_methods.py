@@ -15,6 +15,14 @@ from ._shapes import shape_of
 BY_POSITION, BY_NAME, REST, OTHERS, CONTEXT, CONTEXT_BY_NAME = range(6)
 LOOP, POOL, ASYNCIO, POOL_STREAM, ASYNCIO_STREAM = range(5)
 
+_FILLED = {
+    inspect.Parameter.POSITIONAL_ONLY: BY_POSITION,
+    inspect.Parameter.POSITIONAL_OR_KEYWORD: BY_POSITION,
+    inspect.Parameter.KEYWORD_ONLY: BY_NAME,
+    inspect.Parameter.VAR_POSITIONAL: REST,
+    inspect.Parameter.VAR_KEYWORD: OTHERS,
+}
+
 Row = tuple[str, int, Shape | None, bool, Any, str]
 
 
@@ -43,11 +51,7 @@ def describe(function: Callable[..., Any], name: str, *, blocking: bool = False)
             continue
         if parameter.name not in hints:
             unhinted.append(parameter.name)
-        filled = {
-            parameter.VAR_POSITIONAL: REST,
-            parameter.VAR_KEYWORD: OTHERS,
-            parameter.KEYWORD_ONLY: BY_NAME,
-        }.get(parameter.kind, BY_POSITION)
+        filled = _FILLED[parameter.kind]
         has_default = parameter.default is not parameter.empty
         try:
             shape = shape_of(hint)
@@ -135,7 +139,7 @@ def _parameter_docs(function: Callable[..., Any]) -> dict[str, str]:
     """`Annotated[int, "what it is"]` documents a parameter."""
     try:
         hints = typing.get_type_hints(_innermost(function), include_extras=True)
-    except Exception:  # noqa: BLE001 - told of elsewhere
+    except Exception:  # told of elsewhere
         return {}
     return {
         name: next((extra for extra in typing.get_args(hint)[1:] if isinstance(extra, str)), "")

@@ -69,7 +69,7 @@ def shape_of(hint: Any) -> Shape:
     return known
 
 
-def _make(hint: Any) -> Shape:  # noqa: PLR0911, PLR0912 - one hint after the other
+def _make(hint: Any) -> Shape:
     if isinstance(hint, typing.NewType):
         return shape_of(hint.__supertype__)
     if isinstance(hint, typing.TypeVar):
@@ -138,7 +138,7 @@ def _converted(base: Any, convert: Any, name: str, text_format: str = "") -> Sha
 def _tuple(parts: tuple[Any, ...]) -> Shape:
     if not parts:
         return _with_parts(Shape(TUPLE, "", None), shape_of(Any))
-    if len(parts) == 2 and parts[1] is Ellipsis:  # noqa: PLR2004 - tuple[x, ...]
+    if len(parts) == 2 and parts[1] is Ellipsis:
         return _with_parts(Shape(TUPLE, "", None), shape_of(parts[0]))
     if parts == ((),):
         parts = ()
@@ -155,7 +155,7 @@ def _mapping(key: Any, value: Any) -> Shape:
 
 def _key_reader(key: Any, shape: Shape) -> Any:
     """Keys are strings in JSON; one of another type is read as if it stood there by itself."""
-    from ._native import dumps, loads  # noqa: PLC0415
+    from ._native import dumps, loads
 
     def read(text: str) -> Any:
         try:
@@ -163,7 +163,7 @@ def _key_reader(key: Any, shape: Shape) -> Any:
         except ValueError:
             return loads(text.encode(), shape)
 
-    if isinstance(key, type) and issubclass(key, bool | float) or key in (bool, float):
+    if (isinstance(key, type) and issubclass(key, bool | float)) or key in (bool, float):
         raise TypeError(f"wirecall: a dict with {_name(key)} for keys cannot be put on the wire: its keys are strings")
     return read
 
@@ -206,7 +206,7 @@ def _enum(kind: type[enum.Enum]) -> Shape:
 # ---- classes ----
 
 
-def _class(kind: type, hint: Any) -> Shape | None:  # noqa: PLR0911, PLR0912 - one class after the other
+def _class(kind: type, hint: Any) -> Shape | None:
     if issubclass(kind, enum.Enum):
         return _enum(kind)
     if typing.is_typeddict(kind):
@@ -295,9 +295,7 @@ def _decimal(value: Any) -> decimal.Decimal:
         raise ValueError("decimal") from None
 
 
-_DURATION = re.compile(
-    r"([+-]?)P(?:(\d+)W)?(?:(\d+)D)?(?:T(?:(\d+)H)?(?:(\d+)M)?(?:(\d+)(?:[.,](\d+))?S)?)?", re.ASCII
-)
+_DURATION = re.compile(r"([+-]?)P(?:(\d+)W)?(?:(\d+)D)?(?:T(?:(\d+)H)?(?:(\d+)M)?(?:(\d+)(?:[.,](\d+))?S)?)?", re.ASCII)
 
 
 def parse_duration(value: str | float) -> datetime.timedelta:
@@ -353,7 +351,7 @@ def _unpacked(extra: Any) -> list[Any]:
     return [extra]
 
 
-def _check(part: Any) -> tuple[Any, str] | None:  # noqa: PLR0911 - one constraint after the other
+def _check(part: Any) -> tuple[Any, str] | None:
     """The constraints of annotated_types, and any object with the same attributes."""
     for name, words, fits in (
         ("gt", "more than", lambda value, bound: value > bound),
@@ -386,7 +384,7 @@ def _check(part: Any) -> tuple[Any, str] | None:  # noqa: PLR0911 - one constrai
 # ---- other libraries' types; none is imported that is not there already ----
 
 
-def _model(kind: type) -> Shape | None:
+def _model(kind: Any) -> Shape | None:
     pydantic = sys.modules.get("pydantic")
     if pydantic is not None and issubclass(kind, pydantic.BaseModel):
 
@@ -425,7 +423,7 @@ def _steps(path: str) -> tuple[Any, ...]:
     )
 
 
-def _array(kind: type) -> Shape | None:
+def _array(kind: Any) -> Shape | None:
     numpy = sys.modules.get("numpy")
     if numpy is not None:
         if issubclass(kind, numpy.ndarray):
@@ -442,8 +440,8 @@ def _array(kind: type) -> Shape | None:
 
 
 def _wrapped(value: Any, name: str) -> bytes:
-    import base64  # noqa: PLC0415
-    import binascii  # noqa: PLC0415
+    import base64
+    import binascii
 
     try:
         return base64.b64decode(value[name], validate=True)
@@ -452,7 +450,7 @@ def _wrapped(value: Any, name: str) -> bytes:
 
 
 def _read_array(value: Any) -> Any:
-    import numpy  # noqa: PLC0415
+    import numpy
 
     if isinstance(value, dict) and value.keys() == {"$npy"}:
         return _values.array_of(_wrapped(value, "$npy"))

@@ -14,14 +14,14 @@ if TYPE_CHECKING:
 MEMBERS, REPLACE, ELEMENTS, JSON, REFUSE, MAPPING, BINARY = range(7)
 
 
-def plan_for(kind: type) -> tuple[int, Any]:  # noqa: PLR0911, PLR0912 - a table, in words
+def plan_for(kind: Any) -> tuple[int, Any]:
     """The plan for objects of that type: what to do, and with what."""
-    import datetime  # noqa: PLC0415 - as below: who serves integers loads none of this
-    from collections.abc import Iterable, Mapping  # noqa: PLC0415
-    import decimal  # noqa: PLC0415
-    import enum  # noqa: PLC0415
-    import pathlib  # noqa: PLC0415
-    import uuid  # noqa: PLC0415
+    import datetime
+    import decimal
+    import enum
+    import pathlib
+    import uuid
+    from collections.abc import Iterable, Mapping
 
     if issubclass(kind, enum.Enum):
         return REPLACE, _value_of
@@ -37,7 +37,7 @@ def plan_for(kind: type) -> tuple[int, Any]:  # noqa: PLR0911, PLR0912 - a table
     if model is not None:
         return model
     if hasattr(kind, "__dataclass_fields__"):
-        import dataclasses  # noqa: PLC0415
+        import dataclasses
 
         return MEMBERS, tuple((sys.intern(field.name), field.name) for field in dataclasses.fields(kind))
     if issubclass(kind, datetime.datetime | datetime.date | datetime.time):
@@ -55,10 +55,11 @@ def plan_for(kind: type) -> tuple[int, Any]:  # noqa: PLR0911, PLR0912 - a table
         return ELEMENTS, None
     if issubclass(kind, Iterable) and not _is_lazy(kind):
         return ELEMENTS, None
-    return REFUSE, f"{kind.__module__}.{kind.__qualname__} has no form on the wire: return a dataclass, a dict or a list"
+    name = f"{kind.__module__}.{kind.__qualname__}"
+    return REFUSE, f"{name} has no form on the wire: return a dataclass, a dict or a list"
 
 
-def _is_lazy(kind: type) -> bool:
+def _is_lazy(kind: Any) -> bool:
     """Iterators are used up by reading them: to send one is mostly a mistake."""
     return hasattr(kind, "__next__")
 
@@ -71,7 +72,7 @@ def _plain_str(text: str) -> str:
     return str.__str__(text)
 
 
-def _model_plan(kind: type) -> tuple[int, Any] | None:
+def _model_plan(kind: Any) -> tuple[int, Any] | None:
     """Models of libraries that may be there, if they are in use at all."""
     pydantic = sys.modules.get("pydantic")
     if pydantic is not None and issubclass(kind, pydantic.BaseModel):
@@ -87,7 +88,7 @@ def _pydantic_json(model: Any) -> bytes:
     return text.encode()
 
 
-def _array_plan(kind: type) -> tuple[int, Any] | None:
+def _array_plan(kind: Any) -> tuple[int, Any] | None:
     numpy = sys.modules.get("numpy")
     if numpy is not None:
         if issubclass(kind, numpy.ndarray):
@@ -102,15 +103,15 @@ def _array_plan(kind: type) -> tuple[int, Any] | None:
 
 def _npy(array: Any) -> dict[str, str]:
     """`.npy` bytes, as docs/wire.md says."""
-    import base64  # noqa: PLC0415
+    import base64
 
     return {"$npy": base64.b64encode(npy_bytes(array)).decode()}
 
 
 def npy_bytes(array: Any) -> bytes:
-    import io  # noqa: PLC0415
+    import io
 
-    import numpy  # noqa: PLC0415
+    import numpy
 
     if array.dtype.hasobject:
         raise TypeError("an array of Python objects has no form on the wire")
@@ -120,16 +121,16 @@ def npy_bytes(array: Any) -> bytes:
 
 
 def array_of(npy: bytes) -> Any:
-    import io  # noqa: PLC0415
+    import io
 
-    import numpy  # noqa: PLC0415
+    import numpy
 
     return numpy.lib.format.read_array(io.BytesIO(npy), allow_pickle=False)
 
 
 def _image(image: Any) -> dict[str, str]:
-    import base64  # noqa: PLC0415
-    import io  # noqa: PLC0415
+    import base64
+    import io
 
     file = io.BytesIO()
     image.save(file, format="PNG")
@@ -137,9 +138,9 @@ def _image(image: Any) -> dict[str, str]:
 
 
 def image_of(data: bytes) -> Any:
-    import io  # noqa: PLC0415
+    import io
 
-    from PIL import Image  # noqa: PLC0415
+    from PIL import Image
 
     image = Image.open(io.BytesIO(data), formats=("PNG", "JPEG"))
     image.load()

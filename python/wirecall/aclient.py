@@ -1,8 +1,8 @@
 """AsyncClient: calls methods of a server from asyncio.
 
-    async with wirecall.aconnect("unix:///run/wc.sock") as c:
-        await asyncio.gather(*(c.sum(i, 1) for i in range(1000)))
-        async for v in c.count.stream(10): ...
+async with wirecall.aconnect("unix:///run/wc.sock") as c:
+    await asyncio.gather(*(c.sum(i, 1) for i in range(1000)))
+    async for v in c.count.stream(10): ...
 """
 
 from __future__ import annotations
@@ -11,8 +11,8 @@ import asyncio
 from typing import TYPE_CHECKING, Any
 
 from . import _native
-from .client import _all_params, _Base, _event_params
 from ._wiring import DEFAULT_PLACE
+from .client import _all_params, _Base, _event_params
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable
@@ -90,7 +90,7 @@ class AsyncClient(_Base):
     async def provide(self, name: str, function: Callable[..., Any], **options: Any) -> None:
         """At a broker: provides a method to its other clients; the function, plain or `async def`, runs in this loop.
         `options`: concurrency, queue, policy, idempotent, safe."""
-        from ._methods import ASYNCIO, ASYNCIO_STREAM, POOL_STREAM, describe  # noqa: PLC0415
+        from ._methods import ASYNCIO, ASYNCIO_STREAM, POOL_STREAM, describe
 
         self._join()
         described = describe(function, name)
@@ -171,7 +171,7 @@ class AsyncMethod:
         stream = client._native.stream(self._name, args, kwargs, _timeout, _to)
         while True:
             news = loop.create_future()
-            came = stream.poll(client._replies, news)
+            came: Any = stream.poll(client._replies, news)
             if came is None:
                 await news
                 continue

@@ -1,14 +1,15 @@
 """Client: calls methods of a server, and waits for the answers.
 
-    with wirecall.connect("tcp://127.0.0.1:8545") as c:
-        c.sum(2, 3)
-        c.sum(a=2, b=3)
-        c["sum"](2, 3, _timeout=0.2)
+with wirecall.connect("tcp://127.0.0.1:8545") as c:
+    c.sum(2, 3)
+    c.sum(a=2, b=3)
+    c["sum"](2, 3, _timeout=0.2)
 """
 
 from __future__ import annotations
 
 import json
+
 from . import _native, _wiring
 from ._wiring import DEFAULT_PLACE
 
@@ -61,13 +62,13 @@ class Client(_Base):
 
     def publish(self, topic: str, value: Any = None, *, retain: bool = False) -> int:
         """At a broker: publishes an event, and returns to how many connections it was queued."""
-        count: int = self._native.call("rpc.publish", (), _event_params(topic, value, retain), None, "")
-        return count
+        count: Any = self._native.call("rpc.publish", (), _event_params(topic, value, retain), None, "")
+        return int(count)
 
     def provide(self, name: str, function: Callable[..., Any], **options: Any) -> None:
         """At a broker: provides a method to its other clients. `options`: concurrency, queue, policy, idempotent, safe.
         The function runs on the thread that drives the client. `async def` needs `aconnect`."""
-        from ._methods import LOOP, POOL, describe  # noqa: PLC0415
+        from ._methods import LOOP, POOL, describe
 
         described = describe(function, name)
         if described.place not in (LOOP, POOL):

@@ -190,11 +190,12 @@ def _explain(exception: BaseException, method: str, request_id: str) -> tuple[in
         cure = f"\nhint: {names} of {method} has no type hint: with one, such a call is answered -32602"
     else:
         cure = ""
-    import logging  # noqa: PLC0415 - only who fails needs them
-    import traceback  # noqa: PLC0415
+    import contextlib
+    import logging
+    import traceback
 
     which = f"{method} (id {request_id})" if request_id else f"{method} (a notification)"
-    try:
+    with contextlib.suppress(Exception):  # a log that fails must not change the answer
         logging.getLogger("wirecall").error(
             "method %s failed\n%s%s",
             which,
@@ -202,6 +203,4 @@ def _explain(exception: BaseException, method: str, request_id: str) -> tuple[in
             cure,
             extra={"method": method, "id": request_id or None},
         )
-    except Exception:  # noqa: BLE001 - a log that fails must not change the answer
-        pass
     return InternalError.default_code, InternalError.default_message, None

@@ -1,13 +1,13 @@
 """Server: Python functions become JSON-RPC methods on a port.
 
-    app = wirecall.Server("calc")
+app = wirecall.Server("calc")
 
-    @app
-    def sum(a: int, b: int) -> int:
-        "Add two integers"
-        return a + b
+@app
+def sum(a: int, b: int) -> int:
+    "Add two integers"
+    return a + b
 
-    app.run()
+app.run()
 """
 
 from __future__ import annotations
@@ -73,7 +73,7 @@ class Server:
     def add(self, function: F, *, name: str | None = None, blocking: bool = False, safe: bool = False) -> F:
         """Offers a function, bound method or other callable; returns it. `Conflict` for a name that is taken."""
         called = name if name is not None else getattr(function, "__name__", None) or _name_of(function)
-        from ._methods import ASYNCIO, ASYNCIO_STREAM, describe  # noqa: PLC0415
+        from ._methods import ASYNCIO, ASYNCIO_STREAM, describe
 
         described = describe(function, called, blocking=blocking)
         self._native.add(
@@ -106,7 +106,7 @@ class Server:
             self._greet()
         thread = None
         if self._asynchronous:
-            from ._asyncio_thread import AsyncioThread  # noqa: PLC0415 - asyncio is only for who uses it
+            from ._asyncio_thread import AsyncioThread
 
             thread = AsyncioThread(self._native)
             thread.start()
@@ -149,8 +149,7 @@ class Server:
     def _greet(self) -> None:
         count = len(self._names)
         print(
-            f"{self.name}: {count} method{'' if count == 1 else 's'} at {', '.join(self._listening)}  "
-            "(Ctrl-C to stop)",
+            f"{self.name}: {count} method{'' if count == 1 else 's'} at {', '.join(self._listening)}  (Ctrl-C to stop)",
             file=sys.stderr,
             flush=True,
         )
@@ -160,5 +159,5 @@ def _name_of(function: Any) -> str:
     inner = getattr(function, "func", None)  # a partial
     name = getattr(inner, "__name__", None)
     if name is None:
-        raise TypeError(f"wirecall: {function!r} has no name: give one, as app(name=\"…\") or app.add(…, name=\"…\")")
+        raise TypeError(f'wirecall: {function!r} has no name: give one, as app(name="…") or app.add(…, name="…")')
     return str(name)

@@ -1,0 +1,149 @@
+from collections.abc import Sequence
+
+
+class Shape:
+    def __init__(self, kind: int, name: str, type: object | None) -> None: ...
+
+    def set_parts(self, arg: list, /) -> None: ...
+
+    def set_fields(self, arg: list, /) -> None: ...
+
+    def set_format(self, arg: str, /) -> None: ...
+
+    def set_names(self, arg: Sequence[str], /) -> None: ...
+
+    def set_docs(self, arg: str, /) -> None: ...
+
+    @property
+    def schema(self) -> str: ...
+
+    def __repr__(self) -> str: ...
+
+def dumps(arg: object, /) -> bytes: ...
+
+def loads(arg0: bytes, arg1: Shape, /) -> object: ...
+
+def set_planner(arg: object, /) -> None: ...
+
+def set_error_functions(arg0: object, arg1: object, /) -> None: ...
+
+def end_threads() -> None: ...
+
+class Context:
+    """
+    One call, as its handler sees it: a parameter with this hint is given it, and is none of the method's. Any thread.
+    """
+
+    @property
+    def method(self) -> str:
+        """The name by which it was called."""
+
+    @property
+    def id(self) -> str | None:
+        """The request's id as JSON text; None for a notification."""
+
+    @property
+    def cancelled(self) -> bool:
+        """
+        Nobody waits for the answer any more: the call was cancelled, its time is up, or its caller has gone.
+        """
+
+    @property
+    def deadline(self) -> float | None:
+        """
+        When the call is answered with a timeout, in seconds of time.monotonic(); None for never.
+        """
+
+    @property
+    def remaining(self) -> float | None:
+        """Seconds until then, negative once it has passed; None for no end."""
+
+    @property
+    def caller(self) -> str | None:
+        """
+        The caller's name at a broker, where that tells it (option disclose_callers); else None.
+        """
+
+    @property
+    def hops(self) -> int:
+        """
+        How many calls this one was made within: 0 for one that its caller has made of itself.
+        """
+
+class Feed:
+    def push(self, arg: object, /) -> bool: ...
+
+    def end(self) -> None: ...
+
+    def end_with(self, arg: object, /) -> None: ...
+
+    def when_room(self, arg: object, /) -> None: ...
+
+    @property
+    def wanted(self) -> bool: ...
+
+class Server:
+    def __init__(self, options_json: str, broker: bool = False) -> None: ...
+
+    def add(self, arg0: str, arg1: object, arg2: int, arg3: list, arg4: object, arg5: str, arg6: bool, /) -> None: ...
+
+    def listen(self, arg: str, /) -> str: ...
+
+    def run(self) -> bool: ...
+
+    def stop(self) -> None: ...
+
+    def handle(self, arg: str, /) -> str: ...
+
+    def fileno(self) -> int: ...
+
+    def drain(self, arg: object, /) -> None: ...
+
+class Replies:
+    def __init__(self) -> None: ...
+
+    def fileno(self) -> int: ...
+
+    def drain(self) -> None: ...
+
+class Calls:
+    def __init__(self) -> None: ...
+
+    def fileno(self) -> int: ...
+
+    def drain(self, arg: object, /) -> None: ...
+
+class Subscription:
+    """Events come until `unsubscribe`, or as long as the client."""
+
+    def unsubscribe(self) -> None:
+        """No call of the handler begins any more. Any thread; again: no effect."""
+
+class Stream:
+    def next(self) -> object: ...
+
+    def poll(self, arg0: Replies, arg1: object, /) -> object: ...
+
+class CallHandle:
+    def cancel(self) -> bool: ...
+
+class Client:
+    def __init__(self, arg0: str, arg1: str, /) -> None: ...
+
+    def connect(self) -> None: ...
+
+    def call(self, arg0: str, arg1: object, arg2: object, arg3: float | None, arg4: str, /) -> object: ...
+
+    def notify(self, arg0: str, arg1: object, arg2: object, /) -> None: ...
+
+    def start(self, arg0: str, arg1: object, arg2: object, arg3: float | None, arg4: str, arg5: Replies, arg6: object, /) -> CallHandle: ...
+
+    def stream(self, arg0: str, arg1: object, arg2: object, arg3: float | None, arg4: str, /) -> Stream: ...
+
+    def provide(self, arg0: str, arg1: object, arg2: int, arg3: list, arg4: object, arg5: str, arg6: dict, arg7: Calls | None, /) -> None: ...
+
+    def unprovide(self, arg: str, /) -> bool: ...
+
+    def subscribe(self, arg0: str, arg1: object, arg2: str, arg3: bool, arg4: bool, arg5: Calls | None, /) -> Subscription: ...
+
+    def close(self) -> None: ...
