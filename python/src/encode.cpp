@@ -186,6 +186,7 @@ class Encoder {
   static Plan kind_of(PyObject* plan) { return static_cast<Plan>(PyLong_AsLong(PyTuple_GetItem(plan, 0))); }
 
   static Reference plan_of(PyTypeObject* type) {
+    if (plans == nullptr) return PyErr_SetString(PyExc_RuntimeError, "wirecall._wiring is not loaded"), Reference{};
     PyObject* const key = reinterpret_cast<PyObject*>(type);
     if (PyObject* const known = PyDict_GetItem(plans, key)) return Reference::share(known);
     Reference plan = Reference::steal(PyObject_CallFunctionObjArgs(planner, key, nullptr));

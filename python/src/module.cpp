@@ -81,7 +81,7 @@ NB_MODULE(_native, module) {
       .def("set_docs", &Shape::set_docs)
       .def_prop_ro("schema", [](const Shape& shape) { return json_schema(shape.info()); })
       .def("__repr__", [](const Shape& shape) { return "<Shape: " + describe(shape.info()) + ">"; });
-  module.def("dumps", &dumps);
+  module.def("dumps", &dumps, nb::arg("value").none());
   module.def("loads", &loads);
   module.def("set_planner", [](nb::handle function) { set_planner(function.ptr()); });
   module.def("set_error_functions",

@@ -315,7 +315,8 @@ void start_stream(const PythonMethod& method, Call& call, AsyncCalls& calls) {
 
 void add_feed(nb::module_& module) {
   nb::class_<Feed>(module, "Feed")
-      .def("push", [](Feed& feed, nb::handle item) { return feed.push(item.ptr()); })
+      .def(
+          "push", [](Feed& feed, nb::handle item) { return feed.push(item.ptr()); }, nb::arg("item").none())
       .def("end", [](Feed& feed) { feed.end(std::nullopt); })
       .def("end_with", [](Feed& feed, nb::handle exception) { feed.end_with(exception.ptr()); })
       .def("when_room", &Feed::when_room)

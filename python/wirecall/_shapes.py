@@ -21,7 +21,7 @@ import typing
 import uuid
 from typing import Annotated, Any, Literal, Union, get_args, get_origin, get_type_hints
 
-from . import _values
+from . import _values, _wiring  # noqa: F401 - which tells the native module of _values
 from ._native import Shape
 
 (
@@ -266,25 +266,35 @@ def _typed_dict(kind: Any) -> Shape:
     _made[kind] = shape
     hints = get_type_hints(kind, include_extras=True)
     shape.set_fields([
-        (sys.intern(name), name, shape_of(hints[name]), name in kind.__required_keys__, "") for name in hints
+        (sys.intern(name), name, shape_of(hints[name]), _is_required(kind, name, hints[name]), "") for name in hints
     ])  # fmt: skip
     if kind.__doc__:
         shape.set_docs(kind.__doc__.strip())
     return shape
 
 
+def _is_required(kind: Any, name: str, hint: Any) -> bool:
+    """What the class itself says is not true of hints that are strings."""
+    origin = get_origin(hint)
+    if origin in (typing.Required, typing.NotRequired):
+        return origin is typing.Required
+    return name in kind.__required_keys__
+
+
 def _texts() -> dict[type, tuple[Any, Any, str, str]]:
-    """Types that have a usual form as text: what they are read from, how, and what they are called."""
+    """Types that have a usual form as text: what they are read from, how, what they are called, and the format."""
     return {
-        datetime.datetime: (str, datetime.datetime.fromisoformat, "", "date-time"),
-        datetime.date: (str, datetime.date.fromisoformat, "", "date"),
-        datetime.time: (str, datetime.time.fromisoformat, "", "time"),
-        datetime.timedelta: (str | float, parse_duration, "", "duration"),
-        uuid.UUID: (str, uuid.UUID, "", "uuid"),
-        decimal.Decimal: (str | int | float, _decimal, "", "decimal"),
-        pathlib.Path: (str, pathlib.Path, "", "path"),
-        complex: (str, complex, "", "complex"),
-        re.Pattern: (str, re.compile, "", "regex"),
+        kind: (base, convert, name, name)
+        for kind, base, convert, name in (
+            (datetime.datetime, str, datetime.datetime.fromisoformat, "date-time"),
+            (datetime.date, str, datetime.date.fromisoformat, "date"),
+            (datetime.time, str, datetime.time.fromisoformat, "time"),
+            (datetime.timedelta, str | float, parse_duration, "duration"),
+            (uuid.UUID, str, uuid.UUID, "uuid"),
+            (decimal.Decimal, str | int | float, _decimal, "decimal"),
+            (pathlib.Path, str, pathlib.Path, "path"),
+            (re.Pattern, str, re.compile, "regex"),
+        )
     }
 
 
@@ -292,7 +302,7 @@ def _decimal(value: Any) -> decimal.Decimal:
     try:
         return decimal.Decimal(str(value))
     except decimal.InvalidOperation:
-        raise ValueError("decimal") from None
+        raise ValueError from None
 
 
 _DURATION = re.compile(r"([+-]?)P(?:(\d+)W)?(?:(\d+)D)?(?:T(?:(\d+)H)?(?:(\d+)M)?(?:(\d+)(?:[.,](\d+))?S)?)?", re.ASCII)
@@ -304,7 +314,7 @@ def parse_duration(value: str | float) -> datetime.timedelta:
         return datetime.timedelta(seconds=value)
     found = _DURATION.fullmatch(value)
     if found is None or value.rstrip("T").endswith("P"):
-        raise ValueError("duration")
+        raise ValueError
     sign, weeks, days, hours, minutes, seconds, fraction = found.groups()
     amount = datetime.timedelta(
         weeks=int(weeks or 0),

@@ -1,0 +1,356 @@
+"""Values of every type, there and back, and what is said of those that do not fit."""
+
+from __future__ import annotations
+
+import collections
+import dataclasses
+import datetime as dt
+import decimal
+import enum
+import json
+import math
+import pathlib
+import typing
+import uuid
+from typing import Annotated, Any, Literal, NamedTuple, NotRequired, Optional, TypedDict, Union
+
+import numpy as np
+import numpy.typing as npt
+import pydantic
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from PIL import Image
+
+import wirecall
+from wirecall import _shapes
+from wirecall._native import dumps, loads
+
+
+class Color(enum.Enum):
+    RED = "red"
+    GREEN = "green"
+
+
+class Level(enum.IntEnum):
+    LOW = 1
+    HIGH = 2
+
+
+class Access(enum.Flag):
+    READ = 1
+    WRITE = 2
+
+
+class Point(NamedTuple):
+    x: int
+    y: float = 0.0
+
+
+class Movie(TypedDict):
+    title: str
+    year: NotRequired[int]
+
+
+@dataclasses.dataclass
+class Node:
+    """A tree."""
+
+    name: str
+    children: list[Node] = dataclasses.field(default_factory=list)
+    color: Color | None = None
+
+
+@dataclasses.dataclass(frozen=True)
+class Range:
+    low: int
+    high: int
+
+    def __post_init__(self) -> None:
+        if self.low > self.high:
+            raise ValueError("low is more than high")
+
+
+class Model(pydantic.BaseModel):
+    name: str
+    sizes: list[int] = []
+
+
+def read(hint: Any, text: str | bytes) -> Any:
+    return loads(text.encode() if isinstance(text, str) else text, _shapes.shape_of(hint))
+
+
+def round_trip(hint: Any, value: Any) -> Any:
+    return read(hint, dumps(value))
+
+
+# ---- there and back, for all values of a type ----
+
+JSON_VALUES = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | st.text(),
+    lambda inner: st.lists(inner) | st.dictionaries(st.text(), inner),
+    max_leaves=20,
+)
+
+TYPES: list[tuple[Any, st.SearchStrategy[Any]]] = [
+    (Any, JSON_VALUES),
+    (int, st.integers()),
+    (float, st.floats(allow_nan=False, allow_infinity=False)),
+    (str, st.text()),
+    (bytes, st.binary()),
+    (bytearray, st.binary().map(bytearray)),
+    (bool, st.booleans()),
+    (None, st.none()),
+    (list[int], st.lists(st.integers())),
+    (list, st.lists(JSON_VALUES)),
+    (dict[str, float], st.dictionaries(st.text(), st.floats(allow_nan=False, allow_infinity=False))),
+    (dict[int, str], st.dictionaries(st.integers(), st.text())),
+    (dict[Color, int], st.dictionaries(st.sampled_from(Color), st.integers())),
+    (dict[uuid.UUID, int], st.dictionaries(st.uuids(), st.integers())),
+    (dict[dt.date, int], st.dictionaries(st.dates(), st.integers())),
+    (tuple[int, str], st.tuples(st.integers(), st.text())),
+    (tuple[int, ...], st.lists(st.integers()).map(tuple)),
+    (tuple[()], st.just(())),
+    (set[str], st.sets(st.text())),
+    (frozenset[int], st.frozensets(st.integers())),
+    (collections.deque[int], st.lists(st.integers()).map(collections.deque)),
+    (Color, st.sampled_from(Color)),
+    (Level, st.sampled_from(Level)),
+    (Access, st.sampled_from([Access.READ, Access.WRITE, Access.READ | Access.WRITE])),
+    (dt.datetime, st.datetimes(timezones=st.none() | st.just(dt.UTC))),
+    (dt.date, st.dates()),
+    (dt.time, st.times()),
+    (dt.timedelta, st.timedeltas()),
+    (uuid.UUID, st.uuids()),
+    (decimal.Decimal, st.decimals(allow_nan=False, allow_infinity=False)),
+    (pathlib.Path, st.text(st.characters(codec="utf-8", exclude_characters="\0")).map(pathlib.Path)),
+    (Literal["a", 1, True, None], st.sampled_from(["a", 1, True, None])),
+    (Optional[int], st.none() | st.integers()),  # noqa: UP045 - both ways to say it
+    (int | str | None, st.none() | st.integers() | st.text()),
+    (Union[list[int], dict[str, int]], st.lists(st.integers()) | st.dictionaries(st.text(), st.integers())),  # noqa: UP007
+    (Point, st.builds(Point, st.integers(), st.floats(allow_nan=False, allow_infinity=False))),
+    (Movie, st.fixed_dictionaries({"title": st.text()}, optional={"year": st.integers()})),
+    (Range, st.tuples(st.integers(), st.integers()).map(sorted).map(lambda pair: Range(*pair))),
+    (
+        Node,
+        st.recursive(
+            st.builds(Node, st.text(), color=st.none() | st.sampled_from(Color)),
+            lambda inner: st.builds(Node, st.text(), st.lists(inner, max_size=3)),
+            max_leaves=5,
+        ),
+    ),
+    (Model, st.builds(Model, name=st.text(), sizes=st.lists(st.integers(-(2**63), 2**63 - 1)))),
+]
+
+
+@pytest.mark.parametrize(("hint", "values"), TYPES, ids=[str(hint) for hint, _ in TYPES])
+@settings(max_examples=60, deadline=None)
+@given(data=st.data())
+def test_there_and_back(hint, values, data):
+    value = data.draw(values)
+    came = round_trip(hint, value)
+    assert came == value
+    if hint is not Any:  # JSON has one kind of number: 1.0 comes as 1 where no hint asks for a float
+        assert type(came) is type(value)
+
+
+@settings(max_examples=200, deadline=None)
+@given(JSON_VALUES)
+def test_as_pythons_own_json(value):
+    text = dumps(value)
+    assert json.loads(text) == value
+    assert read(Any, json.dumps(value)) == value
+
+
+@settings(max_examples=100, deadline=None)
+@given(st.floats(allow_nan=False, allow_infinity=False))
+def test_floats_to_the_last_bit(value):
+    came = round_trip(float, value)
+    assert math.copysign(1, came) == math.copysign(1, value)
+    assert came == value
+
+
+# ---- arrays and images ----
+
+
+@pytest.mark.parametrize("dtype", ["<f4", "<f8", "<i2", "<u8", "?", "<c16", "S3"])
+@pytest.mark.parametrize("shape", [(), (0,), (3,), (2, 3, 4)])
+def test_arrays(dtype, shape):
+    array = np.arange(math.prod(shape)).reshape(shape).astype(dtype)
+    came = round_trip(np.ndarray, array)
+    assert came.dtype == array.dtype
+    assert came.shape == array.shape
+    assert (came == array).all()
+
+
+def test_arrays_may_come_as_lists():
+    assert read(npt.NDArray[np.float64], "[[1,2],[3,4]]").tolist() == [[1, 2], [3, 4]]
+    for text in ("[[1],[2,3]]", '{"$npy":"!"}', '{"$npy":""}', '{"a":1}', "7"):
+        with pytest.raises(ValueError, match="an array"):
+            read(np.ndarray, text)
+
+
+def test_numbers_of_numpy():
+    assert dumps([np.int32(7), np.float32(0.5), np.bool_(True), np.float64(1.5)]) == b"[7,0.5,true,1.5]"
+    assert read(np.int32, "7") == np.int32(7)
+    assert type(read(np.float32, "0.5")) is np.float32
+    with pytest.raises(TypeError, match="Python objects"):
+        dumps(np.array([object()]))
+
+
+def test_images():
+    image = Image.new("RGB", (3, 2), (1, 2, 3))
+    came = round_trip(Image.Image, image)
+    assert came.size == (3, 2)
+    assert came.getpixel((2, 1)) == (1, 2, 3)
+    with pytest.raises(ValueError, match="an image"):
+        read(Image.Image, '{"$image":"AAAA"}')
+
+
+# ---- what does not fit ----
+
+
+@pytest.mark.parametrize(
+    ("hint", "text", "words"),
+    [
+        (int, '"1"', 'expected integer, got "1"'),
+        (int, "1.5", "expected integer, got 1.5"),
+        (int, "true", "expected integer, got true"),
+        (bool, "1", "expected boolean, got 1"),
+        (float, '"x"', 'expected number, got "x"'),
+        (str, "7", "expected string, got 7"),
+        (list[int], '[1,"x"]', 'at [1]: expected integer, got "x"'),
+        (list[int], "{}", "expected array of integer, got {}"),
+        (dict[str, list[int]], '{"a":[1,null]}', "at .a[1]: expected integer, got null"),
+        (dict[int, str], '{"x":"y"}', "at .x: "),
+        (tuple[int, str], "[1]", "at [1]: expected string, got nothing"),
+        (tuple[int, str], '[1,"a",2]', "at [2]: expected nothing, got 2"),
+        (Color, '"blue"', 'expected one of red, green, got "blue"'),
+        (Level, "3", "expected one of 1, 2, got 3"),
+        (Literal["a", 1], "2", "expected one of 'a', 1, got 2"),
+        (Optional[int], '"x"', 'expected integer or null, got "x"'),  # noqa: UP045
+        (int | str, "null", "got null"),
+        (dt.date, '"yesterday"', 'expected date, got "yesterday"'),
+        (dt.datetime, "7", "expected date-time, got 7"),
+        (dt.timedelta, '"1 day"', 'expected duration, got "1 day"'),
+        (uuid.UUID, '"x"', 'expected uuid, got "x"'),
+        (decimal.Decimal, '"x"', 'expected decimal, got "x"'),
+        (Movie, '{"year":1}', "at .title: expected string, got nothing"),
+        (Node, '{"name":"a","children":[{"name":7}]}', "at .children[0].name: expected string, got 7"),
+        (Range, '{"low":2,"high":1}', "low is more than high"),
+        (Model, '{"name":"a","sizes":[1,"x"]}', "at .sizes[1]: "),
+        (bytes, '"x"', "$bytes"),
+    ],
+)
+def test_what_does_not_fit(hint, text, words):
+    with pytest.raises(ValueError) as caught:
+        read(hint, text)
+    assert words in str(caught.value)
+
+
+class Bound:
+    """As annotated_types has them."""
+
+    def __init__(self, **bounds: Any) -> None:
+        self.__dict__.update(bounds)
+
+
+@pytest.mark.parametrize(
+    ("hint", "good", "bad", "words"),
+    [
+        (Annotated[int, Bound(ge=0)], "0", "-1", "expected at least 0, got -1"),
+        (Annotated[int, Bound(lt=10)], "9", "10", "expected less than 10, got 10"),
+        (Annotated[int, Bound(multiple_of=3)], "9", "10", "expected a multiple of 3, got 10"),
+        (Annotated[str, Bound(min_length=1)], '"a"', '""', "expected a length of at least 1"),
+        (Annotated[list[int], Bound(max_length=2)], "[1]", "[1,2,3]", "expected a length of at most 2"),
+        (Annotated[str, pydantic.Field(pattern="^a+$")], '"aa"', '"b"', "expected a string that matches ^a+$"),
+        (Annotated[int, pydantic.Field(gt=0, le=5)], "5", "6", "expected at most 5, got 6"),
+        (Annotated[int, "a number"], "5", '"x"', "expected integer"),
+    ],
+)
+def test_constraints(hint, good, bad, words):
+    read(hint, good)
+    with pytest.raises(ValueError) as caught:
+        read(hint, bad)
+    assert words in str(caught.value)
+
+
+def test_durations():
+    for text, seconds in (("PT1.5S", 1.5), ("P1DT2H", 93600), ("-PT1M", -60), ("P2W", 14 * 86400), ("PT0S", 0)):
+        assert read(dt.timedelta, f'"{text}"').total_seconds() == seconds
+    assert read(dt.timedelta, "90.5") == dt.timedelta(seconds=90.5)
+    for text in ("P", "PT", "1S", "PT1"):
+        with pytest.raises(ValueError, match="duration"):
+            read(dt.timedelta, f'"{text}"')
+
+
+def test_hints_of_other_makes():
+    user_id = typing.NewType("user_id", int)
+    variable = typing.TypeVar("variable", bound=int)
+    assert read(user_id, "7") == 7
+    assert read(variable, "7") == 7
+    assert read(typing.Sequence[int], "[1]") == [1]
+    assert read(typing.Mapping[str, int], '{"a":1}') == {"a": 1}
+    assert read(object, "[1]") == [1]
+
+
+def test_hints_that_cannot_be():
+    for hint in (typing.Callable, type, json.JSONDecoder, dict[bool, int]):
+        with pytest.raises(TypeError, match="cannot be put on the wire"):
+            _shapes.shape_of(hint)
+
+
+def test_what_cannot_be_sent():
+    class Held:
+        pass
+
+    for value, words in (
+        (Held(), "has no form on the wire"),
+        ({"a": [1, {2}, Held()]}, r"at \.a\[2\]:"),
+        (float("nan"), "not finite"),
+        ({(1, 2): 3}, "a key that is neither"),
+        ("\ud800", "surrogates not allowed"),
+        (iter([1]), "has no form on the wire"),
+    ):
+        with pytest.raises(TypeError, match=words):
+            dumps(value)
+
+
+def test_deep_values():
+    value: Any = []
+    for _ in range(200):
+        value = [value]
+    assert round_trip(Any, value) == value
+    with pytest.raises(ValueError, match="not JSON"):
+        read(Any, "[" * 10_000 + "]" * 10_000)
+
+
+@pytest.mark.parametrize(
+    ("hint", "schema"),
+    [
+        (int, {"type": "integer"}),
+        (list[str], {"type": "array", "items": {"type": "string"}}),
+        (Color, {"type": "string", "enum": ["red", "green"]}),
+        (dt.datetime, {"type": "string", "format": "date-time"}),
+        (Any, {}),
+    ],
+)
+def test_schemas(hint, schema):
+    made = json.loads(_shapes.shape_of(hint).schema)
+    for name, value in schema.items():
+        assert made[name] == value
+
+
+def test_by_the_wire(app):
+    @app
+    def plant(node: Node, when: dt.date, colors: set[Color] = frozenset()) -> Node:  # type: ignore[assignment]
+        assert isinstance(node, Node)
+        return Node(f"{node.name} {when.year} {len(colors)}", [node], Color.GREEN)
+
+    with app.serving() as uri, wirecall.connect(uri) as c:
+        came = c.plant(Node("oak", [Node("twig")]), dt.date(2000, 1, 2), {Color.RED})
+    assert came == {
+        "name": "oak 2000 1",
+        "children": [{"name": "oak", "children": [{"name": "twig", "children": [], "color": None}], "color": None}],
+        "color": "green",
+    }
