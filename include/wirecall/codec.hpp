@@ -1,8 +1,8 @@
 // The codec seam: how typed values are read from and written to bytes, whatever the encoding.
-// Reader and Writer are pull and push cursors that templates call (reflect.hpp); Codec makes them. JSON is the first
-// codec; others implement the same three interfaces. Nothing here knows a socket or a method.
+// Reader and Writer are pull and push cursors that templates call (reflect.hpp); Codec makes them. There are two
+// codecs, JSON and MessagePack; others implement the same three interfaces. Nothing here knows a socket or a method.
 //
-// A Reader walks text that has been validated as a whole before; it reports wrong types, never wrong syntax.
+// A Reader walks bytes that have been validated as a whole before; it reports wrong types, never wrong syntax.
 // One thread at a time.
 #pragma once
 
@@ -21,7 +21,12 @@
 
 namespace wirecall {
 
-enum class ValueKind : std::uint8_t { null, boolean, number, string, array, object, bytes };
+enum class ValueKind : std::uint8_t { null, boolean, number, string, array, object, bytes, extension };
+
+// The extension types of MessagePack that mean something here (docs/wire.md, "Values beyond JSON").
+inline constexpr std::int8_t kTimestampExtension = -1;  ///< its own; in JSON a string of RFC 3339
+inline constexpr std::int8_t kImageExtension = 73;      ///< a PNG or JPEG; in JSON {"$image":"<base64>"}
+inline constexpr std::int8_t kNpyExtension = 78;        ///< the bytes of a .npy file; in JSON {"$npy":"<base64>"}
 
 /// Why a value could not be decoded: what the type wanted, what was there (as JSON text, shortened), and the way to it.
 struct DecodeFailure {
@@ -53,19 +58,24 @@ class Reader {
   virtual bool read_string(std::string_view& out) = 0;
   /// Binary data: in JSON {"$bytes":"<base64>"}. The view lasts until the next reset.
   virtual bool read_bytes(std::span<const std::byte>& out) = 0;
+  /// Bytes with a type: an extension of MessagePack, in JSON {"$npy":...} and {"$image":...}. The view lasts until the
+  /// next reset.
+  virtual bool read_extension(std::int8_t& type, std::span<const std::byte>& data);
   virtual bool begin_array() = 0;
   /// True when an element follows; false consumes the end of the array.
   virtual bool next_element() = 0;
   virtual bool begin_object() = 0;
   /// True when a member follows, its unescaped name in `name`, which lasts until the next reset; false consumes the
-  /// end of the object.
+  /// end of the object. MessagePack's keys that are no strings are given as JSON texts: 1 as "1".
   virtual bool next_member(std::string_view& name) = 0;
   /// Skips the next value and returns its encoded bytes.
   virtual std::string_view skip() = 0;
+  /// Consumes the next value and gives it as JSON text, which lasts until the next reset. Fails where it has none.
+  virtual bool read_json(std::string_view& out);
   /// The next value as JSON text, for error messages and untyped copies, of a long one only the first `bytes_max`
   /// bytes; consumes nothing.
   virtual std::string json(std::size_t bytes_max = std::numeric_limits<std::size_t>::max()) = 0;
-  /// Where the cursor stands, to read the same values again after `rewind`. Good until the next reset.
+  /// Where the cursor stands, which is at a value, to read the same again after `rewind`. Good until the next reset.
   [[nodiscard]] virtual const char* mark() const noexcept = 0;
   virtual void rewind(const char* mark) noexcept = 0;
 
@@ -101,8 +111,9 @@ class Reader {
   std::unique_ptr<DecodeFailure> failure_;
 };
 
-/// A push cursor that appends one encoded value to a Buffer. What the encoding cannot hold (NaN or invalid UTF-8 in
-/// JSON) is remembered in `failed`, and the caller throws the output away.
+/// A push cursor that appends one encoded value to a Buffer. What the encoding cannot hold (NaN in JSON, integers
+/// beyond 64 bits in MessagePack, strings that are not UTF-8) is remembered in `failed`, and the caller throws the
+/// output away.
 class Writer {
  public:
   static constexpr std::size_t kUnknownSize = std::numeric_limits<std::size_t>::max();
@@ -122,6 +133,8 @@ class Writer {
   virtual void number_text(std::string_view text) = 0;
   virtual void string(std::string_view utf8) = 0;
   virtual void bytes(std::span<const std::byte> data) = 0;
+  /// Bytes with a type, as Reader::read_extension; JSON has a few of the types only.
+  virtual void extension(std::int8_t type, std::span<const std::byte> data);
   /// `size` elements follow, or kUnknownSize.
   virtual void begin_array(std::size_t size) = 0;
   virtual void end_array() = 0;
@@ -172,5 +185,7 @@ class Codec {
 
 /// JSON text (RFC 8259).
 [[nodiscard]] const Codec& json_codec() noexcept;
+/// MessagePack, in the shortest form of everything. Its scan needs no padding.
+[[nodiscard]] const Codec& msgpack_codec() noexcept;
 
 }  // namespace wirecall

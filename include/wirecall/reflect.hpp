@@ -10,7 +10,8 @@
 //   map, unordered_map, ...  objects; keys are strings, enums, or integers in decimal
 //   tuple, pair              arrays of exactly that length
 //   variant                  the first alternative that fits; std::monostate is null
-//   vector<std::byte>, ...   {"$bytes":"<base64>"}; span<const std::byte> borrows, array<std::byte, N> is of that size
+//   vector<std::byte>, ...   {"$bytes":"<base64>"}, in MessagePack bin; span<const std::byte> borrows,
+//                            array<std::byte, N> is of that size
 //   chrono::duration         the count of its own unit: milliseconds{200} is 200
 //   chrono::sys_time         an RFC 3339 string in UTC: "2024-05-06T07:08:09.123Z"
 //   aggregates               objects with the members' names. Members come in any order; unknown ones are ignored, so
@@ -18,6 +19,7 @@
 //                            it is optional (or Describe says so), since whether a default was meant cannot be seen.
 //                            Arrays do not stand for structs.
 //   Value, Raw               any value (value.hpp)
+//   Extension                {"$npy":"<base64>"}, {"$image":"<base64>"}, in MessagePack extensions (value.hpp)
 //   anything else            Adapt (schema.hpp)
 //
 // A failed decode leaves its target in a valid but unspecified state. Alternatives of a variant are told apart by their
@@ -26,9 +28,12 @@
 // Thread: the reader's or writer's.
 #pragma once
 
+#include <cstddef>
 #include <expected>
+#include <span>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "wirecall/detail/decode.hpp"
 #include "wirecall/detail/encode.hpp"
@@ -74,6 +79,10 @@ namespace detail {
 /// Validates `text` and decodes it; an error's place is `error`.
 bool decode_text(std::string_view text, DecodeFunction decode, void* out, std::uint32_t depth_max, Error& error);
 [[nodiscard]] std::string encode_text(EncodeFunction encode, const void* value);
+/// The same for MessagePack.
+bool decode_msgpack(std::span<const std::byte> bytes, DecodeFunction decode, void* out, std::uint32_t depth_max,
+                    Error& error);
+[[nodiscard]] std::vector<std::byte> encode_msgpack(EncodeFunction encode, const void* value);
 }  // namespace detail
 
 /// Decodes a whole JSON text: -32700 when it is not one, -32602 when it does not fit T. The text is copied, so T must
@@ -93,6 +102,28 @@ template <class T>
 template <class T>
 [[nodiscard]] std::string to_json(const T& value) {
   return detail::encode_text(&detail::encode_erased<T>, &value);
+}
+
+/// Decodes a whole value of MessagePack, as from_json does a JSON text: bin as bytes, timestamps as points in time,
+/// keys that are integers as the keys of maps that have such. T must not borrow.
+template <class T>
+[[nodiscard]] std::expected<T, Error> from_msgpack(std::span<const std::byte> bytes,
+                                                   std::uint32_t depth_max = Limits{}.depth) {
+  static_assert(!detail::kBorrows<T>,
+                "wirecall: from_msgpack gives a T that outlives the bytes, so it must not borrow");
+  std::expected<T, Error> out;
+  Error error{ErrorCode::parse_error};
+  if (!detail::decode_msgpack(bytes, &detail::decode_erased<T>, &*out, depth_max, error)) {
+    out = std::unexpected(std::move(error));
+  }
+  return out;
+}
+
+/// The value as MessagePack. Throws LocalError -32603 for strings that are not UTF-8, and for numbers held as text that
+/// neither 64 bits nor a double hold.
+template <class T>
+[[nodiscard]] std::vector<std::byte> to_msgpack(const T& value) {
+  return detail::encode_msgpack(&detail::encode_erased<T>, &value);
 }
 
 }  // namespace wirecall

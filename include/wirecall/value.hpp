@@ -5,7 +5,8 @@
 // too, so that what was received can be sent on; a look-up finds the last of them. Numbers keep what they are: 64-bit
 // integers exactly, and as their text those that neither an integer nor a double holds with all its digits (1e400,
 // thirty digits). Binary data is bytes where the encoding has them; JSON's {"$bytes":"<base64>"} stays the object that
-// it is, so that it is relayed unchanged, and as_bytes reads both. Not thread-safe, like any container.
+// it is, so that it is relayed unchanged, and as_bytes reads both. So it is with extensions and {"$npy":...}. Not
+// thread-safe, like any container.
 #pragma once
 
 #include <concepts>
@@ -14,6 +15,7 @@
 #include <expected>
 #include <initializer_list>
 #include <iterator>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -26,6 +28,15 @@
 #include "wirecall/schema.hpp"
 
 namespace wirecall {
+
+/// Bytes with a type: an extension of MessagePack. In JSON it is {"$npy":"<base64>"} or {"$image":"<base64>"}, and a
+/// timestamp a string of RFC 3339; other types have no form there.
+struct Extension {
+  std::int8_t type = 0;  ///< kNpyExtension, kImageExtension, kTimestampExtension or another
+  std::vector<std::byte> data;
+
+  bool operator==(const Extension&) const = default;
+};
 
 class Value {
  public:
@@ -54,6 +65,7 @@ class Value {
   Value(std::string_view utf8);
   Value(std::string utf8) noexcept;
   Value(Bytes bytes) noexcept;
+  Value(Extension extension) noexcept;
   Value(Array elements) noexcept;
   Value(Object members) noexcept;
   /// An object: Value{{"name", "Ada"}, {"born", 1815}}.
@@ -82,18 +94,20 @@ class Value {
   [[nodiscard]] bool is_number() const noexcept { return kind() == ValueKind::number; }
   [[nodiscard]] bool is_string() const noexcept { return kind() == ValueKind::string; }
   [[nodiscard]] bool is_bytes() const noexcept { return kind() == ValueKind::bytes; }
+  [[nodiscard]] bool is_extension() const noexcept { return kind() == ValueKind::extension; }
   [[nodiscard]] bool is_array() const noexcept { return kind() == ValueKind::array; }
   [[nodiscard]] bool is_object() const noexcept { return kind() == ValueKind::object; }
 
   /// The content. A Value of another kind throws LocalError -32602, whose data says what was expected and what was
   /// there; as_int and as_uint also take doubles and texts that are exactly integral and in range, as decoding does;
-  /// as_bytes also takes {"$bytes":"<base64>"}.
+  /// as_bytes also takes {"$bytes":"<base64>"}, as_extension {"$npy":"<base64>"} and {"$image":"<base64>"}.
   [[nodiscard]] bool as_bool() const;
   [[nodiscard]] std::int64_t as_int() const;
   [[nodiscard]] std::uint64_t as_uint() const;
   [[nodiscard]] double as_double() const;
   [[nodiscard]] const std::string& as_string() const;
   [[nodiscard]] Bytes as_bytes() const;
+  [[nodiscard]] Extension as_extension() const;
   [[nodiscard]] const Array& as_array() const;
   [[nodiscard]] Array& as_array();
   [[nodiscard]] const Object& as_object() const;
@@ -123,7 +137,7 @@ class Value {
     std::string text;
   };
   using Content = std::variant<std::monostate, bool, std::int64_t, std::uint64_t, double, NumberText, std::string,
-                               Bytes, Array, Object>;
+                               Bytes, Array, Object, Extension>;
 
   template <class T>
   Value(std::in_place_type_t<T>, T value) noexcept {
@@ -138,15 +152,17 @@ class Value {
   [[noreturn]] void refuse(std::string_view expected) const;
   static bool read(Reader& reader, Value& out);
   static void write(Writer& writer, const Value& value);
+  /// The base64 of an object whose only member it is, its name in `name`.
+  [[nodiscard]] std::optional<Bytes> base64_member(std::string_view& name) const;
 
   friend struct Adapt<Value>;
 
   Content content_;
 };
 
-/// A value as it was sent, unread: decoding one copies nothing, encoding one writes its bytes but for the white space
-/// between them. It refers to the message it was decoded from and lasts as long as that does; `text` is trusted to be
-/// one valid JSON value.
+/// A value as JSON text, unread: decoding one from JSON copies nothing, encoding one writes its bytes but for the white
+/// space between them. MessagePack is transcoded, there and back. It refers to the message it was decoded from and
+/// lasts as long as that does; `text` is trusted to be one valid JSON value.
 struct Raw {
   std::string_view text = "null";
 };
@@ -193,6 +209,14 @@ template <>
 struct Adapt<Value> {
   static bool decode(Reader& reader, Value& out);
   static void encode(Writer& writer, const Value& value);
+  static std::string schema();
+};
+
+template <>
+struct Adapt<Extension> {
+  static bool decode(Reader& reader, Extension& out);
+  static void encode(Writer& writer, const Extension& value);
+  static constexpr std::string_view name = "an extension";
   static std::string schema();
 };
 

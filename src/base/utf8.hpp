@@ -3,6 +3,8 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
+#include <cstring>
 
 namespace wirecall {
 
@@ -25,6 +27,20 @@ namespace wirecall {
     return byte(1) >= low && byte(1) <= high && follows(2) && follows(3) ? 4 : 0;
   }
   return 0;
+}
+
+/// The first character from `p` on that is not UTF-8, or `end`.
+[[nodiscard]] inline const char* find_no_utf8(const char* p, const char* end) noexcept {
+  constexpr std::uint64_t kHighBits = 0x8080808080808080;
+  while (p != end) {
+    std::uint64_t word = 0;
+    while (end - p >= 8 && (std::memcpy(&word, p, 8), (word & kHighBits) == 0)) p += 8;
+    if (p == end) break;
+    const std::size_t bytes = character_bytes(p, end);
+    if (bytes == 0) break;
+    p += bytes;
+  }
+  return p;
 }
 
 }  // namespace wirecall

@@ -1,10 +1,13 @@
-// What all codecs share: how a Reader remembers its failure, and the JSON codec itself, which only puts the scanner,
-// the reader and the writer together.
+// What all codecs share: how a Reader remembers its failure, what a codec without extensions says, and the codecs
+// themselves, which only put a scanner, a reader and a writer together.
 #include "wirecall/codec.hpp"
 
 #include "codec/json_reader.hpp"
 #include "codec/json_scan.hpp"
 #include "codec/json_writer.hpp"
+#include "codec/msgpack_reader.hpp"
+#include "codec/msgpack_scan.hpp"
+#include "codec/msgpack_writer.hpp"
 
 namespace wirecall {
 namespace {
@@ -30,7 +33,26 @@ class JsonCodec final : public Codec {
   [[nodiscard]] std::unique_ptr<Writer> writer() const override { return std::make_unique<json::JsonWriter>(); }
 };
 
+class MsgpackCodec final : public Codec {
+ public:
+  [[nodiscard]] std::string_view name() const noexcept override { return "msgpack"; }
+  [[nodiscard]] Scan scan(std::string_view bytes, std::uint32_t depth_max) const noexcept override {
+    return msgpack::scan(bytes, depth_max);
+  }
+  [[nodiscard]] std::unique_ptr<Reader> reader() const override { return std::make_unique<msgpack::MsgpackReader>(); }
+  [[nodiscard]] std::unique_ptr<Writer> writer() const override { return std::make_unique<msgpack::MsgpackWriter>(); }
+};
+
 }  // namespace
+
+bool Reader::read_extension(std::int8_t&, std::span<const std::byte>&) { return fail("extension"); }
+
+bool Reader::read_json(std::string_view&) { return fail("value that JSON can express"); }
+
+void Writer::extension(std::int8_t, std::span<const std::byte>) {
+  fail("a value is of an extension type, which this encoding cannot express");
+  null();
+}
 
 bool Reader::fail(std::string_view expected) {
   std::string got = shorten(json(kGotBytesMax + 1));
@@ -55,6 +77,11 @@ bool Reader::failed_at(std::size_t position) {
 
 const Codec& json_codec() noexcept {
   static const JsonCodec codec;
+  return codec;
+}
+
+const Codec& msgpack_codec() noexcept {
+  static const MsgpackCodec codec;
   return codec;
 }
 

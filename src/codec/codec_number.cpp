@@ -183,4 +183,10 @@ bool same_digits(std::string_view text, double value) noexcept {
   return same_number(text, {shortest, static_cast<std::size_t>(written.ptr - shortest)});
 }
 
+std::string integer_words(std::int64_t min, std::int64_t max) {
+  return "integer from " + std::to_string(min) + " to " + std::to_string(max);
+}
+
+std::string integer_words(std::uint64_t max) { return "integer from 0 to " + std::to_string(max); }
+
 }  // namespace wirecall::codec

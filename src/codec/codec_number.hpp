@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cstdint>
+#include <string>
 #include <string_view>
 
 namespace wirecall::codec {
@@ -27,6 +28,11 @@ enum class Integrality : std::uint8_t {
 
 /// Whether two texts stand for the same number, however they write it.
 [[nodiscard]] bool same_number(std::string_view a, std::string_view b) noexcept;
+
+// What was expected, in the words of a failure to decode.
+[[nodiscard]] std::string integer_words(std::int64_t min, std::int64_t max);
+[[nodiscard]] std::string integer_words(std::uint64_t max);
+inline constexpr std::string_view kDoubleWords = "number from -1.7976931348623157e308 to 1.7976931348623157e308";
 
 /// The end of the number that begins at `p`; what follows it must not look like its continuation.
 [[nodiscard]] inline const char* number_end(const char* p) noexcept {

@@ -1,11 +1,15 @@
 // Points in time as RFC 3339 strings. The calendar is counted in eras of 400 years, which are all alike.
+#include "codec/codec_time.hpp"
+
 #include <charconv>
 #include <string>
 #include <string_view>
 
+#include "codec/msgpack_format.hpp"
 #include "wirecall/reflect.hpp"
 
-namespace wirecall::detail {
+namespace wirecall {
+namespace codec {
 namespace {
 
 constexpr std::int64_t kSecondsADay = 86'400;
@@ -127,28 +131,15 @@ void append_digits(std::string& out, std::int64_t value, int count) {
 
 }  // namespace
 
-bool decode_time(Reader& reader, std::int64_t& seconds, std::int32_t& nanoseconds) {
-  constexpr std::string_view kExpected = "date-time as 2024-05-06T07:08:09Z";
-  const char* const start = reader.mark();
-  std::string_view text;
-  if (!reader.read_string(text)) return reader.fail(kExpected);
-  if (parse_time(text, seconds, nanoseconds)) return true;
-  reader.rewind(start);
-  return reader.fail(kExpected);
-}
-
-void encode_time(Writer& writer, std::int64_t seconds, std::int32_t nanoseconds, int digits) {
-  std::int64_t days = seconds / kSecondsADay;
-  std::int64_t second = seconds % kSecondsADay;
+std::string format_time(const TimePoint& time, int digits) {
+  std::int64_t days = time.seconds / kSecondsADay;
+  std::int64_t second = time.seconds % kSecondsADay;
   if (second < 0) {
     second += kSecondsADay;
     --days;
   }
   const Date date = date_from_days(days);
-  if (date.year < 0 || date.year > 9999) {
-    writer.fail("a time point lies outside the years 0 to 9999, which RFC 3339 cannot express");
-    return writer.null();
-  }
+  if (date.year < 0 || date.year > 9999) return {};
   std::string text;
   append_digits(text, date.year, 4);
   append_digits(text += '-', date.month, 2);
@@ -157,11 +148,68 @@ void encode_time(Writer& writer, std::int64_t seconds, std::int32_t nanoseconds,
   append_digits(text += ':', second / 60 % 60, 2);
   append_digits(text += ':', second % 60, 2);
   if (digits != 0) {
-    std::int64_t part = nanoseconds;
+    std::int64_t part = time.nanoseconds;
     for (int i = digits; i < 9; ++i) part /= 10;
     append_digits(text += '.', part, digits);
   }
-  writer.string(text += 'Z');
+  return text += 'Z';
 }
 
-}  // namespace wirecall::detail
+std::string format_time(const TimePoint& time) {
+  const std::int32_t part = time.nanoseconds;
+  return format_time(time, part == 0 ? 0 : part % 1'000'000 == 0 ? 3 : part % 1'000 == 0 ? 6 : 9);
+}
+
+bool parse_timestamp(std::span<const std::byte> data, TimePoint& out) noexcept {
+  const char* const p = reinterpret_cast<const char*>(data.data());
+  std::uint64_t nanoseconds = 0;
+  if (data.size() == 4) {
+    out.seconds = msgpack::load_big_endian<std::uint32_t>(p);
+  } else if (data.size() == 8) {
+    const auto both = msgpack::load_big_endian<std::uint64_t>(p);
+    out.seconds = static_cast<std::int64_t>(both & 0x3'FFFF'FFFF);
+    nanoseconds = both >> 34;
+  } else if (data.size() == 12) {
+    nanoseconds = msgpack::load_big_endian<std::uint32_t>(p);
+    out.seconds = static_cast<std::int64_t>(msgpack::load_big_endian<std::uint64_t>(p + 4));
+  } else {
+    return false;
+  }
+  out.nanoseconds = static_cast<std::int32_t>(nanoseconds);
+  return nanoseconds < 1'000'000'000;
+}
+
+}  // namespace codec
+
+namespace detail {
+
+bool decode_time(Reader& reader, std::int64_t& seconds, std::int32_t& nanoseconds) {
+  constexpr std::string_view kExpected = "date-time as 2024-05-06T07:08:09Z";
+  const char* const start = reader.mark();
+  if (reader.kind() == ValueKind::extension) {
+    std::int8_t type = 0;
+    std::span<const std::byte> data;
+    codec::TimePoint time;
+    if (reader.read_extension(type, data) && type == kTimestampExtension && codec::parse_timestamp(data, time)) {
+      seconds = time.seconds;
+      nanoseconds = time.nanoseconds;
+      return true;
+    }
+  } else {
+    std::string_view text;
+    if (!reader.read_string(text)) return reader.fail(kExpected);
+    if (codec::parse_time(text, seconds, nanoseconds)) return true;
+  }
+  reader.rewind(start);
+  return reader.fail(kExpected);
+}
+
+void encode_time(Writer& writer, std::int64_t seconds, std::int32_t nanoseconds, int digits) {
+  const std::string text = codec::format_time({seconds, nanoseconds}, digits);
+  if (!text.empty()) return writer.string(text);
+  writer.fail("a time point lies outside the years 0 to 9999, which RFC 3339 cannot express");
+  writer.null();
+}
+
+}  // namespace detail
+}  // namespace wirecall

@@ -96,10 +96,6 @@ std::size_t value_size(const char* p, std::size_t bytes_max) noexcept {
 
 bool is_digit(char c) noexcept { return c >= '0' && c <= '9'; }
 
-std::string integer_range(std::int64_t min, std::int64_t max) {
-  return "integer from " + std::to_string(min) + " to " + std::to_string(max);
-}
-
 unsigned hex_value(const char* p) noexcept {
   unsigned value = 0;
   for (int i = 0; i < 4; ++i) {
@@ -221,7 +217,7 @@ bool JsonReader::read_uint(std::uint64_t max, std::uint64_t& out) {
     case codec::Integrality::out_of_range:
       break;
   }
-  return fail(integer_range(min, max));
+  return fail(codec::integer_words(min, max));
 }
 
 [[gnu::noinline]] bool JsonReader::read_uint_slowly(std::uint64_t max, std::uint64_t& out) {
@@ -239,14 +235,14 @@ bool JsonReader::read_uint(std::uint64_t max, std::uint64_t& out) {
     case codec::Integrality::out_of_range:
       break;
   }
-  return fail("integer from 0 to " + std::to_string(max));
+  return fail(codec::integer_words(max));
 }
 
 bool JsonReader::read_double(double& out) {
   if (kind() != ValueKind::number) return fail("number");
   const char* const end = codec::number_end(at_);
   if (!codec::parse_double({at_, static_cast<std::size_t>(end - at_)}, out)) {
-    return fail("number from -1.7976931348623157e308 to 1.7976931348623157e308");
+    return fail(codec::kDoubleWords);
   }
   at_ = end;
   return true;
@@ -325,12 +321,12 @@ std::string_view JsonReader::unescape(const char* from, const char* first_escape
   return {start, static_cast<std::size_t>(to - start)};
 }
 
-bool JsonReader::read_bytes(std::span<const std::byte>& out) {
+bool JsonReader::read_base64(std::string_view& name, std::span<const std::byte>& out) {
   const char* const start = at_;
-  std::string_view name;
   std::string_view text;
-  if (*at_ == '{' && begin_object() && next_member(name) && name == "$bytes" && *at_ == '"' && read_string(text) &&
-      !next_member(name)) {
+  std::string_view another;
+  if (*at_ == '{' && begin_object() && next_member(name) && name.starts_with('$') && *at_ == '"' && read_string(text) &&
+      !next_member(another)) {
     auto* const to = reinterpret_cast<std::byte*>(arena_.allocate(text.size() / 4 * 3));
     const std::size_t size = codec::base64_decode(text, to);
     if (size != codec::kNotBase64) {
@@ -339,7 +335,31 @@ bool JsonReader::read_bytes(std::span<const std::byte>& out) {
     }
   }
   at_ = start;
+  return false;
+}
+
+bool JsonReader::read_bytes(std::span<const std::byte>& out) {
+  const char* const start = at_;
+  std::string_view name;
+  if (read_base64(name, out) && name == "$bytes") return true;
+  at_ = start;
   return fail(R"({"$bytes":"<base64>"})");
+}
+
+bool JsonReader::read_extension(std::int8_t& type, std::span<const std::byte>& data) {
+  const char* const start = at_;
+  std::string_view name;
+  if (read_base64(name, data) && (name == "$npy" || name == "$image")) {
+    type = name == "$npy" ? kNpyExtension : kImageExtension;
+    return true;
+  }
+  at_ = start;
+  return fail(R"({"$npy":"<base64>"} or {"$image":"<base64>"})");
+}
+
+bool JsonReader::read_json(std::string_view& out) {
+  out = skip();
+  return true;
 }
 
 std::string JsonReader::json(std::size_t bytes_max) { return {at_, value_size(at_, bytes_max)}; }

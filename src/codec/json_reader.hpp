@@ -1,7 +1,7 @@
 // JsonReader: the Reader over JSON text. It trusts the syntax, because the scanner has seen the whole text before, and
 // therefore keeps no state but one pointer: after `[` or `{` and after each value the next byte says what follows.
 // Strings without escapes are views into the text; others are unescaped into an arena that lasts until the next reset.
-// Owned by one thread. Implements docs/wire.md "Parameters" for integers and "Values" for {"$bytes":...}.
+// Owned by one thread. Implements docs/wire.md "Parameters" for integers and "Values beyond JSON" for {"$bytes":...}.
 //
 // Invariant: where a value comes next, `at_` is its first byte; everywhere else white space may come first.
 #pragma once
@@ -30,11 +30,13 @@ class JsonReader final : public Reader {
   bool read_number_text(std::string_view& out) override;
   bool read_string(std::string_view& out) override;
   bool read_bytes(std::span<const std::byte>& out) override;
+  bool read_extension(std::int8_t& type, std::span<const std::byte>& data) override;
   bool begin_array() override;
   bool next_element() override;
   bool begin_object() override;
   bool next_member(std::string_view& name) override;
   std::string_view skip() override;
+  bool read_json(std::string_view& out) override;
   std::string json(std::size_t bytes_max) override;
   [[nodiscard]] const char* mark() const noexcept override { return at_; }
   void rewind(const char* mark) noexcept override { at_ = mark; }
@@ -43,6 +45,8 @@ class JsonReader final : public Reader {
   static const char* skip_space(const char* p) noexcept;
   bool read_int_slowly(std::int64_t min, std::int64_t max, std::int64_t& out);
   bool read_uint_slowly(std::uint64_t max, std::uint64_t& out);
+  /// An object of one member, which is base64, and its name; consumes nothing when it is something else.
+  bool read_base64(std::string_view& name, std::span<const std::byte>& out);
   /// `at_` is behind the opening quote and moves behind the closing one.
   std::string_view string_rest();
   std::string_view unescape(const char* from, const char* first_escape);

@@ -4,10 +4,12 @@
 #include <charconv>
 #include <cmath>
 #include <cstring>
+#include <string>
 
 #include "base/decimal.hpp"
 #include "base/utf8.hpp"
 #include "codec/base64.hpp"
+#include "codec/codec_time.hpp"
 #include "codec/eight_bytes.hpp"
 #include "codec/json_compact.hpp"
 
@@ -184,11 +186,25 @@ char* JsonWriter::quote_slowly(char* to, std::string_view rest) {
   return to;
 }
 
-void JsonWriter::bytes(std::span<const std::byte> data) {
-  constexpr std::string_view kBefore = R"({"$bytes":")";
-  char* to = open(kBefore.size() + codec::base64_size(data.size()) + 2);
-  std::memcpy(to, kBefore.data(), kBefore.size());
-  to = codec::base64_encode(data, to + kBefore.size());
+void JsonWriter::bytes(std::span<const std::byte> data) { base64(R"({"$bytes":")", data); }
+
+void JsonWriter::extension(std::int8_t type, std::span<const std::byte> data) {
+  if (type == kNpyExtension) return base64(R"({"$npy":")", data);
+  if (type == kImageExtension) return base64(R"({"$image":")", data);
+  codec::TimePoint time;
+  if (type == kTimestampExtension && codec::parse_timestamp(data, time)) {
+    if (const std::string text = codec::format_time(time); !text.empty()) return string(text);
+    fail("a time point lies outside the years 0 to 9999, which RFC 3339 cannot express");
+  } else {
+    fail("a value is of extension type " + std::to_string(type) + ", which JSON cannot express");
+  }
+  null();
+}
+
+void JsonWriter::base64(std::string_view before, std::span<const std::byte> data) {
+  char* to = open(before.size() + codec::base64_size(data.size()) + 2);
+  std::memcpy(to, before.data(), before.size());
+  to = codec::base64_encode(data, to + before.size());
   *to++ = '"';
   *to++ = '}';
   close(to);

@@ -34,6 +34,7 @@ class JsonWriter final : public Writer {
   void number_text(std::string_view text) override;
   void string(std::string_view utf8) override;
   void bytes(std::span<const std::byte> data) override;
+  void extension(std::int8_t type, std::span<const std::byte> data) override;
   void begin_array(std::size_t size) override;
   void end_array() override;
   void begin_object(std::size_t size) override;
@@ -48,6 +49,8 @@ class JsonWriter final : public Writer {
   /// Quotes, escapes and checks `utf8`, writing from `to` on, where utf8.size() + 3 bytes have been reserved.
   char* quote(char* to, std::string_view utf8);
   char* quote_slowly(char* to, std::string_view rest);
+  /// `before` is all up to the base64.
+  void base64(std::string_view before, std::span<const std::byte> data);
   template <class Float>
   void floating(Float value);
 

@@ -5,6 +5,7 @@
 #include <array>
 #include <bit>
 #include <charconv>
+#include <cmath>
 #include <cstring>
 
 #include "codec/codec_number.hpp"
@@ -217,11 +218,18 @@ bool decode_enumerator(Reader& reader, const TypeInfo& type, std::span<const Enu
 }
 
 bool decode_float(Reader& reader, float& out) {
-  // Rounding to double first and to float then could round twice, so the text is read again.
   const char* const start = reader.mark();
-  std::string_view text;
-  if (!reader.read_number_text(text)) return false;
-  if (codec::parse_float(text, out)) return true;
+  if (!reader.is_json()) {  // binary encodings have the number itself, NaN and infinities too
+    double number = 0;
+    if (!reader.read_double(number)) return false;
+    out = static_cast<float>(number);
+    if (std::isfinite(out) == std::isfinite(number)) return true;
+  } else {
+    // Rounding to double first and to float then could round twice, so the text is read again.
+    std::string_view text;
+    if (!reader.read_number_text(text)) return false;
+    if (codec::parse_float(text, out)) return true;
+  }
   reader.rewind(start);
   return reader.fail("number from -3.4028235e38 to 3.4028235e38");
 }
@@ -301,34 +309,62 @@ void encode_enumerator(Writer& writer, const TypeInfo& type, std::span<const Enu
 void encode_key(Writer& writer, std::int64_t key) { writer.key(std::to_string(key)); }
 void encode_key(Writer& writer, std::uint64_t key) { writer.key(std::to_string(key)); }
 
-bool decode_text(std::string_view text, DecodeFunction decode, void* out, std::uint32_t depth_max, Error& error) {
-  Buffer copy{text};
-  const std::string_view padded = copy.padded();
-  const Scan scan = json_codec().scan(padded, depth_max);
-  if (scan.status == ScanStatus::too_deep) {
-    error = Error{ErrorCode::parse_error, std::string{message_of(ErrorCode::parse_error)}, R"({"limit":"depth"})"};
-    return false;
-  }
-  const bool complete =
-      scan.status == ScanStatus::complete && padded.find_first_not_of(" \t\r\n", scan.offset) == std::string_view::npos;
-  if (!complete) {
-    error = Error{ErrorCode::parse_error};
-    return false;
-  }
-  const std::unique_ptr<Reader> reader = json_codec().reader();
-  reader->reset(padded.substr(0, scan.offset));
+namespace {
+
+bool decode_scanned(const Codec& codec, std::string_view value, DecodeFunction decode, void* out, Error& error) {
+  const std::unique_ptr<Reader> reader = codec.reader();
+  reader->reset(value);
   if (decode(*reader, out)) return true;
   error = decode_error(*reader);
   return false;
 }
 
-std::string encode_text(EncodeFunction encode, const void* value) {
-  Buffer text;
-  const std::unique_ptr<Writer> writer = json_codec().writer();
-  writer->reset(text);
+Error parse_error(const Scan& scan) {
+  if (scan.status != ScanStatus::too_deep) return Error{ErrorCode::parse_error};
+  return Error{ErrorCode::parse_error, std::string{message_of(ErrorCode::parse_error)}, R"({"limit":"depth"})"};
+}
+
+void encode_with(const Codec& codec, EncodeFunction encode, const void* value, Buffer& out) {
+  const std::unique_ptr<Writer> writer = codec.writer();
+  writer->reset(out);
   encode(*writer, value);
   if (writer->failed()) throw LocalError{ErrorCode::internal_error, writer->failure()};
+}
+
+}  // namespace
+
+bool decode_text(std::string_view text, DecodeFunction decode, void* out, std::uint32_t depth_max, Error& error) {
+  Buffer copy{text};
+  const std::string_view padded = copy.padded();
+  const Scan scan = json_codec().scan(padded, depth_max);
+  const bool complete =
+      scan.status == ScanStatus::complete && padded.find_first_not_of(" \t\r\n", scan.offset) == std::string_view::npos;
+  if (complete) return decode_scanned(json_codec(), padded.substr(0, scan.offset), decode, out, error);
+  error = parse_error(scan);
+  return false;
+}
+
+std::string encode_text(EncodeFunction encode, const void* value) {
+  Buffer text;
+  encode_with(json_codec(), encode, value, text);
   return std::string{text.view()};
+}
+
+bool decode_msgpack(std::span<const std::byte> bytes, DecodeFunction decode, void* out, std::uint32_t depth_max,
+                    Error& error) {
+  const std::string_view value{reinterpret_cast<const char*>(bytes.data()), bytes.size()};
+  const Scan scan = msgpack_codec().scan(value, depth_max);
+  if (scan.status == ScanStatus::complete && scan.offset == value.size())
+    return decode_scanned(msgpack_codec(), value, decode, out, error);
+  error = parse_error(scan);
+  return false;
+}
+
+std::vector<std::byte> encode_msgpack(EncodeFunction encode, const void* value) {
+  Buffer bytes;
+  encode_with(msgpack_codec(), encode, value, bytes);
+  const auto* const data = reinterpret_cast<const std::byte*>(bytes.data());
+  return {data, data + bytes.size()};
 }
 
 }  // namespace detail

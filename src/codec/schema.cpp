@@ -156,7 +156,8 @@ bool accepts(const TypeInfo& type, ValueKind kind) noexcept {
     case TypeKind::integer:
     case TypeKind::number:
       return kind == ValueKind::number;
-    case TypeKind::string:
+    case TypeKind::string:  // a time may be a timestamp of MessagePack
+      return kind == ValueKind::string || (kind == ValueKind::extension && type.format == "date-time");
     case TypeKind::enumeration:
       return kind == ValueKind::string;
     case TypeKind::bytes:  // in JSON an object, in other encodings a kind of its own

@@ -48,6 +48,7 @@ Value::Value(const char* utf8) : content_(std::string{utf8}) {}
 Value::Value(std::string_view utf8) : content_(std::string{utf8}) {}
 Value::Value(std::string utf8) noexcept : content_(std::move(utf8)) {}
 Value::Value(Bytes bytes) noexcept : content_(std::move(bytes)) {}
+Value::Value(Extension extension) noexcept : content_(std::move(extension)) {}
 Value::Value(Array elements) noexcept : content_(std::move(elements)) {}
 Value::Value(Object members) noexcept : content_(std::move(members)) {}
 Value::Value(std::initializer_list<Member> members) : content_(Object(members)) {}
@@ -100,9 +101,9 @@ std::expected<Value, Error> Value::parse(std::string_view json, std::uint32_t de
 std::string Value::dump() const { return to_json(*this); }
 
 ValueKind Value::kind() const noexcept {
-  constexpr ValueKind kKinds[] = {ValueKind::null,   ValueKind::boolean, ValueKind::number, ValueKind::number,
-                                  ValueKind::number, ValueKind::number,  ValueKind::string, ValueKind::bytes,
-                                  ValueKind::array,  ValueKind::object};
+  constexpr ValueKind kKinds[] = {ValueKind::null,   ValueKind::boolean, ValueKind::number,   ValueKind::number,
+                                  ValueKind::number, ValueKind::number,  ValueKind::string,   ValueKind::bytes,
+                                  ValueKind::array,  ValueKind::object,  ValueKind::extension};
   return kKinds[content_.index()];
 }
 
@@ -174,18 +175,30 @@ const std::string& Value::as_string() const {
 
 Value::Bytes Value::as_bytes() const {
   if (const auto* value = std::get_if<Bytes>(&content_)) return *value;
-  if (const auto* members = std::get_if<Object>(&content_);
-      members != nullptr && members->size() == 1 && members->front().first == "$bytes") {
-    if (const auto* text = std::get_if<std::string>(&members->front().second.content_)) {
-      Bytes bytes(text->size() / 4 * 3);
-      const std::size_t size = codec::base64_decode(*text, bytes.data());
-      if (size != codec::kNotBase64) {
-        bytes.resize(size);
-        return bytes;
-      }
-    }
-  }
+  std::string_view name;
+  if (auto bytes = base64_member(name); bytes && name == "$bytes") return *std::move(bytes);
   refuse(R"({"$bytes":"<base64>"})");
+}
+
+Extension Value::as_extension() const {
+  if (const auto* value = std::get_if<Extension>(&content_)) return *value;
+  std::string_view name;
+  if (auto bytes = base64_member(name); bytes && (name == "$npy" || name == "$image"))
+    return {name == "$npy" ? kNpyExtension : kImageExtension, *std::move(bytes)};
+  refuse(R"({"$npy":"<base64>"} or {"$image":"<base64>"})");
+}
+
+std::optional<Value::Bytes> Value::base64_member(std::string_view& name) const {
+  const auto* members = std::get_if<Object>(&content_);
+  if (members == nullptr || members->size() != 1) return std::nullopt;
+  const auto* text = std::get_if<std::string>(&members->front().second.content_);
+  if (text == nullptr) return std::nullopt;
+  Bytes bytes(text->size() / 4 * 3);
+  const std::size_t size = codec::base64_decode(*text, bytes.data());
+  if (size == codec::kNotBase64) return std::nullopt;
+  bytes.resize(size);
+  name = members->front().first;
+  return bytes;
 }
 
 const Value::Array& Value::as_array() const {
@@ -287,9 +300,13 @@ bool Value::read(Reader& reader, Value& out) {
       return reader.read_bool(out.content_.emplace<bool>());
     case ValueKind::number: {
       std::string_view text;
-      if (!reader.read_number_text(text)) return false;
-      out = number(text);
-      return true;
+      if (reader.read_number_text(text)) {
+        out = number(text);
+        return true;
+      }
+      // NaN and infinities, which only binary encodings have, are numbers without a text.
+      reader.clear_failure();
+      return reader.read_double(out.content_.emplace<double>());
     }
     case ValueKind::string: {
       std::string_view text;
@@ -303,6 +320,8 @@ bool Value::read(Reader& reader, Value& out) {
       out.content_.emplace<Bytes>(bytes.begin(), bytes.end());
       return true;
     }
+    case ValueKind::extension:
+      return Adapt<Extension>::decode(reader, out.content_.emplace<Extension>());
     case ValueKind::array: {
       Array& elements = out.content_.emplace<Array>();
       if (!reader.begin_array()) return false;
@@ -348,6 +367,8 @@ void Value::write(Writer& writer, const Value& value) {
       for (const Value& element : elements) write(writer, element);
       return writer.end_array();
     }
+    case 10:
+      return Adapt<Extension>::encode(writer, std::get<Extension>(value.content_));
     default: {
       const Object& members = std::get<Object>(value.content_);
       writer.begin_object(members.size());
@@ -364,7 +385,20 @@ bool Adapt<Value>::decode(Reader& reader, Value& out) { return Value::read(reade
 void Adapt<Value>::encode(Writer& writer, const Value& value) { Value::write(writer, value); }
 std::string Adapt<Value>::schema() { return "{}"; }
 
+bool Adapt<Extension>::decode(Reader& reader, Extension& out) {
+  std::span<const std::byte> data;
+  if (!reader.read_extension(out.type, data)) return false;
+  out.data.assign(data.begin(), data.end());
+  return true;
+}
+void Adapt<Extension>::encode(Writer& writer, const Extension& value) { writer.extension(value.type, value.data); }
+std::string Adapt<Extension>::schema() {
+  return R"({"type":"object","minProperties":1,"maxProperties":1,"additionalProperties":false,"properties":)"
+         R"({"$npy":{"type":"string","contentEncoding":"base64"},"$image":{"type":"string","contentEncoding":"base64"}}})";
+}
+
 bool Adapt<Raw>::decode(Reader& reader, Raw& out) {
+  if (!reader.is_json()) return reader.read_json(out.text);
   out.text = reader.skip();
   return true;
 }

@@ -1,0 +1,161 @@
+// MessagePack over any bytes: what the scan takes is read as a Value and as types that are told apart by trying, and
+// written again; what is transcoded to JSON is JSON, comes back, and becomes the same text; and so for any JSON.
+#include <map>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "codec/json_scan.hpp"
+#include "codec/msgpack_scan.hpp"
+#include "codec/transcode.hpp"
+#include "fuzz/json_maker.hpp"
+#include "fuzz/simdjson_opinion.hpp"
+#include "fuzz/texts.hpp"
+#include "wirecall/reflect.hpp"
+#include "wirecall/value.hpp"
+
+namespace {
+
+// Values of JsonMaker in MessagePack, with what only that has between them.
+class MsgpackMaker {
+ public:
+  explicit MsgpackMaker(std::uint64_t seed) : json_(seed) {}
+  std::string value() {
+    using namespace std::string_view_literals;
+    static constexpr std::array<std::string_view, 16> kOnly{
+        "\xC1"sv,
+        "\xC4\x02\x00\xFF"sv,
+        "\xC5\x00\x01x"sv,
+        "\xD5\x4E\x01\x02"sv,
+        "\xC7\x03\x49\x01\x02\x03"sv,
+        "\xD6\xFF\x00\x00\x00\x01"sv,
+        "\xD7\xFF\xA1\xDC\xD7\xC8\x5A\x4A\xF6\xA5"sv,
+        "\xC7\x0C\xFF\x00\x00\x00\x01\xFF\xFF\xFF\xFF\xFF\xFF\xFF\xFF"sv,
+        "\xCA\x3D\xCC\xCC\xCD"sv,
+        "\xCB\x7F\xF8\x00\x00\x00\x00\x00\x00"sv,
+        "\x81\xA1$\x81\xA2$x\x01"sv,
+        "\x81\xA6$bytes\xA4/w=="sv,
+        "\x82\x01\x02\xC0\x03"sv,
+        "\xDD\xFF\xFF\xFF\xFF"sv,
+        "\xDE\x00\x01\xA1$\x90"sv,
+        "\xD9\x01\xC3"sv};
+    if (random().one_in(4)) return std::string{random().of(kOnly)};
+    wirecall::Buffer json{json_.value()};
+    wirecall::Buffer out;
+    to_msgpack_(json.padded(), out);
+    return std::string{out.view()};
+  }
+  void damage(std::string& text, std::size_t bytes_max) { json_.damage(text, bytes_max); }
+  fuzz::Random& random() noexcept { return json_.random(); }
+
+ private:
+  fuzz::JsonMaker json_;
+  wirecall::codec::JsonToMsgpack to_msgpack_;
+};
+
+}  // namespace
+
+#define FUZZ_MAKER MsgpackMaker
+#define FUZZ_FRESH value
+#include "fuzz/mutator.hpp"
+
+namespace {
+
+using fuzz::require;
+using wirecall::Buffer;
+using wirecall::Scan;
+using wirecall::ScanStatus;
+using wirecall::Value;
+
+struct Leaf {
+  int number = 0;
+  std::optional<std::string> text;
+};
+struct Node {
+  std::vector<std::variant<Leaf, std::map<std::string, double>, std::vector<int>>> parts;
+  std::vector<std::byte> data;
+};
+using Anything = std::variant<bool, std::int64_t, float, std::string, std::vector<std::byte>, wirecall::Extension, Leaf,
+                              Node, std::map<int, int>, std::vector<std::variant<int, std::string, std::vector<int>>>>;
+
+/// Bytes in a heap block of exactly their size.
+class Exact {
+ public:
+  explicit Exact(std::string_view bytes) : bytes_(new char[bytes.size()]), size_(bytes.size()) {
+    if (size_ != 0) std::memcpy(bytes_.get(), bytes.data(), size_);
+  }
+  [[nodiscard]] std::string_view view() const noexcept { return {bytes_.get(), size_}; }
+  [[nodiscard]] std::span<const std::byte> span() const noexcept { return std::as_bytes(std::span{view()}); }
+
+ private:
+  std::unique_ptr<char[]> bytes_;
+  std::size_t size_;
+};
+
+/// JSON that was made of MessagePack comes back, and is the same text the next time.
+void comes_back(Buffer& json, std::string_view input) {
+  wirecall::codec::JsonToMsgpack to_msgpack;
+  wirecall::codec::MsgpackToJson to_json;
+  Buffer msgpack;
+  require(to_msgpack(json.padded(), msgpack).done(), "JSON that was MessagePack has no form there", input);
+  const Exact exact{msgpack.view()};
+  const Scan scan = wirecall::msgpack::scan(exact.view(), wirecall::kDepthMax);
+  require(scan.status == ScanStatus::complete && scan.offset == exact.view().size(), "no MessagePack written", input);
+  Buffer again;
+  require(to_json(exact.view(), again).done(), "what came back has no form in JSON", input);
+  require(again.view() == json.view(), "another text the second time", input);
+}
+
+void check_values(std::string_view value, std::string_view input) {
+  const Exact exact{value};
+  const auto read = wirecall::from_msgpack<Value>(exact.span());
+  require(read.has_value(), "a value is no Value", input);
+  const auto written = wirecall::to_msgpack(*read);
+  const auto again = wirecall::from_msgpack<Value>(written);
+  require(again.has_value() && wirecall::to_msgpack(*again) == written, "a Value does not come back", input);
+  const auto typed = wirecall::from_msgpack<Anything>(exact.span());
+  if (typed.has_value()) {
+    const auto bytes = wirecall::to_msgpack(*typed);
+    require(wirecall::from_msgpack<Anything>(bytes).has_value(), "a typed value does not come back", input);
+  }
+}
+
+void check_json(std::string_view value, std::string_view input) {
+  const Exact exact{value};
+  wirecall::codec::MsgpackToJson to_json;
+  Buffer json;
+  const auto result = to_json(exact.view(), json);
+  require(result.done() == result.why.empty(), "no reason, or one too many", input);
+  if (!result.done()) return;
+  require(fuzz::is_whole(json.padded(), wirecall::json::scan(json.view(), wirecall::kDepthMax)), "no JSON written",
+          input);
+  comes_back(json, input);
+}
+
+}  // namespace
+
+extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+  const std::string_view input = fuzz::text_of(data, size);
+  const Exact exact{input};
+  const std::uint32_t depth = wirecall::Limits{}.depth;
+  const Scan scan = wirecall::msgpack::scan(exact.view(), depth);
+  require(scan.offset <= input.size(), "the end is behind the end", input);
+  if (scan.status == ScanStatus::complete) {
+    const std::string_view value = input.substr(0, scan.offset);
+    require(wirecall::msgpack::scan(Exact{value.substr(0, value.size() - 1)}.view(), depth).status ==
+                ScanStatus::incomplete,
+            "a part of a value is taken for one", input);
+    check_values(value, input);
+    check_json(value, input);
+  }
+  const fuzz::PaddedText text{input};
+  const Scan json_scan = wirecall::json::scan(text.view(), depth);
+  if (!fuzz::is_whole(text.view(), json_scan)) return 0;
+  wirecall::codec::JsonToMsgpack to_msgpack;
+  Buffer msgpack;
+  if (to_msgpack(text.view().substr(0, json_scan.offset), msgpack).done()) check_json(msgpack.view(), input);
+  return 0;
+}

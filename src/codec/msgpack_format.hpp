@@ -1,0 +1,262 @@
+// The bytes of MessagePack (https://github.com/msgpack/msgpack/blob/master/spec.md): how the head of a value is read
+// and written. A head is the first byte with the type, size or number that follows it; what a string, array, map or
+// extension holds comes behind it. Nothing here looks at contents.
+// Pure functions over memory of the caller.
+#pragma once
+
+#include <array>
+#include <bit>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+
+namespace wirecall::msgpack {
+
+enum class Type : std::uint8_t {
+  nil,
+  boolean,   ///< `value` is 0 or 1
+  positive,  ///< an integer from 0 on, which is `value`
+  negative,  ///< an integer below 0, whose two's complement is `value`
+  float32,   ///< `value` is its bits
+  float64,   ///< `value` is its bits
+  string,    ///< `value` bytes follow; so for the next and for extension
+  binary,
+  extension,
+  array,  ///< `value` elements follow
+  map,    ///< `value` keys and values follow
+};
+
+struct Head {
+  Type type = Type::nil;
+  std::int8_t extension = 0;  ///< the type's number, of an extension
+  std::uint8_t bytes = 1;     ///< of the head itself
+  std::uint64_t value = 0;
+};
+
+/// The largest head: 64 bits behind a first byte.
+inline constexpr std::size_t kHeadBytesMax = 9;
+
+/// The bytes of the head that begins with `first`, or 0 for the one byte that begins none.
+[[nodiscard]] constexpr std::size_t head_bytes(unsigned char first) noexcept {
+  // From 0xc0 on: nil, never used, false, true, bin, ext, float, uint, int, fixext, str, array, map.
+  constexpr std::array<std::uint8_t, 32> kBytes{1, 0, 1, 1, 2, 3, 5, 3, 4, 6, 5, 9, 2, 3, 5, 9,
+                                                2, 3, 5, 9, 2, 2, 2, 2, 2, 2, 3, 5, 3, 5, 3, 5};
+  return first < 0xC0 || first >= 0xE0 ? 1 : kBytes[first - 0xC0];
+}
+
+template <class T>
+[[nodiscard]] T load_big_endian(const char* p) noexcept {
+  T value;
+  std::memcpy(&value, p, sizeof value);
+  if constexpr (std::endian::native == std::endian::little) value = std::byteswap(value);
+  return value;
+}
+
+template <class T>
+char* store_big_endian(char* to, T value) noexcept {
+  if constexpr (std::endian::native == std::endian::little) value = std::byteswap(value);
+  std::memcpy(to, &value, sizeof value);
+  return to + sizeof value;
+}
+
+/// The head at `p`, all of whose bytes can be read and whose first is not 0xc1.
+[[nodiscard]] inline Head read_head(const char* p) noexcept {
+  const auto first = static_cast<unsigned char>(*p);
+  const auto u8 = [&] { return std::uint64_t{static_cast<unsigned char>(p[1])}; };
+  const auto u16 = [&] { return std::uint64_t{load_big_endian<std::uint16_t>(p + 1)}; };
+  const auto u32 = [&] { return std::uint64_t{load_big_endian<std::uint32_t>(p + 1)}; };
+  const auto u64 = [&] { return load_big_endian<std::uint64_t>(p + 1); };
+  const auto head = [&](Type type, std::uint64_t value) {
+    return Head{.type = type, .bytes = static_cast<std::uint8_t>(head_bytes(first)), .value = value};
+  };
+  const auto extension = [&](std::uint64_t size) {
+    Head out = head(Type::extension, size);
+    out.extension = static_cast<std::int8_t>(p[out.bytes - 1]);
+    return out;
+  };
+  const auto integer = [&](std::int64_t value) {
+    return head(value < 0 ? Type::negative : Type::positive, static_cast<std::uint64_t>(value));
+  };
+  if (first < 0x80) return head(Type::positive, first);
+  if (first < 0x90) return head(Type::map, first & 0x0FU);
+  if (first < 0xA0) return head(Type::array, first & 0x0FU);
+  if (first < 0xC0) return head(Type::string, first & 0x1FU);
+  if (first >= 0xE0) return integer(static_cast<std::int8_t>(first));
+  switch (first) {
+    case 0xC2:
+    case 0xC3:
+      return head(Type::boolean, first & 1U);
+    case 0xC4:
+      return head(Type::binary, u8());
+    case 0xC5:
+      return head(Type::binary, u16());
+    case 0xC6:
+      return head(Type::binary, u32());
+    case 0xC7:
+      return extension(u8());
+    case 0xC8:
+      return extension(u16());
+    case 0xC9:
+      return extension(u32());
+    case 0xCA:
+      return head(Type::float32, u32());
+    case 0xCB:
+      return head(Type::float64, u64());
+    case 0xCC:
+      return head(Type::positive, u8());
+    case 0xCD:
+      return head(Type::positive, u16());
+    case 0xCE:
+      return head(Type::positive, u32());
+    case 0xCF:
+      return head(Type::positive, u64());
+    case 0xD0:
+      return integer(static_cast<std::int8_t>(u8()));
+    case 0xD1:
+      return integer(static_cast<std::int16_t>(u16()));
+    case 0xD2:
+      return integer(static_cast<std::int32_t>(u32()));
+    case 0xD3:
+      return integer(static_cast<std::int64_t>(u64()));
+    case 0xD4:
+    case 0xD5:
+    case 0xD6:
+    case 0xD7:
+    case 0xD8:
+      return extension(std::uint64_t{1} << (first - 0xD4U));
+    case 0xD9:
+      return head(Type::string, u8());
+    case 0xDA:
+      return head(Type::string, u16());
+    case 0xDB:
+      return head(Type::string, u32());
+    case 0xDC:
+      return head(Type::array, u16());
+    case 0xDD:
+      return head(Type::array, u32());
+    case 0xDE:
+      return head(Type::map, u16());
+    case 0xDF:
+      return head(Type::map, u32());
+    default:
+      return head(Type::nil, 0);
+  }
+}
+
+/// The number that the bits of a float32 or float64 stand for.
+[[nodiscard]] inline double real(const Head& head) noexcept {
+  if (head.type == Type::float32) return std::bit_cast<float>(static_cast<std::uint32_t>(head.value));
+  return std::bit_cast<double>(head.value);
+}
+
+/// How much of what follows a head is its value's own content, not counting what an array or map holds.
+[[nodiscard]] inline std::uint64_t content_bytes(const Head& head) noexcept {
+  return head.type == Type::string || head.type == Type::binary || head.type == Type::extension ? head.value : 0;
+}
+/// How many values an array or map holds, keys included; 0 for others.
+[[nodiscard]] inline std::uint64_t values_within(const Head& head) noexcept {
+  if (head.type == Type::array) return head.value;
+  return head.type == Type::map ? head.value * 2 : 0;
+}
+
+/// The end of the value at `p`, which has been validated.
+[[nodiscard]] inline const char* skip_value(const char* p) noexcept {
+  for (std::uint64_t left = 1; left != 0; --left) {
+    const Head head = read_head(p);
+    p += head.bytes + content_bytes(head);
+    left += values_within(head);
+  }
+  return p;
+}
+
+// Writing: each writes at most kHeadBytesMax bytes at `to`, in the shortest form, and returns where they end.
+
+inline char* write_unsigned(char* to, std::uint64_t value) noexcept {
+  if (value < 0x80) {
+    *to = static_cast<char>(value);
+    return to + 1;
+  }
+  if (value <= 0xFF) {
+    *to = '\xCC';
+    to[1] = static_cast<char>(value);
+    return to + 2;
+  }
+  if (value <= 0xFFFF) {
+    *to = '\xCD';
+    return store_big_endian(to + 1, static_cast<std::uint16_t>(value));
+  }
+  *to = value <= 0xFFFF'FFFF ? '\xCE' : '\xCF';
+  return value <= 0xFFFF'FFFF ? store_big_endian(to + 1, static_cast<std::uint32_t>(value))
+                              : store_big_endian(to + 1, value);
+}
+
+inline char* write_integer(char* to, std::int64_t value) noexcept {
+  if (value >= 0) return write_unsigned(to, static_cast<std::uint64_t>(value));
+  if (value >= -32) {
+    *to = static_cast<char>(value);
+    return to + 1;
+  }
+  if (value >= INT8_MIN) {
+    *to = '\xD0';
+    to[1] = static_cast<char>(value);
+    return to + 2;
+  }
+  if (value >= INT16_MIN) {
+    *to = '\xD1';
+    return store_big_endian(to + 1, static_cast<std::uint16_t>(value));
+  }
+  *to = value >= INT32_MIN ? '\xD2' : '\xD3';
+  return value >= INT32_MIN ? store_big_endian(to + 1, static_cast<std::uint32_t>(value))
+                            : store_big_endian(to + 1, static_cast<std::uint64_t>(value));
+}
+
+inline char* write_float64(char* to, double value) noexcept {
+  *to = '\xCB';
+  return store_big_endian(to + 1, std::bit_cast<std::uint64_t>(value));
+}
+
+inline char* write_float32(char* to, float value) noexcept {
+  *to = '\xCA';
+  return store_big_endian(to + 1, std::bit_cast<std::uint32_t>(value));
+}
+
+/// The first bytes of the forms of one type: a size within the first byte, up to `fixed_max`; of 8 bits, where there is
+/// such a form; of 16 and of 32.
+struct SizeForms {
+  unsigned char fixed;
+  unsigned char fixed_max;
+  unsigned char one_byte;  ///< 0 for none
+  unsigned char two_bytes;
+  unsigned char four_bytes;
+};
+inline constexpr SizeForms kStringForms{0xA0, 31, 0xD9, 0xDA, 0xDB};
+inline constexpr SizeForms kArrayForms{0x90, 15, 0, 0xDC, 0xDD};
+inline constexpr SizeForms kMapForms{0x80, 15, 0, 0xDE, 0xDF};
+inline constexpr SizeForms kBinaryForms{0, 0, 0xC4, 0xC5, 0xC6};
+inline constexpr SizeForms kExtensionForms{0, 0, 0xC7, 0xC8, 0xC9};
+
+inline char* write_size(char* to, const SizeForms& forms, std::uint32_t size) noexcept {
+  if (forms.fixed != 0 && size <= forms.fixed_max) {
+    *to = static_cast<char>(forms.fixed | size);
+    return to + 1;
+  }
+  if (forms.one_byte != 0 && size <= 0xFF) {
+    *to = static_cast<char>(forms.one_byte);
+    to[1] = static_cast<char>(size);
+    return to + 2;
+  }
+  *to = static_cast<char>(size <= 0xFFFF ? forms.two_bytes : forms.four_bytes);
+  return size <= 0xFFFF ? store_big_endian(to + 1, static_cast<std::uint16_t>(size)) : store_big_endian(to + 1, size);
+}
+
+inline char* write_extension_head(char* to, std::int8_t type, std::uint32_t size) noexcept {
+  if (std::has_single_bit(size) && size <= 16) {
+    *to++ = static_cast<char>(0xD4 + std::countr_zero(size));
+  } else {
+    to = write_size(to, kExtensionForms, size);
+  }
+  *to = static_cast<char>(type);
+  return to + 1;
+}
+
+}  // namespace wirecall::msgpack

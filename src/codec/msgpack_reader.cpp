@@ -1,0 +1,256 @@
+// MsgpackReader: each read looks at one head; what is rarer than a value of the asked type is below.
+#include "codec/msgpack_reader.hpp"
+
+#include <charconv>
+#include <cmath>
+#include <cstring>
+
+#include "codec/codec_number.hpp"
+#include "codec/msgpack_format.hpp"
+
+namespace wirecall::msgpack {
+namespace {
+
+bool is_integer(const Head& head) noexcept { return head.type == Type::positive || head.type == Type::negative; }
+bool is_real(const Head& head) noexcept { return head.type == Type::float32 || head.type == Type::float64; }
+
+// Both bounds are exact as doubles, and each double between them is in range.
+constexpr double kIntegerMin = -0x1p63;
+constexpr double kIntegerEnd = 0x1p63;
+constexpr double kUnsignedEnd = 0x1p64;
+
+}  // namespace
+
+void MsgpackReader::reset(std::string_view value) {
+  arena_.rewind();
+  levels_.clear();
+  if (failed()) [[unlikely]]
+    clear_failure();
+  allow_rereading(value.size());
+  start_ = at_ = value.data();
+  end_ = start_ + value.size();
+}
+
+ValueKind MsgpackReader::kind() const {
+  switch (read_head(at_).type) {
+    case Type::nil:
+      return ValueKind::null;
+    case Type::boolean:
+      return ValueKind::boolean;
+    case Type::string:
+      return ValueKind::string;
+    case Type::binary:
+      return ValueKind::bytes;
+    case Type::extension:
+      return ValueKind::extension;
+    case Type::array:
+      return ValueKind::array;
+    case Type::map:
+      return ValueKind::object;
+    default:
+      return ValueKind::number;
+  }
+}
+
+bool MsgpackReader::read_null() {
+  if (*at_ != '\xC0') return false;
+  ++at_;
+  return true;
+}
+
+bool MsgpackReader::read_bool(bool& out) {
+  const Head head = read_head(at_);
+  if (head.type != Type::boolean) return fail("boolean");
+  out = head.value != 0;
+  at_ += head.bytes;
+  return true;
+}
+
+bool MsgpackReader::read_int(std::int64_t min, std::int64_t max, std::int64_t& out) {
+  const Head head = read_head(at_);
+  std::int64_t value = 0;
+  if (is_integer(head)) {
+    if (head.type == Type::positive && head.value > static_cast<std::uint64_t>(INT64_MAX))
+      return fail(codec::integer_words(min, max));
+    value = static_cast<std::int64_t>(head.value);
+  } else {
+    if (!is_real(head)) return fail("integer");
+    const double number = real(head);
+    if (number != std::trunc(number)) return fail("integer");  // NaN, too
+    if (!(number >= kIntegerMin && number < kIntegerEnd)) return fail(codec::integer_words(min, max));
+    value = static_cast<std::int64_t>(number);
+  }
+  if (value < min || value > max) return fail(codec::integer_words(min, max));
+  out = value;
+  at_ += head.bytes;
+  return true;
+}
+
+bool MsgpackReader::read_uint(std::uint64_t max, std::uint64_t& out) {
+  const Head head = read_head(at_);
+  std::uint64_t value = 0;
+  if (is_integer(head)) {
+    if (head.type == Type::negative) return fail(codec::integer_words(max));
+    value = head.value;
+  } else {
+    if (!is_real(head)) return fail("integer");
+    const double number = real(head);
+    if (number != std::trunc(number)) return fail("integer");
+    if (!(number >= 0 && number < kUnsignedEnd)) return fail(codec::integer_words(max));
+    value = static_cast<std::uint64_t>(number);
+  }
+  if (value > max) return fail(codec::integer_words(max));
+  out = value;
+  at_ += head.bytes;
+  return true;
+}
+
+bool MsgpackReader::read_double(double& out) {
+  const Head head = read_head(at_);
+  if (head.type == Type::positive) {
+    out = static_cast<double>(head.value);
+  } else if (head.type == Type::negative) {
+    out = static_cast<double>(static_cast<std::int64_t>(head.value));
+  } else if (is_real(head)) {
+    out = real(head);
+  } else {
+    return fail("number");
+  }
+  at_ += head.bytes;
+  return true;
+}
+
+bool MsgpackReader::read_number_text(std::string_view& out) {
+  const Head head = read_head(at_);
+  if (!is_integer(head) && !is_real(head)) return fail("number");
+  if (is_real(head) && !std::isfinite(real(head))) return fail(codec::kDoubleWords);
+  return read_json(out);
+}
+
+bool MsgpackReader::read_string(std::string_view& out) {
+  const Head head = read_head(at_);
+  if (head.type != Type::string) return fail("string");
+  out = {at_ + head.bytes, static_cast<std::size_t>(head.value)};
+  at_ = out.data() + out.size();
+  return true;
+}
+
+bool MsgpackReader::read_bytes(std::span<const std::byte>& out) {
+  const Head head = read_head(at_);
+  if (head.type != Type::binary) return fail("bytes");
+  out = {reinterpret_cast<const std::byte*>(at_ + head.bytes), static_cast<std::size_t>(head.value)};
+  at_ += head.bytes + head.value;
+  return true;
+}
+
+bool MsgpackReader::read_extension(std::int8_t& type, std::span<const std::byte>& data) {
+  const Head head = read_head(at_);
+  if (head.type != Type::extension) return fail("extension");
+  type = head.extension;
+  data = {reinterpret_cast<const std::byte*>(at_ + head.bytes), static_cast<std::size_t>(head.value)};
+  at_ += head.bytes + head.value;
+  return true;
+}
+
+bool MsgpackReader::begin_array() {
+  const Head head = read_head(at_);
+  if (head.type != Type::array) return fail("array");
+  levels_.push_back({at_, nullptr, head.value, false});
+  at_ += head.bytes;
+  return true;
+}
+
+bool MsgpackReader::next_element() {
+  Level& level = levels_.back();
+  if (level.left == 0) {
+    levels_.pop_back();
+    return false;
+  }
+  --level.left;
+  level.current = at_;
+  return true;
+}
+
+bool MsgpackReader::begin_object() {
+  const Head head = read_head(at_);
+  if (head.type != Type::map) return fail("object");
+  levels_.push_back({at_, nullptr, head.value, true});
+  at_ += head.bytes;
+  return true;
+}
+
+bool MsgpackReader::next_member(std::string_view& name) {
+  Level& level = levels_.back();
+  if (level.left == 0) {
+    levels_.pop_back();
+    return false;
+  }
+  --level.left;
+  const Head head = read_head(at_);
+  if (head.type == Type::string) {
+    name = {at_ + head.bytes, static_cast<std::size_t>(head.value)};
+    at_ += head.bytes + head.value;
+  } else {
+    Buffer text;
+    to_json_.describe(at_, text, codec::kNoSizeMax);
+    name = kept(text.view());
+    at_ = skip_value(at_);
+  }
+  level.current = at_;
+  return true;
+}
+
+std::string_view MsgpackReader::skip() {
+  const char* const value = at_;
+  at_ = skip_value(at_);
+  return {value, static_cast<std::size_t>(at_ - value)};
+}
+
+bool MsgpackReader::read_json(std::string_view& out) {
+  const char* const end = skip_value(at_);
+  Buffer text;
+  const codec::Transcoded result = to_json_({at_, static_cast<std::size_t>(end - at_)}, text);
+  if (!result.done()) return fail("value that JSON can express");
+  out = kept(text.view());
+  at_ = end;
+  return true;
+}
+
+std::string MsgpackReader::json(std::size_t bytes_max) {
+  if (at_ == end_) return "nothing";  // somebody fails after the last value
+  Buffer text;
+  to_json_.describe(at_, text, bytes_max);
+  return std::string{text.view().substr(0, bytes_max)};
+}
+
+std::string_view MsgpackReader::kept(std::string_view text) {
+  char* const to = arena_.allocate(text.size());
+  if (!text.empty()) std::memcpy(to, text.data(), text.size());
+  return {to, text.size()};
+}
+
+// Nearly always back to where the innermost value began that has not ended.
+void MsgpackReader::rewind(const char* mark) noexcept {
+  while (!levels_.empty() && levels_.back().begin >= mark) levels_.pop_back();
+  if (levels_.empty() ? mark != start_ : levels_.back().current != mark) return locate(mark);
+  at_ = mark;
+}
+
+// Any other value from the first on. The levels it is in were open when the mark was taken, so no memory is asked for.
+void MsgpackReader::locate(const char* mark) noexcept {
+  levels_.clear();
+  at_ = mark;
+  for (const char* p = start_; p != mark && mark != end_;) {
+    const Head head = read_head(p);
+    Level level{p, nullptr, head.value, head.type == Type::map};
+    for (p += head.bytes; level.left != 0; p = skip_value(p)) {
+      if (level.map) p = skip_value(p);
+      --level.left;
+      level.current = p;
+      if (skip_value(p) > mark) break;
+    }
+    levels_.push_back(level);
+  }
+}
+
+}  // namespace wirecall::msgpack

@@ -1,0 +1,102 @@
+// Transcoding between JSON text and MessagePack by the one table of docs/wire.md, "Values beyond JSON":
+//
+//   bin                                  {"$bytes":"<base64>"}
+//   extension 78, the bytes of a .npy    {"$npy":"<base64>"}
+//   extension 73, a PNG or JPEG          {"$image":"<base64>"}
+//   extension -1, a timestamp            a string of RFC 3339; it stays one on the way back
+//   a map of one member whose name       {"$":{...}} around the same object
+//   begins with $
+//   floats                               numbers with a point or an exponent, and the other way round; so 3.0 stays 3.0
+//   other values                         the same in both
+//
+// What the other side cannot hold is an error that says so: NaN, infinities, keys that are no strings and other
+// extensions in JSON; integers beyond 64 bits and numbers beyond a double in MessagePack. Nothing recurses, and the
+// time is linear in what is read and written. Both keep their memory for the next value. One owner, one thread each.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <limits>
+#include <span>
+#include <string_view>
+#include <vector>
+
+#include "codec/json_reader.hpp"
+#include "codec/json_writer.hpp"
+#include "wirecall/bytes.hpp"
+
+namespace wirecall::codec {
+
+enum class TranscodeStatus : std::uint8_t {
+  done,
+  no_form,    ///< the target has no form for a value; `why` says which
+  too_large,  ///< the result is larger than allowed
+};
+
+struct Transcoded {
+  TranscodeStatus status = TranscodeStatus::done;
+  std::string_view why = {};  ///< a constant sentence without its full stop
+  /// Of MessagePack the value that has no form, or the key.
+  const char* at = nullptr;
+
+  [[nodiscard]] bool done() const noexcept { return status == TranscodeStatus::done; }
+};
+
+inline constexpr std::size_t kNoSizeMax = std::numeric_limits<std::size_t>::max();
+
+class MsgpackToJson {
+ public:
+  /// Appends the JSON text of one validated value to `out`, which has grown by little more than `bytes_max` when that
+  /// is found to be too much. What was appended in vain stays there for the caller to cut off.
+  Transcoded operator()(std::string_view msgpack, Buffer& out, std::size_t bytes_max = kNoSizeMax);
+  /// Something to read for whatever the value is, for messages to people: of a long one the beginning, of at least
+  /// `bytes_max` bytes.
+  void describe(const char* msgpack, Buffer& out, std::size_t bytes_max);
+
+ private:
+  enum class Closing : std::uint8_t { array, map, wrapped_map };
+  struct Level {
+    std::uint64_t left;
+    Closing closing;
+  };
+
+  Transcoded convert(const char* msgpack, Buffer& out, std::size_t bytes_max);
+  /// The reason why there is no JSON form; empty when it was written.
+  std::string_view scalar(const char* p);
+  std::string_view extension(std::int8_t type, std::span<const std::byte> data);
+  std::string_view key(const char* p);
+  void real(double value);
+
+  json::JsonWriter writer_;
+  std::vector<Level> levels_;
+  bool lenient_ = false;
+  std::size_t shown_max_ = kNoSizeMax;  ///< of a string or bytes, when lenient
+};
+
+class JsonToMsgpack {
+ public:
+  /// Appends the MessagePack of one valid JSON text, with padding behind it, to `out`. What was appended in vain stays.
+  Transcoded operator()(std::string_view json, Buffer& out);
+
+ private:
+  enum class Open : std::uint8_t { array, object, wrapper };
+
+  void count(std::string_view json);
+  /// The name of an object's only member has been read, and its value is next: takes both as bytes if they are that.
+  bool base64(std::string_view name, Buffer& out);
+  /// The value of `$` is next, an object of one member: goes on within it, at its name, if that is what `$` is for.
+  void unwrap(std::string_view& name);
+
+  json::JsonReader reader_;
+  std::vector<std::uint32_t> counts_;  ///< of each array and object, in the order of their opening brackets
+  std::vector<std::size_t> opened_;    ///< positions in counts_
+  std::size_t next_count_ = 0;
+  std::vector<Open> levels_;
+};
+
+/// Appends a string to MessagePack.
+void append_string(Buffer& out, std::string_view utf8);
+/// Appends the shortest form of a number's JSON text; otherwise why it has none.
+[[nodiscard]] std::string_view append_number(Buffer& out, std::string_view text);
+
+}  // namespace wirecall::codec
