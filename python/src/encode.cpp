@@ -21,13 +21,14 @@ PyObject* plans = nullptr;  // a dict: by type
 
 // What a plan is, by its first element; wirecall/_values.py has the same list.
 enum class Plan : long {
-  members = 0,   ///< an object: the second element is a tuple of (attribute, name on the wire)
-  replace = 1,   ///< the second element is called with the value, and what it returns is written in its place
-  elements = 2,  ///< an array of what iterating yields
-  json = 3,      ///< the second element is called with the value and returns JSON text, as bytes
-  refuse = 4,    ///< it cannot be written; the second element says why
-  mapping = 5,   ///< an object: the value has `items()`
-  binary = 6,    ///< the value has a buffer
+  members = 0,    ///< an object: the second element is a tuple of (attribute, name on the wire)
+  replace = 1,    ///< the second element is called with the value, and what it returns is written in its place
+  elements = 2,   ///< an array of what iterating yields
+  json = 3,       ///< the second element is called with the value and returns JSON text, as bytes
+  refuse = 4,     ///< it cannot be written; the second element says why
+  mapping = 5,    ///< an object: the value has `items()`
+  binary = 6,     ///< the value has a buffer
+  extension = 7,  ///< the second element is (type of extension, function): that returns its bytes
 };
 
 class Encoder {
@@ -216,6 +217,17 @@ class Encoder {
         Py_ssize_t size = 0;
         if (PyBytes_AsStringAndSize(text.get(), &data, &size) != 0) return fail_with_exception();
         writer_->json({data, static_cast<std::size_t>(size)});
+        return true;
+      }
+      case Plan::extension: {
+        const long extension = PyLong_AsLong(PyTuple_GetItem(what, 0));
+        const Reference data = Reference::steal(PyObject_CallFunctionObjArgs(PyTuple_GetItem(what, 1), value, nullptr));
+        if (!data) return fail_with_exception();
+        Py_buffer view;
+        if (PyObject_GetBuffer(data.get(), &view, PyBUF_SIMPLE) != 0) return fail_with_exception();
+        writer_->extension(static_cast<std::int8_t>(extension),
+                           {static_cast<const std::byte*>(view.buf), static_cast<std::size_t>(view.len)});
+        PyBuffer_Release(&view);
         return true;
       }
       case Plan::binary: {

@@ -19,9 +19,9 @@ namespace wirecall::python {
 namespace nb = nanobind;
 namespace {
 
-nb::bytes dumps(nb::handle value) {
+nb::bytes dumps(nb::handle value, bool msgpack) {
   Buffer text;
-  const std::unique_ptr<Writer> writer = json_codec().writer();
+  const std::unique_ptr<Writer> writer = (msgpack ? msgpack_codec() : json_codec()).writer();
   writer->reset(text);
   std::string where;
   if (!encode(*writer, value.ptr(), where)) throw nb::type_error(where.c_str());
@@ -41,11 +41,12 @@ std::string text_of(const DecodeFailure& failure) {
   return (at.empty() ? "" : "at " + at + ": ") + "expected " + failure.expected + ", got " + failure.got;
 }
 
-nb::object loads(nb::bytes text, const Shape& shape) {
+nb::object loads(nb::bytes text, const Shape& shape, bool msgpack) {
+  const Codec& codec = msgpack ? msgpack_codec() : json_codec();
   Buffer padded{std::string_view{text.c_str(), text.size()}};
-  const Scan scan = json_codec().scan(padded.padded(), 512);
-  if (scan.status != ScanStatus::complete) throw nb::value_error("not JSON");
-  const std::unique_ptr<Reader> reader = json_codec().reader();
+  const Scan scan = codec.scan(padded.padded(), 512);
+  if (scan.status != ScanStatus::complete) throw nb::value_error(msgpack ? "not MessagePack" : "not JSON");
+  const std::unique_ptr<Reader> reader = codec.reader();
   reader->reset(padded.view().substr(0, scan.offset));
   PyObject* const value = shape.decode(*reader);
   if (value == nullptr) throw nb::value_error(reader->failed() ? text_of(reader->failure()).c_str() : "cannot be read");
@@ -81,11 +82,12 @@ NB_MODULE(_native, module) {
       .def("set_docs", &Shape::set_docs)
       .def_prop_ro("schema", [](const Shape& shape) { return json_schema(shape.info()); })
       .def("__repr__", [](const Shape& shape) { return "<Shape: " + describe(shape.info()) + ">"; });
-  module.def("dumps", &dumps, nb::arg("value").none());
-  module.def("loads", &loads);
+  module.def("dumps", &dumps, nb::arg("value").none(), nb::arg("msgpack") = false);
+  module.def("loads", &loads, nb::arg("text"), nb::arg("shape"), nb::arg("msgpack") = false);
   module.def("set_planner", [](nb::handle function) { set_planner(function.ptr()); });
   module.def("set_error_functions",
              [](nb::handle make, nb::handle explain) { set_error_functions(make.ptr(), explain.ptr()); });
+  module.def("set_extension_reader", [](nb::handle function) { set_extension_reader(function.ptr()); });
   module.def("end_threads", &end_threads);
   add_context(module);
   add_feed(module);

@@ -120,6 +120,22 @@ PyObject* decode_any_number(Reader& reader) {
   return is_digits(text) ? decode_integer(reader) : decode_number(reader);
 }
 
+PyObject* extension_reader = nullptr;
+
+PyObject* read_extension(Reader& reader, PyObject* function) {
+  const char* const mark = reader.mark();
+  std::int8_t type = 0;
+  std::span<const std::byte> data;
+  if (!reader.read_extension(type, data)) return nullptr;
+  const Reference number = Reference::steal(PyLong_FromLong(type));
+  const Reference bytes = Reference::steal(
+      PyBytes_FromStringAndSize(reinterpret_cast<const char*>(data.data()), static_cast<Py_ssize_t>(data.size())));
+  PyObject* const made =
+      number && bytes ? PyObject_CallFunctionObjArgs(function, number.get(), bytes.get(), nullptr) : nullptr;
+  if (made == nullptr) reader.rewind(mark);
+  return made;
+}
+
 TypeKind type_kind_of(ShapeKind kind) {
   switch (kind) {
     case ShapeKind::none:
@@ -151,6 +167,7 @@ TypeKind type_kind_of(ShapeKind kind) {
     case ShapeKind::literal:
     case ShapeKind::converted:
     case ShapeKind::raw:
+    case ShapeKind::extension:
       break;
   }
   return TypeKind::any;
@@ -178,9 +195,15 @@ PyObject* decode_any(Reader& reader) {
       return decode_any_object(reader);
     case ValueKind::bytes:
       return decode_bytes(reader);
+    case ValueKind::extension: {
+      PyObject* const made = read_extension(reader, extension_reader);
+      return made != nullptr || reader.failed() ? made : fail_with_exception(reader);
+    }
   }
   return nullptr;
 }
+
+void set_extension_reader(PyObject* function) { extension_reader = Py_NewRef(function); }
 
 Shape::Shape(ShapeKind kind, std::string name, nb::object type)
     : kind_(kind), name_(std::move(name)), type_(std::move(type)) {
@@ -305,6 +328,8 @@ PyObject* Shape::decode(Reader& reader) const {
       return decode_converted(reader);
     case ShapeKind::raw:
       return decode_raw(reader);
+    case ShapeKind::extension:
+      return decode_extension(reader);
   }
   return nullptr;
 }
@@ -515,6 +540,24 @@ PyObject* Shape::decode_raw(Reader& reader) const {
   }
   PyErr_Clear();
   return nullptr;
+}
+
+// In JSON an object with one member, in MessagePack a value of its own.
+PyObject* Shape::decode_extension(Reader& reader) const {
+  const char* const mark = reader.mark();
+  if (reader.kind() == ValueKind::object || reader.kind() == ValueKind::extension) {
+    PyObject* const made = read_extension(reader, type_.ptr());
+    if (made != nullptr) return made;
+    if (!reader.failed()) return refuse(reader, mark);
+    reader.clear_failure();
+    reader.rewind(mark);
+    return reader.fail(name_), nullptr;
+  }
+  if (parts_.empty()) return reader.fail(name_), nullptr;
+  const Reference value = Reference::steal(parts_[0]->decode(reader));
+  if (!value) return nullptr;
+  PyObject* const made = PyObject_CallFunctionObjArgs(type_.ptr(), Py_None, value.get(), nullptr);
+  return made != nullptr ? made : refuse(reader, mark);
 }
 
 }  // namespace wirecall::python

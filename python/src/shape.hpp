@@ -35,6 +35,7 @@ enum class ShapeKind : std::uint8_t {
   object,     ///< members by name: `type` is called with them, by name; without `type` it is a dict of them
   converted,  ///< of parts[0]; `type` is called with it, and says by ValueError what is wrong
   raw,        ///< `type` is called with the JSON text, as bytes, and says by ValueError what is wrong
+  extension,  ///< bytes with a type of their own: `type` is called with that type and them; or what parts[0] gives
 };
 
 class Shape {
@@ -72,6 +73,7 @@ class Shape {
   PyObject* decode_object(Reader& reader) const;
   PyObject* decode_converted(Reader& reader) const;
   PyObject* decode_raw(Reader& reader) const;
+  PyObject* decode_extension(Reader& reader) const;
   PyObject* refuse(Reader& reader, const char* mark) const;
 
   ShapeKind kind_;
@@ -90,6 +92,10 @@ class Shape {
   std::deque<std::string> texts_;
   std::vector<std::string_view> names_;
 };
+
+/// What makes an object of an extension where no shape is asked for: a function of its type and its bytes. Kept for
+/// good.
+void set_extension_reader(PyObject* function);
 
 /// Any JSON value as what Python's own json makes of it. As Shape::decode.
 [[nodiscard]] PyObject* decode_any(Reader& reader);

@@ -76,44 +76,49 @@ class Model(pydantic.BaseModel):
     sizes: list[int] = []
 
 
-def read(hint: Any, text: str | bytes) -> Any:
-    return loads(text.encode() if isinstance(text, str) else text, _shapes.shape_of(hint))
+def read(hint: Any, text: str | bytes, msgpack: bool = False) -> Any:
+    return loads(text.encode() if isinstance(text, str) else text, _shapes.shape_of(hint), msgpack)
 
 
-def round_trip(hint: Any, value: Any) -> Any:
-    return read(hint, dumps(value))
+def round_trip(hint: Any, value: Any, msgpack: bool = False) -> Any:
+    return read(hint, dumps(value, msgpack), msgpack)
+
+
+CODECS = pytest.mark.parametrize("msgpack", [False, True], ids=["JSON", "MessagePack"])
 
 
 # ---- there and back, for all values of a type ----
 
+INTEGERS = st.integers(-(2**63), 2**64 - 1)  # what MessagePack can express; JSON takes all
+
 JSON_VALUES = st.recursive(
-    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | st.text(),
+    st.none() | st.booleans() | INTEGERS | st.floats(allow_nan=False, allow_infinity=False) | st.text(),
     lambda inner: st.lists(inner) | st.dictionaries(st.text(), inner),
     max_leaves=20,
 )
 
 TYPES: list[tuple[Any, st.SearchStrategy[Any]]] = [
     (Any, JSON_VALUES),
-    (int, st.integers()),
+    (int, INTEGERS),
     (float, st.floats(allow_nan=False, allow_infinity=False)),
     (str, st.text()),
     (bytes, st.binary()),
     (bytearray, st.binary().map(bytearray)),
     (bool, st.booleans()),
     (None, st.none()),
-    (list[int], st.lists(st.integers())),
+    (list[int], st.lists(INTEGERS)),
     (list, st.lists(JSON_VALUES)),
     (dict[str, float], st.dictionaries(st.text(), st.floats(allow_nan=False, allow_infinity=False))),
-    (dict[int, str], st.dictionaries(st.integers(), st.text())),
-    (dict[Color, int], st.dictionaries(st.sampled_from(Color), st.integers())),
-    (dict[uuid.UUID, int], st.dictionaries(st.uuids(), st.integers())),
-    (dict[dt.date, int], st.dictionaries(st.dates(), st.integers())),
-    (tuple[int, str], st.tuples(st.integers(), st.text())),
-    (tuple[int, ...], st.lists(st.integers()).map(tuple)),
+    (dict[int, str], st.dictionaries(INTEGERS, st.text())),
+    (dict[Color, int], st.dictionaries(st.sampled_from(Color), INTEGERS)),
+    (dict[uuid.UUID, int], st.dictionaries(st.uuids(), INTEGERS)),
+    (dict[dt.date, int], st.dictionaries(st.dates(), INTEGERS)),
+    (tuple[int, str], st.tuples(INTEGERS, st.text())),
+    (tuple[int, ...], st.lists(INTEGERS).map(tuple)),
     (tuple[()], st.just(())),
     (set[str], st.sets(st.text())),
-    (frozenset[int], st.frozensets(st.integers())),
-    (collections.deque[int], st.lists(st.integers()).map(collections.deque)),
+    (frozenset[int], st.frozensets(INTEGERS)),
+    (collections.deque[int], st.lists(INTEGERS).map(collections.deque)),
     (Color, st.sampled_from(Color)),
     (Level, st.sampled_from(Level)),
     (Access, st.sampled_from([Access.READ, Access.WRITE, Access.READ | Access.WRITE])),
@@ -125,12 +130,12 @@ TYPES: list[tuple[Any, st.SearchStrategy[Any]]] = [
     (decimal.Decimal, st.decimals(allow_nan=False, allow_infinity=False)),
     (pathlib.Path, st.text(st.characters(codec="utf-8", exclude_characters="\0")).map(pathlib.Path)),
     (Literal["a", 1, True, None], st.sampled_from(["a", 1, True, None])),
-    (Optional[int], st.none() | st.integers()),  # noqa: UP045 - both ways to say it
-    (int | str | None, st.none() | st.integers() | st.text()),
-    (Union[list[int], dict[str, int]], st.lists(st.integers()) | st.dictionaries(st.text(), st.integers())),  # noqa: UP007
-    (Point, st.builds(Point, st.integers(), st.floats(allow_nan=False, allow_infinity=False))),
-    (Movie, st.fixed_dictionaries({"title": st.text()}, optional={"year": st.integers()})),
-    (Range, st.tuples(st.integers(), st.integers()).map(sorted).map(lambda pair: Range(*pair))),
+    (Optional[int], st.none() | INTEGERS),  # noqa: UP045 - both ways to say it
+    (int | str | None, st.none() | INTEGERS | st.text()),
+    (Union[list[int], dict[str, int]], st.lists(INTEGERS) | st.dictionaries(st.text(), INTEGERS)),  # noqa: UP007
+    (Point, st.builds(Point, INTEGERS, st.floats(allow_nan=False, allow_infinity=False))),
+    (Movie, st.fixed_dictionaries({"title": st.text()}, optional={"year": INTEGERS})),
+    (Range, st.tuples(INTEGERS, INTEGERS).map(sorted).map(lambda pair: Range(*pair))),
     (
         Node,
         st.recursive(
@@ -143,12 +148,13 @@ TYPES: list[tuple[Any, st.SearchStrategy[Any]]] = [
 ]
 
 
+@CODECS
 @pytest.mark.parametrize(("hint", "values"), TYPES, ids=[str(hint) for hint, _ in TYPES])
 @settings(max_examples=60, deadline=None)
 @given(data=st.data())
-def test_there_and_back(hint, values, data):
+def test_there_and_back(hint, values, msgpack, data):
     value = data.draw(values)
-    came = round_trip(hint, value)
+    came = round_trip(hint, value, msgpack)
     assert came == value
     if hint is not Any:  # JSON has one kind of number: 1.0 comes as 1 where no hint asks for a float
         assert type(came) is type(value)
@@ -163,9 +169,19 @@ def test_as_pythons_own_json(value):
 
 
 @settings(max_examples=100, deadline=None)
-@given(st.floats(allow_nan=False, allow_infinity=False))
-def test_floats_to_the_last_bit(value):
-    came = round_trip(float, value)
+@given(st.integers(2**64) | st.integers(max_value=-(2**63) - 1))
+def test_integers_beyond_64_bits(value):
+    assert round_trip(int, value) == value
+    assert round_trip(Any, [value]) == [value]
+    with pytest.raises(TypeError, match="beyond 64 bits"):
+        dumps(value, True)
+
+
+@CODECS
+@settings(max_examples=100, deadline=None)
+@given(value=st.floats(allow_nan=False, allow_infinity=False))
+def test_floats_to_the_last_bit(msgpack, value):
+    came = round_trip(float, value, msgpack)
     assert math.copysign(1, came) == math.copysign(1, value)
     assert came == value
 
@@ -173,14 +189,16 @@ def test_floats_to_the_last_bit(value):
 # ---- arrays and images ----
 
 
+@CODECS
 @pytest.mark.parametrize("dtype", ["<f4", "<f8", "<i2", "<u8", "?", "<c16", "S3"])
 @pytest.mark.parametrize("shape", [(), (0,), (3,), (2, 3, 4)])
-def test_arrays(dtype, shape):
+def test_arrays(dtype, shape, msgpack):
     array = np.arange(math.prod(shape)).reshape(shape).astype(dtype)
-    came = round_trip(np.ndarray, array)
-    assert came.dtype == array.dtype
-    assert came.shape == array.shape
-    assert (came == array).all()
+    for hint in (np.ndarray, Any) if msgpack else (np.ndarray,):
+        came = round_trip(hint, array, msgpack)
+        assert came.dtype == array.dtype
+        assert came.shape == array.shape
+        assert (came == array).all()
 
 
 def test_arrays_may_come_as_lists():
@@ -198,9 +216,10 @@ def test_numbers_of_numpy():
         dumps(np.array([object()]))
 
 
-def test_images():
+@CODECS
+def test_images(msgpack):
     image = Image.new("RGB", (3, 2), (1, 2, 3))
-    came = round_trip(Image.Image, image)
+    came = round_trip(Image.Image, image, msgpack)
     assert came.size == (3, 2)
     assert came.getpixel((2, 1)) == (1, 2, 3)
     with pytest.raises(ValueError, match="an image"):

@@ -26,8 +26,8 @@ from ._native import Shape
 
 (
     ANY, NONE, BOOLEAN, INTEGER, NUMBER, STRING, BYTES, LIST, SET, FROZENSET, TUPLE, RECORD, MAP, CHOICE, LITERAL,
-    OBJECT, CONVERTED, RAW,
-) = range(18)  # fmt: skip
+    OBJECT, CONVERTED, RAW, EXTENSION,
+) = range(19)  # fmt: skip
 
 _made: dict[Any, Shape] = {}
 
@@ -437,7 +437,7 @@ def _array(kind: Any) -> Shape | None:
     numpy = sys.modules.get("numpy")
     if numpy is not None:
         if issubclass(kind, numpy.ndarray):
-            return _converted(Any, _read_array, "an array")
+            return _with_parts(Shape(EXTENSION, "an array", _read_array), shape_of(Any))
         if issubclass(kind, numpy.generic):
             base = {"b": bool, "i": int, "u": int, "f": float}.get(numpy.dtype(kind).kind)
             if base is None:
@@ -445,33 +445,24 @@ def _array(kind: Any) -> Shape | None:
             return _converted(base, kind, "")
     image = sys.modules.get("PIL.Image")
     if image is not None and issubclass(kind, image.Image):
-        return _converted(Any, _read_image, "an image")
+        return Shape(EXTENSION, "an image", _read_image)
     return None
 
 
-def _wrapped(value: Any, name: str) -> bytes:
-    import base64
-    import binascii
-
-    try:
-        return base64.b64decode(value[name], validate=True)
-    except (binascii.Error, TypeError):
-        raise ValueError(f'{{"{name}":"<base64>"}}') from None
-
-
-def _read_array(value: Any) -> Any:
+def _read_array(kind: int | None, value: Any) -> Any:
+    """Of `.npy` bytes, or of a list of numbers."""
     import numpy
 
-    if isinstance(value, dict) and value.keys() == {"$npy"}:
-        return _values.array_of(_wrapped(value, "$npy"))
-    if isinstance(value, list):
+    if kind == _values.NPY:
+        return _values.array_of(value)
+    if kind is None and isinstance(value, list):
         array = numpy.asarray(value)
         if not array.dtype.hasobject:
             return array
-    raise ValueError("an array")
+    raise ValueError
 
 
-def _read_image(value: Any) -> Any:
-    if isinstance(value, dict) and value.keys() == {"$image"}:
-        return _values.image_of(_wrapped(value, "$image"))
-    raise ValueError("an image")
+def _read_image(kind: int | None, value: Any) -> Any:
+    if kind == _values.IMAGE:
+        return _values.image_of(value)
+    raise ValueError

@@ -11,7 +11,10 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-MEMBERS, REPLACE, ELEMENTS, JSON, REFUSE, MAPPING, BINARY = range(7)
+MEMBERS, REPLACE, ELEMENTS, JSON, REFUSE, MAPPING, BINARY, EXTENSION = range(8)
+
+# MessagePack's extension types; in JSON {"$image":"<base64>"} and {"$npy":"<base64>"}.
+IMAGE, NPY, TIMESTAMP = 73, 78, -1
 
 
 def plan_for(kind: Any) -> tuple[int, Any]:
@@ -92,20 +95,13 @@ def _array_plan(kind: Any) -> tuple[int, Any] | None:
     numpy = sys.modules.get("numpy")
     if numpy is not None:
         if issubclass(kind, numpy.ndarray):
-            return REPLACE, _npy
+            return EXTENSION, (NPY, npy_bytes)
         if issubclass(kind, numpy.generic):
             return REPLACE, kind.item
     image = sys.modules.get("PIL.Image")
     if image is not None and issubclass(kind, image.Image):
-        return REPLACE, _image
+        return EXTENSION, (IMAGE, png_bytes)
     return None
-
-
-def _npy(array: Any) -> dict[str, str]:
-    """`.npy` bytes, as docs/wire.md says."""
-    import base64
-
-    return {"$npy": base64.b64encode(npy_bytes(array)).decode()}
 
 
 def npy_bytes(array: Any) -> bytes:
@@ -128,13 +124,12 @@ def array_of(npy: bytes) -> Any:
     return numpy.lib.format.read_array(io.BytesIO(npy), allow_pickle=False)
 
 
-def _image(image: Any) -> dict[str, str]:
-    import base64
+def png_bytes(image: Any) -> bytes:
     import io
 
     file = io.BytesIO()
     image.save(file, format="PNG")
-    return {"$image": base64.b64encode(file.getvalue()).decode()}
+    return file.getvalue()
 
 
 def image_of(data: bytes) -> Any:
@@ -145,6 +140,32 @@ def image_of(data: bytes) -> Any:
     image = Image.open(io.BytesIO(data), formats=("PNG", "JPEG"))
     image.load()
     return image
+
+
+def of_extension(kind: int, data: bytes) -> Any:
+    """What an extension is where no hint asks for anything: an array, an image, a point in time."""
+    if kind == NPY:
+        return array_of(data)
+    if kind == IMAGE:
+        return image_of(data)
+    if kind == TIMESTAMP:
+        return _datetime_of(data)
+    raise ValueError(f"no extension of type {kind}")
+
+
+def _datetime_of(data: bytes) -> Any:
+    """MessagePack's timestamp: 4, 8 or 12 bytes."""
+    import datetime
+
+    if len(data) == 4:
+        seconds, nanoseconds = int.from_bytes(data), 0
+    elif len(data) == 8:
+        both = int.from_bytes(data)
+        seconds, nanoseconds = both & ((1 << 34) - 1), both >> 34
+    else:
+        seconds, nanoseconds = int.from_bytes(data[4:], signed=True), int.from_bytes(data[:4])
+    epoch = datetime.datetime(1970, 1, 1, tzinfo=datetime.UTC)
+    return epoch + datetime.timedelta(seconds=seconds, microseconds=nanoseconds // 1000)
 
 
 def format_duration(duration: Any) -> str:

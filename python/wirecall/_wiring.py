@@ -14,6 +14,7 @@ if TYPE_CHECKING:
 DEFAULT_PLACE = "tcp://127.0.0.1:8545"
 
 _native.set_planner(_values.plan_for)
+_native.set_extension_reader(_values.of_extension)
 _native.set_error_functions(errors._make, errors._explain)
 
 _endings: set[weakref.WeakMethod[Callable[[], object]]] = set()
