@@ -86,6 +86,12 @@ struct Options {
 /// when the file cannot be read, or holds no principals.
 [[nodiscard]] std::vector<Principal> principals_of(const Options& options);
 
+/// What a client's messages are written in (docs/wire.md, "MessagePack").
+enum class Encoding : std::uint8_t {
+  json,
+  msgpack,  ///< behind their length, by HTTP as application/msgpack
+};
+
 struct ClientOptions {
   /// The name by which the client introduces itself, with rpc.hello as the first message on each connection but by
   /// HTTP; none when empty.
@@ -109,7 +115,9 @@ struct ClientOptions {
   /// Connections that the client makes at most; a further one when all it has are busy. With more than one, calls may
   /// be served in another order than they were made.
   std::uint32_t connections = 1;
-  /// As of Options.
+  /// Both the client's messages and the answers. A value that it has no form for is -32602 in params.
+  Encoding encoding = Encoding::json;
+  /// As of Options; of messages in JSON.
   std::string delimiter = "\n";
   LogLevel log_level = LogLevel::info;
   LogSink log;

@@ -44,18 +44,18 @@ bool is_user_name(std::string_view name) noexcept { return name.starts_with('$')
 
 // ---- MessagePack to JSON ----
 
-Transcoded MsgpackToJson::operator()(std::string_view msgpack, Buffer& out, std::size_t bytes_max) {
+Transcoded MsgpackToJson::operator()(std::string_view msgpack, Buffer& out, std::size_t bytes_max, Names names) {
   lenient_ = false;
-  return convert(msgpack.data(), out, bytes_max);
+  return convert(msgpack.data(), out, bytes_max, names);
 }
 
 void MsgpackToJson::describe(const char* msgpack, Buffer& out, std::size_t bytes_max) {
   lenient_ = true;
   shown_max_ = bytes_max;
-  convert(msgpack, out, bytes_max);
+  convert(msgpack, out, bytes_max, Names::data);
 }
 
-Transcoded MsgpackToJson::convert(const char* p, Buffer& out, std::size_t bytes_max) {
+Transcoded MsgpackToJson::convert(const char* p, Buffer& out, std::size_t bytes_max, Names names) {
   const std::size_t start = out.size();
   writer_.reset(out);
   levels_.clear();
@@ -68,7 +68,7 @@ Transcoded MsgpackToJson::convert(const char* p, Buffer& out, std::size_t bytes_
     } else if (head.type == Type::map) {
       Closing closing = Closing::map;
       p += head.bytes;
-      if (head.value == 1) {
+      if (head.value == 1 && (names == Names::data || !levels_.empty())) {
         const Head name = msgpack::read_head(p);
         if (name.type == Type::string && is_user_name(content_of(p, name))) {
           closing = Closing::wrapped_map;
@@ -260,7 +260,7 @@ void JsonToMsgpack::count(std::string_view json) {
   }
 }
 
-Transcoded JsonToMsgpack::operator()(std::string_view json, Buffer& out) {
+Transcoded JsonToMsgpack::operator()(std::string_view json, Buffer& out, Names names) {
   count(json);
   reader_.reset(json);
   levels_.clear();
@@ -302,7 +302,7 @@ Transcoded JsonToMsgpack::operator()(std::string_view json, Buffer& out) {
         reader_.begin_object();
         const std::uint32_t size = counts_[next_count_++];
         std::string_view name;
-        if (size != 1) {
+        if (size != 1 || (names == Names::members && levels_.empty())) {
           begin(msgpack::kMapForms, size);
           levels_.push_back(Open::object);
         } else if (reader_.next_member(name); is_user_name(name) && base64(name, out)) {

@@ -42,13 +42,17 @@ struct Transcoded {
   [[nodiscard]] bool done() const noexcept { return status == TranscodeStatus::done; }
 };
 
+/// What the names of an object at the top are. In data, one that begins with `$` may mean something, or need wrapping.
+enum class Names : std::uint8_t { data, members };
+
 inline constexpr std::size_t kNoSizeMax = std::numeric_limits<std::size_t>::max();
 
 class MsgpackToJson {
  public:
   /// Appends the JSON text of one validated value to `out`, which has grown by little more than `bytes_max` when that
   /// is found to be too much. What was appended in vain stays there for the caller to cut off.
-  Transcoded operator()(std::string_view msgpack, Buffer& out, std::size_t bytes_max = kNoSizeMax);
+  Transcoded operator()(std::string_view msgpack, Buffer& out, std::size_t bytes_max = kNoSizeMax,
+                        Names names = Names::data);
   /// Something to read for whatever the value is, for messages to people: of a long one the beginning, of at least
   /// `bytes_max` bytes.
   void describe(const char* msgpack, Buffer& out, std::size_t bytes_max);
@@ -60,7 +64,7 @@ class MsgpackToJson {
     Closing closing;
   };
 
-  Transcoded convert(const char* msgpack, Buffer& out, std::size_t bytes_max);
+  Transcoded convert(const char* msgpack, Buffer& out, std::size_t bytes_max, Names names);
   /// The reason why there is no JSON form; empty when it was written.
   std::string_view scalar(const char* p);
   std::string_view extension(std::int8_t type, std::span<const std::byte> data);
@@ -76,7 +80,7 @@ class MsgpackToJson {
 class JsonToMsgpack {
  public:
   /// Appends the MessagePack of one valid JSON text, with padding behind it, to `out`. What was appended in vain stays.
-  Transcoded operator()(std::string_view json, Buffer& out);
+  Transcoded operator()(std::string_view json, Buffer& out, Names names = Names::data);
 
  private:
   enum class Open : std::uint8_t { array, object, wrapper };

@@ -60,6 +60,8 @@ class Framing {
   [[nodiscard]] virtual bool begun() const noexcept { return false; }
   /// Whether peers on it may refuse requests with members that JSON-RPC does not name.
   [[nodiscard]] virtual bool strict_peers() const noexcept { return false; }
+  /// Whether a message may be of any bytes, since it does not end by what it is.
+  [[nodiscard]] virtual bool carries_binary() const noexcept { return false; }
   /// Whether peers on it may read a message as one line.
   [[nodiscard]] virtual bool sends_lines() const noexcept { return false; }
   /// Bytes to reserve before each outgoing message; always the same.

@@ -26,14 +26,6 @@ std::string_view trim(std::string_view text) noexcept {
   return text;
 }
 
-// Takes the first element off a list.
-std::string_view take_element(std::string_view& list) noexcept {
-  const std::size_t comma = std::min(list.find(','), list.size());
-  const std::string_view element = trim(list.substr(0, comma));
-  list.remove_prefix(std::min(comma + 1, list.size()));
-  return element;
-}
-
 HttpMethod method_of(std::string_view name) noexcept {
   if (name == "POST") return HttpMethod::post;
   if (name == "GET") return HttpMethod::get;
@@ -53,12 +45,14 @@ struct KnownField {
 
 constexpr std::array<KnownField, kHttpFieldCount> kKnownFields{{
     {"host", HttpField::host, false},
+    {"accept", HttpField::accept, true},
     {"origin", HttpField::origin, false},
     {"expect", HttpField::expect, false},
     {"upgrade", HttpField::upgrade, true},
     {"location", HttpField::location, true},
     {"connection", HttpField::connection, true},
     {"authorization", HttpField::authorization, false},
+    {"content-type", HttpField::content_type, true},
     {"last-event-id", HttpField::last_event_id, true},
     {"content-length", HttpField::content_length, false},
     {"sec-fetch-site", HttpField::sec_fetch_site, false},
@@ -106,6 +100,17 @@ const char* skip_field_text(const char* p, const char* end) noexcept {
   while (p != end && is_field_text(*p)) ++p;
   return p;
 }
+
+}  // namespace
+
+std::string_view take_element(std::string_view& list) noexcept {
+  const std::size_t comma = std::min(list.find(','), list.size());
+  const std::string_view element = trim(list.substr(0, comma));
+  list.remove_prefix(std::min(comma + 1, list.size()));
+  return element;
+}
+
+namespace {
 
 // What the heads of requests and responses have in common. Functions that return false have refused, or the bytes end:
 // then result_ is as it began.

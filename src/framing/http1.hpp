@@ -26,12 +26,14 @@ enum class HttpMethod : std::uint8_t {
 /// The fields that somebody asks for. Others are checked and passed over.
 enum class HttpField : std::uint8_t {
   host,
+  accept,
   origin,
   expect,
   upgrade,
   location,
   connection,
   authorization,
+  content_type,
   last_event_id,
   content_length,
   sec_fetch_site,
@@ -40,7 +42,10 @@ enum class HttpField : std::uint8_t {
   transfer_encoding,
   wirecall_timeout_ms,
 };
-inline constexpr std::size_t kHttpFieldCount = 14;
+inline constexpr std::size_t kHttpFieldCount = 16;
+
+/// Takes the first element off a list of a field's value, without white space around it.
+[[nodiscard]] std::string_view take_element(std::string_view& list) noexcept;
 
 /// What the heads of requests and responses have in common.
 struct HttpFields {

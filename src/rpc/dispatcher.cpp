@@ -9,6 +9,7 @@
 
 #include "base/words.hpp"
 #include "message/own_error.hpp"
+#include "message/transcoder.hpp"
 #include "rpc/access.hpp"
 #include "rpc/broker.hpp"
 #include "rpc/method_counts.hpp"
@@ -63,6 +64,11 @@ Workspace::Scratch Workspace::make_scratch() const {
 
 Workspace::Scratch Workspace::give_up_scratch(Scratch fresh) noexcept {
   return {std::exchange(readers, std::move(fresh.readers)), std::exchange(elements, std::move(fresh.elements))};
+}
+
+message::Transcoder& Workspace::transcoder() {
+  if (!transcoder_made) transcoder_made = std::make_unique<message::Transcoder>();
+  return *transcoder_made;
 }
 
 void Workspace::write_log(LogLevel level, std::string_view line) const {
@@ -254,13 +260,52 @@ bool Dispatcher::admit(const Received& message) {
 void Dispatcher::handle(const Received& message, std::span<const Received> elements) {
   if (workspace_->authority != nullptr && !admit(message)) [[unlikely]]
     return;
-  if (message.kind == MessageKind::batch) [[unlikely]]
-    return handle_batch(message, elements);
+  if (message.kind == MessageKind::batch) [[unlikely]] {
+    return handle_batch(message, elements,
+                        [this](const Received& element, CallState& state) { handle_single(element, state); });
+  }
   CallState state{*this, nullptr};
   handle_single(message, state);
 }
 
-void Dispatcher::handle_batch(const Received& message, std::span<const Received> elements) {
+void Dispatcher::handle_transcoded(const Received& message, std::span<const Received> elements,
+                                   std::span<const message::Unheld> unheld) {
+  if (workspace_->authority != nullptr && !admit(message)) return;
+  const auto serve = [&](const Received& one, CallState& state) {
+    const auto offset = static_cast<std::size_t>(one.text.data() - message.text.data());
+    if (!refuse_values(one, state, offset, unheld)) handle_single(one, state);
+  };
+  if (message.kind == MessageKind::batch) return handle_batch(message, elements, serve);
+  CallState state{*this, nullptr};
+  serve(message, state);
+}
+
+// Whether the message, `offset` bytes into what has come, is one that was no JSON as it was sent, and is answered for
+// that.
+bool Dispatcher::refuse_values(const Received& message, CallState& state, std::size_t offset,
+                               std::span<const message::Unheld> unheld) {
+  if (message.kind != MessageKind::request && message.kind != MessageKind::notification) return false;
+  const auto found = std::ranges::find(unheld, offset, &message::Unheld::offset);
+  std::optional<Error> error;
+  if (found != unheld.end()) {
+    error = Error{ErrorCode::invalid_params, std::string{message_of(ErrorCode::invalid_params)},
+                  std::string{R"({"reason":")"}.append(found->why).append("\"}")};
+  } else if (workspace_->broker != nullptr && message.text.size() > limits_->max_message_size) {
+    // Peers that it may be relayed to take no more than that.
+    error = message::make({.code = ErrorCode::too_large,
+                           .reason = "as JSON the message is larger than allowed",
+                           .delivered = "no",
+                           .limit = "max_message_size"});
+  }
+  if (!error) return false;
+  workspace_->stats.count_error(error->code());
+  if (message.kind == MessageKind::request) state.reply.error(*error, message.id());
+  return true;
+}
+
+template <class Serve>
+[[gnu::noinline]] void Dispatcher::handle_batch(const Received& message, std::span<const Received> elements,
+                                                const Serve& serve_one) {
   BatchScope scope;
   // The scratch memory goes with the batch, in case a handler brings in another one.
   scope.local.text = std::move(workspace_->batch_text);
@@ -270,7 +315,7 @@ void Dispatcher::handle_batch(const Received& message, std::span<const Received>
   const auto serve = [&](const Received& element) {
     if (element.kind == MessageKind::response) return;
     CallState state{*this, &scope};
-    handle_single(element, state);
+    serve_one(element, state);
   };
   if (message.batch_size <= elements.size()) {
     for (const Received& element : elements.first(message.batch_size)) serve(element);

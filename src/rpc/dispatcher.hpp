@@ -25,6 +25,11 @@
 #include "wirecall/stats.hpp"
 #include "wirecall/task.hpp"
 
+namespace wirecall::message {
+class Transcoder;
+struct Unheld;
+}  // namespace wirecall::message
+
 namespace wirecall::rpc {
 
 class Authority;
@@ -112,6 +117,8 @@ struct Workspace {
   [[nodiscard]] Scratch give_up_scratch(Scratch fresh) noexcept;
 
   void write_log(LogLevel level, std::string_view line) const;
+  /// For peers that speak MessagePack; made when the first does.
+  [[nodiscard]] message::Transcoder& transcoder();
 
   const Codec* codec;
   detail::ParamReaders readers;
@@ -129,7 +136,8 @@ struct Workspace {
   Scheduler* scheduler;
   const LogSink* log;   ///< may be null; outlives the workspace
   mutable Stats stats;  ///< of all that happens on this thread, whoever counts it
-  TaskScope tasks;      ///< last: the tasks go before what they use
+  std::unique_ptr<message::Transcoder> transcoder_made;
+  TaskScope tasks;  ///< last: the tasks go before what they use
 };
 
 class Dispatcher {
@@ -145,6 +153,10 @@ class Dispatcher {
   /// that wait are answered later, from the thread's turn.
   /// `elements` are those of a batch that read_message has kept.
   void handle(const Received& message, std::span<const Received> elements = {});
+  /// The same for a message that was none of JSON before: requests whose params JSON cannot hold are `unheld`, and
+  /// answered -32602.
+  void handle_transcoded(const Received& message, std::span<const Received> elements,
+                         std::span<const message::Unheld> unheld);
   /// Where peers have to say who they are: the connection is closed unless this one has within
   /// Limits::registration_timeout_ms.
   void await_identity();
@@ -214,7 +226,10 @@ class Dispatcher {
   [[nodiscard]] std::chrono::nanoseconds came() const;
   [[nodiscard]] static bool belongs_to_a_call(const Received& message) noexcept;
   inline void handle_single(const Received& message, CallState& state);
-  void handle_batch(const Received& message, std::span<const Received> elements);
+  template <class Serve>
+  void handle_batch(const Received& message, std::span<const Received> elements, const Serve& serve);
+  [[nodiscard]] bool refuse_values(const Received& message, CallState& state, std::size_t offset,
+                                   std::span<const message::Unheld> unheld);
   void refuse(const Received& message, CallState& state);
   inline void run(Call& call, CallState& state);
   [[gnu::noinline]] void run_timed(Call& call, CallState& state, OwnCountsRow& row);

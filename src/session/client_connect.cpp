@@ -6,6 +6,7 @@
 #include <new>
 #include <utility>
 
+#include "framing/length_prefix.hpp"
 #include "session/client_core.hpp"
 #include "transport/places.hpp"
 #include "transport/setup.hpp"
@@ -122,12 +123,19 @@ void ClientCore::connected(ClientConnection& connection, int descriptor) {
   auto stream = std::make_unique<CountedStream>(std::move(socket_stream));
   connection.stream = stream.get();
   if (const Endpoint& place = connection.dialer.endpoint(); place.kind() == EndpointKind::http) {
-    auto http = std::make_unique<ClientHttp>(host_, std::move(stream), place, options_.token, connection);
+    auto http = std::make_unique<ClientHttp>(host_, std::move(stream), place, options_, connection);
     connection.outlet = connection.http = http.get();
     connection.session = std::move(http);
   } else {
-    auto session =
-        std::make_unique<Session>(host_, std::move(stream), std::make_unique<framing::JsonText>(text_), &connection);
+    const bool msgpack = options_.encoding == Encoding::msgpack;
+    std::unique_ptr<framing::Framing> framing;
+    if (msgpack) {
+      framing = std::make_unique<framing::LengthPrefix>(options_.limits);
+    } else {
+      framing = std::make_unique<framing::JsonText>(text_);
+    }
+    auto session = std::make_unique<Session>(host_, std::move(stream), std::move(framing), &connection);
+    if (msgpack) session->speak_msgpack();
     connection.outlet = session.get();
     connection.http = nullptr;
     say_hello(connection);

@@ -6,6 +6,7 @@
 
 #include "base/decimal.hpp"
 #include "framing/token.hpp"
+#include "message/transcoder.hpp"
 
 namespace wirecall::session {
 namespace {
@@ -25,16 +26,20 @@ constexpr std::string_view kLength = "Content-Length: ";
 
 }  // namespace
 
-std::string request_head_of(const Endpoint& place, std::string_view token) {
+std::string request_head_of(const Endpoint& place, std::string_view token, Encoding encoding) {
   std::string head = "POST ";
   head.append(place.path()).append(" HTTP/1.1\r\nHost: ").append(place.authority());
   if (!token.empty()) head.append("\r\nAuthorization: Bearer ").append(token);
-  return head.append("\r\nContent-Type: application/json\r\nAccept: application/json\r\n");
+  const std::string_view type = encoding == Encoding::msgpack ? kMsgpackType : kJsonType;
+  return head.append("\r\nContent-Type: ").append(type).append("\r\nAccept: ").append(type).append("\r\n");
 }
 
 ClientHttp::ClientHttp(Host& host, std::unique_ptr<transport::Stream> stream, const Endpoint& place,
-                       std::string_view token, HttpUser& user)
-    : Channel(host, std::move(stream)), user_(&user), request_head_(request_head_of(place, token)) {}
+                       const ClientOptions& options, HttpUser& user)
+    : Channel(host, std::move(stream)),
+      user_(&user),
+      request_head_(request_head_of(place, options.token, options.encoding)),
+      msgpack_(options.encoding == Encoding::msgpack) {}
 
 ClientHttp::~ClientHttp() {
   give_back(head_);
@@ -63,10 +68,37 @@ Buffer& ClientHttp::open_message() {
 }
 
 void ClientHttp::close_message() {
+  if (msgpack_ && !transcode_request()) {
+    discard_message();
+    unsent_ = true;
+    return settle_later();
+  }
   digits_ = end_response(out_, request_, false);  // first, since it may need memory
   ++host_->workspace.stats.messages_out;
   waiting_ = true;
   output_grew(request_.begin);
+}
+
+// False when nothing is left of the message.
+bool ClientHttp::transcode_request() {
+  message::Transcoder& transcoder = host_->workspace.transcoder();
+  Buffer& bytes = transcoder.scratch();
+  bytes.clear();
+  const bool any = transcoder.to_msgpack(out_.padded().substr(request_.body_at), host_->limits, bytes);
+  refusals_ = transcoder.take_refusals();
+  out_.truncate(request_.body_at);
+  out_.append(bytes.view());
+  transcoder.shrink();
+  return any;
+}
+
+// Not where the message was written: whoever does that does not expect an answer before it is done.
+void ClientHttp::settle() {
+  if (!std::exchange(unsent_, false)) return;
+  Buffer all;
+  const std::string_view body = with_refusals({}, all);
+  const std::uint16_t status = body.empty() ? 204 : 200;
+  static_cast<void>(user_->answered({.status = status, .encoded = false, .location = {}, .body = body}));
 }
 
 // ---- reading ----
@@ -191,12 +223,41 @@ void ClientHttp::finish_kept() {
   give_back(body_);
 }
 
+// What is no message of MessagePack stays as it is.
+std::string_view ClientHttp::transcode_response(std::string_view body, Buffer& json) {
+  if (body.empty() || encoded_ || !message::is_msgpack(body[0])) return body;
+  const auto status = host_->workspace.transcoder().to_json(body, host_->limits, json);
+  return status == message::Transcoder::Status::done ? json.padded() : body;
+}
+
+// The answers to calls that were not sent, with those to the others.
+std::string_view ClientHttp::with_refusals(std::string_view body, Buffer& all) {
+  if (refusals_.empty()) return body;
+  const std::string_view own = body.substr(std::min(body.find_first_not_of(" \t\r\n"), body.size()));
+  if (own.starts_with('[')) {
+    all.append(own.substr(0, own.find_last_of(']')));
+  } else {
+    all.push_back('[');
+    all.append(own);
+  }
+  for (const std::string& refusal : std::exchange(refusals_, {})) {
+    if (all.size() != 1) all.push_back(',');
+    all.append(refusal);
+  }
+  all.push_back(']');
+  return all.padded();
+}
+
 void ClientHttp::finish_response(std::string_view body) {
   ++host_->workspace.stats.messages_in;
   reading_ = Reading::head;
   waiting_ = false;
   // The server may have answered without having heard us out: what is left of the request cannot be taken back.
   const bool last = closes_ || has_output();
+  Buffer json;
+  Buffer all;
+  body = transcode_response(body, json);
+  if (status_ < 300) body = with_refusals(body, all);
   const std::optional<HttpNonsense> nonsense =
       user_->answered({.status = status_, .encoded = encoded_, .location = location_, .body = body});
   if (nonsense) return fail(nonsense->end, nonsense->cause);

@@ -24,6 +24,7 @@
 #include "session/http_response.hpp"
 #include "wirecall/bytes.hpp"
 #include "wirecall/endpoint.hpp"
+#include "wirecall/options.hpp"
 
 namespace wirecall::session {
 
@@ -51,11 +52,12 @@ class HttpUser {
 };
 
 /// The head of each request to `place`, up to the fields that differ; the next one follows.
-[[nodiscard]] std::string request_head_of(const Endpoint& place, std::string_view token = {});
+[[nodiscard]] std::string request_head_of(const Endpoint& place, std::string_view token = {},
+                                          Encoding encoding = Encoding::json);
 
 class ClientHttp final : public Channel, public rpc::Outlet {
  public:
-  ClientHttp(Host& host, std::unique_ptr<transport::Stream> stream, const Endpoint& place, std::string_view token,
+  ClientHttp(Host& host, std::unique_ptr<transport::Stream> stream, const Endpoint& place, const ClientOptions& options,
              HttpUser& user);
   ~ClientHttp() override;
 
@@ -67,6 +69,7 @@ class ClientHttp final : public Channel, public rpc::Outlet {
   Buffer& open_message() override;
   void close_message() override;
   void discard_message() noexcept override { out_.truncate(request_.begin); }
+  void settle() override;
 
   /// In which way the server has not kept to HTTP, after an end for that reason; else empty.
   [[nodiscard]] const std::string& failure() const noexcept { return failure_; }
@@ -90,6 +93,9 @@ class ClientHttp final : public Channel, public rpc::Outlet {
   void keep(std::string_view part);
   void finish_kept();
   void finish_response(std::string_view body);
+  bool transcode_request();
+  std::string_view transcode_response(std::string_view body, Buffer& json);
+  std::string_view with_refusals(std::string_view body, Buffer& all);
   void fail(End why, std::string_view cause);
 
   HttpUser* user_;
@@ -104,8 +110,11 @@ class ClientHttp final : public Channel, public rpc::Outlet {
   std::size_t left_ = 0;  // bytes of the body that have not come, where its length is known
   std::string location_;
   std::string failure_;
+  std::vector<std::string> refusals_;  // responses to those of the POST's calls that could not be sent
   std::uint16_t status_ = 0;
   Reading reading_ = Reading::head;
+  const bool msgpack_;    // what is sent
+  bool unsent_ = false;   // nothing was left to be sent: the response is made here, at the end of the turn
   bool waiting_ = false;  // a response is due
   bool closes_ = false;   // nothing follows it
   bool encoded_ = false;

@@ -9,6 +9,7 @@
 #include <optional>
 #include <string>
 
+#include "message/transcoder.hpp"
 #include "rpc/dispatcher.hpp"
 #include "session/http_session.hpp"
 
@@ -30,7 +31,10 @@ class HttpSession::Exchange final : public rpc::Outlet {
     if (held.empty() && out_ == &held) held = session->host_->loop.take_buffer();
     const std::size_t begin = out_->size();
     try {
-      response_ = begin_response(*out_, {.status = status, .fields = fields, .closes = closes}, session->digits_);
+      response_ = begin_response(
+          *out_,
+          {.status = status, .content_type = msgpack ? kMsgpackType : kJsonType, .fields = fields, .closes = closes},
+          session->digits_);
     } catch (...) {
       out_->truncate(begin);
       throw;
@@ -40,6 +44,8 @@ class HttpSession::Exchange final : public rpc::Outlet {
   void close_message() override {
     ++session->host_->workspace.stats.messages_out;
     try {
+      if (msgpack) [[unlikely]]
+        transcode();
       session->digits_ = static_cast<std::uint8_t>(end_response(*out_, response_, head_only));
     } catch (const std::bad_alloc&) {
       return lose_answer();
@@ -77,8 +83,20 @@ class HttpSession::Exchange final : public rpc::Outlet {
   bool head_only = false;
   bool dispatching = false;
   bool answered = false;
+  bool msgpack = false;   // the codec of the answer
+  bool as_asked = false;  // which Accept has said
 
  private:
+  // Answers can always be said: as an error, if need be.
+  void transcode() {
+    message::Transcoder& transcoder = session->host_->workspace.transcoder();
+    Buffer& bytes = transcoder.scratch();
+    bytes.clear();
+    static_cast<void>(transcoder.to_msgpack(out_->padded().substr(response_.body_at), session->host_->limits, bytes));
+    out_->truncate(response_.body_at);
+    out_->append(bytes.view());
+    transcoder.shrink();
+  }
   void written(std::size_t begin) {
     if (out_ != &held) return session->output_grew(begin);
     session->held_bytes_ += held.size();

@@ -152,8 +152,22 @@ bool HttpSession::take_timeout(const HttpHead& head) {
   return true;
 }
 
+// In which codec the answer is: the first that Accept names, else that of the request.
+void HttpSession::choose_encoding(const HttpHead& head) {
+  std::string_view accepted = head[HttpField::accept];
+  // What browsers and curl say of themselves names neither.
+  while (!accepted.empty()) {
+    const std::string_view type = framing::take_element(accepted);
+    current().msgpack = is_msgpack_type(type);
+    current().as_asked = current().msgpack || is_json_type(type);
+    if (current().as_asked) return;
+  }
+  current().msgpack = is_msgpack_type(head[HttpField::content_type]);
+}
+
 void HttpSession::begin_post(const HttpHead& head, bool more) {
   if (!take_timeout(head)) return;
+  choose_encoding(head);
   if (head.has(HttpField::content_encoding)) [[unlikely]]
     return refuse(415, "a Content-Encoding is not understood: send the body as it is");
   if (head.content_length > host_->limits.max_message_size) [[unlikely]]
@@ -190,8 +204,9 @@ void HttpSession::get(const HttpHead& head, std::string_view path, std::string_v
     return respond(200, settings_->openrpc ? settings_->openrpc(principal_) : std::string{}, "application/json");
   if (path == "/events") return begin_events(head, query);
   if (path.starts_with("/rpc/")) {
-    if (take_timeout(head)) get_method(path.substr(5), query);
-    return;
+    if (!take_timeout(head)) return;
+    choose_encoding(head);
+    return get_method(path.substr(5), query);
   }
   respond(200, front_page(head[HttpField::host]));
 }

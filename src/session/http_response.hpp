@@ -11,9 +11,15 @@
 
 namespace wirecall::session {
 
+inline constexpr std::string_view kJsonType = "application/json";
+inline constexpr std::string_view kMsgpackType = "application/msgpack";
+/// Whether a media type, its parameters aside, is one of those that MessagePack goes by.
+[[nodiscard]] bool is_msgpack_type(std::string_view type) noexcept;
+[[nodiscard]] bool is_json_type(std::string_view type) noexcept;
+
 struct ResponseHead {
   std::uint16_t status = 200;
-  std::string_view content_type = "application/json";
+  std::string_view content_type = kJsonType;
   /// Further fields, each with its CR LF.
   std::string_view fields = {};
   /// Nothing follows the response.

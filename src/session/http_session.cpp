@@ -46,15 +46,17 @@ struct KeptAnswer final : rpc::Outlet {
   bool lost = false;
 };
 
-// Has `dispatcher` serve the message that is a body.
+// Has `dispatcher` serve the message that is a body, or what one of MessagePack is in JSON; only that has `unheld`.
 [[gnu::always_inline]] inline Scan serve(Host& host, rpc::Dispatcher& dispatcher, std::span<char> text,
-                                         Received& message) {
+                                         const std::vector<message::Unheld>* unheld, Received& message) {
   const Scan scan = read_message({text.data(), text.size()}, host.limits, true, message, *host.workspace.elements);
   host.workspace.stats.messages_in += scan.status == ScanStatus::complete;
   if (scan.status != ScanStatus::complete) [[unlikely]] {
     dispatcher.refuse_syntax(scan.status);
   } else if (message.kind == MessageKind::response) [[unlikely]] {
     ++host.workspace.stats.responses_dropped;
+  } else if (unheld != nullptr) [[unlikely]] {
+    dispatcher.handle_transcoded(message, *host.workspace.elements, *unheld);
   } else {
     dispatcher.handle(message, *host.workspace.elements);
   }
@@ -263,12 +265,43 @@ void HttpSession::dispatch_kept() {
 }
 
 void HttpSession::dispatch(std::span<char> text) {
+  if (!text.empty() && message::is_msgpack(text[0])) [[unlikely]]
+    return dispatch_msgpack(text);
+  dispatch_json(text, nullptr);
+}
+
+// What the body is in JSON takes its place.
+void HttpSession::dispatch_msgpack(std::span<char> bytes) {
+  using Status = message::Transcoder::Status;
+  Exchange& exchange = current();
+  if (!exchange.as_asked) exchange.msgpack = true;
+  message::Transcoder& transcoder = host_->workspace.transcoder();
+  Buffer json = host_->loop.take_buffer();
+  const Status status = transcoder.to_json({bytes.data(), bytes.size()}, host_->limits, json);
+  give_back(body_);
+  body_ = std::move(json);
+  if (status == Status::done) {
+    const std::vector<message::Unheld> unheld = transcoder.take_unheld();
+    static_cast<void>(body_.padded());
+    dispatch_json({body_.data(), body_.size()}, &unheld);
+  } else if (status == Status::too_large) {
+    body_too_large();
+  } else {
+    exchange.dispatching = true;
+    exchange.dispatcher.refuse_syntax(status == Status::too_deep ? ScanStatus::too_deep : ScanStatus::malformed);
+    exchange.dispatching = false;
+    finish_exchange();
+  }
+  give_back(body_);
+}
+
+void HttpSession::dispatch_json(std::span<char> text, const std::vector<message::Unheld>* unheld) {
   if (draining_) [[unlikely]]
-    return dispatch_draining(text);
+    return dispatch_draining(text, unheld);
   Exchange& exchange = current();
   Received message;
   exchange.dispatching = true;
-  static_cast<void>(serve(*host_, exchange.dispatcher, text, message));
+  static_cast<void>(serve(*host_, exchange.dispatcher, text, unheld, message));
   exchange.dispatching = false;
   if (over()) [[unlikely]]
     return;
@@ -280,21 +313,24 @@ void HttpSession::dispatch(std::span<char> text) {
 }
 
 // No handler runs any more. Where nothing but refusals is left to say, the status says so too.
-void HttpSession::dispatch_draining(std::span<char> text) {
+void HttpSession::dispatch_draining(std::span<char> text, const std::vector<message::Unheld>* unheld) {
   const std::uint64_t refused_before = host_->workspace.stats.errors_draining;
   KeptAnswer answer;
   rpc::Dispatcher dispatcher{host_->registry, answer, host_->limits, host_->workspace};
   if (host_->workspace.authority != nullptr) dispatcher.identify(principal_, {});
   dispatcher.drain();
   Received message;
-  const bool read = serve(*host_, dispatcher, text, message).status == ScanStatus::complete;
+  const bool read = serve(*host_, dispatcher, text, unheld, message).status == ScanStatus::complete;
   if (answer.lost) return exhaust();
   const std::size_t asked = read ? asked_by(message) : 1;
   const bool refused = host_->workspace.stats.errors_draining - refused_before == asked;
   if (refused) current().fields += "Retry-After: 1\r\n";
   if (answer.text.empty()) return respond_empty(503);
   ++host_->workspace.stats.messages_out;
-  respond(refused ? 503 : 200, answer.text.view(), "application/json");
+  if (!current().msgpack) return respond(refused ? 503 : 200, answer.text.view(), kJsonType);
+  Buffer bytes;
+  static_cast<void>(host_->workspace.transcoder().to_msgpack(answer.text.padded(), host_->limits, bytes));
+  respond(refused ? 503 : 200, bytes.view(), kMsgpackType);
 }
 
 // Answered as a message that is too large, and nothing more is read.
@@ -352,7 +388,7 @@ void HttpSession::finish_exchange() {
     if (exchange.dispatcher.in_flight() != 0) [[unlikely]] {
       keep_silent(std::move(current_));
     } else {
-      exchange.answered = exchange.closes = exchange.head_only = false;
+      exchange.answered = exchange.closes = exchange.head_only = exchange.msgpack = exchange.as_asked = false;
       exchange.status = 200;
       exchange.fields.clear();
       exchange.dispatcher.limit_timeout(rpc::Dispatcher::kNoTimeout);

@@ -17,6 +17,7 @@
 #include <vector>
 
 #include "framing/http1.hpp"
+#include "message/transcoder.hpp"
 #include "session/channel.hpp"
 #include "session/http_access.hpp"
 #include "session/http_response.hpp"
@@ -70,7 +71,10 @@ class HttpSession final : public Channel, private Timer {
   void comment_events();
   void continue_body(bool more);
   void dispatch(std::span<char> text);
-  void dispatch_draining(std::span<char> text);
+  void dispatch_msgpack(std::span<char> bytes);
+  void dispatch_json(std::span<char> text, const std::vector<message::Unheld>* unheld);
+  void choose_encoding(const framing::HttpHead& head);
+  void dispatch_draining(std::span<char> text, const std::vector<message::Unheld>* unheld);
   void dispatch_kept();
   void body_too_large();
 

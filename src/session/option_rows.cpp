@@ -21,6 +21,7 @@ constexpr std::uint64_t kMsMax = std::numeric_limits<std::uint32_t>::max();
 
 // The words of enumerations, in the order of their enumerators.
 constexpr std::array kEngines{"auto"sv, "epoll"sv, "uring"sv};
+constexpr std::array kEncodings{"json"sv, "msgpack"sv};
 constexpr std::array kLogLevels{"debug"sv, "info"sv, "warning"sv, "error"sv};
 constexpr std::array kLogFormats{"human"sv, "json"sv};
 // The only values of a number.
@@ -120,6 +121,10 @@ std::vector<OptionRow> make_rows() {
        .max = 1024,
        .doc = "Connections that a client makes at most, a further one when all are busy",
        .in_client = client<&ClientOptions::connections>},
+      {.name = "encoding",
+       .words = kEncodings,
+       .doc = "What a client's messages are written in; msgpack behind their length, or as application/msgpack by HTTP",
+       .in_client = client<&ClientOptions::encoding>},
       {.name = "drain_ms",
        .unit = "ms",
        .max = kMsMax,

@@ -23,8 +23,10 @@ Session::Session(Host& host, std::unique_ptr<transport::Stream> stream, std::uni
       framing_(std::move(framing)),
       caller_(caller),
       dispatcher_(host.registry, *this, host.limits, host.workspace),
-      tail_(framing_->tail()),
-      head_bytes_(static_cast<std::uint32_t>(framing_->head_bytes())) {
+      tail_(framing_->tail().data()),
+      tail_bytes_(static_cast<std::uint32_t>(framing_->tail().size())),
+      head_bytes_(static_cast<std::uint8_t>(framing_->head_bytes())),
+      binary_(framing_->carries_binary()) {
   if (caller == nullptr) dispatcher_.await_identity();
 }
 
@@ -47,7 +49,7 @@ std::size_t Session::read(std::span<char> input) {
       if (scan.status == ScanStatus::complete && scan.offset <= limits.max_message_size) [[likely]] {
         at += scan.offset;
         looking_at(at);
-        accept(message);
+        accept(message, {}, false);
         if (passed_on()) [[unlikely]]
           return at;
         continue;
@@ -102,6 +104,40 @@ bool Session::read_whole(std::span<char> frame, bool kept) {
     return false;
   }
   message_came();
+  if (binary_) {
+    msgpack_ = !frame.empty() && message::is_msgpack(frame[0]);
+    if (msgpack_) [[unlikely]]
+      return read_msgpack(frame, kept);
+  }
+  return read_json(frame, kept, {});
+}
+
+// What the frame is in JSON takes its place, as a message that has been kept.
+bool Session::read_msgpack(std::span<char> frame, bool kept) {
+  using Status = message::Transcoder::Status;
+  message::Transcoder& transcoder = host_->workspace.transcoder();
+  Buffer json = host_->loop.take_buffer();
+  const Status status = transcoder.to_json({frame.data(), frame.size()}, host_->limits, json);
+  if (kept) give_back(message_);
+  message_ = std::move(json);
+  if (status == Status::done) {
+    const std::vector<message::Unheld> unheld = transcoder.take_unheld();
+    for (const std::string& cancel : transcoder.take_cancels()) {
+      open_message().append(cancel);
+      close_message();
+    }
+    return read_json({message_.data(), message_.size()}, true, unheld);
+  }
+  give_back(message_);
+  if (status != Status::too_large)
+    return refuse(status == Status::too_deep ? ScanStatus::too_deep : ScanStatus::malformed, {});
+  refuse_size();
+  return false;
+}
+
+// `unheld` may be asked for as long as a handler of the message runs.
+bool Session::read_json(std::span<char> frame, bool kept, const std::vector<message::Unheld>& unheld) {
+  const bool transcoded = msgpack_;
   Received message;
   // What stands behind a frame in the input belongs to the next one; the scanner wants a zero there.
   char& behind = kept ? *message_.reserve(1) : *(frame.data() + frame.size());
@@ -113,7 +149,7 @@ bool Session::read_whole(std::span<char> frame, bool kept) {
   if (complete) {
     ended_by_zero_ = kept ? nullptr : &behind;
     behind_zero_ = saved;
-    accept(message);
+    accept(message, unheld, transcoded);
     ended_by_zero_ = nullptr;
     if (passed_on()) [[unlikely]]
       return false;
@@ -124,11 +160,14 @@ bool Session::read_whole(std::span<char> frame, bool kept) {
   return refuse(scan.status, {});
 }
 
-inline void Session::accept(const Received& message) {
+inline void Session::accept(const Received& message, std::span<const message::Unheld> unheld, bool transcoded) {
   unreadable_ = 0;
   ++host_->workspace.stats.messages_in;
-  if (message.kind != MessageKind::request && !accept_other(message)) [[unlikely]]
+  const bool lost = !unheld.empty() && message.kind == MessageKind::notification;  // nobody can be told what it said
+  if (message.kind != MessageKind::request && (lost || !accept_other(message))) [[unlikely]]
     return;
+  if (transcoded) [[unlikely]]
+    return dispatcher_.handle_transcoded(message, *host_->workspace.elements, unheld);
   dispatcher_.handle(message, *host_->workspace.elements);
 }
 
@@ -239,17 +278,54 @@ Buffer& Session::open_message() {
 
 void Session::close_message() {
   ++host_->workspace.stats.messages_out;
-  if (head_bytes_ != 0) framing_->seal(out_, begin_);
   try {
-    if (tail_.size() == 1) [[likely]] {
+    if (head_bytes_ != 0) {
+      if (msgpack_ && !transcode_output(begin_ + head_bytes_)) [[unlikely]]
+        return discard_message();
+      framing_->seal(out_, begin_);
+    }
+    if (tail_bytes_ == 1) [[likely]] {
       out_.push_back(tail_[0]);
     } else {
-      out_.append(tail_);
+      out_.append({tail_, tail_bytes_});
     }
   } catch (const std::bad_alloc&) {
     return exhaust();
   }
   output_grew(begin_);
+}
+
+// What is behind `at` becomes MessagePack. False when nothing is left to be sent.
+bool Session::transcode_output(std::size_t at) {
+  message::Transcoder& transcoder = host_->workspace.transcoder();
+  if (!unsent_) unsent_ = std::make_unique<Unsent>();
+  Buffer& bytes = transcoder.scratch();
+  bytes.clear();
+  const bool any = transcoder.to_msgpack(out_.padded().substr(at), host_->limits, bytes, &unsent_->streams);
+  out_.truncate(at);
+  if (any) out_.append(bytes.view());
+  transcoder.shrink();
+  for (std::string& news : transcoder.take_refusals()) {
+    unsent_->news.push_back(std::move(news));
+    settle_later();
+  }
+  return any;
+}
+
+// Not where the message was written: whoever makes a request does not expect its answer before that is done.
+void Session::settle() {
+  if (!unsent_) return;
+  for (const std::string& news : std::exchange(unsent_->news, {})) {
+    Buffer text{news};
+    Received message;
+    const Scan scan = read_message(text.padded(), host_->limits, true, message);
+    if (scan.status != ScanStatus::complete || over()) continue;
+    if (message.kind == MessageKind::response) {
+      accept_response(message);
+    } else {
+      dispatcher_.handle(message);
+    }
+  }
 }
 
 }  // namespace wirecall::session

@@ -2,6 +2,9 @@
 // bytes of a Channel go through a Framing to the Dispatcher, and responses to the user's table of calls. It knows no
 // method. Owned by a server or client; lives on its loop's thread. The host and all it refers to outlive it.
 //
+// Where the framing carries any bytes, messages may be MessagePack: they become JSON here before anybody looks at them,
+// and what is sent then becomes MessagePack. All else is JSON.
+//
 // Input, in order of its bytes: message_ (kept parts of an unfinished message), the channel's backlog.
 #pragma once
 
@@ -10,9 +13,12 @@
 #include <memory>
 #include <optional>
 #include <span>
+#include <string>
 #include <string_view>
+#include <vector>
 
 #include "framing/framing.hpp"
+#include "message/transcoder.hpp"
 #include "rpc/dispatcher.hpp"
 #include "session/channel.hpp"
 #include "session/connection.hpp"
@@ -46,6 +52,9 @@ class Session final : public Channel, public rpc::Outlet {
   Session(Host& host, std::unique_ptr<transport::Stream> stream, std::unique_ptr<framing::Framing> framing,
           Caller* caller = nullptr);
   ~Session() override;
+
+  /// What is sent is MessagePack, as long as the peer sends that; the framing carries it.
+  void speak_msgpack() noexcept { msgpack_ = true; }
 
   void drain() noexcept override {
     dispatcher_.drain();
@@ -83,8 +92,12 @@ class Session final : public Channel, public rpc::Outlet {
   void abandon() noexcept override { dispatcher_.abandon(); }
   void output_drained() override { dispatcher_.room(); }
 
+  void settle() override;
+
   bool read_whole(std::span<char> frame, bool kept);
-  void accept(const Received& message);
+  bool read_msgpack(std::span<char> frame, bool kept);
+  bool read_json(std::span<char> frame, bool kept, const std::vector<message::Unheld>& unheld);
+  void accept(const Received& message, std::span<const message::Unheld> unheld, bool transcoded);
   bool accept_other(const Received& message);
   void accept_response(const Received& message);
   void accept_responses(const Received& batch);
@@ -92,18 +105,30 @@ class Session final : public Channel, public rpc::Outlet {
   bool refuse(ScanStatus status, std::string_view read);
   void refuse_size();
   void stop_reading(End why);
+  bool transcode_output(std::size_t at);
 
   std::unique_ptr<framing::Framing> framing_;
   Caller* caller_;
   rpc::Dispatcher dispatcher_;
 
-  const std::string_view tail_;     // the framing's
-  const std::uint32_t head_bytes_;  // the framing's
-  std::uint16_t unreadable_ = 0;    // messages in a row that cannot be read
-  char behind_zero_ = '\0';         // what stood at ended_by_zero_
-  std::size_t begin_ = 0;           // where in out_ the message being written begins
+  // What the framing says of itself, and beside it what fits there: a connection is small.
+  const char* const tail_;
+  const std::uint32_t tail_bytes_;
+  const std::uint8_t head_bytes_;
+  std::uint8_t unreadable_ = 0;  // messages in a row that cannot be read
+  char behind_zero_ = '\0';      // what stood at ended_by_zero_
+  const bool binary_ : 1;
+  bool msgpack_ : 1 = false;  // the codec of the last message, and of what is sent
+  std::size_t begin_ = 0;     // where in out_ the message being written begins
   Buffer message_;
   char* ended_by_zero_ = nullptr;  // the byte behind the message being served, where it belongs to the next one
+
+  // What is left to do about messages that MessagePack could not hold.
+  struct Unsent {
+    std::vector<std::string> news;         // as JSON, for us, at the end of the turn
+    std::vector<message::Broken> streams;  // calls of the peer's that are still to be answered
+  };
+  std::unique_ptr<Unsent> unsent_;  // made with the first message that is sent in it
 };
 
 }  // namespace wirecall::session

@@ -1,4 +1,4 @@
-// What the tests of MessagePack share: bytes written as hexadecimal, on the heap without a byte to spare.
+// What the tests of MessagePack share: bytes written as hexadecimal, and messages put together of JSON and of those.
 #pragma once
 
 #include <cstddef>
@@ -7,7 +7,10 @@
 #include <string_view>
 #include <vector>
 
-namespace wirecall::testing {
+#include "wirecall/reflect.hpp"
+#include "wirecall/value.hpp"
+
+namespace wirecall::packing {
 
 /// "c4 01 ff" or "c4-01-ff" as bytes.
 inline std::string from_hex(std::string_view hex) {
@@ -40,4 +43,31 @@ inline std::vector<std::byte> bytes_of(std::string_view text) {
 
 inline std::vector<std::byte> hex(std::string_view digits) { return bytes_of(from_hex(digits)); }
 
-}  // namespace wirecall::testing
+/// A JSON text as MessagePack.
+inline std::string packed(std::string_view json) {
+  const auto bytes = to_msgpack(Raw{json});
+  return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
+}
+
+/// The same, of an object, with a further member whose value is put together by hand.
+inline std::string with(std::string_view json, std::string_view name, std::string_view value_hex) {
+  std::string out = packed(json);
+  ++out[0];
+  out += static_cast<char>(0xA0 + name.size());
+  return out.append(name) + from_hex(value_hex);
+}
+
+/// MessagePack as JSON, as a Value has it.
+inline std::string unpacked(std::string_view message) {
+  const auto value = from_msgpack<Value>(bytes_of(message));
+  return value ? value->dump() : "no MessagePack: " + to_hex(message);
+}
+
+/// A message behind its length.
+inline std::string framed(std::string_view message) {
+  std::string text;
+  for (int shift = 24; shift >= 0; shift -= 8) text += static_cast<char>(message.size() >> shift);
+  return text.append(message);
+}
+
+}  // namespace wirecall::packing

@@ -26,10 +26,10 @@
 namespace wirecall {
 namespace {
 
+using packing::from_hex;
+using packing::hex;
+using packing::to_hex;
 using testing::Exact;
-using testing::from_hex;
-using testing::hex;
-using testing::to_hex;
 
 Scan scan(std::string_view bytes, std::uint32_t depth_max = 256) {
   const Exact exact{bytes};
@@ -146,7 +146,7 @@ TEST(Msgpack, SizesThatLieCostNothing) {
                             "c6 ff ff ff ff", "c9 ff ff ff ff 01", "dd 7f ff ff ff dd 7f ff ff ff dd 7f ff ff ff"}) {
     const std::string text = from_hex(bytes);
     EXPECT_EQ(scan(text).status, ScanStatus::incomplete) << bytes;
-    const auto value = from_msgpack<Value>(testing::bytes_of(text));
+    const auto value = from_msgpack<Value>(packing::bytes_of(text));
     ASSERT_FALSE(value.has_value());
     EXPECT_EQ(value.error().code(), -32700);
   }
@@ -175,7 +175,7 @@ TEST(Msgpack, DepthIsCountedAsInJson) {
   }
   EXPECT_EQ(scan(std::string(kDepthMax, '\x91') + '\xC0', kDepthMax + 5).status, ScanStatus::complete);
   EXPECT_EQ(scan(std::string(kDepthMax + 1, '\x91') + '\xC0', kDepthMax + 5).status, ScanStatus::too_deep);
-  const auto value = from_msgpack<Value>(testing::bytes_of(std::string(257, '\x91') + '\xC0'));
+  const auto value = from_msgpack<Value>(packing::bytes_of(std::string(257, '\x91') + '\xC0'));
   EXPECT_EQ(value.error().data(), R"({"limit":"depth"})");
 }
 
@@ -390,7 +390,7 @@ TEST(Msgpack, OfALongValueOnlyTheBeginningIsShown) {
   const auto long_text = to_msgpack(std::vector<std::string>{std::string(1 << 20, 'x') + "\xC3\xA9"});
   const auto error = from_msgpack<std::vector<int>>(long_text).error();
   EXPECT_EQ(error.data(), R"({"loc":[0],"expected":"integer","got":"\")" + std::string(76, 'x') + R"(..."})");
-  const auto nest = testing::bytes_of(std::string(4000, '\x91') + '\xC0');
+  const auto nest = packing::bytes_of(std::string(4000, '\x91') + '\xC0');
   EXPECT_EQ(from_msgpack<int>(nest, kDepthMax).error().data(),
             R"({"loc":[],"expected":"integer","got":")" + std::string(77, '[') + R"(..."})");
 }

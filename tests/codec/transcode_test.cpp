@@ -13,9 +13,9 @@
 namespace wirecall::codec {
 namespace {
 
+using packing::from_hex;
+using packing::to_hex;
 using testing::Exact;
-using testing::from_hex;
-using testing::to_hex;
 
 /// The JSON text, or why there is none.
 std::string json_of(std::string_view hex, std::size_t bytes_max = kNoSizeMax) {

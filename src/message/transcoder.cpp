@@ -1,0 +1,350 @@
+// See transcoder.hpp. To JSON it is one walk over the heads of the envelope; to MessagePack the members are found
+// first, since their number comes before them.
+#include "message/transcoder.hpp"
+
+#include <algorithm>
+#include <array>
+#include <cstring>
+#include <utility>
+
+#include "codec/msgpack_format.hpp"
+#include "codec/msgpack_scan.hpp"
+#include "message/own_error.hpp"
+#include "wirecall/error.hpp"
+#include "wirecall/message.hpp"
+
+namespace wirecall::message {
+namespace {
+
+using codec::Transcoded;
+using codec::TranscodeStatus;
+using msgpack::Head;
+using msgpack::Type;
+
+// What JSON may be larger than the MessagePack that it was: base64 by a third, numbers and escapes by more.
+constexpr std::size_t kGrowth = 2;
+// Of memory that is kept from message to message.
+constexpr std::size_t kKeptBytesMax = std::size_t{1} << 20;
+
+/// In alphabetical order: the members that JSON-RPC or this contract names, beside params, result and error.
+constexpr std::array<std::string_view, 10> kTerms{"from",   "hops",       "id", "jsonrpc",     "method",
+                                                  "stream", "timeout_ms", "to", "traceparent", "tracestate"};
+
+bool is_term(std::string_view name) noexcept { return std::ranges::binary_search(kTerms, name); }
+
+std::string_view string_at(const char* p, const Head& head) noexcept {
+  return {p + head.bytes, static_cast<std::size_t>(head.value)};
+}
+
+bool is_opaque(const Head& head) noexcept { return head.type == Type::binary || head.type == Type::extension; }
+
+/// The reason is one of the constants of codec/transcode.hpp: plain ASCII without quotes or backslashes.
+Error cannot(ErrorCode code, std::string_view why) {
+  return {code, std::string{message_of(code)}, std::string{R"({"reason":")"}.append(why).append("\"}")};
+}
+
+Error too_large(std::string_view reason, std::string_view delivered) {
+  return make({.code = ErrorCode::too_large, .reason = reason, .delivered = delivered, .limit = "max_message_size"});
+}
+
+std::string cancel_of(std::string_view id) {
+  return std::string{R"({"jsonrpc":"2.0","method":"$/cancelRequest","params":{"id":)"}.append(id).append("}}");
+}
+
+/// The value of a member of a JSON object; empty where there is none.
+std::string_view member_of(json::JsonReader& reader, std::string_view object, std::string_view wanted) {
+  reader.reset(object);
+  if (!reader.begin_object()) return {};
+  for (std::string_view name; reader.next_member(name);) {
+    const std::string_view value = reader.skip();
+    if (name == wanted) return value;
+  }
+  return {};
+}
+
+/// Room for the head of an array or map at `at`, of whose elements it is known only now how many there are. Everything
+/// behind it moves.
+void write_head(Buffer& out, std::size_t at, const msgpack::SizeForms& forms, std::size_t count) {
+  char head[msgpack::kHeadBytesMax];
+  const auto size =
+      static_cast<std::size_t>(msgpack::write_size(head, forms, static_cast<std::uint32_t>(count)) - head);
+  static_cast<void>(out.reserve(size));
+  char* const to = out.data() + at;
+  const std::size_t bytes = out.size() - at - 1;
+  if (size != 1) std::memmove(to + size, to + 1, bytes);
+  std::memcpy(to, head, size);
+  out.set_end(to + size + bytes);
+}
+
+}  // namespace
+
+void Transcoder::shrink() noexcept {
+  if (scratch_.capacity() > kKeptBytesMax) scratch_.release();
+  scratch_.clear();
+}
+
+// ---- to JSON ----
+
+Transcoder::Status Transcoder::to_json(std::string_view message, const Limits& limits, Buffer& out) {
+  unheld_.clear();
+  cancels_.clear();
+  const Scan scan = msgpack::scan(message, limits.depth);
+  if (scan.status == ScanStatus::too_deep) return Status::too_deep;
+  if (scan.status != ScanStatus::complete || scan.offset != message.size()) return Status::malformed;
+  start_ = out.size();
+  bytes_max_ = limits.max_message_size * kGrowth;
+  const char* p = message.data();
+  const Head head = msgpack::read_head(p);
+  if (head.type == Type::map) return envelope(p, out) ? Status::done : Status::too_large;
+  if (head.type != Type::array) return element(message, out) ? Status::done : Status::too_large;
+  out.push_back('[');
+  p += head.bytes;
+  for (std::uint64_t i = 0; i < head.value; ++i) {
+    if (i != 0) out.push_back(',');
+    const char* const end = msgpack::skip_value(p);
+    const bool is_envelope = msgpack::read_head(p).type == Type::map;
+    if (!(is_envelope ? envelope(p, out) : element({p, end}, out))) return Status::too_large;
+    p = end;
+  }
+  out.push_back(']');
+  return fits(out) ? Status::done : Status::too_large;
+}
+
+std::size_t Transcoder::room(const Buffer& out) const noexcept {
+  return bytes_max_ - std::min(bytes_max_, out.size() - start_);
+}
+
+/// A value where a message should be, which is refused whatever it is.
+bool Transcoder::element(std::string_view value, Buffer& out) {
+  const std::size_t begin = out.size();
+  const Transcoded result = to_json_(value, out, room(out));
+  if (result.status == TranscodeStatus::no_form) {
+    out.truncate(begin);
+    out.append("false");
+  }
+  return result.status != TranscodeStatus::too_large;
+}
+
+bool Transcoder::envelope(const char* p, Buffer& out) {
+  begin_ = out.size();
+  method_ = {};
+  const std::size_t unheld_before = unheld_.size();
+  std::string_view params;
+  out.push_back('{');
+  const Head head = msgpack::read_head(p);
+  p += head.bytes;
+  for (std::uint64_t i = 0; i < head.value; ++i) {
+    const Head name = msgpack::read_head(p);
+    const char* const key = p;
+    p = msgpack::skip_value(p);
+    const char* const end = msgpack::skip_value(p);
+    // A key that is no string is no member that anybody asks for.
+    if (name.type == Type::string) {
+      if (!member(string_at(key, name), {p, end}, out)) return false;
+      if (unheld_.size() != unheld_before && params.empty()) params = {p, end};
+    }
+    p = end;
+  }
+  out.push_back('}');
+  if (!params.empty() && method_ == "rpc.item") break_stream(params, out);
+  return fits(out);
+}
+
+/// In place of an item that has no form: the response that ends its stream.
+void Transcoder::break_stream(std::string_view params, Buffer& out) {
+  const Head head = msgpack::read_head(params.data());
+  if (head.type != Type::map) return;
+  const char* p = params.data() + head.bytes;
+  for (std::uint64_t i = 0; i < head.value; ++i) {
+    const Head name = msgpack::read_head(p);
+    const bool is_id = name.type == Type::string && string_at(p, name) == "id";
+    p = msgpack::skip_value(p);
+    const char* const end = msgpack::skip_value(p);
+    Buffer id;
+    if (is_id && to_json_({p, end}, id).done()) {
+      const Error error = cannot(ErrorCode::internal_error, unheld_.back().why);
+      out.truncate(begin_);
+      write_error(out, error, id.view());
+      cancels_.push_back(cancel_of(id.view()));
+      return unheld_.pop_back();
+    }
+    p = end;
+  }
+}
+
+void Transcoder::begin_member(std::string_view name, Buffer& out) {
+  if (out.size() != begin_ + 1) out.push_back(',');
+  writer_.reset(out);
+  writer_.string(name);
+  out.push_back(':');
+}
+
+bool Transcoder::member(std::string_view name, std::string_view value, Buffer& out) {
+  const std::size_t before = out.size();
+  begin_member(name, out);
+  const std::size_t begin = out.size();
+  const bool is_params = name == "params";
+  // In JSON they would be objects, and so params by name, or a string, and so an id.
+  const bool is_wrong = (is_params || is_term(name)) && is_opaque(msgpack::read_head(value.data()));
+  if (is_wrong) {
+    out.append("false");
+    return fits(out);
+  }
+  if (name == "method") {
+    const Head head = msgpack::read_head(value.data());
+    if (head.type == Type::string) method_ = string_at(value.data(), head);
+  }
+  const Transcoded result = to_json_(value, out, room(out), is_params ? codec::Names::members : codec::Names::data);
+  if (result.status == TranscodeStatus::too_large) return false;
+  if (result.done()) return true;
+  out.truncate(begin);
+  if (is_params) {
+    unheld_.push_back({begin_ - start_, result.why});
+    out.append("null");
+  } else if (is_term(name)) {
+    out.append("false");
+  } else {
+    out.truncate(before);
+    if (name != "result" && name != "error") return true;
+    const Error error = cannot(ErrorCode::internal_error, result.why);
+    begin_member("error", out);
+    out.append(R"({"code":-32603,"message":"Internal error","data":)");
+    out.append(error.data());
+    out.push_back('}');
+  }
+  return fits(out);
+}
+
+// ---- to MessagePack ----
+
+bool Transcoder::to_msgpack(std::string_view json, const Limits& limits, Buffer& out, std::vector<Broken>* broken) {
+  refusals_.clear();
+  broken_ = broken;
+  message_bytes_max_ = limits.max_message_size;
+  written_ = 0;
+  reader_.reset(json);
+  if (reader_.kind() != ValueKind::array) return envelope(json, out);
+  elements_.clear();
+  reader_.begin_array();
+  while (reader_.next_element()) elements_.push_back(reader_.skip());
+  const std::size_t begin = out.size();
+  out.push_back('\0');  // in the place of the head
+  std::size_t count = 0;
+  for (const std::string_view one : elements_) {
+    written_ = out.size() - begin;
+    count += envelope(one, out) ? 1 : 0;
+  }
+  if (count == 0) {
+    out.truncate(begin);
+    return false;
+  }
+  write_head(out, begin, msgpack::kArrayForms, count);
+  return true;
+}
+
+void Transcoder::read_members(std::string_view json) {
+  members_.clear();
+  reader_.reset(json);
+  if (!reader_.begin_object()) return;  // nothing that we send
+  std::string_view name;
+  while (reader_.next_member(name)) {
+    const std::string_view value = reader_.skip();
+    members_.push_back({name, value});
+  }
+}
+
+std::string_view Transcoder::find(std::string_view name) const noexcept {
+  const auto found = std::ranges::find(members_, name, &Named::name);
+  return found == members_.end() ? std::string_view{} : found->value;
+}
+
+Broken* Transcoder::find_broken(std::string_view id) const noexcept {
+  if (broken_ == nullptr || id.empty()) return nullptr;
+  const auto found = std::ranges::find(*broken_, id, &Broken::id);
+  return found == broken_->end() ? nullptr : &*found;
+}
+
+/// An item that has no form has been dropped, and those behind it will be.
+void Transcoder::break_own_stream(std::string_view id, std::string_view why) {
+  if (broken_ == nullptr || id.empty() || find_broken(id) != nullptr) return;
+  broken_->push_back({std::string{id}, why});
+  refusals_.push_back(cancel_of(id));
+}
+
+bool Transcoder::envelope(std::string_view json, Buffer& out) {
+  read_members(json);
+  const std::size_t begin = out.size();
+  const bool is_response = find("method").empty();
+  if (broken_ != nullptr && !broken_->empty()) {
+    if (is_item() && find_broken(member_of(reader_, find("params"), "id")) != nullptr) return false;
+    if (Broken* const call = is_response ? find_broken(find("id")) : nullptr) {
+      write_error_response(cannot(ErrorCode::internal_error, call->why), call->id, out);
+      broken_->erase(broken_->begin() + (call - broken_->data()));
+      return true;
+    }
+    read_members(json);  // which have been read over
+  }
+  out.push_back('\0');  // in the place of the head
+  std::size_t count = 0;
+  for (const auto& [name, value] : members_) {
+    const std::size_t before = out.size();
+    codec::append_string(out, name);
+    const bool is_params = name == "params";
+    const Transcoded result = to_msgpack_(value, out, is_params ? codec::Names::members : codec::Names::data);
+    if (result.done()) {
+      ++count;
+      continue;
+    }
+    if (is_params && is_item()) break_own_stream(member_of(reader_, value, "id"), result.why);
+    if (is_params) return refuse(cannot(ErrorCode::invalid_params, result.why), begin, out);
+    out.truncate(before);
+    if (is_response && (name == "result" || name == "error")) {
+      write_error_member(cannot(ErrorCode::internal_error, result.why), out);
+      ++count;
+    } else if (is_term(name)) {
+      return refuse(cannot(ErrorCode::internal_error, result.why), begin, out);
+    }
+  }
+  write_head(out, begin, msgpack::kMapForms, count);
+  // An error that stands for what was too large is small.
+  if (out.size() - begin + written_ <= message_bytes_max_) return true;
+  if (!is_response) return refuse(too_large("the request is larger than a message may be", "no"), begin, out);
+  const std::string_view id = find("id");
+  out.truncate(begin);
+  write_error_response(too_large("the reply is larger than a message may be", "maybe"), id.empty() ? "null" : id, out);
+  return true;
+}
+
+/// A message of ours that cannot be sent: who has made the request learns why.
+bool Transcoder::refuse(const Error& error, std::size_t begin, Buffer& out) {
+  out.truncate(begin);
+  const std::string_view id = find("id");
+  if (id.empty() || find("method").empty()) return false;
+  Buffer response;
+  write_error(response, error, id);
+  refusals_.emplace_back(response.view());
+  return false;
+}
+
+void Transcoder::write_error_member(const Error& error, Buffer& out) {
+  Buffer text;
+  write_error(text, error, "null");
+  // Of the whole reply, only the error itself.
+  constexpr std::string_view kHead = R"({"jsonrpc":"2.0","error":)";
+  constexpr std::string_view kTail = R"(,"id":null})";
+  const std::string_view whole = text.padded();
+  codec::append_string(out, "error");
+  to_msgpack_(whole.substr(kHead.size(), whole.size() - kHead.size() - kTail.size()), out);
+}
+
+void Transcoder::write_error_response(const Error& error, std::string_view id, Buffer& out) {
+  char head[msgpack::kHeadBytesMax];
+  out.append({head, static_cast<std::size_t>(msgpack::write_size(head, msgpack::kMapForms, 3) - head)});
+  codec::append_string(out, "jsonrpc");
+  codec::append_string(out, "2.0");
+  write_error_member(error, out);
+  codec::append_string(out, "id");
+  if (!to_msgpack_(id, out).done()) out.push_back('\xC0');
+}
+
+}  // namespace wirecall::message

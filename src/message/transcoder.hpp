@@ -1,0 +1,125 @@
+// Transcoder: JSON-RPC messages from MessagePack to JSON and back, for the edge at which a peer speaks MessagePack:
+// what is inside knows JSON alone. It walks the envelope member by member, so that a value which the other encoding has
+// no form for costs the call that it belongs to, and no other (docs/wire.md, "MessagePack"):
+//
+//   in params           the request is to be answered -32602, a notification is dropped
+//   in result, error    the response becomes the error -32603 for its id
+//   in another member   one that JSON-RPC names becomes false, which is refused as any wrong type; others are left out
+//   in an item          the stream that it is of ends with the error -32603, and whoever sends it is told to stop
+//
+// It decides nothing else about a message: what is a request, and what is malformed, says who reads the JSON. Values
+// are transcoded by codec/transcode.hpp; params by name are members, not user data, so nothing is wrapped there.
+// It keeps its memory from message to message. One owner, one thread.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "codec/json_reader.hpp"
+#include "codec/json_writer.hpp"
+#include "codec/transcode.hpp"
+#include "wirecall/bytes.hpp"
+#include "wirecall/error.hpp"
+#include "wirecall/limits.hpp"
+
+namespace wirecall::message {
+
+/// Whether a message whose first byte this is, is one of MessagePack: an array or a map. No JSON text begins so.
+[[nodiscard]] constexpr bool is_msgpack(char first) noexcept {
+  const auto byte = static_cast<unsigned char>(first);
+  return (byte & 0xE0) == 0x80 || (byte >= 0xDC && byte <= 0xDF);
+}
+
+/// A request or notification whose params have no form in JSON; in the text they are null.
+struct Unheld {
+  std::size_t offset;    ///< of its first byte in the text
+  std::string_view why;  ///< a constant
+};
+
+/// A call whose stream has an item that could not be sent: its response is still to come, and will say so.
+struct Broken {
+  std::string id;        ///< as JSON
+  std::string_view why;  ///< a constant
+};
+
+class Transcoder {
+ public:
+  enum class Status : std::uint8_t {
+    done,
+    malformed,  ///< no MessagePack, or something follows it
+    too_deep,
+    too_large,  ///< as JSON it has more than twice Limits::max_message_size
+  };
+
+  /// Appends the JSON of one whole message to `out`; only when it is done, all of what has been appended means
+  /// something.
+  Status to_json(std::string_view message, const Limits& limits, Buffer& out);
+  /// Of the last message. Taken away, since its handlers may outlive the next.
+  [[nodiscard]] std::vector<Unheld> take_unheld() noexcept { return std::exchange(unheld_, {}); }
+
+  /// Of the last message: what the peer is to be told, since it sends items in vain; as JSON.
+  [[nodiscard]] std::vector<std::string> take_cancels() noexcept { return std::exchange(cancels_, {}); }
+
+  /// Appends the MessagePack of one message of ours to `out`. `json` has been validated, and has padding behind it.
+  /// `broken` are the calls of this connection that have such streams; null where there are none. False when nothing is
+  /// left to be sent.
+  bool to_msgpack(std::string_view json, const Limits& limits, Buffer& out, std::vector<Broken>* broken = nullptr);
+  /// Of the last message, as JSON: for each request that could not be sent the response by which it is refused, and for
+  /// a stream that has broken the cancelling of its call.
+  [[nodiscard]] std::vector<std::string> take_refusals() noexcept { return std::exchange(refusals_, {}); }
+
+  /// Scratch memory for whoever writes in place; empty between uses.
+  Buffer& scratch() noexcept { return scratch_; }
+  /// Gives back what one large message needed.
+  void shrink() noexcept;
+
+ private:
+  struct Named {
+    std::string_view name;
+    std::string_view value;
+  };
+
+  // To JSON. False: it becomes too large.
+  bool envelope(const char* p, Buffer& out);
+  bool member(std::string_view name, std::string_view value, Buffer& out);
+  bool element(std::string_view value, Buffer& out);
+  void break_stream(std::string_view params, Buffer& out);
+  [[nodiscard]] std::size_t room(const Buffer& out) const noexcept;
+  [[nodiscard]] bool fits(const Buffer& out) const noexcept { return out.size() - start_ <= bytes_max_; }
+  void begin_member(std::string_view name, Buffer& out);
+
+  // To MessagePack. False: nothing of it is left.
+  bool envelope(std::string_view json, Buffer& out);
+  void read_members(std::string_view json);
+  [[nodiscard]] std::string_view find(std::string_view name) const noexcept;
+  [[nodiscard]] bool is_item() const noexcept { return find("method") == R"("rpc.item")"; }
+  [[nodiscard]] Broken* find_broken(std::string_view id) const noexcept;
+  void break_own_stream(std::string_view id, std::string_view why);
+  bool refuse(const Error& error, std::size_t begin, Buffer& out);
+  void write_error_response(const Error& error, std::string_view id, Buffer& out);
+  void write_error_member(const Error& error, Buffer& out);
+
+  codec::MsgpackToJson to_json_;
+  codec::JsonToMsgpack to_msgpack_;
+  json::JsonWriter writer_;
+  json::JsonReader reader_;
+  std::size_t start_ = 0;      // of the text in its buffer
+  std::size_t bytes_max_ = 0;  // of the text
+  std::size_t begin_ = 0;      // of the envelope in the buffer
+  std::string_view method_;    // of the envelope, where it is a string
+  std::vector<Unheld> unheld_;
+  std::vector<Named> members_;
+  std::vector<std::string_view> elements_;
+  std::vector<std::string> refusals_;
+  std::vector<std::string> cancels_;
+  std::vector<Broken>* broken_ = nullptr;
+  std::size_t message_bytes_max_ = 0;
+  std::size_t written_ = 0;  // bytes of the batch before the element
+  Buffer scratch_;
+};
+
+}  // namespace wirecall::message

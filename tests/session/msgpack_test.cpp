@@ -1,0 +1,463 @@
+// Peers that speak MessagePack: over a simulated system cut at every byte, behind a length and by HTTP; and over real
+// sockets, beside peers of a broker that speak JSON.
+#include "tests/codec/msgpack.hpp"
+
+#include <chrono>
+#include <cstdint>
+#include <cstdio>
+#include <gtest/gtest.h>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "tests/session/http_served.hpp"
+#include "tests/session/peer.hpp"
+#include "wirecall/broker.hpp"
+#include "wirecall/reflect.hpp"
+#include "wirecall/server.hpp"
+#include "wirecall/value.hpp"
+
+namespace wirecall::session {
+namespace {
+
+using packing::framed;
+using packing::from_hex;
+using packing::packed;
+using packing::unpacked;
+using packing::with;
+
+// A value that JSON has no form for, and an array of it.
+constexpr std::string_view kNaN = "cb7ff8000000000000";
+constexpr std::string_view kWhyNaN = "a number is NaN or infinite, which JSON cannot express";
+constexpr std::string_view kWhyInteger = "an integer is beyond 64 bits, which MessagePack cannot express";
+
+std::string head_of(std::string_view method, int id) {
+  return R"({"jsonrpc":"2.0","method":")" + std::string{method} + R"(","id":)" + std::to_string(id) + "}";
+}
+std::string error(int code, std::string_view message, std::string_view why, std::string_view id) {
+  std::string text = R"({"jsonrpc":"2.0","error":{"code":)" + std::to_string(code) + R"(,"message":")";
+  text.append(message).append("\"");
+  if (!why.empty()) text.append(R"(,"data":{"reason":")").append(why).append("\"}");
+  return text.append(R"(},"id":)").append(id).append("}");
+}
+std::string bad_params(std::string_view why, int id) {
+  return error(-32602, "Invalid params", why, std::to_string(id));
+}
+
+// ---- behind a length ----
+
+TEST(MsgpackFrames, CallsAreAnsweredInKind) {
+  expect_answer(framed(packed(request(1))), framed(packed(result("19", 1))));
+  expect_answer(framed(packed(request(1))) + framed(request(2)) + framed(packed(request(3))),
+                framed(packed(result("19", 1))) + framed(result("19", 2)) + framed(packed(result("19", 3))));
+  expect_answer(framed(packed(call("greet", 7, R"({"name":"Ada"})"))), framed(packed(result(R"("hello Ada")", 7))));
+}
+
+TEST(MsgpackFrames, IdsOfEveryKindComeBack) {
+  for (const char* id : {"1", "-1", "1.5", "null", R"("x\n")", "18446744073709551615", "-0.0"}) {
+    const std::string call = R"({"jsonrpc":"2.0","method":"subtract","params":[42,23],"id":)" + std::string{id} + "}";
+    EXPECT_EQ(answer({framed(packed(call))}),
+              framed(packed(R"({"jsonrpc":"2.0","result":19,"id":)" + std::string{id} + "}")));
+  }
+}
+
+TEST(MsgpackFrames, BatchesAreAnsweredAsOne) {
+  const std::string note = R"({"jsonrpc":"2.0","method":"subtract","params":[1,2]})";
+  expect_answer(framed(packed("[" + request(1) + "," + note + "," + request(2) + "]")),
+                framed(packed("[" + result("19", 1) + "," + result("19", 2) + "]")));
+  expect_answer(framed(packed("[" + note + "," + note + "]")) + framed(packed(note)) + framed(packed(request(3))),
+                framed(packed(result("19", 3))));
+  expect_answer(framed("\x90"), framed(packed(kInvalid)));
+  expect_answer(framed(packed("[1,[],{}]")), framed(packed("[" + kInvalid + "," + kInvalid + "," + kInvalid + "]")));
+}
+
+TEST(MsgpackFrames, WhatIsNoMessagePackCostsItselfAlone) {
+  const std::string good = packed(request(1));
+  for (const std::string& bad : {good.substr(0, good.size() - 1), good + '\0', from_hex("81 c1"), from_hex("91 a1 ff"),
+                                 from_hex("dd ffffffff"), from_hex("df")}) {
+    expect_answer(framed(bad) + framed(good), framed(packed(kParseError)) + framed(packed(result("19", 1))));
+  }
+  const std::string deep = std::string(300, '\x91') + '\xC0';
+  const std::string too_deep =
+      R"({"jsonrpc":"2.0","error":{"code":-32700,"message":"Parse error","data":{"limit":"depth"}},"id":null})";
+  EXPECT_EQ(answer({framed(deep) + framed(good)}), framed(packed(too_deep)) + framed(packed(result("19", 1))));
+  // Neither a map nor an array: taken for JSON, as any other byte.
+  for (const char* bad : {"c0", "a161", "ff", "ca00000000", "d9d9f7a0"})
+    EXPECT_EQ(answer({framed(from_hex(bad))}), framed(kParseError)) << bad;
+}
+
+TEST(MsgpackFrames, WhatIsNoRequestIsInvalid) {
+  for (const char* bad : {R"({"jsonrpc":"2.0","method":1,"id":1})", R"({"method":"subtract","id":1})",
+                          R"({"jsonrpc":"2.0","method":"subtract","params":5,"id":1})"}) {
+    EXPECT_EQ(answer({framed(packed(bad))}), framed(packed(error(-32600, "Invalid Request", {}, "1")))) << bad;
+  }
+  EXPECT_EQ(answer({framed(packed("{}"))}), framed(packed(kInvalid)));
+  // Keys that are no strings are no members, bytes are no params, and ids no bytes.
+  EXPECT_EQ(answer({framed("\x84" + packed(request(1)).substr(1))}), framed(packed(result("19", 1))));
+  EXPECT_EQ(answer({framed(with(head_of("greet", 1), "params", "c40161"))}),
+            framed(packed(error(-32600, "Invalid Request", {}, "1"))));
+  EXPECT_EQ(answer({framed(with(R"({"jsonrpc":"2.0","method":"greet"})", "id", "c40161"))}), framed(packed(kInvalid)));
+  EXPECT_EQ(answer({framed(with(R"({"jsonrpc":"2.0","method":"greet"})", "id", kNaN))}), framed(packed(kInvalid)));
+  EXPECT_EQ(answer({framed(with(head_of("greet", 1), "timeout_ms", kNaN))}),
+            framed(packed(error(-32600, "Invalid Request", {}, "1"))));
+}
+
+TEST(MsgpackFrames, ParamsThatJsonCannotHoldAreInvalidParams) {
+  const std::string nan = "91" + std::string{kNaN};
+  const std::string bad = with(head_of("sum", 5), "params", nan);
+  expect_answer(framed(bad) + framed(packed(request(6))),
+                framed(packed(bad_params(kWhyNaN, 5))) + framed(packed(result("19", 6))));
+  expect_answer(framed("\x93" + packed(request(1)) + bad + packed(request(2))),
+                framed(packed("[" + result("19", 1) + "," + bad_params(kWhyNaN, 5) + "," + result("19", 2) + "]")));
+  EXPECT_EQ(answer({framed(with(head_of("sum", 5), "params", "81 01 02"))}),
+            framed(packed(bad_params("a map has a key that is no string, which JSON cannot express", 5))));
+  EXPECT_EQ(answer({framed(with(head_of("sum", 5), "params", "91 d4 05 00"))}),
+            framed(packed(
+                bad_params("a value has an extension type other than -1, 73 and 78, which JSON cannot express", 5))));
+  // A notification is dropped, alone and in a batch, and a request that is invalid as well is that first.
+  const std::string note = with(R"({"jsonrpc":"2.0","method":"sum"})", "params", nan);
+  EXPECT_EQ(answer({framed(note) + framed("\x91" + note) + framed(packed(request(1)))}),
+            framed(packed(result("19", 1))));
+  EXPECT_EQ(answer({framed(with(R"({"method":"sum","id":5})", "params", nan))}),
+            framed(packed(error(-32600, "Invalid Request", {}, "5"))));
+  // A response is never answered.
+  EXPECT_EQ(answer({framed(with(R"({"jsonrpc":"2.0","id":5})", "result", kNaN)) + framed(packed(request(1)))}),
+            framed(packed(result("19", 1))));
+}
+
+TEST(MsgpackFrames, AMessageIsTooLargeByItsBytesOrAsJson) {
+  const Limits limits{.max_message_size = 300};
+  const std::string too_large =
+      R"({"jsonrpc":"2.0","error":{"code":-32006,"message":"Too large","data":{"reason":"the message is larger than )"
+      R"(allowed","origin":"local","delivered":"no","limit":"max_message_size"}},"id":null})";
+  const auto greet = [](const std::string& name_hex) { return with(head_of("greet", 1), "params", "91" + name_hex); };
+  std::string controls = "d964";
+  for (int i = 0; i < 100; ++i) controls += "01";
+  EXPECT_EQ(answer({framed(packed(request(1))) + framed(greet(controls)) + framed(packed(request(2)))}, {}, limits),
+            framed(packed(result("19", 1))) + framed(packed(too_large)));
+  std::string bytes = "c4c8";
+  for (int i = 0; i < 200; ++i) bytes += "ff";
+  const std::string got = answer({framed(greet(bytes)) + framed(packed(request(2)))}, {}, limits);
+  EXPECT_TRUE(got.ends_with(framed(packed(result("19", 2))))) << got;
+  EXPECT_EQ(answer({framed(packed(request(1))) + framed(std::string(301, '\x90'))}, {}, limits),
+            framed(packed(result("19", 1))) + framed(packed(too_large)));
+}
+
+TEST(MsgpackFrames, BytesExtensionsAndTimesReachTypedHandlers) {
+  Http server;
+  server.registry.method(
+      "reversed", [](std::vector<std::byte> data) { return std::vector<std::byte>(data.rbegin(), data.rend()); });
+  server.registry.method("array", [](Extension data) {
+    data.data.push_back(std::byte{7});
+    return data;
+  });
+  server.registry.method("next", [](std::chrono::sys_seconds time) { return time + std::chrono::seconds{1}; });
+  server.registry.method("echo", [](Value value) { return value; });
+  const auto ask = [&](std::string_view method, std::string_view params_hex) {
+    const std::string got = server.ask(framed(with(head_of(method, 1), "params", params_hex)));
+    const std::string tail = packed(R"({"id":1})").substr(1);
+    const std::string result_head = '\x83' + packed(R"({"jsonrpc":"2.0"})").substr(1) + packed(R"("result")");
+    EXPECT_TRUE(got.substr(4).starts_with(result_head) && got.ends_with(tail)) << unpacked(got.substr(4));
+    return packing::to_hex(got.substr(4 + result_head.size(), got.size() - 4 - result_head.size() - tail.size()));
+  };
+  EXPECT_EQ(ask("reversed", "91 c4 03 01 02 ff"), "c4 03 ff 02 01");
+  EXPECT_EQ(ask("array", "91 c7 03 4e 01 02 03"), "d6 4e 01 02 03 07");
+  EXPECT_EQ(ask("array", "91 d4 49 01"), "d5 49 01 07");
+  EXPECT_EQ(ask("next", "91 d6 ff 00 00 00 00"), packing::to_hex(packed(R"("1970-01-01T00:00:01Z")")));
+  EXPECT_EQ(ask("echo", "91 c4 01 ff"), "c4 01 ff");
+  EXPECT_EQ(ask("echo", "91 81 a2 24 78 01"), "81 a2 24 78 01");
+  EXPECT_EQ(ask("echo", "91 cb 40 08 00 00 00 00 00 00"), "03");  // a double is written as JSON writes it
+  EXPECT_EQ(ask("echo", "91 d6 4e 01 02 03 04"), "d6 4e 01 02 03 04");
+}
+
+TEST(MsgpackFrames, ResultsThatItCannotHoldAreInternalErrors) {
+  Http server;
+  server.registry.method("huge", [] { return Value::array({Value::number("18446744073709551616")}); });
+  EXPECT_EQ(server.ask(framed(packed(call("huge", 1)))),
+            framed(packed(error(-32603, "Internal error", kWhyInteger, "1"))));
+  EXPECT_EQ(server.ask(framed(call("huge", 2))), framed(result("[18446744073709551616]", 2)));
+  EXPECT_EQ(server.ask(framed(packed("[" + call("huge", 1) + "," + request(2) + "]"))),
+            framed(packed("[" + error(-32603, "Internal error", kWhyInteger, "1") + "," + result("19", 2) + "]")));
+}
+
+TEST(MsgpackFrames, ALateAnswerIsInTheCodecOfTheLastMessage) {
+  Http server;
+  EXPECT_EQ(server.ask(framed(packed(call("wait", 1))) + framed(packed(call("wait", 2)))), "");
+  server.waiting.answer(0, "a");
+  server.turns();
+  EXPECT_EQ(server.peer->take(), framed(packed(result(R"("a")", 1))));
+  EXPECT_EQ(server.ask(framed(request(3))), framed(result("19", 3)));
+  server.waiting.answer(1, "b");
+  server.turns();
+  EXPECT_EQ(server.peer->take(), framed(result(R"("b")", 2)));
+}
+
+TEST(MsgpackFrames, StreamsSendTheirItemsInIt) {
+  Http server;
+  server.registry.method("count", [](int n) -> Stream<int> {
+    for (int i = 0; i < n; ++i) co_yield i;
+  });
+  const std::string got =
+      server.ask(framed(packed(R"({"jsonrpc":"2.0","method":"count","params":[2],"stream":9,"id":1})")));
+  const auto item = [](int seq) {
+    return framed(packed(R"({"jsonrpc":"2.0","method":"rpc.item","params":{"id":1,"seq":)" + std::to_string(seq) +
+                         R"(,"value":)" + std::to_string(seq) + "}}"));
+  };
+  EXPECT_EQ(got, item(0) + item(1) + framed(packed(result("null", 1))));
+}
+
+TEST(MsgpackFrames, AStreamEndsAtAnItemThatItCannotHold) {
+  Http server;
+  server.registry.method("numbers", []() -> Stream<Value> {
+    co_yield Value{1};
+    co_yield Value::number("18446744073709551616");
+    co_yield Value{3};
+  });
+  for (const int credit : {1, 9}) {
+    const std::string stream = R"({"jsonrpc":"2.0","method":"numbers","stream":)" + std::to_string(credit);
+    std::string got = server.ask(framed(packed(stream + R"(,"id":1})")));
+    got += server.ask(framed(packed(R"({"jsonrpc":"2.0","method":"rpc.credit","params":{"id":1,"n":5}})")));
+    EXPECT_EQ(got, framed(packed(R"({"jsonrpc":"2.0","method":"rpc.item","params":{"id":1,"seq":0,"value":1}})")) +
+                       framed(packed(error(-32603, "Internal error", kWhyInteger, "1"))));
+    EXPECT_FALSE(server.connection->busy());
+  }
+}
+
+TEST(MsgpackFrames, OnTextStreamsItIsNoJson) {
+  EXPECT_EQ(answer({packed(request(1))}), kParseError + "\n");
+  EXPECT_EQ(answer({request(1) + "\n" + packed(request(2)) + "\n" + request(3) + "\n"}),
+            result("19", 1) + "\n" + kParseError + "\n" + result("19", 3) + "\n");
+  const std::string body = packed(request(1));
+  const std::string got = answer({"Content-Length: " + std::to_string(body.size()) + "\r\n\r\n" + body});
+  EXPECT_TRUE(got.ends_with(kParseError)) << got;
+}
+
+// ---- by HTTP ----
+
+const std::string kType = "Content-Type: application/msgpack\r\n";
+
+std::string ok_packed(std::string_view json, std::string_view status = "200 OK", std::string_view fields = {}) {
+  const std::string body = packed(json);
+  return "HTTP/1.1 " + std::string{status} + "\r\n" + std::string{fields} +
+         "Content-Type: application/msgpack\r\nContent-Length: " + std::to_string(body.size()) + "\r\n\r\n" + body;
+}
+
+TEST(MsgpackHttp, BodiesAreAnsweredInKind) {
+  for (const std::string_view type : {"application/msgpack", "application/x-msgpack", "application/vnd.msgpack",
+                                      "Application/MsgPack; version=1", "application/json", "text/plain"}) {
+    const std::string field = "Content-Type: " + std::string{type} + "\r\n";
+    expect_answer(post(packed(request(1)), field), ok_packed(result("19", 1)));
+  }
+  expect_answer(post(packed(request(1))) + post(request(2)) + post(packed(request(3))),
+                ok_packed(result("19", 1)) + ok(result("19", 2)) + ok_packed(result("19", 3)));
+}
+
+TEST(MsgpackHttp, AcceptChoosesTheFirstThatItNames) {
+  const auto accept = [](std::string_view value) { return "Accept: " + std::string{value} + "\r\n"; };
+  for (const std::string_view json : {"application/json", "application/json, application/msgpack",
+                                      "text/html, Application/JSON;q=0.9 , application/msgpack"}) {
+    EXPECT_EQ(answer({post(packed(request(1)), kType + accept(json))}), ok(result("19", 1))) << json;
+  }
+  for (const std::string_view msgpack : {"application/msgpack", "application/x-msgpack", "*/*, application/vnd.msgpack",
+                                         "application/msgpack;q=1, application/json"}) {
+    EXPECT_EQ(answer({post(request(1), accept(msgpack))}), ok_packed(result("19", 1))) << msgpack;
+  }
+  for (const std::string_view neither : {"*/*", "text/html", ""}) {
+    EXPECT_EQ(answer({post(request(1), accept(neither))}), ok(result("19", 1))) << neither;
+    EXPECT_EQ(answer({post(packed(request(1)), accept(neither))}), ok_packed(result("19", 1))) << neither;
+  }
+  EXPECT_EQ(answer({get("/rpc/sum?numbers=[1,2]", accept("application/msgpack"))}), ok_packed(result("3", 1)));
+  // It is said for one request, and not for the next one.
+  EXPECT_EQ(answer({post(request(1), accept("application/msgpack")) + post(request(2))}),
+            ok_packed(result("19", 1)) + ok(result("19", 2)));
+}
+
+TEST(MsgpackHttp, NotificationsHaveNoBody) {
+  const std::string note = packed(R"({"jsonrpc":"2.0","method":"subtract","params":[1,2]})");
+  expect_answer(post(note, kType) + post(packed(request(1)), kType),
+                "HTTP/1.1 204 No Content\r\n\r\n" + ok_packed(result("19", 1)));
+  const std::string nan = with(R"({"jsonrpc":"2.0","method":"sum"})", "params", "91" + std::string{kNaN});
+  EXPECT_EQ(answer({post(nan, kType)}), "HTTP/1.1 204 No Content\r\n\r\n");
+}
+
+TEST(MsgpackHttp, ErrorsAreSaidInIt) {
+  const std::string good = packed(request(1));
+  expect_answer(post(good.substr(1), kType) + post(good, kType), ok_packed(kParseError) + ok_packed(result("19", 1)));
+  expect_answer(post(good.substr(0, 9)) + post(good), ok_packed(kParseError) + ok_packed(result("19", 1)));
+  expect_answer(post("", kType), ok_packed(kParseError));
+  const std::string bad = with(head_of("sum", 5), "params", "91" + std::string{kNaN});
+  expect_answer(post(bad, kType), ok_packed(bad_params(kWhyNaN, 5)));
+  expect_answer(post(bad, "Accept: application/json\r\n"), ok(bad_params(kWhyNaN, 5)));
+  expect_answer(post("\x92" + packed(request(1)) + bad, kType),
+                ok_packed("[" + result("19", 1) + "," + bad_params(kWhyNaN, 5) + "]"));
+}
+
+TEST(MsgpackHttp, AMessageThatIsTooLargeAsJsonIs413) {
+  std::string controls = "91da0100";
+  for (int i = 0; i < 256; ++i) controls += "01";
+  const std::string got =
+      answer({post(with(head_of("greet", 1), "params", controls), kType)}, {}, {.max_message_size = 400});
+  EXPECT_TRUE(got.starts_with("HTTP/1.1 413 ")) << got;
+  EXPECT_NE(got.find("Content-Type: application/msgpack\r\n"), std::string::npos);
+  EXPECT_TRUE(unpacked(got.substr(got.find("\r\n\r\n") + 4)).starts_with(R"({"jsonrpc":"2.0","error":{"code":-32006)"));
+}
+
+TEST(MsgpackHttp, BodiesInChunksAndAnswersInOrderAreTheSame) {
+  const std::string body = packed(request(1));
+  char size[8];
+  std::snprintf(size, sizeof size, "%zx", body.size());
+  expect_answer("POST / HTTP/1.1\r\nHost: localhost\r\n" + kType + "Transfer-Encoding: chunked\r\n\r\n" + size +
+                    "\r\n" + body + "\r\n0\r\n\r\n",
+                ok_packed(result("19", 1)));
+  Http server;
+  EXPECT_EQ(server.ask(post(packed(call("wait", 1))) + post(request(2)) + post(packed(request(3)))), "");
+  server.waiting.answer(0, "a");
+  server.turns();
+  EXPECT_EQ(server.peer->take(), ok_packed(result(R"("a")", 1)) + ok(result("19", 2)) + ok_packed(result("19", 3)));
+}
+
+TEST(MsgpackHttp, ADrainingServerSaysSoInIt) {
+  Http server;
+  EXPECT_EQ(server.ask(post(packed(request(1)))), ok_packed(result("19", 1)));
+  server.connection->drain();
+  const std::string got = server.ask(post(packed(request(2))));
+  EXPECT_TRUE(got.starts_with("HTTP/1.1 503 ")) << got;
+  EXPECT_NE(got.find("Content-Type: application/msgpack\r\n"), std::string::npos);
+  EXPECT_NE(unpacked(got.substr(got.find("\r\n\r\n") + 4)).find("-32009"), std::string::npos);
+}
+
+// ---- at a broker ----
+
+/// A raw peer of a broker that speaks MessagePack behind a length.
+struct Packed {
+  explicit Packed(const Endpoint& place) : peer(place) {}
+  void send(std::string_view message) { peer.send(framed(message)); }
+  void say(std::string_view json) { send(packed(json)); }
+  std::string bytes() {
+    const std::string head = peer.take(4);
+    std::size_t size = 0;
+    for (const char c : head) size = size << 8 | static_cast<unsigned char>(c);
+    return peer.take(size);
+  }
+  std::string json() { return unpacked(bytes()); }
+
+  RawPeer peer;
+};
+
+class MsgpackBroker : public testing::Test {
+ protected:
+  MsgpackBroker() : place_(broker_.listen("tcp://127.0.0.1:0")), running_(broker_) {}
+
+  static std::string line_of(std::string_view method, std::string_view params, std::string_view id = {}) {
+    std::string text = R"({"jsonrpc":"2.0","method":")" + std::string{method} + R"(","params":)" + std::string{params};
+    if (!id.empty()) text.append(R"(,"id":)").append(id);
+    return text + "}";
+  }
+  static std::string id_of(const std::string& request) { return Value::parse(request)->at("id").dump(); }
+
+  Broker broker_;
+  Endpoint place_;
+  RunningServer running_;
+};
+
+TEST_F(MsgpackBroker, CallersAndProvidersNeedNotSpeakTheSame) {
+  Packed provider{place_};
+  provider.say(line_of("rpc.register", R"({"method":"twice"})", "1"));
+  EXPECT_EQ(provider.json(), result("1", 1));
+  RawPeer lines{place_};
+  lines.send(line_of("rpc.register", R"({"method":"thrice"})", "1") + "\n");
+  EXPECT_EQ(lines.line(), result("1", 1));
+
+  lines.send(line_of("twice", R"([{"$bytes":"AP8="},{"$":{"$x":1}},1.0])", "7") + "\n");
+  const std::string asked = provider.bytes();
+  EXPECT_NE(asked.find(from_hex("93 c4 02 00 ff 81 a2 24 78 01 cb 3f f0 00 00 00 00 00 00")), std::string::npos)
+      << packing::to_hex(asked);
+  provider.send(with(R"({"jsonrpc":"2.0","id":)" + id_of(unpacked(asked)) + "}", "result", "92 c4 01 01 d4 4e 02"));
+  EXPECT_EQ(lines.line(), R"({"jsonrpc":"2.0","id":7,"result":[{"$bytes":"AQ=="},{"$npy":"Ag=="}]})");
+
+  provider.send(with(head_of("thrice", 8), "params", "91 c4 01 ff"));
+  const std::string request = lines.line();
+  EXPECT_NE(request.find(R"("params":[{"$bytes":"/w=="}])"), std::string::npos) << request;
+  lines.send(R"({"jsonrpc":"2.0","result":{"$image":"AQ=="},"id":)" + id_of(request) + "}\n");
+  EXPECT_NE(provider.bytes().find(from_hex("d4 49 01")), std::string::npos);
+}
+
+TEST_F(MsgpackBroker, WhatTheOtherCannotHoldIsAnErrorForTheCallAlone) {
+  Packed provider{place_};
+  provider.say(line_of("rpc.register", R"({"method":"echo"})", "1"));
+  EXPECT_EQ(provider.json(), result("1", 1));
+  RawPeer caller{place_};
+  caller.send(line_of("echo", "[18446744073709551616]", "2") + "\n");
+  EXPECT_EQ(caller.line(), bad_params(kWhyInteger, 2));
+  caller.send(line_of("echo", "[1]", "3") + "\n");
+  const std::string id = id_of(provider.json());
+  provider.send(with(R"({"jsonrpc":"2.0","id":)" + id + "}", "result", kNaN));
+  const Value answer = *Value::parse(caller.line());
+  EXPECT_EQ(answer.at("id").as_int(), 3);
+  EXPECT_EQ(answer.at("error").at("code").as_int(), -32603);
+  EXPECT_EQ(answer.at("error").at("data").at("reason").as_string(), kWhyNaN);
+  // And the provider goes on.
+  caller.send(line_of("echo", "[1]", "4") + "\n");
+  provider.say(R"({"jsonrpc":"2.0","result":9,"id":)" + id_of(provider.json()) + "}");
+  EXPECT_EQ(caller.line(), result("9", 4));
+}
+
+TEST_F(MsgpackBroker, AStreamWhoseItemTheCallerCannotHoldEndsAndItsProviderIsTold) {
+  Packed provider{place_};
+  provider.say(line_of("rpc.register", R"({"method":"items"})", "1"));
+  EXPECT_EQ(provider.json(), result("1", 1));
+  RawPeer caller{place_};
+  caller.send(R"({"jsonrpc":"2.0","method":"items","stream":5,"id":2})" + std::string{"\n"});
+  const std::string id = id_of(provider.json());
+  provider.send(
+      with(R"({"jsonrpc":"2.0","method":"rpc.item"})", "params",
+           "83 a2 69 64 " + packing::to_hex(packed(id)) + " a3 73 65 71 00 a5 76 61 6c 75 65" + std::string{kNaN}));
+  EXPECT_EQ(Value::parse(caller.line())->at("error").at("code").as_int(), -32603);
+  EXPECT_EQ(provider.json(), R"({"jsonrpc":"2.0","method":"$/cancelRequest","params":{"id":)" + id + "}}");
+}
+
+TEST_F(MsgpackBroker, EventsAreInTheCodecOfTheLastMessage) {
+  Packed subscriber{place_};
+  subscriber.say(line_of("rpc.subscribe", R"({"topic":"news.*"})", "1"));
+  EXPECT_EQ(subscriber.json(), result("true", 1));
+  RawPeer publisher{place_};
+  const auto publish = [&](std::string_view params) {
+    publisher.send(line_of("rpc.publish", R"({"topic":"news.a","params":)" + std::string{params} + "}", "1") + "\n");
+    return publisher.line();
+  };
+  publish(R"([{"$bytes":"/w=="}])");
+  EXPECT_NE(subscriber.bytes().find(from_hex("91 c4 01 ff")), std::string::npos);
+  // One that it cannot hold is not sent.
+  publish("[18446744073709551616]");
+  publish("[1]");
+  EXPECT_EQ(subscriber.json(), R"({"jsonrpc":"2.0","method":"news.a","params":[1]})");
+  subscriber.send(line_of("rpc.ping", "[]", "2"));
+  EXPECT_EQ(subscriber.bytes(), result(R"("pong")", 2));
+  publish("[18446744073709551616]");
+  EXPECT_EQ(subscriber.bytes(), R"({"jsonrpc":"2.0","method":"news.a","params":[18446744073709551616]})");
+}
+
+TEST(MsgpackBrokerLimits, WhatIsTooLargeForOthersAsJsonIsNotRelayed) {
+  Options options;
+  options.limits.max_message_size = 2000;
+  Broker broker{options};
+  const Endpoint place = broker.listen("tcp://127.0.0.1:0");
+  const RunningServer running{broker};
+  RawPeer provider{place};
+  provider.send(R"({"jsonrpc":"2.0","method":"rpc.register","params":{"method":"take"},"id":1})"
+                "\n");
+  EXPECT_EQ(provider.line(), result("1", 1));
+  Packed caller{place};
+  std::string bytes = "91 c5 0708";  // 1800, and 2400 as base64
+  for (int i = 0; i < 1800; ++i) bytes += "ff";
+  caller.send(with(head_of("take", 2), "params", bytes));
+  const std::string refused = caller.json();
+  EXPECT_NE(refused.find("-32006"), std::string::npos) << refused;
+  EXPECT_NE(refused.find(R"("id":2)"), std::string::npos) << refused;
+  caller.say(call("take", 3));
+  const std::string request = provider.line();
+  EXPECT_NE(request.find(R"("method":"take")"), std::string::npos) << request;
+}
+
+}  // namespace
+}  // namespace wirecall::session
