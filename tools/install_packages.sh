@@ -15,7 +15,7 @@ declare -A groups=(
   # To check format, ranks and sanitizers; llvm-19 has what they find names with, for reports and for suppressions.
   [check]="clang-19 clang-format-19 libclang-rt-19-dev llvm-19 git"
 )
-declare -A builds_on=([run]="" [test]="run" [python]="run" [bench]="test run" [check]="test run")
+declare -A builds_on=([run]="" [test]="run" [python]="run" [python]="run" [bench]="test run" [check]="test run")
 
 wanted=()
 for group in "$@"; do

@@ -5,6 +5,7 @@
 // Thread: the one that made it, or `run`s it; what says so may be called from any.
 #pragma once
 
+#include <cstddef>
 #include <functional>
 #include <memory>
 #include <string>
@@ -14,6 +15,7 @@
 #include <vector>
 
 #include "wirecall/endpoint.hpp"
+#include "wirecall/listeners.hpp"
 #include "wirecall/options.hpp"
 #include "wirecall/registry.hpp"
 #include "wirecall/stats.hpp"
@@ -57,6 +59,9 @@ class Server {
   Endpoint listen(std::string_view uri);
   /// The same for all places that the options name: each of Options::listen, or TCP at Options::host and port.
   std::vector<Endpoint> listen();
+  /// Serves those who connect to the socket of that number, counted from 0, of a place that several processes share.
+  /// With several threads the first has all, and hands them round. Throws std::out_of_range, std::system_error.
+  Endpoint listen(const Listeners& listeners, std::size_t number);
 
   /// Who may do what, in place of Options::principals; none: everybody everything. Connections of principals that have
   /// changed, or have another token, are closed. Takes effect with the next turn of each loop. Any thread. Throws

@@ -4,6 +4,7 @@
 #include <nanobind/stl/vector.h>
 
 #include "client.hpp"
+#include "command.hpp"
 #include "context.hpp"
 #include "encode.hpp"
 #include "errors.hpp"
@@ -92,6 +93,7 @@ NB_MODULE(_native, module) {
   add_context(module);
   add_feed(module);
   add_server(module);
+  add_command(module);
   add_client(module);
 }
 

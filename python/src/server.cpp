@@ -1,9 +1,11 @@
 // See server.hpp.
 #include "server.hpp"
 
+#include <cstddef>
 #include <memory>
 #include <nanobind/stl/optional.h>
 #include <nanobind/stl/string.h>
+#include <nanobind/stl/unique_ptr.h>
 #include <nanobind/stl/vector.h>
 #include <stdexcept>
 #include <string>
@@ -15,6 +17,7 @@
 #include "gil.hpp"
 #include "method.hpp"
 #include "wirecall/broker.hpp"
+#include "wirecall/listeners.hpp"
 #include "wirecall/server.hpp"
 
 namespace wirecall::python {
@@ -25,6 +28,17 @@ Options options_of(const std::string& json) {
   Options options = Options::from_json(json);
   options.log = stderr_log(options.log_format);
   return options;
+}
+
+// What the system refuses is an OSError.
+template <class F>
+auto os_error_for(const F& act) {
+  try {
+    return act();
+  } catch (const std::runtime_error& failure) {
+    PyErr_SetString(PyExc_OSError, failure.what());
+    throw nb::python_error();
+  }
 }
 
 class PyServer {
@@ -39,6 +53,7 @@ class PyServer {
     // For `handle`, which needs no port.
     server_->registry().set_limits(options.limits);
     server_->registry().set_log(options.log);
+    places_ = options.listen_uris();
   }
   PyServer(PyServer&&) = delete;
   // The server's threads end with it, and may need the GIL for that.
@@ -65,15 +80,11 @@ class PyServer {
   }
 
   std::string listen(const std::string& uri) {
-    try {
-      return server_->listen(uri).uri();
-    } catch (const std::invalid_argument&) {
-      throw;
-    } catch (const std::runtime_error& failure) {
-      PyErr_SetString(PyExc_OSError, failure.what());
-      throw nb::python_error();
-    }
+    return os_error_for([&] { return server_->listen(uri).uri(); });
   }
+  /// Where its options say.
+  [[nodiscard]] std::vector<std::string> places() const { return places_; }
+  void listen_shared(const Listeners& listeners, std::size_t number) { server_->listen(listeners, number); }
 
   /// False when it was interrupted.
   bool run() {
@@ -102,16 +113,24 @@ class PyServer {
  private:
   std::shared_ptr<AsyncCalls> calls_;
   std::unique_ptr<Server> server_;
+  std::vector<std::string> places_;
   bool running_ = false;
 };
 
 }  // namespace
 
 void add_server(nb::module_& module) {
+  nb::class_<Listeners>(module, "Listeners", "A place on which several processes listen together.")
+      .def(nb::new_([](const std::string& uri, std::size_t count) {
+        return os_error_for([&] { return std::make_unique<Listeners>(uri, count); });
+      }))
+      .def_prop_ro("uri", [](const Listeners& listeners) { return listeners.endpoint().uri(); });
   nb::class_<PyServer>(module, "Server")
       .def(nb::init<const std::string&, bool>(), nb::arg("options_json"), nb::arg("broker") = false)
       .def("add", &PyServer::add)
       .def("listen", &PyServer::listen)
+      .def("places", &PyServer::places)
+      .def("listen_shared", &PyServer::listen_shared)
       .def("run", &PyServer::run)
       .def("stop", &PyServer::stop)
       .def("handle", &PyServer::handle)

@@ -13,6 +13,7 @@ app.run()
 from __future__ import annotations
 
 import contextlib
+import dataclasses
 import json
 import sys
 import threading
@@ -36,15 +37,21 @@ class Server:
 
     def __init__(self, name: str = "wirecall", *, broker: bool = False, **options: Any) -> None:
         self.name = name
-        self._options = options
+        self._options = _told.over(options) if _told is not None else options
         self._broker = broker
-        self._native = _native.Server(json.dumps(options), broker)
+        self._methods: dict[str, tuple[Any, ...]] = {}  # what the native server was told of each
+        self._native = self._make_native()
         self._asynchronous = False
         self._listening: list[str] = []
-        self._names: list[str] = []
         self._ended = threading.Event()
         self._ended.set()
         _wiring.at_exit(self._end)
+
+    def _make_native(self) -> _native.Server:
+        native = _native.Server(json.dumps(self._options), self._broker)
+        for told in self._methods.values():
+            native.add(*told)
+        return native
 
     @overload
     def __call__(self, function: F, /) -> F: ...
@@ -76,11 +83,10 @@ class Server:
         from ._methods import ASYNCIO, ASYNCIO_STREAM, describe
 
         described = describe(function, called, blocking=blocking)
-        self._native.add(
-            called, function, described.place, described.parameters, described.result, described.summary, safe
-        )
+        told = (called, function, described.place, described.parameters, described.result, described.summary, safe)
+        self._native.add(*told)
+        self._methods[called] = told
         self._asynchronous = self._asynchronous or described.place in (ASYNCIO, ASYNCIO_STREAM)
-        self._names.append(called)
         return function
 
     def add_methods(self, instance: object, prefix: str = "") -> None:
@@ -97,13 +103,25 @@ class Server:
         self._listening.append(actual)
         return actual
 
-    def run(self, listen: str | list[str] | None = None, *, quiet: bool = False) -> None:
-        """Serves until `stop`, Ctrl-C or SIGTERM; calls in progress are finished first."""
-        uris = [listen] if isinstance(listen, str) else listen or ([] if self._listening else [DEFAULT_PLACE])
+    def run(self, listen: str | list[str] | None = None, *, workers: int = 1, quiet: bool = False) -> None:
+        """Serves until `stop`, Ctrl-C or SIGTERM; calls in progress are finished first.
+
+        `workers`: so many processes, forked from this one, share the places. One that crashes is replaced. Each has the
+        program's state as it was when `run` was called; nothing that one of them changes is seen by the others.
+        """
+        if _told is not None:
+            listen, workers = _told.listen or listen, _told.workers or workers
+            _told.has_run = True
+        uris = [listen] if isinstance(listen, str) else listen or ([] if self._listening else self._native.places())
+        if workers > 1:
+            return self._run_workers(uris, workers, quiet)
         for uri in uris:
             self.listen(uri)
         if not quiet:
-            self._greet()
+            self._greet(self._listening)
+        return self._serve()
+
+    def _serve(self) -> None:
         thread = None
         if self._asynchronous:
             from ._asyncio_thread import AsyncioThread
@@ -117,6 +135,30 @@ class Server:
             if thread is not None:
                 thread.stop()
             self._ended.set()
+
+    def _run_workers(self, uris: list[str], count: int, quiet: bool) -> None:
+        from ._workers import Workers
+
+        if self._broker:
+            raise ValueError("wirecall: a broker is one process: its clients have to reach each other")
+        if self._listening:
+            raise ValueError("wirecall: workers listen where run is told to: run(listen=…, workers=…) without listen")
+
+        def serve(listeners: list[_native.Listeners], number: int) -> None:
+            self._native = self._make_native()
+            for place in listeners:
+                self._native.listen_shared(place, number)
+            listeners.clear()
+            self._serve()
+
+        workers = Workers(uris, count, serve)
+        if not quiet:
+            self._greet(workers.uris, f", by {count} workers")
+        del self._native  # it has descriptors and threads, which are not for children
+        try:
+            workers.run()
+        finally:
+            self._native = self._make_native()
 
     def stop(self) -> None:
         """Makes `run` return, from any thread."""
@@ -146,13 +188,38 @@ class Server:
         answer: str = self._native.handle(text)
         return answer
 
-    def _greet(self) -> None:
-        count = len(self._names)
+    def _greet(self, uris: list[str], how: str = "") -> None:
+        count = len(self._methods)
         print(
-            f"{self.name}: {count} method{'' if count == 1 else 's'} at {', '.join(self._listening)}  (Ctrl-C to stop)",
+            f"{self.name}: {count} method{'' if count == 1 else 's'} at {', '.join(uris)}{how}  (Ctrl-C to stop)",
             file=sys.stderr,
             flush=True,
         )
+
+
+@dataclasses.dataclass
+class Told:
+    """What the command line says: it goes over what the program says."""
+
+    listen: list[str]
+    workers: int
+    options: dict[str, Any]
+    has_run: bool = False
+
+    def over(self, options: dict[str, Any]) -> dict[str, Any]:
+        """The options of a server with these over them."""
+        return _over(options, self.options)
+
+
+_told: Told | None = None
+
+
+def _over(below: dict[str, Any], above: dict[str, Any]) -> dict[str, Any]:
+    both = dict(below)
+    for name, value in above.items():
+        inner = both.get(name)
+        both[name] = _over(inner, value) if isinstance(inner, dict) and isinstance(value, dict) else value
+    return both
 
 
 def _name_of(function: Any) -> str:

@@ -7,6 +7,7 @@
 #include <fmt/ranges.h>
 #include <malloc.h>
 #include <memory>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -21,6 +22,7 @@
 #include "cli/flags.hpp"
 #include "cli/list.hpp"
 #include "cli/pub.hpp"
+#include "cli/python_program.hpp"
 #include "cli/reply.hpp"
 #include "cli/serve.hpp"
 #include "cli/serve_config.hpp"
@@ -45,6 +47,7 @@ bool unknown_command(const CLI::App& app, std::string_view word) {
 }
 
 int run(int argc, char** argv) {
+  if (const std::span words{argv + 1, argv + argc}; asks_for_python(words)) return become_python(words);
   CLI::App app{"A JSON-RPC 2.0 server and client.", "wirecall"};
   app.set_version_flag("--version", std::string{"wirecall "} + WIRECALL_VERSION);
   app.set_help_flag("-h,--help", "Print this help and exit");
@@ -54,7 +57,8 @@ int run(int argc, char** argv) {
   ServeOptions serving;
   serving.version = WIRECALL_VERSION;
   if (std::string_view{argv[0]}.find('/') != std::string_view::npos) serving.program = argv[0];
-  CLI::App* serve_command = app.add_subcommand("serve", "Serve in the foreground until Ctrl-C");
+  CLI::App* serve_command = app.add_subcommand(
+      "serve", "Serve in the foreground until Ctrl-C; serve FILE.py: the methods of a Python program");
   serve_command->add_flag("--demo", serving.demo, "Serve the demo methods: subtract, sum, echo, sleep, fail, count");
   serve_command->add_flag("--insecure", serving.insecure, "Listen also where other machines can connect");
   serve_command->allow_extras();

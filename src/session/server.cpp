@@ -24,6 +24,7 @@
 #include "rpc/openrpc.hpp"
 #include "runtime/backend.hpp"
 #include "runtime/thread_pool.hpp"
+#include "session/listeners.hpp"
 #include "session/serving_loop.hpp"
 #include "session/stop_signals.hpp"
 #include "transport/source.hpp"
@@ -106,6 +107,7 @@ struct Server::State {
     io_stopping.store(true);
     for (transport::IoThread* const io : io_threads) io->loop().wake();
   }
+  void hand_round(int descriptor);  // each loop in its turn is given one of those that come to the first
   void wake_all() noexcept {
     for (const auto& loop : loops) loop->loop().wake();
   }
@@ -238,19 +240,33 @@ Endpoint Server::listen(std::string_view uri) {
     }
     const Endpoint bound = listening.front().endpoint;
     state.http.bound_hosts.push_back(bound.host());
-    for (std::size_t i = 0; i < listening.size(); ++i) state.loops[i]->listen(std::move(listening[i]));
+    for (std::size_t i = 0; i < listening.size(); ++i) {
+      state.loops[i]->listen(std::move(listening[i]),
+                             [&loop = *state.loops[i]](int descriptor) { loop.open(descriptor); });
+    }
     return bound;
   }
   // Standard input stays where its end is waited for.
   if (endpoint.kind() == EndpointKind::stdio) {
     return first.listen(endpoint, [&first](int descriptor) { first.open_here(descriptor); });
   }
-  return first.listen(endpoint, [&state, &first](int descriptor) {
-    ServingLoop& loop = *state.loops[state.next++ % state.loops.size()];
-    // A loop that drains may not look into its inbox again.
-    if (&loop == &first || state.stopping.load(std::memory_order_relaxed)) return first.open(descriptor);
-    loop.serve_elsewhere(descriptor);
-  });
+  return first.listen(endpoint, [&state](int descriptor) { state.hand_round(descriptor); });
+}
+
+Endpoint Server::listen(const Listeners& listeners, std::size_t number) {
+  if (number >= listeners.count()) throw std::out_of_range{"there is no listener of that number"};
+  const Endpoint& endpoint = listeners.endpoint();
+  if (endpoint.kind() == EndpointKind::tcp) state_->http.bound_hosts.push_back(endpoint.host());
+  state_->loops.front()->listen(listeners.state_->share(number),
+                                [state = state_.get()](int descriptor) { state->hand_round(descriptor); });
+  return endpoint;
+}
+
+void Server::State::hand_round(int descriptor) {
+  ServingLoop& loop = *loops[next++ % loops.size()];
+  // A loop that drains may not look into its inbox again.
+  if (&loop == loops.front().get() || stopping.load(std::memory_order_relaxed)) return loops.front()->open(descriptor);
+  loop.serve_elsewhere(descriptor);
 }
 
 std::vector<Endpoint> Server::listen() {

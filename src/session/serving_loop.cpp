@@ -66,9 +66,8 @@ const Endpoint& ServingLoop::listen(const Endpoint& endpoint, transport::Listene
   return sources_.back()->endpoint();
 }
 
-void ServingLoop::listen(transport::Listening listening) {
-  sources_.push_back(
-      transport::open_source(loop_, std::move(listening), [this](int descriptor) { open(descriptor); }, failed()));
+void ServingLoop::listen(transport::Listening listening, transport::Listener::Accepted accepted) {
+  sources_.push_back(transport::open_source(loop_, std::move(listening), std::move(accepted), failed()));
 }
 
 transport::Listener::Failed ServingLoop::failed() {

@@ -51,8 +51,8 @@ class ServingLoop final : private Keeper, private Timer {
   [[nodiscard]] Loop& loop() noexcept { return loop_; }
   /// Peers may connect from now on; `accepted` is given their descriptors. Throws as transport::open_source does.
   const Endpoint& listen(const Endpoint& endpoint, transport::Listener::Accepted accepted);
-  /// Serves those who connect to a socket that listens already.
-  void listen(transport::Listening listening);
+  /// The same of a socket that listens already.
+  void listen(transport::Listening listening, transport::Listener::Accepted accepted);
   /// Another thread may receive and send for this loop: one connection after the other is given to the next of those
   /// that there are, this one among them.
   transport::IoThread& add_io_thread(std::unique_ptr<runtime::Backend> backend);

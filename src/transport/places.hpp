@@ -30,6 +30,8 @@ class SocketFile {
     return *this;
   }
   ~SocketFile();
+  /// It stays when this object goes.
+  void keep() noexcept { path_.clear(); }
 
  private:
   std::string path_;
@@ -39,8 +41,9 @@ class SocketFile {
 
 struct Listening {
   int descriptor;
-  Endpoint endpoint;  ///< with the port that was bound
-  SocketFile file;    ///< of a unix socket
+  Endpoint endpoint;    ///< with the port that was bound
+  SocketFile file;      ///< of a unix socket
+  bool shared = false;  ///< other processes accept on it as well
 };
 
 /// Binds and listens on a tcp or unix endpoint. A socket file on which nobody listens any more is replaced. Throws

@@ -1,6 +1,9 @@
 // See source.hpp.
 #include "transport/source.hpp"
 
+#include <chrono>
+#include <fcntl.h>
+#include <optional>
 #include <utility>
 
 #include "transport/inproc.hpp"
@@ -21,6 +24,40 @@ class SocketSource final : public Source {
   Endpoint endpoint_;
   Listener listener_;
   SocketFile file_;  // goes first: who finds no file does not wait for nobody
+};
+
+// A socket on which other processes accept as well. The kernel gives each connection to the one that has waited
+// longest, and who stands there for good has always waited longest: so after each one this process stands in line anew.
+class SharedSource final : public Source, private Timer {
+ public:
+  SharedSource(Loop& loop, Listening listening, Listener::Accepted accepted, Listener::Failed failed)
+      : loop_(&loop), listening_(std::move(listening)), accepted_(std::move(accepted)), failed_(std::move(failed)) {
+    stand_in_line(listening_.descriptor);
+  }
+  ~SharedSource() override { loop_->stop(*this); }
+  [[nodiscard]] const Endpoint& endpoint() const noexcept override { return listening_.endpoint; }
+
+ private:
+  void stand_in_line(int descriptor) {
+    listener_.emplace(
+        *loop_, descriptor,
+        [this](int connected) {
+          loop_->start(*this, std::chrono::nanoseconds{0});
+          accepted_(connected);
+        },
+        failed_);
+    listening_.descriptor = descriptor;
+  }
+  void expired() override {
+    const int again = ::fcntl(listening_.descriptor, F_DUPFD_CLOEXEC, 0);
+    if (again >= 0) stand_in_line(again);  // else it stands where it was
+  }
+
+  Loop* loop_;
+  Listening listening_;
+  Listener::Accepted accepted_;
+  Listener::Failed failed_;
+  std::optional<Listener> listener_;
 };
 
 class InprocSource final : public Source {
@@ -83,6 +120,8 @@ std::unique_ptr<Source> open_source(Loop& loop, const Endpoint& endpoint, Listen
 
 std::unique_ptr<Source> open_source(Loop& loop, Listening listening, Listener::Accepted accepted,
                                     Listener::Failed failed) {
+  if (listening.shared)
+    return std::make_unique<SharedSource>(loop, std::move(listening), std::move(accepted), std::move(failed));
   return std::make_unique<SocketSource>(loop, std::move(listening), std::move(accepted), std::move(failed));
 }
 

@@ -1,0 +1,38 @@
+// Listeners: a place on which several processes serve together. One of them opens it, forks the others, and each has
+// its own of the sockets, between which the system spreads the connections:
+//     const Listeners listeners{"tcp://127.0.0.1:8545", 4};
+//     … in the n-th child: server.listen(listeners, n); server.run();
+// Who connects to a process that has died waits for the one that is forked in its place. The place is left when the
+// object has gone in all processes; a socket file goes with that of the process that made it. Thread: any, one at a
+// time.
+#pragma once
+
+#include <cstddef>
+#include <memory>
+#include <string_view>
+
+#include "wirecall/endpoint.hpp"
+
+namespace wirecall {
+
+class Server;
+
+class Listeners {
+ public:
+  /// Listens at once on a tcp or unix place. Throws std::invalid_argument for another, and for a count of 0;
+  /// std::runtime_error with the cause and the cure.
+  Listeners(std::string_view uri, std::size_t count);
+  Listeners(Listeners&&) noexcept;
+  ~Listeners();
+
+  /// With its actual port.
+  [[nodiscard]] const Endpoint& endpoint() const noexcept;
+  [[nodiscard]] std::size_t count() const noexcept;
+
+ private:
+  friend class Server;
+  struct State;
+  std::unique_ptr<State> state_;
+};
+
+}  // namespace wirecall

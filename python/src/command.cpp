@@ -1,0 +1,68 @@
+// See command.hpp.
+#include "command.hpp"
+
+#include <algorithm>
+#include <csignal>
+#include <map>
+#include <memory>
+#include <nanobind/stl/pair.h>
+#include <nanobind/stl/string.h>
+#include <nanobind/stl/vector.h>
+#include <stdexcept>
+#include <string>
+#include <sys/prctl.h>
+#include <utility>
+#include <vector>
+
+#include "session/option_rows.hpp"
+#include "wirecall/options.hpp"
+
+namespace wirecall::python {
+namespace nb = nanobind;
+namespace {
+
+using session::OptionRow;
+
+const OptionRow* row_of_flag(const std::string& flag) {
+  for (const OptionRow& row : session::option_rows()) {
+    const bool alias = !row.alias.empty() && flag == "--" + std::string{row.alias};
+    if (row.in_server != nullptr && (alias || flag == session::flag_of(row))) return &row;
+  }
+  return nullptr;
+}
+
+// The options that such words name, each with its value as JSON text. Throws std::invalid_argument.
+std::vector<std::pair<std::string, std::string>> options_of_flags(const std::vector<std::string>& words) {
+  std::map<const OptionRow*, std::vector<std::string>> given;
+  for (std::size_t i = 0; i < words.size(); ++i) {
+    const std::size_t equals = std::min(words[i].find('='), words[i].size());
+    const std::string flag = words[i].substr(0, equals);
+    const OptionRow* const row = row_of_flag(flag);
+    if (row == nullptr) throw std::invalid_argument{"there is no option " + flag + "; docs/options.md has them all"};
+    if (equals != words[i].size()) {
+      given[row].push_back(words[i].substr(equals + 1));
+    } else if (++i < words.size()) {
+      given[row].push_back(words[i]);
+    } else {
+      throw std::invalid_argument{flag + " needs a value: " + session::range_of(*row)};
+    }
+  }
+  std::vector<std::pair<std::string, std::string>> options;
+  for (const auto& [row, values] : given) {
+    Options assigned;
+    const session::OptionSlot slot = row->in_server(assigned, *row);
+    if (const auto done = session::assign(*row, slot, session::value_of_words(*row, values)); !done)
+      throw std::invalid_argument{session::flag_of(*row) + ": " + done.error()};
+    options.emplace_back(row->name, session::json_of(*row, slot));
+  }
+  return options;
+}
+
+}  // namespace
+
+void add_command(nb::module_& module) {
+  module.def("options_of_flags", &options_of_flags);
+  module.def("end_with_parent", [] { ::prctl(PR_SET_PDEATHSIG, SIGTERM); });
+}
+
+}  // namespace wirecall::python

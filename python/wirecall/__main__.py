@@ -1,0 +1,108 @@
+"""`wirecall serve FILE.py`, to which the command comes for Python; also `python -m wirecall serve FILE.py`."""
+
+from __future__ import annotations
+
+import argparse
+import importlib
+import importlib.util
+import json
+import pathlib
+import sys
+import tomllib
+from types import ModuleType
+from typing import Any, NoReturn
+
+from . import _native, server
+
+DESCRIPTION = """\
+Serves the methods of a Python program: of its wirecall.Server, which is the one named app where there are several, or
+NAME. What is said here goes over what the program says."""
+EPILOG = """\
+Every option of a server is a flag as well, such as --limits-batch 10; wirecall serve --help lists them."""
+
+
+def main(words: list[str] | None = None) -> int:
+    """The exit status: 0 done, 2 what is asked for cannot be, 3 nothing can be listened on."""
+    parser = argparse.ArgumentParser(prog="wirecall serve", description=DESCRIPTION, epilog=EPILOG, allow_abbrev=False)
+    parser.add_argument("program", metavar="FILE.py[:NAME]", help="the program; a module's name will do as well")
+    parser.add_argument("--listen", action="append", default=[], metavar="URI", help="where, once for each place")
+    parser.add_argument("--workers", type=int, default=0, metavar="N", help="processes that share the places")
+    parser.add_argument("-c", "--config", metavar="FILE", help="options as TOML, which flags go over")
+    words = sys.argv[1:] if words is None else words
+    if words[:1] != ["serve"]:
+        _refuse("python -m wirecall is for serve FILE.py; the command `wirecall` has all the rest")
+    told, flags = parser.parse_known_args(words[1:])
+    program, _, name = told.program.partition(":")
+    if told.workers < 0:
+        _refuse(f"--workers {told.workers}: there are at least 1")
+    try:
+        server._told = server.Told(told.listen, told.workers, _options(told.config, flags))
+        module = _load(program)
+        if not server._told.has_run:
+            _server_in(module, program, name).run()
+    except OSError as failure:
+        print(f"wirecall: {failure}", file=sys.stderr)
+        return 3
+    return 0
+
+
+def _refuse(line: str) -> NoReturn:
+    print(f"wirecall: {line}", file=sys.stderr)
+    sys.exit(2)
+
+
+def _options(config: str | None, flags: list[str]) -> dict[str, Any]:
+    options: dict[str, Any] = {}
+    try:
+        if config is not None:
+            options = tomllib.loads(pathlib.Path(config).read_text())
+        for name, value in _native.options_of_flags(flags):
+            *groups, last = name.split(".")
+            inner = options
+            for group in groups:
+                inner = inner.setdefault(group, {})
+            inner[last] = json.loads(value)
+    except (ValueError, OSError) as failure:
+        _refuse(f"{config}: {failure}" if isinstance(failure, OSError | tomllib.TOMLDecodeError) else str(failure))
+    return options
+
+
+def _load(program: str) -> ModuleType:
+    if not program.endswith(".py"):
+        sys.path.insert(0, "")
+        try:
+            return importlib.import_module(program)
+        except ModuleNotFoundError as failure:
+            if failure.name is None or not program.startswith(failure.name):
+                raise
+            _refuse(f"there is no module {program}: name one, or a file that ends in .py")
+    path = pathlib.Path(program)
+    if not path.is_file():
+        _refuse(f"there is no file {program}")
+    sys.path.insert(0, str(path.parent.resolve()))
+    spec = importlib.util.spec_from_file_location(path.stem, path)
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[path.stem] = module
+    spec.loader.exec_module(module)
+    return module
+
+
+def _server_in(module: ModuleType, program: str, name: str) -> server.Server:
+    servers = {key: value for key, value in vars(module).items() if isinstance(value, server.Server)}
+    if name:
+        if name not in servers:
+            _refuse(f"{program} has no wirecall.Server named {name}")
+        return servers[name]
+    if "app" in servers:
+        return servers["app"]
+    if len(servers) != 1:
+        several = f"has several: say which, {program}:{next(iter(servers), '')}"
+        none = "makes none: app = wirecall.Server()"
+        _refuse(f"there must be a wirecall.Server to serve, and {program} {several if servers else none}")
+    return next(iter(servers.values()))
+
+
+if __name__ == "__main__":
+    sys.exit(main())

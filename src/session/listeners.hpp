@@ -1,0 +1,26 @@
+// What Listeners holds: for Server, which serves one of them.
+#pragma once
+
+#include <cstddef>
+#include <sys/types.h>
+#include <unistd.h>
+#include <vector>
+
+#include "transport/places.hpp"
+#include "wirecall/listeners.hpp"
+
+namespace wirecall {
+
+struct Listeners::State {
+  State() = default;
+  State(State&&) = delete;
+  ~State();
+  /// A second descriptor of that socket. Throws std::system_error.
+  [[nodiscard]] transport::Listening share(std::size_t index) const;
+
+  std::vector<transport::Listening> all;  // of a unix place one, which all share
+  std::size_t count = 0;
+  pid_t maker = ::getpid();
+};
+
+}  // namespace wirecall
