@@ -184,6 +184,9 @@ class Client {
   /// A call whose params whoever asks writes, and whose answer he reads: what the other ways are made of.
   [[nodiscard]] detail::OutgoingCall outgoing(std::string_view method) { return {core_, method}; }
 
+  /// Several such calls in one message, each with an answer of its own.
+  [[nodiscard]] detail::OutgoingBatch outgoing_batch() { return detail::OutgoingBatch{core_}; }
+
   /// Several calls in one message; see batch.hpp.
   [[nodiscard]] Batch<> batch();
   /// As many calls in one message as are added, each with a T for its result.
@@ -219,6 +222,13 @@ class Client {
   Method& method(std::string name, F&& callable, std::vector<Param> params = {}) {
     Method* added = nullptr;
     alone([&] { added = &registry().method(std::move(name), std::forward<F>(callable), std::move(params)); });
+    return *added;
+  }
+
+  /// The same of what somebody has bound in another way (Registry::add).
+  Method& method(std::string name, detail::Binding binding, std::vector<Param> params = {}) {
+    Method* added = nullptr;
+    alone([&] { added = &registry().add(std::move(name), std::move(params), std::move(binding)); });
     return *added;
   }
 

@@ -12,6 +12,7 @@
 #include <unistd.h>
 #include <utility>
 
+#include "caller_line.hpp"
 #include "context.hpp"
 #include "errors.hpp"
 #include "method.hpp"
@@ -36,8 +37,8 @@ class AsyncCall final : public AsyncCalls::Entry,
         id_(call.is_notification() ? std::string_view{} : call.message().id()),
         params_(call.params()),
         aside_(call),
-        context_(detached(call.context())),
-        stop_(context_->stop_token()) {
+        stop_(call.context().stop_token()) {
+    if (method.takes_context()) context_ = context_aside(call, {call, calls.shared_from_this()});
     static_cast<void>(params_.padded());
   }
   AsyncCall(AsyncCall&&) = delete;
@@ -143,7 +144,7 @@ class AsyncCall final : public AsyncCalls::Entry,
   std::string id_;
   Buffer params_;
   detail::AsideAnswer aside_;
-  std::optional<Context> context_;
+  std::optional<CallContext> context_;
   std::stop_token stop_;
   ReplySink sink_;
   std::optional<std::stop_callback<Stop>> on_stop_;

@@ -3,14 +3,17 @@
 
 #include <atomic>
 #include <chrono>
+#include <cstddef>
 #include <memory>
 #include <nanobind/stl/optional.h>
 #include <nanobind/stl/shared_ptr.h>
 #include <nanobind/stl/string.h>
+#include <nanobind/stl/unique_ptr.h>
 #include <optional>
 #include <pthread.h>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "async_calls.hpp"
 #include "encode.hpp"
@@ -20,6 +23,7 @@
 #include "reference.hpp"
 #include "replies.hpp"
 #include "shape.hpp"
+#include "wirecall/batch.hpp"
 #include "wirecall/client.hpp"
 
 namespace wirecall::python {
@@ -34,23 +38,6 @@ ClientOptions options_of(const std::string& json) {
   ClientOptions options = ClientOptions::from_json(json);
   options.log = stderr_log(LogFormat::human);
   return options;
-}
-
-[[noreturn]] void raise_type_error(const std::string& text) {
-  PyErr_SetString(PyExc_TypeError, text.c_str());
-  throw nb::python_error();
-}
-
-void write_params(detail::OutgoingCall& call, nb::handle args, nb::handle kwargs) {
-  const bool named = PyDict_Size(kwargs.ptr()) != 0;
-  const bool placed = PyTuple_Size(args.ptr()) != 0;
-  if (named && placed) raise_type_error("JSON-RPC has arguments by position or by name, not both in one call");
-  if (!named && !placed) return;
-  std::string where;
-  Writer& writer = call.params();
-  if (!encode(writer, named ? kwargs.ptr() : args.ptr(), where))
-    raise_type_error("an argument cannot be sent, " + where);
-  if (writer.failed()) raise_type_error("an argument cannot be sent: " + writer.failure());
 }
 
 std::chrono::milliseconds milliseconds_of(double seconds) {
@@ -151,6 +138,62 @@ class PySubscription {
   Subscription subscription_;
 };
 
+/// Several calls in one message.
+class PyBatch {
+ public:
+  explicit PyBatch(detail::OutgoingBatch batch) : batch_(std::move(batch)) {}
+  PyBatch(PyBatch&&) = delete;
+
+  /// A call, whose outcome has the next place.
+  void add(const std::string& method, nb::handle args, nb::handle kwargs, std::optional<double> timeout,
+           const std::string& to) {
+    batch_.add(written(method, args, kwargs, timeout, to), count_++);
+  }
+  void add_notification(const std::string& method, nb::handle args, nb::handle kwargs) {
+    batch_.add_notification(written(method, args, kwargs, std::nullopt, {}));
+  }
+  /// Sends it, and waits: for each call (True, its result) or (False, its exception).
+  nb::list send() {
+    std::vector<std::optional<detail::Answer>> answers(count_);
+    {
+      const Released released;
+      if (batch_.size() != 0)
+        batch_.wait([&](std::size_t at, detail::Answer& answer) { answers[at].emplace(std::move(answer)); });
+    }
+    if (PyErr_Occurred() != nullptr) throw nb::python_error();  // a signal has ended the waiting
+    nb::list outcomes;
+    for (std::optional<detail::Answer>& answer : answers) {
+      if (answer->ok()) {
+        outcomes.append(nb::make_tuple(true, value_at(answer->reader())));
+      } else {
+        outcomes.append(nb::make_tuple(false, nb::steal(make_exception(answer->error(), answer->error_class()))));
+      }
+    }
+    return outcomes;
+  }
+  /// Sends it; the future of each call is completed with what it comes to.
+  void start(std::shared_ptr<Replies> replies, nb::list futures) {
+    std::vector<PyObject*> waiting;
+    for (nb::handle future : futures) waiting.push_back(Py_NewRef(future.ptr()));
+    batch_.start([replies = std::move(replies), waiting = std::move(waiting)](
+                     std::size_t at, detail::Answer& answer) { replies->add(waiting[at], answer); },
+                 [] {});
+  }
+
+ private:
+  detail::OutgoingCall written(const std::string& method, nb::handle args, nb::handle kwargs,
+                               std::optional<double> timeout, const std::string& to) {
+    detail::OutgoingCall call = batch_.begin_call(method);
+    if (has_params(args, kwargs)) write_params(call.params(), args, kwargs);
+    if (timeout) call.set_timeout(milliseconds_of(*timeout));
+    if (!to.empty()) call.set_to(to);
+    return call;
+  }
+
+  detail::OutgoingBatch batch_;
+  std::size_t count_ = 0;
+};
+
 class PyClient {
  public:
   PyClient(const std::string& uri, const std::string& options_json)
@@ -210,10 +253,23 @@ class PyClient {
     return call.handle();
   }
 
+  std::unique_ptr<PyBatch> batch() { return std::make_unique<PyBatch>(usable().outgoing_batch()); }
+
   std::shared_ptr<PyStream> stream(const std::string& method, nb::handle args, nb::handle kwargs,
                                    std::optional<double> timeout, const std::string& to) {
     return std::make_shared<PyStream>(
         detail::IncomingStream{outgoing(method, args, kwargs, timeout, to), kStreamCredit});
+  }
+
+  /// A method for the server alone, by calls within calls.
+  void offer(const std::string& name, nb::object function, int place, nb::list parameters, nb::object result,
+             std::shared_ptr<AsyncCalls> calls) {
+    auto method = std::make_unique<PythonMethod>(std::move(function), static_cast<Place>(place),
+                                                 parameters_of(parameters), nb::cast<Shape*>(result), result, calls);
+    std::vector<Param> params = method->params();
+    detail::Binding binding = PythonMethod::bind(std::move(method));
+    const Released released;
+    usable().method(name, std::move(binding), std::move(params));
   }
 
   void provide(const std::string& name, nb::object function, int place, nb::list parameters, nb::object result,
@@ -269,7 +325,7 @@ class PyClient {
   detail::OutgoingCall outgoing(const std::string& method, nb::handle args, nb::handle kwargs,
                                 std::optional<double> timeout, const std::string& to) {
     detail::OutgoingCall call = usable().outgoing(method);
-    write_params(call, args, kwargs);
+    if (has_params(args, kwargs)) write_params(call.params(), args, kwargs);
     if (timeout) call.set_timeout(milliseconds_of(*timeout));
     if (!to.empty()) call.set_to(to);
     return call;
@@ -306,13 +362,20 @@ void add_client(nb::module_& module) {
     const Released released;
     return handle.cancel();
   });
+  nb::class_<PyBatch>(module, "Batch")
+      .def("add", &PyBatch::add)
+      .def("add_notification", &PyBatch::add_notification)
+      .def("send", &PyBatch::send)
+      .def("start", &PyBatch::start);
   nb::class_<PyClient>(module, "Client")
       .def(nb::init<const std::string&, const std::string&>())
       .def("connect", &PyClient::connect)
       .def("call", &PyClient::call)
       .def("notify", &PyClient::notify)
       .def("start", &PyClient::start)
+      .def("batch", &PyClient::batch)
       .def("stream", &PyClient::stream)
+      .def("offer", &PyClient::offer, nb::arg(), nb::arg(), nb::arg(), nb::arg(), nb::arg(), nb::arg().none())
       .def("provide", &PyClient::provide, nb::arg(), nb::arg(), nb::arg(), nb::arg(), nb::arg(), nb::arg(), nb::arg(),
            nb::arg().none())
       .def("unprovide", &PyClient::unprovide)

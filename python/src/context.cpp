@@ -6,6 +6,9 @@
 #include <nanobind/stl/string.h>
 #include <optional>
 #include <time.h>
+#include <utility>
+
+#include "caller_line.hpp"
 
 namespace wirecall::python {
 namespace nb = nanobind;
@@ -24,8 +27,6 @@ std::optional<double> remaining_of(const Context& context) {
   return *deadline - std::chrono::duration<double>{now}.count();
 }
 
-}  // namespace
-
 Context detached(const Context& context) {
   return {context.method(),
           context.id(),
@@ -37,7 +38,24 @@ Context detached(const Context& context) {
           context.caller()};
 }
 
-PyObject* make_context(Context context) {
+const CallerLine& line_of(const CallContext& context) {
+  if (context.line == nullptr) {
+    PyErr_SetString(PyExc_RuntimeError,
+                    "wirecall: a plain handler cannot wait for its caller: make it async def, or @app(blocking=True)");
+    throw nb::python_error();
+  }
+  return *context.line;
+}
+
+}  // namespace
+
+CallContext context_on_loop(Call& call) { return {detached(call.context()), nullptr}; }
+
+CallContext context_aside(Call& call, CallerLine line) {
+  return {detached(call.context()), std::make_shared<const CallerLine>(std::move(line))};
+}
+
+PyObject* make_context(CallContext context) {
   try {
     return nb::cast(std::move(context)).release().ptr();
   } catch (const std::exception& failure) {
@@ -47,32 +65,53 @@ PyObject* make_context(Context context) {
 }
 
 void add_context(nb::module_& module) {
-  nb::class_<Context>(module, "Context",
-                      "One call, as its handler sees it: a parameter with this hint is given it, and is none of the "
-                      "method's. Any thread.")
+  nb::class_<CallContext>(
+      module, "Context",
+      "One call, as its handler sees it: a parameter with this hint is given it, and is none of the "
+      "method's. Any thread.")
       .def_prop_ro(
-          "method", [](const Context& context) { return context.method(); }, "The name by which it was called.")
+          "method", [](const CallContext& context) { return context.seen.method(); },
+          "The name by which it was called.")
       .def_prop_ro(
           "id",
-          [](const Context& context) -> std::optional<std::string> {
-            return context.id().empty() ? std::nullopt : std::optional{context.id()};
+          [](const CallContext& context) -> std::optional<std::string> {
+            return context.seen.id().empty() ? std::nullopt : std::optional{context.seen.id()};
           },
           "The request's id as JSON text; None for a notification.")
       .def_prop_ro(
-          "cancelled", [](const Context& context) { return context.cancelled(); },
+          "cancelled", [](const CallContext& context) { return context.seen.cancelled(); },
           "Nobody waits for the answer any more: the call was cancelled, its time is up, or its caller has gone.")
-      .def_prop_ro("deadline", &deadline_of,
-                   "When the call is answered with a timeout, in seconds of time.monotonic(); None for never.")
-      .def_prop_ro("remaining", &remaining_of, "Seconds until then, negative once it has passed; None for no end.")
+      .def_prop_ro(
+          "deadline", [](const CallContext& context) { return deadline_of(context.seen); },
+          "When the call is answered with a timeout, in seconds of time.monotonic(); None for never.")
+      .def_prop_ro(
+          "remaining", [](const CallContext& context) { return remaining_of(context.seen); },
+          "Seconds until then, negative once it has passed; None for no end.")
       .def_prop_ro(
           "caller",
-          [](const Context& context) -> std::optional<std::string> {
-            return context.caller().empty() ? std::nullopt : std::optional{context.caller()};
+          [](const CallContext& context) -> std::optional<std::string> {
+            return context.seen.caller().empty() ? std::nullopt : std::optional{context.seen.caller()};
           },
           "The caller's name at a broker, where that tells it (option disclose_callers); else None.")
       .def_prop_ro(
-          "hops", [](const Context& context) { return context.hops(); },
-          "How many calls this one was made within: 0 for one that its caller has made of itself.");
+          "hops", [](const CallContext& context) { return context.seen.hops(); },
+          "How many calls this one was made within: 0 for one that its caller has made of itself.")
+      .def(
+          "call",
+          [](const CallContext& context, const std::string& method, nb::args args, nb::kwargs kwargs) {
+            return line_of(context).call(method, args, kwargs);
+          },
+          nb::sig("def call(self, method: str, /, *args: typing.Any, **kwargs: typing.Any) -> typing.Any"),
+          "Calls a method of whoever calls this one: in an async def to be awaited, in blocking methods and generators "
+          "it returns the result. It has what remains of this call's time, ends with it, and raises wirecall.Error. A "
+          "method that a client provides calls its broker, and so all that is there.")
+      .def(
+          "notify",
+          [](const CallContext& context, const std::string& method, nb::args args, nb::kwargs kwargs) {
+            line_of(context).notify(method, args, kwargs);
+          },
+          nb::sig("def notify(self, method: str, /, *args: typing.Any, **kwargs: typing.Any) -> None"),
+          "The same without an answer.");
 }
 
 }  // namespace wirecall::python

@@ -1,18 +1,29 @@
-// What a Python handler sees of the call it serves: wirecall::Context as a Python object.
-// Thread: one that holds the GIL.
+// What a Python handler sees of the call it serves: wirecall::Context as a Python object, and the way back to its
+// caller. Thread: one that holds the GIL.
 #pragma once
 
 #include <Python.h>
+#include <memory>
 #include <nanobind/nanobind.h>
 
+#include "wirecall/call.hpp"
 #include "wirecall/context.hpp"
 
 namespace wirecall::python {
 
-/// What of a context may be used, and destroyed, on another thread than its loop's.
-[[nodiscard]] Context detached(const Context& context);
+class CallerLine;
+
+struct CallContext {
+  Context seen;                            ///< what of it may be used, and destroyed, on any thread
+  std::shared_ptr<const CallerLine> line;  ///< null for a handler on the loop's own thread
+};
+
+/// Of a handler on the loop's own thread, which cannot wait.
+[[nodiscard]] CallContext context_on_loop(Call& call);
+/// Of any other one.
+[[nodiscard]] CallContext context_aside(Call& call, CallerLine line);
 /// A new reference; null with a Python exception set.
-[[nodiscard]] PyObject* make_context(Context context);
+[[nodiscard]] PyObject* make_context(CallContext context);
 void add_context(nanobind::module_& module);
 
 }  // namespace wirecall::python

@@ -332,4 +332,27 @@ std::string take_exception_text() {
   return text;
 }
 
+namespace {
+
+[[noreturn]] void raise_type_error(const std::string& text) {
+  PyErr_SetString(PyExc_TypeError, text.c_str());
+  throw nanobind::python_error();
+}
+
+}  // namespace
+
+bool has_params(nanobind::handle args, nanobind::handle kwargs) {
+  const bool named = PyDict_Size(kwargs.ptr()) != 0;
+  const bool placed = PyTuple_Size(args.ptr()) != 0;
+  if (named && placed) raise_type_error("JSON-RPC has arguments by position or by name, not both in one call");
+  return named || placed;
+}
+
+void write_params(Writer& writer, nanobind::handle args, nanobind::handle kwargs) {
+  std::string where;
+  if (!encode(writer, PyDict_Size(kwargs.ptr()) != 0 ? kwargs.ptr() : args.ptr(), where))
+    raise_type_error("an argument cannot be sent, " + where);
+  if (writer.failed()) raise_type_error("an argument cannot be sent: " + writer.failure());
+}
+
 }  // namespace wirecall::python

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <Python.h>
+#include <nanobind/nanobind.h>
 #include <string>
 
 #include "wirecall/codec.hpp"
@@ -13,6 +14,12 @@ namespace wirecall::python {
 /// Writes `value`. False when it cannot be: then `where` says which part of it cannot, and why, and no Python exception
 /// is set.
 [[nodiscard]] bool encode(Writer& writer, PyObject* value, std::string& where);
+
+/// Whether a call with these arguments, a tuple and a dict, has params. Throws TypeError for some by position and some
+/// by name.
+[[nodiscard]] bool has_params(nanobind::handle args, nanobind::handle kwargs);
+/// Writes them. Throws TypeError that says which cannot be sent, and why.
+void write_params(Writer& writer, nanobind::handle args, nanobind::handle kwargs);
 
 /// What makes plans: a function of a type, called once for each; kept for good.
 void set_planner(PyObject* function);

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "async_calls.hpp"
+#include "caller_line.hpp"
 #include "context.hpp"
 #include "encode.hpp"
 #include "errors.hpp"
@@ -133,7 +134,7 @@ PythonMethod::PythonMethod(nb::object function, Place place, std::vector<Paramet
                   std::ranges::all_of(shapes_, [](const Shape* s) { return s->kind() == ShapeKind::integer; });
   signature_ = {.arguments = types_,
                 .result = &result->info(),
-                .asynchronous = place != Place::loop && place != Place::pool,
+                .asynchronous = place != Place::loop,
                 .stream = place == Place::pool_stream || place == Place::asyncio_stream};
 }
 
@@ -270,7 +271,7 @@ void PythonMethod::run(Call& call) const {
       return call.invalid_params(*readers.reader);
   }
   Reference context;
-  if (takes_context_) context = Reference::steal(make_context(detached(call.context())));
+  if (takes_context_) context = Reference::steal(make_context(context_on_loop(call)));
   InHandler in_handler{call.window(), call.method(), &call};
   Reference result = Reference::steal(this->call(arguments, context.get()));
   if (in_handler.may_be_late()) [[unlikely]] {
@@ -291,7 +292,7 @@ void PythonMethod::run(Call& call) const {
 // ---- on the pool ----
 
 void PythonMethod::run_aside(std::string_view params, const Codec& codec, const Method& method, std::string_view id,
-                             std::optional<Context>& context, detail::AsideAnswer& aside) const {
+                             std::optional<CallContext>& context, detail::AsideAnswer& aside) const {
   detail::ParamReaders readers{.reader = codec.reader(), .defaults = {}};
   Arguments arguments{*this};
   if (!detail::decode_params(params, method, readers, arguments.pointers()))
@@ -313,8 +314,9 @@ void PythonMethod::invoke_on_pool(void* stored, Call& call) {
   Buffer params{call.params()};
   static_cast<void>(params.padded());
   std::string id{call.is_notification() ? std::string_view{} : call.message().id()};
-  std::optional<Context> context;
-  if (method.takes_context_) context = detached(call.context());
+  std::optional<CallContext> context;
+  if (method.takes_context_)
+    context = method.place_ == Place::pool ? context_aside(call, {call, nullptr}) : context_on_loop(call);
   const Codec& codec = call.codec();
   const Method& registered = call.method();
   pool->run([&method, &codec, &registered, aside = std::move(aside), params = std::move(params), id = std::move(id),

@@ -22,6 +22,7 @@
 namespace wirecall::python {
 
 class AsyncCalls;
+struct CallContext;
 
 /// Where a method's function runs.
 enum class Place : std::uint8_t { loop, pool, asyncio, pool_stream, asyncio_stream };
@@ -74,7 +75,7 @@ class PythonMethod {
   [[nodiscard]] Place place() const noexcept { return place_; }
   /// Decodes, calls, and writes the answer. With the GIL, on any thread.
   void run_aside(std::string_view params, const Codec& codec, const Method& method, std::string_view id,
-                 std::optional<Context>& context, detail::AsideAnswer& aside) const;
+                 std::optional<CallContext>& context, detail::AsideAnswer& aside) const;
 
  private:
   static void invoke_on_loop(void* stored, Call& call);

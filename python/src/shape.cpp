@@ -97,10 +97,45 @@ PyObject* decode_any_array(Reader& reader) {
   return list.release();
 }
 
+PyObject* extension_reader = nullptr;
+
+PyObject* read_extension(Reader& reader, PyObject* function) {
+  const char* const mark = reader.mark();
+  std::int8_t type = 0;
+  std::span<const std::byte> data;
+  if (!reader.read_extension(type, data)) return nullptr;
+  const Reference number = Reference::steal(PyLong_FromLong(type));
+  const Reference bytes = Reference::steal(
+      PyBytes_FromStringAndSize(reinterpret_cast<const char*>(data.data()), static_cast<Py_ssize_t>(data.size())));
+  PyObject* const made =
+      number && bytes ? PyObject_CallFunctionObjArgs(function, number.get(), bytes.get(), nullptr) : nullptr;
+  if (made == nullptr) reader.rewind(mark);
+  return made;
+}
+
+// What stands in JSON for a value that JSON has no word for: {"$bytes":"…"}, {"$npy":"…"}, {"$image":"…"}. Null, and
+// the reader where it was, when it is none after all; then it is an object like any other.
+PyObject* decode_marked(Reader& reader, const char* mark, bool bytes) {
+  reader.rewind(mark);
+  PyObject* const value = bytes ? decode_bytes(reader) : read_extension(reader, extension_reader);
+  if (value != nullptr) return value;
+  PyErr_Clear();
+  reader.clear_failure();
+  reader.rewind(mark);
+  return nullptr;
+}
+
 PyObject* decode_any_object(Reader& reader) {
+  const char* const mark = reader.mark();
   static_cast<void>(reader.begin_object());
   Reference dict = Reference::steal(PyDict_New());
-  for (std::string_view name; reader.next_member(name);) {
+  bool first = true;
+  for (std::string_view name; reader.next_member(name); first = false) {
+    if (first && (name == "$bytes" || name == "$npy" || name == "$image")) [[unlikely]] {
+      if (PyObject* const value = decode_marked(reader, mark, name == "$bytes")) return value;
+      static_cast<void>(reader.begin_object());
+      static_cast<void>(reader.next_member(name));
+    }
     const Reference key = Reference::steal(text_object(name));
     if (!key) return fail_with_exception(reader);
     const Reference value = Reference::steal(decode_any(reader));
@@ -118,22 +153,6 @@ PyObject* decode_any_number(Reader& reader) {
   if (short_integer(text, value)) return PyLong_FromLongLong(value);
   reader.rewind(mark);
   return is_digits(text) ? decode_integer(reader) : decode_number(reader);
-}
-
-PyObject* extension_reader = nullptr;
-
-PyObject* read_extension(Reader& reader, PyObject* function) {
-  const char* const mark = reader.mark();
-  std::int8_t type = 0;
-  std::span<const std::byte> data;
-  if (!reader.read_extension(type, data)) return nullptr;
-  const Reference number = Reference::steal(PyLong_FromLong(type));
-  const Reference bytes = Reference::steal(
-      PyBytes_FromStringAndSize(reinterpret_cast<const char*>(data.data()), static_cast<Py_ssize_t>(data.size())));
-  PyObject* const made =
-      number && bytes ? PyObject_CallFunctionObjArgs(function, number.get(), bytes.get(), nullptr) : nullptr;
-  if (made == nullptr) reader.rewind(mark);
-  return made;
 }
 
 TypeKind type_kind_of(ShapeKind kind) {

@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "async_calls.hpp"
+#include "caller_line.hpp"
 #include "context.hpp"
 #include "encode.hpp"
 #include "errors.hpp"
@@ -43,8 +44,10 @@ class Feed final : public std::enable_shared_from_this<Feed> {
         calls_(calls.weak_from_this()),
         home_(call.home()),
         id_(call.is_notification() ? std::string_view{} : call.message().id()),
-        params_(call.params()),
-        context_(detached(call.context())) {
+        params_(call.params()) {
+    const bool asynchronous = method.place() == Place::asyncio_stream;
+    if (method.takes_context())
+      context_ = context_aside(call, {call, asynchronous ? calls.shared_from_this() : nullptr});
     static_cast<void>(params_.padded());
   }
 
@@ -177,7 +180,7 @@ class Feed final : public std::enable_shared_from_this<Feed> {
   std::shared_ptr<detail::Home> home_;
   std::string id_;
   Buffer params_;
-  std::optional<Context> context_;
+  std::optional<CallContext> context_;
 
   mutable std::mutex mutex_;
   std::condition_variable room_;

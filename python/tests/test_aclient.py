@@ -199,3 +199,21 @@ def test_providing_and_events(broker):
             subscription.unsubscribe()
 
     asyncio.run(main())
+
+
+def test_a_batch_is_one_message(uri):
+    async def main() -> None:
+        async with wirecall.aconnect(uri) as c:
+            async with c.batch() as b:
+                five = b.sum(2, 3)
+                later = b.later(7)
+                wrong = b["fails"]()
+                b.notify("sum", 1, 2)
+            assert five.done()
+            assert (await five, await later) == (5, 7)
+            with pytest.raises(wirecall.Error, match="no"):
+                await wrong
+            async with c.batch():
+                pass
+
+    asyncio.run(main())

@@ -249,3 +249,29 @@ def test_providing_and_events(broker):
             async def later() -> None: ...
 
             provider.provide("later", later)
+
+
+def test_a_batch_is_one_message(uri):
+    with wirecall.connect(uri) as c:
+        with c.batch() as b:
+            five = b.sum(2, 3)
+            nine = b["sum"](a=4, b=5)
+            wrong = b.sum(1, "x")
+            b.notify("sum", 1, 2)
+            with pytest.raises(RuntimeError, match="has not been sent"):
+                five.result()
+        assert (five.result(), nine.result()) == (5, 9)
+        with pytest.raises(wirecall.InvalidParams):
+            wrong.result()
+        with c.batch():
+            pass
+        with pytest.raises(ZeroDivisionError), c.batch() as b:
+            b.sum(1, 2)
+            1 / 0  # noqa: B018
+
+
+def test_messagepack(uri):
+    with wirecall.connect(uri, encoding="msgpack") as c:
+        assert c.sum(2, 3) == 5
+        with pytest.raises(wirecall.InvalidParams, match="at b, expected integer"):
+            c.sum(1, "x")

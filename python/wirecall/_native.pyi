@@ -1,4 +1,5 @@
 from collections.abc import Sequence
+from typing import Any
 
 
 class Shape:
@@ -71,6 +72,14 @@ class Context:
         """
         How many calls this one was made within: 0 for one that its caller has made of itself.
         """
+
+    def call(self, method: str, /, *args: Any, **kwargs: Any) -> Any:
+        """
+        Calls a method of whoever calls this one: in an async def to be awaited, in blocking methods and generators it returns the result. It has what remains of this call's time, ends with it, and raises wirecall.Error. A method that a client provides calls its broker, and so all that is there.
+        """
+
+    def notify(self, method: str, /, *args: Any, **kwargs: Any) -> None:
+        """The same without an answer."""
 
 class Feed:
     def push(self, item: object | None) -> bool: ...
@@ -145,6 +154,15 @@ class Stream:
 class CallHandle:
     def cancel(self) -> bool: ...
 
+class Batch:
+    def add(self, arg0: str, arg1: object, arg2: object, arg3: float | None, arg4: str, /) -> None: ...
+
+    def add_notification(self, arg0: str, arg1: object, arg2: object, /) -> None: ...
+
+    def send(self) -> list: ...
+
+    def start(self, arg0: Replies, arg1: list, /) -> None: ...
+
 class Client:
     def __init__(self, arg0: str, arg1: str, /) -> None: ...
 
@@ -156,7 +174,11 @@ class Client:
 
     def start(self, arg0: str, arg1: object, arg2: object, arg3: float | None, arg4: str, arg5: Replies, arg6: object, /) -> CallHandle: ...
 
+    def batch(self) -> Batch: ...
+
     def stream(self, arg0: str, arg1: object, arg2: object, arg3: float | None, arg4: str, /) -> Stream: ...
+
+    def offer(self, arg0: str, arg1: object, arg2: int, arg3: list, arg4: object, arg5: Calls | None, /) -> None: ...
 
     def provide(self, arg0: str, arg1: object, arg2: int, arg3: list, arg4: object, arg5: str, arg6: dict, arg7: Calls | None, /) -> None: ...
 

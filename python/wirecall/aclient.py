@@ -12,11 +12,13 @@ from typing import TYPE_CHECKING, Any
 
 from . import _native
 from ._wiring import DEFAULT_PLACE
-from .client import _all_params, _Base, _event_params
+from .client import BatchMethod, _all_params, _Base, _event_params
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable
     from types import TracebackType
+
+    from ._methods import Described
 
 
 class Reply(asyncio.Future[Any]):
@@ -79,6 +81,10 @@ class AsyncClient(_Base):
         """Calls without an answer: a notification."""
         self._native.notify(method, args, kwargs)
 
+    def batch(self) -> AsyncBatch:
+        """Several calls in one message: `async with c.batch() as b: x = b.sum(1, 2)`; then `await x`."""
+        return AsyncBatch(self)
+
     def call_all(self, method: str, /, *args: Any, **kwargs: Any) -> Reply:
         """At a broker: calls a method at all who provide it; a list of their outcomes."""
         return self._start("rpc.call_all", (), _all_params(method, args, kwargs), None, "")
@@ -87,19 +93,36 @@ class AsyncClient(_Base):
         """At a broker: publishes an event; comes to the number of connections to which it was queued."""
         return self._start("rpc.publish", (), _event_params(topic, value, retain), None, "")
 
+    def offer(self, name: str, function: Callable[..., Any]) -> None:
+        """Lets the server call a function, plain or `async def`, while it serves a call of this client (`ctx.call`). It
+        runs in this loop."""
+        described = self._described(function, name)
+        self._native.offer(name, function, described.place, described.parameters, described.result, self._calls)
+
     async def provide(self, name: str, function: Callable[..., Any], **options: Any) -> None:
         """At a broker: provides a method to its other clients; the function, plain or `async def`, runs in this loop.
         `options`: concurrency, queue, policy, idempotent, safe."""
+        described = self._described(function, name)
+        self._native.provide(
+            name,
+            function,
+            described.place,
+            described.parameters,
+            described.result,
+            described.summary,
+            options,
+            self._calls,
+        )
+        await self.connect()
+
+    def _described(self, function: Callable[..., Any], name: str) -> Described:
         from ._methods import ASYNCIO, ASYNCIO_STREAM, POOL_STREAM, describe
 
         self._join()
         described = describe(function, name)
         if described.place in (POOL_STREAM, ASYNCIO_STREAM):
             raise TypeError(f"wirecall: {name} yields: streams are served by wirecall.Server")
-        self._native.provide(
-            name, function, ASYNCIO, described.parameters, described.result, described.summary, options, self._calls
-        )
-        await self.connect()
+        return described._replace(place=ASYNCIO)
 
     def unprovide(self, name: str) -> bool:
         """Provides that method no longer; False when it is not provided."""
@@ -147,6 +170,45 @@ class AsyncClient(_Base):
         self, kind: type[BaseException] | None, value: BaseException | None, traceback: TracebackType | None
     ) -> None:
         await self.close()
+
+
+class AsyncBatch:
+    """Several calls in one message, which is sent when its `async with` ends; that waits for all answers. `b.name(…)`
+    and `b["name"](…)` are calls, as of a client: futures."""
+
+    def __init__(self, client: AsyncClient) -> None:
+        self._client = client
+        self._native = client._native.batch()
+        self._futures: list[asyncio.Future[Any]] = []
+
+    def __getitem__(self, name: str) -> BatchMethod:
+        return BatchMethod(self, name)
+
+    def __getattr__(self, name: str) -> BatchMethod:
+        if name.startswith("__"):
+            raise AttributeError(name)
+        return BatchMethod(self, name)
+
+    def notify(self, method: str, /, *args: Any, **kwargs: Any) -> None:
+        """A notification."""
+        self._native.add_notification(method, args, kwargs)
+
+    def _add(self, name: str, args: Any, kwargs: Any, timeout: float | None, to: str) -> asyncio.Future[Any]:
+        self._native.add(name, args, kwargs, timeout, to)
+        future = self._client._join().create_future()
+        self._futures.append(future)
+        return future
+
+    async def __aenter__(self) -> AsyncBatch:
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, value: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        if kind is not None:
+            return
+        self._native.start(self._client._replies, self._futures)
+        await asyncio.gather(*self._futures, return_exceptions=True)
 
 
 class AsyncMethod:

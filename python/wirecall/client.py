@@ -19,6 +19,8 @@ if TYPE_CHECKING:
     from types import TracebackType
     from typing import Any
 
+    from ._methods import Described
+
 
 class _Base:
     """What both faces of a client have in common. Its own names are few, and `c["name"]` reaches any method."""
@@ -56,6 +58,10 @@ class Client(_Base):
         """Calls without an answer: a notification."""
         self._native.notify(method, args, kwargs)
 
+    def batch(self) -> Batch:
+        """Several calls in one message: `with c.batch() as b: x = b.sum(1, 2)`; then `x.result()`."""
+        return Batch(self._native)
+
     def call_all(self, method: str, /, *args: Any, **kwargs: Any) -> Any:
         """At a broker: calls a method at all who provide it; a list of their outcomes."""
         return self._native.call("rpc.call_all", (), _all_params(method, args, kwargs), None, "")
@@ -65,14 +71,18 @@ class Client(_Base):
         count: Any = self._native.call("rpc.publish", (), _event_params(topic, value, retain), None, "")
         return int(count)
 
+    def offer(self, name: str, function: Callable[..., Any]) -> None:
+        """Lets the server call a function while it serves a call of this client (`ctx.call`). It runs on the thread
+        that drives the client. `async def` needs `aconnect`."""
+        described = _plain(function, name)
+        self._native.offer(name, function, described.place, described.parameters, described.result, None)
+
     def provide(self, name: str, function: Callable[..., Any], **options: Any) -> None:
         """At a broker: provides a method to its other clients. `options`: concurrency, queue, policy, idempotent, safe.
         The function runs on the thread that drives the client. `async def` needs `aconnect`."""
-        from ._methods import LOOP, POOL, describe
+        from ._methods import LOOP
 
-        described = describe(function, name)
-        if described.place not in (LOOP, POOL):
-            raise TypeError(f"wirecall: {name} is asynchronous: provide it by a client of wirecall.aconnect")
+        described = _plain(function, name)
         self._native.provide(
             name, function, LOOP, described.parameters, described.result, described.summary, options, None
         )
@@ -139,6 +149,90 @@ class Method:
 
     def __repr__(self) -> str:
         return f"<method {self._name}>"
+
+
+def _plain(function: Callable[..., Any], name: str) -> Described:
+    from ._methods import LOOP, describe
+
+    described = describe(function, name)
+    if described.place != LOOP:
+        raise TypeError(f"wirecall: {name} is asynchronous or yields: a client of wirecall.aconnect takes async def")
+    return described
+
+
+class Outcome:
+    """What a call of a batch comes to."""
+
+    __slots__ = ("_outcome",)
+
+    def __init__(self) -> None:
+        self._outcome: tuple[bool, Any] | None = None
+
+    def result(self) -> Any:
+        """Its result; or raises what it was answered with. RuntimeError before the batch has been sent."""
+        if self._outcome is None:
+            raise RuntimeError("the batch has not been sent: it is when its `with` ends")
+        good, value = self._outcome
+        if good:
+            return value
+        raise value
+
+
+class Batch:
+    """Several calls in one message, which is sent when its `with` ends. `b.name(…)` and `b["name"](…)` are calls, as of
+    a client."""
+
+    def __init__(self, native: _native.Client) -> None:
+        self._native = native.batch()
+        self._outcomes: list[Outcome] = []
+
+    def __getitem__(self, name: str) -> BatchMethod:
+        return BatchMethod(self, name)
+
+    def __getattr__(self, name: str) -> BatchMethod:
+        if name.startswith("__"):
+            raise AttributeError(name)
+        return BatchMethod(self, name)
+
+    def notify(self, method: str, /, *args: Any, **kwargs: Any) -> None:
+        """A notification."""
+        self._native.add_notification(method, args, kwargs)
+
+    def _add(self, name: str, args: Any, kwargs: Any, timeout: float | None, to: str) -> Outcome:
+        self._native.add(name, args, kwargs, timeout, to)
+        outcome = Outcome()
+        self._outcomes.append(outcome)
+        return outcome
+
+    def __enter__(self) -> Batch:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, value: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        if kind is not None:
+            return
+        for outcome, came in zip(self._outcomes, self._native.send(), strict=True):
+            outcome._outcome = came
+
+
+class BatchMethod:
+    """A method to be called in a batch."""
+
+    __slots__ = ("_batch", "_name")
+
+    def __init__(self, batch: Any, name: str) -> None:
+        self._batch = batch
+        self._name = name
+
+    def __call__(self, /, *args: Any, _timeout: float | None = None, _to: str = "", **kwargs: Any) -> Any:
+        """Adds a call of it. Returns what holds its outcome once the batch has been sent."""
+        return self._batch._add(self._name, args, kwargs, _timeout, _to)
+
+    def __getattr__(self, name: str) -> BatchMethod:
+        if name.startswith("__"):
+            raise AttributeError(name)
+        return BatchMethod(self._batch, f"{self._name}.{name}")
 
 
 def _all_params(method: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> dict[str, Any]:

@@ -1,0 +1,230 @@
+// See caller_line.hpp.
+#include "caller_line.hpp"
+
+#include <condition_variable>
+#include <exception>
+#include <functional>
+#include <mutex>
+#include <optional>
+#include <stop_token>
+#include <utility>
+#include <variant>
+
+#include "async_calls.hpp"
+#include "encode.hpp"
+#include "errors.hpp"
+#include "gil.hpp"
+#include "reference.hpp"
+#include "shape.hpp"
+#include "wirecall/detail/home.hpp"
+#include "wirecall/peer.hpp"
+#include "wirecall/task.hpp"
+
+namespace wirecall::python {
+namespace nb = nanobind;
+namespace {
+
+using Outcome = std::variant<Buffer, Error>;
+
+Error caller_gone() { return {ErrorCode::provider_lost, "the connection has gone on which the caller was"}; }
+
+// A new reference; null with the exception set.
+PyObject* value_of(Outcome& outcome) {
+  if (const Error* const error = std::get_if<Error>(&outcome)) {
+    set_exception(*error);
+    return nullptr;
+  }
+  const std::unique_ptr<Reader> reader = json_codec().reader();
+  reader->reset(std::get<Buffer>(outcome).padded());
+  return decode_any(*reader);
+}
+
+// Whoever waits for an answer.
+class Waiting {
+ public:
+  Waiting() = default;
+  Waiting(Waiting&&) = delete;
+  virtual ~Waiting() = default;
+  /// Once, on any thread.
+  virtual void give(Outcome outcome) = 0;
+};
+
+class WaitingThread final : public Waiting {
+ public:
+  void give(Outcome outcome) override {
+    {
+      const std::scoped_lock lock{mutex_};
+      outcome_.emplace(std::move(outcome));
+    }
+    given_.notify_one();
+  }
+  Outcome wait() {
+    std::unique_lock lock{mutex_};
+    given_.wait(lock, [this] { return outcome_.has_value(); });
+    return *std::move(outcome_);
+  }
+
+ private:
+  std::mutex mutex_;
+  std::condition_variable given_;
+  std::optional<Outcome> outcome_;
+};
+
+// A future of asyncio's, which is completed on its thread.
+class WaitingFuture final : public Waiting, public std::enable_shared_from_this<WaitingFuture> {
+ public:
+  WaitingFuture(std::weak_ptr<AsyncCalls> calls, PyObject* future)
+      : calls_(std::move(calls)), future_(Py_NewRef(future)) {}
+  ~WaitingFuture() override {
+    if (future_ == nullptr || Py_IsInitialized() == 0) return;
+    const Gil gil;
+    Py_DECREF(future_);
+  }
+
+  void give(Outcome outcome) override {
+    if (const auto calls = calls_.lock()) calls->post(std::make_shared<Given>(shared_from_this(), std::move(outcome)));
+  }
+
+ private:
+  struct Given final : AsyncCalls::Entry {
+    Given(std::shared_ptr<WaitingFuture> who, Outcome what) : waiting(std::move(who)), outcome(std::move(what)) {}
+    void run(PyObject*) override { waiting->complete(outcome); }
+    std::shared_ptr<WaitingFuture> waiting;
+    Outcome outcome;
+  };
+
+  void complete(Outcome& outcome) {
+    const Reference future = Reference::steal(std::exchange(future_, nullptr));
+    try {
+      const nb::handle waiting{future.get()};
+      if (nb::cast<bool>(waiting.attr("done")())) return;
+      if (const Reference value = Reference::steal(value_of(outcome))) {
+        waiting.attr("set_result")(nb::handle{value.get()});
+      } else {
+        const nb::python_error failure;  // takes what is set
+        waiting.attr("set_exception")(failure.value());
+      }
+    } catch (nb::python_error& failure) {
+      failure.discard_as_unraisable("the answer to ctx.call");
+    }
+  }
+
+  std::weak_ptr<AsyncCalls> calls_;
+  PyObject* future_;
+};
+
+// What is done at home.
+class AtHome final : public detail::Home::Arrival {
+ public:
+  explicit AtHome(std::move_only_function<void()> what) : what_(std::move(what)) {}
+  void arrive() noexcept override { what_(); }
+
+ private:
+  std::move_only_function<void()> what_;
+};
+
+// A call of the caller, from its making to its answer. Its destructor answers if nobody has.
+class PeerRequest final : public detail::Home::Arrival, public std::enable_shared_from_this<PeerRequest> {
+ public:
+  PeerRequest(Context context, TaskScope& tasks, std::string method, Buffer params, std::shared_ptr<Waiting> waiting)
+      : context_(std::move(context)),
+        tasks_(&tasks),
+        method_(std::move(method)),
+        params_(std::move(params)),
+        waiting_(std::move(waiting)) {}
+  ~PeerRequest() override {
+    if (waiting_ != nullptr) waiting_->give(caller_gone());
+  }
+
+  void arrive() noexcept override {
+    if (stop_.stop_requested()) return finish(Error{ErrorCode::cancelled});
+    with_handler_.emplace(context_.stop_token(), [this] { stop_.request_stop(); });
+    tasks_->start(ask(shared_from_this()), stop_.get_token(), [self = shared_from_this()](TaskResult<Buffer> result) {
+      self->with_handler_.reset();
+      if (result) return self->finish(*std::move(result));
+      try {
+        std::rethrow_exception(result.error());
+      } catch (const Error& error) {
+        self->finish(error);
+      } catch (const std::exception& failure) {
+        self->finish(Error{ErrorCode::internal_error, failure.what()});
+      }
+    });
+  }
+  /// At home.
+  void stop() noexcept { stop_.request_stop(); }
+
+ private:
+  static Task<Buffer> ask(std::shared_ptr<PeerRequest> self) {
+    const detail::PeerCall call{self->context_, self->method_, self->params_.view()};
+    co_return co_await call.answer();
+  }
+  void finish(Outcome outcome) { std::exchange(waiting_, nullptr)->give(std::move(outcome)); }
+
+  Context context_;
+  TaskScope* tasks_;
+  std::string method_;
+  Buffer params_;
+  std::shared_ptr<Waiting> waiting_;
+  std::stop_source stop_;
+  std::optional<std::stop_callback<std::function<void()>>> with_handler_;  // which ends what it waits for
+};
+
+Buffer params_of(nb::handle args, nb::handle kwargs) {
+  Buffer text;
+  if (!has_params(args, kwargs)) return text;
+  const std::unique_ptr<Writer> writer = json_codec().writer();
+  writer->reset(text);
+  write_params(*writer, args, kwargs);
+  return text;
+}
+
+}  // namespace
+
+CallerLine::CallerLine(Call& call, std::shared_ptr<AsyncCalls> calls)
+    : context_(call.context()),
+      tasks_(&call.tasks()),
+      home_(call.home()),
+      calls_(calls),
+      asynchronous_(calls != nullptr) {}
+
+nb::object CallerLine::call(const std::string& method, nb::handle args, nb::handle kwargs) const {
+  Buffer params = params_of(args, kwargs);
+  const auto request = [&](std::shared_ptr<Waiting> waiting) {
+    auto made = std::make_shared<PeerRequest>(context_, *tasks_, method, std::move(params), std::move(waiting));
+    home_->go_on(made);
+    return made;
+  };
+  if (!asynchronous_) {
+    const auto waiting = std::make_shared<WaitingThread>();
+    std::optional<Outcome> outcome;
+    {
+      const Released released;
+      request(waiting);
+      outcome.emplace(waiting->wait());
+    }
+    PyObject* const value = value_of(*outcome);
+    if (value == nullptr) throw nb::python_error();
+    return nb::steal(value);
+  }
+  nb::object future = nb::module_::import_("asyncio").attr("get_running_loop")().attr("create_future")();
+  const auto made = request(std::make_shared<WaitingFuture>(calls_, future.ptr()));
+  future.attr("add_done_callback")(nb::cpp_function([home = home_, asked = std::weak_ptr{made}](nb::handle ended) {
+    const auto still = asked.lock();
+    if (still == nullptr || !nb::cast<bool>(ended.attr("cancelled")())) return;
+    home->go_on(std::make_shared<AtHome>([still] { still->stop(); }));
+  }));
+  return future;
+}
+
+void CallerLine::notify(const std::string& method, nb::handle args, nb::handle kwargs) const {
+  home_->go_on(std::make_shared<AtHome>([context = context_, method, params = params_of(args, kwargs)] {
+    try {
+      detail::notify_peer(context, method, params.view());
+    } catch (const Error&) {
+      // Nobody is told of a notification that does not arrive.
+    }
+  }));
+}
+
+}  // namespace wirecall::python
