@@ -1,6 +1,9 @@
 // See encode.hpp.
 #include "encode.hpp"
 
+#include <algorithm>
+#include <array>
+#include <charconv>
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
@@ -78,7 +81,15 @@ class Encoder {
   bool number(PyObject* value) {
     const double number = PyFloat_AsDouble(value);
     if (!std::isfinite(number)) return fail("a float that is not finite has no JSON form");
-    writer_->number(number);
+    if (number != std::trunc(number)) return writer_->number(number), true;
+    // 4.0 says that it is no integer: whoever reads it without a hint has a float again.
+    std::array<char, 32> text;
+    char* end = std::to_chars(text.data(), text.data() + text.size(), number).ptr;
+    if (std::find(text.data(), end, 'e') == end) {
+      *end++ = '.';
+      *end++ = '0';
+    }
+    writer_->number_text({text.data(), end});
     return true;
   }
 

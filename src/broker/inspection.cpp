@@ -9,6 +9,7 @@
 
 #include "broker/exchange.hpp"
 #include "rpc/access.hpp"
+#include "rpc/listed_methods.hpp"
 #include "rpc/reserved_params.hpp"
 #include "wirecall/reflect.hpp"
 
@@ -41,15 +42,6 @@ std::size_t methods_of(const Principal* principal, const Peer& peer) {
       peer.provides, [&](const Provider* one) { return rpc::may_call(principal, one->route->name()); }));
 }
 
-struct ListedMethod {
-  std::string_view name;
-  std::string_view summary;
-  std::string policy;
-  std::size_t providers;
-  std::size_t in_flight;
-  std::size_t waiting;
-};
-
 std::string policy_text(const Route& route) {
   if (route.policy() == Policy::hash) return "hash:" + route.hash_param();
   return std::string{std::ranges::find(kPolicyNames, route.policy(), &PolicyName::policy)->name};
@@ -75,25 +67,16 @@ struct Health {
 
 std::string list_methods(const ReservedCall& call) {
   require_no_params(call);
-  std::vector<ListedMethod> listed;
   const Principal* const principal = peer_of(call).principal;
-  for (const auto& method : peer_of(call).exchange().own().methods()) {
-    if (!rpc::may_call(principal, method->name())) continue;
-    listed.push_back({.name = method->name(),
-                      .summary = method->summary(),
-                      .policy = "exclusive",
-                      .providers = 1,
-                      .in_flight = 0,
-                      .waiting = 0});
-  }
+  std::vector<rpc::ListedMethod> listed = rpc::list_own(peer_of(call).exchange().own(), principal);
   for (const Route* route : peer_of(call).exchange().methods().sorted()) {
     if (!route->is_provided() || !rpc::may_call(principal, route->name())) continue;
-    ListedMethod one{.name = route->name(),
-                     .summary = route->description.summary,
-                     .policy = policy_text(*route),
-                     .providers = 0,
-                     .in_flight = 0,
-                     .waiting = 0};
+    rpc::ListedMethod one{.name = route->name(),
+                          .summary = route->description.summary,
+                          .policy = policy_text(*route),
+                          .providers = 0,
+                          .in_flight = 0,
+                          .waiting = 0};
     for (const auto& provider : route->providers()) {
       if (!provider->ended) ++one.providers;
       one.in_flight += provider->at_work;
@@ -101,8 +84,7 @@ std::string list_methods(const ReservedCall& call) {
     }
     listed.push_back(std::move(one));
   }
-  std::ranges::sort(listed, {}, &ListedMethod::name);
-  return to_json(listed);
+  return rpc::json_of(std::move(listed));
 }
 
 std::string list_clients(const ReservedCall& call) {

@@ -13,6 +13,7 @@
 
 #include "message/own_error.hpp"
 #include "rpc/broker.hpp"
+#include "rpc/listed_methods.hpp"
 #include "rpc/openrpc.hpp"
 #include "rpc/reserved_params.hpp"
 #include "rpc/terms.hpp"
@@ -120,6 +121,12 @@ std::string discover(const ReservedCall& call) {
   return openrpc_document(call.registry, others, version.value_or(std::string{}), principal);
 }
 
+// A broker's is another, which knows of those that clients provide.
+std::string methods(const ReservedCall& call) {
+  static_cast<void>(ReservedParams{call, std::array<std::string_view, 0>{}});
+  return json_of(list_own(call.registry, call.identity != nullptr ? call.identity->principal : nullptr));
+}
+
 struct HelloLimits {
   std::size_t max_message_size;
   std::size_t batch;
@@ -186,6 +193,7 @@ constexpr std::array kMethods{ReservedMethod{"rpc.cancel", &cancel},
                               ReservedMethod{"rpc.ping", &ping},
                               ReservedMethod{"keepAlive", &ping},
                               ReservedMethod{"rpc.discover", &discover},
+                              ReservedMethod{"rpc.methods", &methods},
                               ReservedMethod{"rpc.hello", &hello, Needs::connection},
                               ReservedMethod{"rpc.register", nullptr, Needs::connection},
                               ReservedMethod{"rpc.unregister", nullptr, Needs::connection},

@@ -96,5 +96,16 @@ TEST(OpenRpcOfOthers, takes_what_they_say_in_the_form_in_which_it_has_to_be) {
   EXPECT_EQ(methods.at(3), json::parse(R"({"name":"d","params":[],"result":{"name":"result","schema":{}}})"));
 }
 
+TEST_F(OpenRpc, rpc_methods_lists_what_can_be_called) {
+  registry.method("b", [](int x) { return x; }, {"x"}).summary("The second");
+  registry.method("a", [] { return 1; });
+  test::Peer peer{registry};
+  const json listed = json::parse(peer.ask(request("rpc.methods"))).at("result");
+  EXPECT_EQ(listed, json::parse(R"([
+    {"name":"a","summary":"","policy":"exclusive","providers":1,"in_flight":0,"waiting":0},
+    {"name":"b","summary":"The second","policy":"exclusive","providers":1,"in_flight":0,"waiting":0}])"));
+  EXPECT_NE(peer.ask(request("rpc.methods", "[1]")).find("-32602"), std::string::npos);
+}
+
 }  // namespace
 }  // namespace wirecall

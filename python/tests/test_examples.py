@@ -1,0 +1,66 @@
+"""The examples run, and say what they say here."""
+
+from __future__ import annotations
+
+import pathlib
+import subprocess
+import sys
+
+import pytest
+
+EXAMPLES = pathlib.Path(__file__).parents[2] / "examples" / "python"
+NEEDS_SERVER = {
+    "blocking_client": "5\n5\nHello, Ada!\n[0, 2, 4]\n['b'] integer\n",
+    "async_client": "5\n1000\nHELLO, ADA!\n",
+}
+ALONE = {
+    "values": (
+        "{'label': 'cups (LARGE, 2 corners)', 'due': '2026-02-27'}\n"
+        "{'label': 'cups (SMALL, 0 corners)', 'due': '2026-02-27'}\n"
+        'Invalid params (-32602): at box.size, expected one of small, large, got "huge"\n'
+        'Invalid params (-32602): at box.corners.1.1, expected number, got "two"\n'
+        "Invalid params (-32602): at weight, expected at most 20, got 30\n"
+    ),
+    "errors": (
+        "2.0\n1001 not enough money {'left': 100}\n"
+        "an exception, which only the server's log tells of: Internal error (-32603)\n"
+        'refused before it was called: Invalid params (-32602): at amount, expected integer, got "ten"\n'
+    ),
+    "streams": "0\n1\n2\n[0, 1, 4, 9, 16]\n",
+    "arrays": "json [0.6 0.8] b'cba'\nmsgpack [0.6 0.8] b'cba'\n",
+    "blocking": "[0, 1, 2, 3, 4]\nopened\n",
+    "calling_back": "ann wants to be bob\nbob\nann wants to be root\nann\n",
+    "broker": "HELLO\n1 has it\nsensors.roof.temp 21.5\n",
+}
+
+
+def run(name: str, *words: str) -> str:
+    done = subprocess.run(
+        [sys.executable, EXAMPLES / f"{name}.py", *words], capture_output=True, text=True, timeout=60, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+def test_each_example_is_run_here():
+    there = {path.stem for path in EXAMPLES.glob("*.py")}
+    assert there == {"first_server", *NEEDS_SERVER, *ALONE}
+
+
+@pytest.mark.parametrize("name", ALONE)
+def test_alone(name):
+    assert run(name).startswith(ALONE[name])
+
+
+def test_clients_of_the_first_server():
+    with subprocess.Popen(
+        [sys.executable, EXAMPLES / "first_server.py", "tcp://127.0.0.1:0"], stderr=subprocess.PIPE, text=True
+    ) as server:
+        assert server.stderr is not None
+        uri = server.stderr.readline().split(" at ")[1].split()[0]
+        try:
+            for name, said in NEEDS_SERVER.items():
+                assert run(name, uri) == said
+        finally:
+            server.terminate()
+    assert server.returncode == 0
