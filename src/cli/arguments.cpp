@@ -13,6 +13,7 @@
 #include <utility>
 #include <vector>
 
+#include "cli/blobs.hpp"
 #include "wirecall/reflect.hpp"
 #include "wirecall/value.hpp"
 
@@ -73,12 +74,6 @@ Text guessed(std::string_view text) {
   return string_json(text);
 }
 
-std::string bytes_json(std::string_view text) {
-  Value::Bytes bytes(text.size());
-  std::ranges::transform(text, bytes.begin(), [](char c) { return static_cast<std::byte>(c); });
-  return Value{std::move(bytes)}.dump();
-}
-
 Text typed(std::string_view type, std::string_view text) {
   if (type == "str") return string_json(text);
   if (type == "bytes") return bytes_json(text);
@@ -108,6 +103,7 @@ Text value_of(const Named& word, const FileReader& read_file) {
   if (from_file) {
     Text content = read_file(text.substr(text.starts_with('@') ? 1 : 0));
     if (!content) return content;
+    if (word.type.empty()) return json_of_content(*content);
     text = *std::move(content);
   }
   if (word.type.empty()) return guessed(text);
@@ -119,10 +115,17 @@ Text with_place(Text value, std::string_view word) {
   return std::unexpected(fmt::format("{}: {}", word, value.error()));
 }
 
-Text positional_params(std::span<const std::string> words) {
+Text positional_value(const std::string& word, const FileReader& read_file) {
+  if (word.size() < 2 || !word.starts_with('@')) return guessed(word);
+  const Text content = read_file(word.substr(1));
+  if (content) return json_of_content(*content);
+  return std::unexpected(content.error() + "; for the text itself write it as JSON: '" + to_json(word) + "'");
+}
+
+Text positional_params(std::span<const std::string> words, const FileReader& read_file) {
   std::string json = "[";
   for (const std::string& word : words) {
-    Text value = with_place(guessed(word), word);
+    Text value = with_place(positional_value(word, read_file), word);
     if (!value) return value;
     if (json.size() > 1) json += ',';
     json += *value;
@@ -153,7 +156,7 @@ std::expected<std::string, std::string> params_of(std::span<const std::string> w
   if (words.empty()) return std::string{};
   const auto is_named = [](const std::string& word) { return named(word).has_value(); };
   const auto named_word = std::ranges::find_if(words, is_named);
-  if (named_word == words.end()) return positional_params(words);
+  if (named_word == words.end()) return positional_params(words, read_file);
   const auto positional_word = std::ranges::find_if_not(words, is_named);
   if (positional_word == words.end()) return named_params(words, read_file);
   return std::unexpected(

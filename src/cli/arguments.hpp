@@ -18,8 +18,9 @@ using FileReader = std::function<std::expected<std::string, std::string>(const s
 /// The JSON text of params, empty for none, from words that are all positional or all named:
 ///
 ///     ARG              JSON if it is JSON, else a string
+///     @file            what the file holds (blobs.hpp)
 ///     name=value       the same, by name
-///     name=@file       the same, the value being the file's text
+///     name=@file
 ///     name:type=value  of that type: int, float, str, bool, json; bytes (of the value); file (the bytes of that file)
 ///
 /// A word that is JSON is never taken for a named one, so '"a=b"' is the string a=b.

@@ -1,11 +1,13 @@
 // See call.hpp.
 #include "cli/call.hpp"
 
+#include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
 
 #include "cli/arguments.hpp"
+#include "cli/blobs.hpp"
 #include "cli/files.hpp"
 #include "cli/target.hpp"
 #include "cli/terminal.hpp"
@@ -49,9 +51,15 @@ int print_response(detail::OutgoingCall call, const StopAtSignal& signal) {
   return printed != kSuccess || answer.ok() ? printed : exit_of_answer(answer.error());
 }
 
+// An array, an image or bytes go to a file or pipe as such a file has them; a terminal is told what they are.
 int print_result(detail::OutgoingCall call, const StopAtSignal& signal) {
   const auto result = result_of(std::move(call), signal);
-  return result ? print(*result + '\n') : result.error();
+  if (!result) return result.error();
+  const std::optional<Blob> blob = blob_of(*result);
+  if (!blob) return print(*result + '\n');
+  if (!prints_to_terminal()) return print(blob->content);
+  return print(blob->description + ", " + std::to_string(blob->content.size()) +
+               " bytes: redirect it to a file (> out" + std::string{blob->suffix} + ")\n");
 }
 
 void add_to_flag(CLI::App& command, std::string& to) {
@@ -69,7 +77,8 @@ class CallCommand final : public MethodCommand {
                                  "  wirecall call subtract minuend=42 subtrahend=23\n"
                                  "  wirecall call echo value:str=42 --url tcp://127.0.0.1:8545 --timeout 200ms\n"
                                  "  wirecall call subtract 42 23 --url http://127.0.0.1:8545/rpc\n"
-                                 "  wirecall call --stream count 5\n\n"}) {
+                                 "  wirecall call --stream count 5\n"
+                                 "  wirecall call resize image=@cat.png width=64 > small.png\n\n"}) {
     CLI::Option* const raw = app().add_flag("--raw", raw_, "Print the whole response");
     app().add_flag("--stream", stream_, "Print each of many results as it comes")->excludes(raw);
     add_to_flag(app(), to_);

@@ -23,7 +23,8 @@ const char* const kArgumentsHelp =
     "ARGs are all positional or all by name:\n"
     "  42  true  [1,2]  '{\"a\":1}'  text    what is JSON is that value, anything else a string\n"
     "  name=value                        the same, by name\n"
-    "  name=@file                        the text of a file\n"
+    "  @file  name=@file                 what a file holds: an array (.npy), an image, JSON, text, or bytes; @- is "
+    "stdin\n"
     "  name:type=value                   int, float, str, bool, json, bytes (of the value), file (its bytes)\n"
     "Behind -- every word is an ARG, also one that begins with a dash.\n\n";
 

@@ -21,6 +21,8 @@ std::string cannot_write(const std::string& path) {
   return fmt::format("cannot write the file {}: {}", path, std::strerror(errno));
 }
 
+int leave_open(std::FILE*) { return 0; }
+
 }  // namespace
 
 std::expected<std::string, std::string> read_file(const std::string& path) {
@@ -28,7 +30,8 @@ std::expected<std::string, std::string> read_file(const std::string& path) {
 }
 
 std::expected<std::string, std::string> read_small_file(const std::string& path, std::size_t bytes_max) {
-  const File file{std::fopen(path.c_str(), "rb"), &std::fclose};
+  const bool standard = path == "-";
+  const File file{standard ? stdin : std::fopen(path.c_str(), "rb"), standard ? &leave_open : &std::fclose};
   std::string content;
   if (file != nullptr) {
     char block[64 * 1024];

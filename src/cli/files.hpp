@@ -11,6 +11,7 @@
 
 namespace wirecall::cli {
 
+/// "-" is the standard input.
 [[nodiscard]] std::expected<std::string, std::string> read_file(const std::string& path);
 /// The same, but that a file of more than `bytes_max` is too large.
 [[nodiscard]] std::expected<std::string, std::string> read_small_file(const std::string& path, std::size_t bytes_max);

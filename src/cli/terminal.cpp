@@ -25,6 +25,7 @@ std::string styled(std::string_view code, std::string_view text) {
 }  // namespace
 
 bool on_terminal() { return isatty(STDERR_FILENO) == 1; }
+bool prints_to_terminal() { return isatty(STDOUT_FILENO) == 1; }
 
 std::string bold(std::string_view text) { return styled("1", text); }
 std::string dim(std::string_view text) { return styled("2", text); }

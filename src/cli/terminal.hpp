@@ -19,6 +19,8 @@ enum Exit : int {
 
 /// Whether a person sees what is written to stderr.
 [[nodiscard]] bool on_terminal();
+/// Whether a person sees what is written to stdout.
+[[nodiscard]] bool prints_to_terminal();
 
 /// Text for stderr that is coloured only where a terminal shows it and NO_COLOR is not set.
 [[nodiscard]] std::string bold(std::string_view text);

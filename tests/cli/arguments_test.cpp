@@ -87,7 +87,7 @@ TEST(Params, UnknownTypeIsRefusedWithThoseThereAre) {
             "refused: a:number=1: there is no type number; types are int, float, str, bool, json, bytes and file");
 }
 
-TEST(Params, ValueFromAFileIsItsText) {
+TEST(Params, ValueFromAFileIsWhatItHolds) {
   EXPECT_EQ(params({"a=@number", "b=@object", "c=@text"}), R"({"a":42,"b":{"a": [1, 2]},"c":"two\nlines\n"})");
   EXPECT_EQ(params({"a:str=@number", "b:int=@number"}), R"({"a":"42\n","b":42})");
 }
@@ -99,12 +99,21 @@ TEST(Params, FileTypeIsTheBytesOfTheFile) {
 
 TEST(Params, FileThatCannotBeReadIsRefused) {
   EXPECT_EQ(params({"a=@missing"}), "refused: a=@missing: cannot read the file missing");
+  EXPECT_EQ(params({"@missing"}),
+            "refused: @missing: cannot read the file missing; for the text itself write it as JSON: "
+            "'\"@missing\"'");
 }
 
 TEST(Params, TextThatIsNotUtf8IsRefusedExceptAsBytes) {
   EXPECT_TRUE(refused({"\xff"}));
   EXPECT_TRUE(refused({"a=\xff"}));
-  EXPECT_TRUE(refused({"a=@binary"}));
+  EXPECT_TRUE(refused({"a:str=@binary"}));
+  EXPECT_EQ(params({"a=@binary"}), R"({"a":{"$bytes":"/wE="}})");
+}
+
+TEST(Params, PositionalWordMayBeAFile) {
+  EXPECT_EQ(params({"@number", "@text", "@binary", "@", "\"@text\""}),
+            R"([42,"two\nlines\n",{"$bytes":"/wE="},"@","@text"])");
 }
 
 TEST(Params, PositionalAndNamedWordsDoNotMix) {

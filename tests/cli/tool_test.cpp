@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <cstdlib>
 #include <ctime>
+#include <filesystem>
 #include <fstream>
 #include <gtest/gtest.h>
 #include <iterator>
@@ -113,6 +114,26 @@ class Connection {
 std::string request(std::string_view method, std::string_view params, int id) {
   return R"({"jsonrpc":"2.0","method":")" + std::string{method} + R"(","params":)" + std::string{params} + R"(,"id":)" +
          std::to_string(id) + "}\n";
+}
+
+TEST_F(Tool, an_array_goes_there_and_back_as_its_file_in_both_encodings) {
+  using namespace std::string_literals;
+  const std::string file = "\x93NUMPY\x01\0\x4e\0{'descr': '<f4', 'fortran_order': False, 'shape': (2,), }"s +
+                           std::string(19, ' ') + "\n" + "\0\0\x80\x3f\0\0\0\x40"s;
+  const std::string path = testing::TempDir() + "wirecall-tool-" + std::to_string(::getpid()) + ".npy";
+  std::ofstream{path, std::ios::binary} << file;
+  const std::string http = "http://" + url_.substr(url_.find("//") + 2) + "/rpc";
+  for (const std::string& url : {url_, http}) {
+    for (const std::string encoding : {"json", "msgpack"}) {
+      const Ended ended = run({"call", "echo", "@" + path, "--url", url, "--encoding", encoding});
+      EXPECT_EQ(ended.status, 0) << ended.error;
+      EXPECT_EQ(ended.output, file);
+    }
+  }
+  EXPECT_EQ(run({"call", "echo", "[1]"}, url_).output, "[1]\n");
+  EXPECT_EQ(run({"call", "echo", "@-"}, url_, file).output, file);
+  EXPECT_NE(run({"call", "--raw", "echo", "@" + path}, url_).output.find(R"({"$npy":"k05V)"), std::string::npos);
+  std::filesystem::remove(path);
 }
 
 TEST_F(Tool, PrintsTheResultOnStdoutAndNothingElse) {
