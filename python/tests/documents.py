@@ -131,7 +131,9 @@ class Runner:
         if said and not said.endswith("\n"):
             said += "\n"
         parts = [re.escape(part) for part in re.split(r"^…\n", expected, flags=re.MULTILINE)]
-        assert re.fullmatch(".*?".join(parts), said, re.DOTALL), f"{self.page}: $ {command}\n{said}--- shown is\n{expected}"
+        assert re.fullmatch(".*?".join(parts), said, re.DOTALL), (
+            f"{self.page}: $ {command}\n{said}--- shown is\n{expected}"
+        )
 
 
 def commands_of(text: str) -> Iterator[tuple[str, str]]:

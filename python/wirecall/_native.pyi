@@ -1,7 +1,6 @@
 from collections.abc import Sequence
 from typing import Any
 
-
 class Shape:
     def __init__(self, kind: int, name: str, type: object | None) -> None: ...
 
