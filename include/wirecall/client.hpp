@@ -133,6 +133,10 @@ class Client {
   Client(Client&&) noexcept;
   Client& operator=(Client&&) noexcept;
 
+  /// Ends what has not ended, with ConnectionError, as the destructor does; what is begun afterwards ends in the same
+  /// way. Other threads may be in calls. Again: no effect. Any thread but, while another is in it, that of `run`.
+  void close() noexcept;
+
   /// Connects now instead of with the first call, trying each place once. Throws ConnectionError with the cause and the
   /// cure. Where something is provided or subscribed to, waits until the server has accepted all of it, and throws the
   /// Error by which it refuses the first that it does (-32007, -32003; -32601: it is no broker), or -32002 when it has

@@ -87,6 +87,9 @@ class Server {
   RunEnd run();
   /// Makes run() drain and return; the next one when none is running.
   void stop() noexcept;
+  /// The same, but calls in progress are not waited for, except for those of plain functions: as by a second signal.
+  /// That run() returns RunEnd::interrupted.
+  void stop_at_once() noexcept;
 
  protected:
   /// A broker's connections may provide methods for each other.

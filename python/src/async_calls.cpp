@@ -42,8 +42,12 @@ class AsyncCall final : public AsyncCalls::Entry,
     static_cast<void>(params_.padded());
   }
   AsyncCall(AsyncCall&&) = delete;
-  // A task that never ended is asyncio's own, which ends with its thread.
-  ~AsyncCall() override { static_cast<void>(task_.release()); }
+  // A task that has never ended is asyncio's own, which ends with its thread. Where that ends with the interpreter, the
+  // sink is not this thread's to drop.
+  ~AsyncCall() override {
+    static_cast<void>(task_.release());
+    if (!at_home_) static_cast<void>(new ReplySink{std::move(sink_)});
+  }
 
   // On the loop's thread: from now on it is asyncio's.
   void hand_in(Call& call) {
@@ -92,6 +96,7 @@ class AsyncCall final : public AsyncCalls::Entry,
   // ---- at home ----
 
   void arrive() noexcept override {
+    at_home_ = true;
     on_stop_.reset();
     aside_.give(sink_);
   }
@@ -147,6 +152,7 @@ class AsyncCall final : public AsyncCalls::Entry,
   std::optional<CallContext> context_;
   std::stop_token stop_;
   ReplySink sink_;
+  bool at_home_ = false;  // again
   std::optional<std::stop_callback<Stop>> on_stop_;
   Reference task_;  // asyncio's, with the GIL
 };

@@ -197,7 +197,7 @@ class PyBatch {
 class PyClient {
  public:
   PyClient(const std::string& uri, const std::string& options_json)
-      : client_(std::make_unique<Client>(uri, options_of(options_json))), born_(forks.load()) {
+      : client_(std::make_shared<Client>(uri, options_of(options_json))), born_(forks.load()) {
     client_->on_wait([] {
       // Signals are the main thread's.
       if (::pthread_equal(::pthread_self(), main_thread) == 0) return false;
@@ -209,15 +209,16 @@ class PyClient {
   ~PyClient() { close(); }
 
   void connect() {
-    Client& client = usable();
+    std::shared_ptr<Client> client = usable();
     std::optional<Error> failure;
     {
       const Released released;
       try {
-        client.connect();
+        client->connect();
       } catch (const Error& error) {
         failure = error;
       }
+      client.reset();
     }
     if (PyErr_Occurred() != nullptr) throw nb::python_error();
     if (failure) raise(*failure, detail::ErrorClass::connection_error);
@@ -253,7 +254,7 @@ class PyClient {
     return call.handle();
   }
 
-  std::unique_ptr<PyBatch> batch() { return std::make_unique<PyBatch>(usable().outgoing_batch()); }
+  std::unique_ptr<PyBatch> batch() { return std::make_unique<PyBatch>(usable()->outgoing_batch()); }
 
   std::shared_ptr<PyStream> stream(const std::string& method, nb::handle args, nb::handle kwargs,
                                    std::optional<double> timeout, const std::string& to) {
@@ -268,8 +269,10 @@ class PyClient {
                                                  parameters_of(parameters), nb::cast<Shape*>(result), result, calls);
     std::vector<Param> params = method->params();
     detail::Binding binding = PythonMethod::bind(std::move(method));
+    std::shared_ptr<Client> client = usable();
     const Released released;
-    usable().method(name, std::move(binding), std::move(params));
+    client->method(name, std::move(binding), std::move(params));
+    client.reset();
   }
 
   void provide(const std::string& name, nb::object function, int place, nb::list parameters, nb::object result,
@@ -283,12 +286,15 @@ class PyClient {
     if (options.contains("idempotent")) provided.idempotent = nb::cast<bool>(options["idempotent"]);
     if (options.contains("safe")) provided.safe = nb::cast<bool>(options["safe"]);
     detail::Binding binding = PythonMethod::bind(std::move(method));
+    std::shared_ptr<Client> client = usable();
     const Released released;
-    usable().provide(name, std::move(binding), provided);
+    client->provide(name, std::move(binding), provided);
+    client.reset();
   }
   bool unprovide(const std::string& name) {
+    std::shared_ptr<Client> client = usable();
     const Released released;
-    return usable().unprovide(name);
+    return std::exchange(client, nullptr)->unprovide(name);
   }
 
   /// `handler` is called with (topic, value): on asyncio's thread, if `calls` is one's, else on the one that drives.
@@ -300,31 +306,34 @@ class PyClient {
       const Gil gil;
       kept->call(event);
     };
+    std::shared_ptr<Client> client = usable();
     const Released released;
     return std::make_shared<PySubscription>(
-        usable().subscribe(topic, {.group = group, .echo = echo, .last = last}, std::move(function)));
+        std::exchange(client, nullptr)
+            ->subscribe(topic, {.group = group, .echo = echo, .last = last}, std::move(function)));
   }
 
   /// Ends what has not ended. In a child of fork its threads are not there: it is left as it is.
   void close() {
     if (client_ == nullptr) return;
-    std::unique_ptr<Client> ending = std::move(client_);
-    if (forks.load() != born_) return static_cast<void>(ending.release());
+    if (forks.load() != born_) return static_cast<void>(new std::shared_ptr<Client>(std::move(client_)));
+    std::shared_ptr<Client> ending = std::move(client_);
     const Released released;
+    ending->close();
     ending.reset();
   }
 
  private:
-  Client& usable() {
+  std::shared_ptr<Client> usable() {
     if (client_ == nullptr) throw std::runtime_error{"the client is closed"};
     if (forks.load() != born_)
       throw std::runtime_error{"the client was made before fork: make one in the child process"};
-    return *client_;
+    return client_;
   }
 
   detail::OutgoingCall outgoing(const std::string& method, nb::handle args, nb::handle kwargs,
                                 std::optional<double> timeout, const std::string& to) {
-    detail::OutgoingCall call = usable().outgoing(method);
+    detail::OutgoingCall call = usable()->outgoing(method);
     if (has_params(args, kwargs)) write_params(call.params(), args, kwargs);
     if (timeout) call.set_timeout(milliseconds_of(*timeout));
     if (!to.empty()) call.set_to(to);
@@ -337,7 +346,7 @@ class PyClient {
     return value_at(answer.reader());
   }
 
-  std::unique_ptr<Client> client_;
+  std::shared_ptr<Client> client_;  // threads that are in it without the GIL have their own share
   unsigned born_;
 };
 

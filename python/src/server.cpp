@@ -103,6 +103,7 @@ class PyServer {
     return end == RunEnd::drained;
   }
   void stop() noexcept { server_->stop(); }
+  void stop_at_once() noexcept { server_->stop_at_once(); }
   std::string handle(const std::string& text) {
     const Released released;
     return server_->registry().handle(text);
@@ -133,6 +134,7 @@ void add_server(nb::module_& module) {
       .def("listen_shared", &PyServer::listen_shared)
       .def("run", &PyServer::run)
       .def("stop", &PyServer::stop)
+      .def("stop_at_once", &PyServer::stop_at_once)
       .def("handle", &PyServer::handle)
       .def("fileno", &PyServer::fileno)
       .def("drain", &PyServer::drain);

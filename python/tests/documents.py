@@ -2,8 +2,8 @@
 
 - A `python` block whose first line is `# name.py` is that file; any other is run, all of a page in one namespace.
 - A `pycon` block is a session at Python's prompt, in the same namespace.
-- A `console` block has commands behind `$ ` and what they say; a line of `…` stands for any lines. A command that ends in
-  `&` is a server: the next one, or the end of the page, ends it.
+- A `console` block has commands behind `$ ` and what they say; a line of `…` stands for any lines. A command that ends
+  in `&` is a server: the next one, or the end of the page, ends it.
 
 Pages name the port 8545; what runs is given another one.
 """

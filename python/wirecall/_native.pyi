@@ -1,6 +1,7 @@
 from collections.abc import Sequence
 from typing import Any
 
+
 class Shape:
     def __init__(self, kind: int, name: str, type: object | None) -> None: ...
 
@@ -114,6 +115,8 @@ class Server:
     def run(self) -> bool: ...
 
     def stop(self) -> None: ...
+
+    def stop_at_once(self) -> None: ...
 
     def handle(self, arg: str, /) -> str: ...
 

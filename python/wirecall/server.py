@@ -167,7 +167,7 @@ class Server:
     def _end(self) -> None:
         """The interpreter ends: so does the server, though not for a handler that does not come back."""
         if not self._ended.is_set():
-            self.stop()
+            self._native.stop_at_once()
             self._ended.wait(0.5)
 
     @contextlib.contextmanager

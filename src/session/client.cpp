@@ -56,6 +56,7 @@ Client& Client::operator=(Client&& other) noexcept {
 Batch<> Client::batch() { return Batch<>{detail::OutgoingBatch{core_}}; }
 Registry& Client::registry() noexcept { return core_->registry(); }
 Scheduler& Client::scheduler() noexcept { return core_->scheduler(); }
+void Client::close() noexcept { core_->close(); }
 void Client::connect() { core_->connect(); }
 void Client::on_wait(std::function<bool()> interrupted) { core_->on_wait(std::move(interrupted)); }
 std::uint64_t Client::responses_dropped() const { return core_->responses_dropped(); }

@@ -245,6 +245,7 @@ void ClientCore::wake_driver() noexcept {
 // Somebody else is to drive now, if anybody wants to.
 void ClientCore::pass_on() noexcept {
   if (led_) return;
+  if (closing_) return close_ready_.notify_all();
   if (running_) return run_ready_.notify_all();
   if (background_needed()) return background_ready_.notify_one();
   if (!waiting_.empty()) waiting_.front()->ready.notify_one();
@@ -479,6 +480,8 @@ void ClientCore::close() noexcept {
     const Unlocked unlocked{lock};
     background_.join();
   }
+  // Another thread may drive for a call of its own. It leaves that to us, and is told what has become of its call.
+  close_ready_.wait(lock, [this] { return !led_; });
   const Driving driving{*this};
   end_all(lock);
 }

@@ -195,7 +195,7 @@ class ClientCore final : public std::enable_shared_from_this<ClientCore>, privat
   [[nodiscard]] bool background_needed() const noexcept {
     return background_.joinable() && (asynchronous_ != 0 || provides() || declares());
   }
-  [[nodiscard]] bool others_drive() const noexcept { return running_ || background_needed(); }
+  [[nodiscard]] bool others_drive() const noexcept { return running_ || closing_ || background_needed(); }
   [[nodiscard]] bool provides() const noexcept { return !registry_.methods().empty(); }
   [[nodiscard]] bool declares() const noexcept { return !declarations_.empty(); }
   void wake_driver() noexcept;
@@ -321,6 +321,7 @@ class ClientCore final : public std::enable_shared_from_this<ClientCore>, privat
   bool given_up_ = false;  // a connection is, and is to be closed
   std::condition_variable background_ready_;
   std::condition_variable run_ready_;
+  std::condition_variable close_ready_;
   std::thread background_;
   std::deque<ClientCall> calls_;
   std::atomic<bool> many_{false};  // of them: large buffers are not kept

@@ -142,6 +142,7 @@ struct Server::State {
   std::size_t next = 0;                             // whose turn it is to be handed a connection: the first loop's
 
   std::atomic<bool> stop_asked{false};
+  std::atomic<bool> hurry_asked{false};
   // Of the present run.
   std::atomic<bool> stopping{false};
   std::atomic<bool> hurrying{false};
@@ -285,7 +286,7 @@ RunEnd Server::run() {
     return true;
   };
   const auto hurry = [&] {
-    if (signals.count() < 2) return false;
+    if (signals.count() < 2 && !state.hurry_asked.load(std::memory_order_relaxed)) return false;
     if (!state.hurrying.exchange(true)) state.wake_all();
     return true;
   };
@@ -322,7 +323,9 @@ RunEnd Server::run() {
   for (const std::exception_ptr& failure : failures) {
     if (failure) std::rethrow_exception(failure);
   }
-  if (hurry()) return RunEnd::interrupted;
+  const bool hurried = hurry();
+  state.hurry_asked.store(false);
+  if (hurried) return RunEnd::interrupted;
   if (refused != 0) throw std::system_error{refused, std::generic_category(), "cannot write to standard output"};
   return RunEnd::drained;
 }
@@ -344,6 +347,11 @@ std::exception_ptr Server::State::run_thread(std::size_t at) noexcept {
   threads_running.fetch_sub(1);
   loops.front()->loop().wake();
   return failure;
+}
+
+void Server::stop_at_once() noexcept {
+  state_->hurry_asked.store(true);
+  stop();
 }
 
 void Server::stop() noexcept {

@@ -1,0 +1,141 @@
+"""The interpreter ends while calls are in flight: at once, and in order, whatever goes on. `WIRECALL_EXITS` says how
+often (12 unless given; `make soak` asks for 100)."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import textwrap
+import threading
+import time
+from collections.abc import AsyncIterator, Iterator
+
+import pytest
+
+EXITS = int(os.environ.get("WIRECALL_EXITS", "12"))
+
+# What goes on when the program's last line is reached.
+GOING_ON = {
+    "blocking calls in threads": """
+        c = wirecall.connect(uri)
+        for _ in range(5):
+            threading.Thread(target=c.wait, daemon=True).start()
+        c.quick(1)
+    """,
+    "gathered calls": """
+        async def main():
+            c = wirecall.aconnect(uri)
+            pending = [c.wait() for _ in range(100)]
+            await c.quick(1)
+        asyncio.run(main())
+    """,
+    "a stream half read": """
+        c = wirecall.connect(uri)
+        stream = c.count.stream(100_000)
+        next(stream)
+    """,
+    "a server in a thread": """
+        app = wirecall.Server()
+        @app
+        async def later() -> int:
+            await asyncio.sleep(3600)
+        @app(blocking=True)
+        def wait() -> None:
+            threading.Event().wait()
+        place = app.listen("tcp://127.0.0.1:0")
+        threading.Thread(target=app.run, kwargs={"quiet": True}, daemon=True).start()
+        c = wirecall.connect(place)
+        threading.Thread(target=c.later, daemon=True).start()
+        c["rpc.ping"]()
+    """,
+    "a provider at work": """
+        hub = wirecall.Server(broker=True)
+        place = hub.listen("tcp://127.0.0.1:0")
+        threading.Thread(target=hub.run, kwargs={"quiet": True}, daemon=True).start()
+        async def main():
+            one, two = wirecall.aconnect(place), wirecall.aconnect(place)
+            began = asyncio.Event()
+            async def never():
+                began.set()
+                await asyncio.sleep(3600)
+            await one.provide("never", never)
+            pending = two.never()
+            await began.wait()
+        asyncio.run(main())
+    """,
+    "sys.exit in the middle": """
+        c = wirecall.connect(uri)
+        threading.Thread(target=c.wait, daemon=True).start()
+        with c.batch() as b:
+            b.quick(1)
+        sys.exit(0)
+    """,
+}
+
+
+@pytest.fixture
+def uri(app) -> Iterator[str]:
+    gate = threading.Event()
+
+    @app(blocking=True)
+    def wait() -> None:
+        gate.wait(60)
+
+    @app
+    def quick(n: int) -> int:
+        return n
+
+    @app
+    async def count(n: int) -> AsyncIterator[int]:
+        for i in range(n):
+            yield i
+
+    with app.serving() as uri:
+        yield uri
+        gate.set()
+
+
+def test_the_interpreter_ends_at_once(uri):
+    took: list[tuple[float, str]] = []
+    for number in range(EXITS):
+        kind, program = list(GOING_ON.items())[number % len(GOING_ON)]
+        header = "import asyncio, sys, threading, time, wirecall, wirecall.aclient\nuri = sys.argv[1]\n"
+        footer = "\nprint(time.time(), flush=True)\n"
+        program = textwrap.dedent(program)
+        if "sys.exit" in program:
+            program = program.replace("sys.exit(0)", "print(time.time(), flush=True)\nsys.exit(0)")
+            footer = ""
+        done = subprocess.run(
+            [sys.executable, "-X", "faulthandler", "-c", header + program + footer, uri],
+            capture_output=True, text=True, timeout=60, check=False,
+        )  # fmt: skip
+        ended = time.time()
+        assert done.returncode == 0, f"{kind}: {done.returncode} {done.stderr}"
+        assert "Fatal" not in done.stderr, f"{kind}: {done.stderr}"
+        took.append((ended - float(done.stdout), kind))
+    # A busy machine may stop any one of them for a while.
+    assert sorted(took)[len(took) // 2][0] < 1, took
+
+
+def test_a_forked_child_is_told_at_its_first_use(uri):
+    program = """
+        import os, sys, wirecall
+        c = wirecall.connect(sys.argv[1])
+        c.quick(1)
+        pid = os.fork()
+        if pid == 0:
+            try:
+                c.quick(2)
+            except RuntimeError as error:
+                print(error, flush=True)
+            with wirecall.connect(sys.argv[1]) as own:
+                print(own.quick(3), flush=True)
+            os._exit(0)
+        os.waitpid(pid, 0)
+        print(c.quick(4))
+    """
+    done = subprocess.run(
+        [sys.executable, "-c", textwrap.dedent(program), uri], capture_output=True, text=True, timeout=60, check=False
+    )
+    assert done.stdout == "the client was made before fork: make one in the child process\n3\n4\n", done.stderr
