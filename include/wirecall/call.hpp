@@ -118,6 +118,9 @@ class Call {
 
   // What follows is for a broker.
 
+  /// What the answer is to be sent as.
+  [[nodiscard]] MessageForm form() const noexcept;
+
   /// How far the call may go.
   [[nodiscard]] CallBounds bounds() const;
   /// The caller, as the broker knows it; null without one.

@@ -52,6 +52,9 @@ class Reader {
   virtual bool read_int(std::int64_t min, std::int64_t max, std::int64_t& out) = 0;
   virtual bool read_uint(std::uint64_t max, std::uint64_t& out) = 0;
   virtual bool read_double(double& out) = 0;
+  /// Whether the number that comes next is a float by its form, where the encoding tells them from integers by that; in
+  /// JSON the text tells.
+  [[nodiscard]] virtual bool next_is_float() const { return false; }
   /// A number as its own text, for values that no arithmetic type holds.
   virtual bool read_number_text(std::string_view& out) = 0;
   /// Unescaped UTF-8. The view lasts until the next reset.
@@ -135,6 +138,9 @@ class Writer {
   virtual void bytes(std::span<const std::byte> data) = 0;
   /// Bytes with a type, as Reader::read_extension; JSON has a few of the types only.
   virtual void extension(std::int8_t type, std::span<const std::byte> data);
+  /// The same for data in two parts, one behind the other.
+  virtual void extension_in_parts(std::int8_t type, std::span<const std::byte> first,
+                                  std::span<const std::byte> second);
   /// `size` elements follow, or kUnknownSize.
   virtual void begin_array(std::size_t size) = 0;
   virtual void end_array() = 0;
@@ -143,7 +149,11 @@ class Writer {
   virtual void end_object() = 0;
   /// One value that is already valid JSON text; other codecs transcode it.
   virtual void json(std::string_view text) = 0;
+  /// One value that a writer of this codec has written before; nothing is checked.
+  virtual void encoded(std::string_view value) { json(value); }
 
+  /// Whether this is the JsonWriter.
+  [[nodiscard]] virtual bool is_json() const noexcept { return false; }
   [[nodiscard]] bool failed() const noexcept { return !failure_.empty(); }
   /// Why the value cannot be encoded; empty when it can.
   [[nodiscard]] const std::string& failure() const noexcept { return failure_; }

@@ -96,6 +96,9 @@ class Loop final : public Scheduler {
 
   /// Buffers that have been used before, so that a warm connection allocates nothing and an idle one owns none.
   [[nodiscard]] Buffer take_buffer() noexcept;
+  /// The same for what is likely to be large: a few such buffers are kept, since fresh memory for a MiB costs the
+  /// kernel more than copying it. One like any other where there is none.
+  [[nodiscard]] Buffer take_large_buffer() noexcept;
   void give_buffer(Buffer buffer) noexcept;
 
  private:

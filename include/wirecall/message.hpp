@@ -44,6 +44,13 @@ enum class MessageKind : std::uint8_t {
   invalid,   ///< -32600; `fault` says why, `has(Member::id)` whether the id can be echoed
 };
 
+/// What a message that has been written is, and what it is to be sent as.
+enum class MessageForm : std::uint8_t {
+  json,        ///< JSON text
+  transcoded,  ///< JSON text that is sent as MessagePack
+  packed,      ///< MessagePack
+};
+
 /// Why a message is not well formed.
 enum class Fault : std::uint8_t { none, invalid_request, id_limit, batch_limit };
 
@@ -54,6 +61,7 @@ struct Received {
   MessageKind kind;
   Fault fault;
   bool method_escaped;             ///< `method()` holds escapes: unescape before comparing
+  bool packed;                     ///< params and result are not JSON but MessagePack; never from read_message
   std::uint8_t integer_count = 0;  ///< of `integers`; 0 when params have to be read from their span
   std::uint32_t present;           ///< bit 1 << Member; only present members have a span
   std::size_t batch_size;

@@ -73,8 +73,9 @@ class Answer {
       : error_(std::move(error)), error_class_(thrown) {}
 
   [[nodiscard]] bool ok() const noexcept { return !error_; }
-  /// The result's encoded value, kPaddingBytes readable behind it.
+  /// The result's encoded value, kPaddingBytes readable behind it, and in which codec that is.
   [[nodiscard]] std::string_view result() const noexcept { return result_; }
+  [[nodiscard]] const Codec& codec() const noexcept { return reader_->is_json() ? json_codec() : msgpack_codec(); }
   [[nodiscard]] Reader& reader() {
     if (!result_.empty()) reader_->reset(result_);
     return *reader_;
@@ -158,6 +159,8 @@ class OutgoingCall {
   [[nodiscard]] std::unique_ptr<session::ClientStream> release();
   /// The response itself is wanted; see `response`.
   void keep_response() noexcept;
+  /// The result is wanted as JSON, whatever the connection speaks.
+  void want_json() noexcept;
 
   /// Makes the call and blocks until it has ended. The answer lasts as long as this.
   [[nodiscard]] Answer wait();
@@ -185,6 +188,7 @@ class OutgoingCall {
 
  private:
   explicit OutgoingCall(std::shared_ptr<session::ClientCore> core);
+  void begin_params();
   void drop() noexcept;
 
   std::shared_ptr<session::ClientCore> core_;

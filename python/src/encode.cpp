@@ -31,7 +31,29 @@ enum class Plan : long {
   refuse = 4,     ///< it cannot be written; the second element says why
   mapping = 5,    ///< an object: the value has `items()`
   binary = 6,     ///< the value has a buffer
-  extension = 7,  ///< the second element is (type of extension, function): that returns its bytes
+  extension = 7,  ///< the second element is (type of extension, function): that returns its bytes, or two parts of them
+};
+
+// The memory of an object that has a buffer; of null, none. With an exception set when it is not good.
+class View {
+ public:
+  explicit View(PyObject* object) : held_(object != nullptr) {
+    if (held_) good_ = PyObject_GetBuffer(object, &view_, PyBUF_SIMPLE) == 0;
+  }
+  View(View&&) = delete;
+  ~View() {
+    if (held_ && good_) PyBuffer_Release(&view_);
+  }
+  [[nodiscard]] bool good() const noexcept { return good_; }
+  [[nodiscard]] std::span<const std::byte> bytes() const noexcept {
+    if (!held_) return {};
+    return {static_cast<const std::byte*>(view_.buf), static_cast<std::size_t>(view_.len)};
+  }
+
+ private:
+  Py_buffer view_{};
+  bool held_;
+  bool good_ = true;
 };
 
 class Encoder {
@@ -80,6 +102,7 @@ class Encoder {
 
   bool number(PyObject* value) {
     const double number = PyFloat_AsDouble(value);
+    if (!writer_->is_json()) return writer_->number(number), true;
     if (!std::isfinite(number)) return fail("a float that is not finite has no JSON form");
     if (number != std::trunc(number)) return writer_->number(number), true;
     // 4.0 says that it is no integer: whoever reads it without a hint has a float again.
@@ -234,14 +257,18 @@ class Encoder {
         const long extension = PyLong_AsLong(PyTuple_GetItem(what, 0));
         const Reference data = Reference::steal(PyObject_CallFunctionObjArgs(PyTuple_GetItem(what, 1), value, nullptr));
         if (!data) return fail_with_exception();
-        Py_buffer view;
-        if (PyObject_GetBuffer(data.get(), &view, PyBUF_SIMPLE) != 0) return fail_with_exception();
-        writer_->extension(static_cast<std::int8_t>(extension),
-                           {static_cast<const std::byte*>(view.buf), static_cast<std::size_t>(view.len)});
-        PyBuffer_Release(&view);
+        // In one part or in two, which nobody has to put together.
+        const bool parts = PyTuple_Check(data.get());
+        const View first{parts ? PyTuple_GetItem(data.get(), 0) : data.get()};
+        const View second{parts ? PyTuple_GetItem(data.get(), 1) : nullptr};
+        if (!first.good() || !second.good()) return fail_with_exception();
+        writer_->extension_in_parts(static_cast<std::int8_t>(extension), first.bytes(), second.bytes());
         return true;
       }
       case Plan::binary: {
+        const View view{value};
+        if (view.good()) return writer_->bytes(view.bytes()), true;
+        PyErr_Clear();  // its bytes are not all in one place
         const Reference copy = Reference::steal(PyBytes_FromObject(value));
         return copy ? bytes(PyBytes_AsString(copy.get()), PyBytes_Size(copy.get())) : fail_with_exception();
       }

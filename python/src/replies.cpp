@@ -39,7 +39,10 @@ bool call_method(PyObject* name, PyObject* self, PyObject* argument) {
 
 }  // namespace
 
-Replies::Replies() : event_(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)), reader_(json_codec().reader()) {
+Replies::Replies()
+    : event_(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)),
+      reader_(json_codec().reader()),
+      packed_reader_(msgpack_codec().reader()) {
   if (event_ < 0) throw std::system_error{errno, std::generic_category(), "eventfd"};
 }
 
@@ -57,6 +60,7 @@ void Replies::add(PyObject* future, detail::Answer& answer) noexcept {
       Entry entry{.future = future, .begin = texts_.size(), .size = 0, .failed = {}};
       if (answer.ok()) {
         entry.size = answer.result().size();
+        entry.packed = !answer.reader().is_json();
         texts_.append(answer.result());
         texts_.push_back('\0');
       } else {
@@ -90,11 +94,12 @@ void Replies::wake_loop(bool first) noexcept {
   static_cast<void>(::write(event_, &one, sizeof one));
 }
 
-void Replies::complete(const Entry& entry, std::string_view text, Reader& reader) {
+void Replies::complete(const Entry& entry, std::string_view text) {
   const Reference future = Reference::steal(entry.future);
   if (call_method(names().done, future.get(), nullptr)) return;
   if (entry.wake) return static_cast<void>(call_method(names().set_result, future.get(), Py_None));
   if (entry.failed == nullptr) {
+    Reader& reader = entry.packed ? *packed_reader_ : *reader_;
     reader.reset(text.substr(entry.begin, entry.size));
     const Reference value = Reference::steal(decode_any(reader));
     if (value) return static_cast<void>(call_method(names().set_result, future.get(), value.get()));
@@ -117,7 +122,7 @@ void Replies::drain() {
     std::swap(texts_, taken_texts_);
   }
   const std::string_view text = taken_texts_.padded();
-  for (const Entry& entry : taken_) complete(entry, text, *reader_);
+  for (const Entry& entry : taken_) complete(entry, text);
   taken_.clear();
   taken_texts_.clear();
 }

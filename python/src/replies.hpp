@@ -36,12 +36,13 @@ class Replies {
     std::size_t begin;
     std::size_t size;
     std::unique_ptr<detail::Answer> failed;
+    bool packed = false;  // MessagePack
     bool wake = false;
   };
 
   void wake_loop(bool first) noexcept;
 
-  void complete(const Entry& entry, std::string_view text, Reader& reader);
+  void complete(const Entry& entry, std::string_view text);
 
   int event_;
   std::mutex mutex_;
@@ -51,6 +52,7 @@ class Replies {
   std::vector<Entry> taken_;
   Buffer taken_texts_;
   std::unique_ptr<Reader> reader_;
+  std::unique_ptr<Reader> packed_reader_;
 };
 
 }  // namespace wirecall::python

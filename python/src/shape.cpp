@@ -44,8 +44,21 @@ bool short_integer(std::string_view text, std::int64_t& out) noexcept {
 
 bool is_digits(std::string_view text) noexcept { return text.find_first_not_of("-0123456789") == text.npos; }
 
+// Of an encoding that tells integers from floats by their form.
+PyObject* decode_binary_integer(Reader& reader) {
+  std::int64_t value = 0;
+  if (reader.read_int(std::numeric_limits<std::int64_t>::min(), std::numeric_limits<std::int64_t>::max(), value))
+    return PyLong_FromLongLong(value);
+  std::uint64_t large = 0;
+  reader.clear_failure();
+  if (reader.read_uint(std::numeric_limits<std::uint64_t>::max(), large)) return PyLong_FromUnsignedLongLong(large);
+  reader.clear_failure();
+  return reader.fail("integer"), nullptr;
+}
+
 PyObject* decode_integer(Reader& reader) {
   if (reader.kind() != ValueKind::number) return reader.fail("integer"), nullptr;
+  if (!reader.is_json()) return decode_binary_integer(reader);
   const char* const mark = reader.mark();
   std::string_view text;
   if (!reader.read_number_text(text)) return nullptr;
@@ -105,8 +118,11 @@ PyObject* read_extension(Reader& reader, PyObject* function) {
   std::span<const std::byte> data;
   if (!reader.read_extension(type, data)) return nullptr;
   const Reference number = Reference::steal(PyLong_FromLong(type));
-  const Reference bytes = Reference::steal(
-      PyBytes_FromStringAndSize(reinterpret_cast<const char*>(data.data()), static_cast<Py_ssize_t>(data.size())));
+  // An array takes its memory over.
+  const auto* const begin = reinterpret_cast<const char*>(data.data());
+  const auto size = static_cast<Py_ssize_t>(data.size());
+  const Reference bytes = Reference::steal(type == kNpyExtension ? PyByteArray_FromStringAndSize(begin, size)
+                                                                 : PyBytes_FromStringAndSize(begin, size));
   PyObject* const made =
       number && bytes ? PyObject_CallFunctionObjArgs(function, number.get(), bytes.get(), nullptr) : nullptr;
   if (made == nullptr) reader.rewind(mark);
@@ -146,6 +162,7 @@ PyObject* decode_any_object(Reader& reader) {
 }
 
 PyObject* decode_any_number(Reader& reader) {
+  if (!reader.is_json()) return reader.next_is_float() ? decode_number(reader) : decode_binary_integer(reader);
   const char* const mark = reader.mark();
   std::string_view text;
   if (!reader.read_number_text(text)) return nullptr;

@@ -23,7 +23,6 @@
 #include "wirecall/detail/home.hpp"
 #include "wirecall/detail/items.hpp"
 #include "wirecall/task.hpp"
-#include "wirecall/value.hpp"
 
 namespace wirecall::python {
 namespace nb = nanobind;
@@ -212,7 +211,7 @@ Task<detail::StreamResult> pass_on(Consumer consumer, std::shared_ptr<detail::It
     const Feed::Taken taken = feed.take();
     for (const Buffer& item : taken.items) {
       co_await items->room();
-      items->add(Raw{item.view()});
+      items->add_encoded(item.view());
       if (++count % detail::kItemsPerTurn == 0 && scheduler != nullptr)
         co_await sleep_for(*scheduler, std::chrono::nanoseconds{0});
     }

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ctypes
 import gc
 import json
+import math
 import os
 import socket
 import struct
@@ -149,7 +150,10 @@ def test_handlers_may_raise_anything(client, name):
 
 
 @pytest.mark.parametrize("name", RETURNED)
-def test_handlers_may_return_anything(client, name):
+def test_handlers_may_return_anything(client, name, request):
+    if name == "nan" and request.node.callspec.params["client"] == "msgpack":
+        assert math.isnan(client["return.nan"]())  # it is a number there
+        return
     with pytest.raises(wirecall.InternalError):
         client["return." + name]()
 

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import base64
 import collections
 import dataclasses
 import datetime as dt
 import decimal
 import enum
+import io
 import json
 import math
 import pathlib
@@ -227,6 +229,75 @@ def test_numbers_of_numpy():
     assert type(read(np.float32, "0.5")) is np.float32
     with pytest.raises(TypeError, match="Python objects"):
         dumps(np.array([object()]))
+
+
+ARRAYS = [
+    np.arange(6).astype(kind).reshape(2, 3)
+    for kind in ("?", "i1", "u8", ">i4", "f2", "f4", "f8", "c16", "S3", "U2", "M8[ns]", "m8[s]")
+] + [
+    np.array(2.5),
+    np.zeros((0, 3)),
+    np.zeros((2, 0), "S0"),
+    np.asfortranarray(np.arange(12.0).reshape(3, 4)),
+    np.arange(24).reshape(2, 3, 4)[:, ::2, ::-1],
+    np.arange(24).reshape(2, 3, 4).transpose(1, 0, 2),
+    np.zeros(2, [("x", "f4"), ("name", "U3")]),
+    np.zeros(2, [("größe", "i2"), ("大", "i2")]),
+    np.zeros(3, [(f"member{i:05}", "i1") for i in range(300)]),
+    np.array([[float("nan"), float("inf")], [-0.0, 1e300]]),
+    np.broadcast_to(np.float32(1.5), (2, 2)),
+]
+
+
+@CODECS
+@pytest.mark.parametrize("array", ARRAYS, ids=lambda array: f"{array.dtype.str[:9]}{array.shape}")
+def test_arrays_of_every_kind(array, msgpack):
+    came = round_trip(np.ndarray, array, msgpack)
+    assert (came.dtype, came.shape) == (array.dtype, array.shape)
+    assert came.tobytes() == array.tobytes()
+    assert came.flags.writeable
+    assert came.flags.aligned
+    # NumPy reads it as well.
+    assert np.load(io.BytesIO(base64.b64decode(json.loads(dumps(array))["$npy"]))).tobytes() == array.tobytes()
+
+
+@pytest.mark.parametrize(
+    "npy",
+    [
+        b"",
+        b"\x93NUMPY",
+        b"\x93NUMPY\x01\x00\xff\xff{",
+        b"\x93NUMPY\x02\x00\xff\xff\xff\xff{",
+        b"\x93NUMPY\x09\x00\x02\x00{}",
+        b"\x93NUMPY\x03\x00\x02\x00\x00\x00{}",
+        *(
+            b"\x93NUMPY\x01\x00" + len(header).to_bytes(2, "little") + header + b"\0" * 16
+            for header in (
+                b"{'descr': '<f4', 'fortran_order': False, 'shape': (9,), }",
+                b"{'descr': '<f4', 'fortran_order': False, 'shape': (-1,), }",
+                b"{'descr': '<f4', 'fortran_order': False, 'shape': (1152921504606846976, 16), }",
+                b"{'descr': '|O', 'fortran_order': False, 'shape': (2,), }",
+                b"{'descr': '<f4', 'fortran_order': False}",
+                b"{'descr': 'nonsense', 'fortran_order': False, 'shape': (1,), }",
+                b"__import__('os').abort()",
+            )
+        ),
+    ],
+)
+def test_what_is_no_array(npy):
+    text = json.dumps({"$npy": base64.b64encode(npy).decode()})
+    with pytest.raises(ValueError, match="an array"):
+        read(np.ndarray, text)
+
+
+def test_numbers_in_msgpack():
+    for value in (float("nan"), float("inf"), -float("inf"), 1.0, -0.0, 2**63, 2**64 - 1, -(2**63), 1.5):
+        came = round_trip(Any, value, msgpack=True)
+        assert type(came) is type(value)
+        assert repr(came) == repr(value)
+    assert dumps(1.0, msgpack=True) == b"\xcb\x3f\xf0" + b"\0" * 6
+    with pytest.raises(TypeError, match="beyond 64 bits"):
+        dumps(2**64, msgpack=True)
 
 
 @CODECS

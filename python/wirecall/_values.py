@@ -5,6 +5,8 @@ The native encoder (src/encode.cpp) asks `plan_for` for each type that it has no
 
 from __future__ import annotations
 
+import functools
+import math
 import sys
 
 TYPE_CHECKING = False
@@ -104,24 +106,82 @@ def _array_plan(kind: Any) -> tuple[int, Any] | None:
     return None
 
 
-def npy_bytes(array: Any) -> bytes:
-    import io
-
+def npy_bytes(array: Any) -> bytes | tuple[bytes, Any]:
+    """What a .npy file holds: its header, and the array's own memory where that is as it is in the file."""
     import numpy
 
     if array.dtype.hasobject:
         raise TypeError("an array of Python objects has no form on the wire")
-    file = io.BytesIO()
-    numpy.lib.format.write_array(file, array, allow_pickle=False)
-    return file.getvalue()
+    array = numpy.asarray(array)
+    by_columns = array.flags.f_contiguous and not array.flags.c_contiguous
+    try:
+        header = _header(array.dtype, by_columns, array.shape)
+        rows = array.T if by_columns else numpy.ascontiguousarray(array)
+        return header, rows.reshape(-1).view(numpy.uint8)
+    except (ValueError, TypeError):  # a header of another version, or elements of no bytes
+        import io
+
+        file = io.BytesIO()
+        numpy.lib.format.write_array(file, array, allow_pickle=False)
+        return file.getvalue()
 
 
-def array_of(npy: bytes) -> Any:
+@functools.lru_cache(256)
+def _header(dtype: Any, by_columns: bool, shape: tuple[int, ...]) -> bytes:
+    """ValueError where version 1.0 has no place for it."""
     import io
 
     import numpy
 
-    return numpy.lib.format.read_array(io.BytesIO(npy), allow_pickle=False)
+    file = io.BytesIO()
+    described = {"descr": numpy.lib.format.dtype_to_descr(dtype), "fortran_order": by_columns, "shape": shape}
+    numpy.lib.format.write_array_header_1_0(file, described)
+    return file.getvalue()
+
+
+def array_of(npy: bytes | bytearray) -> Any:
+    """The array of a .npy file, whose memory becomes the array's. ValueError for what is none."""
+    import numpy
+
+    if npy[6:7] == b"\x03":  # names that are not Latin
+        import io
+
+        return numpy.lib.format.read_array(io.BytesIO(npy), allow_pickle=False)
+    shape, by_columns, dtype, begin = _read_header(bytes(npy[: _header_end(npy)]))
+    count = math.prod(shape)
+    if count == 0 or dtype.itemsize == 0:
+        return numpy.empty(shape, dtype)
+    array = numpy.frombuffer(npy, dtype, count, begin)
+    array = array.reshape(shape[::-1]).T if by_columns else array.reshape(shape)
+    return array if array.flags.aligned else array.copy()
+
+
+def _header_end(npy: bytes | bytearray) -> int:
+    """A header says its own size, in two bytes or, from version 2.0 on, in four."""
+    wide = npy[6:7] != b"\x01"
+    return 12 + int.from_bytes(npy[8:12], "little") if wide else 10 + int.from_bytes(npy[8:10], "little")
+
+
+@functools.lru_cache(256)
+def _read_header(header: bytes) -> tuple[tuple[int, ...], bool, Any, int]:
+    """What a header says, which peers mostly repeat, and where it ends."""
+    import io
+
+    import numpy
+
+    file = io.BytesIO(header)
+    major, minor = numpy.lib.format.read_magic(file)
+    if (major, minor) == (1, 0):
+        shape, by_columns, dtype = numpy.lib.format.read_array_header_1_0(file)
+    elif (major, minor) == (2, 0):
+        shape, by_columns, dtype = numpy.lib.format.read_array_header_2_0(file)
+    else:
+        raise ValueError(f"a .npy file of version {major}.{minor}")
+    if dtype.hasobject:
+        raise ValueError("an array of Python objects has no form on the wire")
+    if min(shape, default=0) < 0:
+        raise ValueError("an array of less than nothing")
+    return shape, by_columns, dtype, file.tell()
 
 
 def png_bytes(image: Any) -> bytes:
@@ -132,7 +192,7 @@ def png_bytes(image: Any) -> bytes:
     return file.getvalue()
 
 
-def image_of(data: bytes) -> Any:
+def image_of(data: bytes | bytearray) -> Any:
     import io
 
     from PIL import Image
@@ -142,7 +202,7 @@ def image_of(data: bytes) -> Any:
     return image
 
 
-def of_extension(kind: int, data: bytes) -> Any:
+def of_extension(kind: int, data: bytes | bytearray) -> Any:
     """What an extension is where no hint asks for anything: an array, an image, a point in time."""
     if kind == NPY:
         return array_of(data)
@@ -153,7 +213,7 @@ def of_extension(kind: int, data: bytes) -> Any:
     raise ValueError(f"no extension of type {kind}")
 
 
-def _datetime_of(data: bytes) -> Any:
+def _datetime_of(data: bytes | bytearray) -> Any:
     """MessagePack's timestamp: 4, 8 or 12 bytes."""
     import datetime
 

@@ -118,6 +118,7 @@ void Exchange::relay(Route& route, Call& call) {
   relayed.deadline = bounds.deadline;
   relayed.provider = provider;
   relayed.state = State::waiting;
+  relayed.form = call.form();
   relayed.addressed = message.has(Member::to);
   relayed.ends = message.has(Member::timeout_ms) ? bounds.deadline : kNoDeadline;
   try {
@@ -350,7 +351,8 @@ void Exchange::deliver(SlotNumber slot, const Received& message) {
   try {
     Buffer stripped;
     const CleanResponse relayed = without_origin(message, *workspace_->readers.reader, stripped);
-    append_message(outlet, [&](Buffer& out) { message::append_replaced(out, relayed.text, relayed.id, call.id()); });
+    append_answer(outlet, call.form,
+                  [&](Buffer& out) { message::append_replaced(out, relayed.text, relayed.id, call.id()); });
   } catch (const std::bad_alloc&) {
     outlet.lose_answer();
   }
@@ -362,7 +364,7 @@ void Exchange::answer(SlotNumber slot, const Error& error) noexcept {
   const RelayedCall& call = calls_[slot];
   workspace_->stats.count_error(error.code());
   rpc::Outlet& outlet = call.caller->outlet();
-  rpc::Reply reply{&outlet, limits_->max_message_size};
+  rpc::Reply reply{&outlet, workspace_, call.form, limits_->max_message_size};
   try {
     reply.error(error, call.id());
   } catch (const std::bad_alloc&) {

@@ -66,7 +66,7 @@ void unbreak(Buffer& out, std::size_t begin) noexcept;
 
 /// Appends one message to what a peer is sent, whole or not at all.
 template <class Append>
-void append_message(rpc::Outlet& outlet, const Append& append) {
+void write_message(rpc::Outlet& outlet, const Append& append) {
   Buffer& out = outlet.open_message();
   try {
     const std::size_t begin = out.size();
@@ -76,7 +76,17 @@ void append_message(rpc::Outlet& outlet, const Append& append) {
     outlet.discard_message();
     throw;
   }
+}
+template <class Append>
+void append_message(rpc::Outlet& outlet, const Append& append) {
+  write_message(outlet, append);
   outlet.close_message();
+}
+/// The same for the answer to a request, in its encoding.
+template <class Append>
+void append_answer(rpc::Outlet& outlet, MessageForm form, const Append& append) {
+  write_message(outlet, append);
+  outlet.close_message_as(form);
 }
 
 /// Where nobody waits for what is said, or learns the same by other means.

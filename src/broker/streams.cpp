@@ -169,9 +169,10 @@ bool Exchange::admit_item(SlotNumber slot, std::size_t bytes, bool with_credit) 
 
 template <class Append>
 void Exchange::pass_item(SlotNumber slot, const Append& append) {
-  rpc::Outlet& outlet = calls_[slot].caller->outlet();
+  const RelayedCall& call = calls_[slot];
+  rpc::Outlet& outlet = call.caller->outlet();
   try {
-    append_message(outlet, append);
+    append_answer(outlet, call.form, append);
     ++workspace_->stats.stream_items;
   } catch (const std::bad_alloc&) {
     outlet.lose_answer();

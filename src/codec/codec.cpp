@@ -49,6 +49,12 @@ bool Reader::read_extension(std::int8_t&, std::span<const std::byte>&) { return 
 
 bool Reader::read_json(std::string_view&) { return fail("value that JSON can express"); }
 
+void Writer::extension_in_parts(std::int8_t type, std::span<const std::byte> first, std::span<const std::byte> second) {
+  std::vector<std::byte> both{first.begin(), first.end()};
+  both.insert(both.end(), second.begin(), second.end());
+  extension(type, both);
+}
+
 void Writer::extension(std::int8_t, std::span<const std::byte>) {
   fail("a value is of an extension type, which this encoding cannot express");
   null();

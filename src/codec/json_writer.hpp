@@ -34,6 +34,7 @@ class JsonWriter final : public Writer {
   void number_text(std::string_view text) override;
   void string(std::string_view utf8) override;
   void bytes(std::span<const std::byte> data) override;
+  [[nodiscard]] bool is_json() const noexcept override { return true; }
   void extension(std::int8_t type, std::span<const std::byte> data) override;
   void begin_array(std::size_t size) override;
   void end_array() override;

@@ -120,6 +120,8 @@ bool MsgpackReader::read_double(double& out) {
   return true;
 }
 
+bool MsgpackReader::next_is_float() const { return is_real(read_head(at_)); }
+
 bool MsgpackReader::read_number_text(std::string_view& out) {
   const Head head = read_head(at_);
   if (!is_integer(head) && !is_real(head)) return fail("number");

@@ -28,6 +28,7 @@ class MsgpackReader final : public Reader {
   bool read_int(std::int64_t min, std::int64_t max, std::int64_t& out) override;
   bool read_uint(std::uint64_t max, std::uint64_t& out) override;
   bool read_double(double& out) override;
+  [[nodiscard]] bool next_is_float() const override;
   bool read_number_text(std::string_view& out) override;
   bool read_string(std::string_view& out) override;
   bool read_bytes(std::span<const std::byte>& out) override;

@@ -74,10 +74,13 @@ void MsgpackWriter::bytes(std::span<const std::byte> data) {
   append_data(data);
 }
 
-void MsgpackWriter::extension(std::int8_t type, std::span<const std::byte> data) {
-  if (!fits(data.size())) return null();
-  close(write_extension_head(open(kHeadBytesMax), type, static_cast<std::uint32_t>(data.size())));
-  append_data(data);
+void MsgpackWriter::extension_in_parts(std::int8_t type, std::span<const std::byte> first,
+                                       std::span<const std::byte> second) {
+  const std::size_t size = first.size() + second.size();
+  if (!fits(size)) return null();
+  close(write_extension_head(open(kHeadBytesMax + size), type, static_cast<std::uint32_t>(size)));
+  append_data(first);
+  append_data(second);
 }
 
 void MsgpackWriter::begin_array(std::size_t size) { begin(kArrayForms, size, false); }
@@ -110,6 +113,11 @@ void MsgpackWriter::end(const SizeForms& forms) {
   if (size != 1) std::memmove(to + size, content, bytes);
   std::memcpy(to, head, size);
   close(to + size + bytes);
+}
+
+void MsgpackWriter::encoded(std::string_view value) {
+  static_cast<void>(open(0));
+  out_->append(value);
 }
 
 void MsgpackWriter::json(std::string_view text) {

@@ -29,13 +29,16 @@ class MsgpackWriter final : public Writer {
   void number_text(std::string_view text) override;
   void string(std::string_view utf8) override;
   void bytes(std::span<const std::byte> data) override;
-  void extension(std::int8_t type, std::span<const std::byte> data) override;
+  void extension(std::int8_t type, std::span<const std::byte> data) override { extension_in_parts(type, data, {}); }
+  void extension_in_parts(std::int8_t type, std::span<const std::byte> first,
+                          std::span<const std::byte> second) override;
   void begin_array(std::size_t size) override;
   void end_array() override;
   void begin_object(std::size_t size) override;
   void key(std::string_view utf8) override;
   void end_object() override;
   void json(std::string_view text) override;
+  void encoded(std::string_view value) override;
 
  private:
   struct Level {

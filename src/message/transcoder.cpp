@@ -4,9 +4,11 @@
 
 #include <algorithm>
 #include <array>
+#include <charconv>
 #include <cstring>
 #include <utility>
 
+#include "base/decimal.hpp"
 #include "codec/msgpack_format.hpp"
 #include "codec/msgpack_scan.hpp"
 #include "message/own_error.hpp"
@@ -85,12 +87,26 @@ void Transcoder::shrink() noexcept {
 
 // ---- to JSON ----
 
-Transcoder::Status Transcoder::to_json(std::string_view message, const Limits& limits, Buffer& out) {
-  unheld_.clear();
-  cancels_.clear();
+Transcoder::Status Transcoder::check(std::string_view message, const Limits& limits) noexcept {
   const Scan scan = msgpack::scan(message, limits.depth);
   if (scan.status == ScanStatus::too_deep) return Status::too_deep;
-  if (scan.status != ScanStatus::complete || scan.offset != message.size()) return Status::malformed;
+  return scan.status == ScanStatus::complete && scan.offset == message.size() ? Status::done : Status::malformed;
+}
+
+Transcoder::Status Transcoder::to_json(std::string_view message, const Limits& limits, Buffer& out) {
+  message_ = nullptr;
+  unheld_.clear();
+  cancels_.clear();
+  const Status status = check(message, limits);
+  return status == Status::done ? convert(message, limits, out) : status;
+}
+
+Transcoder::Status Transcoder::to_envelope(std::string_view message, const Limits& limits, Buffer& out) {
+  message_ = message.data();
+  return convert(message, limits, out);
+}
+
+Transcoder::Status Transcoder::convert(std::string_view message, const Limits& limits, Buffer& out) {
   start_ = out.size();
   bytes_max_ = limits.max_message_size * kGrowth;
   const char* p = message.data();
@@ -112,6 +128,58 @@ Transcoder::Status Transcoder::to_json(std::string_view message, const Limits& l
 
 std::size_t Transcoder::room(const Buffer& out) const noexcept {
   return bytes_max_ - std::min(bytes_max_, out.size() - start_);
+}
+
+std::string_view Transcoder::method_of(std::string_view envelope) noexcept {
+  const char* p = envelope.data();
+  const Head head = msgpack::read_head(p);
+  if (head.type != Type::map) return {};
+  p += head.bytes;
+  for (std::uint64_t i = 0; i < head.value; ++i) {
+    const Head name = msgpack::read_head(p);
+    const bool is_method = name.type == Type::string && string_at(p, name) == "method";
+    p = msgpack::skip_value(p);
+    if (is_method) {
+      const Head value = msgpack::read_head(p);
+      return value.type == Type::string ? string_at(p, value) : std::string_view{};
+    }
+    p = msgpack::skip_value(p);
+  }
+  return {};
+}
+
+bool Transcoder::is_response(std::string_view message) noexcept {
+  return msgpack::read_head(message.data()).type == Type::map && method_of(message).empty();
+}
+
+/// A value that stays as it is. Params have to be an array here, since they are one to whoever reads the text.
+bool Transcoder::keep(std::string_view name, std::string_view value, Buffer& out) {
+  begin_member(name, out);
+  out.push_back('[');
+  append_number(out, static_cast<std::uint64_t>(value.data() - message_));
+  out.push_back(',');
+  append_number(out, value.size());
+  out.push_back(']');
+  return fits(out);
+}
+
+void Transcoder::restore(std::string_view message, Received& received) noexcept {
+  received.packed = true;
+  received.integer_count = 0;
+  for (const Member member : {Member::params, Member::result}) {
+    if (!received.has(member)) continue;
+    const std::string_view place = received[member];
+    if (place.front() != '[') {  // null, or what is refused
+      received.present &= ~(std::uint32_t{1} << static_cast<unsigned>(member));
+      continue;
+    }
+    std::size_t offset = 0;
+    std::size_t size = 0;
+    const char* const end = place.data() + place.size();
+    const char* const comma = std::from_chars(place.data() + 1, end, offset).ptr;
+    std::from_chars(comma + 1, end, size);
+    received.spans[static_cast<std::size_t>(member)] = {message.data() + offset, size};
+  }
 }
 
 /// A value where a message should be, which is refused whatever it is.
@@ -190,6 +258,13 @@ bool Transcoder::member(std::string_view name, std::string_view value, Buffer& o
     out.append("false");
     return fits(out);
   }
+  if (message_ != nullptr) {
+    const Type type = msgpack::read_head(value.data()).type;
+    if (name == "result" || (is_params && (type == Type::array || type == Type::map))) {
+      out.truncate(before);
+      return keep(name, value, out);
+    }
+  }
   if (name == "method") {
     const Head head = msgpack::read_head(value.data());
     if (head.type == Type::string) method_ = string_at(value.data(), head);
@@ -240,6 +315,13 @@ bool Transcoder::to_msgpack(std::string_view json, const Limits& limits, Buffer&
   }
   write_head(out, begin, msgpack::kArrayForms, count);
   return true;
+}
+
+bool Transcoder::append_value(std::string_view json, Buffer& out) {
+  const std::size_t before = out.size();
+  if (to_msgpack_(json, out).done()) return true;
+  out.truncate(before);
+  return false;
 }
 
 void Transcoder::read_members(std::string_view json) {

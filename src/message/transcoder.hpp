@@ -1,6 +1,8 @@
 // Transcoder: JSON-RPC messages from MessagePack to JSON and back, for the edge at which a peer speaks MessagePack:
-// what is inside knows JSON alone. It walks the envelope member by member, so that a value which the other encoding has
-// no form for costs the call that it belongs to, and no other (docs/wire.md, "MessagePack"):
+// what is inside knows JSON envelopes alone. Params and results stay MessagePack where whoever reads them can read that
+// (to_envelope), and become JSON with the rest elsewhere (to_json). It walks the envelope member by member, so that a
+// value which the other encoding has no form for costs the call that it belongs to, and no other (docs/wire.md,
+// "MessagePack"):
 //
 //   in params           the request is to be answered -32602, a notification is dropped
 //   in result, error    the response becomes the error -32603 for its id
@@ -25,6 +27,7 @@
 #include "wirecall/bytes.hpp"
 #include "wirecall/error.hpp"
 #include "wirecall/limits.hpp"
+#include "wirecall/message.hpp"
 
 namespace wirecall::message {
 
@@ -55,9 +58,21 @@ class Transcoder {
     too_large,  ///< as JSON it has more than twice Limits::max_message_size
   };
 
+  /// Whether that is one whole message of MessagePack.
+  [[nodiscard]] static Status check(std::string_view message, const Limits& limits) noexcept;
   /// Appends the JSON of one whole message to `out`; only when it is done, all of what has been appended means
   /// something.
   Status to_json(std::string_view message, const Limits& limits, Buffer& out);
+  /// The same for one that has been checked, but params and results stay as they are: where they were, the text has
+  /// their places in the message, which `restore` reads. Nothing is unheld then.
+  Status to_envelope(std::string_view message, const Limits& limits, Buffer& out);
+  /// Makes views into `message` of the params and result of what read_message has read from such a text: of a single
+  /// message, or of one element of a batch.
+  static void restore(std::string_view message, Received& received) noexcept;
+  /// The name of the method in one envelope that has been checked; empty where there is none.
+  [[nodiscard]] static std::string_view method_of(std::string_view envelope) noexcept;
+  /// Whether a message that has been checked is a single response, or nothing at all.
+  [[nodiscard]] static bool is_response(std::string_view message) noexcept;
   /// Of the last message. Taken away, since its handlers may outlive the next.
   [[nodiscard]] std::vector<Unheld> take_unheld() noexcept { return std::exchange(unheld_, {}); }
 
@@ -68,6 +83,10 @@ class Transcoder {
   /// `broken` are the calls of this connection that have such streams; null where there are none. False when nothing is
   /// left to be sent.
   bool to_msgpack(std::string_view json, const Limits& limits, Buffer& out, std::vector<Broken>* broken = nullptr);
+  /// Appends one JSON value, valid and with padding behind it. False where it has no form; nothing is appended then.
+  bool append_value(std::string_view json, Buffer& out);
+  /// The same for a whole response with that error.
+  void append_error(const Error& error, std::string_view id, Buffer& out) { write_error_response(error, id, out); }
   /// Of the last message, as JSON: for each request that could not be sent the response by which it is refused, and for
   /// a stream that has broken the cancelling of its call.
   [[nodiscard]] std::vector<std::string> take_refusals() noexcept { return std::exchange(refusals_, {}); }
@@ -83,10 +102,12 @@ class Transcoder {
     std::string_view value;
   };
 
-  // To JSON. False: it becomes too large.
+  // To JSON, what has been checked. False: it becomes too large.
+  Status convert(std::string_view message, const Limits& limits, Buffer& out);
   bool envelope(const char* p, Buffer& out);
   bool member(std::string_view name, std::string_view value, Buffer& out);
   bool element(std::string_view value, Buffer& out);
+  bool keep(std::string_view name, std::string_view value, Buffer& out);
   void break_stream(std::string_view params, Buffer& out);
   [[nodiscard]] std::size_t room(const Buffer& out) const noexcept;
   [[nodiscard]] bool fits(const Buffer& out) const noexcept { return out.size() - start_ <= bytes_max_; }
@@ -107,10 +128,11 @@ class Transcoder {
   codec::JsonToMsgpack to_msgpack_;
   json::JsonWriter writer_;
   json::JsonReader reader_;
-  std::size_t start_ = 0;      // of the text in its buffer
-  std::size_t bytes_max_ = 0;  // of the text
-  std::size_t begin_ = 0;      // of the envelope in the buffer
-  std::string_view method_;    // of the envelope, where it is a string
+  const char* message_ = nullptr;  // whose values stay, or null
+  std::size_t start_ = 0;          // of the text in its buffer
+  std::size_t bytes_max_ = 0;      // of the text
+  std::size_t begin_ = 0;          // of the envelope in the buffer
+  std::string_view method_;        // of the envelope, where it is a string
   std::vector<Unheld> unheld_;
   std::vector<Named> members_;
   std::vector<std::string_view> elements_;

@@ -17,17 +17,17 @@ using rpc::PendingCall;
 namespace {
 
 // A result that its codec cannot hold is the handler's mistake: the peer learns no more than of an exception.
-Error result_not_encodable(const rpc::Workspace& workspace, const Method& method) {
-  workspace.write_log(LogLevel::error,
-                      "method " + method.name() + ": result cannot be encoded: " + workspace.writer->failure());
+Error result_not_encodable(const rpc::Workspace& workspace, const Method& method, const Writer& writer) {
+  workspace.write_log(LogLevel::error, "method " + method.name() + ": result cannot be encoded: " + writer.failure());
   return Error{ErrorCode::internal_error};
 }
 
 // A result that does not fit, or that its codec cannot hold, becomes an error. Out of line: no call that goes well
 // should pay for its stack frame.
-[[gnu::noinline, gnu::cold]] int replace_result(rpc::Reply& reply, const rpc::Workspace& workspace,
-                                                const Method& method, std::string_view id) {
-  const Error error = workspace.writer->failed() ? result_not_encodable(workspace, method) : rpc::reply_too_large();
+[[gnu::noinline, gnu::cold]] int replace_result(rpc::Reply& reply, rpc::Workspace& workspace, const Method& method,
+                                                std::string_view id) {
+  const Writer& writer = workspace.writer_of(reply.form());
+  const Error error = writer.failed() ? result_not_encodable(workspace, method, writer) : rpc::reply_too_large();
   rpc::count_error(workspace, method, error.code());
   reply.error(error, id);
   return error.code();
@@ -43,31 +43,33 @@ int result_never_begun(rpc::Reply& reply, const rpc::Workspace& workspace, const
 }
 
 // The token by which a caller asks for progress, as sent; empty when it does not.
-std::string_view progress_token(std::string_view params, Reader& reader) {
-  if (params.empty() || !reader.is_json()) return {};
+std::string progress_token(std::string_view params, Reader& reader) {
+  if (params.empty()) return {};
   reader.reset(params);
   if (reader.kind() != ValueKind::object) return {};
   static_cast<void>(reader.begin_object());
   for (std::string_view name; reader.next_member(name);) {
     const bool is_token = name == detail::kProgressToken;
     const ValueKind kind = reader.kind();
-    const std::string_view value = reader.skip();
-    if (is_token && (kind == ValueKind::string || kind == ValueKind::number)) return value;
+    std::string_view text;
+    if (is_token && (kind == ValueKind::string || kind == ValueKind::number) && reader.read_json(text))
+      return std::string{text};
+    static_cast<void>(reader.skip());
   }
   return {};
 }
 
 // The one end of every result.
-[[gnu::always_inline]] inline int end_result(rpc::Reply& reply, const rpc::Workspace& workspace, const Method& method,
+[[gnu::always_inline]] inline int end_result(rpc::Reply& reply, rpc::Workspace& workspace, const Method& method,
                                              std::string_view id) {
-  if (workspace.writer->failed() || !reply.end(id)) [[unlikely]]
+  if (workspace.writer_of(reply.form()).failed() || !reply.end(id)) [[unlikely]]
     return replace_result(reply, workspace, method, id);
   return 0;
 }
 
 // Ends the result that was begun, or answers for one that never was: the code that the call has come to.
-int settle(rpc::Outlet& outlet, rpc::Reply& reply, const rpc::Workspace& workspace, const Method& method,
-           std::string_view id, bool notification) {
+int settle(rpc::Outlet& outlet, rpc::Reply& reply, rpc::Workspace& workspace, const Method& method, std::string_view id,
+           bool notification) {
   int code = static_cast<int>(ErrorCode::internal_error);
   rpc::answer_within_memory(outlet, reply, [&] {
     if (reply.begun()) {
@@ -109,11 +111,16 @@ void Call::on_reply(ReplyHook hook) { state_->extras().hooks.push_back(std::move
 
 const Limits& Call::limits() const noexcept { return *state_->dispatcher->limits_; }
 
-const Codec& Call::codec() const noexcept { return *state_->dispatcher->workspace_->codec; }
+const Codec& Call::codec() const noexcept {
+  return message_->packed ? msgpack_codec() : *state_->dispatcher->workspace_->codec;
+}
 
-Reader& Call::reader() noexcept { return *state_->dispatcher->workspace_->readers.reader; }
+Reader& Call::reader() noexcept { return *param_readers().reader; }
 
-detail::ParamReaders& Call::param_readers() noexcept { return state_->dispatcher->workspace_->readers; }
+detail::ParamReaders& Call::param_readers() noexcept {
+  rpc::Workspace& workspace = *state_->dispatcher->workspace_;
+  return message_->packed ? workspace.packed().readers : workspace.readers;
+}
 
 std::shared_ptr<detail::Items> Call::items() {
   rpc::Dispatcher& dispatcher = *state_->dispatcher;
@@ -122,19 +129,19 @@ std::shared_ptr<detail::Items> Call::items() {
   // What an element of a batch is answered with has its place in the array; a notification has no name to send under.
   if (state_->batch == nullptr && !is_notification() && dispatcher.outlet_->connected()) {
     const auto send = [&](rpc::SentItems::Way way, std::string_view name, std::uint64_t credit) {
-      const auto items =
-          std::make_shared<rpc::SentItems>(*dispatcher.outlet_, *dispatcher.workspace_, calls.waiting_for_room,
-                                           dispatcher.limits_->max_message_size, way, name, credit);
+      const auto items = std::make_shared<rpc::SentItems>(*dispatcher.outlet_, *dispatcher.workspace_,
+                                                          state_->reply.form(), calls.waiting_for_room,
+                                                          dispatcher.limits_->max_message_size, way, name, credit);
       state_->extras().items =
           std::shared_ptr<rpc::SentItems>{items.get(), [items](rpc::SentItems* sent) { sent->call_ended(); }};
       return items;
     };
     if (state_->rare && state_->rare->credit != 0)
       return send(rpc::SentItems::Way::credit, message_->id(), state_->rare->credit);
-    const std::string_view token = progress_token(params(), reader());
+    const std::string token = progress_token(params(), reader());
     if (!token.empty()) return send(rpc::SentItems::Way::progress, token, 0);
   }
-  return std::make_shared<rpc::GatheredItems>(limits(), dispatcher.workspace_->stats,
+  return std::make_shared<rpc::GatheredItems>(codec(), limits(), dispatcher.workspace_->stats,
                                               std::shared_ptr<std::size_t>{calls.load, &calls.load->held_bytes});
 }
 
@@ -163,7 +170,7 @@ Writer* Call::begin_result() {
     return late != nullptr ? late->begin_result() : nullptr;
   }
   if (is_notification()) return nullptr;
-  Writer& writer = *state_->dispatcher->workspace_->writer;
+  Writer& writer = state_->dispatcher->workspace_->writer_of(state_->reply.form());
   writer.reset(state_->reply.begin());
   return &writer;
 }
@@ -171,8 +178,9 @@ Writer* Call::begin_result() {
 // The way of nearly every call: what follows the last check is a jump into the outlet.
 void Call::end_result() {
   rpc::CallState& state = *state_;
-  if (state.answered || state.rare || !state.reply.begun() || state.dispatcher->workspace_->writer->failed() ||
-      !state.reply.append_end(message_->id())) [[unlikely]]
+  if (state.answered || state.rare || !state.reply.begun() ||
+      state.dispatcher->workspace_->writer_of(state.reply.form()).failed() || !state.reply.append_end(message_->id()))
+      [[unlikely]]
     return end_result_slowly();
   state.answered = true;
   state.reply.close();
@@ -180,8 +188,9 @@ void Call::end_result() {
 
 void Call::integer_result(std::int64_t value) {
   rpc::CallState& state = *state_;
-  if (state.answered || state.rare || is_notification() || !state.dispatcher->workspace_->readers.reader->is_json() ||
-      !state.reply.append_integer(value, message_->id())) [[unlikely]] {
+  if (state.answered || state.rare || is_notification() || state.reply.packed() ||
+      !state.dispatcher->workspace_->readers.reader->is_json() || !state.reply.append_integer(value, message_->id()))
+      [[unlikely]] {
     if (Writer* writer = begin_result()) writer->integer(value);
     return end_result();
   }
@@ -193,7 +202,7 @@ void Call::end_result_slowly() {
   if (ReplySink* const late = late_sink()) return late->end_result();
   if (state_->answered) return;
   state_->answered = true;
-  const rpc::Workspace& workspace = *state_->dispatcher->workspace_;
+  rpc::Workspace& workspace = *state_->dispatcher->workspace_;
   const int code =
       settle(*state_->dispatcher->outlet_, state_->reply, workspace, *method_, message_->id(), is_notification());
   if (state_->rare) rpc::call_hooks(workspace, state_->rare->hooks, code);
@@ -222,6 +231,8 @@ void Call::error(const Error& error) {
 }
 
 void Call::error_in_flight() { error(rpc::error_of_exception(*state_->dispatcher->workspace_, *method_)); }
+
+MessageForm Call::form() const noexcept { return state_->reply.form(); }
 
 CallBounds Call::bounds() const { return state_->dispatcher->bounds(*state_); }
 
@@ -294,7 +305,7 @@ bool ReplySink::wanted() const noexcept { return calls_ != nullptr && calls_->fi
 Writer* ReplySink::begin_result() {
   PendingCall* call = calls_ != nullptr ? calls_->find(slot_, generation_) : nullptr;
   if (call == nullptr || call->notification) return nullptr;
-  Writer& writer = *calls_->owner->workspace_->writer;
+  Writer& writer = calls_->owner->workspace_->writer_of(call->form);
   writer.reset(calls_->reply_to(*call).begin());  // what was begun before and not ended is dropped
   return &writer;
 }

@@ -59,16 +59,22 @@ Workspace::Workspace(const Codec& codec, Scheduler* timers, const LogSink* log)
 Workspace::~Workspace() = default;
 
 Workspace::Scratch Workspace::make_scratch() const {
-  return {{.reader = codec->reader(), .defaults = {}}, std::make_unique<Elements>()};
+  return {{.reader = codec->reader(), .defaults = {}}, std::make_unique<Elements>(), nullptr};
 }
 
 Workspace::Scratch Workspace::give_up_scratch(Scratch fresh) noexcept {
-  return {std::exchange(readers, std::move(fresh.readers)), std::exchange(elements, std::move(fresh.elements))};
+  return {std::exchange(readers, std::move(fresh.readers)), std::exchange(elements, std::move(fresh.elements)),
+          std::move(packed_made)};
 }
 
 message::Transcoder& Workspace::transcoder() {
   if (!transcoder_made) transcoder_made = std::make_unique<message::Transcoder>();
   return *transcoder_made;
+}
+
+Workspace::PackedCursors& Workspace::packed() {
+  if (!packed_made) packed_made = std::make_unique<PackedCursors>();
+  return *packed_made;
 }
 
 void Workspace::write_log(LogLevel level, std::string_view line) const {
@@ -280,6 +286,33 @@ void Dispatcher::handle_transcoded(const Received& message, std::span<const Rece
   serve(message, state);
 }
 
+void Dispatcher::handle_packed(const Received& message, std::span<const Received> elements, std::string_view packed) {
+  if (workspace_->authority != nullptr && !admit(message)) return;
+  const auto serve = [&](const Received& one, CallState& state) {
+    Received restored = one;
+    message::Transcoder::restore(packed, restored);
+    handle_single(restored, state);
+  };
+  if (message.kind == MessageKind::batch) return handle_batch(message, elements, serve);
+  CallState state{*this, nullptr};
+  serve(message, state);
+}
+
+bool Dispatcher::is_for_own_method(std::string_view packed) const noexcept {
+  const std::string_view name = message::Transcoder::method_of(packed);
+  return !name.empty() && registry_->find(name) != nullptr;
+}
+
+bool Dispatcher::is_for_own_methods(std::string_view packed) const noexcept {
+  if (workspace_->broker != nullptr) return false;  // which relays JSON, and shows it
+  message::MsgpackElements elements{packed};
+  if (elements.is_single()) return is_for_own_method(packed);
+  for (std::string_view element; elements.next(element);) {
+    if (!is_for_own_method(element)) return false;
+  }
+  return true;
+}
+
 // Whether the message, `offset` bytes into what has come, is one that was no JSON as it was sent, and is answered for
 // that.
 bool Dispatcher::refuse_values(const Received& message, CallState& state, std::size_t offset,
@@ -309,9 +342,7 @@ template <class Serve>
   BatchScope scope;
   // The scratch memory goes with the batch, in case a handler brings in another one.
   scope.local.text = std::move(workspace_->batch_text);
-  scope.local.text.clear();
-  scope.local.text.push_back('[');
-  scope.local.bytes = 1;
+  scope.local.begin(form_);
   const auto serve = [&](const Received& element) {
     if (element.kind == MessageKind::response) return;
     CallState state{*this, &scope};

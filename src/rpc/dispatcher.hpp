@@ -61,8 +61,13 @@ class Outlet {
   /// The buffer to which the next message is appended. Between open_message and close_message (or discard_message) the
   /// outlet is not asked for anything else.
   virtual Buffer& open_message() = 0;
-  /// What was appended since open_message is one whole message.
+  /// What was appended since open_message is one whole message, JSON text, which is sent in the peer's encoding.
   virtual void close_message() = 0;
+  /// The same of that form. Only who has been brought MessagePack says anything but json.
+  virtual void close_message_as(MessageForm form) {
+    static_cast<void>(form);
+    close_message();
+  }
   /// What was appended since open_message is to be forgotten: the outlet truncates its buffer to where it was.
   virtual void discard_message() noexcept = 0;
   /// An answer that is due cannot be written, for want of memory. The peer must not wait for it: so the outlet ends the
@@ -107,18 +112,31 @@ struct Workspace {
   /// Of a batch that is being read; those beyond are read again when it is served.
   using Elements = std::array<Received, kBatchElementsKept>;
 
+  /// What reads params and writes results in MessagePack.
+  struct PackedCursors {
+    detail::ParamReaders readers{.reader = msgpack_codec().reader(), .defaults = {}};
+    std::unique_ptr<Writer> writer = msgpack_codec().writer();
+  };
+
   /// What a handler that runs may still read from: it is given away, and replaced, when its thread loses the loop.
   struct Scratch {
     detail::ParamReaders readers;
     std::unique_ptr<Elements> elements;
+    std::unique_ptr<PackedCursors> packed;
   };
   [[nodiscard]] Scratch make_scratch() const;
   /// Gives away what there is for `fresh`, which make_scratch has made.
   [[nodiscard]] Scratch give_up_scratch(Scratch fresh) noexcept;
 
   void write_log(LogLevel level, std::string_view line) const;
-  /// For peers that speak MessagePack; made when the first does.
+  /// For peers that speak MessagePack; both are made when the first does.
   [[nodiscard]] message::Transcoder& transcoder();
+  [[nodiscard]] PackedCursors& packed();
+  /// Of calls of that form.
+  [[nodiscard]] detail::ParamReaders& readers_of(MessageForm form) {
+    return form != MessageForm::packed ? readers : packed().readers;
+  }
+  [[nodiscard]] Writer& writer_of(MessageForm form) { return form != MessageForm::packed ? *writer : *packed().writer; }
 
   const Codec* codec;
   detail::ParamReaders readers;
@@ -137,6 +155,7 @@ struct Workspace {
   const LogSink* log;   ///< may be null; outlives the workspace
   mutable Stats stats;  ///< of all that happens on this thread, whoever counts it
   std::unique_ptr<message::Transcoder> transcoder_made;
+  std::unique_ptr<PackedCursors> packed_made;
   TaskScope tasks;  ///< last: the tasks go before what they use
 };
 
@@ -157,6 +176,13 @@ class Dispatcher {
   /// answered -32602.
   void handle_transcoded(const Received& message, std::span<const Received> elements,
                          std::span<const message::Unheld> unheld);
+  /// The same for one whose params are still in `packed`, the message of MessagePack (Transcoder::restore).
+  void handle_packed(const Received& message, std::span<const Received> elements, std::string_view packed);
+  /// Whether all that a message of MessagePack asks for is done by methods of this process, and nobody else wants to
+  /// know of it: then it may be handled as it is.
+  [[nodiscard]] bool is_for_own_methods(std::string_view packed) const noexcept;
+  /// In what form messages are answered from now on.
+  void answer_as(MessageForm form) noexcept { form_ = form; }
   /// Where peers have to say who they are: the connection is closed unless this one has within
   /// Limits::registration_timeout_ms.
   void await_identity();
@@ -223,6 +249,7 @@ class Dispatcher {
   [[gnu::noinline]] void refuse_rate(const Received& message, CallState& state, std::chrono::nanoseconds wait);
   bool take_terms(const Received& message, CallState& state);
   [[nodiscard]] CallBounds bounds(CallState& state) const;
+  [[nodiscard]] bool is_for_own_method(std::string_view packed) const noexcept;
   [[nodiscard]] std::chrono::nanoseconds came() const;
   [[nodiscard]] static bool belongs_to_a_call(const Received& message) noexcept;
   inline void handle_single(const Received& message, CallState& state);
@@ -244,7 +271,8 @@ class Dispatcher {
   std::shared_ptr<PendingCalls> pending_;    // made when the first call waits
   std::unique_ptr<BrokerPeer> broker_peer_;  // made when a broker is first asked
   std::uint32_t timeout_max_ms_ = kNoTimeout;
-  bool greeted_ = false;  // by rpc.hello
+  MessageForm form_ = MessageForm::json;  // of the answers to the message that is served
+  bool greeted_ = false;                  // by rpc.hello
   bool draining_ = false;
 };
 

@@ -6,6 +6,7 @@
 
 #include "base/decimal.hpp"
 #include "message/own_error.hpp"
+#include "message/packed_reply.hpp"
 
 namespace wirecall::detail {
 
@@ -45,8 +46,9 @@ void require_encoded(const Writer& writer) {
 
 // ---- gathered ----
 
-GatheredItems::GatheredItems(const Limits& limits, Stats& stats, std::shared_ptr<std::size_t> bytes_of_peer)
-    : writer_(json_codec().writer()),
+GatheredItems::GatheredItems(const Codec& codec, const Limits& limits, Stats& stats,
+                             std::shared_ptr<std::size_t> bytes_of_peer)
+    : writer_(codec.writer()),
       stats_(&stats),
       bytes_max_(limits.max_message_size),
       bytes_of_peer_max_(limits.hard_output),
@@ -78,24 +80,30 @@ void GatheredItems::end() {
 
 void GatheredItems::write_result(Writer& writer) {
   writer_->end_array();
-  writer.json(text_.view());
+  writer.encoded(text_.view());
 }
 
 // ---- sent ----
 
-SentItems::SentItems(Outlet& outlet, const Workspace& workspace, RoomQueue& queue, std::size_t bytes_max, Way way,
-                     std::string_view name, std::uint64_t credit)
+SentItems::SentItems(Outlet& outlet, Workspace& workspace, MessageForm form, RoomQueue& queue, std::size_t bytes_max,
+                     Way way, std::string_view name, std::uint64_t credit)
     : outlet_(&outlet),
       workspace_(&workspace),
       queue_(&queue),
       bytes_max_(bytes_max),
       credit_(credit),
       last_(workspace.scheduler != nullptr ? workspace.scheduler->now() : nanoseconds{0}),
-      way_(way) {
-  head_ = way == Way::credit ? R"({"jsonrpc":"2.0","method":"rpc.item","params":{"id":)"
-                             : R"({"jsonrpc":"2.0","method":"$/progress","params":{"token":)";
-  head_ += name;
-  head_ += way == Way::credit ? R"(,"seq":)" : R"(,"value":)";
+      way_(way),
+      form_(form) {
+  const bool credited = way == Way::credit;
+  if (form == MessageForm::packed) {
+    message::append_packed_item_head(head_, credited, name, workspace.transcoder());
+    return;
+  }
+  head_.append(credited ? R"({"jsonrpc":"2.0","method":"rpc.item","params":{"id":)"
+                        : R"({"jsonrpc":"2.0","method":"$/progress","params":{"token":)");
+  head_.append(name);
+  head_.append(credited ? R"(,"seq":)" : R"(,"value":)");
 }
 
 Writer& SentItems::begin() {
@@ -108,15 +116,17 @@ Writer& SentItems::begin() {
   out_ = &outlet_->open_message();
   start_ = out_->size();
   append_head();
-  workspace_->writer->reset(*out_);
-  return *workspace_->writer;
+  Writer& writer = workspace_->writer_of(form_);
+  writer.reset(*out_);
+  return writer;
 }
 
 // Half a message must not stay where others follow, whatever fails.
 void SentItems::append_head() {
   try {
-    out_->append(head_);
+    out_->append(head_.view());
     if (way_ != Way::credit) return;
+    if (form_ == MessageForm::packed) return message::append_packed_item_number(*out_, sequence_);
     append_number(*out_, sequence_);
     out_->append(R"(,"value":)");
   } catch (...) {
@@ -127,21 +137,22 @@ void SentItems::append_head() {
 
 void SentItems::end() {
   try {
-    out_->append("}}");
+    if (form_ != MessageForm::packed) out_->append("}}");
   } catch (...) {
     discard();
     throw;
   }
+  const Writer& writer = workspace_->writer_of(form_);
   const bool too_large = out_->size() - start_ > bytes_max_;
-  if (too_large || workspace_->writer->failed()) {
+  if (too_large || writer.failed()) {
     discard();
-    require_encoded(*workspace_->writer);
+    require_encoded(writer);
     throw message::make({.code = ErrorCode::too_large,
                          .reason = "an item is larger than a message may be",
                          .delivered = "maybe",
                          .limit = "max_message_size"});
   }
-  outlet_->close_message();
+  outlet_->close_message_as(form_);
   ++workspace_->stats.stream_items;
   ++sequence_;
   if (way_ == Way::credit) --credit_;

@@ -22,8 +22,8 @@ namespace wirecall::rpc {
 /// within hard_output.
 class GatheredItems final : public detail::Items {
  public:
-  /// `stats` outlives it, as the task does.
-  GatheredItems(const Limits& limits, Stats& stats, std::shared_ptr<std::size_t> bytes_of_peer);
+  /// In that codec. `stats` outlives it, as the task does.
+  GatheredItems(const Codec& codec, const Limits& limits, Stats& stats, std::shared_ptr<std::size_t> bytes_of_peer);
   ~GatheredItems() override;
 
   void write_result(Writer& writer) override;
@@ -53,7 +53,8 @@ class SentItems final : public detail::Items {
 
   /// `name` is the request's id, or the progress token, as JSON text. `credit` counts for Way::credit. The first three
   /// are used until `call_ended`.
-  SentItems(Outlet& outlet, const Workspace& workspace, RoomQueue& queue, std::size_t bytes_max, Way way,
+  /// The items are written, and sent, in that form.
+  SentItems(Outlet& outlet, Workspace& workspace, MessageForm form, RoomQueue& queue, std::size_t bytes_max, Way way,
             std::string_view name, std::uint64_t credit);
   ~SentItems() override { leave_queue(); }
 
@@ -84,17 +85,18 @@ class SentItems final : public detail::Items {
   [[nodiscard]] bool may_send() const noexcept { return way_ == Way::progress || credit_ != 0; }
 
   Outlet* outlet_;
-  const Workspace* workspace_;
+  Workspace* workspace_;
   RoomQueue* queue_;
   RoomQueue::iterator place_;  // while queued_
   std::size_t bytes_max_;
-  std::string head_;  // of each item, up to its number or value
+  Buffer head_;  // of each item, up to its number or value
   std::uint64_t credit_;
   std::uint64_t sequence_ = 0;
   std::chrono::nanoseconds last_;  // when an item was sent, or the wait for the caller ended
   Buffer* out_ = nullptr;          // between begin and end
   std::size_t start_ = 0;
   Way way_;
+  MessageForm form_;
   bool queued_ = false;
   bool ended_ = false;
   bool no_more_credit_ = false;

@@ -9,6 +9,7 @@
 #include "codec/json_compact.hpp"
 #include "codec/json_scan.hpp"
 #include "message/own_error.hpp"
+#include "message/packed_reply.hpp"
 #include "rpc/method_counts.hpp"
 #include "rpc/peer_calls.hpp"
 #include "wirecall/task.hpp"
@@ -61,6 +62,7 @@ PendingCall& PendingCalls::add(CallState& state, const Received& message, const 
   }
   PendingCall& call = *slots[free.back()];
   call.notification = message.kind == MessageKind::notification;
+  call.form = state.reply.form();
   call.id = call.notification ? std::string_view{} : message.id();
   call.method = &method;
   const CallBounds bounds = owner->bounds(state);
@@ -231,18 +233,19 @@ Reply& PendingCalls::reply_to(PendingCall& call) noexcept {
   if (!call.reply) {
     const std::size_t bytes_max = owner->limits_->max_message_size;
     if (call.batch) {
-      call.reply.emplace(call.batch->gaps[call.gap].reply, &call.batch->bytes, bytes_max);
+      call.reply.emplace(call.batch->gaps[call.gap].reply, *call.batch, owner->workspace_, bytes_max);
     } else {
-      call.reply.emplace(owner->outlet_, bytes_max);
+      call.reply.emplace(owner->outlet_, owner->workspace_, call.form, bytes_max);
     }
   }
   return *call.reply;
 }
 
 void send_batch(Outlet& outlet, BatchReply& batch) {
-  if (batch.bytes <= 1) return;
+  if (batch.count == 0) return;
   Buffer& out = outlet.open_message();
   try {
+    if (batch.form == MessageForm::packed) message::append_array_head(out, batch.count);
     std::string_view text = batch.text.view();
     std::size_t from = 0;
     for (const BatchReply::Gap& gap : batch.gaps) {
@@ -255,8 +258,8 @@ void send_batch(Outlet& outlet, BatchReply& batch) {
     outlet.discard_message();
     throw;
   }
-  out.data()[out.size() - 1] = ']';  // in place of the last comma
-  outlet.close_message();
+  if (batch.form != MessageForm::packed) out.data()[out.size() - 1] = ']';  // in place of the last comma
+  outlet.close_message_as(batch.form);
 }
 
 void count_error(const Workspace& workspace, const Method& method, int code) noexcept {

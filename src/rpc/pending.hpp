@@ -54,9 +54,9 @@ struct CallState {
 
   [[nodiscard]] Reply make_reply() noexcept {
     const std::size_t bytes_max = dispatcher->limits_->max_message_size;
-    if (batch == nullptr) return {dispatcher->outlet_, bytes_max};
+    if (batch == nullptr) return {dispatcher->outlet_, dispatcher->workspace_, dispatcher->form_, bytes_max};
     BatchReply& current = batch->current();
-    return {current.text, &current.bytes, bytes_max};
+    return {current.text, current, dispatcher->workspace_, bytes_max};
   }
   [[nodiscard]] CallExtras& extras() {
     if (!rare) rare = std::make_unique<CallExtras>();
@@ -129,7 +129,8 @@ struct PendingCall final : Timer {
   bool active = false;  ///< not answered yet
   bool taken = false;   ///< somebody holds its sink, perhaps
   bool notification = false;
-  std::string id;  ///< JSON text as sent
+  MessageForm form = MessageForm::json;  ///< of the answer
+  std::string id;                        ///< JSON text as sent
   const Method* method = nullptr;
   CallExtras extras;
   std::shared_ptr<BatchReply> batch;  ///< null for a single call

@@ -14,16 +14,22 @@ Error reply_too_large() {
 
 void Reply::error(int code, std::string_view message, std::string_view data_json, std::string_view id_json) {
   open();
-  write_error(*out_, code, message, data_json, id_json);
+  write(code, message, data_json, id_json);
   if (bytes_with_array() > bytes_max_ && (!data_json.empty() || message.size() > 64)) [[unlikely]] {
     const Error too_large = reply_too_large();
     if (message.size() + data_json.size() > too_large.message().size() + too_large.data().size()) {
       discard();
       open();
-      write_error(*out_, too_large, id_json);
+      write(too_large.code(), too_large.message(), too_large.data(), id_json);
     }
   }
   close();
+}
+
+void Reply::write(int code, std::string_view message, std::string_view data_json, std::string_view id_json) {
+  if (!packed()) return write_error(*out_, code, message, data_json, id_json);
+  message::append_packed_error(*out_, Error{code, std::string{message}, std::string{data_json}}, id_json,
+                               workspace_->transcoder());
 }
 
 void Reply::discard() noexcept {

@@ -9,6 +9,7 @@
 #include <utility>
 #include <vector>
 
+#include "message/packed_reply.hpp"
 #include "message/replaced.hpp"
 #include "message/reply_text.hpp"
 #include "rpc/dispatcher.hpp"
@@ -16,16 +17,28 @@
 
 namespace wirecall::rpc {
 
-/// The replies of a batch in the order of its requests, each followed by a comma. Waiting calls leave gaps.
+/// The replies of a batch in the order of its requests: in JSON each followed by a comma, in MessagePack one behind the
+/// other. Waiting calls leave gaps.
 struct BatchReply {
   struct Gap {
     std::size_t at;  ///< where in `text` its reply belongs
     Buffer reply;
   };
+  /// `text` may have memory of an earlier one's.
+  void begin(MessageForm of_replies) {
+    text.clear();
+    form = of_replies;
+    if (form == MessageForm::packed) return;
+    text.push_back('[');
+    bytes = 1;
+  }
+
   Buffer text;
   std::vector<Gap> gaps;
   std::size_t bytes = 0;  ///< of text and filled gaps together
+  std::size_t count = 0;  ///< of replies
   std::size_t unanswered = 0;
+  MessageForm form = MessageForm::json;
   bool dispatched = false;  ///< all its calls have been made
 };
 
@@ -35,15 +48,28 @@ struct BatchReply {
 class Reply {
  public:
   /// To the outlet.
-  Reply(Outlet* outlet, std::size_t bytes_max) noexcept : outlet_(outlet), bytes_max_(bytes_max) {}
-  /// Into an array of replies of which `bytes_before` are there already.
-  Reply(Buffer& array, std::size_t* array_bytes, std::size_t bytes_max) noexcept
-      : outlet_(nullptr), array_(&array), array_bytes_(array_bytes), bytes_max_(bytes_max) {}
+  Reply(Outlet* outlet, Workspace* workspace, MessageForm form, std::size_t bytes_max) noexcept
+      : outlet_(outlet), workspace_(workspace), bytes_max_(bytes_max), form_(form) {}
+  /// Into a batch: its text, or one of its gaps.
+  Reply(Buffer& array, BatchReply& batch, Workspace* workspace, std::size_t bytes_max) noexcept
+      : outlet_(nullptr),
+        array_(&array),
+        batch_(&batch),
+        workspace_(workspace),
+        bytes_max_(bytes_max),
+        form_(batch.form) {}
 
-  /// Where the result's value is to be written. A result already begun is dropped.
+  [[nodiscard]] MessageForm form() const noexcept { return form_; }
+  [[nodiscard]] bool packed() const noexcept { return form_ == MessageForm::packed; }
+
+  /// Where the result's value is to be written, in the codec of its form. A result already begun is dropped.
   Buffer& begin() {
     open();
-    message::begin_result(*out_);
+    if (packed()) [[unlikely]] {
+      message::begin_packed_result(*out_);
+    } else {
+      message::begin_result(*out_);
+    }
     return *out_;
   }
   /// Of the value of a result that has been begun.
@@ -60,7 +86,11 @@ class Reply {
   /// Its two halves: the text, which is taken back when it is too large (false), and the sending.
   [[nodiscard, gnu::always_inline]] bool append_end(std::string_view id_json) {
     const std::size_t value_end = out_->size();
-    message::end_reply(*out_, id_json);
+    if (packed()) [[unlikely]] {
+      message::end_packed_reply(*out_, id_json, workspace_->transcoder());
+    } else {
+      message::end_reply(*out_, id_json);
+    }
     if (bytes_with_array() <= bytes_max_) [[likely]]
       return true;
     out_->truncate(value_end);
@@ -69,7 +99,7 @@ class Reply {
   /// A whole reply with an integer as its result, but for the sending. False when it is too large.
   [[nodiscard, gnu::always_inline]] bool append_integer(std::int64_t value, std::string_view id_json) {
     open();
-    message::write_integer_result(*out_, value, id_json);
+    message::write_integer_result(*out_, value, id_json);  // of a reply in JSON
     if (bytes_with_array() <= bytes_max_) [[likely]]
       return true;
     discard();
@@ -79,13 +109,14 @@ class Reply {
   [[gnu::always_inline]] void close() {
     if (outlet_ != nullptr) [[likely]] {
       out_ = nullptr;
-      return outlet_->close_message();
+      return outlet_->close_message_as(form_);
     }
-    out_->push_back(',');
-    *array_bytes_ += out_->size() - start_;
+    if (!packed()) out_->push_back(',');
+    batch_->bytes += out_->size() - start_;
+    ++batch_->count;
     out_ = nullptr;
   }
-  /// A whole response of another's, with the part of it that `id` views replaced. False when it is too large.
+  /// A whole response of another's, in JSON, with the part of it that `id` views replaced. False when it is too large.
   [[nodiscard]] bool response(std::string_view text, std::string_view id, std::string_view id_json) {
     open();
     message::append_replaced(*out_, text, id, id_json);
@@ -104,6 +135,8 @@ class Reply {
   }
   /// -32700, -32600 or -32601 without data.
   void plain_error(ErrorCode code, std::string_view id_json) {
+    if (packed()) [[unlikely]]
+      return error(static_cast<int>(code), message_of(code), {}, id_json);
     open();
     message::write_plain_error(*out_, code, id_json);
     close();
@@ -115,7 +148,7 @@ class Reply {
  private:
   /// Of the message that this reply would end.
   [[nodiscard]] std::size_t bytes_with_array() const noexcept {
-    const std::size_t array_bytes = array_bytes_ != nullptr ? *array_bytes_ + 1 : 0;  // 1: the closing bracket
+    const std::size_t array_bytes = batch_ != nullptr ? batch_->bytes + 1 : 0;  // 1: the closing bracket
     return out_->size() - start_ + array_bytes;
   }
   void open() {
@@ -124,12 +157,16 @@ class Reply {
     out_ = outlet_ != nullptr ? &outlet_->open_message() : array_;
     start_ = out_->size();
   }
+  void write(int code, std::string_view message, std::string_view data_json, std::string_view id_json);
+
   Outlet* outlet_;
   Buffer* array_ = nullptr;
-  std::size_t* array_bytes_ = nullptr;
+  BatchReply* batch_ = nullptr;
+  Workspace* workspace_;
   std::size_t bytes_max_;
   Buffer* out_ = nullptr;
   std::size_t start_ = 0;
+  MessageForm form_;
 };
 
 }  // namespace wirecall::rpc

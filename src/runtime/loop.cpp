@@ -28,9 +28,12 @@ using runtime::TurnUser;
 using std::chrono::nanoseconds;
 
 // What the pool keeps: enough for every connection that is busy in one turn, little beside what their peers cost the
-// kernel. A buffer that one large message has blown up is not kept.
+// kernel. A buffer that one large message has blown up is kept for the next large one, if it is not too large, but of
+// those few: as many as a connection needs that takes such messages and answers with such.
 constexpr std::size_t kPooledBytesMax = 4 * 1024 * 1024;
 constexpr std::size_t kPooledBufferBytesMax = 256 * 1024;
+constexpr std::size_t kLargeBufferBytesMax = 4 * 1024 * 1024;
+constexpr std::size_t kLargeBuffersMax = 2;
 // How long a loop waits at most that had no memory to hand something over to another one.
 constexpr nanoseconds kHandOverPause = std::chrono::milliseconds{1};
 
@@ -77,6 +80,7 @@ struct Loop::State {
   std::size_t joined_at = 0;  // the first of them from which not everything has been told in this turn
   std::vector<Buffer> pool;
   std::size_t pooled_bytes = 0;
+  std::vector<Buffer> large;
 
   // When a wait of at most `wait_max` is to end.
   nanoseconds until(nanoseconds wait_max) const {
@@ -356,11 +360,21 @@ Buffer Loop::take_buffer() noexcept {
   return buffer;
 }
 
+Buffer Loop::take_large_buffer() noexcept {
+  if (state_->large.empty()) return take_buffer();
+  Buffer buffer = std::move(state_->large.back());
+  state_->large.pop_back();
+  return buffer;
+}
+
 void Loop::give_buffer(Buffer buffer) noexcept {
   const std::size_t bytes = buffer.capacity();
-  if (bytes == 0 || bytes > kPooledBufferBytesMax || state_->pooled_bytes + bytes > kPooledBytesMax) return;
+  const bool large = bytes > kPooledBufferBytesMax;
+  if (large && (bytes > kLargeBufferBytesMax || state_->large.size() == kLargeBuffersMax)) return;
+  if (bytes == 0 || (!large && state_->pooled_bytes + bytes > kPooledBytesMax)) return;
   try {
     buffer.clear();
+    if (large) return state_->large.push_back(std::move(buffer));
     state_->pool.push_back(std::move(buffer));
     state_->pooled_bytes += bytes;
   } catch (const std::bad_alloc&) {

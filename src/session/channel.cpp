@@ -16,6 +16,8 @@ constexpr std::size_t kLowOutputDivisor = 4;
 // Output that no request waits for fills this share of it at most: what it fills, the peer must be able to cancel, and
 // so is still to be read.
 constexpr std::size_t kRoomDivisor = 2;
+// Who was sent so much at once is likely to be sent as much again.
+constexpr std::size_t kLargeOutputBytes = 256 * 1024;
 // A message that has begun brings this much within Limits::keepalive_timeout_ms, or its connection counts as idle.
 constexpr std::uint32_t kMessageBytesMin = 4096;
 // After a refusal the peer may still be sending. Closing at once would reset the connection, and with it the answer
@@ -312,6 +314,7 @@ void Channel::sent(Buffer buffer) {
   if (over_) return;
   sending_ = false;
   sent_ = true;
+  large_output_ = sending_bytes_ > kLargeOutputBytes;
   sending_bytes_ = 0;
   ++moved_;
   host_->loop.give_buffer(std::move(buffer));

@@ -91,7 +91,7 @@ class Channel : public Connection, private transport::StreamUser, private runtim
 
   /// Where output is appended.
   Buffer& output() {
-    if (out_.capacity() == 0) out_ = host_->loop.take_buffer();
+    if (out_.capacity() == 0) out_ = large_output_ ? host_->loop.take_large_buffer() : host_->loop.take_buffer();
     return out_;
   }
   /// Output has been appended behind `waiting` bytes of it.
@@ -217,21 +217,22 @@ class Channel : public Connection, private transport::StreamUser, private runtim
   std::uint8_t unread_times_ = 0;  // and output of which nothing had been taken
   bool was_unfinished_ = false;    // a message had begun then and not ended
   bool sending_ : 1 = false;
-  bool sent_ : 1 = false;         // a send has ended since `end_if_idle` looked
-  bool marked_ : 1 = false;       // turn_ended is going to be called
-  bool scheduled_ : 1 = false;    // next_turn is going to be called
-  bool watching_ : 1 = false;     // turn_ended is going to be called in the next turn
-  bool paused_ : 1 = false;       // nothing is received
-  bool unsettled_ : 1 = false;    // the derived class has something left to do at the end of the turn
-  bool wants_room_ : 1 = false;   // output_drained is going to be called
-  bool blocked_ : 1 = false;      // the derived class takes nothing in
-  bool end_is_near_ : 1 = false;  // the peer's end has come, behind the backlog
-  bool input_ended_ : 1 = false;  // no more input is looked at
-  bool lingers_ : 1 = false;      // the peer may be sending still when all is said
-  bool cut_ : 1 = false;          // too much output waits, or for too long
-  bool exhausted_ : 1 = false;    // there was no memory
-  bool watched_ : 1 = false;      // the system finds out whether the peer is still there
-  bool over_ : 1 = false;         // the owner has been told
+  bool sent_ : 1 = false;          // a send has ended since `end_if_idle` looked
+  bool marked_ : 1 = false;        // turn_ended is going to be called
+  bool scheduled_ : 1 = false;     // next_turn is going to be called
+  bool watching_ : 1 = false;      // turn_ended is going to be called in the next turn
+  bool paused_ : 1 = false;        // nothing is received
+  bool unsettled_ : 1 = false;     // the derived class has something left to do at the end of the turn
+  bool wants_room_ : 1 = false;    // output_drained is going to be called
+  bool blocked_ : 1 = false;       // the derived class takes nothing in
+  bool end_is_near_ : 1 = false;   // the peer's end has come, behind the backlog
+  bool input_ended_ : 1 = false;   // no more input is looked at
+  bool lingers_ : 1 = false;       // the peer may be sending still when all is said
+  bool cut_ : 1 = false;           // too much output waits, or for too long
+  bool exhausted_ : 1 = false;     // there was no memory
+  bool watched_ : 1 = false;       // the system finds out whether the peer is still there
+  bool large_output_ : 1 = false;  // what was sent last was
+  bool over_ : 1 = false;          // the owner has been told
 };
 
 }  // namespace wirecall::session

@@ -6,7 +6,9 @@
 #include <utility>
 #include <vector>
 
+#include "codec/transcode.hpp"
 #include "message/own_error.hpp"
+#include "message/packed_reply.hpp"
 #include "session/client_core.hpp"
 #include "session/client_stream.hpp"
 #include "wirecall/endpoint.hpp"
@@ -64,6 +66,7 @@ std::uint64_t Client::responses_dropped() const { return core_->responses_droppe
 std::expected<std::string, Error> Client::call_raw(std::string_view method, std::string_view params_json) {
   detail::OutgoingCall call{core_, method};
   if (!params_json.empty()) call.set_params(params_json);
+  call.want_json();
   detail::Answer answer = call.wait();
   if (!answer.ok()) return std::unexpected{std::move(answer.error())};
   return std::string{answer.result()};
@@ -166,7 +169,7 @@ OutgoingCall::OutgoingCall(std::shared_ptr<ClientCore> core, std::string_view me
   call_->timeout = milliseconds{core_->options().call_timeout_ms};
   call_->notification = call_->own_timeout = false;
   call_->request.clear();
-  call_->request.append(R"({"jsonrpc":"2.0","method":)");
+  call_->request.append(core_->packs() ? message::kPackedMethod : R"({"jsonrpc":"2.0","method":)");
   call_->writer->reset(call_->request);
   call_->writer->string(method);
   if (call_->writer->failed()) refuse(*call_, ErrorCode::invalid_request, "the method's name is not UTF-8");
@@ -175,9 +178,14 @@ OutgoingCall::OutgoingCall(std::shared_ptr<ClientCore> core, std::string_view me
 void OutgoingCall::drop() noexcept { core_->give_back(*call_); }
 
 Writer& OutgoingCall::params() {
-  call_->request.append(R"(,"params":)");
+  begin_params();
   call_->writer->reset(call_->request);
   return *call_->writer;
+}
+
+void OutgoingCall::begin_params() {
+  call_->has_params = true;
+  call_->request.append(core_->packs() ? message::kPackedParams : R"(,"params":)");
 }
 
 void OutgoingCall::set_params(std::string_view json) {
@@ -191,8 +199,12 @@ void OutgoingCall::set_params(std::string_view json) {
   } else if (const char first = json[json.find_first_not_of(" \t\r\n")]; first != '[' && first != '{') {
     refuse(*call_, ErrorCode::invalid_params, "the params are neither an array nor an object");
   }
-  call_->request.append(R"(,"params":)");
-  call_->request.append(json);
+  begin_params();
+  if (!core_->packs()) return call_->request.append(json);
+  codec::JsonToMsgpack pack;
+  if (call_->error) return;
+  const codec::Transcoded packed = pack(padded.view(), call_->request, codec::Names::members);
+  if (!packed.done()) refuse(*call_, ErrorCode::invalid_params, std::string{packed.why});
 }
 
 void OutgoingCall::set_timeout(milliseconds timeout) noexcept {
@@ -218,7 +230,8 @@ void OutgoingCall::set_context(const Context& context) {
 void OutgoingCall::set_to(std::string_view provider) {
   call_->to = provider.empty() ? std::string{} : to_json(std::string{provider});
 }
-void OutgoingCall::keep_response() noexcept { call_->keep_response = true; }
+void OutgoingCall::keep_response() noexcept { call_->keep_response = call_->wants_json = true; }
+void OutgoingCall::want_json() noexcept { call_->wants_json = true; }
 
 // What could not be encoded is an error already; what is to be stopped can be from here on.
 ClientCall& OutgoingCall::prepare() {
@@ -245,7 +258,8 @@ Answer OutgoingCall::wait() {
 
 Answer OutgoingCall::answer() {
   if (call_->error) return Answer{*call_->error, call_->error_class};
-  if (call_->reader == nullptr) call_->reader = json_codec().reader();
+  if (call_->reader == nullptr || call_->reader->is_json() == call_->response_packed)
+    call_->reader = (call_->response_packed ? msgpack_codec() : json_codec()).reader();
   return {*call_->reader, call_->response.padded().substr(call_->result_at, call_->result_size)};
 }
 

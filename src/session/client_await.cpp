@@ -23,7 +23,7 @@ struct KeptAnswer {
       return;
     }
     try {
-      reader = json_codec().reader();
+      reader = answer.codec().reader();
       text.append(answer.result());
       static_cast<void>(text.padded());
     } catch (const std::bad_alloc&) {

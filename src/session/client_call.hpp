@@ -47,11 +47,11 @@ struct ClientCall {
     ended,
   };
 
-  ClientCall() : writer(json_codec().writer()) {}
+  explicit ClientCall(const Codec& codec = json_codec()) : writer(codec.writer()) {}
 
   std::unique_ptr<Writer> writer;
-  std::unique_ptr<Reader> reader;  ///< of a blocking caller; made when first needed
-  Buffer request;                  ///< up to where the id goes
+  std::unique_ptr<Reader> reader;  ///< of a blocking caller; made when first needed, for `response`
+  Buffer request;                  ///< up to where the id goes; in MessagePack from behind its head on
   Buffer response;                 ///< for a blocking caller: the result, or the whole response
   std::optional<Error> error;      ///< why it was not sent; later, how it ended
   detail::AnswerFunction done;     ///< empty for a blocking caller
@@ -59,10 +59,14 @@ struct ClientCall {
   std::optional<std::stop_callback<StopCall>> on_stop;
   std::chrono::milliseconds timeout{0};
   bool own_timeout = false;  ///< `timeout` was asked for with this call; of a stream, it is for all of it
+  bool keeps_large = false;  ///< buffers, when it is not in use
+  bool has_params = false;
   bool keep_response = false;
-  std::string to;            ///< to be said, as JSON text; empty for nobody
-  std::uint32_t hops = 0;    ///< to be said; 0 for none
-  std::uint32_t credit = 0;  ///< items of a stream that may come at first; 0 for no stream
+  bool wants_json = false;       ///< the result is to be JSON, whatever comes
+  bool response_packed = false;  ///< it is not, but MessagePack
+  std::string to;                ///< to be said, as JSON text; empty for nobody
+  std::uint32_t hops = 0;        ///< to be said; 0 for none
+  std::uint32_t credit = 0;      ///< items of a stream that may come at first; 0 for no stream
 
   std::uint64_t generation = 0;  ///< how often it has been lent
   Stage stage = Stage::idle;

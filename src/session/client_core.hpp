@@ -47,6 +47,8 @@ namespace wirecall::session {
 /// server while the client looks at the rest, so both are busy at the same time.
 inline constexpr std::size_t kClientReceiveBytes = 2048;
 
+struct Terms;
+
 /// What a client stands on; the default is the system.
 struct ClientSeams {
   std::unique_ptr<runtime::Backend> backend = runtime::make_epoll_backend(kClientReceiveBytes);
@@ -63,6 +65,7 @@ class ClientConnection final : public Caller, public HttpUser {
       : core(&owner), dialer(endpoints, options, std::move(dial), seed) {}
 
   [[nodiscard]] bool response(const Received& message) override;
+  [[nodiscard]] bool takes_packed(const Received& message) override;
   [[nodiscard]] bool notified(const Received& message) override;
   [[nodiscard]] bool waiting() const override;
   [[nodiscard]] std::optional<HttpNonsense> answered(const HttpAnswer& answer) override;
@@ -111,6 +114,9 @@ class ClientCore final : public std::enable_shared_from_this<ClientCore>, privat
   /// Where tasks that it runs go on.
   [[nodiscard]] const std::shared_ptr<runtime::Inbox>& home() const noexcept { return loop_.inbox(); }
   [[nodiscard]] const ClientOptions& options() const noexcept { return options_; }
+  /// In which calls are written.
+  [[nodiscard]] const Codec& codec() const noexcept { return packs() ? msgpack_codec() : json_codec(); }
+  [[nodiscard]] bool packs() const noexcept { return options_.encoding == Encoding::msgpack; }
   void on_wait(std::function<bool()> interrupted) { interrupted_ = std::move(interrupted); }
   [[nodiscard]] std::uint64_t responses_dropped() const;
 
@@ -254,8 +260,10 @@ class ClientCore final : public std::enable_shared_from_this<ClientCore>, privat
   void write(ClientCall& call, ClientConnection& connection) noexcept;
   void not_written(ClientCall& first, std::string_view limit) noexcept;
   void append(Buffer& out, ClientCall& call, bool with_members);
+  void append_packed(Buffer& out, const ClientCall& call, const Terms& terms);
   [[nodiscard]] static bool says_timeout(const ClientCall& call) noexcept;
   bool response(ClientConnection& connection, const Received& message);
+  [[nodiscard]] ClientCall* find_call(const ClientConnection& connection, const Received& message) noexcept;
   void answer(Lock& lock, ClientCall& call, const Received& message);
   bool stray(ClientConnection& connection, const Received& message);
   bool retry(ClientCall& call, const Error& error);
@@ -325,6 +333,7 @@ class ClientCore final : public std::enable_shared_from_this<ClientCore>, privat
   std::thread background_;
   std::deque<ClientCall> calls_;
   std::atomic<bool> many_{false};  // of them: large buffers are not kept
+  std::atomic<int> large_{0};      // of them: how many have kept such, or wanted to
   std::vector<ClientCall*> idle_;
   std::vector<Waiting*> waiting_;     // in the order in which they came
   std::vector<Waiting*> connecting_;  // those of them that wait for a connection, or for the answers to `declare`

@@ -8,6 +8,7 @@
 
 #include "base/decimal.hpp"
 #include "message/own_error.hpp"
+#include "message/packed_reply.hpp"
 #include "message/read_error.hpp"
 #include "session/client_core.hpp"
 #include "session/client_stream.hpp"
@@ -81,14 +82,29 @@ void send(rpc::Outlet& outlet, std::string_view message) {
   outlet.close_message();
 }
 
-void append_member(Buffer& out, std::string_view name, std::uint64_t number) {
+void append_member(Buffer& out, std::string_view name, std::optional<std::uint64_t> number) {
+  if (!number) return;
   out.append(name);
-  append_number(out, number);
+  append_number(out, *number);
 }
 
 }  // namespace
 
+/// What a request says beside its method and params.
+struct Terms {
+  std::optional<std::uint64_t> id;
+  std::optional<std::uint64_t> timeout_ms;
+  std::optional<std::uint64_t> stream;
+  std::optional<std::uint64_t> hops;
+};
+
 bool ClientConnection::response(const Received& message) { return core->response(*this, message); }
+
+bool ClientConnection::takes_packed(const Received& message) {
+  const std::scoped_lock lock{core->mutex_};
+  const ClientCall* const call = core->find_call(*this, message);
+  return call != nullptr && !call->wants_json && call->stream == nullptr;
+}
 
 bool ClientConnection::notified(const Received& message) {
   const bool draining = message.method() == "rpc.draining";
@@ -153,17 +169,20 @@ void ClientCore::write(ClientCall& first, ClientConnection& connection) noexcept
     opened = &out;
     const std::size_t begin = out.size();
     std::size_t count = 0;
-    if (batch) out.push_back('[');
-    for (ClientCall* call = &first; call != nullptr; call = call->next_in_batch, ++count) {
-      if (call != &first) out.push_back(',');
+    const bool text = !packs();
+    for (const ClientCall* call = &first; call != nullptr; call = call->next_in_batch) ++count;
+    if (batch && text) out.push_back('[');
+    if (batch && !text) message::append_array_head(out, count);
+    for (ClientCall* call = &first; call != nullptr; call = call->next_in_batch) {
+      if (call != &first && text) out.push_back(',');
       append(out, *call, !http);
     }
-    if (batch) out.push_back(']');
+    if (batch && text) out.push_back(']');
     if (out.size() - begin > connection.message_bytes_max || count > connection.batch_max) [[unlikely]] {
       session.discard_message();
       return not_written(first, count > connection.batch_max ? "batch" : "max_message_size");
     }
-    session.close_message();
+    session.close_message_as(text ? MessageForm::json : MessageForm::packed);
   } catch (const std::bad_alloc&) {
     if (opened != nullptr) session.discard_message();
     return not_written(first, {});
@@ -214,24 +233,51 @@ bool ClientCore::says_timeout(const ClientCall& call) noexcept {
 
 // `with_members`: of ours; else the head of a POST says what there is to say, and a stream comes all at once.
 void ClientCore::append(Buffer& out, ClientCall& call, bool with_members) {
-  out.append(call.request.view());
+  Terms terms;
   if (!call.notification) {
     table_.insert(call);
-    append_member(out, R"(,"id":)", call.id);
+    terms.id = call.id;
     if (with_members && says_timeout(call)) {
       // To the next item of a stream there may be less.
       const nanoseconds deadline = call.stream != nullptr ? call.stream->whole_until_ : call.deadline;
       const auto left = std::chrono::ceil<milliseconds>(deadline - loop_.now());
-      append_member(out, R"(,"timeout_ms":)", static_cast<std::uint64_t>(std::max<std::int64_t>(left.count(), 1)));
+      terms.timeout_ms = static_cast<std::uint64_t>(std::max<std::int64_t>(left.count(), 1));
     }
-    if (with_members && call.credit != 0) append_member(out, R"(,"stream":)", call.credit);
+    if (with_members && call.credit != 0) terms.stream = call.credit;
   }
-  if (call.hops != 0) append_member(out, R"(,"hops":)", call.hops);
+  if (call.hops != 0) terms.hops = call.hops;
+  if (packs()) [[unlikely]]
+    return append_packed(out, call, terms);
+  out.append(call.request.view());
+  append_member(out, R"(,"id":)", terms.id);
+  append_member(out, R"(,"timeout_ms":)", terms.timeout_ms);
+  append_member(out, R"(,"stream":)", terms.stream);
+  append_member(out, R"(,"hops":)", terms.hops);
   if (!call.to.empty()) {
     out.append(R"(,"to":)");
     out.append(call.to);
   }
   out.push_back('}');
+}
+
+void ClientCore::append_packed(Buffer& out, const ClientCall& call, const Terms& terms) {
+  struct Named {
+    std::string_view name;
+    const std::optional<std::uint64_t>& number;
+  };
+  const Named named[] = {
+      {"id", terms.id}, {"timeout_ms", terms.timeout_ms}, {"stream", terms.stream}, {"hops", terms.hops}};
+  std::size_t count = call.has_params ? 3 : 2;
+  for (const Named& one : named) count += one.number ? 1 : 0;
+  message::append_map_head(out, count + (call.to.empty() ? 0 : 1));
+  out.append(call.request.view());
+  for (const Named& one : named) {
+    if (one.number) message::append_packed_member(out, one.name, *one.number);
+  }
+  if (call.to.empty()) return;
+  Buffer to{call.to};
+  out.append("\xA2to");
+  if (!workspace_.transcoder().append_value(to.padded(), out)) out.push_back('\xC0');
 }
 
 // ---- what comes back ----
@@ -254,14 +300,20 @@ ClientCall& ClientCore::take_first(ClientConnection& connection) noexcept {
   return call;
 }
 
-// Called without the mutex.
-bool ClientCore::response(ClientConnection& connection, const Received& message) {
-  Lock lock{mutex_};
+// The call that a response is to; null for none.
+ClientCall* ClientCore::find_call(const ClientConnection& connection, const Received& message) noexcept {
   const std::string_view id = message.id();
   std::uint64_t number = 0;
   const auto [end, error] = std::from_chars(id.data(), id.data() + id.size(), number);
-  ClientCall* call = error == std::errc{} && end == id.data() + id.size() ? table_.find(number) : nullptr;
-  if (call == nullptr || call->connection != &connection) [[unlikely]]
+  ClientCall* const call = error == std::errc{} && end == id.data() + id.size() ? table_.find(number) : nullptr;
+  return call != nullptr && call->connection == &connection ? call : nullptr;
+}
+
+// Called without the mutex.
+bool ClientCore::response(ClientConnection& connection, const Received& message) {
+  Lock lock{mutex_};
+  ClientCall* const call = find_call(connection, message);
+  if (call == nullptr) [[unlikely]]
     return greeted(lock, connection, message) || declared(lock, connection, message) || stray(connection, message);
   connection.useful = true;
   take_out(*call);
@@ -288,6 +340,7 @@ void ClientCore::answer(Lock& lock, ClientCall& call, const Received& message) {
   const std::string_view result = call.error ? std::string_view{} : message[Member::result];
   if (!call.asynchronous || call.stream != nullptr) {
     call.response.clear();
+    call.response_packed = message.packed;
     if (!malformed) call.response.append(call.keep_response ? message.text : result);
     call.result_size = result.size();
     call.result_at =
@@ -300,7 +353,7 @@ void ClientCore::answer(Lock& lock, ClientCall& call, const Received& message) {
     Answer answer{std::move(*call.error)};
     deliver(call, answer);
   } else {
-    Answer answer{*reader_, result};
+    Answer answer{message.packed ? *workspace_.packed().readers.reader : *reader_, result};
     deliver(call, answer);
   }
 }

@@ -67,8 +67,8 @@ Buffer& ClientHttp::open_message() {
   return out;
 }
 
-void ClientHttp::close_message() {
-  if (msgpack_ && !transcode_request()) {
+void ClientHttp::close_message_as(MessageForm form) {
+  if (msgpack_ && form != MessageForm::packed && !transcode_request()) {
     discard_message();
     unsent_ = true;
     return settle_later();

@@ -67,7 +67,8 @@ class ClientHttp final : public Channel, public rpc::Outlet {
   void set_timeout(std::chrono::milliseconds left) noexcept { timeout_ = left; }
   // One message, whose response has come before the next. What throws has changed nothing.
   Buffer& open_message() override;
-  void close_message() override;
+  void close_message() override { close_message_as(MessageForm::json); }
+  void close_message_as(MessageForm form) override;
   void discard_message() noexcept override { out_.truncate(request_.begin); }
   void settle() override;
 

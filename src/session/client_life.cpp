@@ -27,6 +27,9 @@ namespace {
 // Larger buffers are given back after the call that needed them; smaller ones where there are many calls.
 constexpr std::size_t kKeptBytesMax = 1024 * 1024;
 constexpr std::size_t kKeptBytesOfMany = 16 * 1024;
+// A few calls keep larger ones: fresh memory for each call would cost more than copying what goes into it.
+constexpr std::size_t kKeptBytesOfFew = 4 * 1024 * 1024;
+constexpr int kFew = 2;
 constexpr std::size_t kMany = 64;
 // From this timeout on, what the clock said at the system's last tick is exact enough to reckon from.
 constexpr milliseconds kLongTimeout{1000};
@@ -52,7 +55,7 @@ ClientCall& ClientCore::take() {
   const std::scoped_lock lock{mutex_};
   if (idle_.empty()) {
     make_room(idle_, calls_.size() + 1);  // for when they come back
-    ClientCall& call = calls_.emplace_back();
+    ClientCall& call = calls_.emplace_back(codec());
     if (calls_.size() > kMany) many_.store(true, std::memory_order_relaxed);
     return call;
   }
@@ -68,13 +71,15 @@ void ClientCore::give_back(ClientCall& call) noexcept {
   call.done = nullptr;
   call.error.reset();
   call.error_class = ErrorClass::error;
-  call.keep_response = call.stop_asked = false;
+  call.has_params = call.keep_response = call.wants_json = call.stop_asked = false;
   call.to.clear();
   call.hops = call.credit = 0;
   call.stream = nullptr;
   const std::size_t kept = many_.load(std::memory_order_relaxed) ? kKeptBytesOfMany : kKeptBytesMax;
   for (Buffer* buffer : {&call.request, &call.response}) {
-    if (buffer->capacity() > kept) buffer->release();
+    if (buffer->capacity() <= kept || (call.keeps_large && buffer->capacity() <= kKeptBytesOfFew)) continue;
+    if (!call.keeps_large) call.keeps_large = large_.fetch_add(1, std::memory_order_relaxed) < kFew;
+    if (!call.keeps_large || buffer->capacity() > kKeptBytesOfFew) buffer->release();
   }
   if (on_driver()) {
     try {

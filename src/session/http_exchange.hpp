@@ -41,10 +41,12 @@ class HttpSession::Exchange final : public rpc::Outlet {
     }
     return *out_;
   }
-  void close_message() override {
+  void close_message() override { close_message_as(MessageForm::json); }
+  // Which encoding the answer has, Accept may say.
+  void close_message_as(MessageForm form) override {
     ++session->host_->workspace.stats.messages_out;
     try {
-      if (msgpack) [[unlikely]]
+      if (msgpack && form != MessageForm::packed) [[unlikely]]
         transcode();
       session->digits_ = static_cast<std::uint8_t>(end_response(*out_, response_, head_only));
     } catch (const std::bad_alloc&) {

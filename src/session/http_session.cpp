@@ -276,8 +276,11 @@ void HttpSession::dispatch_msgpack(std::span<char> bytes) {
   Exchange& exchange = current();
   if (!exchange.as_asked) exchange.msgpack = true;
   message::Transcoder& transcoder = host_->workspace.transcoder();
+  const std::string_view packed{bytes.data(), bytes.size()};
+  const bool stays = exchange.msgpack && !draining_ && transcoder.check(packed, host_->limits) == Status::done;
+  if (stays && exchange.dispatcher.is_for_own_methods(packed)) return dispatch_packed(packed);
   Buffer json = host_->loop.take_buffer();
-  const Status status = transcoder.to_json({bytes.data(), bytes.size()}, host_->limits, json);
+  const Status status = transcoder.to_json(packed, host_->limits, json);
   give_back(body_);
   body_ = std::move(json);
   if (status == Status::done) {
@@ -295,16 +298,45 @@ void HttpSession::dispatch_msgpack(std::span<char> bytes) {
   give_back(body_);
 }
 
+// As Session::read_packed: params stay in the body, results are written as they are sent.
+void HttpSession::dispatch_packed(std::string_view packed) {
+  Buffer envelope = host_->loop.take_buffer();
+  const auto status = host_->workspace.transcoder().to_envelope(packed, host_->limits, envelope);
+  if (status != message::Transcoder::Status::done) return body_too_large();
+  Limits deep = host_->limits;
+  deep.depth = kDepthMax;  // which has been checked
+  Received message;
+  std::span<Received> elements{*host_->workspace.elements};
+  static_cast<void>(read_message(envelope.padded(), deep, true, message, elements));
+  ++host_->workspace.stats.messages_in;
+  Exchange& exchange = current();
+  exchange.dispatching = true;
+  exchange.dispatcher.answer_as(MessageForm::packed);
+  exchange.dispatcher.handle_packed(message, elements, packed);
+  exchange.dispatching = false;
+  if (over()) [[unlikely]]
+    return;
+  finish_dispatch(message);
+  give_back(envelope);
+}
+
 void HttpSession::dispatch_json(std::span<char> text, const std::vector<message::Unheld>* unheld) {
   if (draining_) [[unlikely]]
     return dispatch_draining(text, unheld);
   Exchange& exchange = current();
   Received message;
   exchange.dispatching = true;
+  exchange.dispatcher.answer_as(MessageForm::json);
   static_cast<void>(serve(*host_, exchange.dispatcher, text, unheld, message));
   exchange.dispatching = false;
   if (over()) [[unlikely]]
     return;
+  finish_dispatch(message);
+}
+
+// The body has been served, though perhaps not answered.
+void HttpSession::finish_dispatch(const Received& message) {
+  const Exchange& exchange = current();
   if (!exchange.answered) [[unlikely]] {
     const bool asked = exchange.dispatcher.in_flight() != 0 && asked_by(message) != 0;
     if (!asked) return respond_empty(settings_->notification_status);

@@ -72,6 +72,8 @@ class HttpSession final : public Channel, private Timer {
   void continue_body(bool more);
   void dispatch(std::span<char> text);
   void dispatch_msgpack(std::span<char> bytes);
+  void dispatch_packed(std::string_view packed);
+  void finish_dispatch(const Received& message);
   void dispatch_json(std::span<char> text, const std::vector<message::Unheld>* unheld);
   void choose_encoding(const framing::HttpHead& head);
   void dispatch_draining(std::span<char> text, const std::vector<message::Unheld>* unheld);

@@ -14,6 +14,8 @@ using framing::Recovery;
 
 // What a framing is given at once, so that a large part of a message costs no more of a turn than its share.
 constexpr std::size_t kFramingBytesMax = 256 * 1024;
+// A message that is longer moves to a large buffer, if there is one, instead of growing.
+constexpr std::size_t kLargeMessageBytes = 256 * 1024;
 
 }  // namespace
 
@@ -106,14 +108,59 @@ bool Session::read_whole(std::span<char> frame, bool kept) {
   message_came();
   if (binary_) {
     msgpack_ = !frame.empty() && message::is_msgpack(frame[0]);
+    dispatcher_.answer_as(msgpack_ ? MessageForm::transcoded : MessageForm::json);
     if (msgpack_) [[unlikely]]
       return read_msgpack(frame, kept);
   }
   return read_json(frame, kept, {});
 }
 
-// What the frame is in JSON takes its place, as a message that has been kept.
 bool Session::read_msgpack(std::span<char> frame, bool kept) {
+  using message::Transcoder;
+  const std::string_view packed{frame.data(), frame.size()};
+  if (Transcoder::check(packed, host_->limits) == Transcoder::Status::done) {
+    const bool answer = caller_ != nullptr && Transcoder::is_response(packed);
+    if (answer || dispatcher_.is_for_own_methods(packed)) return read_packed(frame, kept);
+  }
+  return read_transcoded(frame, kept);
+}
+
+// Params and results stay in the frame. Its envelope in JSON lasts as long as a handler that reads from it may run: on
+// this stack.
+bool Session::read_packed(std::span<char> frame, bool kept) {
+  using message::Transcoder;
+  const std::string_view packed{frame.data(), frame.size()};
+  Buffer envelope = host_->loop.take_buffer();
+  if (host_->workspace.transcoder().to_envelope(packed, host_->limits, envelope) != Transcoder::Status::done) {
+    give_back(envelope);
+    refuse_size();
+    return false;
+  }
+  Limits deep = host_->limits;
+  deep.depth = kDepthMax;  // which has been checked
+  Received message;
+  std::span<Received> elements{*host_->workspace.elements};
+  static_cast<void>(read_message(envelope.padded(), deep, true, message, elements));
+  if (message.kind == MessageKind::response && (caller_ == nullptr || !caller_->takes_packed(message))) {
+    give_back(envelope);
+    return read_transcoded(frame, kept);
+  }
+  unreadable_ = 0;
+  ++host_->workspace.stats.messages_in;
+  if (message.kind == MessageKind::response) Transcoder::restore(packed, message);
+  if (message.kind == MessageKind::request || accept_other(message)) {
+    dispatcher_.answer_as(MessageForm::packed);
+    dispatcher_.handle_packed(message, elements, packed);
+  }
+  if (passed_on()) [[unlikely]]
+    return false;
+  give_back(envelope);
+  if (kept) give_back(message_);
+  return true;
+}
+
+// What the frame is in JSON takes its place, as a message that has been kept.
+bool Session::read_transcoded(std::span<char> frame, bool kept) {
   using Status = message::Transcoder::Status;
   message::Transcoder& transcoder = host_->workspace.transcoder();
   Buffer json = host_->loop.take_buffer();
@@ -216,6 +263,14 @@ bool Session::keep(std::string_view part) {
     return false;
   }
   if (message_.capacity() == 0) message_ = host_->loop.take_buffer();
+  if (message_.size() + part.size() > message_.capacity() && part.size() + message_.size() > kLargeMessageBytes) {
+    Buffer larger = host_->loop.take_large_buffer();
+    if (larger.capacity() > message_.capacity()) {
+      larger.append(message_.view());
+      std::swap(larger, message_);
+    }
+    give_back(larger);
+  }
   message_.append(part);
   return true;
 }
@@ -276,11 +331,11 @@ Buffer& Session::open_message() {
   return out_;
 }
 
-void Session::close_message() {
+void Session::close_message_as(MessageForm form) {
   ++host_->workspace.stats.messages_out;
   try {
     if (head_bytes_ != 0) {
-      if (msgpack_ && !transcode_output(begin_ + head_bytes_)) [[unlikely]]
+      if (form == MessageForm::transcoded && !transcode_output(begin_ + head_bytes_)) [[unlikely]]
         return discard_message();
       framing_->seal(out_, begin_);
     }

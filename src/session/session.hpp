@@ -2,8 +2,9 @@
 // bytes of a Channel go through a Framing to the Dispatcher, and responses to the user's table of calls. It knows no
 // method. Owned by a server or client; lives on its loop's thread. The host and all it refers to outlive it.
 //
-// Where the framing carries any bytes, messages may be MessagePack: they become JSON here before anybody looks at them,
-// and what is sent then becomes MessagePack. All else is JSON.
+// Where the framing carries any bytes, messages may be MessagePack. Of those for methods of this process, and of
+// answers that somebody waits for, params and result stay that, and so do the results that are sent; all others become
+// JSON here before anybody looks at them, and what is sent then becomes MessagePack.
 //
 // Input, in order of its bytes: message_ (kept parts of an unfinished message), the channel's backlog.
 #pragma once
@@ -38,6 +39,11 @@ class Caller {
   /// A response, well formed or not. Its spans last until this returns. False: there is no making sense of it, and the
   /// session is to end.
   [[nodiscard]] virtual bool response(const Received& message) = 0;
+  /// Of one in MessagePack: whether its result is wanted as it is, not as JSON. `message` has no result yet.
+  [[nodiscard]] virtual bool takes_packed(const Received& message) {
+    static_cast<void>(message);
+    return false;
+  }
   /// Whether a response is being waited for: then text that cannot be understood ends the session, since it may have
   /// been the response.
   [[nodiscard]] virtual bool waiting() const = 0;
@@ -64,7 +70,8 @@ class Session final : public Channel, public rpc::Outlet {
 
   // Messages of ours go the same way as replies.
   Buffer& open_message() override;
-  void close_message() override;
+  void close_message() override { close_message_as(msgpack_ ? MessageForm::transcoded : MessageForm::json); }
+  void close_message_as(MessageForm form) override;
   void discard_message() noexcept override { out_.truncate(begin_); }
   void lose_answer() noexcept override { exhaust(); }
   [[nodiscard]] std::optional<std::chrono::nanoseconds> came() noexcept override { return input_came(); }
@@ -96,6 +103,8 @@ class Session final : public Channel, public rpc::Outlet {
 
   bool read_whole(std::span<char> frame, bool kept);
   bool read_msgpack(std::span<char> frame, bool kept);
+  bool read_packed(std::span<char> frame, bool kept);
+  bool read_transcoded(std::span<char> frame, bool kept);
   bool read_json(std::span<char> frame, bool kept, const std::vector<message::Unheld>& unheld);
   void accept(const Received& message, std::span<const message::Unheld> unheld, bool transcoded);
   bool accept_other(const Received& message);

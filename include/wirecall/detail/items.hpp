@@ -5,6 +5,7 @@
 
 #include <coroutine>
 #include <exception>
+#include <string_view>
 
 #include "wirecall/codec.hpp"
 #include "wirecall/reflect.hpp"
@@ -57,6 +58,11 @@ class Items {
       discard();
       throw;
     }
+    end();
+  }
+  /// The same for an item that is encoded already, by the call's codec.
+  void add_encoded(std::string_view item) {
+    begin().encoded(item);
     end();
   }
   /// What the call is answered with after the last item.

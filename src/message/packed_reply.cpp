@@ -1,0 +1,103 @@
+// See packed_reply.hpp.
+#include "message/packed_reply.hpp"
+
+#include <charconv>
+#include <cstdint>
+#include <system_error>
+
+#include "codec/msgpack_format.hpp"
+
+namespace wirecall::message {
+namespace {
+
+using std::string_view_literals::operator""sv;
+
+// A map of three, {"jsonrpc":"2.0","result":
+constexpr std::string_view kResultHead =
+    "\x83\xA7jsonrpc\xA3"
+    "2.0\xA6result"sv;
+constexpr std::string_view kId = "\xA2id"sv;
+// {"jsonrpc":"2.0","method":…,"params":{"id":, and with "token":
+constexpr std::string_view kItemHead =
+    "\x83\xA7jsonrpc\xA3"
+    "2.0\xA6method\xA8rpc.item\xA6params\x83\xA2id"sv;
+constexpr std::string_view kProgressHead =
+    "\x83\xA7jsonrpc\xA3"
+    "2.0\xA6method\xAA$/progress\xA6params\x82\xA5token"sv;
+constexpr std::string_view kValue = "\xA5value"sv;
+
+// Most ids are numbers.
+bool append_number_id(Buffer& out, std::string_view id_json) {
+  std::uint64_t number = 0;
+  const char* const end = id_json.data() + id_json.size();
+  const auto [stop, error] = std::from_chars(id_json.data(), end, number);
+  if (error != std::errc{} || stop != end) return false;
+  out.set_end(msgpack::write_unsigned(out.reserve(msgpack::kHeadBytesMax), number));
+  return true;
+}
+
+// An id or token. One that came in MessagePack has a form there.
+void append_name(Buffer& out, std::string_view json, Transcoder& transcoder) {
+  if (append_number_id(out, json)) return;
+  Buffer padded{json};
+  if (!transcoder.append_value(padded.padded(), out)) out.push_back('\xC0');
+}
+
+}  // namespace
+
+void begin_packed_result(Buffer& out) { out.append(kResultHead); }
+
+void end_packed_reply(Buffer& out, std::string_view id_json, Transcoder& transcoder) {
+  out.append(kId);
+  append_name(out, id_json, transcoder);
+}
+
+void append_packed_error(Buffer& out, const Error& error, std::string_view id_json, Transcoder& transcoder) {
+  Buffer padded{id_json};
+  transcoder.append_error(error, padded.padded(), out);
+}
+
+void append_packed_item_head(Buffer& out, bool credited, std::string_view name_json, Transcoder& transcoder) {
+  out.append(credited ? kItemHead : kProgressHead);
+  append_name(out, name_json, transcoder);
+  out.append(credited ? "\xA3seq"sv : kValue);
+}
+
+void append_packed_item_number(Buffer& out, std::uint64_t number) {
+  out.set_end(msgpack::write_unsigned(out.reserve(msgpack::kHeadBytesMax), number));
+  out.append(kValue);
+}
+
+void append_array_head(Buffer& out, std::size_t count) {
+  char* const to = out.reserve(msgpack::kHeadBytesMax);
+  out.set_end(msgpack::write_size(to, msgpack::kArrayForms, static_cast<std::uint32_t>(count)));
+}
+
+void append_map_head(Buffer& out, std::size_t count) {
+  char* const to = out.reserve(msgpack::kHeadBytesMax);
+  out.set_end(msgpack::write_size(to, msgpack::kMapForms, static_cast<std::uint32_t>(count)));
+}
+
+void append_packed_member(Buffer& out, std::string_view name, std::uint64_t number) {
+  codec::append_string(out, name);
+  out.set_end(msgpack::write_unsigned(out.reserve(msgpack::kHeadBytesMax), number));
+}
+
+MsgpackElements::MsgpackElements(std::string_view message) noexcept : at_(message.data()) {
+  const msgpack::Head head = msgpack::read_head(at_);
+  single_ = head.type != msgpack::Type::array;
+  if (single_) return;
+  at_ += head.bytes;
+  left_ = head.value;
+}
+
+bool MsgpackElements::next(std::string_view& element) noexcept {
+  if (left_ == 0) return false;
+  --left_;
+  const char* const begin = at_;
+  at_ = msgpack::skip_value(at_);
+  element = {begin, static_cast<std::size_t>(at_ - begin)};
+  return true;
+}
+
+}  // namespace wirecall::message

@@ -1,0 +1,50 @@
+// The parts of messages in MessagePack: for replies what reply_text.hpp is for JSON. Members in the same order:
+// jsonrpc, result or error, id. Ids and data of errors come as JSON, as which they are kept. Pure.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <string_view>
+
+#include "message/transcoder.hpp"
+#include "wirecall/bytes.hpp"
+#include "wirecall/error.hpp"
+
+namespace wirecall::message {
+
+// A request, but for the head of its map, which says how many members it has: the method's name follows, its params.
+inline constexpr std::string_view kPackedMethod =
+    "\xA7jsonrpc\xA3"
+    "2.0\xA6method";
+inline constexpr std::string_view kPackedParams = "\xA6params";
+
+/// The value of the result follows, and then `end_packed_reply`.
+void begin_packed_result(Buffer& out);
+void end_packed_reply(Buffer& out, std::string_view id_json, Transcoder& transcoder);
+/// A whole reply.
+void append_packed_error(Buffer& out, const Error& error, std::string_view id_json, Transcoder& transcoder);
+/// An item of a stream: up to its number, where `credited`, else up to its value.
+void append_packed_item_head(Buffer& out, bool credited, std::string_view name_json, Transcoder& transcoder);
+/// The value follows.
+void append_packed_item_number(Buffer& out, std::uint64_t number);
+/// `count` elements, or members, follow.
+void append_array_head(Buffer& out, std::size_t count);
+void append_map_head(Buffer& out, std::size_t count);
+void append_packed_member(Buffer& out, std::string_view name, std::uint64_t number);
+
+/// One message of MessagePack, valid: each element of a batch.
+class MsgpackElements {
+ public:
+  explicit MsgpackElements(std::string_view message) noexcept;
+  /// It is no batch.
+  [[nodiscard]] bool is_single() const noexcept { return single_; }
+  /// False after the last element.
+  bool next(std::string_view& element) noexcept;
+
+ private:
+  const char* at_;
+  std::size_t left_ = 0;
+  bool single_;
+};
+
+}  // namespace wirecall::message
