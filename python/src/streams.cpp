@@ -276,7 +276,7 @@ struct StartAsync final : AsyncCalls::Entry {
 
 void start_stream(const PythonMethod& method, Call& call, AsyncCalls& calls) {
   detail::BlockingPool* const pool = call.blocking_pool();
-  if (call.home() == nullptr || pool == nullptr)
+  if (call.home() == nullptr || (pool == nullptr && method.place() == Place::pool_stream))
     return call.error(Error{ErrorCode::internal_error, "a stream needs a server that runs"});
   std::shared_ptr<detail::Items> items = call.items();
   const Context context = call.context();

@@ -217,3 +217,29 @@ def test_a_batch_is_one_message(uri):
                 pass
 
     asyncio.run(main())
+
+
+def test_a_provided_stream(broker):
+    async def main() -> None:
+        async with wirecall.aconnect(broker) as provider, wirecall.aconnect(broker) as caller:
+            ended = asyncio.Event()
+
+            async def count(n: int) -> AsyncIterator[int]:
+                try:
+                    for i in range(n):
+                        yield i
+                finally:
+                    ended.set()
+
+            await provider.provide("count", count)
+            assert [i async for i in caller.count.stream(500)] == list(range(500))
+            assert await caller.count(3) == [0, 1, 2]
+            ended.clear()
+            async for i in caller.count.stream(1_000_000):
+                if i == 3:
+                    break
+            await asyncio.wait_for(ended.wait(), 20)
+            with pytest.raises(TypeError, match="plain generator"):
+                await provider.provide("plain", lambda: (yield 1))
+
+    asyncio.run(main())

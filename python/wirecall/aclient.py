@@ -100,8 +100,8 @@ class AsyncClient(_Base):
         self._native.offer(name, function, described.place, described.parameters, described.result, self._calls)
 
     async def provide(self, name: str, function: Callable[..., Any], **options: Any) -> None:
-        """At a broker: provides a method to its other clients; the function, plain or `async def`, runs in this loop.
-        `options`: concurrency, queue, policy, idempotent, safe."""
+        """At a broker: provides a method to its other clients; the function, plain, `async def` or an async generator
+        (a stream), runs in this loop. `options`: concurrency, queue, policy, idempotent, safe."""
         described = self._described(function, name)
         self._native.provide(
             name,
@@ -120,9 +120,9 @@ class AsyncClient(_Base):
 
         self._join()
         described = describe(function, name)
-        if described.place in (POOL_STREAM, ASYNCIO_STREAM):
-            raise TypeError(f"wirecall: {name} yields: streams are served by wirecall.Server")
-        return described._replace(place=ASYNCIO)
+        if described.place == POOL_STREAM:
+            raise TypeError(f"wirecall: {name} is a plain generator, which would hold up the loop: make it async def")
+        return described if described.place == ASYNCIO_STREAM else described._replace(place=ASYNCIO)
 
     def unprovide(self, name: str) -> bool:
         """Provides that method no longer; False when it is not provided."""
