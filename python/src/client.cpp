@@ -16,6 +16,7 @@
 #include <vector>
 
 #include "async_calls.hpp"
+#include "described.hpp"
 #include "encode.hpp"
 #include "errors.hpp"
 #include "gil.hpp"
@@ -267,7 +268,7 @@ class PyClient {
              std::shared_ptr<AsyncCalls> calls) {
     auto method = std::make_unique<PythonMethod>(std::move(function), static_cast<Place>(place),
                                                  parameters_of(parameters), nb::cast<Shape*>(result), result, calls);
-    std::vector<Param> params = method->params();
+    std::vector<Param> params = described_params(*method, parameters);
     detail::Binding binding = PythonMethod::bind(std::move(method));
     std::shared_ptr<Client> client = usable();
     const Released released;
@@ -279,7 +280,7 @@ class PyClient {
                const std::string& summary, nb::dict options, std::shared_ptr<AsyncCalls> calls) {
     auto method = std::make_unique<PythonMethod>(std::move(function), static_cast<Place>(place),
                                                  parameters_of(parameters), nb::cast<Shape*>(result), result, calls);
-    ProvideOptions provided{.summary = summary, .params = method->params()};
+    ProvideOptions provided{.summary = summary, .params = described_params(*method, parameters)};
     if (options.contains("concurrency")) provided.concurrency = nb::cast<std::uint32_t>(options["concurrency"]);
     if (options.contains("queue")) provided.queue = nb::cast<std::uint32_t>(options["queue"]);
     if (options.contains("policy")) provided.policy = nb::cast<std::string>(options["policy"]);
