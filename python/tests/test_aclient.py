@@ -120,6 +120,30 @@ def test_to_cancel_cancels_over_there(app):
     assert started
 
 
+def test_a_reader_that_leaves_ends_a_generator_that_waits(app, caplog):
+    async def main() -> None:
+        loop = asyncio.get_running_loop()
+        ended = asyncio.Event()
+
+        @app
+        async def one_and_no_more() -> AsyncIterator[int]:
+            try:
+                yield 1
+                await asyncio.get_running_loop().create_future()
+            finally:
+                loop.call_soon_threadsafe(ended.set)
+
+        with app.serving() as uri:
+            async with wirecall.aconnect(uri) as c:
+                async for item in c.one_and_no_more.stream():
+                    assert item == 1
+                    break
+                await asyncio.wait_for(ended.wait(), 30)
+
+    asyncio.run(main())
+    assert caplog.messages == []
+
+
 def test_a_caller_that_goes_cancels_its_calls(app):
     async def main() -> None:
         loop = asyncio.get_running_loop()
