@@ -4,8 +4,10 @@ names, sessions."""
 from __future__ import annotations
 
 import asyncio
+import gc
 import queue
 import threading
+import weakref
 from collections.abc import AsyncIterator, Awaitable, Callable
 from typing import Any
 
@@ -203,7 +205,7 @@ def test_one_client_alone_is_called_by_its_name(broker):
         one.provide("who", lambda: "one")
         other.provide("who", lambda: "other")
         assert {caller.who(_to="one") for _ in range(10)} == {"one"}
-        assert list(caller.who.stream(_to="other")) == ["other"] or caller.who(_to="other") == "other"
+        assert caller.who(_to="other") == "other"
         with caller.batch() as b:
             outcome = b.who(_to="other")
         assert outcome.result() == "other"
@@ -211,6 +213,42 @@ def test_one_client_alone_is_called_by_its_name(broker):
             caller.who(_to="third")
         assert caught.value.data["delivered"] == "no"
         assert sorted(entry["result"] for entry in caller.call_all("who", _timeout=20)) == ["one", "other"]
+
+
+def test_one_client_alone_and_all_from_asyncio(broker):
+    async def main() -> None:
+        async with (
+            wirecall.aconnect(broker, client_id="one") as one,
+            wirecall.aconnect(broker, client_id="other") as other,
+            wirecall.aconnect(broker) as caller,
+        ):
+            await one.provide("who", lambda: "one")
+            await other.provide("who", lambda: "other")
+            assert await caller.who(_to="other") == "other"
+            async with caller.batch() as b:
+                outcome = b.who(_to="one")
+            assert await outcome == "one"
+            assert sorted(entry["result"] for entry in await caller.call_all("who")) == ["one", "other"]
+
+    asyncio.run(main())
+
+
+def test_handlers_go_with_their_client(broker):
+    class Handler:
+        def __call__(self, *_: object) -> None: ...
+
+    kept = [Handler() for _ in range(4)]
+    seen = [weakref.ref(handler) for handler in kept]
+    with wirecall.connect(broker) as c:
+        c.tap(">", kept[0])
+        c.on_lagged(kept[1])
+        c.on_refused(kept[2])
+        c.on_connection(kept[3])
+        kept.clear()
+        assert all(reference() is not None for reference in seen)
+    del c
+    gc.collect()
+    assert [reference() for reference in seen] == [None] * 4
 
 
 def test_more_connections_serve_more_calls_at_a_time_by_http(app):

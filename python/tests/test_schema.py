@@ -119,6 +119,7 @@ def test_defaults_are_told_where_they_have_a_form(app):
         share: float = 0.5,
         unlike: float = float("nan"),
         mark: Any = object(),  # noqa: B008
+        long: str = "x" * 2000,
     ) -> None: ...
 
     with app.serving() as uri, wirecall.connect(uri) as c:

@@ -136,12 +136,17 @@ def _summary(function: Callable[..., Any]) -> str:
     return docs.split("\n\n", 1)[0].replace("\n", " ").strip()
 
 
+# A default of more bytes is not told: documents, and what a provider says to its broker, are no place for it.
+DEFAULT_BYTES_MAX = 1024
+
+
 def _default_json(value: Any) -> str:
     """Empty for what has no form on the wire, such as a mark of the function's own."""
     try:
-        return bytes(dumps(value)).decode()
-    except TypeError:
+        text = bytes(dumps(value)).decode()
+    except Exception:  # whatever it is, the function goes without it
         return ""
+    return text if len(text) <= DEFAULT_BYTES_MAX else ""
 
 
 def _parameter_docs(function: Callable[..., Any]) -> dict[str, str]:
