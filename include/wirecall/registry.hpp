@@ -44,8 +44,19 @@ class Param {
     return std::move(otherwise(value));
   }
 
+  /// What the function itself takes where a caller gives none, as JSON text, for documents alone.
+  Param& shown_default(std::string json) & {
+    shown_default_ = std::move(json);
+    return *this;
+  }
+  Param&& shown_default(std::string json) && { return std::move(shown_default(std::move(json))); }
+
   [[nodiscard]] const std::string& name() const noexcept { return name_; }
   [[nodiscard]] const std::string& doc() const noexcept { return doc_; }
+  /// The default for documents; empty for none.
+  [[nodiscard]] std::string_view shown_default() const noexcept {
+    return shown_default_.empty() ? default_json() : std::string_view{shown_default_};
+  }
   /// The default as JSON text, padded for readers; empty for none.
   [[nodiscard]] std::string_view default_json() const noexcept { return {default_.data(), default_bytes_}; }
 
@@ -56,6 +67,7 @@ class Param {
   std::string doc_;
   std::string default_;
   std::size_t default_bytes_ = 0;
+  std::string shown_default_;
 };
 
 /// One method: its name, its parameters, and the function behind it.

@@ -75,6 +75,12 @@ enum class TypeKind : std::uint8_t {
 
 struct TypeInfo;
 
+/// A schema that is text already. It refers to others of its type's as "#/$defs/NAME".
+struct SchemaDefinition {
+  std::string_view name;  ///< with a dot in it, which the names of structs have not
+  std::string_view json;
+};
+
 struct MemberInfo {
   std::string_view name;  ///< on the wire
   const TypeInfo* type;
@@ -96,6 +102,9 @@ struct TypeInfo {
   std::span<const MemberInfo> members = {};
   std::span<const std::string_view> names = {};
   std::string (*schema)() = nullptr;  ///< of an adapted type that has its own: JSON text
+  /// Of a type whose schema somebody else has made: first its own, then those that it refers to. One that refers to
+  /// none stands where it is used, for json_schema alone.
+  std::span<const SchemaDefinition> definitions = {};
 };
 
 /// The type in the words of an error message: "integer", "array of string", "one of red, green", "integer or null".
@@ -121,6 +130,7 @@ class SchemaWriter {
   struct Definition {
     const TypeInfo* type;
     std::string name;
+    std::string_view json = {};  ///< instead of what the type says
   };
 
   /// The schema's members; `limits` may be null.
@@ -129,6 +139,7 @@ class SchemaWriter {
   void write_object(const TypeInfo& type);
   [[nodiscard]] bool is_defined_apart(const TypeInfo& type) const;
   [[nodiscard]] const std::string& name_of(const TypeInfo& type);
+  [[nodiscard]] const std::string& defined_name_of(const TypeInfo& type);
 
   Writer* writer_;
   std::string prefix_;

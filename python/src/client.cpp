@@ -1,6 +1,7 @@
 // See client.hpp.
 #include "client.hpp"
 
+#include <algorithm>
 #include <atomic>
 #include <chrono>
 #include <cstddef>
@@ -9,6 +10,7 @@
 #include <nanobind/stl/shared_ptr.h>
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/unique_ptr.h>
+#include <nanobind/stl/vector.h>
 #include <optional>
 #include <pthread.h>
 #include <string>
@@ -16,9 +18,12 @@
 #include <vector>
 
 #include "async_calls.hpp"
+#include "context.hpp"
+#include "described.hpp"
 #include "encode.hpp"
 #include "errors.hpp"
 #include "gil.hpp"
+#include "listener.hpp"
 #include "method.hpp"
 #include "reference.hpp"
 #include "replies.hpp"
@@ -40,9 +45,37 @@ ClientOptions options_of(const std::string& json) {
   return options;
 }
 
+std::vector<Endpoint> endpoints_of(const std::vector<std::string>& uris) {
+  std::vector<Endpoint> endpoints;
+  for (const std::string& uri : uris) endpoints.emplace_back(uri);
+  return endpoints;
+}
+
 std::chrono::milliseconds milliseconds_of(double seconds) {
   if (!(seconds >= 0)) throw nb::value_error("a timeout is a number of seconds, 0 or more");
   return std::chrono::ceil<std::chrono::milliseconds>(std::chrono::duration<double>{std::min(seconds, 1e9)});
+}
+
+/// What is said of one call besides its params.
+struct Manner {
+  std::optional<double> timeout;        ///< seconds
+  std::string to;                       ///< the client that is to answer, at a broker; any when empty
+  const CallContext* within = nullptr;  ///< the call that is served by it
+};
+
+/// `patience`: the seconds that it has otherwise, none for a stream.
+void tell(detail::OutgoingCall& call, Manner manner, std::optional<double> patience) {
+  if (manner.within != nullptr) {
+    // Its deadline is not told with the rest: what Python sees of a call has no clock.
+    const Context& served = manner.within->seen;
+    call.set_context({{}, {}, served.stop_token(), nullptr, {.hops = served.hops()}});
+    if (const std::optional<double> left = remaining(served)) {
+      if (!manner.timeout) manner.timeout = patience;
+      manner.timeout = std::max(0.0, std::min(manner.timeout.value_or(*left), *left));
+    }
+  }
+  if (manner.timeout) call.set_timeout(milliseconds_of(*manner.timeout));
+  if (!manner.to.empty()) call.set_to(manner.to);
 }
 
 [[noreturn]] void raise(const Error& error, detail::ErrorClass kind) {
@@ -141,16 +174,16 @@ class PySubscription {
 /// Several calls in one message.
 class PyBatch {
  public:
-  explicit PyBatch(detail::OutgoingBatch batch) : batch_(std::move(batch)) {}
+  PyBatch(detail::OutgoingBatch batch, double patience) : batch_(std::move(batch)), patience_(patience) {}
   PyBatch(PyBatch&&) = delete;
 
   /// A call, whose outcome has the next place.
   void add(const std::string& method, nb::handle args, nb::handle kwargs, std::optional<double> timeout,
-           const std::string& to) {
-    batch_.add(written(method, args, kwargs, timeout, to), count_++);
+           const std::string& to, const CallContext* within) {
+    batch_.add(written(method, args, kwargs, {timeout, to, within}), count_++);
   }
   void add_notification(const std::string& method, nb::handle args, nb::handle kwargs) {
-    batch_.add_notification(written(method, args, kwargs, std::nullopt, {}));
+    batch_.add_notification(written(method, args, kwargs, {}));
   }
   /// Sends it, and waits: for each call (True, its result) or (False, its exception).
   nb::list send() {
@@ -181,23 +214,24 @@ class PyBatch {
   }
 
  private:
-  detail::OutgoingCall written(const std::string& method, nb::handle args, nb::handle kwargs,
-                               std::optional<double> timeout, const std::string& to) {
+  detail::OutgoingCall written(const std::string& method, nb::handle args, nb::handle kwargs, const Manner& manner) {
     detail::OutgoingCall call = batch_.begin_call(method);
     if (has_params(args, kwargs)) write_params(call.params(), args, kwargs);
-    if (timeout) call.set_timeout(milliseconds_of(*timeout));
-    if (!to.empty()) call.set_to(to);
+    tell(call, manner, patience_);
     return call;
   }
 
   detail::OutgoingBatch batch_;
+  double patience_;
   std::size_t count_ = 0;
 };
 
 class PyClient {
  public:
-  PyClient(const std::string& uri, const std::string& options_json)
-      : client_(std::make_shared<Client>(uri, options_of(options_json))), born_(forks.load()) {
+  PyClient(const std::vector<std::string>& uris, const std::string& options_json) : born_(forks.load()) {
+    ClientOptions options = options_of(options_json);
+    patience_ = options.call_timeout_ms / 1000.0;
+    client_ = std::make_shared<Client>(endpoints_of(uris), std::move(options));
     client_->on_wait([] {
       // Signals are the main thread's.
       if (::pthread_equal(::pthread_self(), main_thread) == 0) return false;
@@ -225,8 +259,8 @@ class PyClient {
   }
 
   nb::object call(const std::string& method, nb::handle args, nb::handle kwargs, std::optional<double> timeout,
-                  const std::string& to) {
-    detail::OutgoingCall call = outgoing(method, args, kwargs, timeout, to);
+                  const std::string& to, const CallContext* within) {
+    detail::OutgoingCall call = outgoing(method, args, kwargs, {timeout, to, within}, patience_);
     detail::Answer answer;
     {
       const Released released;
@@ -236,7 +270,7 @@ class PyClient {
   }
 
   void notify(const std::string& method, nb::handle args, nb::handle kwargs) {
-    detail::OutgoingCall call = outgoing(method, args, kwargs, std::nullopt, {});
+    detail::OutgoingCall call = outgoing(method, args, kwargs, {}, patience_);
     detail::Answer answer;
     {
       const Released released;
@@ -247,19 +281,20 @@ class PyClient {
   }
 
   CallHandle start(const std::string& method, nb::handle args, nb::handle kwargs, std::optional<double> timeout,
-                   const std::string& to, std::shared_ptr<Replies> replies, nb::handle future) {
-    detail::OutgoingCall call = outgoing(method, args, kwargs, timeout, to);
+                   const std::string& to, const CallContext* within, std::shared_ptr<Replies> replies,
+                   nb::handle future) {
+    detail::OutgoingCall call = outgoing(method, args, kwargs, {timeout, to, within}, patience_);
     PyObject* const waiting = Py_NewRef(future.ptr());
     call.start([replies = std::move(replies), waiting](detail::Answer& answer) { replies->add(waiting, answer); });
     return call.handle();
   }
 
-  std::unique_ptr<PyBatch> batch() { return std::make_unique<PyBatch>(usable()->outgoing_batch()); }
+  std::unique_ptr<PyBatch> batch() { return std::make_unique<PyBatch>(usable()->outgoing_batch(), patience_); }
 
   std::shared_ptr<PyStream> stream(const std::string& method, nb::handle args, nb::handle kwargs,
-                                   std::optional<double> timeout, const std::string& to) {
+                                   std::optional<double> timeout, const std::string& to, const CallContext* within) {
     return std::make_shared<PyStream>(
-        detail::IncomingStream{outgoing(method, args, kwargs, timeout, to), kStreamCredit});
+        detail::IncomingStream{outgoing(method, args, kwargs, {timeout, to, within}, std::nullopt), kStreamCredit});
   }
 
   /// A method for the server alone, by calls within calls.
@@ -267,7 +302,7 @@ class PyClient {
              std::shared_ptr<AsyncCalls> calls) {
     auto method = std::make_unique<PythonMethod>(std::move(function), static_cast<Place>(place),
                                                  parameters_of(parameters), nb::cast<Shape*>(result), result, calls);
-    std::vector<Param> params = method->params();
+    std::vector<Param> params = described_params(*method, parameters);
     detail::Binding binding = PythonMethod::bind(std::move(method));
     std::shared_ptr<Client> client = usable();
     const Released released;
@@ -279,7 +314,7 @@ class PyClient {
                const std::string& summary, nb::dict options, std::shared_ptr<AsyncCalls> calls) {
     auto method = std::make_unique<PythonMethod>(std::move(function), static_cast<Place>(place),
                                                  parameters_of(parameters), nb::cast<Shape*>(result), result, calls);
-    ProvideOptions provided{.summary = summary, .params = method->params()};
+    ProvideOptions provided{.summary = summary, .params = described_params(*method, parameters)};
     if (options.contains("concurrency")) provided.concurrency = nb::cast<std::uint32_t>(options["concurrency"]);
     if (options.contains("queue")) provided.queue = nb::cast<std::uint32_t>(options["queue"]);
     if (options.contains("policy")) provided.policy = nb::cast<std::string>(options["policy"]);
@@ -313,6 +348,50 @@ class PyClient {
             ->subscribe(topic, {.group = group, .echo = echo, .last = last}, std::move(function)));
   }
 
+  /// `handler` is called with what an admin is shown; where, as of `subscribe`.
+  std::shared_ptr<PySubscription> tap(const std::string& pattern, nb::object handler,
+                                      std::shared_ptr<AsyncCalls> calls) {
+    const auto listener = std::make_shared<Listener>("rpc.tap", std::move(handler), std::move(calls));
+    std::shared_ptr<Client> client = usable();
+    const Released released;
+    return std::make_shared<PySubscription>(
+        std::exchange(client, nullptr)->tap(pattern, [listener](const Event& event) {
+          listener->tell([event]() -> nb::object {
+            Buffer text{event.params_json};
+            const std::unique_ptr<Reader> reader = json_codec().reader();
+            reader->reset(text.padded());
+            return nb::make_tuple(value_at(*reader));
+          });
+        }));
+  }
+  /// Each function takes the place of the one before it; where they are called, as of `subscribe`.
+  void on_refused(nb::object function, std::shared_ptr<AsyncCalls> calls) {
+    const auto listener = std::make_shared<Listener>("on_refused", std::move(function), std::move(calls));
+    std::shared_ptr<Client> client = usable();
+    const Released released;
+    std::exchange(client, nullptr)->on_refused([listener](std::string_view name, const Error& error) {
+      listener->tell([name = std::string{name}, error]() -> nb::object {
+        return nb::make_tuple(name, nb::steal(make_exception(error, detail::ErrorClass::error)));
+      });
+    });
+  }
+  void on_lagged(nb::object function, std::shared_ptr<AsyncCalls> calls) {
+    const auto listener = std::make_shared<Listener>("on_lagged", std::move(function), std::move(calls));
+    std::shared_ptr<Client> client = usable();
+    const Released released;
+    std::exchange(client, nullptr)->on_lagged([listener](std::string_view topic, std::uint64_t dropped) {
+      listener->tell([topic = std::string{topic}, dropped]() -> nb::object { return nb::make_tuple(topic, dropped); });
+    });
+  }
+  void on_connection(nb::object function, std::shared_ptr<AsyncCalls> calls) {
+    const auto listener = std::make_shared<Listener>("on_connection", std::move(function), std::move(calls));
+    std::shared_ptr<Client> client = usable();
+    const Released released;
+    std::exchange(client, nullptr)->on_connection([listener](const ConnectionNews& news) {
+      listener->tell([news]() -> nb::object { return nb::make_tuple(news); });
+    });
+  }
+
   /// Ends what has not ended. In a child of fork its threads are not there: it is left as it is.
   void close() {
     if (client_ == nullptr) return;
@@ -331,12 +410,11 @@ class PyClient {
     return client_;
   }
 
-  detail::OutgoingCall outgoing(const std::string& method, nb::handle args, nb::handle kwargs,
-                                std::optional<double> timeout, const std::string& to) {
+  detail::OutgoingCall outgoing(const std::string& method, nb::handle args, nb::handle kwargs, const Manner& manner,
+                                std::optional<double> patience) {
     detail::OutgoingCall call = usable()->outgoing(method);
     if (has_params(args, kwargs)) write_params(call.params(), args, kwargs);
-    if (timeout) call.set_timeout(milliseconds_of(*timeout));
-    if (!to.empty()) call.set_to(to);
+    tell(call, manner, patience);
     return call;
   }
 
@@ -347,6 +425,7 @@ class PyClient {
   }
 
   std::shared_ptr<Client> client_;  // threads that are in it without the GIL have their own share
+  double patience_ = 0;             // seconds that a call has if nothing else is said
   unsigned born_;
 };
 
@@ -366,29 +445,38 @@ void add_client(nb::module_& module) {
   nb::class_<PySubscription>(module, "Subscription", "Events come until `unsubscribe`, or as long as the client.")
       .def("unsubscribe", &PySubscription::unsubscribe,
            "No call of the handler begins any more. Any thread; again: no effect.");
+  nb::class_<ConnectionNews>(module, "ConnectionNews", "What has become of a connection of a client's.")
+      .def_ro("connected", &ConnectionNews::connected, "It has been made; else it has ended.")
+      .def_ro("place", &ConnectionNews::place, "The URI.")
+      .def_ro("cause", &ConnectionNews::cause, "Why it has ended; empty for one that has been made.");
   nb::class_<PyStream>(module, "Stream").def("next", &PyStream::next).def("poll", &PyStream::poll);
   nb::class_<CallHandle>(module, "CallHandle").def("cancel", [](const CallHandle& handle) {
     const Released released;
     return handle.cancel();
   });
   nb::class_<PyBatch>(module, "Batch")
-      .def("add", &PyBatch::add)
+      .def("add", &PyBatch::add, nb::arg(), nb::arg(), nb::arg(), nb::arg().none(), nb::arg(), nb::arg().none())
       .def("add_notification", &PyBatch::add_notification)
       .def("send", &PyBatch::send)
       .def("start", &PyBatch::start);
   nb::class_<PyClient>(module, "Client")
-      .def(nb::init<const std::string&, const std::string&>())
+      .def(nb::init<const std::vector<std::string>&, const std::string&>())
       .def("connect", &PyClient::connect)
-      .def("call", &PyClient::call)
+      .def("call", &PyClient::call, nb::arg(), nb::arg(), nb::arg(), nb::arg().none(), nb::arg(), nb::arg().none())
       .def("notify", &PyClient::notify)
-      .def("start", &PyClient::start)
+      .def("start", &PyClient::start, nb::arg(), nb::arg(), nb::arg(), nb::arg().none(), nb::arg(), nb::arg().none(),
+           nb::arg(), nb::arg())
       .def("batch", &PyClient::batch)
-      .def("stream", &PyClient::stream)
+      .def("stream", &PyClient::stream, nb::arg(), nb::arg(), nb::arg(), nb::arg().none(), nb::arg(), nb::arg().none())
       .def("offer", &PyClient::offer, nb::arg(), nb::arg(), nb::arg(), nb::arg(), nb::arg(), nb::arg().none())
       .def("provide", &PyClient::provide, nb::arg(), nb::arg(), nb::arg(), nb::arg(), nb::arg(), nb::arg(), nb::arg(),
            nb::arg().none())
       .def("unprovide", &PyClient::unprovide)
       .def("subscribe", &PyClient::subscribe, nb::arg(), nb::arg(), nb::arg(), nb::arg(), nb::arg(), nb::arg().none())
+      .def("tap", &PyClient::tap, nb::arg(), nb::arg(), nb::arg().none())
+      .def("on_refused", &PyClient::on_refused, nb::arg(), nb::arg().none())
+      .def("on_lagged", &PyClient::on_lagged, nb::arg(), nb::arg().none())
+      .def("on_connection", &PyClient::on_connection, nb::arg(), nb::arg().none())
       .def("close", &PyClient::close);
 }
 

@@ -20,13 +20,6 @@ std::optional<double> deadline_of(const Context& context) {
   return std::chrono::duration<double>{context.deadline()}.count();
 }
 
-std::optional<double> remaining_of(const Context& context) {
-  const std::optional<double> deadline = deadline_of(context);
-  if (!deadline) return std::nullopt;
-  const auto now = std::chrono::steady_clock::now().time_since_epoch();
-  return *deadline - std::chrono::duration<double>{now}.count();
-}
-
 Context detached(const Context& context) {
   return {context.method(),
           context.id(),
@@ -48,6 +41,13 @@ const CallerLine& line_of(const CallContext& context) {
 }
 
 }  // namespace
+
+std::optional<double> remaining(const Context& context) {
+  const std::optional<double> deadline = deadline_of(context);
+  if (!deadline) return std::nullopt;
+  const auto now = std::chrono::steady_clock::now().time_since_epoch();
+  return *deadline - std::chrono::duration<double>{now}.count();
+}
 
 CallContext context_on_loop(Call& call) { return {detached(call.context()), nullptr}; }
 
@@ -85,7 +85,7 @@ void add_context(nb::module_& module) {
           "deadline", [](const CallContext& context) { return deadline_of(context.seen); },
           "When the call is answered with a timeout, in seconds of time.monotonic(); None for never.")
       .def_prop_ro(
-          "remaining", [](const CallContext& context) { return remaining_of(context.seen); },
+          "remaining", [](const CallContext& context) { return remaining(context.seen); },
           "Seconds until then, negative once it has passed; None for no end.")
       .def_prop_ro(
           "caller",

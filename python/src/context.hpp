@@ -5,6 +5,7 @@
 #include <Python.h>
 #include <memory>
 #include <nanobind/nanobind.h>
+#include <optional>
 
 #include "wirecall/call.hpp"
 #include "wirecall/context.hpp"
@@ -17,6 +18,9 @@ struct CallContext {
   Context seen;                            ///< what of it may be used, and destroyed, on any thread
   std::shared_ptr<const CallerLine> line;  ///< null for a handler on the loop's own thread
 };
+
+/// Seconds until the call's time is over, negative once it is; nullopt for no end.
+[[nodiscard]] std::optional<double> remaining(const Context& context);
 
 /// Of a handler on the loop's own thread, which cannot wait.
 [[nodiscard]] CallContext context_on_loop(Call& call);

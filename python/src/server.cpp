@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "async_calls.hpp"
+#include "described.hpp"
 #include "errors.hpp"
 #include "gil.hpp"
 #include "method.hpp"
@@ -67,13 +68,7 @@ class PyServer {
            const std::string& summary, bool safe) {
     auto method = std::make_unique<PythonMethod>(std::move(function), static_cast<Place>(place),
                                                  parameters_of(parameters), nb::cast<Shape*>(result), result, calls_);
-    std::vector<Param> params = method->params();
-    for (std::size_t i = 0, at = 0; i != parameters.size() && at != params.size(); ++i) {
-      const auto row = nb::cast<nb::tuple>(parameters[i]);
-      const auto filled = static_cast<Filled>(nb::cast<int>(row[1]));
-      if (filled != Filled::by_position && filled != Filled::by_name) continue;
-      params[at++].doc(nb::cast<std::string>(row[5]));
-    }
+    std::vector<Param> params = described_params(*method, parameters);
     Method& added = server_->registry().add(name, std::move(params), PythonMethod::bind(std::move(method)));
     added.summary(summary);
     if (safe) added.safe();

@@ -271,6 +271,7 @@ void Shape::set_parts(nb::list parts) {
       info_.maximum = part.maximum;
       info_.length = part.length;
       info_.members = part.members;
+      info_.definitions = part.definitions;
       if (info_.names.empty()) info_.names = part.names;
       if (info_.format.empty()) info_.format = part.format;
       if (info_.name.empty()) info_.name = part.name;
@@ -324,6 +325,15 @@ void Shape::set_names(std::vector<std::string> names) {
 void Shape::set_docs(std::string docs) {
   docs_ = std::move(docs);
   info_.docs = docs_;
+}
+
+void Shape::set_definitions(nb::list definitions) {
+  for (nb::handle entry : definitions) {
+    const auto definition = nb::cast<nb::tuple>(entry);
+    const std::string& name = texts_.emplace_back(nb::cast<std::string>(definition[0]));
+    definitions_.push_back({name, texts_.emplace_back(nb::cast<std::string>(definition[1]))});
+  }
+  info_.definitions = definitions_;
 }
 
 PyObject* Shape::decode(Reader& reader) const {

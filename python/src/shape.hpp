@@ -57,6 +57,8 @@ class Shape {
   void set_format(std::string format);
   void set_names(std::vector<std::string> names);
   void set_docs(std::string docs);
+  /// The JSON Schema that its library has for it: tuples of (name, JSON text), its own first (SchemaDefinition).
+  void set_definitions(nanobind::list definitions);
 
   [[nodiscard]] const TypeInfo& info() const noexcept { return info_; }
   [[nodiscard]] ShapeKind kind() const noexcept { return kind_; }
@@ -91,6 +93,7 @@ class Shape {
   std::deque<About> abouts_;
   std::deque<std::string> texts_;
   std::vector<std::string_view> names_;
+  std::vector<SchemaDefinition> definitions_;
 };
 
 /// What makes an object of an extension where no shape is asked for: a function of its type and its bytes. Kept for

@@ -18,6 +18,7 @@
 #include "encode.hpp"
 #include "errors.hpp"
 #include "gil.hpp"
+#include "listener.hpp"
 #include "method.hpp"
 #include "reference.hpp"
 #include "wirecall/detail/home.hpp"
@@ -89,11 +90,23 @@ class Feed final : public std::enable_shared_from_this<Feed> {
     return items_.size() < kFeedMax;
   }
   void end(std::optional<Error> error) {
+    std::shared_ptr<Listener> cancel;  // goes after the mutex, with the GIL
     const std::scoped_lock lock{mutex_};
     if (ended_) return;
     ended_ = true;
     error_ = std::move(error);
+    cancel = std::move(cancel_);
     tell();
+  }
+  /// What ends the task that runs the generator, should nobody want more while it waits for something of its own.
+  void cancel_by(nb::object function) {
+    const auto calls = calls_.lock();
+    if (calls == nullptr) return;
+    auto cancel = std::make_shared<Listener>("the cancelling of a stream", std::move(function), calls);
+    const std::scoped_lock lock{mutex_};
+    if (ended_) return;
+    cancel_ = std::move(cancel);
+    if (stopped_) cancel_now();
   }
   void end_with(PyObject* exception) { end(error_of(exception, registered_->name(), id_)); }
   [[nodiscard]] bool wanted() const {
@@ -145,6 +158,7 @@ class Feed final : public std::enable_shared_from_this<Feed> {
     items_.clear();
     room_.notify_one();
     if (future_waits_) post_room();
+    if (!ended_ && cancel_ != nullptr) cancel_now();
   }
 
  private:
@@ -166,6 +180,9 @@ class Feed final : public std::enable_shared_from_this<Feed> {
   // With the mutex held.
   void tell() noexcept {
     if (news_ != nullptr) home_->go_on(std::exchange(news_, nullptr));
+  }
+  void cancel_now() {
+    std::exchange(cancel_, nullptr)->tell([]() -> nb::object { return nb::make_tuple(); });
   }
   void post_room() {
     future_waits_ = false;
@@ -189,6 +206,7 @@ class Feed final : public std::enable_shared_from_this<Feed> {
   bool stopped_ = false;
   bool future_waits_ = false;
   nb::object future_;  // with the GIL
+  std::shared_ptr<Listener> cancel_;
   std::shared_ptr<News> news_;
 };
 
@@ -263,7 +281,9 @@ struct StartAsync final : AsyncCalls::Entry {
     if (!generator) return;
     try {
       const nb::object feed_from = nb::module_::import_("wirecall._asyncio_thread").attr("feed_from");
-      nb::borrow(loop).attr("create_task")(feed_from(nb::borrow(generator.get()), nb::cast(feed)));
+      const nb::object task =
+          nb::borrow(loop).attr("create_task")(feed_from(nb::borrow(generator.get()), nb::cast(feed)));
+      feed->cancel_by(task.attr("cancel"));
     } catch (nb::python_error& failure) {
       feed->end_with(failure.value().ptr());
     }
@@ -275,7 +295,7 @@ struct StartAsync final : AsyncCalls::Entry {
 
 void start_stream(const PythonMethod& method, Call& call, AsyncCalls& calls) {
   detail::BlockingPool* const pool = call.blocking_pool();
-  if (call.home() == nullptr || pool == nullptr)
+  if (call.home() == nullptr || (pool == nullptr && method.place() == Place::pool_stream))
     return call.error(Error{ErrorCode::internal_error, "a stream needs a server that runs"});
   std::shared_ptr<detail::Items> items = call.items();
   const Context context = call.context();

@@ -120,6 +120,30 @@ def test_to_cancel_cancels_over_there(app):
     assert started
 
 
+def test_a_reader_that_leaves_ends_a_generator_that_waits(app, caplog):
+    async def main() -> None:
+        loop = asyncio.get_running_loop()
+        ended = asyncio.Event()
+
+        @app
+        async def one_and_no_more() -> AsyncIterator[int]:
+            try:
+                yield 1
+                await asyncio.get_running_loop().create_future()
+            finally:
+                loop.call_soon_threadsafe(ended.set)
+
+        with app.serving() as uri:
+            async with wirecall.aconnect(uri) as c:
+                async for item in c.one_and_no_more.stream():
+                    assert item == 1
+                    break
+                await asyncio.wait_for(ended.wait(), 30)
+
+    asyncio.run(main())
+    assert caplog.messages == []
+
+
 def test_a_caller_that_goes_cancels_its_calls(app):
     async def main() -> None:
         loop = asyncio.get_running_loop()
@@ -215,5 +239,31 @@ def test_a_batch_is_one_message(uri):
                 await wrong
             async with c.batch():
                 pass
+
+    asyncio.run(main())
+
+
+def test_a_provided_stream(broker):
+    async def main() -> None:
+        async with wirecall.aconnect(broker) as provider, wirecall.aconnect(broker) as caller:
+            ended = asyncio.Event()
+
+            async def count(n: int) -> AsyncIterator[int]:
+                try:
+                    for i in range(n):
+                        yield i
+                finally:
+                    ended.set()
+
+            await provider.provide("count", count)
+            assert [i async for i in caller.count.stream(500)] == list(range(500))
+            assert await caller.count(3) == [0, 1, 2]
+            ended.clear()
+            async for i in caller.count.stream(1_000_000):
+                if i == 3:
+                    break
+            await asyncio.wait_for(ended.wait(), 20)
+            with pytest.raises(TypeError, match="plain generator"):
+                await provider.provide("plain", lambda: (yield 1))
 
     asyncio.run(main())

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.metadata
 import pathlib
 import subprocess
 import sys
@@ -37,6 +38,16 @@ def test_errors_are_one_tree():
 
 def test_it_is_marked_as_typed():
     assert (PACKAGE / "py.typed").exists()
+
+
+def test_the_wheel_is_for_this_python_and_carries_all():
+    """A wheel for 3.11, and one for all versions from 3.12 on; tools/check_wheels.sh builds and tries both."""
+    installed = importlib.metadata.distribution("wirecall")
+    tag = "cp311-cp311" if sys.version_info < (3, 12) else "cp312-abi3"
+    assert f"Tag: {tag}-" in (installed.read_text("WHEEL") or "")
+    files = {str(file) for file in installed.files or []}
+    assert {"wirecall/py.typed", "wirecall/_native.pyi"} <= files
+    assert any(file.endswith("bin/wirecall") for file in files)
 
 
 def test_the_stub_is_the_one_of_the_module(tmp_path):

@@ -29,7 +29,7 @@ from .errors import (
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from ._native import Context
+    from ._native import ConnectionNews, Context
     from .aclient import AsyncClient, aconnect
     from .client import Client, connect
     from .server import Server
@@ -42,6 +42,7 @@ __all__ = [
     "Client",
     "Conflict",
     "ConnectionLost",
+    "ConnectionNews",
     "Context",
     "Draining",
     "Error",
@@ -68,6 +69,7 @@ _LAZY = {
     "connect": "client",
     "AsyncClient": "aclient",
     "aconnect": "aclient",
+    "ConnectionNews": "_native",
     "Context": "_native",
 }
 

@@ -13,6 +13,7 @@ from types import ModuleType
 from typing import Any, NoReturn
 
 from . import _native, server
+from .errors import Error
 
 DESCRIPTION = """\
 Serves the methods of a Python program: of its wirecall.Server, which is the one named app where there are several, or
@@ -22,7 +23,7 @@ Every option of a server is a flag as well, such as --limits-batch 10; wirecall 
 
 
 def main(words: list[str] | None = None) -> int:
-    """The exit status: 0 done, 2 what is asked for cannot be, 3 nothing can be listened on."""
+    """The exit status: 0 done, 1 the program raises, 2 what is asked for cannot be, 3 nothing can be listened on."""
     parser = argparse.ArgumentParser(prog="wirecall serve", description=DESCRIPTION, epilog=EPILOG, allow_abbrev=False)
     parser.add_argument("program", metavar="FILE.py[:NAME]", help="the program; a module's name will do as well")
     parser.add_argument("--listen", action="append", default=[], metavar="URI", help="where, once for each place")
@@ -35,20 +36,16 @@ def main(words: list[str] | None = None) -> int:
     program, _, name = told.program.partition(":")
     if told.workers < 0:
         _refuse(f"--workers {told.workers}: there are at least 1")
-    try:
-        server._told = server.Told(told.listen, told.workers, _options(told.config, flags))
-        module = _load(program)
-        if not server._told.has_run:
-            _server_in(module, program, name).run()
-    except OSError as failure:
-        print(f"wirecall: {failure}", file=sys.stderr)
-        return 3
+    server._told = server.Told(told.listen, told.workers, _options(told.config, flags))
+    module = _load(program)
+    if not server._told.has_run:
+        _server_in(module, program, name).run()
     return 0
 
 
-def _refuse(line: str) -> NoReturn:
+def _refuse(line: str, status: int = 2) -> NoReturn:
     print(f"wirecall: {line}", file=sys.stderr)
-    sys.exit(2)
+    sys.exit(status)
 
 
 def _options(config: str | None, flags: list[str]) -> dict[str, Any]:
@@ -74,8 +71,10 @@ def _load(program: str) -> ModuleType:
             return importlib.import_module(program)
         except ModuleNotFoundError as failure:
             if failure.name is None or not program.startswith(failure.name):
-                raise
+                _tell(failure)
             _refuse(f"there is no module {program}: name one, or a file that ends in .py")
+        except Exception as failure:
+            _tell(failure)
     path = pathlib.Path(program)
     if not path.is_file():
         _refuse(f"there is no file {program}")
@@ -85,8 +84,32 @@ def _load(program: str) -> ModuleType:
     assert spec.loader is not None
     module = importlib.util.module_from_spec(spec)
     sys.modules[path.stem] = module
-    spec.loader.exec_module(module)
+    try:
+        spec.loader.exec_module(module)
+    except Exception as failure:
+        _tell(failure)
     return module
+
+
+def _tell(failure: Exception) -> NoReturn:
+    """What the program has raised, as if it ran by itself; what wirecall has to say to it, in a line with the place."""
+    import traceback
+
+    told = traceback.TracebackException.from_exception(failure)
+    ours = str(pathlib.Path(__file__).parent)
+    begun = next((i for i, frame in enumerate(told.stack) if not frame.filename.startswith((ours, "<frozen"))), None)
+    frames = [] if begun is None else told.stack[begun:]
+    if (
+        frames
+        and frames[-1].filename.startswith(ours)
+        and isinstance(failure, TypeError | ValueError | OSError | Error)
+    ):
+        last = next(frame for frame in reversed(frames) if not frame.filename.startswith(ours))
+        line = f"{last.filename}:{last.lineno}: {str(failure).removeprefix('wirecall: ')}"
+        _refuse(line, 3 if isinstance(failure, OSError) else 2)
+    told.stack = traceback.StackSummary.from_list(frames)
+    print("".join(told.format()), end="", file=sys.stderr)
+    sys.exit(1)
 
 
 def _server_in(module: ModuleType, program: str, name: str) -> server.Server:

@@ -51,7 +51,7 @@ class AsyncioThread:
 
 
 async def feed_from(generator: AsyncIterator[Any], feed: Any) -> None:
-    """Puts what an async generator yields into a feed, as fast as that takes it."""
+    """Puts what an async generator yields into a feed, as fast as that takes it; cancelled when nobody wants more."""
     loop = asyncio.get_running_loop()
     try:
         async for item in generator:
@@ -66,7 +66,8 @@ async def feed_from(generator: AsyncIterator[Any], feed: Any) -> None:
                 break
         feed.end()
     except asyncio.CancelledError as failure:
-        feed.end_with(failure)
+        if feed.wanted:
+            feed.end_with(failure)
         raise
     except Exception as failure:  # it is the answer
         feed.end_with(failure)

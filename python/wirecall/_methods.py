@@ -9,7 +9,7 @@ from collections.abc import Callable
 from typing import Any
 
 from . import errors
-from ._native import Context, Shape
+from ._native import Context, Shape, dumps
 from ._shapes import shape_of
 
 BY_POSITION, BY_NAME, REST, OTHERS, CONTEXT, CONTEXT_BY_NAME = range(6)
@@ -23,7 +23,8 @@ _FILLED = {
     inspect.Parameter.VAR_KEYWORD: OTHERS,
 }
 
-Row = tuple[str, int, Shape | None, bool, Any, str]
+# Its name, how it is filled, of what shape, whether it has a default, that, what documents it, and the default as JSON.
+Row = tuple[str, int, Shape | None, bool, Any, str, str]
 
 
 class Described(typing.NamedTuple):
@@ -47,7 +48,7 @@ def describe(function: Callable[..., Any], name: str, *, blocking: bool = False)
         hint = hints.get(parameter.name, Any)
         if hint is Context:
             by_name = parameter.kind is parameter.KEYWORD_ONLY
-            rows.append((parameter.name, CONTEXT_BY_NAME if by_name else CONTEXT, None, False, None, ""))
+            rows.append((parameter.name, CONTEXT_BY_NAME if by_name else CONTEXT, None, False, None, "", ""))
             continue
         if parameter.name not in hints:
             unhinted.append(parameter.name)
@@ -59,7 +60,7 @@ def describe(function: Callable[..., Any], name: str, *, blocking: bool = False)
             raise TypeError(f"{failure}  [parameter {parameter.name} of {name}]") from None
         rows.append((
             parameter.name, filled, shape, has_default, parameter.default if has_default else None,
-            docs.get(parameter.name, ""),
+            docs.get(parameter.name, ""), _default_json(parameter.default) if has_default else "",
         ))  # fmt: skip
     if unhinted:
         errors._unhinted[name] = unhinted
@@ -133,6 +134,19 @@ def _place(function: Callable[..., Any], blocking: bool) -> int:
 def _summary(function: Callable[..., Any]) -> str:
     docs = inspect.getdoc(function) or ""
     return docs.split("\n\n", 1)[0].replace("\n", " ").strip()
+
+
+# A default of more bytes is not told: documents, and what a provider says to its broker, are no place for it.
+DEFAULT_BYTES_MAX = 1024
+
+
+def _default_json(value: Any) -> str:
+    """Empty for what has no form on the wire, such as a mark of the function's own."""
+    try:
+        text = bytes(dumps(value)).decode()
+    except Exception:  # whatever it is, the function goes without it
+        return ""
+    return text if len(text) <= DEFAULT_BYTES_MAX else ""
 
 
 def _parameter_docs(function: Callable[..., Any]) -> dict[str, str]:

@@ -9,10 +9,12 @@ from __future__ import annotations
 
 import collections
 import collections.abc
+import contextlib
 import dataclasses
 import datetime
 import decimal
 import enum
+import json
 import pathlib
 import re
 import sys
@@ -187,20 +189,23 @@ def _union(parts: tuple[Any, ...]) -> Shape:
 def _literal(values: tuple[Any, ...]) -> Shape:
     members = {(type(v.value if isinstance(v, enum.Enum) else v), v.value if isinstance(v, enum.Enum) else v): v
                for v in values}  # fmt: skip
-    shape = Shape(LITERAL, "one of " + ", ".join(repr(value) for _, value in members), members)
-    if all(kind is str for kind, _ in members):
-        shape.set_names([value for _, value in members])
+    return _one_of(members)
+
+
+def _one_of(members: dict[tuple[type, Any], Any]) -> Shape:
+    values = [value for _, value in members]
+    shape = Shape(LITERAL, "one of " + ", ".join(map(repr, values)), members)
+    if all(isinstance(value, str) for value in values):
+        shape.set_names(values)
+    else:
+        _set_schema(shape, "", {"enum": values})
     return shape
 
 
 def _enum(kind: type[enum.Enum]) -> Shape:
     if issubclass(kind, enum.Flag):
         return _converted(int, kind, f"a {kind.__name__}")
-    members = {(type(member.value), member.value): member for member in kind}
-    shape = Shape(LITERAL, "one of " + ", ".join(repr(value) for _, value in members), members)
-    if all(isinstance(value, str) for _, value in members):
-        shape.set_names([value for _, value in members])
-    return shape
+    return _one_of({(type(member.value), member.value): member for member in kind})
 
 
 # ---- classes ----
@@ -348,7 +353,30 @@ def _annotated(hint: Any) -> Shape:
                 raise ValueError(words)
         return value
 
-    return _converted(shape, convert, "")
+    limited = _converted(shape, convert, "")
+    schema = json.loads(shape.schema)
+    definitions = schema.pop("$defs", {})
+    if "$ref" not in schema and not definitions:  # those say themselves what there is to say
+        _set_schema(limited, "", schema | _keywords(extras, schema.get("type", "")))
+    return limited
+
+
+_LENGTHS = {"string": "Length", "array": "Items", "object": "Properties"}
+
+
+def _keywords(extras: list[Any], kind: str) -> dict[str, Any]:
+    """What JSON Schema says of the constraints."""
+    words = {"gt": "exclusiveMinimum", "ge": "minimum", "lt": "exclusiveMaximum", "le": "maximum"}
+    words |= {"multiple_of": "multipleOf", "pattern": "pattern"}
+    if kind in _LENGTHS:
+        words |= {"min_length": "min" + _LENGTHS[kind], "max_length": "max" + _LENGTHS[kind]}
+    found: dict[str, Any] = {}
+    for extra in extras:
+        for part in _unpacked(extra):
+            found |= {
+                word: getattr(part, name) for name, word in words.items() if getattr(part, name, None) is not None
+            }
+    return found
 
 
 def _unpacked(extra: Any) -> list[Any]:
@@ -405,7 +433,12 @@ def _model(kind: Any) -> Shape | None:
                 first = failure.errors(include_url=False, include_context=False)[0]
                 raise _at(ValueError(first["msg"]), first["loc"]) from None
 
-        return Shape(RAW, "", validate)
+        shape = Shape(RAW, "", validate)
+        name = _name_for(kind)
+        with contextlib.suppress(Exception):  # a model of which it makes none has no schema
+            schema = kind.model_json_schema(ref_template=f"#/$defs/{name}.{{model}}")
+            _set_schema(shape, name, schema, schema.pop("$defs", {}))
+        return shape
     msgspec = sys.modules.get("msgspec")
     if msgspec is not None and issubclass(kind, msgspec.Struct):
         decoder = msgspec.json.Decoder(kind)
@@ -417,8 +450,38 @@ def _model(kind: Any) -> Shape | None:
                 words, _, where = str(failure).partition(" - at `$")
                 raise _at(ValueError(words), _steps(where.rstrip("`"))) from None
 
-        return Shape(RAW, "", decode)
+        shape = Shape(RAW, "", decode)
+        name = _name_for(kind)
+        with contextlib.suppress(Exception):
+            (schema,), components = msgspec.json.schema_components([kind], ref_template=f"#/$defs/{name}.{{name}}")
+            _set_schema(shape, name, schema, components)
+        return shape
     return None
+
+
+_named: dict[str, Any] = {}
+
+
+def _name_for(kind: Any) -> str:
+    """Of a definition in documents: each class has one of its own, with a dot in it."""
+    plain = re.sub(r"[^\w.]+", "_", f"{kind.__module__}.{kind.__qualname__}")
+    name, count = plain, 2
+    while _named.setdefault(name, kind) is not kind:
+        name, count = f"{plain}{count}", count + 1
+    return name
+
+
+def _set_schema(shape: Shape, name: str, schema: dict[str, Any], definitions: dict[str, Any] | None = None) -> None:
+    """Documents a shape by a schema that refers to the definitions as `#/$defs/name.key`."""
+    others = dict(definitions or {})
+    reference = schema.get("$ref", "")
+    if reference and json.dumps(reference) not in json.dumps(others):  # it is not within itself
+        schema = others.pop(reference.removeprefix(f"#/$defs/{name}."))
+    with contextlib.suppress(TypeError, ValueError):  # JSON has no form for a limit or a default in it
+        shape.set_definitions([
+            (name, json.dumps(schema, allow_nan=False)),
+            *((f"{name}.{key}", json.dumps(value, allow_nan=False)) for key, value in others.items()),
+        ])  # fmt: skip
 
 
 def _at(failure: ValueError, loc: tuple[Any, ...]) -> ValueError:

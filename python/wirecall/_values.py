@@ -61,7 +61,7 @@ def plan_for(kind: Any) -> tuple[int, Any]:
     if issubclass(kind, Iterable) and not _is_lazy(kind):
         return ELEMENTS, None
     name = f"{kind.__module__}.{kind.__qualname__}"
-    return REFUSE, f"{name} has no form on the wire: return a dataclass, a dict or a list"
+    return REFUSE, f"{name} has no form on the wire: make it a dataclass, a dict or a list"
 
 
 def _is_lazy(kind: Any) -> bool:

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from types import TracebackType
 
     from ._methods import Described
+    from .client import Places
 
 
 class Reply(asyncio.Future[Any]):
@@ -39,10 +40,10 @@ class AsyncClient(_Base):
     """The asyncio face, for one loop at a time. Calls are made when they are written; `await` waits for
     the answer."""
 
-    def __init__(self, uri: str = DEFAULT_PLACE, *, timeout: float | None = None, **options: Any) -> None:
+    def __init__(self, uri: Places = DEFAULT_PLACE, *, timeout: float | None = None, **options: Any) -> None:
         super().__init__(uri, timeout=timeout, **options)
         self._replies = _native.Replies()
-        self._calls = _native.Calls()
+        self._calls: _native.Calls = _native.Calls()
         self._loop: asyncio.AbstractEventLoop | None = None
 
     def __getitem__(self, name: str) -> AsyncMethod:
@@ -68,9 +69,17 @@ class AsyncClient(_Base):
         self._loop = loop
         return loop
 
-    def _start(self, method: str, args: Any, kwargs: Any, timeout: float | None, to: str) -> Reply:
+    def _start(
+        self,
+        method: str,
+        args: Any,
+        kwargs: Any,
+        timeout: float | None = None,
+        to: str = "",
+        within: _native.Context | None = None,
+    ) -> Reply:
         reply = Reply(loop=self._join())
-        reply._handle = self._native.start(method, args, kwargs, timeout, to, self._replies, reply)
+        reply._handle = self._native.start(method, args, kwargs, timeout, to, within, self._replies, reply)
         return reply
 
     async def connect(self) -> None:
@@ -85,13 +94,13 @@ class AsyncClient(_Base):
         """Several calls in one message: `async with c.batch() as b: x = b.sum(1, 2)`; then `await x`."""
         return AsyncBatch(self)
 
-    def call_all(self, method: str, /, *args: Any, **kwargs: Any) -> Reply:
+    def call_all(self, method: str, /, *args: Any, _timeout: float | None = None, **kwargs: Any) -> Reply:
         """At a broker: calls a method at all who provide it; a list of their outcomes."""
-        return self._start("rpc.call_all", (), _all_params(method, args, kwargs), None, "")
+        return self._start("rpc.call_all", (), _all_params(method, args, kwargs), _timeout)
 
     def publish(self, topic: str, value: Any = None, *, retain: bool = False) -> Reply:
         """At a broker: publishes an event; comes to the number of connections to which it was queued."""
-        return self._start("rpc.publish", (), _event_params(topic, value, retain), None, "")
+        return self._start("rpc.publish", (), _event_params(topic, value, retain))
 
     def offer(self, name: str, function: Callable[..., Any]) -> None:
         """Lets the server call a function, plain or `async def`, while it serves a call of this client (`ctx.call`). It
@@ -100,8 +109,8 @@ class AsyncClient(_Base):
         self._native.offer(name, function, described.place, described.parameters, described.result, self._calls)
 
     async def provide(self, name: str, function: Callable[..., Any], **options: Any) -> None:
-        """At a broker: provides a method to its other clients; the function, plain or `async def`, runs in this loop.
-        `options`: concurrency, queue, policy, idempotent, safe."""
+        """At a broker: provides a method to its other clients; the function, plain, `async def` or an async generator
+        (a stream), runs in this loop. `options`: concurrency, queue, policy, idempotent, safe."""
         described = self._described(function, name)
         self._native.provide(
             name,
@@ -120,9 +129,9 @@ class AsyncClient(_Base):
 
         self._join()
         described = describe(function, name)
-        if described.place in (POOL_STREAM, ASYNCIO_STREAM):
-            raise TypeError(f"wirecall: {name} yields: streams are served by wirecall.Server")
-        return described._replace(place=ASYNCIO)
+        if described.place == POOL_STREAM:
+            raise TypeError(f"wirecall: {name} is a plain generator, which would hold up the loop: make it async def")
+        return described if described.place == ASYNCIO_STREAM else described._replace(place=ASYNCIO)
 
     def unprovide(self, name: str) -> bool:
         """Provides that method no longer; False when it is not provided."""
@@ -139,19 +148,30 @@ class AsyncClient(_Base):
     ) -> _native.Subscription:
         """At a broker: calls `handler(topic, value)` with each event, in this loop; one that is `async def` becomes a
         task."""
-        loop = self._join()
+        self._join()
+        subscription = self._native.subscribe(topic, self._task_of(handler), group, echo, last, self._calls)
+        await self.connect()
+        return subscription
+
+    async def tap(self, pattern: str, handler: Callable[[dict[str, Any]], Any]) -> _native.Subscription:
+        """At a broker, for its admins: calls `handler(shown)`, plain or `async def`, in this loop with what passes
+        under the methods and topics that the pattern stands for. A client has one pattern."""
+        self._join()
+        subscription = self._native.tap(pattern, self._task_of(handler), self._calls)
+        await self.connect()
+        return subscription
+
+    def _task_of(self, handler: Callable[..., Any]) -> Callable[..., Any]:
         tasks: set[asyncio.Task[Any]] = set()
 
-        def called(topic: str, value: Any) -> None:
-            outcome = handler(topic, value)
+        def called(*args: Any) -> None:
+            outcome = handler(*args)
             if asyncio.iscoroutine(outcome):
-                task = loop.create_task(outcome)
+                task = asyncio.get_running_loop().create_task(outcome)
                 tasks.add(task)
                 task.add_done_callback(tasks.discard)
 
-        subscription = self._native.subscribe(topic, called, group, echo, last, self._calls)
-        await self.connect()
-        return subscription
+        return called
 
     async def close(self) -> None:
         """Ends what has not ended, with ConnectionLost. Again: no effect."""
@@ -193,8 +213,10 @@ class AsyncBatch:
         """A notification."""
         self._native.add_notification(method, args, kwargs)
 
-    def _add(self, name: str, args: Any, kwargs: Any, timeout: float | None, to: str) -> asyncio.Future[Any]:
-        self._native.add(name, args, kwargs, timeout, to)
+    def _add(
+        self, name: str, args: Any, kwargs: Any, timeout: float | None, to: str, within: _native.Context | None
+    ) -> asyncio.Future[Any]:
+        self._native.add(name, args, kwargs, timeout, to, within)
         future = self._client._join().create_future()
         self._futures.append(future)
         return future
@@ -220,17 +242,32 @@ class AsyncMethod:
         self._client = client
         self._name = name
 
-    def __call__(self, /, *args: Any, _timeout: float | None = None, _to: str = "", **kwargs: Any) -> Reply:
-        """`_timeout`: seconds; `_to`: the client of that name alone (at a broker)."""
-        return self._client._start(self._name, args, kwargs, _timeout, _to)
+    def __call__(
+        self,
+        /,
+        *args: Any,
+        _timeout: float | None = None,
+        _to: str = "",
+        _within: _native.Context | None = None,
+        **kwargs: Any,
+    ) -> Reply:
+        """`_timeout`: seconds; `_to`: the client of that name alone (at a broker); `_within`: the call that is served
+        by it, which it ends with, and whose time it has."""
+        return self._client._start(self._name, args, kwargs, _timeout, _to, _within)
 
     async def stream(
-        self, /, *args: Any, _timeout: float | None = None, _to: str = "", **kwargs: Any
+        self,
+        /,
+        *args: Any,
+        _timeout: float | None = None,
+        _to: str = "",
+        _within: _native.Context | None = None,
+        **kwargs: Any,
     ) -> AsyncIterator[Any]:
         """Calls it for its results as they come."""
         client = self._client
         loop = client._join()
-        stream = client._native.stream(self._name, args, kwargs, _timeout, _to)
+        stream = client._native.stream(self._name, args, kwargs, _timeout, _to, _within)
         while True:
             news = loop.create_future()
             came: Any = stream.poll(client._replies, news)
@@ -251,6 +288,6 @@ class AsyncMethod:
         return f"<method {self._name}>"
 
 
-def aconnect(uri: str = DEFAULT_PLACE, *, timeout: float | None = None, **options: Any) -> AsyncClient:
+def aconnect(uri: Places = DEFAULT_PLACE, *, timeout: float | None = None, **options: Any) -> AsyncClient:
     """As `connect`, for asyncio: `async with wirecall.aconnect(uri) as c:`."""
     return AsyncClient(uri, timeout=timeout, **options)

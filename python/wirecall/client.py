@@ -17,24 +17,54 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from types import TracebackType
-    from typing import Any
+    from typing import Any, TypeVar
 
     from ._methods import Described
+
+    # One place, or several of one service: the next is tried where one does not answer.
+    Places = str | list[str] | tuple[str, ...]
+    OnRefused = TypeVar("OnRefused", bound=Callable[[str, Exception], object])
+    OnLagged = TypeVar("OnLagged", bound=Callable[[str, int], object])
+    OnConnection = TypeVar("OnConnection", bound=Callable[[_native.ConnectionNews], object])
 
 
 class _Base:
     """What both faces of a client have in common. Its own names are few, and `c["name"]` reaches any method."""
 
+    # Where functions are called of which there are no calls: in asyncio's loop, or on the thread that drives.
+    _calls: _native.Calls | None = None
     _native: _native.Client
 
-    def __init__(self, uri: str = DEFAULT_PLACE, *, timeout: float | None = None, **options: Any) -> None:
+    def __init__(self, uri: Places = DEFAULT_PLACE, *, timeout: float | None = None, **options: Any) -> None:
         if timeout is not None:
             options["call_timeout_ms"] = max(1, round(timeout * 1000))
-        self._native = _native.Client(uri, json.dumps(options))
+        self._native = _native.Client([uri] if isinstance(uri, str) else list(uri), json.dumps(options))
         _wiring.at_exit(self._end)
 
     def _end(self) -> None:
         self._native.close()
+
+    def _task_of(self, handler: Callable[..., Any]) -> Callable[..., Any]:
+        """As what it is called: of the asyncio face, what a handler leaves to be awaited becomes a task."""
+        return handler
+
+    def on_refused(self, function: OnRefused) -> OnRefused:
+        """`function(name, error)` is called when a broker refuses a method that is provided, or a topic that is
+        subscribed to, after a reconnection too. One function each; also as a decorator."""
+        self._native.on_refused(self._task_of(function), self._calls)
+        return function
+
+    def on_lagged(self, function: OnLagged) -> OnLagged:
+        """`function(topic, count)` is called when a broker has dropped events, which came faster than they were
+        taken."""
+        self._native.on_lagged(self._task_of(function), self._calls)
+        return function
+
+    def on_connection(self, function: OnConnection) -> OnConnection:
+        """`function(news)` is called when a connection has been made or has ended (`news.connected`, `news.place`,
+        `news.cause`): who subscribes looks there anew at what it has missed meanwhile."""
+        self._native.on_connection(self._task_of(function), self._calls)
+        return function
 
     def __repr__(self) -> str:
         return f"<{type(self).__module__}.{type(self).__name__}>"
@@ -62,13 +92,13 @@ class Client(_Base):
         """Several calls in one message: `with c.batch() as b: x = b.sum(1, 2)`; then `x.result()`."""
         return Batch(self._native)
 
-    def call_all(self, method: str, /, *args: Any, **kwargs: Any) -> Any:
+    def call_all(self, method: str, /, *args: Any, _timeout: float | None = None, **kwargs: Any) -> Any:
         """At a broker: calls a method at all who provide it; a list of their outcomes."""
-        return self._native.call("rpc.call_all", (), _all_params(method, args, kwargs), None, "")
+        return self._native.call("rpc.call_all", (), _all_params(method, args, kwargs), _timeout, "", None)
 
     def publish(self, topic: str, value: Any = None, *, retain: bool = False) -> int:
         """At a broker: publishes an event, and returns to how many connections it was queued."""
-        count: Any = self._native.call("rpc.publish", (), _event_params(topic, value, retain), None, "")
+        count: Any = self._native.call("rpc.publish", (), _event_params(topic, value, retain), None, "", None)
         return int(count)
 
     def offer(self, name: str, function: Callable[..., Any]) -> None:
@@ -106,6 +136,13 @@ class Client(_Base):
         self._native.connect()
         return subscription
 
+    def tap(self, pattern: str, handler: Callable[[dict[str, Any]], object]) -> _native.Subscription:
+        """At a broker, for its admins: calls `handler(shown)` with what passes under the methods and topics that the
+        pattern stands for, on the thread that drives the client. A client has one pattern."""
+        subscription = self._native.tap(pattern, handler, None)
+        self._native.connect()
+        return subscription
+
     def close(self) -> None:
         """Ends what has not ended, with ConnectionLost. Again: no effect."""
         self._native.close()
@@ -128,13 +165,30 @@ class Method:
         self._native = native
         self._name = name
 
-    def __call__(self, /, *args: Any, _timeout: float | None = None, _to: str = "", **kwargs: Any) -> Any:
-        """Calls it and returns its result. `_timeout`: seconds; `_to`: the client of that name alone (at a broker)."""
-        return self._native.call(self._name, args, kwargs, _timeout, _to)
+    def __call__(
+        self,
+        /,
+        *args: Any,
+        _timeout: float | None = None,
+        _to: str = "",
+        _within: _native.Context | None = None,
+        **kwargs: Any,
+    ) -> Any:
+        """Calls it and returns its result. `_timeout`: seconds; `_to`: the client of that name alone (at a broker);
+        `_within`: the call that is served by it, which it ends with, and whose time it has."""
+        return self._native.call(self._name, args, kwargs, _timeout, _to, _within)
 
-    def stream(self, /, *args: Any, _timeout: float | None = None, _to: str = "", **kwargs: Any) -> Iterator[Any]:
+    def stream(
+        self,
+        /,
+        *args: Any,
+        _timeout: float | None = None,
+        _to: str = "",
+        _within: _native.Context | None = None,
+        **kwargs: Any,
+    ) -> Iterator[Any]:
         """Calls it for its results as they come."""
-        stream = self._native.stream(self._name, args, kwargs, _timeout, _to)
+        stream = self._native.stream(self._name, args, kwargs, _timeout, _to, _within)
         while True:
             try:
                 item = stream.next()
@@ -198,8 +252,10 @@ class Batch:
         """A notification."""
         self._native.add_notification(method, args, kwargs)
 
-    def _add(self, name: str, args: Any, kwargs: Any, timeout: float | None, to: str) -> Outcome:
-        self._native.add(name, args, kwargs, timeout, to)
+    def _add(
+        self, name: str, args: Any, kwargs: Any, timeout: float | None, to: str, within: _native.Context | None
+    ) -> Outcome:
+        self._native.add(name, args, kwargs, timeout, to, within)
         outcome = Outcome()
         self._outcomes.append(outcome)
         return outcome
@@ -225,9 +281,17 @@ class BatchMethod:
         self._batch = batch
         self._name = name
 
-    def __call__(self, /, *args: Any, _timeout: float | None = None, _to: str = "", **kwargs: Any) -> Any:
+    def __call__(
+        self,
+        /,
+        *args: Any,
+        _timeout: float | None = None,
+        _to: str = "",
+        _within: _native.Context | None = None,
+        **kwargs: Any,
+    ) -> Any:
         """Adds a call of it. Returns what holds its outcome once the batch has been sent."""
-        return self._batch._add(self._name, args, kwargs, _timeout, _to)
+        return self._batch._add(self._name, args, kwargs, _timeout, _to, _within)
 
     def __getattr__(self, name: str) -> BatchMethod:
         if name.startswith("__"):
@@ -250,10 +314,10 @@ def _event_params(topic: str, value: Any, retain: bool) -> dict[str, Any]:
     return params
 
 
-def connect(uri: str = DEFAULT_PLACE, *, timeout: float | None = None, **options: Any) -> Client:
+def connect(uri: Places = DEFAULT_PLACE, *, timeout: float | None = None, **options: Any) -> Client:
     """A client of a server at a place such as "tcp://127.0.0.1:8545", "unix:///run/wc.sock" or "http://host/rpc",
-    connected. `timeout`: seconds for each call; `options`: those of a client in docs/options.md. ConnectionLost when
-    there is no server."""
+    connected; of several places the next is tried where one does not answer. `timeout`: seconds for each call;
+    `options`: those of a client in docs/options.md. ConnectionLost when there is no server."""
     client = Client(uri, timeout=timeout, **options)
     try:
         client._native.connect()

@@ -26,7 +26,7 @@ class Error(Exception):
 
     def __str__(self) -> str:
         text = f"{self.message} ({self.code})"
-        details = _details(self.data)
+        details = _details(self.data, self.message)
         return f"{text}: {details}" if details else text
 
 
@@ -62,6 +62,10 @@ class MethodNotFound(_Coded):
 
     default_code = -32601
     default_message = "Method not found"
+
+    def __str__(self) -> str:
+        text = super().__str__()
+        return text if self.data else f"{text}: no name is near it; `wirecall ls` lists what there is"
 
 
 class InvalidParams(_Coded):
@@ -162,8 +166,8 @@ _BY_CODE: dict[int, type[_Coded]] = {
 _unhinted: dict[str, list[str]] = {}
 
 
-def _details(data: Any) -> str:
-    """What of an error's data a person wants to read in one line."""
+def _details(data: Any, message: str) -> str:
+    """What of an error's data a person wants to read in one line, and has not read in the message."""
     if not isinstance(data, dict):
         return "" if data is None else repr(data)
     parts = []
@@ -172,7 +176,9 @@ def _details(data: Any) -> str:
     parts += [f"{name} {data[name]}" for name in ("expected", "got", "reason", "limit") if name in data]
     if "did_you_mean" in data:
         parts.append(f"did you mean {data['did_you_mean']!r}?")
-    return ", ".join(parts) if parts else repr(data)
+    if not parts:
+        return repr(data)
+    return ", ".join(part for part in parts if part != f"reason {message}")
 
 
 def _make(code: int, message: str, data: Any, _kind: int) -> Error:

@@ -108,6 +108,7 @@ class Server:
 
         `workers`: so many processes, forked from this one, share the places. One that crashes is replaced. Each has the
         program's state as it was when `run` was called; nothing that one of them changes is seen by the others.
+        A program whose place cannot be had ends with one line that says why; `listen` raises OSError instead.
         """
         if _told is not None:
             listen, workers = _told.listen or listen, _told.workers or workers
@@ -115,8 +116,9 @@ class Server:
         uris = [listen] if isinstance(listen, str) else listen or ([] if self._listening else self._native.places())
         if workers > 1:
             return self._run_workers(uris, workers, quiet)
-        for uri in uris:
-            self.listen(uri)
+        with _ending_by_a_line():
+            for uri in uris:
+                self.listen(uri)
         if not quiet:
             self._greet(self._listening)
         return self._serve()
@@ -151,7 +153,8 @@ class Server:
             listeners.clear()
             self._serve()
 
-        workers = Workers(uris, count, serve)
+        with _ending_by_a_line():
+            workers = Workers(uris, count, serve)
         if not quiet:
             self._greet(workers.uris, f", by {count} workers")
         del self._native  # it has descriptors and threads, which are not for children
@@ -195,6 +198,19 @@ class Server:
             file=sys.stderr,
             flush=True,
         )
+
+
+@contextlib.contextmanager
+def _ending_by_a_line() -> Iterator[None]:
+    """What the system refuses ends the program, as what is wrong with it: a traceback would tell of this file. In
+    another thread it would end that thread alone, without a word."""
+    try:
+        yield
+    except OSError as failure:
+        if threading.current_thread() is not threading.main_thread():
+            raise
+        print(f"wirecall: {failure}", file=sys.stderr)
+        sys.exit(3)
 
 
 @dataclasses.dataclass

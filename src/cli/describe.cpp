@@ -32,6 +32,14 @@ bool is_required(const Value& param) {
   return required != nullptr && required->is_bool() && required->as_bool();
 }
 
+/// What is there where it is not given.
+std::string otherwise_of(const Value& param) {
+  if (is_required(param)) return {};
+  const Value* const schema = param.find("schema");
+  const Value* const otherwise = schema == nullptr ? nullptr : schema->find("default");
+  return otherwise == nullptr ? "optional" : "= " + otherwise->dump();
+}
+
 /// Who provides it, as rpc.methods tells.
 std::string provided_text(const Value& listed) {
   return fmt::format("Policy {}, {:.0f} {}; {:.0f} calls in flight, {:.0f} waiting", text_of(listed, "policy"),
@@ -54,7 +62,7 @@ std::string description(const Value& method, const Value* listed) {
     const bool required = is_required(param);
     names += fmt::format("{}{}{}", names.empty() ? "" : ", ", name, required ? "" : "?");
     if (required) example += fmt::format(" {}=…", name);
-    table.add({name, schema_of(param), required ? "" : "optional", text_of(param, "description")});
+    table.add({name, schema_of(param), otherwise_of(param), text_of(param, "description")});
   }
   const Value* const result = method.find("result");
   std::string text = printable(

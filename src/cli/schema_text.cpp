@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <fmt/core.h>
 #include <string_view>
+#include <vector>
 
 #include "cli/members.hpp"
 
@@ -13,10 +14,27 @@ namespace {
 /// A schema within so many others is not looked into.
 constexpr int kDepthMax = 8;
 
-std::string text_at(const Value& schema, int depth);
+/// The words of one schema. A definition is looked into where it is referred to first, and is named from then on.
+class Words {
+ public:
+  explicit Words(const Value& root) : definitions_(root.find("$defs")) {}
+
+  std::string of(const Value& schema, int depth);
+
+ private:
+  template <class Text>
+  static std::string joined(const Value::Array& values, std::string_view between, const Text& text);
+  std::string of_array(const Value& schema, int depth);
+  std::string of_object(const Value& schema, int depth);
+  std::string of_type(const Value& schema, const std::string& type, int depth);
+  std::string of_reference(const std::string& reference, int depth);
+
+  const Value* definitions_;
+  std::vector<std::string> told_;
+};
 
 template <class Text>
-std::string joined(const Value::Array& values, std::string_view between, const Text& text) {
+std::string Words::joined(const Value::Array& values, std::string_view between, const Text& text) {
   std::string all;
   for (const Value& value : values) {
     if (!all.empty()) all += between;
@@ -25,62 +43,77 @@ std::string joined(const Value::Array& values, std::string_view between, const T
   return all;
 }
 
-std::string array_text(const Value& schema, int depth) {
-  const auto text = [depth](const Value& element) { return text_at(element, depth); };
+std::string Words::of_array(const Value& schema, int depth) {
   const Value* const items = schema.find("items");
   const Value::Array& first = elements_of(schema.find("prefixItems"));
-  std::string inside = joined(first, ", ", text);
+  std::string inside = joined(first, ", ", [&](const Value& element) { return of(element, depth); });
   if (items != nullptr && items->is_object())
-    inside += (inside.empty() ? "" : ", ") + text(*items) + (first.empty() ? "" : "...");
+    inside += (inside.empty() ? "" : ", ") + of(*items, depth) + (first.empty() ? "" : "...");
   return inside.empty() ? "array" : "[" + inside + "]";
 }
 
-std::string object_text(const Value& schema, int depth) {
+std::string Words::of_object(const Value& schema, int depth) {
   const Value* const properties = schema.find("properties");
   const Value* const others = schema.find("additionalProperties");
   if (properties == nullptr || !properties->is_object() || properties->size() == 0) {
     const bool map = others != nullptr && others->is_object();
-    return map ? fmt::format("{{string: {}}}", text_at(*others, depth)) : "object";
+    return map ? fmt::format("{{string: {}}}", of(*others, depth)) : "object";
   }
   const Value::Array& required = elements_of(schema.find("required"));
   std::string inside;
   for (const auto& [name, member] : properties->as_object()) {
     const bool optional = std::ranges::find(required, Value{name}) == required.end();
-    inside += fmt::format("{}{}{}: {}", inside.empty() ? "" : ", ", name, optional ? "?" : "", text_at(member, depth));
+    inside += fmt::format("{}{}{}: {}", inside.empty() ? "" : ", ", name, optional ? "?" : "", of(member, depth));
   }
   return "{" + inside + "}";
 }
 
-std::string typed_text(const Value& schema, const std::string& type, int depth) {
-  if (type == "array") return array_text(schema, depth);
-  if (type == "object") return object_text(schema, depth);
+std::string Words::of_type(const Value& schema, const std::string& type, int depth) {
+  if (type == "array") return of_array(schema, depth);
+  if (type == "object") return of_object(schema, depth);
   return type;
 }
 
-std::string text_at(const Value& schema, int depth) {
+// The members of an object have its name before them, so that it is known where it comes again.
+std::string Words::of_reference(const std::string& reference, int depth) {
+  constexpr std::string_view kDefinitions = "#/$defs/";
+  const std::string name = reference.substr(reference.find_last_of("/.") + 1);
+  if (definitions_ == nullptr || !reference.starts_with(kDefinitions)) return name;
+  const Value* const definition = definitions_->find(reference.substr(kDefinitions.size()));
+  if (definition == nullptr) return name;
+  if (elements_of(definition->find("enum")).empty()) {
+    if (std::ranges::find(told_, reference) != told_.end()) return name;
+    told_.push_back(reference);
+  }
+  const std::string words = of(*definition, depth + 1);  // it is no level of its own
+  return words.starts_with('{') ? name + words : words;
+}
+
+std::string Words::of(const Value& schema, int depth) {
   if (--depth < 0 || !schema.is_object()) return "any";
   if (const Value* only = schema.find("const")) return only->dump();
   const auto json = [](const Value& value) { return value.dump(); };
-  const auto text = [depth](const Value& value) { return text_at(value, depth); };
+  const auto text = [&](const Value& value) { return of(value, depth); };
   for (const std::string_view name : {"enum", "anyOf", "oneOf"}) {
     const Value::Array& choices = elements_of(schema.find(name));
     if (!choices.empty()) return name == "enum" ? joined(choices, " | ", json) : joined(choices, " | ", text);
   }
+  const Value::Array& all = elements_of(schema.find("allOf"));
+  if (all.size() == 1) return of(all[0], depth);
   const Value* const type = schema.find("type");
-  if (type != nullptr && type->is_string()) return typed_text(schema, type->as_string(), depth);
+  if (type != nullptr && type->is_string()) return of_type(schema, type->as_string(), depth);
   const Value::Array& types = elements_of(type);
   if (!types.empty()) {
-    return joined(types, " | ", [&](const Value& one) {
-      return one.is_string() ? typed_text(schema, one.as_string(), depth) : "any";
-    });
+    return joined(types, " | ",
+                  [&](const Value& one) { return one.is_string() ? of_type(schema, one.as_string(), depth) : "any"; });
   }
-  if (schema.find("properties") != nullptr) return object_text(schema, depth);
+  if (schema.find("properties") != nullptr) return of_object(schema, depth);
   const std::string reference = text_of(schema, "$ref");
-  return reference.empty() ? "any" : reference.substr(reference.rfind('/') + 1);
+  return reference.empty() ? "any" : of_reference(reference, depth);
 }
 
 }  // namespace
 
-std::string schema_text(const Value& schema) { return text_at(schema, kDepthMax); }
+std::string schema_text(const Value& schema) { return Words{schema}.of(schema, kDepthMax); }
 
 }  // namespace wirecall::cli

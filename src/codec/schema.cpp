@@ -179,11 +179,13 @@ bool accepts(const TypeInfo& type, ValueKind kind) noexcept {
 void SchemaWriter::write(const TypeInfo& type) { write_type(type, nullptr); }
 
 bool SchemaWriter::is_defined_apart(const TypeInfo& type) const {
+  if (!type.definitions.empty()) return type.definitions.size() > 1;
   if (type.kind != TypeKind::object) return false;
   return apart_ == nullptr || std::find(apart_->begin(), apart_->end(), &type) != apart_->end();
 }
 
 const std::string& SchemaWriter::name_of(const TypeInfo& type) {
+  if (!type.definitions.empty()) return defined_name_of(type);
   for (const Definition& definition : definitions_) {
     if (definition.type == &type) return definition.name;
   }
@@ -196,8 +198,18 @@ const std::string& SchemaWriter::name_of(const TypeInfo& type) {
   return definitions_.back().name;
 }
 
+const std::string& SchemaWriter::defined_name_of(const TypeInfo& type) {
+  const std::string_view name = type.definitions[0].name;
+  const auto known = std::ranges::find(definitions_, name, &Definition::name);
+  if (known != definitions_.end()) return known->name;
+  const std::size_t own = definitions_.size();
+  for (const SchemaDefinition& one : type.definitions) definitions_.push_back({&type, std::string{one.name}, one.json});
+  return definitions_[own].name;
+}
+
 void SchemaWriter::write_type(const TypeInfo& type, const About* about) {
   if (type.schema != nullptr && about == nullptr) return writer_->json(type.schema());
+  if (type.definitions.size() == 1 && about == nullptr) return writer_->json(type.definitions[0].json);
   writer_->begin_object(Writer::kUnknownSize);
   if (is_defined_apart(type)) {
     write_word(*writer_, "$ref", prefix_ + name_of(type));
@@ -213,10 +225,10 @@ void SchemaWriter::write_keywords(const TypeInfo& type, const About* about) {
   const About nothing{.member = {}};
   const About& limits = about == nullptr ? nothing : *about;
   if (!type.docs.empty() && limits.docs.empty()) write_word(w, "description", type.docs);
-  if (type.schema != nullptr) {
+  if (type.schema != nullptr || type.definitions.size() == 1) {
     w.key("allOf");
     w.begin_array(1);
-    w.json(type.schema());
+    w.json(type.schema != nullptr ? type.schema() : std::string{type.definitions[0].json});
     return w.end_array();
   }
   switch (type.kind) {
@@ -345,8 +357,12 @@ void SchemaWriter::write_definitions() {
   writer_->begin_object(Writer::kUnknownSize);
   // Writing one definition may add others behind it.
   for (std::size_t i = 0; i < definitions_.size(); ++i) {
-    const TypeInfo& type = *definitions_[i].type;
     writer_->key(definitions_[i].name);
+    if (!definitions_[i].json.empty()) {
+      writer_->json(definitions_[i].json);
+      continue;
+    }
+    const TypeInfo& type = *definitions_[i].type;
     writer_->begin_object(Writer::kUnknownSize);
     write_keywords(type, nullptr);
     writer_->end_object();
@@ -356,6 +372,7 @@ void SchemaWriter::write_definitions() {
 
 std::string json_schema(const TypeInfo& type) {
   if (type.schema != nullptr) return type.schema();
+  if (type.definitions.size() == 1) return std::string{type.definitions[0].json};
   const Uses uses{type};
   Buffer text;
   const std::unique_ptr<Writer> writer = json_codec().writer();

@@ -28,6 +28,14 @@ void write_descriptor(Writer& writer, std::string_view name, std::string_view sc
   writer.json(schema);
 }
 
+// The schema with the default as one more keyword. One that is no object has no place for it.
+std::string with_default(std::string schema, std::string_view value) {
+  if (value.empty() || !schema.ends_with('}')) return schema;
+  schema.pop_back();
+  if (!schema.ends_with('{')) schema += ',';
+  return (schema += "\"default\":").append(value) + '}';
+}
+
 // What `json` begins with, and whether it is an object with that member.
 bool is_object_with(Reader& reader, std::string_view json, std::string_view member) {
   reader.reset(json);
@@ -102,7 +110,7 @@ void write_params(Writer& writer, const Method& method) {
     if (argument.gathers()) continue;
     const Param& param = method.params()[position++];
     writer.begin_object(Writer::kUnknownSize);
-    write_descriptor(writer, param.name(), json_schema(*argument.type));
+    write_descriptor(writer, param.name(), with_default(json_schema(*argument.type), param.shown_default()));
     if (!param.doc().empty()) write_text(writer, "description", param.doc());
     writer.key("required");
     writer.boolean(!argument.optional && param.default_json().empty());

@@ -1,6 +1,6 @@
 """Holds a broker to its word while its clients are killed, stopped, reset and slow:
 
-    check.py build/wirecall [--seconds 10] [--idle 1000] [--callers 50]
+    check.py build/wirecall [--seconds 10] [--idle 1000] [--callers 50] [--provider PROGRAM.py]
 
 Every call has to end exactly once, at its own caller, with its own nonce; who waits for a provider that is killed has the
 error within a second; and the broker has its descriptors and memory back in the end."""
@@ -56,8 +56,11 @@ class Check:
         return int(re.search(r"VmRSS:\s+(\d+)", pathlib.Path(f"/proc/{self.broker.pid}/status").read_text())[1])
 
     async def provide(self, name):
-        script = pathlib.Path(__file__).with_name("provider.py")
-        process = await asyncio.create_subprocess_exec(sys.executable, "-S", str(script), str(self.port), name,
+        """By the program whose turn it is; a name keeps its program."""
+        program = [sys.executable, "-S", str(pathlib.Path(__file__).with_name("provider.py"))]
+        if self.arguments.provider and int(name[1:]) % 2:
+            program = [sys.executable, str(self.arguments.provider)]
+        process = await asyncio.create_subprocess_exec(*program, str(self.port), name,
                                                        stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
         assert await process.stdout.readline() == b"ready\n", name
         self.providers[name] = process
@@ -218,6 +221,8 @@ def main():
     parser.add_argument("--idle", type=int, default=1000)
     parser.add_argument("--callers", type=int, default=50)
     parser.add_argument("--memory-mb", type=int, default=16, help="how much the broker's memory may have grown")
+    parser.add_argument("--provider", type=pathlib.Path, help="a program that provides as provider.py does, for every "
+                        "other provider")
     parser.add_argument("--seed", type=int, default=random.randrange(1 << 32))
     arguments = parser.parse_args()
     print(f"seed {arguments.seed}")

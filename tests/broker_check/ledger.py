@@ -43,9 +43,11 @@ class Ledger:
             kind = "result"
             wanted = {"connection": asker, "sequence": sequence, "nonce": nonce}
             result = response.get("result")
-            got = {name: result.get(name) for name in wanted} if isinstance(result, dict) else result
-            if got != wanted:
-                self.fault("misrouted", f"{wanted} was answered with {str(got)[:200]}")
+            # The results of a stream may come together.
+            for one in result if isinstance(result, list) and result else [result]:
+                got = {name: one.get(name) for name in wanted} if isinstance(one, dict) else one
+                if got != wanted:
+                    self.fault("misrouted", f"{wanted} was answered with {str(got)[:200]}")
         self.outcomes[kind] = self.outcomes.get(kind, 0) + 1
 
     def abandon(self, connection):

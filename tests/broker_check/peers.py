@@ -46,7 +46,11 @@ class Caller:
         if "method" in message:
             return self.event(message)
         items = self.items.pop(message.get("id"), None)
-        if items is not None and "result" in message and items != [0, 1, 2]:
+        if items is not None and message.get("result", items) is None:  # a generator, which has no other result
+            message = {**message, "result": items}
+        elif items is None and isinstance(message.get("result"), list):
+            items = message["result"]
+        if items is not None and "result" in message and [value.get("item") for value in items] != [0, 1, 2]:
             self.ledger.fault("stream", f"{message['id']} ended after items {items}")
         self.ledger.end(self.number, message)
         future = self.waiting.pop(message.get("id"), None)
@@ -61,7 +65,7 @@ class Caller:
         value = params["value"]
         if items is None or f"{value['connection']}:{value['sequence']}" != params["id"]:
             return self.ledger.fault("misrouted", f"connection {self.number} received {str(message)[:200]}")
-        items.append(value["item"])
+        items.append(value)
         self.notify("rpc.credit", {"id": params["id"], "n": 1})
 
     def request(self, method, more=None, **params):

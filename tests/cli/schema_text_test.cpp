@@ -45,6 +45,21 @@ TEST(SchemaText, of_choices_has_all) {
 
 TEST(SchemaText, of_a_reference_is_its_last_word) { EXPECT_EQ(text(R"({"$ref":"#/$defs/Job"})"), "Job"); }
 
+TEST(SchemaText, of_a_definition_has_its_members_once) {
+  EXPECT_EQ(text(R"({"$ref":"#/$defs/shop.Order","$defs":{
+      "shop.Order":{"properties":{"first":{"$ref":"#/$defs/Item"},"next":{"$ref":"#/$defs/Item"},"none":{"$ref":"#/$defs/x"}}},
+      "Item":{"type":"object","properties":{"size":{"$ref":"#/$defs/Size"}},"required":["size"]},
+      "Size":{"enum":["small","large"]}}})"),
+            R"(Order{first?: Item{size: "small" | "large"}, next?: Item, none?: x})");
+  EXPECT_EQ(text(R"({"$ref":"#/$defs/Tree","$defs":{
+      "Tree":{"properties":{"children":{"type":"array","items":{"$ref":"#/$defs/Tree"}}},"required":["children"]}}})"),
+            "Tree{children: [Tree]}");
+}
+
+TEST(SchemaText, of_one_that_is_said_more_of_is_that) {
+  EXPECT_EQ(text(R"({"description":"what for","allOf":[{"type":"integer"}]})"), "integer");
+}
+
 TEST(SchemaText, does_not_look_for_ever) {
   std::string schema = "{}";
   for (int i = 0; i < 20; ++i) schema = R"({"type":"array","items":)" + schema + "}";

@@ -171,6 +171,30 @@ TEST(Schema, TemplatesHaveNamesThatFitAReference) {
   EXPECT_TRUE(schema["$defs"].contains("Page_int"));
 }
 
+TEST(Schema, ASchemaThatIsTextStandsWhereItIsUsedOrIsDefinedWithWhatItRefersTo) {
+  static constexpr SchemaDefinition kAlone[] = {{.name = "m.A", .json = R"({"type":"object"})"}};
+  static constexpr SchemaDefinition kOrder[] = {
+      {.name = "m.Order", .json = R"({"properties":{"item":{"$ref":"#/$defs/m.Order.Item"}}})"},
+      {.name = "m.Order.Item", .json = R"({"type":"string"})"}};
+  const TypeInfo alone{.definitions = kAlone};
+  EXPECT_EQ(json_schema(alone), kAlone[0].json);
+  const TypeInfo order{.definitions = kOrder};
+  const json defined = {{"m.Order", json::parse(kOrder[0].json)}, {"m.Order.Item", json::parse(kOrder[1].json)}};
+  EXPECT_EQ(json::parse(json_schema(order)), json({{"$ref", "#/$defs/m.Order"}, {"$defs", defined}}));
+
+  const TypeInfo again{.definitions = kOrder};  // as another use of the same type has it
+  const TypeInfo* const each[] = {&order, &again, &alone};
+  const json both = json::parse(json_schema({.kind = TypeKind::tuple, .length = 3, .types = each}));
+  EXPECT_EQ(both["$defs"], defined);
+  EXPECT_EQ(both["prefixItems"],
+            json({{{"$ref", "#/$defs/m.Order"}}, {{"$ref", "#/$defs/m.Order"}}, {{"type", "object"}}}));
+
+  const About about{.member = "a", .docs = "What for."};
+  const MemberInfo member{.name = "a", .type = &alone, .about = &about, .required = false};
+  const json holder = json::parse(json_schema({.kind = TypeKind::object, .name = "Holder", .members = {&member, 1}}));
+  EXPECT_EQ(holder["properties"]["a"], json({{"allOf", {{{"type", "object"}}}}, {"description", "What for."}}));
+}
+
 TEST(Schema, KindsAreToldApartByWhatTypesAccept) {
   EXPECT_TRUE(accepts(type_info<std::optional<int>>(), ValueKind::null));
   EXPECT_TRUE(accepts(type_info<std::optional<int>>(), ValueKind::number));

@@ -67,6 +67,19 @@ TEST_F(OpenRpc, tells_of_the_positions_that_a_method_takes_besides) {
   EXPECT_EQ(more.at("x-rest"), true);
 }
 
+TEST_F(OpenRpc, tells_the_default_of_a_parameter) {
+  registry.method("f", [](int x, Value y, int z) { return y.is_string() ? x : z; },
+                  {"x", Param{"y"}.otherwise("a"), Param{"z"}.shown_default("7")});
+  const json document = discover();
+  const json& params = document.at("methods").at(0).at("params");
+  EXPECT_FALSE(params.at(0).at("schema").contains("default"));
+  EXPECT_EQ(params.at(1).at("schema"), json::parse(R"({"default":"a"})"));
+  EXPECT_EQ(params.at(1).at("required"), false);
+  EXPECT_EQ(params.at(2).at("schema").at("default"), 7);
+  EXPECT_EQ(params.at(2).at("schema").at("type"), "integer");
+  EXPECT_EQ(params.at(2).at("required"), true) << "what is shown is for readers alone";
+}
+
 TEST_F(OpenRpc, is_of_the_version_that_is_asked_for_where_it_is_known) {
   EXPECT_EQ(discover(R"({"version":"1.3.2"})").at("openrpc"), "1.3.2");
   EXPECT_EQ(discover(R"(["1.2.6"])").at("openrpc"), "1.2.6");

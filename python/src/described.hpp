@@ -1,0 +1,15 @@
+// The parameters of a Python function as documents show them: with what is said of each, and the default that it has.
+#pragma once
+
+#include <nanobind/nanobind.h>
+#include <vector>
+
+#include "method.hpp"
+#include "wirecall/registry.hpp"
+
+namespace wirecall::python {
+
+/// Of a method that was made of the same rows (parameters_of).
+[[nodiscard]] std::vector<Param> described_params(const PythonMethod& method, nanobind::list described);
+
+}  // namespace wirecall::python

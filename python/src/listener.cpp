@@ -1,0 +1,48 @@
+// See listener.hpp.
+#include "listener.hpp"
+
+#include <utility>
+
+#include "async_calls.hpp"
+#include "errors.hpp"
+#include "gil.hpp"
+
+namespace wirecall::python {
+namespace nb = nanobind;
+
+struct Listener::Entry final : AsyncCalls::Entry {
+  Entry(std::shared_ptr<Listener> whose, std::function<nb::object()> what)
+      : listener(std::move(whose)), arguments(std::move(what)) {}
+  void run(PyObject*) override { listener->call(arguments); }
+  std::shared_ptr<Listener> listener;
+  std::function<nb::object()> arguments;
+};
+
+Listener::Listener(std::string what, nb::object function, std::shared_ptr<AsyncCalls> calls)
+    : what_(std::move(what)), function_(std::move(function)), calls_(std::move(calls)) {}
+
+Listener::~Listener() {
+  if (!Py_IsInitialized()) {
+    static_cast<void>(function_.release());
+    return;
+  }
+  const Gil gil;
+  function_.reset();
+}
+
+void Listener::tell(std::function<nb::object()> arguments) {
+  if (calls_ != nullptr) return calls_->post(std::make_shared<Entry>(shared_from_this(), std::move(arguments)));
+  const Gil gil;
+  call(arguments);
+}
+
+void Listener::call(const std::function<nb::object()>& arguments) {
+  try {
+    function_(*arguments());
+  } catch (nb::python_error& failure) {
+    failure.restore();
+    static_cast<void>(take_error(what_, {}));
+  }
+}
+
+}  // namespace wirecall::python

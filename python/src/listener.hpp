@@ -1,0 +1,33 @@
+// Listener: a Python function that a client tells of what has happened, on the thread of an asyncio loop or on the one
+// that drives. Released with the GIL, whoever drops it. Thread: any.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <nanobind/nanobind.h>
+#include <string>
+
+namespace wirecall::python {
+
+class AsyncCalls;
+
+class Listener : public std::enable_shared_from_this<Listener> {
+ public:
+  /// `what` names it in the log; without `calls` it is called on the thread that tells it. With the GIL.
+  Listener(std::string what, nanobind::object function, std::shared_ptr<AsyncCalls> calls);
+  Listener(Listener&&) = delete;
+  ~Listener();
+
+  /// `arguments` makes a tuple of what the function is called with, with the GIL.
+  void tell(std::function<nanobind::object()> arguments);
+
+ private:
+  struct Entry;
+  void call(const std::function<nanobind::object()>& arguments);
+
+  std::string what_;
+  nanobind::object function_;
+  std::shared_ptr<AsyncCalls> calls_;
+};
+
+}  // namespace wirecall::python

@@ -1,0 +1,41 @@
+"""What tests/broker_check/provider.py provides, by the package: broker_provider.py PORT NAME. A program of its own, to
+be killed and stopped."""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+from collections.abc import AsyncIterator
+from typing import Any
+
+import wirecall
+
+
+def echo(**call: Any) -> dict[str, Any]:
+    return call
+
+
+async def nested(ctx: wirecall.Context, **call: Any) -> Any:
+    return await ctx.call("work.echo", **call)
+
+
+async def stream(**call: Any) -> AsyncIterator[dict[str, Any]]:
+    for item in range(3):
+        yield {**call, "item": item}
+
+
+async def hold(**call: Any) -> None:
+    await asyncio.get_running_loop().create_future()
+
+
+async def main(port: str, name: str) -> None:
+    async with wirecall.aconnect(f"tcp://127.0.0.1:{port}", client_id=name) as c:
+        await c.provide("work.echo", echo)
+        await c.provide("work.nested", nested)
+        await c.provide("work.stream", stream)
+        await c.provide(f"hold.{name}", hold)
+        print("ready", flush=True)
+        await asyncio.get_running_loop().create_future()
+
+
+asyncio.run(main(*sys.argv[1:]))

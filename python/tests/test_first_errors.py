@@ -1,0 +1,178 @@
+"""The first mistakes of a newcomer: each is one line, with the cause and the cure."""
+
+from __future__ import annotations
+
+import logging
+import pathlib
+import socket
+import subprocess
+import sys
+import traceback
+from collections.abc import Callable, Iterator
+
+import pytest
+
+import wirecall
+
+WIRECALL = str(pathlib.Path(sys.executable).with_name("wirecall"))
+
+CALC = """\
+import wirecall
+
+app = wirecall.Server("calc")
+
+
+@app
+def sum(a: int, b: int = 1) -> int:
+    return a + b
+
+
+if __name__ == "__main__":
+    app.run("{place}")
+"""
+
+
+@pytest.fixture
+def taken() -> Iterator[str]:
+    """A place where another program listens."""
+    with socket.create_server(("127.0.0.1", 0)) as listening:
+        yield f"tcp://127.0.0.1:{listening.getsockname()[1]}"
+
+
+@pytest.fixture
+def c(app) -> Iterator[wirecall.Client]:
+    @app
+    def sum(a: int, b: int = 1) -> int:
+        return a + b
+
+    @app
+    def half(x):
+        return x / 2
+
+    with app.serving() as uri, wirecall.connect(uri) as c:
+        yield c
+
+
+def run(*command: object, folder: pathlib.Path) -> tuple[int, str]:
+    """The exit status, and all that was said; the folder's name is left out."""
+    done = subprocess.run(
+        [str(word) for word in command], cwd=folder, capture_output=True, text=True, timeout=60, check=False
+    )
+    return done.returncode, (done.stdout + done.stderr).replace(f"{folder}/", "")
+
+
+def last_line(what: Callable[[], object]) -> str:
+    """With which Python's traceback ends."""
+    with pytest.raises(Exception) as caught:
+        what()
+    lines = traceback.format_exception_only(caught.value)
+    assert len(lines) == 1
+    return lines[0].rstrip("\n")
+
+
+def in_use(place: str) -> str:
+    return (
+        f"wirecall: cannot listen on {place}: Address already in use; another program listens there: stop it, or "
+        "listen on another port\n"
+    )
+
+
+def test_the_port_is_busy(tmp_path, taken):
+    (tmp_path / "calc.py").write_text(CALC.format(place=taken))
+    assert run(sys.executable, "calc.py", folder=tmp_path) == (3, in_use(taken))
+    assert run(WIRECALL, "serve", "calc.py", "--listen", taken, folder=tmp_path) == (3, in_use(taken))
+    workers = run(WIRECALL, "serve", "calc.py", "--listen", taken, "--workers", "2", folder=tmp_path)
+    assert workers == (3, in_use(taken))
+
+
+def test_the_port_is_busy_for_who_wants_to_do_something_about_it(app, taken):
+    with pytest.raises(OSError, match="stop it, or listen on another port"):
+        app.listen(taken)
+
+
+def test_there_is_no_such_file(tmp_path):
+    assert run(WIRECALL, "serve", "clac.py", folder=tmp_path) == (2, "wirecall: there is no file clac.py\n")
+
+
+def test_there_is_no_server_in_the_file(tmp_path):
+    (tmp_path / "empty.py").write_text("import wirecall\n")
+    said = "wirecall: there must be a wirecall.Server to serve, and empty.py makes none: app = wirecall.Server()\n"
+    assert run(WIRECALL, "serve", "empty.py", folder=tmp_path) == (2, said)
+
+
+def test_a_hint_that_stands_for_nothing_on_the_wire(tmp_path):
+    line = (
+        "wirecall: complex cannot be put on the wire: hint a built-in type, a dataclass, an enum, a TypedDict, or "
+        "typing.Any  [parameter z of turn]"
+    )
+    program = "import wirecall\napp = wirecall.Server()\n@app\ndef turn(z: complex): ...\n"
+    (tmp_path / "turn.py").write_text(program)
+    status, said = run(WIRECALL, "serve", "turn.py", folder=tmp_path)
+    assert (status, said) == (2, line.replace("wirecall: ", "wirecall: turn.py:3: ") + "\n")
+    status, said = run(sys.executable, "turn.py", folder=tmp_path)
+    assert (status, said.splitlines()[-1]) == (1, f"TypeError: {line}")
+
+
+def test_an_option_that_there_is_not(tmp_path):
+    (tmp_path / "calc.py").write_text('import wirecall\napp = wirecall.Server(limits={"batches": 1})\n')
+    said = "wirecall: calc.py:2: there is no option limits.batches; did you mean limits.batch?\n"
+    assert run(WIRECALL, "serve", "calc.py", folder=tmp_path) == (2, said)
+
+
+def test_what_the_program_itself_raises_is_shown_as_python_shows_it(tmp_path):
+    (tmp_path / "broken.py").write_text("import wirecall\n\n1 / 0\n")
+    status, said = run(WIRECALL, "serve", "broken.py", folder=tmp_path)
+    assert status == 1
+    assert said == run(sys.executable, "broken.py", folder=tmp_path)[1]
+    (tmp_path / "open.py").write_text("print(\n")
+    status, said = run(WIRECALL, "serve", "open.py", folder=tmp_path)
+    assert (status, said.splitlines()[-1]) == (1, "SyntaxError: '(' was never closed")
+    assert "wirecall" not in said
+
+
+def test_a_wrong_type(c):
+    assert last_line(lambda: c.sum(2, "three")) == (
+        'wirecall.errors.InvalidParams: Invalid params (-32602): at b, expected integer, got "three"'
+    )
+    assert last_line(c.sum) == (
+        "wirecall.errors.InvalidParams: Invalid params (-32602): at a, expected integer, got nothing"
+    )
+    assert last_line(lambda: c.sum(object())) == (
+        "TypeError: an argument cannot be sent, at [0]: builtins.object has no form on the wire: make it a dataclass, "
+        "a dict or a list"
+    )
+    assert last_line(lambda: c.sum(1, b=2)) == (
+        "TypeError: JSON-RPC has arguments by position or by name, not both in one call"
+    )
+
+
+def test_a_parameter_without_a_hint(c, caplog):
+    with caplog.at_level(logging.ERROR, "wirecall"):
+        assert last_line(lambda: c.half("x")) == "wirecall.errors.InternalError: Internal error (-32603)"
+    assert caplog.messages[0].splitlines()[-1] == (
+        "hint: x of half has no type hint: with one, such a call is answered -32602"
+    )
+
+
+def test_a_misspelt_method(c):
+    assert last_line(lambda: c.smu(2, 3)) == (
+        "wirecall.errors.MethodNotFound: Method not found (-32601): did you mean 'sum'?"
+    )
+    assert last_line(lambda: c.multiply(2, 3)) == (
+        "wirecall.errors.MethodNotFound: Method not found (-32601): no name is near it; `wirecall ls` lists what there "
+        "is"
+    )
+
+
+def test_there_is_no_server():
+    place = "tcp://127.0.0.1:1"
+    why = f"cannot connect to {place}: Connection refused; nothing listens there: start the server, or check the place"
+    assert last_line(lambda: wirecall.connect(place)) == f"wirecall.errors.ConnectionLost: {why} (-32001)"
+    assert run(WIRECALL, "call", "sum", 2, 3, "--url", place, folder=pathlib.Path()) == (3, f"wirecall: {why}\n")
+
+
+def test_what_is_no_place():
+    assert last_line(lambda: wirecall.connect("localhost:8545")) == (
+        'ValueError: "localhost:8545" names no place: it has no scheme; write tcp://host:port, such as '
+        "tcp://127.0.0.1:8545 or tcp://[::1]:8545"
+    )

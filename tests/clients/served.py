@@ -1,0 +1,56 @@
+"""What served.cpp serves, from Python: served.py URI... says on stderr, a line each, where it listens."""
+
+import asyncio
+import sys
+from collections.abc import AsyncIterator
+from typing import Any
+
+import wirecall
+
+# jsonrpclib-pelix takes any other status for an error.
+app = wirecall.Server("served", http_notification_status=200)
+
+
+@app
+def subtract(minuend: int, subtrahend: int) -> int:
+    return minuend - subtrahend
+
+
+@app
+def sum(*numbers: int | float) -> int | float:
+    total: int | float = 0
+    for number in numbers:
+        total += number
+    return total
+
+
+@app
+def echo(value: Any) -> Any:
+    return value
+
+
+@app
+async def sleep(ms: int) -> None:
+    await asyncio.sleep(ms / 1000)
+
+
+@app
+def fail(code: int, message: str) -> None:
+    raise wirecall.Error(code, message)
+
+
+@app
+async def count(n: int) -> AsyncIterator[int]:
+    for i in range(n):
+        yield i
+
+
+@app
+async def ask(question: str, ctx: wirecall.Context) -> str:
+    answer: str = await ctx.call("answer", question)
+    return answer
+
+
+for uri in sys.argv[1:]:
+    print("listening", app.listen(uri), file=sys.stderr, flush=True)
+app.run(quiet=True)
