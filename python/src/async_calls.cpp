@@ -3,6 +3,7 @@
 
 #include <cerrno>
 #include <cstdint>
+#include <exception>
 #include <nanobind/nanobind.h>
 #include <optional>
 #include <stop_token>
@@ -192,7 +193,17 @@ void AsyncCalls::drain(PyObject* loop) {
     const std::scoped_lock lock{mutex_};
     entries.swap(entries_);
   }
-  for (const std::shared_ptr<Entry>& entry : entries) entry->run(loop);
+  for (const std::shared_ptr<Entry>& entry : entries) {
+    // Whatever befalls one, the others are somebody else's.
+    try {
+      entry->run(loop);
+    } catch (nb::python_error& failure) {
+      failure.discard_as_unraisable("a call on its way to asyncio");
+    } catch (const std::exception& failure) {
+      PyErr_SetString(PyExc_RuntimeError, failure.what());
+      PyErr_WriteUnraisable(loop);
+    }
+  }
 }
 
 }  // namespace wirecall::python

@@ -36,7 +36,12 @@ PyObject* value_of(Outcome& outcome) {
   }
   const std::unique_ptr<Reader> reader = json_codec().reader();
   reader->reset(std::get<Buffer>(outcome).padded());
-  return decode_any(*reader);
+  PyObject* const value = decode_any(*reader);
+  if (value == nullptr) {
+    PyErr_Clear();
+    set_exception(Error{ErrorCode::internal_error, "the answer cannot be read"}, detail::ErrorClass::local_error);
+  }
+  return value;
 }
 
 // Whoever waits for an answer.

@@ -5,6 +5,8 @@
 #include <atomic>
 #include <chrono>
 #include <cstddef>
+#include <exception>
+#include <future>
 #include <memory>
 #include <nanobind/stl/optional.h>
 #include <nanobind/stl/shared_ptr.h>
@@ -14,6 +16,7 @@
 #include <optional>
 #include <pthread.h>
 #include <string>
+#include <thread>
 #include <utility>
 #include <vector>
 
@@ -37,6 +40,8 @@ namespace {
 
 // How often this process, or those it comes from, has forked since the module was loaded.
 std::atomic<unsigned> forks{0};
+// How long the end of the interpreter waits for that of a client.
+constexpr std::chrono::milliseconds kEndMax{500};
 pthread_t main_thread;
 
 ClientOptions options_of(const std::string& json) {
@@ -143,6 +148,9 @@ class Handler {
       function_(event.topic, value_at(*reader));
     } catch (nb::python_error& failure) {
       failure.restore();
+      static_cast<void>(take_error(event.topic, {}));
+    } catch (const std::exception& failure) {  // its value cannot be read
+      PyErr_SetString(PyExc_ValueError, failure.what());
       static_cast<void>(take_error(event.topic, {}));
     }
   }
@@ -401,6 +409,19 @@ class PyClient {
     ending->close();
     ending.reset();
   }
+  /// The interpreter ends: the same, but a handler that does not come back is left where it is.
+  void end() {
+    if (client_ == nullptr || forks.load() != born_) return close();
+    std::promise<void> promise;
+    const std::future<void> closed = promise.get_future();
+    std::thread{[ending = std::move(client_), promise = std::move(promise)]() mutable {
+      ending->close();
+      ending.reset();
+      promise.set_value();
+    }}.detach();
+    const Released released;
+    closed.wait_for(kEndMax);
+  }
 
  private:
   std::shared_ptr<Client> usable() {
@@ -477,6 +498,7 @@ void add_client(nb::module_& module) {
       .def("on_refused", &PyClient::on_refused, nb::arg(), nb::arg().none())
       .def("on_lagged", &PyClient::on_lagged, nb::arg(), nb::arg().none())
       .def("on_connection", &PyClient::on_connection, nb::arg(), nb::arg().none())
+      .def("end", &PyClient::end)
       .def("close", &PyClient::close);
 }
 

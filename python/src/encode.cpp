@@ -18,6 +18,9 @@ namespace {
 // Values within values: more than any reader of ours accepts, and few enough for the stack. An object that holds itself
 // ends here.
 constexpr int kDepthMax = 512;
+// What is written at once: so many elements, and texts of that length.
+constexpr Py_ssize_t kElementsAtOnce = 32;
+constexpr Py_ssize_t kTextAtOnce = 256 * 1024;
 
 PyObject* planner = nullptr;
 PyObject* plans = nullptr;  // a dict: by type
@@ -71,6 +74,14 @@ class Encoder {
     const bool written = nested(value, type);
     --depth_;
     return written;
+  }
+
+  /// Whether values of that type are arrays, which are written from their own memory.
+  static bool is_array(PyTypeObject* type) {
+    if (plans == nullptr) return false;
+    PyObject* const plan = PyDict_GetItem(plans, reinterpret_cast<PyObject*>(type));
+    return plan != nullptr && PyTuple_Check(plan) && kind_of(plan) == Plan::extension &&
+           PyLong_AsLong(PyTuple_GetItem(PyTuple_GetItem(plan, 1), 0)) == kNpyExtension;
   }
 
  private:
@@ -169,6 +180,11 @@ class Encoder {
 
   bool dict(PyObject* value) {
     const Py_ssize_t size = PyDict_Size(value);
+    const bool wrapped = size == 1 && writer_->is_json() && looks_marked(value);
+    if (wrapped) {
+      writer_->begin_object(1);
+      writer_->key("$");
+    }
     writer_->begin_object(static_cast<std::size_t>(size));
     Py_ssize_t position = 0;
     PyObject* key = nullptr;
@@ -181,6 +197,30 @@ class Encoder {
       if (PyDict_Size(value) != size) return fail("changed its size while it was written");
     }
     writer_->end_object();
+    if (wrapped) writer_->end_object();
+    return true;
+  }
+
+  // Whether a dict of one member would be taken for what stands in JSON for bytes and the like (docs/wire.md, "Values
+  // beyond JSON").
+  static bool looks_marked(PyObject* dict) {
+    Py_ssize_t position = 0;
+    PyObject* key = nullptr;
+    PyObject* value = nullptr;
+    Py_ssize_t size = 0;
+    if (PyDict_Next(dict, &position, &key, &value) == 0 || !PyUnicode_Check(key)) return false;
+    const char* const utf8 = PyUnicode_AsUTF8AndSize(key, &size);
+    if (utf8 == nullptr) return PyErr_Clear(), false;
+    return is_mark({utf8, static_cast<std::size_t>(size)});
+  }
+
+  // A library's text: it may hold NaN, or whatever its user has put in.
+  bool json(std::string_view text) {
+    Buffer padded{text};
+    const Scan scan = json_codec().scan(padded.padded(), kDepthMax);
+    if (scan.status != ScanStatus::complete || text.find_first_not_of(" \t\r\n", scan.offset) != text.npos)
+      return fail("its own form is no JSON");
+    writer_->json(text);
     return true;
   }
 
@@ -250,8 +290,7 @@ class Encoder {
         char* data = nullptr;
         Py_ssize_t size = 0;
         if (PyBytes_AsStringAndSize(text.get(), &data, &size) != 0) return fail_with_exception();
-        writer_->json({data, static_cast<std::size_t>(size)});
-        return true;
+        return json({data, static_cast<std::size_t>(size)});
       }
       case Plan::extension: {
         const long extension = PyLong_AsLong(PyTuple_GetItem(what, 0));
@@ -332,6 +371,24 @@ class Encoder {
 };
 
 }  // namespace
+
+bool is_written_at_once(PyObject* value) {
+  const auto is_scalar = [](PyObject* one) {
+    PyTypeObject* const type = Py_TYPE(one);
+    if (type == &PyUnicode_Type) return PyUnicode_GetLength(one) <= kTextAtOnce;
+    if (type == &PyBytes_Type) return PyBytes_Size(one) <= kTextAtOnce;
+    return type == &PyLong_Type || type == &PyFloat_Type || type == &PyBool_Type || one == Py_None;
+  };
+  if (is_scalar(value)) return true;
+  if (Py_TYPE(value) == &PyList_Type) {
+    const Py_ssize_t size = PyList_Size(value);
+    for (Py_ssize_t i = 0; i < size && size <= kElementsAtOnce; ++i) {
+      if (!is_scalar(PyList_GetItem(value, i))) return false;
+    }
+    return size <= kElementsAtOnce;
+  }
+  return Encoder::is_array(Py_TYPE(value));
+}
 
 bool encode(Writer& writer, PyObject* value, std::string& where) { return Encoder{writer, where}.value(value); }
 

@@ -21,6 +21,14 @@ namespace wirecall::python {
 /// Writes them. Throws TypeError that says which cannot be sent, and why.
 void write_params(Writer& writer, nanobind::handle args, nanobind::handle kwargs);
 
+/// Whether the only member of an object in JSON, by that name, says that the object stands for something else.
+[[nodiscard]] inline bool is_mark(std::string_view name) noexcept {
+  return name == "$bytes" || name == "$npy" || name == "$image" || name == "$";
+}
+
+/// Whether writing that value calls nothing of anybody else's, and takes no time worth speaking of.
+[[nodiscard]] bool is_written_at_once(PyObject* value);
+
 /// What makes plans: a function of a type, called once for each; kept for good.
 void set_planner(PyObject* function);
 

@@ -128,6 +128,7 @@ PythonMethod::PythonMethod(nb::object function, Place place, std::vector<Paramet
             .named_only = true,
             .decode_other = &decode_other});
   }
+  runs_python_ = std::ranges::any_of(shapes_, [](const Shape* shape) { return shape->runs_python(); });
   if (types_.size() > detail::kParametersMax)
     throw nb::value_error("a method takes at most 63 parameters: take a dataclass");
   all_integers_ = !gathers_ && !types_.empty() && types_.size() <= kIntegersKept &&
@@ -265,28 +266,52 @@ void PythonMethod::invoke_on_loop(void* stored, Call& call) {
 void PythonMethod::run(Call& call) const {
   const std::string_view id = call.is_notification() ? std::string_view{} : call.message().id();
   Arguments arguments{*this};
-  if (!take_kept(call, arguments)) {
+  const bool kept = take_kept(call, arguments);
+  const bool decodes_long = !kept && (runs_python_ || call.params().size() >= detail::kLongParams);
+  if (!kept && !decodes_long) {
     detail::ParamReaders& readers = call.param_readers();
     if (!detail::decode_params(call.params(), call.method(), readers, arguments.pointers()))
       return call.invalid_params(*readers.reader);
   }
   Reference context;
   if (takes_context_) context = Reference::steal(make_context(context_on_loop(call)));
-  InHandler in_handler{call.window(), call.method(), &call};
-  Reference result = Reference::steal(this->call(arguments, context.get()));
-  if (in_handler.may_be_late()) [[unlikely]] {
-    detail::AsideAnswer aside{call};
-    in_handler.goes_on_to(HandlerWindow::kAround);
-    answer(aside, result.get(), call.method().name(), id);
-    result = {};
-    context = {};
-    for (std::size_t i = 0; i != arguments.size(); ++i) arguments[i].value = {};
-    turn::release();
-    in_handler.close();
-    return aside.give(call);
+  // Whatever may take long, or is somebody's own code, happens while the loop can go on without this thread: so the
+  // answer is written aside as well, but for those that are written at once.
+  InHandler in_handler{call.window(), call.method(), &call,
+                       decodes_long ? HandlerWindow::kAround : HandlerWindow::kHandler};
+  std::optional<Error> refusal;
+  if (decodes_long) {
+    refusal = decode_long(call, arguments);
+    in_handler.goes_on_to(HandlerWindow::kHandler);
   }
+  Reference result;
+  if (!refusal) {
+    result = Reference::steal(this->call(arguments, context.get()));
+    if (!in_handler.may_be_late() && result && is_written_at_once(result.get())) [[likely]] {
+      in_handler.close();
+      return answer(call, result.get(), call.method().name(), id);
+    }
+  }
+  detail::AsideAnswer aside{call};
+  in_handler.goes_on_to(HandlerWindow::kAround);
+  if (refusal) {
+    aside.error(*refusal);
+  } else {
+    answer(aside, result.get(), call.method().name(), id);
+  }
+  result = {};
+  context = {};
+  for (std::size_t i = 0; i != arguments.size(); ++i) arguments[i].value = {};
+  if (in_handler.may_be_late()) turn::release();
   in_handler.close();
-  answer(call, result.get(), call.method().name(), id);
+  aside.give(call);
+}
+
+// What is wrong with the params; nothing when they have been decoded.
+std::optional<Error> PythonMethod::decode_long(Call& call, Arguments& arguments) {
+  detail::ParamReaders readers{.reader = call.codec().reader(), .defaults = {}};
+  if (detail::decode_params(call.params(), call.method(), readers, arguments.pointers())) return std::nullopt;
+  return decode_error(*readers.reader);
 }
 
 // ---- on the pool ----
@@ -314,14 +339,17 @@ void PythonMethod::invoke_on_pool(void* stored, Call& call) {
   Buffer params{call.params()};
   static_cast<void>(params.padded());
   std::string id{call.is_notification() ? std::string_view{} : call.message().id()};
+  const std::stop_token stop = call.context().stop_token();
   std::optional<CallContext> context;
   if (method.takes_context_)
     context = method.place_ == Place::pool ? context_aside(call, {call, nullptr}) : context_on_loop(call);
   const Codec& codec = call.codec();
   const Method& registered = call.method();
   pool->run([&method, &codec, &registered, aside = std::move(aside), params = std::move(params), id = std::move(id),
-             context = std::move(context), sink = call.detach()]() mutable -> detail::BlockingPool::Job {
-    {
+             context = std::move(context), stop, sink = call.detach()]() mutable -> detail::BlockingPool::Job {
+    if (stop.stop_requested()) {  // nobody has waited so long for a thread to be free
+      aside.error(Error{ErrorCode::cancelled});
+    } else {
       const Gil gil;
       method.run_aside(params.view(), codec, registered, id, context, aside);
     }

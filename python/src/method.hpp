@@ -83,6 +83,7 @@ class PythonMethod {
   static void invoke_on_asyncio(void* stored, Call& call);
   static void invoke_stream(void* stored, Call& call);
   void run(Call& call) const;
+  [[nodiscard]] static std::optional<Error> decode_long(Call& call, Arguments& arguments);
   bool take_kept(const Call& call, Arguments& arguments) const;
 
   nanobind::object function_;
@@ -97,6 +98,7 @@ class PythonMethod {
   std::size_t positions_ = 0;
   bool takes_context_ = false;
   bool gathers_ = false;       // has rest or others
+  bool runs_python_ = false;   // to make its arguments
   bool all_integers_ = false;  // which come decoded with the envelope
   std::shared_ptr<AsyncCalls> async_calls_;
 };

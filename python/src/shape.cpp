@@ -1,6 +1,7 @@
 // See shape.hpp.
 #include "shape.hpp"
 
+#include <algorithm>
 #include <cstring>
 #include <limits>
 #include <utility>
@@ -141,16 +142,39 @@ PyObject* decode_marked(Reader& reader, const char* mark, bool bytes) {
   return nullptr;
 }
 
-PyObject* decode_any_object(Reader& reader) {
+// Whether the value of `$`, the first member of an object, is user data that was wrapped, since it would be taken for
+// something else: an object of one member whose name begins with `$`. Reads nothing.
+bool is_wrapped(Reader& reader) {
+  if (!reader.is_json() || reader.kind() != ValueKind::object) return false;
+  const char* const mark = reader.mark();
+  std::string_view name;
+  static_cast<void>(reader.begin_object());
+  bool wrapped = reader.next_member(name) && name.starts_with('$');
+  if (wrapped) static_cast<void>(reader.skip());
+  wrapped = wrapped && !reader.next_member(name) && !reader.next_member(name);
+  reader.rewind(mark);
+  return wrapped;
+}
+
+// `plain`: none that stands for something else.
+PyObject* decode_any_object(Reader& reader, bool plain = false) {
   const char* const mark = reader.mark();
   static_cast<void>(reader.begin_object());
   Reference dict = Reference::steal(PyDict_New());
   bool first = true;
   for (std::string_view name; reader.next_member(name); first = false) {
-    if (first && (name == "$bytes" || name == "$npy" || name == "$image")) [[unlikely]] {
-      if (PyObject* const value = decode_marked(reader, mark, name == "$bytes")) return value;
-      static_cast<void>(reader.begin_object());
-      static_cast<void>(reader.next_member(name));
+    if (first && !plain && is_mark(name)) [[unlikely]] {
+      if (name == "$") {
+        if (is_wrapped(reader)) {
+          PyObject* const value = decode_any_object(reader, true);
+          static_cast<void>(reader.next_member(name));
+          return value;
+        }
+      } else {
+        if (PyObject* const value = decode_marked(reader, mark, name == "$bytes")) return value;
+        static_cast<void>(reader.begin_object());
+        static_cast<void>(reader.next_member(name));
+      }
     }
     const Reference key = Reference::steal(text_object(name));
     if (!key) return fail_with_exception(reader);
@@ -336,6 +360,33 @@ void Shape::set_definitions(nb::list definitions) {
   info_.definitions = definitions_;
 }
 
+bool Shape::runs_python() const {
+  // Shapes may be within themselves.
+  std::vector<const Shape*> all{this};
+  const auto add = [&all](const Shape* shape) {
+    if (std::ranges::find(all, shape) == all.end()) all.push_back(shape);
+  };
+  for (std::size_t i = 0; i != all.size(); ++i) {
+    const Shape& shape = *all[i];
+    switch (shape.kind_) {
+      case ShapeKind::converted:
+      case ShapeKind::raw:
+      case ShapeKind::extension:
+        return true;
+      case ShapeKind::record:
+      case ShapeKind::object:
+      case ShapeKind::map:
+        if (shape.type_.is_valid() && !shape.type_.is_none()) return true;
+        break;
+      default:
+        break;
+    }
+    for (const Shape* part : shape.parts_) add(part);
+    for (const Field& field : shape.fields_) add(field.shape);
+  }
+  return false;
+}
+
 PyObject* Shape::decode(Reader& reader) const {
   switch (kind_) {
     case ShapeKind::any:
@@ -438,7 +489,7 @@ PyObject* Shape::decode_record(Reader& reader) const {
   return made != nullptr ? made : refuse(reader, mark);
 }
 
-PyObject* Shape::decode_map(Reader& reader) const {
+PyObject* Shape::decode_map(Reader& reader, bool plain_names) const {
   if (!reader.begin_object()) {
     reader.clear_failure();
     return reader.fail(describe(info_)), nullptr;
@@ -446,7 +497,13 @@ PyObject* Shape::decode_map(Reader& reader) const {
   Reference dict = Reference::steal(PyDict_New());
   if (!dict) return fail_with_exception(reader);
   const bool plain = parts_[0]->kind() == ShapeKind::string || parts_[0]->kind() == ShapeKind::any;
-  for (std::string_view name; reader.next_member(name);) {
+  bool first = !plain_names;
+  for (std::string_view name; reader.next_member(name); first = false) {
+    if (first && name == "$" && is_wrapped(reader)) {
+      PyObject* const within = decode_map(reader, true);
+      static_cast<void>(reader.next_member(name));
+      return within;
+    }
     Reference key = Reference::steal(text_object(name));
     if (!key) return fail_with_exception(reader);
     if (!plain) {

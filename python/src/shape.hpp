@@ -62,6 +62,8 @@ class Shape {
 
   [[nodiscard]] const TypeInfo& info() const noexcept { return info_; }
   [[nodiscard]] ShapeKind kind() const noexcept { return kind_; }
+  /// Whether decoding calls functions that are not ours: of classes, validators and the like, which may take any time.
+  [[nodiscard]] bool runs_python() const;
   /// A new reference to the value that comes next; null after recording a failure with the reader. No Python exception
   /// is left set.
   [[nodiscard]] PyObject* decode(Reader& reader) const;
@@ -69,7 +71,7 @@ class Shape {
  private:
   PyObject* decode_sequence(Reader& reader) const;
   PyObject* decode_record(Reader& reader) const;
-  PyObject* decode_map(Reader& reader) const;
+  PyObject* decode_map(Reader& reader, bool plain_names = false) const;
   PyObject* decode_choice(Reader& reader) const;
   PyObject* decode_literal(Reader& reader) const;
   PyObject* decode_object(Reader& reader) const;

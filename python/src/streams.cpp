@@ -1,7 +1,6 @@
 // See streams.hpp.
 #include "streams.hpp"
 
-#include <condition_variable>
 #include <deque>
 #include <exception>
 #include <mutex>
@@ -34,7 +33,8 @@ constexpr std::size_t kFeedMax = 64;
 
 }  // namespace
 
-/// What a generator has yielded, between its thread and the loop's. Any thread.
+/// What a generator has yielded, between its thread and the loop's. A plain generator has a thread of the pool for as
+/// long as there is room for what it yields, and then perhaps another one. Any thread.
 class Feed final : public std::enable_shared_from_this<Feed> {
  public:
   Feed(const PythonMethod& method, Call& call, AsyncCalls& calls)
@@ -43,12 +43,26 @@ class Feed final : public std::enable_shared_from_this<Feed> {
         codec_(&call.codec()),
         calls_(calls.weak_from_this()),
         home_(call.home()),
+        pool_(call.blocking_pool()),
         id_(call.is_notification() ? std::string_view{} : call.message().id()),
         params_(call.params()) {
     const bool asynchronous = method.place() == Place::asyncio_stream;
     if (method.takes_context())
       context_ = context_aside(call, {call, asynchronous ? calls.shared_from_this() : nullptr});
     static_cast<void>(params_.padded());
+  }
+
+  Feed(Feed&&) = delete;
+  ~Feed() {
+    if (!generator_ && !future_.is_valid()) return;
+    if (Py_IsInitialized() == 0) {
+      static_cast<void>(generator_.release());
+      static_cast<void>(future_.release());
+      return;
+    }
+    const Gil gil;
+    generator_ = {};
+    future_.reset();
   }
 
   [[nodiscard]] const PythonMethod& method() const noexcept { return *method_; }
@@ -58,6 +72,7 @@ class Feed final : public std::enable_shared_from_this<Feed> {
 
   /// A new reference to the generator; null when there is none, and then it has ended.
   [[nodiscard]] PyObject* begin() {
+    if (generator_) return generator_.release();
     detail::ParamReaders readers{.reader = codec_->reader(), .defaults = {}};
     PythonMethod::Arguments arguments{*method_};
     if (!detail::decode_params(params_.view(), *registered_, readers, arguments.pointers())) {
@@ -113,11 +128,13 @@ class Feed final : public std::enable_shared_from_this<Feed> {
     const std::scoped_lock lock{mutex_};
     return !stopped_ && !ended_;
   }
-  /// Waits for room, without the GIL. False when nobody wants more.
-  [[nodiscard]] bool wait_for_room() {
-    std::unique_lock lock{mutex_};
-    room_.wait(lock, [this] { return stopped_ || ended_ || items_.size() < kFeedMax / 2; });
-    return !stopped_ && !ended_;
+  /// Keeps a plain generator until there is room for more, or nobody wants more: then it is given to the pool again.
+  /// False when that is so already.
+  [[nodiscard]] bool park(Reference& generator) {
+    const std::scoped_lock lock{mutex_};
+    if (stopped_ || ended_ || items_.size() < kFeedMax / 2) return false;
+    generator_ = std::move(generator);
+    return parked_ = true;
   }
   /// `future` is given a result when there is room, or nobody wants more.
   void when_room(nb::object future) {
@@ -138,12 +155,16 @@ class Feed final : public std::enable_shared_from_this<Feed> {
     bool ended = false;
   };
   [[nodiscard]] Taken take() {
-    const std::scoped_lock lock{mutex_};
+    std::unique_lock lock{mutex_};
     Taken taken{std::exchange(items_, {}), ended_};
-    room_.notify_one();
     if (future_waits_) post_room();
+    const bool resumes = std::exchange(parked_, false);
+    lock.unlock();
+    if (resumes) resume();
     return taken;
   }
+  /// Has a plain generator run on a thread of the pool.
+  void resume();
   [[nodiscard]] const std::optional<Error>& error() const noexcept { return error_; }
   /// Completes `news` at home when there is something to take.
   void wait(Completion<> news) {
@@ -156,9 +177,15 @@ class Feed final : public std::enable_shared_from_this<Feed> {
     const std::scoped_lock lock{mutex_};
     stopped_ = true;
     items_.clear();
-    room_.notify_one();
     if (future_waits_) post_room();
     if (!ended_ && cancel_ != nullptr) cancel_now();
+    // What it has to do at its end, it does on the pool, which is there as long as the loop turns.
+    if (!std::exchange(parked_, false)) return;
+    try {
+      home_->go_on(std::make_shared<End>(shared_from_this()));
+    } catch (const std::bad_alloc&) {
+      // It goes with the feed.
+    }
   }
 
  private:
@@ -166,6 +193,11 @@ class Feed final : public std::enable_shared_from_this<Feed> {
     explicit News(Completion<> what) : completion(std::move(what)) {}
     void arrive() noexcept override { completion.set(); }
     Completion<> completion;
+  };
+  struct End final : detail::Home::Arrival {
+    explicit End(std::shared_ptr<Feed> which) : feed(std::move(which)) {}
+    void arrive() noexcept override { feed->resume(); }
+    std::shared_ptr<Feed> feed;
   };
   struct Room final : AsyncCalls::Entry {
     explicit Room(std::shared_ptr<Feed> which) : feed(std::move(which)) {}
@@ -194,18 +226,20 @@ class Feed final : public std::enable_shared_from_this<Feed> {
   const Codec* codec_;
   std::weak_ptr<AsyncCalls> calls_;
   std::shared_ptr<detail::Home> home_;
+  detail::BlockingPool* pool_;  // the loop's
   std::string id_;
   Buffer params_;
   std::optional<CallContext> context_;
 
   mutable std::mutex mutex_;
-  std::condition_variable room_;
   std::deque<Buffer> items_;
   std::optional<Error> error_;
   bool ended_ = false;
   bool stopped_ = false;
   bool future_waits_ = false;
-  nb::object future_;  // with the GIL
+  bool parked_ = false;
+  nb::object future_;    // with the GIL
+  Reference generator_;  // likewise; parked, or about to go on
   std::shared_ptr<Listener> cancel_;
   std::shared_ptr<News> news_;
 };
@@ -245,9 +279,8 @@ Task<detail::StreamResult> pass_on(Consumer consumer, std::shared_ptr<detail::It
 // On a thread of the pool.
 void run_generator(Feed& feed) {
   const Gil gil;
-  const Reference generator = Reference::steal(feed.begin());
-  if (!generator) return;
-  for (;;) {
+  Reference generator = Reference::steal(feed.begin());
+  while (generator && feed.wanted()) {
     const Reference item = Reference::steal(PyIter_Next(generator.get()));
     if (!item) {
       if (PyErr_Occurred() == nullptr) return feed.end(std::nullopt);
@@ -263,13 +296,7 @@ void run_generator(Feed& feed) {
       Py_XDECREF(traceback);
       return;
     }
-    if (feed.push(item.get())) continue;
-    bool wanted = false;
-    {
-      const Released released;
-      wanted = feed.wait_for_room();
-    }
-    if (!wanted) return;
+    if (!feed.push(item.get()) && feed.park(generator)) return;
   }
 }
 
@@ -292,6 +319,17 @@ struct StartAsync final : AsyncCalls::Entry {
 };
 
 }  // namespace
+
+void Feed::resume() {
+  try {
+    pool_->run([feed = shared_from_this()]() -> detail::BlockingPool::Job {
+      run_generator(*feed);
+      return [] {};
+    });
+  } catch (const std::exception&) {
+    end(Error{ErrorCode::internal_error});  // no thread or no memory for it
+  }
+}
 
 void start_stream(const PythonMethod& method, Call& call, AsyncCalls& calls) {
   detail::BlockingPool* const pool = call.blocking_pool();
@@ -328,10 +366,7 @@ void start_stream(const PythonMethod& method, Call& call, AsyncCalls& calls) {
   if (method.place() == Place::asyncio_stream) {
     calls.post(std::make_shared<StartAsync>(feed));
   } else {
-    pool->run([feed]() -> detail::BlockingPool::Job {
-      run_generator(*feed);
-      return [] {};
-    });
+    feed->resume();
   }
 }
 

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import json
 from collections.abc import AsyncIterator, Iterator
+from typing import Any
 
 import pytest
 
@@ -267,3 +269,31 @@ def test_a_provided_stream(broker):
                 await provider.provide("plain", lambda: (yield 1))
 
     asyncio.run(main())
+
+
+def test_an_event_that_cannot_be_read_costs_no_other(broker, caplog):
+    async def main() -> None:
+        async with wirecall.aconnect(broker) as c:
+            heard: list[Any] = []
+            all_heard = asyncio.Event()
+
+            def hear(topic: str, value: Any) -> None:
+                heard.append(value)
+                if len(heard) == 3:
+                    all_heard.set()
+
+            await c.subscribe("news", hear)
+            await c.provide("upper", str.upper)
+            host, port = broker.removeprefix("tcp://").split(":")
+            reader, writer = await asyncio.open_connection(host, int(port))
+            event = '{{"jsonrpc":"2.0","method":"news","params":[{}]}}'
+            call = '{"jsonrpc":"2.0","method":"upper","params":["x"],"id":1}'
+            writer.write("\n".join([*(event.format(n) for n in ("1e400", 1, 2, 3)), call, ""]).encode())
+            answer = json.loads(await asyncio.wait_for(reader.readline(), 20))
+            assert answer["result"] == "X"
+            await asyncio.wait_for(all_heard.wait(), 20)
+            assert heard == [1, 2, 3]
+            writer.close()
+
+    asyncio.run(main())
+    assert "news" in caplog.text

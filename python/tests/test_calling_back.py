@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import json
+import socket
 import threading
 from collections.abc import AsyncIterator, Iterator
 
@@ -45,6 +47,10 @@ def uri(app) -> Iterator[str]:
     @app
     async def passes_on(method: str, ctx: wirecall.Context) -> object:
         return await ctx.call(method)
+
+    @app(blocking=True)
+    def passes_on_waiting(method: str, ctx: wirecall.Context) -> object:
+        return ctx.call(method)
 
     @app
     async def says(ctx: wirecall.Context) -> None:
@@ -207,3 +213,19 @@ def test_a_provider_calls_its_broker(broker):
             assert await two.outer(4) == 41
 
     asyncio.run(main())
+
+
+@pytest.mark.parametrize("answer", ["1e400", "9" * 5000, '{"a":[1e999]}'])
+@pytest.mark.parametrize("method", ["passes_on", "passes_on_waiting"])
+def test_an_answer_that_cannot_be_read_is_an_error_of_that_call(uri, app, method, answer):
+    host, port = uri.removeprefix("tcp://").split(":")
+    with socket.create_connection((host, int(port))) as peer:
+        lines = peer.makefile()
+        peer.sendall(f'{{"jsonrpc":"2.0","method":"{method}","params":["x"],"id":1}}\n'.encode())
+        asked = json.loads(lines.readline())
+        peer.sendall(f'{{"jsonrpc":"2.0","id":"{asked["id"]}","result":{answer}}}\n'.encode())
+        answered = json.loads(lines.readline())
+        assert answered["id"] == 1
+        assert answered["error"]["code"] == -32603
+    with wirecall.connect(uri) as c:
+        assert c["rpc.ping"]() == "pong"

@@ -1,5 +1,5 @@
 """The interpreter ends while calls are in flight: at once, and in order, whatever goes on. `WIRECALL_EXITS` says how
-often (12 unless given; `make soak` asks for 100)."""
+often (14 unless given; `make soak` asks for 100)."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from collections.abc import AsyncIterator, Iterator
 
 import pytest
 
-EXITS = int(os.environ.get("WIRECALL_EXITS", "12"))
+EXITS = int(os.environ.get("WIRECALL_EXITS", "14"))
 
 # What goes on when the program's last line is reached.
 GOING_ON = {
@@ -64,6 +64,19 @@ GOING_ON = {
             await began.wait()
         asyncio.run(main())
     """,
+    "a plain function that a client provides": """
+        hub = wirecall.Server(broker=True)
+        place = hub.listen("tcp://127.0.0.1:0")
+        threading.Thread(target=hub.run, kwargs={"quiet": True}, daemon=True).start()
+        began = threading.Event()
+        def never():
+            began.set()
+            time.sleep(20)
+        one, two = wirecall.connect(place), wirecall.connect(place)
+        one.provide("never", never)
+        threading.Thread(target=two.never, daemon=True).start()
+        began.wait()
+    """,
     "sys.exit in the middle": """
         c = wirecall.connect(uri)
         threading.Thread(target=c.wait, daemon=True).start()
@@ -97,7 +110,7 @@ def uri(app) -> Iterator[str]:
 
 
 def test_the_interpreter_ends_at_once(uri):
-    took: list[tuple[float, str]] = []
+    took: dict[str, list[float]] = {kind: [] for kind in GOING_ON}
     for number in range(EXITS):
         kind, program = list(GOING_ON.items())[number % len(GOING_ON)]
         header = "import asyncio, sys, threading, time, wirecall, wirecall.aclient\nuri = sys.argv[1]\n"
@@ -113,9 +126,9 @@ def test_the_interpreter_ends_at_once(uri):
         ended = time.time()
         assert done.returncode == 0, f"{kind}: {done.returncode} {done.stderr}"
         assert "Fatal" not in done.stderr, f"{kind}: {done.stderr}"
-        took.append((ended - float(done.stdout), kind))
+        took[kind].append(ended - float(done.stdout))
     # A busy machine may stop any one of them for a while.
-    assert sorted(took)[len(took) // 2][0] < 1, took
+    assert all(min(times) < 1 for times in took.values()), took
 
 
 def test_a_forked_child_is_told_at_its_first_use(uri):

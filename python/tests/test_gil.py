@@ -4,28 +4,51 @@ clients are another: they would wait for the GIL themselves."""
 from __future__ import annotations
 
 import ctypes
+import dataclasses
 import subprocess
 import sys
 import textwrap
 import threading
 from collections.abc import Iterator
+from typing import Annotated
 
+import pydantic
 import pytest
 
 KEEPS_GIL = ctypes.PyDLL(None)
 
 
+GATE = threading.Event()
+
+
+@dataclasses.dataclass
+class Slow:
+    name: str
+
+    def __post_init__(self) -> None:
+        GATE.wait(30)
+
+
+class Written(pydantic.BaseModel):
+    name: str
+
+    @pydantic.field_serializer("name")
+    def write(self, name: str) -> str:
+        GATE.wait(30)
+        return name
+
+
 @pytest.fixture
 def uri(app) -> Iterator[str]:
-    gate = threading.Event()
+    GATE.clear()
 
     @app
     def wait() -> bool:
-        return gate.wait(30)
+        return GATE.wait(30)
 
     @app
     def open_gate() -> None:
-        gate.set()
+        GATE.set()
 
     @app
     def hog(milliseconds: int) -> None:
@@ -33,6 +56,26 @@ def uri(app) -> Iterator[str]:
 
     @app
     def quick(n: int) -> int:
+        return n
+
+    @app
+    def takes(slow: Slow) -> str:
+        return slow.name
+
+    @app
+    def matches(text: Annotated[str, pydantic.Field(pattern="^(a+)+$")]) -> str:
+        return text
+
+    @app
+    def gives() -> Written:
+        return Written(name="written")
+
+    @app
+    def each(n: int) -> Iterator[int]:
+        yield from range(n)
+
+    @app(blocking=True)
+    def aside(n: int) -> int:
         return n
 
     with app.serving() as uri:
@@ -86,3 +129,52 @@ def test_while_one_keeps_the_gil_the_server_goes_on(uri):
         print(b.quick(8))
     """)  # fmt: skip
     assert out == "pong\ntimeout\nTrue\npong True\n7\n7\n7\n8\n"
+
+
+@pytest.mark.parametrize("call", ["a.takes({'name': 'taken'})", "a.gives()['name']"])
+def test_what_a_class_does_with_its_values_holds_up_nobody(uri, call):
+    out = run_client(uri, f"""
+        a, b = connect(), connect()
+        waiting = [begin(lambda: say({call})) for _ in range(3)]
+        print([b.quick(n) for n in range(100)] == list(range(100)), b["rpc.ping"]())
+        b.open_gate()
+        for thread in waiting: thread.join()
+    """)  # fmt: skip
+    assert out == "True pong\n" + ("taken\n" if "taken" in call else "written\n") * 3
+
+
+def test_while_a_pattern_is_matched_the_server_goes_on(uri):
+    out = run_client(uri, """
+        a, b = connect(), connect()
+        began = time.monotonic()
+        def match():
+            try: a.matches("a" * 25 + "b")
+            except wirecall.InvalidParams: say(time.monotonic() - began > 0.5)
+        matching = begin(match)
+        time.sleep(0.1)
+        print(b["rpc.ping"](), time.monotonic() - began < 0.5)
+        matching.join()
+    """)  # fmt: skip
+    assert out == "pong True\nTrue\n"
+
+
+def test_streams_that_nobody_reads_take_no_threads(uri):
+    out = run_client(uri, """
+        import json, socket
+        host, port = uri.removeprefix("tcp://").split(":")
+        readers = []
+        for _ in range(40):
+            reader = socket.create_connection((host, int(port)))
+            reader.sendall(b'{"jsonrpc":"2.0","method":"each","params":[100000],"stream":1,"id":1}\\n')
+            reader.recv(1)
+            readers.append(reader)
+        c = connect()
+        print([c.aside(n, _timeout=10) for n in range(20)] == list(range(20)))
+        print(list(c.each.stream(1000)) == list(range(1000)))
+        for reader in readers:  # one that is read after all goes on where it was
+            reader.sendall(b'{"jsonrpc":"2.0","method":"rpc.credit","params":{"id":1,"n":200}}\\n')
+        lines = readers[-1].makefile()
+        print(json.loads("{" + lines.readline().lstrip("{"))["params"]["seq"],
+              [json.loads(lines.readline())["params"]["value"] for _ in range(200)] == list(range(1, 201)))
+    """)  # fmt: skip
+    assert out == "True\nTrue\n0 True\n"

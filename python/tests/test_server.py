@@ -282,3 +282,29 @@ def test_the_document_describes_the_functions(app):
     assert [(param["name"], param["required"]) for param in method["params"]] == [("a", True), ("b", False)]
     assert method["params"][0]["schema"]["type"] == "integer"
     assert method["result"]["schema"]["type"] == "integer"
+
+
+def test_what_nobody_waits_for_any_more_is_not_begun():
+    import threading
+
+    app = wirecall.Server(blocking_threads=1)
+    gate, begun = threading.Event(), threading.Event()
+    ran: list[int] = []
+
+    @app(blocking=True)
+    def work(n: int) -> None:
+        ran.append(n)
+        begun.set()
+        gate.wait(30)
+
+    with app.serving() as uri, wirecall.connect(uri) as first, wirecall.connect(uri) as second:
+        waiting = threading.Thread(target=first.work, args=(0,))
+        waiting.start()
+        begun.wait(30)
+        for n in range(1, 20):
+            with pytest.raises(wirecall.Timeout):
+                second.work(n, _timeout=0.005)
+        gate.set()
+        second.work(20)
+        waiting.join()
+        assert ran == [0, 20]

@@ -290,6 +290,49 @@ def test_what_is_no_array(npy):
         read(np.ndarray, text)
 
 
+MARKED = [
+    {"$bytes": "aGk="},
+    {"$bytes": 1},
+    {"$npy": "x"},
+    {"$image": None},
+    {"$": 1},
+    {"$": {"$bytes": "aGk="}},
+    {"$": {"$": {"$x": 1}}},
+    {"$foo": 1},
+    {"$ref": "#/definitions/a"},
+    {"$bytes": "aGk=", "b": 1},
+    [{"$bytes": {"$npy": b"x"}}],
+]
+
+
+@CODECS
+@pytest.mark.parametrize("value", MARKED, ids=str)
+def test_user_data_that_looks_like_more_is_what_it_was(value, msgpack):
+    assert round_trip(Any, value, msgpack) == value
+    if isinstance(value, dict):
+        assert round_trip(dict[str, Any], value, msgpack) == value
+
+
+def test_only_what_would_be_taken_for_more_is_wrapped():
+    assert dumps({"$bytes": 1}) == b'{"$":{"$bytes":1}}'
+    assert dumps({"$ref": "a"}) == b'{"$ref":"a"}'
+    assert read(Any, '{"$":{"$ref":"a"}}') == {"$ref": "a"}
+    assert read(dict[str, int], '{"$":{"$bytes":1}}') == {"$bytes": 1}
+    assert read(Any, '{"$":{"$a":1,"b":2}}') == {"$": {"$a": 1, "b": 2}}
+    assert read(Any, '{"$":{"$a":1},"b":2}') == {"$": {"$a": 1}, "b": 2}
+
+
+class Measured(pydantic.BaseModel, ser_json_inf_nan="constants"):
+    value: float
+
+
+@CODECS
+def test_what_a_library_writes_that_is_no_json_is_not_sent(msgpack):
+    with pytest.raises(TypeError, match="no JSON"):
+        dumps([Measured(value=float("nan"))], msgpack)
+    assert dumps(Measured(value=1.5), msgpack) == dumps({"value": 1.5}, msgpack)
+
+
 def test_numbers_in_msgpack():
     for value in (float("nan"), float("inf"), -float("inf"), 1.0, -0.0, 2**63, 2**64 - 1, -(2**63), 1.5):
         came = round_trip(Any, value, msgpack=True)

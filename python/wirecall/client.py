@@ -42,7 +42,7 @@ class _Base:
         _wiring.at_exit(self._end)
 
     def _end(self) -> None:
-        self._native.close()
+        self._native.end()
 
     def _task_of(self, handler: Callable[..., Any]) -> Callable[..., Any]:
         """As what it is called: of the asyncio face, what a handler leaves to be awaited becomes a task."""

@@ -103,8 +103,8 @@ void ClientCore::tend(Lock& lock, nanoseconds& wait_max, bool may_block) {
       connected(*connection, result->descriptor);
     } else {
       not_connected(*connection, std::move(result->failure));
-      wait_max = nanoseconds{0};
     }
+    wait_max = nanoseconds{0};  // whoever drives may have waited for just that
   }
 }
 

@@ -316,8 +316,9 @@ bool ClientCore::look_first(Lock& lock) {
 void ClientCore::step(Lock& lock, nanoseconds wait_max, bool may_block) {
   bool turned = !queue_.empty() && !(may_block && others_drive()) && look_first(lock);
   wake_asked_ = told_ = false;  // a turn may have taken note of a wake: what that was for is looked at below
-  if (idle_.empty()) {
-    // In idle_ there is room for all calls, and has to stay.
+  if (idle_.size() < own_idle_.size()) {
+    // Or other threads would make new ones, though many are free. In idle_ there is room for all calls, and has to
+    // stay.
     idle_.insert(idle_.end(), own_idle_.begin(), own_idle_.end());
     own_idle_.clear();
   }
