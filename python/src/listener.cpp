@@ -36,6 +36,11 @@ void Listener::tell(std::function<nb::object()> arguments) {
   call(arguments);
 }
 
+void Listener::tell_and_go(std::shared_ptr<Listener> listener) {
+  const std::shared_ptr<AsyncCalls> calls = listener->calls_;
+  calls->post(std::make_shared<Entry>(std::move(listener), []() -> nb::object { return nb::make_tuple(); }));
+}
+
 void Listener::call(const std::function<nb::object()>& arguments) {
   try {
     function_(*arguments());

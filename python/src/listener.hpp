@@ -20,6 +20,9 @@ class Listener : public std::enable_shared_from_this<Listener> {
 
   /// `arguments` makes a tuple of what the function is called with, with the GIL.
   void tell(std::function<nanobind::object()> arguments);
+  /// The same for the last time, without arguments: it goes with this, where the function is called. Whoever kept it
+  /// would have to release it with the GIL, as a loop's thread may not. With `calls`.
+  static void tell_and_go(std::shared_ptr<Listener> listener);
 
  private:
   struct Entry;

@@ -213,9 +213,7 @@ class Feed final : public std::enable_shared_from_this<Feed> {
   void tell() noexcept {
     if (news_ != nullptr) home_->go_on(std::exchange(news_, nullptr));
   }
-  void cancel_now() {
-    std::exchange(cancel_, nullptr)->tell([]() -> nb::object { return nb::make_tuple(); });
-  }
+  void cancel_now() { Listener::tell_and_go(std::exchange(cancel_, nullptr)); }
   void post_room() {
     future_waits_ = false;
     if (const auto calls = calls_.lock()) calls->post(std::make_shared<Room>(shared_from_this()));

@@ -296,5 +296,6 @@ def test_a_client_has_its_name_again_when_it_comes_back(broker):
         worker.provide("py.upper", str.upper)
         assert admin["rpc.kick"]("worker")
         assert [news.get(timeout=30).connected for _ in range(2)] == [False, True]
+        worker.provide("py.lower", str.lower)  # it returns when the broker has accepted all that the client provides
         assert admin.py.upper("a", _to="worker", _timeout=20) == "A"
         worker.close()
