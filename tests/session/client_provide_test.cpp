@@ -74,9 +74,10 @@ TEST(ClientProvide, tells_how_a_method_is_to_be_called_and_of_what_types) {
   world.client->connect();
   ASSERT_EQ(world.lines.size(), 1U);
   const std::string integer = R"({"type":"integer","minimum":-2147483648,"maximum":2147483647})";
+  const std::string with_default = integer.substr(0, integer.size() - 1) + R"(,"default":2})";
   EXPECT_EQ(BrokerWorld::member(world.lines[0], "params"),
             R"({"methods":[{"method":"gpu.add","params":[{"name":"a","schema":)" + integer +
-                R"(,"required":true},{"name":"b","schema":)" + integer +
+                R"(,"required":true},{"name":"b","schema":)" + with_default +
                 R"(,"description":"second","required":false}],"result":{"name":"result","schema":)" + integer +
                 R"(},"summary":"adds \"two\"","policy":"hash:a","concurrency":1,"queue":100,"idempotent":true,)"
                 R"("safe":true},{"method":"reset","params":[],"result":{"name":"result","schema":{"type":"null"}},)"
