@@ -11,9 +11,12 @@
 #include "broker/splice.hpp"
 #include "message/cancel_request.hpp"
 #include "message/own_error.hpp"
+#include "message/packed_reply.hpp"
 #include "message/read_error.hpp"
 #include "message/replaced.hpp"
+#include "message/transcoder.hpp"
 #include "rpc/reply.hpp"
+#include "wirecall/detail/bind.hpp"
 #include "wirecall/reflect.hpp"
 
 namespace wirecall::broker {
@@ -33,6 +36,22 @@ constexpr std::size_t kCallsLookedThrough = 16;
 
 Error own_error(ErrorCode code, std::string_view reason, std::string_view delivered) {
   return message::make({.code = code, .reason = reason, .delivered = delivered});
+}
+
+// As which JSON text is sent to who has asked in that form.
+MessageForm sent_as(MessageForm form) noexcept { return form == MessageForm::packed ? MessageForm::transcoded : form; }
+
+// Whether params in MessagePack ask for progress.
+bool has_progress_token(std::string_view params, Reader& reader) {
+  if (params.empty()) return false;
+  reader.reset(params);
+  if (reader.kind() != ValueKind::object) return false;
+  static_cast<void>(reader.begin_object());
+  for (std::string_view name; reader.next_member(name);) {
+    if (name == detail::kProgressToken) return true;
+    static_cast<void>(reader.skip());
+  }
+  return false;
 }
 
 // A string's value; empty for anything else, which no peer is called.
@@ -85,7 +104,7 @@ nanoseconds Exchange::now() const noexcept {
 Provider* Exchange::provider_for(Route& route, const Received& message, Reader& reader) {
   if (!message.has(Member::to)) [[likely]]
     return route.choose(message.has(Member::params) ? message[Member::params] : std::string_view{}, reader);
-  const auto named = names_.find(string_of(reader, message[Member::to]));
+  const auto named = names_.find(string_of(*workspace_->readers.reader, message[Member::to]));
   if (named == names_.end()) return nullptr;
   Provider* const provider = route.find(*named->second);
   return provider == nullptr || provider->ended ? nullptr : provider;
@@ -93,10 +112,24 @@ Provider* Exchange::provider_for(Route& route, const Received& message, Reader& 
 
 void Exchange::relay(Route& route, Call& call) {
   const Received& message = call.message();
-  Peer& caller = static_cast<Peer&>(*call.broker_peer());
   Provider* const provider = provider_for(route, message, call.reader());
   if (provider == nullptr)
     return refuse(call, route, message.has(Member::to) ? errors_.not_there : errors_.not_delivered);
+  if (!message.packed) [[likely]]
+    return relay_to(*provider, route, call, message);
+  // As it came to a provider that speaks MessagePack as well, unless it asks for progress, which is shown.
+  const bool same = provider->peer->outlet().speaks_msgpack() && !has_progress_token(call.params(), call.reader());
+  if (same) return relay_to(*provider, route, call, message);
+  Buffer json;
+  Received plain;
+  if (const std::optional<Error> why = read_as_json(message.text, json, plain)) return refuse(call, route, *why);
+  relay_to(*provider, route, call, plain);
+}
+
+// `message` is the call's, or the same in JSON.
+void Exchange::relay_to(Provider& chosen, Route& route, Call& call, const Received& message) {
+  Provider* const provider = &chosen;
+  Peer& caller = static_cast<Peer&>(*call.broker_peer());
   if (call.is_notification()) {
     // A provider that subscribes to its method's name as well is told once.
     if (provider->peer->told_of != event_) notify(*provider, message, from_of(caller));
@@ -122,7 +155,7 @@ void Exchange::relay(Route& route, Call& call) {
   relayed.addressed = message.has(Member::to);
   relayed.ends = message.has(Member::timeout_ms) ? bounds.deadline : kNoDeadline;
   try {
-    if (direct) relayed.stream = stream_of(message);
+    if (direct && !message.packed) relayed.stream = stream_of(message);
     const bool keeps = waits || (provider->terms.idempotent && may_keep(caller, message.text));
     if (keeps || !direct) {
       relayed.extras = std::make_unique<RelayExtras>();
@@ -231,6 +264,8 @@ void Exchange::notify(const Provider& provider, const Received& message, std::st
 
 // A call in no list of its provider's goes there.
 void Exchange::send(SlotNumber slot, const Received& message, std::string_view from) {
+  if (message.packed) [[unlikely]]
+    return send_packed(slot, message, from);
   RelayedCall& call = calls_[slot];
   Provider& provider = *call.provider;
   StreamEdits edits{.id = Digits{calls_.number_of(slot)}};
@@ -243,8 +278,7 @@ void Exchange::send(SlotNumber slot, const Received& message, std::string_view f
     edit_stream(call, message, edits, splice);
     std::optional<Digits> left;
     if (message.has(Member::timeout_ms) && call.deadline != kNoDeadline) {
-      const auto time = std::max(std::chrono::ceil<milliseconds>(call.deadline - now()), milliseconds{1});
-      splice.replace(message[Member::timeout_ms], left.emplace(static_cast<std::uint64_t>(time.count())).view());
+      splice.replace(message[Member::timeout_ms], left.emplace(milliseconds_left(call)).view());
     }
     address(splice, message, from);
     splice.append_to(out);
@@ -253,18 +287,73 @@ void Exchange::send(SlotNumber slot, const Received& message, std::string_view f
     call.stream->credit = first_credit(call);
     call.stream->withheld -= call.stream->credit;
   }
+  sent(slot);
+}
+
+void Exchange::sent(SlotNumber slot) {
+  RelayedCall& call = calls_[slot];
   ++workspace_->stats.calls_relayed;
   call.state = State::sent;
-  calls_.append(provider.sent, &RelayedCall::of_provider, slot);
-  ++provider.at_work;
+  calls_.append(call.provider->sent, &RelayedCall::of_provider, slot);
+  ++call.provider->at_work;
+}
+
+// The same for a request in MessagePack, whose provider speaks that, too.
+void Exchange::send_packed(SlotNumber slot, const Received& message, std::string_view from) {
+  RelayedCall& call = calls_[slot];
+  message::PackedEdits edits{.id = calls_.number_of(slot)};
+  if (message.has(Member::timeout_ms) && call.deadline != kNoDeadline) edits.timeout_ms = milliseconds_left(call);
+  if (!from.empty()) edits.from_json = value_of_from(from);
+  rpc::Outlet& outlet = call.provider->peer->outlet();
+  append_message_as(outlet, MessageForm::packed, [&](Buffer& out) {
+    message::append_packed_request(out, message.text, edits, workspace_->transcoder());
+  });
+  sent(slot);
+}
+
+std::uint64_t Exchange::milliseconds_left(const RelayedCall& call) const {
+  const auto time = std::max(std::chrono::ceil<milliseconds>(call.deadline - now()), milliseconds{1});
+  return static_cast<std::uint64_t>(time.count());
+}
+
+// A request that has been kept: one in MessagePack as it is, where it `packs`, else in JSON. `message` views both
+// texts.
+std::optional<Error> Exchange::read_kept(std::string_view text, bool packs, Buffer& read, Received& message) {
+  if (!message::is_msgpack(text[0])) [[likely]] {
+    static_cast<void>(read_message(text, *limits_, true, message));
+    return std::nullopt;
+  }
+  if (!packs) return read_as_json(text, read, message);
+  static_cast<void>(workspace_->transcoder().to_envelope(text, *limits_, read));
+  static_cast<void>(read_message(read.padded(), *limits_, true, message));
+  message::Transcoder::restore(text, message);
+  message.text = text;
+  return std::nullopt;
+}
+
+// What a request in MessagePack is in JSON, as which it goes on; or why it does not. `message` views `json`.
+std::optional<Error> Exchange::read_as_json(std::string_view packed, Buffer& json, Received& message) {
+  message::Transcoder& transcoder = workspace_->transcoder();
+  const auto status = transcoder.to_json(packed, *limits_, json);
+  const std::vector<message::Unheld> unheld = transcoder.take_unheld();
+  if (!unheld.empty()) return message::unheld_params(unheld.front().why);
+  if (status != message::Transcoder::Status::done || json.size() > limits_->max_message_size)
+    return message::too_large_as_json();
+  static_cast<void>(read_message(json.padded(), *limits_, true, message));
+  return std::nullopt;
 }
 
 // The same for one whose request has been kept. One that cannot be sent, for want of memory, is answered.
 void Exchange::send_kept(SlotNumber slot) noexcept {
   try {
-    Received message;
     const std::string_view text = calls_[slot].extras->request.padded();
-    static_cast<void>(read_message(text, *limits_, true, message));
+    const bool packs = calls_[slot].provider->peer->outlet().speaks_msgpack();
+    Received message;
+    Buffer read;
+    if (const std::optional<Error> why = read_kept(text, packs, read, message)) {
+      calls_[slot].provider = nullptr;
+      return fail(slot, *why);
+    }
     send(slot, message, calls_[slot].extras->from);
     if (!calls_[slot].provider->terms.idempotent) calls_[slot].extras->request.release();
   } catch (const std::bad_alloc&) {
@@ -274,6 +363,15 @@ void Exchange::send_kept(SlotNumber slot) noexcept {
 }
 
 // ---- back to the caller ----
+
+bool Exchange::takes_packed(const Peer& peer, const Received& message) noexcept {
+  if (message.fault != Fault::none || !message.has(Member::result) || !taps_.empty()) return false;
+  const SlotNumber slot = calls_.find(message.id());
+  if (slot == kNoSlot) return false;
+  const RelayedCall& call = calls_[slot];
+  return call.provider->peer == &peer && call.state == State::sent && call.caller != nullptr &&
+         call.form != MessageForm::json && !call.stream;
+}
 
 bool Exchange::response(Peer& peer, const Received& message) {
   if (!message.has(Member::id)) return false;
@@ -349,10 +447,18 @@ void Exchange::deliver(SlotNumber slot, const Received& message) {
   if (is_too_large(call, message)) [[unlikely]]
     return fail(slot, rpc::reply_too_large());
   try {
+    if (message.packed) [[unlikely]] {
+      append_message_as(outlet, MessageForm::packed, [&](Buffer& out) {
+        message::begin_packed_result(out);
+        out.append(message[Member::result]);
+        message::end_packed_reply(out, call.id(), workspace_->transcoder());
+      });
+      return forget_call(slot);
+    }
     Buffer stripped;
     const CleanResponse relayed = without_origin(message, *workspace_->readers.reader, stripped);
-    append_answer(outlet, call.form,
-                  [&](Buffer& out) { message::append_replaced(out, relayed.text, relayed.id, call.id()); });
+    append_message_as(outlet, sent_as(call.form),
+                      [&](Buffer& out) { message::append_replaced(out, relayed.text, relayed.id, call.id()); });
   } catch (const std::bad_alloc&) {
     outlet.lose_answer();
   }

@@ -99,6 +99,8 @@ class Exchange final : public rpc::Broker, private Timer {
 
   /// The way of every relayed call: sends it to a provider of `route`, or keeps it until there is one that is free.
   void relay(Route& route, Call& call);
+  /// Whether the result of a response in MessagePack is for a caller who speaks that.
+  [[nodiscard]] bool takes_packed(const Peer& peer, const Received& message) noexcept;
   /// rpc.call_all: call_all.cpp.
   void call_all(Call& call);
   [[nodiscard]] const Method& call_all_method() const noexcept { return call_all_; }
@@ -200,7 +202,13 @@ class Exchange final : public rpc::Broker, private Timer {
   [[nodiscard]] static Error too_many_bytes();
   [[nodiscard]] bool make_way(Provider& provider, const Peer& caller) noexcept;
   [[nodiscard]] SlotNumber next_for(Provider& provider) noexcept;
+  void relay_to(Provider& provider, Route& route, Call& call, const Received& message);
   void send(SlotNumber slot, const Received& message, std::string_view from);
+  void send_packed(SlotNumber slot, const Received& message, std::string_view from);
+  void sent(SlotNumber slot);
+  [[nodiscard]] std::uint64_t milliseconds_left(const RelayedCall& call) const;
+  [[nodiscard]] std::optional<Error> read_as_json(std::string_view packed, Buffer& json, Received& message);
+  [[nodiscard]] std::optional<Error> read_kept(std::string_view text, bool packs, Buffer& read, Received& message);
   void send_kept(SlotNumber slot) noexcept;
   [[nodiscard]] bool is_too_large(const RelayedCall& call, const Received& message) const noexcept;
   void deliver(SlotNumber slot, const Received& message);

@@ -22,6 +22,9 @@ std::string_view hashed_value(std::string_view params, std::string_view param, R
     static_cast<void>(reader.begin_object());
     for (std::string_view name; reader.next_member(name);) {
       const bool found = name == param;
+      // As JSON, so that callers of both encodings agree, where it has a form in that.
+      std::string_view json;
+      if (found && !reader.is_json() && reader.read_json(json)) return json;
       const std::string_view value = reader.skip();
       if (found) return value;
     }

@@ -37,6 +37,12 @@ struct StreamEdits {
   std::string id_and_stream = {};
 };
 
+/// The value of such a member as `from_of` makes.
+inline std::string_view value_of_from(std::string_view from) noexcept {
+  constexpr std::string_view kName = R"("from":)";
+  return from.substr(kName.size(), from.size() - kName.size() - 1);
+}
+
 /// Takes `to` off a message, and sets whose it is to `from`, which is a member with a comma behind it, or empty.
 inline void address(Splice& splice, const Received& message, std::string_view from) {
   if (message.has(Member::to)) splice.remove(message[Member::to]);
@@ -45,8 +51,7 @@ inline void address(Splice& splice, const Received& message, std::string_view fr
   } else if (from.empty()) {
     splice.remove(message[Member::from]);
   } else {
-    constexpr std::string_view kName = R"("from":)";
-    splice.replace(message[Member::from], from.substr(kName.size(), from.size() - kName.size() - 1));
+    splice.replace(message[Member::from], value_of_from(from));
   }
 }
 
@@ -82,9 +87,9 @@ void append_message(rpc::Outlet& outlet, const Append& append) {
   write_message(outlet, append);
   outlet.close_message();
 }
-/// The same for the answer to a request, in its encoding.
+/// The same of that form: for the answer to a request, in its encoding.
 template <class Append>
-void append_answer(rpc::Outlet& outlet, MessageForm form, const Append& append) {
+void append_message_as(rpc::Outlet& outlet, MessageForm form, const Append& append) {
   write_message(outlet, append);
   outlet.close_message_as(form);
 }

@@ -44,6 +44,8 @@ rpc::Introduction Peer::introduce(std::string_view name, std::string_view resume
   return exchange_->introduce(*this, name, resume);
 }
 
+bool Peer::takes_packed(const Received& message) const noexcept { return exchange_->takes_packed(*this, message); }
+
 bool Peer::response(const Received& message) { return exchange_->response(*this, message); }
 
 void Peer::notified(const Received& message, std::string_view name) { exchange_->notified(*this, name, message); }

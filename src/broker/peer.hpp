@@ -51,6 +51,7 @@ class Peer final : public rpc::BrokerPeer, public Subscriber {
   void identify(const Principal* shown) noexcept override { principal = shown; }
   [[nodiscard]] const std::string& name_given() const noexcept override { return name; }
   rpc::Introduction introduce(std::string_view name, std::string_view resume) override;
+  [[nodiscard]] bool takes_packed(const Received& message) const noexcept override;
   [[nodiscard]] bool response(const Received& message) override;
   [[nodiscard]] bool awaits_responses() const noexcept override { return !provides.empty(); }
   [[nodiscard]] bool provides_any() const noexcept override { return !provides.empty(); }

@@ -246,9 +246,16 @@ bool Exchange::ask_another(SlotNumber slot) noexcept {
   if (call.addressed || !call.extras || call.extras->request.empty()) return false;
   const std::string_view text = call.extras->request.padded();
   Received message;
-  static_cast<void>(read_message(text, *limits_, true, message));
-  const std::string_view params = message.has(Member::params) ? message[Member::params] : std::string_view{};
-  Provider* const other = lost.route->choose(params, *workspace_->readers.reader, &lost);
+  Buffer read;
+  Provider* other = nullptr;
+  try {
+    static_cast<void>(read_kept(text, true, read, message));
+    const std::string_view params = message.has(Member::params) ? message[Member::params] : std::string_view{};
+    const MessageForm form = message.packed ? MessageForm::packed : MessageForm::json;
+    other = lost.route->choose(params, *workspace_->readers_of(form).reader, &lost);
+  } catch (const std::bad_alloc&) {
+    return false;
+  }
   if (other == nullptr) return false;
   if (!other->is_free() && other->waiting >= other->terms.queue) return false;
   leave_provider(slot);

@@ -172,7 +172,7 @@ void Exchange::pass_item(SlotNumber slot, const Append& append) {
   const RelayedCall& call = calls_[slot];
   rpc::Outlet& outlet = call.caller->outlet();
   try {
-    append_answer(outlet, call.form, append);
+    append_message_as(outlet, call.form, append);
     ++workspace_->stats.stream_items;
   } catch (const std::bad_alloc&) {
     outlet.lose_answer();

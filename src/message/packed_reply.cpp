@@ -83,6 +83,36 @@ void append_packed_member(Buffer& out, std::string_view name, std::uint64_t numb
   out.set_end(msgpack::write_unsigned(out.reserve(msgpack::kHeadBytesMax), number));
 }
 
+void append_packed_request(Buffer& out, std::string_view request, const PackedEdits& edits, Transcoder& transcoder) {
+  const msgpack::Head head = msgpack::read_head(request.data());
+  const char* const members = request.data() + head.bytes;
+  const auto each = [&](const auto& act) {
+    const char* p = members;
+    for (std::uint64_t i = 0; i < head.value; ++i) {
+      const char* const begin = p;
+      const char* const value = msgpack::skip_value(p);
+      p = msgpack::skip_value(value);
+      const msgpack::Head name = msgpack::read_head(begin);
+      const bool named = name.type == msgpack::Type::string;
+      act(named ? std::string_view{begin + name.bytes, static_cast<std::size_t>(name.value)} : std::string_view{},
+          std::string_view{begin, static_cast<std::size_t>(p - begin)});
+    }
+  };
+  const auto goes = [](std::string_view name) { return name == "to" || name == "from"; };
+  std::size_t count = edits.from_json.empty() ? 0 : 1;
+  each([&](std::string_view name, std::string_view) { count += goes(name) ? 0 : 1; });
+  append_map_head(out, count);
+  each([&](std::string_view name, std::string_view member) {
+    if (goes(name)) return;
+    if (name == "id") return append_packed_member(out, name, edits.id);
+    if (name == "timeout_ms" && edits.timeout_ms) return append_packed_member(out, name, *edits.timeout_ms);
+    out.append(member);
+  });
+  if (edits.from_json.empty()) return;
+  codec::append_string(out, "from");
+  append_name(out, edits.from_json, transcoder);
+}
+
 MsgpackElements::MsgpackElements(std::string_view message) noexcept : at_(message.data()) {
   const msgpack::Head head = msgpack::read_head(at_);
   single_ = head.type != msgpack::Type::array;

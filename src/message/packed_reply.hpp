@@ -4,6 +4,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <string_view>
 
 #include "message/transcoder.hpp"
@@ -31,6 +32,15 @@ void append_packed_item_number(Buffer& out, std::uint64_t number);
 void append_array_head(Buffer& out, std::size_t count);
 void append_map_head(Buffer& out, std::size_t count);
 void append_packed_member(Buffer& out, std::string_view name, std::uint64_t number);
+
+/// What a request in MessagePack is handed on with: another id, less time where it has any, and its caller's name.
+struct PackedEdits {
+  std::uint64_t id;
+  std::optional<std::uint64_t> timeout_ms = std::nullopt;
+  std::string_view from_json = {};  ///< empty for nobody's
+};
+/// A request as it came, valid, but for that, and without `to` and `from` of its own.
+void append_packed_request(Buffer& out, std::string_view request, const PackedEdits& edits, Transcoder& transcoder);
 
 /// One message of MessagePack, valid: each element of a batch.
 class MsgpackElements {

@@ -80,6 +80,9 @@ void write_head(Buffer& out, std::size_t at, const msgpack::SizeForms& forms, st
 
 }  // namespace
 
+Error unheld_params(std::string_view why) { return cannot(ErrorCode::invalid_params, why); }
+Error too_large_as_json() { return too_large("as JSON the message is larger than allowed", "no"); }
+
 void Transcoder::shrink() noexcept {
   if (scratch_.capacity() > kKeptBytesMax) scratch_.release();
   scratch_.clear();

@@ -49,6 +49,10 @@ struct Broken {
   std::string_view why;  ///< a constant
 };
 
+/// What a request is answered with whose params have no form in JSON, for that reason; or are too large in it.
+[[nodiscard]] Error unheld_params(std::string_view why);
+[[nodiscard]] Error too_large_as_json();
+
 class Transcoder {
  public:
   enum class Status : std::uint8_t {

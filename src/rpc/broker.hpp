@@ -52,6 +52,8 @@ class BrokerPeer {
   /// rpc.hello with that name and the secret of an earlier session, each empty for none. Throws Error.
   virtual Introduction introduce(std::string_view name, std::string_view resume) = 0;
 
+  /// Whether a response in MessagePack, of which the envelope has been read alone, may be handed on as it is.
+  [[nodiscard]] virtual bool takes_packed(const Received& message) const noexcept = 0;
   /// A response; false when it answers nothing that this peer was asked. Its spans last until this returns.
   [[nodiscard]] virtual bool response(const Received& message) = 0;
   /// Whether the peer has been asked for anything that it has not answered.

@@ -291,6 +291,7 @@ void Dispatcher::handle_packed(const Received& message, std::span<const Received
   const auto serve = [&](const Received& one, CallState& state) {
     Received restored = one;
     message::Transcoder::restore(packed, restored);
+    if (state.batch == nullptr) restored.text = packed;
     handle_single(restored, state);
   };
   if (message.kind == MessageKind::batch) return handle_batch(message, elements, serve);
@@ -303,14 +304,24 @@ bool Dispatcher::is_for_own_method(std::string_view packed) const noexcept {
   return !name.empty() && registry_->find(name) != nullptr;
 }
 
-bool Dispatcher::is_for_own_methods(std::string_view packed) const noexcept {
-  if (workspace_->broker != nullptr) return false;  // which relays JSON, and shows it
+bool Dispatcher::may_stay_packed(std::string_view packed) const noexcept {
   message::MsgpackElements elements{packed};
+  if (workspace_->broker != nullptr) {
+    const std::string_view name = message::Transcoder::method_of(packed);
+    return !name.empty() && !is_reserved(name) && outlet_->connected();
+  }
   if (elements.is_single()) return is_for_own_method(packed);
   for (std::string_view element; elements.next(element);) {
     if (!is_for_own_method(element)) return false;
   }
   return true;
+}
+
+// Events, streams and batches go through a broker as JSON, and so does what somebody looks at.
+bool Dispatcher::takes_packed(const Received& message) const noexcept {
+  if (message.kind == MessageKind::response) return broker_peer_ != nullptr && broker_peer_->takes_packed(message);
+  if (workspace_->broker == nullptr) return true;
+  return message.kind == MessageKind::request && !message.has(Member::stream) && !workspace_->broker->is_tapped();
 }
 
 // Whether the message, `offset` bytes into what has come, is one that was no JSON as it was sent, and is answered for
@@ -321,14 +332,10 @@ bool Dispatcher::refuse_values(const Received& message, CallState& state, std::s
   const auto found = std::ranges::find(unheld, offset, &message::Unheld::offset);
   std::optional<Error> error;
   if (found != unheld.end()) {
-    error = Error{ErrorCode::invalid_params, std::string{message_of(ErrorCode::invalid_params)},
-                  std::string{R"({"reason":")"}.append(found->why).append("\"}")};
+    error = message::unheld_params(found->why);
   } else if (workspace_->broker != nullptr && message.text.size() > limits_->max_message_size) {
     // Peers that it may be relayed to take no more than that.
-    error = message::make({.code = ErrorCode::too_large,
-                           .reason = "as JSON the message is larger than allowed",
-                           .delivered = "no",
-                           .limit = "max_message_size"});
+    error = message::too_large_as_json();
   }
   if (!error) return false;
   workspace_->stats.count_error(error->code());

@@ -95,6 +95,8 @@ class Outlet {
   [[nodiscard]] virtual bool strict_peer() const noexcept { return false; }
   /// Whether the peer may read a message as one line.
   [[nodiscard]] virtual bool takes_lines() const noexcept { return false; }
+  /// Whether the peer has spoken MessagePack last, and so is sent that.
+  [[nodiscard]] virtual bool speaks_msgpack() const noexcept { return false; }
   /// Asked by a dispatcher when its first call waits: the same for all dispatchers of one connection.
   [[nodiscard]] virtual std::shared_ptr<PeerLoad> load() { return std::make_shared<PeerLoad>(); }
 
@@ -178,9 +180,10 @@ class Dispatcher {
                          std::span<const message::Unheld> unheld);
   /// The same for one whose params are still in `packed`, the message of MessagePack (Transcoder::restore).
   void handle_packed(const Received& message, std::span<const Received> elements, std::string_view packed);
-  /// Whether all that a message of MessagePack asks for is done by methods of this process, and nobody else wants to
-  /// know of it: then it may be handled as it is.
-  [[nodiscard]] bool is_for_own_methods(std::string_view packed) const noexcept;
+  /// Whether a message of MessagePack may be handled as it is: all that it asks for is done by methods of this process,
+  /// or may be by providers of its broker. Then, its envelope having been read, `takes_packed` says whether it is.
+  [[nodiscard]] bool may_stay_packed(std::string_view packed) const noexcept;
+  [[nodiscard]] bool takes_packed(const Received& message) const noexcept;
   /// In what form messages are answered from now on.
   void answer_as(MessageForm form) noexcept { form_ = form; }
   /// Where peers have to say who they are: the connection is closed unless this one has within

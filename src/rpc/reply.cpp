@@ -26,6 +26,14 @@ void Reply::error(int code, std::string_view message, std::string_view data_json
   close();
 }
 
+void Reply::write_packed(std::string_view text, std::string_view id, std::string_view id_json) {
+  Buffer json;
+  message::append_replaced(json, text, id, id_json);
+  Limits unlimited;
+  unlimited.max_message_size = bytes_max_;
+  static_cast<void>(workspace_->transcoder().to_msgpack(json.padded(), unlimited, *out_));
+}
+
 void Reply::write(int code, std::string_view message, std::string_view data_json, std::string_view id_json) {
   if (!packed()) return write_error(*out_, code, message, data_json, id_json);
   message::append_packed_error(*out_, Error{code, std::string{message}, std::string{data_json}}, id_json,

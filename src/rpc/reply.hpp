@@ -119,7 +119,11 @@ class Reply {
   /// A whole response of another's, in JSON, with the part of it that `id` views replaced. False when it is too large.
   [[nodiscard]] bool response(std::string_view text, std::string_view id, std::string_view id_json) {
     open();
-    message::append_replaced(*out_, text, id, id_json);
+    if (packed()) [[unlikely]] {
+      write_packed(text, id, id_json);
+    } else {
+      message::append_replaced(*out_, text, id, id_json);
+    }
     if (bytes_with_array() > bytes_max_) {
       discard();
       return false;
@@ -157,6 +161,7 @@ class Reply {
     out_ = outlet_ != nullptr ? &outlet_->open_message() : array_;
     start_ = out_->size();
   }
+  void write_packed(std::string_view text, std::string_view id, std::string_view id_json);
   void write(int code, std::string_view message, std::string_view data_json, std::string_view id_json);
 
   Outlet* outlet_;

@@ -278,7 +278,7 @@ void HttpSession::dispatch_msgpack(std::span<char> bytes) {
   message::Transcoder& transcoder = host_->workspace.transcoder();
   const std::string_view packed{bytes.data(), bytes.size()};
   const bool stays = exchange.msgpack && !draining_ && transcoder.check(packed, host_->limits) == Status::done;
-  if (stays && exchange.dispatcher.is_for_own_methods(packed)) return dispatch_packed(packed);
+  if (stays && exchange.dispatcher.may_stay_packed(packed)) return dispatch_packed(packed);
   Buffer json = host_->loop.take_buffer();
   const Status status = transcoder.to_json(packed, host_->limits, json);
   give_back(body_);

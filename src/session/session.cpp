@@ -119,8 +119,7 @@ bool Session::read_msgpack(std::span<char> frame, bool kept) {
   using message::Transcoder;
   const std::string_view packed{frame.data(), frame.size()};
   if (Transcoder::check(packed, host_->limits) == Transcoder::Status::done) {
-    const bool answer = caller_ != nullptr && Transcoder::is_response(packed);
-    if (answer || dispatcher_.is_for_own_methods(packed)) return read_packed(frame, kept);
+    if (Transcoder::is_response(packed) || dispatcher_.may_stay_packed(packed)) return read_packed(frame, kept);
   }
   return read_transcoded(frame, kept);
 }
@@ -141,13 +140,17 @@ bool Session::read_packed(std::span<char> frame, bool kept) {
   Received message;
   std::span<Received> elements{*host_->workspace.elements};
   static_cast<void>(read_message(envelope.padded(), deep, true, message, elements));
-  if (message.kind == MessageKind::response && (caller_ == nullptr || !caller_->takes_packed(message))) {
+  const bool response = message.kind == MessageKind::response;
+  if (!(response && caller_ != nullptr ? caller_->takes_packed(message) : dispatcher_.takes_packed(message))) {
     give_back(envelope);
     return read_transcoded(frame, kept);
   }
   unreadable_ = 0;
   ++host_->workspace.stats.messages_in;
-  if (message.kind == MessageKind::response) Transcoder::restore(packed, message);
+  if (response) {
+    Transcoder::restore(packed, message);
+    message.text = packed;
+  }
   if (message.kind == MessageKind::request || accept_other(message)) {
     dispatcher_.answer_as(MessageForm::packed);
     dispatcher_.handle_packed(message, elements, packed);

@@ -86,6 +86,7 @@ class Session final : public Channel, public rpc::Outlet {
   void count_into(rpc::ConnectionCounts* counts) noexcept override { Channel::count_into(counts); }
   [[nodiscard]] bool strict_peer() const noexcept override { return framing_->strict_peers(); }
   [[nodiscard]] bool takes_lines() const noexcept override { return framing_->sends_lines(); }
+  [[nodiscard]] bool speaks_msgpack() const noexcept override { return msgpack_; }
 
  private:
   std::size_t read(std::span<char> input) override;

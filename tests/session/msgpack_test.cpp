@@ -361,6 +361,10 @@ struct Packed {
   RawPeer peer;
 };
 
+// What JSON has no form for, and what it would write in another one.
+constexpr std::string_view kOnlyHere =
+    "97 cb7ff8000000000000 ca3fc00000 81 01 02 d4 05 ff d7ff0000000000000001 cd 0001 c4 01 ff";
+
 class MsgpackBroker : public testing::Test {
  protected:
   MsgpackBroker() : place_(broker_.listen("tcp://127.0.0.1:0")), running_(broker_) {}
@@ -369,6 +373,15 @@ class MsgpackBroker : public testing::Test {
     std::string text = R"({"jsonrpc":"2.0","method":")" + std::string{method} + R"(","params":)" + std::string{params};
     if (!id.empty()) text.append(R"(,"id":)").append(id);
     return text + "}";
+  }
+  // The request as the first of its members that JSON can hold, for its id.
+  static std::string without_params(const std::string& request) {
+    const std::string name = packed(R"("params")");
+    const std::size_t at = request.find(name);
+    const std::size_t bytes = name.size() + from_hex(kOnlyHere).size();
+    std::string rest = request.substr(0, at) + request.substr(at + bytes);
+    rest[0] = static_cast<char>(rest[0] - 1);
+    return rest;
   }
   static std::string id_of(const std::string& request) { return Value::parse(request)->at("id").dump(); }
 
@@ -397,6 +410,54 @@ TEST_F(MsgpackBroker, CallersAndProvidersNeedNotSpeakTheSame) {
   EXPECT_NE(request.find(R"("params":[{"$bytes":"/w=="}])"), std::string::npos) << request;
   lines.send(R"({"jsonrpc":"2.0","result":{"$image":"AQ=="},"id":)" + id_of(request) + "}\n");
   EXPECT_NE(provider.bytes().find(from_hex("d4 49 01")), std::string::npos);
+}
+
+TEST_F(MsgpackBroker, BetweenTwoThatSpeakItValuesAreWhatTheyWere) {
+  Packed provider{place_};
+  provider.say(R"({"jsonrpc":"2.0","method":"rpc.register","params":{"method":"echo","concurrency":1},"id":1})");
+  EXPECT_EQ(provider.json(), result("1", 1));
+  Packed caller{place_};
+  const std::string params = from_hex(kOnlyHere);
+  // The second one waits for the first, and is kept meanwhile; `to` goes, other members stay.
+  const std::string traced =
+      R"({"jsonrpc":"2.0","method":"echo","id":"a","timeout_ms":9000,"traceparent":"00-1","from":"x"})";
+  caller.send(with(traced, "params", kOnlyHere));
+  caller.send(with(head_of("echo", 3), "params", kOnlyHere));
+  for (const std::string_view id : {R"("a")", "3"}) {
+    const std::string asked = provider.bytes();
+    EXPECT_NE(asked.find(packed(R"("params")") + params), std::string::npos) << packing::to_hex(asked);
+    EXPECT_EQ(asked.find("from"), std::string::npos);
+    EXPECT_EQ(asked.find("traceparent") != std::string::npos, id != "3");
+    const std::string own = id_of(unpacked(without_params(asked)));
+    provider.send(with(R"({"jsonrpc":"2.0","id":)" + own + "}", "result", kOnlyHere));
+    const std::string answer = caller.bytes();
+    EXPECT_NE(answer.find(packed(R"("result")") + params), std::string::npos) << packing::to_hex(answer);
+    EXPECT_TRUE(answer.ends_with(packed(R"("id")") + packed(id))) << packing::to_hex(answer);
+  }
+  // An error of the provider's is one of JSON's, and arrives.
+  caller.send(with(head_of("echo", 4), "params", kOnlyHere));
+  const std::string own = id_of(unpacked(without_params(provider.bytes())));
+  provider.say(R"({"jsonrpc":"2.0","error":{"code":7,"message":"no","data":[1]},"id":)" + own + "}");
+  EXPECT_EQ(caller.json(), R"({"jsonrpc":"2.0","error":{"code":7,"message":"no","data":[1]},"id":4})");
+}
+
+TEST_F(MsgpackBroker, ACallThatWaitsForAProviderOfTheOtherEncodingIsRefusedForItsValues) {
+  Packed busy{place_};
+  busy.say(R"({"jsonrpc":"2.0","method":"rpc.register","params":{"method":"echo","concurrency":1},"id":1})");
+  EXPECT_EQ(busy.json(), result("1", 1));
+  Packed caller{place_};
+  caller.send(with(head_of("echo", 2), "params", "91 01"));
+  const std::string first = id_of(busy.json());
+  caller.send(with(head_of("echo", 3), "params", "91" + std::string{kNaN}));
+  caller.send(with(head_of("echo", 4), "params", "91 02"));
+  // It goes over to JSON with its answer.
+  busy.send(R"({"jsonrpc":"2.0","result":9,"id":)" + first + "}");
+  EXPECT_EQ(caller.json(), result("9", 2));
+  EXPECT_EQ(caller.json(), bad_params(kWhyNaN, 3));
+  const std::string next = busy.bytes();
+  EXPECT_NE(next.find(R"("params":[2])"), std::string::npos) << next;
+  busy.send(R"({"jsonrpc":"2.0","result":8,"id":)" + id_of(next) + "}");
+  EXPECT_EQ(caller.json(), result("8", 4));
 }
 
 TEST_F(MsgpackBroker, WhatTheOtherCannotHoldIsAnErrorForTheCallAlone) {
