@@ -19,12 +19,18 @@ def new_loop() -> asyncio.AbstractEventLoop:
     return loop
 
 
+# asyncio lets these out of its loop, so that they end a program. Here they are a handler's, whose call is answered with
+# them; the loop has lost nothing, and goes on.
+_ENDINGS_OF_HANDLERS = contextlib.suppress(SystemExit, KeyboardInterrupt)
+
+
 class AsyncioThread:
     """Runs what `calls` (a native queue with `fileno` and `drain`) brings, from `start` to `stop`."""
 
     def __init__(self, calls: Any) -> None:
         self._calls = calls
         self._loop = new_loop()
+        self._stopping = False
         self._thread = threading.Thread(target=self._run, name="wirecall-asyncio", daemon=True)
 
     def start(self) -> None:
@@ -32,22 +38,26 @@ class AsyncioThread:
 
     def stop(self) -> None:
         """Cancels what still runs, and returns when it has ended."""
+        self._stopping = True
         self._loop.call_soon_threadsafe(self._loop.stop)
         self._thread.join()
 
     def _run(self) -> None:
         asyncio.set_event_loop(self._loop)
         self._loop.add_reader(self._calls.fileno(), self._calls.drain, self._loop)
-        try:
-            self._loop.run_forever()
-        finally:
-            self._loop.remove_reader(self._calls.fileno())
-            tasks = asyncio.all_tasks(self._loop)
-            for task in tasks:
-                task.cancel()
-            self._loop.run_until_complete(asyncio.gather(*tasks, return_exceptions=True))
+        while not self._stopping:
+            with _ENDINGS_OF_HANDLERS:
+                self._loop.run_forever()
+        self._loop.remove_reader(self._calls.fileno())
+        tasks = asyncio.all_tasks(self._loop)
+        for task in tasks:
+            task.cancel()
+        while any(not task.done() for task in tasks):
+            with _ENDINGS_OF_HANDLERS:
+                self._loop.run_until_complete(asyncio.wait(tasks))
+        with _ENDINGS_OF_HANDLERS:
             self._loop.run_until_complete(self._loop.shutdown_asyncgens())
-            self._loop.close()
+        self._loop.close()
 
 
 async def feed_from(generator: AsyncIterator[Any], feed: Any) -> None:
@@ -69,10 +79,10 @@ async def feed_from(generator: AsyncIterator[Any], feed: Any) -> None:
         if feed.wanted:
             feed.end_with(failure)
         raise
-    except Exception as failure:  # it is the answer
+    except BaseException as failure:  # it is the answer, whatever it is: nothing else would end the call
         feed.end_with(failure)
     finally:
         close = getattr(generator, "aclose", None)
         if close is not None:
-            with contextlib.suppress(Exception):
+            with _ENDINGS_OF_HANDLERS, contextlib.suppress(Exception):
                 await close()
