@@ -153,7 +153,9 @@ class Feed final : public std::enable_shared_from_this<Feed> {
   }
   /// Nobody wants more.
   void stop() noexcept {
+    std::shared_ptr<Listener> cancel;  // goes after the mutex, for which the generator's thread may wait with the GIL
     const std::scoped_lock lock{mutex_};
+    cancel = cancel_;
     stopped_ = true;
     items_.clear();
     room_.notify_one();
