@@ -4,9 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import logging
 import threading
 from collections.abc import AsyncIterator
 from typing import Any
+
+# So long what still runs has to end once it has been cancelled; and the thread, which may have to wait for that twice.
+END_S = 0.5
+JOIN_S = 2 * END_S + 0.5
 
 
 def new_loop() -> asyncio.AbstractEventLoop:
@@ -37,10 +42,13 @@ class AsyncioThread:
         self._thread.start()
 
     def stop(self) -> None:
-        """Cancels what still runs, and returns when it has ended."""
+        """Cancels what still runs, and returns when it has ended, or does not: a handler that blocks, or goes on when
+        it is cancelled, must not keep the server from ending."""
         self._stopping = True
         self._loop.call_soon_threadsafe(self._loop.stop)
-        self._thread.join()
+        self._thread.join(JOIN_S)
+        if self._thread.is_alive():
+            _log().error("an async handler blocks its thread; the server ends without it")
 
     def _run(self) -> None:
         asyncio.set_event_loop(self._loop)
@@ -52,12 +60,23 @@ class AsyncioThread:
         tasks = asyncio.all_tasks(self._loop)
         for task in tasks:
             task.cancel()
-        while any(not task.done() for task in tasks):
-            with _ENDINGS_OF_HANDLERS:
-                self._loop.run_until_complete(asyncio.wait(tasks))
-        with _ENDINGS_OF_HANDLERS:
-            self._loop.run_until_complete(self._loop.shutdown_asyncgens())
+        self._wait_for(tasks)
+        with contextlib.suppress(RuntimeError):  # of a generator that yields when it is closed
+            self._wait_for({self._loop.create_task(self._loop.shutdown_asyncgens())})
         self._loop.close()
+
+    def _wait_for(self, tasks: set[asyncio.Task[Any]]) -> None:
+        """Until they have ended, or END_S have passed."""
+        deadline = self._loop.time() + END_S
+        while tasks and (left := deadline - self._loop.time()) > 0:
+            with _ENDINGS_OF_HANDLERS:
+                _, tasks = self._loop.run_until_complete(asyncio.wait(tasks, timeout=left))
+        for task in tasks:
+            _log().error("%r goes on although it is cancelled; the server ends without it", task)
+
+
+def _log() -> logging.Logger:
+    return logging.getLogger("wirecall")
 
 
 async def feed_from(generator: AsyncIterator[Any], feed: Any) -> None:
