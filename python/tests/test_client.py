@@ -72,6 +72,17 @@ def test_no_remote_name_is_hidden(uri):
         assert c["close"]() == "closed?"
 
 
+def test_a_client_is_no_container(uri):
+    named = [wirecall.Client(uri), wirecall.AsyncClient(uri)]
+    for each in [*named, *(client.batch() for client in named)]:
+        with pytest.raises(TypeError, match="not iterable"):
+            iter(each)
+        with pytest.raises(TypeError, match="not a container"):
+            _ = "sum" in each
+        with pytest.raises(TypeError, match="a method is a string, not int"):
+            each[0]
+
+
 def test_positions_and_names_do_not_mix(uri):
     with wirecall.connect(uri) as c, pytest.raises(TypeError, match="by position or by name"):
         c.sum(1, b=2)

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from . import _native
 from ._wiring import DEFAULT_PLACE
-from .client import BatchMethod, _all_params, _Base, _event_params
+from .client import BatchMethod, _all_params, _Base, _checked, _event_params, _Named
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable
@@ -48,7 +48,7 @@ class AsyncClient(_Base):
 
     def __getitem__(self, name: str) -> AsyncMethod:
         """The method of that name, whatever it is."""
-        return AsyncMethod(self, name)
+        return AsyncMethod(self, _checked(name))
 
     def __getattr__(self, name: str) -> AsyncMethod:
         if name.startswith("__") or name in ("_loop", "_native"):
@@ -192,7 +192,7 @@ class AsyncClient(_Base):
         await self.close()
 
 
-class AsyncBatch:
+class AsyncBatch(_Named):
     """Several calls in one message, which is sent when its `async with` ends; that waits for all answers. `b.name(…)`
     and `b["name"](…)` are calls, as of a client: futures."""
 
@@ -202,7 +202,7 @@ class AsyncBatch:
         self._futures: list[asyncio.Future[Any]] = []
 
     def __getitem__(self, name: str) -> BatchMethod:
-        return BatchMethod(self, name)
+        return BatchMethod(self, _checked(name))
 
     def __getattr__(self, name: str) -> BatchMethod:
         if name.startswith("__"):

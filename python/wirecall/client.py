@@ -28,7 +28,21 @@ if TYPE_CHECKING:
     OnConnection = TypeVar("OnConnection", bound=Callable[[_native.ConnectionNews], object])
 
 
-class _Base:
+class _Named:
+    """What has methods by their names, and is no container of them. Python would look through whatever has
+    `__getitem__` by numbers, to which there is no end here."""
+
+    __iter__: None = None
+    __contains__: None = None
+
+
+def _checked(name: str) -> str:
+    if not isinstance(name, str):
+        raise TypeError(f"the name of a method is a string, not {type(name).__name__}")
+    return name
+
+
+class _Base(_Named):
     """What both faces of a client have in common. Its own names are few, and `c["name"]` reaches any method."""
 
     # Where functions are called of which there are no calls: in asyncio's loop, or on the thread that drives.
@@ -75,7 +89,7 @@ class Client(_Base):
 
     def __getitem__(self, name: str) -> Method:
         """The method of that name, whatever it is."""
-        return Method(self._native, name)
+        return Method(self._native, _checked(name))
 
     def __getattr__(self, name: str) -> Method:
         if name.startswith("__"):
@@ -232,7 +246,7 @@ class Outcome:
         raise value
 
 
-class Batch:
+class Batch(_Named):
     """Several calls in one message, which is sent when its `with` ends. `b.name(…)` and `b["name"](…)` are calls, as of
     a client."""
 
@@ -241,7 +255,7 @@ class Batch:
         self._outcomes: list[Outcome] = []
 
     def __getitem__(self, name: str) -> BatchMethod:
-        return BatchMethod(self, name)
+        return BatchMethod(self, _checked(name))
 
     def __getattr__(self, name: str) -> BatchMethod:
         if name.startswith("__"):
