@@ -64,6 +64,7 @@ class AsyncCall final : public AsyncCalls::Entry,
     detail::ParamReaders readers{.reader = codec_->reader(), .defaults = {}};
     PythonMethod::Arguments arguments{*method_};
     if (!detail::decode_params(params_.view(), *registered_, readers, arguments.pointers())) {
+      if (PyErr_Occurred() != nullptr) return fail();
       aside_.error(decode_error(*readers.reader));
       return go_home();
     }

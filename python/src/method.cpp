@@ -267,8 +267,10 @@ void PythonMethod::run(Call& call) const {
   Arguments arguments{*this};
   if (!take_kept(call, arguments)) {
     detail::ParamReaders& readers = call.param_readers();
-    if (!detail::decode_params(call.params(), call.method(), readers, arguments.pointers()))
+    if (!detail::decode_params(call.params(), call.method(), readers, arguments.pointers())) {
+      if (PyErr_Occurred() != nullptr) return answer(call, nullptr, call.method().name(), id);
       return call.invalid_params(*readers.reader);
+    }
   }
   Reference context;
   if (takes_context_) context = Reference::steal(make_context(context_on_loop(call)));
@@ -295,8 +297,10 @@ void PythonMethod::run_aside(std::string_view params, const Codec& codec, const 
                              std::optional<CallContext>& context, detail::AsideAnswer& aside) const {
   detail::ParamReaders readers{.reader = codec.reader(), .defaults = {}};
   Arguments arguments{*this};
-  if (!detail::decode_params(params, method, readers, arguments.pointers()))
+  if (!detail::decode_params(params, method, readers, arguments.pointers())) {
+    if (PyErr_Occurred() != nullptr) return answer(aside, nullptr, method.name(), id);
     return aside.error(decode_error(*readers.reader));
+  }
   Reference seen;
   if (takes_context_) seen = Reference::steal(make_context(std::move(*context)));
   const Reference result = Reference::steal(call(arguments, seen.get()));

@@ -50,6 +50,7 @@ nb::object loads(nb::bytes text, const Shape& shape, bool msgpack) {
   const std::unique_ptr<Reader> reader = codec.reader();
   reader->reset(padded.view().substr(0, scan.offset));
   PyObject* const value = shape.decode(*reader);
+  if (value == nullptr && PyErr_Occurred() != nullptr) throw nb::python_error();
   if (value == nullptr) throw nb::value_error(reader->failed() ? text_of(reader->failure()).c_str() : "cannot be read");
   return nb::steal(value);
 }

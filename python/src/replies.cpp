@@ -104,6 +104,7 @@ void Replies::complete(const Entry& entry, std::string_view text) {
     const Reference value = Reference::steal(decode_any(reader));
     if (value) return static_cast<void>(call_method(names().set_result, future.get(), value.get()));
     reader.clear_failure();
+    PyErr_Clear();
     const Reference exception = Reference::steal(
         make_exception(Error{ErrorCode::internal_error, "the result cannot be read"}, detail::ErrorClass::local_error));
     return static_cast<void>(call_method(names().set_exception, future.get(), exception.get()));

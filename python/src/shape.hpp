@@ -62,8 +62,8 @@ class Shape {
 
   [[nodiscard]] const TypeInfo& info() const noexcept { return info_; }
   [[nodiscard]] ShapeKind kind() const noexcept { return kind_; }
-  /// A new reference to the value that comes next; null after recording a failure with the reader. No Python exception
-  /// is left set.
+  /// A new reference to the value that comes next; null after recording a failure with the reader. A Python exception is
+  /// left set where it is not the value that is wrong, but what looks at it (a validator that raises no ValueError).
   [[nodiscard]] PyObject* decode(Reader& reader) const;
 
  private:

@@ -61,7 +61,7 @@ class Feed final : public std::enable_shared_from_this<Feed> {
     detail::ParamReaders readers{.reader = codec_->reader(), .defaults = {}};
     PythonMethod::Arguments arguments{*method_};
     if (!detail::decode_params(params_.view(), *registered_, readers, arguments.pointers())) {
-      end(decode_error(*readers.reader));
+      end(PyErr_Occurred() != nullptr ? take_error(registered_->name(), id_) : decode_error(*readers.reader));
       return nullptr;
     }
     Reference context;

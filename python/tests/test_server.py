@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import dataclasses
 import functools
 import json
 import logging
-from typing import Any
+from collections.abc import AsyncIterator
+from typing import Annotated, Any
 
+import annotated_types
 import pytest
 
 import wirecall
@@ -163,6 +166,81 @@ def test_any_other_exception_is_told_to_the_log_alone(app, caplog):
     assert record.id == "1"
     assert "Traceback" in record.getMessage()
     assert "ValueError: not for callers: hush" in record.getMessage()
+
+
+@dataclasses.dataclass
+class Fussy:
+    """Does not like what it is told to dislike."""
+
+    dislikes: str
+
+    def __post_init__(self) -> None:
+        raise {
+            "value": ValueError("be nicer"),
+            "key": KeyError("/etc/secret"),
+            "type": TypeError("/etc/secret"),
+            "overflow": OverflowError("/etc/secret"),
+            "interrupt": KeyboardInterrupt("/etc/secret"),
+            "own": wirecall.Error(7, "seven"),
+        }[self.dislikes]
+
+
+def dislike(value: int) -> bool:
+    raise KeyError("/etc/secret")
+
+
+@pytest.mark.parametrize("place", ["loop", "pool", "async", "stream", "choice", "list"])
+def test_of_what_a_validator_raises_only_value_errors_are_told(app, caplog, place):
+    def take(value: Fussy) -> None: ...
+
+    async def take_async(value: Fussy) -> None: ...
+
+    async def stream(value: Fussy) -> AsyncIterator[int]:
+        yield 1
+
+    def choose(value: Fussy | list[int] | dict[str, int]) -> None: ...
+
+    def take_all(value: list[Fussy]) -> None: ...
+
+    function = {"async": take_async, "stream": stream, "choice": choose, "list": take_all}.get(place, take)
+    app.add(function, name="take") if place != "pool" else app(name="take", blocking=True)(function)
+    with app.serving() as uri, wirecall.connect(uri) as c:
+
+        def call(dislikes: str) -> None:
+            value = {"dislikes": dislikes}
+            c.take([value] if place == "list" else value)
+
+        with pytest.raises(wirecall.InvalidParams, match=None if place == "choice" else "be nicer"):
+            call("value")
+        assert not caplog.records
+        for other in ("key", "type", "overflow", "interrupt"):
+            caplog.clear()
+            with pytest.raises(wirecall.InternalError) as caught:
+                call(other)
+            assert caught.value.data is None
+            assert "/etc/secret" in caplog.text
+            assert "take" in caplog.text
+        with pytest.raises(wirecall.Error, match="seven"):
+            call("own")
+
+
+def test_a_predicate_that_fails_is_not_the_callers_mistake(app, caplog):
+    @app
+    def take(value: Annotated[int, annotated_types.Predicate(dislike)]) -> None: ...
+
+    assert answer(app, "take", [1])["code"] == -32603
+    assert "/etc/secret" in caplog.text
+
+
+def test_what_cannot_be_in_a_set_is_said_with_its_place(app):
+    @app
+    def take(value: set[Any]) -> int:
+        return len(value)
+
+    assert answer(app, "take", [[1, "a", 1]]) == 2
+    error = answer(app, "take", [[1, {}]])
+    assert error["code"] == -32602
+    assert error["data"]["loc"] == ["value", 1]
 
 
 def test_a_missing_hint_is_named_where_it_hurts(app, caplog):
