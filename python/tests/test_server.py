@@ -304,13 +304,49 @@ def test_a_name_that_is_taken(app):
 def test_a_hint_that_cannot_be_sent_is_refused_with_its_parameter(app):
     def f(a: int, b: threading.Lock) -> None: ...  # type: ignore[name-defined]  # noqa: F821
 
-    with pytest.raises(TypeError, match="a hint names 'threading', which is not defined"):
+    with pytest.raises(TypeError, match="the hint of b names 'threading', which is not defined"):
         app.add(f)
 
     def g(a: int, b: logging.Logger) -> None: ...
 
     with pytest.raises(TypeError, match=r"Logger cannot be put on the wire.*\[parameter b of g\]"):
         app.add(g)
+
+
+@pytest.mark.parametrize(
+    ("hint", "words"),
+    [
+        ("list | 'Foo'", "TypeError"),
+        ("dataclasses.nope", "AttributeError"),
+        ("not a hint", "SyntaxError"),
+        ("nowhere", "names 'nowhere'"),
+    ],
+)
+def test_a_hint_that_cannot_be_read_is_refused_with_its_parameter(app, hint, words):
+    def f(a: int, b: int) -> int:
+        return a
+
+    f.__annotations__["b"] = hint
+    with pytest.raises(TypeError, match=rf"f: the hint of b .*{words}"):
+        app.add(f)
+
+    def g() -> int:
+        return 1
+
+    g.__annotations__["return"] = hint
+    with pytest.raises(TypeError, match=rf"g: the hint of its result .*{words}"):
+        app.add(g)
+
+    @dataclasses.dataclass
+    class Held:
+        inner: int
+
+    def h(value: Held) -> None: ...
+
+    Held.__annotations__["inner"] = hint
+    h.__annotations__["value"] = Held
+    with pytest.raises(TypeError, match=r"the hints of .*Held cannot be read.*\[parameter value of h\]"):
+        app.add(h)
 
 
 def test_a_port_that_is_busy_is_said_with_the_cure(app):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import inspect
+import types
 import typing
 from collections.abc import Callable
 from typing import Any
@@ -43,7 +44,7 @@ def describe(function: Callable[..., Any], name: str, *, blocking: bool = False)
     hints = _hints(function, name)
     rows: list[Row] = []
     unhinted: list[str] = []
-    docs = _parameter_docs(function)
+    docs = _parameter_docs(hints)
     for parameter in _signature(function, name).parameters.values():
         hint = hints.get(parameter.name, Any)
         if hint is Context:
@@ -89,15 +90,32 @@ def _innermost(function: Any) -> Any:
 
 def _hints(function: Callable[..., Any], name: str) -> dict[str, Any]:
     inner = inspect.unwrap(_innermost(function))
+    written = getattr(inner, "__annotations__", None)
+    if not written:  # as of most functions in C
+        return {}
     try:
         return typing.get_type_hints(inner, include_extras=True)
-    except NameError as failure:
-        raise TypeError(
-            f"wirecall: {name}: a hint names {failure.name!r}, which is not defined where the function is: "
+    except Exception as failure:  # a hint that is a string may be anything
+        raise TypeError(_bad_hint(inner, written, name, failure)) from None
+
+
+def _bad_hint(inner: Any, written: dict[str, Any], name: str, failure: Exception) -> str:
+    """Which of them it is, and what is wrong with it."""
+    which = "a hint"
+    for parameter, hint in written.items():
+        alone = types.SimpleNamespace(__annotations__={parameter: hint})
+        try:
+            typing.get_type_hints(alone, getattr(inner, "__globals__", {}), include_extras=True)
+        except Exception as own:
+            which = "the hint of its result" if parameter == "return" else f"the hint of {parameter}"
+            failure = own
+            break
+    if isinstance(failure, NameError):
+        return (
+            f"wirecall: {name}: {which} names {failure.name!r}, which is not defined where the function is: "
             "import or define it in that module, also at run time"
-        ) from None
-    except (TypeError, AttributeError):
-        return {}
+        )
+    return f"wirecall: {name}: {which} cannot be read: {type(failure).__name__}: {failure}"
 
 
 def _result(function: Callable[..., Any], hints: dict[str, Any]) -> Shape:
@@ -149,12 +167,8 @@ def _default_json(value: Any) -> str:
     return text if len(text) <= DEFAULT_BYTES_MAX else ""
 
 
-def _parameter_docs(function: Callable[..., Any]) -> dict[str, str]:
+def _parameter_docs(hints: dict[str, Any]) -> dict[str, str]:
     """`Annotated[int, "what it is"]` documents a parameter."""
-    try:
-        hints = typing.get_type_hints(_innermost(function), include_extras=True)
-    except Exception:  # told of elsewhere
-        return {}
     return {
         name: next((extra for extra in typing.get_args(hint)[1:] if isinstance(extra, str)), "")
         for name, hint in hints.items()
