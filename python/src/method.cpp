@@ -40,6 +40,7 @@ bool decode_element(Reader& reader, void* argument) {
 // Of **kwargs: one more member.
 bool decode_other(Reader& reader, void* argument, std::string_view name) {
   Argument& into = *static_cast<Argument*>(argument);
+  if (into.method->is_context(name)) return reader.fail("nothing");
   if (!into.value) into.value = Reference::steal(PyDict_New());
   const Reference key =
       Reference::steal(PyUnicode_FromStringAndSize(name.data(), static_cast<Py_ssize_t>(name.size())));
@@ -147,6 +148,10 @@ std::vector<Param> PythonMethod::params() const {
   return params;
 }
 
+bool PythonMethod::is_context(std::string_view name) const noexcept {
+  return std::ranges::any_of(parameters_, [&](const Parameter& p) { return p.shape == nullptr && p.name == name; });
+}
+
 detail::Binding PythonMethod::bind(std::unique_ptr<PythonMethod> method) {
   const auto invoke = [&]() -> detail::Invoke {
     switch (method->place_) {
@@ -175,7 +180,7 @@ detail::Binding PythonMethod::bind(std::unique_ptr<PythonMethod> method) {
 PythonMethod::Arguments::Arguments(const PythonMethod& method) {
   values_.reserve(method.shapes_.size());
   pointers_.reserve(method.shapes_.size());
-  for (const Shape* shape : method.shapes_) pointers_.push_back(&values_.emplace_back(Argument{shape, {}}));
+  for (const Shape* shape : method.shapes_) pointers_.push_back(&values_.emplace_back(Argument{shape, {}, &method}));
 }
 
 // Small integers have been read together with the envelope. False when they are not the arguments.

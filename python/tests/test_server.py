@@ -92,6 +92,27 @@ def test_what_does_not_fit_is_said_with_its_place(app, params, loc, expected, go
     assert error["data"] == {"loc": loc, "expected": expected, "got": got}
 
 
+def test_nobody_but_the_server_gives_a_context(app):
+    @app
+    def by_name(*, ctx: wirecall.Context, **rest: str) -> list[str]:
+        return [ctx.method, *rest]
+
+    @app
+    def by_position(ctx: wirecall.Context, **rest: str) -> list[str]:
+        return [ctx.method, *rest]
+
+    @app
+    def alone(ctx: wirecall.Context) -> str:
+        return ctx.method
+
+    assert answer(app, "by_name", {"a": "x"}) == ["by_name", "a"]
+    assert answer(app, "by_position", {"a": "x"}) == ["by_position", "a"]
+    for method in ("by_name", "by_position", "alone"):
+        error = answer(app, method, {"ctx": "evil"})
+        assert error["code"] == -32602
+        assert error["data"] == {"loc": ["ctx"], "expected": "nothing", "got": '"evil"'}
+
+
 def test_integers_of_any_size(app):
     @app
     def double(n: int) -> int:
