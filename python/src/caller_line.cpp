@@ -36,7 +36,11 @@ PyObject* value_of(Outcome& outcome) {
   }
   const std::unique_ptr<Reader> reader = json_codec().reader();
   reader->reset(std::get<Buffer>(outcome).padded());
-  return decode_any(*reader);
+  PyObject* const value = decode_any(*reader);
+  if (value == nullptr && PyErr_Occurred() == nullptr) {
+    set_exception(unreadable(*reader), detail::ErrorClass::local_error);
+  }
+  return value;
 }
 
 // Whoever waits for an answer.

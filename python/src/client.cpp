@@ -85,7 +85,8 @@ void tell(detail::OutgoingCall& call, Manner manner, std::optional<double> patie
 
 nb::object value_at(Reader& reader) {
   PyObject* const value = decode_any(reader);
-  if (value == nullptr) throw std::runtime_error{"the result cannot be read"};
+  if (value == nullptr && PyErr_Occurred() != nullptr) throw nb::python_error();
+  if (value == nullptr) raise(unreadable(reader), detail::ErrorClass::local_error);
   return nb::steal(value);
 }
 
@@ -197,7 +198,11 @@ class PyBatch {
     nb::list outcomes;
     for (std::optional<detail::Answer>& answer : answers) {
       if (answer->ok()) {
-        outcomes.append(nb::make_tuple(true, value_at(answer->reader())));
+        try {
+          outcomes.append(nb::make_tuple(true, value_at(answer->reader())));
+        } catch (nb::python_error& failure) {  // the others are none the worse for it
+          outcomes.append(nb::make_tuple(false, nb::borrow(failure.value())));
+        }
       } else {
         outcomes.append(nb::make_tuple(false, nb::steal(make_exception(answer->error(), answer->error_class()))));
       }
@@ -403,10 +408,12 @@ class PyClient {
   }
 
  private:
+  [[noreturn]] static void unusable(std::string why) {
+    raise(Error{ErrorCode::internal_error, std::move(why)}, detail::ErrorClass::local_error);
+  }
   std::shared_ptr<Client> usable() {
-    if (client_ == nullptr) throw std::runtime_error{"the client is closed"};
-    if (forks.load() != born_)
-      throw std::runtime_error{"the client was made before fork: make one in the child process"};
+    if (client_ == nullptr) unusable("the client is closed");
+    if (forks.load() != born_) unusable("the client was made before fork: make one in the child process");
     return client_;
   }
 

@@ -176,7 +176,7 @@ def test_one_loop_each(uri):
 
     async def use_elsewhere() -> None:
         await use()
-        with pytest.raises(RuntimeError, match="another event loop"):
+        with pytest.raises(wirecall.LocalError, match="another event loop"):
             await asyncio.to_thread(asyncio.run, use())
 
     asyncio.run(use())

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import asyncio
+import contextlib
+import json
 import os
 import signal
+import socket
 import subprocess
 import sys
 import textwrap
@@ -168,8 +172,77 @@ def test_after_close(uri):
     c = wirecall.connect(uri)
     c.close()
     c.close()
-    with pytest.raises(RuntimeError, match="closed"):
+    with pytest.raises(wirecall.LocalError, match="closed"):
         c.sum(1, 2)
+    with pytest.raises(RuntimeError, match="closed"):  # what it is to Python
+        c.sum(1, 2)
+
+
+class Answering:
+    """A server that answers every request with the same result or error, as JSON text."""
+
+    def __init__(self, outcome: str) -> None:
+        self.outcome = outcome
+
+    def __enter__(self) -> str:
+        self.listening = socket.create_server(("127.0.0.1", 0))
+        self.thread = threading.Thread(target=self.serve, daemon=True)
+        self.thread.start()
+        return f"tcp://127.0.0.1:{self.listening.getsockname()[1]}"
+
+    def serve(self) -> None:
+        self.connection, _ = self.listening.accept()
+        with self.connection as connection:
+            while came := connection.recv(65536):  # one message, for such short ones as they are here
+                asked = json.loads(came)
+                answers = [
+                    f'{{"jsonrpc":"2.0",{self.outcome},"id":{json.dumps(one["id"])}}}'
+                    for one in (asked if isinstance(asked, list) else [asked])
+                ]
+                text = f"[{','.join(answers)}]" if isinstance(asked, list) else answers[0]
+                connection.sendall(text.encode() + b"\n")
+
+    def __exit__(self, *failure: object) -> None:
+        with contextlib.suppress(OSError):  # the client has gone already
+            self.connection.shutdown(socket.SHUT_RDWR)
+        self.thread.join()
+        self.listening.close()
+
+
+@pytest.mark.parametrize("result", ["1e999", "[" + "9" * 5000 + "]"])
+def test_a_result_that_python_cannot_hold_is_a_local_error(result):
+    with Answering(f'"result":{result}') as place, wirecall.connect(place) as c:
+        with pytest.raises(wirecall.LocalError, match="the result cannot be read: expected"):
+            c.anything()
+        with c.batch() as b:
+            one = b.anything()
+        with pytest.raises(wirecall.LocalError, match="the result cannot be read"):
+            one.result()
+
+    async def main(place: str) -> None:
+        async with wirecall.aconnect(place) as c:
+            with pytest.raises(wirecall.LocalError, match="the result cannot be read: expected"):
+                await c.anything()
+
+    with Answering(f'"result":{result}') as place:
+        asyncio.run(main(place))
+
+
+@pytest.mark.parametrize(
+    ("data", "words"),
+    [
+        ('{"loc":5}', "at 5"),
+        ('{"loc":["a",1],"expected":7,"got":null}', "at a.1, expected 7, got None"),
+        ('{"loc":null,"did_you_mean":[]}', "at None, did you mean []?"),
+        ("[1]", "[1]"),
+        ('{"reason":{}}', "reason {}"),
+    ],
+)
+def test_an_error_can_be_told_whatever_its_data(data, words):
+    error = f'"error":{{"code":7,"message":"seven","data":{data}}}'
+    with Answering(error) as place, wirecall.connect(place) as c, pytest.raises(wirecall.Error) as caught:
+        c.anything()
+    assert str(caught.value) == f"seven (7): {words}"
 
 
 def test_http(uri):
@@ -269,7 +342,7 @@ def test_a_batch_is_one_message(uri):
             nine = b["sum"](a=4, b=5)
             wrong = b.sum(1, "x")
             b.notify("sum", 1, 2)
-            with pytest.raises(RuntimeError, match="has not been sent"):
+            with pytest.raises(wirecall.LocalError, match="has not been sent"):
                 five.result()
         assert (five.result(), nine.result()) == (5, 9)
         with pytest.raises(wirecall.InvalidParams):

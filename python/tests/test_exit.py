@@ -130,7 +130,7 @@ def test_a_forked_child_is_told_at_its_first_use(uri):
         if pid == 0:
             try:
                 c.quick(2)
-            except RuntimeError as error:
+            except wirecall.LocalError as error:
                 print(error, flush=True)
             with wirecall.connect(sys.argv[1]) as own:
                 print(own.quick(3), flush=True)

@@ -6,6 +6,7 @@ import dataclasses
 import functools
 import json
 import logging
+import pickle
 from collections.abc import AsyncIterator
 from typing import Annotated, Any
 
@@ -173,6 +174,77 @@ def test_an_error_of_the_handlers_own_is_passed_on(app):
 
     assert answer(app, "pay", [7]) == {"code": 1001, "message": "No such account", "data": {"account": 7}}
     assert answer(app, "taken") == {"code": -32007, "message": "taken already"}
+
+
+def test_an_error_without_a_code(app, caplog):
+    @app
+    def plain() -> None:
+        raise wirecall.Error("no beds left")
+
+    @app
+    def named() -> None:
+        raise wirecall.Error(message="no beds left", data={"left": 0})
+
+    assert answer(app, "plain") == {"code": -32000, "message": "no beds left"}
+    assert answer(app, "named") == {"code": -32000, "message": "no beds left", "data": {"left": 0}}
+    assert answer(app, "plain") == json.loads(json.dumps(answer(app, "plain")))
+    again = pickle.loads(pickle.dumps(wirecall.Error("no beds left", data=1)))
+    assert (again.code, again.message, again.data) == (-32000, "no beds left", 1)
+    assert not caplog.records
+
+
+@pytest.mark.parametrize(
+    ("arguments", "kind", "words"),
+    [
+        ((2**31, "m"), ValueError, "has 32 bits: 2147483648"),
+        ((-(2**31) - 1, "m"), ValueError, "has 32 bits"),
+        (("x", "m"), TypeError, "is an integer, not str"),
+        ((1.5, "m"), TypeError, "is an integer, not float"),
+        ((True, "m"), TypeError, "is an integer, not bool"),
+        ((1, b"m"), TypeError, "is a string, not bytes"),
+        ((1,), TypeError, "is a string, not NoneType"),
+        ((), TypeError, "is a string, not NoneType"),
+    ],
+)
+def test_what_is_no_error(arguments, kind, words):
+    with pytest.raises(kind, match=words):
+        wirecall.Error(*arguments)
+
+
+def test_what_cannot_be_sent_of_an_error_is_told_to_the_log(app, caplog):
+    @app
+    def unsendable(part: str) -> None:
+        error = wirecall.Error(7, "seven", {"a": [1, object()]} if part == "data" else None)
+        if part == "message":
+            error.message = "\ud800 seven"
+        if part == "code":
+            error.code = 2**40
+        raise error
+
+    for part, expected, words in (
+        (
+            "data",
+            {"code": 7, "message": "seven"},
+            "the data of an error cannot be sent: at .a[1]: ",
+        ),
+        ("message", {"code": 7, "message": "? seven"}, "whose message is no Unicode"),
+        ("code", {"code": -32603, "message": "Internal error"}, "has 32 bits"),
+    ):
+        caplog.clear()
+        assert answer(app, "unsendable", [part]) == expected
+        assert words in caplog.text
+        assert "method unsendable (id 1)" in caplog.text
+
+
+def test_a_local_error_that_a_handler_lets_go_is_its_failure(app, caplog):
+    @app
+    def calls_on() -> None:
+        client = wirecall.Client("tcp://127.0.0.1:1")
+        client.close()
+        client.anything()
+
+    assert answer(app, "calls_on") == {"code": -32603, "message": "Internal error"}
+    assert "the client is closed" in caplog.text
 
 
 def test_any_other_exception_is_told_to_the_log_alone(app, caplog):

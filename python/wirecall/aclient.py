@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 from . import _native
 from ._wiring import DEFAULT_PLACE
 from .client import BatchMethod, _all_params, _Base, _checked, _event_params, _Named
+from .errors import LocalError
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable
@@ -63,7 +64,7 @@ class AsyncClient(_Base):
         if self._loop is loop:
             return loop
         if self._loop is not None and not self._loop.is_closed():
-            raise RuntimeError("the client is used by another event loop: make one for each")
+            raise LocalError("the client is used by another event loop: make one for each")
         loop.add_reader(self._replies.fileno(), self._replies.drain)
         loop.add_reader(self._calls.fileno(), self._calls.drain, loop)
         self._loop = loop

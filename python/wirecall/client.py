@@ -12,6 +12,7 @@ import json
 
 from . import _native, _wiring
 from ._wiring import DEFAULT_PLACE
+from .errors import LocalError
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -237,9 +238,9 @@ class Outcome:
         self._outcome: tuple[bool, Any] | None = None
 
     def result(self) -> Any:
-        """Its result; or raises what it was answered with. RuntimeError before the batch has been sent."""
+        """Its result; or raises what it was answered with. LocalError before the batch has been sent."""
         if self._outcome is None:
-            raise RuntimeError("the batch has not been sent: it is when its `with` ends")
+            raise LocalError("the batch has not been sent: it is when its `with` ends")
         good, value = self._outcome
         if good:
             return value
