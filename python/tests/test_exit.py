@@ -144,6 +144,30 @@ def test_a_forked_child_is_told_at_its_first_use(uri):
     assert done.stdout == "the client was made before fork: make one in the child process\n3\n4\n", done.stderr
 
 
+def test_signals_are_the_programs_while_a_server_runs_in_its_background():
+    program = """
+        import sys, time, wirecall
+        app = wirecall.Server()
+
+        @app
+        def twice(x: int) -> int:
+            return 2 * x
+
+        with app.serving() as uri, wirecall.connect(uri) as c:
+            try:
+                print("waiting", c.twice(1), flush=True)
+                time.sleep(60)
+            except KeyboardInterrupt:
+                print("interrupted", c.twice(21), flush=True)
+    """
+    done = subprocess.Popen([sys.executable, "-c", textwrap.dedent(program)], stdout=subprocess.PIPE, text=True)
+    assert done.stdout is not None
+    assert done.stdout.readline() == "waiting 2\n"
+    done.send_signal(signal.SIGINT)
+    assert done.communicate(timeout=30)[0] == "interrupted 42\n"
+    assert done.returncode == 0
+
+
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
 @pytest.mark.parametrize("handler", ["blocks", "goes_on", "yields_on"])
 def test_a_server_ends_although_an_async_handler_does_not(handler, number):
