@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import dataclasses
 import functools
 import json
@@ -161,6 +162,59 @@ def test_bound_methods_partials_and_objects(app):
     assert answer(app, "negative", ["3"])["code"] == -32602
     assert answer(app, "other.deposit", [1]) == 1
     assert answer(app, "other._private")["code"] == -32601
+
+
+def passed_on(function: Any) -> Any:
+    """As many decorators do it."""
+
+    @functools.wraps(function)
+    def wrapper(*args: Any, **kwargs: Any) -> Any:
+        return function(*args, **kwargs)
+
+    return wrapper
+
+
+def test_a_decorated_async_function_is_awaited(app):
+    @app
+    @passed_on
+    async def twice(x: int) -> int:
+        await asyncio.sleep(0)
+        return 2 * x
+
+    @app
+    @passed_on
+    async def count(n: int) -> AsyncIterator[int]:
+        for i in range(n):
+            yield i
+
+    @app(blocking=True)
+    def at_once(x: int) -> int:
+        return asyncio.run(twice(x))  # type: ignore[arg-type]
+
+    app.add(functools.partial(twice, 4), name="eight")
+    with app.serving() as uri, wirecall.connect(uri) as c:
+        assert c.twice(21) == 42
+        assert c.eight() == 8
+        assert list(c.count.stream(3)) == [0, 1, 2]
+        assert c.at_once(4) == 8
+        with pytest.raises(wirecall.InvalidParams, match="at x"):
+            c.twice("a")
+
+
+def test_what_is_to_be_awaited_and_comes_unawaited_is_said_so(app, capfd, recwarn):
+    async def twice(x: int) -> int:
+        return 2 * x
+
+    @app
+    def hidden(x: int) -> Any:
+        return twice(x)
+
+    with app.serving() as uri, wirecall.connect(uri) as c, pytest.raises(wirecall.InternalError):
+        c.hidden(21)
+    assert (
+        "a coroutine has no form on the wire, it is to be awaited: make the method async def" in capfd.readouterr().err
+    )
+    assert not recwarn.list
 
 
 def test_an_error_of_the_handlers_own_is_passed_on(app):

@@ -146,7 +146,13 @@ def _place(function: Callable[..., Any], blocking: bool) -> int:
         return ASYNCIO
     if inspect.isgeneratorfunction(inner):
         return POOL_STREAM
-    return POOL if blocking else LOOP
+    if blocking:
+        return POOL
+    # A decorator around an async function mostly returns what that does.
+    innermost = inspect.unwrap(inner)
+    if inspect.isasyncgenfunction(innermost):
+        return ASYNCIO_STREAM
+    return ASYNCIO if inspect.iscoroutinefunction(innermost) else LOOP
 
 
 def _summary(function: Callable[..., Any]) -> str:

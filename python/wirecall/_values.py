@@ -60,6 +60,8 @@ def plan_for(kind: Any) -> tuple[int, Any]:
         return ELEMENTS, None
     if issubclass(kind, Iterable) and not _is_lazy(kind):
         return ELEMENTS, None
+    if hasattr(kind, "__await__"):
+        return REPLACE, _refuse_awaitable
     name = f"{kind.__module__}.{kind.__qualname__}"
     return REFUSE, f"{name} has no form on the wire: make it a dataclass, a dict or a list"
 
@@ -67,6 +69,13 @@ def plan_for(kind: Any) -> tuple[int, Any]:
 def _is_lazy(kind: Any) -> bool:
     """Iterators are used up by reading them: to send one is mostly a mistake."""
     return hasattr(kind, "__next__")
+
+
+def _refuse_awaitable(value: Any) -> Any:
+    close = getattr(value, "close", None)
+    if close is not None:  # a coroutine, which Python would warn of as well
+        close()
+    raise TypeError(f"a {type(value).__name__} has no form on the wire, it is to be awaited: make the method async def")
 
 
 def _value_of(member: Any) -> Any:
