@@ -549,6 +549,43 @@ def test_arrays_have_the_elements_that_are_hinted(msgpack):
         assert words in str(caught.value)
 
 
+@dataclasses.dataclass
+class Left:
+    x: int
+
+
+@dataclasses.dataclass
+class Right:
+    x: int
+
+
+def test_of_a_union_it_is_the_first_that_fits():
+    for first, second in ((Left, Right), (Right, Left), (Left, Right)):
+        for hint, text in (
+            (first | second, '{"x":1}'),
+            (list[first | second], '[{"x":1}]'),  # type: ignore[valid-type]
+            (dict[str, list[first | second]], '{"a":[{"x":1}]}'),  # type: ignore[valid-type]
+        ):
+            came = read(hint, text)
+            came = came["a"] if isinstance(came, dict) else came
+            assert type(came[0] if isinstance(came, list) else came) is first
+    for hint, text, expected in (
+        (float | decimal.Decimal, "1.5", 1.5),
+        (decimal.Decimal | float, "1.5", decimal.Decimal("1.5")),
+        (float | decimal.Decimal | str, '"1.5"', decimal.Decimal("1.5")),
+        (str | float | decimal.Decimal, "1.5", 1.5),
+        (float | int, "1", 1),
+        (float | Level, "1", Level.LOW),
+        (float | decimal.Decimal | int, "1.5", 1.5),
+        (str | dt.date, '"2026-02-27"', dt.date(2026, 2, 27)),
+        (str | Color, '"red"', Color.RED),
+        (pathlib.Path | dt.date, '"2026-02-27"', pathlib.Path("2026-02-27")),
+        (Union[Any, int, str], '"a"', "a"),  # noqa: UP007
+    ):
+        came = read(hint, text)
+        assert (type(came), came) == (type(expected), expected), hint
+
+
 def test_what_cannot_be_sent():
     class Held:
         pass

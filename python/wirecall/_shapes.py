@@ -65,20 +65,29 @@ _MAPPINGS = (dict, collections.abc.Mapping, collections.abc.MutableMapping)
 def shape_of(hint: Any) -> Shape:
     """The shape of a hint; made once for each hint that can be looked up."""
     with _making:
+        key = _key(hint)
         try:
-            known = _made.get(hint)
+            known = _made.get(key)
         except TypeError:  # Annotated with something that cannot be hashed
             return _make(hint)
         if known is not None:
             return known
         before = len(_made)
         try:
-            return _made.setdefault(hint, _make(hint))
+            return _made.setdefault(key, _make(hint))
         except BaseException:
             # What has been made meanwhile may hold what could not be: a class that holds itself by way of another one.
-            for key in list(_made)[before:]:
-                del _made[key]
+            for made in list(_made)[before:]:
+                del _made[made]
             raise
+
+
+def _key(hint: Any) -> Any:
+    """What a hint is looked up by. To Python `A | B` equals `B | A`, and so does all that holds them."""
+    origin = get_origin(hint)
+    if origin is None or origin is Literal:
+        return hint
+    return (origin, *(_key(part) for part in get_args(hint)))
 
 
 def _make(hint: Any) -> Shape:
@@ -180,20 +189,27 @@ def _key_reader(key: Any, shape: Shape) -> Any:
     return read
 
 
-# Of several types of one kind, those that take less come first: a date before any string, an integer before a number.
-_LAST = {STRING: 1, NUMBER: 1, ANY: 2}
-
-
 def _union(parts: tuple[Any, ...]) -> Shape:
-    def rank(part: Any) -> int:
-        simple = _SIMPLE.get(part) if _hashable(part) else None
-        return 0 if simple is None else _LAST.get(simple[0], 0)
-
-    without_none = sorted((part for part in parts if part not in (None, type(None))), key=rank)
-    shapes = [shape_of(part) for part in without_none]
-    if len(without_none) != len(parts):
+    """The first that fits. But what takes all of a kind leaves to the others what they take of it: an integer is no
+    float, and a date no string, wherever they stand."""
+    ordered = [part for part in parts if part not in (None, type(None))]
+    if float in ordered:
+        at = ordered.index(float)
+        later = [part for part in ordered[at:] if _is_integral(part)]
+        ordered = ordered[:at] + later + [part for part in ordered[at:] if part not in later]
+    ordered.sort(key=lambda part: 2 if part in (Any, object) else 1 if part is str else 0)
+    shapes = [shape_of(part) for part in ordered]
+    if len(ordered) != len(parts):
         shapes.append(shape_of(None))
     return _with_parts(Shape(CHOICE, "", None), *shapes)
+
+
+def _is_integral(part: Any) -> bool:
+    if get_origin(part) is Annotated:
+        return _is_integral(get_args(part)[0])
+    if get_origin(part) is Literal:
+        return all(isinstance(value, int) for value in get_args(part))
+    return isinstance(part, type) and issubclass(part, int)
 
 
 def _literal(values: tuple[Any, ...]) -> Shape:
@@ -253,7 +269,7 @@ def _class(kind: type, hint: Any) -> Shape | None:
 
 def _dataclass(kind: type, hint: Any) -> Shape:
     shape = Shape(OBJECT, kind.__name__, kind)
-    _made[hint] = shape  # it may hold itself
+    _made[_key(hint)] = shape  # it may hold itself
     hints = _hints_of(kind, hint)
     shape.set_fields([
         (
@@ -274,7 +290,7 @@ def _dataclass(kind: type, hint: Any) -> Shape:
 
 def _typed_dict(kind: Any, hint: Any) -> Shape:
     shape = Shape(OBJECT, kind.__name__, None)
-    _made[hint] = shape
+    _made[_key(hint)] = shape
     hints = _hints_of(kind, hint)
     shape.set_fields([
         (sys.intern(name), name, shape_of(hints[name]), _is_required(kind, name, hints[name]), "") for name in hints
