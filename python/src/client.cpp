@@ -210,12 +210,12 @@ class PyBatch {
     return outcomes;
   }
   /// Sends it; the future of each call is completed with what it comes to.
-  void start(std::shared_ptr<Replies> replies, nb::list futures) {
+  BatchHandle start(std::shared_ptr<Replies> replies, nb::list futures) {
     std::vector<PyObject*> waiting;
     for (nb::handle future : futures) waiting.push_back(Py_NewRef(future.ptr()));
-    batch_.start([replies = std::move(replies), waiting = std::move(waiting)](
-                     std::size_t at, detail::Answer& answer) { replies->add(waiting[at], answer); },
-                 [] {});
+    return batch_.start([replies = std::move(replies), waiting = std::move(waiting)](
+                            std::size_t at, detail::Answer& answer) { replies->add(waiting[at], answer); },
+                        [] {});
   }
 
  private:
@@ -458,6 +458,10 @@ void add_client(nb::module_& module) {
       .def_ro("cause", &ConnectionNews::cause, "Why it has ended; empty for one that has been made.");
   nb::class_<PyStream>(module, "Stream").def("next", &PyStream::next).def("poll", &PyStream::poll);
   nb::class_<CallHandle>(module, "CallHandle").def("cancel", [](const CallHandle& handle) {
+    const Released released;
+    return handle.cancel();
+  });
+  nb::class_<BatchHandle>(module, "BatchHandle").def("cancel", [](const BatchHandle& handle) {
     const Released released;
     return handle.cancel();
   });

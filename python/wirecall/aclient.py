@@ -229,9 +229,16 @@ class AsyncBatch(_Named):
         self, kind: type[BaseException] | None, value: BaseException | None, traceback: TracebackType | None
     ) -> None:
         if kind is not None:
+            for future in self._futures:
+                future.set_exception(LocalError("the batch has not been sent: its `with` has ended by an exception"))
+                future.exception()  # which nobody has to ask for
             return
-        self._native.start(self._client._replies, self._futures)
-        await asyncio.gather(*self._futures, return_exceptions=True)
+        handle = self._native.start(self._client._replies, self._futures)
+        try:
+            await asyncio.gather(*self._futures, return_exceptions=True)
+        except asyncio.CancelledError:
+            handle.cancel()
+            raise
 
 
 class AsyncMethod:
