@@ -9,6 +9,8 @@
 #include <cstdint>
 #include <span>
 #include <string_view>
+#include <unordered_map>
+#include <utility>
 
 #include "reference.hpp"
 
@@ -20,7 +22,14 @@ namespace {
 constexpr int kDepthMax = 512;
 
 PyObject* planner = nullptr;
-PyObject* plans = nullptr;  // a dict: by type
+
+// A plan ends with its type, which may be one of many that a function has made.
+struct KnownPlan {
+  Reference plan;
+  Reference type;  // weak
+};
+using Plans = std::unordered_map<PyTypeObject*, KnownPlan>;
+Plans* plans = nullptr;
 
 // What a plan is, by its first element; wirecall/_values.py has the same list.
 enum class Plan : long {
@@ -222,10 +231,14 @@ class Encoder {
 
   static Reference plan_of(PyTypeObject* type) {
     if (plans == nullptr) return PyErr_SetString(PyExc_RuntimeError, "wirecall._wiring is not loaded"), Reference{};
-    PyObject* const key = reinterpret_cast<PyObject*>(type);
-    if (PyObject* const known = PyDict_GetItem(plans, key)) return Reference::share(known);
-    Reference plan = Reference::steal(PyObject_CallFunctionObjArgs(planner, key, nullptr));
-    if (plan && PyDict_SetItem(plans, key, plan.get()) != 0) return {};
+    if (const auto known = plans->find(type); known != plans->end()) return Reference::share(known->second.plan.get());
+    PyObject* const object = reinterpret_cast<PyObject*>(type);
+    Reference plan = Reference::steal(PyObject_CallFunctionObjArgs(planner, object, nullptr));
+    if (!plan) return plan;
+    const nanobind::object forget = nanobind::cpp_function([type](nanobind::handle) { plans->erase(type); });
+    Reference weak = Reference::steal(PyWeakref_NewRef(object, forget.ptr()));
+    if (!weak) return {};
+    plans->insert_or_assign(type, KnownPlan{Reference::share(plan.get()), std::move(weak)});
     return plan;
   }
 
@@ -336,8 +349,8 @@ class Encoder {
 bool encode(Writer& writer, PyObject* value, std::string& where) { return Encoder{writer, where}.value(value); }
 
 void set_planner(PyObject* function) {
-  if (plans == nullptr) plans = PyDict_New();
-  PyDict_Clear(plans);
+  if (plans == nullptr) plans = new Plans;  // for good: types end after everything else
+  plans->clear();
   Py_XINCREF(function);
   Py_XDECREF(planner);
   planner = function;

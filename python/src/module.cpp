@@ -55,6 +55,20 @@ nb::object loads(nb::bytes text, const Shape& shape, bool msgpack) {
   return nb::steal(value);
 }
 
+int traverse_shape(PyObject* self, visitproc visit, void* arg) {
+  Py_VISIT(Py_TYPE(self));
+  return nb::inst_ready(self) ? nb::inst_ptr<Shape>(self)->traverse(visit, arg) : 0;
+}
+
+int clear_shape(PyObject* self) {
+  nb::inst_ptr<Shape>(self)->clear();
+  return 0;
+}
+
+PyType_Slot shape_slots[] = {{Py_tp_traverse, reinterpret_cast<void*>(&traverse_shape)},
+                             {Py_tp_clear, reinterpret_cast<void*>(&clear_shape)},
+                             {0, nullptr}};
+
 }  // namespace
 
 NB_MODULE(_native, module) {
@@ -70,7 +84,7 @@ NB_MODULE(_native, module) {
       set_exception(error);
     }
   });
-  nb::class_<Shape>(module, "Shape")
+  nb::class_<Shape>(module, "Shape", nb::type_slots(shape_slots), nb::is_weak_referenceable())
       .def(
           "__init__",
           [](Shape* self, int kind, const std::string& name, nb::object type) {

@@ -369,6 +369,19 @@ void Shape::set_definitions(nb::list definitions) {
   info_.definitions = definitions_;
 }
 
+int Shape::traverse(visitproc visit, void* arg) const {
+  Py_VISIT(type_.ptr());
+  for (const nb::object& part : kept_) Py_VISIT(part.ptr());
+  return 0;
+}
+
+void Shape::clear() {
+  parts_.clear();
+  fields_.clear();
+  type_.reset();
+  kept_.clear();
+}
+
 PyObject* Shape::decode(Reader& reader) const {
   switch (kind_) {
     case ShapeKind::any:

@@ -62,9 +62,13 @@ class Shape {
 
   [[nodiscard]] const TypeInfo& info() const noexcept { return info_; }
   [[nodiscard]] ShapeKind kind() const noexcept { return kind_; }
-  /// A new reference to the value that comes next; null after recording a failure with the reader. A Python exception is
-  /// left set where it is not the value that is wrong, but what looks at it (a validator that raises no ValueError).
+  /// A new reference to the value that comes next; null after recording a failure with the reader. A Python exception
+  /// is left set where it is not the value that is wrong, but what looks at it (a validator that raises no ValueError).
   [[nodiscard]] PyObject* decode(Reader& reader) const;
+
+  /// For Python's collector of cycles: a class may hold itself. `clear` ends all use of it.
+  int traverse(visitproc visit, void* argument) const;
+  void clear();
 
  private:
   PyObject* decode_sequence(Reader& reader) const;

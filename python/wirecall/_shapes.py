@@ -23,6 +23,7 @@ import threading
 import types
 import typing
 import uuid
+import weakref
 from typing import Annotated, Any, Literal, Union, get_args, get_origin, get_type_hints
 
 from . import _values, _wiring  # noqa: F401 - which tells the native module of _values
@@ -33,7 +34,9 @@ from ._native import Shape
     OBJECT, CONVERTED, RAW, EXTENSION,
 ) = range(19)  # fmt: skip
 
-_made: dict[Any, Shape] = {}
+# By hint, as long as a method needs them: classes may be made over and over. And what has just been made.
+_made: weakref.WeakValueDictionary[Any, Shape] = weakref.WeakValueDictionary()
+_fresh: list[Any] = []
 _making = threading.RLock()
 
 _SIMPLE: dict[Any, tuple[int, str]] = {
@@ -72,14 +75,23 @@ def shape_of(hint: Any) -> Shape:
             return _make(hint)
         if known is not None:
             return known
-        before = len(_made)
+        before = len(_fresh)
         try:
-            return _made.setdefault(key, _make(hint))
+            return _remember(key, _make(hint))
         except BaseException:
             # What has been made meanwhile may hold what could not be: a class that holds itself by way of another one.
-            for made in list(_made)[before:]:
-                del _made[made]
+            for made in _fresh[before:]:
+                _made.pop(made, None)
             raise
+        finally:
+            if before == 0:
+                _fresh.clear()
+
+
+def _remember(key: Any, shape: Shape) -> Shape:
+    _made[key] = shape
+    _fresh.append(key)
+    return shape
 
 
 def _key(hint: Any) -> Any:
@@ -269,7 +281,7 @@ def _class(kind: type, hint: Any) -> Shape | None:
 
 def _dataclass(kind: type, hint: Any) -> Shape:
     shape = Shape(OBJECT, kind.__name__, kind)
-    _made[_key(hint)] = shape  # it may hold itself
+    _remember(_key(hint), shape)  # it may hold itself
     hints = _hints_of(kind, hint)
     shape.set_fields([
         (
@@ -290,7 +302,7 @@ def _dataclass(kind: type, hint: Any) -> Shape:
 
 def _typed_dict(kind: Any, hint: Any) -> Shape:
     shape = Shape(OBJECT, kind.__name__, None)
-    _made[_key(hint)] = shape
+    _remember(_key(hint), shape)
     hints = _hints_of(kind, hint)
     shape.set_fields([
         (sys.intern(name), name, shape_of(hints[name]), _is_required(kind, name, hints[name]), "") for name in hints
@@ -545,7 +557,7 @@ def _by_msgspec(hint: Any, name: str) -> Shape:
     return shape
 
 
-_named: dict[str, Any] = {}
+_named: weakref.WeakValueDictionary[str, Any] = weakref.WeakValueDictionary()
 
 
 def _name_for(kind: Any) -> str:
