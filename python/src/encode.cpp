@@ -182,15 +182,36 @@ class Encoder {
     Py_ssize_t position = 0;
     PyObject* key = nullptr;
     PyObject* member = nullptr;
+    bool texts_differ = false;
     while (PyDict_Next(value, &position, &key, &member)) {
       const Reference kept_key = Reference::share(key);
       const Reference kept = Reference::share(member);
+      // Keys of other types are written as text, which another one may be.
+      if (size > 1 && PyUnicode_Check(key) == 0 && !texts_differ) {
+        if (!keys_differ(value)) return false;
+        texts_differ = true;
+      }
       if (!this->key(key)) return false;
       if (!this->value(member)) return at(key);
       if (PyDict_Size(value) != size) return fail("changed its size while it was written");
     }
     writer_->end_object();
     return true;
+  }
+
+  // Whether an object has each of these keys once.
+  bool keys_differ(PyObject* dict) {
+    const Reference texts = Reference::steal(PySet_New(nullptr));
+    Py_ssize_t position = 0;
+    PyObject* key = nullptr;
+    while (texts && PyDict_Next(dict, &position, &key, nullptr)) {
+      if (PyUnicode_Check(key) == 0 && Py_TYPE(key) != &PyLong_Type) continue;
+      const Reference text = Reference::steal(PyObject_Str(key));
+      const int known = text ? PySet_Contains(texts.get(), text.get()) : -1;
+      if (known < 0 || (known == 0 && PySet_Add(texts.get(), text.get()) != 0)) return fail_with_exception();
+      if (known == 1) return fail("two keys that are the same text"), at(key);
+    }
+    return texts ? true : fail_with_exception();
   }
 
   bool mapping(PyObject* value) {

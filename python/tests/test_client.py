@@ -87,6 +87,49 @@ def test_a_client_is_no_container(uri):
             each[0]
 
 
+def test_what_is_said_of_a_call_is_checked(uri):
+    with wirecall.connect(uri) as c:
+        for call in (c.sum, c.count.stream, c.batch().sum):
+            for manner, words in (
+                ({"_timeout": "x"}, "^a timeout is a number of seconds, not 'x'$"),
+                ({"_to": 7}, "^_to is the name of a client, a string, not 7$"),
+                ({"_within": 7}, "^_within is a wirecall.Context, not 7$"),
+            ):
+                with pytest.raises(TypeError, match=words):
+                    list(call(1, 2, **manner))
+    with pytest.raises(TypeError, match="a timeout is a number of seconds, not '1'"):
+        wirecall.connect(uri, timeout="1")  # type: ignore[arg-type]
+
+    async def main() -> None:
+        async with wirecall.aconnect(uri) as c:
+            with pytest.raises(TypeError, match="a timeout is a number of seconds, not 'x'"):
+                await c.sum(1, 2, _timeout="x")
+
+    asyncio.run(main())
+
+
+def test_options_of_what_is_provided_are_checked(broker):
+    with wirecall.connect(broker) as c:
+        with pytest.raises(TypeError, match="no option 'concurency' of a method; there are concurrency, queue"):
+            c.provide("a", len, concurency=1)
+        with pytest.raises(TypeError, match="the option concurrency is of type int, not 'x'"):
+            c.provide("a", len, concurrency="x")
+        with pytest.raises(ValueError, match="the option queue is between 0 and 4294967295, not -1"):
+            c.provide("a", len, queue=-1)
+        c.provide("a", len, concurrency=1, queue=2, policy="round_robin", idempotent=True, safe=True)
+
+
+def test_a_published_tuple_is_the_params(broker):
+    heard: list[object] = []
+    with wirecall.connect(broker) as c:
+        c.subscribe("news", lambda topic, value: heard.append(value), echo=True)
+        for value in ((1, 2), [1, 2]):
+            c.publish("news", value)
+        while len(heard) < 2:
+            c["rpc.ping"]()
+    assert heard == [[1, 2], [1, 2]]
+
+
 def test_positions_and_names_do_not_mix(uri):
     with wirecall.connect(uri) as c, pytest.raises(TypeError, match="by position or by name"):
         c.sum(1, b=2)

@@ -115,6 +115,20 @@ def test_nobody_but_the_server_gives_a_context(app):
         assert error["data"] == {"loc": ["ctx"], "expected": "nothing", "got": '"evil"'}
 
 
+def test_a_context_may_be_hinted_in_other_words(app):
+    @app
+    def optional(x: int, ctx: wirecall.Context | None = None) -> str:
+        return "" if ctx is None else ctx.method
+
+    @app
+    def annotated(x: int, *, ctx: Annotated[wirecall.Context, "the call"]) -> str:
+        return ctx.method
+
+    assert answer(app, "optional", [1]) == "optional"
+    assert answer(app, "annotated", [1]) == "annotated"
+    assert answer(app, "optional", {"x": 1, "ctx": None})["code"] == -32602
+
+
 def test_integers_of_any_size(app):
     @app
     def double(n: int) -> int:

@@ -586,6 +586,31 @@ def test_of_a_union_it_is_the_first_that_fits():
         assert (type(came), came) == (type(expected), expected), hint
 
 
+class Corner(enum.Enum):
+    ORIGIN = (0, 0)
+    FAR = (1, 2.5)
+
+
+@CODECS
+def test_enumerations_of_tuples(msgpack):
+    assert round_trip(list[Corner], list(Corner), msgpack) == list(Corner)
+    with pytest.raises(ValueError, match=r"expected one of \[0,0\], \[1,2.5\]"):
+        read(Corner, "[0,1]")
+    assert json.loads(_shapes.shape_of(Corner).schema)["enum"] == [[0, 0], [1, 2.5]]
+
+
+def test_numbers_that_numpy_has_no_room_for():
+    for hint, text in ((np.uint8, "300"), (np.uint8, "-1"), (np.float32, "1e300"), (np.float16, "1e5")):
+        with pytest.raises(ValueError, match=f"expected a {hint.__name__}, got"):
+            read(hint, text)
+    assert dumps(np.longdouble(1.5)) == b"1.5"
+
+
+def test_bounds_of_integers_are_in_their_schema():
+    schema = json.loads(_shapes.shape_of(Annotated[int, pydantic.Field(ge=0, lt=10)]).schema)
+    assert schema == {"type": "integer", "minimum": 0, "exclusiveMaximum": 10}
+
+
 def test_what_cannot_be_sent():
     class Held:
         pass
@@ -595,6 +620,12 @@ def test_what_cannot_be_sent():
         ({"a": [1, {2}, Held()]}, r"at \.a\[2\]:"),
         (float("nan"), "not finite"),
         ({(1, 2): 3}, "a key that is neither"),
+        ({1: 2, "1": 3}, r"at \.1: two keys that are the same text"),
+        ({"a": {"1": 2, 1: 3}}, r"at \.a\.1: two keys that are the same text"),
+        (np.ma.array([1, 2], mask=[True, False]), "no masks"),
+        (Image.new("F", (1, 1)), "an image of mode F is no PNG"),
+        (Image.new("CMYK", (1, 1)), "an image of mode CMYK is no PNG"),
+        (np.clongdouble(1), "complex has no form"),
         ("\ud800", "surrogates not allowed"),
         (iter([1]), "has no form on the wire"),
     ):

@@ -47,7 +47,7 @@ def describe(function: Callable[..., Any], name: str, *, blocking: bool = False)
     docs = _parameter_docs(hints)
     for parameter in _signature(function, name).parameters.values():
         hint = hints.get(parameter.name, Any)
-        if hint is Context:
+        if _is_context(hint):
             by_name = parameter.kind is parameter.KEYWORD_ONLY
             rows.append((parameter.name, CONTEXT_BY_NAME if by_name else CONTEXT, None, False, None, "", ""))
             continue
@@ -66,6 +66,16 @@ def describe(function: Callable[..., Any], name: str, *, blocking: bool = False)
     if unhinted:
         errors._unhinted[name] = unhinted
     return Described(_place(function, blocking), rows, _result(function, hints), _summary(function))
+
+
+def _is_context(hint: Any) -> bool:
+    """Also `Annotated[Context, …]` and `Context | None`: it is always given."""
+    origin = typing.get_origin(hint)
+    if origin is typing.Annotated:
+        return _is_context(typing.get_args(hint)[0])
+    if origin in (typing.Union, types.UnionType):
+        return all(part is type(None) or _is_context(part) for part in typing.get_args(hint))
+    return hint is Context
 
 
 def _signature(function: Callable[..., Any], name: str) -> inspect.Signature:

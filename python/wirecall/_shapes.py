@@ -243,7 +243,19 @@ def _one_of(members: dict[tuple[type, Any], Any]) -> Shape:
 def _enum(kind: type[enum.Enum]) -> Shape:
     if issubclass(kind, enum.Flag):
         return _converted(int, kind, f"a {kind.__name__}")
+    if not all(isinstance(member.value, bool | int | float | str | types.NoneType) for member in kind):
+        return _enum_by_form(kind)
     return _one_of({(type(member.value), member.value): member for member in kind})
+
+
+def _enum_by_form(kind: type[enum.Enum]) -> Shape:
+    """Of values that are another thing when they come back, as tuples are lists."""
+    from ._native import dumps
+
+    members = {dumps(member.value): member for member in kind}
+    shape = _converted(Any, lambda value: members[dumps(value)], f"one of {', '.join(f.decode() for f in members)}")
+    _set_schema(shape, "", {"enum": [json.loads(form) for form in members]})
+    return shape
 
 
 # ---- classes ----
@@ -420,6 +432,8 @@ def _annotated(hint: Any) -> Shape:
 
     limited = _converted(shape, convert, "")
     schema = json.loads(shape.schema)
+    if schema.get("type") == "integer" and schema.get("minimum") == -(2**63) and schema.get("maximum") == 2**64 - 1:
+        del schema["minimum"], schema["maximum"]  # what some encodings have room for is no bound of the hint's
     definitions = schema.pop("$defs", {})
     if "$ref" not in schema and not definitions:  # those say themselves what there is to say
         _set_schema(limited, "", schema | _keywords(extras, schema.get("type", "")))
@@ -603,11 +617,19 @@ def _array(kind: Any, hint: Any) -> Shape | None:
             base = {"b": bool, "i": int, "u": int, "f": float}.get(numpy.dtype(kind).kind)
             if base is None:
                 return None
-            return _converted(base, kind, "")
+            return _converted(base, functools.partial(_scalar, kind), f"a {kind.__name__}")
     image = sys.modules.get("PIL.Image")
     if image is not None and issubclass(kind, image.Image):
         return Shape(EXTENSION, "an image", _read_image)
     return None
+
+
+def _scalar(kind: Any, value: Any) -> Any:
+    """OverflowError for what it cannot hold."""
+    import numpy
+
+    with numpy.errstate(over="raise"):
+        return kind(value)
 
 
 def _array_of(hint: Any) -> Shape:

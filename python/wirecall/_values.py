@@ -105,6 +105,12 @@ def _pydantic_json(model: Any) -> bytes:
 def _array_plan(kind: Any) -> tuple[int, Any] | None:
     numpy = sys.modules.get("numpy")
     if numpy is not None:
+        if issubclass(kind, numpy.ma.MaskedArray):
+            return REFUSE, "a masked array has no form on the wire, which has no masks: send filled() or its parts"
+        if issubclass(kind, numpy.longdouble):  # whose `item` is one of its own kind
+            return REPLACE, float
+        if issubclass(kind, numpy.clongdouble):
+            return REPLACE, complex
         if issubclass(kind, numpy.ndarray):
             return EXTENSION, (NPY, npy_bytes)
         if issubclass(kind, numpy.generic):
@@ -197,7 +203,10 @@ def png_bytes(image: Any) -> bytes:
     import io
 
     file = io.BytesIO()
-    image.save(file, format="PNG")
+    try:
+        image.save(file, format="PNG")
+    except OSError:
+        raise TypeError(f'an image of mode {image.mode} is no PNG: send image.convert("RGB"), or its array') from None
     return file.getvalue()
 
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from . import _native
 from ._wiring import DEFAULT_PLACE
-from .client import BatchMethod, _all_params, _Base, _checked, _event_params, _Named
+from .client import BatchMethod, _all_params, _Base, _check_manner, _check_provided, _checked, _event_params, _Named
 from .errors import LocalError
 
 if TYPE_CHECKING:
@@ -80,7 +80,11 @@ class AsyncClient(_Base):
         within: _native.Context | None = None,
     ) -> Reply:
         reply = Reply(loop=self._join())
-        reply._handle = self._native.start(method, args, kwargs, timeout, to, within, self._replies, reply)
+        try:
+            reply._handle = self._native.start(method, args, kwargs, timeout, to, within, self._replies, reply)
+        except TypeError:
+            _check_manner(timeout, to, within)
+            raise
         return reply
 
     async def connect(self) -> None:
@@ -112,6 +116,7 @@ class AsyncClient(_Base):
     async def provide(self, name: str, function: Callable[..., Any], **options: Any) -> None:
         """At a broker: provides a method to its other clients; the function, plain, `async def` or an async generator
         (a stream), runs in this loop. `options`: concurrency, queue, policy, idempotent, safe."""
+        _check_provided(options)
         described = self._described(function, name)
         self._native.provide(
             name,
@@ -217,6 +222,7 @@ class AsyncBatch(_Named):
     def _add(
         self, name: str, args: Any, kwargs: Any, timeout: float | None, to: str, within: _native.Context | None
     ) -> asyncio.Future[Any]:
+        _check_manner(timeout, to, within)
         self._native.add(name, args, kwargs, timeout, to, within)
         future = self._client._join().create_future()
         self._futures.append(future)
@@ -275,6 +281,7 @@ class AsyncMethod:
         """Calls it for its results as they come."""
         client = self._client
         loop = client._join()
+        _check_manner(_timeout, _to, _within)
         stream = client._native.stream(self._name, args, kwargs, _timeout, _to, _within)
         while True:
             news = loop.create_future()

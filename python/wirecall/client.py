@@ -37,6 +37,20 @@ class _Named:
     __contains__: None = None
 
 
+def _check_timeout(timeout: object) -> None:
+    if isinstance(timeout, bool) or (timeout is not None and not isinstance(timeout, int | float)):
+        raise TypeError(f"a timeout is a number of seconds, not {timeout!r}") from None
+
+
+def _check_manner(timeout: object, to: object, within: object) -> None:
+    """What the native side says of these is about its own functions."""
+    _check_timeout(timeout)
+    if not isinstance(to, str):
+        raise TypeError(f"_to is the name of a client, a string, not {to!r}") from None
+    if within is not None and not isinstance(within, _native.Context):
+        raise TypeError(f"_within is a wirecall.Context, not {within!r}") from None
+
+
 def _checked(name: str) -> str:
     if not isinstance(name, str):
         raise TypeError(f"the name of a method is a string, not {type(name).__name__}")
@@ -52,6 +66,7 @@ class _Base(_Named):
 
     def __init__(self, uri: Places = DEFAULT_PLACE, *, timeout: float | None = None, **options: Any) -> None:
         if timeout is not None:
+            _check_timeout(timeout)
             options["call_timeout_ms"] = max(1, round(timeout * 1000))
         self._native = _native.Client([uri] if isinstance(uri, str) else list(uri), json.dumps(options))
         _wiring.at_exit(self._end)
@@ -127,6 +142,7 @@ class Client(_Base):
         The function runs on the thread that drives the client. `async def` needs `aconnect`."""
         from ._methods import LOOP
 
+        _check_provided(options)
         described = _plain(function, name)
         self._native.provide(
             name, function, LOOP, described.parameters, described.result, described.summary, options, None
@@ -191,7 +207,11 @@ class Method:
     ) -> Any:
         """Calls it and returns its result. `_timeout`: seconds; `_to`: the client of that name alone (at a broker);
         `_within`: the call that is served by it, which it ends with, and whose time it has."""
-        return self._native.call(self._name, args, kwargs, _timeout, _to, _within)
+        try:
+            return self._native.call(self._name, args, kwargs, _timeout, _to, _within)
+        except TypeError:
+            _check_manner(_timeout, _to, _within)
+            raise
 
     def stream(
         self,
@@ -203,6 +223,7 @@ class Method:
         **kwargs: Any,
     ) -> Iterator[Any]:
         """Calls it for its results as they come."""
+        _check_manner(_timeout, _to, _within)
         stream = self._native.stream(self._name, args, kwargs, _timeout, _to, _within)
         while True:
             try:
@@ -218,6 +239,20 @@ class Method:
 
     def __repr__(self) -> str:
         return f"<method {self._name}>"
+
+
+_PROVIDED = {"concurrency": int, "queue": int, "policy": str, "idempotent": bool, "safe": bool}
+
+
+def _check_provided(options: dict[str, object]) -> None:
+    for option, value in options.items():
+        kind = _PROVIDED.get(option)
+        if kind is None:
+            raise TypeError(f"there is no option {option!r} of a method; there are {', '.join(_PROVIDED)}")
+        if type(value) is not kind:
+            raise TypeError(f"the option {option} is of type {kind.__name__}, not {value!r}")
+        if isinstance(value, int) and not 0 <= value < 2**32:
+            raise ValueError(f"the option {option} is between 0 and {2**32 - 1}, not {value}")
 
 
 def _plain(function: Callable[..., Any], name: str) -> Described:
@@ -270,6 +305,7 @@ class Batch(_Named):
     def _add(
         self, name: str, args: Any, kwargs: Any, timeout: float | None, to: str, within: _native.Context | None
     ) -> Outcome:
+        _check_manner(timeout, to, within)
         self._native.add(name, args, kwargs, timeout, to, within)
         outcome = Outcome()
         self._outcomes.append(outcome)
@@ -323,7 +359,7 @@ def _all_params(method: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> d
 def _event_params(topic: str, value: Any, retain: bool) -> dict[str, Any]:
     params: dict[str, Any] = {"topic": topic}
     if value is not None:
-        params["params"] = value if isinstance(value, list | dict) else [value]
+        params["params"] = value if isinstance(value, list | tuple | dict) else [value]
     if retain:
         params["retain"] = True
     return params

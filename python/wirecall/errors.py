@@ -213,7 +213,7 @@ def _details(data: Any, message: str) -> str:
         parts.append(f"did you mean {data['did_you_mean']!r}?")
     if not parts:
         return repr(data)
-    return ", ".join(part for part in parts if part != f"reason {message}")
+    return ", ".join(part for part in parts if not (part.startswith("reason ") and part[len("reason ") :] in message))
 
 
 # What native code tells of an error besides: detail::ErrorClass.
