@@ -61,7 +61,7 @@ int traverse_shape(PyObject* self, visitproc visit, void* arg) {
 }
 
 int clear_shape(PyObject* self) {
-  nb::inst_ptr<Shape>(self)->clear();
+  if (nb::inst_ready(self)) nb::inst_ptr<Shape>(self)->clear();
   return 0;
 }
 
