@@ -252,6 +252,11 @@ class Answering:
         self.listening.close()
 
 
+def test_an_error_says_nothing_twice():
+    error = wirecall.ConnectionLost("connection lost: reset by peer", {"reason": "reset by peer", "delivered": "maybe"})
+    assert str(error) == "connection lost: reset by peer (-32001)"
+
+
 @pytest.mark.parametrize("result", ["1e999", "[" + "9" * 5000 + "]"])
 def test_a_result_that_python_cannot_hold_is_a_local_error(result):
     with Answering(f'"result":{result}') as place, wirecall.connect(place) as c:
