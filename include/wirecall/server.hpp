@@ -22,6 +22,9 @@
 
 namespace wirecall {
 
+/// What run() does about SIGINT and SIGTERM. `leave`: nothing; they are the program's, of which the server is a part.
+enum class OnSignals { stop, leave };
+
 /// How a server's run has ended.
 enum class RunEnd {
   drained,      ///< stop() or the first signal; calls in progress have been answered, or their time was up
@@ -84,7 +87,7 @@ class Server {
   /// back, since nothing can end it. A second signal makes it return at once, or, where there is such a handler, ends
   /// the process within a second. Throws what a thread of it failed with, when all have ended, and std::system_error
   /// when standard output has refused what was sent there, but for its reader having left.
-  RunEnd run();
+  RunEnd run(OnSignals on_signals = OnSignals::stop);
   /// Makes run() drain and return; the next one when none is running.
   void stop() noexcept;
   /// The same, but calls in progress are not waited for, except for those of plain functions: as by a second signal.

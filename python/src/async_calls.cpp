@@ -65,6 +65,7 @@ class AsyncCall final : public AsyncCalls::Entry,
     detail::ParamReaders readers{.reader = codec_->reader(), .defaults = {}};
     PythonMethod::Arguments arguments{*method_};
     if (!detail::decode_params(params_.view(), *registered_, readers, arguments.pointers())) {
+      if (PyErr_Occurred() != nullptr) return fail();
       aside_.error(decode_error(*readers.reader));
       return go_home();
     }
@@ -125,10 +126,18 @@ class AsyncCall final : public AsyncCalls::Entry,
 
   void ended(PyObject* task) {
     task_ = {};
+    // That it was cancelled because nobody waits any more is no error of the handler's.
+    if (stop_.stop_requested() && is_cancelled(task)) return give_up();
     const Reference name = Reference::steal(PyUnicode_FromString("result"));
     const Reference result = Reference::steal(PyObject_CallMethodObjArgs(task, name.get(), nullptr));
     answer(aside_, result.get(), registered_->name(), id_);
     go_home();
+  }
+  static bool is_cancelled(PyObject* task) {
+    const Reference name = Reference::steal(PyUnicode_FromString("cancelled"));
+    const Reference cancelled = Reference::steal(PyObject_CallMethodObjArgs(task, name.get(), nullptr));
+    if (!cancelled) PyErr_Clear();
+    return cancelled.get() == Py_True;
   }
   void fail() {
     answer(aside_, nullptr, registered_->name(), id_);

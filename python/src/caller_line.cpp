@@ -37,9 +37,8 @@ PyObject* value_of(Outcome& outcome) {
   const std::unique_ptr<Reader> reader = json_codec().reader();
   reader->reset(std::get<Buffer>(outcome).padded());
   PyObject* const value = decode_any(*reader);
-  if (value == nullptr) {
-    PyErr_Clear();
-    set_exception(Error{ErrorCode::internal_error, "the answer cannot be read"}, detail::ErrorClass::local_error);
+  if (value == nullptr && PyErr_Occurred() == nullptr) {
+    set_exception(unreadable(*reader), detail::ErrorClass::local_error);
   }
   return value;
 }

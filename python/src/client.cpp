@@ -90,7 +90,8 @@ void tell(detail::OutgoingCall& call, Manner manner, std::optional<double> patie
 
 nb::object value_at(Reader& reader) {
   PyObject* const value = decode_any(reader);
-  if (value == nullptr) throw std::runtime_error{"the result cannot be read"};
+  if (value == nullptr && PyErr_Occurred() != nullptr) throw nb::python_error();
+  if (value == nullptr) raise(unreadable(reader), detail::ErrorClass::local_error);
   return nb::steal(value);
 }
 
@@ -205,7 +206,11 @@ class PyBatch {
     nb::list outcomes;
     for (std::optional<detail::Answer>& answer : answers) {
       if (answer->ok()) {
-        outcomes.append(nb::make_tuple(true, value_at(answer->reader())));
+        try {
+          outcomes.append(nb::make_tuple(true, value_at(answer->reader())));
+        } catch (nb::python_error& failure) {  // the others are none the worse for it
+          outcomes.append(nb::make_tuple(false, nb::borrow(failure.value())));
+        }
       } else {
         outcomes.append(nb::make_tuple(false, nb::steal(make_exception(answer->error(), answer->error_class()))));
       }
@@ -213,12 +218,12 @@ class PyBatch {
     return outcomes;
   }
   /// Sends it; the future of each call is completed with what it comes to.
-  void start(std::shared_ptr<Replies> replies, nb::list futures) {
+  BatchHandle start(std::shared_ptr<Replies> replies, nb::list futures) {
     std::vector<PyObject*> waiting;
     for (nb::handle future : futures) waiting.push_back(Py_NewRef(future.ptr()));
-    batch_.start([replies = std::move(replies), waiting = std::move(waiting)](
-                     std::size_t at, detail::Answer& answer) { replies->add(waiting[at], answer); },
-                 [] {});
+    return batch_.start([replies = std::move(replies), waiting = std::move(waiting)](
+                            std::size_t at, detail::Answer& answer) { replies->add(waiting[at], answer); },
+                        [] {});
   }
 
  private:
@@ -424,10 +429,12 @@ class PyClient {
   }
 
  private:
+  [[noreturn]] static void unusable(std::string why) {
+    raise(Error{ErrorCode::internal_error, std::move(why)}, detail::ErrorClass::local_error);
+  }
   std::shared_ptr<Client> usable() {
-    if (client_ == nullptr) throw std::runtime_error{"the client is closed"};
-    if (forks.load() != born_)
-      throw std::runtime_error{"the client was made before fork: make one in the child process"};
+    if (client_ == nullptr) unusable("the client is closed");
+    if (forks.load() != born_) unusable("the client was made before fork: make one in the child process");
     return client_;
   }
 
@@ -472,6 +479,10 @@ void add_client(nb::module_& module) {
       .def_ro("cause", &ConnectionNews::cause, "Why it has ended; empty for one that has been made.");
   nb::class_<PyStream>(module, "Stream").def("next", &PyStream::next).def("poll", &PyStream::poll);
   nb::class_<CallHandle>(module, "CallHandle").def("cancel", [](const CallHandle& handle) {
+    const Released released;
+    return handle.cancel();
+  });
+  nb::class_<BatchHandle>(module, "BatchHandle").def("cancel", [](const BatchHandle& handle) {
     const Released released;
     return handle.cancel();
   });

@@ -9,6 +9,8 @@
 #include <cstdint>
 #include <span>
 #include <string_view>
+#include <unordered_map>
+#include <utility>
 
 #include "reference.hpp"
 
@@ -23,7 +25,14 @@ constexpr Py_ssize_t kElementsAtOnce = 32;
 constexpr Py_ssize_t kTextAtOnce = 256 * 1024;
 
 PyObject* planner = nullptr;
-PyObject* plans = nullptr;  // a dict: by type
+
+// A plan ends with its type, which may be one of many that a function has made.
+struct KnownPlan {
+  Reference plan;
+  Reference type;  // weak
+};
+using Plans = std::unordered_map<PyTypeObject*, KnownPlan>;
+Plans* plans = nullptr;
 
 // What a plan is, by its first element; wirecall/_values.py has the same list.
 enum class Plan : long {
@@ -189,9 +198,15 @@ class Encoder {
     Py_ssize_t position = 0;
     PyObject* key = nullptr;
     PyObject* member = nullptr;
+    bool texts_differ = false;
     while (PyDict_Next(value, &position, &key, &member)) {
       const Reference kept_key = Reference::share(key);
       const Reference kept = Reference::share(member);
+      // Keys of other types are written as text, which another one may be.
+      if (size > 1 && PyUnicode_Check(key) == 0 && !texts_differ) {
+        if (!keys_differ(value)) return false;
+        texts_differ = true;
+      }
       if (!this->key(key)) return false;
       if (!this->value(member)) return at(key);
       if (PyDict_Size(value) != size) return fail("changed its size while it was written");
@@ -222,6 +237,21 @@ class Encoder {
       return fail("its own form is no JSON");
     writer_->json(text);
     return true;
+  }
+
+  // Whether an object has each of these keys once.
+  bool keys_differ(PyObject* dict) {
+    const Reference texts = Reference::steal(PySet_New(nullptr));
+    Py_ssize_t position = 0;
+    PyObject* key = nullptr;
+    while (texts && PyDict_Next(dict, &position, &key, nullptr)) {
+      if (PyUnicode_Check(key) == 0 && Py_TYPE(key) != &PyLong_Type) continue;
+      const Reference text = Reference::steal(PyObject_Str(key));
+      const int known = text ? PySet_Contains(texts.get(), text.get()) : -1;
+      if (known < 0 || (known == 0 && PySet_Add(texts.get(), text.get()) != 0)) return fail_with_exception();
+      if (known == 1) return fail("two keys that are the same text"), at(key);
+    }
+    return texts ? true : fail_with_exception();
   }
 
   bool mapping(PyObject* value) {
@@ -262,10 +292,14 @@ class Encoder {
 
   static Reference plan_of(PyTypeObject* type) {
     if (plans == nullptr) return PyErr_SetString(PyExc_RuntimeError, "wirecall._wiring is not loaded"), Reference{};
-    PyObject* const key = reinterpret_cast<PyObject*>(type);
-    if (PyObject* const known = PyDict_GetItem(plans, key)) return Reference::share(known);
-    Reference plan = Reference::steal(PyObject_CallFunctionObjArgs(planner, key, nullptr));
-    if (plan && PyDict_SetItem(plans, key, plan.get()) != 0) return {};
+    if (const auto known = plans->find(type); known != plans->end()) return Reference::share(known->second.plan.get());
+    PyObject* const object = reinterpret_cast<PyObject*>(type);
+    Reference plan = Reference::steal(PyObject_CallFunctionObjArgs(planner, object, nullptr));
+    if (!plan) return plan;
+    const nanobind::object forget = nanobind::cpp_function([type](nanobind::handle) { plans->erase(type); });
+    Reference weak = Reference::steal(PyWeakref_NewRef(object, forget.ptr()));
+    if (!weak) return {};
+    plans->insert_or_assign(type, KnownPlan{Reference::share(plan.get()), std::move(weak)});
     return plan;
   }
 
@@ -393,8 +427,8 @@ bool is_written_at_once(PyObject* value) {
 bool encode(Writer& writer, PyObject* value, std::string& where) { return Encoder{writer, where}.value(value); }
 
 void set_planner(PyObject* function) {
-  if (plans == nullptr) plans = PyDict_New();
-  PyDict_Clear(plans);
+  if (plans == nullptr) plans = new Plans;  // for good: types end after everything else
+  plans->clear();
   Py_XINCREF(function);
   Py_XDECREF(planner);
   planner = function;

@@ -27,15 +27,15 @@ Reference text_of(std::string_view utf8) {
   return Reference::steal(PyUnicode_DecodeUTF8(utf8.data(), static_cast<Py_ssize_t>(utf8.size()), "replace"));
 }
 
-// Data that JSON cannot hold is left out: the error itself is what matters.
-std::string data_of(PyObject* value) {
+// Data that JSON cannot hold is left out: the error itself is what matters. `why` says so then.
+std::string data_of(PyObject* value, std::string& why) {
   if (value == Py_None) return {};
   Buffer text;
   const std::unique_ptr<Writer> writer = json_codec().writer();
   writer->reset(text);
-  std::string where;
-  if (!encode(*writer, value, where) || writer->failed()) return {};
-  return std::string{text.view()};
+  if (encode(*writer, value, why) && !writer->failed()) return std::string{text.view()};
+  if (why.empty()) why = writer->failure();
+  return {};
 }
 
 }  // namespace
@@ -54,8 +54,14 @@ Error error_of(PyObject* exception, std::string_view method, std::string_view id
   }
   const long code = PyLong_AsLong(PyTuple_GetItem(told.get(), 0));
   PyErr_Clear();
-  return Error{static_cast<int>(code), utf8_of(PyTuple_GetItem(told.get(), 1)),
-               data_of(PyTuple_GetItem(told.get(), 2))};
+  std::string why;
+  Error error{static_cast<int>(code), utf8_of(PyTuple_GetItem(told.get(), 1)),
+              data_of(PyTuple_GetItem(told.get(), 2), why)};
+  if (!why.empty()) {
+    PyErr_Format(PyExc_TypeError, "the data of an error cannot be sent: %s", why.c_str());
+    static_cast<void>(take_error(method, id));  // for the log
+  }
+  return error;
 }
 
 Error take_error(std::string_view method, std::string_view id) {
@@ -70,6 +76,12 @@ Error take_error(std::string_view method, std::string_view id) {
   const Reference kept_traceback = Reference::steal(traceback);
   if (value == nullptr) return Error{ErrorCode::internal_error};
   return error_of(value, method, id);
+}
+
+Error unreadable(const Reader& reader) {
+  std::string why = "the result cannot be read";
+  if (reader.failed()) why += ": expected " + reader.failure().expected + ", got " + reader.failure().got;
+  return {ErrorCode::internal_error, std::move(why)};
 }
 
 PyObject* make_exception(const Error& error, detail::ErrorClass kind) {

@@ -5,6 +5,7 @@
 #include <Python.h>
 #include <string_view>
 
+#include "wirecall/codec.hpp"
 #include "wirecall/error.hpp"
 #include "wirecall/request.hpp"
 
@@ -18,6 +19,8 @@ void set_error_functions(PyObject* make, PyObject* explain);
 [[nodiscard]] Error take_error(std::string_view method, std::string_view id);
 /// The same of an exception at hand.
 [[nodiscard]] Error error_of(PyObject* exception, std::string_view method, std::string_view id);
+/// Of a result that has come and that Python cannot hold; a LocalError.
+[[nodiscard]] Error unreadable(const Reader& reader);
 /// A new reference to the exception that `error` becomes; null with a Python exception set.
 [[nodiscard]] PyObject* make_exception(const Error& error, detail::ErrorClass kind);
 /// Raises it.

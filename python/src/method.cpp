@@ -40,6 +40,7 @@ bool decode_element(Reader& reader, void* argument) {
 // Of **kwargs: one more member.
 bool decode_other(Reader& reader, void* argument, std::string_view name) {
   Argument& into = *static_cast<Argument*>(argument);
+  if (into.method->is_context(name)) return reader.fail("nothing");
   if (!into.value) into.value = Reference::steal(PyDict_New());
   const Reference key =
       Reference::steal(PyUnicode_FromStringAndSize(name.data(), static_cast<Py_ssize_t>(name.size())));
@@ -148,6 +149,10 @@ std::vector<Param> PythonMethod::params() const {
   return params;
 }
 
+bool PythonMethod::is_context(std::string_view name) const noexcept {
+  return std::ranges::any_of(parameters_, [&](const Parameter& p) { return p.shape == nullptr && p.name == name; });
+}
+
 detail::Binding PythonMethod::bind(std::unique_ptr<PythonMethod> method) {
   const auto invoke = [&]() -> detail::Invoke {
     switch (method->place_) {
@@ -176,7 +181,7 @@ detail::Binding PythonMethod::bind(std::unique_ptr<PythonMethod> method) {
 PythonMethod::Arguments::Arguments(const PythonMethod& method) {
   values_.reserve(method.shapes_.size());
   pointers_.reserve(method.shapes_.size());
-  for (const Shape* shape : method.shapes_) pointers_.push_back(&values_.emplace_back(Argument{shape, {}}));
+  for (const Shape* shape : method.shapes_) pointers_.push_back(&values_.emplace_back(Argument{shape, {}, &method}));
 }
 
 // Small integers have been read together with the envelope. False when they are not the arguments.
@@ -270,8 +275,10 @@ void PythonMethod::run(Call& call) const {
   const bool decodes_long = !kept && (runs_python_ || call.params().size() >= detail::kLongParams);
   if (!kept && !decodes_long) {
     detail::ParamReaders& readers = call.param_readers();
-    if (!detail::decode_params(call.params(), call.method(), readers, arguments.pointers()))
+    if (!detail::decode_params(call.params(), call.method(), readers, arguments.pointers())) {
+      if (PyErr_Occurred() != nullptr) return answer(call, nullptr, call.method().name(), id);
       return call.invalid_params(*readers.reader);
+    }
   }
   Reference context;
   if (takes_context_) context = Reference::steal(make_context(context_on_loop(call)));
@@ -281,7 +288,7 @@ void PythonMethod::run(Call& call) const {
                        decodes_long ? HandlerWindow::kAround : HandlerWindow::kHandler};
   std::optional<Error> refusal;
   if (decodes_long) {
-    refusal = decode_long(call, arguments);
+    refusal = decode_long(call, arguments, id);
     in_handler.goes_on_to(HandlerWindow::kHandler);
   }
   Reference result;
@@ -308,9 +315,10 @@ void PythonMethod::run(Call& call) const {
 }
 
 // What is wrong with the params; nothing when they have been decoded.
-std::optional<Error> PythonMethod::decode_long(Call& call, Arguments& arguments) {
+std::optional<Error> PythonMethod::decode_long(Call& call, Arguments& arguments, std::string_view id) {
   detail::ParamReaders readers{.reader = call.codec().reader(), .defaults = {}};
   if (detail::decode_params(call.params(), call.method(), readers, arguments.pointers())) return std::nullopt;
+  if (PyErr_Occurred() != nullptr) return take_error(call.method().name(), id);
   return decode_error(*readers.reader);
 }
 
@@ -320,8 +328,10 @@ void PythonMethod::run_aside(std::string_view params, const Codec& codec, const 
                              std::optional<CallContext>& context, detail::AsideAnswer& aside) const {
   detail::ParamReaders readers{.reader = codec.reader(), .defaults = {}};
   Arguments arguments{*this};
-  if (!detail::decode_params(params, method, readers, arguments.pointers()))
+  if (!detail::decode_params(params, method, readers, arguments.pointers())) {
+    if (PyErr_Occurred() != nullptr) return answer(aside, nullptr, method.name(), id);
     return aside.error(decode_error(*readers.reader));
+  }
   Reference seen;
   if (takes_context_) seen = Reference::steal(make_context(std::move(*context)));
   const Reference result = Reference::steal(call(arguments, seen.get()));

@@ -41,10 +41,13 @@ struct Parameter {
 /// As wirecall/_methods.py describes them: (name, filled, shape or None, whether it has a default, default, docs).
 [[nodiscard]] std::vector<Parameter> parameters_of(nanobind::list described);
 
+class PythonMethod;
+
 /// A value that has been decoded, or not.
 struct Argument {
   const Shape* shape;
   Reference value;
+  const PythonMethod* method;
 };
 
 class PythonMethod {
@@ -72,6 +75,8 @@ class PythonMethod {
   /// Calls the function: a new reference, or null with a Python exception set. With the GIL.
   [[nodiscard]] PyObject* call(Arguments& arguments, PyObject* context) const;
   [[nodiscard]] bool takes_context() const noexcept { return takes_context_; }
+  /// Whether a parameter of that name is given the call: peers have none of that name, and may not give it.
+  [[nodiscard]] bool is_context(std::string_view name) const noexcept;
   [[nodiscard]] Place place() const noexcept { return place_; }
   /// Decodes, calls, and writes the answer. With the GIL, on any thread.
   void run_aside(std::string_view params, const Codec& codec, const Method& method, std::string_view id,
@@ -83,7 +88,7 @@ class PythonMethod {
   static void invoke_on_asyncio(void* stored, Call& call);
   static void invoke_stream(void* stored, Call& call);
   void run(Call& call) const;
-  [[nodiscard]] static std::optional<Error> decode_long(Call& call, Arguments& arguments);
+  [[nodiscard]] static std::optional<Error> decode_long(Call& call, Arguments& arguments, std::string_view id);
   bool take_kept(const Call& call, Arguments& arguments) const;
 
   nanobind::object function_;

@@ -50,9 +50,24 @@ nb::object loads(nb::bytes text, const Shape& shape, bool msgpack) {
   const std::unique_ptr<Reader> reader = codec.reader();
   reader->reset(padded.view().substr(0, scan.offset));
   PyObject* const value = shape.decode(*reader);
+  if (value == nullptr && PyErr_Occurred() != nullptr) throw nb::python_error();
   if (value == nullptr) throw nb::value_error(reader->failed() ? text_of(reader->failure()).c_str() : "cannot be read");
   return nb::steal(value);
 }
+
+int traverse_shape(PyObject* self, visitproc visit, void* arg) {
+  Py_VISIT(Py_TYPE(self));
+  return nb::inst_ready(self) ? nb::inst_ptr<Shape>(self)->traverse(visit, arg) : 0;
+}
+
+int clear_shape(PyObject* self) {
+  if (nb::inst_ready(self)) nb::inst_ptr<Shape>(self)->clear();
+  return 0;
+}
+
+PyType_Slot shape_slots[] = {{Py_tp_traverse, reinterpret_cast<void*>(&traverse_shape)},
+                             {Py_tp_clear, reinterpret_cast<void*>(&clear_shape)},
+                             {0, nullptr}};
 
 }  // namespace
 
@@ -69,7 +84,7 @@ NB_MODULE(_native, module) {
       set_exception(error);
     }
   });
-  nb::class_<Shape>(module, "Shape")
+  nb::class_<Shape>(module, "Shape", nb::type_slots(shape_slots), nb::is_weak_referenceable())
       .def(
           "__init__",
           [](Shape* self, int kind, const std::string& name, nb::object type) {

@@ -103,9 +103,9 @@ void Replies::complete(const Entry& entry, std::string_view text) {
     reader.reset(text.substr(entry.begin, entry.size));
     const Reference value = Reference::steal(decode_any(reader));
     if (value) return static_cast<void>(call_method(names().set_result, future.get(), value.get()));
+    PyErr_Clear();
+    const Reference exception = Reference::steal(make_exception(unreadable(reader), detail::ErrorClass::local_error));
     reader.clear_failure();
-    const Reference exception = Reference::steal(
-        make_exception(Error{ErrorCode::internal_error, "the result cannot be read"}, detail::ErrorClass::local_error));
     return static_cast<void>(call_method(names().set_exception, future.get(), exception.get()));
   }
   const Reference exception = Reference::steal(make_exception(entry.failed->error(), entry.failed->error_class()));

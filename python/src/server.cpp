@@ -81,14 +81,14 @@ class PyServer {
   [[nodiscard]] std::vector<std::string> places() const { return places_; }
   void listen_shared(const Listeners& listeners, std::size_t number) { server_->listen(listeners, number); }
 
-  /// False when it was interrupted.
-  bool run() {
+  /// False when it was interrupted. `signals`: it ends by SIGINT and SIGTERM, which it takes from Python meanwhile.
+  bool run(bool signals) {
     running_ = true;
     RunEnd end{};
     {
       const Released released;
       try {
-        end = server_->run();
+        end = server_->run(signals ? OnSignals::stop : OnSignals::leave);
       } catch (...) {
         running_ = false;
         throw;
@@ -127,7 +127,7 @@ void add_server(nb::module_& module) {
       .def("listen", &PyServer::listen)
       .def("places", &PyServer::places)
       .def("listen_shared", &PyServer::listen_shared)
-      .def("run", &PyServer::run)
+      .def("run", &PyServer::run, nb::arg("signals"))
       .def("stop", &PyServer::stop)
       .def("stop_at_once", &PyServer::stop_at_once)
       .def("handle", &PyServer::handle)

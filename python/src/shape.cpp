@@ -17,10 +17,40 @@ PyObject* text_object(std::string_view utf8) {
   return PyUnicode_FromStringAndSize(utf8.data(), static_cast<Py_ssize_t>(utf8.size()));
 }
 
-// Python says no: what it says is what was expected.
+// With an exception set, which stays: it is none of the peer's business.
 PyObject* fail_with_exception(Reader& reader) {
-  reader.fail(take_exception_text());
+  reader.fail("a value that can be read");
   return nullptr;
+}
+
+// What a validator says by ValueError; then it is no longer set. Empty for anything else.
+std::string take_words() {
+  if (PyErr_ExceptionMatches(PyExc_ValueError) == 0) return {};
+  PyObject* type = nullptr;
+  PyObject* value = nullptr;
+  PyObject* traceback = nullptr;
+  PyErr_Fetch(&type, &value, &traceback);
+  PyErr_NormalizeException(&type, &value, &traceback);
+  const Reference kept_type = Reference::steal(type);
+  const Reference kept_value = Reference::steal(value);
+  const Reference kept_traceback = Reference::steal(traceback);
+  const Reference text = Reference::steal(value != nullptr ? PyObject_Str(value) : nullptr);
+  Py_ssize_t size = 0;
+  const char* const words = text ? PyUnicode_AsUTF8AndSize(text.get(), &size) : nullptr;
+  PyErr_Clear();
+  return words != nullptr && size != 0 ? std::string{words, static_cast<std::size_t>(size)} : "a valid value";
+}
+
+// Whether what is set says itself what was expected, more exactly than the name of the shape does.
+bool has_own_words() {
+  PyObject* type = nullptr;
+  PyObject* value = nullptr;
+  PyObject* traceback = nullptr;
+  PyErr_Fetch(&type, &value, &traceback);
+  PyErr_NormalizeException(&type, &value, &traceback);
+  const bool has = value != nullptr && PyObject_HasAttrString(value, "wirecall_words") != 0;
+  PyErr_Restore(type, value, traceback);
+  return has;
 }
 
 // Digits that no type of C++ holds.
@@ -257,7 +287,10 @@ PyObject* decode_any(Reader& reader) {
       return decode_bytes(reader);
     case ValueKind::extension: {
       PyObject* const made = read_extension(reader, extension_reader);
-      return made != nullptr || reader.failed() ? made : fail_with_exception(reader);
+      if (made != nullptr || reader.failed()) return made;
+      if (PyErr_ExceptionMatches(PyExc_Exception) == 0) return fail_with_exception(reader);
+      PyErr_Clear();
+      return reader.fail("an array, an image or a time"), nullptr;
     }
   }
   return nullptr;
@@ -387,6 +420,19 @@ bool Shape::runs_python() const {
   return false;
 }
 
+int Shape::traverse(visitproc visit, void* arg) const {
+  Py_VISIT(type_.ptr());
+  for (const nb::object& part : kept_) Py_VISIT(part.ptr());
+  return 0;
+}
+
+void Shape::clear() {
+  parts_.clear();
+  fields_.clear();
+  type_.reset();
+  kept_.clear();
+}
+
 PyObject* Shape::decode(Reader& reader) const {
   switch (kind_) {
     case ShapeKind::any:
@@ -431,15 +477,18 @@ PyObject* Shape::decode(Reader& reader) const {
   return nullptr;
 }
 
-// With the exception in flight, which is what Python says of the value at `mark`.
+// With the exception set that something raised over the value at `mark`. Ours have names, and had no idea what they
+// would be given: whatever they raise, it is the value. Of others ValueError alone is meant for the peer, and anything
+// else stays set.
 PyObject* Shape::refuse(Reader& reader, const char* mark) const {
   reader.rewind(mark);
-  // A converter that has words of its own says them by ValueError; others had no idea what they would be given.
-  const bool worded = PyErr_ExceptionMatches(PyExc_ValueError) != 0 && name_.empty();
-  std::string said = take_exception_text();
-  if (worded && said.starts_with("ValueError: ")) said.erase(0, std::strlen("ValueError: "));
-  reader.fail(name_.empty() ? said : name_);
-  return nullptr;
+  if (!name_.empty() && PyErr_ExceptionMatches(PyExc_Exception) != 0 && !has_own_words()) {
+    PyErr_Clear();
+    return reader.fail(name_), nullptr;
+  }
+  const std::string words = take_words();
+  if (words.empty()) return fail_with_exception(reader);
+  return reader.fail(words), nullptr;
 }
 
 PyObject* Shape::decode_sequence(Reader& reader) const {
@@ -455,7 +504,12 @@ PyObject* Shape::decode_sequence(Reader& reader) const {
     const Reference element = Reference::steal(part.decode(reader));
     if (!element) return reader.failed_at(position), nullptr;
     const int added = is_set ? PySet_Add(all.get(), element.get()) : PyList_Append(all.get(), element.get());
-    if (added != 0) return fail_with_exception(reader);
+    if (added != 0) {
+      if (PyErr_ExceptionMatches(PyExc_TypeError) == 0) return fail_with_exception(reader);
+      PyErr_Clear();
+      reader.fail("a value that can be in a set");
+      return reader.failed_at(position), nullptr;
+    }
   }
   if (kind_ == ShapeKind::tuple) all = Reference::steal(PyList_AsTuple(all.get()));
   if (kind_ == ShapeKind::frozenset) all = Reference::steal(PyFrozenSet_New(all.get()));
@@ -510,7 +564,11 @@ PyObject* Shape::decode_map(Reader& reader, bool plain_names) const {
       // Other keys are read as if they stood there as values.
       key = Reference::steal(PyObject_CallFunctionObjArgs(type_.ptr(), key.get(), nullptr));
       if (!key) {
-        fail_with_exception(reader);
+        if (const std::string words = take_words(); !words.empty()) {
+          reader.fail(words);
+        } else {
+          fail_with_exception(reader);
+        }
         return reader.failed_at(name), nullptr;
       }
     }
@@ -536,6 +594,7 @@ PyObject* Shape::decode_choice(Reader& reader) const {
   for (const Shape* part : parts_) {
     if (!accepts(part->info(), kind)) continue;
     if (PyObject* const value = part->decode(reader)) return value;
+    if (PyErr_Occurred() != nullptr) return nullptr;
     const auto read = static_cast<std::size_t>(reader.mark() - mark);
     reader.rewind(mark);
     if (!reader.may_reread(read)) break;
@@ -592,9 +651,11 @@ PyObject* Shape::decode_object(Reader& reader) const {
   if (type_.is_none()) return members.release();
   const Reference none = Reference::steal(PyTuple_New(0));
   if (PyObject* const made = PyObject_Call(type_.ptr(), none.get(), members.get())) return made;
-  // What the class itself says of its members, by ValueError as a rule.
+  // What the class itself says of its members.
   reader.rewind(mark);
-  return fail_with_exception(reader);
+  const std::string words = take_words();
+  if (words.empty()) return fail_with_exception(reader);
+  return reader.fail(words), nullptr;
 }
 
 PyObject* Shape::decode_converted(Reader& reader) const {
@@ -602,7 +663,7 @@ PyObject* Shape::decode_converted(Reader& reader) const {
   const Reference value = Reference::steal(parts_[0]->decode(reader));
   if (!value) {
     // A date that is a number is no date; a list in which one element is wrong says which.
-    if (!name_.empty() && reader.failed() && reader.failure().path.empty()) {
+    if (!name_.empty() && PyErr_Occurred() == nullptr && reader.failed() && reader.failure().path.empty()) {
       reader.clear_failure();
       reader.rewind(mark);
       reader.fail(name_);
@@ -632,7 +693,7 @@ PyObject* Shape::decode_raw(Reader& reader) const {
   PyErr_Clear();
   PyErr_Restore(type, value, traceback);
   refuse(reader, mark);
-  if (!path || !PyTuple_Check(path.get())) return nullptr;
+  if (!path || !PyTuple_Check(path.get()) || PyErr_Occurred() != nullptr) return nullptr;
   for (Py_ssize_t i = PyTuple_Size(path.get()); i-- > 0;) {
     PyObject* const step = PyTuple_GetItem(path.get(), i);
     if (PyLong_Check(step)) {

@@ -64,9 +64,13 @@ class Shape {
   [[nodiscard]] ShapeKind kind() const noexcept { return kind_; }
   /// Whether decoding calls functions that are not ours: of classes, validators and the like, which may take any time.
   [[nodiscard]] bool runs_python() const;
-  /// A new reference to the value that comes next; null after recording a failure with the reader. No Python exception
-  /// is left set.
+  /// A new reference to the value that comes next; null after recording a failure with the reader. A Python exception
+  /// is left set where it is not the value that is wrong, but what looks at it (a validator that raises no ValueError).
   [[nodiscard]] PyObject* decode(Reader& reader) const;
+
+  /// For Python's collector of cycles: a class may hold itself. `clear` ends all use of it.
+  int traverse(visitproc visit, void* argument) const;
+  void clear();
 
  private:
   PyObject* decode_sequence(Reader& reader) const;

@@ -76,7 +76,7 @@ class Feed final : public std::enable_shared_from_this<Feed> {
     detail::ParamReaders readers{.reader = codec_->reader(), .defaults = {}};
     PythonMethod::Arguments arguments{*method_};
     if (!detail::decode_params(params_.view(), *registered_, readers, arguments.pointers())) {
-      end(decode_error(*readers.reader));
+      end(PyErr_Occurred() != nullptr ? take_error(registered_->name(), id_) : decode_error(*readers.reader));
       return nullptr;
     }
     Reference context;
@@ -174,7 +174,9 @@ class Feed final : public std::enable_shared_from_this<Feed> {
   }
   /// Nobody wants more.
   void stop() noexcept {
+    std::shared_ptr<Listener> cancel;  // goes after the mutex, for which the generator's thread may wait with the GIL
     const std::scoped_lock lock{mutex_};
+    cancel = cancel_;
     stopped_ = true;
     items_.clear();
     if (future_waits_) post_room();

@@ -84,8 +84,7 @@ def test_streams(uri):
     asyncio.run(main())
 
 
-def test_to_cancel_cancels_over_there(app):
-    started = asyncio.Event
+def test_to_cancel_cancels_over_there(app, caplog):
     states: list[str] = []
 
     async def main() -> None:
@@ -117,9 +116,41 @@ def test_to_cancel_cancels_over_there(app):
                     await asyncio.wait_for(c.forever(), 0.05)
                 await asyncio.wait_for(ended.wait(), 30)
 
+                begun.clear()
+                ended.clear()
+                with pytest.raises(wirecall.Timeout):
+                    await c.forever(_timeout=0.05)
+                await asyncio.wait_for(ended.wait(), 30)
+
+                begun.clear()
+                ended.clear()
+                batch = asyncio.create_task(in_a_batch(c))
+                await begun.wait()
+                batch.cancel()
+                with pytest.raises(asyncio.CancelledError):
+                    await batch
+                await asyncio.wait_for(ended.wait(), 30)
+
+    async def in_a_batch(c: wirecall.AsyncClient) -> None:
+        async with c.batch() as b:
+            b.forever()
+
     asyncio.run(main())
-    assert states == ["begun", "cancelled True"] * 2
-    assert started
+    assert states == ["begun", "cancelled True"] * 4
+    assert not caplog.records  # it is no error of the handler's
+
+
+def test_a_batch_that_is_left_by_an_exception_is_not_sent(uri):
+    async def main() -> None:
+        async with wirecall.aconnect(uri) as c:
+            with pytest.raises(ZeroDivisionError):
+                async with c.batch() as b:
+                    one = b.sum(1, 2)
+                    _ = 1 // 0
+            with pytest.raises(wirecall.LocalError, match="has not been sent"):
+                await one
+
+    asyncio.run(main())
 
 
 def test_a_reader_that_leaves_ends_a_generator_that_waits(app, caplog):
@@ -180,7 +211,7 @@ def test_one_loop_each(uri):
 
     async def use_elsewhere() -> None:
         await use()
-        with pytest.raises(RuntimeError, match="another event loop"):
+        with pytest.raises(wirecall.LocalError, match="another event loop"):
             await asyncio.to_thread(asyncio.run, use())
 
     asyncio.run(use())

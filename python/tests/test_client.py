@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import asyncio
+import contextlib
+import json
 import os
 import signal
+import socket
 import subprocess
 import sys
 import textwrap
@@ -70,6 +74,60 @@ def test_no_remote_name_is_hidden(uri):
         assert c.call(1) == 1
         assert c["notify"](1) == -1
         assert c["close"]() == "closed?"
+
+
+def test_a_client_is_no_container(uri):
+    named = [wirecall.Client(uri), wirecall.AsyncClient(uri)]
+    for each in [*named, *(client.batch() for client in named)]:
+        with pytest.raises(TypeError, match="not iterable"):
+            iter(each)
+        with pytest.raises(TypeError, match="not a container"):
+            _ = "sum" in each
+        with pytest.raises(TypeError, match="a method is a string, not int"):
+            each[0]
+
+
+def test_what_is_said_of_a_call_is_checked(uri):
+    with wirecall.connect(uri) as c:
+        for call in (c.sum, c.count.stream, c.batch().sum):
+            for manner, words in (
+                ({"_timeout": "x"}, "^a timeout is a number of seconds, not 'x'$"),
+                ({"_to": 7}, "^_to is the name of a client, a string, not 7$"),
+                ({"_within": 7}, "^_within is a wirecall.Context, not 7$"),
+            ):
+                with pytest.raises(TypeError, match=words):
+                    list(call(1, 2, **manner))
+    with pytest.raises(TypeError, match="a timeout is a number of seconds, not '1'"):
+        wirecall.connect(uri, timeout="1")  # type: ignore[arg-type]
+
+    async def main() -> None:
+        async with wirecall.aconnect(uri) as c:
+            with pytest.raises(TypeError, match="a timeout is a number of seconds, not 'x'"):
+                await c.sum(1, 2, _timeout="x")
+
+    asyncio.run(main())
+
+
+def test_options_of_what_is_provided_are_checked(broker):
+    with wirecall.connect(broker) as c:
+        with pytest.raises(TypeError, match="no option 'concurency' of a method; there are concurrency, queue"):
+            c.provide("a", len, concurency=1)
+        with pytest.raises(TypeError, match="the option concurrency is of type int, not 'x'"):
+            c.provide("a", len, concurrency="x")
+        with pytest.raises(ValueError, match="the option queue is between 0 and 4294967295, not -1"):
+            c.provide("a", len, queue=-1)
+        c.provide("a", len, concurrency=1, queue=2, policy="round_robin", idempotent=True, safe=True)
+
+
+def test_a_published_tuple_is_the_params(broker):
+    heard: list[object] = []
+    with wirecall.connect(broker) as c:
+        c.subscribe("news", lambda topic, value: heard.append(value), echo=True)
+        for value in ((1, 2), [1, 2]):
+            c.publish("news", value)
+        while len(heard) < 2:
+            c["rpc.ping"]()
+    assert heard == [[1, 2], [1, 2]]
 
 
 def test_positions_and_names_do_not_mix(uri):
@@ -157,8 +215,82 @@ def test_after_close(uri):
     c = wirecall.connect(uri)
     c.close()
     c.close()
-    with pytest.raises(RuntimeError, match="closed"):
+    with pytest.raises(wirecall.LocalError, match="closed"):
         c.sum(1, 2)
+    with pytest.raises(RuntimeError, match="closed"):  # what it is to Python
+        c.sum(1, 2)
+
+
+class Answering:
+    """A server that answers every request with the same result or error, as JSON text."""
+
+    def __init__(self, outcome: str) -> None:
+        self.outcome = outcome
+
+    def __enter__(self) -> str:
+        self.listening = socket.create_server(("127.0.0.1", 0))
+        self.thread = threading.Thread(target=self.serve, daemon=True)
+        self.thread.start()
+        return f"tcp://127.0.0.1:{self.listening.getsockname()[1]}"
+
+    def serve(self) -> None:
+        self.connection, _ = self.listening.accept()
+        with self.connection as connection:
+            while came := connection.recv(65536):  # one message, for such short ones as they are here
+                asked = json.loads(came)
+                answers = [
+                    f'{{"jsonrpc":"2.0",{self.outcome},"id":{json.dumps(one["id"])}}}'
+                    for one in (asked if isinstance(asked, list) else [asked])
+                ]
+                text = f"[{','.join(answers)}]" if isinstance(asked, list) else answers[0]
+                connection.sendall(text.encode() + b"\n")
+
+    def __exit__(self, *failure: object) -> None:
+        with contextlib.suppress(OSError):  # the client has gone already
+            self.connection.shutdown(socket.SHUT_RDWR)
+        self.thread.join()
+        self.listening.close()
+
+
+def test_an_error_says_nothing_twice():
+    error = wirecall.ConnectionLost("connection lost: reset by peer", {"reason": "reset by peer", "delivered": "maybe"})
+    assert str(error) == "connection lost: reset by peer (-32001)"
+
+
+@pytest.mark.parametrize("result", ["1e999", "[" + "9" * 5000 + "]"])
+def test_a_result_that_python_cannot_hold_is_a_local_error(result):
+    with Answering(f'"result":{result}') as place, wirecall.connect(place) as c:
+        with pytest.raises(wirecall.LocalError, match="the result cannot be read: expected"):
+            c.anything()
+        with c.batch() as b:
+            one = b.anything()
+        with pytest.raises(wirecall.LocalError, match="the result cannot be read"):
+            one.result()
+
+    async def main(place: str) -> None:
+        async with wirecall.aconnect(place) as c:
+            with pytest.raises(wirecall.LocalError, match="the result cannot be read: expected"):
+                await c.anything()
+
+    with Answering(f'"result":{result}') as place:
+        asyncio.run(main(place))
+
+
+@pytest.mark.parametrize(
+    ("data", "words"),
+    [
+        ('{"loc":5}', "at 5"),
+        ('{"loc":["a",1],"expected":7,"got":null}', "at a.1, expected 7, got None"),
+        ('{"loc":null,"did_you_mean":[]}', "at None, did you mean []?"),
+        ("[1]", "[1]"),
+        ('{"reason":{}}', "reason {}"),
+    ],
+)
+def test_an_error_can_be_told_whatever_its_data(data, words):
+    error = f'"error":{{"code":7,"message":"seven","data":{data}}}'
+    with Answering(error) as place, wirecall.connect(place) as c, pytest.raises(wirecall.Error) as caught:
+        c.anything()
+    assert str(caught.value) == f"seven (7): {words}"
 
 
 def test_http(uri):
@@ -258,7 +390,7 @@ def test_a_batch_is_one_message(uri):
             nine = b["sum"](a=4, b=5)
             wrong = b.sum(1, "x")
             b.notify("sum", 1, 2)
-            with pytest.raises(RuntimeError, match="has not been sent"):
+            with pytest.raises(wirecall.LocalError, match="has not been sent"):
                 five.result()
         assert (five.result(), nine.result()) == (5, 9)
         with pytest.raises(wirecall.InvalidParams):

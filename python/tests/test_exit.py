@@ -4,6 +4,7 @@ often (14 unless given; `make soak` asks for 100)."""
 from __future__ import annotations
 
 import os
+import signal
 import subprocess
 import sys
 import textwrap
@@ -12,6 +13,8 @@ import time
 from collections.abc import AsyncIterator, Iterator
 
 import pytest
+
+import wirecall
 
 EXITS = int(os.environ.get("WIRECALL_EXITS", "14"))
 
@@ -140,7 +143,7 @@ def test_a_forked_child_is_told_at_its_first_use(uri):
         if pid == 0:
             try:
                 c.quick(2)
-            except RuntimeError as error:
+            except wirecall.LocalError as error:
                 print(error, flush=True)
             with wirecall.connect(sys.argv[1]) as own:
                 print(own.quick(3), flush=True)
@@ -152,3 +155,77 @@ def test_a_forked_child_is_told_at_its_first_use(uri):
         [sys.executable, "-c", textwrap.dedent(program), uri], capture_output=True, text=True, timeout=60, check=False
     )
     assert done.stdout == "the client was made before fork: make one in the child process\n3\n4\n", done.stderr
+
+
+def test_signals_are_the_programs_while_a_server_runs_in_its_background():
+    program = """
+        import sys, time, wirecall
+        app = wirecall.Server()
+
+        @app
+        def twice(x: int) -> int:
+            return 2 * x
+
+        with app.serving() as uri, wirecall.connect(uri) as c:
+            try:
+                print("waiting", c.twice(1), flush=True)
+                time.sleep(60)
+            except KeyboardInterrupt:
+                print("interrupted", c.twice(21), flush=True)
+    """
+    done = subprocess.Popen([sys.executable, "-c", textwrap.dedent(program)], stdout=subprocess.PIPE, text=True)
+    assert done.stdout is not None
+    assert done.stdout.readline() == "waiting 2\n"
+    done.send_signal(signal.SIGINT)
+    assert done.communicate(timeout=30)[0] == "interrupted 42\n"
+    assert done.returncode == 0
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+@pytest.mark.parametrize("handler", ["blocks", "goes_on", "yields_on"])
+def test_a_server_ends_although_an_async_handler_does_not(handler, number):
+    program = """
+        import asyncio, time, wirecall
+        app = wirecall.Server(drain_ms=100)
+
+        @app
+        async def blocks():
+            print("there", flush=True)
+            time.sleep(120)
+
+        @app
+        async def goes_on():
+            print("there", flush=True)
+            while True:
+                try:
+                    await asyncio.sleep(120)
+                except asyncio.CancelledError:
+                    pass
+
+        @app
+        async def yields_on():
+            print("there", flush=True)
+            while True:
+                try:
+                    yield 1
+                    await asyncio.sleep(120)
+                except BaseException:
+                    pass
+
+        print(app.listen("tcp://127.0.0.1:0"), flush=True)
+        app.run()
+    """
+    server = subprocess.Popen(
+        [sys.executable, "-c", textwrap.dedent(program)], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    )
+    assert server.stdout is not None
+    with wirecall.connect(server.stdout.readline().strip()) as c:
+        c.notify(handler)
+        assert server.stdout.readline() == "there\n"
+        began = time.monotonic()
+        server.send_signal(number)
+        said = server.communicate(timeout=60)[1]
+    assert server.returncode == 0, said
+    if handler != "yields_on":  # which can be closed by force
+        assert "the server ends without it" in said
+    assert time.monotonic() - began < 20

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import ctypes
 import gc
 import json
@@ -63,6 +64,22 @@ def raising(exception: Callable[[], BaseException]) -> Callable[[], None]:
     return handler
 
 
+def raising_async(exception: Callable[[], BaseException]) -> Callable[[], Any]:
+    async def handler() -> None:
+        await asyncio.sleep(0)
+        raise exception()
+
+    return handler
+
+
+def breaking(exception: Callable[[], BaseException]) -> Callable[[], Any]:
+    async def handler() -> AsyncIterator[int]:
+        yield 1
+        raise exception()
+
+    return handler
+
+
 RAISED: dict[str, Callable[[], BaseException]] = {
     "BaseException": lambda: BaseException("base"),
     "SystemExit": lambda: SystemExit(3),
@@ -94,6 +111,8 @@ RETURNED: dict[str, Callable[[], Any]] = {
 def uri(app) -> Iterator[str]:
     for name, exception in RAISED.items():
         app.add(raising(exception), name="raise." + name)
+        app.add(raising_async(exception), name="raise_async." + name)
+        app.add(breaking(exception), name="break." + name)
     for name, value in RETURNED.items():
         app.add(value, name="return." + name)
     app.add(recursion)
@@ -132,6 +151,19 @@ def uri(app) -> Iterator[str]:
             os._exit(7)
         return os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
 
+    @app
+    async def echo_async(value: Any) -> Any:
+        await asyncio.sleep(0)
+        return value
+
+    @app
+    async def leaves_badly() -> AsyncIterator[int]:
+        try:
+            yield 1
+            await asyncio.sleep(60)
+        finally:
+            raise SystemExit
+
     with app.serving() as uri:
         yield uri
 
@@ -141,12 +173,34 @@ def client(uri, request) -> Iterator[wirecall.Client]:
     with wirecall.connect(uri, encoding=request.param) as client:
         yield client
         assert client.echo("as before") == "as before"
+        assert client.echo_async("as before") == "as before"
 
 
 @pytest.mark.parametrize("name", RAISED)
 def test_handlers_may_raise_anything(client, name):
     with pytest.raises(wirecall.Error):
         client["raise." + name]()
+
+
+@pytest.mark.parametrize("name", RAISED)
+def test_async_handlers_may_raise_anything(client, name):
+    with pytest.raises(wirecall.Error):
+        client["raise_async." + name](_timeout=20)
+
+
+@pytest.mark.parametrize("name", RAISED)
+def test_async_generators_may_raise_anything(client, name):
+    stream = client["break." + name].stream(_timeout=20)
+    assert next(stream) == 1
+    with pytest.raises(wirecall.Error) as caught:
+        next(stream)
+    assert not isinstance(caught.value, wirecall.Timeout)
+
+
+def test_an_async_generator_that_would_end_the_program_when_its_reader_leaves(client):
+    stream = client.leaves_badly.stream()
+    assert next(stream) == 1
+    stream.close()
 
 
 @pytest.mark.parametrize("name", RETURNED)

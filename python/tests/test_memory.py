@@ -3,20 +3,26 @@
 from __future__ import annotations
 
 import asyncio
+import dataclasses
+import enum
 import gc
 import json
 import logging
 import re
 import subprocess
 import sys
+import typing
+import weakref
 from collections.abc import AsyncIterator, Callable, Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, Optional, TypedDict
 
 import numpy as np
+import pydantic
 import pytest
 
 import wirecall
+from wirecall import _native, _shapes
 
 
 class Thing:
@@ -177,6 +183,52 @@ def echo(value: dict[str, list[int]]) -> dict[str, list[int]]:
 print(app.listen("tcp://127.0.0.1:0"), flush=True)
 app.run(quiet=True)
 """
+
+
+def made_types() -> list[type]:
+    """As a function makes them that defines them within."""
+
+    @dataclasses.dataclass
+    class Plain:
+        x: int = 1
+
+    @dataclasses.dataclass
+    class Node:
+        next: Any = None
+
+    Node.__annotations__["next"] = Optional[Node]  # noqa: UP045
+    Node.__dataclass_fields__["next"].type = Optional[Node]  # noqa: UP045
+
+    class Model(pydantic.BaseModel):
+        x: int = 1
+
+    class Level(enum.IntEnum):
+        LOW = 1
+
+    class Dict(TypedDict, total=False):
+        x: int
+
+    return [Plain, Node, Model, Level, Dict]
+
+
+def test_types_end_with_who_has_made_them():
+    kept: list[weakref.ref[type]] = []
+    for _ in range(20):
+        for kind in made_types():
+            kept.append(weakref.ref(kind))
+            shape = _shapes.shape_of(list[kind])  # type: ignore[valid-type]
+            if not issubclass(kind, enum.Enum):
+                value = _native.loads(_native.dumps([kind()]), shape)
+                assert len(_native.dumps(value)) > 2
+            _native.dumps(list(kind) if issubclass(kind, enum.Enum) else [])
+            del kind, shape
+    value = None
+    gc.collect()
+    # Python itself keeps what it has made of some of the last hints.
+    for cleanup in typing._cleanups:  # type: ignore[attr-defined]
+        cleanup()
+    gc.collect()
+    assert [reference() for reference in kept if reference() is not None] == []
 
 
 def resident_kib(pid: int) -> int:

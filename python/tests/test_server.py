@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+import asyncio
+import dataclasses
 import functools
 import json
 import logging
-from typing import Any
+import pickle
+from collections.abc import AsyncIterator
+from typing import Annotated, Any
 
+import annotated_types
 import pytest
 
 import wirecall
@@ -89,6 +94,41 @@ def test_what_does_not_fit_is_said_with_its_place(app, params, loc, expected, go
     assert error["data"] == {"loc": loc, "expected": expected, "got": got}
 
 
+def test_nobody_but_the_server_gives_a_context(app):
+    @app
+    def by_name(*, ctx: wirecall.Context, **rest: str) -> list[str]:
+        return [ctx.method, *rest]
+
+    @app
+    def by_position(ctx: wirecall.Context, **rest: str) -> list[str]:
+        return [ctx.method, *rest]
+
+    @app
+    def alone(ctx: wirecall.Context) -> str:
+        return ctx.method
+
+    assert answer(app, "by_name", {"a": "x"}) == ["by_name", "a"]
+    assert answer(app, "by_position", {"a": "x"}) == ["by_position", "a"]
+    for method in ("by_name", "by_position", "alone"):
+        error = answer(app, method, {"ctx": "evil"})
+        assert error["code"] == -32602
+        assert error["data"] == {"loc": ["ctx"], "expected": "nothing", "got": '"evil"'}
+
+
+def test_a_context_may_be_hinted_in_other_words(app):
+    @app
+    def optional(x: int, ctx: wirecall.Context | None = None) -> str:
+        return "" if ctx is None else ctx.method
+
+    @app
+    def annotated(x: int, *, ctx: Annotated[wirecall.Context, "the call"]) -> str:
+        return ctx.method
+
+    assert answer(app, "optional", [1]) == "optional"
+    assert answer(app, "annotated", [1]) == "annotated"
+    assert answer(app, "optional", {"x": 1, "ctx": None})["code"] == -32602
+
+
 def test_integers_of_any_size(app):
     @app
     def double(n: int) -> int:
@@ -138,6 +178,59 @@ def test_bound_methods_partials_and_objects(app):
     assert answer(app, "other._private")["code"] == -32601
 
 
+def passed_on(function: Any) -> Any:
+    """As many decorators do it."""
+
+    @functools.wraps(function)
+    def wrapper(*args: Any, **kwargs: Any) -> Any:
+        return function(*args, **kwargs)
+
+    return wrapper
+
+
+def test_a_decorated_async_function_is_awaited(app):
+    @app
+    @passed_on
+    async def twice(x: int) -> int:
+        await asyncio.sleep(0)
+        return 2 * x
+
+    @app
+    @passed_on
+    async def count(n: int) -> AsyncIterator[int]:
+        for i in range(n):
+            yield i
+
+    @app(blocking=True)
+    def at_once(x: int) -> int:
+        return asyncio.run(twice(x))  # type: ignore[arg-type]
+
+    app.add(functools.partial(twice, 4), name="eight")
+    with app.serving() as uri, wirecall.connect(uri) as c:
+        assert c.twice(21) == 42
+        assert c.eight() == 8
+        assert list(c.count.stream(3)) == [0, 1, 2]
+        assert c.at_once(4) == 8
+        with pytest.raises(wirecall.InvalidParams, match="at x"):
+            c.twice("a")
+
+
+def test_what_is_to_be_awaited_and_comes_unawaited_is_said_so(app, capfd, recwarn):
+    async def twice(x: int) -> int:
+        return 2 * x
+
+    @app
+    def hidden(x: int) -> Any:
+        return twice(x)
+
+    with app.serving() as uri, wirecall.connect(uri) as c, pytest.raises(wirecall.InternalError):
+        c.hidden(21)
+    assert (
+        "a coroutine has no form on the wire, it is to be awaited: make the method async def" in capfd.readouterr().err
+    )
+    assert not recwarn.list
+
+
 def test_an_error_of_the_handlers_own_is_passed_on(app):
     @app
     def pay(account: int) -> None:
@@ -149,6 +242,77 @@ def test_an_error_of_the_handlers_own_is_passed_on(app):
 
     assert answer(app, "pay", [7]) == {"code": 1001, "message": "No such account", "data": {"account": 7}}
     assert answer(app, "taken") == {"code": -32007, "message": "taken already"}
+
+
+def test_an_error_without_a_code(app, caplog):
+    @app
+    def plain() -> None:
+        raise wirecall.Error("no beds left")
+
+    @app
+    def named() -> None:
+        raise wirecall.Error(message="no beds left", data={"left": 0})
+
+    assert answer(app, "plain") == {"code": -32000, "message": "no beds left"}
+    assert answer(app, "named") == {"code": -32000, "message": "no beds left", "data": {"left": 0}}
+    assert answer(app, "plain") == json.loads(json.dumps(answer(app, "plain")))
+    again = pickle.loads(pickle.dumps(wirecall.Error("no beds left", data=1)))
+    assert (again.code, again.message, again.data) == (-32000, "no beds left", 1)
+    assert not caplog.records
+
+
+@pytest.mark.parametrize(
+    ("arguments", "kind", "words"),
+    [
+        ((2**31, "m"), ValueError, "has 32 bits: 2147483648"),
+        ((-(2**31) - 1, "m"), ValueError, "has 32 bits"),
+        (("x", "m"), TypeError, "is an integer, not str"),
+        ((1.5, "m"), TypeError, "is an integer, not float"),
+        ((True, "m"), TypeError, "is an integer, not bool"),
+        ((1, b"m"), TypeError, "is a string, not bytes"),
+        ((1,), TypeError, "is a string, not NoneType"),
+        ((), TypeError, "is a string, not NoneType"),
+    ],
+)
+def test_what_is_no_error(arguments, kind, words):
+    with pytest.raises(kind, match=words):
+        wirecall.Error(*arguments)
+
+
+def test_what_cannot_be_sent_of_an_error_is_told_to_the_log(app, caplog):
+    @app
+    def unsendable(part: str) -> None:
+        error = wirecall.Error(7, "seven", {"a": [1, object()]} if part == "data" else None)
+        if part == "message":
+            error.message = "\ud800 seven"
+        if part == "code":
+            error.code = 2**40
+        raise error
+
+    for part, expected, words in (
+        (
+            "data",
+            {"code": 7, "message": "seven"},
+            "the data of an error cannot be sent: at .a[1]: ",
+        ),
+        ("message", {"code": 7, "message": "? seven"}, "whose message is no Unicode"),
+        ("code", {"code": -32603, "message": "Internal error"}, "has 32 bits"),
+    ):
+        caplog.clear()
+        assert answer(app, "unsendable", [part]) == expected
+        assert words in caplog.text
+        assert "method unsendable (id 1)" in caplog.text
+
+
+def test_a_local_error_that_a_handler_lets_go_is_its_failure(app, caplog):
+    @app
+    def calls_on() -> None:
+        client = wirecall.Client("tcp://127.0.0.1:1")
+        client.close()
+        client.anything()
+
+    assert answer(app, "calls_on") == {"code": -32603, "message": "Internal error"}
+    assert "the client is closed" in caplog.text
 
 
 def test_any_other_exception_is_told_to_the_log_alone(app, caplog):
@@ -163,6 +327,81 @@ def test_any_other_exception_is_told_to_the_log_alone(app, caplog):
     assert record.id == "1"
     assert "Traceback" in record.getMessage()
     assert "ValueError: not for callers: hush" in record.getMessage()
+
+
+@dataclasses.dataclass
+class Fussy:
+    """Does not like what it is told to dislike."""
+
+    dislikes: str
+
+    def __post_init__(self) -> None:
+        raise {
+            "value": ValueError("be nicer"),
+            "key": KeyError("/etc/secret"),
+            "type": TypeError("/etc/secret"),
+            "overflow": OverflowError("/etc/secret"),
+            "interrupt": KeyboardInterrupt("/etc/secret"),
+            "own": wirecall.Error(7, "seven"),
+        }[self.dislikes]
+
+
+def dislike(value: int) -> bool:
+    raise KeyError("/etc/secret")
+
+
+@pytest.mark.parametrize("place", ["loop", "pool", "async", "stream", "choice", "list"])
+def test_of_what_a_validator_raises_only_value_errors_are_told(app, caplog, place):
+    def take(value: Fussy) -> None: ...
+
+    async def take_async(value: Fussy) -> None: ...
+
+    async def stream(value: Fussy) -> AsyncIterator[int]:
+        yield 1
+
+    def choose(value: Fussy | list[int] | dict[str, int]) -> None: ...
+
+    def take_all(value: list[Fussy]) -> None: ...
+
+    function = {"async": take_async, "stream": stream, "choice": choose, "list": take_all}.get(place, take)
+    app.add(function, name="take") if place != "pool" else app(name="take", blocking=True)(function)
+    with app.serving() as uri, wirecall.connect(uri) as c:
+
+        def call(dislikes: str) -> None:
+            value = {"dislikes": dislikes}
+            c.take([value] if place == "list" else value)
+
+        with pytest.raises(wirecall.InvalidParams, match=None if place == "choice" else "be nicer"):
+            call("value")
+        assert not caplog.records
+        for other in ("key", "type", "overflow", "interrupt"):
+            caplog.clear()
+            with pytest.raises(wirecall.InternalError) as caught:
+                call(other)
+            assert caught.value.data is None
+            assert "/etc/secret" in caplog.text
+            assert "take" in caplog.text
+        with pytest.raises(wirecall.Error, match="seven"):
+            call("own")
+
+
+def test_a_predicate_that_fails_is_not_the_callers_mistake(app, caplog):
+    @app
+    def take(value: Annotated[int, annotated_types.Predicate(dislike)]) -> None: ...
+
+    assert answer(app, "take", [1])["code"] == -32603
+    assert "/etc/secret" in caplog.text
+
+
+def test_what_cannot_be_in_a_set_is_said_with_its_place(app):
+    @app
+    def take(value: set[Any]) -> int:
+        return len(value)
+
+    assert answer(app, "take", [[1, "a", 1]]) == 2
+    error = answer(app, "take", [[1, {}]])
+    assert error["code"] == -32602
+    assert error["data"]["loc"] == ["value", 1]
 
 
 def test_a_missing_hint_is_named_where_it_hurts(app, caplog):
@@ -226,13 +465,49 @@ def test_a_name_that_is_taken(app):
 def test_a_hint_that_cannot_be_sent_is_refused_with_its_parameter(app):
     def f(a: int, b: threading.Lock) -> None: ...  # type: ignore[name-defined]  # noqa: F821
 
-    with pytest.raises(TypeError, match="a hint names 'threading', which is not defined"):
+    with pytest.raises(TypeError, match="the hint of b names 'threading', which is not defined"):
         app.add(f)
 
     def g(a: int, b: logging.Logger) -> None: ...
 
     with pytest.raises(TypeError, match=r"Logger cannot be put on the wire.*\[parameter b of g\]"):
         app.add(g)
+
+
+@pytest.mark.parametrize(
+    ("hint", "words"),
+    [
+        ("list | 'Foo'", "TypeError"),
+        ("dataclasses.nope", "AttributeError"),
+        ("not a hint", "SyntaxError"),
+        ("nowhere", "names 'nowhere'"),
+    ],
+)
+def test_a_hint_that_cannot_be_read_is_refused_with_its_parameter(app, hint, words):
+    def f(a: int, b: int) -> int:
+        return a
+
+    f.__annotations__["b"] = hint
+    with pytest.raises(TypeError, match=rf"f: the hint of b .*{words}"):
+        app.add(f)
+
+    def g() -> int:
+        return 1
+
+    g.__annotations__["return"] = hint
+    with pytest.raises(TypeError, match=rf"g: the hint of its result .*{words}"):
+        app.add(g)
+
+    @dataclasses.dataclass
+    class Held:
+        inner: int
+
+    def h(value: Held) -> None: ...
+
+    Held.__annotations__["inner"] = hint
+    h.__annotations__["value"] = Held
+    with pytest.raises(TypeError, match=r"the hints of .*Held cannot be read.*\[parameter value of h\]"):
+        app.add(h)
 
 
 def test_a_port_that_is_busy_is_said_with_the_cure(app):

@@ -16,6 +16,8 @@ import typing
 import uuid
 from typing import Annotated, Any, Literal, NamedTuple, NotRequired, Optional, TypedDict, Union
 
+import annotated_types
+import msgspec
 import numpy as np
 import numpy.typing as npt
 import pydantic
@@ -446,6 +448,212 @@ def test_hints_that_cannot_be():
             _shapes.shape_of(hint)
 
 
+def test_a_class_that_could_not_be_has_not_been():
+    class Wrong(TypedDict):
+        inner: json.JSONDecoder
+
+    @dataclasses.dataclass
+    class Outer:
+        wrong: typing.Any
+        other: typing.Any
+
+    @dataclasses.dataclass
+    class Inner:
+        outer: Outer | None
+
+    Outer.__annotations__.update(other=Inner, wrong=Wrong)
+    for field in dataclasses.fields(Outer):
+        field.type = Outer.__annotations__[field.name]
+    Inner.__annotations__["outer"] = Optional[Outer]  # noqa: UP045
+    for _ in range(2):
+        for hint in (Wrong, Outer, Inner, list[Inner]):
+            with pytest.raises(TypeError, match="JSONDecoder cannot be put on the wire"):
+                _shapes.shape_of(hint)
+
+
+T = typing.TypeVar("T")
+Few = typing.TypeVar("Few", int, str)
+
+
+@dataclasses.dataclass
+class Box(typing.Generic[T]):
+    v: T
+    more: list[T] = dataclasses.field(default_factory=list)
+    next: Box[T] | None = None
+
+
+@dataclasses.dataclass
+class Numbers(Box[int]):
+    pass
+
+
+class Labelled(TypedDict, typing.Generic[T]):
+    label: Optional[T]  # noqa: UP045
+
+
+class Couple(NamedTuple, typing.Generic[T]):
+    first: T
+    second: Box[T]
+
+
+class Row(msgspec.Struct, typing.Generic[T]):
+    v: T
+
+
+class Form(pydantic.BaseModel, typing.Generic[T]):
+    v: T
+
+
+def test_generic_classes_have_their_arguments():
+    for hint, good, bad, where in (
+        (Box[int], '{"v":1,"more":[2],"next":{"v":3}}', '{"v":"x"}', "at .v"),
+        (Box[int], '{"v":1}', '{"v":1,"more":["x"]}', "at .more[0]"),
+        (Box[int], '{"v":1}', '{"v":1,"next":{"v":"x"}}', "at .next.v"),
+        (Box[str], '{"v":"x"}', '{"v":1}', "at .v"),
+        (Box, '{"v":"x"}', "{}", "at .v"),
+        (Numbers, '{"v":1}', '{"v":"x"}', "at .v"),
+        (Labelled[int], '{"label":1}', '{"label":"x"}', "at .label"),
+        (Couple[int], '[1,{"v":2}]', '[1,{"v":"x"}]', "at [1].v"),
+        (Row[int], '{"v":1}', '{"v":"x"}', "at .v"),
+        (Form[int], '{"v":1}', '{"v":"x"}', "at .v"),
+        (list[Few], '[1,"x"]', "[1.5]", "at [0]"),
+    ):
+        read(hint, good)
+        with pytest.raises(ValueError) as caught:
+            read(hint, bad)
+        assert where in str(caught.value), hint
+
+
+def even(value: int) -> int:
+    if value % 2:
+        raise ValueError("an even number, please")
+    return value
+
+
+def test_what_hints_are_annotated_with_is_never_left_aside():
+    for hint, good, bad, words in (
+        (Annotated[int, pydantic.AfterValidator(even)], "2", "3", "an even number, please"),
+        (Annotated[list[int], pydantic.BeforeValidator(lambda v: [v])], "2", '"x"', "at [0]"),
+        (Annotated[int, pydantic.AfterValidator(even)], "2", '"2"', "valid integer"),
+        (Annotated[str, pydantic.StringConstraints(to_upper=True, max_length=2)], '"ab"', '"abc"', "2 char"),
+        (Annotated[decimal.Decimal, pydantic.Field(max_digits=2)], '"12"', '"123"', "2 digits"),
+        (Annotated[dt.datetime, msgspec.Meta(tz=True)], '"2020-01-01T00:00:00Z"', '"2020-01-01T00:00:00"', "timezone"),
+        (Annotated[int, msgspec.Meta(gt=1, le=5)], "5", "7", "expected at most 5, got 7"),
+        (Annotated[int, msgspec.Meta(gt=1, le=5)], "2", "1", "expected more than 1, got 1"),
+        (Annotated[int, pydantic.Field(description="n"), "words"], "5", '"x"', "expected integer"),
+        (Annotated[str, annotated_types.LowerCase.__metadata__[0]], '"a"', '"A"', "islower"),
+    ):
+        read(hint, good)
+        with pytest.raises(ValueError) as caught:
+            read(hint, bad)
+        assert words in str(caught.value), hint
+    assert read(Annotated[str, pydantic.StringConstraints(to_upper=True)], '"ab"') == "AB"
+    assert read(Annotated[list[int], pydantic.BeforeValidator(lambda v: [v])], "2") == [2]
+    for part in (annotated_types.Timezone(None), object(), int):
+        with pytest.raises(TypeError, match="nothing that is understood"):
+            _shapes.shape_of(Annotated[dt.datetime, part])
+
+
+@CODECS
+def test_arrays_have_the_elements_that_are_hinted(msgpack):
+    def read_as(hint: Any, value: Any) -> Any:
+        return read(hint, dumps(value, msgpack), msgpack)
+
+    for hint, value, dtype in (
+        (npt.NDArray[np.float32], np.array([1.5], np.float32), np.float32),
+        (npt.NDArray[np.float32], np.array([1], np.int16), np.float32),
+        (npt.NDArray[np.float32], [1, 2.5], np.float32),
+        (npt.NDArray[np.float32], [], np.float32),
+        (npt.NDArray[np.uint8], [[1], [255]], np.uint8),
+        (npt.NDArray[np.float64], np.array([1], ">f4"), np.float64),
+        (npt.NDArray[np.complex64], [1.5], np.complex64),
+        (npt.NDArray[np.floating[Any]], np.array([1], np.float32), np.float32),
+        (npt.NDArray[np.str_], np.array(["ab"]), np.dtype("<U2")),
+        (npt.NDArray[Any], np.array([1], np.int8), np.int8),
+        (np.ndarray, np.array([1], np.int8), np.int8),
+    ):
+        came = read_as(hint, value)
+        assert came.dtype == dtype, hint
+        assert came.tolist() == (value if isinstance(value, list) else value.tolist())
+    for hint, value, words in (
+        (npt.NDArray[np.float32], np.array([1]), "expected an array of float32, not of int64"),
+        (npt.NDArray[np.float32], np.array([1.0]), "expected an array of float32, not of float64"),
+        (npt.NDArray[np.float32], [1e300], "expected an array of float32, not of float64"),
+        (npt.NDArray[np.uint8], [256], "expected an array of uint8, not of int64"),
+        (npt.NDArray[np.int64], [1.5], "expected an array of int64, not of float64"),
+        (npt.NDArray[np.int64], [True], "expected an array of int64, not of bool"),
+        (npt.NDArray[np.int64], ["x"], "expected an array of int64, not of <U1"),
+        (npt.NDArray[np.floating[Any]], np.array([1]), "expected an array of floating, not of int64"),
+        (npt.NDArray[np.float32 | np.float64], np.array([1]), "expected an array of float32 or float64, not of int64"),
+        (npt.NDArray[np.float32], {"a": 1}, "expected an array of float32, got"),
+    ):
+        with pytest.raises(ValueError) as caught:
+            read_as(hint, value)
+        assert words in str(caught.value)
+
+
+@dataclasses.dataclass
+class Left:
+    x: int
+
+
+@dataclasses.dataclass
+class Right:
+    x: int
+
+
+def test_of_a_union_it_is_the_first_that_fits():
+    for first, second in ((Left, Right), (Right, Left), (Left, Right)):
+        for hint, text in (
+            (first | second, '{"x":1}'),
+            (list[first | second], '[{"x":1}]'),  # type: ignore[valid-type]
+            (dict[str, list[first | second]], '{"a":[{"x":1}]}'),  # type: ignore[valid-type]
+        ):
+            came = read(hint, text)
+            came = came["a"] if isinstance(came, dict) else came
+            assert type(came[0] if isinstance(came, list) else came) is first
+    for hint, text, expected in (
+        (float | decimal.Decimal, "1.5", 1.5),
+        (decimal.Decimal | float, "1.5", decimal.Decimal("1.5")),
+        (float | decimal.Decimal | str, '"1.5"', decimal.Decimal("1.5")),
+        (str | float | decimal.Decimal, "1.5", 1.5),
+        (float | int, "1", 1),
+        (float | Level, "1", Level.LOW),
+        (float | decimal.Decimal | int, "1.5", 1.5),
+        (str | dt.date, '"2026-02-27"', dt.date(2026, 2, 27)),
+        (str | Color, '"red"', Color.RED),
+        (pathlib.Path | dt.date, '"2026-02-27"', pathlib.Path("2026-02-27")),
+        (Union[Any, int, str], '"a"', "a"),  # noqa: UP007
+    ):
+        came = read(hint, text)
+        assert (type(came), came) == (type(expected), expected), hint
+
+
+class Corner(enum.Enum):
+    ORIGIN = (0, 0)
+    FAR = (1, 2.5)
+
+
+@CODECS
+def test_enumerations_of_tuples(msgpack):
+    assert round_trip(list[Corner], list(Corner), msgpack) == list(Corner)
+    with pytest.raises(ValueError, match=r"expected one of \[0,0\], \[1,2.5\]"):
+        read(Corner, "[0,1]")
+    assert json.loads(_shapes.shape_of(Corner).schema)["enum"] == [[0, 0], [1, 2.5]]
+
+
+def test_numbers_that_numpy_has_no_room_for():
+    for hint, text in ((np.uint8, "300"), (np.uint8, "-1"), (np.float32, "1e300"), (np.float16, "1e5")):
+        with pytest.raises(ValueError, match=f"expected a {hint.__name__}, got"):
+            read(hint, text)
+    assert dumps(np.longdouble(1.5)) == b"1.5"
+
+
+def test_bounds_of_integers_are_in_their_schema():
+    schema = json.loads(_shapes.shape_of(Annotated[int, pydantic.Field(ge=0, lt=10)]).schema)
+    assert schema == {"type": "integer", "minimum": 0, "exclusiveMaximum": 10}
+
+
 def test_what_cannot_be_sent():
     class Held:
         pass
@@ -455,6 +663,12 @@ def test_what_cannot_be_sent():
         ({"a": [1, {2}, Held()]}, r"at \.a\[2\]:"),
         (float("nan"), "not finite"),
         ({(1, 2): 3}, "a key that is neither"),
+        ({1: 2, "1": 3}, r"at \.1: two keys that are the same text"),
+        ({"a": {"1": 2, 1: 3}}, r"at \.a\.1: two keys that are the same text"),
+        (np.ma.array([1, 2], mask=[True, False]), "no masks"),
+        (Image.new("F", (1, 1)), "an image of mode F is no PNG"),
+        (Image.new("CMYK", (1, 1)), "an image of mode CMYK is no PNG"),
+        (np.clongdouble(1), "complex has no form"),
         ("\ud800", "surrogates not allowed"),
         (iter([1]), "has no form on the wire"),
     ):

@@ -4,9 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import logging
 import threading
 from collections.abc import AsyncIterator
 from typing import Any
+
+# So long what still runs has to end once it has been cancelled; and the thread, which may have to wait for that twice.
+END_S = 0.5
+JOIN_S = 2 * END_S + 0.5
 
 
 def new_loop() -> asyncio.AbstractEventLoop:
@@ -19,35 +24,59 @@ def new_loop() -> asyncio.AbstractEventLoop:
     return loop
 
 
+# asyncio lets these out of its loop, so that they end a program. Here they are a handler's, whose call is answered with
+# them; the loop has lost nothing, and goes on.
+_ENDINGS_OF_HANDLERS = contextlib.suppress(SystemExit, KeyboardInterrupt)
+
+
 class AsyncioThread:
     """Runs what `calls` (a native queue with `fileno` and `drain`) brings, from `start` to `stop`."""
 
     def __init__(self, calls: Any) -> None:
         self._calls = calls
         self._loop = new_loop()
+        self._stopping = False
         self._thread = threading.Thread(target=self._run, name="wirecall-asyncio", daemon=True)
 
     def start(self) -> None:
         self._thread.start()
 
     def stop(self) -> None:
-        """Cancels what still runs, and returns when it has ended."""
+        """Cancels what still runs, and returns when it has ended, or does not: a handler that blocks, or goes on when
+        it is cancelled, must not keep the server from ending."""
+        self._stopping = True
         self._loop.call_soon_threadsafe(self._loop.stop)
-        self._thread.join()
+        self._thread.join(JOIN_S)
+        if self._thread.is_alive():
+            _log().error("an async handler blocks its thread; the server ends without it")
 
     def _run(self) -> None:
         asyncio.set_event_loop(self._loop)
         self._loop.add_reader(self._calls.fileno(), self._calls.drain, self._loop)
-        try:
-            self._loop.run_forever()
-        finally:
-            self._loop.remove_reader(self._calls.fileno())
-            tasks = asyncio.all_tasks(self._loop)
-            for task in tasks:
-                task.cancel()
-            self._loop.run_until_complete(asyncio.gather(*tasks, return_exceptions=True))
-            self._loop.run_until_complete(self._loop.shutdown_asyncgens())
-            self._loop.close()
+        while not self._stopping:
+            with _ENDINGS_OF_HANDLERS:
+                self._loop.run_forever()
+        self._loop.remove_reader(self._calls.fileno())
+        tasks = asyncio.all_tasks(self._loop)
+        for task in tasks:
+            task.cancel()
+        self._wait_for(tasks)
+        with contextlib.suppress(RuntimeError):  # of a generator that yields when it is closed
+            self._wait_for({self._loop.create_task(self._loop.shutdown_asyncgens())})
+        self._loop.close()
+
+    def _wait_for(self, tasks: set[asyncio.Task[Any]]) -> None:
+        """Until they have ended, or END_S have passed."""
+        deadline = self._loop.time() + END_S
+        while tasks and (left := deadline - self._loop.time()) > 0:
+            with _ENDINGS_OF_HANDLERS:
+                _, tasks = self._loop.run_until_complete(asyncio.wait(tasks, timeout=left))
+        for task in tasks:
+            _log().error("%r goes on although it is cancelled; the server ends without it", task)
+
+
+def _log() -> logging.Logger:
+    return logging.getLogger("wirecall")
 
 
 async def feed_from(generator: AsyncIterator[Any], feed: Any) -> None:
@@ -69,10 +98,10 @@ async def feed_from(generator: AsyncIterator[Any], feed: Any) -> None:
         if feed.wanted:
             feed.end_with(failure)
         raise
-    except Exception as failure:  # it is the answer
+    except BaseException as failure:  # it is the answer, whatever it is: nothing else would end the call
         feed.end_with(failure)
     finally:
         close = getattr(generator, "aclose", None)
         if close is not None:
-            with contextlib.suppress(Exception):
+            with _ENDINGS_OF_HANDLERS, contextlib.suppress(Exception):
                 await close()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import inspect
+import types
 import typing
 from collections.abc import Callable
 from typing import Any
@@ -43,10 +44,10 @@ def describe(function: Callable[..., Any], name: str, *, blocking: bool = False)
     hints = _hints(function, name)
     rows: list[Row] = []
     unhinted: list[str] = []
-    docs = _parameter_docs(function)
+    docs = _parameter_docs(hints)
     for parameter in _signature(function, name).parameters.values():
         hint = hints.get(parameter.name, Any)
-        if hint is Context:
+        if _is_context(hint):
             by_name = parameter.kind is parameter.KEYWORD_ONLY
             rows.append((parameter.name, CONTEXT_BY_NAME if by_name else CONTEXT, None, False, None, "", ""))
             continue
@@ -65,6 +66,16 @@ def describe(function: Callable[..., Any], name: str, *, blocking: bool = False)
     if unhinted:
         errors._unhinted[name] = unhinted
     return Described(_place(function, blocking), rows, _result(function, hints), _summary(function))
+
+
+def _is_context(hint: Any) -> bool:
+    """Also `Annotated[Context, …]` and `Context | None`: it is always given."""
+    origin = typing.get_origin(hint)
+    if origin is typing.Annotated:
+        return _is_context(typing.get_args(hint)[0])
+    if origin in (typing.Union, types.UnionType):
+        return all(part is type(None) or _is_context(part) for part in typing.get_args(hint))
+    return hint is Context
 
 
 def _signature(function: Callable[..., Any], name: str) -> inspect.Signature:
@@ -89,15 +100,32 @@ def _innermost(function: Any) -> Any:
 
 def _hints(function: Callable[..., Any], name: str) -> dict[str, Any]:
     inner = inspect.unwrap(_innermost(function))
+    written = getattr(inner, "__annotations__", None)
+    if not written:  # as of most functions in C
+        return {}
     try:
         return typing.get_type_hints(inner, include_extras=True)
-    except NameError as failure:
-        raise TypeError(
-            f"wirecall: {name}: a hint names {failure.name!r}, which is not defined where the function is: "
+    except Exception as failure:  # a hint that is a string may be anything
+        raise TypeError(_bad_hint(inner, written, name, failure)) from None
+
+
+def _bad_hint(inner: Any, written: dict[str, Any], name: str, failure: Exception) -> str:
+    """Which of them it is, and what is wrong with it."""
+    which = "a hint"
+    for parameter, hint in written.items():
+        alone = types.SimpleNamespace(__annotations__={parameter: hint})
+        try:
+            typing.get_type_hints(alone, getattr(inner, "__globals__", {}), include_extras=True)
+        except Exception as own:
+            which = "the hint of its result" if parameter == "return" else f"the hint of {parameter}"
+            failure = own
+            break
+    if isinstance(failure, NameError):
+        return (
+            f"wirecall: {name}: {which} names {failure.name!r}, which is not defined where the function is: "
             "import or define it in that module, also at run time"
-        ) from None
-    except (TypeError, AttributeError):
-        return {}
+        )
+    return f"wirecall: {name}: {which} cannot be read: {type(failure).__name__}: {failure}"
 
 
 def _result(function: Callable[..., Any], hints: dict[str, Any]) -> Shape:
@@ -128,7 +156,13 @@ def _place(function: Callable[..., Any], blocking: bool) -> int:
         return ASYNCIO
     if inspect.isgeneratorfunction(inner):
         return POOL_STREAM
-    return POOL if blocking else LOOP
+    if blocking:
+        return POOL
+    # A decorator around an async function mostly returns what that does.
+    innermost = inspect.unwrap(inner)
+    if inspect.isasyncgenfunction(innermost):
+        return ASYNCIO_STREAM
+    return ASYNCIO if inspect.iscoroutinefunction(innermost) else LOOP
 
 
 def _summary(function: Callable[..., Any]) -> str:
@@ -149,12 +183,8 @@ def _default_json(value: Any) -> str:
     return text if len(text) <= DEFAULT_BYTES_MAX else ""
 
 
-def _parameter_docs(function: Callable[..., Any]) -> dict[str, str]:
+def _parameter_docs(hints: dict[str, Any]) -> dict[str, str]:
     """`Annotated[int, "what it is"]` documents a parameter."""
-    try:
-        hints = typing.get_type_hints(_innermost(function), include_extras=True)
-    except Exception:  # told of elsewhere
-        return {}
     return {
         name: next((extra for extra in typing.get_args(hint)[1:] if isinstance(extra, str)), "")
         for name, hint in hints.items()

@@ -14,13 +14,16 @@ import dataclasses
 import datetime
 import decimal
 import enum
+import functools
 import json
 import pathlib
 import re
 import sys
+import threading
 import types
 import typing
 import uuid
+import weakref
 from typing import Annotated, Any, Literal, Union, get_args, get_origin, get_type_hints
 
 from . import _values, _wiring  # noqa: F401 - which tells the native module of _values
@@ -31,7 +34,10 @@ from ._native import Shape
     OBJECT, CONVERTED, RAW, EXTENSION,
 ) = range(19)  # fmt: skip
 
-_made: dict[Any, Shape] = {}
+# By hint, as long as a method needs them: classes may be made over and over. And what has just been made.
+_made: weakref.WeakValueDictionary[Any, Shape] = weakref.WeakValueDictionary()
+_fresh: list[Any] = []
+_making = threading.RLock()
 
 _SIMPLE: dict[Any, tuple[int, str]] = {
     Any: (ANY, ""),
@@ -61,21 +67,46 @@ _MAPPINGS = (dict, collections.abc.Mapping, collections.abc.MutableMapping)
 
 def shape_of(hint: Any) -> Shape:
     """The shape of a hint; made once for each hint that can be looked up."""
-    try:
-        known = _made.get(hint)
-    except TypeError:  # Annotated with something that cannot be hashed
-        return _make(hint)
-    if known is None:
-        known = _make(hint)
-        _made.setdefault(hint, known)
-    return known
+    with _making:
+        key = _key(hint)
+        try:
+            known = _made.get(key)
+        except TypeError:  # Annotated with something that cannot be hashed
+            return _make(hint)
+        if known is not None:
+            return known
+        before = len(_fresh)
+        try:
+            return _remember(key, _make(hint))
+        except BaseException:
+            # What has been made meanwhile may hold what could not be: a class that holds itself by way of another one.
+            for made in _fresh[before:]:
+                _made.pop(made, None)
+            raise
+        finally:
+            if before == 0:
+                _fresh.clear()
+
+
+def _remember(key: Any, shape: Shape) -> Shape:
+    _made[key] = shape
+    _fresh.append(key)
+    return shape
+
+
+def _key(hint: Any) -> Any:
+    """What a hint is looked up by. To Python `A | B` equals `B | A`, and so does all that holds them."""
+    origin = get_origin(hint)
+    if origin is None or origin is Literal:
+        return hint
+    return (origin, *(_key(part) for part in get_args(hint)))
 
 
 def _make(hint: Any) -> Shape:
     if isinstance(hint, typing.NewType):
         return shape_of(hint.__supertype__)
     if isinstance(hint, typing.TypeVar):
-        return shape_of(hint.__bound__ or Any)
+        return _union(hint.__constraints__) if hint.__constraints__ else shape_of(hint.__bound__ or Any)
     if hasattr(typing, "TypeAliasType") and isinstance(hint, typing.TypeAliasType):
         return shape_of(hint.__value__)
     simple = _SIMPLE.get(hint) if _hashable(hint) else None
@@ -170,20 +201,27 @@ def _key_reader(key: Any, shape: Shape) -> Any:
     return read
 
 
-# Of several types of one kind, those that take less come first: a date before any string, an integer before a number.
-_LAST = {STRING: 1, NUMBER: 1, ANY: 2}
-
-
 def _union(parts: tuple[Any, ...]) -> Shape:
-    def rank(part: Any) -> int:
-        simple = _SIMPLE.get(part) if _hashable(part) else None
-        return 0 if simple is None else _LAST.get(simple[0], 0)
-
-    without_none = sorted((part for part in parts if part not in (None, type(None))), key=rank)
-    shapes = [shape_of(part) for part in without_none]
-    if len(without_none) != len(parts):
+    """The first that fits. But what takes all of a kind leaves to the others what they take of it: an integer is no
+    float, and a date no string, wherever they stand."""
+    ordered = [part for part in parts if part not in (None, type(None))]
+    if float in ordered:
+        at = ordered.index(float)
+        later = [part for part in ordered[at:] if _is_integral(part)]
+        ordered = ordered[:at] + later + [part for part in ordered[at:] if part not in later]
+    ordered.sort(key=lambda part: 2 if part in (Any, object) else 1 if part is str else 0)
+    shapes = [shape_of(part) for part in ordered]
+    if len(ordered) != len(parts):
         shapes.append(shape_of(None))
     return _with_parts(Shape(CHOICE, "", None), *shapes)
+
+
+def _is_integral(part: Any) -> bool:
+    if get_origin(part) is Annotated:
+        return _is_integral(get_args(part)[0])
+    if get_origin(part) is Literal:
+        return all(isinstance(value, int) for value in get_args(part))
+    return isinstance(part, type) and issubclass(part, int)
 
 
 def _literal(values: tuple[Any, ...]) -> Shape:
@@ -205,7 +243,19 @@ def _one_of(members: dict[tuple[type, Any], Any]) -> Shape:
 def _enum(kind: type[enum.Enum]) -> Shape:
     if issubclass(kind, enum.Flag):
         return _converted(int, kind, f"a {kind.__name__}")
+    if not all(isinstance(member.value, bool | int | float | str | types.NoneType) for member in kind):
+        return _enum_by_form(kind)
     return _one_of({(type(member.value), member.value): member for member in kind})
+
+
+def _enum_by_form(kind: type[enum.Enum]) -> Shape:
+    """Of values that are another thing when they come back, as tuples are lists."""
+    from ._native import dumps
+
+    members = {dumps(member.value): member for member in kind}
+    shape = _converted(Any, lambda value: members[dumps(value)], f"one of {', '.join(f.decode() for f in members)}")
+    _set_schema(shape, "", {"enum": [json.loads(form) for form in members]})
+    return shape
 
 
 # ---- classes ----
@@ -215,9 +265,9 @@ def _class(kind: type, hint: Any) -> Shape | None:
     if issubclass(kind, enum.Enum):
         return _enum(kind)
     if typing.is_typeddict(kind):
-        return _typed_dict(kind)
+        return _typed_dict(kind, hint)
     if issubclass(kind, tuple) and hasattr(kind, "_fields"):
-        hints = get_type_hints(kind, include_extras=True)
+        hints = _hints_of(kind, hint)
         parts = [shape_of(hints.get(name, Any)) for name in kind._fields]
         return _with_parts(Shape(RECORD, "", kind), *parts)
     text = _texts().get(kind)
@@ -225,12 +275,12 @@ def _class(kind: type, hint: Any) -> Shape | None:
         return _converted(*text)
     if issubclass(kind, pathlib.PurePath):
         return _converted(str, kind, "", "path")
-    model = _model(kind)
+    model = _model(kind, hint)
     if model is not None:
         return model
     if dataclasses.is_dataclass(kind):
         return _dataclass(kind, hint)
-    array = _array(kind)
+    array = _array(kind, hint)
     if array is not None:
         return array
     if kind in (int, float, str, bytes, bool):
@@ -243,39 +293,66 @@ def _class(kind: type, hint: Any) -> Shape | None:
 
 def _dataclass(kind: type, hint: Any) -> Shape:
     shape = Shape(OBJECT, kind.__name__, kind)
-    _made[hint] = shape  # it may hold itself
-    hints = get_type_hints(kind, include_extras=True)
-    try:
-        shape.set_fields([
-            (
-                sys.intern(field.name),
-                field.name,
-                shape_of(hints[field.name]),
-                field.default is dataclasses.MISSING and field.default_factory is dataclasses.MISSING,
-                str(field.metadata.get("doc", "")),
-            )
-            for field in dataclasses.fields(kind)
-            if field.init
-        ])  # fmt: skip
-    except BaseException:
-        del _made[hint]
-        raise
+    _remember(_key(hint), shape)  # it may hold itself
+    hints = _hints_of(kind, hint)
+    shape.set_fields([
+        (
+            sys.intern(field.name),
+            field.name,
+            shape_of(hints[field.name]),
+            field.default is dataclasses.MISSING and field.default_factory is dataclasses.MISSING,
+            str(field.metadata.get("doc", "")),
+        )
+        for field in dataclasses.fields(kind)
+        if field.init
+    ])  # fmt: skip
     docs = (kind.__doc__ or "").strip()
     if docs and not docs.startswith(kind.__name__ + "("):  # which dataclass itself has written
         shape.set_docs(docs)
     return shape
 
 
-def _typed_dict(kind: Any) -> Shape:
+def _typed_dict(kind: Any, hint: Any) -> Shape:
     shape = Shape(OBJECT, kind.__name__, None)
-    _made[kind] = shape
-    hints = get_type_hints(kind, include_extras=True)
+    _remember(_key(hint), shape)
+    hints = _hints_of(kind, hint)
     shape.set_fields([
         (sys.intern(name), name, shape_of(hints[name]), _is_required(kind, name, hints[name]), "") for name in hints
     ])  # fmt: skip
     if kind.__doc__:
         shape.set_docs(kind.__doc__.strip())
     return shape
+
+
+def _hints_of(kind: Any, hint: Any) -> dict[str, Any]:
+    """Those of a class; of a generic one with what stands for its type variables in `hint`."""
+    try:
+        hints = get_type_hints(kind, include_extras=True)
+    except Exception as failure:  # a hint that is a string may be anything
+        raise TypeError(
+            f"wirecall: the hints of {kind.__qualname__} cannot be read: {type(failure).__name__}: {failure}"
+        ) from None
+    known = _variables(kind, get_args(hint))
+    return {name: _with_variables(part, known) for name, part in hints.items()} if known else hints
+
+
+def _variables(kind: Any, arguments: tuple[Any, ...]) -> dict[Any, Any]:
+    """What stands for the type variables of a class and of those it comes from."""
+    known = dict(zip(getattr(kind, "__parameters__", ()), arguments, strict=False))
+    for base in getattr(kind, "__orig_bases__", ()):
+        origin = get_origin(base)
+        if isinstance(origin, type) and origin is not kind:
+            known |= _variables(origin, tuple(_with_variables(part, known) for part in get_args(base)))
+    return known
+
+
+def _with_variables(hint: Any, known: dict[Any, Any]) -> Any:
+    if isinstance(hint, typing.TypeVar):
+        return known.get(hint, hint)
+    parameters = getattr(hint, "__parameters__", ())
+    if not parameters or isinstance(hint, type):
+        return hint
+    return hint[tuple(known.get(parameter, parameter) for parameter in parameters)]
 
 
 def _is_required(kind: Any, name: str, hint: Any) -> bool:
@@ -337,12 +414,12 @@ def parse_duration(value: str | float) -> datetime.timedelta:
 
 def _annotated(hint: Any) -> Shape:
     base, *extras = get_args(hint)
-    checks = []
-    for extra in extras:
-        for part in _unpacked(extra):
-            check = _check(part)
-            if check is not None:
-                checks.append(check)
+    checks: list[tuple[Any, str]] = []
+    for part in (part for extra in extras for part in _unpacked(extra)):
+        understood = _checks(part)
+        if understood is None:
+            return _by_library(hint, part)
+        checks += understood
     shape = shape_of(base)
     if not checks:
         return shape
@@ -355,10 +432,29 @@ def _annotated(hint: Any) -> Shape:
 
     limited = _converted(shape, convert, "")
     schema = json.loads(shape.schema)
+    if schema.get("type") == "integer" and schema.get("minimum") == -(2**63) and schema.get("maximum") == 2**64 - 1:
+        del schema["minimum"], schema["maximum"]  # what some encodings have room for is no bound of the hint's
     definitions = schema.pop("$defs", {})
     if "$ref" not in schema and not definitions:  # those say themselves what there is to say
         _set_schema(limited, "", schema | _keywords(extras, schema.get("type", "")))
     return limited
+
+
+def _by_library(hint: Any, part: Any) -> Shape:
+    """Of what a hint is annotated with, which is another library's to understand. To leave it aside would let through
+    what it is there to refuse."""
+    if type(part).__module__.partition(".")[0] == "msgspec":
+        return _by_msgspec(hint, "")
+    if type(part).__module__.partition(".")[0] == "pydantic" or hasattr(part, "__get_pydantic_core_schema__"):
+        import pydantic
+
+        adapter: pydantic.TypeAdapter[Any] = pydantic.TypeAdapter(hint)
+        # Strict: no coercion between bool, number and string, as everywhere.
+        return _by_pydantic(lambda text: adapter.validate_json(text, strict=True), adapter.json_schema, "")
+    raise TypeError(
+        f"wirecall: {part!r} in {hint} is nothing that is understood here: bounds of annotated_types, pydantic and "
+        "msgspec are, and strings"
+    )
 
 
 _LENGTHS = {"string": "Length", "array": "Items", "object": "Properties"}
@@ -384,82 +480,98 @@ def _unpacked(extra: Any) -> list[Any]:
     metadata = getattr(extra, "metadata", None)
     if isinstance(metadata, list | tuple):
         return list(metadata)
-    if type(extra).__name__ in ("Interval", "Len"):
+    if getattr(extra, "__is_annotated_types_grouped_metadata__", False):
         return list(extra)
     return [extra]
 
 
-def _check(part: Any) -> tuple[Any, str] | None:
-    """The constraints of annotated_types, and any object with the same attributes."""
-    for name, words, fits in (
-        ("gt", "more than", lambda value, bound: value > bound),
-        ("ge", "at least", lambda value, bound: value >= bound),
-        ("lt", "less than", lambda value, bound: value < bound),
-        ("le", "at most", lambda value, bound: value <= bound),
-    ):
-        bound = getattr(part, name, None)
-        if bound is not None:
-            return (lambda value, fits=fits, bound=bound: fits(value, bound)), f"{words} {bound}"
-    step = getattr(part, "multiple_of", None)
-    if step is not None:
-        return (lambda value: value % step == 0), f"a multiple of {step}"
-    least = getattr(part, "min_length", None)
-    if least is not None:
-        return (lambda value: len(value) >= least), f"a length of at least {least}"
-    most = getattr(part, "max_length", None)
-    if most is not None:
-        return (lambda value: len(value) <= most), f"a length of at most {most}"
-    pattern = getattr(part, "pattern", None)
-    if pattern is not None:
-        compiled = re.compile(pattern)
-        return (lambda value: compiled.search(value) is not None), f"a string that matches {pattern}"
-    predicate = getattr(part, "func", None)
-    if predicate is not None and type(part).__name__ == "Predicate":
-        return predicate, f"a value for which {getattr(predicate, '__name__', 'a predicate')} is true"
-    return None
+_BOUNDS: dict[str, tuple[str, Any]] = {
+    "gt": ("more than {}", lambda value, bound: value > bound),
+    "ge": ("at least {}", lambda value, bound: value >= bound),
+    "lt": ("less than {}", lambda value, bound: value < bound),
+    "le": ("at most {}", lambda value, bound: value <= bound),
+    "multiple_of": ("a multiple of {}", lambda value, step: value % step == 0),
+    "min_length": ("a length of at least {}", lambda value, least: len(value) >= least),
+    "max_length": ("a length of at most {}", lambda value, most: len(value) <= most),
+    "pattern": ("a string that matches {}", lambda value, pattern: re.search(pattern, value) is not None),
+}
+# What else msgspec.Meta has; the rest of it documents.
+_FURTHER = ("tz",)
+_WORDS_ONLY = ("Doc", "DocInfo", "Unit", "Meta")
+
+
+def _checks(part: Any) -> list[tuple[Any, str]] | None:
+    """The constraints of annotated_types, and of any object with the same attributes. None for what is neither these
+    nor documentation."""
+    if isinstance(part, str):
+        return []
+    kind = type(part)
+    if kind.__name__ == "Predicate":
+        return [(part.func, f"a value for which {getattr(part.func, '__name__', 'a predicate')} is true")]
+    if any(getattr(part, name, None) is not None for name in _FURTHER):
+        return None
+    found = {name: bound for name in _BOUNDS if (bound := getattr(part, name, None)) is not None}
+    if kind.__module__.startswith("pydantic") and set(getattr(part, "__dict__", ())) - set(found):
+        return None
+    if not found and kind.__name__ not in _WORDS_ONLY:
+        return None
+    return [
+        (functools.partial(lambda fits, bound, value: fits(value, bound), _BOUNDS[name][1], bound),
+         _BOUNDS[name][0].format(bound))
+        for name, bound in found.items()
+    ]  # fmt: skip
 
 
 # ---- other libraries' types; none is imported that is not there already ----
 
 
-def _model(kind: Any) -> Shape | None:
+def _model(kind: Any, hint: Any) -> Shape | None:
     pydantic = sys.modules.get("pydantic")
     if pydantic is not None and issubclass(kind, pydantic.BaseModel):
-
-        def validate(text: bytes) -> Any:
-            try:
-                return kind.model_validate_json(text)
-            except pydantic.ValidationError as failure:
-                first = failure.errors(include_url=False, include_context=False)[0]
-                raise _at(ValueError(first["msg"]), first["loc"]) from None
-
-        shape = Shape(RAW, "", validate)
-        name = _name_for(kind)
-        with contextlib.suppress(Exception):  # a model of which it makes none has no schema
-            schema = kind.model_json_schema(ref_template=f"#/$defs/{name}.{{model}}")
-            _set_schema(shape, name, schema, schema.pop("$defs", {}))
-        return shape
+        return _by_pydantic(kind.model_validate_json, kind.model_json_schema, _name_for(kind))
     msgspec = sys.modules.get("msgspec")
     if msgspec is not None and issubclass(kind, msgspec.Struct):
-        decoder = msgspec.json.Decoder(kind)
-
-        def decode(text: bytes) -> Any:
-            try:
-                return decoder.decode(text)
-            except msgspec.ValidationError as failure:
-                words, _, where = str(failure).partition(" - at `$")
-                raise _at(ValueError(words), _steps(where.rstrip("`"))) from None
-
-        shape = Shape(RAW, "", decode)
-        name = _name_for(kind)
-        with contextlib.suppress(Exception):
-            (schema,), components = msgspec.json.schema_components([kind], ref_template=f"#/$defs/{name}.{{name}}")
-            _set_schema(shape, name, schema, components)
-        return shape
+        return _by_msgspec(hint, _name_for(kind) if hint is kind else "")
     return None
 
 
-_named: dict[str, Any] = {}
+def _by_pydantic(validate: Any, schema_of: Any, name: str) -> Shape:
+    import pydantic
+
+    def read(text: bytes) -> Any:
+        try:
+            return validate(text)
+        except pydantic.ValidationError as failure:
+            first = failure.errors(include_url=False, include_context=False)[0]
+            raise _at(ValueError(first["msg"]), first["loc"]) from None
+
+    shape = Shape(RAW, "", read)
+    with contextlib.suppress(Exception):  # a model of which it makes none has no schema
+        schema = schema_of(ref_template=f"#/$defs/{name}.{{model}}")
+        _set_schema(shape, name, schema, schema.pop("$defs", {}))
+    return shape
+
+
+def _by_msgspec(hint: Any, name: str) -> Shape:
+    import msgspec
+
+    decoder = msgspec.json.Decoder(hint)
+
+    def read(text: bytes) -> Any:
+        try:
+            return decoder.decode(text)
+        except msgspec.ValidationError as failure:
+            words, _, where = str(failure).partition(" - at `$")
+            raise _at(ValueError(words), _steps(where.rstrip("`"))) from None
+
+    shape = Shape(RAW, "", read)
+    with contextlib.suppress(Exception):
+        (schema,), components = msgspec.json.schema_components([hint], ref_template=f"#/$defs/{name}.{{name}}")
+        _set_schema(shape, name, schema, components)
+    return shape
+
+
+_named: weakref.WeakValueDictionary[str, Any] = weakref.WeakValueDictionary()
 
 
 def _name_for(kind: Any) -> str:
@@ -496,20 +608,74 @@ def _steps(path: str) -> tuple[Any, ...]:
     )
 
 
-def _array(kind: Any) -> Shape | None:
+def _array(kind: Any, hint: Any) -> Shape | None:
     numpy = sys.modules.get("numpy")
     if numpy is not None:
         if issubclass(kind, numpy.ndarray):
-            return _with_parts(Shape(EXTENSION, "an array", _read_array), shape_of(Any))
+            return _array_of(hint)
         if issubclass(kind, numpy.generic):
             base = {"b": bool, "i": int, "u": int, "f": float}.get(numpy.dtype(kind).kind)
             if base is None:
                 return None
-            return _converted(base, kind, "")
+            return _converted(base, functools.partial(_scalar, kind), f"a {kind.__name__}")
     image = sys.modules.get("PIL.Image")
     if image is not None and issubclass(kind, image.Image):
         return Shape(EXTENSION, "an image", _read_image)
     return None
+
+
+def _scalar(kind: Any, value: Any) -> Any:
+    """OverflowError for what it cannot hold."""
+    import numpy
+
+    with numpy.errstate(over="raise"):
+        return kind(value)
+
+
+def _array_of(hint: Any) -> Shape:
+    """NDArray[T] has elements of T: what can become them without loss does, as a list's do."""
+    import numpy
+
+    _, dtype = (*get_args(hint), None, None)[:2]
+    (scalar,) = get_args(dtype) or (Any,)
+    union = get_origin(scalar) in (Union, types.UnionType)
+    scalars = tuple(get_origin(part) or part for part in (get_args(scalar) if union else (scalar,)))
+    if any(part in (Any, numpy.generic) or isinstance(part, typing.TypeVar) for part in scalars):
+        return _with_parts(Shape(EXTENSION, "an array", _read_array), shape_of(Any))
+    if not all(isinstance(part, type) and issubclass(part, numpy.generic) for part in scalars):
+        raise TypeError(f"wirecall: {_name(hint)} cannot be put on the wire: its elements are no type of NumPy's")
+    name = "an array of " + " or ".join(part.__name__ for part in scalars)
+    numbers = len(scalars) == 1 and scalars[0] in numpy.sctypeDict.values() and numpy.dtype(scalars[0]).kind in "iufc"
+
+    def read(kind: int | None, value: Any) -> Any:
+        array = _read_array(kind, value)
+        if any(numpy.issubdtype(array.dtype, part) for part in scalars):
+            return array
+        if numbers and array.dtype.kind in "iufc":
+            wanted = numpy.dtype(scalars[0])
+            if kind is None:
+                array = _narrowed(array, wanted)
+            if numpy.can_cast(array.dtype, wanted, "safe"):
+                return array.astype(wanted)
+        failure = ValueError(f"{name}, not of {array.dtype}")
+        failure.wirecall_words = True  # type: ignore[attr-defined]
+        raise failure
+
+    return _with_parts(Shape(EXTENSION, name, read), shape_of(Any))
+
+
+def _narrowed(array: Any, wanted: Any) -> Any:
+    """Numbers of a list have no type of their own: they become one that holds them. Floats do not become integers."""
+    import numpy
+
+    if array.size == 0 or (array.dtype.kind == "f" and wanted.kind in "fc"):
+        with numpy.errstate(over="ignore"):
+            narrow = array.astype(wanted)
+        return narrow if (numpy.isfinite(narrow) | ~numpy.isfinite(array)).all() else array
+    if array.dtype.kind in "iu":
+        narrow = array.astype(wanted)
+        return narrow if wanted.kind in "fc" or (narrow == array).all() else array
+    return array
 
 
 def _read_array(kind: int | None, value: Any) -> Any:

@@ -60,6 +60,8 @@ def plan_for(kind: Any) -> tuple[int, Any]:
         return ELEMENTS, None
     if issubclass(kind, Iterable) and not _is_lazy(kind):
         return ELEMENTS, None
+    if hasattr(kind, "__await__"):
+        return REPLACE, _refuse_awaitable
     name = f"{kind.__module__}.{kind.__qualname__}"
     return REFUSE, f"{name} has no form on the wire: make it a dataclass, a dict or a list"
 
@@ -67,6 +69,13 @@ def plan_for(kind: Any) -> tuple[int, Any]:
 def _is_lazy(kind: Any) -> bool:
     """Iterators are used up by reading them: to send one is mostly a mistake."""
     return hasattr(kind, "__next__")
+
+
+def _refuse_awaitable(value: Any) -> Any:
+    close = getattr(value, "close", None)
+    if close is not None:  # a coroutine, which Python would warn of as well
+        close()
+    raise TypeError(f"a {type(value).__name__} has no form on the wire, it is to be awaited: make the method async def")
 
 
 def _value_of(member: Any) -> Any:
@@ -96,6 +105,12 @@ def _pydantic_json(model: Any) -> bytes:
 def _array_plan(kind: Any) -> tuple[int, Any] | None:
     numpy = sys.modules.get("numpy")
     if numpy is not None:
+        if issubclass(kind, numpy.ma.MaskedArray):
+            return REFUSE, "a masked array has no form on the wire, which has no masks: send filled() or its parts"
+        if issubclass(kind, numpy.longdouble):  # whose `item` is one of its own kind
+            return REPLACE, float
+        if issubclass(kind, numpy.clongdouble):
+            return REPLACE, complex
         if issubclass(kind, numpy.ndarray):
             return EXTENSION, (NPY, npy_bytes)
         if issubclass(kind, numpy.generic):
@@ -188,7 +203,10 @@ def png_bytes(image: Any) -> bytes:
     import io
 
     file = io.BytesIO()
-    image.save(file, format="PNG")
+    try:
+        image.save(file, format="PNG")
+    except OSError:
+        raise TypeError(f'an image of mode {image.mode} is no PNG: send image.convert("RGB"), or its array') from None
     return file.getvalue()
 
 

@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING, Any
 
 from . import _native
 from ._wiring import DEFAULT_PLACE
-from .client import BatchMethod, _all_params, _Base, _event_params
+from .client import BatchMethod, _all_params, _Base, _check_manner, _check_provided, _checked, _event_params, _Named
+from .errors import LocalError
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable
@@ -48,7 +49,7 @@ class AsyncClient(_Base):
 
     def __getitem__(self, name: str) -> AsyncMethod:
         """The method of that name, whatever it is."""
-        return AsyncMethod(self, name)
+        return AsyncMethod(self, _checked(name))
 
     def __getattr__(self, name: str) -> AsyncMethod:
         if name.startswith("__") or name in ("_loop", "_native"):
@@ -63,7 +64,7 @@ class AsyncClient(_Base):
         if self._loop is loop:
             return loop
         if self._loop is not None and not self._loop.is_closed():
-            raise RuntimeError("the client is used by another event loop: make one for each")
+            raise LocalError("the client is used by another event loop: make one for each")
         loop.add_reader(self._replies.fileno(), self._replies.drain)
         loop.add_reader(self._calls.fileno(), self._calls.drain, loop)
         self._loop = loop
@@ -79,7 +80,11 @@ class AsyncClient(_Base):
         within: _native.Context | None = None,
     ) -> Reply:
         reply = Reply(loop=self._join())
-        reply._handle = self._native.start(method, args, kwargs, timeout, to, within, self._replies, reply)
+        try:
+            reply._handle = self._native.start(method, args, kwargs, timeout, to, within, self._replies, reply)
+        except TypeError:
+            _check_manner(timeout, to, within)
+            raise
         return reply
 
     async def connect(self) -> None:
@@ -111,6 +116,7 @@ class AsyncClient(_Base):
     async def provide(self, name: str, function: Callable[..., Any], **options: Any) -> None:
         """At a broker: provides a method to its other clients; the function, plain, `async def` or an async generator
         (a stream), runs in this loop. `options`: concurrency, queue, policy, idempotent, safe."""
+        _check_provided(options)
         described = self._described(function, name)
         self._native.provide(
             name,
@@ -192,7 +198,7 @@ class AsyncClient(_Base):
         await self.close()
 
 
-class AsyncBatch:
+class AsyncBatch(_Named):
     """Several calls in one message, which is sent when its `async with` ends; that waits for all answers. `b.name(…)`
     and `b["name"](…)` are calls, as of a client: futures."""
 
@@ -202,7 +208,7 @@ class AsyncBatch:
         self._futures: list[asyncio.Future[Any]] = []
 
     def __getitem__(self, name: str) -> BatchMethod:
-        return BatchMethod(self, name)
+        return BatchMethod(self, _checked(name))
 
     def __getattr__(self, name: str) -> BatchMethod:
         if name.startswith("__"):
@@ -216,6 +222,7 @@ class AsyncBatch:
     def _add(
         self, name: str, args: Any, kwargs: Any, timeout: float | None, to: str, within: _native.Context | None
     ) -> asyncio.Future[Any]:
+        _check_manner(timeout, to, within)
         self._native.add(name, args, kwargs, timeout, to, within)
         future = self._client._join().create_future()
         self._futures.append(future)
@@ -228,9 +235,16 @@ class AsyncBatch:
         self, kind: type[BaseException] | None, value: BaseException | None, traceback: TracebackType | None
     ) -> None:
         if kind is not None:
+            for future in self._futures:
+                future.set_exception(LocalError("the batch has not been sent: its `with` has ended by an exception"))
+                future.exception()  # which nobody has to ask for
             return
-        self._native.start(self._client._replies, self._futures)
-        await asyncio.gather(*self._futures, return_exceptions=True)
+        handle = self._native.start(self._client._replies, self._futures)
+        try:
+            await asyncio.gather(*self._futures, return_exceptions=True)
+        except asyncio.CancelledError:
+            handle.cancel()
+            raise
 
 
 class AsyncMethod:
@@ -267,6 +281,7 @@ class AsyncMethod:
         """Calls it for its results as they come."""
         client = self._client
         loop = client._join()
+        _check_manner(_timeout, _to, _within)
         stream = client._native.stream(self._name, args, kwargs, _timeout, _to, _within)
         while True:
             news = loop.create_future()

@@ -12,6 +12,7 @@ import json
 
 from . import _native, _wiring
 from ._wiring import DEFAULT_PLACE
+from .errors import LocalError
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -28,7 +29,35 @@ if TYPE_CHECKING:
     OnConnection = TypeVar("OnConnection", bound=Callable[[_native.ConnectionNews], object])
 
 
-class _Base:
+class _Named:
+    """What has methods by their names, and is no container of them. Python would look through whatever has
+    `__getitem__` by numbers, to which there is no end here."""
+
+    __iter__: None = None
+    __contains__: None = None
+
+
+def _check_timeout(timeout: object) -> None:
+    if isinstance(timeout, bool) or (timeout is not None and not isinstance(timeout, int | float)):
+        raise TypeError(f"a timeout is a number of seconds, not {timeout!r}") from None
+
+
+def _check_manner(timeout: object, to: object, within: object) -> None:
+    """What the native side says of these is about its own functions."""
+    _check_timeout(timeout)
+    if not isinstance(to, str):
+        raise TypeError(f"_to is the name of a client, a string, not {to!r}") from None
+    if within is not None and not isinstance(within, _native.Context):
+        raise TypeError(f"_within is a wirecall.Context, not {within!r}") from None
+
+
+def _checked(name: str) -> str:
+    if not isinstance(name, str):
+        raise TypeError(f"the name of a method is a string, not {type(name).__name__}")
+    return name
+
+
+class _Base(_Named):
     """What both faces of a client have in common. Its own names are few, and `c["name"]` reaches any method."""
 
     # Where functions are called of which there are no calls: in asyncio's loop, or on the thread that drives.
@@ -37,6 +66,7 @@ class _Base:
 
     def __init__(self, uri: Places = DEFAULT_PLACE, *, timeout: float | None = None, **options: Any) -> None:
         if timeout is not None:
+            _check_timeout(timeout)
             options["call_timeout_ms"] = max(1, round(timeout * 1000))
         self._native = _native.Client([uri] if isinstance(uri, str) else list(uri), json.dumps(options))
         _wiring.at_exit(self._end)
@@ -75,7 +105,7 @@ class Client(_Base):
 
     def __getitem__(self, name: str) -> Method:
         """The method of that name, whatever it is."""
-        return Method(self._native, name)
+        return Method(self._native, _checked(name))
 
     def __getattr__(self, name: str) -> Method:
         if name.startswith("__"):
@@ -112,6 +142,7 @@ class Client(_Base):
         The function runs on the thread that drives the client. `async def` needs `aconnect`."""
         from ._methods import LOOP
 
+        _check_provided(options)
         described = _plain(function, name)
         self._native.provide(
             name, function, LOOP, described.parameters, described.result, described.summary, options, None
@@ -176,7 +207,11 @@ class Method:
     ) -> Any:
         """Calls it and returns its result. `_timeout`: seconds; `_to`: the client of that name alone (at a broker);
         `_within`: the call that is served by it, which it ends with, and whose time it has."""
-        return self._native.call(self._name, args, kwargs, _timeout, _to, _within)
+        try:
+            return self._native.call(self._name, args, kwargs, _timeout, _to, _within)
+        except TypeError:
+            _check_manner(_timeout, _to, _within)
+            raise
 
     def stream(
         self,
@@ -188,6 +223,7 @@ class Method:
         **kwargs: Any,
     ) -> Iterator[Any]:
         """Calls it for its results as they come."""
+        _check_manner(_timeout, _to, _within)
         stream = self._native.stream(self._name, args, kwargs, _timeout, _to, _within)
         while True:
             try:
@@ -203,6 +239,20 @@ class Method:
 
     def __repr__(self) -> str:
         return f"<method {self._name}>"
+
+
+_PROVIDED = {"concurrency": int, "queue": int, "policy": str, "idempotent": bool, "safe": bool}
+
+
+def _check_provided(options: dict[str, object]) -> None:
+    for option, value in options.items():
+        kind = _PROVIDED.get(option)
+        if kind is None:
+            raise TypeError(f"there is no option {option!r} of a method; there are {', '.join(_PROVIDED)}")
+        if type(value) is not kind:
+            raise TypeError(f"the option {option} is of type {kind.__name__}, not {value!r}")
+        if isinstance(value, int) and not 0 <= value < 2**32:
+            raise ValueError(f"the option {option} is between 0 and {2**32 - 1}, not {value}")
 
 
 def _plain(function: Callable[..., Any], name: str) -> Described:
@@ -223,16 +273,16 @@ class Outcome:
         self._outcome: tuple[bool, Any] | None = None
 
     def result(self) -> Any:
-        """Its result; or raises what it was answered with. RuntimeError before the batch has been sent."""
+        """Its result; or raises what it was answered with. LocalError before the batch has been sent."""
         if self._outcome is None:
-            raise RuntimeError("the batch has not been sent: it is when its `with` ends")
+            raise LocalError("the batch has not been sent: it is when its `with` ends")
         good, value = self._outcome
         if good:
             return value
         raise value
 
 
-class Batch:
+class Batch(_Named):
     """Several calls in one message, which is sent when its `with` ends. `b.name(…)` and `b["name"](…)` are calls, as of
     a client."""
 
@@ -241,7 +291,7 @@ class Batch:
         self._outcomes: list[Outcome] = []
 
     def __getitem__(self, name: str) -> BatchMethod:
-        return BatchMethod(self, name)
+        return BatchMethod(self, _checked(name))
 
     def __getattr__(self, name: str) -> BatchMethod:
         if name.startswith("__"):
@@ -255,6 +305,7 @@ class Batch:
     def _add(
         self, name: str, args: Any, kwargs: Any, timeout: float | None, to: str, within: _native.Context | None
     ) -> Outcome:
+        _check_manner(timeout, to, within)
         self._native.add(name, args, kwargs, timeout, to, within)
         outcome = Outcome()
         self._outcomes.append(outcome)
@@ -308,7 +359,7 @@ def _all_params(method: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> d
 def _event_params(topic: str, value: Any, retain: bool) -> dict[str, Any]:
     params: dict[str, Any] = {"topic": topic}
     if value is not None:
-        params["params"] = value if isinstance(value, list | dict) else [value]
+        params["params"] = value if isinstance(value, list | tuple | dict) else [value]
     if retain:
         params["retain"] = True
     return params

@@ -11,17 +11,27 @@ if TYPE_CHECKING:
     from typing import Any, ClassVar
 
 
+SERVER_ERROR = -32000
+
+
 class Error(Exception):
-    """An error with a code of its own: `raise wirecall.Error(1001, "No such account", {"account": 7})`."""
+    """An error with a code of its own: `raise wirecall.Error(1001, "No such account", {"account": 7})`. One without a
+    code, `wirecall.Error("No such account")`, has -32000. TypeError or ValueError for what is no code of 32 bits, or no
+    message."""
 
     code: int
     message: str
     data: Any
 
-    def __init__(self, code: int, message: str, data: Any = None) -> None:
+    def __init__(self, code: int | str = SERVER_ERROR, message: str | None = None, data: Any = None) -> None:
+        if message is None and isinstance(code, str):
+            message, code = code, SERVER_ERROR
+        wrong = _wrong_with(code, message)
+        if wrong is not None:
+            raise wrong
         super().__init__(code, message, data)
-        self.code = code
-        self.message = message
+        self.code = code  # type: ignore[assignment]
+        self.message = message  # type: ignore[assignment]
         self.data = data
 
     def __str__(self) -> str:
@@ -41,6 +51,19 @@ class _Coded(Error):
 
     def __reduce__(self) -> tuple[Any, ...]:
         return (type(self), (self.message, self.data))
+
+
+class LocalError(Error, RuntimeError):
+    """What this program did itself, and no peer has said: a client that is closed, or was made before a fork; an answer
+    that Python cannot hold. A handler that lets it go has failed: its caller is answered -32603."""
+
+    def __init__(self, code: int | str = -32603, message: str | None = None, data: Any = None) -> None:
+        if message is None and isinstance(code, str):
+            message, code = code, -32603
+        super().__init__(code, message, data)
+
+    def __str__(self) -> str:
+        return self.message
 
 
 class ParseError(_Coded):
@@ -166,47 +189,76 @@ _BY_CODE: dict[int, type[_Coded]] = {
 _unhinted: dict[str, list[str]] = {}
 
 
+def _wrong_with(code: Any, message: Any) -> Exception | None:
+    """An error that could not be sent would reach the caller as another one."""
+    if isinstance(code, bool) or not isinstance(code, int):
+        return TypeError(f"the code of an error is an integer, not {type(code).__name__}")
+    if not -(2**31) <= code < 2**31:
+        return ValueError(f"the code of an error has 32 bits: {code} is none")
+    if not isinstance(message, str):
+        return TypeError(f"the message of an error is a string, not {type(message).__name__}")
+    return None
+
+
 def _details(data: Any, message: str) -> str:
     """What of an error's data a person wants to read in one line, and has not read in the message."""
     if not isinstance(data, dict):
         return "" if data is None else repr(data)
     parts = []
     if "loc" in data:
-        parts.append("at " + ".".join(str(step) for step in data["loc"]))
+        loc = data["loc"]
+        parts.append("at " + (".".join(str(step) for step in loc) if isinstance(loc, list) else repr(loc)))
     parts += [f"{name} {data[name]}" for name in ("expected", "got", "reason", "limit") if name in data]
     if "did_you_mean" in data:
         parts.append(f"did you mean {data['did_you_mean']!r}?")
     if not parts:
         return repr(data)
-    return ", ".join(part for part in parts if part != f"reason {message}")
+    return ", ".join(part for part in parts if not (part.startswith("reason ") and part[len("reason ") :] in message))
 
 
-def _make(code: int, message: str, data: Any, _kind: int) -> Error:
-    """The exception of an error that has come."""
+# What native code tells of an error besides: detail::ErrorClass.
+_LOCAL = 2
+
+
+def _make(code: int, message: str, data: Any, origin: int) -> Error:
+    """The exception of an error that has come, or that the native side has met itself."""
+    if origin == _LOCAL:
+        return LocalError(code, message, data)
     kind = _BY_CODE.get(code)
     return Error(code, message, data) if kind is None else kind(message, data)
 
 
 def _explain(exception: BaseException, method: str, request_id: str) -> tuple[int, str, Any]:
     """What a caller is told of what a handler has raised; the log is told of what it had not meant to."""
-    if isinstance(exception, Error):
-        return exception.code, exception.message, exception.data
+    if isinstance(exception, Error) and not isinstance(exception, LocalError):
+        wrong = _wrong_with(exception.code, exception.message)
+        if wrong is None:
+            return exception.code, _sendable(exception.message, method, request_id), exception.data
+        exception = wrong.with_traceback(exception.__traceback__)
     if isinstance(exception, TypeError | AttributeError) and method in _unhinted:
         names = ", ".join(_unhinted[method])
         cure = f"\nhint: {names} of {method} has no type hint: with one, such a call is answered -32602"
     else:
         cure = ""
+    import traceback
+
+    _log("failed\n" + "".join(traceback.format_exception(exception)).rstrip() + cure, method, request_id)
+    return InternalError.default_code, InternalError.default_message, None
+
+
+def _sendable(message: str, method: str, request_id: str) -> str:
+    """With question marks for lone surrogates, which no encoding has."""
+    sent = message.encode(errors="replace").decode()
+    if sent != message:
+        _log(f"has raised an error whose message is no Unicode: {message!r}", method, request_id)
+    return sent
+
+
+def _log(what: str, method: str, request_id: str) -> None:
     import contextlib
     import logging
-    import traceback
 
     which = f"{method} (id {request_id})" if request_id else f"{method} (a notification)"
     with contextlib.suppress(Exception):  # a log that fails must not change the answer
-        logging.getLogger("wirecall").error(
-            "method %s failed\n%s%s",
-            which,
-            "".join(traceback.format_exception(exception)).rstrip(),
-            cure,
-            extra={"method": method, "id": request_id or None},
-        )
-    return InternalError.default_code, InternalError.default_message, None
+        extra = {"method": method, "id": request_id or None}
+        logging.getLogger("wirecall").error("method %s %s", which, what, extra=extra)

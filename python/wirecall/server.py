@@ -108,6 +108,7 @@ class Server:
 
         `workers`: so many processes, forked from this one, share the places. One that crashes is replaced. Each has the
         program's state as it was when `run` was called; nothing that one of them changes is seen by the others.
+        In another thread than the main one signals are left to the program, and `stop` ends it.
         A program whose place cannot be had ends with one line that says why; `listen` raises OSError instead.
         """
         if _told is not None:
@@ -132,7 +133,8 @@ class Server:
             thread.start()
         self._ended.clear()
         try:
-            self._native.run()
+            # Elsewhere than in the main thread it is a part of the program, whose signals they are.
+            self._native.run(threading.current_thread() is threading.main_thread())
         finally:
             if thread is not None:
                 thread.stop()

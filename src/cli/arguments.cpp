@@ -89,8 +89,16 @@ Text typed(std::string_view type, std::string_view text) {
     // Those beyond 64 bits have all digits written out, or none could tell.
     const bool integer = word.find_first_of(".eE") == std::string_view::npos || from_json<std::int64_t>(word);
     if (type == "int" && !integer) return std::unexpected("is not an integer");
+    if (type == "float" && word.find_first_of(".eE") == word.npos) return std::string{word} + ".0";
   }
   return std::string{word};
+}
+
+// A file that is named as an array and holds none is a mistake: as a string it would fail far from here, or not at all.
+Text content_of(std::string_view path, const std::string& content) {
+  if (path.ends_with(".npy") && !content.starts_with("\x93NUMPY"))
+    return std::unexpected("is no .npy file, though it is named so; to send what it holds write name:file=…");
+  return json_of_content(content);
 }
 
 Text value_of(const Named& word, const FileReader& read_file) {
@@ -101,9 +109,10 @@ Text value_of(const Named& word, const FileReader& read_file) {
   std::string text{word.value};
   const bool from_file = word.type == "file" || text.starts_with('@');
   if (from_file) {
-    Text content = read_file(text.substr(text.starts_with('@') ? 1 : 0));
+    const std::string path = text.substr(text.starts_with('@') ? 1 : 0);
+    Text content = read_file(path);
     if (!content) return content;
-    if (word.type.empty()) return json_of_content(*content);
+    if (word.type.empty()) return content_of(path, *content);
     text = *std::move(content);
   }
   if (word.type.empty()) return guessed(text);
@@ -118,7 +127,7 @@ Text with_place(Text value, std::string_view word) {
 Text positional_value(const std::string& word, const FileReader& read_file) {
   if (word.size() < 2 || !word.starts_with('@')) return guessed(word);
   const Text content = read_file(word.substr(1));
-  if (content) return json_of_content(*content);
+  if (content) return content_of(word.substr(1), *content);
   return std::unexpected(content.error() + "; for the text itself write it as JSON: '" + to_json(word) + "'");
 }
 

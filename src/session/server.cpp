@@ -11,6 +11,7 @@
 #include <cstring>
 #include <exception>
 #include <memory>
+#include <optional>
 #include <pthread.h>
 #include <sched.h>
 #include <stdexcept>
@@ -276,17 +277,19 @@ std::vector<Endpoint> Server::listen() {
   return places;
 }
 
-RunEnd Server::run() {
+RunEnd Server::run(OnSignals on_signals) {
   State& state = *state_;
   ServingLoop& first = *state.loops.front();
-  const session::StopSignals signals{first.loop()};
+  std::optional<session::StopSignals> signals;
+  if (on_signals == OnSignals::stop) signals.emplace(first.loop());
+  const auto count = [&] { return signals ? signals->count() : 0; };
   const auto stop = [&] {
-    if (signals.count() == 0 && !state.stop_asked.load(std::memory_order_relaxed)) return false;
+    if (count() == 0 && !state.stop_asked.load(std::memory_order_relaxed)) return false;
     state.end_threads();
     return true;
   };
   const auto hurry = [&] {
-    if (signals.count() < 2 && !state.hurry_asked.load(std::memory_order_relaxed)) return false;
+    if (count() < 2 && !state.hurry_asked.load(std::memory_order_relaxed)) return false;
     if (!state.hurrying.exchange(true)) state.wake_all();
     return true;
   };

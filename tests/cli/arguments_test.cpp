@@ -10,8 +10,11 @@ namespace {
 
 /// Files that exist in these tests.
 std::expected<std::string, std::string> file_of(const std::string& path) {
-  static const std::map<std::string, std::string> files{
-      {"number", "42\n"}, {"object", "{\"a\": [1, 2]}\n"}, {"text", "two\nlines\n"}, {"binary", "\xff\x01"}};
+  static const std::map<std::string, std::string> files{{"number", "42\n"},
+                                                        {"object", "{\"a\": [1, 2]}\n"},
+                                                        {"text", "two\nlines\n"},
+                                                        {"binary", "\xff\x01"},
+                                                        {"bad.npy", "junk"}};
   const auto found = files.find(path);
   if (found == files.end()) return std::unexpected("cannot read the file " + path);
   return found->second;
@@ -51,6 +54,17 @@ TEST(Params, OfACallWhoseMethodIsNotUtf8AreRefused) {
 TEST(Params, NamedWordsMakeAnObject) {
   EXPECT_EQ(params({"minuend=42", "subtrahend=23"}), R"({"minuend":42,"subtrahend":23})");
   EXPECT_EQ(params({"a=text", "b=[1]", "c=", "d-e.f_1=x=y"}), R"({"a":"text","b":[1],"c":"","d-e.f_1":"x=y"})");
+}
+
+TEST(Params, FloatIsOneOnTheWireToo) {
+  EXPECT_EQ(params({"x:float=1", "y:float=-20", "z:float=1.5", "e:float=1e3"}),
+            R"({"x":1.0,"y":-20.0,"z":1.5,"e":1e3})");
+}
+
+TEST(Params, FileThatIsNamedAsAnArrayAndIsNoneIsRefused) {
+  EXPECT_TRUE(params({"x=@bad.npy"}).starts_with("refused: x=@bad.npy: is no .npy file"));
+  EXPECT_TRUE(params({"@bad.npy"}).starts_with("refused: @bad.npy: is no .npy file"));
+  EXPECT_EQ(params({"x:file=bad.npy"}), R"({"x":{"$bytes":"anVuaw=="}})");
 }
 
 TEST(Params, WordThatOnlyLooksNamedIsAString) {
