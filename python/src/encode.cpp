@@ -17,12 +17,13 @@
 namespace wirecall::python {
 namespace {
 
-// Values within values: more than any reader of ours accepts, and few enough for the stack. An object that holds itself
-// ends here.
-constexpr int kDepthMax = 512;
-// What is written at once: so many elements, and texts of that length.
+// Values within values: as many as a peer accepts that has not been told otherwise (Limits::depth), with a message
+// around them. An object that holds itself ends here.
+constexpr int kDepthMax = 250;
+// What is written at once: so many elements, and texts and arrays of that many bytes.
 constexpr Py_ssize_t kElementsAtOnce = 32;
 constexpr Py_ssize_t kTextAtOnce = 256 * 1024;
+constexpr std::size_t kArrayAtOnce = 4 * 1024 * 1024;
 
 PyObject* planner = nullptr;
 
@@ -85,12 +86,17 @@ class Encoder {
     return written;
   }
 
-  /// Whether values of that type are arrays, which are written from their own memory.
-  static bool is_array(PyTypeObject* type) {
-    if (plans == nullptr) return false;
-    PyObject* const plan = PyDict_GetItem(plans, reinterpret_cast<PyObject*>(type));
-    return plan != nullptr && PyTuple_Check(plan) && kind_of(plan) == Plan::extension &&
-           PyLong_AsLong(PyTuple_GetItem(PyTuple_GetItem(plan, 1), 0)) == kNpyExtension;
+  /// Whether that is an array which is written from its own memory, as it is there.
+  static bool is_plain_array(PyObject* value) {
+    const auto known = plans == nullptr ? Plans::iterator{} : plans->find(Py_TYPE(value));
+    if (plans == nullptr || known == plans->end()) return false;
+    PyObject* const plan = known->second.plan.get();
+    if (!PyTuple_Check(plan) || kind_of(plan) != Plan::extension ||
+        PyLong_AsLong(PyTuple_GetItem(PyTuple_GetItem(plan, 1), 0)) != kNpyExtension)
+      return false;
+    const View view{value};
+    if (!view.good()) return PyErr_Clear(), false;
+    return view.bytes().size() <= kArrayAtOnce;
   }
 
  private:
@@ -407,10 +413,11 @@ class Encoder {
 }  // namespace
 
 bool is_written_at_once(PyObject* value) {
-  const auto is_scalar = [](PyObject* one) {
+  Py_ssize_t left = kTextAtOnce;
+  const auto is_scalar = [&left](PyObject* one) {
     PyTypeObject* const type = Py_TYPE(one);
-    if (type == &PyUnicode_Type) return PyUnicode_GetLength(one) <= kTextAtOnce;
-    if (type == &PyBytes_Type) return PyBytes_Size(one) <= kTextAtOnce;
+    if (type == &PyUnicode_Type) return (left -= PyUnicode_GetLength(one)) >= 0;
+    if (type == &PyBytes_Type) return (left -= PyBytes_Size(one)) >= 0;
     return type == &PyLong_Type || type == &PyFloat_Type || type == &PyBool_Type || one == Py_None;
   };
   if (is_scalar(value)) return true;
@@ -421,7 +428,7 @@ bool is_written_at_once(PyObject* value) {
     }
     return size <= kElementsAtOnce;
   }
-  return Encoder::is_array(Py_TYPE(value));
+  return Encoder::is_plain_array(value);
 }
 
 bool encode(Writer& writer, PyObject* value, std::string& where) { return Encoder{writer, where}.value(value); }

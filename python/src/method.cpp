@@ -44,11 +44,17 @@ bool decode_other(Reader& reader, void* argument, std::string_view name) {
   if (!into.value) into.value = Reference::steal(PyDict_New());
   const Reference key =
       Reference::steal(PyUnicode_FromStringAndSize(name.data(), static_cast<Py_ssize_t>(name.size())));
+  if (key && PyDict_Contains(into.value.get(), key.get()) == 1) return reader.fail("one value");
   const Reference value = Reference::steal(into.shape->decode(reader));
   return key && value && PyDict_SetItem(into.value.get(), key.get(), value.get()) == 0;
 }
 
 bool accepts_nothing(Reader&) { return false; }
+
+// Arrays, images and the like, which libraries make.
+bool may_hold_extensions(const Call& call) {
+  return call.message().packed || call.params().find("\"$") != std::string_view::npos;
+}
 
 }  // namespace
 
@@ -129,7 +135,9 @@ PythonMethod::PythonMethod(nb::object function, Place place, std::vector<Paramet
             .named_only = true,
             .decode_other = &decode_other});
   }
-  runs_python_ = std::ranges::any_of(shapes_, [](const Shape* shape) { return shape->runs_python(); });
+  const auto any = [this](const auto& is) { return std::ranges::any_of(shapes_, is); };
+  runs_python_ = any([](const Shape* shape) { return shape->runs_python(); });
+  takes_any_ = any([](const Shape* shape) { return shape->holds(ShapeKind::any); });
   if (types_.size() > detail::kParametersMax)
     throw nb::value_error("a method takes at most 63 parameters: take a dataclass");
   all_integers_ = !gathers_ && !types_.empty() && types_.size() <= kIntegersKept &&
@@ -272,7 +280,8 @@ void PythonMethod::run(Call& call) const {
   const std::string_view id = call.is_notification() ? std::string_view{} : call.message().id();
   Arguments arguments{*this};
   const bool kept = take_kept(call, arguments);
-  const bool decodes_long = !kept && (runs_python_ || call.params().size() >= detail::kLongParams);
+  const bool decodes_long = !kept && (runs_python_ || call.params().size() >= detail::kLongParams ||
+                                      (takes_any_ && may_hold_extensions(call)));
   if (!kept && !decodes_long) {
     detail::ParamReaders& readers = call.param_readers();
     if (!detail::decode_params(call.params(), call.method(), readers, arguments.pointers())) {

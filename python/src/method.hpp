@@ -104,6 +104,7 @@ class PythonMethod {
   bool takes_context_ = false;
   bool gathers_ = false;       // has rest or others
   bool runs_python_ = false;   // to make its arguments
+  bool takes_any_ = false;     // whatever it is, extensions included
   bool all_integers_ = false;  // which come decoded with the envelope
   std::shared_ptr<AsyncCalls> async_calls_;
 };

@@ -11,6 +11,7 @@
 
 #include "encode.hpp"
 #include "errors.hpp"
+#include "gil.hpp"
 #include "reference.hpp"
 #include "shape.hpp"
 
@@ -47,7 +48,10 @@ Replies::Replies()
 }
 
 Replies::~Replies() {
-  for (const Entry& entry : entries_) Py_DECREF(entry.future);
+  if (!entries_.empty() && Py_IsInitialized() != 0) {
+    const Gil gil;  // whoever drops the queue need not have it
+    for (const Entry& entry : entries_) Py_DECREF(entry.future);
+  }
   ::close(event_);
 }
 

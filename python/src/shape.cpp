@@ -393,15 +393,28 @@ void Shape::set_definitions(nb::list definitions) {
   info_.definitions = definitions_;
 }
 
-bool Shape::runs_python() const {
-  // Shapes may be within themselves.
+// Itself and all that it is made of: shapes may be within themselves.
+std::vector<const Shape*> Shape::all() const {
   std::vector<const Shape*> all{this};
   const auto add = [&all](const Shape* shape) {
     if (std::ranges::find(all, shape) == all.end()) all.push_back(shape);
   };
   for (std::size_t i = 0; i != all.size(); ++i) {
     const Shape& shape = *all[i];
-    switch (shape.kind_) {
+    for (const Shape* part : shape.parts_) add(part);
+    for (const Field& field : shape.fields_) add(field.shape);
+  }
+  return all;
+}
+
+bool Shape::holds(ShapeKind kind) const {
+  const std::vector<const Shape*> all = this->all();
+  return std::ranges::find(all, kind, &Shape::kind_) != all.end();
+}
+
+bool Shape::runs_python() const {
+  return std::ranges::any_of(all(), [](const Shape* shape) {
+    switch (shape->kind_) {
       case ShapeKind::converted:
       case ShapeKind::raw:
       case ShapeKind::extension:
@@ -409,15 +422,11 @@ bool Shape::runs_python() const {
       case ShapeKind::record:
       case ShapeKind::object:
       case ShapeKind::map:
-        if (shape.type_.is_valid() && !shape.type_.is_none()) return true;
-        break;
+        return shape->type_.is_valid() && !shape->type_.is_none();
       default:
-        break;
+        return false;
     }
-    for (const Shape* part : shape.parts_) add(part);
-    for (const Field& field : shape.fields_) add(field.shape);
-  }
-  return false;
+  });
 }
 
 int Shape::traverse(visitproc visit, void* arg) const {
@@ -676,8 +685,15 @@ PyObject* Shape::decode_converted(Reader& reader) const {
 
 PyObject* Shape::decode_raw(Reader& reader) const {
   const char* const mark = reader.mark();
-  const std::string text = reader.json();
-  static_cast<void>(reader.skip());
+  std::string text;
+  if (reader.is_json()) {
+    text = reader.json();
+    static_cast<void>(reader.skip());
+  } else {
+    std::string_view json;
+    if (!reader.read_json(json)) return nullptr;  // the model's library reads JSON
+    text = json;
+  }
   const Reference bytes =
       Reference::steal(PyBytes_FromStringAndSize(text.data(), static_cast<Py_ssize_t>(text.size())));
   if (!bytes) return fail_with_exception(reader);

@@ -64,6 +64,8 @@ class Shape {
   [[nodiscard]] ShapeKind kind() const noexcept { return kind_; }
   /// Whether decoding calls functions that are not ours: of classes, validators and the like, which may take any time.
   [[nodiscard]] bool runs_python() const;
+  /// Whether it is of that kind, or anything that it is made of.
+  [[nodiscard]] bool holds(ShapeKind kind) const;
   /// A new reference to the value that comes next; null after recording a failure with the reader. A Python exception
   /// is left set where it is not the value that is wrong, but what looks at it (a validator that raises no ValueError).
   [[nodiscard]] PyObject* decode(Reader& reader) const;
@@ -73,6 +75,7 @@ class Shape {
   void clear();
 
  private:
+  [[nodiscard]] std::vector<const Shape*> all() const;
   PyObject* decode_sequence(Reader& reader) const;
   PyObject* decode_record(Reader& reader) const;
   PyObject* decode_map(Reader& reader, bool plain_names = false) const;

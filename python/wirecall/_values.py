@@ -164,8 +164,10 @@ def array_of(npy: bytes | bytearray) -> Any:
         return numpy.lib.format.read_array(io.BytesIO(npy), allow_pickle=False)
     shape, by_columns, dtype, begin = _read_header(bytes(npy[: _header_end(npy)]))
     count = math.prod(shape)
-    if count == 0 or dtype.itemsize == 0:
-        return numpy.empty(shape, dtype)
+    if count == 0:
+        return numpy.zeros(shape, dtype)
+    if dtype.itemsize == 0:
+        raise ValueError("elements of no bytes")
     array = numpy.frombuffer(npy, dtype, count, begin)
     array = array.reshape(shape[::-1]).T if by_columns else array.reshape(shape)
     return array if array.flags.aligned else array.copy()
@@ -242,6 +244,8 @@ def _datetime_of(data: bytes | bytearray) -> Any:
         seconds, nanoseconds = both & ((1 << 34) - 1), both >> 34
     else:
         seconds, nanoseconds = int.from_bytes(data[4:], signed=True), int.from_bytes(data[:4])
+    if len(data) not in (4, 8, 12) or nanoseconds >= 1_000_000_000:
+        raise ValueError("a point in time of 4, 8 or 12 bytes")
     epoch = datetime.datetime(1970, 1, 1, tzinfo=datetime.UTC)
     return epoch + datetime.timedelta(seconds=seconds, microseconds=nanoseconds // 1000)
 

@@ -324,8 +324,7 @@ std::optional<Error> Exchange::read_kept(std::string_view text, bool packs, Buff
     return std::nullopt;
   }
   if (!packs) return read_as_json(text, read, message);
-  static_cast<void>(workspace_->transcoder().to_envelope(text, *limits_, read));
-  static_cast<void>(read_message(read.padded(), *limits_, true, message));
+  static_cast<void>(workspace_->transcoder().read(text, *limits_, read, message));  // as it has been before
   message::Transcoder::restore(text, message);
   message.text = text;
   return std::nullopt;

@@ -113,21 +113,4 @@ void append_packed_request(Buffer& out, std::string_view request, const PackedEd
   append_name(out, edits.from_json, transcoder);
 }
 
-MsgpackElements::MsgpackElements(std::string_view message) noexcept : at_(message.data()) {
-  const msgpack::Head head = msgpack::read_head(at_);
-  single_ = head.type != msgpack::Type::array;
-  if (single_) return;
-  at_ += head.bytes;
-  left_ = head.value;
-}
-
-bool MsgpackElements::next(std::string_view& element) noexcept {
-  if (left_ == 0) return false;
-  --left_;
-  const char* const begin = at_;
-  at_ = msgpack::skip_value(at_);
-  element = {begin, static_cast<std::size_t>(at_ - begin)};
-  return true;
-}
-
 }  // namespace wirecall::message

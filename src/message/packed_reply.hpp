@@ -42,19 +42,4 @@ struct PackedEdits {
 /// A request as it came, valid, but for that, and without `to` and `from` of its own.
 void append_packed_request(Buffer& out, std::string_view request, const PackedEdits& edits, Transcoder& transcoder);
 
-/// One message of MessagePack, valid: each element of a batch.
-class MsgpackElements {
- public:
-  explicit MsgpackElements(std::string_view message) noexcept;
-  /// It is no batch.
-  [[nodiscard]] bool is_single() const noexcept { return single_; }
-  /// False after the last element.
-  bool next(std::string_view& element) noexcept;
-
- private:
-  const char* at_;
-  std::size_t left_ = 0;
-  bool single_;
-};
-
 }  // namespace wirecall::message

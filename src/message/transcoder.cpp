@@ -104,9 +104,36 @@ Transcoder::Status Transcoder::to_json(std::string_view message, const Limits& l
   return status == Status::done ? convert(message, limits, out) : status;
 }
 
-Transcoder::Status Transcoder::to_envelope(std::string_view message, const Limits& limits, Buffer& out) {
+Transcoder::Status Transcoder::read(std::string_view message, const Limits& limits, Buffer& text, Received& received,
+                                    std::span<Received> elements) {
   message_ = message.data();
-  return convert(message, limits, out);
+  unheld_.clear();
+  cancels_.clear();
+  if (const Status status = convert(message, limits, text); status != Status::done) return status;
+  // The depth has been checked, of the message; only data of an error may be deeper here than there.
+  Limits relaxed = limits;
+  relaxed.depth = kDepthMax;
+  const Scan scan = read_message(text.padded(), relaxed, true, received, elements);
+  return scan.status == ScanStatus::complete ? Status::done : Status::too_deep;
+}
+
+std::string_view Transcoder::unpack(Received& restored, const Limits& limits, Buffer& json) {
+  restored.packed = false;
+  for (const Member member : {Member::params, Member::result}) {
+    if (!restored.has(member)) continue;
+    const std::size_t begin = json.size();
+    const codec::Names names = member == Member::params ? codec::Names::members : codec::Names::data;
+    Transcoded result = to_json_(restored[member], json, limits.max_message_size * kGrowth, names);
+    if (result.status == TranscodeStatus::too_large) result.why = "as JSON it is larger than a message may be";
+    if (!result.done()) {
+      json.truncate(begin);
+      json.append("null");
+    }
+    const std::string_view all = json.padded();
+    restored.spans[static_cast<std::size_t>(member)] = {all.data() + begin, all.size() - begin};
+    return result.done() ? std::string_view{} : result.why;
+  }
+  return {};
 }
 
 Transcoder::Status Transcoder::convert(std::string_view message, const Limits& limits, Buffer& out) {
@@ -133,6 +160,22 @@ std::size_t Transcoder::room(const Buffer& out) const noexcept {
   return bytes_max_ - std::min(bytes_max_, out.size() - start_);
 }
 
+namespace {
+
+bool has_member(std::string_view envelope, std::string_view wanted) noexcept {
+  const char* p = envelope.data();
+  const Head head = msgpack::read_head(p);
+  p += head.bytes;
+  for (std::uint64_t i = 0; i < head.value; ++i) {
+    const Head name = msgpack::read_head(p);
+    if (name.type == Type::string && string_at(p, name) == wanted) return true;
+    p = msgpack::skip_value(msgpack::skip_value(p));
+  }
+  return false;
+}
+
+}  // namespace
+
 std::string_view Transcoder::method_of(std::string_view envelope) noexcept {
   const char* p = envelope.data();
   const Head head = msgpack::read_head(p);
@@ -151,8 +194,22 @@ std::string_view Transcoder::method_of(std::string_view envelope) noexcept {
   return {};
 }
 
-bool Transcoder::is_response(std::string_view message) noexcept {
-  return msgpack::read_head(message.data()).type == Type::map && method_of(message).empty();
+bool Transcoder::is_single(std::string_view message) noexcept {
+  return msgpack::read_head(message.data()).type == Type::map;
+}
+
+bool Transcoder::has_response(std::string_view message) noexcept {
+  const char* p = message.data();
+  const Head head = msgpack::read_head(p);
+  if (head.type == Type::map) return !has_member(message, "method");
+  if (head.type != Type::array) return false;
+  p += head.bytes;
+  for (std::uint64_t i = 0; i < head.value; ++i) {
+    const char* const end = msgpack::skip_value(p);
+    if (msgpack::read_head(p).type == Type::map && !has_member({p, end}, "method")) return true;
+    p = end;
+  }
+  return false;
 }
 
 /// A value that stays as it is. Params have to be an array here, since they are one to whoever reads the text.
@@ -251,22 +308,27 @@ void Transcoder::begin_member(std::string_view name, Buffer& out) {
 }
 
 bool Transcoder::member(std::string_view name, std::string_view value, Buffer& out) {
+  const bool is_known = is_term(name) || name == "params" || name == "result" || name == "error";
+  if (message_ != nullptr && !is_known) return true;
   const std::size_t before = out.size();
   begin_member(name, out);
   const std::size_t begin = out.size();
   const bool is_params = name == "params";
   // In JSON they would be objects, and so params by name, or a string, and so an id.
-  const bool is_wrong = (is_params || is_term(name)) && is_opaque(msgpack::read_head(value.data()));
+  const Type type = msgpack::read_head(value.data()).type;
+  const bool is_nested = type == Type::array || type == Type::map;
+  const bool stays = message_ != nullptr;
+  bool is_wrong = (is_params || is_term(name)) && is_opaque(msgpack::read_head(value.data()));
+  // What is refused or not looked at need not be read either, however deep it is.
+  if (stays && is_params) is_wrong = !is_nested && type != Type::nil;
+  if (stays && is_term(name)) is_wrong = is_wrong || is_nested;
   if (is_wrong) {
     out.append("false");
     return fits(out);
   }
-  if (message_ != nullptr) {
-    const Type type = msgpack::read_head(value.data()).type;
-    if (name == "result" || (is_params && (type == Type::array || type == Type::map))) {
-      out.truncate(before);
-      return keep(name, value, out);
-    }
+  if (stays && (name == "result" || (is_params && is_nested))) {
+    out.truncate(before);
+    return keep(name, value, out);
   }
   if (name == "method") {
     const Head head = msgpack::read_head(value.data());
@@ -309,7 +371,7 @@ bool Transcoder::to_msgpack(std::string_view json, const Limits& limits, Buffer&
   out.push_back('\0');  // in the place of the head
   std::size_t count = 0;
   for (const std::string_view one : elements_) {
-    written_ = out.size() - begin;
+    written_ = out.size() - begin + msgpack::kHeadBytesMax;  // at the end its head may be longer
     count += envelope(one, out) ? 1 : 0;
   }
   if (count == 0) {

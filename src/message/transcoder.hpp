@@ -1,6 +1,6 @@
 // Transcoder: JSON-RPC messages from MessagePack to JSON and back, for the edge at which a peer speaks MessagePack:
 // what is inside knows JSON envelopes alone. Params and results stay MessagePack where whoever reads them can read that
-// (to_envelope), and become JSON with the rest elsewhere (to_json). It walks the envelope member by member, so that a
+// (read), and become JSON with the rest elsewhere (to_json). It walks the envelope member by member, so that a
 // value which the other encoding has no form for costs the call that it belongs to, and no other (docs/wire.md,
 // "MessagePack"):
 //
@@ -16,6 +16,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <span>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -67,16 +68,23 @@ class Transcoder {
   /// Appends the JSON of one whole message to `out`; only when it is done, all of what has been appended means
   /// something.
   Status to_json(std::string_view message, const Limits& limits, Buffer& out);
-  /// The same for one that has been checked, but params and results stay as they are: where they were, the text has
-  /// their places in the message, which `restore` reads. Nothing is unheld then.
-  Status to_envelope(std::string_view message, const Limits& limits, Buffer& out);
-  /// Makes views into `message` of the params and result of what read_message has read from such a text: of a single
-  /// message, or of one element of a batch.
+  /// Reads one that has been checked into `received`, and `elements` if it is a batch, by way of its envelope as JSON
+  /// in `text`, which has only members that somebody asks for. Params and results are not in there, but the places that
+  /// they have in the message: `restore` makes them views of that.
+  Status read(std::string_view message, const Limits& limits, Buffer& text, Received& received,
+              std::span<Received> elements = {});
+  /// For what `read` has read: a single message, or one element of a batch.
   static void restore(std::string_view message, Received& received) noexcept;
+  /// Has `json` hold as JSON what has been restored, the params or the result. Empty, or the reason why they have no
+  /// form in that, or are too large; then they are null.
+  [[nodiscard]] std::string_view unpack(Received& restored, const Limits& limits, Buffer& json);
   /// The name of the method in one envelope that has been checked; empty where there is none.
   [[nodiscard]] static std::string_view method_of(std::string_view envelope) noexcept;
-  /// Whether a message that has been checked is a single response, or nothing at all.
-  [[nodiscard]] static bool is_response(std::string_view message) noexcept;
+  /// Whether a message that has been checked is no batch.
+  [[nodiscard]] static bool is_single(std::string_view message) noexcept;
+  /// Whether in a message that has been checked there is a response, or what is nothing at all: an envelope without a
+  /// method.
+  [[nodiscard]] static bool has_response(std::string_view message) noexcept;
   /// Of the last message. Taken away, since its handlers may outlive the next.
   [[nodiscard]] std::vector<Unheld> take_unheld() noexcept { return std::exchange(unheld_, {}); }
 

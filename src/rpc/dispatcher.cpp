@@ -292,6 +292,7 @@ void Dispatcher::handle_packed(const Received& message, std::span<const Received
     Received restored = one;
     message::Transcoder::restore(packed, restored);
     if (state.batch == nullptr) restored.text = packed;
+    if (is_for_reserved(restored)) return handle_unpacked(restored, state);
     handle_single(restored, state);
   };
   if (message.kind == MessageKind::batch) return handle_batch(message, elements, serve);
@@ -299,22 +300,24 @@ void Dispatcher::handle_packed(const Received& message, std::span<const Received
   serve(message, state);
 }
 
-bool Dispatcher::is_for_own_method(std::string_view packed) const noexcept {
-  const std::string_view name = message::Transcoder::method_of(packed);
-  return !name.empty() && registry_->find(name) != nullptr;
+bool Dispatcher::is_for_reserved(const Received& message) const noexcept {
+  const bool calls = message.kind == MessageKind::request || message.kind == MessageKind::notification;
+  return calls && is_reserved(message.method()) && registry_->find(message.method()) == nullptr;
+}
+
+// What is said to wirecall itself is looked at as JSON.
+void Dispatcher::handle_unpacked(Received& message, CallState& state) {
+  Buffer json;
+  const std::string_view why = workspace_->transcoder().unpack(message, *limits_, json);
+  if (why.empty()) return handle_single(message, state);
+  workspace_->stats.count_error(static_cast<int>(ErrorCode::invalid_params));
+  if (message.kind == MessageKind::request) state.reply.error(message::unheld_params(why), message.id());
 }
 
 bool Dispatcher::may_stay_packed(std::string_view packed) const noexcept {
-  message::MsgpackElements elements{packed};
-  if (workspace_->broker != nullptr) {
-    const std::string_view name = message::Transcoder::method_of(packed);
-    return !name.empty() && !is_reserved(name) && outlet_->connected();
-  }
-  if (elements.is_single()) return is_for_own_method(packed);
-  for (std::string_view element; elements.next(element);) {
-    if (!is_for_own_method(element)) return false;
-  }
-  return true;
+  if (workspace_->broker == nullptr) return true;
+  const std::string_view name = message::Transcoder::method_of(packed);
+  return message::Transcoder::is_single(packed) && !name.empty() && !is_reserved(name) && outlet_->connected();
 }
 
 // Events, streams and batches go through a broker as JSON, and so does what somebody looks at.

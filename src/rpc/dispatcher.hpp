@@ -180,8 +180,8 @@ class Dispatcher {
                          std::span<const message::Unheld> unheld);
   /// The same for one whose params are still in `packed`, the message of MessagePack (Transcoder::restore).
   void handle_packed(const Received& message, std::span<const Received> elements, std::string_view packed);
-  /// Whether a message of MessagePack may be handled as it is: all that it asks for is done by methods of this process,
-  /// or may be by providers of its broker. Then, its envelope having been read, `takes_packed` says whether it is.
+  /// Whether a message of MessagePack, in which there are no responses, may be handled as it is: at a broker a single
+  /// one alone. Then, its envelope having been read, `takes_packed` says whether it is.
   [[nodiscard]] bool may_stay_packed(std::string_view packed) const noexcept;
   [[nodiscard]] bool takes_packed(const Received& message) const noexcept;
   /// In what form messages are answered from now on.
@@ -252,7 +252,8 @@ class Dispatcher {
   [[gnu::noinline]] void refuse_rate(const Received& message, CallState& state, std::chrono::nanoseconds wait);
   bool take_terms(const Received& message, CallState& state);
   [[nodiscard]] CallBounds bounds(CallState& state) const;
-  [[nodiscard]] bool is_for_own_method(std::string_view packed) const noexcept;
+  [[nodiscard]] bool is_for_reserved(const Received& message) const noexcept;
+  void handle_unpacked(Received& message, CallState& state);
   [[nodiscard]] std::chrono::nanoseconds came() const;
   [[nodiscard]] static bool belongs_to_a_call(const Received& message) noexcept;
   inline void handle_single(const Received& message, CallState& state);

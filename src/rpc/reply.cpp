@@ -26,6 +26,13 @@ void Reply::error(int code, std::string_view message, std::string_view data_json
   close();
 }
 
+void Reply::append_json(std::string_view json) {
+  if (!packed()) return append(json);
+  Writer& writer = workspace_->writer_of(form_);
+  writer.reset(*out_);
+  writer.json(json);
+}
+
 void Reply::write_packed(std::string_view text, std::string_view id, std::string_view id_json) {
   Buffer json;
   message::append_replaced(json, text, id, id_json);

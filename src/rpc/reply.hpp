@@ -46,6 +46,8 @@ struct BatchReply {
 [[nodiscard]] Error reply_too_large();
 
 class Reply {
+  static constexpr std::size_t kArrayHeadBytesMax = 5;  // of MessagePack
+
  public:
   /// To the outlet.
   Reply(Outlet* outlet, Workspace* workspace, MessageForm form, std::size_t bytes_max) noexcept
@@ -74,6 +76,8 @@ class Reply {
   }
   /// Of the value of a result that has been begun.
   void append(std::string_view encoded) { out_->append(encoded); }
+  /// The same of a value that is JSON text.
+  void append_json(std::string_view json);
   /// Ends the result. False when it is too large: it is dropped then, and an error is due.
   [[nodiscard]] bool end(std::string_view id_json) {
     if (!append_end(id_json)) {
@@ -152,7 +156,8 @@ class Reply {
  private:
   /// Of the message that this reply would end.
   [[nodiscard]] std::size_t bytes_with_array() const noexcept {
-    const std::size_t array_bytes = batch_ != nullptr ? batch_->bytes + 1 : 0;  // 1: the closing bracket
+    // With the closing bracket, or the head.
+    const std::size_t array_bytes = batch_ != nullptr ? batch_->bytes + (packed() ? kArrayHeadBytesMax : 1) : 0;
     return out_->size() - start_ + array_bytes;
   }
   void open() {

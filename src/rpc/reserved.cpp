@@ -238,7 +238,8 @@ bool serve_reserved(const ReservedCall& call) {
     }
     const std::string result = found->serve(call);
     if (answers) {
-      call.reply.begin().append(result);
+      call.reply.begin();
+      call.reply.append_json(result);
       if (!call.reply.end(call.message.id())) refuse(reply_too_large());
     }
     if (call.broker != nullptr) call.broker->reserved_answered();

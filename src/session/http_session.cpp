@@ -278,7 +278,8 @@ void HttpSession::dispatch_msgpack(std::span<char> bytes) {
   message::Transcoder& transcoder = host_->workspace.transcoder();
   const std::string_view packed{bytes.data(), bytes.size()};
   const bool stays = exchange.msgpack && !draining_ && transcoder.check(packed, host_->limits) == Status::done;
-  if (stays && exchange.dispatcher.may_stay_packed(packed)) return dispatch_packed(packed);
+  if (stays && !transcoder.has_response(packed) && exchange.dispatcher.may_stay_packed(packed))
+    return dispatch_packed(packed);
   Buffer json = host_->loop.take_buffer();
   const Status status = transcoder.to_json(packed, host_->limits, json);
   give_back(body_);
@@ -301,13 +302,10 @@ void HttpSession::dispatch_msgpack(std::span<char> bytes) {
 // As Session::read_packed: params stay in the body, results are written as they are sent.
 void HttpSession::dispatch_packed(std::string_view packed) {
   Buffer envelope = host_->loop.take_buffer();
-  const auto status = host_->workspace.transcoder().to_envelope(packed, host_->limits, envelope);
-  if (status != message::Transcoder::Status::done) return body_too_large();
-  Limits deep = host_->limits;
-  deep.depth = kDepthMax;  // which has been checked
   Received message;
   std::span<Received> elements{*host_->workspace.elements};
-  static_cast<void>(read_message(envelope.padded(), deep, true, message, elements));
+  const auto status = host_->workspace.transcoder().read(packed, host_->limits, envelope, message, elements);
+  if (status != message::Transcoder::Status::done) return body_too_large();
   ++host_->workspace.stats.messages_in;
   Exchange& exchange = current();
   exchange.dispatching = true;
@@ -326,7 +324,6 @@ void HttpSession::dispatch_json(std::span<char> text, const std::vector<message:
   Exchange& exchange = current();
   Received message;
   exchange.dispatching = true;
-  exchange.dispatcher.answer_as(MessageForm::json);
   static_cast<void>(serve(*host_, exchange.dispatcher, text, unheld, message));
   exchange.dispatching = false;
   if (over()) [[unlikely]]
@@ -424,6 +421,7 @@ void HttpSession::finish_exchange() {
       exchange.status = 200;
       exchange.fields.clear();
       exchange.dispatcher.limit_timeout(rpc::Dispatcher::kNoTimeout);
+      exchange.dispatcher.answer_as(MessageForm::json);
     }
   } else {
     if (exchange.answered) settle_later();

@@ -119,7 +119,10 @@ bool Session::read_msgpack(std::span<char> frame, bool kept) {
   using message::Transcoder;
   const std::string_view packed{frame.data(), frame.size()};
   if (Transcoder::check(packed, host_->limits) == Transcoder::Status::done) {
-    if (Transcoder::is_response(packed) || dispatcher_.may_stay_packed(packed)) return read_packed(frame, kept);
+    const bool has_response = Transcoder::has_response(packed);
+    const bool is_single = Transcoder::is_single(packed);
+    const bool stays = has_response ? caller_ != nullptr || is_single : dispatcher_.may_stay_packed(packed);
+    if (stays) return read_packed(frame, kept);
   }
   return read_transcoded(frame, kept);
 }
@@ -130,18 +133,15 @@ bool Session::read_packed(std::span<char> frame, bool kept) {
   using message::Transcoder;
   const std::string_view packed{frame.data(), frame.size()};
   Buffer envelope = host_->loop.take_buffer();
-  if (host_->workspace.transcoder().to_envelope(packed, host_->limits, envelope) != Transcoder::Status::done) {
-    give_back(envelope);
-    refuse_size();
-    return false;
-  }
-  Limits deep = host_->limits;
-  deep.depth = kDepthMax;  // which has been checked
   Received message;
   std::span<Received> elements{*host_->workspace.elements};
-  static_cast<void>(read_message(envelope.padded(), deep, true, message, elements));
+  const auto status = host_->workspace.transcoder().read(packed, host_->limits, envelope, message, elements);
+  if (status != Transcoder::Status::done) {
+    give_back(envelope);
+    return read_transcoded(frame, kept);  // which says why
+  }
   const bool response = message.kind == MessageKind::response;
-  if (!(response && caller_ != nullptr ? caller_->takes_packed(message) : dispatcher_.takes_packed(message))) {
+  if (!takes_packed(message)) {
     give_back(envelope);
     return read_transcoded(frame, kept);
   }
@@ -151,7 +151,9 @@ bool Session::read_packed(std::span<char> frame, bool kept) {
     Transcoder::restore(packed, message);
     message.text = packed;
   }
-  if (message.kind == MessageKind::request || accept_other(message)) {
+  const bool batch = message.kind == MessageKind::batch;
+  if (batch && caller_ != nullptr) accept_responses(message, packed);
+  if (message.kind == MessageKind::request || (batch ? !over() : accept_other(message))) {
     dispatcher_.answer_as(MessageForm::packed);
     dispatcher_.handle_packed(message, elements, packed);
   }
@@ -160,6 +162,13 @@ bool Session::read_packed(std::span<char> frame, bool kept) {
   give_back(envelope);
   if (kept) give_back(message_);
   return true;
+}
+
+// Items, events and the like are for the caller in JSON.
+bool Session::takes_packed(const Received& message) {
+  if (caller_ != nullptr && message.kind == MessageKind::response) return caller_->takes_packed(message);
+  if (caller_ != nullptr && message.kind == MessageKind::notification) return false;
+  return dispatcher_.takes_packed(message);
 }
 
 // What the frame is in JSON takes its place, as a message that has been kept.
@@ -173,8 +182,7 @@ bool Session::read_transcoded(std::span<char> frame, bool kept) {
   if (status == Status::done) {
     const std::vector<message::Unheld> unheld = transcoder.take_unheld();
     for (const std::string& cancel : transcoder.take_cancels()) {
-      open_message().append(cancel);
-      close_message();
+      send(cancel);
     }
     return read_json({message_.data(), message_.size()}, true, unheld);
   }
@@ -229,7 +237,7 @@ bool Session::accept_other(const Received& message) {
       accept_response(message);
       return false;
     case MessageKind::batch:
-      if (called || dispatcher_.awaits_responses()) accept_responses(message);
+      if (called || dispatcher_.awaits_responses()) accept_responses(message, {});
       return !over();
     case MessageKind::notification:
       return !(called && caller_->notified(message)) && !over();
@@ -241,13 +249,34 @@ bool Session::accept_other(const Received& message) {
   }
 }
 
-// The dispatcher leaves the responses in a batch alone.
-void Session::accept_responses(const Received& batch) {
+// The dispatcher leaves the responses in a batch alone. `packed` is what it was in MessagePack, of which they have
+// their results still.
+void Session::accept_responses(const Received& batch, std::string_view packed) {
   BatchElements elements{batch.text};
   Received element;
+  Buffer json;
   while (!over() && elements.next(element)) {
-    if (element.kind == MessageKind::response) accept_response(element);
+    if (element.kind != MessageKind::response) continue;
+    if (!packed.empty()) take_result(packed, element, json);
+    accept_response(element);
   }
+}
+
+// As it is, or in JSON for who does not take it so; where it has no form in that, the response is one of an error.
+void Session::take_result(std::string_view packed, Received& response, Buffer& json) {
+  message::Transcoder::restore(packed, response);
+  if (caller_->takes_packed(response)) return;
+  json.clear();
+  const std::string_view why = host_->workspace.transcoder().unpack(response, host_->limits, json);
+  if (why.empty()) return;
+  json.clear();
+  json.append(R"({"code":-32603,"message":"Internal error","data":{"reason":")");
+  json.append(why);
+  json.append("\"}}");
+  const std::string_view error = json.padded();
+  response.spans[static_cast<std::size_t>(Member::error)] = {error.data(), error.size()};
+  response.present &= ~(std::uint32_t{1} << static_cast<unsigned>(Member::result));
+  response.present |= std::uint32_t{1} << static_cast<unsigned>(Member::error);
 }
 
 void Session::accept_response(const Received& message) {
@@ -323,6 +352,17 @@ void Session::leave_message(std::vector<Buffer>& kept) {
 }
 
 // ---- output ----
+
+void Session::send(std::string_view json) {
+  Buffer& out = open_message();
+  try {
+    out.append(json);
+  } catch (...) {
+    discard_message();
+    throw;
+  }
+  close_message();
+}
 
 Buffer& Session::open_message() {
   output();

@@ -106,11 +106,14 @@ class Session final : public Channel, public rpc::Outlet {
   bool read_msgpack(std::span<char> frame, bool kept);
   bool read_packed(std::span<char> frame, bool kept);
   bool read_transcoded(std::span<char> frame, bool kept);
+  bool takes_packed(const Received& message);
   bool read_json(std::span<char> frame, bool kept, const std::vector<message::Unheld>& unheld);
   void accept(const Received& message, std::span<const message::Unheld> unheld, bool transcoded);
   bool accept_other(const Received& message);
   void accept_response(const Received& message);
-  void accept_responses(const Received& batch);
+  void accept_responses(const Received& batch, std::string_view packed);
+  void take_result(std::string_view packed, Received& response, Buffer& json);
+  void send(std::string_view json);
   bool keep(std::string_view part);
   bool refuse(ScanStatus status, std::string_view read);
   void refuse_size();

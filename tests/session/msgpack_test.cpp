@@ -131,6 +131,42 @@ TEST(MsgpackFrames, ParamsThatJsonCannotHoldAreTakenByTheirTypes) {
             framed(packed(result("19", 1))));
 }
 
+TEST(MsgpackFrames, ACallComesToTheSameWhateverStandsBesideIt) {
+  const std::string nan = "91" + std::string{kNaN};
+  const std::string bad = with(head_of("sum", 5), "params", nan);
+  const std::string unknown = with(head_of("nowhere", 6), "params", nan);
+  const std::string ping = packed(R"({"jsonrpc":"2.0","method":"rpc.ping","id":7})");
+  const std::string strange = with(head_of("rpc.ping", 8), "params", nan);
+  const std::string not_found = error(-32601, "Method not found", {}, "6");
+  EXPECT_EQ(answer({framed(unknown)}), framed(packed(not_found)));
+  EXPECT_EQ(answer({framed(ping)}), framed(packed(result(R"("pong")", 7))));
+  EXPECT_EQ(answer({framed("\x94" + unknown + bad + ping + strange)}),
+            framed(packed("[" + not_found + "," + no_integer("nan", 5) + "," + result(R"("pong")", 7) + "," +
+                          bad_params(kWhyNaN, 8) + "]")));
+}
+
+TEST(MsgpackFrames, ParamsThatAreAScalarAreInvalidWhateverItIs) {
+  for (const char* scalar : {"05", "ca3fc00000", kNaN.data(), "a161", "c3", "c40161", "d40500"}) {
+    EXPECT_EQ(answer({framed(with(head_of("subtract", 1), "params", scalar))}),
+              framed(packed(error(-32600, "Invalid Request", {}, "1"))))
+        << scalar;
+  }
+  EXPECT_EQ(answer({framed(with(head_of("sum", 1), "params", "c0"))}),
+            framed(packed(refused("numbers", "array of integer", "nothing", 1))));
+}
+
+TEST(MsgpackFrames, WhatNobodyLooksAtMayBeAsDeepAsAllowed) {
+  Limits limits;
+  limits.depth = kDepthMax;
+  std::string deep;
+  for (int i = 0; i < 4000; ++i) deep += "81a22478";
+  for (const std::string_view name : {"foo", "error", "to"}) {
+    const std::string got =
+        answer({framed(with(request(1), name, deep + "c0")) + framed(packed(request(2)))}, {}, limits);
+    EXPECT_TRUE(got.ends_with(framed(packed(result("19", 2))))) << name;
+  }
+}
+
 TEST(MsgpackFrames, AMessageIsTooLargeByItsBytes) {
   const Limits limits{.max_message_size = 300};
   const std::string too_large =
@@ -146,9 +182,9 @@ TEST(MsgpackFrames, AMessageIsTooLargeByItsBytes) {
   EXPECT_EQ(answer({framed(packed(request(1))) + framed(greet(controls)) + framed(packed(request(2)))}, {}, limits),
             framed(packed(result("19", 1))) + framed(packed(result("\"hello " + controls_json + "\"", 1))) +
                 framed(packed(result("19", 2))));
-  // What nobody here has becomes JSON, at most twice as large.
-  EXPECT_EQ(answer({framed(with(head_of("nowhere", 1), "params", "91" + controls))}, {}, limits),
-            framed(packed(too_large)));
+  // What is said to wirecall itself becomes JSON, at most twice as large.
+  EXPECT_EQ(answer({framed(with(head_of("rpc.ping", 1), "params", "91" + controls))}, {}, limits),
+            framed(packed(bad_params("as JSON it is larger than a message may be", 1))));
   std::string bytes = "c4c8";
   for (int i = 0; i < 200; ++i) bytes += "ff";
   const std::string got = answer({framed(greet(bytes)) + framed(packed(request(2)))}, {}, limits);
@@ -289,6 +325,14 @@ TEST(MsgpackHttp, AcceptChoosesTheFirstThatItNames) {
             ok_packed(result("19", 1)) + ok(result("19", 2)));
 }
 
+TEST(MsgpackHttp, ARequestDoesNotSayHowTheNextIsAnswered) {
+  const std::string json = "Accept: application/json\r\n";
+  const std::string good = packed(request(1));
+  EXPECT_EQ(answer({post(good, kType) + post(good.substr(1), kType + json)}),
+            ok_packed(result("19", 1)) + ok(kParseError));
+  EXPECT_EQ(answer({post(good, kType) + post("{", "")}), ok_packed(result("19", 1)) + ok(kParseError));
+}
+
 TEST(MsgpackHttp, NotificationsHaveNoBody) {
   const std::string note = packed(R"({"jsonrpc":"2.0","method":"subtract","params":[1,2]})");
   expect_answer(post(note, kType) + post(packed(request(1)), kType),
@@ -313,10 +357,11 @@ TEST(MsgpackHttp, AMessageThatIsTooLargeAsJsonIs413) {
   std::string controls = "91da0100";
   for (int i = 0; i < 256; ++i) controls += "01";
   const std::string got =
-      answer({post(with(head_of("nowhere", 1), "params", controls), kType)}, {}, {.max_message_size = 400});
+      answer({post(with(head_of("nowhere", 1), "params", controls), kType + "Accept: application/json\r\n")}, {},
+             {.max_message_size = 400});
   EXPECT_TRUE(got.starts_with("HTTP/1.1 413 ")) << got;
-  EXPECT_NE(got.find("Content-Type: application/msgpack\r\n"), std::string::npos);
-  EXPECT_TRUE(unpacked(got.substr(got.find("\r\n\r\n") + 4)).starts_with(R"({"jsonrpc":"2.0","error":{"code":-32006)"));
+  EXPECT_NE(got.find("Content-Type: application/json\r\n"), std::string::npos);
+  EXPECT_TRUE(got.substr(got.find("\r\n\r\n") + 4).starts_with(R"({"jsonrpc":"2.0","error":{"code":-32006)"));
 }
 
 TEST(MsgpackHttp, BodiesInChunksAndAnswersInOrderAreTheSame) {
