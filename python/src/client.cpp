@@ -99,6 +99,8 @@ nb::object value_at(Reader& reader) {
 class PyStream {
  public:
   explicit PyStream(detail::IncomingStream stream) : stream_(std::move(stream)) {}
+  PyStream(PyStream&&) = delete;
+  ~PyStream() { drop_waiting(); }
 
   /// The next result; StopIteration at the end.
   nb::object next() {
@@ -114,17 +116,26 @@ class PyStream {
   }
   /// (True, item), (False, None) at the end; None when nothing has come yet: then `future` will be completed.
   nb::object poll(const std::shared_ptr<Replies>& replies, nb::handle future) {
-    PyObject* const waiting = Py_NewRef(future.ptr());
-    const auto next = stream_.poll([replies, waiting] { replies->add_wake(waiting); });
+    drop_waiting();
+    waiting_ = std::make_shared<std::atomic<PyObject*>>(Py_NewRef(future.ptr()));
+    const auto next = stream_.poll([replies, waiting = waiting_] {
+      if (PyObject* const woken = waiting->exchange(nullptr)) replies->add_wake(woken);
+    });
     if (next == detail::IncomingStream::Next::none) return nb::none();
-    Py_DECREF(waiting);
+    drop_waiting();
     if (next == detail::IncomingStream::Next::item) return nb::make_tuple(true, value_at(stream_.item()));
     stream_.throw_if_failed();
     return nb::make_tuple(false, nb::none());
   }
 
  private:
+  // Whoever waited need not have been woken: the waiting may have been cancelled.
+  void drop_waiting() {
+    if (waiting_ != nullptr) Py_XDECREF(waiting_->exchange(nullptr));
+  }
+
   detail::IncomingStream stream_;
+  std::shared_ptr<std::atomic<PyObject*>> waiting_;  // a future, until it is woken
 };
 
 /// A handler of events: released with the GIL, whoever drops it.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import json
 from collections.abc import AsyncIterator, Iterator
 from typing import Any
@@ -330,3 +331,24 @@ def test_an_event_that_cannot_be_read_costs_no_other(broker, caplog):
 
     asyncio.run(main())
     assert "news" in caplog.text
+
+
+def test_waiting_for_an_item_that_is_given_up_leaves_nothing(app):
+    @app
+    async def never() -> AsyncIterator[int]:
+        await asyncio.sleep(3600)
+        yield 1
+
+    async def main(uri: str) -> None:
+        async with wirecall.aconnect(uri) as c:
+            waited = []
+            for _ in range(20):
+                with pytest.raises(TimeoutError):
+                    async with asyncio.timeout(0.001):
+                        await anext(c.never.stream())
+                gc.collect()
+                waited.append(len([one for one in gc.get_objects() if isinstance(one, asyncio.Future)]))
+            assert waited[-1] <= waited[0] + 2, waited
+
+    with app.serving() as uri:
+        asyncio.run(main(uri))

@@ -10,7 +10,7 @@ import sys
 import textwrap
 import threading
 from collections.abc import Iterator
-from typing import Annotated
+from typing import Annotated, Any
 
 import pydantic
 import pytest
@@ -73,6 +73,10 @@ def uri(app) -> Iterator[str]:
     @app
     def each(n: int) -> Iterator[int]:
         yield from range(n)
+
+    @app
+    def anything(value: Any) -> bool:
+        return value is not None
 
     @app(blocking=True)
     def aside(n: int) -> int:

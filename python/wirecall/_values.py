@@ -212,13 +212,15 @@ def png_bytes(image: Any) -> bytes:
     return file.getvalue()
 
 
-def image_of(data: bytes | bytearray) -> Any:
+def image_of(data: bytes | bytearray, *, load: bool = True) -> Any:
+    """`load`: all of it, and not its head alone, so that what is wrong with it is told now."""
     import io
 
     from PIL import Image
 
     image = Image.open(io.BytesIO(data), formats=("PNG", "JPEG"))
-    image.load()
+    if load:
+        image.load()
     return image
 
 
@@ -227,7 +229,7 @@ def of_extension(kind: int, data: bytes | bytearray) -> Any:
     if kind == NPY:
         return array_of(data)
     if kind == IMAGE:
-        return image_of(data)
+        return image_of(data, load=False)  # nobody has asked for one yet, and it may be a large one
     if kind == TIMESTAMP:
         return _datetime_of(data)
     raise ValueError(f"no extension of type {kind}")
