@@ -54,7 +54,7 @@ soak: build python  ## 60 s of a broker under attack, and 60 s with Python among
 	  --provider python/tests/broker_provider.py
 	@WIRECALL_EXITS=100 $(PYTHON_ENV)/bin/python -m pytest --quiet python/tests/test_exit.py
 
-bench:  ## build and run the benchmarks, one table each
+bench: python  ## build and run the benchmarks, one table each
 	@tools/install_packages.sh bench
 	@$(CONFIGURE) -B $(BUILD) -D WIRECALL_BENCH=ON
 	@$(NINJA)

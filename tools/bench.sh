@@ -26,6 +26,9 @@ echo
 echo "== routing"
 python3 bench/routing.py "$build/wirecall" "$build/bench/router_load" || status=1
 echo
+echo "== python"
+python3 bench/python/measure.py || status=1
+echo
 echo "== compile"
 python3 bench/compile/measure.py || status=1
 exit "$status"

@@ -15,7 +15,7 @@
 #include "errors.hpp"
 #include "gil.hpp"
 #include "reference.hpp"
-#include "shape.hpp"
+#include "values.hpp"
 #include "wirecall/detail/home.hpp"
 #include "wirecall/peer.hpp"
 #include "wirecall/task.hpp"

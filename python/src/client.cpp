@@ -31,6 +31,7 @@
 #include "reference.hpp"
 #include "replies.hpp"
 #include "shape.hpp"
+#include "values.hpp"
 #include "wirecall/batch.hpp"
 #include "wirecall/client.hpp"
 

@@ -6,7 +6,7 @@
 
 #include "encode.hpp"
 #include "reference.hpp"
-#include "shape.hpp"
+#include "values.hpp"
 #include "wirecall/bytes.hpp"
 #include "wirecall/codec.hpp"
 

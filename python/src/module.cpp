@@ -12,6 +12,7 @@
 #include "server.hpp"
 #include "shape.hpp"
 #include "streams.hpp"
+#include "values.hpp"
 #include "wirecall/bytes.hpp"
 #include "wirecall/client.hpp"
 #include "wirecall/codec.hpp"

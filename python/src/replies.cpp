@@ -13,7 +13,7 @@
 #include "errors.hpp"
 #include "gil.hpp"
 #include "reference.hpp"
-#include "shape.hpp"
+#include "values.hpp"
 
 namespace wirecall::python {
 namespace {

@@ -105,11 +105,4 @@ class Shape {
   std::vector<SchemaDefinition> definitions_;
 };
 
-/// What makes an object of an extension where no shape is asked for: a function of its type and its bytes. Kept for
-/// good.
-void set_extension_reader(PyObject* function);
-
-/// Any JSON value as what Python's own json makes of it. As Shape::decode.
-[[nodiscard]] PyObject* decode_any(Reader& reader);
-
 }  // namespace wirecall::python

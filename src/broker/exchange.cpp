@@ -16,7 +16,6 @@
 #include "message/replaced.hpp"
 #include "message/transcoder.hpp"
 #include "rpc/reply.hpp"
-#include "wirecall/detail/bind.hpp"
 #include "wirecall/reflect.hpp"
 
 namespace wirecall::broker {
@@ -40,19 +39,6 @@ Error own_error(ErrorCode code, std::string_view reason, std::string_view delive
 
 // As which JSON text is sent to who has asked in that form.
 MessageForm sent_as(MessageForm form) noexcept { return form == MessageForm::packed ? MessageForm::transcoded : form; }
-
-// Whether params in MessagePack ask for progress.
-bool has_progress_token(std::string_view params, Reader& reader) {
-  if (params.empty()) return false;
-  reader.reset(params);
-  if (reader.kind() != ValueKind::object) return false;
-  static_cast<void>(reader.begin_object());
-  for (std::string_view name; reader.next_member(name);) {
-    if (name == detail::kProgressToken) return true;
-    static_cast<void>(reader.skip());
-  }
-  return false;
-}
 
 // A string's value; empty for anything else, which no peer is called.
 std::string string_of(Reader& reader, std::string_view json) {
@@ -118,7 +104,7 @@ void Exchange::relay(Route& route, Call& call) {
   if (!message.packed) [[likely]]
     return relay_to(*provider, route, call, message);
   // As it came to a provider that speaks MessagePack as well, unless it asks for progress, which is shown.
-  const bool same = provider->peer->outlet().speaks_msgpack() && !has_progress_token(call.params(), call.reader());
+  const bool same = provider->peer->outlet().speaks_msgpack() && !asks_for_progress(call);
   if (same) return relay_to(*provider, route, call, message);
   Buffer json;
   Received plain;
@@ -298,48 +284,9 @@ void Exchange::sent(SlotNumber slot) {
   ++call.provider->at_work;
 }
 
-// The same for a request in MessagePack, whose provider speaks that, too.
-void Exchange::send_packed(SlotNumber slot, const Received& message, std::string_view from) {
-  RelayedCall& call = calls_[slot];
-  message::PackedEdits edits{.id = calls_.number_of(slot)};
-  if (message.has(Member::timeout_ms) && call.deadline != kNoDeadline) edits.timeout_ms = milliseconds_left(call);
-  if (!from.empty()) edits.from_json = value_of_from(from);
-  rpc::Outlet& outlet = call.provider->peer->outlet();
-  append_message_as(outlet, MessageForm::packed, [&](Buffer& out) {
-    message::append_packed_request(out, message.text, edits, workspace_->transcoder());
-  });
-  sent(slot);
-}
-
 std::uint64_t Exchange::milliseconds_left(const RelayedCall& call) const {
   const auto time = std::max(std::chrono::ceil<milliseconds>(call.deadline - now()), milliseconds{1});
   return static_cast<std::uint64_t>(time.count());
-}
-
-// A request that has been kept: one in MessagePack as it is, where it `packs`, else in JSON. `message` views both
-// texts.
-std::optional<Error> Exchange::read_kept(std::string_view text, bool packs, Buffer& read, Received& message) {
-  if (!message::is_msgpack(text[0])) [[likely]] {
-    static_cast<void>(read_message(text, *limits_, true, message));
-    return std::nullopt;
-  }
-  if (!packs) return read_as_json(text, read, message);
-  static_cast<void>(workspace_->transcoder().read(text, *limits_, read, message));  // as it has been before
-  message::Transcoder::restore(text, message);
-  message.text = text;
-  return std::nullopt;
-}
-
-// What a request in MessagePack is in JSON, as which it goes on; or why it does not. `message` views `json`.
-std::optional<Error> Exchange::read_as_json(std::string_view packed, Buffer& json, Received& message) {
-  message::Transcoder& transcoder = workspace_->transcoder();
-  const auto status = transcoder.to_json(packed, *limits_, json);
-  const std::vector<message::Unheld> unheld = transcoder.take_unheld();
-  if (!unheld.empty()) return message::unheld_params(unheld.front().why);
-  if (status != message::Transcoder::Status::done || json.size() > limits_->max_message_size)
-    return message::too_large_as_json();
-  static_cast<void>(read_message(json.padded(), *limits_, true, message));
-  return std::nullopt;
 }
 
 // The same for one whose request has been kept. One that cannot be sent, for want of memory, is answered.
@@ -362,15 +309,6 @@ void Exchange::send_kept(SlotNumber slot) noexcept {
 }
 
 // ---- back to the caller ----
-
-bool Exchange::takes_packed(const Peer& peer, const Received& message) noexcept {
-  if (message.fault != Fault::none || !message.has(Member::result) || !taps_.empty()) return false;
-  const SlotNumber slot = calls_.find(message.id());
-  if (slot == kNoSlot) return false;
-  const RelayedCall& call = calls_[slot];
-  return call.provider->peer == &peer && call.state == State::sent && call.caller != nullptr &&
-         call.form != MessageForm::json && !call.stream;
-}
 
 bool Exchange::response(Peer& peer, const Received& message) {
   if (!message.has(Member::id)) return false;

@@ -204,6 +204,7 @@ class Exchange final : public rpc::Broker, private Timer {
   [[nodiscard]] SlotNumber next_for(Provider& provider) noexcept;
   void relay_to(Provider& provider, Route& route, Call& call, const Received& message);
   void send(SlotNumber slot, const Received& message, std::string_view from);
+  [[nodiscard]] static bool asks_for_progress(Call& call);
   void send_packed(SlotNumber slot, const Received& message, std::string_view from);
   void sent(SlotNumber slot);
   [[nodiscard]] std::uint64_t milliseconds_left(const RelayedCall& call) const;

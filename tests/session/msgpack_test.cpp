@@ -525,6 +525,20 @@ TEST_F(MsgpackBroker, WhatTheOtherCannotHoldIsAnErrorForTheCallAlone) {
   EXPECT_EQ(caller.line(), result("9", 4));
 }
 
+TEST_F(MsgpackBroker, WhatNestsTooDeepAsJsonIsAnErrorForTheCallAlone) {
+  RawPeer provider{place_};
+  provider.send(line_of("rpc.register", R"({"method":"echo"})", "1") + "\n");
+  EXPECT_EQ(provider.line(), result("1", 1));
+  Packed caller{place_};
+  std::string deep = "91";
+  for (int i = 0; i < 200; ++i) deep += "81a22478";
+  caller.send(with(head_of("echo", 2), "params", deep + "c0"));
+  EXPECT_EQ(caller.json(), bad_params("as JSON they nest deeper than a message may", 2));
+  caller.say(line_of("echo", "[1]", "3"));
+  provider.send(R"({"jsonrpc":"2.0","result":9,"id":)" + id_of(provider.line()) + "}\n");
+  EXPECT_EQ(caller.json(), result("9", 3));
+}
+
 TEST_F(MsgpackBroker, AStreamWhoseItemTheCallerCannotHoldEndsAndItsProviderIsTold) {
   Packed provider{place_};
   provider.say(line_of("rpc.register", R"({"method":"items"})", "1"));

@@ -1,0 +1,81 @@
+// The part of the Exchange that hands on requests and results in MessagePack as they came, where both ends speak it,
+// and makes JSON of them where they do not.
+#include <algorithm>
+#include <chrono>
+
+#include "broker/exchange.hpp"
+#include "broker/outgoing.hpp"
+#include "message/packed_reply.hpp"
+#include "message/transcoder.hpp"
+#include "wirecall/detail/bind.hpp"
+
+namespace wirecall::broker {
+
+using State = RelayedCall::State;
+
+// Whether a call in MessagePack asks for progress.
+bool Exchange::asks_for_progress(Call& call) {
+  const std::string_view params = call.params();
+  Reader& reader = call.reader();
+  if (params.empty()) return false;
+  reader.reset(params);
+  if (reader.kind() != ValueKind::object) return false;
+  static_cast<void>(reader.begin_object());
+  for (std::string_view name; reader.next_member(name);) {
+    if (name == detail::kProgressToken) return true;
+    static_cast<void>(reader.skip());
+  }
+  return false;
+}
+
+// The same for a request in MessagePack, whose provider speaks that, too.
+void Exchange::send_packed(SlotNumber slot, const Received& message, std::string_view from) {
+  RelayedCall& call = calls_[slot];
+  message::PackedEdits edits{.id = calls_.number_of(slot)};
+  if (message.has(Member::timeout_ms) && call.deadline != kNoDeadline) edits.timeout_ms = milliseconds_left(call);
+  if (!from.empty()) edits.from_json = value_of_from(from);
+  rpc::Outlet& outlet = call.provider->peer->outlet();
+  append_message_as(outlet, MessageForm::packed, [&](Buffer& out) {
+    message::append_packed_request(out, message.text, edits, workspace_->transcoder());
+  });
+  sent(slot);
+}
+
+// A request that has been kept: one in MessagePack as it is, where it `packs`, else in JSON. `message` views both
+// texts.
+std::optional<Error> Exchange::read_kept(std::string_view text, bool packs, Buffer& read, Received& message) {
+  if (!message::is_msgpack(text[0])) [[likely]] {
+    static_cast<void>(read_message(text, *limits_, true, message));
+    return std::nullopt;
+  }
+  if (!packs) return read_as_json(text, read, message);
+  static_cast<void>(workspace_->transcoder().read(text, *limits_, read, message));  // as it has been before
+  message::Transcoder::restore(text, message);
+  message.text = text;
+  return std::nullopt;
+}
+
+// What a request in MessagePack is in JSON, as which it goes on; or why it does not. `message` views `json`.
+std::optional<Error> Exchange::read_as_json(std::string_view packed, Buffer& json, Received& message) {
+  message::Transcoder& transcoder = workspace_->transcoder();
+  const auto status = transcoder.to_json(packed, *limits_, json);
+  const std::vector<message::Unheld> unheld = transcoder.take_unheld();
+  if (!unheld.empty()) return message::unheld_params(unheld.front().why);
+  if (status != message::Transcoder::Status::done || json.size() > limits_->max_message_size)
+    return message::too_large_as_json();
+  // As JSON it may nest deeper: an object of one member whose name begins with `$` is wrapped there.
+  const Scan scan = read_message(json.padded(), *limits_, true, message);
+  if (scan.status != ScanStatus::complete) return message::unheld_params("as JSON they nest deeper than a message may");
+  return std::nullopt;
+}
+
+bool Exchange::takes_packed(const Peer& peer, const Received& message) noexcept {
+  if (message.fault != Fault::none || !message.has(Member::result) || !taps_.empty()) return false;
+  const SlotNumber slot = calls_.find(message.id());
+  if (slot == kNoSlot) return false;
+  const RelayedCall& call = calls_[slot];
+  return call.provider->peer == &peer && call.state == State::sent && call.caller != nullptr &&
+         call.form != MessageForm::json && !call.stream;
+}
+
+}  // namespace wirecall::broker
