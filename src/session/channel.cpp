@@ -54,6 +54,10 @@ Channel::~Channel() {
   give_back(backlog_);
 }
 
+void Channel::take_output() noexcept {
+  out_ = large_output_ ? host_->loop.take_large_buffer() : host_->loop.take_buffer();
+}
+
 void Channel::give_back(Buffer& buffer) noexcept {
   host_->loop.give_buffer(std::move(buffer));
   buffer = Buffer{};

@@ -91,7 +91,8 @@ class Channel : public Connection, private transport::StreamUser, private runtim
 
   /// Where output is appended.
   Buffer& output() {
-    if (out_.capacity() == 0) out_ = large_output_ ? host_->loop.take_large_buffer() : host_->loop.take_buffer();
+    if (out_.capacity() == 0) [[unlikely]]
+      take_output();
     return out_;
   }
   /// Output has been appended behind `waiting` bytes of it.
@@ -145,6 +146,7 @@ class Channel : public Connection, private transport::StreamUser, private runtim
   void stop_reading(End why);
   /// At once.
   void end(End end, int error = 0);
+  [[gnu::noinline]] void take_output() noexcept;
   void give_back(Buffer& buffer) noexcept;
   void looking_at(std::size_t bytes) noexcept { looked_at_ = bytes; }
   /// Asked before the message that begins at `at` of the input: false when it is others' turn first.
