@@ -107,7 +107,7 @@ class PyStream {
   nb::object next() {
     detail::IncomingStream::Next next{};
     {
-      const Released released;
+      const ReleasedToWait released;
       next = stream_.wait();
     }
     if (PyErr_Occurred() != nullptr) throw nb::python_error();  // a signal has ended the waiting
@@ -183,7 +183,7 @@ class PySubscription {
  public:
   explicit PySubscription(Subscription subscription) : subscription_(std::move(subscription)) {}
   void unsubscribe() {
-    const Released released;
+    const ReleasedToWait released;
     subscription_.unsubscribe();
   }
   ~PySubscription() { subscription_.keep(); }
@@ -210,7 +210,7 @@ class PyBatch {
   nb::list send() {
     std::vector<std::optional<detail::Answer>> answers(count_);
     {
-      const Released released;
+      const ReleasedToWait released;
       if (batch_.size() != 0)
         batch_.wait([&](std::size_t at, detail::Answer& answer) { answers[at].emplace(std::move(answer)); });
     }
@@ -271,7 +271,7 @@ class PyClient {
     std::shared_ptr<Client> client = usable();
     std::optional<Error> failure;
     {
-      const Released released;
+      const ReleasedToWait released;
       try {
         client->connect();
       } catch (const Error& error) {
@@ -288,7 +288,7 @@ class PyClient {
     detail::OutgoingCall call = outgoing(method, args, kwargs, {timeout, to, within}, patience_);
     detail::Answer answer;
     {
-      const Released released;
+      const ReleasedToWait released;
       answer = call.wait();
     }
     return value_of(answer);
@@ -298,7 +298,7 @@ class PyClient {
     detail::OutgoingCall call = outgoing(method, args, kwargs, {}, patience_);
     detail::Answer answer;
     {
-      const Released released;
+      const ReleasedToWait released;
       answer = call.notify();
     }
     if (PyErr_Occurred() != nullptr) throw nb::python_error();
@@ -330,7 +330,7 @@ class PyClient {
     std::vector<Param> params = described_params(*method, parameters);
     detail::Binding binding = PythonMethod::bind(std::move(method));
     std::shared_ptr<Client> client = usable();
-    const Released released;
+    const ReleasedToWait released;
     client->method(name, std::move(binding), std::move(params));
     client.reset();
   }
@@ -347,13 +347,13 @@ class PyClient {
     if (options.contains("safe")) provided.safe = nb::cast<bool>(options["safe"]);
     detail::Binding binding = PythonMethod::bind(std::move(method));
     std::shared_ptr<Client> client = usable();
-    const Released released;
+    const ReleasedToWait released;
     client->provide(name, std::move(binding), provided);
     client.reset();
   }
   bool unprovide(const std::string& name) {
     std::shared_ptr<Client> client = usable();
-    const Released released;
+    const ReleasedToWait released;
     return std::exchange(client, nullptr)->unprovide(name);
   }
 
@@ -367,7 +367,7 @@ class PyClient {
       kept->call(event);
     };
     std::shared_ptr<Client> client = usable();
-    const Released released;
+    const ReleasedToWait released;
     return std::make_shared<PySubscription>(
         std::exchange(client, nullptr)
             ->subscribe(topic, {.group = group, .echo = echo, .last = last}, std::move(function)));
@@ -378,7 +378,7 @@ class PyClient {
                                       std::shared_ptr<AsyncCalls> calls) {
     const auto listener = std::make_shared<Listener>("rpc.tap", std::move(handler), std::move(calls));
     std::shared_ptr<Client> client = usable();
-    const Released released;
+    const ReleasedToWait released;
     return std::make_shared<PySubscription>(
         std::exchange(client, nullptr)->tap(pattern, [listener](const Event& event) {
           listener->tell([event]() -> nb::object {
@@ -393,7 +393,7 @@ class PyClient {
   void on_refused(nb::object function, std::shared_ptr<AsyncCalls> calls) {
     const auto listener = std::make_shared<Listener>("on_refused", std::move(function), std::move(calls));
     std::shared_ptr<Client> client = usable();
-    const Released released;
+    const ReleasedToWait released;
     std::exchange(client, nullptr)->on_refused([listener](std::string_view name, const Error& error) {
       listener->tell([name = std::string{name}, error]() -> nb::object {
         return nb::make_tuple(name, nb::steal(make_exception(error, detail::ErrorClass::error)));
@@ -403,7 +403,7 @@ class PyClient {
   void on_lagged(nb::object function, std::shared_ptr<AsyncCalls> calls) {
     const auto listener = std::make_shared<Listener>("on_lagged", std::move(function), std::move(calls));
     std::shared_ptr<Client> client = usable();
-    const Released released;
+    const ReleasedToWait released;
     std::exchange(client, nullptr)->on_lagged([listener](std::string_view topic, std::uint64_t dropped) {
       listener->tell([topic = std::string{topic}, dropped]() -> nb::object { return nb::make_tuple(topic, dropped); });
     });
@@ -411,7 +411,7 @@ class PyClient {
   void on_connection(nb::object function, std::shared_ptr<AsyncCalls> calls) {
     const auto listener = std::make_shared<Listener>("on_connection", std::move(function), std::move(calls));
     std::shared_ptr<Client> client = usable();
-    const Released released;
+    const ReleasedToWait released;
     std::exchange(client, nullptr)->on_connection([listener](const ConnectionNews& news) {
       listener->tell([news]() -> nb::object { return nb::make_tuple(news); });
     });
@@ -422,7 +422,7 @@ class PyClient {
     if (client_ == nullptr) return;
     if (forks.load() != born_) return static_cast<void>(new std::shared_ptr<Client>(std::move(client_)));
     std::shared_ptr<Client> ending = std::move(client_);
-    const Released released;
+    const ReleasedToWait released;
     ending->close();
     ending.reset();
   }
@@ -436,7 +436,7 @@ class PyClient {
       ending.reset();
       promise.set_value();
     }}.detach();
-    const Released released;
+    const ReleasedToWait released;
     closed.wait_for(kEndMax);
   }
 
@@ -491,11 +491,11 @@ void add_client(nb::module_& module) {
       .def_ro("cause", &ConnectionNews::cause, "Why it has ended; empty for one that has been made.");
   nb::class_<PyStream>(module, "Stream").def("next", &PyStream::next).def("poll", &PyStream::poll);
   nb::class_<CallHandle>(module, "CallHandle").def("cancel", [](const CallHandle& handle) {
-    const Released released;
+    const ReleasedToWait released;
     return handle.cancel();
   });
   nb::class_<BatchHandle>(module, "BatchHandle").def("cancel", [](const BatchHandle& handle) {
-    const Released released;
+    const ReleasedToWait released;
     return handle.cancel();
   });
   nb::class_<PyBatch>(module, "Batch")

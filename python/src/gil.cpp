@@ -9,6 +9,7 @@ namespace wirecall::python {
 namespace {
 
 std::atomic<bool> ending{false};
+std::atomic<bool> ending_waits{false};
 std::atomic<int> asking{0};
 const std::thread::id main_thread = std::this_thread::get_id();  // which loads the module
 
@@ -58,6 +59,14 @@ void end_threads() {
   ending.store(true);
   const Released released;
   while (asking.load() != 0) std::this_thread::yield();
+}
+
+void end_waits() noexcept { ending_waits.store(true); }
+
+ReleasedToWait::~ReleasedToWait() {
+  while (ending_waits.load() && std::this_thread::get_id() != main_thread) ::pause();
+  const Asking around;
+  PyEval_RestoreThread(state_);
 }
 
 Released::~Released() {

@@ -13,6 +13,21 @@ namespace wirecall::python {
 /// GIL from now on rests for ever.
 void end_threads();
 
+/// To be called before that: threads that wait for answers rest for ever from now on, whatever they are answered. They
+/// would raise, and be stopped while they hold the lock of stderr, which ends the process by a signal.
+void end_waits() noexcept;
+
+/// Gives up the GIL while it lives, which is as long as an answer is waited for.
+class ReleasedToWait {
+ public:
+  ReleasedToWait() noexcept : state_(PyEval_SaveThread()) {}
+  ReleasedToWait(ReleasedToWait&&) = delete;
+  ~ReleasedToWait();
+
+ private:
+  PyThreadState* state_;
+};
+
 /// Gives up the GIL while it lives.
 class Released {
  public:

@@ -106,6 +106,7 @@ NB_MODULE(_native, module) {
   module.def("set_error_functions",
              [](nb::handle make, nb::handle explain) { set_error_functions(make.ptr(), explain.ptr()); });
   module.def("set_extension_reader", [](nb::handle function) { set_extension_reader(function.ptr()); });
+  module.def("end_waits", &end_waits);
   module.def("end_threads", &end_threads);
   add_context(module);
   add_feed(module);

@@ -27,6 +27,7 @@ def at_exit(method: Callable[[], object]) -> None:
 
 @atexit.register
 def _end() -> None:
+    _native.end_waits()
     for ending in list(_endings):
         method = ending()
         if method is not None:
