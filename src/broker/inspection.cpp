@@ -31,7 +31,7 @@ void require_no_params(const ReservedCall& call) {
 
 // Whom a caller may know of: its own, and who provides what it may call.
 bool may_see(const Principal* principal, const Peer& peer) {
-  return rpc::is_admin(principal) || peer.principal == principal ||
+  return rpc::is_admin(principal) || rpc::same_principal(peer.principal, principal) ||
          std::ranges::any_of(peer.provides,
                              [&](const Provider* one) { return rpc::may_call(principal, one->route->name()); });
 }

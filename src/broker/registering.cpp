@@ -112,7 +112,8 @@ void Exchange::give_name(Peer& peer, std::string_view name) {
     const auto place = names_.find(given);
     if (place == names_.end()) break;
     if (place->second == &peer) return;
-    if (place->second->principal != peer.principal) throw conflict("a client of another principal has that name");
+    if (!rpc::same_principal(place->second->principal, peer.principal))
+      throw conflict("a client of another principal has that name");
     given = std::string{name} + "~" + std::to_string(i);
   }
   if (!peer.name.empty()) {

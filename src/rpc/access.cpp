@@ -42,6 +42,11 @@ bool may_subscribe(const Principal* principal, std::string_view pattern) noexcep
   return principal == nullptr || any_covers(principal->subscribe, pattern);
 }
 
+bool same_principal(const Principal* a, const Principal* b) noexcept {
+  if (a == nullptr || b == nullptr) return a == b;
+  return a == b || a->name == b->name;
+}
+
 bool same_grants(const Principal& a, const Principal& b) noexcept {
   return a.name == b.name && a.call == b.call && a.provide == b.provide && a.publish == b.publish &&
          a.subscribe == b.subscribe && a.admin == b.admin;
@@ -68,6 +73,7 @@ Authority::Authority(std::vector<Principal> principals) : principals_(std::move(
       require(is_token(token),
               "a token of " + principal.name + " is not 1 to 4096 visible ASCII characters without white space");
       require(tokens.insert(token).second, "a token of " + principal.name + " is another's, or there twice");
+      tokens_.emplace(hash_(token), Known{.token = &token, .principal = &principal});
     }
     for (const auto* const patterns : {&principal.call, &principal.provide, &principal.publish, &principal.subscribe}) {
       for (const std::string& pattern : *patterns)
@@ -78,10 +84,9 @@ Authority::Authority(std::vector<Principal> principals) : principals_(std::move(
 
 const Principal* Authority::find(std::string_view token) const noexcept {
   const Principal* found = nullptr;
-  for (const Principal& principal : principals_) {
-    for (const std::string& known : principal.tokens) {
-      if (same_secret(known, token)) found = &principal;
-    }
+  const auto [first, last] = tokens_.equal_range(hash_(token));
+  for (auto at = first; at != last; ++at) {
+    if (same_secret(*at->second.token, token)) found = at->second.principal;
   }
   return found;
 }

@@ -2,11 +2,14 @@
 // Pure. Implements docs/access.md.
 #pragma once
 
+#include <cstddef>
 #include <memory>
 #include <string>
 #include <string_view>
+#include <unordered_map>
 #include <vector>
 
+#include "base/seeded_hash.hpp"
 #include "wirecall/access.hpp"
 
 namespace wirecall::rpc {
@@ -21,6 +24,10 @@ namespace wirecall::rpc {
   return principal == nullptr || principal->admin;
 }
 
+/// Whether the two are one principal: by name, which is unique within an Authority and survives a reload, as addresses
+/// do not. Null is the one principal of those who do not have to authenticate.
+[[nodiscard]] bool same_principal(const Principal* a, const Principal* b) noexcept;
+
 /// Whether the two are the same in all but their tokens.
 [[nodiscard]] bool same_grants(const Principal& a, const Principal& b) noexcept;
 
@@ -30,11 +37,22 @@ class Authority {
   /// pattern. The text never holds a token.
   explicit Authority(std::vector<Principal> principals);
 
-  /// Whose token that is; null for nobody's. Takes the same time for all texts of one length.
+  Authority(Authority&&) = delete;
+
+  /// Whose token that is; null for nobody's. Looks for the token by a keyed hash and compares in constant time: the
+  /// time depends on the text's length, and not on how many principals there are, nor on the bytes that agree.
   [[nodiscard]] const Principal* find(std::string_view token) const noexcept;
 
  private:
+  struct Known {
+    const std::string* token;
+    const Principal* principal;
+  };
+
   std::vector<Principal> principals_;
+  SeededHash hash_;
+  // By hash_ of the token. No key holds a token's text, which a table would compare byte by byte.
+  std::unordered_multimap<std::size_t, Known> tokens_;
 };
 
 /// What a peer has shown of itself.

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "message/own_error.hpp"
+#include "rpc/access.hpp"
 #include "rpc/broker.hpp"
 #include "rpc/listed_methods.hpp"
 #include "rpc/openrpc.hpp"
@@ -104,7 +105,7 @@ void authenticate(const ReservedCall& call, const std::optional<Sent>& sent) {
   std::string token = from_json<std::string>(sent->text).value();
   const Principal* const principal = call.workspace.authority->find(token);
   // One that says it is another than it was is nobody.
-  if (principal == nullptr || (identity->principal != nullptr && identity->principal != principal)) {
+  if (principal == nullptr || (identity->principal != nullptr && !same_principal(identity->principal, principal))) {
     identity->principal = nullptr;
     throw unauthenticated();
   }
@@ -148,7 +149,7 @@ struct Hello {
 
 std::string hello(const ReservedCall& call) {
   static constexpr std::array<std::string_view, 3> kNames{"name", "token", "resume"};
-  const ReservedParams params{call, kNames};
+  const ReservedParams params{call, kNames, Quotes::no};  // one of these is a token, or meant to be
   std::optional<std::string> name;
   for (std::size_t i = 0; i < kNames.size(); ++i) {
     const std::optional<Sent> sent = params.find(i);

@@ -6,6 +6,7 @@
 #include <array>
 #include <cstddef>
 #include <optional>
+#include <string>
 #include <string_view>
 
 #include "rpc/reserved.hpp"
@@ -44,6 +45,13 @@ template <class Place>
   detail::throw_failure(reader, place);
 }
 
+/// The same without a word of the value, which may be a secret.
+template <class Place>
+[[noreturn]] void refuse_unshown(Place place, std::string_view expected) {
+  throw Error{ErrorCode::invalid_params, std::string{message_of(ErrorCode::invalid_params)},
+              R"({"loc":[)" + to_json(place) + R"(],"expected":)" + to_json(expected) + "}"};
+}
+
 /// Refuses what was given for `name`, or that nothing was: throws -32602.
 [[noreturn]] inline void refuse_param(Reader& reader, std::string_view name, const std::optional<Sent>& sent,
                                       std::string_view expected) {
@@ -55,22 +63,27 @@ template <class Place>
   detail::throw_failure(reader, name);
 }
 
+/// Whether an error quotes the value that it refuses (`data.got`).
+enum class Quotes : bool { yes, no };
+
 /// Positions are in the order of `names`. Throws Error -32602.
 template <std::size_t N>
 class ReservedParams {
  public:
-  ReservedParams(const ReservedCall& call, const std::array<std::string_view, N>& names)
+  ReservedParams(const ReservedCall& call, const std::array<std::string_view, N>& names, Quotes quotes = Quotes::yes)
       : ReservedParams(*call.workspace.readers.reader,
-                       call.message.has(Member::params) ? call.message[Member::params] : std::string_view{}, names) {}
+                       call.message.has(Member::params) ? call.message[Member::params] : std::string_view{}, names,
+                       quotes) {}
   /// Of such params, padded; empty for none.
-  ReservedParams(Reader& reader, std::string_view params, const std::array<std::string_view, N>& names)
-      : reader_(reader), names_(&names) {
+  ReservedParams(Reader& reader, std::string_view params, const std::array<std::string_view, N>& names,
+                 Quotes quotes = Quotes::yes)
+      : reader_(reader), names_(&names), quotes_(quotes) {
     if (params.empty()) return;
     reader_.reset(params);
     if (reader_.kind() == ValueKind::array) {
       static_cast<void>(reader_.begin_array());
       for (std::size_t position = 0; reader_.next_element(); ++position) {
-        if (position >= N) refuse_here(reader_, position, "nothing");
+        if (position >= N) refuse_value(position, "nothing");
         given_[position] = take_sent(reader_);
       }
     } else if (reader_.kind() == ValueKind::object) {
@@ -82,7 +95,7 @@ class ReservedParams {
           continue;
         }
         std::optional<Sent>& given = given_[static_cast<std::size_t>(found - names.begin())];
-        if (given) refuse_here(reader_, *found, "one value");
+        if (given) refuse_value(*found, "one value");
         given = take_sent(reader_);
       }
     }
@@ -105,12 +118,20 @@ class ReservedParams {
     return result;
   }
   [[noreturn]] void refuse(std::string_view name, const std::optional<Sent>& sent, std::string_view expected) const {
+    if (quotes_ == Quotes::no) refuse_unshown(name, expected);
     refuse_param(reader_, name, sent, expected);
   }
 
  private:
+  template <class Place>
+  [[noreturn]] void refuse_value(Place place, std::string_view expected) {
+    if (quotes_ == Quotes::no) refuse_unshown(place, expected);
+    refuse_here(reader_, place, expected);
+  }
+
   Reader& reader_;
   const std::array<std::string_view, N>* names_;
+  Quotes quotes_;
   std::array<std::optional<Sent>, N> given_;
 };
 

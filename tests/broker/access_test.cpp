@@ -256,6 +256,73 @@ TEST_F(AccessTest, a_principal_that_has_not_changed_goes_on) {
   EXPECT_FALSE(robot.dispatcher->is_still_known());
 }
 
+TEST_F(AccessTest, after_a_reload_a_principal_is_the_same_one) {
+  log_in(robot, "robot-secret");
+  EXPECT_NE(robot.ask(request("rpc.hello", R"({"name":"arm"})")).find("\"name\":\"arm\""), std::string::npos);
+  use({kBoss, kRobot, kDesk});
+  Client second{world};
+  log_in(second, "robot-second");
+  EXPECT_NE(second.ask(request("rpc.hello", R"({"name":"arm"})")).find("\"name\":\"arm~2\""), std::string::npos);
+  const std::string clients = second.ask(request("rpc.clients"));
+  EXPECT_NE(clients.find("\"arm\""), std::string::npos) << "its own, which has said nothing since: " << clients;
+  EXPECT_NE(clients.find("\"arm~2\""), std::string::npos) << clients;
+  EXPECT_NE(robot.ask(hello("robot-second")).find("\"result\""), std::string::npos) << "another token of the same";
+  log_in(desk, "desk-secret");
+  EXPECT_NE(desk.ask(request("rpc.hello", R"({"name":"arm"})")).find("-32007"), std::string::npos);
+}
+
+TEST_F(AccessTest, a_session_is_resumed_after_a_reload) {
+  log_in(robot, "robot-secret");
+  const std::string greeted = robot.ask(request("rpc.hello", R"({"name":"arm"})"));
+  const std::size_t at = greeted.find("\"session\":\"");
+  ASSERT_NE(at, std::string::npos) << greeted;
+  const std::string session = greeted.substr(at + 11, 48);
+  use({kBoss, kRobot, kDesk});
+  Client second{world};
+  log_in(second, "robot-second");
+  const std::string resumed = second.ask(request("rpc.hello", R"({"resume":")" + session + "\"}"));
+  EXPECT_NE(resumed.find("\"name\":\"arm\""), std::string::npos) << resumed;
+  EXPECT_EQ(robot.outlet->closes, 1);
+}
+
+TEST_F(AccessTest, no_error_of_hello_quotes_a_token) {
+  for (const std::string_view params :
+       {R"({"token":"hidden","token":"hidden"})", R"({"token":"robot-secret","token":"hidden"})",
+        R"(["a","hidden","b","hidden"])", R"({"token":["hidden"]})", R"({"name":{"token":"hidden"}})",
+        R"({"name":["hidden"]})", R"({"resume":{"a":"hidden"}})", R"({"resume":"hidden","resume":"hidden"})"}) {
+    Client client{world};
+    const std::string reply = client.ask(request("rpc.hello", std::string{params}));
+    EXPECT_NE(reply.find("-32602"), std::string::npos) << reply;
+    EXPECT_EQ(reply.find("hidden"), std::string::npos) << reply;
+    EXPECT_NE(reply.find("\"loc\":["), std::string::npos) << reply;
+  }
+}
+
+TEST(Authority, finds_each_of_many_tokens_and_no_other) {
+  std::vector<Principal> many;
+  for (int i = 0; i < 2000; ++i) {
+    const std::string number = std::to_string(i);
+    many.push_back({.name = "p" + number,
+                    .tokens = {"token-" + number, "second-" + number},
+                    .call = {},
+                    .provide = {},
+                    .publish = {},
+                    .subscribe = {},
+                    .admin = false});
+  }
+  const rpc::Authority authority{std::move(many)};
+  for (int i = 0; i < 2000; ++i) {
+    const std::string number = std::to_string(i);
+    for (const std::string& token : {"token-" + number, "second-" + number}) {
+      const Principal* const found = authority.find(token);
+      ASSERT_NE(found, nullptr) << token;
+      EXPECT_EQ(found->name, "p" + number);
+    }
+  }
+  for (const std::string_view none : {"", "token-", "token-2000", "token-00", "x"})
+    EXPECT_EQ(authority.find(none), nullptr) << none;
+}
+
 TEST(Authority, refuses_principals_that_cannot_be_without_a_word_of_tokens) {
   const auto why = [](std::vector<Principal> principals) -> std::string {
     try {
