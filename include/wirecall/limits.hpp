@@ -39,6 +39,9 @@ struct Limits {
   std::size_t methods = 4096;
   /// Topics and patterns that one connection may subscribe to. More is -32005 with `data.limit:"subscriptions"`.
   std::size_t subscriptions = 4096;
+  /// Bytes that the subscriptions of one connection hold: the texts of their patterns and groups, and 256 for each.
+  /// More is -32005 with `data.limit:"subscription_bytes"`.
+  std::size_t subscription_bytes = 2 * 1024 * 1024;
   /// Bytes of all events that a broker retains. One without room is -32005 with `data.limit:"retained_bytes"`.
   std::size_t retained_bytes = 64 * 1024 * 1024;
   /// Bytes of output waiting on one connection at which it is no longer read.

@@ -1,10 +1,14 @@
 // The part of Exchange (exchange.hpp) that is about events: who is told of one, what is kept of it for later, and what
 // becomes of those that a slow subscriber has no room for.
 #include <algorithm>
+#include <chrono>
+#include <limits>
 #include <new>
+#include <ranges>
 #include <utility>
 
 #include "base/decimal.hpp"
+#include "base/words.hpp"
 #include "broker/exchange.hpp"
 #include "broker/outgoing.hpp"
 #include "message/own_error.hpp"
@@ -12,6 +16,9 @@
 #include "wirecall/reflect.hpp"
 
 namespace wirecall::broker {
+
+using std::chrono::nanoseconds;
+
 namespace {
 
 // {"jsonrpc":"2.0","method":topic,"params":…}
@@ -35,20 +42,33 @@ void Exchange::subscribe(Peer& peer, std::string_view pattern, const SubscribeTe
         {.code = ErrorCode::conflict, .reason = "the connection has ended its side", .delivered = "no"});
   }
   if (!rpc::may_subscribe(peer.principal, pattern)) throw forbidden();
-  if (peer.subscription_count() >= limits_->subscriptions) {
-    throw message::make({.code = ErrorCode::limit_exceeded,
-                         .reason = "too many subscriptions of this connection",
-                         .delivered = "no",
-                         .limit = "subscriptions"});
-  }
+  if (!subscriptions_.has(peer, pattern)) require_subscribable(peer, pattern, terms);
   subscriptions_.subscribe(peer, pattern, terms);
   peer.took_part = true;
 }
 
+// Throws where the subscription, which is a new one, would go beyond a limit.
+void Exchange::require_subscribable(const Peer& peer, std::string_view pattern, const SubscribeTerms& terms) const {
+  const auto refuse = [](std::string_view reason, std::string_view limit) {
+    throw message::make({.code = ErrorCode::limit_exceeded, .reason = reason, .delivered = "no", .limit = limit});
+  };
+  if (peer.subscription_count() >= limits_->subscriptions)
+    refuse("too many subscriptions of this connection", "subscriptions");
+  if (peer.subscription_bytes() + Subscriptions::cost(pattern, terms) > limits_->subscription_bytes)
+    refuse("the subscriptions of this connection hold too many bytes", "subscription_bytes");
+  if (!subscriptions_.admits(peer, pattern))
+    refuse("too many patterns of more than 6 words have their wildcards in places of their own", "subscription_steps");
+}
+
 bool Exchange::unsubscribe(Peer& peer, std::string_view pattern) noexcept {
-  if (peer.retained) std::erase_if(peer.retained->due, [&](const auto& wish) { return wish.pattern == pattern; });
+  if (peer.retained) {
+    if (const auto found = peer.retained->due.find(pattern); found != peer.retained->due.end())
+      peer.retained->due.erase(found);
+  }
   return subscriptions_.unsubscribe(peer, pattern);
 }
+
+// ---- what is retained ----
 
 // They follow the answer to the subscription.
 void Exchange::want_retained(Peer& peer, std::string pattern) {
@@ -56,30 +76,102 @@ void Exchange::want_retained(Peer& peer, std::string pattern) {
   peer.retained->asked = std::move(pattern);
 }
 
+// A pattern whose topics are still being sent is not begun anew.
 void Exchange::send_retained(Peer& peer) {
   RetainedWishes& wishes = *peer.retained;
-  wishes.due.push_back({.pattern = std::exchange(wishes.asked, {}), .next = {}});
-  send_more_retained(peer);
+  wishes.due.try_emplace(std::exchange(wishes.asked, {}));
+  if (!wishes.queued) send_more_retained(peer);
 }
 
-// As much as the peer takes now; the rest when there is room again.
+// As much as the peer takes and the turn has steps for; the rest when there is room again, or in a later turn.
 void Exchange::send_more_retained(Peer& peer) {
-  RetainedWishes& wishes = *peer.retained;
-  while (!wishes.due.empty()) {
-    RetainedWishes::Wish& wish = wishes.due.front();
-    const bool all = retained_.each(wish.pattern, wish.next, [&](std::string_view topic, std::string_view text) {
-      if (peer.outlet().is_overfull()) {
-        wish.next = topic;
-        return false;
-      }
-      append_message(peer.outlet(), [text](Buffer& out) { out.append(text); });
-      return true;
-    });
-    if (!all) return;
-    wishes.due.pop_front();
+  if (workspace_->scheduler == nullptr) {
+    std::size_t steps = std::numeric_limits<std::size_t>::max();
+    static_cast<void>(walk_retained(peer, steps));
+    return;
   }
+  const std::size_t given = std::min(walk_steps_left_, kWalkStepsAtOnce);
+  std::size_t steps = given;
+  const bool waits = walk_retained(peer, steps);
+  walk_steps_left_ -= given - steps;
+  if (waits) {
+    walkers_.push_back(&peer);
+    peer.retained->queued = true;
+  }
+  refill_later();
+}
+
+void Exchange::refill_later() {
+  if (walks_ || (walkers_.empty() && walk_steps_left_ == kWalkSteps)) return;
+  workspace_->scheduler->start(walking_, nanoseconds{0});
+  walks_ = true;
+}
+
+// Each in its turn, so that one who has asked for much does not keep the others waiting.
+void Exchange::walk_on() noexcept {
+  walks_ = false;
+  walk_steps_left_ = kWalkSteps;
+  if_memory_allows([&] {
+    while (!walkers_.empty() && walk_steps_left_ != 0) {
+      Peer& peer = *walkers_.front();
+      walkers_.pop_front();
+      peer.retained->queued = false;
+      send_more_retained(peer);
+    }
+  });
+  if_memory_allows([&] { refill_later(); });
+}
+
+// Takes what it needs off `steps`. True when it could go on with more of them.
+bool Exchange::walk_retained(Peer& peer, std::size_t& steps) {
+  RetainedWishes& wishes = *peer.retained;
+  const std::size_t before = steps;
+  wishes.choked = false;
+  bool out_of_steps = false;
+  while (!wishes.due.empty() && !out_of_steps) {
+    auto& [pattern, next] = *wishes.due.begin();
+    bool full = false;
+    const bool all = retained_.walk(pattern, next, steps, [&](std::string_view, std::string_view text) {
+      full = peer.outlet().is_overfull();
+      if (!full) append_message(peer.outlet(), [text](Buffer& out) { out.append(text); });
+      return !full;
+    });
+    wishes.choked = full;
+    if (full) break;
+    out_of_steps = !all;
+    if (all) wishes.due.erase(wishes.due.begin());
+  }
+  event_steps_ += before - steps;
+  if (out_of_steps) return true;
+  if (!wishes.due.empty()) return false;
+  // Live events follow.
+  const std::unique_ptr<const RetainedWishes> done = std::move(peer.retained);
+  for (const std::string& text : done->held) append_message(peer.outlet(), [&](Buffer& out) { out.append(text); });
+  return false;
+}
+
+void Exchange::forget_retained(Peer& peer) noexcept {
+  if (peer.retained && peer.retained->queued) std::erase(walkers_, &peer);
   peer.retained.reset();
 }
+
+// Whether the topic's retained event, as it is then, is still to be sent to the peer; of many patterns as far as the
+// first few say.
+bool Exchange::is_to_be_walked(const Peer& peer, std::string_view topic) noexcept {
+  return std::ranges::any_of(peer.retained->due | std::views::take(kPatternsLookedAt),
+                             [&](const auto& wish) { return topic >= wish.second && matches(wish.first, topic); });
+}
+
+// Keeps an event for later, as far as there is room.
+bool Exchange::hold_event(Peer& peer, std::string_view text) {
+  RetainedWishes& wishes = *peer.retained;
+  if (wishes.held_bytes + text.size() + sizeof(std::string) > RetainedWishes::kHeldBytesMax) return false;
+  wishes.held.emplace_back(text);
+  wishes.held_bytes += text.size() + sizeof(std::string);
+  return true;
+}
+
+// ---- what is published ----
 
 std::size_t Exchange::publish(Peer& publisher, std::string_view topic, std::string_view params, bool retain) {
   if (!rpc::may_publish(publisher.principal, topic)) throw forbidden();
@@ -100,7 +192,10 @@ std::size_t Exchange::publish(Peer& publisher, std::string_view topic, std::stri
                          .delivered = "no",
                          .limit = "retained_bytes"});
   }
-  return deliver_event(&publisher, topic, text.view(), params);
+  if (retain) retaining_ = topic;
+  const std::size_t count = deliver_event(&publisher, topic, text.view(), params);
+  retaining_ = {};
+  return count;
 }
 
 void Exchange::notified(Peer& publisher, std::string_view name, const Received& message) {
@@ -139,15 +234,24 @@ std::size_t Exchange::deliver_event(Peer* publisher, std::string_view topic, std
         if (send_event(peer, topic, as_line ? unbroken.view() : text)) ++count;
       },
       [](Subscriber& subscriber) { return static_cast<Peer&>(subscriber).takes_events(); });
+  event_steps_ += subscriptions_.last_steps();
   workspace_->stats.events_delivered += count;
   if (!taps_.empty()) [[unlikely]]
     tap_event(publisher, topic, params, count);
   return count;
 }
 
-// A peer that takes too little loses events, and learns how many once it has taken most of what waits for it.
+// A peer that takes too little loses events, and learns how many once it has taken most of what waits for it. One that
+// is still being sent what is retained has them kept for a while.
 bool Exchange::send_event(Peer& peer, std::string_view topic, std::string_view text) {
   if (!peer.takes_events()) {
+    if (peer.is_sent_retained() && !peer.retained->choked && !peer.lag && !peer.outlet().is_overfull()) {
+      try {
+        if (topic == retaining_ && is_to_be_walked(peer, topic)) return true;  // it comes in its turn
+        if (hold_event(peer, text)) return true;
+      } catch (const std::bad_alloc&) {
+      }
+    }
     drop_event(peer, topic);
     return false;
   }
@@ -181,7 +285,7 @@ void Exchange::room(Peer& peer) {
   streams_go_on(peer);
   peer.congested = false;
   for (std::size_t i = 0; i < peer.provides.size(); ++i) free_again(*peer.provides[i]);
-  if (peer.is_sent_retained()) send_more_retained(peer);
+  if (peer.is_sent_retained() && !peer.retained->queued) send_more_retained(peer);
   if (peer.is_sent_retained()) return;
   const std::unique_ptr<const std::vector<Lag>> lag = std::move(peer.lag);
   if (!lag) return;

@@ -77,7 +77,9 @@ Exchange::Exchange(const Registry& own, const Limits& limits, rpc::Workspace& wo
 
 Exchange::~Exchange() {
   workspace_->own_counts = nullptr;
-  if (workspace_->scheduler != nullptr) workspace_->scheduler->stop(*this);
+  if (workspace_->scheduler == nullptr) return;
+  workspace_->scheduler->stop(*this);
+  workspace_->scheduler->stop(walking_);
 }
 
 nanoseconds Exchange::now() const noexcept {

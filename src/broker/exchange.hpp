@@ -11,6 +11,7 @@
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
+#include <deque>
 #include <functional>
 #include <memory>
 #include <optional>
@@ -135,6 +136,8 @@ class Exchange final : public rpc::Broker, private Timer {
   /// What is retained of topics that `pattern` matches is sent when the subscription has been answered.
   static void want_retained(Peer& peer, std::string pattern);
   void send_retained(Peer& peer);
+  /// Steps that have been spent on retained events, and on matching events with patterns, since the beginning.
+  [[nodiscard]] std::uint64_t event_steps() const noexcept { return event_steps_; }
   /// An event with these params, none when empty, to all who subscribe to `topic`, a valid name. Returns how many
   /// connections it was queued to. Throws Error -32005, -32006.
   std::size_t publish(Peer& publisher, std::string_view topic, std::string_view params, bool retain);
@@ -183,6 +186,20 @@ class Exchange final : public rpc::Broker, private Timer {
 
  private:
   static constexpr std::size_t kLagTopics = 64;
+  // Steps (Retained::walk) that one turn spends on what is retained, for all peers together, and for one at a time.
+  static constexpr std::size_t kWalkSteps = 1024;
+  static constexpr std::size_t kWalkStepsAtOnce = 128;
+  static constexpr std::size_t kPatternsLookedAt = 16;
+
+  // Goes on with what is retained in the next turn.
+  class Walking final : public Timer {
+   public:
+    explicit Walking(Exchange& exchange) noexcept : exchange_(&exchange) {}
+    void expired() override { exchange_->walk_on(); }
+
+   private:
+    Exchange* exchange_;
+  };
   // So long after it began a session can be resumed whose connection has gone.
   static constexpr std::chrono::hours kSessionLifetime{24};
 
@@ -240,7 +257,14 @@ class Exchange final : public rpc::Broker, private Timer {
   std::size_t deliver_event(Peer* publisher, std::string_view topic, std::string_view text, std::string_view params,
                             std::string_view method = {});
   bool send_event(Peer& peer, std::string_view topic, std::string_view text);
+  void require_subscribable(const Peer& peer, std::string_view pattern, const SubscribeTerms& terms) const;
   void send_more_retained(Peer& peer);
+  bool walk_retained(Peer& peer, std::size_t& steps);
+  void walk_on() noexcept;
+  void refill_later();
+  void forget_retained(Peer& peer) noexcept;
+  [[nodiscard]] static bool is_to_be_walked(const Peer& peer, std::string_view topic) noexcept;
+  [[nodiscard]] static bool hold_event(Peer& peer, std::string_view text);
   void drop_event(Peer& peer, std::string_view topic);
   void show(const Sight& sight);
   void tap_call(SlotNumber slot, const Provider& provider, const Asked& asked) noexcept;
@@ -270,6 +294,12 @@ class Exchange final : public rpc::Broker, private Timer {
   MethodTable methods_;
   Subscriptions subscriptions_;
   Retained retained_;
+  std::deque<Peer*> walkers_;  // who are sent what is retained, and wait for their turn
+  std::size_t walk_steps_left_ = kWalkSteps;
+  Walking walking_{*this};
+  bool walks_ = false;          // walking_ runs
+  std::string_view retaining_;  // the topic of the event at hand, where it is retained
+  std::uint64_t event_steps_ = 0;
   Taps taps_;
   OperationsLog log_;
   std::uint64_t event_ = 0;  // counts notifications

@@ -4,8 +4,9 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <deque>
+#include <functional>
 #include <limits>
+#include <map>
 #include <memory>
 #include <string>
 #include <string_view>
@@ -30,12 +31,15 @@ struct Lag {
 
 /// What is retained that a peer has asked for.
 struct RetainedWishes {
-  struct Wish {
-    std::string pattern;
-    std::string next;  ///< the topic from which on it has not been sent
-  };
-  std::string asked;  ///< a pattern, until its subscription has been answered
-  std::deque<Wish> due;
+  /// Bytes of events that are kept for the peer until it has been sent what is retained.
+  static constexpr std::size_t kHeldBytesMax = 64 * 1024;
+
+  std::string asked;                                    ///< a pattern, until its subscription has been answered
+  std::map<std::string, std::string, std::less<>> due;  ///< by pattern: the topic from which on it has not been sent
+  bool choked = false;            ///< too much waits for the peer: until there is room, events are dropped
+  bool queued = false;            ///< goes on in a later turn (Exchange::walkers_)
+  std::vector<std::string> held;  ///< events that follow, as they are sent
+  std::size_t held_bytes = 0;
 };
 
 class Peer final : public rpc::BrokerPeer, public Subscriber {
@@ -75,7 +79,9 @@ class Peer final : public rpc::BrokerPeer, public Subscriber {
   /// Whether events are sent to it, not dropped.
   [[nodiscard]] bool takes_events() { return !lag && !is_sent_retained() && !outlet_->is_overfull(); }
   /// Whether what is retained is still being sent, as it takes it.
-  [[nodiscard]] bool is_sent_retained() const noexcept { return retained != nullptr && !retained->due.empty(); }
+  [[nodiscard]] bool is_sent_retained() const noexcept {
+    return retained != nullptr && (!retained->due.empty() || !retained->held.empty());
+  }
   /// Whether so much waits for it that what is not for it alone goes elsewhere, or waits: until there is room again.
   [[nodiscard]] bool is_congested() {
     if (!congested && outlet_->is_overfull()) congested = true;

@@ -53,6 +53,7 @@ void Exchange::forget(Peer& peer) noexcept {
   if (peer.session != 0 || peer.took_part) log_.left(peer);
   end_calls(peer, nullptr);
   end_peer(peer);
+  forget_retained(peer);
   if (!peer.name.empty()) {
     names_.erase(peer.name);
     announce(peer, "rpc.client.left");

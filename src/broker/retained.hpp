@@ -1,11 +1,13 @@
 // Retained: the last event of each topic that was published to be kept, for those who subscribe later. Bounded in
-// bytes. One thread. Pure.
+// bytes. Who looks for what a pattern matches does so in pieces (Walk), each of bounded steps. One thread. Pure.
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <map>
 #include <string>
 #include <string_view>
+#include <utility>
 
 #include "base/words.hpp"
 
@@ -36,20 +38,39 @@ class Retained {
     bytes_ -= cost(topic, found->second);
     messages_.erase(found);
   }
-  /// Calls visit(topic, message) for each topic from `first` on that `pattern` matches, by their names, until it
-  /// returns false. Returns whether it has for all.
+  /// Calls visit(topic, message) for each topic from `next` on that `pattern`, a valid one, matches, by their names,
+  /// until it returns false, or `steps` are used up. Takes what it needs off `steps`: one to begin, one for each topic
+  /// looked at, and one for each kStepBytes of a message visited. Returns whether it is done; if not, `next` is where
+  /// to go on.
   template <class Visit>
-  bool each(std::string_view pattern, std::string_view first, const Visit& visit) const {
-    if (!has_wildcard(pattern)) {
-      const auto found = messages_.find(pattern);
-      return found == messages_.end() || visit(found->first, found->second);
-    }
-    for (auto at = messages_.lower_bound(first); at != messages_.end(); ++at) {
-      if (matches(pattern, at->first) && !visit(at->first, at->second)) return false;
+  bool walk(std::string_view pattern, std::string& next, std::size_t& steps, const Visit& visit) const {
+    if (steps == 0) return false;
+    --steps;
+    const std::string_view prefix = pattern.substr(0, pattern.find_first_of("*>"));
+    const bool exact = prefix.size() == pattern.size();
+    auto at = exact ? messages_.find(pattern) : messages_.lower_bound(std::max<std::string_view>(prefix, next));
+    for (; at != messages_.end(); ++at) {
+      const std::string& topic = at->first;
+      if (!topic.starts_with(prefix)) return true;
+      if (steps == 0) {
+        next = topic;
+        return false;
+      }
+      --steps;
+      if (matches(pattern, topic)) {
+        if (!visit(topic, at->second)) {
+          next = topic;
+          return false;
+        }
+        steps -= std::min(steps, at->second.size() / kStepBytes);
+      }
+      if (exact) return true;
     }
     return true;
   }
   [[nodiscard]] std::size_t bytes() const noexcept { return bytes_; }
+
+  static constexpr std::size_t kStepBytes = 1024;
 
  private:
   static constexpr std::size_t kOverhead = 128;  // of one in the map

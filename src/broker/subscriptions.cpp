@@ -2,6 +2,8 @@
 #include "broker/subscriptions.hpp"
 
 #include <algorithm>
+#include <array>
+#include <bit>
 #include <utility>
 
 #include "base/room.hpp"
@@ -30,21 +32,102 @@ struct Group {
 
 struct Pattern {
   std::string text;
-  Members members;  // without a group
+  Shape* shape = nullptr;  // null for one without wildcards
+  Members members;         // without a group
   std::vector<std::unique_ptr<Group>> groups;
+  std::size_t subscriptions = 0;  // of members, and of the groups'
 };
 
-// A word of patterns with wildcards, with those words that follow it.
-struct Subscriptions::Node {
-  std::map<std::string, std::unique_ptr<Node>, std::less<>> words;
-  std::unique_ptr<Node> any;  // behind `*`
-  Pattern* rest = nullptr;    // with `>` as the next and last word
-  Pattern* end = nullptr;     // whose last word this is
+namespace {
 
-  [[nodiscard]] bool empty() const noexcept { return words.empty() && !any && rest == nullptr && end == nullptr; }
+constexpr std::size_t kWordsMax = kNameBytesMax / 2 + 1;
+constexpr std::size_t kWordBits = 64;
+// Long steps that are left for one that a subscriber has.
+constexpr std::size_t kLeftPerOwn = 16;
+
+}  // namespace
+
+struct Shape {
+  std::array<std::uint64_t, kWordsMax / kWordBits> stars{};  // bit i: word i is `*`
+  std::uint16_t words = 0;                                   // without a `>` at the end
+  bool rest = false;                                         // with one
+  std::size_t patterns = 0;
+
+  [[nodiscard]] bool starts_with_wildcard() const noexcept { return words == 0 || (stars[0] & 1) != 0; }
+  [[nodiscard]] bool is_long() const noexcept { return words > Subscriptions::kFreeWords; }
+  [[nodiscard]] std::size_t steps() const noexcept { return words + std::size_t{1}; }
+  [[nodiscard]] bool equals(const Shape& other) const noexcept {
+    return stars == other.stars && words == other.words && rest == other.rest;
+  }
+  [[nodiscard]] bool fits(std::size_t topic_words) const noexcept {
+    return rest ? topic_words > words : topic_words == words;
+  }
 };
 
-Subscriptions::Subscriptions() : root_(std::make_unique<Node>()) {}
+namespace {
+
+static_assert(kWordsMax % kWordBits == 0);
+
+// Where the words of a topic are in it.
+struct Words {
+  explicit Words(std::string_view topic) noexcept {
+    for (std::size_t at = 0; at < topic.size(); ++count) {
+      begins[count] = static_cast<std::uint8_t>(at);
+      at = std::min(topic.find('.', at), topic.size());
+      ends[count] = static_cast<std::uint8_t>(at);
+      ++at;
+    }
+  }
+  std::array<std::uint8_t, kWordsMax> begins;
+  std::array<std::uint8_t, kWordsMax> ends;
+  std::size_t count = 0;
+};
+
+// The pattern of that shape that stands for the topic. Not longer than the topic: a wildcard is the shortest word.
+class Candidate {
+ public:
+  Candidate(const Shape& shape, std::string_view topic, const Words& words) noexcept {
+    std::size_t from = 0;
+    for (std::size_t i = 0; i < shape.stars.size(); ++i) {
+      for (std::uint64_t left = shape.stars[i]; left != 0; left &= left - 1) {
+        const std::size_t word = i * kWordBits + static_cast<std::size_t>(std::countr_zero(left));
+        append(topic.substr(from, words.begins[word] - from));
+        append("*");
+        from = words.ends[word];
+      }
+    }
+    if (shape.words != 0) append(topic.substr(from, words.ends[shape.words - std::size_t{1}] - from));
+    if (shape.rest) append(shape.words == 0 ? ">" : ".>");
+  }
+  [[nodiscard]] std::string_view text() const noexcept { return {text_.data(), size_}; }
+
+ private:
+  void append(std::string_view part) noexcept {
+    std::ranges::copy(part, text_.begin() + static_cast<std::ptrdiff_t>(size_));
+    size_ += part.size();
+  }
+
+  std::array<char, kNameBytesMax> text_;
+  std::size_t size_ = 0;
+};
+
+Shape shape_of(std::string_view pattern) noexcept {
+  Shape shape;
+  while (!pattern.empty()) {
+    const std::string_view word = take_word(pattern);
+    if (word == ">") {
+      shape.rest = true;
+      break;
+    }
+    if (word == "*") shape.stars[shape.words / kWordBits] |= std::uint64_t{1} << shape.words % kWordBits;
+    ++shape.words;
+  }
+  return shape;
+}
+
+}  // namespace
+
+Subscriptions::Subscriptions() = default;
 Subscriptions::~Subscriptions() = default;
 
 // ---- who subscribes ----
@@ -56,8 +139,24 @@ Pattern* Subscriptions::find(std::string_view pattern) const noexcept {
 
 // Looks through the shorter of the two lists it may be in.
 Subscription* Subscriptions::find(const Subscriber& subscriber, const Pattern& pattern) noexcept {
-  const auto found = std::ranges::find(subscriber.subscriptions_, &pattern, &Subscription::pattern);
-  return found == subscriber.subscriptions_.end() ? nullptr : *found;
+  if (subscriber.subscriptions_.size() <= pattern.subscriptions) {
+    const auto found = std::ranges::find(subscriber.subscriptions_, &pattern, &Subscription::pattern);
+    return found == subscriber.subscriptions_.end() ? nullptr : *found;
+  }
+  const auto among = [&](const Members& members) -> Subscription* {
+    const auto found = std::ranges::find_if(members, [&](const auto& one) { return one->subscriber == &subscriber; });
+    return found == members.end() ? nullptr : found->get();
+  };
+  if (Subscription* const found = among(pattern.members)) return found;
+  for (const auto& group : pattern.groups) {
+    if (Subscription* const found = among(group->members)) return found;
+  }
+  return nullptr;
+}
+
+bool Subscriptions::has(const Subscriber& subscriber, std::string_view pattern) const noexcept {
+  const Pattern* const known = find(pattern);
+  return known != nullptr && find(subscriber, *known) != nullptr;
 }
 
 void Subscriptions::subscribe(Subscriber& subscriber, std::string_view pattern, const SubscribeTerms& terms) {
@@ -71,20 +170,29 @@ void Subscriptions::subscribe(Subscriber& subscriber, std::string_view pattern, 
     }
   }
   make_room(subscriber.subscriptions_, 1);
-  if (at == nullptr) {
-    auto made = std::make_unique<Pattern>();
-    made->text = pattern;
-    at = made.get();
-    patterns_.emplace(at->text, std::move(made));
-  }
+  make_room(subscriber.long_shapes_, 1);
+  if (at == nullptr) at = &make_pattern(pattern);
   try {
-    if (at->members.empty() && at->groups.empty() && has_wildcard(at->text)) plant(*at);
     add(subscriber, *at, terms);
   } catch (...) {
     clean(*at);
     throw;
   }
   if (before != nullptr) remove(*before);
+}
+
+Pattern& Subscriptions::make_pattern(std::string_view text) {
+  auto made = std::make_unique<Pattern>();
+  made->text = text;
+  Pattern& pattern = *made;
+  if (has_wildcard(text)) pattern.shape = &take_shape(text);
+  try {
+    patterns_.emplace(pattern.text, std::move(made));
+  } catch (...) {
+    if (pattern.shape != nullptr) give_back(*pattern.shape);
+    throw;
+  }
+  return pattern;
 }
 
 void Subscriptions::add(Subscriber& subscriber, Pattern& pattern, const SubscribeTerms& terms) {
@@ -112,6 +220,15 @@ void Subscriptions::add(Subscriber& subscriber, Pattern& pattern, const Subscrib
                    .of_subscriber = static_cast<std::uint32_t>(subscriber.subscriptions_.size()),
                    .echo = terms.echo}));
   subscriber.subscriptions_.push_back(members.back().get());
+  subscriber.subscription_bytes_ += cost(pattern.text, terms);
+  ++pattern.subscriptions;
+  if (pattern.shape == nullptr || !pattern.shape->is_long()) return;
+  const auto use = std::ranges::find(subscriber.long_shapes_, pattern.shape, &Subscriber::ShapeUse::shape);
+  if (use != subscriber.long_shapes_.end()) {
+    ++use->count;
+  } else {
+    subscriber.long_shapes_.push_back({.shape = pattern.shape, .count = 1});  // there is room
+  }
 }
 
 bool Subscriptions::unsubscribe(Subscriber& subscriber, std::string_view pattern) noexcept {
@@ -127,13 +244,21 @@ void Subscriptions::remove_all(Subscriber& subscriber) noexcept {
 }
 
 void Subscriptions::remove(Subscription& subscription) noexcept {
-  std::vector<Subscription*>& own = subscription.subscriber->subscriptions_;
+  Subscriber& subscriber = *subscription.subscriber;
+  std::vector<Subscription*>& own = subscriber.subscriptions_;
   own[subscription.of_subscriber] = own.back();
   own[subscription.of_subscriber]->of_subscriber = subscription.of_subscriber;
   own.pop_back();
 
   Pattern& pattern = *subscription.pattern;
   Group* const group = subscription.group;
+  subscriber.subscription_bytes_ -=
+      cost(pattern.text, {.group = group != nullptr ? std::string_view{group->name} : std::string_view{}});
+  --pattern.subscriptions;
+  if (pattern.shape != nullptr && pattern.shape->is_long()) {
+    const auto use = std::ranges::find(subscriber.long_shapes_, pattern.shape, &Subscriber::ShapeUse::shape);
+    if (--use->count == 0) subscriber.long_shapes_.erase(use);
+  }
   Members& members = group != nullptr ? group->members : pattern.members;
   const std::uint32_t at = subscription.at;
   const std::unique_ptr<Subscription> gone = std::exchange(members[at], std::move(members.back()));
@@ -146,101 +271,60 @@ void Subscriptions::remove(Subscription& subscription) noexcept {
 void Subscriptions::clean(Pattern& pattern) noexcept {
   std::erase_if(pattern.groups, [](const auto& group) { return group->members.empty(); });
   if (!pattern.members.empty() || !pattern.groups.empty()) return;
-  if (has_wildcard(pattern.text)) fell(pattern);
+  if (pattern.shape != nullptr) give_back(*pattern.shape);
   // The key is a view into the pattern: it goes first.
   const auto node = patterns_.extract(patterns_.find(pattern.text));
 }
 
-// ---- the tree ----
+// ---- shapes ----
 
-// Where it throws, the pattern is to be felled, however far it has come.
-void Subscriptions::plant(Pattern& pattern) {
-  Node* node = root_.get();
-  std::string_view rest = pattern.text;
-  while (!rest.empty()) {
-    const std::string_view word = take_word(rest);
-    if (word == ">") {
-      node->rest = &pattern;
-      ++wildcards_;
-      return;
-    }
-    if (word == "*") {
-      if (!node->any) node->any = std::make_unique<Node>();
-      node = node->any.get();
-    } else if (const auto found = node->words.find(word); found != node->words.end()) {
-      node = found->second.get();
-    } else {
-      node = node->words.emplace(std::string{word}, std::make_unique<Node>()).first->second.get();
-    }
-  }
-  node->end = &pattern;
-  ++wildcards_;
+Shape* Subscriptions::find_shape(std::string_view pattern) const noexcept {
+  const Shape shape = shape_of(pattern);
+  const auto found = std::ranges::find_if(shapes_, [&](const auto& one) { return one->equals(shape); });
+  return found == shapes_.end() ? nullptr : found->get();
 }
 
-// Takes the pattern off, and what of its way leads nowhere else.
-void Subscriptions::fell(const Pattern& pattern) noexcept {
-  // The last place on the way that is still needed, and the word behind it that is not.
-  Node* node = root_.get();
-  Node* kept = node;
-  std::string_view cut;
-  std::string_view rest = pattern.text;
-  while (!rest.empty()) {
-    const std::string_view before = rest;
-    const std::string_view word = take_word(rest);
-    if (word == ">") {
-      if (node->rest == &pattern) {
-        node->rest = nullptr;
-        --wildcards_;
-      }
-      break;
-    }
-    const std::size_t ways =
-        node->words.size() + (node->any ? 1 : 0) + (node->rest != nullptr ? 1 : 0) + (node->end != nullptr ? 1 : 0);
-    if (node == root_.get() || ways > 1) {
-      kept = node;
-      cut = before;
-    }
-    const auto found = word == "*" ? node->words.end() : node->words.find(word);
-    Node* const next = word == "*" ? node->any.get() : found != node->words.end() ? found->second.get() : nullptr;
-    if (next == nullptr) break;  // it had been planted only so far
-    node = next;
+bool Subscriptions::admits(const Subscriber& subscriber, std::string_view pattern) const noexcept {
+  const Shape shape = shape_of(pattern);
+  if (!has_wildcard(pattern) || !shape.is_long() || find_shape(pattern) != nullptr) return true;
+  const std::size_t left = kLongStepsMax - long_steps_;
+  std::size_t own = shape.steps();
+  for (const Subscriber::ShapeUse& use : subscriber.long_shapes_) own += use.shape->steps();
+  return shape.steps() <= left && own <= left / kLeftPerOwn;
+}
+
+Shape& Subscriptions::take_shape(std::string_view pattern) {
+  Shape* shape = find_shape(pattern);
+  if (shape == nullptr) {
+    make_room(shapes_, 1);
+    shape = shapes_.emplace_back(std::make_unique<Shape>(shape_of(pattern))).get();
+    if (shape->is_long()) long_steps_ += shape->steps();
   }
-  if (node->end == &pattern) {
-    node->end = nullptr;
-    --wildcards_;
-  }
-  if (!node->empty() || node == root_.get()) return;
-  const std::string_view word = take_word(cut);
-  if (word == "*") {
-    kept->any.reset();
-  } else if (const auto found = kept->words.find(word); found != kept->words.end()) {
-    kept->words.erase(found);
-  }
+  ++shape->patterns;
+  return *shape;
+}
+
+void Subscriptions::give_back(Shape& shape) noexcept {
+  if (--shape.patterns != 0) return;
+  if (shape.is_long()) long_steps_ -= shape.steps();
+  const auto found = std::ranges::find_if(shapes_, [&](const auto& one) { return one.get() == &shape; });
+  std::swap(*found, shapes_.back());
+  shapes_.pop_back();
 }
 
 // ---- events ----
 
-// Fills matched_. The places still to be looked at are at most one a level and branch: no recursion.
+// Fills matched_.
 void Subscriptions::match(std::string_view topic) {
   matched_.clear();
   if (Pattern* const exact = find(topic)) matched_.push_back(exact);
-  if (wildcards_ == 0) return;
+  if (shapes_.empty()) return;
   const bool reserved = is_reserved(topic);
-  places_.clear();
-  places_.push_back({root_.get(), topic});
-  while (!places_.empty()) {
-    auto [node, rest] = places_.back();
-    places_.pop_back();
-    if (rest.empty()) {
-      if (node->end != nullptr) matched_.push_back(node->end);
-      continue;
-    }
-    const bool plain_only = reserved && node == root_.get();
-    if (node->rest != nullptr && !plain_only) matched_.push_back(node->rest);
-    const std::string_view word = take_word(rest);
-    if (node->any && !plain_only) places_.push_back({node->any.get(), rest});
-    if (const auto found = node->words.find(word); found != node->words.end())
-      places_.push_back({found->second.get(), rest});
+  const Words words{topic};
+  for (const auto& shape : shapes_) {
+    if (!shape->fits(words.count) || (reserved && shape->starts_with_wildcard())) continue;
+    last_steps_ += shape->steps();
+    if (Pattern* const found = find(Candidate{*shape, topic, words}.text())) matched_.push_back(found);
   }
 }
 

@@ -1,13 +1,17 @@
-// Subscriptions: who is told of which topics. A pattern is held once, with all who subscribe to it; those without
-// wildcards are found by the topic's own name, the others by a tree of words, in which an event follows the branch of
-// its word and that of `*`. So an event costs what it matches, however many others there are.
+// Subscriptions: who is told of which topics. A pattern is held once, with all who subscribe to it, and found by its
+// text. The shape of a pattern is where its wildcards stand: of "a.*.b" and "c.*.d" it is the same. For each shape in
+// use an event looks one text up: its topic with wildcards in those places. So an event costs what shapes there are,
+// however many patterns have them, and a pattern is kept as its text alone.
+//
+// The cost is bounded by construction. Shapes of at most kFreeWords words are few; those of longer patterns share
+// kLongStepsMax steps, and a pattern whose shape finds no room there is not admitted. One that is admitted is always
+// matched.
 //
 // One thread. Pure. Implements docs/broker.md "Events".
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
-#include <map>
 #include <memory>
 #include <string>
 #include <string_view>
@@ -19,6 +23,7 @@
 namespace wirecall::broker {
 
 struct Pattern;
+struct Shape;
 struct Subscription;
 
 /// Who subscribes; a base of those who do. Goes only after Subscriptions::remove_all.
@@ -28,13 +33,23 @@ class Subscriber {
   Subscriber(Subscriber&&) = delete;
 
   [[nodiscard]] std::size_t subscription_count() const noexcept { return subscriptions_.size(); }
+  /// What these subscriptions hold, by Subscriptions::cost.
+  [[nodiscard]] std::size_t subscription_bytes() const noexcept { return subscription_bytes_; }
 
  protected:
   ~Subscriber() = default;
 
  private:
   friend class Subscriptions;
+  /// A long shape, and how many of its subscriptions have it.
+  struct ShapeUse {
+    const Shape* shape;
+    std::size_t count;
+  };
+
   std::vector<Subscription*> subscriptions_;
+  std::vector<ShapeUse> long_shapes_;
+  std::size_t subscription_bytes_ = 0;
   std::uint64_t event_ = 0;  // the last one that it was visited for
 };
 
@@ -45,17 +60,36 @@ struct SubscribeTerms {
 
 class Subscriptions {
  public:
+  /// Words of a pattern, a `>` at its end not counted, up to which its shape is always admitted.
+  static constexpr std::size_t kFreeWords = 6;
+  /// Steps that all longer shapes take together, for one event.
+  static constexpr std::size_t kLongStepsMax = 8192;
+  /// Steps of one event: those of the free shapes that can match one topic, and of all others.
+  static constexpr std::size_t kStepsMax = 769 + kLongStepsMax;
+  /// What one subscription holds beside its texts, in bytes.
+  static constexpr std::size_t kOverheadBytes = 256;
+
   Subscriptions();
   ~Subscriptions();
   Subscriptions(Subscriptions&&) = delete;
 
-  /// `pattern` is valid. Again, it replaces the terms. Throws std::bad_alloc, and has no effect then.
+  /// Bytes that a subscription holds.
+  [[nodiscard]] static std::size_t cost(std::string_view pattern, const SubscribeTerms& terms) noexcept {
+    return kOverheadBytes + pattern.size() + terms.group.size();
+  }
+  [[nodiscard]] bool has(const Subscriber& subscriber, std::string_view pattern) const noexcept;
+  /// Whether an event has steps left for `pattern`, a valid one. The long shapes of one subscriber have at
+  /// most a sixteenth as many steps as are left for the others, so that those who come later find some.
+  [[nodiscard]] bool admits(const Subscriber& subscriber, std::string_view pattern) const noexcept;
+  /// `pattern` is valid, and admitted. Again, it replaces the terms. Throws std::bad_alloc, and has no effect then.
   void subscribe(Subscriber& subscriber, std::string_view pattern, const SubscribeTerms& terms);
   /// Whether there was such a subscription.
   bool unsubscribe(Subscriber& subscriber, std::string_view pattern) noexcept;
   void remove_all(Subscriber& subscriber) noexcept;
 
   [[nodiscard]] bool empty() const noexcept { return patterns_.empty(); }
+  /// Steps that matching took for the last event: at most kStepsMax.
+  [[nodiscard]] std::size_t last_steps() const noexcept { return last_steps_; }
 
   /// Whether it can be told of an event now.
   using Takes = bool (*)(Subscriber& subscriber);
@@ -65,6 +99,7 @@ class Subscriptions {
   /// not change the subscriptions. `topic` is a valid name. Of a group that is one that takes it, if any does.
   template <class Visit>
   void each(std::string_view topic, Subscriber* publisher, const Visit& visit, Takes takes = &always) {
+    last_steps_ = 0;
     if (empty()) return;
     match(topic);
     choose(publisher, takes);
@@ -72,33 +107,29 @@ class Subscriptions {
   }
 
  private:
-  struct Node;
-
   void match(std::string_view topic);
   void choose(Subscriber* publisher, Takes takes);
   void choose(Subscription& subscription);
   [[nodiscard]] Pattern* find(std::string_view pattern) const noexcept;
   [[nodiscard]] static Subscription* find(const Subscriber& subscriber, const Pattern& pattern) noexcept;
+  Pattern& make_pattern(std::string_view text);
   void add(Subscriber& subscriber, Pattern& pattern, const SubscribeTerms& terms);
   void remove(Subscription& subscription) noexcept;
   void clean(Pattern& pattern) noexcept;
-  void plant(Pattern& pattern);
-  void fell(const Pattern& pattern) noexcept;
+  [[nodiscard]] Shape* find_shape(std::string_view pattern) const noexcept;
+  Shape& take_shape(std::string_view pattern);
+  void give_back(Shape& shape) noexcept;
 
   // Keyed by the pattern's own text, which peers choose.
   std::unordered_map<std::string_view, std::unique_ptr<Pattern>, SeededHash> patterns_;
-  std::unique_ptr<Node> root_;  // of those with wildcards
-  std::size_t wildcards_ = 0;
+  std::vector<std::unique_ptr<Shape>> shapes_;  // of all patterns with wildcards
+  std::size_t long_steps_ = 0;                  // of the long ones, at most kLongStepsMax
+  std::size_t last_steps_ = 0;
   std::uint64_t event_ = 0;
 
   // Of the event at hand, kept for their memory.
   std::vector<Pattern*> matched_;
   std::vector<Subscriber*> chosen_;
-  struct Place {
-    const Node* node;
-    std::string_view rest;
-  };
-  std::vector<Place> places_;
 };
 
 }  // namespace wirecall::broker

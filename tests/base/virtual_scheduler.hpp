@@ -37,6 +37,15 @@ class VirtualScheduler final : public Scheduler {
     now_ = end;
   }
 
+  /// Expires one timer that is due now. False when there is none.
+  bool expire_one() {
+    if (timers_.empty() || timers_.begin()->first.first > now_) return false;
+    Timer& timer = *timers_.begin()->second;
+    stop(timer);
+    timer.expired();
+    return true;
+  }
+
   [[nodiscard]] std::chrono::nanoseconds now() const noexcept override { return now_; }
   [[nodiscard]] std::size_t running() const noexcept { return timers_.size(); }
   /// Timers that were ever started.

@@ -1,4 +1,6 @@
 // Events: who is told, what is kept, what a slow subscriber loses, and what the broker itself tells.
+#include <algorithm>
+#include <chrono>
 #include <gtest/gtest.h>
 #include <string>
 
@@ -173,6 +175,102 @@ TEST_F(Events, what_is_kept_does_not_come_to_who_has_unsubscribed) {
   EXPECT_EQ(a.received(), "");
 }
 
+std::string retained(std::string_view topic, int value) {
+  return notification("rpc.publish", R"({"topic":")" + std::string{topic} + R"(","params":[)" + std::to_string(value) +
+                                         R"(],"retain":true})");
+}
+
+class Kept : public Events {
+ protected:
+  static constexpr int kTopics = 3000;
+  static constexpr std::uint64_t kStepsOfATurn = 1024 + 2;
+
+  Kept() {
+    for (int i = 0; i < kTopics; ++i) publisher.send(retained(topic(i), i));
+  }
+  // In the order of their names.
+  static std::string topic(int i) { return "a.b.c" + std::to_string(10'000 + i); }
+  std::uint64_t steps() const { return world.exchange.event_steps(); }
+};
+
+TEST_F(Kept, is_looked_for_in_pieces_whatever_is_asked_for_at_once) {
+  std::uint64_t before = steps();
+  for (int i = 0; i < 200; ++i)
+    a.send(request("rpc.subscribe", R"({"topic":"*.*.zzz)" + std::to_string(i) + R"(","last":true})"));
+  EXPECT_LE(steps() - before, kStepsOfATurn);
+  std::uint64_t turns = 0;
+  for (before = steps(); world.scheduler.expire_one(); before = steps(), ++turns) {
+    ASSERT_LE(steps() - before, kStepsOfATurn);
+    EXPECT_EQ(b.ask(request("rpc.ping")), result_reply("\"pong\"")) << "others are served meanwhile";
+  }
+  EXPECT_GE(turns, 200U * kTopics / kStepsOfATurn - 1);
+  EXPECT_LE(turns, 200U * kTopics * 128 / 127 / 1024 + 3);
+  EXPECT_EQ(world.scheduler.running(), 0U);
+}
+
+TEST_F(Kept, is_looked_for_once_where_the_same_is_asked_for_again_meanwhile) {
+  const std::uint64_t before = steps();
+  for (int i = 0; i < 200; ++i) a.send(request("rpc.subscribe", R"({"topic":"*.*.zzz","last":true})"));
+  world.advance(std::chrono::nanoseconds{0});
+  EXPECT_LE(steps() - before, kTopics + kTopics / 64U);
+}
+
+TEST_F(Kept, begins_where_the_pattern_has_its_first_wildcard) {
+  publisher.send(retained("x.y.z", 7));
+  const std::uint64_t before = steps();
+  EXPECT_EQ(a.ask(request("rpc.subscribe", R"({"topic":"x.y.*","last":true})")),
+            result_reply("true") + "\n" + notification("x.y.z", "[7]"));
+  EXPECT_LE(steps() - before, 3U);
+}
+
+TEST_F(Kept, comes_before_what_is_published_meanwhile_and_each_once) {
+  a.send(request("rpc.subscribe", R"({"topic":">","last":true})"));
+  EXPECT_TRUE(a.received().starts_with(result_reply("true") + "\n" + notification(topic(0), "[0]")));
+  publisher.send(notification("live", "[1]"));
+  publisher.send(retained(topic(kTopics - 1), -1));  // whose turn has not come
+  publisher.send(retained(topic(0), -2));            // whose turn is over
+  EXPECT_EQ(a.received(), "");
+  std::string all;
+  while (world.scheduler.expire_one()) all += a.received() + "\n";
+  const std::string end = notification(topic(kTopics - 2), "[" + std::to_string(kTopics - 2) + "]") + "\n" +
+                          notification(topic(kTopics - 1), "[-1]") + "\n" + notification("live", "[1]") + "\n" +
+                          notification(topic(0), "[-2]");
+  while (all.ends_with('\n')) all.pop_back();
+  EXPECT_TRUE(all.ends_with(end)) << all.substr(all.size() - std::min<std::size_t>(all.size(), 400));
+  publisher.send(notification("live", "[2]"));
+  EXPECT_EQ(a.received(), notification("live", "[2]"));
+}
+
+TEST_F(Kept, what_is_published_meanwhile_is_kept_for_who_unsubscribes_from_the_rest) {
+  subscribe(a, R"({"topic":"live"})");
+  a.send(request("rpc.subscribe", R"({"topic":"a.>","last":true})"));
+  static_cast<void>(a.received());
+  publisher.send(notification("live", "[1]"));
+  EXPECT_EQ(a.ask(request("rpc.unsubscribe", R"(["a.>"])")), result_reply("true"));
+  world.advance(std::chrono::nanoseconds{0});
+  EXPECT_EQ(a.received(), notification("live", "[1]"));
+}
+
+TEST_F(Kept, is_not_waited_for_without_end) {
+  a.send(request("rpc.subscribe", R"({"topic":">","last":true})"));
+  const std::string text = R"([")" + std::string(1000, 'x') + R"("])";
+  for (int i = 0; i < 100; ++i) publisher.send(notification("live", text));
+  std::string all;
+  while (world.scheduler.expire_one()) all += a.received();
+  a.dispatcher->room();
+  all += a.received();
+  EXPECT_NE(all.find(R"("method":"live")"), std::string::npos);
+  EXPECT_NE(all.find(R"("method":"rpc.lagged","params":{"topic":"live","dropped":)"), std::string::npos);
+}
+
+TEST_F(Kept, is_forgotten_with_who_asked_for_it) {
+  a.send(request("rpc.subscribe", R"({"topic":"*.*.zzz","last":true})"));
+  b.send(request("rpc.subscribe", R"({"topic":"a.b.*","last":true})"));
+  a.leave();
+  world.advance(std::chrono::nanoseconds{0});
+  EXPECT_NE(b.received().find(topic(kTopics - 1)), std::string::npos);
+}
+
 TEST_F(Events, one_of_a_group_that_takes_too_little_leaves_them_to_others) {
   for (Client* member : {&a, &b})
     EXPECT_EQ(member->ask(request("rpc.subscribe", R"({"topic":"work","group":"g"})")), result_reply("true"));
@@ -195,6 +293,35 @@ TEST_F(Events, what_is_kept_is_bounded) {
   EXPECT_NE(client.ask(request("rpc.publish", more)).find(R"("limit":"retained_bytes")"), std::string::npos);
   EXPECT_EQ(client.ask(request("rpc.publish", R"({"topic":"a","retain":true})")), result_reply("0"));
   EXPECT_EQ(client.ask(request("rpc.publish", more)), result_reply("0"));
+}
+
+TEST_F(Events, what_the_subscriptions_of_a_connection_hold_is_bounded) {
+  World small{Limits{.subscription_bytes = 1000}};
+  Client client{small};
+  const auto ask = [&](char first) {
+    return client.ask(request("rpc.subscribe", R"({"topic":")" + std::string(200, first) + R"(.*"})"));
+  };
+  EXPECT_EQ(ask('a'), result_reply("true"));
+  EXPECT_EQ(ask('b'), result_reply("true"));
+  EXPECT_NE(ask('c').find(R"("limit":"subscription_bytes")"), std::string::npos);
+  EXPECT_EQ(client.ask(request("rpc.unsubscribe", R"([")" + std::string(200, 'a') + R"(.*"])")), result_reply("true"));
+  EXPECT_EQ(ask('c'), result_reply("true"));
+}
+
+TEST_F(Events, patterns_that_would_cost_every_event_too_much_are_refused_and_others_always_match) {
+  std::string reply = result_reply("true");
+  int admitted = 0;
+  for (unsigned stars = 1; reply == result_reply("true") && stars < 4096; ++stars, ++admitted) {
+    std::string pattern = "w";
+    for (unsigned i = 0; i < 12; ++i) pattern += (stars >> i & 1) != 0 ? ".*" : ".w";
+    reply = a.ask(request("rpc.subscribe", R"({"topic":")" + pattern + R"("})"));
+  }
+  EXPECT_NE(reply.find(R"("code":-32005)"), std::string::npos) << reply;
+  EXPECT_NE(reply.find(R"("limit":"subscription_steps")"), std::string::npos) << reply;
+  EXPECT_GE(admitted, 30);
+  subscribe(a, R"({"topic":"few.*.words"})");
+  subscribe(b, R"({"topic":"w.w.w.w.w.w.w.w.w.w.w.w.*"})");
+  EXPECT_EQ(publisher.ask(request("rpc.publish", R"({"topic":"w.w.w.w.w.w.w.w.w.w.w.w.w"})")), result_reply("2"));
 }
 
 TEST_F(Events, subscriptions_of_a_connection_are_bounded) {

@@ -98,6 +98,90 @@ TEST_F(SubscriptionsTest, unsubscribing_takes_that_pattern_and_no_other) {
   EXPECT_FALSE(subscriptions.unsubscribe(b, "x.*.z"));
 }
 
+std::string text_of(unsigned stars, std::size_t words, bool rest) {
+  std::string text;
+  for (std::size_t i = 0; i < words; ++i) {
+    if (i != 0) text += '.';
+    text += (stars >> i & 1) != 0 ? "*" : "a";
+  }
+  if (!rest) return text;
+  return text.empty() ? ">" : text + ".>";
+}
+
+TEST_F(SubscriptionsTest, patterns_of_few_words_are_always_admitted) {
+  std::size_t patterns = 0;
+  for (std::size_t words = 0; words <= Subscriptions::kFreeWords; ++words) {
+    for (unsigned stars = 0; stars < 1U << words; ++stars) {
+      for (const bool rest : {false, true}) {
+        const std::string pattern = text_of(stars, words, rest);
+        if (pattern.empty()) continue;
+        ASSERT_TRUE(subscriptions.admits(a, pattern)) << pattern;
+        subscriptions.subscribe(a, pattern, {});
+        ++patterns;
+      }
+    }
+  }
+  EXPECT_EQ(a.subscription_count(), patterns);
+  std::string topic = "a";
+  for (int words = 1; words < 120; ++words, topic += ".a") {
+    EXPECT_EQ(told(topic), "a") << topic;
+    EXPECT_LE(subscriptions.last_steps(), Subscriptions::kStepsMax - Subscriptions::kLongStepsMax);
+  }
+}
+
+TEST_F(SubscriptionsTest, an_event_costs_no_more_steps_whoever_subscribes_to_what) {
+  std::mt19937 random{1};
+  std::vector<std::unique_ptr<Someone>> crowd;
+  std::vector<std::string> admitted;
+  for (int i = 0; i < 40; ++i) {
+    Someone& one = *crowd.emplace_back(std::make_unique<Someone>());
+    const std::size_t before = admitted.size();
+    for (int tries = 0; tries < 300; ++tries) {
+      const std::string pattern = text_of(random() | 1U << 7, 20, tries % 2 == 0);
+      if (!subscriptions.admits(one, pattern)) continue;
+      subscriptions.subscribe(one, pattern, {});
+      admitted.push_back(pattern);
+    }
+    EXPECT_GT(admitted.size(), before) << "those before leave room for number " << i;
+  }
+  std::string topic = "a";
+  for (int words = 1; words < 20; ++words) topic += ".a";
+  std::size_t times = 0;
+  subscriptions.each(topic, nullptr, [&](Subscriber&) { ++times; });
+  EXPECT_EQ(times, crowd.size()) << "each has one that matches";
+  EXPECT_LE(subscriptions.last_steps(), Subscriptions::kStepsMax);
+  // A shape that is there already costs nothing.
+  EXPECT_TRUE(subscriptions.admits(b, admitted.front()));
+  for (const auto& one : crowd) subscriptions.remove_all(*one);
+  EXPECT_TRUE(subscriptions.admits(b, text_of(1U << 7, 20, false)));
+  subscriptions.each(topic, nullptr, [&](Subscriber&) { ADD_FAILURE(); });
+  EXPECT_EQ(subscriptions.last_steps(), 0U);
+}
+
+TEST_F(SubscriptionsTest, many_patterns_of_one_shape_cost_what_one_does) {
+  for (int i = 0; i < 4096; ++i) {
+    std::string pattern = std::to_string(i);
+    while (pattern.size() < 248) pattern += ".a";
+    pattern += ".*";
+    ASSERT_TRUE(subscriptions.admits(a, pattern));
+    subscriptions.subscribe(a, pattern, {});
+  }
+  std::string topic = "77";
+  while (topic.size() < 248) topic += ".a";
+  EXPECT_EQ(told(topic + ".b"), "a");
+  EXPECT_LE(subscriptions.last_steps(), 2 * 126U);
+  EXPECT_EQ(told(topic + ".b.c"), "");
+}
+
+TEST_F(SubscriptionsTest, what_they_hold_is_counted) {
+  subscriptions.subscribe(a, "x.*", {.group = "group"});
+  EXPECT_EQ(a.subscription_bytes(), Subscriptions::kOverheadBytes + 3 + 5);
+  subscriptions.subscribe(a, "x.*", {});
+  EXPECT_EQ(a.subscription_bytes(), Subscriptions::kOverheadBytes + 3);
+  EXPECT_TRUE(subscriptions.unsubscribe(a, "x.*"));
+  EXPECT_EQ(a.subscription_bytes(), 0U);
+}
+
 TEST(SubscriptionsModel, agree_with_looking_at_all_of_them) {
   const char* const only = std::getenv("WIRECALL_SEED");
   const unsigned first = only != nullptr ? static_cast<unsigned>(std::strtoul(only, nullptr, 10)) : 0;
@@ -107,11 +191,11 @@ TEST(SubscriptionsModel, agree_with_looking_at_all_of_them) {
     const auto pick = [&](std::size_t below) { return static_cast<std::size_t>(random() % below); };
     const auto make = [&](bool pattern) {
       std::string text;
-      for (std::size_t i = 0, count = 1 + pick(3); i < count; ++i) {
+      for (std::size_t i = 0, count = seed % 4 == 0 ? 6 + pick(3) : 1 + pick(3); i < count; ++i) {
         if (i != 0) text += '.';
         const std::size_t which = pick(pattern ? 5 : 3);
         if (which < 3) {
-          text += words[which];
+          text += seed % 4 == 0 ? "a" : words[which];
         } else if (which == 4 && i + 1 == count) {
           text += '>';
         } else {
