@@ -17,7 +17,9 @@
 #include "errors.hpp"
 #include "gil.hpp"
 #include "method.hpp"
+#include "transport/loopback.hpp"
 #include "wirecall/broker.hpp"
+#include "wirecall/endpoint.hpp"
 #include "wirecall/listeners.hpp"
 #include "wirecall/server.hpp"
 
@@ -122,6 +124,7 @@ void add_server(nb::module_& module) {
       }))
       .def_prop_ro("uri", [](const Listeners& listeners) { return listeners.endpoint().uri(); });
   nb::class_<PyServer>(module, "Server")
+  module.def("is_local", [](const std::string& uri) { return transport::is_local(Endpoint{uri}); });
       .def(nb::init<const std::string&, bool>(), nb::arg("options_json"), nb::arg("broker") = false)
       .def("add", &PyServer::add)
       .def("listen", &PyServer::listen)

@@ -90,6 +90,59 @@ def test_the_port_is_busy_for_who_wants_to_do_something_about_it(app, taken):
         app.listen(taken)
 
 
+OPEN = (
+    "tcp://0.0.0.0:0 can be reached from other machines, and nobody has to authenticate; listen on 127.0.0.1, name a "
+    "principals_file, or say {} if that is meant"
+)
+
+
+@pytest.mark.parametrize("workers", ["1", "2"])
+def test_a_place_that_other_machines_reach(tmp_path, workers):
+    (tmp_path / "calc.py").write_text(CALC.format(place="tcp://127.0.0.1:0"))
+    said = f"wirecall: {OPEN.format('--insecure')}\n"
+    for words in (
+        ["--host", "0.0.0.0", "--port", "0"],
+        ["--listen", "tcp://127.0.0.1:0", "--listen", "tcp://0.0.0.0:0"],
+    ):
+        command = [WIRECALL, "serve", "calc.py", *words, "--workers", workers]
+        assert run(*command, folder=tmp_path) == (2, said)
+
+
+@pytest.mark.parametrize("workers", [1, 2])
+def test_a_program_that_listens_where_other_machines_reach(tmp_path, workers):
+    program = CALC.format(place="{place}").replace('app.run("{place}"', f'app.run("tcp://0.0.0.0:0", workers={workers}')
+    (tmp_path / "calc.py").write_text(program)
+    status, said = run(sys.executable, "calc.py", folder=tmp_path)
+    assert (status, said.splitlines()[-1]) == (1, f"ValueError: wirecall: {OPEN.format('insecure=True')}")
+
+
+@pytest.mark.parametrize("uri", ["tcp://0.0.0.0:0", "tcp://[::]:0", "tcp://127.example.com:0", "tcp://192.0.2.1:0"])
+def test_a_server_that_listens_for_all_says_so(uri):
+    with pytest.raises(ValueError, match="insecure=True"):
+        wirecall.Server().listen(uri)
+    with pytest.raises(ValueError, match="insecure=True"):
+        wirecall.Server().run(uri)
+    with pytest.raises(ValueError, match="insecure=True"), wirecall.Server().serving(uri):
+        pass
+    host = uri.removeprefix("tcp://").removesuffix(":0").strip("[]")
+    with pytest.raises(ValueError, match="insecure=True"):
+        wirecall.Server(host=host, port=0).run()
+
+
+def test_a_server_may_listen_for_all_where_that_is_meant_or_a_token_is_asked_for(app, tmp_path):
+    with app.serving("tcp://0.0.0.0:0", insecure=True) as uri, wirecall.connect(uri) as c:
+        assert c["rpc.ping"]() == "pong"
+    principals = tmp_path / "principals.json"
+    principals.write_text('[{"name": "ada", "tokens": ["0123456789abcdef"], "call": [">"]}]')
+    principals.chmod(0o600)
+    assert wirecall.Server(principals_file=str(principals)).listen("tcp://0.0.0.0:0").startswith("tcp://0.0.0.0:")
+
+
+@pytest.mark.parametrize("host", ["127.0.0.1", "127.9.9.9", "localhost", "LOCALHOST"])
+def test_this_machine_is_served_without_a_word(host):
+    assert wirecall.Server().listen(f"tcp://{host}:0")
+
+
 def test_there_is_no_such_file(tmp_path):
     assert run(WIRECALL, "serve", "clac.py", folder=tmp_path) == (2, "wirecall: there is no file clac.py\n")
 

@@ -28,6 +28,7 @@ def main(words: list[str] | None = None) -> int:
     parser.add_argument("program", metavar="FILE.py[:NAME]", help="the program; a module's name will do as well")
     parser.add_argument("--listen", action="append", default=[], metavar="URI", help="where, once for each place")
     parser.add_argument("--workers", type=int, default=0, metavar="N", help="processes that share the places")
+    parser.add_argument("--insecure", action="store_true", help="listen also where other machines can connect")
     parser.add_argument("-c", "--config", metavar="FILE", help="options as TOML, which flags go over")
     words = sys.argv[1:] if words is None else words
     if words[:1] != ["serve"]:
@@ -36,10 +37,14 @@ def main(words: list[str] | None = None) -> int:
     program, _, name = told.program.partition(":")
     if told.workers < 0:
         _refuse(f"--workers {told.workers}: there are at least 1")
-    server._told = server.Told(told.listen, told.workers, _options(told.config, flags))
+    server._told = server.Told(told.listen, told.workers, _options(told.config, flags), told.insecure)
     module = _load(program)
     if not server._told.has_run:
-        _server_in(module, program, name).run()
+        served = _server_in(module, program, name)
+        try:
+            served.run()
+        except ValueError as failure:  # of a place, which this command line or a file names
+            _refuse(str(failure).removeprefix("wirecall: "))
     return 0
 
 

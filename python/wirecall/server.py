@@ -96,14 +96,37 @@ class Server:
             if not name.startswith("_") and callable(member):
                 self.add(getattr(instance, name), name=prefix + name)
 
-    def listen(self, uri: str = DEFAULT_PLACE) -> str:
+    def listen(self, uri: str = DEFAULT_PLACE, *, insecure: bool = False) -> str:
         """Listens at once, so that peers may connect; they are served by `run`. Returns the place with its actual port:
-        `listen("tcp://127.0.0.1:0")`. OSError with the cause and the cure when it cannot be had."""
+        `listen("tcp://127.0.0.1:0")`. OSError with the cause and the cure when it cannot be had.
+
+        `insecure`: other machines may connect although nobody has to authenticate. Without it, and without a
+        `principals_file`, a place that they can reach is a ValueError."""
+        self._permit([uri], insecure)
         actual: str = self._native.listen(uri)
         self._listening.append(actual)
         return actual
 
-    def run(self, listen: str | list[str] | None = None, *, workers: int = 1, quiet: bool = False) -> None:
+    def _permit(self, uris: list[str], insecure: bool) -> None:
+        """ValueError for what other machines can reach while nobody has to authenticate."""
+        if insecure or self._options.get("principals_file") or (_told is not None and _told.insecure):
+            return
+        for uri in uris:
+            if not _native.is_local(uri):
+                say = "insecure=True" if _told is None else "--insecure"
+                raise ValueError(
+                    f"wirecall: {uri} can be reached from other machines, and nobody has to authenticate; listen on "
+                    f"127.0.0.1, name a principals_file, or say {say} if that is meant"
+                )
+
+    def run(
+        self,
+        listen: str | list[str] | None = None,
+        *,
+        workers: int = 1,
+        quiet: bool = False,
+        insecure: bool = False,
+    ) -> None:
         """Serves until `stop`, Ctrl-C or SIGTERM; calls in progress are finished first.
 
         `workers`: so many processes, forked from this one, share the places. One that crashes is replaced. Each has the
@@ -119,7 +142,7 @@ class Server:
             return self._run_workers(uris, workers, quiet)
         with _ending_by_a_line():
             for uri in uris:
-                self.listen(uri)
+                self.listen(uri, insecure=insecure)
         if not quiet:
             self._greet(self._listening)
         return self._serve()
@@ -132,6 +155,7 @@ class Server:
             thread = AsyncioThread(self._native)
             thread.start()
         self._ended.clear()
+        `insecure`: as for `listen`.
         try:
             # Elsewhere than in the main thread it is a part of the program, whose signals they are.
             self._native.run(threading.current_thread() is threading.main_thread())
@@ -139,6 +163,7 @@ class Server:
             if thread is not None:
                 thread.stop()
             self._ended.set()
+        self._permit(uris, insecure)  # all of them before the first one listens
 
     def _run_workers(self, uris: list[str], count: int, quiet: bool) -> None:
         from ._workers import Workers
@@ -176,9 +201,10 @@ class Server:
             self._ended.wait(0.5)
 
     @contextlib.contextmanager
-    def serving(self, listen: str = "tcp://127.0.0.1:0") -> Iterator[str]:
-        """Serves in the background, for tests and notebooks: `with app.serving() as uri: …`."""
-        uri = self.listen(listen)
+    def serving(self, listen: str = "tcp://127.0.0.1:0", *, insecure: bool = False) -> Iterator[str]:
+        """Serves in the background, for tests and notebooks: `with app.serving() as uri: …`. `insecure` as for
+        `listen`."""
+        uri = self.listen(listen, insecure=insecure)
         thread = threading.Thread(target=self.run, kwargs={"quiet": True}, name="wirecall-server", daemon=True)
         thread.start()
         try:
@@ -246,3 +272,4 @@ def _name_of(function: Any) -> str:
     if name is None:
         raise TypeError(f'wirecall: {function!r} has no name: give one, as app(name="…") or app.add(…, name="…")')
     return str(name)
+    insecure: bool = False

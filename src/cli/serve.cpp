@@ -2,12 +2,10 @@
 #include "cli/serve.hpp"
 
 #include <algorithm>
-#include <arpa/inet.h>
 #include <atomic>
 #include <cstdio>
 #include <expected>
 #include <fmt/core.h>
-#include <netinet/in.h>
 #include <optional>
 #include <signal.h>
 #include <stdexcept>
@@ -17,21 +15,12 @@
 #include "cli/demo.hpp"
 #include "cli/service_manager.hpp"
 #include "cli/terminal.hpp"
+#include "transport/loopback.hpp"
 #include "wirecall/broker.hpp"
 
 namespace wirecall::cli {
 
 namespace {
-
-// A name is only taken for this machine's where it is by definition: any other, "127.example.com" too, is what a
-// resolver says it is.
-bool is_local(const Endpoint& endpoint) {
-  if (endpoint.kind() != EndpointKind::tcp) return true;
-  const std::string& host = endpoint.host();
-  in_addr address{};
-  if (inet_pton(AF_INET, host.c_str(), &address) == 1) return ntohl(address.s_addr) >> 24 == 127;
-  return host == "localhost" || host == "::1";
-}
 
 // Where a client on this machine reaches a listener, which may listen on all addresses.
 Endpoint reachable(const Endpoint& endpoint) {
@@ -48,7 +37,7 @@ std::expected<std::vector<Endpoint>, std::string> places(const ServeOptions& opt
     result.push_back(*std::move(endpoint));
   }
   for (const Endpoint& endpoint : result) {
-    if (!options.insecure && options.server.principals_file.empty() && !is_local(endpoint)) {
+    if (!options.insecure && options.server.principals_file.empty() && !transport::is_local(endpoint)) {
       return std::unexpected(fmt::format(
           "{} can be reached from other machines, and nobody has to authenticate; listen on 127.0.0.1, name "
           "a --principals-file, or say --insecure if that is meant",

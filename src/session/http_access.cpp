@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "framing/token.hpp"
+#include "transport/loopback.hpp"
 
 namespace wirecall::session {
 namespace {
@@ -28,12 +29,8 @@ bool is_address4(std::string_view host) noexcept {
 }
 bool is_address(std::string_view host) noexcept { return host.contains(':') || is_address4(host); }
 
-bool is_loopback(std::string_view host) noexcept {
-  return same_text(host, "localhost") || host == "::1" || (is_address4(host) && host.starts_with("127."));
-}
-
 bool allows_host(const HttpSettings& settings, std::string_view text, const HostAndPort& parts) {
-  if (is_loopback(parts.host)) return true;
+  if (transport::is_loopback(parts.host)) return true;
   for (const std::string& bound : settings.bound_hosts) {
     if (same_text(bound, parts.host)) return true;
     if ((bound == "0.0.0.0" || bound == "::") && is_address(parts.host)) return true;

@@ -1,0 +1,18 @@
+// Which listeners only this machine can reach. One rule for every program that refuses to serve others unasked, and for
+// the Host header that HTTP accepts. Pure: it resolves nothing. Thread: any.
+#pragma once
+
+#include <string_view>
+
+#include "wirecall/endpoint.hpp"
+
+namespace wirecall::transport {
+
+/// Whether `host` is this machine by definition: "localhost" in any case, 127.0.0.0/8, ::1 without its brackets, and
+/// IPv4 loopback as an IPv6 address. Any other name is what a resolver says it is, "127.example.com" too.
+[[nodiscard]] bool is_loopback(std::string_view host) noexcept;
+
+/// Whether only this machine can connect to a listener there.
+[[nodiscard]] bool is_local(const Endpoint& endpoint) noexcept;
+
+}  // namespace wirecall::transport
