@@ -75,7 +75,7 @@ class AsyncCall final : public AsyncCalls::Entry,
     if (!coroutine) return fail();
     if (PyObject_HasAttrString(coroutine.get(), "__await__") == 0) {
       // A plain function, which belongs to this thread.
-      answer(aside_, coroutine.get(), registered_->name(), id_);
+      answer(aside_, coroutine.get(), registered_->name(), id_, method_->checked());
       return go_home();
     }
     const Reference name = Reference::steal(PyUnicode_FromString("create_task"));
@@ -130,7 +130,7 @@ class AsyncCall final : public AsyncCalls::Entry,
     if (stop_.stop_requested() && is_cancelled(task)) return give_up();
     const Reference name = Reference::steal(PyUnicode_FromString("result"));
     const Reference result = Reference::steal(PyObject_CallMethodObjArgs(task, name.get(), nullptr));
-    answer(aside_, result.get(), registered_->name(), id_);
+    answer(aside_, result.get(), registered_->name(), id_, method_->checked());
     go_home();
   }
   static bool is_cancelled(PyObject* task) {
@@ -140,7 +140,7 @@ class AsyncCall final : public AsyncCalls::Entry,
     return cancelled.get() == Py_True;
   }
   void fail() {
-    answer(aside_, nullptr, registered_->name(), id_);
+    answer(aside_, nullptr, registered_->name(), id_, method_->checked());
     go_home();
   }
   void give_up() {

@@ -324,9 +324,10 @@ class PyClient {
 
   /// A method for the server alone, by calls within calls.
   void offer(const std::string& name, nb::object function, int place, nb::list parameters, nb::object result,
-             std::shared_ptr<AsyncCalls> calls) {
-    auto method = std::make_unique<PythonMethod>(std::move(function), static_cast<Place>(place),
-                                                 parameters_of(parameters), nb::cast<Shape*>(result), result, calls);
+             nb::object checked, std::shared_ptr<AsyncCalls> calls) {
+    auto method =
+        std::make_unique<PythonMethod>(std::move(function), static_cast<Place>(place), parameters_of(parameters),
+                                       Results{.declared = result, .checked = checked}, calls);
     std::vector<Param> params = described_params(*method, parameters);
     detail::Binding binding = PythonMethod::bind(std::move(method));
     std::shared_ptr<Client> client = usable();
@@ -336,9 +337,10 @@ class PyClient {
   }
 
   void provide(const std::string& name, nb::object function, int place, nb::list parameters, nb::object result,
-               const std::string& summary, nb::dict options, std::shared_ptr<AsyncCalls> calls) {
-    auto method = std::make_unique<PythonMethod>(std::move(function), static_cast<Place>(place),
-                                                 parameters_of(parameters), nb::cast<Shape*>(result), result, calls);
+               nb::object checked, const std::string& summary, nb::dict options, std::shared_ptr<AsyncCalls> calls) {
+    auto method =
+        std::make_unique<PythonMethod>(std::move(function), static_cast<Place>(place), parameters_of(parameters),
+                                       Results{.declared = result, .checked = checked}, calls);
     ProvideOptions provided{.summary = summary, .params = described_params(*method, parameters)};
     if (options.contains("concurrency")) provided.concurrency = nb::cast<std::uint32_t>(options["concurrency"]);
     if (options.contains("queue")) provided.queue = nb::cast<std::uint32_t>(options["queue"]);
@@ -512,9 +514,10 @@ void add_client(nb::module_& module) {
            nb::arg(), nb::arg())
       .def("batch", &PyClient::batch)
       .def("stream", &PyClient::stream, nb::arg(), nb::arg(), nb::arg(), nb::arg().none(), nb::arg(), nb::arg().none())
-      .def("offer", &PyClient::offer, nb::arg(), nb::arg(), nb::arg(), nb::arg(), nb::arg(), nb::arg().none())
-      .def("provide", &PyClient::provide, nb::arg(), nb::arg(), nb::arg(), nb::arg(), nb::arg(), nb::arg(), nb::arg(),
+      .def("offer", &PyClient::offer, nb::arg(), nb::arg(), nb::arg(), nb::arg(), nb::arg(), nb::arg().none(),
            nb::arg().none())
+      .def("provide", &PyClient::provide, nb::arg(), nb::arg(), nb::arg(), nb::arg(), nb::arg(), nb::arg().none(),
+           nb::arg(), nb::arg(), nb::arg().none())
       .def("unprovide", &PyClient::unprovide)
       .def("subscribe", &PyClient::subscribe, nb::arg(), nb::arg(), nb::arg(), nb::arg(), nb::arg(), nb::arg().none())
       .def("tap", &PyClient::tap, nb::arg(), nb::arg(), nb::arg().none())

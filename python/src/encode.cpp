@@ -12,14 +12,12 @@
 #include <unordered_map>
 #include <utility>
 
+#include "encoder.hpp"
 #include "reference.hpp"
 
 namespace wirecall::python {
 namespace {
 
-// Values within values: as many as a peer accepts that has not been told otherwise (Limits::depth), with a message
-// around them. An object that holds itself ends here.
-constexpr int kDepthMax = 250;
 // What is written at once: so many elements, and texts and arrays of that many bytes.
 constexpr Py_ssize_t kElementsAtOnce = 32;
 constexpr Py_ssize_t kTextAtOnce = 256 * 1024;
@@ -34,18 +32,6 @@ struct KnownPlan {
 };
 using Plans = std::unordered_map<PyTypeObject*, KnownPlan>;
 Plans* plans = nullptr;
-
-// What a plan is, by its first element; wirecall/_values.py has the same list.
-enum class Plan : long {
-  members = 0,    ///< an object: the second element is a tuple of (attribute, name on the wire)
-  replace = 1,    ///< the second element is called with the value, and what it returns is written in its place
-  elements = 2,   ///< an array of what iterating yields
-  json = 3,       ///< the second element is called with the value and returns JSON text, as bytes
-  refuse = 4,     ///< it cannot be written; the second element says why
-  mapping = 5,    ///< an object: the value has `items()`
-  binary = 6,     ///< the value has a buffer
-  extension = 7,  ///< the second element is (type of extension, function): that returns its bytes, or two parts of them
-};
 
 // The memory of an object that has a buffer; of null, none. With an exception set when it is not good.
 class View {
@@ -69,348 +55,256 @@ class View {
   bool good_ = true;
 };
 
-class Encoder {
- public:
-  Encoder(Writer& writer, std::string& where) : writer_(&writer), where_(&where) {}
-
-  bool value(PyObject* value) {
-    PyTypeObject* const type = Py_TYPE(value);
-    if (type == &PyLong_Type) return integer(value);
-    if (type == &PyUnicode_Type) return string(value);
-    if (type == &PyFloat_Type) return number(value);
-    if (value == Py_None) return writer_->null(), true;
-    if (type == &PyBool_Type) return writer_->boolean(value == Py_True), true;
-    if (++depth_ > kDepthMax) return fail("nested too deep, or holds itself");
-    const bool written = nested(value, type);
-    --depth_;
-    return written;
-  }
-
-  /// Whether that is an array which is written from its own memory, as it is there.
-  static bool is_plain_array(PyObject* value) {
-    const auto known = plans == nullptr ? Plans::iterator{} : plans->find(Py_TYPE(value));
-    if (plans == nullptr || known == plans->end()) return false;
-    PyObject* const plan = known->second.plan.get();
-    if (!PyTuple_Check(plan) || kind_of(plan) != Plan::extension ||
-        PyLong_AsLong(PyTuple_GetItem(PyTuple_GetItem(plan, 1), 0)) != kNpyExtension)
-      return false;
-    const View view{value};
-    if (!view.good()) return PyErr_Clear(), false;
-    return view.bytes().size() <= kArrayAtOnce;
-  }
-
- private:
-  bool nested(PyObject* value, PyTypeObject* type) {
-    if (type == &PyList_Type) return list(value);
-    if (type == &PyDict_Type) return dict(value);
-    if (type == &PyTuple_Type) return tuple(value);
-    if (type == &PyBytes_Type) return bytes(PyBytes_AsString(value), PyBytes_Size(value));
-    return planned(value, type);
-  }
-
-  bool integer(PyObject* value) {
-    int overflow = 0;
-    const long long small = PyLong_AsLongLongAndOverflow(value, &overflow);
-    if (overflow == 0) return writer_->integer(small), true;
-    if (overflow > 0) {
-      const unsigned long long large = PyLong_AsUnsignedLongLong(value);
-      if (PyErr_Occurred() == nullptr) return writer_->unsigned_integer(large), true;
-      PyErr_Clear();
-    }
-    // Longer than any type here: its digits.
-    const Reference text = Reference::steal(PyObject_Str(value));
-    Py_ssize_t size = 0;
-    const char* const digits = text ? PyUnicode_AsUTF8AndSize(text.get(), &size) : nullptr;
-    if (digits == nullptr) return fail_with_exception();
-    writer_->number_text({digits, static_cast<std::size_t>(size)});
-    return true;
-  }
-
-  bool number(PyObject* value) {
-    const double number = PyFloat_AsDouble(value);
-    if (!writer_->is_json()) return writer_->number(number), true;
-    if (!std::isfinite(number)) return fail("a float that is not finite has no JSON form");
-    if (number != std::trunc(number)) return writer_->number(number), true;
-    // 4.0 says that it is no integer: whoever reads it without a hint has a float again.
-    std::array<char, 32> text;
-    char* end = std::to_chars(text.data(), text.data() + text.size(), number).ptr;
-    if (std::find(text.data(), end, 'e') == end) {
-      *end++ = '.';
-      *end++ = '0';
-    }
-    writer_->number_text({text.data(), end});
-    return true;
-  }
-
-  bool string(PyObject* value) {
-    Py_ssize_t size = 0;
-    const char* const utf8 = PyUnicode_AsUTF8AndSize(value, &size);
-    if (utf8 == nullptr) return fail_with_exception();
-    writer_->string({utf8, static_cast<std::size_t>(size)});
-    return true;
-  }
-
-  bool bytes(const char* data, Py_ssize_t size) {
-    writer_->bytes(std::as_bytes(std::span{data, static_cast<std::size_t>(size)}));
-    return true;
-  }
-
-  bool list(PyObject* value) {
-    const Py_ssize_t size = PyList_Size(value);
-    writer_->begin_array(static_cast<std::size_t>(size));
-    for (Py_ssize_t i = 0; i < size; ++i) {
-      if (PyList_Size(value) != size) return fail("changed its size while it was written");
-      const Reference element = Reference::share(PyList_GetItem(value, i));
-      if (!this->value(element.get())) return at(i);
-    }
-    writer_->end_array();
-    return true;
-  }
-
-  bool tuple(PyObject* value) {
-    const Py_ssize_t size = PyTuple_Size(value);
-    writer_->begin_array(static_cast<std::size_t>(size));
-    for (Py_ssize_t i = 0; i < size; ++i) {
-      if (!this->value(PyTuple_GetItem(value, i))) return at(i);
-    }
-    writer_->end_array();
-    return true;
-  }
-
-  bool elements(PyObject* value) {
-    const Reference iterator = Reference::steal(PyObject_GetIter(value));
-    if (!iterator) return fail_with_exception();
-    writer_->begin_array(Writer::kUnknownSize);
-    for (Py_ssize_t i = 0;; ++i) {
-      const Reference element = Reference::steal(PyIter_Next(iterator.get()));
-      if (!element) {
-        if (PyErr_Occurred() != nullptr) return fail_with_exception();
-        break;
-      }
-      if (!this->value(element.get())) return at(i);
-    }
-    writer_->end_array();
-    return true;
-  }
-
-  bool dict(PyObject* value) {
-    const Py_ssize_t size = PyDict_Size(value);
-    const bool wrapped = size == 1 && writer_->is_json() && looks_marked(value);
-    if (wrapped) {
-      writer_->begin_object(1);
-      writer_->key("$");
-    }
-    writer_->begin_object(static_cast<std::size_t>(size));
-    Py_ssize_t position = 0;
-    PyObject* key = nullptr;
-    PyObject* member = nullptr;
-    bool texts_differ = false;
-    while (PyDict_Next(value, &position, &key, &member)) {
-      const Reference kept_key = Reference::share(key);
-      const Reference kept = Reference::share(member);
-      // Keys of other types are written as text, which another one may be.
-      if (size > 1 && PyUnicode_Check(key) == 0 && !texts_differ) {
-        if (!keys_differ(value)) return false;
-        texts_differ = true;
-      }
-      if (!this->key(key)) return false;
-      if (!this->value(member)) return at(key);
-      if (PyDict_Size(value) != size) return fail("changed its size while it was written");
-    }
-    writer_->end_object();
-    if (wrapped) writer_->end_object();
-    return true;
-  }
-
-  // Whether a dict of one member would be taken for what stands in JSON for bytes and the like (docs/wire.md, "Values
-  // beyond JSON").
-  static bool looks_marked(PyObject* dict) {
-    Py_ssize_t position = 0;
-    PyObject* key = nullptr;
-    PyObject* value = nullptr;
-    Py_ssize_t size = 0;
-    if (PyDict_Next(dict, &position, &key, &value) == 0 || !PyUnicode_Check(key)) return false;
-    const char* const utf8 = PyUnicode_AsUTF8AndSize(key, &size);
-    if (utf8 == nullptr) return PyErr_Clear(), false;
-    return is_mark({utf8, static_cast<std::size_t>(size)});
-  }
-
-  // A library's text: it may hold NaN, or whatever its user has put in.
-  bool json(std::string_view text) {
-    Buffer padded{text};
-    const Scan scan = json_codec().scan(padded.padded(), kDepthMax);
-    if (scan.status != ScanStatus::complete || text.find_first_not_of(" \t\r\n", scan.offset) != text.npos)
-      return fail("its own form is no JSON");
-    writer_->json(text);
-    return true;
-  }
-
-  // Whether an object has each of these keys once.
-  bool keys_differ(PyObject* dict) {
-    const Reference texts = Reference::steal(PySet_New(nullptr));
-    Py_ssize_t position = 0;
-    PyObject* key = nullptr;
-    while (texts && PyDict_Next(dict, &position, &key, nullptr)) {
-      if (PyUnicode_Check(key) == 0 && Py_TYPE(key) != &PyLong_Type) continue;
-      const Reference text = Reference::steal(PyObject_Str(key));
-      const int known = text ? PySet_Contains(texts.get(), text.get()) : -1;
-      if (known < 0 || (known == 0 && PySet_Add(texts.get(), text.get()) != 0)) return fail_with_exception();
-      if (known == 1) return fail("two keys that are the same text"), at(key);
-    }
-    return texts ? true : fail_with_exception();
-  }
-
-  bool mapping(PyObject* value) {
-    const Reference copy = Reference::steal(PyDict_New());
-    if (!copy || PyDict_Update(copy.get(), value) != 0) return fail_with_exception();
-    return dict(copy.get());
-  }
-
-  bool key(PyObject* key) {
-    if (PyUnicode_Check(key)) return write_key(key);
-    if (Py_TYPE(key) == &PyLong_Type) {
-      const Reference text = Reference::steal(PyObject_Str(key));
-      return text ? write_key(text.get()) : fail_with_exception();
-    }
-    // An enumerator, a UUID, a date, …: what stands for it.
-    const Reference plan = plan_of(Py_TYPE(key));
-    if (!plan) return fail_with_exception();
-    if (PyTuple_Check(plan.get()) && kind_of(plan.get()) == Plan::replace) {
-      const Reference other =
-          Reference::steal(PyObject_CallFunctionObjArgs(PyTuple_GetItem(plan.get(), 1), key, nullptr));
-      if (!other) return fail_with_exception();
-      if (PyUnicode_Check(other.get()) || Py_TYPE(other.get()) == &PyLong_Type) return this->key(other.get());
-    }
-    return fail("a key that is neither a string nor an integer, but " + name_of(Py_TYPE(key)));
-  }
-
-  bool write_key(PyObject* text) {
-    Py_ssize_t size = 0;
-    const char* const utf8 = PyUnicode_AsUTF8AndSize(text, &size);
-    if (utf8 == nullptr) return fail_with_exception();
-    writer_->key({utf8, static_cast<std::size_t>(size)});
-    return true;
-  }
-
-  // ---- by plan ----
-
-  static Plan kind_of(PyObject* plan) { return static_cast<Plan>(PyLong_AsLong(PyTuple_GetItem(plan, 0))); }
-
-  static Reference plan_of(PyTypeObject* type) {
-    if (plans == nullptr) return PyErr_SetString(PyExc_RuntimeError, "wirecall._wiring is not loaded"), Reference{};
-    if (const auto known = plans->find(type); known != plans->end()) return Reference::share(known->second.plan.get());
-    PyObject* const object = reinterpret_cast<PyObject*>(type);
-    Reference plan = Reference::steal(PyObject_CallFunctionObjArgs(planner, object, nullptr));
-    if (!plan) return plan;
-    const nanobind::object forget = nanobind::cpp_function([type](nanobind::handle) { plans->erase(type); });
-    Reference weak = Reference::steal(PyWeakref_NewRef(object, forget.ptr()));
-    if (!weak) return {};
-    plans->insert_or_assign(type, KnownPlan{Reference::share(plan.get()), std::move(weak)});
-    return plan;
-  }
-
-  bool planned(PyObject* value, PyTypeObject* type) {
-    const Reference plan = plan_of(type);
-    if (!plan) return fail_with_exception();
-    PyObject* const what = PyTuple_GetItem(plan.get(), 1);
-    switch (kind_of(plan.get())) {
-      case Plan::members:
-        return members(value, what);
-      case Plan::elements:
-        return elements(value);
-      case Plan::mapping:
-        return mapping(value);
-      case Plan::replace: {
-        const Reference other = Reference::steal(PyObject_CallFunctionObjArgs(what, value, nullptr));
-        return other ? this->value(other.get()) : fail_with_exception();
-      }
-      case Plan::json: {
-        const Reference text = Reference::steal(PyObject_CallFunctionObjArgs(what, value, nullptr));
-        if (!text) return fail_with_exception();
-        char* data = nullptr;
-        Py_ssize_t size = 0;
-        if (PyBytes_AsStringAndSize(text.get(), &data, &size) != 0) return fail_with_exception();
-        return json({data, static_cast<std::size_t>(size)});
-      }
-      case Plan::extension: {
-        const long extension = PyLong_AsLong(PyTuple_GetItem(what, 0));
-        const Reference data = Reference::steal(PyObject_CallFunctionObjArgs(PyTuple_GetItem(what, 1), value, nullptr));
-        if (!data) return fail_with_exception();
-        // In one part or in two, which nobody has to put together.
-        const bool parts = PyTuple_Check(data.get());
-        const View first{parts ? PyTuple_GetItem(data.get(), 0) : data.get()};
-        const View second{parts ? PyTuple_GetItem(data.get(), 1) : nullptr};
-        if (!first.good() || !second.good()) return fail_with_exception();
-        writer_->extension_in_parts(static_cast<std::int8_t>(extension), first.bytes(), second.bytes());
-        return true;
-      }
-      case Plan::binary: {
-        const View view{value};
-        if (view.good()) return writer_->bytes(view.bytes()), true;
-        PyErr_Clear();  // its bytes are not all in one place
-        const Reference copy = Reference::steal(PyBytes_FromObject(value));
-        return copy ? bytes(PyBytes_AsString(copy.get()), PyBytes_Size(copy.get())) : fail_with_exception();
-      }
-      case Plan::refuse:
-        break;
-    }
-    Py_ssize_t size = 0;
-    const char* const why = PyUnicode_Check(what) ? PyUnicode_AsUTF8AndSize(what, &size) : nullptr;
-    return why != nullptr ? fail(std::string{why, static_cast<std::size_t>(size)}) : fail_with_exception();
-  }
-
-  bool members(PyObject* value, PyObject* names) {
-    const Py_ssize_t size = PyTuple_Size(names);
-    writer_->begin_object(static_cast<std::size_t>(size));
-    for (Py_ssize_t i = 0; i < size; ++i) {
-      PyObject* const pair = PyTuple_GetItem(names, i);
-      const Reference member = Reference::steal(PyObject_GetAttr(value, PyTuple_GetItem(pair, 0)));
-      if (!member) return fail_with_exception();
-      if (!write_key(PyTuple_GetItem(pair, 1))) return false;
-      if (!this->value(member.get())) return at(PyTuple_GetItem(pair, 1));
-    }
-    writer_->end_object();
-    return true;
-  }
-
-  // ---- failures: what, and from the inside out where ----
-
-  static std::string name_of(PyTypeObject* type) {
-    const Reference name = Reference::steal(PyObject_GetAttrString(reinterpret_cast<PyObject*>(type), "__qualname__"));
-    Py_ssize_t size = 0;
-    const char* const text = name ? PyUnicode_AsUTF8AndSize(name.get(), &size) : nullptr;
-    if (text == nullptr) return PyErr_Clear(), std::string{"an object"};
-    return {text, static_cast<std::size_t>(size)};
-  }
-
-  bool fail(std::string why) {
-    why_ = std::move(why);
-    *where_ = why_;
-    return false;
-  }
-  bool fail_with_exception() { return fail(take_exception_text()); }
-  bool at(Py_ssize_t index) { return at_step("[" + std::to_string(index) + "]"); }
-  bool at(PyObject* key) {
-    const Reference text = Reference::steal(PyObject_Str(key));
-    Py_ssize_t size = 0;
-    const char* const name = text ? PyUnicode_AsUTF8AndSize(text.get(), &size) : nullptr;
-    if (name == nullptr) return PyErr_Clear(), at_step("[?]");
-    return at_step("." + std::string{name, static_cast<std::size_t>(size)});
-  }
-  bool at_step(const std::string& step) {
-    path_.insert(0, step);
-    *where_ = "at " + path_ + ": " + why_;
-    return false;
-  }
-
-  Writer* writer_;
-  std::string* where_;
-  std::string why_;
-  std::string path_;
-  int depth_ = 0;
-};
-
 }  // namespace
+
+bool Encoder::value(PyObject* value) {
+  PyTypeObject* const type = Py_TYPE(value);
+  if (type == &PyLong_Type) return integer(value);
+  if (type == &PyUnicode_Type) return string(value);
+  if (type == &PyFloat_Type) return number(value);
+  if (value == Py_None) return writer_->null(), true;
+  if (type == &PyBool_Type) return writer_->boolean(value == Py_True), true;
+  if (++depth_ > kDepthMax) return fail("nested too deep, or holds itself");
+  const bool written = nested(value, type);
+  --depth_;
+  return written;
+}
+
+bool Encoder::is_plain_array(PyObject* value) {
+  const auto known = plans == nullptr ? Plans::iterator{} : plans->find(Py_TYPE(value));
+  if (plans == nullptr || known == plans->end()) return false;
+  PyObject* const plan = known->second.plan.get();
+  if (!PyTuple_Check(plan) || kind_of(plan) != Plan::extension ||
+      PyLong_AsLong(PyTuple_GetItem(PyTuple_GetItem(plan, 1), 0)) != kNpyExtension)
+    return false;
+  const View view{value};
+  if (!view.good()) return PyErr_Clear(), false;
+  return view.bytes().size() <= kArrayAtOnce;
+}
+
+bool Encoder::nested(PyObject* value, PyTypeObject* type) {
+  const auto element = [this](PyObject* element, Py_ssize_t) { return this->value(element); };
+  if (type == &PyList_Type) return list(value, element);
+  if (type == &PyDict_Type) return dict(value, [this](PyObject*, PyObject* member) { return this->value(member); });
+  if (type == &PyTuple_Type) return tuple(value, element);
+  if (type == &PyBytes_Type) return bytes(PyBytes_AsString(value), PyBytes_Size(value));
+  const Reference plan = plan_of(type);
+  return plan ? planned(value, plan.get()) : fail_with_exception();
+}
+
+bool Encoder::integer(PyObject* value) {
+  int overflow = 0;
+  const long long small = PyLong_AsLongLongAndOverflow(value, &overflow);
+  if (overflow == 0) return writer_->integer(small), true;
+  if (overflow > 0) {
+    const unsigned long long large = PyLong_AsUnsignedLongLong(value);
+    if (PyErr_Occurred() == nullptr) return writer_->unsigned_integer(large), true;
+    PyErr_Clear();
+  }
+  // Longer than any type here: its digits.
+  const Reference text = Reference::steal(PyObject_Str(value));
+  Py_ssize_t size = 0;
+  const char* const digits = text ? PyUnicode_AsUTF8AndSize(text.get(), &size) : nullptr;
+  if (digits == nullptr) return fail_with_exception();
+  writer_->number_text({digits, static_cast<std::size_t>(size)});
+  return true;
+}
+
+bool Encoder::number(PyObject* value) {
+  const double number = PyFloat_AsDouble(value);
+  if (!writer_->is_json()) return writer_->number(number), true;
+  if (!std::isfinite(number)) return fail("a float that is not finite has no JSON form");
+  if (number != std::trunc(number)) return writer_->number(number), true;
+  // 4.0 says that it is no integer: whoever reads it without a hint has a float again.
+  std::array<char, 32> text;
+  char* end = std::to_chars(text.data(), text.data() + text.size(), number).ptr;
+  if (std::find(text.data(), end, 'e') == end) {
+    *end++ = '.';
+    *end++ = '0';
+  }
+  writer_->number_text({text.data(), end});
+  return true;
+}
+
+bool Encoder::string(PyObject* value) {
+  Py_ssize_t size = 0;
+  const char* const utf8 = PyUnicode_AsUTF8AndSize(value, &size);
+  if (utf8 == nullptr) return fail_with_exception();
+  writer_->string({utf8, static_cast<std::size_t>(size)});
+  return true;
+}
+
+bool Encoder::bytes(const char* data, Py_ssize_t size) {
+  writer_->bytes(std::as_bytes(std::span{data, static_cast<std::size_t>(size)}));
+  return true;
+}
+
+// Whether a dict of one member would be taken for what stands in JSON for bytes and the like (docs/wire.md, "Values
+// beyond JSON").
+bool Encoder::looks_marked(PyObject* dict) {
+  Py_ssize_t position = 0;
+  PyObject* key = nullptr;
+  PyObject* value = nullptr;
+  Py_ssize_t size = 0;
+  if (PyDict_Next(dict, &position, &key, &value) == 0 || !PyUnicode_Check(key)) return false;
+  const char* const utf8 = PyUnicode_AsUTF8AndSize(key, &size);
+  if (utf8 == nullptr) return PyErr_Clear(), false;
+  return is_mark({utf8, static_cast<std::size_t>(size)});
+}
+
+// A library's text: it may hold NaN, or whatever its user has put in.
+bool Encoder::json(std::string_view text) {
+  Buffer padded{text};
+  const Scan scan = json_codec().scan(padded.padded(), kDepthMax);
+  if (scan.status != ScanStatus::complete || text.find_first_not_of(" \t\r\n", scan.offset) != text.npos)
+    return fail("its own form is no JSON");
+  writer_->json(text);
+  return true;
+}
+
+// Whether an object has each of these keys once.
+bool Encoder::keys_differ(PyObject* dict) {
+  const Reference texts = Reference::steal(PySet_New(nullptr));
+  Py_ssize_t position = 0;
+  PyObject* key = nullptr;
+  while (texts && PyDict_Next(dict, &position, &key, nullptr)) {
+    if (PyUnicode_Check(key) == 0 && Py_TYPE(key) != &PyLong_Type) continue;
+    const Reference text = Reference::steal(PyObject_Str(key));
+    const int known = text ? PySet_Contains(texts.get(), text.get()) : -1;
+    if (known < 0 || (known == 0 && PySet_Add(texts.get(), text.get()) != 0)) return fail_with_exception();
+    if (known == 1) return fail("two keys that are the same text"), at(key);
+  }
+  return texts ? true : fail_with_exception();
+}
+
+bool Encoder::key(PyObject* key) {
+  if (PyUnicode_Check(key)) return write_key(key);
+  if (Py_TYPE(key) == &PyLong_Type) {
+    const Reference text = Reference::steal(PyObject_Str(key));
+    return text ? write_key(text.get()) : fail_with_exception();
+  }
+  // An enumerator, a UUID, a date, …: what stands for it.
+  const Reference plan = plan_of(Py_TYPE(key));
+  if (!plan) return fail_with_exception();
+  if (PyTuple_Check(plan.get()) && kind_of(plan.get()) == Plan::replace) {
+    const Reference other =
+        Reference::steal(PyObject_CallFunctionObjArgs(PyTuple_GetItem(plan.get(), 1), key, nullptr));
+    if (!other) return fail_with_exception();
+    if (PyUnicode_Check(other.get()) || Py_TYPE(other.get()) == &PyLong_Type) return this->key(other.get());
+  }
+  return fail("a key that is neither a string nor an integer, but " + name_of(Py_TYPE(key)));
+}
+
+bool Encoder::write_key(PyObject* text) {
+  Py_ssize_t size = 0;
+  const char* const utf8 = PyUnicode_AsUTF8AndSize(text, &size);
+  if (utf8 == nullptr) return fail_with_exception();
+  writer_->key({utf8, static_cast<std::size_t>(size)});
+  return true;
+}
+
+Reference Encoder::plan_of(PyTypeObject* type) {
+  if (plans == nullptr) return PyErr_SetString(PyExc_RuntimeError, "wirecall._wiring is not loaded"), Reference{};
+  if (const auto known = plans->find(type); known != plans->end()) return Reference::share(known->second.plan.get());
+  PyObject* const object = reinterpret_cast<PyObject*>(type);
+  Reference plan = Reference::steal(PyObject_CallFunctionObjArgs(planner, object, nullptr));
+  if (!plan) return plan;
+  const nanobind::object forget = nanobind::cpp_function([type](nanobind::handle) { plans->erase(type); });
+  Reference weak = Reference::steal(PyWeakref_NewRef(object, forget.ptr()));
+  if (!weak) return {};
+  plans->insert_or_assign(type, KnownPlan{Reference::share(plan.get()), std::move(weak)});
+  return plan;
+}
+
+bool Encoder::planned(PyObject* value, PyObject* plan) {
+  const auto member = [this](PyObject*, PyObject* member) { return this->value(member); };
+  PyObject* const what = PyTuple_GetItem(plan, 1);
+  switch (kind_of(plan)) {
+    case Plan::members:
+      return members(value, what, member);
+    case Plan::elements:
+      return elements(value, [this](PyObject* element, Py_ssize_t) { return this->value(element); });
+    case Plan::mapping:
+      return mapping(value, member);
+    case Plan::replace: {
+      const Reference other = Reference::steal(PyObject_CallFunctionObjArgs(what, value, nullptr));
+      return other ? this->value(other.get()) : fail_with_exception();
+    }
+    case Plan::json: {
+      const Reference text = Reference::steal(PyObject_CallFunctionObjArgs(what, value, nullptr));
+      if (!text) return fail_with_exception();
+      char* data = nullptr;
+      Py_ssize_t size = 0;
+      if (PyBytes_AsStringAndSize(text.get(), &data, &size) != 0) return fail_with_exception();
+      return json({data, static_cast<std::size_t>(size)});
+    }
+    case Plan::extension:
+      return extension(value, what);
+    case Plan::binary: {
+      const View view{value};
+      if (view.good()) return writer_->bytes(view.bytes()), true;
+      PyErr_Clear();  // its bytes are not all in one place
+      const Reference copy = Reference::steal(PyBytes_FromObject(value));
+      return copy ? bytes(PyBytes_AsString(copy.get()), PyBytes_Size(copy.get())) : fail_with_exception();
+    }
+    case Plan::refuse:
+      break;
+  }
+  Py_ssize_t size = 0;
+  const char* const why = PyUnicode_Check(what) ? PyUnicode_AsUTF8AndSize(what, &size) : nullptr;
+  return why != nullptr ? fail(std::string{why, static_cast<std::size_t>(size)}) : fail_with_exception();
+}
+
+bool Encoder::extension(PyObject* value, PyObject* what) {
+  const long type = PyLong_AsLong(PyTuple_GetItem(what, 0));
+  const Reference data = Reference::steal(PyObject_CallFunctionObjArgs(PyTuple_GetItem(what, 1), value, nullptr));
+  if (!data) return fail_with_exception();
+  // In one part or in two, which nobody has to put together.
+  const bool parts = PyTuple_Check(data.get());
+  const View first{parts ? PyTuple_GetItem(data.get(), 0) : data.get()};
+  const View second{parts ? PyTuple_GetItem(data.get(), 1) : nullptr};
+  if (!first.good() || !second.good()) return fail_with_exception();
+  writer_->extension_in_parts(static_cast<std::int8_t>(type), first.bytes(), second.bytes());
+  return true;
+}
+
+std::string Encoder::name_of(PyTypeObject* type) {
+  const Reference name = Reference::steal(PyObject_GetAttrString(reinterpret_cast<PyObject*>(type), "__qualname__"));
+  Py_ssize_t size = 0;
+  const char* const text = name ? PyUnicode_AsUTF8AndSize(name.get(), &size) : nullptr;
+  if (text == nullptr) return PyErr_Clear(), std::string{"an object"};
+  return {text, static_cast<std::size_t>(size)};
+}
+
+bool Encoder::fail(std::string why) {
+  why_ = std::move(why);
+  *where_ = why_;
+  return false;
+}
+
+bool Encoder::fail_with_exception() { return fail(take_exception_text()); }
+
+void Encoder::forget_failure() {
+  why_.clear();
+  path_.clear();
+  where_->clear();
+}
+
+bool Encoder::at(Py_ssize_t index) { return at_step("[" + std::to_string(index) + "]"); }
+
+bool Encoder::at(PyObject* key) {
+  const Reference text = Reference::steal(PyObject_Str(key));
+  Py_ssize_t size = 0;
+  const char* const name = text ? PyUnicode_AsUTF8AndSize(text.get(), &size) : nullptr;
+  if (name == nullptr) return PyErr_Clear(), at_step("[?]");
+  return at_step("." + std::string{name, static_cast<std::size_t>(size)});
+}
+
+bool Encoder::at_step(const std::string& step) {
+  path_.insert(0, step);
+  *where_ = "at " + path_ + ": " + why_;
+  return false;
+}
 
 bool is_written_at_once(PyObject* value) {
   Py_ssize_t left = kTextAtOnce;

@@ -8,6 +8,7 @@
 
 #include "async_calls.hpp"
 #include "caller_line.hpp"
+#include "checked.hpp"
 #include "context.hpp"
 #include "encode.hpp"
 #include "errors.hpp"
@@ -58,17 +59,21 @@ bool may_hold_extensions(const Call& call) {
 
 }  // namespace
 
+bool encode_result(Writer& writer, PyObject* value, const Shape* checked, std::string& where) {
+  return checked != nullptr ? encode_as(writer, value, *checked, where) : encode(writer, value, where);
+}
+
 template <class Sink>
-void answer(Sink& sink, PyObject* result, std::string_view method, std::string_view id) {
+void answer(Sink& sink, PyObject* result, std::string_view method, std::string_view id, const Shape* checked) {
   if (result == nullptr) return sink.error(take_error(method, id));
   if (Writer* const writer = sink.begin_result()) {
     std::string where;
-    if (!encode(*writer, result, where)) writer->fail(where);
+    if (!encode_result(*writer, result, checked, where)) writer->fail(where);
   }
   sink.end_result();
 }
-template void answer(Call&, PyObject*, std::string_view, std::string_view);
-template void answer(detail::AsideAnswer&, PyObject*, std::string_view, std::string_view);
+template void answer(Call&, PyObject*, std::string_view, std::string_view, const Shape*);
+template void answer(detail::AsideAnswer&, PyObject*, std::string_view, std::string_view, const Shape*);
 
 std::vector<Parameter> parameters_of(nb::list described) {
   std::vector<Parameter> parameters;
@@ -85,13 +90,15 @@ std::vector<Parameter> parameters_of(nb::list described) {
   return parameters;
 }
 
-PythonMethod::PythonMethod(nb::object function, Place place, std::vector<Parameter> parameters, const Shape* result,
-                           nb::object keeps_result, std::shared_ptr<AsyncCalls> async_calls)
+PythonMethod::PythonMethod(nb::object function, Place place, std::vector<Parameter> parameters, Results results,
+                           std::shared_ptr<AsyncCalls> async_calls)
     : function_(std::move(function)),
       place_(place),
       parameters_(std::move(parameters)),
       place_of_(parameters_.size()),
-      keeps_result_(std::move(keeps_result)),
+      results_(std::move(results)),
+      checked_(results_.checked.is_none() ? nullptr : nb::cast<Shape*>(results_.checked)),
+      checks_by_python_(checked_ != nullptr && checked_->checks_by_python()),
       async_calls_(std::move(async_calls)) {
   // The order of the signature: what has a name first, then what gathers.
   const auto add = [&](std::size_t index, const detail::ArgumentType& type) {
@@ -143,7 +150,7 @@ PythonMethod::PythonMethod(nb::object function, Place place, std::vector<Paramet
   all_integers_ = !gathers_ && !types_.empty() && types_.size() <= kIntegersKept &&
                   std::ranges::all_of(shapes_, [](const Shape* s) { return s->kind() == ShapeKind::integer; });
   signature_ = {.arguments = types_,
-                .result = &result->info(),
+                .result = &nb::cast<Shape*>(results_.declared)->info(),
                 .asynchronous = place != Place::loop,
                 .stream = place == Place::pool_stream || place == Place::asyncio_stream};
 }
@@ -285,7 +292,7 @@ void PythonMethod::run(Call& call) const {
   if (!kept && !decodes_long) {
     detail::ParamReaders& readers = call.param_readers();
     if (!detail::decode_params(call.params(), call.method(), readers, arguments.pointers())) {
-      if (PyErr_Occurred() != nullptr) return answer(call, nullptr, call.method().name(), id);
+      if (PyErr_Occurred() != nullptr) return answer(call, nullptr, call.method().name(), id, checked_);
       return call.invalid_params(*readers.reader);
     }
   }
@@ -303,9 +310,9 @@ void PythonMethod::run(Call& call) const {
   Reference result;
   if (!refusal) {
     result = Reference::steal(this->call(arguments, context.get()));
-    if (!in_handler.may_be_late() && result && is_written_at_once(result.get())) [[likely]] {
+    if (!in_handler.may_be_late() && result && !checks_by_python_ && is_written_at_once(result.get())) [[likely]] {
       in_handler.close();
-      return answer(call, result.get(), call.method().name(), id);
+      return answer(call, result.get(), call.method().name(), id, checked_);
     }
   }
   detail::AsideAnswer aside{call};
@@ -313,7 +320,7 @@ void PythonMethod::run(Call& call) const {
   if (refusal) {
     aside.error(*refusal);
   } else {
-    answer(aside, result.get(), call.method().name(), id);
+    answer(aside, result.get(), call.method().name(), id, checked_);
   }
   result = {};
   context = {};
@@ -338,13 +345,13 @@ void PythonMethod::run_aside(std::string_view params, const Codec& codec, const 
   detail::ParamReaders readers{.reader = codec.reader(), .defaults = {}};
   Arguments arguments{*this};
   if (!detail::decode_params(params, method, readers, arguments.pointers())) {
-    if (PyErr_Occurred() != nullptr) return answer(aside, nullptr, method.name(), id);
+    if (PyErr_Occurred() != nullptr) return answer(aside, nullptr, method.name(), id, nullptr);
     return aside.error(decode_error(*readers.reader));
   }
   Reference seen;
   if (takes_context_) seen = Reference::steal(make_context(std::move(*context)));
   const Reference result = Reference::steal(call(arguments, seen.get()));
-  answer(aside, result.get(), method.name(), id);
+  answer(aside, result.get(), method.name(), id, checked_);
 }
 
 void PythonMethod::invoke_on_pool(void* stored, Call& call) {

@@ -41,6 +41,12 @@ struct Parameter {
 /// As wirecall/_methods.py describes them: (name, filled, shape or None, whether it has a default, default, docs).
 [[nodiscard]] std::vector<Parameter> parameters_of(nanobind::list described);
 
+/// What a method returns.
+struct Results {
+  nanobind::object declared;  ///< a Shape, for documents
+  nanobind::object checked;   ///< the Shape that results, or a stream's items, are held against; None for none
+};
+
 class PythonMethod;
 
 /// A value that has been decoded, or not.
@@ -52,8 +58,8 @@ struct Argument {
 
 class PythonMethod {
  public:
-  PythonMethod(nanobind::object function, Place place, std::vector<Parameter> parameters, const Shape* result,
-               nanobind::object keeps_result, std::shared_ptr<AsyncCalls> async_calls);
+  PythonMethod(nanobind::object function, Place place, std::vector<Parameter> parameters, Results results,
+               std::shared_ptr<AsyncCalls> async_calls);
 
   /// The method for Registry::add, which owns it from then on.
   [[nodiscard]] static detail::Binding bind(std::unique_ptr<PythonMethod> method);
@@ -78,6 +84,8 @@ class PythonMethod {
   /// Whether a parameter of that name is given the call: peers have none of that name, and may not give it.
   [[nodiscard]] bool is_context(std::string_view name) const noexcept;
   [[nodiscard]] Place place() const noexcept { return place_; }
+  /// What results, or a stream's items, are held against; null for nothing.
+  [[nodiscard]] const Shape* checked() const noexcept { return checked_; }
   /// Decodes, calls, and writes the answer. With the GIL, on any thread.
   void run_aside(std::string_view params, const Codec& codec, const Method& method, std::string_view id,
                  std::optional<CallContext>& context, detail::AsideAnswer& aside) const;
@@ -98,7 +106,9 @@ class PythonMethod {
   std::vector<detail::ArgumentType> types_;
   std::vector<const Shape*> shapes_;  // by argument
   detail::Signature signature_;
-  nanobind::object keeps_result_;
+  Results results_;
+  const Shape* checked_;
+  bool checks_by_python_ = false;
   Reference keyword_names_;  // a tuple, of those given by name; null for none
   std::size_t positions_ = 0;
   bool takes_context_ = false;
@@ -110,8 +120,12 @@ class PythonMethod {
 };
 
 /// Answers with what a function has returned, or with the Python exception that is set where that is null: a
-/// wirecall.Error as it is, any other as -32603, and the log is told. With the GIL.
+/// wirecall.Error as it is, any other as -32603, and the log is told. So is a result that is not as `checked` has it,
+/// if that is not null. With the GIL.
 template <class Sink>
-void answer(Sink& sink, PyObject* result, std::string_view method, std::string_view id);
+void answer(Sink& sink, PyObject* result, std::string_view method, std::string_view id, const Shape* checked);
+
+/// Writes a value as `checked` has it; any value, where that is null. False as `encode`.
+[[nodiscard]] bool encode_result(Writer& writer, PyObject* value, const Shape* checked, std::string& where);
 
 }  // namespace wirecall::python

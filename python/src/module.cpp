@@ -97,6 +97,7 @@ NB_MODULE(_native, module) {
       .def("set_format", &Shape::set_format)
       .def("set_names", &Shape::set_names)
       .def("set_docs", &Shape::set_docs)
+      .def("set_result", &Shape::set_result, nb::arg("type").none(), nb::arg("check").none())
       .def("set_definitions", &Shape::set_definitions)
       .def_prop_ro("schema", [](const Shape& shape) { return json_schema(shape.info()); })
       .def("__repr__", [](const Shape& shape) { return "<Shape: " + describe(shape.info()) + ">"; });

@@ -67,9 +67,10 @@ class PyServer {
   }
 
   void add(const std::string& name, nb::object function, int place, nb::list parameters, nb::object result,
-           const std::string& summary, bool safe) {
-    auto method = std::make_unique<PythonMethod>(std::move(function), static_cast<Place>(place),
-                                                 parameters_of(parameters), nb::cast<Shape*>(result), result, calls_);
+           nb::object checked, const std::string& summary, bool safe) {
+    auto method =
+        std::make_unique<PythonMethod>(std::move(function), static_cast<Place>(place), parameters_of(parameters),
+                                       Results{.declared = result, .checked = checked}, calls_);
     std::vector<Param> params = described_params(*method, parameters);
     Method& added = server_->registry().add(name, std::move(params), PythonMethod::bind(std::move(method)));
     added.summary(summary);
@@ -123,10 +124,11 @@ void add_server(nb::module_& module) {
         return os_error_for([&] { return std::make_unique<Listeners>(uri, count); });
       }))
       .def_prop_ro("uri", [](const Listeners& listeners) { return listeners.endpoint().uri(); });
-  nb::class_<PyServer>(module, "Server")
   module.def("is_local", [](const std::string& uri) { return transport::is_local(Endpoint{uri}); });
+  nb::class_<PyServer>(module, "Server")
       .def(nb::init<const std::string&, bool>(), nb::arg("options_json"), nb::arg("broker") = false)
-      .def("add", &PyServer::add)
+      .def("add", &PyServer::add, nb::arg("name"), nb::arg("function"), nb::arg("place"), nb::arg("parameters"),
+           nb::arg("result"), nb::arg("checked").none(), nb::arg("summary"), nb::arg("safe"))
       .def("listen", &PyServer::listen)
       .def("places", &PyServer::places)
       .def("listen_shared", &PyServer::listen_shared)

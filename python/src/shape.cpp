@@ -114,6 +114,7 @@ void Shape::set_fields(nb::list fields) {
                        .wire_name = nb::cast<std::string>(field[1]),
                        .shape = nb::cast<Shape*>(field[2]),
                        .required = nb::cast<bool>(field[3])});
+    if (fields_.back().required) ++required_count_;
     const std::string docs = nb::cast<std::string>(field[4]);
     const About* about = nullptr;
     const std::string_view name = keep(fields_.back().wire_name);
@@ -121,6 +122,11 @@ void Shape::set_fields(nb::list fields) {
     members_.push_back({name, &fields_.back().shape->info(), about, fields_.back().required});
   }
   info_.members = members_;
+}
+
+void Shape::set_result(nb::object type, nb::object check) {
+  result_type_ = type.is_none() ? nb::object{} : std::move(type);
+  result_check_ = check.is_none() ? nb::object{} : std::move(check);
 }
 
 void Shape::set_format(std::string format) {
@@ -184,8 +190,22 @@ bool Shape::runs_python() const {
   });
 }
 
+bool Shape::checks_by_python() const {
+  return std::ranges::any_of(all(), [](const Shape* shape) {
+    return shape->kind_ == ShapeKind::converted || shape->kind_ == ShapeKind::raw || shape->result_check() != nullptr;
+  });
+}
+
+std::string Shape::expected() const {
+  const bool named = kind_ == ShapeKind::literal ? info_.kind != TypeKind::enumeration
+                                                 : kind_ == ShapeKind::converted || kind_ == ShapeKind::extension;
+  return named && !name_.empty() ? name_ : describe(info_);
+}
+
 int Shape::traverse(visitproc visit, void* arg) const {
   Py_VISIT(type_.ptr());
+  Py_VISIT(result_type_.ptr());
+  Py_VISIT(result_check_.ptr());
   for (const nb::object& part : kept_) Py_VISIT(part.ptr());
   return 0;
 }
@@ -194,6 +214,8 @@ void Shape::clear() {
   parts_.clear();
   fields_.clear();
   type_.reset();
+  result_type_.reset();
+  result_check_.reset();
   kept_.clear();
 }
 

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <Python.h>
+#include <cstddef>
 #include <cstdint>
 #include <deque>
 #include <nanobind/nanobind.h>
@@ -60,12 +61,29 @@ class Shape {
   /// The JSON Schema that its library has for it: tuples of (name, JSON text), its own first (SchemaDefinition).
   void set_definitions(nanobind::list definitions);
 
+  /// What a result of this type is by its Python type alone, and what looks at one that is: a function of the value
+  /// that says by ValueError what is wrong. Each may be None.
+  void set_result(nanobind::object type, nanobind::object check);
+
   [[nodiscard]] const TypeInfo& info() const noexcept { return info_; }
   [[nodiscard]] ShapeKind kind() const noexcept { return kind_; }
   /// Whether decoding calls functions that are not ours: of classes, validators and the like, which may take any time.
   [[nodiscard]] bool runs_python() const;
   /// Whether it is of that kind, or anything that it is made of.
   [[nodiscard]] bool holds(ShapeKind kind) const;
+  /// Of what it is made.
+  [[nodiscard]] std::size_t part_count() const noexcept { return parts_.size(); }
+  [[nodiscard]] const Shape* part(std::size_t index) const noexcept { return parts_[index]; }
+  [[nodiscard]] const std::vector<Field>& fields() const noexcept { return fields_; }
+  [[nodiscard]] std::size_t required_count() const noexcept { return required_count_; }
+  [[nodiscard]] PyObject* type() const noexcept { return type_.ptr(); }
+  /// Null for none.
+  [[nodiscard]] PyObject* result_type() const noexcept { return result_type_.ptr(); }
+  [[nodiscard]] PyObject* result_check() const noexcept { return result_check_.ptr(); }
+  /// Whether to hold a result against it may call functions that are not ours.
+  [[nodiscard]] bool checks_by_python() const;
+  /// What is expected, in the words of errors.
+  [[nodiscard]] std::string expected() const;
   /// A new reference to the value that comes next; null after recording a failure with the reader. A Python exception
   /// is left set where it is not the value that is wrong, but what looks at it (a validator that raises no ValueError).
   [[nodiscard]] PyObject* decode(Reader& reader) const;
@@ -93,6 +111,9 @@ class Shape {
   std::vector<nanobind::object> kept_;
   std::vector<Shape*> parts_;
   std::vector<Field> fields_;
+  std::size_t required_count_ = 0;
+  nanobind::object result_type_;
+  nanobind::object result_check_;
 
   TypeInfo info_;
   std::string format_;

@@ -14,7 +14,6 @@
 #include "async_calls.hpp"
 #include "caller_line.hpp"
 #include "context.hpp"
-#include "encode.hpp"
 #include "errors.hpp"
 #include "gil.hpp"
 #include "listener.hpp"
@@ -91,7 +90,7 @@ class Feed final : public std::enable_shared_from_this<Feed> {
     const std::unique_ptr<Writer> writer = codec_->writer();
     writer->reset(text);
     std::string where;
-    if (!encode(*writer, item, where) || writer->failed()) {
+    if (!encode_result(*writer, item, method_->checked(), where) || writer->failed()) {
       end(Error{ErrorCode::internal_error});
       PyErr_Format(PyExc_TypeError, "an item of the stream cannot be sent: %s",
                    where.empty() ? writer->failure().c_str() : where.c_str());

@@ -34,10 +34,13 @@ class Described(typing.NamedTuple):
     place: int
     parameters: list[Row]
     result: Shape
+    checked: Shape | None  # what a result, or an item of a stream, is held against
     summary: str
 
 
-def describe(function: Callable[..., Any], name: str, *, blocking: bool = False) -> Described:
+def describe(
+    function: Callable[..., Any], name: str, *, blocking: bool = False, check_results: bool = True
+) -> Described:
     """Looks at a function once. TypeError for hints that cannot be put on the wire, and for what is no function."""
     if not callable(function):
         raise TypeError(f"wirecall: {name} is no function, but {type(function).__name__}")
@@ -65,7 +68,14 @@ def describe(function: Callable[..., Any], name: str, *, blocking: bool = False)
         ))  # fmt: skip
     if unhinted:
         errors._unhinted[name] = unhinted
-    return Described(_place(function, blocking), rows, _result(function, hints), _summary(function))
+    place = _place(function, blocking)
+    result = _result(function, hints)
+    checked = None
+    if check_results:
+        checked = _item(hints) if place in (POOL_STREAM, ASYNCIO_STREAM) else result
+        if checked is _shape_of_anything():
+            checked = None
+    return Described(place, rows, result, checked, _summary(function))
 
 
 def _is_context(hint: Any) -> bool:
@@ -133,15 +143,34 @@ def _result(function: Callable[..., Any], hints: dict[str, Any]) -> Shape:
     hint = hints.get("return", Any)
     if inspect.isclass(function):
         hint = function
-    origin = typing.get_origin(hint)
-    if origin is not None and getattr(origin, "__name__", "") in (
-        "AsyncIterator", "AsyncGenerator", "AsyncIterable", "Iterator", "Generator",
-    ):  # fmt: skip
+    if _is_of(hint, *_STREAMS):
         hint = list[(typing.get_args(hint) or (Any,))[0]]  # type: ignore[misc]
     try:
         return shape_of(hint)
     except TypeError:
-        return shape_of(Any)
+        return _shape_of_anything()
+
+
+def _item(hints: dict[str, Any]) -> Shape:
+    """What a generator yields."""
+    hint = hints.get("return", Any)
+    if not _is_of(hint, *_STREAMS, "Iterable"):
+        return _shape_of_anything()
+    try:
+        return shape_of((typing.get_args(hint) or (Any,))[0])
+    except TypeError:
+        return _shape_of_anything()
+
+
+_STREAMS = ("AsyncIterator", "AsyncGenerator", "AsyncIterable", "Iterator", "Generator")
+
+
+def _is_of(hint: Any, *names: str) -> bool:
+    return getattr(typing.get_origin(hint), "__name__", "") in names
+
+
+def _shape_of_anything() -> Shape:
+    return shape_of(Any)
 
 
 def _place(function: Callable[..., Any], blocking: bool) -> int:

@@ -125,13 +125,13 @@ def _make(hint: Any) -> Shape:
     if kind is collections.abc.Buffer if hasattr(collections.abc, "Buffer") else False:
         return Shape(BYTES, "", None)
     if kind in (bytearray, memoryview):
-        return _converted(bytes, kind, "")
+        return _converted(bytes, kind, "", exact=kind)
     if kind is tuple:
         return _tuple(get_args(hint))
     if kind in _SEQUENCES:
         return _with_parts(Shape(_SEQUENCES[kind], "", None), shape_of((get_args(hint) or (Any,))[0]))
     if kind is collections.deque:
-        return _converted(list[(get_args(hint) or (Any,))[0]], collections.deque, "")  # type: ignore[misc]
+        return _converted(list[(get_args(hint) or (Any,))[0]], collections.deque, "", exact=collections.deque)  # type: ignore[misc]
     if kind in _MAPPINGS:
         return _mapping(*(get_args(hint) or (str, Any)))
     if isinstance(kind, type):
@@ -161,8 +161,10 @@ def _with_parts(shape: Shape, *parts: Shape) -> Shape:
     return shape
 
 
-def _converted(base: Any, convert: Any, name: str, text_format: str = "") -> Shape:
+def _converted(base: Any, convert: Any, name: str, text_format: str = "", *, exact: type | None = None) -> Shape:
+    """`exact`: what is of just this type is written as what it is read from."""
     shape = Shape(CONVERTED, name, convert)
+    shape.set_result(exact, None)
     if text_format:
         shape.set_format(text_format)
     return _with_parts(shape, base if isinstance(base, Shape) else shape_of(base))
@@ -242,7 +244,7 @@ def _one_of(members: dict[tuple[type, Any], Any]) -> Shape:
 
 def _enum(kind: type[enum.Enum]) -> Shape:
     if issubclass(kind, enum.Flag):
-        return _converted(int, kind, f"a {kind.__name__}")
+        return _converted(int, kind, f"a {kind.__name__}", exact=kind)
     if not all(isinstance(member.value, bool | int | float | str | types.NoneType) for member in kind):
         return _enum_by_form(kind)
     return _one_of({(type(member.value), member.value): member for member in kind})
@@ -253,7 +255,8 @@ def _enum_by_form(kind: type[enum.Enum]) -> Shape:
     from ._native import dumps
 
     members = {dumps(member.value): member for member in kind}
-    shape = _converted(Any, lambda value: members[dumps(value)], f"one of {', '.join(f.decode() for f in members)}")
+    shape = _converted(Any, lambda value: members[dumps(value)], f"one of {', '.join(f.decode() for f in members)}",
+                       exact=kind)  # fmt: skip
     _set_schema(shape, "", {"enum": [json.loads(form) for form in members]})
     return shape
 
@@ -272,9 +275,9 @@ def _class(kind: type, hint: Any) -> Shape | None:
         return _with_parts(Shape(RECORD, "", kind), *parts)
     text = _texts().get(kind)
     if text is not None:
-        return _converted(*text)
+        return _converted(*text, exact=kind)
     if issubclass(kind, pathlib.PurePath):
-        return _converted(str, kind, "", "path")
+        return _converted(str, kind, "", "path", exact=kind)
     model = _model(kind, hint)
     if model is not None:
         return model
@@ -287,7 +290,7 @@ def _class(kind: type, hint: Any) -> Shape | None:
         return None
     for base in (bool, int, float, str, bytes):
         if issubclass(kind, base):
-            return _converted(base, kind, f"a {kind.__name__}")
+            return _converted(base, kind, f"a {kind.__name__}", exact=kind)
     return None
 
 
@@ -431,6 +434,7 @@ def _annotated(hint: Any) -> Shape:
         return value
 
     limited = _converted(shape, convert, "")
+    limited.set_result(None, convert)
     schema = json.loads(shape.schema)
     if schema.get("type") == "integer" and schema.get("minimum") == -(2**63) and schema.get("maximum") == 2**64 - 1:
         del schema["minimum"], schema["maximum"]  # what some encodings have room for is no bound of the hint's
@@ -528,14 +532,14 @@ def _checks(part: Any) -> list[tuple[Any, str]] | None:
 def _model(kind: Any, hint: Any) -> Shape | None:
     pydantic = sys.modules.get("pydantic")
     if pydantic is not None and issubclass(kind, pydantic.BaseModel):
-        return _by_pydantic(kind.model_validate_json, kind.model_json_schema, _name_for(kind))
+        return _by_pydantic(kind.model_validate_json, kind.model_json_schema, _name_for(kind), kind)
     msgspec = sys.modules.get("msgspec")
     if msgspec is not None and issubclass(kind, msgspec.Struct):
-        return _by_msgspec(hint, _name_for(kind) if hint is kind else "")
+        return _by_msgspec(hint, _name_for(kind) if hint is kind else "", kind)
     return None
 
 
-def _by_pydantic(validate: Any, schema_of: Any, name: str) -> Shape:
+def _by_pydantic(validate: Any, schema_of: Any, name: str, exact: type | None = None) -> Shape:
     import pydantic
 
     def read(text: bytes) -> Any:
@@ -546,13 +550,14 @@ def _by_pydantic(validate: Any, schema_of: Any, name: str) -> Shape:
             raise _at(ValueError(first["msg"]), first["loc"]) from None
 
     shape = Shape(RAW, "", read)
+    shape.set_result(exact, None)
     with contextlib.suppress(Exception):  # a model of which it makes none has no schema
         schema = schema_of(ref_template=f"#/$defs/{name}.{{model}}")
         _set_schema(shape, name, schema, schema.pop("$defs", {}))
     return shape
 
 
-def _by_msgspec(hint: Any, name: str) -> Shape:
+def _by_msgspec(hint: Any, name: str, exact: type | None = None) -> Shape:
     import msgspec
 
     decoder = msgspec.json.Decoder(hint)
@@ -565,6 +570,7 @@ def _by_msgspec(hint: Any, name: str) -> Shape:
             raise _at(ValueError(words), _steps(where.rstrip("`"))) from None
 
     shape = Shape(RAW, "", read)
+    shape.set_result(exact, None)
     with contextlib.suppress(Exception):
         (schema,), components = msgspec.json.schema_components([hint], ref_template=f"#/$defs/{name}.{{name}}")
         _set_schema(shape, name, schema, components)
@@ -617,10 +623,12 @@ def _array(kind: Any, hint: Any) -> Shape | None:
             base = {"b": bool, "i": int, "u": int, "f": float}.get(numpy.dtype(kind).kind)
             if base is None:
                 return None
-            return _converted(base, functools.partial(_scalar, kind), f"a {kind.__name__}")
+            return _converted(base, functools.partial(_scalar, kind), f"a {kind.__name__}", exact=kind)
     image = sys.modules.get("PIL.Image")
     if image is not None and issubclass(kind, image.Image):
-        return Shape(EXTENSION, "an image", _read_image)
+        shape = Shape(EXTENSION, "an image", _read_image)
+        shape.set_result(image.Image, None)
+        return shape
     return None
 
 
@@ -641,7 +649,9 @@ def _array_of(hint: Any) -> Shape:
     union = get_origin(scalar) in (Union, types.UnionType)
     scalars = tuple(get_origin(part) or part for part in (get_args(scalar) if union else (scalar,)))
     if any(part in (Any, numpy.generic) or isinstance(part, typing.TypeVar) for part in scalars):
-        return _with_parts(Shape(EXTENSION, "an array", _read_array), shape_of(Any))
+        shape = Shape(EXTENSION, "an array", _read_array)
+        shape.set_result(numpy.ndarray, None)
+        return _with_parts(shape, shape_of(Any))
     if not all(isinstance(part, type) and issubclass(part, numpy.generic) for part in scalars):
         raise TypeError(f"wirecall: {_name(hint)} cannot be put on the wire: its elements are no type of NumPy's")
     name = "an array of " + " or ".join(part.__name__ for part in scalars)
@@ -657,11 +667,20 @@ def _array_of(hint: Any) -> Shape:
                 array = _narrowed(array, wanted)
             if numpy.can_cast(array.dtype, wanted, "safe"):
                 return array.astype(wanted)
+        raise other(array)
+
+    def other(array: Any) -> ValueError:
         failure = ValueError(f"{name}, not of {array.dtype}")
         failure.wirecall_words = True  # type: ignore[attr-defined]
-        raise failure
+        return failure
 
-    return _with_parts(Shape(EXTENSION, name, read), shape_of(Any))
+    def check(array: Any) -> None:
+        if not any(numpy.issubdtype(array.dtype, part) for part in scalars):
+            raise other(array)
+
+    shape = Shape(EXTENSION, name, read)
+    shape.set_result(numpy.ndarray, check)
+    return _with_parts(shape, shape_of(Any))
 
 
 def _narrowed(array: Any, wanted: Any) -> Any:

@@ -107,34 +107,38 @@ class AsyncClient(_Base):
         """At a broker: publishes an event; comes to the number of connections to which it was queued."""
         return self._start("rpc.publish", (), _event_params(topic, value, retain))
 
-    def offer(self, name: str, function: Callable[..., Any]) -> None:
+    def offer(self, name: str, function: Callable[..., Any], *, check_results: bool = True) -> None:
         """Lets the server call a function, plain or `async def`, while it serves a call of this client (`ctx.call`). It
-        runs in this loop."""
-        described = self._described(function, name)
-        self._native.offer(name, function, described.place, described.parameters, described.result, self._calls)
+        runs in this loop. `check_results` as for `Server`."""
+        told = self._described(function, name, check_results)
+        self._native.offer(name, function, told.place, told.parameters, told.result, told.checked, self._calls)
 
-    async def provide(self, name: str, function: Callable[..., Any], **options: Any) -> None:
+    async def provide(
+        self, name: str, function: Callable[..., Any], *, check_results: bool = True, **options: Any
+    ) -> None:
         """At a broker: provides a method to its other clients; the function, plain, `async def` or an async generator
-        (a stream), runs in this loop. `options`: concurrency, queue, policy, idempotent, safe."""
+        (a stream), runs in this loop. `options`: concurrency, queue, policy, idempotent, safe. `check_results` as for
+        `Server`."""
         _check_provided(options)
-        described = self._described(function, name)
+        described = self._described(function, name, check_results)
         self._native.provide(
             name,
             function,
             described.place,
             described.parameters,
             described.result,
+            described.checked,
             described.summary,
             options,
             self._calls,
         )
         await self.connect()
 
-    def _described(self, function: Callable[..., Any], name: str) -> Described:
+    def _described(self, function: Callable[..., Any], name: str, check_results: bool) -> Described:
         from ._methods import ASYNCIO, ASYNCIO_STREAM, POOL_STREAM, describe
 
         self._join()
-        described = describe(function, name)
+        described = describe(function, name, check_results=check_results)
         if described.place == POOL_STREAM:
             raise TypeError(f"wirecall: {name} is a plain generator, which would hold up the loop: make it async def")
         return described if described.place == ASYNCIO_STREAM else described._replace(place=ASYNCIO)

@@ -131,21 +131,22 @@ class Client(_Base):
         count: Any = self._native.call("rpc.publish", (), _event_params(topic, value, retain), None, "", None)
         return int(count)
 
-    def offer(self, name: str, function: Callable[..., Any]) -> None:
+    def offer(self, name: str, function: Callable[..., Any], *, check_results: bool = True) -> None:
         """Lets the server call a function while it serves a call of this client (`ctx.call`). It runs on the thread
-        that drives the client. `async def` needs `aconnect`."""
-        described = _plain(function, name)
-        self._native.offer(name, function, described.place, described.parameters, described.result, None)
+        that drives the client. `async def` needs `aconnect`. `check_results` as for `Server`."""
+        told = _plain(function, name, check_results)
+        self._native.offer(name, function, told.place, told.parameters, told.result, told.checked, None)
 
-    def provide(self, name: str, function: Callable[..., Any], **options: Any) -> None:
+    def provide(self, name: str, function: Callable[..., Any], *, check_results: bool = True, **options: Any) -> None:
         """At a broker: provides a method to its other clients. `options`: concurrency, queue, policy, idempotent, safe.
-        The function runs on the thread that drives the client. `async def` needs `aconnect`."""
+        The function runs on the thread that drives the client. `async def` needs `aconnect`. `check_results` as for
+        `Server`."""
         from ._methods import LOOP
 
         _check_provided(options)
-        described = _plain(function, name)
+        told = _plain(function, name, check_results)
         self._native.provide(
-            name, function, LOOP, described.parameters, described.result, described.summary, options, None
+            name, function, LOOP, told.parameters, told.result, told.checked, told.summary, options, None
         )
         self._native.connect()
 
@@ -255,10 +256,10 @@ def _check_provided(options: dict[str, object]) -> None:
             raise ValueError(f"the option {option} is between 0 and {2**32 - 1}, not {value}")
 
 
-def _plain(function: Callable[..., Any], name: str) -> Described:
+def _plain(function: Callable[..., Any], name: str, check_results: bool) -> Described:
     from ._methods import LOOP, describe
 
-    described = describe(function, name)
+    described = describe(function, name, check_results=check_results)
     if described.place != LOOP:
         raise TypeError(f"wirecall: {name} is asynchronous or yields: a client of wirecall.aconnect takes async def")
     return described

@@ -33,10 +33,15 @@ class Server:
     Methods are added before `run`. Plain functions run on the server's own thread, one after the other; one that takes
     longer than 20 ms is left alone on its thread and the server goes on without it. `async def` runs on one asyncio
     thread, `blocking=True` on a pool.
+    `check_results`: what a method returns is held against the result type that it declares, and a stream's items
+    likewise; what is something else is answered -32603, and the log says where it is and what was expected.
     """
 
-    def __init__(self, name: str = "wirecall", *, broker: bool = False, **options: Any) -> None:
+    def __init__(
+        self, name: str = "wirecall", *, broker: bool = False, check_results: bool = True, **options: Any
+    ) -> None:
         self.name = name
+        self._check_results = check_results
         self._options = _told.over(options) if _told is not None else options
         self._broker = broker
         self._methods: dict[str, tuple[Any, ...]] = {}  # what the native server was told of each
@@ -57,7 +62,13 @@ class Server:
     def __call__(self, function: F, /) -> F: ...
     @overload
     def __call__(
-        self, /, *, name: str | None = None, blocking: bool = False, safe: bool = False
+        self,
+        /,
+        *,
+        name: str | None = None,
+        blocking: bool = False,
+        safe: bool = False,
+        check_results: bool | None = None,
     ) -> Callable[[F], F]: ...
     def __call__(
         self,
@@ -67,23 +78,36 @@ class Server:
         name: str | None = None,
         blocking: bool = False,
         safe: bool = False,
+        check_results: bool | None = None,
     ) -> Any:
         """Offers a function as a method, as a decorator: `@app`, `@app(name="calc.sum", blocking=True)`.
 
         `blocking`: it waits for files, locks, other programs, or computes for long, and is thread-safe.
         `safe`: calling it changes nothing; then it may be called by GET as well.
+        `check_results`: goes over the server's.
         """
         if function is None:
-            return lambda decorated: self.add(decorated, name=name, blocking=blocking, safe=safe)
+            return lambda decorated: self.add(
+                decorated, name=name, blocking=blocking, safe=safe, check_results=check_results
+            )
         return self.add(function)
 
-    def add(self, function: F, *, name: str | None = None, blocking: bool = False, safe: bool = False) -> F:
+    def add(
+        self,
+        function: F,
+        *,
+        name: str | None = None,
+        blocking: bool = False,
+        safe: bool = False,
+        check_results: bool | None = None,
+    ) -> F:
         """Offers a function, bound method or other callable; returns it. `Conflict` for a name that is taken."""
         called = name if name is not None else getattr(function, "__name__", None) or _name_of(function)
         from ._methods import ASYNCIO, ASYNCIO_STREAM, describe
 
-        described = describe(function, called, blocking=blocking)
-        told = (called, function, described.place, described.parameters, described.result, described.summary, safe)
+        checks = self._check_results if check_results is None else check_results
+        described = describe(function, called, blocking=blocking, check_results=checks)
+        told = (called, function, *described, safe)
         self._native.add(*told)
         self._methods[called] = told
         self._asynchronous = self._asynchronous or described.place in (ASYNCIO, ASYNCIO_STREAM)
@@ -131,6 +155,7 @@ class Server:
 
         `workers`: so many processes, forked from this one, share the places. One that crashes is replaced. Each has the
         program's state as it was when `run` was called; nothing that one of them changes is seen by the others.
+        `insecure`: as for `listen`.
         In another thread than the main one signals are left to the program, and `stop` ends it.
         A program whose place cannot be had ends with one line that says why; `listen` raises OSError instead.
         """
@@ -138,6 +163,7 @@ class Server:
             listen, workers = _told.listen or listen, _told.workers or workers
             _told.has_run = True
         uris = [listen] if isinstance(listen, str) else listen or ([] if self._listening else self._native.places())
+        self._permit(uris, insecure)  # all of them before the first one listens
         if workers > 1:
             return self._run_workers(uris, workers, quiet)
         with _ending_by_a_line():
@@ -155,7 +181,6 @@ class Server:
             thread = AsyncioThread(self._native)
             thread.start()
         self._ended.clear()
-        `insecure`: as for `listen`.
         try:
             # Elsewhere than in the main thread it is a part of the program, whose signals they are.
             self._native.run(threading.current_thread() is threading.main_thread())
@@ -163,7 +188,6 @@ class Server:
             if thread is not None:
                 thread.stop()
             self._ended.set()
-        self._permit(uris, insecure)  # all of them before the first one listens
 
     def _run_workers(self, uris: list[str], count: int, quiet: bool) -> None:
         from ._workers import Workers
@@ -248,6 +272,7 @@ class Told:
     listen: list[str]
     workers: int
     options: dict[str, Any]
+    insecure: bool = False
     has_run: bool = False
 
     def over(self, options: dict[str, Any]) -> dict[str, Any]:
@@ -272,4 +297,3 @@ def _name_of(function: Any) -> str:
     if name is None:
         raise TypeError(f'wirecall: {function!r} has no name: give one, as app(name="…") or app.add(…, name="…")')
     return str(name)
-    insecure: bool = False

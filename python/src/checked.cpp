@@ -1,0 +1,505 @@
+// See checked.hpp.
+#include "checked.hpp"
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string_view>
+#include <utility>
+
+#include "encoder.hpp"
+#include "reference.hpp"
+#include "values.hpp"
+#include "wirecall/bytes.hpp"
+
+namespace wirecall::python {
+namespace {
+
+// Writes nothing: for who only wants to know whether a value fits.
+class NullWriter final : public Writer {
+ public:
+  explicit NullWriter(bool is_json) : is_json_(is_json) {}
+  void reset(Buffer&) override {}
+  void null() override {}
+  void boolean(bool) override {}
+  void integer(std::int64_t) override {}
+  void unsigned_integer(std::uint64_t) override {}
+  void number(double) override {}
+  void number(float) override {}
+  void number_text(std::string_view) override {}
+  void string(std::string_view) override {}
+  void bytes(std::span<const std::byte>) override {}
+  void extension(std::int8_t, std::span<const std::byte>) override {}
+  void extension_in_parts(std::int8_t, std::span<const std::byte>, std::span<const std::byte>) override {}
+  void begin_array(std::size_t) override {}
+  void end_array() override {}
+  void begin_object(std::size_t) override {}
+  void key(std::string_view) override {}
+  void end_object() override {}
+  void json(std::string_view) override {}
+  [[nodiscard]] bool is_json() const noexcept override { return is_json_; }
+
+ private:
+  bool is_json_;
+};
+
+// Whether a value of exactly this type is never of that kind. Types of others may be written as anything.
+bool is_excluded(PyTypeObject* type, ShapeKind kind) {
+  switch (kind) {
+    case ShapeKind::none:
+    case ShapeKind::boolean:
+    case ShapeKind::integer:
+    case ShapeKind::number:
+    case ShapeKind::string:
+    case ShapeKind::bytes:
+      return type == &PyList_Type || type == &PyTuple_Type || type == &PyDict_Type;
+    case ShapeKind::list:
+    case ShapeKind::set:
+    case ShapeKind::frozenset:
+    case ShapeKind::tuple:
+    case ShapeKind::record:
+      return type == &PyDict_Type || type == &PyUnicode_Type || type == &PyLong_Type;
+    case ShapeKind::map:
+    case ShapeKind::object:
+      return type == &PyList_Type || type == &PyTuple_Type || type == &PyUnicode_Type || type == &PyLong_Type;
+    default:
+      return false;
+  }
+}
+
+// Of a union, parts are tried; types that hold themselves make that many more trials than values. A result that takes
+// more is not looked at any further.
+constexpr std::size_t kTrialsMax = 100'000;
+
+class CheckedEncoder : public Encoder {
+ public:
+  /// `trials_left` is shared by all trials of one result.
+  CheckedEncoder(Writer& writer, std::string& where, std::size_t& trials_left, bool writes)
+      : Encoder(writer, where), trials_left_(&trials_left), writes_(writes) {}
+
+  bool as(PyObject* value, const Shape& shape) {
+    PyTypeObject* const type = Py_TYPE(value);
+    switch (shape.kind()) {
+      case ShapeKind::any:
+        return this->value(value);
+      case ShapeKind::none:
+        if (value == Py_None) return writer_->null(), true;
+        break;
+      case ShapeKind::boolean:
+        if (type == &PyBool_Type) return writer_->boolean(value == Py_True), true;
+        break;
+      case ShapeKind::integer:
+        if (type == &PyLong_Type) return integer(value);
+        break;
+      case ShapeKind::number:
+        if (type == &PyFloat_Type) return number(value);
+        if (type == &PyLong_Type) return integer(value);
+        break;
+      case ShapeKind::string:
+        if (type == &PyUnicode_Type) return string(value);
+        break;
+      case ShapeKind::bytes:
+        if (type == &PyBytes_Type) return bytes(PyBytes_AsString(value), PyBytes_Size(value));
+        break;
+      default:
+        break;
+    }
+    if (++depth_ > kDepthMax) return fail("nested too deep, or holds itself");
+    const bool written = nested_as(value, shape);
+    --depth_;
+    return written;
+  }
+
+ private:
+  // ---- containers ----
+
+  auto element_of(const Shape& shape) {
+    return [this, part = shape.part(0)](PyObject* element, Py_ssize_t) { return as(element, *part); };
+  }
+
+  bool sequence(PyObject* value, const Shape& shape) {
+    return PyList_CheckExact(value) ? list(value, element_of(shape)) : tuple(value, element_of(shape));
+  }
+
+  bool record(PyObject* value, const Shape& shape) {
+    const Py_ssize_t wanted = static_cast<Py_ssize_t>(shape.part_count());
+    const Py_ssize_t size = PyList_CheckExact(value) ? PyList_Size(value) : PyTuple_Size(value);
+    if (size < wanted) return missing(*shape.part(static_cast<std::size_t>(size))), at(size);
+    if (size > wanted) return fail("expected nothing, got a value: there are " + std::to_string(wanted)), at(wanted);
+    const auto element = [&](PyObject* element, Py_ssize_t i) {
+      return as(element, *shape.part(static_cast<std::size_t>(i)));
+    };
+    return PyList_CheckExact(value) ? list(value, element) : tuple(value, element);
+  }
+
+  auto map_member(const Shape& shape) {
+    return [this, key_shape = shape.part(0), part = shape.part(1), reader = shape.type()](PyObject* key,
+                                                                                          PyObject* member) {
+      // Other keys are read as if they stood there as values.
+      const bool any_text = key_shape->kind() == ShapeKind::string || key_shape->kind() == ShapeKind::any;
+      if (!any_text && PyUnicode_CheckExact(key) && !passes(reader, nullptr, key, *key_shape)) return false;
+      return as(member, *part);
+    };
+  }
+
+  // Which members of an object there have been.
+  struct Given {
+    explicit Given(const Shape& of) : shape(&of) {}
+    const Shape* shape;
+    std::size_t expected = 0;
+    std::uint64_t first = 0;   // of the first 64
+    std::size_t required = 0;  // of all
+  };
+
+  auto object_member(Given& given) {
+    return [this, &given](PyObject* key, PyObject* member) {
+      const auto& fields = given.shape->fields();
+      // Mostly they come in the order in which they were written down, and names are interned.
+      std::size_t i = given.expected;
+      if (i >= fields.size() || fields[i].name.ptr() != key) {
+        for (i = 0; i != fields.size() && !is_key(fields[i], key);) ++i;
+        if (i == fields.size()) return this->value(member);
+      }
+      given.expected = i + 1;
+      if (fields[i].required) ++given.required;
+      if (i < 64) given.first |= std::uint64_t{1} << i;
+      return as(member, *fields[i].shape);
+    };
+  }
+  static bool is_key(const Shape::Field& field, PyObject* key) {
+    if (field.name.ptr() == key) return true;
+    return PyUnicode_Check(key) && PyUnicode_Compare(field.name.ptr(), key) == 0;
+  }
+  // A key comes once, so that it is enough to count those that have to come.
+  bool all_given(const Given& given) {
+    if (given.required == given.shape->required_count()) [[likely]]
+      return true;
+    const auto& fields = given.shape->fields();
+    for (std::size_t i = 0; i != fields.size(); ++i) {
+      if (!fields[i].required || (i < 64 && (given.first >> i & 1) != 0)) continue;
+      missing(*fields[i].shape);
+      return at(fields[i].name.ptr());
+    }
+    return true;
+  }
+
+  // ---- by type ----
+
+  bool nested_as(PyObject* value, const Shape& shape) {
+    if (!writes_) {
+      if (*trials_left_ == 0) return true;
+      --*trials_left_;
+    }
+    switch (shape.kind()) {
+      case ShapeKind::list:
+      case ShapeKind::set:
+      case ShapeKind::frozenset:
+      case ShapeKind::tuple:
+        if (PyList_CheckExact(value) || PyTuple_CheckExact(value)) return sequence(value, shape);
+        break;
+      case ShapeKind::record:
+        if (PyList_CheckExact(value) || PyTuple_CheckExact(value)) return record(value, shape);
+        break;
+      case ShapeKind::map:
+        if (PyDict_CheckExact(value)) return dict(value, map_member(shape));
+        break;
+      case ShapeKind::object:
+        if (PyDict_CheckExact(value)) {
+          Given given{shape};
+          return dict(value, object_member(given)) && all_given(given);
+        }
+        break;
+      case ShapeKind::choice:
+        return choice(value, shape);
+      case ShapeKind::literal:
+        return literal(value, shape);
+      case ShapeKind::converted:
+        return converted(value, shape);
+      case ShapeKind::raw:
+        return raw(value, shape);
+      case ShapeKind::extension:
+        return extension(value, shape);
+      default:
+        break;
+    }
+    return by_plan(value, shape);
+  }
+
+  // What is no list, dict, … of Python's own: what its plan makes of it.
+  bool by_plan(PyObject* value, const Shape& shape) {
+    if (is_plain(value)) return mismatch(value, shape);
+    const Reference plan = plan_of(Py_TYPE(value));
+    if (!plan) return fail_with_exception();
+    const ShapeKind kind = shape.kind();
+    switch (kind_of(plan.get())) {
+      case Plan::replace: {
+        const Reference other = replaced(value, plan.get());
+        return other ? as(other.get(), shape) : fail_with_exception();
+      }
+      case Plan::elements:
+        if (kind == ShapeKind::list || kind == ShapeKind::set || kind == ShapeKind::frozenset ||
+            kind == ShapeKind::tuple)
+          return elements(value, element_of(shape));
+        if (kind == ShapeKind::record) {
+          const Reference all = Reference::steal(PySequence_List(value));
+          return all ? record(all.get(), shape) : fail_with_exception();
+        }
+        break;
+      case Plan::mapping:
+        if (kind == ShapeKind::map) return mapping(value, map_member(shape));
+        if (kind == ShapeKind::object) {
+          Given given{shape};
+          return mapping(value, object_member(given)) && all_given(given);
+        }
+        break;
+      case Plan::members:
+        if (kind == ShapeKind::map) return members(value, PyTuple_GetItem(plan.get(), 1), map_member(shape));
+        if (kind == ShapeKind::object) {
+          Given given{shape};
+          return members(value, PyTuple_GetItem(plan.get(), 1), object_member(given)) && all_given(given);
+        }
+        break;
+      case Plan::binary:
+        if (kind == ShapeKind::bytes) return planned(value, plan.get());
+        break;
+      case Plan::refuse:
+        return planned(value, plan.get());
+      case Plan::json:
+        return by_json(value, plan.get(), shape);
+      case Plan::extension:
+        break;
+    }
+    return mismatch(value, shape);
+  }
+
+  // A model of a library, where something else is declared that it may look like: only its JSON can tell.
+  bool by_json(PyObject* value, PyObject* plan, const Shape& shape) {
+    const Reference text = Reference::steal(PyObject_CallFunctionObjArgs(PyTuple_GetItem(plan, 1), value, nullptr));
+    if (!text) return fail_with_exception();
+    if (PyBytes_Check(text.get()) == 0) return mismatch(value, shape);
+    Buffer json{std::string_view{PyBytes_AsString(text.get()), static_cast<std::size_t>(PyBytes_Size(text.get()))}};
+    if (json_codec().scan(json.padded(), kDepthMax).status != ScanStatus::complete) return planned(value, plan);
+    const std::unique_ptr<Reader> reader = json_codec().reader();
+    reader->reset(json.view());
+    const Reference read = Reference::steal(decode_any(*reader));
+    if (!read) return PyErr_Clear(), mismatch(value, shape);
+    return as(read.get(), shape);
+  }
+
+  // Of Python's own types, which have no plan.
+  static bool is_plain(PyObject* value) {
+    PyTypeObject* const type = Py_TYPE(value);
+    return type == &PyLong_Type || type == &PyUnicode_Type || type == &PyFloat_Type || type == &PyBool_Type ||
+           value == Py_None || type == &PyList_Type || type == &PyDict_Type || type == &PyTuple_Type ||
+           type == &PyBytes_Type;
+  }
+
+  static Reference replaced(PyObject* value, PyObject* plan) {
+    return Reference::steal(PyObject_CallFunctionObjArgs(PyTuple_GetItem(plan, 1), value, nullptr));
+  }
+
+  // What stands for a value on the wire, where that is another value; else itself. Null with an exception set.
+  static Reference stand_in(PyObject* value) {
+    if (is_plain(value)) return Reference::share(value);
+    const Reference plan = plan_of(Py_TYPE(value));
+    if (!plan) return {};
+    return kind_of(plan.get()) == Plan::replace ? replaced(value, plan.get()) : Reference::share(value);
+  }
+
+  // ---- what has a type of its own ----
+
+  bool literal(PyObject* value, const Shape& shape) {
+    const Reference other = stand_in(value);
+    if (!other) return fail_with_exception();
+    const Reference key =
+        Reference::steal(PyTuple_Pack(2, reinterpret_cast<PyObject*>(Py_TYPE(other.get())), other.get()));
+    PyObject* const found = key ? PyDict_GetItemWithError(shape.type(), key.get()) : nullptr;
+    PyErr_Clear();  // a list cannot be looked for
+    return found != nullptr ? this->value(other.get()) : mismatch(value, shape);
+  }
+
+  bool converted(PyObject* value, const Shape& shape) {
+    if (reinterpret_cast<PyObject*>(Py_TYPE(value)) == shape.result_type()) return as(value, *shape.part(0));
+    if (shape.result_check() != nullptr) {
+      // Its bounds, of what is of that type to begin with.
+      if (!as(value, *shape.part(0))) return false;
+      return passes(shape.result_check(), nullptr, value, shape);
+    }
+    const Reference other = stand_in(value);
+    if (!other) return fail_with_exception();
+    if (!fits(other.get(), *shape.part(0))) return mismatch(value, shape);
+    if (!passes(shape.type(), nullptr, other.get(), shape)) return false;
+    return as(other.get(), *shape.part(0));
+  }
+
+  bool raw(PyObject* value, const Shape& shape) {
+    if (is_instance(value, shape)) return this->value(value);
+    // What its library makes of the JSON that would be written.
+    Buffer json;
+    const std::unique_ptr<Writer> writer = json_codec().writer();
+    writer->reset(json);
+    Encoder aside{*writer, *where_};
+    if (!aside.value(value)) return fail(std::exchange(*where_, {}));
+    if (writer->failed()) return fail(writer->failure());
+    const Reference text =
+        Reference::steal(PyBytes_FromStringAndSize(json.data(), static_cast<Py_ssize_t>(json.size())));
+    if (!text) return fail_with_exception();
+    return passes(shape.type(), nullptr, text.get(), shape) && this->value(value);
+  }
+
+  bool extension(PyObject* value, const Shape& shape) {
+    if (is_instance(value, shape)) {
+      if (shape.result_check() != nullptr && !passes(shape.result_check(), nullptr, value, shape)) return false;
+      return this->value(value);
+    }
+    // An array may be written as a list.
+    if (shape.part_count() == 0 || !(PyList_CheckExact(value) || PyTuple_CheckExact(value)))
+      return is_plain(value) ? mismatch(value, shape) : other_extension(value, shape);
+    const Reference all = Reference::steal(PySequence_List(value));
+    if (!all) return fail_with_exception();
+    return passes(shape.type(), Py_None, all.get(), shape) && this->value(value);
+  }
+  bool other_extension(PyObject* value, const Shape& shape) {
+    const Reference plan = plan_of(Py_TYPE(value));
+    if (!plan) return fail_with_exception();
+    return kind_of(plan.get()) == Plan::refuse ? planned(value, plan.get()) : mismatch(value, shape);
+  }
+
+  static bool is_instance(PyObject* value, const Shape& shape) {
+    if (shape.result_type() == nullptr) return false;
+    const int is = PyObject_IsInstance(value, shape.result_type());
+    if (is < 0) PyErr_Clear();
+    return is == 1;
+  }
+
+  // Calls what looks at a value, with one argument or two. What it raises says what is wrong.
+  bool passes(PyObject* function, PyObject* first, PyObject* value, const Shape& shape) {
+    const Reference made =
+        Reference::steal(first != nullptr ? PyObject_CallFunctionObjArgs(function, first, value, nullptr)
+                                          : PyObject_CallFunctionObjArgs(function, value, nullptr));
+    if (made) return true;
+    if (PyErr_ExceptionMatches(PyExc_Exception) == 0) return fail_with_exception();
+    const std::string words = take_exception_text();
+    // "ValueError: at least 1" reads as what was expected.
+    const std::size_t colon = words.find(": ");
+    const std::string own = shape.result_check() != nullptr && colon != words.npos ? words.substr(colon + 2) : "";
+    return fail("expected " + (own.empty() ? shape.expected() : own) + ", got " + got(value) +
+                (own.empty() && shape.kind() == ShapeKind::raw ? " (" + words + ")" : ""));
+  }
+
+  // ---- one of several ----
+
+  bool choice(PyObject* value, const Shape& shape) {
+    if (const Shape* const part = exact_part(value, shape)) return as(value, *part);
+    const Shape* only = nullptr;
+    std::size_t possible = 0;
+    for (std::size_t i = 0; i != shape.part_count(); ++i) {
+      const Shape* const part = shape.part(i);
+      if (part->kind() == ShapeKind::none || is_excluded(Py_TYPE(value), part->kind())) continue;
+      only = part;
+      ++possible;
+    }
+    // Where one alone is possible, what it says is more than that none fits.
+    if (possible == 1) return as(value, *only);
+    for (std::size_t i = 0; i != shape.part_count(); ++i) {
+      const Shape* const part = shape.part(i);
+      if (is_excluded(Py_TYPE(value), part->kind())) continue;
+      if (!fits(value, *part)) continue;
+      if (!writes_) return true;
+      return *trials_left_ == 0 ? this->value(value) : as(value, *part);
+    }
+    return mismatch(value, shape);
+  }
+
+  // The first part that a value is of by its type alone.
+  static const Shape* exact_part(PyObject* value, const Shape& shape) {
+    PyTypeObject* const type = Py_TYPE(value);
+    for (std::size_t i = 0; i != shape.part_count(); ++i) {
+      const Shape* const part = shape.part(i);
+      const auto* const object = reinterpret_cast<PyObject*>(type);
+      switch (part->kind()) {
+        case ShapeKind::any:
+          return part;
+        case ShapeKind::none:
+          if (value == Py_None) return part;
+          break;
+        case ShapeKind::boolean:
+          if (type == &PyBool_Type) return part;
+          break;
+        case ShapeKind::integer:
+          if (type == &PyLong_Type) return part;
+          break;
+        case ShapeKind::number:
+          if (type == &PyFloat_Type || type == &PyLong_Type) return part;
+          break;
+        case ShapeKind::string:
+          if (type == &PyUnicode_Type) return part;
+          break;
+        case ShapeKind::bytes:
+          if (type == &PyBytes_Type) return part;
+          break;
+        case ShapeKind::object:
+        case ShapeKind::record:
+          if (object == part->type()) return part;
+          break;
+        case ShapeKind::converted:
+        case ShapeKind::raw:
+        case ShapeKind::extension:
+          if (object == part->result_type()) return part;
+          break;
+        case ShapeKind::literal:
+          if (type == &PyUnicode_Type || type == &PyLong_Type) return nullptr;  // it may be one of these
+          break;
+        default:
+          break;
+      }
+    }
+    return nullptr;
+  }
+
+  // Whether it could be written so; nothing is.
+  bool fits(PyObject* value, const Shape& shape) {
+    NullWriter nowhere{writer_->is_json()};
+    std::string where;
+    CheckedEncoder trial{nowhere, where, *trials_left_, false};
+    trial.depth_ = depth_;
+    return trial.as(value, shape);
+  }
+
+  // ---- failures ----
+
+  bool mismatch(PyObject* value, const Shape& shape) {
+    return fail("expected " + shape.expected() + ", got " + got(value));
+  }
+  bool missing(const Shape& shape) { return fail("expected " + shape.expected() + ", got nothing"); }
+
+  // A number, a text or null as JSON, shortened; of anything else what it is.
+  static std::string got(PyObject* value) {
+    PyTypeObject* const type = Py_TYPE(value);
+    const bool scalar = is_plain(value) && type != &PyList_Type && type != &PyDict_Type && type != &PyTuple_Type &&
+                        type != &PyBytes_Type;
+    if (!scalar) return name_of(type);
+    Buffer json;
+    const std::unique_ptr<Writer> writer = json_codec().writer();
+    writer->reset(json);
+    std::string where;
+    if (!encode(*writer, value, where) || writer->failed()) return name_of(type);
+    const std::unique_ptr<Reader> reader = json_codec().reader();
+    reader->reset(json.padded());
+    static_cast<void>(reader->fail(""));
+    return reader->failure().got;
+  }
+
+  std::size_t* trials_left_;
+  bool writes_;  // else it is a trial
+};
+
+}  // namespace
+
+bool encode_as(Writer& writer, PyObject* value, const Shape& shape, std::string& where) {
+  std::size_t trials_left = kTrialsMax;
+  return CheckedEncoder{writer, where, trials_left, true}.as(value, shape);
+}
+
+}  // namespace wirecall::python
