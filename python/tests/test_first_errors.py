@@ -166,6 +166,93 @@ def test_a_hint_that_stands_for_nothing_on_the_wire(tmp_path):
     assert (status, said.splitlines()[-1]) == (1, f"TypeError: {line}")
 
 
+@pytest.mark.parametrize("runs", ["", "app.run('tcp://127.0.0.1:0')\n"])
+def test_a_name_that_stands_for_no_server(tmp_path, runs):
+    program = "import wirecall\napp = wirecall.Server()\nother = wirecall.Server()\ndef add(): ...\n" + runs
+    (tmp_path / "calc.py").write_text(program)
+    said = "wirecall: calc.py has no wirecall.Server named nope: it has app, other\n"
+    assert run(WIRECALL, "serve", "calc.py:nope", folder=tmp_path) == (2, said)
+    said = "wirecall: calc.py has no wirecall.Server named add, but a function of that name: it has app, other\n"
+    assert run(WIRECALL, "serve", "calc.py:add", folder=tmp_path) == (2, said)
+    module = [sys.executable, "-m", "wirecall", "serve"]
+    assert run(*module, "calc:nope", folder=tmp_path) == (
+        2, "wirecall: calc has no wirecall.Server named nope: it has app, other\n"
+    )  # fmt: skip
+    assert run(*module, "clac:app", folder=tmp_path) == (
+        2, "wirecall: there is no module clac: name one, or a file that ends in .py\n"
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize("words", ["calc.py", "calc", "calc:app", "calc.py:app"])
+def test_a_program_is_a_file_or_a_module_with_a_name_or_without(tmp_path, words):
+    # It ends as soon as it serves, so that nothing has to be waited for.
+    (tmp_path / "calc.py").write_text("import wirecall\napp = wirecall.Server('calc')\napp.stop()\n")
+    status, said = run(sys.executable, "-m", "wirecall", "serve", words, "--port", "0", folder=tmp_path)
+    assert (status, said.split(" at ")[0]) == (0, "calc: 0 methods")
+
+
+def test_of_several_servers_the_one_that_is_named_is_served_although_the_program_runs_another(tmp_path):
+    program = "import wirecall\none = wirecall.Server('one')\ntwo = wirecall.Server('two')\ntwo.stop()\none.run()\n"
+    (tmp_path / "calc.py").write_text(program)
+    status, said = run(WIRECALL, "serve", "calc.py:two", "--port", "0", folder=tmp_path)
+    assert (status, said.split(" at ")[0]) == (0, "two: 0 methods")
+
+
+def test_a_server_is_no_decorator():
+    def add() -> None: ...
+
+    line = (
+        'TypeError: wirecall: wirecall.Server is no decorator: make one, app = wirecall.Server("calc"), and decorate '
+    )
+    assert last_line(lambda: wirecall.Server(add)) == line + "with @app"  # type: ignore[arg-type]
+    assert last_line(lambda: wirecall.Server(5)) == (  # type: ignore[arg-type]
+        "TypeError: wirecall: the name of a server is not 5: a string"
+    )
+    app: object = wirecall.Server()
+    assert last_line(lambda: app("calc.sum")) == (  # type: ignore[operator]
+        "TypeError: wirecall: 'calc.sum' is no function: write @app(name=\"calc.sum\")"
+    )
+
+
+def test_a_host_and_a_port():
+    app = wirecall.Server("calc", port=0)
+    app.stop()
+    app.run(host="127.0.0.2", quiet=True)
+    assert app._listening[0].startswith("tcp://127.0.0.2:")
+    app = wirecall.Server("calc")
+    app.stop()
+    app.run(port=0, quiet=True)
+    assert app._listening[0].startswith("tcp://127.0.0.1:")
+    with pytest.raises(ValueError, match="insecure=True"):
+        app.run(host="::", port=0)
+    assert last_line(lambda: app.run("tcp://127.0.0.1:0", port=1)) == (
+        "TypeError: wirecall: run takes a place, or a host and a port, not both"
+    )
+    assert last_line(lambda: app.run(8545)) == (  # type: ignore[arg-type]
+        'TypeError: wirecall: run takes where to listen as a URI, "tcp://127.0.0.1:8545", not 8545'
+    )
+
+
+def test_the_command_goes_over_the_programs_host_and_port(tmp_path):
+    program = "import wirecall\napp = wirecall.Server('calc')\napp.stop()\napp.run(host='127.0.0.2', port=1)\n"
+    (tmp_path / "calc.py").write_text(program)
+    status, said = run(WIRECALL, "serve", "calc.py", "--port", "0", folder=tmp_path)
+    assert (status, said.rsplit(":", 1)[0]) == (0, "calc: 0 methods at tcp://127.0.0.2")
+
+
+def test_what_is_said_of_a_call_itself(c):
+    wrong = "wirecall.errors.InvalidParams: Invalid params (-32602): at "
+    assert last_line(lambda: c.sum(a=1, timeout=3)) == (
+        f"{wrong}timeout, expected nothing, got 3, _timeout= is the time of the call in seconds"
+    )
+    assert "_to= names the client" in last_line(lambda: c.sum(a=1, to="x"))
+    assert "_timeout" not in last_line(lambda: c.sum(a=1, c=3))
+    assert last_line(lambda: c.sum(1, 2, timeout=3)) == (
+        "TypeError: JSON-RPC has arguments by position or by name, not both in one call; _timeout= is the time of the "
+        "call in seconds"
+    )
+
+
 def test_an_option_that_there_is_not(tmp_path):
     (tmp_path / "calc.py").write_text('import wirecall\napp = wirecall.Server(limits={"batches": 1})\n')
     said = "wirecall: calc.py:2: there is no option limits.batches; did you mean limits.batch?\n"

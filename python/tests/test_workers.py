@@ -206,7 +206,7 @@ def test_options_of_a_file_and_of_flags(program, tmp_path):
     ("words", "line"),
     [
         (["none.py"], "there is no file none.py"),
-        (["{program}:none"], "has no wirecall.Server named none"),
+        (["{program}:none"], "has no wirecall.Server named none: it has app"),
         (["{program}", "--batch", "7"], "there is no option --batch"),
         (["{program}", "--limits-batch"], "--limits-batch needs a value: a number from 1"),
         (["{program}", "--limits-batch", "x"], '--limits-batch: limits.batch is "x": give a number from 1'),

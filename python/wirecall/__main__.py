@@ -38,6 +38,9 @@ def main(words: list[str] | None = None) -> int:
     if told.workers < 0:
         _refuse(f"--workers {told.workers}: there are at least 1")
     server._told = server.Told(told.listen, told.workers, _options(told.config, flags), told.insecure)
+    if name:
+        # A program that runs at once, while it is loaded, runs what the command names.
+        server._told.is_for_another = lambda running: _named(_loading(program), program, name) is not running
     module = _load(program)
     if not server._told.has_run:
         served = _server_in(module, program, name)
@@ -117,12 +120,24 @@ def _tell(failure: Exception) -> NoReturn:
     sys.exit(1)
 
 
+def _loading(program: str) -> ModuleType:
+    return sys.modules[pathlib.Path(program).stem if program.endswith(".py") else program]
+
+
+def _named(module: ModuleType, program: str, name: str) -> server.Server:
+    known = vars(module)
+    if isinstance(served := known.get(name), server.Server):
+        return served
+    servers = [key for key, value in known.items() if isinstance(value, server.Server)]
+    has = f"it has {', '.join(servers)}" if servers else "make one, app = wirecall.Server()"
+    other = f", but a {type(served).__name__} of that name" if name in known else ""
+    _refuse(f"{program} has no wirecall.Server named {name}{other}: {has}")
+
+
 def _server_in(module: ModuleType, program: str, name: str) -> server.Server:
     servers = {key: value for key, value in vars(module).items() if isinstance(value, server.Server)}
     if name:
-        if name not in servers:
-            _refuse(f"{program} has no wirecall.Server named {name}")
-        return servers[name]
+        return _named(module, program, name)
     if "app" in servers:
         return servers["app"]
     if len(servers) != 1:

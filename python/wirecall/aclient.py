@@ -12,7 +12,17 @@ from typing import TYPE_CHECKING, Any
 
 from . import _native
 from ._wiring import DEFAULT_PLACE
-from .client import BatchMethod, _all_params, _Base, _check_manner, _check_provided, _checked, _event_params, _Named
+from .client import (
+    BatchMethod,
+    _all_params,
+    _Base,
+    _check_arguments,
+    _check_manner,
+    _check_provided,
+    _checked,
+    _event_params,
+    _Named,
+)
 from .errors import LocalError
 
 if TYPE_CHECKING:
@@ -84,6 +94,7 @@ class AsyncClient(_Base):
             reply._handle = self._native.start(method, args, kwargs, timeout, to, within, self._replies, reply)
         except TypeError:
             _check_manner(timeout, to, within)
+            _check_arguments(args, kwargs)
             raise
         return reply
 
@@ -286,6 +297,7 @@ class AsyncMethod:
         client = self._client
         loop = client._join()
         _check_manner(_timeout, _to, _within)
+        _check_arguments(args, kwargs)
         stream = client._native.stream(self._name, args, kwargs, _timeout, _to, _within)
         while True:
             news = loop.create_future()

@@ -51,6 +51,15 @@ def _check_manner(timeout: object, to: object, within: object) -> None:
         raise TypeError(f"_within is a wirecall.Context, not {within!r}") from None
 
 
+def _check_arguments(args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+    """Of arguments by position and by name, what is said of the call itself may be what was meant."""
+    if args and "timeout" in kwargs:
+        raise TypeError(
+            "JSON-RPC has arguments by position or by name, not both in one call; _timeout= is the time of the call in "
+            "seconds"
+        ) from None
+
+
 def _checked(name: str) -> str:
     if not isinstance(name, str):
         raise TypeError(f"the name of a method is a string, not {type(name).__name__}")
@@ -212,6 +221,7 @@ class Method:
             return self._native.call(self._name, args, kwargs, _timeout, _to, _within)
         except TypeError:
             _check_manner(_timeout, _to, _within)
+            _check_arguments(args, kwargs)
             raise
 
     def stream(
@@ -225,6 +235,7 @@ class Method:
     ) -> Iterator[Any]:
         """Calls it for its results as they come."""
         _check_manner(_timeout, _to, _within)
+        _check_arguments(args, kwargs)
         stream = self._native.stream(self._name, args, kwargs, _timeout, _to, _within)
         while True:
             try:

@@ -200,6 +200,21 @@ def _wrong_with(code: Any, message: Any) -> Exception | None:
     return None
 
 
+# What is said of a call itself begins with an underscore: without one, it is a parameter of the method.
+_OF_THE_CALL = {
+    "timeout": "_timeout= is the time of the call in seconds",
+    "to": "_to= names the client that is to serve the call",
+    "within": "_within= is the call that this one is a part of",
+}
+
+
+def _meant_for_the_call(data: dict[str, Any]) -> str:
+    loc = data.get("loc")
+    if data.get("expected") != "nothing" or not isinstance(loc, list) or len(loc) != 1:
+        return ""
+    return _OF_THE_CALL.get(loc[0], "") if isinstance(loc[0], str) else ""
+
+
 def _details(data: Any, message: str) -> str:
     """What of an error's data a person wants to read in one line, and has not read in the message."""
     if not isinstance(data, dict):
@@ -209,6 +224,8 @@ def _details(data: Any, message: str) -> str:
         loc = data["loc"]
         parts.append("at " + (".".join(str(step) for step in loc) if isinstance(loc, list) else repr(loc)))
     parts += [f"{name} {data[name]}" for name in ("expected", "got", "reason", "limit") if name in data]
+    if cure := _meant_for_the_call(data):
+        parts.append(cure)
     if "did_you_mean" in data:
         parts.append(f"did you mean {data['did_you_mean']!r}?")
     if not parts:

@@ -40,6 +40,10 @@ class Server:
     def __init__(
         self, name: str = "wirecall", *, broker: bool = False, check_results: bool = True, **options: Any
     ) -> None:
+        if not isinstance(name, str):
+            cure = 'make one, app = wirecall.Server("calc"), and decorate with @app' if callable(name) else "a string"
+            what = "wirecall.Server is no decorator" if callable(name) else f"the name of a server is not {name!r}"
+            raise TypeError(f"wirecall: {what}: {cure}")
         self.name = name
         self._check_results = check_results
         self._options = _told.over(options) if _told is not None else options
@@ -102,6 +106,8 @@ class Server:
         check_results: bool | None = None,
     ) -> F:
         """Offers a function, bound method or other callable; returns it. `Conflict` for a name that is taken."""
+        if isinstance(function, str):
+            raise TypeError(f'wirecall: {function!r} is no function: write @app(name="{function}")')
         called = name if name is not None else getattr(function, "__name__", None) or _name_of(function)
         from ._methods import ASYNCIO, ASYNCIO_STREAM, describe
 
@@ -131,6 +137,14 @@ class Server:
         self._listening.append(actual)
         return actual
 
+    def _at(self, host: str | None, port: int | None) -> str:
+        """TCP there. What the command line says goes over both, and the server's options stand for what is missing."""
+        said = {} if _told is None else _told.options
+        host, port = said.get("host", host), said.get("port", port)
+        host = self._options.get("host", "127.0.0.1") if host is None else host
+        port = self._options.get("port", 8545) if port is None else port
+        return f"tcp://[{host}]:{port}" if ":" in host else f"tcp://{host}:{port}"
+
     def _permit(self, uris: list[str], insecure: bool) -> None:
         """ValueError for what other machines can reach while nobody has to authenticate."""
         if insecure or self._options.get("principals_file") or (_told is not None and _told.insecure):
@@ -147,19 +161,31 @@ class Server:
         self,
         listen: str | list[str] | None = None,
         *,
+        host: str | None = None,
+        port: int | None = None,
         workers: int = 1,
         quiet: bool = False,
         insecure: bool = False,
     ) -> None:
         """Serves until `stop`, Ctrl-C or SIGTERM; calls in progress are finished first.
 
+        `listen`: a place as a URI, or several; without it, or with `host` and `port` instead, TCP at those, which are
+        the server's options where they are not given.
         `workers`: so many processes, forked from this one, share the places. One that crashes is replaced. Each has the
         program's state as it was when `run` was called; nothing that one of them changes is seen by the others.
         `insecure`: as for `listen`.
         In another thread than the main one signals are left to the program, and `stop` ends it.
         A program whose place cannot be had ends with one line that says why; `listen` raises OSError instead.
         """
+        if listen is not None and (host is not None or port is not None):
+            raise TypeError("wirecall: run takes a place, or a host and a port, not both")
+        if host is not None or port is not None:
+            listen = self._at(host, port)
+        if not isinstance(listen, str | list | tuple | None):
+            raise TypeError(f'wirecall: run takes where to listen as a URI, "tcp://127.0.0.1:8545", not {listen!r}')
         if _told is not None:
+            if _told.is_for_another(self):
+                return None
             listen, workers = _told.listen or listen, _told.workers or workers
             _told.has_run = True
         uris = [listen] if isinstance(listen, str) else listen or ([] if self._listening else self._native.places())
@@ -273,6 +299,8 @@ class Told:
     workers: int
     options: dict[str, Any]
     insecure: bool = False
+    # Called with a server that is about to run: whether the command line names another one.
+    is_for_another: Callable[[Server], bool] = lambda _: False
     has_run: bool = False
 
     def over(self, options: dict[str, Any]) -> dict[str, Any]:
