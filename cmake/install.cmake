@@ -1,5 +1,5 @@
 # What `cmake --install` puts where: both libraries, the public headers, the files find_package(wirecall) reads, and
-# the command if it was built.
+# the command if it was built, with its manual page and what makes shells complete its words.
 include(CMakePackageConfigHelpers)
 
 install(TARGETS wirecall_core wirecall EXPORT wirecall-targets)
@@ -7,6 +7,21 @@ install(DIRECTORY ${PROJECT_SOURCE_DIR}/include/wirecall DESTINATION ${CMAKE_INS
         FILES_MATCHING PATTERN "*.hpp")
 if(TARGET wirecall_tool)
   install(TARGETS wirecall_tool)
+  # The command prints them itself, so it has to run here.
+  if(NOT CMAKE_CROSSCOMPILING AND NOT WIRECALL_SANITIZE)
+    set(texts_dir ${PROJECT_BINARY_DIR}/texts)
+    file(MAKE_DIRECTORY ${texts_dir})
+    add_custom_command(TARGET wirecall_tool POST_BUILD
+      COMMAND $<TARGET_FILE:wirecall_tool> man > ${texts_dir}/wirecall.1
+      COMMAND $<TARGET_FILE:wirecall_tool> completion bash > ${texts_dir}/wirecall
+      COMMAND $<TARGET_FILE:wirecall_tool> completion zsh > ${texts_dir}/_wirecall
+      COMMAND $<TARGET_FILE:wirecall_tool> completion fish > ${texts_dir}/wirecall.fish
+      VERBATIM)
+    install(FILES ${texts_dir}/wirecall.1 DESTINATION ${CMAKE_INSTALL_MANDIR}/man1)
+    install(FILES ${texts_dir}/wirecall DESTINATION ${CMAKE_INSTALL_DATADIR}/bash-completion/completions)
+    install(FILES ${texts_dir}/_wirecall DESTINATION ${CMAKE_INSTALL_DATADIR}/zsh/site-functions)
+    install(FILES ${texts_dir}/wirecall.fish DESTINATION ${CMAKE_INSTALL_DATADIR}/fish/vendor_completions.d)
+  endif()
 endif()
 
 set(package_dir ${CMAKE_INSTALL_LIBDIR}/cmake/wirecall)

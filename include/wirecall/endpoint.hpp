@@ -1,7 +1,7 @@
 // Endpoint: a place to listen on or connect to, as a URI names it. A value; resolves nothing and opens nothing.
-// Understood are tcp://host:port, tcp://host (port 8545), tcp://[::1]:port, unix:///path of a socket file, stdio: for
-// the standard input and output of this process, inproc://name within it, and, for clients alone,
-// http://host:port/path (docs/wire.md "Connections").
+// Understood are tcp://host:port, tcp://host (port 8545), tcp://[::1]:port, host:port for the same, unix:///path of a
+// socket file, stdio: for the standard input and output of this process, inproc://name within it, and, for clients
+// alone, http://host:port/path (docs/wire.md "Connections").
 #pragma once
 
 #include <cstdint>

@@ -105,7 +105,7 @@ def _tell(failure: Exception) -> NoReturn:
 
     told = traceback.TracebackException.from_exception(failure)
     ours = str(pathlib.Path(__file__).parent)
-    begun = next((i for i, frame in enumerate(told.stack) if not frame.filename.startswith((ours, "<frozen"))), None)
+    begun = next((i for i, frame in enumerate(told.stack) if not frame.filename.startswith((ours, "<frozen", "<string>"))), None)
     frames = [] if begun is None else told.stack[begun:]
     if (
         frames

@@ -1,6 +1,7 @@
 // See call.hpp.
 #include "cli/call.hpp"
 
+#include <fmt/core.h>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -13,6 +14,7 @@
 #include "cli/terminal.hpp"
 #include "wirecall/client.hpp"
 #include "wirecall/error.hpp"
+#include "wirecall/reflect.hpp"
 #include "wirecall/request.hpp"
 #include "wirecall/result_stream.hpp"
 #include "wirecall/value.hpp"
@@ -51,6 +53,23 @@ int print_response(detail::OutgoingCall call, const StopAtSignal& signal) {
   return printed != kSuccess || answer.ok() ? printed : exit_of_answer(answer.error());
 }
 
+// Result or error as one object on stdout, for programs that read it.
+int print_json(const Error& error) {
+  std::string text = fmt::format(R"({{"error":{{"code":{},"message":{})", error.code(), to_json(error.message()));
+  if (!error.data().empty()) text.append(R"(,"data":)").append(error.data());
+  return print(text + "}}\n");
+}
+
+int print_json(detail::OutgoingCall call, const StopAtSignal& signal) {
+  call.keep_response();
+  detail::Answer answer = call.wait();
+  if (answer.ok()) return print(R"({"result":)" + std::string{answer.result()} + "}\n");
+  const Error& error = answer.error();
+  if (const int printed = print_json(error); printed != kSuccess) return printed;
+  if (signal.gave_up(error)) return signal.status();
+  return call.response().empty() ? exit_of(error) : exit_of_answer(error);
+}
+
 // An array, an image or bytes go to a file or pipe as such a file has them; a terminal is told what they are.
 int print_result(detail::OutgoingCall call, const StopAtSignal& signal) {
   const auto result = result_of(std::move(call), signal);
@@ -80,7 +99,13 @@ class CallCommand final : public MethodCommand {
                                  "  wirecall call --stream count 5\n"
                                  "  wirecall call resize image=@cat.png width=64 > small.png\n\n"}) {
     CLI::Option* const raw = app().add_flag("--raw", raw_, "Print the whole response");
-    app().add_flag("--stream", stream_, "Print each of many results as it comes")->excludes(raw);
+    CLI::Option* const stream =
+        app().add_flag("--stream", stream_, "Print each of many results as it comes")->excludes(raw);
+    app()
+        .add_flag("--json", json_,
+                  "Print {\"result\":...} or {\"error\":...} on stdout; the exit status stays the same")
+        ->excludes(raw)
+        ->excludes(stream);
     add_to_flag(app(), to_);
     add_target_flags(
         "How long to wait in all, to connect and for the answer, as 200ms or 1.5s; of a stream, for each item");
@@ -89,18 +114,22 @@ class CallCommand final : public MethodCommand {
  private:
   int run() override {
     const std::string params = params_json();
-    return with_server(target(), [&](Caller& caller, Left left) -> int {
+    Target server = target();
+    if (json_) server.unreachable = [](const Error& error) { static_cast<void>(print_json(error)); };
+    return with_server(server, [&](Caller& caller, Left left) -> int {
       const StopAtSignal signal;
       detail::OutgoingCall call = caller.call(method(), params, signal.token());
       call.set_to(to_);
       if (stream_) return print_stream(std::move(call), signal);
       if (left) call.set_timeout(*left);
+      if (json_) return print_json(std::move(call), signal);
       return raw_ ? print_response(std::move(call), signal) : print_result(std::move(call), signal);
     });
   }
 
   std::string to_;
   bool raw_ = false;
+  bool json_ = false;
   bool stream_ = false;
 };
 

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cstdlib>
 #include <fmt/core.h>
+#include <fmt/ranges.h>
 #include <memory>
 
 #include "base/edit_distance.hpp"
@@ -37,9 +38,15 @@ std::string did_you_mean(std::string_view word, const std::vector<std::string>& 
   return nearest.empty() ? std::string{else_this} : fmt::format("; did you mean {}?", nearest);
 }
 
+std::string unknown_command(std::string_view word, const std::vector<std::string>& names) {
+  return fmt::format("there is no command {}{} Commands are {}; wirecall --help tells more", word,
+                     did_you_mean(word, names, "."), fmt::join(names, ", "));
+}
+
 void refuse_unexpected(const CLI::App& command, const std::vector<std::string>& words) {
   const auto option = std::ranges::find_if(words, [](const std::string& word) { return word.starts_with('-'); });
-  const std::string help = fmt::format(" wirecall {} --help tells more", command.get_name());
+  const std::string help =
+      fmt::format(" {}{} --help tells more", command.get_parent() != nullptr ? "wirecall " : "", command.get_name());
   if (option == words.end()) {
     throw UsageError{fmt::format("{} takes no argument {};{}", command.get_name(), words.front(), help)};
   }

@@ -35,6 +35,8 @@ extern const char* const kArgumentsHelp;
 /// The guess that follows a word that is not known, or `else_this`.
 [[nodiscard]] std::string did_you_mean(std::string_view word, const std::vector<std::string>& names,
                                        std::string_view else_this);
+/// What is wrong with a word that is no command.
+[[nodiscard]] std::string unknown_command(std::string_view word, const std::vector<std::string>& names);
 /// Refuses the first word that a command knows nothing of.
 [[noreturn]] void refuse_unexpected(const CLI::App& command, const std::vector<std::string>& words);
 

@@ -13,10 +13,13 @@
 
 #include "base/printable.hpp"
 #include "cli/load_http.hpp"
+#include "cli/target.hpp"
+#include "message/error_words.hpp"
 #include "transport/places.hpp"
 #include "transport/socket.hpp"
 #include "wirecall/bytes.hpp"
 #include "wirecall/codec.hpp"
+#include "wirecall/error.hpp"
 #include "wirecall/limits.hpp"
 #include "wirecall/loop.hpp"
 #include "wirecall/message.hpp"
@@ -30,6 +33,7 @@ using std::chrono::milliseconds;
 using std::chrono::nanoseconds;
 
 constexpr Limits kLimits{};
+constexpr int kUnauthenticated = static_cast<int>(ErrorCode::unauthenticated);
 constexpr milliseconds kConnectTimeout{10'000};
 constexpr milliseconds kTurn{20};  // how long a turn may take without looking at the clock
 constexpr nanoseconds kProgressEvery{1'000'000'000};
@@ -58,6 +62,12 @@ class Texts {
   std::size_t bytes_ = 0;
 };
 
+std::string error_words_of(std::string_view json) {
+  const auto error = Value::parse(json);
+  const Value* const data = error ? error->find("data") : nullptr;
+  return data != nullptr ? message::error_words({}, data->dump()) : std::string{json};
+}
+
 class Lane;
 
 class Run {
@@ -80,7 +90,12 @@ class Run {
   void lost(std::string why) {
     if (result_.lost.empty()) result_.lost = std::move(why);
   }
-  void refused(std::string_view error) { lost("the server refuses the token: " + printable(error)); }
+  /// `why` is the server's own words.
+  void refused(std::string_view why) {
+    const bool shown = !options.token.empty();
+    lost((shown ? "the server refuses the token: " : "unauthenticated: the server asks who calls: ") + printable(why) +
+         kTokenCure);
+  }
   [[nodiscard]] bool http() const noexcept { return options.endpoint.kind() == EndpointKind::http; }
   [[nodiscard]] bool open_loop() const noexcept { return options.rate > 0; }
   [[nodiscard]] bool sending() const noexcept { return sending_; }
@@ -256,6 +271,10 @@ std::string_view Lane::read_texts(std::string_view text, nanoseconds now) {
 std::string_view Lane::read_http(std::string_view text, nanoseconds now) {
   while (!text.empty()) {
     const HttpReply reply = read_http_reply(text, joined_);
+    if (reply.unauthenticated) {
+      run_->refused(reply.cause);
+      break;
+    }
     if (!reply.cause.empty()) {
       run_->lost("the server has sent " + printable(reply.cause));
       break;
@@ -283,9 +302,11 @@ void Lane::read(const Received& message, std::string_view reply, nanoseconds now
   if (message.kind == MessageKind::request || message.kind == MessageKind::notification) return;
   const std::string_view id = message.kind == MessageKind::response ? message.id() : std::string_view{};
   if (id == kHelloId && !run_->options.token.empty()) {
-    if (message.has(Member::error)) run_->refused(message[Member::error]);
+    if (message.has(Member::error)) run_->refused(error_words_of(message[Member::error]));
     return;
   }
+  if (message.has(Member::error) && error_code(message[Member::error]) == kUnauthenticated)
+    return run_->refused(error_words_of(message[Member::error]));
   const std::uint64_t slot = slot_of(id);
   if (slot >= due_.size() || due_[slot] == kFree) return run_->strayed(message);
   const nanoseconds due = free(static_cast<std::uint32_t>(slot));

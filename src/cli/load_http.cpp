@@ -28,7 +28,8 @@ HttpReply join_chunks(std::string_view text, std::size_t head_bytes, Buffer& joi
     joined.append(text.substr(at + found.skip, found.size));
     at += found.skip + found.size;
     if (joined.size() > kLimits.max_message_size) return bad("a body that is too large");
-    if (found.find == Find::message) return {.size = at, .body = joined.padded(), .in_place = false, .cause = {}};
+    if (found.find == Find::message)
+      return {.size = at, .body = joined.padded(), .in_place = false, .cause = {}, .unauthenticated = false};
   }
   return {};
 }
@@ -44,7 +45,13 @@ HttpReply read_http_reply(std::string_view text, Buffer& joined) {
   const framing::HttpHeadRead read = read_http_response_head(text, kLimits.header_bytes, head);
   if (read.status != 0) return bad(std::string{"what is no HTTP response: "}.append(read.cause));
   if (read.size == 0) return {};
-  if (head.status < 200) return {.size = read.size, .body = {}, .in_place = false, .cause = {}};
+  if (head.status < 200)
+    return {.size = read.size, .body = {}, .in_place = false, .cause = {}, .unauthenticated = false};
+  if (head.status == 401) {
+    HttpReply reply = bad("HTTP status 401 (Unauthorized)");
+    reply.unauthenticated = true;
+    return reply;
+  }
   if (head.chunked) return join_chunks(text, read.size, joined);
   if (!head.has_body())
     return bad("HTTP status " + std::to_string(head.status) + " and nothing, where calls are answered");
@@ -53,7 +60,8 @@ HttpReply read_http_reply(std::string_view text, Buffer& joined) {
   return {.size = read.size + head.content_length,
           .body = text.substr(read.size, head.content_length),
           .in_place = true,
-          .cause = {}};
+          .cause = {},
+          .unauthenticated = false};
 }
 
 }  // namespace wirecall::cli

@@ -15,10 +15,11 @@ namespace wirecall::cli {
 [[nodiscard]] std::string http_request_head(const Endpoint& place, std::string_view token, std::size_t body_bytes);
 
 struct HttpReply {
-  std::size_t size = 0;   ///< bytes of the reply, its head included; 0: it has not come as a whole
-  std::string_view body;  ///< empty where another head follows, which is that of the reply
-  bool in_place = false;  ///< the body lies in the text that was read
-  std::string cause;      ///< why there is no making sense of it; else empty
+  std::size_t size = 0;          ///< bytes of the reply, its head included; 0: it has not come as a whole
+  std::string_view body;         ///< empty where another head follows, which is that of the reply
+  bool in_place = false;         ///< the body lies in the text that was read
+  std::string cause;             ///< why there is no making sense of it; else empty
+  bool unauthenticated = false;  ///< status 401, whatever its body is
 };
 
 /// Reads the reply with which `text` begins. `joined` takes the body where that comes in chunks.

@@ -4,7 +4,6 @@
 #include <algorithm>
 #include <exception>
 #include <fmt/core.h>
-#include <fmt/ranges.h>
 #include <malloc.h>
 #include <memory>
 #include <span>
@@ -15,12 +14,14 @@
 #include "cli/bench.hpp"
 #include "cli/call.hpp"
 #include "cli/command.hpp"
+#include "cli/completion.hpp"
 #include "cli/config_file.hpp"
 #include "cli/context.hpp"
 #include "cli/describe.hpp"
 #include "cli/files.hpp"
 #include "cli/flags.hpp"
 #include "cli/list.hpp"
+#include "cli/manual.hpp"
 #include "cli/pub.hpp"
 #include "cli/python_program.hpp"
 #include "cli/reply.hpp"
@@ -36,14 +37,17 @@ namespace {
 
 using namespace wirecall::cli;
 
-/// Whether `word`, where a command is expected, is none: then it is said what there is.
-bool unknown_command(const CLI::App& app, std::string_view word) {
+/// Refuses a first word that is neither a command nor a flag of `wirecall` itself.
+void require_known(const CLI::App& app, const std::string& word) {
+  if (word.starts_with('-')) {
+    const std::string name = word.substr(0, word.find('='));
+    const auto is_it = [&](const CLI::Option* option) { return option->check_name(name); };
+    if (!std::ranges::any_of(app.get_options(), is_it)) refuse_unexpected(app, {word});
+    return;
+  }
   std::vector<std::string> names;
   for (const CLI::App* command : app.get_subcommands(nullptr)) names.push_back(command->get_name());
-  if (std::ranges::find(names, word) != names.end()) return false;
-  complain(fmt::format("there is no command {}{} Commands are {}; wirecall --help tells more", word,
-                       did_you_mean(word, names, "."), fmt::join(names, ", ")));
-  return true;
+  if (std::ranges::find(names, word) == names.end()) throw UsageError{unknown_command(word, names)};
 }
 
 int run(int argc, char** argv) {
@@ -68,22 +72,27 @@ int run(int argc, char** argv) {
   const ServeConfig serve_config{*serve_command};
 
   std::vector<std::unique_ptr<Command>> commands;
-  for (const auto& declare :
-       {call_command, notify_command, pub_command, sub_command, reply_command, ls_command, describe_command,
-        clients_command, stats_command, top_command, tap_command, bench_command, context_command})
+  for (const auto& declare : {call_command, notify_command, pub_command, sub_command, reply_command, ls_command,
+                              describe_command, clients_command, stats_command, top_command, tap_command, bench_command,
+                              context_command, completion_command, man_command, help_command})
     commands.push_back(declare(app));
 
-  if (argc > 1 && *argv[1] != '-' && unknown_command(app, argv[1])) return kUsage;
+  if (argc == 1) {
+    tell(app.help());
+    return kUsage;
+  }
 
   // Whatever stands behind -- is an ARG.
   char** const end = argv + argc;
   char** const mark = std::find_if(argv, end, [](const char* word) { return std::string_view{word} == "--"; });
   const std::vector<std::string> behind_mark(mark == end ? end : mark + 1, end);
   try {
+    require_known(app, argv[1]);
     app.parse(static_cast<int>(mark - argv), argv);
     if (serve_command->parsed()) {
       std::vector<std::string> unexpected = serve_command->remaining();
       unexpected.insert(unexpected.end(), behind_mark.begin(), behind_mark.end());
+      if (asks_for_module(unexpected)) return become_python({argv + 1, end});
       if (!unexpected.empty()) refuse_unexpected(*serve_command, unexpected);
       if (!serve_config.path().empty()) hold_hang_ups();  // one that comes from now on is for the server
       serving.server = require(serve_config.load());

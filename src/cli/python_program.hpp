@@ -1,14 +1,21 @@
-// `wirecall serve FILE.py`: the Python package serves that, and this process becomes Python.
+// `wirecall serve FILE.py` and `wirecall serve MODULE`: the Python package serves that, and this process becomes
+// Python.
 #pragma once
 
 #include <span>
+#include <string>
+#include <vector>
 
 namespace wirecall::cli {
 
 /// Whether the words of a command line ask for a Python program to be served: one is FILE.py, or FILE.py:NAME.
 [[nodiscard]] bool asks_for_python(std::span<char* const> words);
+/// Whether what `serve` has not understood asks for a Python module: MODULE:NAME, a name with dots, or one of a file or
+/// folder here. Looks into the current folder.
+[[nodiscard]] bool asks_for_module(const std::vector<std::string>& unexpected);
 /// Goes on as `python3 -m wirecall` with these words: the interpreter beside this command, as in a virtual environment,
-/// or else the first in PATH. Returns an exit status when there is none.
+/// that of the `venv` beside it, or else the first in PATH. One without the package says what to type. Returns an exit
+/// status when there is no interpreter.
 int become_python(std::span<char* const> words);
 
 }  // namespace wirecall::cli

@@ -11,6 +11,7 @@
 
 #include "cli/service_manager.hpp"
 #include "session/option_rows.hpp"
+#include "session/principals.hpp"
 #include "wirecall/log.hpp"
 
 namespace wirecall::cli {
@@ -73,6 +74,7 @@ void Reloading::reload() {
   if (same_file && !in_force_.principals_file.empty()) {
     try {
       std::vector<Principal> known = principals_of(in_force_);
+      session::warn_of_open_principals_file(in_force_);
       if (known != principals_) {
         principals = known.size();
         server_->set_principals(known);

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <cstdint>
 #include <cstdio>
 #include <expected>
 #include <fmt/core.h>
@@ -12,11 +13,13 @@
 #include <string_view>
 #include <utility>
 
+#include "base/printable.hpp"
 #include "cli/demo.hpp"
 #include "cli/service_manager.hpp"
 #include "cli/terminal.hpp"
 #include "transport/loopback.hpp"
 #include "wirecall/broker.hpp"
+#include "wirecall/log.hpp"
 
 namespace wirecall::cli {
 
@@ -81,6 +84,19 @@ std::string signature(const Method& method) {
   return text + ")";
 }
 
+// The banner for programs that read the log as JSON, as a record of it.
+void log_banner(const LogSink& log, const ServeOptions& options, std::span<const Endpoint> endpoints,
+                const Registry& registry) {
+  std::string places;
+  for (const Endpoint& endpoint : endpoints) places += (places.empty() ? "" : ",") + endpoint.uri();
+  const bool asks = !options.server.principals_file.empty();
+  log(LogLevel::info, "the server listens",
+      {{"version", options.version},
+       {"listen", places},
+       {"methods", static_cast<std::int64_t>(registry.methods().size())},
+       {"serves", asks ? "those that principals_file names" : "whoever can connect"}});
+}
+
 }  // namespace
 
 int serve(const ServeOptions& options) {
@@ -93,6 +109,7 @@ int serve(const ServeOptions& options) {
     if (options.reload) hold_hang_ups();
     Options server_options = options.server;
     server_options.log = stderr_log(server_options.log_format);
+    const LogSink server_log = server_options.log.at_least(server_options.log_level);
     Broker server{server_options};
     if (options.demo) add_demo_methods(server.registry());
     std::vector<Endpoint> endpoints;
@@ -100,7 +117,11 @@ int serve(const ServeOptions& options) {
     const EarlySignals signals{server};
     std::optional<Reloading> reloading;
     if (options.reload) reloading.emplace(server, std::move(server_options), options.reload);
-    tell(banner(options, endpoints, server.registry()));
+    if (options.server.log_format == LogFormat::json) {
+      log_banner(server_log, options, endpoints, server.registry());
+    } else {
+      tell(banner(options, endpoints, server.registry()));
+    }
     notify_ready();
     const RunEnd end = server.run();
     notify_stopping();
@@ -162,8 +183,11 @@ std::string lines_to_copy(const ServeOptions& options, const Endpoint& place) {
 std::string banner(const ServeOptions& options, std::span<const Endpoint> endpoints, const Registry& registry) {
   const std::string what = options.demo ? fmt::format("serves {} demo methods to", registry.methods().size())
                                         : "passes on calls to the methods of";
-  std::string text = fmt::format("{} {} whoever can connect; Ctrl-C finishes calls and ends\n\n",
-                                 bold("wirecall " + options.version), what);
+  const std::string who = options.server.principals_file.empty()
+                              ? "whoever can connect"
+                              : "those that " + options.server.principals_file + " names";
+  std::string text = fmt::format("{} {} {}; Ctrl-C finishes calls and ends\n\n", bold("wirecall " + options.version),
+                                 what, printable(who));
   std::size_t width = 0;
   for (const Endpoint& endpoint : endpoints) width = std::max(width, endpoint.uri().size());
   for (const Endpoint& endpoint : endpoints) {

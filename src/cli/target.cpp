@@ -9,6 +9,7 @@
 
 #include "base/printable.hpp"
 #include "cli/terminal.hpp"
+#include "message/error_words.hpp"
 #include "session/client_core.hpp"
 #include "wirecall/client.hpp"
 
@@ -16,6 +17,8 @@ namespace wirecall::cli {
 
 using std::chrono::milliseconds;
 using std::chrono::steady_clock;
+
+const char* const kTokenCure = "; give the server's token by --token or in $WIRECALL_TOKEN";
 
 Caller::Caller(std::string_view url, const ClientOptions& options)
     : url_(url), core_(std::make_shared<session::ClientCore>(std::vector{Endpoint{url}}, options)) {}
@@ -57,7 +60,13 @@ int with_server(const Target& target, const std::function<int(Caller&, Left)>& u
       caller.connect();
       return use(caller, left());
     } catch (const ConnectionError& error) {
+      if (error.code() == static_cast<int>(ErrorCode::unauthenticated)) {
+        complain_of(error);
+        if (target.unreachable) target.unreachable(error);
+        return kRpcError;
+      }
       complain(error.what());
+      if (url == target.urls.back() && target.unreachable) target.unreachable(error);
     } catch (const std::invalid_argument& error) {
       complain(error.what());
       return kUsage;
@@ -115,7 +124,9 @@ int exit_of_answer(const Error& error) {
 
 void complain_of(const Error& error) {
   std::string line = fmt::format("{} {}", bold(fmt::format("error {}:", error.code())), printable(error.message()));
-  if (!error.data().empty()) line += " " + printable(error.data());
+  if (const std::string words = message::error_words(error.message(), error.data()); !words.empty())
+    line += ": " + printable(words);
+  if (error.code() == static_cast<int>(ErrorCode::unauthenticated)) line += kTokenCure;
   tell(line + '\n');
 }
 

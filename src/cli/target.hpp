@@ -25,6 +25,8 @@ struct Target {
   std::vector<std::string> urls;  ///< at least one
   ClientOptions client = {};
   std::optional<std::chrono::milliseconds> timeout = {};  ///< in all, connecting included
+  /// Called where none can be connected to, with why the last one cannot.
+  std::function<void(const Error&)> unreachable = {};
 };
 
 /// What is left of the time, where there is one.
@@ -90,7 +92,9 @@ class StopAtSignal {
 /// The exit status for an error that the server answered with. A call's time is known to both sides, and either may be
 /// the first to notice that it is up.
 [[nodiscard]] int exit_of_answer(const Error& error);
-/// The error on a line of stderr.
+/// What to do where a server is told no token, or one that it does not know; stands behind the error.
+extern const char* const kTokenCure;
+/// The error on a line of stderr: its data in words, and of -32004 the cure.
 void complain_of(const Error& error);
 
 }  // namespace wirecall::cli

@@ -209,11 +209,13 @@ void ClientCore::connect() {
   Lock lock{mutex_};
   if (provides() || declares()) start_background();
   if (!connected_as_wanted()) {
+    refusal_.reset();
     for (const auto& connection : connections_) connection->dialer.try_now();
     await_news(lock, milliseconds{options_.connect_timeout_ms} * endpoints_.size(),
-               [this] { return connected_as_wanted() || !last_failure_.empty(); });
+               [this] { return connected_as_wanted() || refusal_ || !last_failure_.empty(); });
   }
   if (!connected_as_wanted()) {
+    if (refusal_) throw ConnectionError{*refusal_};
     throw ConnectionError{
         last_failure_.empty() ? "cannot connect to " + endpoints_.front().uri() + " in time" : last_failure_,
         ConnectionError::Delivered::no};

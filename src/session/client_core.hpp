@@ -345,7 +345,8 @@ class ClientCore final : public std::enable_shared_from_this<ClientCore>, privat
   std::chrono::nanoseconds earliest_ = std::chrono::nanoseconds::max();  // deadline of an asynchronous call
   std::chrono::nanoseconds last_used_{0};
   std::uint64_t dropped_ = 0;
-  std::string last_failure_;  // to connect, or to stay so; empty once connected
+  std::string last_failure_;      // to connect, or to stay so; empty once connected
+  std::optional<Error> refusal_;  // of rpc.hello, by which the server ends the connection; of the last attempt
   std::vector<std::unique_ptr<ClientConnection>> connections_;
   Declarations declarations_;
   std::vector<std::string> withdrawn_;  // methods provided once, and still in the registry

@@ -70,6 +70,7 @@ bool ClientCore::greeted(Lock& lock, ClientConnection& connection, const Receive
     if (why.code() == static_cast<int>(ErrorCode::unauthenticated)) {
       // What has gone out behind it the server, which closes the connection, has not looked at.
       fail_all(connection, why);
+      refusal_ = why;
       if (&connection == &declaring()) refused = declarations_.refuse(why);
       tell_connecting();
     }

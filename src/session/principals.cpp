@@ -1,4 +1,6 @@
 // Where Options have the principals of a server from (wirecall/options.hpp).
+#include "session/principals.hpp"
+
 #include <algorithm>
 #include <cstddef>
 #include <fstream>
@@ -6,6 +8,7 @@
 #include <stdexcept>
 #include <string>
 #include <string_view>
+#include <sys/stat.h>
 #include <utility>
 #include <vector>
 
@@ -13,6 +16,7 @@
 #include "codec/json_scan.hpp"
 #include "wirecall/bytes.hpp"
 #include "wirecall/limits.hpp"
+#include "wirecall/log.hpp"
 #include "wirecall/options.hpp"
 #include "wirecall/value.hpp"
 
@@ -108,6 +112,17 @@ std::vector<Principal> principals_of(const Options& options) {
   if (!file) throw std::invalid_argument("principals_file: " + path + " cannot be read");
   for (Principal& one : PrincipalsText{path}.read(text.str())) principals.push_back(std::move(one));
   return principals;
+}
+
+void session::warn_of_open_principals_file(const Options& options) {
+  constexpr mode_t kOpen = S_IROTH | S_IWOTH | S_IWGRP;
+  struct stat status{};
+  if (options.principals_file.empty() || ::stat(options.principals_file.c_str(), &status) != 0) return;
+  if ((status.st_mode & kOpen) == 0) return;
+  options.log(LogLevel::warning,
+              "other users of this machine can read or change the principals_file, which holds tokens; chmod 600 keeps "
+              "it to its owner",
+              {{"file", options.principals_file}});
 }
 
 }  // namespace wirecall

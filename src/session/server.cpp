@@ -26,6 +26,7 @@
 #include "runtime/backend.hpp"
 #include "runtime/thread_pool.hpp"
 #include "session/listeners.hpp"
+#include "session/principals.hpp"
 #include "session/serving_loop.hpp"
 #include "session/stop_signals.hpp"
 #include "transport/source.hpp"
@@ -182,6 +183,7 @@ Server::State::State(Options given, std::shared_ptr<std::atomic<LogLevel>> level
   if (std::vector<Principal> principals = principals_of(options); !principals.empty()) {
     const auto authority = std::make_shared<const rpc::Authority>(std::move(principals));
     for (const auto& loop : loops) loop->set_authority(authority);
+    session::warn_of_open_principals_file(options);
   }
   if (const int error = loops.front()->hand_over_refused(); error != 0) warn_of_no_hand_over(options.log, error);
 }

@@ -41,6 +41,24 @@ std::string_view refuse_name(std::string_view name) {
   return {};
 }
 
+// Whether it ends in a colon and a port, and all in front of that is a host: "localhost:8545", "[::1]:8545".
+bool is_host_and_port(std::string_view text) {
+  const std::size_t colon = text.rfind(':');
+  if (colon == std::string_view::npos || colon == 0 || text.find('/') != std::string_view::npos) return false;
+  const std::string_view host = text.substr(0, colon);
+  const std::string_view port = text.substr(colon + 1);
+  const auto is_digit = [](char c) { return c >= '0' && c <= '9'; };
+  const bool in_brackets = host.starts_with('[') && host.ends_with(']');
+  return !port.empty() && std::ranges::all_of(port, is_digit) &&
+         (in_brackets || host.find(':') == std::string_view::npos);
+}
+
+// What is written without a scheme, by what it looks like.
+std::string_view cure_without_scheme(std::string_view text) {
+  if (text.starts_with('/')) return kSchemes[1].cure;
+  return "write host:port, such as localhost:8545, or a URI, such as tcp://127.0.0.1:8545";
+}
+
 std::string refusal(std::string_view uri, std::string_view cause, std::string_view cure) {
   std::string text{"\""};
   text.append(uri).append("\" names no place: ").append(cause).append("; ");
@@ -56,15 +74,19 @@ Endpoint::Endpoint(std::string_view uri) {
 }
 
 std::expected<Endpoint, std::string> Endpoint::parse(std::string_view uri) {
-  const auto scheme =
+  const auto* scheme =
       std::ranges::find_if(kSchemes, [uri](const Scheme& known) { return uri.starts_with(known.prefix); });
-  if (scheme == std::end(kSchemes)) {
-    const std::string_view cause = uri.find("://") == std::string_view::npos
-                                       ? "it has no scheme"
-                                       : "tcp://, http://, unix://, stdio: and inproc:// are all that is understood";
-    return std::unexpected{refusal(uri, cause, kSchemes[0].cure)};
+  std::string_view rest = uri;
+  if (scheme != std::end(kSchemes)) {
+    rest.remove_prefix(scheme->prefix.size());
+  } else if (is_host_and_port(uri)) {
+    scheme = &kSchemes[0];
+  } else if (uri.find("://") == std::string_view::npos) {
+    return std::unexpected{refusal(uri, "it has no scheme", cure_without_scheme(uri))};
+  } else {
+    return std::unexpected{
+        refusal(uri, "tcp://, http://, unix://, stdio: and inproc:// are all that is understood", kSchemes[0].cure)};
   }
-  const std::string_view rest = uri.substr(scheme->prefix.size());
   Endpoint endpoint;
   endpoint.kind_ = scheme->kind;
   std::string_view cause;

@@ -95,6 +95,8 @@ TEST(Banner, WhereATokenIsAskedForTheLinesShowOne) {
   options.server.principals_file = "principals.json";
   const std::string text = banner(options, std::vector<Endpoint>{Endpoint{"tcp://127.0.0.1"}}, {});
   EXPECT_NE(text.find("with a token in $WIRECALL_TOKEN:\n"), std::string::npos) << text;
+  EXPECT_NE(text.find(" those that principals.json names; "), std::string::npos) << text;
+  EXPECT_EQ(text.find("whoever can connect"), std::string::npos) << text;
   EXPECT_NE(text.find("curl -H \"Authorization: Bearer $WIRECALL_TOKEN\" -d '"), std::string::npos) << text;
   EXPECT_NE(text.find(R"("params":{"token":"%s"},"id":0}\n{)"), std::string::npos) << text;
   EXPECT_NE(text.find("\\n' \"$WIRECALL_TOKEN\" | nc "), std::string::npos) << text;

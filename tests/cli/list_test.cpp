@@ -90,7 +90,7 @@ TEST_F(List, a_method_that_is_not_there_is_an_error_with_a_guess) {
   const Ended ended = run({"describe", "great"});
   EXPECT_EQ(ended.status, 1);
   EXPECT_EQ(ended.output, "");
-  EXPECT_EQ(ended.error, "error -32601: Method not found {\"did_you_mean\":\"greet\"}\n");
+  EXPECT_EQ(ended.error, "error -32601: Method not found: did you mean 'greet'?\n");
   EXPECT_EQ(run({"describe", "something"}).error, "error -32601: Method not found\n");
 }
 

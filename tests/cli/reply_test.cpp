@@ -45,8 +45,7 @@ TEST_F(Reply, answers_by_its_template) {
   EXPECT_EQ(call({"dashed", "x"}), "\"--x\"\n");
   const Ended missing = run({"call", "greet"});
   EXPECT_EQ(missing.status, 1);
-  EXPECT_EQ(missing.error,
-            "error -32602: Invalid params {\"loc\":[\"name\"],\"expected\":\"any value\",\"got\":\"nothing\"}\n");
+  EXPECT_EQ(missing.error, "error -32602: Invalid params: at name, expected any value, got nothing\n");
 }
 
 TEST_F(Reply, to_asks_the_provider_of_that_name_and_no_other) {

@@ -216,5 +216,48 @@ TEST(ServeWithoutAFile, ends_at_a_hang_up) {
   EXPECT_EQ(server.wait(), -SIGHUP);
 }
 
+TEST_F(ServeConfigTest, where_the_log_is_json_so_is_what_tells_where_the_server_listens) {
+  Process server{{"serve", "--demo", "--listen", folder_.socket(), "--log-format", "json"}};
+  const std::string line = server.read_error_until("\n");
+  EXPECT_TRUE(line.starts_with("{\"time\":")) << line;
+  EXPECT_NE(line.find("\"message\":\"the server listens\""), std::string::npos) << line;
+  EXPECT_NE(line.find("\"listen\":\"" + folder_.socket() + "\""), std::string::npos) << line;
+  EXPECT_NE(line.find("\"serves\":\"whoever can connect\""), std::string::npos) << line;
+  server.signal(SIGTERM);
+  EXPECT_EQ(server.rest_of_error(), line) << "nothing else is said, and all of it is JSON";
+}
+
+class Guarded : public ServeConfigTest {
+ protected:
+  static std::vector<std::string> flags(const std::string& path) {
+    std::ofstream{path} << R"([{"name": "robot", "call": [">"], "tokens": ["secret"]}])";
+    return {"serve", "--demo", "--port", "0", "--principals-file", path};
+  }
+  Process server_{flags(folder_.path + "/principals.json")};
+  const std::string authority_ = "127.0.0.1:" + std::to_string(port_of(server_));
+};
+
+TEST_F(Guarded, who_shows_no_token_is_told_how_to_show_one) {
+  for (const std::string& url : {"tcp://" + authority_, "http://" + authority_}) {
+    for (const std::vector<std::string>& words :
+         {std::vector<std::string>{"call", "echo", "1"}, {"bench", "echo", "1", "-z", "30s"}}) {
+      for (const std::vector<std::string>& token : {std::vector<std::string>{}, {"--token", "another"}}) {
+        std::vector<std::string> all = words;
+        all.insert(all.end(), {"--url", url});
+        all.insert(all.end(), token.begin(), token.end());
+        const cli::Ended ended = run(all);
+        EXPECT_NE(ended.status, 0);
+        EXPECT_NE(ended.error.find("--token"), std::string::npos) << ended.error;
+        EXPECT_NE(ended.error.find("$WIRECALL_TOKEN"), std::string::npos) << ended.error;
+        EXPECT_EQ(ended.error.find("secret"), std::string::npos);
+        EXPECT_EQ(ended.error.find("another"), std::string::npos);
+      }
+    }
+  }
+  EXPECT_EQ(run({"call", "echo", "1", "--url", authority_, "--token", "secret"}).output, "1\n");
+  const cli::Ended bench = run({"bench", "echo", "1", "-z", "30s", "--url", authority_});
+  EXPECT_NE(bench.error.find("unauthenticated"), std::string::npos) << bench.error;
+}
+
 }  // namespace
 }  // namespace wirecall::cli

@@ -191,9 +191,7 @@ TEST_F(Tool, CallsNotifiesAndLoadsByHttp) {
 
   const Ended elsewhere = run({"call", "echo", "1", "--url", http + "/elsewhere"});
   EXPECT_EQ(elsewhere.output, "");
-  EXPECT_EQ(elsewhere.error,
-            "error -32001: the server answered with HTTP status 404 (Not Found) "
-            "{\"reason\":\"HTTP status 404\",\"origin\":\"local\",\"delivered\":\"no\"}\n");
+  EXPECT_EQ(elsewhere.error, "error -32001: the server answered with HTTP status 404 (Not Found)\n");
   EXPECT_EQ(elsewhere.status, 3);
   EXPECT_EQ(run({"serve", "--demo", "--listen", http}).status, 3) << "a place for clients";
 }
@@ -285,13 +283,38 @@ TEST_F(Tool, PrintsTheWholeResponseWhenAsked) {
   EXPECT_EQ(failed.status, 1);
 }
 
+TEST_F(Tool, AsJsonResultAndErrorAreOneObjectOnStdoutAndTheStatusIsTheSame) {
+  const Ended result = call({"--json", "subtract", "42", "23"});
+  EXPECT_EQ(result.output, "{\"result\":19}\n");
+  EXPECT_EQ(result.status, 0);
+  const Ended failed = call({"--json", "fail", "7", "no \"way\""});
+  EXPECT_EQ(failed.output, "{\"error\":{\"code\":7,\"message\":\"no \\\"way\\\"\"}}\n");
+  EXPECT_EQ(failed.error, "");
+  EXPECT_EQ(failed.status, 1);
+  const auto wrong = nlohmann::json::parse(call({"--json", "subtract", "42", "x"}).output);
+  EXPECT_EQ(wrong["error"]["code"], -32602);
+  EXPECT_EQ(wrong["error"]["data"]["loc"], nlohmann::json{"subtrahend"});
+  const Ended late = call({"--json", "sleep", "30000", "--timeout", "100ms"});
+  EXPECT_EQ(nlohmann::json::parse(late.output)["error"]["code"], -32002);
+  EXPECT_EQ(late.status, 4);
+  EXPECT_EQ(call({"--json", "echo", "$bytes=QQ=="}).output, "{\"result\":\"$bytes=QQ==\"}\n");
+  EXPECT_EQ(call({"--json", "--raw", "echo", "1"}).status, 2);
+  const Ended nowhere = run({"call", "--json", "echo", "--url", "tcp://127.0.0.1:1"});
+  EXPECT_EQ(nlohmann::json::parse(nowhere.output)["error"]["code"], -32001);
+  EXPECT_EQ(nowhere.status, 3);
+}
+
+TEST_F(Tool, AServerIsNamedByHostAndPortAlone) {
+  EXPECT_EQ(run({"call", "echo", "1", "--url", "127.0.0.1:" + std::to_string(port_)}).output, "1\n");
+}
+
 TEST_F(Tool, AnErrorIsOneLineOnStderrAndStatusOne) {
   const Ended failed = call({"fail", "4711", "no"});
   EXPECT_EQ(failed.output, "");
   EXPECT_EQ(failed.error, "error 4711: no\n");
   EXPECT_EQ(failed.status, 1);
   EXPECT_EQ(call({"subtract", "42", "x"}).error,
-            "error -32602: Invalid params {\"loc\":[\"subtrahend\"],\"expected\":\"integer\",\"got\":\"\\\"x\\\"\"}\n");
+            "error -32602: Invalid params: at subtrahend, expected integer, got \"x\"\n");
 }
 
 TEST_F(Tool, ATimeoutIsStatusFour) {
@@ -344,7 +367,7 @@ TEST(ToolAndStrangers, AnErrorOfTheServerIsStatusOneWhateverItSaysOfItsOriginBut
     const std::string response =
         R"({"jsonrpc":"2.0", "id":1, "error":{"code":)" + code + R"(,"message":"no","data":)" + data + "}}\n";
     const Ended plain = answered_with(response, {"call", "echo"});
-    EXPECT_EQ(plain.error, "error " + code + ": no " + data + "\n");
+    EXPECT_EQ(plain.error, "error " + code + ": no: reason r\n");
     EXPECT_EQ(plain.status, code == "-32002" ? 4 : 1);
     const Ended raw = answered_with(response, {"call", "echo", "--raw"});
     EXPECT_EQ(raw.output, response);  // as it came
@@ -457,6 +480,8 @@ TEST(ToolUsage, AnUnknownOptionIsNamedWithTheNearest) {
       "wirecall: there is no option --tread-count; did you mean --thread-count? wirecall serve --help tells more\n");
   EXPECT_EQ(run({"call", "echo", "1", "--tmeout=3s"}).error,
             "wirecall: there is no option --tmeout; did you mean --timeout? wirecall call --help tells more\n");
+  EXPECT_EQ(run({"--verison"}).error,
+            "wirecall: there is no option --verison; did you mean --version? wirecall --help tells more\n");
   EXPECT_EQ(run({"bench", "echo", "-x"}).error, "wirecall: there is no option -x; wirecall bench --help tells more\n");
   EXPECT_EQ(run({"serve", "--demo", "x"}).error,
             "wirecall: serve takes no argument x; wirecall serve --help tells more\n");

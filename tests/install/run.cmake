@@ -13,6 +13,16 @@ endfunction()
 file(REMOVE_RECURSE ${work_dir})
 set(prefix ${work_dir}/prefix)
 run(${CMAKE_COMMAND} --install ${build_dir} --prefix ${prefix})
+# Where there is the command, shells complete its words and man shows its page.
+if(EXISTS ${prefix}/bin/wirecall)
+  foreach(file IN ITEMS man/man1/wirecall.1 bash-completion/completions/wirecall zsh/site-functions/_wirecall
+                        fish/vendor_completions.d/wirecall.fish)
+    file(SIZE ${prefix}/share/${file} bytes)
+    if(bytes LESS 1000)
+      message(FATAL_ERROR "share/${file} has ${bytes} bytes")
+    endif()
+  endforeach()
+endif()
 
 set(consumer ${CMAKE_CURRENT_LIST_DIR}/consumer)
 set(configure ${CMAKE_COMMAND} -G ${generator} -D CMAKE_CXX_COMPILER=${compiler} -D WANTED_VERSION=${version})

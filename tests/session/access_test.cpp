@@ -190,6 +190,26 @@ TEST_F(PrincipalsFile, that_is_wrong_is_refused_without_a_word_of_tokens) {
   EXPECT_THROW(Server{twice}, std::invalid_argument);
 }
 
+TEST_F(PrincipalsFile, that_others_can_read_is_warned_of) {
+  namespace fs = std::filesystem;
+  Options options = with(R"([{"name":"a","tokens":["secret"]}])");
+  std::vector<std::string> lines;
+  options.log = [&](const LogRecord& record) { lines.push_back(format_log(LogFormat::human, record)); };
+  fs::permissions(path_, fs::perms{0640});
+  Server{options};
+  EXPECT_TRUE(lines.empty()) << lines.front();
+  for (const unsigned mode : {0644U, 0602U, 0620U}) {
+    fs::permissions(path_, fs::perms{mode});
+    lines.clear();
+    Server{options};
+    ASSERT_EQ(lines.size(), 1U) << mode;
+    EXPECT_NE(lines[0].find("can read or change the principals_file"), std::string::npos) << lines[0];
+    EXPECT_NE(lines[0].find("chmod 600"), std::string::npos) << lines[0];
+    EXPECT_NE(lines[0].find(path_), std::string::npos) << lines[0];
+    EXPECT_EQ(lines[0].find("secret"), std::string::npos) << lines[0];
+  }
+}
+
 TEST(ClientToken, that_cannot_be_shown_is_refused) {
   for (const std::string token : {"a b", "a\r\nHost: b", "\xc3\xa4"})
     EXPECT_THROW(Client("tcp://127.0.0.1:1", with_token(token)), std::invalid_argument) << token;

@@ -41,6 +41,23 @@ struct Returning : BrokerWorld {
   }
 };
 
+// The refusal and the end of the connection come together, before the client has looked at either.
+TEST(ClientResume, a_token_that_is_refused_while_it_connects_is_told_as_that) {
+  World world{1, named()};
+  world.opened = [](runtime::SimulatedPeer& peer) {
+    peer.send(R"({"jsonrpc":"2.0",)" + std::string{kUnknown} + R"(,"id":"rpc.hello"})" + "\n");
+    peer.finish();
+  };
+  const std::chrono::nanoseconds began = world.backend->now();
+  try {
+    world.client->connect();
+    ADD_FAILURE() << "it is connected";
+  } catch (const ConnectionError& error) {
+    EXPECT_EQ(error.code(), -32004) << error.message();
+  }
+  EXPECT_LT(world.backend->now() - began, std::chrono::milliseconds{ClientOptions{}.connect_timeout_ms});
+}
+
 TEST(ClientResume, each_connection_goes_on_with_the_session_of_the_one_before) {
   Returning world;
   EXPECT_EQ(world.client->try_call<int>("a"), 1);

@@ -21,6 +21,22 @@ TEST(Endpoint, the_port_is_8545_where_none_is_said) {
   EXPECT_EQ(Endpoint{"tcp://[::1]"}.port(), 8545);
 }
 
+TEST(Endpoint, host_and_port_without_a_scheme_are_tcp) {
+  EXPECT_EQ(Endpoint{"localhost:8545"}.uri(), "tcp://localhost:8545");
+  EXPECT_EQ(Endpoint{"127.0.0.1:0"}.uri(), "tcp://127.0.0.1:0");
+  EXPECT_EQ(Endpoint{"[::1]:8545"}.uri(), "tcp://[::1]:8545");
+  EXPECT_EQ(Endpoint{"stdio:"}.kind(), EndpointKind::stdio);
+  for (const std::string_view none : {"localhost", "localhost:", "localhost:x", "::1", "::1:8545", ":8545", "/run/x:1",
+                                      "localhost:8545/rpc", "8545"}) {
+    const auto parsed = Endpoint::parse(none);
+    ASSERT_FALSE(parsed.has_value()) << none;
+    EXPECT_NE(parsed.error().find("it has no scheme"), std::string::npos) << parsed.error();
+  }
+  EXPECT_NE(Endpoint::parse("localhost:65536").error().find("no number from 0 to 65535"), std::string::npos);
+  EXPECT_NE(Endpoint::parse("user@host:80").error().find("host and port are all"), std::string::npos);
+  EXPECT_NE(Endpoint::parse("/run/calls.sock").error().find("write unix:///path"), std::string::npos);
+}
+
 TEST(Endpoint, an_ipv6_address_stands_in_brackets) {
   const Endpoint endpoint{"tcp://[2001:db8::1]:0"};
   EXPECT_EQ(endpoint.host(), "2001:db8::1");
@@ -30,10 +46,10 @@ TEST(Endpoint, an_ipv6_address_stands_in_brackets) {
 }
 
 TEST(Endpoint, what_names_no_place_is_refused_with_the_cause_and_the_cure) {
-  for (const std::string_view uri : {"", "127.0.0.1:8545", "tcp:/127.0.0.1", "udp://127.0.0.1:1", "tcp://", "tcp://:80",
-                                     "tcp://host:", "tcp://host:x", "tcp://host:65536", "tcp://host:-1",
-                                     "tcp://host:80x", "tcp://::1:80", "tcp://[::1:80", "tcp://[::1]80",
-                                     "tcp://host:80/path", "tcp://user@host:80", "tcp://[]:80", "tcp://ho st:80"}) {
+  for (const std::string_view uri :
+       {"udp://127.0.0.1:1", "tcp://", "tcp://:80", "tcp://host:", "tcp://host:x", "tcp://host:65536", "tcp://host:-1",
+        "tcp://host:80x", "tcp://::1:80", "tcp://[::1:80", "tcp://[::1]80", "tcp://host:80/path", "tcp://user@host:80",
+        "tcp://[]:80", "tcp://ho st:80"}) {
     const auto parsed = Endpoint::parse(uri);
     ASSERT_FALSE(parsed.has_value()) << uri;
     EXPECT_NE(parsed.error().find("write tcp://host:port"), std::string::npos) << parsed.error();
@@ -116,7 +132,9 @@ TEST(Endpoint, each_kind_s_mistakes_are_told_with_its_own_cure) {
            Mistake{"http://host/rpc\r\nX: y"sv, "written as %XX", "write http://host:port/path"},
            Mistake{"http://h\0st/rpc"sv, "written as %XX", "write http://host:port/path"},
            Mistake{"http://host/r\u00e9"sv, "written as %XX", "write http://host:port/path"},
-           Mistake{"localhost"sv, "no scheme", "write tcp://host:port"},
+           Mistake{"localhost"sv, "no scheme", "write host:port"},
+           Mistake{""sv, "no scheme", "write host:port"},
+           Mistake{"tcp:/127.0.0.1"sv, "no scheme", "write host:port"},
        }) {
     const auto parsed = Endpoint::parse(mistake.uri);
     ASSERT_FALSE(parsed.has_value()) << mistake.uri;

@@ -1,0 +1,73 @@
+#include "cli/command_texts.hpp"
+
+#include <algorithm>
+#include <cctype>
+#include <memory>
+#include <string_view>
+
+namespace wirecall::cli {
+namespace {
+
+std::vector<FlagText> flags_of(const CLI::App& command) {
+  std::vector<FlagText> flags;
+  for (const CLI::Option* option : command.get_options()) {
+    if (!option->nonpositional()) continue;
+    FlagText flag{.names = {}, .value = {}, .does = option->get_description()};
+    for (const std::string& name : option->get_snames()) flag.names.push_back("-" + name);
+    for (const std::string& name : option->get_lnames()) flag.names.push_back("--" + name);
+    if (option->get_items_expected_max() != 0) {
+      const std::string type = option->get_type_name();
+      flag.value = type.empty() ? "VALUE" : type;
+    }
+    flags.push_back(std::move(flag));
+  }
+  return flags;
+}
+
+// The words in small letters that the alternatives of a usage begin with: ls and add of "[ls | add NAME] [OPTIONS]".
+std::vector<std::string> words_of(std::string_view usage) {
+  std::vector<std::string> words;
+  if (usage.find(" | ") == std::string_view::npos) return words;
+  while (!usage.empty()) {
+    std::string_view word = usage.substr(0, usage.find(" | "));
+    usage.remove_prefix(std::min(word.size() + 3, usage.size()));
+    if (word.starts_with('[')) word.remove_prefix(1);
+    const auto is_small = [](unsigned char c) { return std::islower(c) != 0; };
+    const auto end = static_cast<std::size_t>(std::ranges::find_if_not(word, is_small) - word.begin());
+    if (end != 0 && (end == word.size() || word[end] == ' ' || word[end] == ']'))
+      words.emplace_back(word.substr(0, end));
+  }
+  return words;
+}
+
+CommandText text_of(const CLI::App& command, const std::string& name) {
+  CommandText text{.name = command.get_name(),
+                   .does = command.get_description(),
+                   .usage = {},
+                   .footer = command.get_footer(),
+                   .flags = flags_of(command),
+                   .words = {}};
+  const std::string help = command.get_formatter()->make_help(&command, name, CLI::AppFormatMode::Normal);
+  constexpr std::string_view kUsage = "Usage: ";
+  const std::size_t begin = help.find(kUsage) + kUsage.size();
+  text.usage = help.substr(begin, help.find('\n', begin) - begin);
+  return text;
+}
+
+}  // namespace
+
+std::vector<CommandText> command_texts(const CLI::App& app) {
+  std::vector<CommandText> texts{text_of(app, app.get_name())};
+  for (const CLI::App* command : app.get_subcommands(nullptr)) {
+    CommandText text = text_of(*command, app.get_name() + ' ' + command->get_name());
+    text.words = words_of(std::string_view{text.usage}.substr(app.get_name().size() + command->get_name().size() + 2));
+    texts.front().words.push_back(text.name);
+    texts.push_back(std::move(text));
+  }
+  for (CommandText& text : texts) {
+    if (text.usage.find("[COMMAND]") != std::string::npos) text.words = texts.front().words;
+  }
+  return texts;
+}
+
+}  // namespace wirecall::cli
