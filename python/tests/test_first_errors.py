@@ -313,6 +313,6 @@ def test_there_is_no_server():
 
 def test_what_is_no_place():
     assert last_line(lambda: wirecall.connect("localhost")) == (
-        'ValueError: "localhost" names no place: it has no scheme; write host:port, such as localhost:8545, or a URI, such as '
-        "tcp://127.0.0.1:8545"
+        'ValueError: "localhost" names no place: it has no scheme; write host:port, such as localhost:8545, or a URI, '
+        "such as tcp://127.0.0.1:8545"
     )

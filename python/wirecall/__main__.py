@@ -105,7 +105,8 @@ def _tell(failure: Exception) -> NoReturn:
 
     told = traceback.TracebackException.from_exception(failure)
     ours = str(pathlib.Path(__file__).parent)
-    begun = next((i for i, frame in enumerate(told.stack) if not frame.filename.startswith((ours, "<frozen", "<string>"))), None)
+    ways_there = (ours, "<frozen", "<string>")  # "<string>" is how the command starts Python
+    begun = next((i for i, frame in enumerate(told.stack) if not frame.filename.startswith(ways_there)), None)
     frames = [] if begun is None else told.stack[begun:]
     if (
         frames
