@@ -19,8 +19,8 @@ PIP := $(PYTHON_ENV)/bin/pip --quiet --disable-pip-version-check
 help:  ## show this list
 	@sed -n 's/^\([a-z]*\):.*##/\1|/p' $(MAKEFILE_LIST) | while IFS='|' read -r name text; do printf '  make %-8s %s\n' "$$name" "$$text"; done
 
-run: build  ## install what is missing, build, and serve the demo methods in the foreground
-	@exec $(BUILD)/wirecall serve --demo
+run: build  ## install what is missing, build, and serve the demo methods in the foreground (PORT=8545)
+	@exec $(BUILD)/wirecall serve --demo $(if $(PORT),--port $(PORT))
 
 build:  ## build the command, as build/wirecall
 	@tools/install_packages.sh run
@@ -30,10 +30,11 @@ build:  ## build the command, as build/wirecall
 
 python:  ## install what is missing, and build and install the Python package into build/venv
 	@tools/install_packages.sh python
-	@test -x $(PYTHON_ENV)/bin/pip || python3 -m venv $(PYTHON_ENV)
+	@test -x $(PYTHON_ENV)/bin/pip || { echo "Making $(PYTHON_ENV)"; python3 -m venv $(PYTHON_ENV); }
 	@$(PIP) install nanobind scikit-build-core
+	@echo "Compiling the Python package and installing it into $(PYTHON_ENV), with what its tests need (minutes at first)"
 	@$(if $(LAUNCHER),CMAKE_CXX_COMPILER_LAUNCHER=ccache) CMAKE_BUILD_PARALLEL_LEVEL=$(JOBS) \
-	  $(PIP) install --no-build-isolation -C build-dir=$(abspath $(BUILD))/python './python[test]'
+	  $(PIP) install --no-build-isolation --config-settings=build-dir=$(abspath $(BUILD))/python './python[test]'
 
 test:  ## install what is missing, build everything, and run all tests
 	@tools/install_packages.sh test
@@ -41,7 +42,8 @@ test:  ## install what is missing, build everything, and run all tests
 	@$(NINJA)
 	@ctest --test-dir $(BUILD) --parallel $(JOBS) --output-on-failure
 	@$(MAKE) python
-	@$(PYTHON_ENV)/bin/python -m pytest --quiet python/tests
+	@$(PYTHON_ENV)/bin/python -m pytest --quiet -rs python/tests
+	@tools/skipped_tests.py $(BUILD)/Testing/Temporary/LastTest.log
 
 check:  ## format, include ranks, and all tests under clang's sanitizers with a short fuzzing
 	@tools/install_packages.sh check

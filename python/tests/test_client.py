@@ -322,8 +322,10 @@ def test_a_forked_child_is_told_to_make_its_own(uri):
 
 
 def test_ctrl_c_in_a_blocking_call(uri):
+    # Who starts the tests in the background of a shell hands on that SIGINT is ignored.
     program = """
-        import sys, time, wirecall
+        import signal, sys, time, wirecall
+        signal.signal(signal.SIGINT, signal.default_int_handler)
         c = wirecall.connect(sys.argv[1])
         try:
             print("calling", flush=True)

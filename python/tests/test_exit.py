@@ -158,8 +158,10 @@ def test_a_forked_child_is_told_at_its_first_use(uri):
 
 
 def test_signals_are_the_programs_while_a_server_runs_in_its_background():
+    # Who starts the tests in the background of a shell hands on that SIGINT is ignored.
     program = """
-        import sys, time, wirecall
+        import signal, sys, time, wirecall
+        signal.signal(signal.SIGINT, signal.default_int_handler)
         app = wirecall.Server()
 
         @app
