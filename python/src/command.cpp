@@ -14,6 +14,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/edit_distance.hpp"
 #include "session/option_rows.hpp"
 #include "wirecall/options.hpp"
 
@@ -31,6 +32,18 @@ const OptionRow* row_of_flag(const std::string& flag) {
   return nullptr;
 }
 
+std::string unknown_flag(const std::string& flag) {
+  std::vector<std::string> names{"--config", "--insecure", "--listen", "--workers"};
+  for (const OptionRow& row : session::option_rows()) {
+    if (row.in_server == nullptr) continue;
+    names.push_back(session::flag_of(row));
+    if (!row.alias.empty()) names.push_back("--" + std::string{row.alias});
+  }
+  const std::string nearest{nearest_of(flag, names)};
+  return "there is no option " + flag +
+         (nearest.empty() ? "; docs/options.md has them all" : "; did you mean " + nearest + "?");
+}
+
 // The options that such words name, each with its value as JSON text. Throws std::invalid_argument.
 std::vector<std::pair<std::string, std::string>> options_of_flags(const std::vector<std::string>& words) {
   std::map<const OptionRow*, std::vector<std::string>> given;
@@ -38,7 +51,7 @@ std::vector<std::pair<std::string, std::string>> options_of_flags(const std::vec
     const std::size_t equals = std::min(words[i].find('='), words[i].size());
     const std::string flag = words[i].substr(0, equals);
     const OptionRow* const row = row_of_flag(flag);
-    if (row == nullptr) throw std::invalid_argument{"there is no option " + flag + "; docs/options.md has them all"};
+    if (row == nullptr) throw std::invalid_argument{unknown_flag(flag)};
     if (equals != words[i].size()) {
       given[row].push_back(words[i].substr(equals + 1));
     } else if (++i < words.size()) {

@@ -9,6 +9,7 @@ import json
 import pathlib
 import sys
 import tomllib
+from collections.abc import Iterator
 from types import ModuleType
 from typing import Any, NoReturn
 
@@ -33,7 +34,9 @@ def main(words: list[str] | None = None) -> int:
     words = sys.argv[1:] if words is None else words
     if words[:1] != ["serve"]:
         _refuse("python -m wirecall is for serve FILE.py; the command `wirecall` has all the rest")
-    told, flags = parser.parse_known_args(words[1:])
+    ours, flags = _divided(words[1:])
+    _options(None, flags)  # one that is none may have taken the program for its value
+    told = parser.parse_args(ours)
     program, _, name = told.program.partition(":")
     if told.workers < 0:
         _refuse(f"--workers {told.workers}: there are at least 1")
@@ -51,6 +54,21 @@ def main(words: list[str] | None = None) -> int:
     return 0
 
 
+def _divided(words: list[str]) -> tuple[list[str], list[str]]:
+    """The words that are for this command alone, and the flags of options, each with its value."""
+    alone, with_value = ("-h", "--help", "--insecure"), ("-c", "--config", "--listen", "--workers")
+    ours: list[str] = []
+    flags: list[str] = []
+    left = iter(words)
+    for word in left:
+        name, equals, _ = word.partition("=")
+        into = ours if not word.startswith("-") or name in alone + with_value else flags
+        into.append(word)
+        if word.startswith("-") and not equals and name not in alone and (value := next(left, None)) is not None:
+            into.append(value)
+    return ours, flags
+
+
 def _refuse(line: str, status: int = 2) -> NoReturn:
     print(f"wirecall: {line}", file=sys.stderr)
     sys.exit(status)
@@ -60,7 +78,7 @@ def _options(config: str | None, flags: list[str]) -> dict[str, Any]:
     options: dict[str, Any] = {}
     try:
         if config is not None:
-            options = tomllib.loads(pathlib.Path(config).read_text())
+            options = _options_of_file(config)
         for name, value in _native.options_of_flags(flags):
             *groups, last = name.split(".")
             inner = options
@@ -70,6 +88,57 @@ def _options(config: str | None, flags: list[str]) -> dict[str, Any]:
     except (ValueError, OSError) as failure:
         _refuse(f"{config}: {failure}" if isinstance(failure, OSError | tomllib.TOMLDecodeError) else str(failure))
     return options
+
+
+def _options_of_file(config: str) -> dict[str, Any]:
+    """Those of a TOML file; what is wrong with them is told with its line, before the program is loaded."""
+    text = pathlib.Path(config).read_text()
+    options = tomllib.loads(text)
+    wrong = []
+    for name, value in _leaves(options):
+        why = _wrong_with(name, value)
+        if why:
+            wrong.append((_line_of(text, name), why))
+    if wrong:
+        _refuse(f"{config}: " + "; ".join(f"line {line}: {why}" if line else why for line, why in sorted(wrong)))
+    return options
+
+
+def _leaves(table: dict[str, Any], prefix: str = "") -> Iterator[tuple[str, Any]]:
+    for key, value in table.items():
+        if isinstance(value, dict):
+            yield from _leaves(value, f"{prefix}{key}.")
+        else:
+            yield prefix + key, value
+
+
+def _wrong_with(name: str, value: Any) -> str:
+    """Why an option of a file cannot be; empty where it can."""
+    flag = "--" + name.replace(".", "-").replace("_", "-")
+    each = value if isinstance(value, list) else [value]
+    words = [f"{flag}={one if isinstance(one, str) else json.dumps(one, default=str)}" for one in each]
+    try:
+        read = _native.options_of_flags(words or [f"{flag}="])
+    except ValueError as failure:
+        if not words and f"no option {flag}" not in str(failure):
+            return ""  # an empty list, which no flag can say
+        return str(failure).removeprefix(f"{flag}: ").replace(f"no option {flag}", f"no option {name}")
+    given = json.loads(read[0][1])
+    same = given == value and isinstance(given, bool) == isinstance(value, bool)
+    return "" if same or not words else f"{name} is {json.dumps(value, default=str)}: give {json.dumps(given)}"
+
+
+def _line_of(text: str, name: str) -> int:
+    """The line that says `name`; 0 where that is not found."""
+    table = ""
+    for number, line in enumerate(text.splitlines(), 1):
+        bare = line.strip()
+        if bare.startswith("["):
+            table = bare[1:].partition("]")[0].strip() + "."
+        key = bare.partition("=")[0].strip().strip("\"'")
+        if "=" in bare and table + key == name:
+            return number
+    return 0
 
 
 def _load(program: str) -> ModuleType:
