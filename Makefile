@@ -7,7 +7,9 @@ BUILD := build
 JOBS := $(shell nproc)
 # ccache is used where there is one.
 LAUNCHER := $(if $(shell command -v ccache),-D CMAKE_CXX_COMPILER_LAUNCHER=ccache)
-CONFIGURE := cmake -S . -G Ninja $(LAUNCHER) --log-level=WARNING
+# One build of the libraries serves the command and Python's module.
+CONFIGURE := cmake -S . -G Ninja $(LAUNCHER) --log-level=WARNING -D CMAKE_POSITION_INDEPENDENT_CODE=ON
+COMMAND_ALONE := -D WIRECALL_TESTS=OFF -D WIRECALL_BENCH=OFF -D WIRECALL_EXAMPLES=OFF
 NINJA := cmake --build $(BUILD) --parallel $(JOBS)
 
 # The Python package is installed into an environment of its own; its build folder is kept, so a change compiles little.
@@ -24,17 +26,23 @@ run: build  ## install what is missing, build, and serve the demo methods in the
 
 build:  ## build the command, as build/wirecall
 	@tools/install_packages.sh run
-	@test -f $(BUILD)/build.ninja || $(CONFIGURE) -B $(BUILD) \
-	  -D WIRECALL_TESTS=OFF -D WIRECALL_BENCH=OFF -D WIRECALL_EXAMPLES=OFF
+	@test -f $(BUILD)/build.ninja || $(CONFIGURE) -B $(BUILD) $(COMMAND_ALONE)
 	@$(NINJA) --target wirecall_tool
+
+# What the module takes from $(BUILD): the libraries and the command, where these were configured as above. It compiles
+# its own sources alone then.
+MODULE_TAKES := $$(grep -qs 'POSITION_INDEPENDENT_CODE:.*=ON' $(BUILD)/CMakeCache.txt && echo $(abspath $(BUILD)))
 
 python:  ## install what is missing, and build and install the Python package into build/venv
 	@tools/install_packages.sh python
+	@test -f $(BUILD)/build.ninja || $(CONFIGURE) -B $(BUILD) $(COMMAND_ALONE)
+	@test -z "$(MODULE_TAKES)" || $(NINJA) --target wirecall_tool
 	@test -x $(PYTHON_ENV)/bin/pip || { echo "Making $(PYTHON_ENV)"; python3 -m venv $(PYTHON_ENV); }
 	@$(PIP) install nanobind scikit-build-core
 	@echo "Compiling the Python package and installing it into $(PYTHON_ENV), with what its tests need (minutes at first)"
 	@$(if $(LAUNCHER),CMAKE_CXX_COMPILER_LAUNCHER=ccache) CMAKE_BUILD_PARALLEL_LEVEL=$(JOBS) \
-	  $(PIP) install --no-build-isolation --config-settings=build-dir=$(abspath $(BUILD))/python './python[test]'
+	  $(PIP) install --no-build-isolation --config-settings=build-dir=$(abspath $(BUILD))/python \
+	  --config-settings=cmake.define.WIRECALL_BUILD="$(MODULE_TAKES)" './python[test]'
 
 test:  ## install what is missing, build everything, and run all tests
 	@tools/install_packages.sh test
