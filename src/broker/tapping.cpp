@@ -7,9 +7,9 @@
 #include <utility>
 
 #include "broker/clean_response.hpp"
-#include "broker/error_text.hpp"
 #include "broker/exchange.hpp"
 #include "broker/outgoing.hpp"
+#include "message/error_text.hpp"
 #include "message/own_error.hpp"
 
 namespace wirecall::broker {
@@ -141,7 +141,7 @@ void Exchange::tap_end(SlotNumber slot, std::string_view member, std::string_vie
 }
 
 void Exchange::tap_end(SlotNumber slot, const Error& error) noexcept {
-  if_memory_allows([&] { tap_end(slot, "error", error_text(error)); });
+  if_memory_allows([&] { tap_end(slot, "error", message::error_text(error)); });
 }
 
 void Exchange::tap_response(SlotNumber slot, const Received& message) noexcept {

@@ -13,6 +13,7 @@
 #include "rpc/access.hpp"
 #include "rpc/broker.hpp"
 #include "rpc/method_counts.hpp"
+#include "rpc/own_subscriptions.hpp"
 #include "rpc/peer_calls.hpp"
 #include "rpc/pending.hpp"
 #include "rpc/reserved.hpp"
@@ -545,11 +546,12 @@ void Dispatcher::stop_calls() noexcept {
                            .delivered = "maybe"}));
 }
 
-std::shared_ptr<PeerCalls> Dispatcher::peer_calls() {
+// Null where the caller cannot be called.
+std::shared_ptr<CallerLink> Dispatcher::caller_link() {
   if (!outlet_->connected()) return nullptr;
-  std::shared_ptr<PeerCalls>& calls = pending().peer_calls;
-  if (!calls) calls = std::make_shared<PeerCalls>(*outlet_, *workspace_, *limits_);
-  return calls;
+  PendingCalls& calls = pending();
+  if (!calls.peer_calls) calls.peer_calls = std::make_shared<PeerCalls>(*outlet_, *workspace_, *limits_);
+  return std::make_shared<CallerLink>(calls.peer_calls, calls.load, limits_->soft_output, limits_->hard_output);
 }
 
 bool Dispatcher::ask_for_life() {
@@ -561,6 +563,7 @@ bool Dispatcher::ask_for_life() {
 bool Dispatcher::is_relied_on() const noexcept { return broker_peer_ && broker_peer_->provides_any(); }
 
 bool Dispatcher::is_kept() const noexcept {
+  if (pending_ && pending_->subscriptions && !pending_->subscriptions->empty()) return true;
   return broker_peer_ && (broker_peer_->provides_any() || broker_peer_->subscribes_any());
 }
 

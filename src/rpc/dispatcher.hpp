@@ -35,6 +35,7 @@ namespace wirecall::rpc {
 class Authority;
 class Broker;
 class BrokerPeer;
+class CallerLink;
 class OwnCounts;
 struct OwnCountsRow;
 class PeerCalls;
@@ -242,7 +243,7 @@ class Dispatcher {
   [[nodiscard]] std::size_t waiting_calls() const noexcept;
   [[nodiscard]] bool is_full() const noexcept;
   PendingCalls& pending();
-  [[nodiscard]] std::shared_ptr<PeerCalls> peer_calls();
+  [[nodiscard]] std::shared_ptr<CallerLink> caller_link();
   [[nodiscard]] BrokerPeer* broker_peer();
   void send_own(std::string_view text);
   [[nodiscard]] const Principal* principal() const noexcept;

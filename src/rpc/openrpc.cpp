@@ -119,6 +119,18 @@ void write_params(Writer& writer, const Method& method) {
   writer.end_array();
 }
 
+void write_subscription(Writer& writer, const Method& method) {
+  const SubscriptionNames* const names = method.subscription();
+  if (names == nullptr) return;
+  writer.key("x-subscription");
+  writer.begin_object(Writer::kUnknownSize);
+  write_text(writer, "unsubscribe", names->unsubscribe);
+  write_text(writer, "notification", names->notification);
+  writer.key("schema");
+  writer.json(json_schema(*method.signature().event));
+  writer.end_object();
+}
+
 void write_result(Writer& writer, const Method& method) {
   writer.key("result");
   writer.begin_object(Writer::kUnknownSize);
@@ -161,6 +173,7 @@ std::string openrpc_document(const Registry& registry, const std::vector<Describ
     if (entry.own != nullptr) {
       write_params(*writer, *entry.own);
       write_result(*writer, *entry.own);
+      write_subscription(*writer, *entry.own);
     } else {
       write_described(*writer, *reader, *entry.other);
     }

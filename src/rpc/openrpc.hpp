@@ -16,6 +16,8 @@ namespace wirecall::rpc {
 void write_params(Writer& writer, const Method& method);
 /// Appends the member "result": a content descriptor.
 void write_result(Writer& writer, const Method& method);
+/// Appends the member "x-subscription" of a method that subscribes: its names, and the schema of what comes.
+void write_subscription(Writer& writer, const Method& method);
 
 /// A method as others describe it, each part JSON text or empty.
 struct DescribedMethod {

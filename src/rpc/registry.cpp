@@ -222,6 +222,8 @@ Registry::~Registry() = default;
 Registry::Registry(Registry&&) noexcept = default;
 Registry& Registry::operator=(Registry&&) noexcept = default;
 
+void Registry::require_name(std::string_view name) { check_name(name); }
+
 Method& Registry::add(std::string name, std::vector<Param> params, detail::Binding binding) {
   check_name(name);
   if (find(name) != nullptr) {

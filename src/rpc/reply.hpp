@@ -17,6 +17,8 @@
 
 namespace wirecall::rpc {
 
+class CallerLink;
+
 /// The replies of a batch in the order of its requests: in JSON each followed by a comma, in MessagePack one behind the
 /// other. Waiting calls leave gaps.
 struct BatchReply {
@@ -35,8 +37,9 @@ struct BatchReply {
 
   Buffer text;
   std::vector<Gap> gaps;
-  std::size_t bytes = 0;  ///< of text and filled gaps together
-  std::size_t count = 0;  ///< of replies
+  std::vector<std::shared_ptr<CallerLink>> links;  ///< of calls with results, which are answered when the batch is sent
+  std::size_t bytes = 0;                           ///< of text and filled gaps together
+  std::size_t count = 0;                           ///< of replies
   std::size_t unanswered = 0;
   MessageForm form = MessageForm::json;
   bool dispatched = false;  ///< all its calls have been made
