@@ -150,6 +150,8 @@ void Exchange::relay_to(Provider& chosen, Route& route, Call& call, const Receiv
       if (keeps) relayed.extras->request.keep(message.text, caller.shared_load());
       relayed.extras->from = from_of(caller);
       relayed.extras->asked_by = &caller;
+      if (route.description.subscription)
+        relayed.extras->subscribing = {.caller = &caller, .link = call.context().caller_link()};
     }
     if (direct) {
       if (bounds.deadline != kNoDeadline) {
@@ -316,7 +318,7 @@ bool Exchange::response(Peer& peer, const Received& message) {
   if (!message.has(Member::id)) return false;
   peer.overdue = 0;
   const SlotNumber slot = calls_.find(message.id());
-  if (slot == kNoSlot) return false;
+  if (slot == kNoSlot) return is_unsubscribed(message);
   const RelayedCall& call = calls_[slot];
   if (call.provider->peer != &peer || call.state == State::waiting) return false;
   Provider& provider = *call.provider;
@@ -331,8 +333,9 @@ bool Exchange::response(Peer& peer, const Received& message) {
   if (wanted && malformed) [[unlikely]] {
     fail(slot, errors_.malformed);
   } else if (wanted) {
-    deliver(slot, message);
+    deliver(slot, message, provider);
   } else {
+    if (provider.route->description.subscription) end_unwanted(provider, message);
     calls_.give_back(slot);
   }
   free_again(provider);
@@ -367,9 +370,11 @@ bool Exchange::is_too_large(const RelayedCall& call, const Received& message) co
 }
 
 // The call ends with its provider's response.
-void Exchange::deliver(SlotNumber slot, const Received& message) {
+void Exchange::deliver(SlotNumber slot, const Received& message, Provider& provider) {
   RelayedCall& call = calls_[slot];
   if (call.caller == nullptr) {
+    if (call.extras->subscribing.caller != nullptr && message.has(Member::result))
+      return begin_subscription(slot, message, provider);
     Buffer stripped;
     const CleanResponse relayed = without_origin(message, *workspace_->readers.reader, stripped);
     if (call.extras->gathered.gathering) {
@@ -521,7 +526,9 @@ void Exchange::give_up(SlotNumber slot) noexcept {
     const Digits id{calls_.number_of(slot)};
     append_message(provider.peer->outlet(), [&](Buffer& out) { out.append(message::cancel_request(id.view())); });
   });
-  if (provider.terms.concurrency == Terms::kUnlimited) {
+  // A subscription that begins all the same has to be ended.
+  const bool may_begin = provider.route->description.subscription && provider.at_work <= limits_->in_flight;
+  if (provider.terms.concurrency == Terms::kUnlimited && !may_begin) {
     forget_call(slot);
     return free_again(provider);
   }

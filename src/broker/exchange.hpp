@@ -23,6 +23,7 @@
 
 #include "base/seeded_hash.hpp"
 #include "broker/deadlines.hpp"
+#include "broker/method_subscriptions.hpp"
 #include "broker/method_table.hpp"
 #include "broker/operations_log.hpp"
 #include "broker/peer.hpp"
@@ -128,6 +129,16 @@ class Exchange final : public rpc::Broker, private Timer {
   /// The peer says nothing any more: it subscribes to nothing and provides nothing, and what it was asked ends, or is
   /// asked elsewhere.
   void end_peer(Peer& peer) noexcept;
+
+  // Subscriptions to methods: subscribing.cpp.
+
+  /// The way of a call that subscribes.
+  void relay_subscribing(Route& route, Call& call);
+  /// The broker's own answer to a call that unsubscribes.
+  void unsubscribe_method(Route& route, Call& call);
+  /// A notification of who provides such methods.
+  void method_event(const Peer& provider, std::string_view name, const Received& message);
+
   // Events: events.cpp.
 
   /// `pattern` is valid. Throws Error -32005.
@@ -229,7 +240,15 @@ class Exchange final : public rpc::Broker, private Timer {
   [[nodiscard]] std::optional<Error> read_kept(std::string_view text, bool packs, Buffer& read, Received& message);
   void send_kept(SlotNumber slot) noexcept;
   [[nodiscard]] bool is_too_large(const RelayedCall& call, const Received& message) const noexcept;
-  void deliver(SlotNumber slot, const Received& message);
+  void deliver(SlotNumber slot, const Received& message, Provider& provider);
+  [[nodiscard]] static bool is_unsubscribed(const Received& message) noexcept;
+  void begin_subscription(SlotNumber slot, const Received& message, Provider& provider);
+  void end_unwanted(const Provider& provider, const Received& message) noexcept;
+  void send_unsubscribe(const Peer& provider, std::string_view method, std::string_view provider_id);
+  MethodSubscription take_out(MethodSubscription& subscription) noexcept;
+  void lose_subscription(MethodSubscription& subscription) noexcept;
+  void lose_subscriptions_by(const Peer& provider, std::string_view subscribe) noexcept;
+  void end_subscriptions_of(const Peer& peer) noexcept;
   void answer(SlotNumber slot, const Error& error) noexcept;
   void fail(SlotNumber slot, const Error& error) noexcept;
   void caller_ended(std::uint64_t number, const Outcome& outcome) noexcept;
@@ -293,6 +312,7 @@ class Exchange final : public rpc::Broker, private Timer {
   std::chrono::nanoseconds wakes_at_ = kNoDeadline;
   MethodTable methods_;
   Subscriptions subscriptions_;
+  MethodSubscriptions subscriptions_to_methods_;
   Retained retained_;
   std::deque<Peer*> walkers_;  // who are sent what is retained, and wait for their turn
   std::size_t walk_steps_left_ = kWalkSteps;

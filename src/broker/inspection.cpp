@@ -141,10 +141,14 @@ bool Exchange::kick(const Peer& by, std::string_view name) {
 void Exchange::describe(std::vector<rpc::DescribedMethod>& methods, const Principal* principal) const {
   for (const Route* route : methods_.sorted()) {
     if (!route->is_provided() || !rpc::may_call(principal, route->name())) continue;
+    const std::optional<SubscriptionNames>& names = route->description.subscription;
     methods.push_back({.name = route->name(),
                        .summary = route->description.summary,
                        .params = route->description.params_schema,
-                       .result = route->description.result_schema});
+                       .result = route->description.result_schema,
+                       .subscription = names ? R"({"unsubscribe":)" + to_json(names->unsubscribe) +
+                                                   R"(,"notification":)" + to_json(names->notification) + "}"
+                                             : std::string{}});
   }
 }
 

@@ -32,6 +32,18 @@ std::string_view hashed_value(std::string_view params, std::string_view param, R
   return {};
 }
 
+Method method_of(Route& route, std::string name) {
+  if (route.description.subscription) {
+    return untyped_method<[](Route& own, Call& call) { own.exchange().relay_subscribing(own, call); }>(std::move(name),
+                                                                                                       route, true);
+  }
+  if (route.description.unsubscribes) {
+    return untyped_method<[](Route& own, Call& call) { own.exchange().unsubscribe_method(own, call); }>(std::move(name),
+                                                                                                        route);
+  }
+  return untyped_method<[](Route& own, Call& call) { own.exchange().relay(own, call); }>(std::move(name), route);
+}
+
 }  // namespace
 
 // ---- Route ----
@@ -40,8 +52,7 @@ Route::Route(Exchange& exchange, std::string name, Policy policy, std::string ha
     : description(std::move(described)),
       spelling(name),
       exchange_(&exchange),
-      method_(untyped_method<[](Route& route, Call& call) { route.exchange().relay(route, call); }>(std::move(name),
-                                                                                                    *this)),
+      method_(method_of(*this, std::move(name))),
       policy_(policy),
       hash_param_(std::move(hash_param)) {}
 

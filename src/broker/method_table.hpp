@@ -8,6 +8,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <unordered_map>
@@ -29,14 +30,16 @@ class Peer;
 class Route;
 
 /// A method without a typed edge: `answer(object, call)` sees to the answer. `object` outlives it.
+/// `asynchronous`: its calls know the way to their caller.
 template <auto answer, class Object>
-[[nodiscard]] Method untyped_method(std::string name, Object& object) {
-  static constexpr wirecall::detail::Signature kNone{};
+[[nodiscard]] Method untyped_method(std::string name, Object& object, bool asynchronous = false) {
+  static constexpr wirecall::detail::Signature kPlain{};
+  static constexpr wirecall::detail::Signature kAsynchronous{.arguments = {}, .result = nullptr, .asynchronous = true};
   return {std::move(name),
           {},
           {.callable = {&object, [](void*) {}},
            .invoke = [](void* callable, Call& call) { answer(*static_cast<Object*>(callable), call); },
-           .signature = &kNone}};
+           .signature = asynchronous ? &kAsynchronous : &kPlain}};
 }
 
 /// How one of several providers is chosen.
@@ -95,9 +98,18 @@ struct Description {
   std::string params_schema;  ///< JSON text; empty for none
   std::string result_schema;
   bool safe = false;
+  std::optional<SubscriptionNames> subscription;  ///< of a method that subscribes
+  bool unsubscribes = false;                      ///< ends those of others
 
   [[nodiscard]] std::size_t bytes() const noexcept {
-    return summary.size() + params_schema.size() + result_schema.size();
+    const std::size_t names = subscription ? subscription->unsubscribe.size() + subscription->notification.size() : 0;
+    return summary.size() + params_schema.size() + result_schema.size() + names;
+  }
+  /// Whether both subscribe, alike, or neither does; and the same of unsubscribing.
+  [[nodiscard]] bool is_of_kind(const Description& other) const noexcept {
+    return unsubscribes == other.unsubscribes && subscription.has_value() == other.subscription.has_value() &&
+           (!subscription || (subscription->unsubscribe == other.subscription->unsubscribe &&
+                              subscription->notification == other.subscription->notification));
   }
 };
 

@@ -48,7 +48,10 @@ bool Peer::takes_packed(const Received& message) const noexcept { return exchang
 
 bool Peer::response(const Received& message) { return exchange_->response(*this, message); }
 
-void Peer::notified(const Received& message, std::string_view name) { exchange_->notified(*this, name, message); }
+void Peer::notified(const Received& message, std::string_view name) {
+  if (method_sources != 0) exchange_->method_event(*this, name, message);
+  exchange_->notified(*this, name, message);
+}
 
 void Peer::tapped(Call& call, std::string_view name) { exchange_->tap_own(call, name); }
 

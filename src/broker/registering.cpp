@@ -134,7 +134,30 @@ void Exchange::give_name(Peer& peer, std::string_view name) {
   announce(peer, "rpc.client.joined");
 }
 
+namespace {
+
+// Who provides a method to subscribe by provides the one that ends it, which the broker answers.
+void add_unsubscribing(std::vector<Registration>& registrations) {
+  const std::size_t count = registrations.size();
+  for (std::size_t i = 0; i < count; ++i) {
+    if (!registrations[i].description.subscription) continue;
+    const std::string& name = registrations[i].description.subscription->unsubscribe;
+    const auto known = std::ranges::find(registrations, name, &Registration::name);
+    if (known != registrations.end()) {
+      known->description.unsubscribes = true;
+      continue;
+    }
+    Registration one;
+    one.name = name;
+    one.description.unsubscribes = true;
+    registrations.push_back(std::move(one));
+  }
+}
+
+}  // namespace
+
 void Exchange::register_methods(Peer& peer, std::vector<Registration> registrations) {
+  add_unsubscribing(registrations);
   if (peer.ended) throw conflict("the connection has ended its side");
   if (peer.provides.size() + registrations.size() > limits_->methods) {
     throw message::make({.code = ErrorCode::limit_exceeded,
@@ -152,10 +175,14 @@ void Exchange::register_methods(Peer& peer, std::vector<Registration> registrati
     if (!rpc::may_provide(peer.principal, one.name)) throw forbidden();
     if (own_->find(one.name) != nullptr) throw conflict("the server has a method of that name itself");
     const Route* const route = methods_.find_registered(one.name);
+    if (route != nullptr && !route->is_provided() && !route->description.is_of_kind(one.description))
+      throw conflict("calls are at work of the method as it was provided before");
     if (route == nullptr || !route->is_provided()) {
       described += one.description.bytes();
       continue;
     }
+    if (!route->description.is_of_kind(one.description))
+      throw conflict("the method is provided otherwise: as one to subscribe by, or not");
     const bool same_policy =
         !one.policy_given || (one.policy == route->policy() && one.hash_param == route->hash_param());
     if (!same_policy) throw conflict("the method is provided under another policy");
@@ -193,6 +220,14 @@ bool Exchange::unregister(Peer& peer, std::string_view name) {
   if (provider == nullptr || provider->ended) return false;
   provider->ended = true;
   announce(peer, "rpc.method.unregistered", name);
+  if (const std::optional<SubscriptionNames> names = route->description.subscription) {
+    lose_subscriptions_by(peer, route->name());
+    const bool shared = std::ranges::any_of(peer.provides, [&](const Provider* other) {
+      const auto& declared = other->route->description.subscription;
+      return !other->ended && declared && declared->unsubscribe == names->unsubscribe;
+    });
+    if (!shared) static_cast<void>(unregister(peer, names->unsubscribe));
+  }
   lose_waiting(*provider);
   if (provider->at_work == 0) remove_provider(*provider);
   return true;
@@ -202,6 +237,7 @@ void Exchange::end_peer(Peer& peer) noexcept {
   keep_last(peer);
   peer.ended = true;
   subscriptions_.remove_all(peer);
+  end_subscriptions_of(peer);
   untap(peer);
   streams_go_on(peer);
   for (Provider* provider : peer.provides) {

@@ -77,6 +77,11 @@ void write_described(Writer& writer, Reader& reader, const DescribedMethod& meth
   }
   const std::string result = padded(method.result);
   const std::string_view result_view = std::string_view{result}.substr(0, method.result.size());
+  if (!method.subscription.empty()) {
+    const std::string names = padded(method.subscription);
+    writer.key("x-subscription");
+    writer.json(std::string_view{names}.substr(0, method.subscription.size()));
+  }
   writer.key("result");
   if (!result_view.empty() && is_object_with(reader, result_view, "schema")) return writer.json(result_view);
   writer.begin_object(Writer::kUnknownSize);

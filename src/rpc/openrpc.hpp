@@ -22,9 +22,10 @@ void write_subscription(Writer& writer, const Method& method);
 /// A method as others describe it, each part JSON text or empty.
 struct DescribedMethod {
   std::string name;
-  std::string summary;  ///< not JSON
-  std::string params;   ///< an array of content descriptors; anything else is a schema of the params
-  std::string result;   ///< a content descriptor, an object with "schema"; anything else is a schema
+  std::string summary;            ///< not JSON
+  std::string params;             ///< an array of content descriptors; anything else is a schema of the params
+  std::string result;             ///< a content descriptor, an object with "schema"; anything else is a schema
+  std::string subscription = {};  ///< as `write_subscription` has it
 };
 
 /// A document of those methods of `registry` that the principal may call, and of `others`, by name. `version` is the

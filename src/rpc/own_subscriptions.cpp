@@ -1,15 +1,13 @@
 // See own_subscriptions.hpp.
 #include "rpc/own_subscriptions.hpp"
 
-#include <array>
-#include <charconv>
 #include <cstdint>
 #include <new>
-#include <random>
 #include <stop_token>
 #include <tuple>
 #include <utility>
 
+#include "base/random_id.hpp"
 #include "message/error_text.hpp"
 #include "message/own_error.hpp"
 #include "rpc/pending.hpp"
@@ -19,19 +17,6 @@
 
 namespace wirecall::rpc {
 namespace {
-
-// 128 random bits: no two are alike, and nobody ends a subscription that is not his.
-std::string new_id() {
-  std::random_device random;
-  std::string id = "0x";
-  for (int word = 0; word < 4; ++word) {
-    std::array<char, 8> digits{};
-    const auto [end, error] = std::to_chars(digits.data(), digits.data() + digits.size(), random(), 16);
-    const auto size = static_cast<std::size_t>(end - digits.data());
-    id.append(digits.size() - size, '0').append(digits.data(), size);
-  }
-  return id;
-}
 
 // An event up to its value: {"jsonrpc":"2.0","method":…,"params":{"subscription":"0x…","result":
 std::string event_head(std::string_view notification, std::string_view id, std::string_view member) {
@@ -116,7 +101,7 @@ std::shared_ptr<detail::EventSink> OwnSubscriptions::begin(const Method& method,
                          .delivered = "no",
                          .limit = "subscriptions"});
   }
-  std::string id = new_id();
+  std::string id = random_id();
   const std::string head = event_head(method.subscription()->notification, id, "result");
   auto items = std::make_shared<SentItems>(*outlet_, *workspace_, form, *queue_, limits_->max_message_size,
                                            SentItems::Way::event, head, 0);
