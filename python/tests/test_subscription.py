@@ -142,7 +142,7 @@ def test_over_messagepack(app):
 
     with app.serving() as uri, wirecall.connect(uri, encoding="msgpack") as c:
         c.offer("event", event)
-        id = c.subscribe()
+        id = c["subscribe"]()
         assert came.wait(20)
         assert heard == [id, b"\x00\xff"]
 

