@@ -107,7 +107,7 @@ class Runner:
                 self.start(moved.removesuffix("&"), expected)
                 continue
             done = subprocess.run(
-                moved, shell=True, cwd=self.folder, env=self.environment, text=True, timeout=60, check=False,
+                moved, shell=True, cwd=self.folder, env=self.environment, text=True, timeout=300, check=False,
                 stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
             )  # fmt: skip
             self.compare(command, done.stdout, expected)
@@ -123,7 +123,7 @@ class Runner:
     def end(self) -> None:
         if self.server is not None:
             self.server.send_signal(signal.SIGINT)
-            self.server.communicate(timeout=20)
+            self.server.communicate(timeout=300)
         self.server = None
 
     def compare(self, command: str, said: str, expected: str) -> None:

@@ -15,6 +15,6 @@ TOOL = pathlib.Path(sys.executable).with_name("wirecall")
 def test_calls_survive_the_killing_of_python_providers():
     done = subprocess.run(
         [sys.executable, "-B", CHECKER, TOOL, "--provider", HERE / "broker_provider.py", "--seconds", "8"],
-        capture_output=True, text=True, timeout=300, check=False,
+        capture_output=True, text=True, timeout=1200, check=False,
     )  # fmt: skip
     assert done.returncode == 0, done.stdout + done.stderr

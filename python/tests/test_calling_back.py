@@ -134,7 +134,7 @@ def test_notifications(uri):
     with wirecall.connect(uri) as c:
         c.offer("said", lambda word: said.set() if word == "hi" else None)
         c.says()
-        assert said.wait(20)
+        assert said.wait(300)
 
 
 def test_it_ends_with_the_call_it_is_made_in(app):

@@ -53,7 +53,7 @@ def uri(app) -> Iterator[str]:
 
     @app(blocking=True)
     def wait() -> bool:
-        return released.wait(30)
+        return released.wait(300)
 
     with app.serving() as uri:
         yield uri
@@ -64,7 +64,7 @@ def test_positions_names_and_paths(uri):
     with wirecall.connect(uri) as c:
         assert c.sum(2, 3) == 5
         assert c.sum(a=2, b=3) == 5
-        assert c["sum"](2, 3, _timeout=5) == 5
+        assert c["sum"](2, 3, _timeout=300) == 5
         assert c.gpu.add(1, 2) == 3
         assert c["gpu.add"](1, 2) == 3
 
@@ -193,7 +193,7 @@ def test_notifications(app):
     app.add(came.set, name="log")
     with app.serving() as uri, wirecall.connect(uri) as c:
         c.notify("log")
-        assert came.wait(30)
+        assert came.wait(300)
 
 
 def test_many_threads_share_one_client(uri):
@@ -355,7 +355,7 @@ def test_the_interpreter_ends_with_calls_in_flight(uri):
         print("ends", flush=True)
     """
     done = subprocess.run(
-        [sys.executable, "-c", textwrap.dedent(program), uri], capture_output=True, text=True, timeout=30, check=False
+        [sys.executable, "-c", textwrap.dedent(program), uri], capture_output=True, text=True, timeout=300, check=False
     )
     assert (done.returncode, done.stdout) == (0, "ends\n"), done.stderr
 
@@ -373,7 +373,7 @@ def test_providing_and_events(broker):
         provider.subscribe("news.*", news)
         assert caller.py.upper("abc") == "ABC"
         assert caller.publish("news.today", {"n": 1}) == 1
-        assert came.wait(30)
+        assert came.wait(300)
         assert events == [("news.today", {"n": 1})]
         assert caller.call_all("py.upper", "x")[0]["result"] == "X"
         assert provider.unprovide("py.upper")

@@ -36,7 +36,7 @@ ALONE = {
 
 def run(name: str, *words: str) -> str:
     done = subprocess.run(
-        [sys.executable, EXAMPLES / f"{name}.py", *words], capture_output=True, text=True, timeout=60, check=False
+        [sys.executable, EXAMPLES / f"{name}.py", *words], capture_output=True, text=True, timeout=300, check=False
     )
     assert done.returncode == 0, done.stderr
     return done.stdout

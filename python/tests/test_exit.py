@@ -9,7 +9,6 @@ import subprocess
 import sys
 import textwrap
 import threading
-import time
 from collections.abc import AsyncIterator, Iterator
 
 import pytest
@@ -74,7 +73,7 @@ GOING_ON = {
         began = threading.Event()
         def never():
             began.set()
-            time.sleep(20)
+            threading.Event().wait()
         one, two = wirecall.connect(place), wirecall.connect(place)
         one.provide("never", never)
         threading.Thread(target=two.never, daemon=True).start()
@@ -96,7 +95,7 @@ def uri(app) -> Iterator[str]:
 
     @app(blocking=True)
     def wait() -> None:
-        gate.wait(60)
+        gate.wait()
 
     @app
     def quick(n: int) -> int:
@@ -112,26 +111,23 @@ def uri(app) -> Iterator[str]:
         gate.set()
 
 
-def test_the_interpreter_ends_at_once(uri):
-    took: dict[str, list[float]] = {kind: [] for kind in GOING_ON}
+def test_the_interpreter_ends_although_calls_never_do(uri):
+    """Whatever goes on would go on for ever, so that who waits for it does not end."""
     for number in range(EXITS):
         kind, program = list(GOING_ON.items())[number % len(GOING_ON)]
         header = "import asyncio, sys, threading, time, wirecall, wirecall.aclient\nuri = sys.argv[1]\n"
-        footer = "\nprint(time.time(), flush=True)\n"
+        footer = "\nprint('the last line')\n"
         program = textwrap.dedent(program)
         if "sys.exit" in program:
-            program = program.replace("sys.exit(0)", "print(time.time(), flush=True)\nsys.exit(0)")
+            program = program.replace("sys.exit(0)", "print('the last line')\nsys.exit(0)")
             footer = ""
         done = subprocess.run(
             [sys.executable, "-X", "faulthandler", "-c", header + program + footer, uri],
-            capture_output=True, text=True, timeout=60, check=False,
+            capture_output=True, text=True, timeout=300, check=False,
         )  # fmt: skip
-        ended = time.time()
         assert done.returncode == 0, f"{kind}: {done.returncode} {done.stderr}"
         assert "Fatal" not in done.stderr, f"{kind}: {done.stderr}"
-        took[kind].append(ended - float(done.stdout))
-    # A busy machine may stop any one of them for a while.
-    assert all(min(times) < 1 for times in took.values()), took
+        assert done.stdout == "the last line\n", kind
 
 
 def test_a_forked_child_is_told_at_its_first_use(uri):
@@ -152,7 +148,7 @@ def test_a_forked_child_is_told_at_its_first_use(uri):
         print(c.quick(4))
     """
     done = subprocess.run(
-        [sys.executable, "-c", textwrap.dedent(program), uri], capture_output=True, text=True, timeout=60, check=False
+        [sys.executable, "-c", textwrap.dedent(program), uri], capture_output=True, text=True, timeout=300, check=False
     )
     assert done.stdout == "the client was made before fork: make one in the child process\n3\n4\n", done.stderr
 
@@ -179,7 +175,7 @@ def test_signals_are_the_programs_while_a_server_runs_in_its_background():
     assert done.stdout is not None
     assert done.stdout.readline() == "waiting 2\n"
     done.send_signal(signal.SIGINT)
-    assert done.communicate(timeout=30)[0] == "interrupted 42\n"
+    assert done.communicate(timeout=300)[0] == "interrupted 42\n"
     assert done.returncode == 0
 
 
@@ -193,14 +189,14 @@ def test_a_server_ends_although_an_async_handler_does_not(handler, number):
         @app
         async def blocks():
             print("there", flush=True)
-            time.sleep(120)
+            time.sleep(3600)
 
         @app
         async def goes_on():
             print("there", flush=True)
             while True:
                 try:
-                    await asyncio.sleep(120)
+                    await asyncio.sleep(3600)
                 except asyncio.CancelledError:
                     pass
 
@@ -210,7 +206,7 @@ def test_a_server_ends_although_an_async_handler_does_not(handler, number):
             while True:
                 try:
                     yield 1
-                    await asyncio.sleep(120)
+                    await asyncio.sleep(3600)
                 except BaseException:
                     pass
 
@@ -224,10 +220,8 @@ def test_a_server_ends_although_an_async_handler_does_not(handler, number):
     with wirecall.connect(server.stdout.readline().strip()) as c:
         c.notify(handler)
         assert server.stdout.readline() == "there\n"
-        began = time.monotonic()
         server.send_signal(number)
-        said = server.communicate(timeout=60)[1]
+        said = server.communicate(timeout=300)[1]
     assert server.returncode == 0, said
     if handler != "yields_on":  # which can be closed by force
         assert "the server ends without it" in said
-    assert time.monotonic() - began < 20

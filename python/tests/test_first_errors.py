@@ -56,7 +56,7 @@ def c(app) -> Iterator[wirecall.Client]:
 def run(*command: object, folder: pathlib.Path) -> tuple[int, str]:
     """The exit status, and all that was said; the folder's name is left out."""
     done = subprocess.run(
-        [str(word) for word in command], cwd=folder, capture_output=True, text=True, timeout=60, check=False
+        [str(word) for word in command], cwd=folder, capture_output=True, text=True, timeout=300, check=False
     )
     return done.returncode, (done.stdout + done.stderr).replace(f"{folder}/", "")
 

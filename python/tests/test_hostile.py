@@ -185,12 +185,12 @@ def test_handlers_may_raise_anything(client, name):
 @pytest.mark.parametrize("name", RAISED)
 def test_async_handlers_may_raise_anything(client, name):
     with pytest.raises(wirecall.Error):
-        client["raise_async." + name](_timeout=20)
+        client["raise_async." + name](_timeout=300)
 
 
 @pytest.mark.parametrize("name", RAISED)
 def test_async_generators_may_raise_anything(client, name):
-    stream = client["break." + name].stream(_timeout=20)
+    stream = client["break." + name].stream(_timeout=300)
     assert next(stream) == 1
     with pytest.raises(wirecall.Error) as caught:
         next(stream)
@@ -298,7 +298,7 @@ class Peer:
 
     def __init__(self, uri: str) -> None:
         host, port = uri.removeprefix("tcp://").split(":")
-        self.connection = socket.create_connection((host, int(port)), timeout=30)
+        self.connection = socket.create_connection((host, int(port)), timeout=300)
         self.lines = self.connection.makefile("rb")
 
     def ask(self, params: str, method: str = "echo") -> Any:
@@ -354,7 +354,7 @@ def test_messagepack_that_declares_what_does_not_come(uri):
         b"\x91" * 100_000,
         b"\x91\xc1",
     ):
-        with socket.create_connection((host, int(port)), timeout=30) as connection:
+        with socket.create_connection((host, int(port)), timeout=300) as connection:
             message = call + params
             connection.sendall(struct.pack(">I", len(message)) + message)
             assert connection.recv(65536)  # an error, behind its length
@@ -382,7 +382,7 @@ def test_clients_that_are_dropped_with_calls_in_flight(app):
 
     @app(blocking=True)
     def wait() -> None:
-        gate.wait(30)
+        gate.wait(300)
 
     with app.serving() as uri:
         for _ in range(20):

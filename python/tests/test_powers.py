@@ -28,7 +28,7 @@ def test_a_tap_shows_what_passes(broker):
         worker.provide("py.upper", str.upper)
         tap = admin.tap("py.>", shown.put)
         assert caller.py.upper("abc") == "ABC"
-        call, reply = shown.get(timeout=30), shown.get(timeout=30)
+        call, reply = shown.get(timeout=300), shown.get(timeout=300)
         assert (call["kind"], call["client"], call["provider"], call["params"]) == ("call", "caller", "worker", ["abc"])
         assert (reply["kind"], reply["id"], reply["result"]) == ("reply", call["id"], "ABC")
         with pytest.raises(ValueError, match="another pattern"):
@@ -36,7 +36,7 @@ def test_a_tap_shows_what_passes(broker):
         tap.unsubscribe()
         admin.tap("news", shown.put)
         caller.publish("news", 7)
-        event = shown.get(timeout=30)
+        event = shown.get(timeout=300)
         assert (event["kind"], event["method"], event["params"]) == ("event", "news", [7])
 
 
@@ -46,7 +46,7 @@ def test_a_tap_from_asyncio(broker):
             shown: asyncio.Queue[Any] = asyncio.Queue()
             await admin.tap(">", shown.put)  # a coroutine function
             await caller.publish("news", {"a": 1})
-            assert (await asyncio.wait_for(shown.get(), 30))["params"] == {"a": 1}
+            assert (await asyncio.wait_for(shown.get(), 300))["params"] == {"a": 1}
 
     asyncio.run(main())
 
@@ -70,7 +70,7 @@ def test_a_refusal_is_told(broker):
 
         with pytest.raises(wirecall.Conflict):
             second.provide("taken", str.lower, policy="exclusive")
-        name, error = refused.get(timeout=30)
+        name, error = refused.get(timeout=300)
         assert name == "taken"
         assert isinstance(error, wirecall.Conflict)
 
@@ -82,11 +82,11 @@ def test_connections_are_told_of(app):
         c.on_connection(news.put)
         with pytest.raises(wirecall.MethodNotFound):
             c.nothing()
-        made = news.get(timeout=30)
+        made = news.get(timeout=300)
         assert (made.connected, made.place, made.cause) == (True, uri, "")
     with pytest.raises(wirecall.Error):
         c.nothing(_timeout=0.1)  # somebody has to look at the connection
-    ended = news.get(timeout=30)
+    ended = news.get(timeout=300)
     assert not ended.connected
     assert ended.cause
     c.close()
@@ -104,7 +104,7 @@ def test_connections_are_told_of_in_asyncio(app):
                 came.set()
 
             async with c:
-                await asyncio.wait_for(came.wait(), 30)
+                await asyncio.wait_for(came.wait(), 300)
                 c.on_connection(lambda news: None)
 
     asyncio.run(main())
@@ -116,19 +116,19 @@ def test_dropped_events_are_told_of():
 
     def slow(topic: str, value: object) -> None:
         begun.set()
-        go_on.wait(30)
+        go_on.wait(300)
 
     app = wirecall.Server("broker", broker=True, limits={"soft_output": 65536})
     with app.serving() as uri, wirecall.connect(uri) as reader, wirecall.connect(uri) as writer:
         reader.on_lagged(lambda topic, count: lagged.put((topic, count)))
         reader.subscribe("news", slow)
         writer.publish("news", "first")
-        assert begun.wait(30)
+        assert begun.wait(300)
         text = "x" * 100_000
         for _ in range(400):  # more than the sockets between them hold
             writer.publish("news", text)
         go_on.set()
-        topic, count = lagged.get(timeout=30)
+        topic, count = lagged.get(timeout=300)
         assert topic == "news"
         assert count > 0
 
@@ -154,14 +154,14 @@ def test_a_call_within_a_call_ends_with_it(app):
 
     @inner
     async def forever(ctx: wirecall.Context) -> None:
-        states.put(f"{ctx.hops} {ctx.remaining is not None and ctx.remaining < 25}")
+        states.put(f"{ctx.hops} {ctx.remaining is not None and ctx.remaining <= 3600}")
         try:
             await asyncio.get_running_loop().create_future()
         finally:
             states.put(f"cancelled {ctx.cancelled}")
 
     with inner.serving() as inner_uri:
-        client = wirecall.connect(inner_uri)
+        client = wirecall.connect(inner_uri, timeout=7200)
 
         @app(blocking=True)
         def blocking(ctx: wirecall.Context) -> None:
@@ -174,22 +174,22 @@ def test_a_call_within_a_call_ends_with_it(app):
 
         @app
         async def asynchronous(ctx: wirecall.Context) -> None:
-            async with wirecall.aconnect(inner_uri) as c:
+            async with wirecall.aconnect(inner_uri, timeout=7200) as c:
                 await c.forever(_within=ctx)
 
         @app
         async def streamed(ctx: wirecall.Context) -> AsyncIterator[Any]:
-            async with wirecall.aconnect(inner_uri) as c:
+            async with wirecall.aconnect(inner_uri, timeout=7200) as c:
                 async for value in c.forever.stream(_within=ctx):
                     yield value
 
         async def main(uri: str) -> None:
             async with wirecall.aconnect(uri) as c:
                 for name in ("blocking", "batched", "asynchronous", "streamed"):
-                    reply = c[name](_timeout=20)
-                    assert await asyncio.to_thread(states.get, timeout=30) == "1 True", name
+                    reply = c[name](_timeout=3600)
+                    assert await asyncio.to_thread(states.get, timeout=300) == "1 True", name
                     reply.cancel()
-                    assert await asyncio.to_thread(states.get, timeout=30) == "cancelled True", name
+                    assert await asyncio.to_thread(states.get, timeout=300) == "cancelled True", name
 
         with app.serving() as uri:
             asyncio.run(main(uri))
@@ -212,7 +212,7 @@ def test_one_client_alone_is_called_by_its_name(broker):
         with pytest.raises(wirecall.ConnectionLost) as caught:
             caller.who(_to="third")
         assert caught.value.data["delivered"] == "no"
-        assert sorted(entry["result"] for entry in caller.call_all("who", _timeout=20)) == ["one", "other"]
+        assert sorted(entry["result"] for entry in caller.call_all("who", _timeout=300)) == ["one", "other"]
 
 
 def test_one_client_alone_and_all_from_asyncio(broker):
@@ -256,7 +256,7 @@ def test_more_connections_serve_more_calls_at_a_time_by_http(app):
 
     @app(blocking=True)
     def meet() -> bool:
-        arrived.wait(30)
+        arrived.wait(300)
         return True
 
     async def main(uri: str) -> None:
@@ -295,7 +295,7 @@ def test_a_client_has_its_name_again_when_it_comes_back(broker):
         worker.on_connection(news.put)
         worker.provide("py.upper", str.upper)
         assert admin["rpc.kick"]("worker")
-        assert [news.get(timeout=30).connected for _ in range(2)] == [False, True]
+        assert [news.get(timeout=300).connected for _ in range(2)] == [False, True]
         worker.provide("py.lower", str.lower)  # it returns when the broker has accepted all that the client provides
-        assert admin.py.upper("a", _to="worker", _timeout=20) == "A"
+        assert admin.py.upper("a", _to="worker", _timeout=300) == "A"
         worker.close()

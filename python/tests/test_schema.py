@@ -142,7 +142,7 @@ def test_describe_shows_members_and_defaults(app):
 
     with app.serving() as uri:
         done = subprocess.run(
-            [TOOL, "describe", "order", "--url", uri], capture_output=True, text=True, timeout=30, check=True
+            [TOOL, "describe", "order", "--url", uri], capture_output=True, text=True, timeout=300, check=True
         )
     assert [" ".join(line.split()) for line in done.stdout.splitlines()[:5]] == [
         "order(order, count?) -> {count?: integer, due: string}",

@@ -570,12 +570,12 @@ def test_what_nobody_waits_for_any_more_is_not_begun():
     def work(n: int) -> None:
         ran.append(n)
         begun.set()
-        gate.wait(30)
+        gate.wait(300)
 
     with app.serving() as uri, wirecall.connect(uri) as first, wirecall.connect(uri) as second:
         waiting = threading.Thread(target=first.work, args=(0,))
         waiting.start()
-        begun.wait(30)
+        begun.wait(300)
         for n in range(1, 20):
             with pytest.raises(wirecall.Timeout):
                 second.work(n, _timeout=0.005)

@@ -46,7 +46,7 @@ Output:
 def said_of(log: str, folder: pathlib.Path) -> str:
     path = folder / "LastTest.log"
     path.write_text(log)
-    done = subprocess.run([sys.executable, SCRIPT, path], capture_output=True, text=True, check=True, timeout=60)
+    done = subprocess.run([sys.executable, SCRIPT, path], capture_output=True, text=True, check=True, timeout=300)
     return done.stdout
 
 

@@ -54,7 +54,7 @@ class Serving:
     def end(self) -> str:
         """What it has said after its greeting."""
         self.process.send_signal(signal.SIGINT)
-        said: str = self.process.communicate(timeout=20)[1]
+        said: str = self.process.communicate(timeout=300)[1]
         return said
 
     def ask(self) -> int:
@@ -122,7 +122,7 @@ def test_stop_in_one_stops_all(serving):
     workers = serving.ask_until(2)
     with wirecall.connect(serving.uri) as c:
         c.stop()
-    assert serving.process.communicate(timeout=20)[1] == ""
+    assert serving.process.communicate(timeout=300)[1] == ""
     assert serving.process.returncode == 0
     assert not any(alive(pid) for pid in workers)
 
@@ -168,7 +168,7 @@ print(app.handle('{{"jsonrpc":"2.0","method":"pid","id":1}}'))
 stopping.wait()
 """
     )
-    answered = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=20, check=True)
+    answered = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=300, check=True)
     assert '"id":1' in answered.stdout
 
 
@@ -183,7 +183,7 @@ def test_what_the_command_says_goes_over_the_program(program):
         assert "1 methods" not in served.greeting
         answer = subprocess.run(
             [pathlib.Path(sys.executable).with_name("wirecall"), "call", "rpc.hello", "--url", served.uri],
-            capture_output=True, text=True, timeout=20, check=True,
+            capture_output=True, text=True, timeout=300, check=True,
         )  # fmt: skip
         assert '"batch":3' in answer.stdout
     finally:
@@ -224,7 +224,7 @@ def test_what_cannot_be_served(program, words, line):
     command = pathlib.Path(sys.executable).with_name("wirecall")
     answered = subprocess.run(
         [command, "serve", *(word.format(**names) for word in words)],
-        capture_output=True, text=True, timeout=20, check=False,
+        capture_output=True, text=True, timeout=300, check=False,
     )  # fmt: skip
     assert answered.returncode == 2
     assert line.format(**names) in answered.stderr
@@ -237,7 +237,11 @@ def test_a_named_server_and_a_port_that_is_taken(program):
     try:
         command = pathlib.Path(sys.executable).with_name("wirecall")
         answered = subprocess.run(
-            [command, "serve", program, "--listen", served.uri], capture_output=True, text=True, timeout=20, check=False
+            [command, "serve", program, "--listen", served.uri],
+            capture_output=True,
+            text=True,
+            timeout=300,
+            check=False,
         )
         assert answered.returncode == 3
         assert "Address already in use" in answered.stderr

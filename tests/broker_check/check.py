@@ -2,8 +2,9 @@
 
     check.py build/wirecall [--seconds 10] [--idle 1000] [--callers 50] [--provider PROGRAM.py]
 
-Every call has to end exactly once, at its own caller, with its own nonce; who waits for a provider that is killed has the
-error within a second; and the broker has its descriptors and memory back in the end."""
+Every call has to end exactly once, at its own caller, with its own nonce; who waits for a provider that is killed is told
+before the broker has answered MESSAGES_MAX others; and the broker has its descriptors and memory back in the end. No clock
+decides, since a busy machine stops any process for seconds: what it takes is printed. WATCHDOG_S ends what hangs."""
 
 import argparse
 import asyncio
@@ -23,6 +24,9 @@ from peers import Caller, HttpCaller, connect
 
 PROVIDERS = 8
 LOST = -32001
+# What a broker may answer before it has told of a provider that has gone; with several threads these are told apart.
+MESSAGES_MAX = 100
+WATCHDOG_S = 240
 
 
 class Check:
@@ -31,7 +35,6 @@ class Check:
         self.ledger = Ledger()
         self.random = random.Random(arguments.seed)
         self.providers = {}
-        self.lag = 0.0
         self.slowest = 0.0
         self.kills = 0
         self.stopping = False
@@ -62,38 +65,36 @@ class Check:
             program = [sys.executable, str(self.arguments.provider)]
         process = await asyncio.create_subprocess_exec(*program, str(self.port), name,
                                                        stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
+        self.providers[name] = process  # from now on it is ended with the others, whether it is ready or not
         assert await process.stdout.readline() == b"ready\n", name
-        self.providers[name] = process
-
-    async def watch_lag(self):
-        """How late this loop is: what it takes to notice something is not the broker's."""
-        while True:
-            before = time.monotonic()
-            await asyncio.sleep(0.05)
-            self.lag = max(self.lag, time.monotonic() - before - 0.05)
 
     async def kill_providers(self):
         names = sorted(self.providers)
         while not self.stopping:
             name = self.random.choice(names)
-            waiting = await Caller(self.ledger, 20000).open(self.port)
+            waiting = await Caller(self.ledger, WATCHDOG_S * 1000).open(self.port)
             held = [waiting.ask(f"hold.{name}") for _ in range(5)]
             # Answered by another provider: the broker has handed the held ones on before.
             await waiting.ask("work.echo")
-            self.lag = 0.0
             process = self.providers[name]
             process.kill()
             killed = time.monotonic()
+            await process.wait()  # its connection is closed by then
+            answered = 0
+            while answered < MESSAGES_MAX and not all(future.done() for future in held):
+                await waiting.ask("no.such")  # which the broker answers itself
+                answered += 1
+                await asyncio.sleep(0.01)
+            if not all(future.done() for future in held):
+                self.ledger.fault("late", f"{answered} messages after {name} had gone its callers have not been told")
             for response in await asyncio.gather(*held):
                 if response.get("error", {}).get("code") != LOST:
                     self.ledger.fault("outcome", f"of a killed provider: {response}")
-            took = time.monotonic() - killed - self.lag
-            self.slowest = max(self.slowest, took)
-            if took > 1:
-                self.ledger.fault("late", f"{took:.2f} s after the kill of {name}")
+            self.slowest = max(self.slowest, time.monotonic() - killed)
             self.kills += 1
             await waiting.leave()
-            await process.wait()
+            if self.stopping:
+                break
             await self.provide(name)
             await asyncio.sleep(max(0.0, 1 - (time.monotonic() - killed)))
 
@@ -150,7 +151,7 @@ class Check:
 
     async def returned(self, descriptors):
         """Waits until the broker has noticed that all have left."""
-        until = time.monotonic() + 10
+        until = time.monotonic() + WATCHDOG_S
         while self.descriptors() > descriptors and time.monotonic() < until:
             await asyncio.sleep(0.05)
         if self.descriptors() > descriptors:
@@ -162,17 +163,15 @@ class Check:
         for _ in range(0, idle, 100):
             connections += await asyncio.gather(*(connect(self.port) for _ in range(100)))
         self.stopping = False
-        lag = asyncio.create_task(self.watch_lag())
         tasks = [asyncio.create_task(work()) for work in
                  [self.kill_providers, self.stop_providers, self.read_slowly, self.storm, self.call_by_http,
                   self.call_by_http] + [self.call] * callers]
         end = asyncio.create_task(asyncio.sleep(seconds))
         await asyncio.wait([end, *tasks], return_when=asyncio.FIRST_COMPLETED)
         self.stopping = True
-        done, late = await asyncio.wait(tasks, timeout=30)
+        done, late = await asyncio.wait(tasks, timeout=WATCHDOG_S)
         for task in done:
             task.result()
-        lag.cancel()
         for task in late:
             self.ledger.fault("lost", f"{task.get_coro().__name__} still waits")
             task.cancel()

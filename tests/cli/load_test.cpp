@@ -160,7 +160,7 @@ TEST_F(LoadTest, what_is_stopped_before_its_time_is_measured_until_then) {
     EXPECT_GT(result.answered, 0U);
     EXPECT_EQ(result.errors, 0U);
     EXPECT_EQ(result.unanswered, 0U);
-    EXPECT_LT(result.elapsed, 1min);
+    EXPECT_LT(result.elapsed, options_.duration);
   }
   options_.warm_up = 1h;
   const LoadResult result = run_load(options_);
@@ -229,7 +229,7 @@ TEST(LoadOfStrangers, answers_in_another_order_find_their_calls) {
     for (const std::string& id : ids) out += R"({"jsonrpc":"2.0","result":1,"id":)" + id + "}\n";
     return out;
   }};
-  const LoadResult result = load(stranger, 7, 20s);
+  const LoadResult result = load(stranger, 7, 5min);
   EXPECT_EQ(result.lost, "");
   EXPECT_GT(result.answered, 0U);
   EXPECT_EQ(result.latency.count(), result.answered);
@@ -255,7 +255,7 @@ LoadResult load_http(const Stranger& stranger) {
                    .pipeline = 3,
                    .warm_up = 0ms,
                    .duration = 150ms,
-                   .patience = 20s});
+                   .patience = 5min});
 }
 
 TEST(LoadOfStrangers, http_replies_in_chunks_and_with_fields_that_differ_are_read) {

@@ -32,7 +32,7 @@ class Manager {
     EXPECT_EQ(::bind(descriptor_, reinterpret_cast<const sockaddr*>(&address),
                      static_cast<socklen_t>(offsetof(sockaddr_un, sun_path) + name.size())),
               0);
-    const timeval limit{.tv_sec = 20, .tv_usec = 0};
+    const timeval limit{.tv_sec = 300, .tv_usec = 0};
     ::setsockopt(descriptor_, SOL_SOCKET, SO_RCVTIMEO, &limit, sizeof limit);
     ::setenv("NOTIFY_SOCKET", name.c_str(), 1);
   }

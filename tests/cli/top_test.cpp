@@ -66,7 +66,7 @@ class OnTerminal {
     std::size_t at = 0;
     while ((at = shown_.find(end)) == std::string::npos) {
       pollfd input{.fd = master_, .events = POLLIN, .revents = 0};
-      if (poll(&input, 1, 20'000) != 1) break;  // it may have ended, which does not end the terminal
+      if (poll(&input, 1, 300'000) != 1) break;  // it may have ended, which does not end the terminal
       std::array<char, 4096> block;
       const ssize_t bytes = read(master_, block.data(), block.size());
       if (bytes <= 0) break;

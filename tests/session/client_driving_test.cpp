@@ -162,7 +162,7 @@ TEST(ClientDrivers, one_that_has_no_memory_leaves_the_driving_to_the_next) {
     ended.set_value();
   }};
   begun.get_future().wait();
-  EXPECT_EQ(client.request<int>("b").timeout(10s).try_call(), 19);
+  EXPECT_EQ(client.request<int>("b").timeout(kWatchdog).try_call(), 19);
 }
 
 // The first blocking call looks whether its connection is still there, and drives for that moment.
@@ -220,7 +220,7 @@ TEST(ClientDrivers, a_wake_that_comes_while_a_connection_is_looked_at_does_not_s
   const std::jthread first{[&] { EXPECT_EQ(client.try_call<int>("c"), 19); }};
   dialling.await_second();
   std::future<int> late = client.request<int>("d").timeout(1ms).future();
-  EXPECT_EQ(late.wait_for(20s), std::future_status::ready) << "the first thread does not know of it";
+  EXPECT_EQ(late.wait_for(kWatchdog), std::future_status::ready) << "the first thread does not know of it";
   dialling.let_go_on();
   EXPECT_THROW(late.get(), Error);
 }
@@ -259,7 +259,7 @@ TEST_F(ClientDriving, an_awaited_call_that_is_not_wanted_any_more_is_cancelled_a
   const auto first = [&](Client& of) -> Task<void> { co_await when_any(request(of), moment(of)); };
   client.run(first(client));
   std::future<std::string> heard = told.get_future();
-  ASSERT_EQ(heard.wait_for(20s), std::future_status::ready) << "although nothing else is called";
+  ASSERT_EQ(heard.wait_for(kWatchdog), std::future_status::ready) << "although nothing else is called";
   EXPECT_EQ(heard.get(), R"({"jsonrpc":"2.0","method":"$/cancelRequest","params":{"id":1}})");
 }
 
@@ -301,9 +301,9 @@ TEST_F(ClientDriving, a_call_of_json_text_may_have_a_time_of_its_own) {
   const auto late = client.call_for_response("wait", "[]", 20ms);
   // Either side may be the first to notice.
   EXPECT_EQ(late ? late->result.error().code() : late.error().code(), -32002);
-  EXPECT_EQ(client.call_for_response("subtract", "[42,23]", 20s)->result, "19");
+  EXPECT_EQ(client.call_for_response("subtract", "[42,23]", kWatchdog)->result, "19");
   // Also behind a response that was kept whole.
-  EXPECT_TRUE(client.notify_raw("subtract", "[42,23]", 20s));
+  EXPECT_TRUE(client.notify_raw("subtract", "[42,23]", kWatchdog));
 }
 
 TEST_F(ClientDriving, a_server_that_is_leaving_is_left_for_the_next_place_although_it_keeps_the_connection) {
@@ -396,7 +396,7 @@ struct Resolving {
     return [resolving = resolving_](const Endpoint& place, std::chrono::milliseconds timeout) {
       if (place.host() != "slow.example") return transport::connect_to(place, timeout);
       ++resolving->begun;
-      resolving->over.wait_for(60s);
+      resolving->over.wait_for(kWatchdog);
       throw std::runtime_error{"resolved too late"};
     };
   }

@@ -503,7 +503,7 @@ TEST(ClientProvide, connects_at_once_and_again_without_any_call) {
                         }};
   Client client{server.uri()};
   client.provide("gpu.add", add);
-  EXPECT_EQ(twice.get_future().wait_for(20s), std::future_status::ready);
+  EXPECT_EQ(twice.get_future().wait_for(kWatchdog), std::future_status::ready);
 }
 
 TEST(ClientProvide, methods_are_provided_while_others_are_called_and_the_client_calls) {

@@ -450,7 +450,7 @@ TEST(ClientSubscribe, the_thread_in_the_background_calls_and_connects_again_with
   const Subscription one = client.subscribe("a", [&](const Event&) {
     if (++events == 4) twice.set_value();
   });
-  EXPECT_EQ(twice.get_future().wait_for(20s), std::future_status::ready);
+  EXPECT_EQ(twice.get_future().wait_for(kWatchdog), std::future_status::ready);
 }
 
 TEST(ClientSubscribe, a_client_goes_while_events_arrive) {

@@ -256,7 +256,7 @@ TEST_P(ClientWays, wait_for_a_server_that_is_not_there_yet) {
                           }};
     server.join();
   }};
-  EXPECT_EQ(call(client, client.request<int>("a").timeout(20s)), 19);
+  EXPECT_EQ(call(client, client.request<int>("a").timeout(kWatchdog)), 19);
   client = Client{place.uri()};  // closes the connection, so that the server ends
 }
 
@@ -268,7 +268,7 @@ TEST_P(ClientWays, that_find_no_server_in_their_time_say_why) {
   Client client{uri};
   Result nobody = call(client, client.request<int>("a").timeout(120ms));
   // On a busy machine that may be over before anything was tried.
-  for (auto longer = 1s; !nobody && nobody.error().code() == -32002 && longer < 20s; longer *= 4)
+  for (auto longer = 1s; !nobody && nobody.error().code() == -32002 && longer < kWatchdog; longer *= 4)
     nobody = call(client, client.request<int>("a").timeout(longer));
   ASSERT_FALSE(nobody.has_value());
   EXPECT_EQ(nobody.error().code(), -32001);

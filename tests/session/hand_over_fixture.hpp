@@ -101,7 +101,7 @@ class HandOverTest : public testing::Test {
 
   void expect_logged(std::string_view name) {
     std::unique_lock lock{log_mutex};
-    EXPECT_TRUE(logged.wait_for(lock, std::chrono::seconds{20}, [&] {
+    EXPECT_TRUE(logged.wait_for(lock, kWatchdog, [&] {
       return std::ranges::any_of(log, [&](const std::string& line) { return line.find(name) != line.npos; });
     }));
   }

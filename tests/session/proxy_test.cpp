@@ -78,7 +78,7 @@ class ProxyTest : public testing::Test {
   Task<int> add(int a, int b) { co_return co_await client->request<int>("add", a, b); }
   // False, and a failure, when it is not set within a time in which anything would have been.
   [[nodiscard]] static bool is_set(std::promise<void>& promise) {
-    const bool set = promise.get_future().wait_for(std::chrono::seconds{20}) == std::future_status::ready;
+    const bool set = promise.get_future().wait_for(kWatchdog) == std::future_status::ready;
     EXPECT_TRUE(set);
     return set;
   }
