@@ -318,12 +318,16 @@ def test_what_is_no_place():
     )
 
 
-CALC = "import wirecall\napp = wirecall.Server('calc')\n@app\ndef add(a: int, b: int) -> int:\n    return a + b\n"
+ADDER = "import wirecall\napp = wirecall.Server('calc')\n@app\ndef add(a: int, b: int) -> int:\n    return a + b\n"
 
 
 def test_a_flag_s_value_is_not_the_program(tmp_path):
-    (tmp_path / "calc.py").write_text(CALC + "app.run = lambda: print(app._options)\n")
-    for words in (["--port", "21101", "calc.py"], ["calc.py", "--port=21101"], ["--insecure", "--port=21101", "calc.py"]):
+    (tmp_path / "calc.py").write_text(ADDER + "app.run = lambda: print(app._options)\n")
+    for words in (
+        ["--port", "21101", "calc.py"],
+        ["calc.py", "--port=21101"],
+        ["--insecure", "--port=21101", "calc.py"],
+    ):
         done = served(tmp_path, words)
         assert (done.returncode, done.stdout.strip()) == (0, "{'port': 21101}"), done.stderr
 
@@ -335,7 +339,7 @@ def test_an_option_that_there_is_not_is_told_before_a_program_is_missed(tmp_path
 
 
 def test_what_is_wrong_with_a_file_is_told_with_its_line(tmp_path):
-    (tmp_path / "calc.py").write_text(CALC)
+    (tmp_path / "calc.py").write_text(ADDER)
     (tmp_path / "bad.toml").write_text('port = "80"\nlog_level = "info"\n[limits] # of each\nbatch = 0\nbach = 1\n')
     done = served(tmp_path, ["calc.py", "-c", "bad.toml"])
     assert done.returncode == 2
@@ -344,7 +348,7 @@ def test_what_is_wrong_with_a_file_is_told_with_its_line(tmp_path):
     assert batch == "4: limits.batch is 0: give a number from 1 to 1000000000 (elements)"
     assert bach.startswith("5: there is no option limits.bach")
     (tmp_path / "good.toml").write_text("port = 0\nallow_hosts = []\ncpu_affinity = [0]\n[limits]\nbatch = 5\n")
-    (tmp_path / "calc.py").write_text(CALC + "app.run = lambda: print(app._options)\n")
+    (tmp_path / "calc.py").write_text(ADDER + "app.run = lambda: print(app._options)\n")
     assert "'batch': 5" in served(tmp_path, ["calc.py", "-c", "good.toml"]).stdout
 
 
