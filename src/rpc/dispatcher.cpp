@@ -232,9 +232,9 @@ void Dispatcher::identify(const Principal* principal, std::string_view token) {
   if (broker_peer_) broker_peer_->identify(principal);
 }
 
-bool Dispatcher::is_still_known() const noexcept {
+bool Dispatcher::is_still_known(bool was_open) const noexcept {
   const Principal* const before = principal();
-  if (before == nullptr) return workspace_->authority == nullptr;
+  if (before == nullptr) return !was_open || workspace_->authority == nullptr;
   const Identity& shown = pending_->identity->shown;
   if (shown.authority == workspace_->authority) return true;
   const Principal* const after = workspace_->authority != nullptr ? workspace_->authority->find(shown.token) : nullptr;

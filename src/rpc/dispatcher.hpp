@@ -192,7 +192,8 @@ class Dispatcher {
   /// Where peers have to say who they are: this one has, by other means than rpc.hello; null for one that has not.
   void identify(const Principal* principal, std::string_view token);
   /// Whether the peer still is who it was when Workspace::authority has become another one, and may do the same.
-  [[nodiscard]] bool is_still_known() const noexcept;
+  /// One that has not said yet who it is may still do so, unless it could do everything before: where it `was_open`.
+  [[nodiscard]] bool is_still_known(bool was_open = true) const noexcept;
   /// Answers text that cannot be read: -32700, with `data.limit:"depth"` for ScanStatus::too_deep.
   void refuse_syntax(ScanStatus status);
   /// Answers a message over max_message_size: -32006.

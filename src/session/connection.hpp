@@ -58,8 +58,8 @@ class Connection {
   /// ends with this turn, with End::slow.
   virtual void end_if_idle(std::uint8_t times) = 0;
   /// Others may do something now than before: a peer that has to say anew who it is is refused, and the connection ends
-  /// as `finish` has it.
-  virtual void authority_changed() {}
+  /// as `finish` has it. Before, everybody could do everything where it `was_open`.
+  virtual void authority_changed(bool was_open) { static_cast<void>(was_open); }
   /// A handler that it has called has lost the loop, and its thread is still to come back through it.
   [[nodiscard]] virtual bool handler_away() const noexcept = 0;
   /// Bytes of output that wait here or at the kernel's door.

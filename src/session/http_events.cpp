@@ -196,8 +196,8 @@ void HttpSession::comment_events() {
   output_grew(waiting);
 }
 
-void HttpSession::authority_changed() {
-  if (events_ && !events_->dispatcher.is_still_known()) stop_reading(End::refused);
+void HttpSession::authority_changed(bool was_open) {
+  if (events_ && !events_->dispatcher.is_still_known(was_open)) stop_reading(End::refused);
 }
 
 void HttpSession::output_drained() {

@@ -34,7 +34,7 @@ class HttpSession final : public Channel, private Timer {
 
   void drain() noexcept override;
   void stop_calls() noexcept override;
-  void authority_changed() override;
+  void authority_changed(bool was_open) override;
 
  private:
   class Exchange;

@@ -55,8 +55,9 @@ ServingLoop::ServingLoop(std::unique_ptr<runtime::Backend> backend, ServerCommon
 }
 
 void ServingLoop::set_authority(std::shared_ptr<const rpc::Authority> authority) {
+  const bool was_open = workspace_.authority == nullptr;
   workspace_.authority = std::move(authority);
-  each([](Connection& connection) { connection.authority_changed(); });
+  each([was_open](Connection& connection) { connection.authority_changed(was_open); });
 }
 
 ServingLoop::~ServingLoop() { loop_.stop(*this); }

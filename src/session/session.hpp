@@ -80,8 +80,8 @@ class Session final : public Channel, public rpc::Outlet {
   [[nodiscard]] bool connected() const noexcept override { return true; }
   [[nodiscard]] std::optional<PeerCredentials> peer_credentials() const override { return Channel::peer_credentials(); }
   void close() override { stop_reading(End::refused); }
-  void authority_changed() override {
-    if (!dispatcher_.is_still_known()) close();
+  void authority_changed(bool was_open) override {
+    if (!dispatcher_.is_still_known(was_open)) close();
   }
   void count_into(rpc::ConnectionCounts* counts) noexcept override { Channel::count_into(counts); }
   [[nodiscard]] bool strict_peer() const noexcept override { return framing_->strict_peers(); }

@@ -130,6 +130,19 @@ TEST_P(Access, those_whose_token_is_removed_are_closed_and_others_go_on) {
   EXPECT_EQ(c.call<int>("one"), 1);
 }
 
+TEST_P(Access, who_has_not_said_yet_who_it_is_may_still_do_so_after_a_reload) {
+  RawPeer early{*place_};
+  early.send(R"({"jsonrpc":"2.0","method":"rpc.ping","id":1})"
+             "\n");
+  EXPECT_EQ(early.line(), R"({"jsonrpc":"2.0","result":"pong","id":1})");
+  broker_->set_principals({user("a", "token-a", {"one"})});
+  early.send(R"({"jsonrpc":"2.0","method":"rpc.hello","params":{"token":"token-a"}})"
+             "\n"
+             R"({"jsonrpc":"2.0","method":"one","id":2})"
+             "\n");
+  EXPECT_EQ(early.line(), R"({"jsonrpc":"2.0","result":1,"id":2})");
+}
+
 INSTANTIATE_TEST_SUITE_P(Each, Access, kEachEngine, engine_name);
 
 class PrincipalsFile : public testing::Test {

@@ -152,10 +152,10 @@ TEST(HttpEvents, end_when_their_principal_is_removed) {
   };
   know("secret");
   EXPECT_EQ(server.ask(get("/events?topic=a", "Authorization: Bearer secret\r\n")), kHead);
-  server.connection->authority_changed();
+  server.connection->authority_changed(false);
   EXPECT_FALSE(server.peer->shut_down);
   know("other");
-  server.connection->authority_changed();
+  server.connection->authority_changed(false);
   server.turns();
   EXPECT_TRUE(server.peer->shut_down);
 }
