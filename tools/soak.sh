@@ -1,8 +1,10 @@
 #!/usr/bin/env bash
 # What takes too long for every change: ten million differential executions (SOAK_RUNS), then each fuzzer for
-# SOAK_SECONDS; as many at a time as there are cores; before them the broker with 10,000 idle and 500 active clients
-# for BROKER_SOAK_SECONDS (tests/broker_check), on the command that `make build` has left. It prints what each did, and fails when one found something; the
-# input that did it is then in build/soak.
+# SOAK_SECONDS; as many at a time as there are cores. Before them, in tests/broker_check: the broker with 10,000 idle and
+# 500 active clients for BROKER_SOAK_SECONDS, on the command that `make build` has left; a storm of clients of all
+# framings for STORM_SECONDS on each engine, on a command with sanitizers; and where CHURN_SECONDS is set, how flat the
+# broker's memory stays for so long. It prints what each did, and fails when one found something; the input that did it
+# is then in build/soak, the storm's seed in what it has printed.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 export build=${BUILD:-build} seconds=${SOAK_SECONDS:-300} runs=${SOAK_RUNS:-10000000}
@@ -10,15 +12,23 @@ jobs=${JOBS:-$(nproc)}
 
 launcher=()
 command -v ccache >/dev/null && launcher=(-D CMAKE_CXX_COMPILER_LAUNCHER=ccache)
-[[ -f $build/soak/build.ninja ]] ||
-  cmake -S . -B "$build/soak" -G Ninja --log-level=WARNING -D CMAKE_CXX_COMPILER=clang++-19 "${launcher[@]}" \
-    -D WIRECALL_TESTS=OFF -D WIRECALL_BENCH=OFF -D WIRECALL_EXAMPLES=OFF -D WIRECALL_TOOL=OFF -D WIRECALL_FUZZ=ON \
-    -D WIRECALL_SANITIZE=address,undefined
+cmake -S . -B "$build/soak" -G Ninja --log-level=WARNING -D CMAKE_CXX_COMPILER=clang++-19 "${launcher[@]}" \
+  -D WIRECALL_TESTS=OFF -D WIRECALL_BENCH=OFF -D WIRECALL_EXAMPLES=OFF -D WIRECALL_TOOL=ON -D WIRECALL_FUZZ=ON \
+  -D WIRECALL_SANITIZE=address,undefined
 cmake --build "$build/soak" --parallel "$jobs"
 
 echo "broker:"
 python3 -B tests/broker_check/check.py "$build/wirecall" --seconds "${BROKER_SOAK_SECONDS:-60}" --idle 10000 --callers 500 \
   --memory-mb 64
+
+for engine in epoll uring; do
+  echo "storm, $engine:"
+  python3 -B tests/broker_check/storm.py "$build/soak/wirecall" --engine "$engine" --seconds "${STORM_SECONDS:-600}"
+done
+if [[ ${CHURN_SECONDS:-0} != 0 ]]; then
+  echo "churn:"
+  python3 -B tests/broker_check/churn.py "$build/wirecall" --seconds "$CHURN_SECONDS" --slope 1024
+fi
 
 # execute SEED : one share of the differential executions.
 execute() {
