@@ -103,6 +103,10 @@ struct ClientOptions {
   /// Milliseconds until a call is given up with -32002; the connection stays usable. Of a stream, the time without an
   /// item.
   std::uint32_t call_timeout_ms = kCallTimeoutMs;
+  /// Milliseconds from a call's begin, within its time, for which it is made again while nobody provides its method: as
+  /// long as it was certainly not delivered, which servers of other makers do not tell. 0 for never. Request::wait is
+  /// for one call. Not by HTTP, and not of a batch. For so long Client::connect tries again as well.
+  std::uint32_t wait_ms = 0;
   /// Milliseconds until an attempt to connect is given up.
   std::uint32_t connect_timeout_ms = 10'000;
   /// How often every place is tried before calls that wait for a connection fail; 0 for as often as their own time

@@ -151,6 +151,7 @@ class OutgoingCall {
   /// The same for params that are JSON text already, which is validated.
   void set_params(std::string_view json);
   void set_timeout(std::chrono::milliseconds timeout) noexcept;
+  void set_wait(std::chrono::milliseconds wait) noexcept;
   void set_stop(std::stop_token stop);
   void set_context(const Context& context);
   void set_to(std::string_view provider);
@@ -268,6 +269,12 @@ class [[nodiscard]] Request {
   /// The server is told as well.
   Request&& timeout(std::chrono::milliseconds timeout) && {
     call_.set_timeout(timeout);
+    return std::move(*this);
+  }
+  /// How long the call is made again, from its begin on and within its time, while nobody provides its method;
+  /// ClientOptions::wait_ms where none is given.
+  Request&& wait(std::chrono::milliseconds wait) && {
+    call_.set_wait(wait);
     return std::move(*this);
   }
   /// Gives the call up when stop is requested, on any thread: it ends with -32800.

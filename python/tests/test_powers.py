@@ -59,6 +59,22 @@ def test_who_is_no_admin_may_not_look_on(tmp_path):
         c.tap(">", print)
 
 
+def test_a_call_waits_for_who_is_about_to_provide(broker):
+    with wirecall.connect(broker, wait=30.0) as c, wirecall.connect(broker) as worker:
+        answers: list[str] = []
+        calling = threading.Thread(target=lambda: answers.append(c["py.late"]("a")))
+        calling.start()
+        while not worker["rpc.stats"]()["errors"]["method_not_found"]:
+            pass
+        worker.provide("py.late", str.upper)
+        calling.join(timeout=60)
+        assert answers == ["A"]
+    with wirecall.connect(broker, wait=0.05) as c, pytest.raises(wirecall.MethodNotFound):
+        c["py.never"]()
+    with pytest.raises(TypeError, match="number of seconds"):
+        wirecall.connect(broker, wait="long")
+
+
 def test_a_refusal_is_told(broker):
     refused: queue.Queue[tuple[str, Exception]] = queue.Queue()
     with wirecall.connect(broker) as first, wirecall.connect(broker) as second:

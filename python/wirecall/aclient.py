@@ -51,8 +51,10 @@ class AsyncClient(_Base):
     """The asyncio face, for one loop at a time. Calls are made when they are written; `await` waits for
     the answer."""
 
-    def __init__(self, uri: Places = DEFAULT_PLACE, *, timeout: float | None = None, **options: Any) -> None:
-        super().__init__(uri, timeout=timeout, **options)
+    def __init__(
+        self, uri: Places = DEFAULT_PLACE, *, timeout: float | None = None, wait: float | None = None, **options: Any
+    ) -> None:
+        super().__init__(uri, timeout=timeout, wait=wait, **options)
         self._replies = _native.Replies()
         self._calls: _native.Calls = _native.Calls()
         self._loop: asyncio.AbstractEventLoop | None = None
@@ -319,6 +321,8 @@ class AsyncMethod:
         return f"<method {self._name}>"
 
 
-def aconnect(uri: Places = DEFAULT_PLACE, *, timeout: float | None = None, **options: Any) -> AsyncClient:
+def aconnect(
+    uri: Places = DEFAULT_PLACE, *, timeout: float | None = None, wait: float | None = None, **options: Any
+) -> AsyncClient:
     """As `connect`, for asyncio: `async with wirecall.aconnect(uri) as c:`."""
-    return AsyncClient(uri, timeout=timeout, **options)
+    return AsyncClient(uri, timeout=timeout, wait=wait, **options)

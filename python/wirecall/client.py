@@ -73,10 +73,15 @@ class _Base(_Named):
     _calls: _native.Calls | None = None
     _native: _native.Client
 
-    def __init__(self, uri: Places = DEFAULT_PLACE, *, timeout: float | None = None, **options: Any) -> None:
+    def __init__(
+        self, uri: Places = DEFAULT_PLACE, *, timeout: float | None = None, wait: float | None = None, **options: Any
+    ) -> None:
         if timeout is not None:
             _check_timeout(timeout)
             options["call_timeout_ms"] = max(1, round(timeout * 1000))
+        if wait is not None:
+            _check_timeout(wait)
+            options["wait_ms"] = max(0, round(wait * 1000))
         self._native = _native.Client([uri] if isinstance(uri, str) else list(uri), json.dumps(options))
         _wiring.at_exit(self._end)
 
@@ -377,11 +382,14 @@ def _event_params(topic: str, value: Any, retain: bool) -> dict[str, Any]:
     return params
 
 
-def connect(uri: Places = DEFAULT_PLACE, *, timeout: float | None = None, **options: Any) -> Client:
+def connect(
+    uri: Places = DEFAULT_PLACE, *, timeout: float | None = None, wait: float | None = None, **options: Any
+) -> Client:
     """A client of a server at a place such as "tcp://127.0.0.1:8545", "unix:///run/wc.sock" or "http://host/rpc",
     connected; of several places the next is tried where one does not answer. `timeout`: seconds for each call;
-    `options`: those of a client in docs/options.md. ConnectionLost when there is no server."""
-    client = Client(uri, timeout=timeout, **options)
+    `wait`: seconds for which it goes on trying while there is no server, or, with each call, while nobody provides its
+    method; `options`: those of a client in docs/options.md. ConnectionLost when there is no server."""
+    client = Client(uri, timeout=timeout, wait=wait, **options)
     try:
         client._native.connect()
     except BaseException:

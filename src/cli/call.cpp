@@ -1,6 +1,7 @@
 // See call.hpp.
 #include "cli/call.hpp"
 
+#include <chrono>
 #include <fmt/core.h>
 #include <optional>
 #include <string>
@@ -81,6 +82,9 @@ int print_result(detail::OutgoingCall call, const StopAtSignal& signal) {
                " bytes: redirect it to a file (> out" + std::string{blob->suffix} + ")\n");
 }
 
+/// Who was started together with this, to serve or to provide the method, may take so long to do it.
+constexpr std::chrono::milliseconds kWait{250};
+
 void add_to_flag(CLI::App& command, std::string& to) {
   command.add_option("--to", to, "At a broker: only to the provider of that name")->type_name("NAME");
 }
@@ -107,6 +111,11 @@ class CallCommand final : public MethodCommand {
         ->excludes(raw)
         ->excludes(stream);
     add_to_flag(app(), to_);
+    app()
+        .add_option("--wait", wait_,
+                    "How long to go on trying while no server is there or nobody provides the method; 250ms unless "
+                    "given, 0 for not at all")
+        ->type_name("DURATION");
     add_target_flags(
         "How long to wait in all, to connect and for the answer, as 200ms or 1.5s; of a stream, for each item");
   }
@@ -116,10 +125,17 @@ class CallCommand final : public MethodCommand {
     const std::string params = params_json();
     Target server = target();
     if (json_) server.unreachable = [](const Error& error) { static_cast<void>(print_json(error)); };
+    const std::chrono::milliseconds own{server.client.wait_ms};
+    if (wait_.empty()) {
+      server.wait = own.count() != 0 ? own : kWait;
+    } else if (wait_ != "0") {
+      server.wait = require(duration_of(wait_), "--wait");
+    }
     return with_server(server, [&](Caller& caller, Left left) -> int {
       const StopAtSignal signal;
       detail::OutgoingCall call = caller.call(method(), params, signal.token());
       call.set_to(to_);
+      call.set_wait(server.wait);
       if (stream_) return print_stream(std::move(call), signal);
       if (left) call.set_timeout(*left);
       if (json_) return print_json(std::move(call), signal);
@@ -128,6 +144,7 @@ class CallCommand final : public MethodCommand {
   }
 
   std::string to_;
+  std::string wait_;
   bool raw_ = false;
   bool json_ = false;
   bool stream_ = false;

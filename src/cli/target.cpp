@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <fmt/core.h>
 #include <stdexcept>
+#include <thread>
 #include <utility>
 
 #include "base/printable.hpp"
@@ -35,6 +36,9 @@ detail::OutgoingCall Caller::call(std::string_view method, std::string_view para
 
 namespace {
 
+// Between attempts to connect, while that is waited for.
+constexpr milliseconds kPause{20};
+
 // Of `time`, which is for connecting as well; a server that does not answer leaves time to those behind it.
 void give_time(ClientOptions& options, milliseconds time, std::size_t places) {
   options.call_timeout_ms = static_cast<std::uint32_t>(time.count());
@@ -51,28 +55,44 @@ int with_server(const Target& target, const std::function<int(Caller&, Left)>& u
     const auto passed = std::chrono::floor<milliseconds>(steady_clock::now() - begun);
     return std::max(*target.timeout - passed, milliseconds{1});
   };
-  std::size_t urls_left = target.urls.size();
-  for (const std::string& url : target.urls) {
-    try {
-      ClientOptions options = target.client;
-      if (const Left time = left()) give_time(options, *time, urls_left--);
-      Caller caller{url, options};
-      caller.connect();
-      return use(caller, left());
-    } catch (const ConnectionError& error) {
-      if (error.code() == static_cast<int>(ErrorCode::unauthenticated)) {
-        complain_of(error);
-        if (target.unreachable) target.unreachable(error);
-        return kRpcError;
+  for (;;) {
+    std::size_t urls_left = target.urls.size();
+    std::vector<ConnectionError> failures;
+    const auto tell_failures = [&failures] {
+      for (const ConnectionError& failure : std::exchange(failures, {})) complain(failure.what());
+    };
+    bool used = false;
+    for (const std::string& url : target.urls) {
+      try {
+        ClientOptions options = target.client;
+        if (const Left time = left()) give_time(options, *time, urls_left--);
+        Caller caller{url, options};
+        caller.connect();
+        used = true;
+        tell_failures();
+        return use(caller, left());
+      } catch (const ConnectionError& error) {
+        if (error.code() == static_cast<int>(ErrorCode::unauthenticated)) {
+          tell_failures();
+          complain_of(error);
+          if (target.unreachable) target.unreachable(error);
+          return kRpcError;
+        }
+        failures.push_back(error);
+      } catch (const std::invalid_argument& error) {
+        tell_failures();
+        complain(error.what());
+        return kUsage;
       }
-      complain(error.what());
-      if (url == target.urls.back() && target.unreachable) target.unreachable(error);
-    } catch (const std::invalid_argument& error) {
-      complain(error.what());
-      return kUsage;
     }
+    const milliseconds wait = std::min(target.wait, target.timeout.value_or(target.wait));
+    if (used || steady_clock::now() + kPause >= begun + wait) {
+      if (target.unreachable) target.unreachable(failures.back());
+      tell_failures();
+      return kCannotConnect;
+    }
+    std::this_thread::sleep_for(kPause);
   }
-  return kCannotConnect;
 }
 
 std::vector<Endpoint> places_of(const Target& target) {

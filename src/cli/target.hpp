@@ -25,6 +25,7 @@ struct Target {
   std::vector<std::string> urls;  ///< at least one
   ClientOptions client = {};
   std::optional<std::chrono::milliseconds> timeout = {};  ///< in all, connecting included
+  std::chrono::milliseconds wait{0};  ///< so long servers are tried again when none can be connected to
   /// Called where none can be connected to, with why the last one cannot.
   std::function<void(const Error&)> unreachable = {};
 };

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <chrono>
 #include <cstdint>
+#include <limits>
 #include <new>
 #include <optional>
 #include <utility>
@@ -451,7 +452,7 @@ void Dispatcher::unknown_method(const Received& message, std::string_view name, 
   BrokerPeer* const broker = broker_peer();
   Identity* const shown = workspace_->authority != nullptr ? &identity().shown : nullptr;
   if (serve_reserved({message, name, state.reply, *workspace_, *limits_, *outlet_, *registry_, pending_.get(), broker,
-                      greeted_, shown})) {
+                      greeted_, unknown_methods_, shown})) {
     if (principal() != nullptr) pending_->identity->awaited.reset();
     return;
   }
@@ -460,6 +461,7 @@ void Dispatcher::unknown_method(const Received& message, std::string_view name, 
   if (near.empty() && broker != nullptr) near = broker->nearest(name);
   std::string data;
   if (!near.empty()) data.append(R"({"did_you_mean":)").append(to_json(near)).append("}");
+  if (unknown_methods_ != std::numeric_limits<std::uint8_t>::max()) ++unknown_methods_;
   reply_error(state, *workspace_, ErrorCode::method_not_found, data, message.id());
 }
 

@@ -279,6 +279,7 @@ class Dispatcher {
   MessageForm form_ = MessageForm::json;  // of the answers to the message that is served
   bool greeted_ = false;                  // by rpc.hello
   bool draining_ = false;
+  std::uint8_t unknown_methods_ = 0;  // answered with -32601 here since rpc.undelivered was last asked; 255 for more
 };
 
 }  // namespace wirecall::rpc

@@ -94,6 +94,12 @@ std::string ping(const ReservedCall& call) {
   return "\"pong\"";
 }
 
+// A handler may answer with -32601 as well: so a caller that gets it finds out here whether its method was run.
+std::string undelivered(const ReservedCall& call) {
+  static_cast<void>(ReservedParams{call, std::array<std::string_view, 0>{}});
+  return std::to_string(std::exchange(call.unknown_methods, std::uint8_t{0}));
+}
+
 // The token that hello brings, where one is needed.
 void authenticate(const ReservedCall& call, const std::optional<Sent>& sent) {
   Identity* const identity = call.identity;
@@ -196,6 +202,7 @@ constexpr std::array kMethods{ReservedMethod{"rpc.cancel", &cancel},
                               ReservedMethod{"rpc.discover", &discover},
                               ReservedMethod{"rpc.methods", &methods},
                               ReservedMethod{"rpc.hello", &hello, Needs::connection},
+                              ReservedMethod{"rpc.undelivered", &undelivered, Needs::connection},
                               ReservedMethod{"rpc.register", nullptr, Needs::connection},
                               ReservedMethod{"rpc.unregister", nullptr, Needs::connection},
                               ReservedMethod{"rpc.subscribe", nullptr, Needs::connection},

@@ -24,10 +24,11 @@ struct ReservedCall {
   const Limits& limits;
   Outlet& outlet;
   const Registry& registry;
-  PendingCalls* pending;  ///< of the connection; null as long as none has waited
-  BrokerPeer* broker;     ///< of the connection; null where there is no broker
-  bool& greeted;          ///< becomes true with rpc.hello
-  Identity* identity;     ///< of the peer; null where it need not have one
+  PendingCalls* pending;          ///< of the connection; null as long as none has waited
+  BrokerPeer* broker;             ///< of the connection; null where there is no broker
+  bool& greeted;                  ///< becomes true with rpc.hello
+  std::uint8_t& unknown_methods;  ///< what rpc.undelivered answers, and begins anew
+  Identity* identity;             ///< of the peer; null where it need not have one
 };
 
 struct ReservedMethod {

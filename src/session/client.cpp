@@ -167,6 +167,7 @@ OutgoingCall::OutgoingCall(std::shared_ptr<ClientCore> core) : core_(std::move(c
 
 OutgoingCall::OutgoingCall(std::shared_ptr<ClientCore> core, std::string_view method) : OutgoingCall(std::move(core)) {
   call_->timeout = milliseconds{core_->options().call_timeout_ms};
+  call_->wait = milliseconds{core_->options().wait_ms};
   call_->notification = call_->own_timeout = false;
   call_->request.clear();
   call_->request.append(core_->packs() ? message::kPackedMethod : R"({"jsonrpc":"2.0","method":)");
@@ -210,6 +211,9 @@ void OutgoingCall::set_params(std::string_view json) {
 void OutgoingCall::set_timeout(milliseconds timeout) noexcept {
   call_->timeout = std::clamp(timeout, milliseconds{0}, kTimeoutMax);
   call_->own_timeout = true;
+}
+void OutgoingCall::set_wait(milliseconds wait) noexcept {
+  call_->wait = std::clamp(wait, milliseconds{0}, kTimeoutMax);
 }
 void OutgoingCall::set_credit(std::uint32_t credit) noexcept { call_->credit = std::max<std::uint32_t>(credit, 1); }
 

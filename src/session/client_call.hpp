@@ -58,8 +58,9 @@ struct ClientCall {
   std::stop_token stop;
   std::optional<std::stop_callback<StopCall>> on_stop;
   std::chrono::milliseconds timeout{0};
-  bool own_timeout = false;  ///< `timeout` was asked for with this call; of a stream, it is for all of it
-  bool keeps_large = false;  ///< buffers, when it is not in use
+  std::chrono::milliseconds wait{0};  ///< from its begin on, while nobody provides its method
+  bool own_timeout = false;           ///< `timeout` was asked for with this call; of a stream, it is for all of it
+  bool keeps_large = false;           ///< buffers, when it is not in use
   bool has_params = false;
   bool keep_response = false;
   bool wants_json = false;       ///< the result is to be JSON, whatever comes
@@ -74,6 +75,7 @@ struct ClientCall {
   bool asynchronous = false;
   bool retried = false;
   std::optional<Error> lost_provider;  ///< why, if it was for that
+  std::optional<Error> missing;        ///< -32601, of which the server has not said yet that it is its own
   detail::ErrorClass error_class{};    ///< of `error`
   bool stop_asked = false;
   std::uint64_t id = 0;  ///< of the last time it was sent

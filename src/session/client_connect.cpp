@@ -65,6 +65,11 @@ void ClientCore::tend(Lock& lock, nanoseconds& wait_max, bool may_block) {
         delayed_.push_back(call);
         continue;
       }
+      if (call.missing) {
+        call.stage = ClientCall::Stage::idle;
+        fail(call, *std::exchange(call.missing, std::nullopt));
+        continue;
+      }
       call.stage = ClientCall::Stage::queued;
       queue_.push_back(call);
     }
@@ -112,6 +117,9 @@ void ClientCore::connected(ClientConnection& connection, int descriptor) {
   transport::Socket socket{descriptor};
   connection.over = connection.draining = connection.useful = connection.exchanging = false;
   connection.unawaited.clear();
+  settle_missing(connection, false);
+  connection.unknown_methods = 0;
+  connection.asks_undelivered = connection.batched = false;
   connection.hello_until = nanoseconds{0};
   connection.since = loop_.now();
   connection.controls.clear();

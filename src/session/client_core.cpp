@@ -211,8 +211,12 @@ void ClientCore::connect() {
   if (!connected_as_wanted()) {
     refusal_.reset();
     for (const auto& connection : connections_) connection->dialer.try_now();
+    const nanoseconds waits_until = loop_.now() + milliseconds{options_.wait_ms};
     await_news(lock, milliseconds{options_.connect_timeout_ms} * endpoints_.size(),
                [this] { return connected_as_wanted() || refusal_ || !last_failure_.empty(); });
+    for (nanoseconds now; !connected_as_wanted() && !refusal_ && (now = loop_.now()) < waits_until;) {
+      await_news(lock, waits_until - now, [this] { return connected_as_wanted() || refusal_; });
+    }
   }
   if (!connected_as_wanted()) {
     if (refusal_) throw ConnectionError{*refusal_};

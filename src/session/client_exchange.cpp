@@ -163,6 +163,7 @@ void ClientCore::write(ClientCall& first, ClientConnection& connection) noexcept
   if (http) [[unlikely]]
     connection.http->set_timeout(time_to_tell(first));
   const bool batch = first.next_in_batch != nullptr;
+  if (batch) connection.batched = true;
   Buffer* opened = nullptr;
   try {
     Buffer& out = session.open_message();
@@ -314,7 +315,8 @@ bool ClientCore::response(ClientConnection& connection, const Received& message)
   Lock lock{mutex_};
   ClientCall* const call = find_call(connection, message);
   if (call == nullptr) [[unlikely]]
-    return greeted(lock, connection, message) || declared(lock, connection, message) || stray(connection, message);
+    return told_undelivered(connection, message) || greeted(lock, connection, message) ||
+           declared(lock, connection, message) || stray(connection, message);
   connection.useful = true;
   take_out(*call);
   if (connection.controls.empty()) connection.unawaited.answered(call->position);
@@ -332,7 +334,8 @@ void ClientCore::answer(Lock& lock, ClientCall& call, const Received& message) {
   const bool refused = !malformed && message.has(Member::error);
   if (malformed || refused) [[unlikely]] {
     Error why = malformed ? message::malformed_response() : message::read_error(*reader_, message[Member::error]);
-    if (refused && retry(call, why)) return;
+    if (refused) count_unknown(*call.connection, why);
+    if (refused && (wait_for_provider(call, why) || retry(call, why))) return;
     // Where the provider has gone that the call was refused for, that is what has happened.
     const bool gone = call.lost_provider && why.code() == static_cast<int>(ErrorCode::method_not_found);
     call.error = gone ? std::exchange(call.lost_provider, std::nullopt) : std::move(why);
@@ -390,24 +393,31 @@ bool ClientCore::retry(ClientCall& call, const Error& error) {
   // Who may not do it now may not do it a moment later.
   const bool for_good = error.code() == static_cast<int>(ErrorCode::unauthenticated) ||
                         error.code() == static_cast<int>(ErrorCode::forbidden);
-  if (!advice.safe || call.retried || for_good) return false;
   const nanoseconds now = loop_.now();
   nanoseconds after = advice.after.value_or(milliseconds{0});
   const bool lost = error.code() == static_cast<int>(ErrorCode::provider_lost);
+  const bool again = !call.retried || (lost && waits_until(call, now + kRetryPause));
+  if (!advice.safe || !again || for_good) return false;
   if ((lost || error.code() == static_cast<int>(ErrorCode::limit_exceeded)) && !advice.after) after = kRetryPause;
   if (now + after >= call.deadline) return false;
   if (lost) call.lost_provider = error;
   call.retried = true;
-  call.behind_another = false;
-  call.not_before = now + after;
   if (after == nanoseconds{0}) {
+    call.behind_another = false;
     call.stage = ClientCall::Stage::queued;
     queue_.push_back(call);
   } else {
-    call.stage = ClientCall::Stage::delayed;
-    delayed_.push_back(call);
+    delay(call, now + after);
   }
   return true;
+}
+
+// It is in no list.
+void ClientCore::delay(ClientCall& call, nanoseconds until) noexcept {
+  call.behind_another = false;
+  call.not_before = until;
+  call.stage = ClientCall::Stage::delayed;
+  delayed_.push_back(call);
 }
 
 }  // namespace wirecall::session

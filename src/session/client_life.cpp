@@ -105,6 +105,7 @@ void ClientCore::submit(std::span<ClientCall* const> calls) {
     call->stage = ClientCall::Stage::queued;
     call->retried = false;
     call->lost_provider.reset();
+    call->missing.reset();
     call->response.clear();
     call->connection = nullptr;
     call->next_in_batch = nullptr;
@@ -221,6 +222,7 @@ void ClientCore::withdraw(ClientCall& call) noexcept {
 void ClientCore::give_up(ClientCall& call) noexcept {
   const bool written = call.stage == ClientCall::Stage::written;
   withdraw(call);
+  if (call.missing) return fail(call, *std::exchange(call.missing, std::nullopt));
   if (!written && !last_failure_.empty()) return lose(call, last_failure_, false);
   fail(call,
        message::make(

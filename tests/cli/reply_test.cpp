@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "tests/cli/broker_tool.hpp"
+#include "tests/session/folder.hpp"
 #include "tests/session/peer.hpp"
 #include "wirecall/endpoint.hpp"
 
@@ -59,6 +60,27 @@ TEST_F(Reply, to_asks_the_provider_of_that_name_and_no_other) {
   EXPECT_EQ(nobody.status, 1);
   EXPECT_NE(nobody.error.find("error -32001: "), std::string::npos) << nobody.error;
   EXPECT_EQ(run({"notify", "where", "--to", "left"}).status, 0);
+}
+
+TEST_F(Reply, a_call_waits_for_who_is_about_to_provide) {
+  Process waiting{{"call", "late", "--wait", "50s"}, url_};
+  // It has been refused once, at least.
+  while (output({"call", "rpc.stats"}).find(R"("method_not_found":0)") != std::string::npos) {
+  }
+  const Provider late = provider({"late", "7"});
+  EXPECT_EQ(waiting.line(), "7");
+  EXPECT_EQ(waiting.wait(), 0);
+  EXPECT_EQ(run({"call", "nobody", "--wait", "0"}).status, 1);
+}
+
+TEST(ReplyAlone, a_call_waits_for_a_server_that_is_being_started) {
+  const session::Folder folder;
+  const std::string place = folder.socket();
+  EXPECT_EQ(run({"call", "sum", "1", "2", "--wait", "0"}, place).status, 3);
+  Process waiting{{"call", "sum", "1", "2", "--wait", "50s"}, place};
+  const Staying server{{"serve", "--demo", "--listen", place}, {}, "calls.sock"};
+  EXPECT_EQ(waiting.line(), "3");
+  EXPECT_EQ(waiting.wait(), 0);
 }
 
 TEST_F(Reply, tells_its_parameters) {
