@@ -64,7 +64,7 @@ def test_a_call_waits_for_who_is_about_to_provide(broker):
         answers: list[str] = []
         calling = threading.Thread(target=lambda: answers.append(c["py.late"]("a")))
         calling.start()
-        while not worker["rpc.stats"]()["errors"]["method_not_found"]:
+        while not worker["rpc.stats"]()["counters"]["errors"]["method_not_found"]:
             pass
         worker.provide("py.late", str.upper)
         calling.join(timeout=60)
