@@ -15,6 +15,7 @@ import asyncio
 import contextlib
 import itertools
 import json
+import logging
 import os
 import pathlib
 import random
@@ -75,7 +76,7 @@ class Peer:
             await self.hello(self.random.choice([None, "ada", "worker"]))
 
     def send(self, message):
-        if self.finished:
+        if self.finished or self.gone.is_set():
             return None
         if self.framing.connected:
             return self.writer.write(self.framing.write(message))
@@ -282,7 +283,8 @@ class Peer:
             if open_still and not self.gone.is_set() and not self.junk:
                 self.storm.fault(self, f"waits in vain for {open_still[:5]}")
         if how == "reset":
-            self.writer.get_extra_info("socket").setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+            with contextlib.suppress(OSError):  # where the broker has closed it before
+                self.writer.get_extra_info("socket").setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
             self.writer.transport.abort()
         self.writer.close()
         self.reading.cancel()
@@ -400,6 +402,7 @@ def main():
     parser.add_argument("--seed", type=int, default=random.randrange(1 << 32))
     options = parser.parse_args()
     print(f"seed {options.seed}, {options.engine}", flush=True)
+    logging.getLogger("asyncio").setLevel(logging.ERROR)  # that a connection has gone is no news here
     storm = Storm(options)
     with tempfile.TemporaryDirectory() as folder:
         storm.start(folder)
