@@ -23,7 +23,7 @@ struct Limits {
   /// Bytes of one message or batch, in either direction. More is one -32006, `data.limit:"max_message_size"`, and
   /// close; by HTTP 413 and close.
   std::size_t max_message_size = 16 * 1024 * 1024;
-  /// Elements of one batch. More is one -32600 with `data.limit:"batch"`; a client does not send it, -32006.
+  /// Elements of one batch. More is -32600 for each id in it, `data.limit:"batch"`; a client does not send it, -32006.
   std::size_t batch = 1000;
   /// Levels of nested arrays and objects, from 1 to kDepthMax. More is -32700 with `data.limit:"depth"`.
   std::uint32_t depth = 256;
@@ -53,8 +53,8 @@ struct Limits {
   /// Bytes of the head of an HTTP message or of a Content-Length message. More is 431, or -32700, and close; a client
   /// closes too, and its call fails.
   std::size_t header_bytes = 16 * 1024;
-  /// Milliseconds in which a connection has to say what it speaks, and in which a head of HTTP has to be complete. It
-  /// is closed then, an HTTP one with 408.
+  /// Milliseconds in which a connection has to say what it speaks, and in which a head of HTTP, a Content-Length header
+  /// or a length before a message has to be complete. It is closed then, an HTTP one with 408.
   std::uint32_t header_timeout_ms = 10'000;
   /// Milliseconds after which an idle connection is closed: no byte either way, and nothing pending; and one whose peer
   /// takes nothing of what waits for it. 0 for never.

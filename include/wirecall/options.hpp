@@ -21,6 +21,8 @@
 namespace wirecall {
 
 struct Options {
+  /// What the server is called in the documents that describe it, as the title of its OpenRPC document.
+  std::string name = "wirecall";
   /// Where Server::listen() listens, as URIs; where there are none, TCP at `host` and `port`.
   std::vector<std::string> listen;
   std::string host = "127.0.0.1";
@@ -67,6 +69,9 @@ struct Options {
   /// Whether a broker tells providers who calls them, by `from`.
   bool disclose_callers = false;
 
+  /// Whether -32700 and -32600 say why in `data.reason`, in a few words (docs/errors.md). Off, they are no more than
+  /// the specification's: what is wrong with a message is then told to the log alone, at level debug.
+  bool explain_errors = false;
   /// What the log is told, and how the command's own log writes it; a sink of yours has its own format.
   LogLevel log_level = LogLevel::info;
   LogFormat log_format = LogFormat::human;

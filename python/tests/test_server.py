@@ -559,6 +559,24 @@ def test_the_document_describes_the_functions(app):
     assert method["result"]["schema"]["type"] == "integer"
 
 
+def test_the_document_has_the_name_of_the_server_and_where_it_is():
+    import urllib.request
+
+    app = wirecall.Server("calc")
+
+    @app
+    def large(n: int) -> int:
+        return n * 2**64
+
+    with app.serving("tcp://127.0.0.1:0") as uri:
+        place = uri.replace("tcp://", "http://")
+        with urllib.request.urlopen(f"{place}/openrpc.json") as response:
+            document = json.load(response)
+    assert document["info"]["title"] == "calc"
+    assert document["servers"] == [{"name": "calc", "url": f"{place}/rpc"}]
+    assert document["methods"][0]["result"]["schema"] == {"type": "integer"}
+
+
 def test_what_nobody_waits_for_any_more_is_not_begun():
     import threading
 

@@ -57,7 +57,7 @@ class Server:
         _wiring.at_exit(self._end)
 
     def _make_native(self) -> _native.Server:
-        native = _native.Server(json.dumps(self._options), self._broker)
+        native = _native.Server(json.dumps({"name": self.name, **self._options}), self._broker)
         for told in self._methods.values():
             native.add(*told)
         return native

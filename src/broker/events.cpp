@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "base/decimal.hpp"
+#include "base/one_line.hpp"
 #include "base/words.hpp"
 #include "broker/exchange.hpp"
 #include "broker/outgoing.hpp"
@@ -30,7 +31,7 @@ Buffer event_of(std::string_view topic, std::string_view params) {
     text.append(params);
   }
   text.push_back('}');
-  unbreak(text, 0);
+  make_one_line(text.data(), text.data() + text.size());
   return text;
 }
 
@@ -220,9 +221,9 @@ std::size_t Exchange::deliver_event(Peer* publisher, std::string_view topic, std
   ++workspace_->stats.events;
   // Looked at once for all who are told: few texts have line breaks.
   Buffer unbroken;
-  if (has_breaks(text)) {
+  if (has_line_break(text)) {
     unbroken.append(text);
-    unbreak(unbroken, 0);
+    make_one_line(unbroken.data(), unbroken.data() + unbroken.size());
   }
   subscriptions_.each(
       topic, publisher,
@@ -242,7 +243,7 @@ std::size_t Exchange::deliver_event(Peer* publisher, std::string_view topic, std
 }
 
 // A peer that takes too little loses events, and learns how many once it has taken most of what waits for it. One that
-// is still being sent what is retained has them kept for a while.
+// is still being sent what is retained has them kept for a while. For one that may read lines `text` is one line.
 bool Exchange::send_event(Peer& peer, std::string_view topic, std::string_view text) {
   if (!peer.takes_events()) {
     if (peer.is_sent_retained() && !peer.retained->choked && !peer.lag && !peer.outlet().is_overfull()) {
@@ -263,7 +264,7 @@ bool Exchange::send_event(Peer& peer, std::string_view topic, std::string_view t
     drop_event(peer, topic);
     return false;
   }
-  peer.outlet().close_message();
+  peer.outlet().close_compact_as(peer.outlet().speaks_msgpack() ? MessageForm::transcoded : MessageForm::json);
   return true;
 }
 

@@ -6,6 +6,7 @@
 #include <string_view>
 #include <utility>
 
+#include "base/one_line.hpp"
 #include "broker/clean_response.hpp"
 #include "broker/error_text.hpp"
 #include "broker/exchange.hpp"
@@ -51,7 +52,8 @@ bool Exchange::untap(Peer& peer) noexcept {
 
 void Exchange::show(const Sight& sight) {
   if (!taps_.any(sight.method)) return;
-  const std::string text = text_of(sight);
+  std::string text = text_of(sight);
+  make_one_line(text.data(), text.data() + text.size());  // it holds what others have written
   taps_.each(sight.method, [&](Peer& peer) { send_event(peer, kTopic, text); });
 }
 

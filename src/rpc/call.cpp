@@ -183,7 +183,7 @@ void Call::end_result() {
       [[unlikely]]
     return end_result_slowly();
   state.answered = true;
-  state.reply.close();
+  state.reply.close_written();
 }
 
 void Call::integer_result(std::int64_t value) {
@@ -195,7 +195,7 @@ void Call::integer_result(std::int64_t value) {
     return end_result();
   }
   state.answered = true;
-  state.reply.close();
+  state.reply.close_written();
 }
 
 void Call::end_result_slowly() {
@@ -214,7 +214,7 @@ void Call::encoded_result(std::string_view value, std::string_view failure) {
     state_->reply.append(value);
     if (!failure.empty()) writer->fail(failure);
   }
-  end_result();
+  end_result_slowly();  // which minds that the text is another's
 }
 
 void Call::error(const Error& error) {

@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "base/words.hpp"
+#include "message/explain.hpp"
 #include "message/own_error.hpp"
 #include "message/transcoder.hpp"
 #include "rpc/access.hpp"
@@ -42,6 +43,11 @@ constexpr std::uint32_t bit(Member member) { return std::uint32_t{1} << static_c
 // What a request may say of its own handling.
 constexpr std::uint32_t kTerms = bit(Member::timeout_ms) | bit(Member::stream) | bit(Member::hops);
 
+// Whether somebody may wait for the answer to this element of a batch by its id.
+bool has_waiting_id(const Received& element) noexcept {
+  return element.kind == MessageKind::request || (element.kind == MessageKind::invalid && element.has(Member::id));
+}
+
 // No other request of ours has such an id: a response to it comes from a peer that is there.
 constexpr std::string_view kPing = R"({"jsonrpc":"2.0","method":"rpc.ping","id":"rpc.ping"})";
 constexpr std::string_view kPingId = R"("rpc.ping")";
@@ -53,7 +59,8 @@ Workspace::Workspace(const Codec& codec, Scheduler* timers, const LogSink* log)
       readers{.reader = codec.reader(), .defaults = {}},
       writer(codec.writer()),
       scheduler(timers),
-      log(log) {
+      log(log),
+      refusals(log, timers) {
   tasks.set_window(&window);
 }
 
@@ -292,7 +299,7 @@ void Dispatcher::handle_packed(const Received& message, std::span<const Received
   const auto serve = [&](const Received& one, CallState& state) {
     Received restored = one;
     message::Transcoder::restore(packed, restored);
-    if (state.batch == nullptr) restored.text = packed;
+    if (state.batch == nullptr && restored.kind != MessageKind::invalid) restored.text = packed;
     if (is_for_reserved(restored)) return handle_unpacked(restored, state);
     handle_single(restored, state);
   };
@@ -373,11 +380,70 @@ template <class Serve>
   workspace_->batch_text = std::move(batch.text);
 }
 
+// `limit`, where one was exceeded, and `why`, which is asked for only where somebody is told.
+template <class Why>
+std::string Dispatcher::data_of_refusal(ErrorCode code, std::string_view limit, const Why& why) const {
+  Refusals& refusals = workspace_->refusals;
+  std::string reason;
+  if (refusals.wants_reason()) {
+    reason = why();
+    refusals.log(code, reason);
+    if (!refusals.explains()) reason.clear();
+  }
+  return message::refusal_data(reason, limit);
+}
+
 void Dispatcher::refuse(const Received& message, CallState& state) {
-  std::string_view data;
-  if (message.fault == Fault::id_limit) data = R"({"limit":"id"})";
-  if (message.fault == Fault::batch_limit) data = R"({"limit":"batch"})";
+  if (message.fault == Fault::batch_limit) return refuse_batch(message);
+  const std::string data = data_of_refusal(ErrorCode::invalid_request, message.fault == Fault::id_limit ? "id" : "",
+                                           [&] { return message::why_invalid(message, state.batch != nullptr); });
   reply_error(state, *workspace_, ErrorCode::invalid_request, data, message.id());
+}
+
+// Nothing in a batch over the limit is run, and whoever waits for the answer to one of its ids is told by that id: an
+// answer without an id ends no wait. The bytes are counted before any is written.
+void Dispatcher::refuse_batch(const Received& batch) {
+  const std::string head =
+      R"({"jsonrpc":"2.0","error":{"code":-32600,"message":"Invalid Request","data":)" +
+      data_of_refusal(ErrorCode::invalid_request, "batch",
+                      [&] { return "the batch has more than " + std::to_string(limits_->batch) + " elements"; }) +
+      R"(},"id":)";
+  const std::size_t bytes_max = std::min(limits_->soft_output, limits_->max_message_size);
+  std::size_t bytes = 1;
+  bool any = false;
+  BatchElements to_count{batch.text};
+  Received element;
+  while (bytes <= bytes_max && to_count.next(element)) {
+    any = any || element.kind != MessageKind::response;
+    if (has_waiting_id(element)) bytes += head.size() + element.id().size() + 2;
+  }
+  if (!any) return;  // a response is never answered
+  const bool each = bytes > 1 && bytes <= bytes_max;
+  if (bytes > bytes_max) outlet_->close();  // what waits by its id is not told otherwise
+  Buffer& out = outlet_->open_message();
+  try {
+    const auto append = [&](std::string_view id) {
+      workspace_->stats.count_error(static_cast<int>(ErrorCode::invalid_request));
+      out.append(head);
+      out.append(id);
+      out.push_back('}');
+    };
+    if (each) {
+      char separator = '[';
+      for (BatchElements elements{batch.text}; elements.next(element);) {
+        if (!has_waiting_id(element)) continue;
+        out.push_back(std::exchange(separator, ','));
+        append(element.id());
+      }
+      out.push_back(']');
+    } else {
+      append("null");
+    }
+  } catch (...) {
+    outlet_->discard_message();
+    throw;
+  }
+  outlet_->close_compact_as(form_);
 }
 
 // Reads what the request says of its own handling. False when that is the end of it.
@@ -388,14 +454,18 @@ bool Dispatcher::take_terms(const Received& message, CallState& state) {
     state.reply.error(error, message.id());
     return false;
   };
+  const auto invalid = [&](std::string_view why) {
+    return Error{ErrorCode::invalid_request, std::string{message_of(ErrorCode::invalid_request)},
+                 data_of_refusal(ErrorCode::invalid_request, {}, [&] { return std::string{why}; })};
+  };
   CallExtras& extras = state.extras();
   if (message.has(Member::stream)) {
     extras.credit = read_count(*workspace_, message[Member::stream]).value_or(0);
-    if (extras.credit == 0) return refused(Error{ErrorCode::invalid_request});
+    if (extras.credit == 0) return refused(invalid("stream must be a whole number from 1"));
   }
   if (message.has(Member::hops)) {
     const std::optional<std::uint64_t> hops = read_count(*workspace_, message[Member::hops]);
-    if (!hops) return refused(Error{ErrorCode::invalid_request});
+    if (!hops) return refused(invalid("hops must be a whole number from 0"));
     if (*hops > limits_->hops) {
       return refused(message::make({.code = ErrorCode::limit_exceeded,
                                     .reason = "too many calls within calls",
@@ -465,10 +535,11 @@ void Dispatcher::unknown_method(const Received& message, std::string_view name, 
   reply_error(state, *workspace_, ErrorCode::method_not_found, data, message.id());
 }
 
-void Dispatcher::refuse_syntax(ScanStatus status) {
+void Dispatcher::refuse_syntax(ScanStatus status, const message::Unreadable& where) {
   CallState state{*this, nullptr};
-  reply_error(state, *workspace_, ErrorCode::parse_error, status == ScanStatus::too_deep ? R"({"limit":"depth"})" : "",
-              "null");
+  const std::string data = data_of_refusal(ErrorCode::parse_error, status == ScanStatus::too_deep ? "depth" : "",
+                                           [&] { return message::why_unreadable(status, where); });
+  reply_error(state, *workspace_, ErrorCode::parse_error, data, "null");
 }
 
 void Dispatcher::refuse_size() {

@@ -13,6 +13,7 @@
 #include <string_view>
 #include <vector>
 
+#include "rpc/refusals.hpp"
 #include "wirecall/bytes.hpp"
 #include "wirecall/context.hpp"
 #include "wirecall/detail/blocking_pool.hpp"
@@ -28,6 +29,7 @@
 namespace wirecall::message {
 class Transcoder;
 struct Unheld;
+struct Unreadable;
 }  // namespace wirecall::message
 
 namespace wirecall::rpc {
@@ -68,6 +70,10 @@ class Outlet {
     static_cast<void>(form);
     close_message();
   }
+  /// The same of a message that holds no line break, since our own writers alone have written it, or it has been made
+  /// one line: nobody looks for one again. JSON text of others' (a handler's, another peer's) is closed by
+  /// close_message or close_message_as, where the outlet makes it one line for a peer that may read lines.
+  virtual void close_compact_as(MessageForm form) { close_message_as(form); }
   /// What was appended since open_message is to be forgotten: the outlet truncates its buffer to where it was.
   virtual void discard_message() noexcept = 0;
   /// An answer that is due cannot be written, for want of memory. The peer must not wait for it: so the outlet ends the
@@ -154,8 +160,11 @@ struct Workspace {
   bool has_turns = false;                         ///< a loop calls `after_turn`
   void (*after_turn)() noexcept = nullptr;        ///< to be called once when the turn has ended; null for nothing
   Scheduler* scheduler;
-  const LogSink* log;   ///< may be null; outlives the workspace
-  mutable Stats stats;  ///< of all that happens on this thread, whoever counts it
+  const LogSink* log;                              ///< may be null; outlives the workspace
+  std::string_view title = "wirecall";             ///< of the server; outlives the workspace
+  const std::vector<std::string>* urls = nullptr;  ///< at which its methods are called by HTTP; null for none
+  Refusals refusals;                               ///< who is told why
+  mutable Stats stats;                             ///< of all that happens on this thread, whoever counts it
   std::unique_ptr<message::Transcoder> transcoder_made;
   std::unique_ptr<PackedCursors> packed_made;
   TaskScope tasks;  ///< last: the tasks go before what they use
@@ -195,7 +204,7 @@ class Dispatcher {
   /// One that has not said yet who it is may still do so, unless it could do everything before: where it `was_open`.
   [[nodiscard]] bool is_still_known(bool was_open = true) const noexcept;
   /// Answers text that cannot be read: -32700, with `data.limit:"depth"` for ScanStatus::too_deep.
-  void refuse_syntax(ScanStatus status);
+  void refuse_syntax(ScanStatus status, const message::Unreadable& where);
   /// Answers a message over max_message_size: -32006.
   void refuse_size();
 
@@ -263,6 +272,9 @@ class Dispatcher {
   [[nodiscard]] bool refuse_values(const Received& message, CallState& state, std::size_t offset,
                                    std::span<const message::Unheld> unheld);
   void refuse(const Received& message, CallState& state);
+  void refuse_batch(const Received& batch);
+  template <class Why>
+  [[nodiscard]] std::string data_of_refusal(ErrorCode code, std::string_view limit, const Why& why) const;
   inline void run(Call& call, CallState& state);
   [[gnu::noinline]] void run_timed(Call& call, CallState& state, OwnCountsRow& row);
   void unknown_method(const Received& message, std::string_view name, CallState& state);

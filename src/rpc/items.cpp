@@ -152,7 +152,7 @@ void SentItems::end() {
                          .delivered = "maybe",
                          .limit = "max_message_size"});
   }
-  outlet_->close_message_as(form_);
+  outlet_->close_compact_as(form_);  // a writer has written the item
   ++workspace_->stats.stream_items;
   ++sequence_;
   if (way_ == Way::credit) --credit_;

@@ -99,6 +99,20 @@ void write_rest(Writer& writer, const Method& method, const detail::ArgumentType
   writer.end_object();
 }
 
+// Tools take a document without any for one of a server at localhost.
+void write_servers(Writer& writer, const DocumentOrigin& origin) {
+  if (origin.urls.empty()) return;
+  writer.key("servers");
+  writer.begin_array(origin.urls.size());
+  for (const std::string& url : origin.urls) {
+    writer.begin_object(2);
+    write_text(writer, "name", origin.title);
+    write_text(writer, "url", url);
+    writer.end_object();
+  }
+  writer.end_array();
+}
+
 }  // namespace
 
 void write_params(Writer& writer, const Method& method) {
@@ -127,7 +141,7 @@ void write_result(Writer& writer, const Method& method) {
 }
 
 std::string openrpc_document(const Registry& registry, const std::vector<DescribedMethod>& others,
-                             std::string_view version, const Principal* principal) {
+                             std::string_view version, const Principal* principal, const DocumentOrigin& origin) {
   Buffer text;
   const std::unique_ptr<Writer> writer = json_codec().writer();
   const std::unique_ptr<Reader> reader = json_codec().reader();
@@ -136,9 +150,10 @@ std::string openrpc_document(const Registry& registry, const std::vector<Describ
   write_text(*writer, "openrpc", std::ranges::find(kVersions, version) != kVersions.end() ? version : kVersions[0]);
   writer->key("info");
   writer->begin_object(Writer::kUnknownSize);
-  write_text(*writer, "title", "wirecall");
+  write_text(*writer, "title", origin.title);
   write_text(*writer, "version", WIRECALL_VERSION);
   writer->end_object();
+  write_servers(*writer, origin);
   writer->key("methods");
   writer->begin_array(Writer::kUnknownSize);
 

@@ -3,6 +3,7 @@
 // Pure. The format: https://spec.open-rpc.org
 #pragma once
 
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -25,9 +26,16 @@ struct DescribedMethod {
   std::string result;   ///< a content descriptor, an object with "schema"; anything else is a schema
 };
 
+/// What a document says of the server.
+struct DocumentOrigin {
+  std::string_view title = "wirecall";
+  std::span<const std::string> urls = {};  ///< where its methods are called by HTTP; none where they are not
+};
+
 /// A document of those methods of `registry` that the principal may call, and of `others`, by name. `version` is the
 /// one of the format that was asked for: of those known it is given, else the oldest, 1.2.6.
 [[nodiscard]] std::string openrpc_document(const Registry& registry, const std::vector<DescribedMethod>& others,
-                                           std::string_view version, const Principal* principal = nullptr);
+                                           std::string_view version, const Principal* principal = nullptr,
+                                           const DocumentOrigin& origin = {});
 
 }  // namespace wirecall::rpc

@@ -259,7 +259,8 @@ void send_batch(Outlet& outlet, BatchReply& batch) {
     throw;
   }
   if (batch.form != MessageForm::packed) out.data()[out.size() - 1] = ']';  // in place of the last comma
-  outlet.close_message_as(batch.form);
+  if (batch.raw) return outlet.close_message_as(batch.form);
+  outlet.close_compact_as(batch.form);
 }
 
 void count_error(const Workspace& workspace, const Method& method, int code) noexcept {

@@ -10,6 +10,7 @@
 
 #include "base/edit_distance.hpp"
 #include "base/room.hpp"
+#include "message/explain.hpp"
 #include "rpc/access.hpp"
 #include "rpc/dispatcher.hpp"
 #include "rpc/names.hpp"
@@ -132,7 +133,7 @@ struct Engine {
       return dispatcher.refuse_size();
     const Scan scan = read_message(text, limits, true, message, *workspace.elements);
     if (scan.status != ScanStatus::complete) [[unlikely]]
-      return dispatcher.refuse_syntax(scan.status);
+      return dispatcher.refuse_syntax(scan.status, message::unreadable_at(text, scan.offset));
     if (message.kind == MessageKind::response) [[unlikely]]
       return;
     try {

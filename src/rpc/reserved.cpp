@@ -125,7 +125,10 @@ std::string discover(const ReservedCall& call) {
   std::vector<DescribedMethod> others;
   if (call.broker != nullptr) call.broker->describe(others);
   const Principal* const principal = call.identity != nullptr ? call.identity->principal : nullptr;
-  return openrpc_document(call.registry, others, version.value_or(std::string{}), principal);
+  const Workspace& workspace = call.workspace;
+  DocumentOrigin origin{.title = workspace.title};
+  if (workspace.urls != nullptr) origin.urls = *workspace.urls;
+  return openrpc_document(call.registry, others, version.value_or(std::string{}), principal, origin);
 }
 
 // A broker's is another, which knows of those that clients provide.

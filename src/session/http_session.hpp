@@ -66,13 +66,14 @@ class HttpSession final : public Channel, private Timer {
   [[nodiscard]] bool take_timeout(const framing::HttpHead& head);
   void begin_post(const framing::HttpHead& head, bool more);
   void get(const framing::HttpHead& head, std::string_view path, std::string_view query);
+  [[nodiscard]] std::string openrpc(const framing::HttpHead& head) const;
   void get_method(std::string_view name, std::string_view query);
   void begin_events(const framing::HttpHead& head, std::string_view query);
   void comment_events();
   void continue_body(bool more);
   void dispatch(std::span<char> text);
   void dispatch_msgpack(std::span<char> bytes);
-  void dispatch_packed(std::string_view packed);
+  bool dispatch_packed(std::string_view packed);
   void finish_dispatch(const Received& message);
   void dispatch_json(std::span<char> text, const std::vector<message::Unheld>* unheld);
   void choose_encoding(const framing::HttpHead& head);

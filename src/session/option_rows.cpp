@@ -54,6 +54,9 @@ OptionSlot client_limit(ClientOptions& options, const OptionRow& row) { return l
 
 std::vector<OptionRow> make_rows() {
   std::vector<OptionRow> rows{
+      {.name = "name",
+       .doc = "What the server is called, as the title of its OpenRPC document",
+       .in_server = server<&Options::name>},
       {.name = "listen",
        .doc = "Where to listen, as URIs; when empty, TCP at host and port",
        .in_server = server<&Options::listen>},
@@ -88,6 +91,9 @@ std::vector<OptionRow> make_rows() {
       {.name = "disclose_callers",
        .doc = "Whether a broker tells providers who calls them, by the member from",
        .in_server = server<&Options::disclose_callers>},
+      {.name = "explain_errors",
+       .doc = "Whether -32700 and -32600 say why, by data.reason",
+       .in_server = server<&Options::explain_errors>},
       {.name = "client_id",
        .doc = "The name by which a client introduces itself with rpc.hello; none when empty",
        .in_client = client<&ClientOptions::client_id>},

@@ -109,6 +109,7 @@ struct Server::State {
     io_stopping.store(true);
     for (transport::IoThread* const io : io_threads) io->loop().wake();
   }
+  void is_bound(const Endpoint& place);
   void hand_round(int descriptor);  // each loop in its turn is given one of those that come to the first
   void wake_all() noexcept {
     for (const auto& loop : loops) loop->loop().wake();
@@ -126,10 +127,10 @@ struct Server::State {
                                : format_stats(StatsFormat::prometheus, stats());
   }
 
-  [[nodiscard]] std::string openrpc(const Principal* principal) const {
+  [[nodiscard]] std::string openrpc(const Principal* principal, std::span<const std::string> urls) const {
     std::vector<rpc::DescribedMethod> provided;
     if (const broker::Exchange* const exchange = loops.front()->exchange()) exchange->describe(provided, principal);
-    return rpc::openrpc_document(registry, provided, {}, principal);
+    return rpc::openrpc_document(registry, provided, {}, principal, {.title = options.name, .urls = urls});
   }
 
   // In the order in which they need each other: what is below goes first.
@@ -164,9 +165,11 @@ Server::State::State(Options given, std::shared_ptr<std::atomic<LogLevel>> level
       http{.allow_hosts = options.allow_hosts,
            .allow_origins = options.allow_origins,
            .bound_hosts = {},
+           .urls = {},
            .notification_status = options.http_notification_status,
            .metrics = [this](const Principal* principal) { return metrics(principal); },
-           .openrpc = [this](const Principal* principal) { return openrpc(principal); }},
+           .openrpc = [this](const Principal* principal,
+                             std::span<const std::string> urls) { return openrpc(principal, urls); }},
       threads(options.blocking_threads != 0 ? std::make_unique<runtime::ThreadPool>(options.blocking_threads)
                                             : nullptr),
       commons{.options = options, .registry = registry, .http = http, .threads = threads.get(), .broker = broker} {
@@ -243,7 +246,7 @@ Endpoint Server::listen(std::string_view uri) {
       listening = transport::listen_together(endpoint, state.loops.size());
     }
     const Endpoint bound = listening.front().endpoint;
-    state.http.bound_hosts.push_back(bound.host());
+    state.is_bound(bound);
     for (std::size_t i = 0; i < listening.size(); ++i) {
       state.loops[i]->listen(std::move(listening[i]),
                              [&loop = *state.loops[i]](int descriptor) { loop.open(descriptor); });
@@ -260,10 +263,18 @@ Endpoint Server::listen(std::string_view uri) {
 Endpoint Server::listen(const Listeners& listeners, std::size_t number) {
   if (number >= listeners.count()) throw std::out_of_range{"there is no listener of that number"};
   const Endpoint& endpoint = listeners.endpoint();
-  if (endpoint.kind() == EndpointKind::tcp) state_->http.bound_hosts.push_back(endpoint.host());
+  if (endpoint.kind() == EndpointKind::tcp) state_->is_bound(endpoint);
   state_->loops.front()->listen(listeners.state_->share(number),
                                 [state = state_.get()](int descriptor) { state->hand_round(descriptor); });
   return endpoint;
+}
+
+// By which name others reach a port that is bound at all addresses, only they know: each knows this one for itself.
+void Server::State::is_bound(const Endpoint& place) {
+  http.bound_hosts.push_back(place.host());
+  const bool everywhere = place.host() == "0.0.0.0" || place.host() == "::";
+  const std::string host = place.host().contains(':') ? '[' + place.host() + ']' : place.host();
+  http.urls.push_back("http://" + (everywhere ? "localhost" : host) + ":" + std::to_string(place.port()) + "/rpc");
 }
 
 void Server::State::hand_round(int descriptor) {

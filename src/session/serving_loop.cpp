@@ -44,6 +44,9 @@ ServingLoop::ServingLoop(std::unique_ptr<runtime::Backend> backend, ServerCommon
                          .threads_max = options_->hand_over_threads}) {
   workspace_.tasks.set_home(loop_.inbox());
   workspace_.has_turns = true;
+  workspace_.refusals.explain(options_->explain_errors);
+  workspace_.title = options_->name;
+  workspace_.urls = &commons.http.urls;
   if (commons.broker) {
     workspace_.broker = &exchange_.emplace(
         commons.registry, limits_, workspace_,
