@@ -21,6 +21,10 @@ using std::chrono::nanoseconds;
 
 namespace {
 
+// Of a connection's share (rpc::Share).
+constexpr std::size_t kDeliveriesInStep = 2;
+constexpr std::size_t kMatchesInStep = 8;
+
 // {"jsonrpc":"2.0","method":topic,"params":…}
 Buffer event_of(std::string_view topic, std::string_view params) {
   Buffer text{R"({"jsonrpc":"2.0","method":)"};
@@ -235,6 +239,9 @@ std::size_t Exchange::deliver_event(Peer* publisher, std::string_view topic, std
       },
       [](Subscriber& subscriber) { return static_cast<Peer&>(subscriber).takes_events(); });
   event_steps_ += subscriptions_.last_steps();
+  // An event for many costs whoever publishes it more of a turn than its message.
+  const std::size_t cost = count / kDeliveriesInStep + subscriptions_.last_steps() / kMatchesInStep;
+  if (publisher != nullptr && cost != 0) publisher->outlet().charge(cost);
   workspace_->stats.events_delivered += count;
   if (!taps_.empty()) [[unlikely]]
     tap_event(publisher, topic, params, count);

@@ -158,9 +158,14 @@ class Exchange final : public rpc::Broker, private Timer {
 
   // What there is: inspection.cpp.
 
-  /// Of the methods that the principal may call.
-  [[nodiscard]] Report report(const Principal* principal) const;
-  void describe(std::vector<rpc::DescribedMethod>& methods, const Principal* principal) const;
+  /// All numbers but those of methods.
+  [[nodiscard]] Report report() const;
+  /// Fills in the first method by name that is behind `after`, of the process's own or provided by a connection; false
+  /// for none.
+  [[nodiscard]] bool next_report(std::string_view after, const Principal* asker, MethodReport& method) const;
+  [[nodiscard]] bool next_method(std::string_view after, const Principal* asker,
+                                 rpc::DescribedMethod& method) const override;
+  [[nodiscard]] rpc::Workspace& workspace() const noexcept { return *workspace_; }
   /// Where the numbers of the whole process come from; without it, they are this loop's.
   void count_by(std::function<Stats()> counters) { counters_ = std::move(counters); }
   /// Closes the connection of the client with that name; false when there is none.

@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <map>
 #include <memory>
 #include <string>
 #include <string_view>
@@ -140,7 +141,7 @@ class Route {
   [[nodiscard]] rpc::MethodCounts* counted() const noexcept { return counts_.get(); }
 
   Description description;
-  const Spelling spelling;  ///< of its name
+  SpelledName spelled;  ///< its name, unless it is a prefix
 
  private:
   [[nodiscard]] Provider* in_turn(const Provider* but) noexcept;
@@ -167,12 +168,14 @@ class MethodTable {
   /// The route goes.
   void remove(const Route& route) noexcept;
   [[nodiscard]] std::size_t size() const noexcept { return routes_.size(); }
-  /// All routes by name.
-  [[nodiscard]] std::vector<const Route*> sorted() const;
+  /// The first by name that is behind `after`; null for none.
+  [[nodiscard]] const Route* next(std::string_view after) const noexcept;
 
  private:
   // Keyed by the route's own name, which peers choose.
   std::unordered_map<std::string_view, std::unique_ptr<Route>, SeededHash> routes_;
+  std::map<std::string_view, const Route*> by_name_;
+  SpelledNames spelled_;
   std::size_t prefixes_ = 0;
 };
 

@@ -28,6 +28,9 @@ using rpc::take_sent;
 
 // ---- rpc.register ----
 
+// What one name costs.
+constexpr std::size_t kRegistrationSteps = 4;
+
 constexpr std::array<std::string_view, 10> kRegisterNames{"method",      "params", "result",     "summary", "policy",
                                                           "concurrency", "queue",  "idempotent", "safe",    "methods"};
 constexpr std::size_t kMethodsAt = 9;
@@ -136,6 +139,7 @@ std::string register_methods(const ReservedCall& call) {
     registrations.push_back(read_registration(params, scratch));
   }
   const std::size_t count = registrations.size();
+  call.outlet.charge(kRegistrationSteps * count);
   const std::string first = count != 0 ? registrations.front().name : std::string{};
   peer_of(call).exchange().register_methods(peer_of(call), std::move(registrations));
   if (count != 0) peer_of(call).exchange().log().registered(peer_of(call), first, count);
@@ -150,6 +154,7 @@ std::string unregister(const ReservedCall& call) {
   if (const auto one = params.as<std::string>(0)) names.push_back(*one);
   if (names.empty()) params.refuse("method", params.find(0), "string");
   std::size_t count = 0;
+  call.outlet.charge(kRegistrationSteps * names.size());
   for (const std::string& name : names) count += peer_of(call).exchange().unregister(peer_of(call), name) ? 1 : 0;
   if (count != 0) peer_of(call).exchange().log().unregistered(peer_of(call), names.front(), count);
   return std::to_string(count);
@@ -239,9 +244,9 @@ constexpr std::array kMethods{
     ReservedMethod{"rpc.subscribe", &subscribe, ReservedMethod::Needs::connection},
     ReservedMethod{"rpc.unsubscribe", &unsubscribe, ReservedMethod::Needs::connection},
     ReservedMethod{"rpc.publish", &publish},
-    ReservedMethod{"rpc.methods", &list_methods},
+    ReservedMethod{.name = "rpc.methods", .serve = nullptr, .render = &list_methods},
     ReservedMethod{"rpc.clients", &list_clients},
-    ReservedMethod{"rpc.stats", &tell_stats},
+    ReservedMethod{.name = "rpc.stats", .serve = nullptr, .render = &tell_stats},
     ReservedMethod{"rpc.health", &tell_health},
     ReservedMethod{"rpc.kick", &kick},
     ReservedMethod{"rpc.tap", &tap, ReservedMethod::Needs::connection},
@@ -250,6 +255,8 @@ constexpr std::array kMethods{
 };
 
 }  // namespace
+
+std::span<const ReservedMethod> broker_methods() noexcept { return kMethods; }
 
 const ReservedMethod* find_broker_method(std::string_view name) noexcept {
   const auto found = std::ranges::find(kMethods, name, &ReservedMethod::name);

@@ -34,8 +34,6 @@ const Method* Peer::find(std::string_view name) {
 
 std::string_view Peer::nearest(std::string_view name) const { return exchange_->methods().nearest(name, principal); }
 
-void Peer::describe(std::vector<rpc::DescribedMethod>& methods) const { exchange_->describe(methods, principal); }
-
 const rpc::ReservedMethod* Peer::find_reserved(std::string_view name) const noexcept {
   return find_broker_method(name);
 }

@@ -50,7 +50,6 @@ class Peer final : public rpc::BrokerPeer, public Subscriber {
 
   [[nodiscard]] const Method* find(std::string_view name) override;
   [[nodiscard]] std::string_view nearest(std::string_view name) const override;
-  void describe(std::vector<rpc::DescribedMethod>& methods) const override;
   [[nodiscard]] const rpc::ReservedMethod* find_reserved(std::string_view name) const noexcept override;
   void identify(const Principal* shown) noexcept override { principal = shown; }
   [[nodiscard]] const std::string& name_given() const noexcept override { return name; }

@@ -217,7 +217,12 @@ void Exchange::end_peer(Peer& peer) noexcept {
 
 void Exchange::remove_provider(Provider& provider) noexcept {
   Route& route = *provider.route;
-  std::erase(provider.peer->provides, &provider);
+  std::vector<Provider*>& own = provider.peer->provides;
+  if (own.back() == &provider) {
+    own.pop_back();  // of a peer that goes it is always the last
+  } else {
+    std::erase(own, &provider);
+  }
   route.remove(provider);
   if (route.providers().empty()) methods_.remove(route);
 }

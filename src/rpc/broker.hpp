@@ -10,6 +10,7 @@
 #include <string_view>
 #include <vector>
 
+#include "rpc/openrpc.hpp"
 #include "wirecall/access.hpp"
 #include "wirecall/call.hpp"
 #include "wirecall/error.hpp"
@@ -19,7 +20,6 @@
 namespace wirecall::rpc {
 
 class Outlet;
-struct DescribedMethod;
 struct PeerLoad;
 struct ReservedMethod;
 
@@ -41,8 +41,6 @@ class BrokerPeer {
   /// The name nearest to one that nobody provides, as Registry::nearest.
   /// Of those that the peer may call.
   [[nodiscard]] virtual std::string_view nearest(std::string_view name) const = 0;
-  /// Appends the methods that connections provide, as far as this peer may know of them.
-  virtual void describe(std::vector<DescribedMethod>& methods) const = 0;
   /// The broker's own method under a reserved name; null for none.
   [[nodiscard]] virtual const ReservedMethod* find_reserved(std::string_view name) const noexcept = 0;
   /// Who the peer is, as far as it has to show that.
@@ -84,8 +82,8 @@ class BrokerPeer {
   virtual void peer_ended() noexcept = 0;
 };
 
-/// Where the dispatchers of one thread get a BrokerPeer. Outlives them.
-class Broker {
+/// Where the dispatchers of one thread get a BrokerPeer, and the methods that connections provide. Outlives them.
+class Broker : public MethodSource {
  public:
   /// Of the peer behind `outlet`, whose calls in progress `load` counts.
   [[nodiscard]] virtual std::unique_ptr<BrokerPeer> meet(Outlet& outlet, std::shared_ptr<PeerLoad> load) = 0;

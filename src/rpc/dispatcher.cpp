@@ -16,6 +16,7 @@
 #include "rpc/method_counts.hpp"
 #include "rpc/peer_calls.hpp"
 #include "rpc/pending.hpp"
+#include "rpc/rendering.hpp"
 #include "rpc/reserved.hpp"
 #include "rpc/terms.hpp"
 #include "wirecall/reflect.hpp"
@@ -41,6 +42,15 @@ void reply_error(CallState& state, const Workspace& workspace, ErrorCode code, s
 constexpr std::uint32_t bit(Member member) { return std::uint32_t{1} << static_cast<unsigned>(member); }
 // What a request may say of its own handling.
 constexpr std::uint32_t kTerms = bit(Member::timeout_ms) | bit(Member::stream) | bit(Member::hops);
+
+// What is left of a batch is answered so that is not run any more.
+Error closes_within_batch() {
+  return message::make({.code = ErrorCode::draining, .reason = "the connection is being closed", .delivered = "no"});
+}
+
+// Searches for a name that a connection may have mistyped; and what one costs, however many names there are.
+constexpr int kSuggestionsInSecond = 16;
+constexpr std::size_t kSuggestionSteps = 256;
 
 // No other request of ours has such an id: a response to it comes from a peer that is there.
 constexpr std::string_view kPing = R"({"jsonrpc":"2.0","method":"rpc.ping","id":"rpc.ping"})";
@@ -81,6 +91,84 @@ Workspace::PackedCursors& Workspace::packed() {
 void Workspace::write_log(LogLevel level, std::string_view line) const {
   if (log != nullptr) (*log)(level, line);
 }
+
+// A batch that is being served: what its elements are read from, and what they are answered into.
+struct Dispatcher::BatchRun {
+  BatchScope scope;
+  std::string_view text;                    // of the batch
+  const char* rest = nullptr;               // behind the last element that has been served
+  std::string_view packed;                  // of one in MessagePack, whose params are there
+  std::span<const message::Unheld> unheld;  // of one that was none of JSON
+  std::size_t offset = 0;                   // of `text` in what these offsets count from
+  bool transcoded = false;
+  bool single = false;                             // one message, which stands in an array of its own
+  std::shared_ptr<Rendering> rendering;            // of the answer to the element that is served; null for none
+  std::optional<std::chrono::nanoseconds> came{};  // the last byte, of one that has been interrupted
+  bool left = false;                               // others serve the rest
+  bool continues = false;                          // the last element has to be served once more
+};
+
+// Says which batch a dispatcher serves, until that ends or the batch has been left. Those of handlers that are away
+// stand in the same list, and leave it in any order.
+class RunningBatch {
+ public:
+  RunningBatch(const Dispatcher& of, Dispatcher::BatchRun& run) noexcept
+      : of(&of), run(&run), workspace_(of.workspace_), outer(std::exchange(workspace_->running_batch, this)) {}
+  ~RunningBatch() { leave(); }
+  RunningBatch(RunningBatch&&) = delete;
+  void leave() noexcept {
+    for (RunningBatch** at = &workspace_->running_batch; *at != nullptr; at = &(*at)->outer) {
+      if (*at != this) continue;
+      *at = outer;
+      return;
+    }
+  }
+
+  const Dispatcher* of;
+  Dispatcher::BatchRun* run;
+
+ private:
+  Workspace* workspace_;
+
+ public:
+  RunningBatch* outer;
+};
+
+Dispatcher::BatchRun* Dispatcher::running_batch() const noexcept {
+  for (const RunningBatch* one = workspace_->running_batch; one != nullptr; one = one->outer) {
+    if (one->of == this && !one->run->left) return one->run;
+  }
+  return nullptr;
+}
+
+// A batch between two turns: the rest of its text, and what is needed to serve it.
+struct Dispatcher::OpenBatch {
+  explicit OpenBatch(const BatchRun& of, MessageForm form)
+      : packed(of.packed), unheld(of.unheld.begin(), of.unheld.end()), form(form), elements(copy_rest(of)) {
+    run.packed = packed.view();
+    run.unheld = unheld;
+    run.offset = of.offset + static_cast<std::size_t>(of.rest - of.text.data()) - 1;
+    run.transcoded = of.transcoded;
+    run.single = of.single;
+  }
+  OpenBatch(OpenBatch&&) = delete;
+
+  std::string_view copy_rest(const BatchRun& of) {
+    text.push_back('[');
+    text.append({of.rest, static_cast<std::size_t>(of.text.data() + of.text.size() - of.rest)});
+    run.text = text.padded();
+    run.rest = run.text.data() + 1;
+    return run.text;
+  }
+
+  Buffer text;
+  Buffer packed;
+  std::vector<message::Unheld> unheld;
+  MessageForm form;
+  bool refused = false;
+  BatchRun run;
+  BatchElements elements;
+};
 
 Dispatcher::Dispatcher(const Registry& registry, Outlet& outlet, const Limits& limits, Workspace& workspace,
                        const PeerLoad* load) noexcept
@@ -125,7 +213,7 @@ bool Dispatcher::belongs_to_a_call(const Received& message) noexcept {
 [[gnu::always_inline]] inline void Dispatcher::handle_single(const Received& message, CallState& state) {
   if (message.kind == MessageKind::invalid) [[unlikely]]
     return refuse(message, state);
-  if (limits_->rate != 0 && !belongs_to_a_call(message)) [[unlikely]] {
+  if (limits_->rate != 0 && !belongs_to_a_call(message) && !is_continued()) [[unlikely]] {
     if (const std::chrono::nanoseconds wait = wait_for_rate(); wait > std::chrono::nanoseconds{0})
       return refuse_rate(message, state, wait);
   }
@@ -268,7 +356,9 @@ void Dispatcher::handle(const Received& message, std::span<const Received> eleme
   if (workspace_->authority != nullptr && !admit(message)) [[unlikely]]
     return;
   if (message.kind == MessageKind::batch) [[unlikely]] {
-    return handle_batch(message, elements,
+    BatchRun run;
+    run.text = message.text;
+    return handle_batch(run, message.batch_size, elements,
                         [this](const Received& element, CallState& state) { handle_single(element, state); });
   }
   CallState state{*this, nullptr};
@@ -278,27 +368,43 @@ void Dispatcher::handle(const Received& message, std::span<const Received> eleme
 void Dispatcher::handle_transcoded(const Received& message, std::span<const Received> elements,
                                    std::span<const message::Unheld> unheld) {
   if (workspace_->authority != nullptr && !admit(message)) return;
-  const auto serve = [&](const Received& one, CallState& state) {
-    const auto offset = static_cast<std::size_t>(one.text.data() - message.text.data());
-    if (!refuse_values(one, state, offset, unheld)) handle_single(one, state);
-  };
-  if (message.kind == MessageKind::batch) return handle_batch(message, elements, serve);
+  if (message.kind == MessageKind::batch) {
+    BatchRun run;
+    run.text = message.text;
+    run.unheld = unheld;
+    run.transcoded = true;
+    return handle_batch(run, message.batch_size, elements, [&](const Received& one, CallState& state) {
+      handle_transcoded(one, state, static_cast<std::size_t>(one.text.data() - message.text.data()), unheld);
+    });
+  }
   CallState state{*this, nullptr};
-  serve(message, state);
+  handle_transcoded(message, state, 0, unheld);
+}
+
+void Dispatcher::handle_transcoded(const Received& message, CallState& state, std::size_t offset,
+                                   std::span<const message::Unheld> unheld) {
+  if (!refuse_values(message, state, offset, unheld)) handle_single(message, state);
 }
 
 void Dispatcher::handle_packed(const Received& message, std::span<const Received> elements, std::string_view packed) {
   if (workspace_->authority != nullptr && !admit(message)) return;
-  const auto serve = [&](const Received& one, CallState& state) {
-    Received restored = one;
-    message::Transcoder::restore(packed, restored);
-    if (state.batch == nullptr) restored.text = packed;
-    if (is_for_reserved(restored)) return handle_unpacked(restored, state);
-    handle_single(restored, state);
-  };
-  if (message.kind == MessageKind::batch) return handle_batch(message, elements, serve);
+  if (message.kind == MessageKind::batch) {
+    BatchRun run;
+    run.text = message.text;
+    run.packed = packed;
+    return handle_batch(run, message.batch_size, elements,
+                        [&](const Received& one, CallState& state) { handle_packed(one, state, packed); });
+  }
   CallState state{*this, nullptr};
-  serve(message, state);
+  handle_packed(message, state, packed);
+}
+
+void Dispatcher::handle_packed(const Received& message, CallState& state, std::string_view packed) {
+  Received restored = message;
+  message::Transcoder::restore(packed, restored);
+  if (state.batch == nullptr) restored.text = packed;
+  if (is_for_reserved(restored)) return handle_unpacked(restored, state);
+  handle_single(restored, state);
 }
 
 bool Dispatcher::is_for_reserved(const Received& message) const noexcept {
@@ -347,26 +453,164 @@ bool Dispatcher::refuse_values(const Received& message, CallState& state, std::s
   return true;
 }
 
+// ---- batches ----
+
 template <class Serve>
-[[gnu::noinline]] void Dispatcher::handle_batch(const Received& message, std::span<const Received> elements,
-                                                const Serve& serve_one) {
-  BatchScope scope;
+[[gnu::noinline]] void Dispatcher::handle_batch(BatchRun& run, std::size_t count, std::span<const Received> elements,
+                                                const Serve& serve) {
   // The scratch memory goes with the batch, in case a handler brings in another one.
-  scope.local.text = std::move(workspace_->batch_text);
-  scope.local.begin(form_);
-  const auto serve = [&](const Received& element) {
-    if (element.kind == MessageKind::response) return;
-    CallState state{*this, &scope};
-    serve_one(element, state);
-  };
-  if (message.batch_size <= elements.size()) {
-    for (const Received& element : elements.first(message.batch_size)) serve(element);
+  run.scope.local.text = std::move(workspace_->batch_text);
+  run.scope.local.begin(form_);
+  run.rest = run.text.data() + 1;
+  const RunningBatch running{*this, run};
+  Share* const share = outlet_->share();
+  if (count <= elements.size()) {
+    for (const Received& element : elements.first(count)) {
+      if (!serve_element(run, element, share, serve)) return open_batch(run);
+      if (run.left) [[unlikely]]
+        return;
+    }
   } else {
-    BatchElements walk{message.text};
-    Received element;
-    while (walk.next(element)) serve(element);
+    BatchElements walk{run.text};
+    for (Received element; walk.next(element);) {
+      if (!serve_element(run, element, share, serve)) return open_batch(run);
+      if (run.left) [[unlikely]]
+        return;
+    }
   }
-  BatchReply& batch = scope.current();
+  close_batch(run);
+}
+
+// False when it is others' turn first.
+template <class Serve>
+[[nodiscard]] bool Dispatcher::serve_element(BatchRun& run, const Received& element, Share* share, const Serve& serve) {
+  if (share != nullptr) {
+    if (share->steps_left <= 0 && !outlet_->next_share()) [[unlikely]]
+      return false;
+    share->steps_left -= static_cast<std::int32_t>(1 + element.text.size() / Share::kBytesOfStep);
+  }
+  const char* const before = std::exchange(run.rest, element.text.data() + element.text.size());
+  if (element.kind == MessageKind::response) return true;
+  CallState state{*this, run.single ? nullptr : &run.scope};
+  if (workspace_->authority == nullptr || admit_element(element, state)) serve(element, state);
+  if (!run.continues) [[likely]]
+    return true;
+  run.continues = false;
+  run.rest = before;
+  return false;
+}
+
+// One before it may have taken from the peer who it was.
+bool Dispatcher::admit_element(const Received& element, CallState& state) {
+  if (principal() != nullptr) return true;
+  if (element.kind == MessageKind::notification) return false;
+  workspace_->stats.count_error(static_cast<int>(ErrorCode::unauthenticated));
+  state.reply.error(unauthenticated(), element.id());
+  return false;
+}
+
+// What has been answered goes with the rest; who is late answers into the same.
+void Dispatcher::open_batch(BatchRun& run) {
+  auto open = std::make_shared<OpenBatch>(run, form_);
+  open->run.scope.local = std::move(run.scope.local);
+  open->run.scope.shared = std::move(run.scope.shared);
+  open->run.rendering = std::move(run.rendering);
+  if (workspace_->scheduler != nullptr) open->run.came = came();
+  keep_open_batch(std::move(open));
+  outlet_->interrupt();
+}
+
+// Of a message only what its method is served by.
+void Dispatcher::open_single(const Received& message, std::string_view name, std::shared_ptr<Rendering> rendering) {
+  std::string text = R"([{"jsonrpc":"2.0","method":)" + to_json(name);
+  if (message.has(Member::params)) text.append(R"(,"params":)").append(message[Member::params]);
+  text.append(R"(,"id":)").append(message.id()).append("}]");
+  BatchRun run;
+  run.text = text;
+  run.rest = text.data() + 1;
+  run.single = true;
+  run.rendering = std::move(rendering);
+  open_batch(run);
+}
+
+bool Dispatcher::leave_batch() {
+  BatchRun* const running = running_batch();
+  if (running == nullptr) return false;
+  BatchRun& run = *running;
+  auto open = std::make_shared<OpenBatch>(run, form_);
+  if (!run.scope.shared) {
+    auto shared = std::make_shared<BatchReply>();
+    *shared = std::move(run.scope.local);
+    run.scope.shared = std::move(shared);
+  }
+  open->run.scope.shared = run.scope.shared;
+  open->run.came = came();
+  keep_open_batch(std::move(open));
+  run.left = true;
+  return true;
+}
+
+void Dispatcher::resume_batch() {
+  // Its own, since a handler that loses the loop may still read from it.
+  std::shared_ptr<OpenBatch> open = take_open_batch();
+  if (open == nullptr) return;
+  BatchRun& run = open->run;
+  form_ = open->form;
+  const auto serve = [&](const Received& one, CallState& state) {
+    if (open->refused) {
+      if (one.kind != MessageKind::notification) state.reply.error(closes_within_batch(), one.id());
+    } else if (run.transcoded) {
+      const auto offset = static_cast<std::size_t>(one.text.data() - run.text.data());
+      handle_transcoded(one, state, run.offset + offset, run.unheld);
+    } else if (!run.packed.empty()) {
+      handle_packed(one, state, run.packed);
+    } else {
+      handle_single(one, state);
+    }
+  };
+  const RunningBatch running{*this, run};
+  Share* const share = outlet_->share();
+  Received element;
+  BatchElements walk = open->elements;
+  while (walk.next(element)) {
+    if (!serve_element(run, element, share, serve)) {
+      keep_open_batch(std::move(open));
+      return outlet_->interrupt();
+    }
+    if (run.left) [[unlikely]]
+      return;
+    open->elements = walk;
+  }
+  close_batch(run);
+}
+
+// Whether the message has been served in part.
+bool Dispatcher::is_continued() const noexcept {
+  const BatchRun* const running = running_batch();
+  return running != nullptr && running->rendering != nullptr;
+}
+
+std::shared_ptr<Dispatcher::OpenBatch> Dispatcher::take_open_batch() noexcept {
+  const auto node = workspace_->open_batches.extract(this);
+  return node.empty() ? nullptr : std::static_pointer_cast<OpenBatch>(node.mapped());
+}
+
+void Dispatcher::keep_open_batch(std::shared_ptr<OpenBatch> open) {
+  workspace_->open_batches.insert_or_assign(this, std::move(open));
+}
+
+void Dispatcher::refuse_open_batch() noexcept {
+  const auto found = workspace_->open_batches.find(this);
+  if (found == workspace_->open_batches.end()) return;
+  OpenBatch& open = *static_cast<OpenBatch*>(found->second.get());
+  open.refused = true;
+  open.run.rendering.reset();
+}
+
+// All its calls have been made.
+void Dispatcher::close_batch(BatchRun& run) {
+  if (run.single) return;
+  BatchReply& batch = run.scope.current();
   batch.dispatched = true;
   if (batch.unanswered != 0) return;
   send_batch(*outlet_, batch);
@@ -420,6 +664,10 @@ bool Dispatcher::take_terms(const Received& message, CallState& state) {
 }
 
 std::chrono::nanoseconds Dispatcher::came() const {
+  if (workspace_->running_batch != nullptr) [[unlikely]] {
+    const BatchRun* const running = running_batch();
+    if (running != nullptr && running->came) return *running->came;
+  }
   const std::optional<std::chrono::nanoseconds> known = outlet_->came();
   return known ? *known : workspace_->scheduler->now();
 }
@@ -451,18 +699,44 @@ CallBounds Dispatcher::bounds(CallState& state) const {
 void Dispatcher::unknown_method(const Received& message, std::string_view name, CallState& state) {
   BrokerPeer* const broker = broker_peer();
   Identity* const shown = workspace_->authority != nullptr ? &identity().shown : nullptr;
-  if (serve_reserved({message, name, state.reply, *workspace_, *limits_, *outlet_, *registry_, pending_.get(), broker,
-                      greeted_, unknown_methods_, shown})) {
-    if (principal() != nullptr) pending_->identity->awaited.reset();
-    return;
+  BatchRun* const running = running_batch();
+  std::shared_ptr<Rendering> rendering;
+  switch (
+      serve_reserved({message, name, state.reply, *workspace_, *limits_, *outlet_, *registry_, pending_.get(), broker,
+                      greeted_, unknown_methods_, shown, running != nullptr ? running->rendering : rendering})) {
+    case Served::done:
+      if (principal() != nullptr) pending_->identity->awaited.reset();
+      return;
+    case Served::continues:
+      if (running == nullptr) return open_single(message, name, std::move(rendering));
+      running->continues = true;
+      return;
+    case Served::unknown:
+      break;
   }
   if (message.kind == MessageKind::notification) return;
-  std::string_view near = registry_->nearest(name, principal());
-  if (near.empty() && broker != nullptr) near = broker->nearest(name);
+  std::string_view near;
+  if (may_suggest()) {
+    near = registry_->nearest(name, principal());
+    if (near.empty() && broker != nullptr) near = broker->nearest(name);
+    outlet_->charge(kSuggestionSteps);
+  }
   std::string data;
   if (!near.empty()) data.append(R"({"did_you_mean":)").append(to_json(near)).append("}");
   if (unknown_methods_ != std::numeric_limits<std::uint8_t>::max()) ++unknown_methods_;
   reply_error(state, *workspace_, ErrorCode::method_not_found, data, message.id());
+}
+
+// A search costs as much as many a call: whoever mistypes one name after the other is no person.
+bool Dispatcher::may_suggest() {
+  if (workspace_->scheduler == nullptr) return true;
+  constexpr std::chrono::nanoseconds kSecond = std::chrono::seconds{1};
+  const std::chrono::nanoseconds now = workspace_->scheduler->now();
+  std::chrono::nanoseconds& due = pending().load->suggestion_due;
+  const std::chrono::nanoseconds next = std::max(due, now) + kSecond / kSuggestionsInSecond;
+  if (next - now > kSecond) return false;
+  due = next;
+  return true;
 }
 
 void Dispatcher::refuse_syntax(ScanStatus status) {
@@ -590,6 +864,7 @@ void Dispatcher::peer_ended() {
 
 void Dispatcher::abandon() noexcept {
   broker_peer_.reset();
+  if (!workspace_->open_batches.empty()) workspace_->open_batches.erase(this);
   if (!pending_) return;
   load_ = nullptr;  // which goes with them
   const std::shared_ptr<PendingCalls> calls = std::move(pending_);

@@ -3,6 +3,7 @@
 // One thread (the loop's). Implements docs/wire.md "Messages", "Batches" and "Deadlines and cancelling".
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <chrono>
 #include <cstddef>
@@ -11,6 +12,7 @@
 #include <optional>
 #include <span>
 #include <string_view>
+#include <unordered_map>
 #include <vector>
 
 #include "wirecall/bytes.hpp"
@@ -35,9 +37,12 @@ namespace wirecall::rpc {
 class Authority;
 class Broker;
 class BrokerPeer;
+class Dispatcher;
 class OwnCounts;
 struct OwnCountsRow;
 class PeerCalls;
+class Rendering;
+class RunningBatch;
 struct PeerIdentity;
 
 /// What is in progress for one connection, however many dispatchers serve it.
@@ -45,6 +50,7 @@ struct PeerLoad {
   std::size_t calls = 0;                 ///< whose handlers may still be at work; at most Limits::in_flight
   std::size_t held_bytes = 0;            ///< of items gathered, and calls kept; at most Limits::hard_output
   std::chrono::nanoseconds rate_due{0};  ///< when the next message would be due at Limits::rate, were there no burst
+  std::chrono::nanoseconds suggestion_due{0};  ///< likewise of searches for a name that was mistyped
 };
 
 /// What is counted of a connection for those who ask.
@@ -53,6 +59,16 @@ struct ConnectionCounts {
   std::uint64_t bytes_out = 0;
   std::chrono::nanoseconds heard_at{0};  ///< when its last byte came, by Scheduler::now, to some milliseconds
   const char* end = nullptr;             ///< why it has ended, in a word; null as long as it has not
+};
+
+/// What a connection may still be served of its turn. A message, an element of a batch, and as much work as a small
+/// call costs (half a microsecond, or 256 bytes read or written) each take one step.
+struct Share {
+  static constexpr std::size_t kBytesOfStep = 256;
+  /// One message costs no more than that, whatever it is charged.
+  static constexpr std::size_t kChargeMax = std::size_t{1} << 20;
+
+  std::int32_t steps_left = 0;  ///< until Outlet::next_share; negative when one message has cost more
 };
 
 /// Where finished messages go.
@@ -89,6 +105,17 @@ class Outlet {
   [[nodiscard]] virtual std::optional<PeerCredentials> peer_credentials() const { return std::nullopt; }
   /// The connection counts there from now on, where it is one; null for nowhere.
   virtual void count_into(ConnectionCounts*) noexcept {}
+  /// Of the connection; null where others wait for nothing. Lives as long as the outlet.
+  [[nodiscard]] virtual Share* share() noexcept { return nullptr; }
+  /// Asked when no steps are left: false when it is others' turn.
+  [[nodiscard]] virtual bool next_share() noexcept { return true; }
+  /// Takes so many steps from the share for what has cost more than the message that brought it.
+  void charge(std::size_t steps) noexcept {
+    if (Share* const own = share()) own->steps_left -= static_cast<std::int32_t>(std::min(steps, Share::kChargeMax));
+  }
+  /// A batch has used up the share: Dispatcher::resume_batch is called in a later turn, and no other message is handled
+  /// before the batch has been dispatched.
+  virtual void interrupt() {}
   /// Nothing more is taken from the peer: it is sent what it is owed, and then the connection is closed.
   virtual void close() {}
   /// Whether the peer may refuse requests with members that JSON-RPC does not name.
@@ -144,6 +171,11 @@ struct Workspace {
   detail::ParamReaders readers;
   std::unique_ptr<Writer> writer;
   Buffer batch_text;
+  std::vector<const Method*> own_by_name;  ///< see next_own
+  const Method* own_last = nullptr;        ///< the last method of the registry when they were sorted
+  /// What is left of batches that are interrupted. Few dispatchers have one at a time: so it stands in none of them.
+  std::unordered_map<const Dispatcher*, std::shared_ptr<void>> open_batches;
+  RunningBatch* running_batch = nullptr;  ///< the innermost; dispatchers'
   std::unique_ptr<Elements> elements = std::make_unique<Elements>();
   detail::HandlerWindow* window = nullptr;        ///< null where nobody watches the handlers
   detail::BlockingPool* blocking_pool = nullptr;  ///< null where there are no threads for handlers that block
@@ -180,6 +212,15 @@ class Dispatcher {
                          std::span<const message::Unheld> unheld);
   /// The same for one whose params are still in `packed`, the message of MessagePack (Transcoder::restore).
   void handle_packed(const Received& message, std::span<const Received> elements, std::string_view packed);
+  /// Whether a batch is interrupted (Outlet::interrupt).
+  [[nodiscard]] bool has_open_batch() const noexcept { return workspace_->open_batches.contains(this); }
+  /// Serves more of the open batch: the rest of it, or as much as the connection's share allows.
+  void resume_batch();
+  /// What is left of the open batch is answered -32009, and not run.
+  void refuse_open_batch() noexcept;
+  /// A handler that a batch has called has lost the loop: the rest of the batch becomes the open batch, and is left
+  /// alone when that handler returns. False when no batch is being served. Throws std::bad_alloc.
+  bool leave_batch();
   /// Whether a message of MessagePack, in which there are no responses, may be handled as it is: at a broker a single
   /// one alone. Then, its envelope having been read, `takes_packed` says whether it is.
   [[nodiscard]] bool may_stay_packed(std::string_view packed) const noexcept;
@@ -257,9 +298,27 @@ class Dispatcher {
   void handle_unpacked(Received& message, CallState& state);
   [[nodiscard]] std::chrono::nanoseconds came() const;
   [[nodiscard]] static bool belongs_to_a_call(const Received& message) noexcept;
+  struct BatchRun;
+  struct OpenBatch;
+  friend class RunningBatch;
+
   inline void handle_single(const Received& message, CallState& state);
+  void handle_transcoded(const Received& message, CallState& state, std::size_t offset,
+                         std::span<const message::Unheld> unheld);
+  void handle_packed(const Received& message, CallState& state, std::string_view packed);
   template <class Serve>
-  void handle_batch(const Received& message, std::span<const Received> elements, const Serve& serve);
+  void handle_batch(BatchRun& run, std::size_t count, std::span<const Received> elements, const Serve& serve);
+  template <class Serve>
+  [[nodiscard]] bool serve_element(BatchRun& run, const Received& element, Share* share, const Serve& serve);
+  [[nodiscard]] bool admit_element(const Received& element, CallState& state);
+  void open_batch(BatchRun& run);
+  void open_single(const Received& message, std::string_view name, std::shared_ptr<Rendering> rendering);
+  [[nodiscard]] BatchRun* running_batch() const noexcept;
+  [[nodiscard]] bool is_continued() const noexcept;
+  [[nodiscard]] std::shared_ptr<OpenBatch> take_open_batch() noexcept;
+  void keep_open_batch(std::shared_ptr<OpenBatch> open);
+  [[nodiscard]] bool may_suggest();
+  void close_batch(BatchRun& run);
   [[nodiscard]] bool refuse_values(const Received& message, CallState& state, std::size_t offset,
                                    std::span<const message::Unheld> unheld);
   void refuse(const Received& message, CallState& state);

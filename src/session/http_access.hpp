@@ -7,11 +7,13 @@
 
 #include <cstdint>
 #include <functional>
+#include <memory>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "framing/http1.hpp"
+#include "rpc/rendering.hpp"
 #include "wirecall/access.hpp"
 
 namespace wirecall::session {
@@ -25,10 +27,10 @@ struct HttpSettings {
   std::vector<std::string> bound_hosts;
   /// Options::http_notification_status.
   std::uint16_t notification_status = 204;
-  /// The text of /metrics, as a principal may see it.
-  std::function<std::string(const Principal*)> metrics;
-  /// The text of /openrpc.json, likewise.
-  std::function<std::string(const Principal*)> openrpc;
+  /// The text of /metrics, as who asks may see it.
+  std::function<std::unique_ptr<rpc::Rendering>(rpc::Asker)> metrics;
+  /// The text of /openrpc.json, likewise. The workspace is the connection's.
+  std::function<std::unique_ptr<rpc::Rendering>(rpc::Workspace&, rpc::Asker)> openrpc;
 };
 
 enum class Access : std::uint8_t {

@@ -46,6 +46,7 @@ class HttpSession::EventStream final : public rpc::Outlet {
     return session_->peer_credentials();
   }
   void count_into(rpc::ConnectionCounts* counts) noexcept override { session_->count_into(counts); }
+  [[nodiscard]] rpc::Share* share() noexcept override { return &session_->own_share(); }
   void close() override { session_->stop_reading(End::refused); }
   [[nodiscard]] std::shared_ptr<rpc::PeerLoad> load() override;
 

@@ -65,6 +65,9 @@ class HttpSession::Exchange final : public rpc::Outlet {
   [[nodiscard]] std::optional<std::chrono::nanoseconds> came() noexcept override { return session->input_came(); }
 
   [[nodiscard]] std::optional<PeerCredentials> peer_credentials() const override { return session->peer_credentials(); }
+  [[nodiscard]] rpc::Share* share() noexcept override { return &session->own_share(); }
+  [[nodiscard]] bool next_share() noexcept override { return session->next_slice(); }
+  void interrupt() override { session->interrupt(); }
 
   // A response that is made at once, by `write` into the buffer it is given.
   template <class Write>

@@ -1,5 +1,7 @@
 // What a connection on which HTTP is spoken does with a request whose head has come: who may ask, what there is, and
 // what the head says of the body (see http_session.hpp).
+#include <algorithm>
+#include <array>
 #include <charconv>
 #include <cstdint>
 #include <system_error>
@@ -25,13 +27,13 @@ constexpr std::string_view kPreflight =
     "Wirecall-Timeout-Ms\r\n"
     "Access-Control-Max-Age: 600\r\n";
 
+constexpr std::array<std::string_view, 5> kPlaces{"/healthz", "/readyz", "/metrics", "/openrpc.json", "/events"};
+
 // Which methods a path has; empty for a path that is not served.
 std::string_view allow_of(std::string_view path) noexcept {
   if (path == "/rpc") return kPostAllow;
   if (path == "/" || path == "*") return kFrontAllow;
-  if (path == "/healthz" || path == "/readyz" || path == "/metrics" || path == "/openrpc.json" || path == "/events" ||
-      path.starts_with("/rpc/"))
-    return kGetAllow;
+  if (std::ranges::find(kPlaces, path) != kPlaces.end() || path.starts_with("/rpc/")) return kGetAllow;
   return {};
 }
 
@@ -39,6 +41,8 @@ std::string_view allow_of(std::string_view path) noexcept {
 bool has_websocket(std::string_view path) noexcept { return path == "/" || path == "/rpc" || path == "/ws"; }
 
 }  // namespace
+
+std::span<const std::string_view> http_places() noexcept { return kPlaces; }
 
 void HttpSession::begin_request(const HttpHead& head, bool more) {
   if (pacing_) [[unlikely]] {
@@ -197,11 +201,14 @@ void HttpSession::get(const HttpHead& head, std::string_view path, std::string_v
   if (path == "/healthz") return respond(200, "ok\n");
   if (path == "/readyz") return draining_ ? respond(503, "draining\n") : respond(200, "ready\n");
   if (path == "/metrics") {
-    return respond(200, settings_->metrics ? settings_->metrics(principal_) : std::string{},
+    return respond(settings_->metrics ? settings_->metrics(asker()) : std::make_unique<rpc::PlainText>(""),
                    "text/plain; version=0.0.4; charset=utf-8");
   }
-  if (path == "/openrpc.json")
-    return respond(200, settings_->openrpc ? settings_->openrpc(principal_) : std::string{}, "application/json");
+  if (path == "/openrpc.json") {
+    return respond(
+        settings_->openrpc ? settings_->openrpc(host_->workspace, asker()) : std::make_unique<rpc::PlainText>(""),
+        "application/json");
+  }
   if (path == "/events") return begin_events(head, query);
   if (path.starts_with("/rpc/")) {
     if (!take_timeout(head)) return;

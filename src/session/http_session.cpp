@@ -24,6 +24,11 @@ constexpr std::size_t kWaitingMax = 256;
 // A body that brings less than this within Limits::header_timeout_ms is given up.
 constexpr std::size_t kBodyBytesMin = 4096;
 
+// What lists all there is has no other bound.
+constexpr std::size_t kRenderedBytesMax = ~std::size_t{0};
+// A step of the share pays for more bytes of a response that is there already.
+constexpr std::size_t kBytesCopiedInStep = 1024;
+
 // How many answers a message asks for.
 std::size_t asked_by(const Received& message) {
   if (message.kind != MessageKind::batch) {
@@ -334,11 +339,29 @@ void HttpSession::dispatch_json(std::span<char> text, const std::vector<message:
 // The body has been served, though perhaps not answered.
 void HttpSession::finish_dispatch(const Received& message) {
   const Exchange& exchange = current();
-  if (!exchange.answered) [[unlikely]] {
-    const bool asked = exchange.dispatcher.in_flight() != 0 && asked_by(message) != 0;
-    if (!asked) return respond_empty(settings_->notification_status);
-  }
+  if (exchange.answered) [[likely]]
+    return finish_exchange();
+  batch_asks_ = asked_by(message) != 0;
+  if (!exchange.dispatcher.has_open_batch()) finish_dispatched(batch_asks_);
+}
+
+void HttpSession::finish_dispatched(bool asks) {
+  const Exchange& exchange = current();
+  const bool asked = exchange.answered || (asks && exchange.dispatcher.in_flight() != 0);
+  if (!asked) return respond_empty(settings_->notification_status);
   finish_exchange();
+}
+
+void HttpSession::resume_message() {
+  if (rendering_) return respond_rendered();
+  Exchange& exchange = current();
+  if (input_ended()) exchange.dispatcher.refuse_open_batch();
+  exchange.dispatching = true;
+  exchange.dispatcher.resume_batch();
+  exchange.dispatching = false;
+  if (over() || exchange.dispatcher.has_open_batch()) [[unlikely]]
+    return;
+  finish_dispatched(batch_asks_);
 }
 
 // No handler runs any more. Where nothing but refusals is left to say, the status says so too.
@@ -388,6 +411,20 @@ void HttpSession::respond(std::uint16_t status, std::string_view body, std::stri
         body, exchange.head_only);
   });
   finish_exchange();
+}
+
+void HttpSession::respond(std::unique_ptr<rpc::Rendering> text, std::string_view content_type) {
+  rendering_ = std::move(text);
+  rendering_type_ = content_type;
+  respond_rendered();
+}
+
+// In this turn or a later one.
+void HttpSession::respond_rendered() {
+  if (!rendering_->advance(current(), kRenderedBytesMax)) return interrupt();
+  const std::unique_ptr<rpc::Rendering> done = std::move(rendering_);
+  current().charge(done->text().size() / kBytesCopiedInStep);
+  respond(200, done->text(), rendering_type_);
 }
 
 void HttpSession::respond_empty(std::uint16_t status) {

@@ -120,16 +120,10 @@ struct Server::State {
   }
 
   // On the thread of the loop that is asked: a broker has but one.
-  [[nodiscard]] std::string metrics(const Principal* principal) const {
-    const broker::Exchange* const exchange = loops.front()->exchange();
-    return exchange != nullptr ? broker::report_metrics(exchange->report(principal))
-                               : format_stats(StatsFormat::prometheus, stats());
-  }
-
-  [[nodiscard]] std::string openrpc(const Principal* principal) const {
-    std::vector<rpc::DescribedMethod> provided;
-    if (const broker::Exchange* const exchange = loops.front()->exchange()) exchange->describe(provided, principal);
-    return rpc::openrpc_document(registry, provided, {}, principal);
+  [[nodiscard]] std::unique_ptr<rpc::Rendering> metrics(rpc::Asker asker) const {
+    if (const broker::Exchange* const exchange = loops.front()->exchange())
+      return std::make_unique<broker::MetricsText>(*exchange, std::move(asker));
+    return std::make_unique<rpc::PlainText>(format_stats(StatsFormat::prometheus, stats()));
   }
 
   // In the order in which they need each other: what is below goes first.
@@ -165,8 +159,12 @@ Server::State::State(Options given, std::shared_ptr<std::atomic<LogLevel>> level
            .allow_origins = options.allow_origins,
            .bound_hosts = {},
            .notification_status = options.http_notification_status,
-           .metrics = [this](const Principal* principal) { return metrics(principal); },
-           .openrpc = [this](const Principal* principal) { return openrpc(principal); }},
+           .metrics = [this](rpc::Asker asker) { return metrics(std::move(asker)); },
+           .openrpc =
+               [this](rpc::Workspace& workspace, rpc::Asker asker) {
+                 return std::make_unique<rpc::OpenRpcDocument>(workspace, registry, workspace.broker, "",
+                                                               std::move(asker));
+               }},
       threads(options.blocking_threads != 0 ? std::make_unique<runtime::ThreadPool>(options.blocking_threads)
                                             : nullptr),
       commons{.options = options, .registry = registry, .http = http, .threads = threads.get(), .broker = broker} {

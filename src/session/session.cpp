@@ -252,6 +252,7 @@ bool Session::accept_other(const Received& message) {
 // The dispatcher leaves the responses in a batch alone. `packed` is what it was in MessagePack, of which they have
 // their results still.
 void Session::accept_responses(const Received& batch, std::string_view packed) {
+  charge(batch.batch_size);
   BatchElements elements{batch.text};
   Received element;
   Buffer json;
@@ -337,12 +338,17 @@ void Session::stop_reading(End why) {
 void Session::input_complete() {
   const Found found = framing_->end_of_stream();
   if (found.find == Find::message) {
-    read_whole({message_.data(), message_.size()}, true);
+    read_whole({message_.data(), message_.size()}, true);  // never a batch, whose last byte ends it
   } else if (found.find == Find::malformed && caller_ == nullptr) {
     // Half a response is not answered; that the peer has gone, its callers learn in any case.
     dispatcher_.refuse_syntax(ScanStatus::malformed);
   }
   dispatcher_.peer_ended();
+}
+
+void Session::resume_message() {
+  if (input_ended()) dispatcher_.refuse_open_batch();
+  dispatcher_.resume_batch();
 }
 
 void Session::leave_message(std::vector<Buffer>& kept) {

@@ -79,6 +79,9 @@ class Session final : public Channel, public rpc::Outlet {
   [[nodiscard]] bool is_overfull() noexcept override { return output_is_overfull(); }
   [[nodiscard]] bool connected() const noexcept override { return true; }
   [[nodiscard]] std::optional<PeerCredentials> peer_credentials() const override { return Channel::peer_credentials(); }
+  [[nodiscard]] rpc::Share* share() noexcept override { return &own_share(); }
+  [[nodiscard]] bool next_share() noexcept override { return next_slice(); }
+  void interrupt() override { Channel::interrupt(); }
   void close() override { stop_reading(End::refused); }
   void authority_changed(bool was_open) override {
     if (!dispatcher_.is_still_known(was_open)) close();
@@ -90,6 +93,8 @@ class Session final : public Channel, public rpc::Outlet {
 
  private:
   std::size_t read(std::span<char> input) override;
+  void resume_message() override;
+  bool leave_rest() override { return dispatcher_.leave_batch(); }
   void leave_message(std::vector<Buffer>& kept) override;
   void input_complete() override;
   [[nodiscard]] bool unfinished() const noexcept override { return !message_.empty() || framing_->begun(); }

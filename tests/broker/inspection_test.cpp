@@ -30,6 +30,11 @@ class Inspection : public testing::Test {
     }
     return {};
   }
+  std::string metrics() {
+    broker::MetricsText text{world.exchange, {}};
+    EXPECT_TRUE(text.advance(*asks.outlet, ~std::size_t{0}));
+    return std::string{text.text()};
+  }
 
   World world;
   Client provider{world};
@@ -136,10 +141,10 @@ TEST_F(Inspection, of_calls_of_one_turn_the_first_is_timed) {
   static_cast<void>(caller.ask(request("fast")));
   EXPECT_EQ(method("fast").at("calls"), 4);
   EXPECT_EQ(method("fast").at("max_us"), 4000);
-  const std::string metrics = report_metrics(world.exchange.report(nullptr));
-  EXPECT_NE(metrics.find("wirecall_method_duration_seconds_count{method=\"fast\"} 2\n"), std::string::npos) << metrics;
-  EXPECT_NE(metrics.find("wirecall_method_duration_seconds_sum{method=\"fast\"} 0.005\n"), std::string::npos)
-      << metrics;
+  const std::string numbers = metrics();
+  EXPECT_NE(numbers.find("wirecall_method_duration_seconds_count{method=\"fast\"} 2\n"), std::string::npos) << numbers;
+  EXPECT_NE(numbers.find("wirecall_method_duration_seconds_sum{method=\"fast\"} 0.005\n"), std::string::npos)
+      << numbers;
 }
 
 TEST_F(Inspection, counters_have_every_number) {
@@ -204,7 +209,7 @@ TEST_F(Inspection, prometheus_reads_the_same_numbers) {
   caller.send(request("a\\\"b"));
   world.advance(1500ms);
   answer("1");
-  const std::string text = broker::report_metrics(world.exchange.report(nullptr));
+  const std::string text = metrics();
   for (const std::string line :
        {R"(wirecall_calls_relayed_total 1)", R"(wirecall_uptime_seconds 1.5)",
         R"(# TYPE wirecall_method_calls_total counter)", R"(wirecall_method_calls_total{method="a\"b"} 1)",

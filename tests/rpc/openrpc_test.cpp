@@ -91,15 +91,29 @@ TEST_F(OpenRpc, is_of_the_version_that_is_asked_for_where_it_is_known) {
 TEST(OpenRpcOfOthers, takes_what_they_say_in_the_form_in_which_it_has_to_be) {
   Registry registry;
   registry.method("b", [] {});
-  const json document = json::parse(rpc::openrpc_document(
-      registry,
-      {{.name = "c",
-        .summary = "\"c\"",
-        .params = R"([{"name":"x","schema":{}}])",
-        .result = R"({"name":"r","schema":true})"},
-       {.name = "a", .summary = {}, .params = R"({"type":"object"})", .result = R"({"type":"string"})"},
-       {.name = "d", .summary = {}, .params = {}, .result = {}}},
-      {}));
+  struct Others final : rpc::MethodSource {
+    bool next_method(std::string_view after, const Principal*, rpc::DescribedMethod& method) const override {
+      for (const rpc::DescribedMethod& one : methods) {
+        if (one.name <= after) continue;
+        method = one;
+        return true;
+      }
+      return false;
+    }
+    const std::vector<rpc::DescribedMethod> methods{
+        {.name = "a", .summary = {}, .params = R"({"type":"object"})", .result = R"({"type":"string"})"},
+        {.name = "c",
+         .summary = "\"c\"",
+         .params = R"([{"name":"x","schema":{}}])",
+         .result = R"({"name":"r","schema":true})"},
+        {.name = "d", .summary = {}, .params = {}, .result = {}}};
+  };
+  const Others others;
+  rpc::Workspace workspace;
+  test::RecordingOutlet outlet;
+  rpc::OpenRpcDocument written{workspace, registry, &others, {}, {}};
+  ASSERT_TRUE(written.advance(outlet, ~std::size_t{0}));
+  const json document = json::parse(written.text());
   const json& methods = document.at("methods");
   EXPECT_EQ(methods.at(0), json::parse(R"({"name":"a","params":[{"name":"params","schema":{"type":"object"}}],
                                            "result":{"name":"result","schema":{"type":"string"}}})"));

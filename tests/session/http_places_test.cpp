@@ -27,7 +27,7 @@ TEST(HttpGet, tells_health_and_readiness) {
 
 TEST(HttpGet, gives_the_numbers_that_it_is_given) {
   HttpSettings settings;
-  settings.metrics = [](const Principal*) { return std::string{"wirecall_calls 3\n"}; };
+  settings.metrics = [](const rpc::Asker&) { return std::make_unique<rpc::PlainText>("wirecall_calls 3\n"); };
   expect_answer(
       get("/metrics"),
       "HTTP/1.1 200 OK\r\nContent-Type: text/plain; version=0.0.4; charset=utf-8\r\nContent-Length: 17\r\n\r\n"
@@ -37,7 +37,7 @@ TEST(HttpGet, gives_the_numbers_that_it_is_given) {
 
 TEST(HttpGet, gives_the_description_that_it_is_given) {
   HttpSettings settings;
-  settings.openrpc = [](const Principal*) { return std::string{"{}"}; };
+  settings.openrpc = [](rpc::Workspace&, const rpc::Asker&) { return std::make_unique<rpc::PlainText>("{}"); };
   expect_answer(get("/openrpc.json"),
                 "HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: 2\r\n\r\n{}", settings);
 }
