@@ -186,11 +186,17 @@ std::size_t Exchange::publish(Peer& publisher, std::string_view topic, std::stri
                          .delivered = "no",
                          .limit = "max_message_size"});
   }
-  if (retain && !retained_.keep(topic, text.view())) {
-    throw message::make({.code = ErrorCode::limit_exceeded,
-                         .reason = "there is no room to retain the event",
-                         .delivered = "no",
-                         .limit = "retained_bytes"});
+  if (retain) {
+    const auto& account = publisher.load().calls.account();
+    const Retained::Kept kept = retained_.keep(topic, text.view(), account ? account->name : std::string{});
+    if (kept != Retained::Kept::yes) {
+      const bool all = kept == Retained::Kept::no_room;
+      throw message::make({.code = ErrorCode::limit_exceeded,
+                           .reason = all ? "there is no room to retain the event"
+                                         : "this principal, address or user retains too many bytes",
+                           .delivered = "no",
+                           .limit = all ? "retained_bytes" : "principal_retained_bytes"});
+    }
   }
   if (retain) retaining_ = topic;
   const std::size_t count = deliver_event(&publisher, topic, text.view(), params);

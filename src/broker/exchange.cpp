@@ -32,6 +32,8 @@ constexpr std::uint32_t kChanged = bit(Member::timeout_ms) | bit(Member::to) | b
 
 // A caller with no more of them has its calls looked through for one of a certain id.
 constexpr std::size_t kCallsLookedThrough = 16;
+// So long after the connection with the most calls of an account has been looked for it is looked for again.
+constexpr milliseconds kHeaviestPause{10};
 
 Error own_error(ErrorCode code, std::string_view reason, std::string_view delivered) {
   return message::make({.code = code, .reason = reason, .delivered = delivered});
@@ -69,7 +71,7 @@ Exchange::Exchange(const Registry& own, const Limits& limits, rpc::Workspace& wo
       workspace_(&workspace),
       settings_(settings),
       call_all_(untyped_method<[](Exchange& exchange, Call& call) { exchange.call_all(call); }>("rpc.call_all", *this)),
-      retained_(limits.retained_bytes),
+      retained_(limits.retained_bytes, limits.principal_retained_bytes),
       log_(workspace, settings.log_calls_every),
       began_(now()) {
   workspace.own_counts = &own_counts_;
@@ -479,6 +481,45 @@ void Exchange::end_calls(Peer& caller, const Error* error) noexcept {
       give_up(slot);
     }
   }
+}
+
+// The connection with the most is looked for now and then, since there may be many.
+bool Exchange::make_way(const Peer& caller) noexcept {
+  rpc::Account& account = *caller.load().calls.account();
+  const auto heavier = [&] {
+    const auto* const heaviest = static_cast<const Peer*>(account.heaviest);
+    return heaviest != nullptr && heaviest->calls_made > caller.calls_made + 1;
+  };
+  if (!heavier() && now() >= account.looked_at + kHeaviestPause) {
+    account.looked_at = now();
+    account.heaviest = nullptr;
+    for (Peer* const peer : peers_) {
+      if (peer->load().calls.account().get() != &account) continue;
+      const auto* const heaviest = static_cast<const Peer*>(account.heaviest);
+      if (heaviest == nullptr || peer->calls_made > heaviest->calls_made) account.heaviest = peer;
+    }
+  }
+  if (!heavier()) return false;
+  const SlotNumber last = static_cast<Peer*>(account.heaviest)->calls.last;
+  const std::string_view delivered = calls_[last].state == State::sent ? "maybe" : "no";
+  if_memory_allows([&] { give_up(last, rpc::too_many_of_principal(delivered)); });
+  return true;
+}
+
+void Exchange::limit_calls(Peer& caller, std::size_t kept, nanoseconds until, const Error& error) noexcept {
+  while (caller.calls_made > kept) give_up(caller.calls.last, error);
+  for (SlotNumber slot = caller.calls.first; slot != kNoSlot; slot = calls_[slot].of_caller.after) end_by(slot, until);
+}
+
+void Exchange::end_by(SlotNumber slot, nanoseconds until) noexcept {
+  RelayedCall& call = calls_[slot];
+  call.ends = std::min(call.ends, until);
+  if (call.deadline <= until) return;
+  if (call.timed) deadlines_.remove(slot);
+  call.deadline = until;
+  deadlines_.add(slot);
+  call.timed = true;
+  if_memory_allows([&] { watch(slot); });
 }
 
 // The dispatcher of a call that a sink answers has ended it.

@@ -110,6 +110,11 @@ class Exchange final : public rpc::Broker, private Timer {
   std::size_t cancel(Peer& caller, std::string_view id_json);
   /// Answers all calls of `caller` with `error`, or, where that is null, nobody; their providers are told.
   void end_calls(Peer& caller, const Error* error) noexcept;
+  /// Of the connections of the caller's account the one with the most relayed calls loses its last, unless it is this
+  /// one or has hardly more. Returns whether it has.
+  bool make_way(const Peer& caller) noexcept;
+  /// Of the calls of `caller` the first `kept` go on, until `until` at most; the others are answered with `error`.
+  void limit_calls(Peer& caller, std::size_t kept, std::chrono::nanoseconds until, const Error& error) noexcept;
 
   // Streams: streams.cpp.
 
@@ -205,6 +210,7 @@ class Exchange final : public rpc::Broker, private Timer {
 
   void expired() override;
   void watch(SlotNumber slot);
+  void end_by(SlotNumber slot, std::chrono::nanoseconds until) noexcept;
   [[nodiscard]] Provider* provider_for(Route& route, const Received& message, Reader& reader);
   [[nodiscard]] SlotNumber find(Peer& caller, std::string_view id_json);
   [[nodiscard]] std::string from_of(const Peer& peer) const;

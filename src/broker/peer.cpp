@@ -68,7 +68,13 @@ std::size_t Peer::cancel(std::string_view id_json) { return exchange_->cancel(*t
 
 bool Peer::grant(std::string_view id_json, std::uint64_t more) { return exchange_->grant(*this, id_json, more); }
 
+bool Peer::make_way() noexcept { return exchange_->make_way(*this); }
+
 void Peer::end_calls(const Error& error) noexcept { exchange_->end_calls(*this, &error); }
+
+void Peer::limit_calls(std::size_t kept, std::chrono::nanoseconds until, const Error& error) noexcept {
+  exchange_->limit_calls(*this, kept, until, error);
+}
 
 void Peer::peer_ended() noexcept { exchange_->end_peer(*this); }
 

@@ -68,7 +68,9 @@ class Peer final : public rpc::BrokerPeer, public Subscriber {
   std::size_t cancel(std::string_view id_json) override;
   bool grant(std::string_view id_json, std::uint64_t more) override;
   [[nodiscard]] std::size_t in_flight() const noexcept override { return calls_made; }
+  bool make_way() noexcept override;
   void end_calls(const Error& error) noexcept override;
+  void limit_calls(std::size_t kept, std::chrono::nanoseconds until, const Error& error) noexcept override;
   void peer_ended() noexcept override;
 
   [[nodiscard]] Exchange& exchange() const noexcept { return *exchange_; }

@@ -53,6 +53,8 @@ void Exchange::forget(Peer& peer) noexcept {
   if (peer.session != 0 || peer.took_part) log_.left(peer);
   end_calls(peer, nullptr);
   end_peer(peer);
+  if (const auto& account = peer.load().calls.account(); account && account->heaviest == &peer)
+    account->heaviest = nullptr;
   forget_retained(peer);
   if (!peer.name.empty()) {
     names_.erase(peer.name);

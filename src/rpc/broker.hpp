@@ -3,6 +3,7 @@
 // one. Without a broker nothing is asked. Implemented by src/broker. One thread (the loop's).
 #pragma once
 
+#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -78,8 +79,12 @@ class BrokerPeer {
   virtual bool grant(std::string_view id_json, std::uint64_t more) = 0;
   /// Relayed calls of this peer that have not been answered yet.
   [[nodiscard]] virtual std::size_t in_flight() const noexcept = 0;
+  /// Of those of the peer's account the connection with the most gives one up, where that is another. False for none.
+  virtual bool make_way() noexcept = 0;
   /// Answers them all with `error`.
   virtual void end_calls(const Error& error) noexcept = 0;
+  /// Of this peer's relayed calls the first `kept` go on, until `until` at most; the others are answered with `error`.
+  virtual void limit_calls(std::size_t kept, std::chrono::nanoseconds until, const Error& error) noexcept = 0;
   /// The peer says nothing any more: it provides nothing from now on.
   virtual void peer_ended() noexcept = 0;
 };

@@ -124,8 +124,8 @@ bool Dispatcher::belongs_to_a_call(const Received& message) noexcept {
 [[gnu::always_inline]] inline void Dispatcher::handle_single(const Received& message, CallState& state) {
   if (message.kind == MessageKind::invalid) [[unlikely]]
     return refuse(message, state);
-  if (limits_->rate != 0 && !belongs_to_a_call(message)) [[unlikely]] {
-    if (const std::chrono::nanoseconds wait = wait_for_rate(); wait > std::chrono::nanoseconds{0})
+  if ((limits_->rate | limits_->principal_rate) != 0 && !belongs_to_a_call(message)) [[unlikely]] {
+    if (const RateWait wait = wait_for_rate(); wait.time > std::chrono::nanoseconds{0})
       return refuse_rate(message, state, wait);
   }
   if ((message.present & kTerms) != 0 || timeout_max_ms_ != kNoTimeout) [[unlikely]] {
@@ -154,10 +154,7 @@ bool Dispatcher::belongs_to_a_call(const Received& message) noexcept {
         message::make({.code = ErrorCode::draining, .reason = "the server is shutting down", .delivered = "no"}));
   }
   if (is_full()) [[unlikely]] {
-    return call.error(message::make({.code = ErrorCode::limit_exceeded,
-                                     .reason = "too many calls of this connection are in flight",
-                                     .delivered = "no",
-                                     .limit = "in_flight"}));
+    if (const std::optional<Error> why = refuse_full()) return call.error(*why);
   }
   if (workspace_->broker != nullptr && workspace_->broker->is_tapped()) [[unlikely]]
     broker_peer()->tapped(call, name);
@@ -182,30 +179,75 @@ void Dispatcher::run_timed(Call& call, CallState& state, OwnCountsRow& row) {
   if (!state.waits && clock != nullptr) row.record(clock->now() - began);
 }
 
-// How long until the connection may send what it has just sent; 0 when it may, which is then counted. The bucket holds
-// one second's worth: it is full when the next message is due now, and empty when it is due in a second.
-std::chrono::nanoseconds Dispatcher::wait_for_rate() {
-  using std::chrono::nanoseconds;
-  if (workspace_->scheduler == nullptr) return nanoseconds{0};
-  constexpr nanoseconds kSecond = std::chrono::seconds{1};
-  const nanoseconds now = workspace_->scheduler->now();
-  nanoseconds& due = pending().load->rate_due;
-  const nanoseconds next = std::max(due, now) + kSecond / limits_->rate;
-  if (next - now > kSecond) return next - now - kSecond;
-  due = next;
-  return nanoseconds{0};
+// Why no further call may wait; nothing where another connection of the account has given way to this one.
+std::optional<Error> Dispatcher::refuse_full() {
+  if (load_->calls >= limits_->in_flight) {
+    return message::make({.code = ErrorCode::limit_exceeded,
+                          .reason = "too many calls of this connection are in flight",
+                          .delivered = "no",
+                          .limit = "in_flight"});
+  }
+  if (broker_peer_ && broker_peer_->make_way()) return std::nullopt;
+  return too_many_of_principal("no");
 }
 
-void Dispatcher::refuse_rate(const Received& message, CallState& state, std::chrono::nanoseconds wait) {
-  const auto milliseconds = std::chrono::ceil<std::chrono::milliseconds>(wait).count();
+Error too_many_of_principal(std::string_view delivered) {
+  return message::make({.code = ErrorCode::limit_exceeded,
+                        .reason = "too many calls of this principal, address or user are in flight",
+                        .delivered = delivered,
+                        .limit = "principal_calls"});
+}
+
+// How long until the connection may send what it has just sent; 0 when it may, which is then counted. A bucket holds
+// one second's worth: it is full when the next message is due now, and empty when it is due in a second. There is one
+// of the connection, and one of its account.
+Dispatcher::RateWait Dispatcher::wait_for_rate() {
+  using std::chrono::nanoseconds;
+  if (workspace_->scheduler == nullptr) return {};
+  constexpr nanoseconds kSecond = std::chrono::seconds{1};
+  const nanoseconds now = workspace_->scheduler->now();
+  PeerLoad& load = *pending().load;
+  Account& account = *load.calls.account();
+  const auto next = [&](nanoseconds due, std::uint32_t rate) {
+    return rate == 0 ? due : std::max(due, now) + kSecond / rate;
+  };
+  const nanoseconds own = next(load.rate_due, limits_->rate);
+  const nanoseconds all = next(account.rate_due, limits_->principal_rate);
+  if (limits_->rate != 0 && own - now > kSecond) return {.time = own - now - kSecond, .limit = "rate"};
+  if (limits_->principal_rate != 0 && all - now > kSecond)
+    return {.time = all - now - kSecond, .limit = "principal_rate"};
+  load.rate_due = own;
+  account.rate_due = all;
+  return {};
+}
+
+void Dispatcher::refuse_rate(const Received& message, CallState& state, const RateWait& wait) {
+  const auto milliseconds = std::chrono::ceil<std::chrono::milliseconds>(wait.time).count();
   workspace_->stats.count_error(static_cast<int>(ErrorCode::limit_exceeded));
   if (message.kind == MessageKind::notification) return;
+  const bool own = wait.limit == "rate";
   state.reply.error(message::make({.code = ErrorCode::limit_exceeded,
-                                   .reason = "too many messages of this connection",
+                                   .reason = own ? "too many messages of this connection"
+                                                 : "too many messages of this principal, address or user",
                                    .delivered = "no",
-                                   .limit = "rate",
+                                   .limit = wait.limit,
                                    .retry_after_ms = static_cast<std::uint64_t>(milliseconds)}),
                     message.id());
+}
+
+// What the connection uses is on the account of its principal; before it has one, of where it comes from.
+void Dispatcher::use_account() {
+  CallCount& calls = pending_->load->calls;
+  const Principal* const known = principal();
+  // No name of a principal and no source is the other's.
+  const std::string_view kind = known != nullptr ? "principal " : "source ";
+  if (calls.account()) {
+    const std::string_view before = calls.account()->name;
+    if (before.starts_with(kind) && (known == nullptr || before.substr(kind.size()) == known->name)) return;
+  }
+  const std::string name = std::string{kind} + (known != nullptr ? known->name : outlet_->peer_source());
+  const Scheduler* const clock = workspace_->scheduler;
+  calls.use(workspace_->accounts.of(name, clock != nullptr ? clock->now() : std::chrono::nanoseconds{0}));
 }
 
 const Principal* Dispatcher::principal() const noexcept {
@@ -219,8 +261,7 @@ PeerIdentity& Dispatcher::identity() {
 }
 
 void Dispatcher::await_identity() {
-  if (workspace_->authority == nullptr || workspace_->scheduler == nullptr || limits_->registration_timeout_ms == 0)
-    return;
+  if (workspace_->authority == nullptr) return;
   const std::chrono::milliseconds time{limits_->registration_timeout_ms};
   identity().awaited = std::make_unique<AwaitedIdentity>(*outlet_, *workspace_, time);
 }
@@ -229,7 +270,13 @@ void Dispatcher::identify(const Principal* principal, std::string_view token) {
   PeerIdentity& known = identity();
   known.shown = {.authority = workspace_->authority, .principal = principal, .token = std::string{token}};
   if (principal != nullptr) known.awaited.reset();
+  use_account();
   if (broker_peer_) broker_peer_->identify(principal);
+}
+
+void Dispatcher::hold_unidentified(std::size_t bytes) {
+  if (!pending_ || !pending_->identity || !pending_->identity->awaited) return;
+  workspace_->unidentified.hold(*pending_->identity->awaited, bytes, limits_->unidentified_bytes);
 }
 
 bool Dispatcher::is_still_known(bool was_open) const noexcept {
@@ -254,7 +301,13 @@ bool Dispatcher::admit(const Received& message) {
   }
   const bool single = message.kind == MessageKind::request || message.kind == MessageKind::notification;
   const std::string_view name = single && !message.method_escaped ? message.method() : std::string_view{};
-  if (!known && (name == "rpc.hello" || name == "rpc.ping" || name == "keepAlive")) return true;
+  if (!known && (name == "rpc.hello" || name == "rpc.ping" || name == "keepAlive")) {
+    const std::size_t unread = outlet_->waiting_bytes();
+    hold_unidentified(unread);
+    if (unread <= kUnidentifiedBytesMax) return true;
+    outlet_->close();
+    return false;
+  }
   if (message.kind != MessageKind::notification) {
     workspace_->stats.count_error(static_cast<int>(ErrorCode::unauthenticated));
     CallState{*this, nullptr}.reply.error(unauthenticated(), single ? message.id() : "null");
@@ -452,7 +505,10 @@ void Dispatcher::unknown_method(const Received& message, std::string_view name, 
   Identity* const shown = workspace_->authority != nullptr ? &identity().shown : nullptr;
   if (serve_reserved({message, name, state.reply, *workspace_, *limits_, *outlet_, *registry_, pending_.get(), broker,
                       greeted_, shown})) {
-    if (principal() != nullptr) pending_->identity->awaited.reset();
+    if (principal() != nullptr) {
+      pending_->identity->awaited.reset();
+      use_account();
+    }
     return;
   }
   if (message.kind == MessageKind::notification) return;
@@ -501,11 +557,20 @@ void Dispatcher::room() {
   }
 }
 
-bool Dispatcher::is_full() const noexcept { return load_ != nullptr && load_->calls >= limits_->in_flight; }
+bool Dispatcher::is_full() const noexcept {
+  return load_ != nullptr &&
+         (load_->calls >= limits_->in_flight || load_->calls.of_account() >= limits_->principal_calls);
+}
 
 PendingCalls& Dispatcher::pending() {
   if (pending_) return *pending_;
   pending_ = std::make_shared<PendingCalls>(*this, outlet_->load());
+  try {
+    use_account();
+  } catch (...) {
+    pending_.reset();
+    throw;
+  }
   load_ = pending_->load.get();
   return *pending_;
 }
@@ -580,13 +645,37 @@ bool Dispatcher::response(const Received& message) {
 
 void Dispatcher::peer_ended() {
   if (broker_peer_) broker_peer_->peer_ended();
+  limit_half_closed();
   const std::shared_ptr<PendingCalls> calls = pending_;
   if (!calls) return;
   if (const std::shared_ptr<PeerCalls> peer_calls = calls->peer_calls) peer_calls->peer_ended();
   calls->peer_ended();
 }
 
+// Nobody can tell whether a peer that has ended its side still waits for answers: so they are waited for only so long,
+// and so many.
+void Dispatcher::limit_half_closed() {
+  const std::shared_ptr<PendingCalls> calls = pending_;
+  const std::size_t waiting = waiting_calls();
+  if (!calls || waiting == 0 || calls->half_closed != 0 || workspace_->scheduler == nullptr) return;
+  std::size_t& all = workspace_->half_closed_calls;
+  const std::size_t left = limits_->half_closed_calls - std::min(limits_->half_closed_calls, all);
+  const std::size_t kept = std::min(waiting, (left + 1) / 2);
+  calls->half_closed = kept;
+  all += kept;
+  const std::chrono::nanoseconds until =
+      workspace_->scheduler->now() + std::chrono::milliseconds{limits_->half_closed_ms};
+  const Error error = message::make({.code = ErrorCode::limit_exceeded,
+                                     .reason = "too many calls wait for callers that have ended their side",
+                                     .delivered = "maybe",
+                                     .limit = "half_closed_calls"});
+  const std::size_t own = std::min(calls->active, kept);
+  if (broker_peer_) broker_peer_->limit_calls(kept - own, until, error);
+  calls->limit(own, until, error);
+}
+
 void Dispatcher::abandon() noexcept {
+  if (pending_) workspace_->half_closed_calls -= std::exchange(pending_->half_closed, 0);
   broker_peer_.reset();
   if (!pending_) return;
   load_ = nullptr;  // which goes with them

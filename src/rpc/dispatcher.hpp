@@ -10,9 +10,12 @@
 #include <memory>
 #include <optional>
 #include <span>
+#include <string>
 #include <string_view>
 #include <vector>
 
+#include "rpc/accounts.hpp"
+#include "rpc/unidentified.hpp"
 #include "wirecall/bytes.hpp"
 #include "wirecall/context.hpp"
 #include "wirecall/detail/blocking_pool.hpp"
@@ -42,7 +45,7 @@ struct PeerIdentity;
 
 /// What is in progress for one connection, however many dispatchers serve it.
 struct PeerLoad {
-  std::size_t calls = 0;                 ///< whose handlers may still be at work; at most Limits::in_flight
+  CallCount calls;                       ///< whose handlers may still be at work; at most Limits::in_flight
   std::size_t held_bytes = 0;            ///< of items gathered, and calls kept; at most Limits::hard_output
   std::chrono::nanoseconds rate_due{0};  ///< when the next message would be due at Limits::rate, were there no burst
 };
@@ -97,6 +100,10 @@ class Outlet {
   [[nodiscard]] virtual bool takes_lines() const noexcept { return false; }
   /// Whether the peer has spoken MessagePack last, and so is sent that.
   [[nodiscard]] virtual bool speaks_msgpack() const noexcept { return false; }
+  /// Where the peer comes from: an address, or a user of this machine. The same text is the same source.
+  [[nodiscard]] virtual std::string peer_source() const { return {}; }
+  /// Bytes that wait to be sent to the peer.
+  [[nodiscard]] virtual std::size_t waiting_bytes() const noexcept { return 0; }
   /// Asked by a dispatcher when its first call waits: the same for all dispatchers of one connection.
   [[nodiscard]] virtual std::shared_ptr<PeerLoad> load() { return std::make_shared<PeerLoad>(); }
 
@@ -158,8 +165,14 @@ struct Workspace {
   mutable Stats stats;  ///< of all that happens on this thread, whoever counts it
   std::unique_ptr<message::Transcoder> transcoder_made;
   std::unique_ptr<PackedCursors> packed_made;
-  TaskScope tasks;  ///< last: the tasks go before what they use
+  Accounts accounts;
+  UnidentifiedPeers unidentified;     ///< where peers have to say who they are
+  std::size_t half_closed_calls = 0;  ///< that wait for peers that have ended their side
+  TaskScope tasks;                    ///< last: the tasks go before what they use
 };
+
+/// What a call ends with for which its principal, or source, has too many in flight.
+[[nodiscard]] Error too_many_of_principal(std::string_view delivered);
 
 class Dispatcher {
  public:
@@ -189,6 +202,13 @@ class Dispatcher {
   /// Where peers have to say who they are: the connection is closed unless this one has within
   /// Limits::registration_timeout_ms.
   void await_identity();
+  /// Where peers have to say who they are: whether this one has not.
+  [[nodiscard]] bool is_unidentified() const noexcept {
+    return workspace_->authority != nullptr && principal() == nullptr;
+  }
+  /// A peer that has not said who it is makes this connection hold so many bytes. It may be closed for that, and so may
+  /// others that hold more.
+  void hold_unidentified(std::size_t bytes);
   /// Where peers have to say who they are: this one has, by other means than rpc.hello; null for one that has not.
   void identify(const Principal* principal, std::string_view token);
   /// Whether the peer still is who it was when Workspace::authority has become another one, and may do the same.
@@ -241,6 +261,7 @@ class Dispatcher {
   friend class wirecall::ReplySink;
 
   [[nodiscard]] std::size_t waiting_calls() const noexcept;
+  void limit_half_closed();
   [[nodiscard]] bool is_full() const noexcept;
   PendingCalls& pending();
   [[nodiscard]] std::shared_ptr<PeerCalls> peer_calls();
@@ -249,8 +270,14 @@ class Dispatcher {
   [[nodiscard]] const Principal* principal() const noexcept;
   PeerIdentity& identity();
   [[nodiscard]] bool admit(const Received& message);
-  [[nodiscard]] std::chrono::nanoseconds wait_for_rate();
-  [[gnu::noinline]] void refuse_rate(const Received& message, CallState& state, std::chrono::nanoseconds wait);
+  struct RateWait {
+    std::chrono::nanoseconds time{0};  // 0 for none
+    std::string_view limit;
+  };
+  [[nodiscard]] RateWait wait_for_rate();
+  [[gnu::noinline]] void refuse_rate(const Received& message, CallState& state, const RateWait& wait);
+  [[nodiscard]] std::optional<Error> refuse_full();
+  void use_account();
   bool take_terms(const Received& message, CallState& state);
   [[nodiscard]] CallBounds bounds(CallState& state) const;
   [[nodiscard]] bool is_for_reserved(const Received& message) const noexcept;

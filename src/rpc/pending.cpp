@@ -220,6 +220,22 @@ void PendingCalls::end_all(const Error& error) noexcept {
   }
 }
 
+void PendingCalls::limit(std::size_t kept, std::chrono::nanoseconds until, const Error& error) {
+  const std::size_t count = slots.size();
+  for (std::size_t slot = 0; slot < count; ++slot) {
+    PendingCall& call = *slots[slot];
+    if (!call.active) continue;
+    if (kept == 0) {
+      end(call, error);
+      continue;
+    }
+    --kept;
+    if (call.extras.bounds.deadline <= until) continue;
+    call.extras.bounds.deadline = until;
+    watch(call);
+  }
+}
+
 void PendingCalls::stop_all() noexcept {
   const std::size_t count = slots.size();
   for (std::size_t slot = 0; slot < count; ++slot) {

@@ -71,17 +71,21 @@ struct CallState {
   std::unique_ptr<CallExtras> rare;
 };
 
-/// Closes the connection of a peer that does not say in time who it is.
-class AwaitedIdentity final : public Timer {
+/// Closes the connection of a peer that does not say in time who it is, or holds too much until then.
+class AwaitedIdentity final : public Timer, public UnidentifiedPeer {
  public:
+  /// `time` is 0 for ever.
   AwaitedIdentity(Outlet& outlet, Workspace& workspace, std::chrono::nanoseconds time)
-      : outlet_(&outlet), workspace_(&workspace) {
-    workspace.scheduler->start(*this, time);
+      : UnidentifiedPeer(workspace.unidentified), outlet_(&outlet), workspace_(&workspace) {
+    if (workspace.scheduler != nullptr && time != std::chrono::nanoseconds{0}) workspace.scheduler->start(*this, time);
   }
   AwaitedIdentity(AwaitedIdentity&&) = delete;
-  ~AwaitedIdentity() { workspace_->scheduler->stop(*this); }
+  ~AwaitedIdentity() {
+    if (workspace_->scheduler != nullptr) workspace_->scheduler->stop(*this);
+  }
 
  private:
+  void give_way() override { outlet_->close(); }
   void expired() override {
     ++workspace_->stats.connections_timed_out;
     outlet_->close();
@@ -162,6 +166,8 @@ struct PendingCalls {
   /// The peer says nothing any more: no stream is given more credit.
   void peer_ended();
   void end_all(const Error& error) noexcept;
+  /// So many of the calls go on, until `until` at most; the others end with `error`.
+  void limit(std::size_t kept, std::chrono::nanoseconds until, const Error& error);
   void stop_all() noexcept;
   /// The peer has gone: no sink reaches a call any more; all are asked to stop, and their hooks are called.
   void abandon(const Workspace& workspace) noexcept;
@@ -175,6 +181,7 @@ struct PendingCalls {
   RoomQueue waiting_for_room;
   std::shared_ptr<PeerCalls> peer_calls;   ///< made for the first handler that could make one
   std::size_t active = 0;                  ///< calls that have not been answered
+  std::size_t half_closed = 0;             ///< of Workspace::half_closed_calls, those of this dispatcher
   std::shared_ptr<PeerLoad> load;          ///< of the connection
   std::unique_ptr<PeerIdentity> identity;  ///< null where nobody has to say who he is, or it has not been asked yet
 

@@ -118,6 +118,7 @@ class Channel : public Connection, private transport::StreamUser, private runtim
     return host_->looking_came;
   }
   [[nodiscard]] std::optional<PeerCredentials> peer_credentials() const { return stream_->peer_credentials(); }
+  [[nodiscard]] std::string peer_source() const { return stream_->peer_source(); }
   void count_into(rpc::ConnectionCounts* counts) noexcept;
   void settle_later() {
     unsettled_ = true;

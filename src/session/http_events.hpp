@@ -45,6 +45,7 @@ class HttpSession::EventStream final : public rpc::Outlet {
   [[nodiscard]] std::optional<PeerCredentials> peer_credentials() const override {
     return session_->peer_credentials();
   }
+  [[nodiscard]] std::string peer_source() const override { return session_->peer_source(); }
   void count_into(rpc::ConnectionCounts* counts) noexcept override { session_->count_into(counts); }
   void close() override { session_->stop_reading(End::refused); }
   [[nodiscard]] std::shared_ptr<rpc::PeerLoad> load() override;

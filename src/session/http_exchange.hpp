@@ -65,6 +65,7 @@ class HttpSession::Exchange final : public rpc::Outlet {
   [[nodiscard]] std::optional<std::chrono::nanoseconds> came() noexcept override { return session->input_came(); }
 
   [[nodiscard]] std::optional<PeerCredentials> peer_credentials() const override { return session->peer_credentials(); }
+  [[nodiscard]] std::string peer_source() const override { return session->peer_source(); }
 
   // A response that is made at once, by `write` into the buffer it is given.
   template <class Write>

@@ -230,6 +230,11 @@ void HttpSession::leave_message(std::vector<Buffer>& kept) {
 // Nothing follows: what has not ended now is none.
 void HttpSession::input_complete() {
   if (events_) return events_->dispatcher.peer_ended();
+  for (const auto* exchanges : {&waiting_, &silent_}) {
+    for (const auto& exchange : *exchanges) {
+      if (exchange != nullptr) exchange->dispatcher.peer_ended();
+    }
+  }
   const bool unfinished = !head_.empty() || (reading_ != Body::none && !discards_);
   if (unfinished) refuse_and_close(400, "the connection ended within the request");
 }

@@ -48,7 +48,7 @@ std::size_t Session::read(std::span<char> input) {
     const std::string_view text{input.data() + at, input.size() - at};
     if (found.find == Find::opening) [[likely]] {
       const Scan scan = read_message(text, limits, false, message, *host_->workspace.elements);
-      if (scan.status == ScanStatus::complete && scan.offset <= limits.max_message_size) [[likely]] {
+      if (scan.status == ScanStatus::complete && !is_too_large(scan.offset)) [[likely]] {
         at += scan.offset;
         looking_at(at);
         accept(message, {}, false);
@@ -58,7 +58,7 @@ std::size_t Session::read(std::span<char> input) {
       }
       if (scan.status == ScanStatus::incomplete) {
         found = framing_->unfinished(text.substr(0, kFramingBytesMax));
-      } else if (scan.offset > limits.max_message_size) {
+      } else if (is_too_large(scan.offset)) {
         found.find = Find::too_large;
       } else {
         found.find = scan.status == ScanStatus::too_deep ? Find::too_deep : Find::malformed;
@@ -101,7 +101,7 @@ std::size_t Session::read(std::span<char> input) {
 
 // A message whose end is known, in the input or `kept`. False when no more input is to be looked at.
 bool Session::read_whole(std::span<char> frame, bool kept) {
-  if (frame.size() > host_->limits.max_message_size) {
+  if (is_too_large(frame.size())) {
     refuse_size();
     return false;
   }
@@ -290,7 +290,7 @@ void Session::accept_response(const Received& message) {
 
 // Part of a message that has not ended. False when it has become too large.
 bool Session::keep(std::string_view part) {
-  if (message_.size() + part.size() > host_->limits.max_message_size) {
+  if (is_too_large(message_.size() + part.size())) {
     refuse_size();
     return false;
   }
@@ -304,12 +304,20 @@ bool Session::keep(std::string_view part) {
     give_back(larger);
   }
   message_.append(part);
+  if (caller_ == nullptr && dispatcher_.is_unidentified())
+    dispatcher_.hold_unidentified(message_.size() + output_bytes());
   return true;
+}
+
+// What has come of a message is of no use to a peer that is refused.
+void Session::close() {
+  stop_reading(End::refused);
+  if (host_->looking != this) give_back(message_);
 }
 
 // A byte that cannot be part of a message came behind message_ and `part`. False when no more input is to be looked at.
 bool Session::refuse(ScanStatus status, std::string_view part) {
-  if (message_.size() + part.size() > host_->limits.max_message_size) {
+  if (is_too_large(message_.size() + part.size())) {
     refuse_size();
     return false;
   }

@@ -79,7 +79,9 @@ class Session final : public Channel, public rpc::Outlet {
   [[nodiscard]] bool is_overfull() noexcept override { return output_is_overfull(); }
   [[nodiscard]] bool connected() const noexcept override { return true; }
   [[nodiscard]] std::optional<PeerCredentials> peer_credentials() const override { return Channel::peer_credentials(); }
-  void close() override { stop_reading(End::refused); }
+  [[nodiscard]] std::string peer_source() const override { return Channel::peer_source(); }
+  [[nodiscard]] std::size_t waiting_bytes() const noexcept override { return output_bytes(); }
+  void close() override;
   void authority_changed(bool was_open) override {
     if (!dispatcher_.is_still_known(was_open)) close();
   }
@@ -115,6 +117,10 @@ class Session final : public Channel, public rpc::Outlet {
   void take_result(std::string_view packed, Received& response, Buffer& json);
   void send(std::string_view json);
   bool keep(std::string_view part);
+  [[nodiscard]] bool is_too_large(std::size_t bytes) const noexcept {
+    return bytes > host_->limits.max_message_size ||
+           (bytes > rpc::kUnidentifiedBytesMax && caller_ == nullptr && dispatcher_.is_unidentified());
+  }
   bool refuse(ScanStatus status, std::string_view read);
   void refuse_size();
   void stop_reading(End why);

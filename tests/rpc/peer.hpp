@@ -39,6 +39,8 @@ class RecordingOutlet final : public rpc::Outlet {
   [[nodiscard]] bool is_overfull() noexcept override { return overfull || messages.size() >= overfull_from; }
   [[nodiscard]] bool connected() const noexcept override { return is_connected; }
   [[nodiscard]] bool takes_lines() const noexcept override { return lines; }
+  [[nodiscard]] std::string peer_source() const override { return source; }
+  [[nodiscard]] std::size_t waiting_bytes() const noexcept override { return waiting; }
   void close() override { ++closes; }
   [[nodiscard]] bool open() const noexcept { return open_; }
   /// What has come since the last call, one message a line.
@@ -59,6 +61,8 @@ class RecordingOutlet final : public rpc::Outlet {
   std::size_t overfull_from = std::numeric_limits<std::size_t>::max();
   bool lines = false;
   int closes = 0;
+  std::string source;
+  std::size_t waiting = 0;
 
  private:
   Buffer out_;
