@@ -21,6 +21,7 @@
 namespace wirecall {
 
 class Method;
+struct Principal;
 class TaskScope;
 namespace detail {
 class BlockingPool;
@@ -123,6 +124,8 @@ class Call {
 
   /// How far the call may go.
   [[nodiscard]] CallBounds bounds() const;
+  /// Who calls, as far as it has shown that; null where nobody has to.
+  [[nodiscard]] const Principal* principal() const noexcept;
   /// The caller, as the broker knows it; null without one.
   [[nodiscard]] rpc::BrokerPeer* broker_peer() const noexcept;
   /// Whether the answer may be a message of its own on the caller's connection, which nobody here need know of: not

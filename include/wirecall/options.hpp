@@ -72,6 +72,12 @@ struct Options {
   LogFormat log_format = LogFormat::human;
   /// Of so many calls that a broker's providers have answered one is written to the log, at level debug. 0 for none.
   std::uint32_t log_calls_every = 1000;
+  /// Whether each call of a method is written to the log when it is answered, at level info. Costs a call some
+  /// microseconds; without it nothing.
+  bool log_calls = false;
+  /// How long a client that rpc.kick has ended is not let in again under its name or with its session, in
+  /// milliseconds. 0 for not at all.
+  std::uint32_t kick_ms = 60'000;
   /// Where log records go; nowhere when empty. Not in JSON.
   LogSink log;
 

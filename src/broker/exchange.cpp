@@ -194,7 +194,7 @@ void Exchange::relay_to(Provider& chosen, Route& route, Call& call, const Receiv
 
 // A call that nobody is asked for.
 void Exchange::refuse(Call& call, const Route& route, const Error& error) {
-  log_.failed(route.name(), static_cast<Peer&>(*call.broker_peer()).name, error);
+  log_.failed(route.name(), static_cast<const Peer*>(call.broker_peer()), error);
   call.error(error);
 }
 
@@ -358,7 +358,7 @@ void Exchange::log_failure(SlotNumber slot, const Error& error) noexcept {
   if (error.code() == static_cast<int>(ErrorCode::cancelled)) return;  // as its caller wanted it
   const RelayedCall& call = calls_[slot];
   log_.failed(call.provider != nullptr ? std::string_view{call.provider->route->name()} : std::string_view{},
-              call.caller != nullptr ? std::string_view{call.caller->name} : std::string_view{}, error);
+              call.caller, error);
 }
 
 // Whether the response with the caller's own id is.

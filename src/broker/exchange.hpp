@@ -23,6 +23,7 @@
 
 #include "base/seeded_hash.hpp"
 #include "broker/deadlines.hpp"
+#include "broker/kicked_clients.hpp"
 #include "broker/method_table.hpp"
 #include "broker/operations_log.hpp"
 #include "broker/peer.hpp"
@@ -57,6 +58,7 @@ struct Registration {
 struct Settings {
   bool disclose_callers = false;
   std::uint32_t log_calls_every = 0;
+  std::chrono::nanoseconds kick_time{0};  ///< for which who was kicked is not let in again
 };
 
 /// What a provider is asked for.
@@ -275,6 +277,7 @@ class Exchange final : public rpc::Broker, private Timer {
   void tap_end(SlotNumber slot, std::string_view member, std::string_view json) noexcept;
   void tap_end(SlotNumber slot, const Error& error) noexcept;
   void tap_response(SlotNumber slot, const Received& message) noexcept;
+  void refuse_kicked(Peer& peer, std::string_view name, std::string_view resume);
   void take_over(Peer& peer, std::string_view name, std::string_view resume);
   void give_name(Peer& peer, std::string_view name);
   void announce(Peer& peer, std::string_view topic, std::string_view method = {}) noexcept;
@@ -308,6 +311,7 @@ class Exchange final : public rpc::Broker, private Timer {
   std::function<Stats()> counters_;
   bool draining_ = false;
   SessionKeys session_keys_;
+  KickedClients kicked_;
   std::vector<Peer*> peers_;
   std::unordered_map<std::string_view, Peer*, SeededHash> names_;  // by Peer::name
 };

@@ -134,7 +134,12 @@ bool Exchange::kick(const Peer& by, std::string_view name) {
   const auto found = names_.find(name);
   if (found == names_.end()) return false;
   log_.kicked(by, name);
-  found->second->outlet().close();
+  Peer& peer = *found->second;
+  if (settings_.kick_time > nanoseconds{0}) {
+    const std::string_view principal = peer.principal != nullptr ? std::string_view{peer.principal->name} : "";
+    kicked_.add({.name = name, .principal = principal, .session = peer.session}, now() + settings_.kick_time);
+  }
+  peer.outlet().close();
   return true;
 }
 
@@ -181,6 +186,7 @@ Report Exchange::report(const Principal* principal) const {
     if (!rpc::may_call(principal, own->name())) continue;
     MethodReport& method = report.methods.emplace_back();
     method.name = own->name();
+    method.providers = 1;  // the broker's own process, as rpc.methods has it
     const rpc::OwnCounts::Row* const row = own_counts_.find(*own);
     if (row == nullptr) continue;
     method.in_flight = row->waiting;

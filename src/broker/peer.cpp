@@ -1,11 +1,15 @@
 // See peer.hpp.
 #include "broker/peer.hpp"
 
+#include <cstddef>
+#include <new>
+#include <string>
 #include <utility>
 
 #include "base/words.hpp"
 #include "broker/exchange.hpp"
 #include "broker/methods.hpp"
+#include "wirecall/value.hpp"
 
 namespace wirecall::broker {
 
@@ -52,9 +56,35 @@ void Peer::notified(const Received& message, std::string_view name) { exchange_-
 
 void Peer::tapped(Call& call, std::string_view name) { exchange_->tap_own(call, name); }
 
-void Peer::refused(std::string_view method, const Error& error) noexcept {
-  exchange_->log().failed(method, name, error);
+namespace {
+
+// What a request to the broker is about: the topic, method, pattern or client that its params name, or have first.
+std::string subject_of(std::string_view params) {
+  constexpr std::size_t kReadMax = 4096;
+  if (params.empty() || params.size() > kReadMax) return {};
+  const auto read = Value::parse(params);
+  if (!read) return {};
+  if (read->is_array() && !read->as_array().empty() && read->as_array()[0].is_string())
+    return std::string{read->as_array()[0].as_string()};
+  if (!read->is_object()) return {};
+  for (const std::string_view name : {"topic", "method", "pattern", "client"}) {
+    const Value* const value = read->find(name);
+    if (value != nullptr && value->is_string()) return std::string{value->as_string()};
+  }
+  return {};
 }
+
+}  // namespace
+
+void Peer::refused(std::string_view method, std::string_view params, const Error& error) noexcept try {
+  // Of rpc.hello they are secrets, and of params that are wrong they may be.
+  const bool tells = method != "rpc.hello" && error.code() != static_cast<int>(ErrorCode::invalid_params);
+  exchange_->log().failed(method, this, error, tells ? subject_of(params) : std::string{});
+} catch (const std::bad_alloc&) {
+  exchange_->log().failed(method, this, error);
+}
+
+void Peer::not_granted(std::string_view method) noexcept { exchange_->log().not_granted(*this, method); }
 
 void Peer::room() { exchange_->room(*this); }
 

@@ -62,7 +62,8 @@ class Peer final : public rpc::BrokerPeer, public Subscriber {
   [[nodiscard]] bool subscribes_any() const noexcept override { return subscription_count() != 0 || taps; }
   void notified(const Received& message, std::string_view name) override;
   void tapped(Call& call, std::string_view name) override;
-  void refused(std::string_view method, const Error& error) noexcept override;
+  void refused(std::string_view method, std::string_view params, const Error& error) noexcept override;
+  void not_granted(std::string_view method) noexcept override;
   void room() override;
   void reserved_answered() override;
   std::size_t cancel(std::string_view id_json) override;

@@ -1,6 +1,7 @@
 // The part of Exchange (exchange.hpp) that is about who provides what: names, registrations, and what becomes of the
 // calls of a provider that goes.
 #include <algorithm>
+#include <chrono>
 #include <new>
 #include <utility>
 
@@ -13,6 +14,7 @@
 namespace wirecall::broker {
 
 using State = RelayedCall::State;
+using std::chrono::nanoseconds;
 
 namespace {
 
@@ -68,6 +70,7 @@ rpc::Introduction Exchange::introduce(Peer& peer, std::string_view name, std::st
     throw Error{ErrorCode::invalid_params, std::string{message_of(ErrorCode::invalid_params)},
                 R"({"loc":["name"],"expected":"string of 1 to 255 bytes"})"};
   }
+  refuse_kicked(peer, name, resume);
   if (!resume.empty()) take_over(peer, name, resume);
   if (!name.empty()) give_name(peer, name);
   if (peer.session == 0) {
@@ -75,6 +78,20 @@ rpc::Introduction Exchange::introduce(Peer& peer, std::string_view name, std::st
     log_.greeted(peer);
   }
   return {.name = peer.name, .session = session_keys_.secret_of(peer.session, name_of(peer.principal))};
+}
+
+// Whoever was kicked is answered when it may come again, and its connection closed.
+void Exchange::refuse_kicked(Peer& peer, std::string_view name, std::string_view resume) {
+  const std::string_view principal = name_of(peer.principal);
+  const std::uint64_t session = resume.empty() ? 0 : session_keys_.find(resume, principal).value_or(0);
+  const nanoseconds left = kicked_.left({.name = name, .principal = principal, .session = session}, now());
+  if (left == nanoseconds{0}) return;
+  peer.outlet().close();
+  throw message::make(
+      {.code = ErrorCode::forbidden,
+       .reason = "an administrator has ended this client, which is not let in again for a time",
+       .delivered = "no",
+       .retry_after_ms = static_cast<std::uint64_t>(std::chrono::ceil<std::chrono::milliseconds>(left).count())});
 }
 
 // The connection of that session, if it is still there, is replaced by this peer's: its calls end, and its name goes on

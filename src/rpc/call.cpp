@@ -236,6 +236,8 @@ MessageForm Call::form() const noexcept { return state_->reply.form(); }
 
 CallBounds Call::bounds() const { return state_->dispatcher->bounds(*state_); }
 
+const Principal* Call::principal() const noexcept { return state_->dispatcher->principal(); }
+
 rpc::BrokerPeer* Call::broker_peer() const noexcept { return state_->dispatcher->broker_peer_.get(); }
 
 bool Call::can_be_left() const noexcept {

@@ -139,8 +139,10 @@ bool Dispatcher::belongs_to_a_call(const Received& message) noexcept {
   }
   if (message.kind == MessageKind::notification && workspace_->broker != nullptr)
     broker_peer()->notified(message, name);
-  if (workspace_->authority != nullptr && !is_reserved(name) && !may_call(principal(), name)) [[unlikely]]
+  if (workspace_->authority != nullptr && !is_reserved(name) && !may_call(principal(), name)) [[unlikely]] {
+    if (workspace_->broker != nullptr) broker_peer()->not_granted(name);
     return unknown_method(message, name, state);
+  }
   const Method* method = registry_->find(name);
   if (method == nullptr) {
     if (workspace_->broker != nullptr) method = broker_peer()->find(name);

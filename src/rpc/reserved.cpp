@@ -252,7 +252,10 @@ bool serve_reserved(const ReservedCall& call) {
     }
     if (call.broker != nullptr) call.broker->reserved_answered();
   } catch (const Error& error) {
-    if (call.broker != nullptr) call.broker->refused(call.name, error);
+    if (call.broker != nullptr) {
+      const bool has_params = call.message.has(Member::params);
+      call.broker->refused(call.name, has_params ? call.message[Member::params] : std::string_view{}, error);
+    }
     if (answers) refuse(error);
     const bool unknown = call.identity != nullptr && call.identity->principal == nullptr;
     if (unknown && error.code() == static_cast<int>(ErrorCode::unauthenticated)) call.outlet.close();

@@ -179,6 +179,14 @@ std::vector<OptionRow> make_rows() {
        .max = std::numeric_limits<std::uint32_t>::max(),
        .doc = "Of so many answered calls a broker writes one to its log, at level debug; 0 for none",
        .in_server = server<&Options::log_calls_every>},
+      {.name = "log_calls",
+       .doc = "Whether each call is written to the log when it is answered, at level info",
+       .in_server = server<&Options::log_calls>},
+      {.name = "kick_ms",
+       .unit = "ms",
+       .max = std::numeric_limits<std::uint32_t>::max(),
+       .doc = "Time for which a broker does not let in again whom rpc.kick has ended; 0 for not at all",
+       .in_server = server<&Options::kick_ms>},
   };
   for (const LimitRow& limit : limit_rows()) {
     rows.push_back({.name = limit.name,
@@ -373,6 +381,16 @@ bool is_group(std::string_view name, bool (*is_option)(const OptionRow&)) {
   const std::string prefix = std::string{name} + '.';
   return std::ranges::any_of(option_rows(),
                              [&](const OptionRow& row) { return is_option(row) && row.name.starts_with(prefix); });
+}
+
+bool is_truth_flag(std::string_view flag) {
+  return std::ranges::any_of(option_rows(), [&](const OptionRow& row) {
+    if (flag != flag_of(row)) return false;
+    Options server;
+    ClientOptions client;
+    const OptionSlot slot = row.in_server != nullptr ? row.in_server(server, row) : row.in_client(client, row);
+    return std::holds_alternative<bool*>(slot);
+  });
 }
 
 std::string unknown_option(std::string_view name, bool (*is_option)(const OptionRow&)) {

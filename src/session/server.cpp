@@ -25,6 +25,7 @@
 #include "rpc/openrpc.hpp"
 #include "runtime/backend.hpp"
 #include "runtime/thread_pool.hpp"
+#include "session/call_log.hpp"
 #include "session/listeners.hpp"
 #include "session/principals.hpp"
 #include "session/serving_loop.hpp"
@@ -170,6 +171,7 @@ Server::State::State(Options given, std::shared_ptr<std::atomic<LogLevel>> level
       threads(options.blocking_threads != 0 ? std::make_unique<runtime::ThreadPool>(options.blocking_threads)
                                             : nullptr),
       commons{.options = options, .registry = registry, .http = http, .threads = threads.get(), .broker = broker} {
+  if (options.log_calls) registry.use(session::call_log(options.log));
   const std::size_t count = options.thread_count != 0 ? options.thread_count : std::thread::hardware_concurrency();
   for (std::size_t i = 0; i < std::max<std::size_t>(count, 1); ++i) {
     // What one of them cannot have, none can, and it is said once.

@@ -45,9 +45,10 @@ ServingLoop::ServingLoop(std::unique_ptr<runtime::Backend> backend, ServerCommon
   workspace_.tasks.set_home(loop_.inbox());
   workspace_.has_turns = true;
   if (commons.broker) {
-    workspace_.broker = &exchange_.emplace(
-        commons.registry, limits_, workspace_,
-        broker::Settings{.disclose_callers = options_->disclose_callers, .log_calls_every = options_->log_calls_every});
+    workspace_.broker = &exchange_.emplace(commons.registry, limits_, workspace_,
+                                           broker::Settings{.disclose_callers = options_->disclose_callers,
+                                                            .log_calls_every = options_->log_calls_every,
+                                                            .kick_time = milliseconds{options_->kick_ms}});
     exchange_->count_by([this] { return stats(); });
   }
   if (commons.threads != nullptr) workspace_.blocking_pool = &offload_.emplace(*commons.threads, loop_);

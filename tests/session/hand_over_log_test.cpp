@@ -58,6 +58,32 @@ TEST_F(HandOverTest, AHandlerThatDoesNotComeBackIsLoggedWithItsName) {
   EXPECT_GT(server.stats().loop_turns, 1U);
 }
 
+// Whoever is slow for once is told what to do, and not that it is gone.
+TEST_F(HandOverTest, AHandlerThatReturnsIsLoggedWithTheTimeThatItHasTaken) {
+  Options keeping = make_options();
+  keeping.hand_over_ms = 0;
+  Other keeps{*this, std::move(keeping)};
+  Other loses{*this, make_options()};
+  for (Other* const one : {&loses, &keeps}) {
+    gate.close();
+    one->slow->send(call("block", "[1]", 1));
+    expect_logged("block");
+    EXPECT_EQ(logged_of("a handler has returned"), 0U);
+    gate.open();
+    EXPECT_EQ(one->slow->line(), result("1", 1));
+    expect_logged("a handler has returned");
+    const std::scoped_lock lock{log_mutex};
+    ASSERT_EQ(log.size(), 2U);
+    EXPECT_NE(log[0].find("has not returned yet"), std::string::npos) << log[0];
+    for (const std::string& line : log) {
+      EXPECT_NE(line.find("block"), std::string::npos) << line;
+      EXPECT_GE(std::stoi(line.substr(line.find("ms=") + 3)), 50) << line;
+    }
+    EXPECT_NE(log[0].find("blocking=True"), std::string::npos) << log[0];
+    log.clear();
+  }
+}
+
 TEST_F(HandOverTest, AHandlerMayBeAllowedToKeepItsLoopAndIsLoggedAllTheSame) {
   Options options = make_options();
   options.hand_over_ms = 0;
