@@ -13,7 +13,18 @@ exceeds the bound.
     large       publishes events of 1 MiB
     reconnects  connects, says hello, registers, and resets the connection
 
-    neighbours.py [WIRECALL] [--only NAME] [--engine epoll|uring] [--rounds N] [--seconds S]
+Then the cost table: how long rpc.ping takes one client while another sends the dearest that there is, at a broker with
+METHODS methods and TOPICS retained events. Bounds: its quiet median and 1 ms at p50, 20 ms at worst.
+
+    subscribes  batches of 1,000 rpc.subscribe with a pattern that no topic fits, and last
+    misspells   batches of 1,000 calls of methods that nobody provides
+    discovers   batches of 1,000 rpc.discover; likewise lists (rpc.methods) and asks (rpc.stats)
+    registers   registers a method and asks rpc.discover, in turns
+    patterns    4,096 patterns of 250 bytes with wildcards, and then notifications
+    streams     GET /events?last=true, on one connection after the other
+    documents   pipelined GET /openrpc.json and /metrics
+
+    neighbours.py [WIRECALL] [--only NAME] [--engine epoll|uring] [--rounds N] [--seconds S] [--methods N] [--topics N]
 
 The broker is on one core, and all clients are on another, where those who are measured go before others, which have
 what they leave (SCHED_IDLE). Who is cut connects again and goes on.
@@ -123,6 +134,103 @@ def reconnects(address: Address) -> None:
 
 OTHERS = [flood, shared, pings, unread, stalled, trickle, large, reconnects]
 
+# ---- the cost table ----
+
+BATCH = 1000
+
+
+def exchange(address: Address, message: bytes) -> None:
+    """Sends it again and again on one connection, and reads whatever comes."""
+    client = connect(address)
+    client.setblocking(False)
+    left = b""
+    while True:
+        with contextlib.suppress(BlockingIOError):
+            left = left or message
+            left = left[client.send(left):]
+        with contextlib.suppress(BlockingIOError):
+            if not client.recv(1 << 18):
+                return
+
+
+def batch(method: str, params: object) -> bytes:
+    return b"[" + b",".join(request(method, params, number).strip() for number in range(BATCH)) + b"]\n"
+
+
+def subscribes(address: Address) -> None:
+    exchange(address, batch("rpc.subscribe", {"topic": "*.*.zzz", "last": True}))
+
+
+def misspells(address: Address) -> None:
+    exchange(address, batch("service.methud_1", []))
+
+
+def discovers(address: Address) -> None:
+    exchange(address, batch("rpc.discover", []))
+
+
+def lists(address: Address) -> None:
+    exchange(address, batch("rpc.methods", []))
+
+
+def asks(address: Address) -> None:
+    exchange(address, batch("rpc.stats", []))
+
+
+def registers(address: Address) -> None:
+    exchange(address, (request("rpc.register", {"method": "in.turns"}, 1) + request("rpc.discover", [], 2) +
+                       request("rpc.unregister", {"method": "in.turns"}, 3)) * 20)
+
+
+def patterns(address: Address) -> None:
+    client = connect(address)
+    for number in range(4096):
+        words = [f"{number:04}", *(["*", "w"] * 61)]
+        client.sendall(request("rpc.subscribe", {"topic": ".".join(words)[:249]}))
+    topic = ".".join(["0001", *(["v", "w"] * 61)])[:249]
+    exchange(address, request(topic, []) * 20)
+
+
+def streams(address: Address) -> None:
+    get = b"GET /events?topic=*.*.zzz&last=true HTTP/1.1\r\nHost: localhost\r\n\r\n"
+    while True:
+        clients = [connect(address) for _ in range(100)]
+        for client in clients:
+            client.sendall(get)
+        for client in clients:
+            client.recv(1 << 16)
+            client.close()
+
+
+def documents(address: Address) -> None:
+    exchange(address, b"".join(f"GET {place} HTTP/1.1\r\nHost: localhost\r\n\r\n".encode()
+                               for place in ("/openrpc.json", "/metrics")) * 100)
+
+
+COSTS = [subscribes, misspells, discovers, lists, asks, registers, patterns, streams, documents]
+PING_MORE_MS = 1.0
+PING_WORST_MS = 20.0
+
+
+def fill(address: Address, methods: int, topics: int) -> "list[socket.socket]":
+    """Connections that provide so many methods, 4,000 each; and so many retained events."""
+    clients = []
+    for first in range(0, methods, 4000):
+        names = [{"method": f"service.method_{number}", "summary": f"does {number}",
+                  "params": [{"name": "x", "schema": {"type": "integer"}}]}
+                 for number in range(first, min(first + 4000, methods))]
+        client = connect(address)
+        client.sendall(request("rpc.register", {"methods": names}, 1))
+        client.makefile("rb").readline()
+        clients.append(client)
+    client = connect(address)
+    for first in range(0, topics, 1000):
+        client.sendall(b"".join(request("rpc.publish", {"topic": f"a.b.t{number}", "params": {}, "retain": True})
+                                for number in range(first, min(first + 1000, topics))))
+    client.sendall(request("rpc.ping", [], 1))
+    client.makefile("rb").readline()
+    return [*clients, client]
+
 
 def spin(address: Address) -> None:
     del address
@@ -154,14 +262,14 @@ class Broker:
             process.wait()
             process.stderr.close()
 
-    def latency(self) -> "dict[str, float]":
-        words = [self.wirecall, "bench", "add", "1", "2", "--url", self.url, "-z", f"{self.seconds}s", "--json"]
+    def latency(self, *call: str) -> "dict[str, float]":
+        words = [self.wirecall, "bench", *(call or ("add", "1", "2")), "--url", self.url, "-z", f"{self.seconds}s", "--json"]
         done = subprocess.run(words, capture_output=True, text=True, timeout=self.seconds + 30)
         if done.returncode != 0:
             sys.exit(f"{' '.join(words)}: {done.stderr.strip() or done.stdout.strip()}")
         return json.loads(done.stdout)["latency_us"]
 
-    def beside(self, other: "typing.Callable[[Address], None]") -> "dict[str, float]":
+    def beside(self, other: "typing.Callable[[Address], None]", *call: str) -> "dict[str, float]":
         def behave_badly() -> None:
             # It is the broker that has to be fair, not the core that the clients share.
             os.sched_setscheduler(0, os.SCHED_IDLE, os.sched_param(0))
@@ -172,7 +280,7 @@ class Broker:
         process = multiprocessing.get_context("fork").Process(target=behave_badly, daemon=True)
         process.start()
         try:
-            return self.latency()
+            return self.latency(*call)
         finally:
             process.kill()
             process.join()
@@ -181,10 +289,12 @@ class Broker:
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("wirecall", nargs="?", default=harness.WIRECALL)
-    parser.add_argument("--only", choices=[other.__name__ for other in OTHERS])
+    parser.add_argument("--only", choices=[other.__name__ for other in OTHERS + COSTS])
     parser.add_argument("--engine", default="epoll")
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--seconds", type=float, default=1)
+    parser.add_argument("--methods", type=int, default=40_000)
+    parser.add_argument("--topics", type=int, default=10_000)
     options = parser.parse_args()
     cores = sorted(os.sched_getaffinity(0))[:2]
     if len(cores) < 2:
@@ -204,6 +314,21 @@ def main() -> int:
                     alone = statistics.median(first[figure] for first, _ in rounds)
                     part = statistics.median(second[figure] / first[figure] for first, second in rounds)
                     within &= harness.report([(f"{other.__name__}: {figure}, of {alone:.0f} us", part, bound)])
+    for cost in COSTS:
+        if options.only not in (None, cost.__name__):
+            continue
+        with harness.listening(serve) as listening:
+            broker = Broker(options.wirecall, listening.urls[0], options.seconds)
+            held = fill(broker.address, options.methods, options.topics)
+            quiet = broker.beside(spin, "rpc.ping")["p50"] / 1000
+            # Null where not one has been answered.
+            beside = broker.beside(cost, "rpc.ping") or {"p50": float("inf"), "max": float("inf")}
+            within &= harness.report([
+                (f"{cost.__name__}: p50 of rpc.ping in ms, quiet {quiet:.3f}", beside["p50"] / 1000,
+                 quiet + PING_MORE_MS),
+                (f"{cost.__name__}: the worst rpc.ping in ms", beside["max"] / 1000, PING_WORST_MS)])
+            for client in held:
+                client.close()
     return 0 if within else 1
 
 

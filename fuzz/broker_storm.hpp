@@ -116,6 +116,7 @@ class BrokerStorm {
     guarded_ = (flags & 1) != 0;
     wirecall::Options options;
     options.hand_over_ms = options.slow_handler_ms = 0;
+    options.kick_ms = 0;  // those who are kicked come back at once
     options.limits.batch = 5;
     options.limits.subscriptions = 8;
     options.limits.methods = 8;
@@ -166,8 +167,6 @@ class BrokerStorm {
 
  private:
   static constexpr std::size_t kPeers = 12;
-  /// Whether providers and publishers put line breaks between their tokens.
-  static constexpr bool kPrettyPrints = false;
   static constexpr int kSettlingTurns = 400;
   static constexpr int kPartingTurns = 4000;
   static constexpr std::array<const char*, 6> kMethods{"work", "work.b", "gpu.>", "gpu.add", "own.echo", "hold"};
@@ -638,8 +637,9 @@ class BrokerStorm {
     for (const int shift : {24, 16, 8, 0}) bytes += static_cast<char>(payload.size() >> shift & 255);
     return bytes + payload;
   }
+  /// `pretty`: with line breaks between the tokens, as providers and publishers may write.
   void send(StormPeer& peer, const json& message, bool pretty = false) {
-    const std::string text = message.dump(pretty && kPrettyPrints ? 1 : -1);
+    const std::string text = message.dump(pretty ? 1 : -1);
     trace(peer, "<-", text);
     const std::string length = "Content-Length: " + std::to_string(text.size()) + "\r\n";
     switch (peer.framing) {

@@ -68,7 +68,10 @@ Heard hear(const Methods& methods, std::string_view input, const std::vector<fuz
            const auto& send) {
   static const wirecall::session::HttpSettings settings = [] {
     wirecall::session::HttpSettings made;
-    made.metrics = [](const wirecall::Principal*) { return std::string{"metric 1\n"}; };
+    made.metrics = [](const wirecall::rpc::Asker&) { return std::make_unique<wirecall::rpc::PlainText>("metric 1\n"); };
+    made.openrpc = [](wirecall::rpc::Workspace&, const wirecall::rpc::Asker&, std::span<const std::string>) {
+      return std::make_unique<wirecall::rpc::PlainText>("{}");
+    };
     return made;
   }();
   fuzz::Peer peer{methods.registry, kLimits,

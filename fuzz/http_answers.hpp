@@ -108,8 +108,9 @@ inline std::vector<HttpResponse> read_responses(std::string_view text, const std
         }
       } else if (name == "Connection") {
         const bool upgrade = value == "Upgrade" && response.status == 426;
-        require(value == "close" || upgrade, "Connection says something else", input);
-        response.closes = response.closes || !upgrade;
+        const bool keeps = value == "keep-alive";  // to a request of HTTP/1.0 that asks for it
+        require(value == "close" || keeps || upgrade, "Connection says something else", input);
+        response.closes = response.closes || value == "close";
       } else if (name == "Content-Type") {
         response.type = value;
       }

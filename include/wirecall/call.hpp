@@ -21,9 +21,11 @@
 namespace wirecall {
 
 class Method;
+struct Principal;
 class TaskScope;
 namespace detail {
 class BlockingPool;
+class EventSink;
 class Home;
 class Items;
 struct ParamReaders;
@@ -94,6 +96,10 @@ class Call {
   }
   /// What a handler may know beyond its parameters; makes the copies that outlive the frame.
   [[nodiscard]] Context context();
+  /// The parts of it that those need who take no Context: stop is requested when nobody waits for the answer any more;
+  /// null where there are no timers.
+  [[nodiscard]] std::stop_token stop_token();
+  [[nodiscard]] Scheduler* scheduler() const noexcept;
   /// Called once with the outcome, before the reply leaves, whether it is given now or later; with -32800 when the
   /// caller has gone before.
   void on_reply(ReplyHook hook);
@@ -123,6 +129,8 @@ class Call {
 
   /// How far the call may go.
   [[nodiscard]] CallBounds bounds() const;
+  /// Who calls, as far as it has shown that; null where nobody has to.
+  [[nodiscard]] const Principal* principal() const noexcept;
   /// The caller, as the broker knows it; null without one.
   [[nodiscard]] rpc::BrokerPeer* broker_peer() const noexcept;
   /// Whether the answer may be a message of its own on the caller's connection, which nobody here need know of: not
@@ -139,6 +147,11 @@ class Call {
   [[nodiscard]] detail::ParamReaders& param_readers() noexcept;
   /// For a handler that returns a stream: where its items go. Ask once, before `context`.
   [[nodiscard]] std::shared_ptr<detail::Items> items();
+  /// For a method declared by Registry::subscription: where the events go. Null where there can be none: then the call
+  /// has been answered.
+  [[nodiscard]] std::shared_ptr<detail::EventSink> subscribe();
+  /// For the method that ends subscriptions: whether this connection has had one of that id.
+  bool unsubscribe(std::string_view id) noexcept;
   /// To be open while a handler runs that does not wait; may be null.
   [[nodiscard]] detail::HandlerWindow* window() const noexcept { return window_; }
   /// For who has come back late: the window is another one from now on.
@@ -159,6 +172,7 @@ class Call {
       : state_(&state), message_(&message), method_(&method), window_(window) {}
 
   [[gnu::noinline]] void end_result_slowly();
+  void answered(int code) noexcept;
   [[nodiscard]] std::string caller() const;
   [[nodiscard]] ReplySink* late_sink() const noexcept;
 

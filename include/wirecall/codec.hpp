@@ -13,6 +13,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <variant>
 #include <vector>
 
@@ -33,7 +34,9 @@ struct DecodeFailure {
   using Step = std::variant<std::string, std::size_t>;  ///< a member's name or an element's position, from 0
   std::string expected;
   std::string got;
-  std::vector<Step> path;  ///< innermost first
+  std::vector<Step> path;                ///< innermost first
+  std::string meant;                     ///< of a name that is unknown: the known one next to it; empty for none
+  std::vector<DecodeFailure> also = {};  ///< what else does not fit; these have none themselves
 };
 
 /// A pull cursor over one encoded value. A read that fails records why, consumes nothing and returns false.
@@ -93,6 +96,14 @@ class Reader {
   /// Only after a failure.
   [[nodiscard]] const DecodeFailure& failure() const noexcept { return *failure_; }
   void clear_failure() noexcept { failure_.reset(); }
+  /// Only after a failure, which is forgotten.
+  [[nodiscard]] DecodeFailure take_failure() {
+    DecodeFailure failure = std::move(*failure_);
+    failure_.reset();
+    return failure;
+  }
+  /// Records a failure that was taken. Always false.
+  bool fail(DecodeFailure failure);
   /// Asks leave to have read `bytes` in vain, before the same values are read another way. False once that has been
   /// done to many times the text since the last reset: alternatives within alternatives would cost exponential time.
   bool may_reread(std::size_t bytes) noexcept {

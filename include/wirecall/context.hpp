@@ -14,7 +14,7 @@
 namespace wirecall {
 
 namespace rpc {
-class PeerCalls;
+class CallerLink;
 }
 
 /// Something that waits to be woken once. Owned by whoever waits; a started timer must be stopped or must have
@@ -71,14 +71,14 @@ class Context {
  public:
   Context() = default;
   Context(std::string method, std::string id_json, std::stop_token stop, Scheduler* scheduler, CallBounds bounds = {},
-          std::shared_ptr<rpc::PeerCalls> peer_calls = {}, std::optional<PeerCredentials> peer_credentials = {},
+          std::shared_ptr<rpc::CallerLink> caller_link = {}, std::optional<PeerCredentials> peer_credentials = {},
           std::string caller = {})
       : method_(std::move(method)),
         id_(std::move(id_json)),
         stop_(std::move(stop)),
         scheduler_(scheduler),
         bounds_(bounds),
-        peer_calls_(std::move(peer_calls)),
+        caller_link_(std::move(caller_link)),
         peer_credentials_(peer_credentials),
         caller_(std::move(caller)) {}
 
@@ -109,7 +109,7 @@ class Context {
   /// this process itself. nullopt by all others, and where there is no connection.
   [[nodiscard]] const std::optional<PeerCredentials>& peer_credentials() const noexcept { return peer_credentials_; }
   /// For Peer (peer.hpp).
-  [[nodiscard]] const std::shared_ptr<rpc::PeerCalls>& peer_calls() const noexcept { return peer_calls_; }
+  [[nodiscard]] const std::shared_ptr<rpc::CallerLink>& caller_link() const noexcept { return caller_link_; }
 
  private:
   std::string method_;
@@ -117,7 +117,7 @@ class Context {
   std::stop_token stop_;
   Scheduler* scheduler_ = nullptr;
   CallBounds bounds_;
-  std::shared_ptr<rpc::PeerCalls> peer_calls_;
+  std::shared_ptr<rpc::CallerLink> caller_link_;
   std::optional<PeerCredentials> peer_credentials_;
   std::string caller_;
 };

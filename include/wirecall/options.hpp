@@ -21,6 +21,8 @@
 namespace wirecall {
 
 struct Options {
+  /// What the server is called in the documents that describe it, as the title of its OpenRPC document.
+  std::string name = "wirecall";
   /// Where Server::listen() listens, as URIs; where there are none, TCP at `host` and `port`.
   std::vector<std::string> listen;
   std::string host = "127.0.0.1";
@@ -67,11 +69,20 @@ struct Options {
   /// Whether a broker tells providers who calls them, by `from`.
   bool disclose_callers = false;
 
+  /// Whether -32700 and -32600 say why in `data.reason`, in a few words (docs/errors.md). Off, they are no more than
+  /// the specification's: what is wrong with a message is then told to the log alone, at level debug.
+  bool explain_errors = false;
   /// What the log is told, and how the command's own log writes it; a sink of yours has its own format.
   LogLevel log_level = LogLevel::info;
   LogFormat log_format = LogFormat::human;
   /// Of so many calls that a broker's providers have answered one is written to the log, at level debug. 0 for none.
   std::uint32_t log_calls_every = 1000;
+  /// Whether each call of a method is written to the log when it is answered, at level info. Costs a call some
+  /// microseconds; without it nothing.
+  bool log_calls = false;
+  /// How long a client that rpc.kick has ended is not let in again under its name or with its session, in
+  /// milliseconds. 0 for not at all.
+  std::uint32_t kick_ms = 60'000;
   /// Where log records go; nowhere when empty. Not in JSON.
   LogSink log;
 

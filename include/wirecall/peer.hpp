@@ -22,6 +22,10 @@
 
 namespace wirecall {
 
+namespace rpc {
+class PeerCalls;
+}
+
 namespace detail {
 
 /// One call of the peer, from its sending to its answer. Dropped before that, it is given up, and the peer told.
@@ -44,7 +48,9 @@ class PeerCall final : private Timer {
   Completion<Buffer> answer_;
 };
 
-void notify_peer(const Context& context, std::string_view method, std::string_view params_json);
+/// `by_handler`: the handler says it, and not a task that it has started.
+void notify_peer(const Context& context, std::string_view method, std::string_view params_json, bool by_handler);
+[[nodiscard]] bool can_notify_peer(const Context& context) noexcept;
 [[noreturn]] void throw_wrong_result(const Reader& reader, std::string_view type);
 
 template <class R>
@@ -101,18 +107,28 @@ class Peer {
   [[nodiscard]] Task<R> call_with(std::string method, const Params& params) const {
     return detail::call_peer<R>(context_, std::move(method), detail::encoded_params(params));
   }
-  /// Sends a notification at once, also to a peer that says nothing more itself. Throws -32001 when there is no
-  /// connection, -32005 for too many calls within calls, -32006 and LocalError -32602 as call does.
+  /// Sends a notification, also to a peer that says nothing more itself. One from the handler, and from what it awaits,
+  /// leaves at once. One from elsewhere, such as a task that the handler has started, is held until the call's answer
+  /// has been written, and dropped when that is an error. Throws -32001 when nobody can be told (see can_notify),
+  /// -32005 for too many calls within calls, or when more than Limits::soft_output bytes of this call are held, or more
+  /// than Limits::hard_output of its connection, -32006 and LocalError -32602 as call does.
   template <class... Args>
   void notify(std::string_view method, const Args&... args) const {
-    detail::notify_peer(context_, method, detail::encoded_arguments(args...).view());
+    notify_encoded(method, detail::encoded_arguments(args...).view());
   }
   template <class Params>
   void notify_with(std::string_view method, const Params& params) const {
-    detail::notify_peer(context_, method, detail::encoded_params(params).view());
+    notify_encoded(method, detail::encoded_params(params).view());
   }
+  /// False when notify throws -32001: the caller came by HTTP POST or through Registry::handle, the handler is no
+  /// coroutine, the connection has gone, or the call has been answered with an error.
+  [[nodiscard]] bool can_notify() const noexcept { return detail::can_notify_peer(context_); }
 
  private:
+  void notify_encoded(std::string_view method, std::string_view params_json) const {
+    detail::notify_peer(context_, method, params_json, detail::runs_handler_of(context_.caller_link().get()));
+  }
+
   Context context_;
 };
 

@@ -72,7 +72,8 @@ void encode(Writer& writer, const T& value) {
   detail::encode_value(writer, value);
 }
 
-/// The -32602 error that tells a peer of a failed decode: data {"loc", "expected", "got"}.
+/// The -32602 error that tells a peer of a failed decode: data {"loc", "expected", "got", "did_you_mean"?, "also"?},
+/// where `also` has the same of each further value that does not fit.
 [[nodiscard]] Error decode_error(const Reader& reader);
 
 namespace detail {

@@ -70,6 +70,14 @@ class Param {
   std::string shown_default_;
 };
 
+/// The two methods and the notification of a subscription, as in Ethereum's API: eth_subscribe, eth_unsubscribe,
+/// eth_subscription.
+struct SubscriptionNames {
+  std::string subscribe;
+  std::string unsubscribe;
+  std::string notification;
+};
+
 /// One method: its name, its parameters, and the function behind it.
 class Method {
  public:
@@ -90,6 +98,8 @@ class Method {
   /// Its place among its registry's methods; the largest size_t for one that is in none.
   [[nodiscard]] std::size_t index() const noexcept { return index_; }
   [[nodiscard]] const std::vector<Param>& params() const noexcept { return params_; }
+  /// Of a method that subscribes (Registry::subscription); null of all others.
+  [[nodiscard]] const SubscriptionNames* subscription() const noexcept { return subscription_.get(); }
   /// What the function takes and returns (detail/bind.hpp).
   [[nodiscard]] const detail::Signature& signature() const noexcept { return *binding_.signature; }
   void invoke(Call& call) const { binding_.invoke(binding_.callable.get(), call); }
@@ -101,6 +111,7 @@ class Method {
   std::string summary_;
   std::vector<Param> params_;
   detail::Binding binding_;
+  std::unique_ptr<const SubscriptionNames> subscription_;
   bool safe_ = false;
   std::size_t index_ = ~std::size_t{0};
 };
@@ -125,6 +136,20 @@ class Registry {
   Method& method(std::string name, M member, C& object, std::vector<Param> params = {}) {
     return add(std::move(name), std::move(params), detail::bind_member(member, object));
   }
+  /// Offers a coroutine that returns a Stream as something to subscribe to. A call of `names.subscribe` with the
+  /// coroutine's arguments is answered with an id, a string, and each value that it then yields is the notification
+  /// `names.notification` with the params {"subscription": id, "result": value}. `names.unsubscribe`, a method which
+  /// several subscriptions may share, ends it. So does the end of the connection, and either requests stop of the
+  /// coroutine. What it throws before it first waits or yields is the answer; what it throws later is one more
+  /// notification, with "error" in place of "result". It waits while its caller takes too little. Limits::subscriptions
+  /// bounds a connection's. By HTTP POST, -32600. Returns the method that subscribes. Throws as `method`.
+  template <class F>
+  Method& subscription(SubscriptionNames names, F&& stream_function, std::vector<Param> params = {}) {
+    return add_subscription(std::move(names), std::move(params),
+                            detail::bind_subscription(std::forward<F>(stream_function)));
+  }
+  /// The same of what somebody has bound in another way.
+  Method& add_subscription(SubscriptionNames names, std::vector<Param> params, detail::Binding binding);
   /// Offers what somebody has bound in another way than `method` does, as a package for another language has. Throws as
   /// `method`.
   Method& add(std::string name, std::vector<Param> params, detail::Binding binding);
@@ -157,6 +182,8 @@ class Registry {
 
  private:
   struct Impl;
+  static void require_name(std::string_view name);
+
   std::unique_ptr<Impl> impl_;
 };
 

@@ -55,6 +55,11 @@ class Server {
   Method& method(std::string name, M member, C& object, std::vector<Param> params = {}) {
     return registry().method(std::move(name), member, object, std::move(params));
   }
+  /// Offers a stream to subscribe to; see Registry::subscription.
+  template <class F>
+  Method& subscription(SubscriptionNames names, F&& stream_function, std::vector<Param> params = {}) {
+    return registry().subscription(std::move(names), std::forward<F>(stream_function), std::move(params));
+  }
   void use(Middleware middleware) { registry().use(std::move(middleware)); }
 
   /// Binds at once, so peers may connect from now on; they are served by run(). Several are allowed. Returns the place

@@ -203,9 +203,9 @@ class TaskScope {
   TaskScope(TaskScope&&) = delete;
   ~TaskScope() { destroy_all(); }
 
-  /// As the free start. The task is a handler of `method`, if that is not null.
+  /// As the free start. The task is a handler of `method`, if that is not null, and of `call` (detail::HandlerScope).
   template <class T, class Done>
-  void start(Task<T> task, std::stop_token stop, Done done, const Method* method = nullptr);
+  void start(Task<T> task, std::stop_token stop, Done done, const Method* method = nullptr, const void* call = nullptr);
 
   /// Where tasks that are started from now on go on when another thread wakes them, instead of on that one.
   void set_home(std::shared_ptr<detail::Home> home) noexcept { home_ = std::move(home); }

@@ -38,8 +38,11 @@ class AsyncCall final : public AsyncCalls::Entry,
         id_(call.is_notification() ? std::string_view{} : call.message().id()),
         params_(call.params()),
         aside_(call),
-        stop_(call.context().stop_token()) {
-    if (method.takes_context()) context_ = context_aside(call, {call, calls.shared_from_this()});
+        stop_(call.stop_token()) {
+    if (method.takes_context()) {
+      const Context context = call.context();
+      context_ = context_aside(context, {call, context, calls.shared_from_this(), handler_});
+    }
     static_cast<void>(params_.padded());
   }
   AsyncCall(AsyncCall&&) = delete;
@@ -81,6 +84,7 @@ class AsyncCall final : public AsyncCalls::Entry,
     const Reference name = Reference::steal(PyUnicode_FromString("create_task"));
     task_ = Reference::steal(PyObject_CallMethodObjArgs(loop, name.get(), coroutine.get(), nullptr));
     if (!task_) return fail();
+    handler_->task = task_.get();
     // Where it ends, `ended` is called.
     const nb::object done = nb::cpp_function([self = shared_from_this()](nb::handle task) { self->ended(task.ptr()); });
     const Reference add = Reference::steal(PyUnicode_FromString("add_done_callback"));
@@ -126,6 +130,7 @@ class AsyncCall final : public AsyncCalls::Entry,
 
   void ended(PyObject* task) {
     task_ = {};
+    *handler_ = {.task = nullptr, .ended = true};
     // That it was cancelled because nobody waits any more is no error of the handler's.
     if (stop_.stop_requested() && is_cancelled(task)) return give_up();
     const Reference name = Reference::steal(PyUnicode_FromString("result"));
@@ -164,7 +169,8 @@ class AsyncCall final : public AsyncCalls::Entry,
   ReplySink sink_;
   bool at_home_ = false;  // again
   std::optional<std::stop_callback<Stop>> on_stop_;
-  Reference task_;  // asyncio's, with the GIL
+  Reference task_;                                                          // asyncio's, with the GIL
+  std::shared_ptr<HandlerTask> handler_ = std::make_shared<HandlerTask>();  // the same, for its context
 };
 
 }  // namespace

@@ -185,12 +185,14 @@ Buffer params_of(nb::handle args, nb::handle kwargs) {
 
 }  // namespace
 
-CallerLine::CallerLine(Call& call, std::shared_ptr<AsyncCalls> calls)
-    : context_(call.context()),
+CallerLine::CallerLine(Call& call, Context context, std::shared_ptr<AsyncCalls> calls,
+                       std::shared_ptr<HandlerTask> task)
+    : context_(std::move(context)),
       tasks_(&call.tasks()),
       home_(call.home()),
       calls_(calls),
-      asynchronous_(calls != nullptr) {}
+      task_(std::move(task)),
+      refused_(std::make_shared<std::atomic<int>>(0)) {}
 
 nb::object CallerLine::call(const std::string& method, nb::handle args, nb::handle kwargs) const {
   Buffer params = params_of(args, kwargs);
@@ -199,7 +201,7 @@ nb::object CallerLine::call(const std::string& method, nb::handle args, nb::hand
     home_->go_on(made);
     return made;
   };
-  if (!asynchronous_) {
+  if (task_ == nullptr) {
     const auto waiting = std::make_shared<WaitingThread>();
     std::optional<Outcome> outcome;
     {
@@ -221,14 +223,40 @@ nb::object CallerLine::call(const std::string& method, nb::handle args, nb::hand
   return future;
 }
 
+bool CallerLine::can_notify() const noexcept { return detail::can_notify_peer(context_); }
+
+// Whether the handler itself runs here, on its thread and in its task.
+bool CallerLine::is_in_handler() const {
+  if (task_ == nullptr) return detail::runs_handler_of(handled_call());
+  if (task_->task == nullptr) return !task_->ended;  // it is being made, and may run already
+  const Reference module = Reference::steal(PyImport_ImportModule("asyncio"));
+  const Reference name = Reference::steal(PyUnicode_FromString("current_task"));
+  const Reference current =
+      Reference::steal(module ? PyObject_CallMethodObjArgs(module.get(), name.get(), nullptr) : nullptr);
+  if (!current) PyErr_Clear();  // no loop runs on this thread
+  return current.get() == task_->task;
+}
+
 void CallerLine::notify(const std::string& method, nb::handle args, nb::handle kwargs) const {
-  home_->go_on(std::make_shared<AtHome>([context = context_, method, params = params_of(args, kwargs)] {
-    try {
-      detail::notify_peer(context, method, params.view());
-    } catch (const Error&) {
-      // Nobody is told of a notification that does not arrive.
-    }
-  }));
+  const auto refuse = [](ErrorCode code, const char* why) {
+    set_exception(Error{code, why});
+    throw nb::python_error();
+  };
+  if (context_.caller_link() == nullptr)
+    refuse(ErrorCode::provider_lost, "the caller cannot be told: it has no connection of its own, as by HTTP POST");
+  if (!can_notify())
+    refuse(ErrorCode::provider_lost, "the caller cannot be told: it has gone, or the call was answered with an error");
+  if (refused_->load(std::memory_order_relaxed) == static_cast<int>(ErrorCode::limit_exceeded))
+    refuse(ErrorCode::limit_exceeded, "too many notifications wait for the call to be answered");
+  home_->go_on(std::make_shared<AtHome>(
+      [context = context_, method, params = params_of(args, kwargs), by_handler = is_in_handler(), refused = refused_] {
+        try {
+          detail::notify_peer(context, method, params.view(), by_handler);
+          refused->store(0, std::memory_order_relaxed);
+        } catch (const Error& error) {
+          refused->store(error.code(), std::memory_order_relaxed);  // the next one raises
+        }
+      }));
 }
 
 }  // namespace wirecall::python

@@ -3,6 +3,7 @@
 // asyncio's. Implements docs/wire.md "Calls to the caller". Thread: any, with the GIL.
 #pragma once
 
+#include <atomic>
 #include <memory>
 #include <nanobind/nanobind.h>
 #include <string>
@@ -14,21 +15,35 @@ namespace wirecall::python {
 
 class AsyncCalls;
 
+/// The asyncio task that runs a call's handler, to be compared. With the GIL.
+struct HandlerTask {
+  PyObject* task = nullptr;  ///< null before it has been made, and when it has ended
+  bool ended = false;
+};
+
 class CallerLine {
  public:
-  /// `calls` are those of the handler's asyncio thread; null for a handler that may wait. Made on the loop's thread.
-  CallerLine(Call& call, std::shared_ptr<AsyncCalls> calls);
+  /// `context` is the call's. `calls` are those of the handler's asyncio thread, on which `task` runs it; both null for
+  /// a handler that may wait. Made on the loop's thread.
+  CallerLine(Call& call, Context context, std::shared_ptr<AsyncCalls> calls, std::shared_ptr<HandlerTask> task);
 
   /// Calls a method of the caller. Returns its result, or an asyncio future of it. Throws as Python code does.
   [[nodiscard]] nanobind::object call(const std::string& method, nanobind::handle args, nanobind::handle kwargs) const;
   void notify(const std::string& method, nanobind::handle args, nanobind::handle kwargs) const;
+  /// Whether notify may reach somebody.
+  [[nodiscard]] bool can_notify() const noexcept;
+  /// For detail::HandlerScope.
+  [[nodiscard]] const void* handled_call() const noexcept { return context_.caller_link().get(); }
 
  private:
+  [[nodiscard]] bool is_in_handler() const;
+
   Context context_;  // used at home alone
   TaskScope* tasks_;
   std::shared_ptr<detail::Home> home_;
   std::weak_ptr<AsyncCalls> calls_;
-  bool asynchronous_;
+  std::shared_ptr<HandlerTask> task_;
+  std::shared_ptr<std::atomic<int>> refused_;  // the code with which the last notification was; 0 for none
 };
 
 }  // namespace wirecall::python

@@ -51,8 +51,8 @@ std::optional<double> remaining(const Context& context) {
 
 CallContext context_on_loop(Call& call) { return {detached(call.context()), nullptr}; }
 
-CallContext context_aside(Call& call, CallerLine line) {
-  return {detached(call.context()), std::make_shared<const CallerLine>(std::move(line))};
+CallContext context_aside(const Context& context, CallerLine line) {
+  return {detached(context), std::make_shared<const CallerLine>(std::move(line))};
 }
 
 PyObject* make_context(CallContext context) {
@@ -111,7 +111,16 @@ void add_context(nb::module_& module) {
             line_of(context).notify(method, args, kwargs);
           },
           nb::sig("def notify(self, method: str, /, *args: typing.Any, **kwargs: typing.Any) -> None"),
-          "The same without an answer.");
+          "The same without an answer. From the handler itself it leaves at once; from a task or thread that the "
+          "handler "
+          "has started it is held until the call's answer has been written, and dropped if that is an error. Raises "
+          "where nobody can be told: see can_notify.")
+      .def_prop_ro(
+          "can_notify",
+          [](const CallContext& context) { return context.line != nullptr && context.line->can_notify(); },
+          "Whether notify can reach the caller: not one by HTTP POST or one that has gone, not from a plain def, and "
+          "not "
+          "after the call was answered with an error.");
 }
 
 }  // namespace wirecall::python

@@ -24,8 +24,8 @@ struct CallContext {
 
 /// Of a handler on the loop's own thread, which cannot wait.
 [[nodiscard]] CallContext context_on_loop(Call& call);
-/// Of any other one.
-[[nodiscard]] CallContext context_aside(Call& call, CallerLine line);
+/// Of any other one; `context` is the call's.
+[[nodiscard]] CallContext context_aside(const Context& context, CallerLine line);
 /// A new reference; null with a Python exception set.
 [[nodiscard]] PyObject* make_context(CallContext context);
 void add_context(nanobind::module_& module);

@@ -24,14 +24,23 @@ using detail::InHandler;
 
 namespace {
 
+// Params that do not fit are read once more, to tell all that is wrong. No value is looked at twice, since that runs
+// what its type looks at values with; and none where one has raised.
 bool decode_argument(Reader& reader, void* argument) {
   Argument& into = *static_cast<Argument*>(argument);
+  if (into.value) {
+    static_cast<void>(reader.skip());
+    return true;
+  }
+  if (into.failed || PyErr_Occurred() != nullptr) return false;
   into.value = Reference::steal(into.shape->decode(reader));
-  return static_cast<bool>(into.value);
+  into.failed = !into.value;
+  return !into.failed;
 }
 
 // Of *args: one more element.
 bool decode_element(Reader& reader, void* argument) {
+  if (PyErr_Occurred() != nullptr) return false;
   Argument& into = *static_cast<Argument*>(argument);
   if (!into.value) into.value = Reference::steal(PyList_New(0));
   const Reference element = Reference::steal(into.shape->decode(reader));
@@ -166,6 +175,15 @@ std::vector<Param> PythonMethod::params() const {
 
 bool PythonMethod::is_context(std::string_view name) const noexcept {
   return std::ranges::any_of(parameters_, [&](const Parameter& p) { return p.shape == nullptr && p.name == name; });
+}
+
+detail::Binding PythonMethod::bind_subscription(std::unique_ptr<PythonMethod> method) {
+  method->signature_.event = method->signature_.result;
+  method->signature_.result = &detail::TypeInfoOf<std::string>::value;
+  method->signature_.stream = false;
+  detail::Binding binding = bind(std::move(method));
+  binding.invoke = &invoke_subscription;
+  return binding;
 }
 
 detail::Binding PythonMethod::bind(std::unique_ptr<PythonMethod> method) {
@@ -349,8 +367,12 @@ void PythonMethod::run_aside(std::string_view params, const Codec& codec, const 
     return aside.error(decode_error(*readers.reader));
   }
   Reference seen;
+  const void* const handled = context && context->line != nullptr ? context->line->handled_call() : nullptr;
   if (takes_context_) seen = Reference::steal(make_context(std::move(*context)));
-  const Reference result = Reference::steal(call(arguments, seen.get()));
+  const Reference result = Reference::steal([&] {
+    const detail::HandlerScope handler{handled};
+    return call(arguments, seen.get());
+  }());
   answer(aside, result.get(), method.name(), id, checked_);
 }
 
@@ -365,10 +387,11 @@ void PythonMethod::invoke_on_pool(void* stored, Call& call) {
   Buffer params{call.params()};
   static_cast<void>(params.padded());
   std::string id{call.is_notification() ? std::string_view{} : call.message().id()};
-  const std::stop_token stop = call.context().stop_token();
+  const std::stop_token stop = call.stop_token();
   std::optional<CallContext> context;
   if (method.takes_context_)
-    context = method.place_ == Place::pool ? context_aside(call, {call, nullptr}) : context_on_loop(call);
+    context = method.place_ == Place::pool ? context_aside(call.context(), {call, call.context(), nullptr, nullptr})
+                                           : context_on_loop(call);
   const Codec& codec = call.codec();
   const Method& registered = call.method();
   pool->run([&method, &codec, &registered, aside = std::move(aside), params = std::move(params), id = std::move(id),
@@ -393,6 +416,11 @@ void PythonMethod::invoke_on_asyncio(void* stored, Call& call) {
 void PythonMethod::invoke_stream(void* stored, Call& call) {
   const PythonMethod& method = *static_cast<const PythonMethod*>(stored);
   start_stream(method, call, *method.async_calls_);
+}
+
+void PythonMethod::invoke_subscription(void* stored, Call& call) {
+  const PythonMethod& method = *static_cast<const PythonMethod*>(stored);
+  start_subscription(method, call, *method.async_calls_);
 }
 
 }  // namespace wirecall::python

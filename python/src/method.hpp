@@ -54,6 +54,7 @@ struct Argument {
   const Shape* shape;
   Reference value;
   const PythonMethod* method;
+  bool failed = false;  // to be read
 };
 
 class PythonMethod {
@@ -63,6 +64,8 @@ class PythonMethod {
 
   /// The method for Registry::add, which owns it from then on.
   [[nodiscard]] static detail::Binding bind(std::unique_ptr<PythonMethod> method);
+  /// The same for Registry::add_subscription, of an async generator.
+  [[nodiscard]] static detail::Binding bind_subscription(std::unique_ptr<PythonMethod> method);
   [[nodiscard]] std::vector<Param> params() const;
 
   /// The arguments of one call, in the order of the signature.
@@ -95,6 +98,7 @@ class PythonMethod {
   static void invoke_on_pool(void* stored, Call& call);
   static void invoke_on_asyncio(void* stored, Call& call);
   static void invoke_stream(void* stored, Call& call);
+  static void invoke_subscription(void* stored, Call& call);
   void run(Call& call) const;
   [[nodiscard]] static std::optional<Error> decode_long(Call& call, Arguments& arguments, std::string_view id);
   bool take_kept(const Call& call, Arguments& arguments) const;

@@ -77,6 +77,19 @@ class PyServer {
     if (safe) added.safe();
   }
 
+  /// `names` are those of the method that subscribes, of the one that unsubscribes, and of the notification.
+  void add_subscription(nb::tuple names, nb::object function, nb::list parameters, nb::object event, nb::object checked,
+                        const std::string& summary) {
+    auto method = std::make_unique<PythonMethod>(std::move(function), Place::asyncio_stream, parameters_of(parameters),
+                                                 Results{.declared = event, .checked = checked}, calls_);
+    std::vector<Param> params = described_params(*method, parameters);
+    const auto name = [&](std::size_t index) { return nb::cast<std::string>(names[index]); };
+    server_->registry()
+        .add_subscription({.subscribe = name(0), .unsubscribe = name(1), .notification = name(2)}, std::move(params),
+                          PythonMethod::bind_subscription(std::move(method)))
+        .summary(summary);
+  }
+
   std::string listen(const std::string& uri) {
     return os_error_for([&] { return server_->listen(uri).uri(); });
   }
@@ -129,6 +142,8 @@ void add_server(nb::module_& module) {
       .def(nb::init<const std::string&, bool>(), nb::arg("options_json"), nb::arg("broker") = false)
       .def("add", &PyServer::add, nb::arg("name"), nb::arg("function"), nb::arg("place"), nb::arg("parameters"),
            nb::arg("result"), nb::arg("checked").none(), nb::arg("summary"), nb::arg("safe"))
+      .def("add_subscription", &PyServer::add_subscription, nb::arg("names"), nb::arg("function"),
+           nb::arg("parameters"), nb::arg("event"), nb::arg("checked").none(), nb::arg("summary"))
       .def("listen", &PyServer::listen)
       .def("places", &PyServer::places)
       .def("listen_shared", &PyServer::listen_shared)

@@ -36,7 +36,8 @@ constexpr std::size_t kFeedMax = 64;
 /// long as there is room for what it yields, and then perhaps another one. Any thread.
 class Feed final : public std::enable_shared_from_this<Feed> {
  public:
-  Feed(const PythonMethod& method, Call& call, AsyncCalls& calls)
+  /// `context` is what the generator may know; `subscription`: it yields events.
+  Feed(const PythonMethod& method, Call& call, const Context& context, AsyncCalls& calls, bool subscription)
       : method_(&method),
         registered_(&call.method()),
         codec_(&call.codec()),
@@ -44,10 +45,13 @@ class Feed final : public std::enable_shared_from_this<Feed> {
         home_(call.home()),
         pool_(call.blocking_pool()),
         id_(call.is_notification() ? std::string_view{} : call.message().id()),
-        params_(call.params()) {
-    const bool asynchronous = method.place() == Place::asyncio_stream;
-    if (method.takes_context())
-      context_ = context_aside(call, {call, asynchronous ? calls.shared_from_this() : nullptr});
+        params_(call.params()),
+        subscription_(subscription),
+        handler_(method.place() == Place::asyncio_stream ? std::make_shared<HandlerTask>() : nullptr) {
+    if (method.takes_context()) {
+      context_ = context_aside(context, {call, context, handler_ ? calls.shared_from_this() : nullptr, handler_});
+      handled_ = context_->line->handled_call();
+    }
     static_cast<void>(params_.padded());
   }
 
@@ -65,6 +69,9 @@ class Feed final : public std::enable_shared_from_this<Feed> {
   }
 
   [[nodiscard]] const PythonMethod& method() const noexcept { return *method_; }
+  [[nodiscard]] bool is_subscription() const noexcept { return subscription_; }
+  /// For detail::HandlerScope.
+  [[nodiscard]] const void* handled_call() const noexcept { return handled_; }
   [[nodiscard]] const std::shared_ptr<detail::Home>& home() const noexcept { return home_; }
 
   // ---- the generator's thread, with the GIL ----
@@ -103,6 +110,12 @@ class Feed final : public std::enable_shared_from_this<Feed> {
     tell();
     return items_.size() < kFeedMax;
   }
+  /// It runs, and has not been refused: it has come to where it first waits.
+  void started() {
+    const std::scoped_lock lock{mutex_};
+    if (ended_ || std::exchange(started_, true)) return;
+    tell();
+  }
   void end(std::optional<Error> error) {
     std::shared_ptr<Listener> cancel;  // goes after the mutex, with the GIL
     const std::scoped_lock lock{mutex_};
@@ -111,6 +124,11 @@ class Feed final : public std::enable_shared_from_this<Feed> {
     error_ = std::move(error);
     cancel = std::move(cancel_);
     tell();
+  }
+  /// The task that runs the generator.
+  void run_by(nb::handle task) noexcept { handler_->task = task.ptr(); }
+  void run_by_none() noexcept {
+    if (handler_) *handler_ = {.task = nullptr, .ended = true};
   }
   /// What ends the task that runs the generator, should nobody want more while it waits for something of its own.
   void cancel_by(nb::object function) {
@@ -152,10 +170,12 @@ class Feed final : public std::enable_shared_from_this<Feed> {
   struct Taken {
     std::deque<Buffer> items;
     bool ended = false;
+    bool started = false;
   };
   [[nodiscard]] Taken take() {
     std::unique_lock lock{mutex_};
-    Taken taken{std::exchange(items_, {}), ended_};
+    Taken taken{std::exchange(items_, {}), ended_, started_};
+    started_told_ = started_;
     if (future_waits_) post_room();
     const bool resumes = std::exchange(parked_, false);
     lock.unlock();
@@ -169,7 +189,7 @@ class Feed final : public std::enable_shared_from_this<Feed> {
   void wait(Completion<> news) {
     const std::scoped_lock lock{mutex_};
     news_ = std::make_shared<News>(std::move(news));
-    if (!items_.empty() || ended_) tell();
+    if (!items_.empty() || ended_ || started_ != started_told_) tell();
   }
   /// Nobody wants more.
   void stop() noexcept {
@@ -229,8 +249,13 @@ class Feed final : public std::enable_shared_from_this<Feed> {
   std::string id_;
   Buffer params_;
   std::optional<CallContext> context_;
+  bool subscription_;
+  std::shared_ptr<HandlerTask> handler_;  // null for a plain generator
+  const void* handled_ = nullptr;
 
   mutable std::mutex mutex_;
+  bool started_ = false;
+  bool started_told_ = false;
   std::deque<Buffer> items_;
   std::optional<Error> error_;
   bool ended_ = false;
@@ -278,6 +303,7 @@ Task<detail::StreamResult> pass_on(Consumer consumer, std::shared_ptr<detail::It
 // On a thread of the pool.
 void run_generator(Feed& feed) {
   const Gil gil;
+  const detail::HandlerScope handler{feed.handled_call()};
   Reference generator = Reference::steal(feed.begin());
   while (generator && feed.wanted()) {
     const Reference item = Reference::steal(PyIter_Next(generator.get()));
@@ -307,8 +333,9 @@ struct StartAsync final : AsyncCalls::Entry {
     if (!generator) return;
     try {
       const nb::object feed_from = nb::module_::import_("wirecall._asyncio_thread").attr("feed_from");
-      const nb::object task =
-          nb::borrow(loop).attr("create_task")(feed_from(nb::borrow(generator.get()), nb::cast(feed)));
+      const nb::object task = nb::borrow(loop).attr("create_task")(
+          feed_from(nb::borrow(generator.get()), nb::cast(feed), feed->is_subscription()));
+      feed->run_by(task);
       feed->cancel_by(task.attr("cancel"));
     } catch (nb::python_error& failure) {
       feed->end_with(failure.value().ptr());
@@ -336,7 +363,7 @@ void start_stream(const PythonMethod& method, Call& call, AsyncCalls& calls) {
     return call.error(Error{ErrorCode::internal_error, "a stream needs a server that runs"});
   std::shared_ptr<detail::Items> items = call.items();
   const Context context = call.context();
-  const auto feed = std::make_shared<Feed>(method, call, calls);
+  const auto feed = std::make_shared<Feed>(method, call, context, calls, false);
   // The sink has to be there before the task can end.
   struct State {
     ReplySink sink;
@@ -369,10 +396,74 @@ void start_stream(const PythonMethod& method, Call& call, AsyncCalls& calls) {
   }
 }
 
+namespace {
+
+// What a subscription and the call that asks for it share.
+struct Subscribing {
+  std::shared_ptr<detail::EventSink> events;
+  ReplySink reply;
+  bool answered = false;
+};
+
+// The call is answered as soon as the generator waits or yields: what it raises before that is the answer.
+Task<void> pass_on_events(Consumer consumer, std::shared_ptr<Subscribing> state) {
+  Feed& feed = *consumer.feed;
+  Scheduler* const scheduler = state->events->context().scheduler();
+  std::size_t count = 0;
+  for (;;) {
+    const Feed::Taken taken = feed.take();
+    const bool refused = taken.ended && feed.error() && taken.items.empty() && !taken.started;
+    if (!state->answered && !refused && (taken.started || taken.ended || !taken.items.empty())) {
+      state->answered = true;
+      detail::answer(state->reply, state->events->id());
+      co_await state->events->answered();
+    }
+    for (const Buffer& item : taken.items) {
+      co_await state->events->items().room();
+      state->events->items().add_encoded(item.view());
+      if (++count % detail::kItemsPerTurn == 0 && scheduler != nullptr)
+        co_await sleep_for(*scheduler, std::chrono::nanoseconds{0});
+    }
+    if (taken.ended) break;
+    const Completion<> news;
+    feed.wait(news);
+    co_await news;
+  }
+  if (feed.error()) throw Error{*feed.error()};
+}
+
+}  // namespace
+
+void start_subscription(const PythonMethod& method, Call& call, AsyncCalls& calls) {
+  const auto state = std::make_shared<Subscribing>();
+  state->events = call.subscribe();
+  if (state->events == nullptr) return;
+  if (call.home() == nullptr)
+    return call.error(Error{ErrorCode::internal_error, "a subscription needs a server that runs"});
+  const Context& context = state->events->context();
+  const auto feed = std::make_shared<Feed>(method, call, context, calls, true);
+  state->reply = call.detach();
+  call.tasks().start(
+      pass_on_events(Consumer{feed}, state), context.stop_token(),
+      [state](const TaskResult<void>& result) {
+        if (result) return;
+        if (state->answered) return state->events->fail(result.error());
+        try {
+          std::rethrow_exception(result.error());
+        } catch (...) {
+          state->reply.error_in_flight();
+        }
+      },
+      &call.method());
+  calls.post(std::make_shared<StartAsync>(feed));
+}
+
 void add_feed(nb::module_& module) {
   nb::class_<Feed>(module, "Feed")
       .def(
           "push", [](Feed& feed, nb::handle item) { return feed.push(item.ptr()); }, nb::arg("item").none())
+      .def("started", &Feed::started)
+      .def("run_by_none", &Feed::run_by_none)
       .def("end", [](Feed& feed) { feed.end(std::nullopt); })
       .def("end_with", [](Feed& feed, nb::handle exception) { feed.end_with(exception.ptr()); })
       .def("when_room", &Feed::when_room)

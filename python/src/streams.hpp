@@ -15,6 +15,9 @@ class PythonMethod;
 /// Starts the stream that answers `call`. On the loop's thread, without the GIL.
 void start_stream(const PythonMethod& method, Call& call, AsyncCalls& calls);
 
+/// The same for one whose values are events, which go on when `call` has been answered.
+void start_subscription(const PythonMethod& method, Call& call, AsyncCalls& calls);
+
 void add_feed(nanobind::module_& module);
 
 }  // namespace wirecall::python

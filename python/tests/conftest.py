@@ -16,5 +16,5 @@ def app() -> wirecall.Server:
 
 @pytest.fixture
 def broker() -> Iterator[str]:
-    with wirecall.Server("broker", broker=True).serving() as uri:
+    with wirecall.Server("broker", broker=True, kick_ms=0).serving() as uri:
         yield uri

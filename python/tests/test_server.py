@@ -78,7 +78,7 @@ def test_what_is_given_by_name_only_takes_no_position(app):
         ([1, "x"], ["b"], "integer", '"x"'),
         ([1], ["b"], "integer", "nothing"),
         ([1, 2, 3], [2], "nothing", "3"),
-        ({"a": 1, "c": 2}, ["c"], "nothing", "2"),
+        ({"a": 1, "b": 2, "c": 3}, ["c"], "nothing", "3"),
         ([1.5, 2], ["a"], "integer", "1.5"),
         ([True, 2], ["a"], "integer", "true"),
         ([None, 2], ["a"], "integer", "null"),
@@ -559,6 +559,24 @@ def test_the_document_describes_the_functions(app):
     assert method["result"]["schema"]["type"] == "integer"
 
 
+def test_the_document_has_the_name_of_the_server_and_where_it_is():
+    import urllib.request
+
+    app = wirecall.Server("calc")
+
+    @app
+    def large(n: int) -> int:
+        return n * 2**64
+
+    with app.serving("tcp://127.0.0.1:0") as uri:
+        place = uri.replace("tcp://", "http://")
+        with urllib.request.urlopen(f"{place}/openrpc.json") as response:
+            document = json.load(response)
+    assert document["info"]["title"] == "calc"
+    assert document["servers"] == [{"name": "calc", "url": f"{place}/rpc"}]
+    assert document["methods"][0]["result"]["schema"] == {"type": "integer"}
+
+
 def test_what_nobody_waits_for_any_more_is_not_begun():
     import threading
 
@@ -579,6 +597,7 @@ def test_what_nobody_waits_for_any_more_is_not_begun():
         for n in range(1, 20):
             with pytest.raises(wirecall.Timeout):
                 second.work(n, _timeout=0.005)
+        second["rpc.ping"]()  # the server has seen by then that nobody waits
         gate.set()
         second.work(20)
         waiting.join()

@@ -24,4 +24,7 @@ def test_clients_of_others(tmp_path):
     if done.returncode == 77:
         pytest.skip(done.stdout.strip())
     assert done.returncode == 0, done.stdout + done.stderr
-    assert done.stdout.count(": ok") == 6
+    skipped = done.stdout.count("skipped: ")
+    assert done.stdout.count(": ok") + skipped == 10
+    if skipped:
+        pytest.skip(done.stdout.strip())

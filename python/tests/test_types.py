@@ -672,6 +672,11 @@ def test_numbers_that_numpy_has_no_room_for():
     assert dumps(np.longdouble(1.5)) == b"1.5"
 
 
+def test_integers_without_bounds_have_none_in_their_schema():
+    assert json.loads(_shapes.shape_of(int).schema) == {"type": "integer"}
+    assert json.loads(_shapes.shape_of(list[int]).schema)["items"] == {"type": "integer"}
+
+
 def test_bounds_of_integers_are_in_their_schema():
     schema = json.loads(_shapes.shape_of(Annotated[int, pydantic.Field(ge=0, lt=10)]).schema)
     assert schema == {"type": "integer", "minimum": 0, "exclusiveMaximum": 10}

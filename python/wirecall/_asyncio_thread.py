@@ -79,9 +79,11 @@ def _log() -> logging.Logger:
     return logging.getLogger("wirecall")
 
 
-async def feed_from(generator: AsyncIterator[Any], feed: Any) -> None:
+async def feed_from(generator: AsyncIterator[Any], feed: Any, subscription: bool) -> None:
     """Puts what an async generator yields into a feed, as fast as that takes it; cancelled when nobody wants more."""
     loop = asyncio.get_running_loop()
+    if subscription:
+        loop.call_soon(feed.started)  # when the generator waits for the first time, unless it has ended by then
     try:
         async for item in generator:
             if feed.push(item):
@@ -101,6 +103,7 @@ async def feed_from(generator: AsyncIterator[Any], feed: Any) -> None:
     except BaseException as failure:  # it is the answer, whatever it is: nothing else would end the call
         feed.end_with(failure)
     finally:
+        feed.run_by_none()
         close = getattr(generator, "aclose", None)
         if close is not None:
             with _ENDINGS_OF_HANDLERS, contextlib.suppress(Exception):

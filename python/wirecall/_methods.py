@@ -38,6 +38,14 @@ class Described(typing.NamedTuple):
     summary: str
 
 
+def describe_subscription(function: Callable[..., Any], name: str, *, check_results: bool = True) -> Described:
+    """The same of an async generator, whose values are events; `result` is the shape of one."""
+    described = describe(function, name, check_results=check_results)
+    if described.place != ASYNCIO_STREAM:
+        raise TypeError(f"wirecall: {name}: what can be subscribed to is an async generator: async def with yield")
+    return described._replace(result=_item(_hints(function, name)))
+
+
 def describe(
     function: Callable[..., Any], name: str, *, blocking: bool = False, check_results: bool = True
 ) -> Described:

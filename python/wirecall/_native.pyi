@@ -85,10 +85,22 @@ class Context:
         """
 
     def notify(self, method: str, /, *args: Any, **kwargs: Any) -> None:
-        """The same without an answer."""
+        """
+        The same without an answer. From the handler itself it leaves at once; from a task or thread that the handler has started it is held until the call's answer has been written, and dropped if that is an error. Raises where nobody can be told: see can_notify.
+        """
+
+    @property
+    def can_notify(self) -> bool:
+        """
+        Whether notify can reach the caller: not one by HTTP POST or one that has gone, not from a plain def, and not after the call was answered with an error.
+        """
 
 class Feed:
     def push(self, item: object | None) -> bool: ...
+
+    def started(self) -> None: ...
+
+    def run_by_none(self) -> None: ...
 
     def end(self) -> None: ...
 
@@ -113,6 +125,8 @@ class Server:
     def __init__(self, options_json: str, broker: bool = False) -> None: ...
 
     def add(self, name: str, function: object, place: int, parameters: list, result: object, checked: object | None, summary: str, safe: bool) -> None: ...
+
+    def add_subscription(self, names: tuple, function: object, parameters: list, event: object, checked: object | None, summary: str) -> None: ...
 
     def listen(self, arg: str, /) -> str: ...
 

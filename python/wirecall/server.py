@@ -49,6 +49,7 @@ class Server:
         self._options = _told.over(options) if _told is not None else options
         self._broker = broker
         self._methods: dict[str, tuple[Any, ...]] = {}  # what the native server was told of each
+        self._subscriptions: dict[str, tuple[Any, ...]] = {}
         self._native = self._make_native()
         self._asynchronous = False
         self._listening: list[str] = []
@@ -57,9 +58,11 @@ class Server:
         _wiring.at_exit(self._end)
 
     def _make_native(self) -> _native.Server:
-        native = _native.Server(json.dumps(self._options), self._broker)
+        native = _native.Server(json.dumps({"name": self.name, **self._options}), self._broker)
         for told in self._methods.values():
             native.add(*told)
+        for told in self._subscriptions.values():
+            native.add_subscription(*told)
         return native
 
     @overload
@@ -118,6 +121,30 @@ class Server:
         self._methods[called] = told
         self._asynchronous = self._asynchronous or described.place in (ASYNCIO, ASYNCIO_STREAM)
         return function
+
+    def subscription(self, subscribe: str, /, *, unsubscribe: str, notification: str) -> Callable[[F], F]:
+        """Offers an async generator to subscribe to, as a decorator, in the form of Ethereum's API:
+        `@app.subscription("eth_subscribe", unsubscribe="eth_unsubscribe", notification="eth_subscription")`.
+
+        A call of `subscribe` with the generator's arguments is answered with an id, a string; each value that the
+        generator then yields is the notification `notification` with the params {"subscription": id, "result": value}.
+        What it raises before it first awaits or yields is the answer; what it raises later is one more notification,
+        with "error" in place of "result". `unsubscribe`, which several may share, ends it, and so does the end of the
+        connection: the generator is cancelled. It waits while its caller takes too little.
+        """
+
+        def add(function: F) -> F:
+            from ._methods import describe_subscription
+
+            described = describe_subscription(function, subscribe, check_results=self._check_results)
+            names = (subscribe, unsubscribe, notification)
+            told = (names, function, described.parameters, described.result, described.checked, described.summary)
+            self._native.add_subscription(*told)
+            self._subscriptions[subscribe] = told
+            self._asynchronous = True
+            return function
+
+        return add
 
     def add_methods(self, instance: object, prefix: str = "") -> None:
         """Offers all methods of an object whose names do not begin with an underscore, as `prefix` + name."""
@@ -270,7 +297,7 @@ class Server:
         return answer
 
     def _greet(self, uris: list[str], how: str = "") -> None:
-        count = len(self._methods)
+        count = len(self._methods) + len(self._subscriptions)
         print(
             f"{self.name}: {count} method{'' if count == 1 else 's'} at {', '.join(uris)}{how}  (Ctrl-C to stop)",
             file=sys.stderr,

@@ -42,22 +42,45 @@ Spelling::Spelling(std::string_view name) noexcept : bytes(name.size()), letters
   for (const char c : name) letters |= std::uint64_t{1} << (static_cast<unsigned char>(c) & 63);
 }
 
-NearestName::NearestName(std::string_view word, std::size_t compared_max) noexcept
+NearestName::NearestName(std::string_view word) noexcept
     : word_(word),
       spelling_(word.substr(0, kComparedBytesMax)),
       best_(distance_max(word.size()) + 1),
-      left_(word.size() <= kComparedBytesMax ? compared_max : 0) {}
+      left_(word.size() <= kComparedBytesMax ? kComparedBytesTogether : 0) {}
+
+std::size_t NearestName::bytes_min() const noexcept { return word_.size() < best_ ? 1 : word_.size() - best_ + 1; }
+
+std::size_t NearestName::bytes_max() const noexcept {
+  return left_ == 0 ? 0 : std::min(word_.size() + best_ - 1, kComparedBytesMax);
+}
 
 // Names that differ in more letters than twice the distance cannot be near.
-void NearestName::look_at(std::string_view name, const Spelling& spelling) noexcept {
-  if (spelling.bytes - spelling_.bytes + (best_ - 1) > 2 * (best_ - 1)) return;  // the sizes are too far apart
-  if (more_bits_than(2 * (best_ - 1), spelling_.letters ^ spelling.letters)) return;
-  if (left_ == 0) return;
-  --left_;
+bool NearestName::may_be_near(const Spelling& spelling) const noexcept {
+  if (spelling.bytes - spelling_.bytes + (best_ - 1) > 2 * (best_ - 1)) return false;  // the sizes are too far apart
+  return !more_bits_than(2 * (best_ - 1), spelling_.letters ^ spelling.letters);
+}
+
+void NearestName::look_at(std::string_view name) noexcept {
+  left_ -= std::min(left_, name.size());
   const std::size_t distance = edit_distance(word_, name);
   if (distance >= best_ || distance >= name.size()) return;
   best_ = distance;
   found_ = name;
+}
+
+void SpelledNames::add(SpelledName& known) {
+  if (known.name.empty() || known.name.size() > kComparedBytesMax) return;
+  std::vector<Spelled>& names = by_size_[known.name.size() - 1];
+  names.push_back({Spelling{known.name}, &known});
+  known.at = names.size() - 1;
+}
+
+void SpelledNames::remove(const SpelledName& known) noexcept {
+  if (known.name.empty() || known.name.size() > kComparedBytesMax) return;
+  std::vector<Spelled>& names = by_size_[known.name.size() - 1];
+  names[known.at] = names.back();
+  names[known.at].known->at = known.at;
+  names.pop_back();
 }
 
 }  // namespace wirecall

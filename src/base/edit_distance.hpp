@@ -1,10 +1,11 @@
 // How far two words are from each other, to guess what somebody meant who mistyped one.
 #pragma once
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
-#include <limits>
 #include <string_view>
+#include <vector>
 
 namespace wirecall {
 
@@ -23,23 +24,69 @@ struct Spelling {
   std::uint64_t letters;  ///< one bit each
 };
 
+/// How many bytes of names are compared for one word, and at how many spellings it looks: peers may have chosen the
+/// names, and there may be any number of them.
+inline constexpr std::size_t kComparedBytesTogether = 1024;
+inline constexpr std::size_t kSpellingsLookedAt = 16 * 1024;
+
 /// Looks for the name that somebody may have meant who mistyped one of many.
 class NearestName {
  public:
-  /// Of the names whose spelling leaves it open no more than `compared_max` are compared: peers may have chosen them.
-  explicit NearestName(std::string_view word,
-                       std::size_t compared_max = std::numeric_limits<std::size_t>::max()) noexcept;
+  explicit NearestName(std::string_view word) noexcept;
+  /// Whether the name has to be looked at: its spelling leaves it open.
+  [[nodiscard]] bool may_be_near(const Spelling& spelling) const noexcept;
   /// `name` lives as long as this.
-  void look_at(std::string_view name, const Spelling& spelling) noexcept;
+  void look_at(std::string_view name) noexcept;
   /// Empty when none is near.
   [[nodiscard]] std::string_view found() const noexcept { return found_; }
+  /// The sizes of names that may be near.
+  [[nodiscard]] std::size_t bytes_min() const noexcept;
+  [[nodiscard]] std::size_t bytes_max() const noexcept;
+  /// Whether enough names have been compared.
+  [[nodiscard]] bool is_tired() const noexcept { return left_ == 0; }
 
  private:
   std::string_view word_;
   Spelling spelling_;
   std::size_t best_;
-  std::size_t left_;
+  std::size_t left_;  // bytes that may still be compared
   std::string_view found_;
+};
+
+/// One name of many; its owner keeps it where it is.
+struct SpelledName {
+  std::string_view name;
+  std::size_t at = 0;  ///< where SpelledNames has it
+};
+
+/// Names by their sizes, for searches that take a bounded time however many there are. A name that is longer than
+/// kComparedBytesMax is left out. Names live as long as they stand here.
+class SpelledNames {
+ public:
+  /// Throws std::bad_alloc.
+  void add(SpelledName& name);
+  void remove(const SpelledName& name) noexcept;
+  /// The nearest one for which `counts(name)`; empty when none is near, or none was among those looked at.
+  template <class Counts>
+  [[nodiscard]] std::string_view nearest(std::string_view word, const Counts& counts) const noexcept {
+    NearestName near{word};
+    std::size_t left = kSpellingsLookedAt;
+    for (std::size_t bytes = near.bytes_min(); bytes <= near.bytes_max(); ++bytes) {
+      for (const Spelled& one : by_size_[bytes - 1]) {
+        if (left-- == 0 || near.is_tired()) return near.found();
+        if (near.may_be_near(one.spelling) && counts(one.known->name)) near.look_at(one.known->name);
+      }
+    }
+    return near.found();
+  }
+
+ private:
+  struct Spelled {
+    Spelling spelling;
+    SpelledName* known;
+  };
+
+  std::array<std::vector<Spelled>, kComparedBytesMax> by_size_;
 };
 
 /// The one of `names` that somebody may have meant who wrote `word`; empty when none is near. The names are views, or

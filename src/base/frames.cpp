@@ -37,8 +37,9 @@ struct Cache {
   bool closed = false;  ///< the thread is ending: nothing is kept any more
 };
 
-// Without a constructor or destructor, so that it is reached without a guard and outlives all that uses it. The model makes
-// it one step in position independent code as well; a module loaded at run time may have so little (152 bytes) of it.
+// Without a constructor or destructor, so that it is reached without a guard and outlives all that uses it. The model
+// makes it one step in position independent code as well; a module loaded at run time may have so little (152 bytes) of
+// it.
 [[gnu::tls_model("initial-exec")]] constinit thread_local Cache cache;
 
 struct CacheCloser {

@@ -5,6 +5,17 @@
 
 namespace wirecall {
 namespace detail {
+namespace {
+
+thread_local const void* handled_call = nullptr;
+
+}  // namespace
+
+bool runs_handler_of(const void* call) noexcept { return call != nullptr && handled_call == call; }
+
+HandlerScope::HandlerScope(const void* call) noexcept : outer_(std::exchange(handled_call, call)) {}
+
+HandlerScope::~HandlerScope() { handled_call = outer_; }
 
 void Root::run(Turn& turn) noexcept {
   while (turn.next != nullptr) {
@@ -14,6 +25,7 @@ void Root::run(Turn& turn) noexcept {
     root.turn_ = &turn;
     if (root.current_ != nullptr) {
       const std::coroutine_handle<> innermost = root.current_->self;
+      const HandlerScope handler{root.call_};
       if (root.method_ == nullptr) [[likely]] {
         innermost.resume();
       } else {

@@ -18,10 +18,14 @@ class TextBlock {
     std::memcpy(&second_, p + sizeof first_, sizeof second_);
   }
 
-  [[nodiscard]] bool has_quote_or_backslash() const noexcept {
-    return any((first_ == '"') | (first_ == '\\') | (second_ == '"') | (second_ == '\\'));
+  /// A byte below 0x20.
+  [[nodiscard]] bool has_control() const noexcept { return any(control_of(first_) | control_of(second_)); }
+  /// A quote, a backslash or a control byte.
+  [[nodiscard]] bool ends_string() const noexcept {
+    return any((first_ == '"') | (first_ == '\\') | control_of(first_) | (second_ == '"') | (second_ == '\\') |
+               control_of(second_));
   }
-  /// One of these, or a control byte, or one that is not ASCII.
+  /// One of these, or a byte that is not ASCII.
   [[nodiscard]] bool has_special() const noexcept {
     // Signed: what is not ASCII is below 0.
     return any((first_ == '"') | (first_ == '\\') | (first_ < 0x20) | (second_ == '"') | (second_ == '\\') |
@@ -31,6 +35,8 @@ class TextBlock {
  private:
   using Bytes [[gnu::vector_size(16)]] = signed char;
 
+  // Signed: what is not ASCII is below 0, and no control byte.
+  static Bytes control_of(const Bytes& bytes) noexcept { return (bytes < 0x20) & (bytes >= 0); }
   static bool any(const Bytes& marks) noexcept {
     std::uint64_t halves[2];
     std::memcpy(halves, &marks, sizeof marks);

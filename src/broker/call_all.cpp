@@ -84,6 +84,10 @@ void Exchange::call_all(Call& call) {
   const bool allowed = rpc::may_call(principal, *method);
   if (route == nullptr || !route->is_provided() || !allowed)
     throw unknown_method(methods_.nearest(*method, principal), allowed && own_->find(*method) != nullptr);
+  if (route->description.subscription || route->description.unsubscribes) {
+    throw Error{ErrorCode::invalid_params, std::string{message_of(ErrorCode::invalid_params)},
+                R"({"reason":"a subscription has one provider: call its method by itself"})"};
+  }
   if (call.is_notification()) return call.end_result();  // nobody would learn the outcomes
   if (timeout == 0U) throw errors_.timed_out_before;
 

@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "base/decimal.hpp"
+#include "base/one_line.hpp"
 #include "base/words.hpp"
 #include "broker/exchange.hpp"
 #include "broker/outgoing.hpp"
@@ -21,6 +22,10 @@ using std::chrono::nanoseconds;
 
 namespace {
 
+// Of a connection's share (rpc::Share).
+constexpr std::size_t kDeliveriesInStep = 2;
+constexpr std::size_t kMatchesInStep = 8;
+
 // {"jsonrpc":"2.0","method":topic,"params":…}
 Buffer event_of(std::string_view topic, std::string_view params) {
   Buffer text{R"({"jsonrpc":"2.0","method":)"};
@@ -30,7 +35,7 @@ Buffer event_of(std::string_view topic, std::string_view params) {
     text.append(params);
   }
   text.push_back('}');
-  unbreak(text, 0);
+  make_one_line(text.data(), text.data() + text.size());
   return text;
 }
 
@@ -186,11 +191,17 @@ std::size_t Exchange::publish(Peer& publisher, std::string_view topic, std::stri
                          .delivered = "no",
                          .limit = "max_message_size"});
   }
-  if (retain && !retained_.keep(topic, text.view())) {
-    throw message::make({.code = ErrorCode::limit_exceeded,
-                         .reason = "there is no room to retain the event",
-                         .delivered = "no",
-                         .limit = "retained_bytes"});
+  if (retain) {
+    const auto& account = publisher.load().calls.account();
+    const Retained::Kept kept = retained_.keep(topic, text.view(), account ? account->name : std::string{});
+    if (kept != Retained::Kept::yes) {
+      const bool all = kept == Retained::Kept::no_room;
+      throw message::make({.code = ErrorCode::limit_exceeded,
+                           .reason = all ? "there is no room to retain the event"
+                                         : "this principal, address or user retains too many bytes",
+                           .delivered = "no",
+                           .limit = all ? "retained_bytes" : "principal_retained_bytes"});
+    }
   }
   if (retain) retaining_ = topic;
   const std::size_t count = deliver_event(&publisher, topic, text.view(), params);
@@ -220,9 +231,9 @@ std::size_t Exchange::deliver_event(Peer* publisher, std::string_view topic, std
   ++workspace_->stats.events;
   // Looked at once for all who are told: few texts have line breaks.
   Buffer unbroken;
-  if (has_breaks(text)) {
+  if (has_line_break(text)) {
     unbroken.append(text);
-    unbreak(unbroken, 0);
+    make_one_line(unbroken.data(), unbroken.data() + unbroken.size());
   }
   subscriptions_.each(
       topic, publisher,
@@ -235,6 +246,9 @@ std::size_t Exchange::deliver_event(Peer* publisher, std::string_view topic, std
       },
       [](Subscriber& subscriber) { return static_cast<Peer&>(subscriber).takes_events(); });
   event_steps_ += subscriptions_.last_steps();
+  // An event for many costs whoever publishes it more of a turn than its message.
+  const std::size_t cost = count / kDeliveriesInStep + subscriptions_.last_steps() / kMatchesInStep;
+  if (publisher != nullptr && cost != 0) publisher->outlet().charge(cost);
   workspace_->stats.events_delivered += count;
   if (!taps_.empty()) [[unlikely]]
     tap_event(publisher, topic, params, count);
@@ -242,7 +256,7 @@ std::size_t Exchange::deliver_event(Peer* publisher, std::string_view topic, std
 }
 
 // A peer that takes too little loses events, and learns how many once it has taken most of what waits for it. One that
-// is still being sent what is retained has them kept for a while.
+// is still being sent what is retained has them kept for a while. For one that may read lines `text` is one line.
 bool Exchange::send_event(Peer& peer, std::string_view topic, std::string_view text) {
   if (!peer.takes_events()) {
     if (peer.is_sent_retained() && !peer.retained->choked && !peer.lag && !peer.outlet().is_overfull()) {
@@ -263,7 +277,7 @@ bool Exchange::send_event(Peer& peer, std::string_view topic, std::string_view t
     drop_event(peer, topic);
     return false;
   }
-  peer.outlet().close_message();
+  peer.outlet().close_compact_as(peer.outlet().speaks_msgpack() ? MessageForm::transcoded : MessageForm::json);
   return true;
 }
 

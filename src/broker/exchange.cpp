@@ -32,6 +32,8 @@ constexpr std::uint32_t kChanged = bit(Member::timeout_ms) | bit(Member::to) | b
 
 // A caller with no more of them has its calls looked through for one of a certain id.
 constexpr std::size_t kCallsLookedThrough = 16;
+// So long after the connection with the most calls of an account has been looked for it is looked for again.
+constexpr milliseconds kHeaviestPause{10};
 
 Error own_error(ErrorCode code, std::string_view reason, std::string_view delivered) {
   return message::make({.code = code, .reason = reason, .delivered = delivered});
@@ -69,7 +71,7 @@ Exchange::Exchange(const Registry& own, const Limits& limits, rpc::Workspace& wo
       workspace_(&workspace),
       settings_(settings),
       call_all_(untyped_method<[](Exchange& exchange, Call& call) { exchange.call_all(call); }>("rpc.call_all", *this)),
-      retained_(limits.retained_bytes),
+      retained_(limits.retained_bytes, limits.principal_retained_bytes),
       log_(workspace, settings.log_calls_every),
       began_(now()) {
   workspace.own_counts = &own_counts_;
@@ -150,6 +152,8 @@ void Exchange::relay_to(Provider& chosen, Route& route, Call& call, const Receiv
       if (keeps) relayed.extras->request.keep(message.text, caller.shared_load());
       relayed.extras->from = from_of(caller);
       relayed.extras->asked_by = &caller;
+      if (route.description.subscription)
+        relayed.extras->subscribing = {.caller = &caller, .link = call.context().caller_link()};
     }
     if (direct) {
       if (bounds.deadline != kNoDeadline) {
@@ -194,7 +198,7 @@ void Exchange::relay_to(Provider& chosen, Route& route, Call& call, const Receiv
 
 // A call that nobody is asked for.
 void Exchange::refuse(Call& call, const Route& route, const Error& error) {
-  log_.failed(route.name(), static_cast<Peer&>(*call.broker_peer()).name, error);
+  log_.failed(route.name(), static_cast<const Peer*>(call.broker_peer()), error);
   call.error(error);
 }
 
@@ -316,7 +320,7 @@ bool Exchange::response(Peer& peer, const Received& message) {
   if (!message.has(Member::id)) return false;
   peer.overdue = 0;
   const SlotNumber slot = calls_.find(message.id());
-  if (slot == kNoSlot) return false;
+  if (slot == kNoSlot) return is_unsubscribed(message);
   const RelayedCall& call = calls_[slot];
   if (call.provider->peer != &peer || call.state == State::waiting) return false;
   Provider& provider = *call.provider;
@@ -331,8 +335,9 @@ bool Exchange::response(Peer& peer, const Received& message) {
   if (wanted && malformed) [[unlikely]] {
     fail(slot, errors_.malformed);
   } else if (wanted) {
-    deliver(slot, message);
+    deliver(slot, message, provider);
   } else {
+    if (provider.route->description.subscription) end_unwanted(provider, message);
     calls_.give_back(slot);
   }
   free_again(provider);
@@ -358,7 +363,7 @@ void Exchange::log_failure(SlotNumber slot, const Error& error) noexcept {
   if (error.code() == static_cast<int>(ErrorCode::cancelled)) return;  // as its caller wanted it
   const RelayedCall& call = calls_[slot];
   log_.failed(call.provider != nullptr ? std::string_view{call.provider->route->name()} : std::string_view{},
-              call.caller != nullptr ? std::string_view{call.caller->name} : std::string_view{}, error);
+              call.caller, error);
 }
 
 // Whether the response with the caller's own id is.
@@ -367,9 +372,11 @@ bool Exchange::is_too_large(const RelayedCall& call, const Received& message) co
 }
 
 // The call ends with its provider's response.
-void Exchange::deliver(SlotNumber slot, const Received& message) {
+void Exchange::deliver(SlotNumber slot, const Received& message, Provider& provider) {
   RelayedCall& call = calls_[slot];
   if (call.caller == nullptr) {
+    if (call.extras->subscribing.caller != nullptr && message.has(Member::result))
+      return begin_subscription(slot, message, provider);
     Buffer stripped;
     const CleanResponse relayed = without_origin(message, *workspace_->readers.reader, stripped);
     if (call.extras->gathered.gathering) {
@@ -481,6 +488,45 @@ void Exchange::end_calls(Peer& caller, const Error* error) noexcept {
   }
 }
 
+// The connection with the most is looked for now and then, since there may be many.
+bool Exchange::make_way(const Peer& caller) noexcept {
+  rpc::Account& account = *caller.load().calls.account();
+  const auto heavier = [&] {
+    const auto* const heaviest = static_cast<const Peer*>(account.heaviest);
+    return heaviest != nullptr && heaviest->calls_made > caller.calls_made + 1;
+  };
+  if (!heavier() && now() >= account.looked_at + kHeaviestPause) {
+    account.looked_at = now();
+    account.heaviest = nullptr;
+    for (Peer* const peer : peers_) {
+      if (peer->load().calls.account().get() != &account) continue;
+      const auto* const heaviest = static_cast<const Peer*>(account.heaviest);
+      if (heaviest == nullptr || peer->calls_made > heaviest->calls_made) account.heaviest = peer;
+    }
+  }
+  if (!heavier()) return false;
+  const SlotNumber last = static_cast<Peer*>(account.heaviest)->calls.last;
+  const std::string_view delivered = calls_[last].state == State::sent ? "maybe" : "no";
+  if_memory_allows([&] { give_up(last, rpc::too_many_of_principal(delivered)); });
+  return true;
+}
+
+void Exchange::limit_calls(Peer& caller, std::size_t kept, nanoseconds until, const Error& error) noexcept {
+  while (caller.calls_made > kept) give_up(caller.calls.last, error);
+  for (SlotNumber slot = caller.calls.first; slot != kNoSlot; slot = calls_[slot].of_caller.after) end_by(slot, until);
+}
+
+void Exchange::end_by(SlotNumber slot, nanoseconds until) noexcept {
+  RelayedCall& call = calls_[slot];
+  call.ends = std::min(call.ends, until);
+  if (call.deadline <= until) return;
+  if (call.timed) deadlines_.remove(slot);
+  call.deadline = until;
+  deadlines_.add(slot);
+  call.timed = true;
+  if_memory_allows([&] { watch(slot); });
+}
+
 // The dispatcher of a call that a sink answers has ended it.
 void Exchange::caller_ended(std::uint64_t number, const Outcome& outcome) noexcept {
   const SlotNumber slot = calls_.find(Digits{number}.view());
@@ -521,7 +567,9 @@ void Exchange::give_up(SlotNumber slot) noexcept {
     const Digits id{calls_.number_of(slot)};
     append_message(provider.peer->outlet(), [&](Buffer& out) { out.append(message::cancel_request(id.view())); });
   });
-  if (provider.terms.concurrency == Terms::kUnlimited) {
+  // A subscription that begins all the same has to be ended.
+  const bool may_begin = provider.route->description.subscription && provider.at_work <= limits_->in_flight;
+  if (provider.terms.concurrency == Terms::kUnlimited && !may_begin) {
     forget_call(slot);
     return free_again(provider);
   }

@@ -23,6 +23,8 @@
 
 #include "base/seeded_hash.hpp"
 #include "broker/deadlines.hpp"
+#include "broker/kicked_clients.hpp"
+#include "broker/method_subscriptions.hpp"
 #include "broker/method_table.hpp"
 #include "broker/operations_log.hpp"
 #include "broker/peer.hpp"
@@ -57,6 +59,7 @@ struct Registration {
 struct Settings {
   bool disclose_callers = false;
   std::uint32_t log_calls_every = 0;
+  std::chrono::nanoseconds kick_time{0};  ///< for which who was kicked is not let in again
 };
 
 /// What a provider is asked for.
@@ -110,6 +113,11 @@ class Exchange final : public rpc::Broker, private Timer {
   std::size_t cancel(Peer& caller, std::string_view id_json);
   /// Answers all calls of `caller` with `error`, or, where that is null, nobody; their providers are told.
   void end_calls(Peer& caller, const Error* error) noexcept;
+  /// Of the connections of the caller's account the one with the most relayed calls loses its last, unless it is this
+  /// one or has hardly more. Returns whether it has.
+  bool make_way(const Peer& caller) noexcept;
+  /// Of the calls of `caller` the first `kept` go on, until `until` at most; the others are answered with `error`.
+  void limit_calls(Peer& caller, std::size_t kept, std::chrono::nanoseconds until, const Error& error) noexcept;
 
   // Streams: streams.cpp.
 
@@ -128,6 +136,16 @@ class Exchange final : public rpc::Broker, private Timer {
   /// The peer says nothing any more: it subscribes to nothing and provides nothing, and what it was asked ends, or is
   /// asked elsewhere.
   void end_peer(Peer& peer) noexcept;
+
+  // Subscriptions to methods: subscribing.cpp.
+
+  /// The way of a call that subscribes.
+  void relay_subscribing(Route& route, Call& call);
+  /// The broker's own answer to a call that unsubscribes.
+  void unsubscribe_method(Route& route, Call& call);
+  /// A notification of who provides such methods.
+  void method_event(const Peer& provider, std::string_view name, const Received& message);
+
   // Events: events.cpp.
 
   /// `pattern` is valid. Throws Error -32005.
@@ -158,9 +176,14 @@ class Exchange final : public rpc::Broker, private Timer {
 
   // What there is: inspection.cpp.
 
-  /// Of the methods that the principal may call.
-  [[nodiscard]] Report report(const Principal* principal) const;
-  void describe(std::vector<rpc::DescribedMethod>& methods, const Principal* principal) const;
+  /// All numbers but those of methods.
+  [[nodiscard]] Report report() const;
+  /// Fills in the first method by name that is behind `after`, of the process's own or provided by a connection; false
+  /// for none.
+  [[nodiscard]] bool next_report(std::string_view after, const Principal* asker, MethodReport& method) const;
+  [[nodiscard]] bool next_method(std::string_view after, const Principal* asker,
+                                 rpc::DescribedMethod& method) const override;
+  [[nodiscard]] rpc::Workspace& workspace() const noexcept { return *workspace_; }
   /// Where the numbers of the whole process come from; without it, they are this loop's.
   void count_by(std::function<Stats()> counters) { counters_ = std::move(counters); }
   /// Closes the connection of the client with that name; false when there is none.
@@ -205,6 +228,7 @@ class Exchange final : public rpc::Broker, private Timer {
 
   void expired() override;
   void watch(SlotNumber slot);
+  void end_by(SlotNumber slot, std::chrono::nanoseconds until) noexcept;
   [[nodiscard]] Provider* provider_for(Route& route, const Received& message, Reader& reader);
   [[nodiscard]] SlotNumber find(Peer& caller, std::string_view id_json);
   [[nodiscard]] std::string from_of(const Peer& peer) const;
@@ -229,7 +253,15 @@ class Exchange final : public rpc::Broker, private Timer {
   [[nodiscard]] std::optional<Error> read_kept(std::string_view text, bool packs, Buffer& read, Received& message);
   void send_kept(SlotNumber slot) noexcept;
   [[nodiscard]] bool is_too_large(const RelayedCall& call, const Received& message) const noexcept;
-  void deliver(SlotNumber slot, const Received& message);
+  void deliver(SlotNumber slot, const Received& message, Provider& provider);
+  [[nodiscard]] static bool is_unsubscribed(const Received& message) noexcept;
+  void begin_subscription(SlotNumber slot, const Received& message, Provider& provider);
+  void end_unwanted(const Provider& provider, const Received& message) noexcept;
+  void send_unsubscribe(const Peer& provider, std::string_view method, std::string_view provider_id);
+  MethodSubscription take_out(MethodSubscription& subscription) noexcept;
+  void lose_subscription(MethodSubscription& subscription) noexcept;
+  void lose_subscriptions_by(const Peer& provider, std::string_view subscribe) noexcept;
+  void end_subscriptions_of(const Peer& peer) noexcept;
   void answer(SlotNumber slot, const Error& error) noexcept;
   void fail(SlotNumber slot, const Error& error) noexcept;
   void caller_ended(std::uint64_t number, const Outcome& outcome) noexcept;
@@ -275,6 +307,7 @@ class Exchange final : public rpc::Broker, private Timer {
   void tap_end(SlotNumber slot, std::string_view member, std::string_view json) noexcept;
   void tap_end(SlotNumber slot, const Error& error) noexcept;
   void tap_response(SlotNumber slot, const Received& message) noexcept;
+  void refuse_kicked(Peer& peer, std::string_view name, std::string_view resume);
   void take_over(Peer& peer, std::string_view name, std::string_view resume);
   void give_name(Peer& peer, std::string_view name);
   void announce(Peer& peer, std::string_view topic, std::string_view method = {}) noexcept;
@@ -293,6 +326,7 @@ class Exchange final : public rpc::Broker, private Timer {
   std::chrono::nanoseconds wakes_at_ = kNoDeadline;
   MethodTable methods_;
   Subscriptions subscriptions_;
+  MethodSubscriptions subscriptions_to_methods_;
   Retained retained_;
   std::deque<Peer*> walkers_;  // who are sent what is retained, and wait for their turn
   std::size_t walk_steps_left_ = kWalkSteps;
@@ -308,6 +342,7 @@ class Exchange final : public rpc::Broker, private Timer {
   std::function<Stats()> counters_;
   bool draining_ = false;
   SessionKeys session_keys_;
+  KickedClients kicked_;
   std::vector<Peer*> peers_;
   std::unordered_map<std::string_view, Peer*, SeededHash> names_;  // by Peer::name
 };

@@ -3,7 +3,7 @@
 
 #include <new>
 
-#include "broker/error_text.hpp"
+#include "message/error_text.hpp"
 #include "rpc/reply.hpp"
 #include "wirecall/reflect.hpp"
 
@@ -43,7 +43,7 @@ void Gathering::put(std::uint32_t place, std::string_view member, std::string_vi
 void Gathering::put(std::uint32_t place, const Error& error) noexcept {
   std::string text;
   try {
-    text = error_text(error);
+    text = message::error_text(error);
   } catch (const std::bad_alloc&) {
     text = {};
   }

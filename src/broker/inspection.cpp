@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "broker/exchange.hpp"
+#include "broker/report.hpp"
 #include "rpc/access.hpp"
 #include "rpc/listed_methods.hpp"
 #include "rpc/reserved_params.hpp"
@@ -20,6 +21,9 @@ using rpc::ReservedParams;
 using std::chrono::nanoseconds;
 
 namespace {
+
+// Of another's methods it is looked up whether the caller may call them.
+constexpr std::size_t kMethodsInStep = 16;
 
 std::int64_t milliseconds_of(std::chrono::nanoseconds time) {
   return std::chrono::floor<std::chrono::milliseconds>(time).count();
@@ -47,6 +51,45 @@ std::string policy_text(const Route& route) {
   return std::string{std::ranges::find(kPolicyNames, route.policy(), &PolicyName::policy)->name};
 }
 
+// As rpc::MethodList, with those that connections provide.
+class MethodList final : public rpc::Rendering {
+ public:
+  MethodList(const Exchange& exchange, rpc::Asker asker) : exchange_(&exchange), asker_(std::move(asker)) {}
+
+ private:
+  bool write_piece() override {
+    const Method* const own = rpc::next_own(exchange_->workspace(), exchange_->own(), after_);
+    const Route* const route = exchange_->methods().next(after_);
+    if (own == nullptr && route == nullptr) {
+      text_.append(text_.empty() ? "[]" : "]");
+      return false;
+    }
+    const bool is_own = route == nullptr || (own != nullptr && own->name() < route->name());
+    after_ = is_own ? own->name() : route->name();
+    if (!rpc::may_call(asker_.principal, after_) || !(is_own || route->is_provided())) return true;
+    rpc::append_listed(text_, is_own ? rpc::list_own(*own) : list(*route));
+    return true;
+  }
+  static rpc::ListedMethod list(const Route& route) {
+    rpc::ListedMethod listed{.name = route.name(),
+                             .summary = route.description.summary,
+                             .policy = policy_text(route),
+                             .providers = 0,
+                             .in_flight = 0,
+                             .waiting = 0};
+    for (const auto& provider : route.providers()) {
+      if (!provider->ended) ++listed.providers;
+      listed.in_flight += provider->at_work;
+      listed.waiting += provider->waiting;
+    }
+    return listed;
+  }
+
+  const Exchange* exchange_;
+  const rpc::Asker asker_;
+  std::string after_;
+};
+
 struct ListedClient {
   std::string_view name;
   std::size_t methods;
@@ -65,26 +108,9 @@ struct Health {
 
 }  // namespace
 
-std::string list_methods(const ReservedCall& call) {
+std::shared_ptr<rpc::Rendering> list_methods(const ReservedCall& call) {
   require_no_params(call);
-  const Principal* const principal = peer_of(call).principal;
-  std::vector<rpc::ListedMethod> listed = rpc::list_own(peer_of(call).exchange().own(), principal);
-  for (const Route* route : peer_of(call).exchange().methods().sorted()) {
-    if (!route->is_provided() || !rpc::may_call(principal, route->name())) continue;
-    rpc::ListedMethod one{.name = route->name(),
-                          .summary = route->description.summary,
-                          .policy = policy_text(*route),
-                          .providers = 0,
-                          .in_flight = 0,
-                          .waiting = 0};
-    for (const auto& provider : route->providers()) {
-      if (!provider->ended) ++one.providers;
-      one.in_flight += provider->at_work;
-      one.waiting += provider->waiting;
-    }
-    listed.push_back(std::move(one));
-  }
-  return rpc::json_of(std::move(listed));
+  return std::make_shared<MethodList>(peer_of(call).exchange(), call.asker());
 }
 
 std::string list_clients(const ReservedCall& call) {
@@ -94,6 +120,7 @@ std::string list_clients(const ReservedCall& call) {
   const Principal* const principal = peer_of(call).principal;
   const nanoseconds now = exchange.now();
   for (const Peer* peer : exchange.peers()) {
+    call.outlet.charge(1 + peer->provides.size() / kMethodsInStep);
     if (!may_see(principal, *peer)) continue;
     if (peer->name.empty() && peer->provides.empty() && peer->subscription_count() == 0) continue;
     listed.push_back(
@@ -109,9 +136,9 @@ std::string list_clients(const ReservedCall& call) {
   return to_json(listed);
 }
 
-std::string tell_stats(const ReservedCall& call) {
+std::shared_ptr<rpc::Rendering> tell_stats(const ReservedCall& call) {
   require_no_params(call);
-  return report_json(peer_of(call).exchange().report(peer_of(call).principal));
+  return std::make_shared<StatsText>(peer_of(call).exchange(), call.asker());
 }
 
 std::string tell_health(const ReservedCall& call) {
@@ -134,18 +161,29 @@ bool Exchange::kick(const Peer& by, std::string_view name) {
   const auto found = names_.find(name);
   if (found == names_.end()) return false;
   log_.kicked(by, name);
-  found->second->outlet().close();
+  Peer& peer = *found->second;
+  if (settings_.kick_time > nanoseconds{0}) {
+    const std::string_view principal = peer.principal != nullptr ? std::string_view{peer.principal->name} : "";
+    kicked_.add({.name = name, .principal = principal, .session = peer.session}, now() + settings_.kick_time);
+  }
+  peer.outlet().close();
   return true;
 }
 
-void Exchange::describe(std::vector<rpc::DescribedMethod>& methods, const Principal* principal) const {
-  for (const Route* route : methods_.sorted()) {
-    if (!route->is_provided() || !rpc::may_call(principal, route->name())) continue;
-    methods.push_back({.name = route->name(),
-                       .summary = route->description.summary,
-                       .params = route->description.params_schema,
-                       .result = route->description.result_schema});
+bool Exchange::next_method(std::string_view after, const Principal* asker, rpc::DescribedMethod& method) const {
+  const Route* const route = methods_.next(after);
+  if (route == nullptr) return false;
+  method.name = route->name();
+  method.hidden = !route->is_provided() || !rpc::may_call(asker, route->name());
+  if (method.hidden) return true;
+  method.summary = route->description.summary;
+  method.params = route->description.params_schema;
+  method.result = route->description.result_schema;
+  if (const std::optional<SubscriptionNames>& names = route->description.subscription) {
+    method.subscription =
+        R"({"unsubscribe":)" + to_json(names->unsubscribe) + R"(,"notification":)" + to_json(names->notification) + "}";
   }
+  return true;
 }
 
 namespace {
@@ -164,30 +202,34 @@ void fill(MethodReport& method, const rpc::MethodCounts& counts) {
 
 }  // namespace
 
-Report Exchange::report(const Principal* principal) const {
-  Report report{.uptime = uptime(), .counters = counters_ ? counters_() : workspace_->stats, .methods = {}};
-  for (const Route* route : methods_.sorted()) {
-    if (!route->is_provided() || !rpc::may_call(principal, route->name())) continue;
-    MethodReport& method = report.methods.emplace_back();
-    method.name = route->name();
-    for (const auto& provider : route->providers()) {
-      if (!provider->ended) ++method.providers;
-      method.in_flight += provider->at_work;
-      method.waiting += provider->waiting;
-    }
-    if (const rpc::MethodCounts* const counts = route->counted()) fill(method, *counts);
-  }
-  for (const auto& own : own_->methods()) {
-    if (!rpc::may_call(principal, own->name())) continue;
-    MethodReport& method = report.methods.emplace_back();
-    method.name = own->name();
+Report Exchange::report() const {
+  return {.uptime = uptime(), .counters = counters_ ? counters_() : workspace_->stats};
+}
+
+bool Exchange::next_report(std::string_view after, const Principal* asker, MethodReport& method) const {
+  const Method* const own = rpc::next_own(*workspace_, *own_, after);
+  const Route* const route = methods_.next(after);
+  if (own == nullptr && route == nullptr) return false;
+  const bool is_own = route == nullptr || (own != nullptr && own->name() < route->name());
+  method = {};
+  method.name = is_own ? own->name() : route->name();
+  method.hidden = !rpc::may_call(asker, method.name) || !(is_own || route->is_provided());
+  if (method.hidden) return true;
+  if (is_own) {
+    method.providers = 1;  // the broker's own process, as rpc.methods has it
     const rpc::OwnCounts::Row* const row = own_counts_.find(*own);
-    if (row == nullptr) continue;
+    if (row == nullptr) return true;
     method.in_flight = row->waiting;
     fill(method, *row);
+    return true;
   }
-  std::ranges::sort(report.methods, {}, &MethodReport::name);
-  return report;
+  for (const auto& provider : route->providers()) {
+    if (!provider->ended) ++method.providers;
+    method.in_flight += provider->at_work;
+    method.waiting += provider->waiting;
+  }
+  if (const rpc::MethodCounts* const counts = route->counted()) fill(method, *counts);
+  return true;
 }
 
 }  // namespace wirecall::broker

@@ -11,9 +11,6 @@
 namespace wirecall::broker {
 namespace {
 
-// For one mistyped name.
-constexpr std::size_t kComparedMax = 64;
-
 // Where `policy_` is hash: what the same calls have in common. The value's text as sent; of no such param, nothing.
 std::string_view hashed_value(std::string_view params, std::string_view param, Reader& reader) {
   if (params.empty()) return {};
@@ -32,18 +29,30 @@ std::string_view hashed_value(std::string_view params, std::string_view param, R
   return {};
 }
 
+Method method_of(Route& route, std::string name) {
+  if (route.description.subscription) {
+    return untyped_method<[](Route& own, Call& call) { own.exchange().relay_subscribing(own, call); }>(std::move(name),
+                                                                                                       route, true);
+  }
+  if (route.description.unsubscribes) {
+    return untyped_method<[](Route& own, Call& call) { own.exchange().unsubscribe_method(own, call); }>(std::move(name),
+                                                                                                        route);
+  }
+  return untyped_method<[](Route& own, Call& call) { own.exchange().relay(own, call); }>(std::move(name), route);
+}
+
 }  // namespace
 
 // ---- Route ----
 
 Route::Route(Exchange& exchange, std::string name, Policy policy, std::string hash_param, Description described)
     : description(std::move(described)),
-      spelling(name),
       exchange_(&exchange),
-      method_(untyped_method<[](Route& route, Call& call) { route.exchange().relay(route, call); }>(std::move(name),
-                                                                                                    *this)),
+      method_(method_of(*this, std::move(name))),
       policy_(policy),
-      hash_param_(std::move(hash_param)) {}
+      hash_param_(std::move(hash_param)) {
+  if (!this->name().ends_with('>')) spelled.name = this->name();
+}
 
 void Route::renew(Policy policy, std::string hash_param, Description described) {
   policy_ = policy;
@@ -165,34 +174,38 @@ Route* MethodTable::find(std::string_view name) const noexcept {
 }
 
 std::string_view MethodTable::nearest(std::string_view name, const Principal* principal) const noexcept {
-  NearestName nearest{name, kComparedMax};
-  for (const auto& [known, route] : routes_) {
-    if (!known.ends_with('>') && route->is_provided() && rpc::may_call(principal, known))
-      nearest.look_at(known, route->spelling);
-  }
-  return nearest.found();
+  return spelled_.nearest(name, [&](std::string_view known) {
+    return find_registered(known)->is_provided() && rpc::may_call(principal, known);
+  });
 }
 
 Route& MethodTable::add(std::unique_ptr<Route> route) {
   const std::string_view name = route->name();
-  Route& added = *routes_.emplace(name, std::move(route)).first->second;
+  const auto added = routes_.emplace(name, std::move(route)).first;
+  try {
+    by_name_.emplace(name, added->second.get());
+    spelled_.add(added->second->spelled);
+  } catch (...) {
+    by_name_.erase(name);
+    const auto node = routes_.extract(added);
+    throw;
+  }
   if (name.ends_with('>')) ++prefixes_;
-  return added;
+  return *added->second;
 }
 
 void MethodTable::remove(const Route& route) noexcept {
   if (route.name().ends_with('>')) --prefixes_;
+  spelled_.remove(route.spelled);
+  by_name_.erase(route.name());
   const auto found = routes_.find(route.name());
   // The key is a view into the route: it goes first.
   const auto node = routes_.extract(found);
 }
 
-std::vector<const Route*> MethodTable::sorted() const {
-  std::vector<const Route*> all;
-  all.reserve(routes_.size());
-  for (const auto& [name, route] : routes_) all.push_back(route.get());
-  std::ranges::sort(all, {}, &Route::name);
-  return all;
+const Route* MethodTable::next(std::string_view after) const noexcept {
+  const auto found = by_name_.upper_bound(after);
+  return found == by_name_.end() ? nullptr : found->second;
 }
 
 }  // namespace wirecall::broker

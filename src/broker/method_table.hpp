@@ -7,7 +7,9 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <unordered_map>
@@ -29,14 +31,16 @@ class Peer;
 class Route;
 
 /// A method without a typed edge: `answer(object, call)` sees to the answer. `object` outlives it.
+/// `asynchronous`: its calls know the way to their caller.
 template <auto answer, class Object>
-[[nodiscard]] Method untyped_method(std::string name, Object& object) {
-  static constexpr wirecall::detail::Signature kNone{};
+[[nodiscard]] Method untyped_method(std::string name, Object& object, bool asynchronous = false) {
+  static constexpr wirecall::detail::Signature kPlain{};
+  static constexpr wirecall::detail::Signature kAsynchronous{.arguments = {}, .result = nullptr, .asynchronous = true};
   return {std::move(name),
           {},
           {.callable = {&object, [](void*) {}},
            .invoke = [](void* callable, Call& call) { answer(*static_cast<Object*>(callable), call); },
-           .signature = &kNone}};
+           .signature = asynchronous ? &kAsynchronous : &kPlain}};
 }
 
 /// How one of several providers is chosen.
@@ -95,9 +99,18 @@ struct Description {
   std::string params_schema;  ///< JSON text; empty for none
   std::string result_schema;
   bool safe = false;
+  std::optional<SubscriptionNames> subscription;  ///< of a method that subscribes
+  bool unsubscribes = false;                      ///< ends those of others
 
   [[nodiscard]] std::size_t bytes() const noexcept {
-    return summary.size() + params_schema.size() + result_schema.size();
+    const std::size_t names = subscription ? subscription->unsubscribe.size() + subscription->notification.size() : 0;
+    return summary.size() + params_schema.size() + result_schema.size() + names;
+  }
+  /// Whether both subscribe, alike, or neither does; and the same of unsubscribing.
+  [[nodiscard]] bool is_of_kind(const Description& other) const noexcept {
+    return unsubscribes == other.unsubscribes && subscription.has_value() == other.subscription.has_value() &&
+           (!subscription || (subscription->unsubscribe == other.subscription->unsubscribe &&
+                              subscription->notification == other.subscription->notification));
   }
 };
 
@@ -140,7 +153,7 @@ class Route {
   [[nodiscard]] rpc::MethodCounts* counted() const noexcept { return counts_.get(); }
 
   Description description;
-  const Spelling spelling;  ///< of its name
+  SpelledName spelled;  ///< its name, unless it is a prefix
 
  private:
   [[nodiscard]] Provider* in_turn(const Provider* but) noexcept;
@@ -167,12 +180,14 @@ class MethodTable {
   /// The route goes.
   void remove(const Route& route) noexcept;
   [[nodiscard]] std::size_t size() const noexcept { return routes_.size(); }
-  /// All routes by name.
-  [[nodiscard]] std::vector<const Route*> sorted() const;
+  /// The first by name that is behind `after`; null for none.
+  [[nodiscard]] const Route* next(std::string_view after) const noexcept;
 
  private:
   // Keyed by the route's own name, which peers choose.
   std::unordered_map<std::string_view, std::unique_ptr<Route>, SeededHash> routes_;
+  std::map<std::string_view, const Route*> by_name_;
+  SpelledNames spelled_;
   std::size_t prefixes_ = 0;
 };
 

@@ -28,9 +28,14 @@ using rpc::take_sent;
 
 // ---- rpc.register ----
 
-constexpr std::array<std::string_view, 10> kRegisterNames{"method",      "params", "result",     "summary", "policy",
-                                                          "concurrency", "queue",  "idempotent", "safe",    "methods"};
+// What one name costs.
+constexpr std::size_t kRegistrationSteps = 4;
+
+constexpr std::array<std::string_view, 11> kRegisterNames{"method", "params",      "result",      "summary",
+                                                          "policy", "concurrency", "queue",       "idempotent",
+                                                          "safe",   "methods",     "subscription"};
 constexpr std::size_t kMethodsAt = 9;
+constexpr std::size_t kSubscriptionAt = 10;
 constexpr std::string_view kNameExpected =
     "a name of 1 to 255 bytes without empty words, white space, * and >; not one of rpc. or $/";
 constexpr std::string_view kPolicies = "least_inflight, round_robin, hash:<param>, exclusive, random, first or last";
@@ -56,7 +61,13 @@ void require_open(const ReservedCall& call) {
   throw message::make({.code = ErrorCode::draining, .reason = "the server is shutting down", .delivered = "no"});
 }
 
-const Sent* described(const ReservedParams<10>& params, std::size_t index) {
+// How a method is declared that subscribes.
+struct Declared {
+  std::string unsubscribe;
+  std::string notification;
+};
+
+const Sent* described(const ReservedParams<11>& params, std::size_t index) {
   const Sent* const sent = params.value(index);
   if (sent != nullptr && sent->text.size() > kDescriptionBytesMax)
     params.refuse(kRegisterNames[index], params.find(index), "at most 65536 bytes");
@@ -64,7 +75,7 @@ const Sent* described(const ReservedParams<10>& params, std::size_t index) {
 }
 
 // Reads one registration from `params`, which are those of the call, or of one of its `methods`.
-Registration read_registration(const ReservedParams<10>& params, Reader& reader) {
+Registration read_registration(const ReservedParams<11>& params, Reader& reader) {
   Registration registration;
   const auto name = params.as<std::string>(0);
   if (!name) params.refuse("method", params.find(0), "string");
@@ -100,6 +111,17 @@ Registration read_registration(const ReservedParams<10>& params, Reader& reader)
   registration.terms.queue = params.as<std::uint32_t>(6).value_or(Terms::kQueueDefault);
   registration.terms.idempotent = params.as<bool>(7).value_or(false);
   registration.description.safe = params.as<bool>(8).value_or(false);
+  if (auto declared = params.as<Declared>(kSubscriptionAt)) {
+    const auto valid = [](std::string_view one) { return is_name(one) && !is_reserved(one); };
+    if (!valid(declared->unsubscribe) || !valid(declared->notification) || !valid(registration.name) ||
+        declared->unsubscribe == registration.name) {
+      params.refuse("subscription", params.find(kSubscriptionAt),
+                    R"({"unsubscribe", "notification"}: names of methods, of a method that is no prefix)");
+    }
+    registration.description.subscription = {.subscribe = registration.name,
+                                             .unsubscribe = std::move(declared->unsubscribe),
+                                             .notification = std::move(declared->notification)};
+  }
   return registration;
 }
 
@@ -113,7 +135,7 @@ Error within_methods(const Error& error, std::size_t index) {
 
 std::string register_methods(const ReservedCall& call) {
   require_open(call);
-  const ReservedParams<10> params{call, kRegisterNames};
+  const ReservedParams<11> params{call, kRegisterNames};
   Reader& scratch = *call.workspace.readers.reader;
   std::vector<Registration> registrations;
   if (const Sent* methods = params.value(kMethodsAt)) {
@@ -136,6 +158,7 @@ std::string register_methods(const ReservedCall& call) {
     registrations.push_back(read_registration(params, scratch));
   }
   const std::size_t count = registrations.size();
+  call.outlet.charge(kRegistrationSteps * count);
   const std::string first = count != 0 ? registrations.front().name : std::string{};
   peer_of(call).exchange().register_methods(peer_of(call), std::move(registrations));
   if (count != 0) peer_of(call).exchange().log().registered(peer_of(call), first, count);
@@ -150,6 +173,7 @@ std::string unregister(const ReservedCall& call) {
   if (const auto one = params.as<std::string>(0)) names.push_back(*one);
   if (names.empty()) params.refuse("method", params.find(0), "string");
   std::size_t count = 0;
+  call.outlet.charge(kRegistrationSteps * names.size());
   for (const std::string& name : names) count += peer_of(call).exchange().unregister(peer_of(call), name) ? 1 : 0;
   if (count != 0) peer_of(call).exchange().log().unregistered(peer_of(call), names.front(), count);
   return std::to_string(count);
@@ -239,9 +263,9 @@ constexpr std::array kMethods{
     ReservedMethod{"rpc.subscribe", &subscribe, ReservedMethod::Needs::connection},
     ReservedMethod{"rpc.unsubscribe", &unsubscribe, ReservedMethod::Needs::connection},
     ReservedMethod{"rpc.publish", &publish},
-    ReservedMethod{"rpc.methods", &list_methods},
+    ReservedMethod{.name = "rpc.methods", .serve = nullptr, .render = &list_methods},
     ReservedMethod{"rpc.clients", &list_clients},
-    ReservedMethod{"rpc.stats", &tell_stats},
+    ReservedMethod{.name = "rpc.stats", .serve = nullptr, .render = &tell_stats},
     ReservedMethod{"rpc.health", &tell_health},
     ReservedMethod{"rpc.kick", &kick},
     ReservedMethod{"rpc.tap", &tap, ReservedMethod::Needs::connection},
@@ -250,6 +274,8 @@ constexpr std::array kMethods{
 };
 
 }  // namespace
+
+std::span<const ReservedMethod> broker_methods() noexcept { return kMethods; }
 
 const ReservedMethod* find_broker_method(std::string_view name) noexcept {
   const auto found = std::ranges::find(kMethods, name, &ReservedMethod::name);

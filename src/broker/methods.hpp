@@ -3,12 +3,14 @@
 // Implements docs/wire.md "Methods of wirecall's own".
 #pragma once
 
+#include <span>
 #include <string_view>
 
 #include "rpc/reserved.hpp"
 
 namespace wirecall::broker {
 
+[[nodiscard]] std::span<const rpc::ReservedMethod> broker_methods() noexcept;
 /// The one of that name; null for none.
 [[nodiscard]] const rpc::ReservedMethod* find_broker_method(std::string_view name) noexcept;
 

@@ -100,14 +100,23 @@ void OperationsLog::answered(const Answered& call) noexcept {
          {"one_of", count_of(calls_every_)}});
 }
 
-void OperationsLog::failed(std::string_view method, std::string_view client, const Error& error) noexcept {
+void OperationsLog::not_granted(const Peer& client, std::string_view method) noexcept {
+  if (!admits(failures_, LogLevel::warning)) return;
+  write(LogLevel::warning, "a call without a grant is refused",
+        {{"method", method}, {"client", client.name}, {"principal", principal_of(client)}});
+}
+
+void OperationsLog::failed(std::string_view method, const Peer* client, const Error& error,
+                           std::string_view about) noexcept {
   if (!admits(failures_, LogLevel::warning)) return;
   // What is said of wrong params holds what was sent, which may be a secret.
   const bool own = error.code() <= static_cast<int>(ErrorCode::provider_lost) &&
                    error.code() >= static_cast<int>(ErrorCode::draining);
   write(LogLevel::warning, "a call has failed",
         {{"method", method},
-         {"client", client},
+         {"client", client != nullptr ? std::string_view{client->name} : std::string_view{}},
+         {"principal", client != nullptr ? principal_of(*client) : std::string_view{}},
+         {"about", about},
          {"code", error.code()},
          {"error", error.message()},
          {"data", own ? std::string_view{error.data()} : std::string_view{}}});

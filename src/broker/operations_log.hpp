@@ -48,9 +48,11 @@ class OperationsLog {
   [[nodiscard]] bool is_sample() noexcept { return calls_every_ != 0 && --until_call_ == 0; }
   void answered(const Answered& call) noexcept;
 
-  /// A call, or a request to the broker itself, of `client`, empty where that is not known, has come to an error that
-  /// the broker has made.
-  void failed(std::string_view method, std::string_view client, const Error& error) noexcept;
+  /// A call, or a request to the broker itself, of `client`, null where that is not known, has come to an error that
+  /// the broker has made. `about` is what a request to the broker names, empty for nothing.
+  void failed(std::string_view method, const Peer* client, const Error& error, std::string_view about = {}) noexcept;
+  /// `client` has called a method that it may not call.
+  void not_granted(const Peer& client, std::string_view method) noexcept;
 
  private:
   // How many records of one kind are written in a second.

@@ -63,20 +63,12 @@ inline void append_addressed(Buffer& out, const Received& message, std::string_v
   splice.append_to(out);
 }
 
-/// Whether a JSON text may hold line breaks.
-[[nodiscard]] bool has_breaks(std::string_view text) noexcept;
-/// Makes one line of the JSON text that `out` has from `begin` on: its line breaks, which stand between tokens only,
-/// become blanks.
-void unbreak(Buffer& out, std::size_t begin) noexcept;
-
 /// Appends one message to what a peer is sent, whole or not at all.
 template <class Append>
 void write_message(rpc::Outlet& outlet, const Append& append) {
   Buffer& out = outlet.open_message();
   try {
-    const std::size_t begin = out.size();
     append(out);
-    if (outlet.takes_lines()) unbreak(out, begin);
   } catch (...) {
     outlet.discard_message();
     throw;

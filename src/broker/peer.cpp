@@ -1,11 +1,15 @@
 // See peer.hpp.
 #include "broker/peer.hpp"
 
+#include <cstddef>
+#include <new>
+#include <string>
 #include <utility>
 
 #include "base/words.hpp"
 #include "broker/exchange.hpp"
 #include "broker/methods.hpp"
+#include "wirecall/value.hpp"
 
 namespace wirecall::broker {
 
@@ -34,8 +38,6 @@ const Method* Peer::find(std::string_view name) {
 
 std::string_view Peer::nearest(std::string_view name) const { return exchange_->methods().nearest(name, principal); }
 
-void Peer::describe(std::vector<rpc::DescribedMethod>& methods) const { exchange_->describe(methods, principal); }
-
 const rpc::ReservedMethod* Peer::find_reserved(std::string_view name) const noexcept {
   return find_broker_method(name);
 }
@@ -48,13 +50,42 @@ bool Peer::takes_packed(const Received& message) const noexcept { return exchang
 
 bool Peer::response(const Received& message) { return exchange_->response(*this, message); }
 
-void Peer::notified(const Received& message, std::string_view name) { exchange_->notified(*this, name, message); }
+void Peer::notified(const Received& message, std::string_view name) {
+  if (method_sources != 0) exchange_->method_event(*this, name, message);
+  exchange_->notified(*this, name, message);
+}
 
 void Peer::tapped(Call& call, std::string_view name) { exchange_->tap_own(call, name); }
 
-void Peer::refused(std::string_view method, const Error& error) noexcept {
-  exchange_->log().failed(method, name, error);
+namespace {
+
+// What a request to the broker is about: the topic, method, pattern or client that its params name, or have first.
+std::string subject_of(std::string_view params) {
+  constexpr std::size_t kReadMax = 4096;
+  if (params.empty() || params.size() > kReadMax) return {};
+  const auto read = Value::parse(params);
+  if (!read) return {};
+  if (read->is_array() && !read->as_array().empty() && read->as_array()[0].is_string())
+    return std::string{read->as_array()[0].as_string()};
+  if (!read->is_object()) return {};
+  for (const std::string_view name : {"topic", "method", "pattern", "client"}) {
+    const Value* const value = read->find(name);
+    if (value != nullptr && value->is_string()) return std::string{value->as_string()};
+  }
+  return {};
 }
+
+}  // namespace
+
+void Peer::refused(std::string_view method, std::string_view params, const Error& error) noexcept try {
+  // Of rpc.hello they are secrets, and of params that are wrong they may be.
+  const bool tells = method != "rpc.hello" && error.code() != static_cast<int>(ErrorCode::invalid_params);
+  exchange_->log().failed(method, this, error, tells ? subject_of(params) : std::string{});
+} catch (const std::bad_alloc&) {
+  exchange_->log().failed(method, this, error);
+}
+
+void Peer::not_granted(std::string_view method) noexcept { exchange_->log().not_granted(*this, method); }
 
 void Peer::room() { exchange_->room(*this); }
 
@@ -68,7 +99,13 @@ std::size_t Peer::cancel(std::string_view id_json) { return exchange_->cancel(*t
 
 bool Peer::grant(std::string_view id_json, std::uint64_t more) { return exchange_->grant(*this, id_json, more); }
 
+bool Peer::make_way() noexcept { return exchange_->make_way(*this); }
+
 void Peer::end_calls(const Error& error) noexcept { exchange_->end_calls(*this, &error); }
+
+void Peer::limit_calls(std::size_t kept, std::chrono::nanoseconds until, const Error& error) noexcept {
+  exchange_->limit_calls(*this, kept, until, error);
+}
 
 void Peer::peer_ended() noexcept { exchange_->end_peer(*this); }
 

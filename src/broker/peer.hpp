@@ -50,7 +50,6 @@ class Peer final : public rpc::BrokerPeer, public Subscriber {
 
   [[nodiscard]] const Method* find(std::string_view name) override;
   [[nodiscard]] std::string_view nearest(std::string_view name) const override;
-  void describe(std::vector<rpc::DescribedMethod>& methods) const override;
   [[nodiscard]] const rpc::ReservedMethod* find_reserved(std::string_view name) const noexcept override;
   void identify(const Principal* shown) noexcept override { principal = shown; }
   [[nodiscard]] const std::string& name_given() const noexcept override { return name; }
@@ -59,16 +58,21 @@ class Peer final : public rpc::BrokerPeer, public Subscriber {
   [[nodiscard]] bool response(const Received& message) override;
   [[nodiscard]] bool awaits_responses() const noexcept override { return !provides.empty(); }
   [[nodiscard]] bool provides_any() const noexcept override { return !provides.empty(); }
-  [[nodiscard]] bool subscribes_any() const noexcept override { return subscription_count() != 0 || taps; }
+  [[nodiscard]] bool subscribes_any() const noexcept override {
+    return subscription_count() != 0 || method_subscriptions != 0 || taps;
+  }
   void notified(const Received& message, std::string_view name) override;
   void tapped(Call& call, std::string_view name) override;
-  void refused(std::string_view method, const Error& error) noexcept override;
+  void refused(std::string_view method, std::string_view params, const Error& error) noexcept override;
+  void not_granted(std::string_view method) noexcept override;
   void room() override;
   void reserved_answered() override;
   std::size_t cancel(std::string_view id_json) override;
   bool grant(std::string_view id_json, std::uint64_t more) override;
   [[nodiscard]] std::size_t in_flight() const noexcept override { return calls_made; }
+  bool make_way() noexcept override;
   void end_calls(const Error& error) noexcept override;
+  void limit_calls(std::size_t kept, std::chrono::nanoseconds until, const Error& error) noexcept override;
   void peer_ended() noexcept override;
 
   [[nodiscard]] Exchange& exchange() const noexcept { return *exchange_; }
@@ -95,9 +99,11 @@ class Peer final : public rpc::BrokerPeer, public Subscriber {
   std::chrono::nanoseconds met{};        ///< when, by Scheduler::now
   rpc::ConnectionCounts counts;          ///< since then
   std::vector<Provider*> provides;
-  RelayedCalls::List calls;      ///< that are answered by a message to this peer
-  std::uint32_t calls_made = 0;  ///< how many these are
-  std::uint32_t streams = 0;     ///< of these, how many are asked for their results as they come
+  RelayedCalls::List calls;                ///< that are answered by a message to this peer
+  std::uint32_t calls_made = 0;            ///< how many these are
+  std::uint32_t streams = 0;               ///< of these, how many are asked for their results as they come
+  std::uint32_t method_subscriptions = 0;  ///< to methods, as their caller
+  std::uint32_t method_sources = 0;        ///< the same, as their provider
   CallsById calls_by_id;
   std::unique_ptr<std::vector<Lag>> lag;     ///< null where nothing was lost
   std::uint64_t told_of = 0;                 ///< the last event that was for this peer

@@ -1,6 +1,7 @@
 // The part of Exchange (exchange.hpp) that is about who provides what: names, registrations, and what becomes of the
 // calls of a provider that goes.
 #include <algorithm>
+#include <chrono>
 #include <new>
 #include <utility>
 
@@ -13,6 +14,7 @@
 namespace wirecall::broker {
 
 using State = RelayedCall::State;
+using std::chrono::nanoseconds;
 
 namespace {
 
@@ -53,6 +55,8 @@ void Exchange::forget(Peer& peer) noexcept {
   if (peer.session != 0 || peer.took_part) log_.left(peer);
   end_calls(peer, nullptr);
   end_peer(peer);
+  if (const auto& account = peer.load().calls.account(); account && account->heaviest == &peer)
+    account->heaviest = nullptr;
   forget_retained(peer);
   if (!peer.name.empty()) {
     names_.erase(peer.name);
@@ -68,6 +72,7 @@ rpc::Introduction Exchange::introduce(Peer& peer, std::string_view name, std::st
     throw Error{ErrorCode::invalid_params, std::string{message_of(ErrorCode::invalid_params)},
                 R"({"loc":["name"],"expected":"string of 1 to 255 bytes"})"};
   }
+  refuse_kicked(peer, name, resume);
   if (!resume.empty()) take_over(peer, name, resume);
   if (!name.empty()) give_name(peer, name);
   if (peer.session == 0) {
@@ -75,6 +80,20 @@ rpc::Introduction Exchange::introduce(Peer& peer, std::string_view name, std::st
     log_.greeted(peer);
   }
   return {.name = peer.name, .session = session_keys_.secret_of(peer.session, name_of(peer.principal))};
+}
+
+// Whoever was kicked is answered when it may come again, and its connection closed.
+void Exchange::refuse_kicked(Peer& peer, std::string_view name, std::string_view resume) {
+  const std::string_view principal = name_of(peer.principal);
+  const std::uint64_t session = resume.empty() ? 0 : session_keys_.find(resume, principal).value_or(0);
+  const nanoseconds left = kicked_.left({.name = name, .principal = principal, .session = session}, now());
+  if (left == nanoseconds{0}) return;
+  peer.outlet().close();
+  throw message::make(
+      {.code = ErrorCode::forbidden,
+       .reason = "an administrator has ended this client, which is not let in again for a time",
+       .delivered = "no",
+       .retry_after_ms = static_cast<std::uint64_t>(std::chrono::ceil<std::chrono::milliseconds>(left).count())});
 }
 
 // The connection of that session, if it is still there, is replaced by this peer's: its calls end, and its name goes on
@@ -134,7 +153,30 @@ void Exchange::give_name(Peer& peer, std::string_view name) {
   announce(peer, "rpc.client.joined");
 }
 
+namespace {
+
+// Who provides a method to subscribe by provides the one that ends it, which the broker answers.
+void add_unsubscribing(std::vector<Registration>& registrations) {
+  const std::size_t count = registrations.size();
+  for (std::size_t i = 0; i < count; ++i) {
+    if (!registrations[i].description.subscription) continue;
+    const std::string& name = registrations[i].description.subscription->unsubscribe;
+    const auto known = std::ranges::find(registrations, name, &Registration::name);
+    if (known != registrations.end()) {
+      known->description.unsubscribes = true;
+      continue;
+    }
+    Registration one;
+    one.name = name;
+    one.description.unsubscribes = true;
+    registrations.push_back(std::move(one));
+  }
+}
+
+}  // namespace
+
 void Exchange::register_methods(Peer& peer, std::vector<Registration> registrations) {
+  add_unsubscribing(registrations);
   if (peer.ended) throw conflict("the connection has ended its side");
   if (peer.provides.size() + registrations.size() > limits_->methods) {
     throw message::make({.code = ErrorCode::limit_exceeded,
@@ -152,10 +194,14 @@ void Exchange::register_methods(Peer& peer, std::vector<Registration> registrati
     if (!rpc::may_provide(peer.principal, one.name)) throw forbidden();
     if (own_->find(one.name) != nullptr) throw conflict("the server has a method of that name itself");
     const Route* const route = methods_.find_registered(one.name);
+    if (route != nullptr && !route->is_provided() && !route->description.is_of_kind(one.description))
+      throw conflict("calls are at work of the method as it was provided before");
     if (route == nullptr || !route->is_provided()) {
       described += one.description.bytes();
       continue;
     }
+    if (!route->description.is_of_kind(one.description))
+      throw conflict("the method is provided otherwise: as one to subscribe by, or not");
     const bool same_policy =
         !one.policy_given || (one.policy == route->policy() && one.hash_param == route->hash_param());
     if (!same_policy) throw conflict("the method is provided under another policy");
@@ -193,6 +239,14 @@ bool Exchange::unregister(Peer& peer, std::string_view name) {
   if (provider == nullptr || provider->ended) return false;
   provider->ended = true;
   announce(peer, "rpc.method.unregistered", name);
+  if (const std::optional<SubscriptionNames> names = route->description.subscription) {
+    lose_subscriptions_by(peer, route->name());
+    const bool shared = std::ranges::any_of(peer.provides, [&](const Provider* other) {
+      const auto& declared = other->route->description.subscription;
+      return !other->ended && declared && declared->unsubscribe == names->unsubscribe;
+    });
+    if (!shared) static_cast<void>(unregister(peer, names->unsubscribe));
+  }
   lose_waiting(*provider);
   if (provider->at_work == 0) remove_provider(*provider);
   return true;
@@ -202,6 +256,7 @@ void Exchange::end_peer(Peer& peer) noexcept {
   keep_last(peer);
   peer.ended = true;
   subscriptions_.remove_all(peer);
+  end_subscriptions_of(peer);
   untap(peer);
   streams_go_on(peer);
   for (Provider* provider : peer.provides) {
@@ -217,7 +272,12 @@ void Exchange::end_peer(Peer& peer) noexcept {
 
 void Exchange::remove_provider(Provider& provider) noexcept {
   Route& route = *provider.route;
-  std::erase(provider.peer->provides, &provider);
+  std::vector<Provider*>& own = provider.peer->provides;
+  if (own.back() == &provider) {
+    own.pop_back();  // of a peer that goes it is always the last
+  } else {
+    std::erase(own, &provider);
+  }
   route.remove(provider);
   if (route.providers().empty()) methods_.remove(route);
 }

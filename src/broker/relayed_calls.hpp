@@ -78,10 +78,17 @@ class KeptRequest {
   std::shared_ptr<rpc::PeerLoad> load_;
 };
 
+/// Of a call that subscribes to a method: who is sent the events, and behind which answer.
+struct Subscribing {
+  Peer* caller = nullptr;  ///< it is there as long as the call is wanted
+  std::shared_ptr<rpc::CallerLink> link;
+};
+
 /// What few calls need.
 struct RelayExtras {
-  ReplySink sink;                  ///< answers a call that is no message of its own: in a batch, by HTTP
-  Gathered gathered;               ///< the same, of rpc.call_all
+  ReplySink sink;     ///< answers a call that is no message of its own: in a batch, by HTTP
+  Gathered gathered;  ///< the same, of rpc.call_all
+  Subscribing subscribing;
   KeptRequest request;             ///< as it came: of a call that waits, or that may be made again
   std::string from;                ///< with it, who made it (Exchange::from_of)
   const Peer* asked_by = nullptr;  ///< the same: whose turn it is to wait; to be compared, since it may have gone

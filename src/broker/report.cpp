@@ -6,6 +6,7 @@
 #include <string_view>
 #include <utility>
 
+#include "broker/exchange.hpp"
 #include "wirecall/reflect.hpp"
 
 namespace wirecall::broker {
@@ -47,76 +48,106 @@ std::string escaped(std::string_view name) {
   return text;
 }
 
-class Metrics {
- public:
-  explicit Metrics(std::string& text, const std::vector<MethodReport>& methods) : text_(&text), methods_(&methods) {}
+// Of a counter or gauge; the last family, the summary, has none.
+using Number = std::string (*)(const MethodReport&);
 
-  template <class Value>
-  void family(std::string_view name, std::string_view type, std::string_view doc, const Value& value) {
-    text_->append("# HELP wirecall_method_").append(name).append(" ").append(doc).append("\n# TYPE wirecall_method_");
-    text_->append(name).append(" ").append(type).append("\n");
-    for (const MethodReport& method : *methods_) sample(name, method, {}, value(method));
-  }
-  void sample(std::string_view name, const MethodReport& method, std::string_view label, std::string_view value) {
-    text_->append("wirecall_method_").append(name).append("{method=\"").append(escaped(method.name)).append("\"");
-    text_->append(label).append("} ").append(value).append("\n");
-  }
+template <auto member>
+std::string number(const MethodReport& method) {
+  return std::to_string(method.*member);
+}
 
- private:
-  std::string* text_;
-  const std::vector<MethodReport>* methods_;
+struct Family {
+  std::string_view name;
+  std::string_view type;
+  std::string_view doc;
+  Number value;
 };
+
+constexpr std::array<Family, 6> kFamilies{{
+    {"calls_total", "counter", "Calls taken.", &number<&MethodReport::calls>},
+    {"errors_total", "counter", "Of these, answered with an error or given up.", &number<&MethodReport::errors>},
+    {"providers", "gauge", "Connections that provide the method now.", &number<&MethodReport::providers>},
+    {"in_flight", "gauge", "Calls at a provider now.", &number<&MethodReport::in_flight>},
+    {"waiting", "gauge", "Calls that wait for a provider now.", &number<&MethodReport::waiting>},
+    {"duration_seconds", "summary",
+     "From a call's arrival to its response; of the process's own methods of one call a turn.", nullptr},
+}};
+
+void append_sample(Buffer& text, std::string_view name, const MethodReport& method, std::string_view label,
+                   std::string_view value) {
+  for (const std::string_view part : {std::string_view{"wirecall_method_"}, name, std::string_view{"{method=\""}})
+    text.append(part);
+  text.append(escaped(method.name));
+  for (const std::string_view part : {std::string_view{"\""}, label, std::string_view{"} "}, value}) text.append(part);
+  text.push_back('\n');
+}
 
 }  // namespace
 
-std::string report_json(const Report& report) {
-  std::vector<MethodRow> rows;
-  for (const MethodReport& method : report.methods) {
-    rows.push_back({.name = method.name,
-                    .calls = method.calls,
-                    .errors = method.errors,
-                    .providers = method.providers,
-                    .in_flight = method.in_flight,
-                    .waiting = method.waiting,
-                    .p50_us = microseconds(method.p50),
-                    .p90_us = microseconds(method.p90),
-                    .p99_us = microseconds(method.p99),
-                    .max_us = microseconds(method.max)});
-  }
-  std::string text = R"({"uptime_ms":)" + std::to_string(std::chrono::floor<milliseconds>(report.uptime).count());
-  text.append(R"(,"counters":)").append(format_stats(StatsFormat::json, report.counters));
-  text.append(R"(,"methods":)").append(wirecall::to_json(rows)).append("}");
-  return text;
+StatsText::StatsText(const Exchange& exchange, rpc::Asker asker) : exchange_(&exchange), asker_(std::move(asker)) {
+  const Report report = exchange.report();
+  text_.append(R"({"uptime_ms":)" + std::to_string(std::chrono::floor<milliseconds>(report.uptime).count()));
+  text_.append(R"(,"counters":)" + format_stats(StatsFormat::json, report.counters) + R"(,"methods":[)");
 }
 
-std::string report_metrics(const Report& report) {
-  std::string text = format_stats(StatsFormat::prometheus, report.counters);
-  text += "# HELP wirecall_uptime_seconds Since the server began.\n# TYPE wirecall_uptime_seconds gauge\n";
-  text += "wirecall_uptime_seconds " + seconds(report.uptime) + "\n";
-  if (report.methods.empty()) return text;
-  Metrics metrics{text, report.methods};
-  const auto number = [](auto MethodReport::* member) {
-    return [member](const MethodReport& method) { return std::to_string(method.*member); };
-  };
-  metrics.family("calls_total", "counter", "Calls taken.", number(&MethodReport::calls));
-  metrics.family("errors_total", "counter", "Of these, answered with an error or given up.",
-                 number(&MethodReport::errors));
-  metrics.family("providers", "gauge", "Connections that provide the method now.", number(&MethodReport::providers));
-  metrics.family("in_flight", "gauge", "Calls at a provider now.", number(&MethodReport::in_flight));
-  metrics.family("waiting", "gauge", "Calls that wait for a provider now.", number(&MethodReport::waiting));
-  text +=
-      "# HELP wirecall_method_duration_seconds From a call's arrival to its response; of the process's own methods of "
-      "one call a turn.\n";
-  text += "# TYPE wirecall_method_duration_seconds summary\n";
-  for (const MethodReport& method : report.methods) {
-    for (const auto& [quantile, value] : {std::pair{"0.5", method.p50}, {"0.9", method.p90}, {"0.99", method.p99}}) {
-      const std::string label = std::string{",quantile=\""} + quantile + "\"";
-      metrics.sample("duration_seconds", method, label, method.timed == 0 ? "NaN" : seconds(value));
-    }
-    metrics.sample("duration_seconds_sum", method, {}, seconds(method.sum));
-    metrics.sample("duration_seconds_count", method, {}, std::to_string(method.timed));
+bool StatsText::write_piece() {
+  MethodReport method;
+  if (!exchange_->next_report(after_, asker_.principal, method)) {
+    text_.append("]}");
+    return false;
   }
-  return text;
+  after_ = method.name;
+  if (method.hidden) return true;
+  if (std::exchange(any_, true)) text_.push_back(',');
+  text_.append(wirecall::to_json(MethodRow{.name = method.name,
+                                           .calls = method.calls,
+                                           .errors = method.errors,
+                                           .providers = method.providers,
+                                           .in_flight = method.in_flight,
+                                           .waiting = method.waiting,
+                                           .p50_us = microseconds(method.p50),
+                                           .p90_us = microseconds(method.p90),
+                                           .p99_us = microseconds(method.p99),
+                                           .max_us = microseconds(method.max)}));
+  return true;
+}
+
+MetricsText::MetricsText(const Exchange& exchange, rpc::Asker asker) : exchange_(&exchange), asker_(std::move(asker)) {
+  const Report report = exchange.report();
+  text_.append(format_stats(StatsFormat::prometheus, report.counters));
+  text_.append("# HELP wirecall_uptime_seconds Since the server began.\n# TYPE wirecall_uptime_seconds gauge\n");
+  text_.append("wirecall_uptime_seconds " + seconds(report.uptime) + "\n");
+}
+
+bool MetricsText::write_piece() {
+  MethodReport method;
+  if (!exchange_->next_report(after_, asker_.principal, method)) {
+    after_.clear();
+    begun_ = false;
+    return ++family_ != kFamilies.size();
+  }
+  after_ = method.name;
+  if (method.hidden) return true;
+  if (!std::exchange(begun_, true)) write_family();
+  write_samples(method);
+  return true;
+}
+
+void MetricsText::write_family() {
+  const Family& family = kFamilies[family_];
+  const std::string name = "wirecall_method_" + std::string{family.name} + " ";
+  text_.append("# HELP " + name + std::string{family.doc} + "\n# TYPE " + name + std::string{family.type} + "\n");
+}
+
+void MetricsText::write_samples(const MethodReport& method) {
+  const Family& family = kFamilies[family_];
+  if (family.value != nullptr) return append_sample(text_, family.name, method, {}, family.value(method));
+  for (const auto& [quantile, value] : {std::pair{"0.5", method.p50}, {"0.9", method.p90}, {"0.99", method.p99}}) {
+    const std::string label = std::string{",quantile=\""} + quantile + "\"";
+    append_sample(text_, family.name, method, label, method.timed == 0 ? "NaN" : seconds(value));
+  }
+  append_sample(text_, "duration_seconds_sum", method, {}, seconds(method.sum));
+  append_sample(text_, "duration_seconds_count", method, {}, std::to_string(method.timed));
 }
 
 }  // namespace wirecall::broker

@@ -1,16 +1,20 @@
 // Report: what a broker tells of itself, all of it in one place: `rpc.stats` and `/metrics` are two ways to write it
-// (docs/broker.md "What there is"). A value.
+// (docs/broker.md "What there is"), method by method.
 #pragma once
 
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <string>
-#include <vector>
+#include <string_view>
+#include <utility>
 
+#include "rpc/rendering.hpp"
 #include "wirecall/stats.hpp"
 
 namespace wirecall::broker {
+
+class Exchange;
 
 struct MethodReport {
   std::string name;
@@ -25,18 +29,44 @@ struct MethodReport {
   std::chrono::nanoseconds p90{};
   std::chrono::nanoseconds p99{};
   std::chrono::nanoseconds max{};
+  bool hidden = false;  ///< from who asks: only the name is filled in
 };
 
 struct Report {
   std::chrono::nanoseconds uptime{};
   Stats counters;
-  std::vector<MethodReport> methods;  ///< by name
 };
 
 /// {"uptime_ms", "counters": {…}, "methods": [{"name", "calls", "errors", "providers", "in_flight", "waiting",
 /// "p50_us", "p90_us", "p99_us", "max_us"}]}
-[[nodiscard]] std::string report_json(const Report& report);
-/// The text format 0.0.4.
-[[nodiscard]] std::string report_metrics(const Report& report);
+class StatsText final : public rpc::Rendering {
+ public:
+  StatsText(const Exchange& exchange, rpc::Asker asker);
+
+ private:
+  bool write_piece() override;
+
+  const Exchange* exchange_;
+  const rpc::Asker asker_;
+  std::string after_;
+  bool any_ = false;
+};
+
+/// The text format 0.0.4: one family of numbers after the other, each with all methods.
+class MetricsText final : public rpc::Rendering {
+ public:
+  MetricsText(const Exchange& exchange, rpc::Asker asker);
+
+ private:
+  bool write_piece() override;
+  void write_family();
+  void write_samples(const MethodReport& method);
+
+  const Exchange* exchange_;
+  const rpc::Asker asker_;
+  std::size_t family_ = 0;
+  std::string after_;   // of the family
+  bool begun_ = false;  // the family, by its first method
+};
 
 }  // namespace wirecall::broker

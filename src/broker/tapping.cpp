@@ -6,10 +6,11 @@
 #include <string_view>
 #include <utility>
 
+#include "base/one_line.hpp"
 #include "broker/clean_response.hpp"
-#include "broker/error_text.hpp"
 #include "broker/exchange.hpp"
 #include "broker/outgoing.hpp"
+#include "message/error_text.hpp"
 #include "message/own_error.hpp"
 
 namespace wirecall::broker {
@@ -51,7 +52,8 @@ bool Exchange::untap(Peer& peer) noexcept {
 
 void Exchange::show(const Sight& sight) {
   if (!taps_.any(sight.method)) return;
-  const std::string text = text_of(sight);
+  std::string text = text_of(sight);
+  make_one_line(text.data(), text.data() + text.size());  // it holds what others have written
   taps_.each(sight.method, [&](Peer& peer) { send_event(peer, kTopic, text); });
 }
 
@@ -141,7 +143,7 @@ void Exchange::tap_end(SlotNumber slot, std::string_view member, std::string_vie
 }
 
 void Exchange::tap_end(SlotNumber slot, const Error& error) noexcept {
-  if_memory_allows([&] { tap_end(slot, "error", error_text(error)); });
+  if_memory_allows([&] { tap_end(slot, "error", message::error_text(error)); });
 }
 
 void Exchange::tap_response(SlotNumber slot, const Received& message) noexcept {

@@ -116,6 +116,11 @@ class CallCommand final : public MethodCommand {
                     "How long to go on trying while no server is there or nobody provides the method; 250ms unless "
                     "given, 0 for not at all")
         ->type_name("DURATION");
+    app()
+        .add_flag("--all", all_,
+                  "At a broker: call every provider (rpc.call_all), and print an array of their outcomes")
+        ->excludes(stream)
+        ->excludes("--to");
     add_target_flags(
         "How long to wait in all, to connect and for the answer, as 200ms or 1.5s; of a stream, for each item");
   }
@@ -133,7 +138,8 @@ class CallCommand final : public MethodCommand {
     }
     return with_server(server, [&](Caller& caller, Left left) -> int {
       const StopAtSignal signal;
-      detail::OutgoingCall call = caller.call(method(), params, signal.token());
+      detail::OutgoingCall call = all_ ? caller.call("rpc.call_all", all_params(params), signal.token())
+                                       : caller.call(method(), params, signal.token());
       call.set_to(to_);
       call.set_wait(server.wait);
       if (stream_) return print_stream(std::move(call), signal);
@@ -143,8 +149,15 @@ class CallCommand final : public MethodCommand {
     });
   }
 
+  // Those of rpc.call_all, which asks every provider with `params`.
+  [[nodiscard]] std::string all_params(const std::string& params) const {
+    const std::string given = params.empty() ? "" : R"(,"params":)" + params;
+    return R"({"method":)" + to_json(method()) + given + "}";
+  }
+
   std::string to_;
   std::string wait_;
+  bool all_ = false;
   bool raw_ = false;
   bool json_ = false;
   bool stream_ = false;

@@ -56,6 +56,18 @@ bool OptionFlags<T>::given(std::string_view name) const {
   return std::ranges::any_of(flags_, [&](const Flag& flag) { return flag.row->name == name && !flag.words.empty(); });
 }
 
+std::vector<std::string> with_truths(const std::vector<std::string>& words) {
+  std::vector<std::string> all;
+  for (std::size_t i = 0; i != words.size(); ++i) {
+    all.push_back(words[i]);
+    if (words[i] == "--")
+      return all.insert(all.end(), words.begin() + static_cast<std::ptrdiff_t>(i) + 1, words.end()), all;
+    const bool has_value = i + 1 != words.size() && (words[i + 1] == "true" || words[i + 1] == "false");
+    if (!has_value && session::is_truth_flag(words[i])) all.emplace_back("true");
+  }
+  return all;
+}
+
 template class OptionFlags<Options>;
 template class OptionFlags<ClientOptions>;
 

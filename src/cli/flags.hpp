@@ -34,6 +34,10 @@ class OptionFlags {
   std::deque<Flag> flags_;  // the parser holds on to the words
 };
 
+/// The words of a command line with `true` behind each flag of an option that is true or false and has no value there:
+/// --log-calls is --log-calls true. Words behind -- are left alone.
+[[nodiscard]] std::vector<std::string> with_truths(const std::vector<std::string>& words);
+
 extern template class OptionFlags<Options>;
 extern template class OptionFlags<ClientOptions>;
 

@@ -9,6 +9,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "cli/bench.hpp"
@@ -88,7 +89,9 @@ int run(int argc, char** argv) {
   const std::vector<std::string> behind_mark(mark == end ? end : mark + 1, end);
   try {
     require_known(app, argv[1]);
-    app.parse(static_cast<int>(mark - argv), argv);
+    std::vector<std::string> words = with_truths({argv + 1, mark});
+    std::ranges::reverse(words);  // as the parser takes them
+    app.parse(std::move(words));
     if (serve_command->parsed()) {
       std::vector<std::string> unexpected = serve_command->remaining();
       unexpected.insert(unexpected.end(), behind_mark.begin(), behind_mark.end());

@@ -62,12 +62,17 @@ void Writer::extension(std::int8_t, std::span<const std::byte>) {
 
 bool Reader::fail(std::string_view expected) {
   std::string got = shorten(json(kGotBytesMax + 1));
-  failure_ = std::make_unique<DecodeFailure>(DecodeFailure{std::string{expected}, std::move(got), {}});
+  failure_ = std::make_unique<DecodeFailure>(DecodeFailure{std::string{expected}, std::move(got), {}, {}});
   return false;
 }
 
 bool Reader::fail_missing(std::string_view expected) {
-  failure_ = std::make_unique<DecodeFailure>(DecodeFailure{std::string{expected}, "nothing", {}});
+  failure_ = std::make_unique<DecodeFailure>(DecodeFailure{std::string{expected}, "nothing", {}, {}});
+  return false;
+}
+
+bool Reader::fail(DecodeFailure failure) {
+  failure_ = std::make_unique<DecodeFailure>(std::move(failure));
   return false;
 }
 

@@ -10,19 +10,22 @@
 namespace wirecall::json {
 namespace {
 
-// From behind the opening quote to behind the closing one.
+bool is_control(char c) noexcept { return static_cast<unsigned char>(c) < 0x20; }
+
+// From behind the opening quote to behind the closing one, or to a control byte, which no string may hold.
 const char* skip_string(const char* p, const char* end) noexcept {
-  while (end - p >= TextBlock::kBytes && !TextBlock{p}.has_quote_or_backslash()) p += TextBlock::kBytes;
+  while (end - p >= TextBlock::kBytes && !TextBlock{p}.ends_string()) p += TextBlock::kBytes;
   while (p < end) {
     if (end - p >= 8) {
       const std::uint64_t word = load8(p);
-      if (equal(word, '"') == 0 && equal(word, '\\') == 0) {
+      if (equal(word, '"') == 0 && equal(word, '\\') == 0 && below(word, 0x20) == 0) {
         p += 8;
         continue;
       }
     }
     if (*p == '"') return p + 1;
-    p += *p == '\\' && end - p > 1 ? 2 : 1;
+    if (is_control(*p)) return p;
+    p += *p == '\\' && end - p > 1 && !is_control(p[1]) ? 2 : 1;
   }
   return p;
 }
@@ -30,10 +33,6 @@ const char* skip_string(const char* p, const char* end) noexcept {
 }  // namespace
 
 char* compact(char* to, std::string_view text) noexcept {
-  if (text.size() > 1 && text.front() == '"' && text.back() == '"') {  // one string
-    std::memmove(to, text.data(), text.size());
-    return to + text.size();
-  }
   const char* p = text.data();
   const char* const end = p + text.size();
   while (p < end) {

@@ -12,27 +12,45 @@
 
 namespace wirecall {
 
+namespace {
+
+// Its members; `also` is written where there is more.
+void write_failure(Writer& writer, const DecodeFailure& failure) {
+  writer.begin_object(3 + (failure.meant.empty() ? 0 : 1) + (failure.also.empty() ? 0 : 1));
+  writer.key("loc");
+  writer.begin_array(failure.path.size());
+  for (auto step = failure.path.rbegin(); step != failure.path.rend(); ++step) {
+    if (const auto* name = std::get_if<std::string>(&*step)) {
+      writer.string(*name);
+    } else {
+      writer.unsigned_integer(std::get<std::size_t>(*step));
+    }
+  }
+  writer.end_array();
+  writer.key("expected");
+  writer.string(failure.expected);
+  writer.key("got");
+  writer.string(failure.got);
+  if (!failure.meant.empty()) {
+    writer.key("did_you_mean");
+    writer.string(failure.meant);
+  }
+  if (!failure.also.empty()) {
+    writer.key("also");
+    writer.begin_array(failure.also.size());
+    for (const DecodeFailure& further : failure.also) write_failure(writer, further);
+    writer.end_array();
+  }
+  writer.end_object();
+}
+
+}  // namespace
+
 Error decode_error(const Reader& reader) {
-  const DecodeFailure& failure = reader.failure();
   Buffer data;
   const std::unique_ptr<Writer> writer = json_codec().writer();
   writer->reset(data);
-  writer->begin_object(3);
-  writer->key("loc");
-  writer->begin_array(failure.path.size());
-  for (auto step = failure.path.rbegin(); step != failure.path.rend(); ++step) {
-    if (const auto* name = std::get_if<std::string>(&*step)) {
-      writer->string(*name);
-    } else {
-      writer->unsigned_integer(std::get<std::size_t>(*step));
-    }
-  }
-  writer->end_array();
-  writer->key("expected");
-  writer->string(failure.expected);
-  writer->key("got");
-  writer->string(failure.got);
-  writer->end_object();
+  write_failure(*writer, reader.failure());
   return Error{ErrorCode::invalid_params, std::string{message_of(ErrorCode::invalid_params)}, std::string{data.view()}};
 }
 

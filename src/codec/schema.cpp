@@ -5,6 +5,8 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstdint>
+#include <limits>
 
 namespace wirecall {
 namespace {
@@ -243,6 +245,13 @@ void SchemaWriter::write_keywords(const TypeInfo& type, const About* about) {
       break;
     case TypeKind::integer:
       write_word(w, "type", "integer");
+      if (type.minimum == std::numeric_limits<std::int64_t>::min() &&
+          type.maximum == std::numeric_limits<std::uint64_t>::max()) {
+        // No type of C++ holds both: it is one that is not bound to 64 bits.
+        write_limit(w, "minimum", limits.minimum);
+        write_limit(w, "maximum", limits.maximum);
+        break;
+      }
       w.key("minimum");
       // Exact 64-bit limits of the type, unless a narrower one was stated.
       if (limits.minimum > static_cast<double>(type.minimum)) {

@@ -25,7 +25,9 @@ Found ContentLength::next(std::string_view input) {
   std::size_t at = 0;
   if (state_ != State::body) {
     while (at < input.size() && state_ != State::body) {
+      const State before = state_;
       if (state_ == State::broken || ++header_ > limits_->header_bytes || !step(input[at])) {
+        if (before != State::broken) cause_ = why_broken(before, input[at]);
         state_ = State::broken;
         return {Find::malformed, static_cast<std::uint32_t>(at), 0};
       }
@@ -46,6 +48,27 @@ Found ContentLength::next(std::string_view input) {
   known_ = false;
   header_ = 0;
   return {Find::message, skip, std::exchange(length_, 0)};
+}
+
+// `c` cannot stand in that state.
+std::string_view ContentLength::why_broken(State in, char c) const noexcept {
+  if (header_ > limits_->header_bytes) return "the header has more bytes than allowed";
+  if (in == State::line_feed || in == State::last_feed) return "the header has a CR without LF";
+  if (c == '\n') return "the header ends in LF without CR";
+  switch (in) {
+    case State::line:
+      return c == '\r' ? "the header has no Content-Length" : "a line of the header has no name and colon";
+    case State::name:
+      return "a line of the header has no name and colon";
+    case State::digits:
+    case State::after_digits:
+      if (c == '\r') return "two Content-Lengths that differ";
+      [[fallthrough]];
+    case State::before_value:
+      return "a Content-Length that is not decimal digits";
+    default:
+      return "a byte that cannot stand in a header";
+  }
 }
 
 // False when `c` cannot stand there.
@@ -118,7 +141,10 @@ Recovery ContentLength::recover(std::string_view) {
   return state_ == State::broken ? Recovery::close : Recovery::resume;
 }
 
-Found ContentLength::end_of_stream() { return {begun() ? Find::malformed : Find::nothing, 0, 0}; }
+Found ContentLength::end_of_stream() {
+  if (begun()) cause_ = "the connection ended within a message";
+  return {begun() ? Find::malformed : Find::nothing, 0, 0};
+}
 
 std::size_t ContentLength::head_bytes() const noexcept { return kHead.size() + kDigitsMax + kHeadEnd.size(); }
 

@@ -25,6 +25,8 @@ class ContentLength final : public Framing {
   Recovery recover(std::string_view) override;
   Found end_of_stream() override;
   [[nodiscard]] bool begun() const noexcept override { return header_ != 0 || state_ != State::line; }
+  [[nodiscard]] std::string_view cause() const noexcept override { return cause_; }
+  [[nodiscard]] bool in_head() const noexcept override { return header_ != 0 && state_ != State::body; }
   /// Clients of the Language Server Protocol do.
   [[nodiscard]] bool strict_peers() const noexcept override { return true; }
   [[nodiscard]] std::size_t head_bytes() const noexcept override;
@@ -45,6 +47,7 @@ class ContentLength final : public Framing {
   };
 
   bool step(char c) noexcept;
+  [[nodiscard]] std::string_view why_broken(State in, char c) const noexcept;
   bool end_field() noexcept;
 
   const Limits* limits_;
@@ -54,6 +57,7 @@ class ContentLength final : public Framing {
   std::uint8_t name_bytes_ = 0;  // that have come and are those of Content-Length, or kOtherName
   bool known_ = false;           // a Content-Length has been given
   State state_ = State::line;
+  std::string_view cause_;  // why it is broken
 };
 
 }  // namespace wirecall::framing

@@ -56,13 +56,18 @@ class Framing {
   /// No bytes follow. `message` of size 0: what has been kept is a message after all; `malformed`: it never became one.
   virtual Found end_of_stream() = 0;
 
+  /// In a few words, why what was found last is malformed, where that is not the byte behind it; else empty.
+  [[nodiscard]] virtual std::string_view cause() const noexcept { return {}; }
+
   /// Something of a message has been seen that is no part of it, as its header.
   [[nodiscard]] virtual bool begun() const noexcept { return false; }
+  /// Between the first byte of what stands before a message, a header or its length, and the last one.
+  [[nodiscard]] virtual bool in_head() const noexcept { return false; }
   /// Whether peers on it may refuse requests with members that JSON-RPC does not name.
   [[nodiscard]] virtual bool strict_peers() const noexcept { return false; }
   /// Whether a message may be of any bytes, since it does not end by what it is.
   [[nodiscard]] virtual bool carries_binary() const noexcept { return false; }
-  /// Whether peers on it may read a message as one line.
+  /// Whether peers on it may read a message as one line. Then there is no head-room.
   [[nodiscard]] virtual bool sends_lines() const noexcept { return false; }
   /// Bytes to reserve before each outgoing message; always the same.
   [[nodiscard]] virtual std::size_t head_bytes() const noexcept { return 0; }

@@ -120,7 +120,7 @@ class FieldsReader {
       : p_(input.data()), begin_(input.data()), end_(input.data() + input.size()), fields_(&out) {
     out.present = 0;
     out.content_length = 0;
-    out.chunked = out.upgrades = false;
+    out.chunked = out.upgrades = out.keeps_alive = false;
   }
 
   // False: refused, as result_ says.
@@ -221,9 +221,13 @@ class FieldsReader {
   bool note_connection(std::string_view value) noexcept {
     while (!value.empty()) {
       const std::string_view option = take_element(value);
-      if (same_word(option, "close")) fields_->closes = true;
+      if (same_word(option, "close")) says_close_ = true;
+      if (same_word(option, "keep-alive")) fields_->keeps_alive = fields_->version_1_0;
       if (same_word(option, "upgrade")) fields_->upgrades = true;
     }
+    // Whatever the order, `close` prevails.
+    if (says_close_) fields_->keeps_alive = false;
+    fields_->closes = says_close_ || (fields_->version_1_0 && !fields_->keeps_alive);
     return true;
   }
 
@@ -251,6 +255,7 @@ class FieldsReader {
  private:
   HttpFields* fields_;
   std::string_view version_;
+  bool says_close_ = false;
 };
 
 class RequestReader : private FieldsReader {
@@ -315,9 +320,9 @@ class RequestReader : private FieldsReader {
   }
 
   bool check_host() noexcept {
-    if (!out_->has(HttpField::host)) return bad("no Host");
+    if (authority_.empty()) return true;  // who may do without Host, the session knows
     const std::string_view host = (*out_)[HttpField::host];
-    if (!authority_.empty() && !std::ranges::equal(authority_, host, {}, &lower, &lower)) {
+    if (!std::ranges::equal(authority_, host, {}, &lower, &lower)) {
       return bad("a Host that is not the target's");
     }
     return true;

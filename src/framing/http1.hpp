@@ -53,6 +53,7 @@ struct HttpFields {
 
   bool version_1_0;            ///< HTTP/1.0, not HTTP/1.1
   bool closes;                 ///< nothing follows the (request's) response: the version or `Connection` says so
+  bool keeps_alive;            ///< HTTP/1.0 by which the connection goes on nevertheless, as `Connection` says
   bool upgrades;               ///< `Connection` names upgrade
   bool chunked;                ///< the body is; else it has content_length bytes
   std::size_t content_length;  ///< 0 for none; more than any limit is cut to 2^60

@@ -6,6 +6,8 @@
 #include <stdexcept>
 #include <utility>
 
+#include "framing/byte_order_mark.hpp"
+
 namespace wirecall::framing {
 namespace {
 
@@ -22,7 +24,11 @@ JsonTextSettings::JsonTextSettings(const Limits& limits, std::string delimiter)
   if (delimiter_.empty())
     throw std::invalid_argument{"the delimiter is empty: give at least one byte, such as \"\\n\""};
   const std::size_t first = delimiter_.find_first_not_of(kSpace);
-  if (first == std::string::npos) return;
+  if (first == std::string::npos) {
+    if (delimiter_.find_first_of("\r\n") != std::string::npos) return;
+    throw std::invalid_argument{
+        "the delimiter is of blanks and tabs, which may stand anywhere in JSON: let it have a line break"};
+  }
   mark_ = delimiter_.substr(first, delimiter_.find_last_not_of(kSpace) + 1 - first);
   if (std::string_view{"{[\"-0123456789tfn"}.find(mark_[0]) != std::string_view::npos) {
     throw std::invalid_argument{"the delimiter \"" + delimiter_ +
@@ -45,10 +51,27 @@ Found JsonText::next(std::string_view input) {
       return feed(input);
     case State::discarding:
       return discard(input);
+    case State::start:
+      return start(input);
     case State::between:
       break;
   }
   return begin(input);
+}
+
+// One byte order mark may come before everything.
+Found JsonText::start(std::string_view input) {
+  std::size_t at = 0;
+  while (at < input.size() && marked_ < kByteOrderMark.size() && input[at] == kByteOrderMark[marked_]) ++at, ++marked_;
+  if (at == input.size() && marked_ < kByteOrderMark.size()) return found(Find::nothing, at);
+  const bool broken = marked_ != 0 && marked_ != kByteOrderMark.size();
+  state_ = State::between;
+  marked_ = 0;
+  if (broken) return found(Find::malformed, at);
+  if (at == input.size()) return found(Find::nothing, at);
+  Found behind = next(input.substr(at));
+  behind.skip += static_cast<std::uint32_t>(at);
+  return behind;
 }
 
 // From one message to the next where there are delimiters.

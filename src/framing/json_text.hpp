@@ -47,19 +47,21 @@ class JsonText final : public Framing {
 
  private:
   enum class State : std::uint8_t {
+    start,       // nothing but a part of a byte order mark has come
     between,     // between messages
     within,      // in a message that comes in pieces
     discarding,  // behind an error, looking for the end of the line
   };
 
+  Found start(std::string_view input);
   Found begin(std::string_view input);
   Found feed(std::string_view input);
   Found discard(std::string_view input);
 
   const JsonTextSettings* settings_;
   JsonAutomaton automaton_;
-  State state_ = State::between;
-  std::uint32_t marked_ = 0;     // bytes of the delimiter that have come
+  State state_ = State::start;
+  std::uint32_t marked_ = 0;     // bytes of the delimiter, or of the byte order mark, that have come
   std::size_t passed_over_ = 0;  // discarded bytes
 };
 

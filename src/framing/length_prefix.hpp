@@ -22,6 +22,7 @@ class LengthPrefix final : public Framing {
   Found unfinished(std::string_view) override { return {Find::lost, 0, 0}; }
   Recovery recover(std::string_view) override { return Recovery::resume; }
   Found end_of_stream() override;
+  [[nodiscard]] bool in_head() const noexcept override { return prefix_bytes_ != 0 && prefix_bytes_ < kPrefixBytes; }
   [[nodiscard]] bool carries_binary() const noexcept override { return true; }
   [[nodiscard]] std::size_t head_bytes() const noexcept override { return kPrefixBytes; }
   void seal(Buffer& out, std::size_t begin) override;

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "framing/byte_order_mark.hpp"
 #include "framing/token.hpp"
 #include "wirecall/limits.hpp"
 
@@ -11,13 +12,27 @@ namespace {
 
 constexpr std::string_view kHeaderName = "content-";
 constexpr std::size_t kMethodBytesMax = 16;
+constexpr std::string_view kJsonStarts = "{[\"-0123456789tfn";
 
 bool is_space(char c) noexcept { return c == ' ' || c == '\n' || c == '\r' || c == '\t'; }
+
+bool begins_json(char c) noexcept { return kJsonStarts.find(c) != kJsonStarts.npos; }
+
+// A byte order mark is one of JSON text where that follows it, be it behind white space.
+Protocol choose_behind_mark(std::string_view text) noexcept {
+  if (!text.starts_with(kByteOrderMark)) {
+    return kByteOrderMark.starts_with(text) ? Protocol::undecided : Protocol::unknown;
+  }
+  const std::size_t at = text.find_first_not_of(" \t\r\n", kByteOrderMark.size());
+  if (at != text.npos) return begins_json(text[at]) ? Protocol::json_text : Protocol::unknown;
+  return text.size() < FirstBytes::kDecisiveBytes ? Protocol::undecided : Protocol::json_text;
+}
 
 // `text` begins with the first byte that is not white space, and has as many as are known.
 Protocol choose(std::string_view text) noexcept {
   const char first = text[0];
-  if (first == '{' || first == '[') return Protocol::json_text;
+  if (begins_json(first)) return Protocol::json_text;
+  if (first == kByteOrderMark[0]) return choose_behind_mark(text);
   if (static_cast<unsigned char>(first) <= 8) return Protocol::length_prefix;
 
   std::size_t same = 0;

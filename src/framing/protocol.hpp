@@ -14,7 +14,7 @@ namespace wirecall::framing {
 
 enum class Protocol : std::uint8_t {
   undecided,
-  json_text,       ///< `{`, `[`
+  json_text,       ///< what begins a JSON value, a byte order mark before it or not
   content_length,  ///< `Content-` in any case
   length_prefix,   ///< a byte from 00 to 08
   http,            ///< 1 to 16 capital letters and a space
@@ -30,10 +30,10 @@ class FirstBytes {
   /// Bytes of earlier inputs, white space left out, that stand before the last input.
   [[nodiscard]] std::string_view kept() const noexcept { return {kept_.data(), kept_bytes_}; }
 
- private:
-  // A method of 16 letters and its space is the longest thing that there is to recognise.
+  /// A method of 16 letters and its space is the longest thing that there is to recognise.
   static constexpr std::size_t kDecisiveBytes = 17;
 
+ private:
   std::array<char, kDecisiveBytes> kept_;
   std::uint8_t kept_bytes_ = 0;
   std::uint8_t spaces_ = 0;  // white space of all inputs
@@ -47,6 +47,10 @@ class Unknown final : public Framing {
   Found unfinished(std::string_view) override { return {Find::lost, 0, 0}; }
   Recovery recover(std::string_view) override { return Recovery::close; }
   Found end_of_stream() override { return {}; }
+  [[nodiscard]] std::string_view cause() const noexcept override {
+    return "the first bytes begin nothing that is spoken here";
+  }
+  [[nodiscard]] bool sends_lines() const noexcept override { return true; }
   [[nodiscard]] std::string_view tail() const noexcept override { return "\n"; }
 };
 

@@ -63,6 +63,12 @@ class Transcoder {
     too_large,  ///< as JSON it has more than twice Limits::max_message_size
   };
 
+  /// In a few words, of the two that refuse a message as text that is none is refused.
+  [[nodiscard]] static constexpr std::string_view cause_of(Status status) noexcept {
+    return status == Status::too_deep ? "MessagePack that nests deeper than allowed"
+                                      : "no MessagePack, or something follows it";
+  }
+
   /// Whether that is one whole message of MessagePack.
   [[nodiscard]] static Status check(std::string_view message, const Limits& limits) noexcept;
   /// Appends the JSON of one whole message to `out`; only when it is done, all of what has been appended means

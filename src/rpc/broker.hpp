@@ -3,6 +3,7 @@
 // one. Without a broker nothing is asked. Implemented by src/broker. One thread (the loop's).
 #pragma once
 
+#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -10,6 +11,7 @@
 #include <string_view>
 #include <vector>
 
+#include "rpc/openrpc.hpp"
 #include "wirecall/access.hpp"
 #include "wirecall/call.hpp"
 #include "wirecall/error.hpp"
@@ -19,7 +21,6 @@
 namespace wirecall::rpc {
 
 class Outlet;
-struct DescribedMethod;
 struct PeerLoad;
 struct ReservedMethod;
 
@@ -41,8 +42,6 @@ class BrokerPeer {
   /// The name nearest to one that nobody provides, as Registry::nearest.
   /// Of those that the peer may call.
   [[nodiscard]] virtual std::string_view nearest(std::string_view name) const = 0;
-  /// Appends the methods that connections provide, as far as this peer may know of them.
-  virtual void describe(std::vector<DescribedMethod>& methods) const = 0;
   /// The broker's own method under a reserved name; null for none.
   [[nodiscard]] virtual const ReservedMethod* find_reserved(std::string_view name) const noexcept = 0;
   /// Who the peer is, as far as it has to show that.
@@ -66,8 +65,10 @@ class BrokerPeer {
   virtual void notified(const Received& message, std::string_view name) = 0;
   /// A call of this peer's is about to run, of whichever method; asked where Broker::is_tapped.
   virtual void tapped(Call& call, std::string_view name) = 0;
-  /// A call of this peer's to a method under a reserved name has been refused.
-  virtual void refused(std::string_view name, const Error& error) noexcept = 0;
+  /// A call of this peer's to a method under a reserved name has been refused; `params` is JSON text, empty for none.
+  virtual void refused(std::string_view name, std::string_view params, const Error& error) noexcept = 0;
+  /// A call of this peer's to a method that it may not call has been answered as one to an unknown method.
+  virtual void not_granted(std::string_view name) noexcept = 0;
   /// There is room for what nobody waits for again.
   virtual void room() = 0;
   /// What a method under a reserved name has to send behind its answer, which has been given.
@@ -78,14 +79,18 @@ class BrokerPeer {
   virtual bool grant(std::string_view id_json, std::uint64_t more) = 0;
   /// Relayed calls of this peer that have not been answered yet.
   [[nodiscard]] virtual std::size_t in_flight() const noexcept = 0;
+  /// Of those of the peer's account the connection with the most gives one up, where that is another. False for none.
+  virtual bool make_way() noexcept = 0;
   /// Answers them all with `error`.
   virtual void end_calls(const Error& error) noexcept = 0;
+  /// Of this peer's relayed calls the first `kept` go on, until `until` at most; the others are answered with `error`.
+  virtual void limit_calls(std::size_t kept, std::chrono::nanoseconds until, const Error& error) noexcept = 0;
   /// The peer says nothing any more: it provides nothing from now on.
   virtual void peer_ended() noexcept = 0;
 };
 
-/// Where the dispatchers of one thread get a BrokerPeer. Outlives them.
-class Broker {
+/// Where the dispatchers of one thread get a BrokerPeer, and the methods that connections provide. Outlives them.
+class Broker : public MethodSource {
  public:
   /// Of the peer behind `outlet`, whose calls in progress `load` counts.
   [[nodiscard]] virtual std::unique_ptr<BrokerPeer> meet(Outlet& outlet, std::shared_ptr<PeerLoad> load) = 0;

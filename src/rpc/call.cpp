@@ -88,17 +88,25 @@ int settle(rpc::Outlet& outlet, rpc::Reply& reply, rpc::Workspace& workspace, co
 // ---- Call: the answer is given on the caller's stack ----
 
 Context Call::context() {
-  std::stop_source& stop = state_->extras().stop;
-  if (!stop.stop_possible()) stop = std::stop_source{};
+  std::shared_ptr<rpc::CallerLink>& link = state_->extras().link;
+  if (!link && method_->signature().asynchronous) link = state_->dispatcher->caller_link();
   return {method_->name(),
           is_notification() ? std::string{} : std::string{message_->id()},
-          stop.get_token(),
-          state_->dispatcher->workspace_->scheduler,
-          state_->dispatcher->bounds(*state_),
-          method_->signature().asynchronous ? state_->dispatcher->peer_calls() : nullptr,
+          stop_token(),
+          scheduler(),
+          bounds(),
+          link,
           state_->dispatcher->outlet_->peer_credentials(),
           caller()};
 }
+
+std::stop_token Call::stop_token() {
+  std::stop_source& stop = state_->extras().stop;
+  if (!stop.stop_possible()) stop = std::stop_source{};
+  return stop.get_token();
+}
+
+Scheduler* Call::scheduler() const noexcept { return state_->dispatcher->workspace_->scheduler; }
 
 // What a client says of itself is no proof; a broker takes it out of what it hands on.
 std::string Call::caller() const {
@@ -183,7 +191,7 @@ void Call::end_result() {
       [[unlikely]]
     return end_result_slowly();
   state.answered = true;
-  state.reply.close();
+  state.reply.close_written();
 }
 
 void Call::integer_result(std::int64_t value) {
@@ -195,7 +203,7 @@ void Call::integer_result(std::int64_t value) {
     return end_result();
   }
   state.answered = true;
-  state.reply.close();
+  state.reply.close_written();
 }
 
 void Call::end_result_slowly() {
@@ -205,7 +213,14 @@ void Call::end_result_slowly() {
   rpc::Workspace& workspace = *state_->dispatcher->workspace_;
   const int code =
       settle(*state_->dispatcher->outlet_, state_->reply, workspace, *method_, message_->id(), is_notification());
-  if (state_->rare) rpc::call_hooks(workspace, state_->rare->hooks, code);
+  if (state_->rare) answered(code);
+}
+
+// The link and the hooks may be anybody's.
+void Call::answered(int code) noexcept {
+  rpc::BatchReply* const batch = state_->batch != nullptr && !is_notification() ? &state_->batch->current() : nullptr;
+  if (state_->rare->link) rpc::settle_link(std::move(state_->rare->link), code, batch);
+  rpc::call_hooks(*state_->dispatcher->workspace_, state_->rare->hooks, code);
 }
 
 void Call::encoded_result(std::string_view value, std::string_view failure) {
@@ -214,7 +229,7 @@ void Call::encoded_result(std::string_view value, std::string_view failure) {
     state_->reply.append(value);
     if (!failure.empty()) writer->fail(failure);
   }
-  end_result();
+  end_result_slowly();  // which minds that the text is another's
 }
 
 void Call::error(const Error& error) {
@@ -227,7 +242,7 @@ void Call::error(const Error& error) {
       rpc::send_error(state_->reply, *state_->dispatcher->workspace_, *method_, error, message_->id());
     });
   }
-  if (state_->rare) rpc::call_hooks(*state_->dispatcher->workspace_, state_->rare->hooks, error.code());
+  if (state_->rare) answered(error.code());
 }
 
 void Call::error_in_flight() { error(rpc::error_of_exception(*state_->dispatcher->workspace_, *method_)); }
@@ -235,6 +250,8 @@ void Call::error_in_flight() { error(rpc::error_of_exception(*state_->dispatcher
 MessageForm Call::form() const noexcept { return state_->reply.form(); }
 
 CallBounds Call::bounds() const { return state_->dispatcher->bounds(*state_); }
+
+const Principal* Call::principal() const noexcept { return state_->dispatcher->principal(); }
 
 rpc::BrokerPeer* Call::broker_peer() const noexcept { return state_->dispatcher->broker_peer_.get(); }
 

@@ -9,13 +9,16 @@
 #include <utility>
 
 #include "base/words.hpp"
+#include "message/explain.hpp"
 #include "message/own_error.hpp"
 #include "message/transcoder.hpp"
 #include "rpc/access.hpp"
 #include "rpc/broker.hpp"
 #include "rpc/method_counts.hpp"
+#include "rpc/own_subscriptions.hpp"
 #include "rpc/peer_calls.hpp"
 #include "rpc/pending.hpp"
+#include "rpc/rendering.hpp"
 #include "rpc/reserved.hpp"
 #include "rpc/terms.hpp"
 #include "wirecall/reflect.hpp"
@@ -42,6 +45,20 @@ constexpr std::uint32_t bit(Member member) { return std::uint32_t{1} << static_c
 // What a request may say of its own handling.
 constexpr std::uint32_t kTerms = bit(Member::timeout_ms) | bit(Member::stream) | bit(Member::hops);
 
+// Whether somebody may wait for the answer to this element of a batch by its id.
+bool has_waiting_id(const Received& element) noexcept {
+  return element.kind == MessageKind::request || (element.kind == MessageKind::invalid && element.has(Member::id));
+}
+
+// What is left of a batch is answered so that is not run any more.
+Error closes_within_batch() {
+  return message::make({.code = ErrorCode::draining, .reason = "the connection is being closed", .delivered = "no"});
+}
+
+// Searches for a name that a connection may have mistyped; and what one costs, however many names there are.
+constexpr int kSuggestionsInSecond = 16;
+constexpr std::size_t kSuggestionSteps = 256;
+
 // No other request of ours has such an id: a response to it comes from a peer that is there.
 constexpr std::string_view kPing = R"({"jsonrpc":"2.0","method":"rpc.ping","id":"rpc.ping"})";
 constexpr std::string_view kPingId = R"("rpc.ping")";
@@ -53,7 +70,8 @@ Workspace::Workspace(const Codec& codec, Scheduler* timers, const LogSink* log)
       readers{.reader = codec.reader(), .defaults = {}},
       writer(codec.writer()),
       scheduler(timers),
-      log(log) {
+      log(log),
+      refusals(log, timers) {
   tasks.set_window(&window);
 }
 
@@ -81,6 +99,84 @@ Workspace::PackedCursors& Workspace::packed() {
 void Workspace::write_log(LogLevel level, std::string_view line) const {
   if (log != nullptr) (*log)(level, line);
 }
+
+// A batch that is being served: what its elements are read from, and what they are answered into.
+struct Dispatcher::BatchRun {
+  BatchScope scope;
+  std::string_view text;                    // of the batch
+  const char* rest = nullptr;               // behind the last element that has been served
+  std::string_view packed;                  // of one in MessagePack, whose params are there
+  std::span<const message::Unheld> unheld;  // of one that was none of JSON
+  std::size_t offset = 0;                   // of `text` in what these offsets count from
+  bool transcoded = false;
+  bool single = false;                             // one message, which stands in an array of its own
+  std::shared_ptr<Rendering> rendering;            // of the answer to the element that is served; null for none
+  std::optional<std::chrono::nanoseconds> came{};  // the last byte, of one that has been interrupted
+  bool left = false;                               // others serve the rest
+  bool continues = false;                          // the last element has to be served once more
+};
+
+// Says which batch a dispatcher serves, until that ends or the batch has been left. Those of handlers that are away
+// stand in the same list, and leave it in any order.
+class RunningBatch {
+ public:
+  RunningBatch(const Dispatcher& of, Dispatcher::BatchRun& run) noexcept
+      : of(&of), run(&run), workspace_(of.workspace_), outer(std::exchange(workspace_->running_batch, this)) {}
+  ~RunningBatch() { leave(); }
+  RunningBatch(RunningBatch&&) = delete;
+  void leave() noexcept {
+    for (RunningBatch** at = &workspace_->running_batch; *at != nullptr; at = &(*at)->outer) {
+      if (*at != this) continue;
+      *at = outer;
+      return;
+    }
+  }
+
+  const Dispatcher* of;
+  Dispatcher::BatchRun* run;
+
+ private:
+  Workspace* workspace_;
+
+ public:
+  RunningBatch* outer;
+};
+
+Dispatcher::BatchRun* Dispatcher::running_batch() const noexcept {
+  for (const RunningBatch* one = workspace_->running_batch; one != nullptr; one = one->outer) {
+    if (one->of == this && !one->run->left) return one->run;
+  }
+  return nullptr;
+}
+
+// A batch between two turns: the rest of its text, and what is needed to serve it.
+struct Dispatcher::OpenBatch {
+  explicit OpenBatch(const BatchRun& of, MessageForm form)
+      : packed(of.packed), unheld(of.unheld.begin(), of.unheld.end()), form(form), elements(copy_rest(of)) {
+    run.packed = packed.view();
+    run.unheld = unheld;
+    run.offset = of.offset + static_cast<std::size_t>(of.rest - of.text.data()) - 1;
+    run.transcoded = of.transcoded;
+    run.single = of.single;
+  }
+  OpenBatch(OpenBatch&&) = delete;
+
+  std::string_view copy_rest(const BatchRun& of) {
+    text.push_back('[');
+    text.append({of.rest, static_cast<std::size_t>(of.text.data() + of.text.size() - of.rest)});
+    run.text = text.padded();
+    run.rest = run.text.data() + 1;
+    return run.text;
+  }
+
+  Buffer text;
+  Buffer packed;
+  std::vector<message::Unheld> unheld;
+  MessageForm form;
+  bool refused = false;
+  BatchRun run;
+  BatchElements elements;
+};
 
 Dispatcher::Dispatcher(const Registry& registry, Outlet& outlet, const Limits& limits, Workspace& workspace,
                        const PeerLoad* load) noexcept
@@ -125,8 +221,8 @@ bool Dispatcher::belongs_to_a_call(const Received& message) noexcept {
 [[gnu::always_inline]] inline void Dispatcher::handle_single(const Received& message, CallState& state) {
   if (message.kind == MessageKind::invalid) [[unlikely]]
     return refuse(message, state);
-  if (limits_->rate != 0 && !belongs_to_a_call(message)) [[unlikely]] {
-    if (const std::chrono::nanoseconds wait = wait_for_rate(); wait > std::chrono::nanoseconds{0})
+  if ((limits_->rate | limits_->principal_rate) != 0 && !belongs_to_a_call(message) && !is_continued()) [[unlikely]] {
+    if (const RateWait wait = wait_for_rate(); wait.time > std::chrono::nanoseconds{0})
       return refuse_rate(message, state, wait);
   }
   if ((message.present & kTerms) != 0 || timeout_max_ms_ != kNoTimeout) [[unlikely]] {
@@ -139,8 +235,10 @@ bool Dispatcher::belongs_to_a_call(const Received& message) noexcept {
   }
   if (message.kind == MessageKind::notification && workspace_->broker != nullptr)
     broker_peer()->notified(message, name);
-  if (workspace_->authority != nullptr && !is_reserved(name) && !may_call(principal(), name)) [[unlikely]]
+  if (workspace_->authority != nullptr && !is_reserved(name) && !may_call(principal(), name)) [[unlikely]] {
+    if (workspace_->broker != nullptr) broker_peer()->not_granted(name);
     return unknown_method(message, name, state);
+  }
   const Method* method = registry_->find(name);
   if (method == nullptr) {
     if (workspace_->broker != nullptr) method = broker_peer()->find(name);
@@ -155,10 +253,7 @@ bool Dispatcher::belongs_to_a_call(const Received& message) noexcept {
         message::make({.code = ErrorCode::draining, .reason = "the server is shutting down", .delivered = "no"}));
   }
   if (is_full()) [[unlikely]] {
-    return call.error(message::make({.code = ErrorCode::limit_exceeded,
-                                     .reason = "too many calls of this connection are in flight",
-                                     .delivered = "no",
-                                     .limit = "in_flight"}));
+    if (const std::optional<Error> why = refuse_full()) return call.error(*why);
   }
   if (workspace_->broker != nullptr && workspace_->broker->is_tapped()) [[unlikely]]
     broker_peer()->tapped(call, name);
@@ -183,30 +278,75 @@ void Dispatcher::run_timed(Call& call, CallState& state, OwnCountsRow& row) {
   if (!state.waits && clock != nullptr) row.record(clock->now() - began);
 }
 
-// How long until the connection may send what it has just sent; 0 when it may, which is then counted. The bucket holds
-// one second's worth: it is full when the next message is due now, and empty when it is due in a second.
-std::chrono::nanoseconds Dispatcher::wait_for_rate() {
-  using std::chrono::nanoseconds;
-  if (workspace_->scheduler == nullptr) return nanoseconds{0};
-  constexpr nanoseconds kSecond = std::chrono::seconds{1};
-  const nanoseconds now = workspace_->scheduler->now();
-  nanoseconds& due = pending().load->rate_due;
-  const nanoseconds next = std::max(due, now) + kSecond / limits_->rate;
-  if (next - now > kSecond) return next - now - kSecond;
-  due = next;
-  return nanoseconds{0};
+// Why no further call may wait; nothing where another connection of the account has given way to this one.
+std::optional<Error> Dispatcher::refuse_full() {
+  if (load_->calls >= limits_->in_flight) {
+    return message::make({.code = ErrorCode::limit_exceeded,
+                          .reason = "too many calls of this connection are in flight",
+                          .delivered = "no",
+                          .limit = "in_flight"});
+  }
+  if (broker_peer_ && broker_peer_->make_way()) return std::nullopt;
+  return too_many_of_principal("no");
 }
 
-void Dispatcher::refuse_rate(const Received& message, CallState& state, std::chrono::nanoseconds wait) {
-  const auto milliseconds = std::chrono::ceil<std::chrono::milliseconds>(wait).count();
+Error too_many_of_principal(std::string_view delivered) {
+  return message::make({.code = ErrorCode::limit_exceeded,
+                        .reason = "too many calls of this principal, address or user are in flight",
+                        .delivered = delivered,
+                        .limit = "principal_calls"});
+}
+
+// How long until the connection may send what it has just sent; 0 when it may, which is then counted. A bucket holds
+// one second's worth: it is full when the next message is due now, and empty when it is due in a second. There is one
+// of the connection, and one of its account.
+Dispatcher::RateWait Dispatcher::wait_for_rate() {
+  using std::chrono::nanoseconds;
+  if (workspace_->scheduler == nullptr) return {};
+  constexpr nanoseconds kSecond = std::chrono::seconds{1};
+  const nanoseconds now = workspace_->scheduler->now();
+  PeerLoad& load = *pending().load;
+  Account& account = *load.calls.account();
+  const auto next = [&](nanoseconds due, std::uint32_t rate) {
+    return rate == 0 ? due : std::max(due, now) + kSecond / rate;
+  };
+  const nanoseconds own = next(load.rate_due, limits_->rate);
+  const nanoseconds all = next(account.rate_due, limits_->principal_rate);
+  if (limits_->rate != 0 && own - now > kSecond) return {.time = own - now - kSecond, .limit = "rate"};
+  if (limits_->principal_rate != 0 && all - now > kSecond)
+    return {.time = all - now - kSecond, .limit = "principal_rate"};
+  load.rate_due = own;
+  account.rate_due = all;
+  return {};
+}
+
+void Dispatcher::refuse_rate(const Received& message, CallState& state, const RateWait& wait) {
+  const auto milliseconds = std::chrono::ceil<std::chrono::milliseconds>(wait.time).count();
   workspace_->stats.count_error(static_cast<int>(ErrorCode::limit_exceeded));
   if (message.kind == MessageKind::notification) return;
+  const bool own = wait.limit == "rate";
   state.reply.error(message::make({.code = ErrorCode::limit_exceeded,
-                                   .reason = "too many messages of this connection",
+                                   .reason = own ? "too many messages of this connection"
+                                                 : "too many messages of this principal, address or user",
                                    .delivered = "no",
-                                   .limit = "rate",
+                                   .limit = wait.limit,
                                    .retry_after_ms = static_cast<std::uint64_t>(milliseconds)}),
                     message.id());
+}
+
+// What the connection uses is on the account of its principal; before it has one, of where it comes from.
+void Dispatcher::use_account() {
+  CallCount& calls = pending_->load->calls;
+  const Principal* const known = principal();
+  // No name of a principal and no source is the other's.
+  const std::string_view kind = known != nullptr ? "principal " : "source ";
+  if (calls.account()) {
+    const std::string_view before = calls.account()->name;
+    if (before.starts_with(kind) && (known == nullptr || before.substr(kind.size()) == known->name)) return;
+  }
+  const std::string name = std::string{kind} + (known != nullptr ? known->name : outlet_->peer_source());
+  const Scheduler* const clock = workspace_->scheduler;
+  calls.use(workspace_->accounts.of(name, clock != nullptr ? clock->now() : std::chrono::nanoseconds{0}));
 }
 
 const Principal* Dispatcher::principal() const noexcept {
@@ -220,8 +360,7 @@ PeerIdentity& Dispatcher::identity() {
 }
 
 void Dispatcher::await_identity() {
-  if (workspace_->authority == nullptr || workspace_->scheduler == nullptr || limits_->registration_timeout_ms == 0)
-    return;
+  if (workspace_->authority == nullptr) return;
   const std::chrono::milliseconds time{limits_->registration_timeout_ms};
   identity().awaited = std::make_unique<AwaitedIdentity>(*outlet_, *workspace_, time);
 }
@@ -230,7 +369,13 @@ void Dispatcher::identify(const Principal* principal, std::string_view token) {
   PeerIdentity& known = identity();
   known.shown = {.authority = workspace_->authority, .principal = principal, .token = std::string{token}};
   if (principal != nullptr) known.awaited.reset();
+  use_account();
   if (broker_peer_) broker_peer_->identify(principal);
+}
+
+void Dispatcher::hold_unidentified(std::size_t bytes) {
+  if (!pending_ || !pending_->identity || !pending_->identity->awaited) return;
+  workspace_->unidentified.hold(*pending_->identity->awaited, bytes, limits_->unidentified_bytes);
 }
 
 bool Dispatcher::is_still_known(bool was_open) const noexcept {
@@ -255,7 +400,13 @@ bool Dispatcher::admit(const Received& message) {
   }
   const bool single = message.kind == MessageKind::request || message.kind == MessageKind::notification;
   const std::string_view name = single && !message.method_escaped ? message.method() : std::string_view{};
-  if (!known && (name == "rpc.hello" || name == "rpc.ping" || name == "keepAlive")) return true;
+  if (!known && (name == "rpc.hello" || name == "rpc.ping" || name == "keepAlive")) {
+    const std::size_t unread = outlet_->waiting_bytes();
+    hold_unidentified(unread);
+    if (unread <= kUnidentifiedBytesMax) return true;
+    outlet_->close();
+    return false;
+  }
   if (message.kind != MessageKind::notification) {
     workspace_->stats.count_error(static_cast<int>(ErrorCode::unauthenticated));
     CallState{*this, nullptr}.reply.error(unauthenticated(), single ? message.id() : "null");
@@ -268,7 +419,9 @@ void Dispatcher::handle(const Received& message, std::span<const Received> eleme
   if (workspace_->authority != nullptr && !admit(message)) [[unlikely]]
     return;
   if (message.kind == MessageKind::batch) [[unlikely]] {
-    return handle_batch(message, elements,
+    BatchRun run;
+    run.text = message.text;
+    return handle_batch(run, message.batch_size, elements,
                         [this](const Received& element, CallState& state) { handle_single(element, state); });
   }
   CallState state{*this, nullptr};
@@ -278,27 +431,43 @@ void Dispatcher::handle(const Received& message, std::span<const Received> eleme
 void Dispatcher::handle_transcoded(const Received& message, std::span<const Received> elements,
                                    std::span<const message::Unheld> unheld) {
   if (workspace_->authority != nullptr && !admit(message)) return;
-  const auto serve = [&](const Received& one, CallState& state) {
-    const auto offset = static_cast<std::size_t>(one.text.data() - message.text.data());
-    if (!refuse_values(one, state, offset, unheld)) handle_single(one, state);
-  };
-  if (message.kind == MessageKind::batch) return handle_batch(message, elements, serve);
+  if (message.kind == MessageKind::batch) {
+    BatchRun run;
+    run.text = message.text;
+    run.unheld = unheld;
+    run.transcoded = true;
+    return handle_batch(run, message.batch_size, elements, [&](const Received& one, CallState& state) {
+      handle_transcoded(one, state, static_cast<std::size_t>(one.text.data() - message.text.data()), unheld);
+    });
+  }
   CallState state{*this, nullptr};
-  serve(message, state);
+  handle_transcoded(message, state, 0, unheld);
+}
+
+void Dispatcher::handle_transcoded(const Received& message, CallState& state, std::size_t offset,
+                                   std::span<const message::Unheld> unheld) {
+  if (!refuse_values(message, state, offset, unheld)) handle_single(message, state);
 }
 
 void Dispatcher::handle_packed(const Received& message, std::span<const Received> elements, std::string_view packed) {
   if (workspace_->authority != nullptr && !admit(message)) return;
-  const auto serve = [&](const Received& one, CallState& state) {
-    Received restored = one;
-    message::Transcoder::restore(packed, restored);
-    if (state.batch == nullptr) restored.text = packed;
-    if (is_for_reserved(restored)) return handle_unpacked(restored, state);
-    handle_single(restored, state);
-  };
-  if (message.kind == MessageKind::batch) return handle_batch(message, elements, serve);
+  if (message.kind == MessageKind::batch) {
+    BatchRun run;
+    run.text = message.text;
+    run.packed = packed;
+    return handle_batch(run, message.batch_size, elements,
+                        [&](const Received& one, CallState& state) { handle_packed(one, state, packed); });
+  }
   CallState state{*this, nullptr};
-  serve(message, state);
+  handle_packed(message, state, packed);
+}
+
+void Dispatcher::handle_packed(const Received& message, CallState& state, std::string_view packed) {
+  Received restored = message;
+  message::Transcoder::restore(packed, restored);
+  if (state.batch == nullptr && restored.kind != MessageKind::invalid) restored.text = packed;
+  if (is_for_reserved(restored)) return handle_unpacked(restored, state);
+  handle_single(restored, state);
 }
 
 bool Dispatcher::is_for_reserved(const Received& message) const noexcept {
@@ -347,37 +516,234 @@ bool Dispatcher::refuse_values(const Received& message, CallState& state, std::s
   return true;
 }
 
+// ---- batches ----
+
 template <class Serve>
-[[gnu::noinline]] void Dispatcher::handle_batch(const Received& message, std::span<const Received> elements,
-                                                const Serve& serve_one) {
-  BatchScope scope;
+[[gnu::noinline]] void Dispatcher::handle_batch(BatchRun& run, std::size_t count, std::span<const Received> elements,
+                                                const Serve& serve) {
   // The scratch memory goes with the batch, in case a handler brings in another one.
-  scope.local.text = std::move(workspace_->batch_text);
-  scope.local.begin(form_);
-  const auto serve = [&](const Received& element) {
-    if (element.kind == MessageKind::response) return;
-    CallState state{*this, &scope};
-    serve_one(element, state);
-  };
-  if (message.batch_size <= elements.size()) {
-    for (const Received& element : elements.first(message.batch_size)) serve(element);
+  run.scope.local.text = std::move(workspace_->batch_text);
+  run.scope.local.begin(form_);
+  run.rest = run.text.data() + 1;
+  const RunningBatch running{*this, run};
+  Share* const share = outlet_->share();
+  if (count <= elements.size()) {
+    for (const Received& element : elements.first(count)) {
+      if (!serve_element(run, element, share, serve)) return open_batch(run);
+      if (run.left) [[unlikely]]
+        return;
+    }
   } else {
-    BatchElements walk{message.text};
-    Received element;
-    while (walk.next(element)) serve(element);
+    BatchElements walk{run.text};
+    for (Received element; walk.next(element);) {
+      if (!serve_element(run, element, share, serve)) return open_batch(run);
+      if (run.left) [[unlikely]]
+        return;
+    }
   }
-  BatchReply& batch = scope.current();
+  close_batch(run);
+}
+
+// False when it is others' turn first.
+template <class Serve>
+[[nodiscard]] bool Dispatcher::serve_element(BatchRun& run, const Received& element, Share* share, const Serve& serve) {
+  if (share != nullptr) {
+    if (share->steps_left <= 0 && !outlet_->next_share()) [[unlikely]]
+      return false;
+    share->steps_left -= static_cast<std::int32_t>(1 + element.text.size() / Share::kBytesOfStep);
+  }
+  const char* const before = std::exchange(run.rest, element.text.data() + element.text.size());
+  if (element.kind == MessageKind::response) return true;
+  CallState state{*this, run.single ? nullptr : &run.scope};
+  if (workspace_->authority == nullptr || admit_element(element, state)) serve(element, state);
+  if (!run.continues) [[likely]]
+    return true;
+  run.continues = false;
+  run.rest = before;
+  return false;
+}
+
+// One before it may have taken from the peer who it was.
+bool Dispatcher::admit_element(const Received& element, CallState& state) {
+  if (principal() != nullptr) return true;
+  if (element.kind == MessageKind::notification) return false;
+  workspace_->stats.count_error(static_cast<int>(ErrorCode::unauthenticated));
+  state.reply.error(unauthenticated(), element.id());
+  return false;
+}
+
+// What has been answered goes with the rest; who is late answers into the same.
+void Dispatcher::open_batch(BatchRun& run) {
+  auto open = std::make_shared<OpenBatch>(run, form_);
+  open->run.scope.local = std::move(run.scope.local);
+  open->run.scope.shared = std::move(run.scope.shared);
+  open->run.rendering = std::move(run.rendering);
+  if (workspace_->scheduler != nullptr) open->run.came = came();
+  keep_open_batch(std::move(open));
+  outlet_->interrupt();
+}
+
+// Of a message only what its method is served by.
+void Dispatcher::open_single(const Received& message, std::string_view name, std::shared_ptr<Rendering> rendering) {
+  std::string text = R"([{"jsonrpc":"2.0","method":)" + to_json(name);
+  if (message.has(Member::params)) text.append(R"(,"params":)").append(message[Member::params]);
+  text.append(R"(,"id":)").append(message.id()).append("}]");
+  BatchRun run;
+  run.text = text;
+  run.rest = text.data() + 1;
+  run.single = true;
+  run.rendering = std::move(rendering);
+  open_batch(run);
+}
+
+bool Dispatcher::leave_batch() {
+  BatchRun* const running = running_batch();
+  if (running == nullptr) return false;
+  BatchRun& run = *running;
+  auto open = std::make_shared<OpenBatch>(run, form_);
+  if (!run.scope.shared) {
+    auto shared = std::make_shared<BatchReply>();
+    *shared = std::move(run.scope.local);
+    run.scope.shared = std::move(shared);
+  }
+  open->run.scope.shared = run.scope.shared;
+  open->run.came = came();
+  keep_open_batch(std::move(open));
+  run.left = true;
+  return true;
+}
+
+void Dispatcher::resume_batch() {
+  // Its own, since a handler that loses the loop may still read from it.
+  std::shared_ptr<OpenBatch> open = take_open_batch();
+  if (open == nullptr) return;
+  BatchRun& run = open->run;
+  form_ = open->form;
+  const auto serve = [&](const Received& one, CallState& state) {
+    if (open->refused) {
+      if (one.kind != MessageKind::notification) state.reply.error(closes_within_batch(), one.id());
+    } else if (run.transcoded) {
+      const auto offset = static_cast<std::size_t>(one.text.data() - run.text.data());
+      handle_transcoded(one, state, run.offset + offset, run.unheld);
+    } else if (!run.packed.empty()) {
+      handle_packed(one, state, run.packed);
+    } else {
+      handle_single(one, state);
+    }
+  };
+  const RunningBatch running{*this, run};
+  Share* const share = outlet_->share();
+  Received element;
+  BatchElements walk = open->elements;
+  while (walk.next(element)) {
+    if (!serve_element(run, element, share, serve)) {
+      keep_open_batch(std::move(open));
+      return outlet_->interrupt();
+    }
+    if (run.left) [[unlikely]]
+      return;
+    open->elements = walk;
+  }
+  close_batch(run);
+}
+
+// Whether the message has been served in part.
+bool Dispatcher::is_continued() const noexcept {
+  const BatchRun* const running = running_batch();
+  return running != nullptr && running->rendering != nullptr;
+}
+
+std::shared_ptr<Dispatcher::OpenBatch> Dispatcher::take_open_batch() noexcept {
+  const auto node = workspace_->open_batches.extract(this);
+  return node.empty() ? nullptr : std::static_pointer_cast<OpenBatch>(node.mapped());
+}
+
+void Dispatcher::keep_open_batch(std::shared_ptr<OpenBatch> open) {
+  workspace_->open_batches.insert_or_assign(this, std::move(open));
+}
+
+void Dispatcher::refuse_open_batch() noexcept {
+  const auto found = workspace_->open_batches.find(this);
+  if (found == workspace_->open_batches.end()) return;
+  OpenBatch& open = *static_cast<OpenBatch*>(found->second.get());
+  open.refused = true;
+  open.run.rendering.reset();
+}
+
+// All its calls have been made.
+void Dispatcher::close_batch(BatchRun& run) {
+  if (run.single) return;
+  BatchReply& batch = run.scope.current();
   batch.dispatched = true;
   if (batch.unanswered != 0) return;
   send_batch(*outlet_, batch);
   workspace_->batch_text = std::move(batch.text);
 }
 
+// `limit`, where one was exceeded, and `why`, which is asked for only where somebody is told.
+template <class Why>
+std::string Dispatcher::data_of_refusal(ErrorCode code, std::string_view limit, const Why& why) const {
+  Refusals& refusals = workspace_->refusals;
+  std::string reason;
+  if (refusals.wants_reason()) {
+    reason = why();
+    refusals.log(code, reason);
+    if (!refusals.explains()) reason.clear();
+  }
+  return message::refusal_data(reason, limit);
+}
+
 void Dispatcher::refuse(const Received& message, CallState& state) {
-  std::string_view data;
-  if (message.fault == Fault::id_limit) data = R"({"limit":"id"})";
-  if (message.fault == Fault::batch_limit) data = R"({"limit":"batch"})";
+  if (message.fault == Fault::batch_limit) return refuse_batch(message);
+  const std::string data = data_of_refusal(ErrorCode::invalid_request, message.fault == Fault::id_limit ? "id" : "",
+                                           [&] { return message::why_invalid(message, state.batch != nullptr); });
   reply_error(state, *workspace_, ErrorCode::invalid_request, data, message.id());
+}
+
+// Nothing in a batch over the limit is run, and whoever waits for the answer to one of its ids is told by that id: an
+// answer without an id ends no wait. The bytes are counted before any is written.
+void Dispatcher::refuse_batch(const Received& batch) {
+  const std::string head =
+      R"({"jsonrpc":"2.0","error":{"code":-32600,"message":"Invalid Request","data":)" +
+      data_of_refusal(ErrorCode::invalid_request, "batch",
+                      [&] { return "the batch has more than " + std::to_string(limits_->batch) + " elements"; }) +
+      R"(},"id":)";
+  const std::size_t bytes_max = std::min(limits_->soft_output, limits_->max_message_size);
+  std::size_t bytes = 1;
+  bool any = false;
+  BatchElements to_count{batch.text};
+  Received element;
+  while (bytes <= bytes_max && to_count.next(element)) {
+    any = any || element.kind != MessageKind::response;
+    if (has_waiting_id(element)) bytes += head.size() + element.id().size() + 2;
+  }
+  if (!any) return;  // a response is never answered
+  const bool each = bytes > 1 && bytes <= bytes_max;
+  if (bytes > bytes_max) outlet_->close();  // what waits by its id is not told otherwise
+  Buffer& out = outlet_->open_message();
+  try {
+    const auto append = [&](std::string_view id) {
+      workspace_->stats.count_error(static_cast<int>(ErrorCode::invalid_request));
+      out.append(head);
+      out.append(id);
+      out.push_back('}');
+    };
+    if (each) {
+      char separator = '[';
+      for (BatchElements elements{batch.text}; elements.next(element);) {
+        if (!has_waiting_id(element)) continue;
+        out.push_back(std::exchange(separator, ','));
+        append(element.id());
+      }
+      out.push_back(']');
+    } else {
+      append("null");
+    }
+  } catch (...) {
+    outlet_->discard_message();
+    throw;
+  }
+  outlet_->close_compact_as(form_);
 }
 
 // Reads what the request says of its own handling. False when that is the end of it.
@@ -388,14 +754,18 @@ bool Dispatcher::take_terms(const Received& message, CallState& state) {
     state.reply.error(error, message.id());
     return false;
   };
+  const auto invalid = [&](std::string_view why) {
+    return Error{ErrorCode::invalid_request, std::string{message_of(ErrorCode::invalid_request)},
+                 data_of_refusal(ErrorCode::invalid_request, {}, [&] { return std::string{why}; })};
+  };
   CallExtras& extras = state.extras();
   if (message.has(Member::stream)) {
     extras.credit = read_count(*workspace_, message[Member::stream]).value_or(0);
-    if (extras.credit == 0) return refused(Error{ErrorCode::invalid_request});
+    if (extras.credit == 0) return refused(invalid("stream must be a whole number from 1"));
   }
   if (message.has(Member::hops)) {
     const std::optional<std::uint64_t> hops = read_count(*workspace_, message[Member::hops]);
-    if (!hops) return refused(Error{ErrorCode::invalid_request});
+    if (!hops) return refused(invalid("hops must be a whole number from 0"));
     if (*hops > limits_->hops) {
       return refused(message::make({.code = ErrorCode::limit_exceeded,
                                     .reason = "too many calls within calls",
@@ -420,6 +790,10 @@ bool Dispatcher::take_terms(const Received& message, CallState& state) {
 }
 
 std::chrono::nanoseconds Dispatcher::came() const {
+  if (workspace_->running_batch != nullptr) [[unlikely]] {
+    const BatchRun* const running = running_batch();
+    if (running != nullptr && running->came) return *running->came;
+  }
   const std::optional<std::chrono::nanoseconds> known = outlet_->came();
   return known ? *known : workspace_->scheduler->now();
 }
@@ -451,24 +825,54 @@ CallBounds Dispatcher::bounds(CallState& state) const {
 void Dispatcher::unknown_method(const Received& message, std::string_view name, CallState& state) {
   BrokerPeer* const broker = broker_peer();
   Identity* const shown = workspace_->authority != nullptr ? &identity().shown : nullptr;
-  if (serve_reserved({message, name, state.reply, *workspace_, *limits_, *outlet_, *registry_, pending_.get(), broker,
-                      greeted_, unknown_methods_, shown})) {
-    if (principal() != nullptr) pending_->identity->awaited.reset();
-    return;
+  BatchRun* const running = running_batch();
+  std::shared_ptr<Rendering> rendering;
+  switch (
+      serve_reserved({message, name, state.reply, *workspace_, *limits_, *outlet_, *registry_, pending_.get(), broker,
+                      greeted_, unknown_methods_, shown, running != nullptr ? running->rendering : rendering})) {
+    case Served::done:
+      if (principal() != nullptr) {
+        pending_->identity->awaited.reset();
+        use_account();
+      }
+      return;
+    case Served::continues:
+      if (running == nullptr) return open_single(message, name, std::move(rendering));
+      running->continues = true;
+      return;
+    case Served::unknown:
+      break;
   }
   if (message.kind == MessageKind::notification) return;
-  std::string_view near = registry_->nearest(name, principal());
-  if (near.empty() && broker != nullptr) near = broker->nearest(name);
+  std::string_view near;
+  if (may_suggest()) {
+    near = registry_->nearest(name, principal());
+    if (near.empty() && broker != nullptr) near = broker->nearest(name);
+    outlet_->charge(kSuggestionSteps);
+  }
   std::string data;
   if (!near.empty()) data.append(R"({"did_you_mean":)").append(to_json(near)).append("}");
   if (unknown_methods_ != std::numeric_limits<std::uint8_t>::max()) ++unknown_methods_;
   reply_error(state, *workspace_, ErrorCode::method_not_found, data, message.id());
 }
 
-void Dispatcher::refuse_syntax(ScanStatus status) {
+// A search costs as much as many a call: whoever mistypes one name after the other is no person.
+bool Dispatcher::may_suggest() {
+  if (workspace_->scheduler == nullptr) return true;
+  constexpr std::chrono::nanoseconds kSecond = std::chrono::seconds{1};
+  const std::chrono::nanoseconds now = workspace_->scheduler->now();
+  std::chrono::nanoseconds& due = pending().load->suggestion_due;
+  const std::chrono::nanoseconds next = std::max(due, now) + kSecond / kSuggestionsInSecond;
+  if (next - now > kSecond) return false;
+  due = next;
+  return true;
+}
+
+void Dispatcher::refuse_syntax(ScanStatus status, const message::Unreadable& where) {
   CallState state{*this, nullptr};
-  reply_error(state, *workspace_, ErrorCode::parse_error, status == ScanStatus::too_deep ? R"({"limit":"depth"})" : "",
-              "null");
+  const std::string data = data_of_refusal(ErrorCode::parse_error, status == ScanStatus::too_deep ? "depth" : "",
+                                           [&] { return message::why_unreadable(status, where); });
+  reply_error(state, *workspace_, ErrorCode::parse_error, data, "null");
 }
 
 void Dispatcher::refuse_size() {
@@ -503,11 +907,20 @@ void Dispatcher::room() {
   }
 }
 
-bool Dispatcher::is_full() const noexcept { return load_ != nullptr && load_->calls >= limits_->in_flight; }
+bool Dispatcher::is_full() const noexcept {
+  return load_ != nullptr &&
+         (load_->calls >= limits_->in_flight || load_->calls.of_account() >= limits_->principal_calls);
+}
 
 PendingCalls& Dispatcher::pending() {
   if (pending_) return *pending_;
   pending_ = std::make_shared<PendingCalls>(*this, outlet_->load());
+  try {
+    use_account();
+  } catch (...) {
+    pending_.reset();
+    throw;
+  }
   load_ = pending_->load.get();
   return *pending_;
 }
@@ -547,11 +960,12 @@ void Dispatcher::stop_calls() noexcept {
                            .delivered = "maybe"}));
 }
 
-std::shared_ptr<PeerCalls> Dispatcher::peer_calls() {
+// Null where the caller cannot be called.
+std::shared_ptr<CallerLink> Dispatcher::caller_link() {
   if (!outlet_->connected()) return nullptr;
-  std::shared_ptr<PeerCalls>& calls = pending().peer_calls;
-  if (!calls) calls = std::make_shared<PeerCalls>(*outlet_, *workspace_, *limits_);
-  return calls;
+  PendingCalls& calls = pending();
+  if (!calls.peer_calls) calls.peer_calls = std::make_shared<PeerCalls>(*outlet_, *workspace_, *limits_);
+  return std::make_shared<CallerLink>(calls.peer_calls, calls.load, limits_->soft_output, limits_->hard_output);
 }
 
 bool Dispatcher::ask_for_life() {
@@ -563,6 +977,7 @@ bool Dispatcher::ask_for_life() {
 bool Dispatcher::is_relied_on() const noexcept { return broker_peer_ && broker_peer_->provides_any(); }
 
 bool Dispatcher::is_kept() const noexcept {
+  if (pending_ && pending_->subscriptions && !pending_->subscriptions->empty()) return true;
   return broker_peer_ && (broker_peer_->provides_any() || broker_peer_->subscribes_any());
 }
 
@@ -582,14 +997,39 @@ bool Dispatcher::response(const Received& message) {
 
 void Dispatcher::peer_ended() {
   if (broker_peer_) broker_peer_->peer_ended();
+  limit_half_closed();
   const std::shared_ptr<PendingCalls> calls = pending_;
   if (!calls) return;
   if (const std::shared_ptr<PeerCalls> peer_calls = calls->peer_calls) peer_calls->peer_ended();
   calls->peer_ended();
 }
 
+// Nobody can tell whether a peer that has ended its side still waits for answers: so they are waited for only so long,
+// and so many.
+void Dispatcher::limit_half_closed() {
+  const std::shared_ptr<PendingCalls> calls = pending_;
+  const std::size_t waiting = waiting_calls();
+  if (!calls || waiting == 0 || calls->half_closed != 0 || workspace_->scheduler == nullptr) return;
+  std::size_t& all = workspace_->half_closed_calls;
+  const std::size_t left = limits_->half_closed_calls - std::min(limits_->half_closed_calls, all);
+  const std::size_t kept = std::min(waiting, (left + 1) / 2);
+  calls->half_closed = kept;
+  all += kept;
+  const std::chrono::nanoseconds until =
+      workspace_->scheduler->now() + std::chrono::milliseconds{limits_->half_closed_ms};
+  const Error error = message::make({.code = ErrorCode::limit_exceeded,
+                                     .reason = "too many calls wait for callers that have ended their side",
+                                     .delivered = "maybe",
+                                     .limit = "half_closed_calls"});
+  const std::size_t own = std::min(calls->active, kept);
+  if (broker_peer_) broker_peer_->limit_calls(kept - own, until, error);
+  calls->limit(own, until, error);
+}
+
 void Dispatcher::abandon() noexcept {
+  if (pending_) workspace_->half_closed_calls -= std::exchange(pending_->half_closed, 0);
   broker_peer_.reset();
+  if (!workspace_->open_batches.empty()) workspace_->open_batches.erase(this);
   if (!pending_) return;
   load_ = nullptr;  // which goes with them
   const std::shared_ptr<PendingCalls> calls = std::move(pending_);

@@ -3,6 +3,7 @@
 // One thread (the loop's). Implements docs/wire.md "Messages", "Batches" and "Deadlines and cancelling".
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <chrono>
 #include <cstddef>
@@ -10,9 +11,14 @@
 #include <memory>
 #include <optional>
 #include <span>
+#include <string>
 #include <string_view>
+#include <unordered_map>
 #include <vector>
 
+#include "rpc/accounts.hpp"
+#include "rpc/refusals.hpp"
+#include "rpc/unidentified.hpp"
 #include "wirecall/bytes.hpp"
 #include "wirecall/context.hpp"
 #include "wirecall/detail/blocking_pool.hpp"
@@ -28,6 +34,7 @@
 namespace wirecall::message {
 class Transcoder;
 struct Unheld;
+struct Unreadable;
 }  // namespace wirecall::message
 
 namespace wirecall::rpc {
@@ -35,16 +42,21 @@ namespace wirecall::rpc {
 class Authority;
 class Broker;
 class BrokerPeer;
+class CallerLink;
+class Dispatcher;
 class OwnCounts;
 struct OwnCountsRow;
 class PeerCalls;
+class Rendering;
+class RunningBatch;
 struct PeerIdentity;
 
 /// What is in progress for one connection, however many dispatchers serve it.
 struct PeerLoad {
-  std::size_t calls = 0;                 ///< whose handlers may still be at work; at most Limits::in_flight
+  CallCount calls;                       ///< whose handlers may still be at work; at most Limits::in_flight
   std::size_t held_bytes = 0;            ///< of items gathered, and calls kept; at most Limits::hard_output
   std::chrono::nanoseconds rate_due{0};  ///< when the next message would be due at Limits::rate, were there no burst
+  std::chrono::nanoseconds suggestion_due{0};  ///< likewise of searches for a name that was mistyped
 };
 
 /// What is counted of a connection for those who ask.
@@ -53,6 +65,16 @@ struct ConnectionCounts {
   std::uint64_t bytes_out = 0;
   std::chrono::nanoseconds heard_at{0};  ///< when its last byte came, by Scheduler::now, to some milliseconds
   const char* end = nullptr;             ///< why it has ended, in a word; null as long as it has not
+};
+
+/// What a connection may still be served of its turn. A message, an element of a batch, and as much work as a small
+/// call costs (half a microsecond, or 256 bytes read or written) each take one step.
+struct Share {
+  static constexpr std::size_t kBytesOfStep = 256;
+  /// One message costs no more than that, whatever it is charged.
+  static constexpr std::size_t kChargeMax = std::size_t{1} << 20;
+
+  std::int32_t steps_left = 0;  ///< until Outlet::next_share; negative when one message has cost more
 };
 
 /// Where finished messages go.
@@ -68,6 +90,10 @@ class Outlet {
     static_cast<void>(form);
     close_message();
   }
+  /// The same of a message that holds no line break, since our own writers alone have written it, or it has been made
+  /// one line: nobody looks for one again. JSON text of others' (a handler's, another peer's) is closed by
+  /// close_message or close_message_as, where the outlet makes it one line for a peer that may read lines.
+  virtual void close_compact_as(MessageForm form) { close_message_as(form); }
   /// What was appended since open_message is to be forgotten: the outlet truncates its buffer to where it was.
   virtual void discard_message() noexcept = 0;
   /// An answer that is due cannot be written, for want of memory. The peer must not wait for it: so the outlet ends the
@@ -89,6 +115,17 @@ class Outlet {
   [[nodiscard]] virtual std::optional<PeerCredentials> peer_credentials() const { return std::nullopt; }
   /// The connection counts there from now on, where it is one; null for nowhere.
   virtual void count_into(ConnectionCounts*) noexcept {}
+  /// Of the connection; null where others wait for nothing. Lives as long as the outlet.
+  [[nodiscard]] virtual Share* share() noexcept { return nullptr; }
+  /// Asked when no steps are left: false when it is others' turn.
+  [[nodiscard]] virtual bool next_share() noexcept { return true; }
+  /// Takes so many steps from the share for what has cost more than the message that brought it.
+  void charge(std::size_t steps) noexcept {
+    if (Share* const own = share()) own->steps_left -= static_cast<std::int32_t>(std::min(steps, Share::kChargeMax));
+  }
+  /// A batch has used up the share: Dispatcher::resume_batch is called in a later turn, and no other message is handled
+  /// before the batch has been dispatched.
+  virtual void interrupt() {}
   /// Nothing more is taken from the peer: it is sent what it is owed, and then the connection is closed.
   virtual void close() {}
   /// Whether the peer may refuse requests with members that JSON-RPC does not name.
@@ -97,6 +134,10 @@ class Outlet {
   [[nodiscard]] virtual bool takes_lines() const noexcept { return false; }
   /// Whether the peer has spoken MessagePack last, and so is sent that.
   [[nodiscard]] virtual bool speaks_msgpack() const noexcept { return false; }
+  /// Where the peer comes from: an address, or a user of this machine. The same text is the same source.
+  [[nodiscard]] virtual std::string peer_source() const { return {}; }
+  /// Bytes that wait to be sent to the peer.
+  [[nodiscard]] virtual std::size_t waiting_bytes() const noexcept { return 0; }
   /// Asked by a dispatcher when its first call waits: the same for all dispatchers of one connection.
   [[nodiscard]] virtual std::shared_ptr<PeerLoad> load() { return std::make_shared<PeerLoad>(); }
 
@@ -144,6 +185,11 @@ struct Workspace {
   detail::ParamReaders readers;
   std::unique_ptr<Writer> writer;
   Buffer batch_text;
+  std::vector<const Method*> own_by_name;  ///< see next_own
+  const Method* own_last = nullptr;        ///< the last method of the registry when they were sorted
+  /// What is left of batches that are interrupted. Few dispatchers have one at a time: so it stands in none of them.
+  std::unordered_map<const Dispatcher*, std::shared_ptr<void>> open_batches;
+  RunningBatch* running_batch = nullptr;  ///< the innermost; dispatchers'
   std::unique_ptr<Elements> elements = std::make_unique<Elements>();
   detail::HandlerWindow* window = nullptr;        ///< null where nobody watches the handlers
   detail::BlockingPool* blocking_pool = nullptr;  ///< null where there are no threads for handlers that block
@@ -154,12 +200,21 @@ struct Workspace {
   bool has_turns = false;                         ///< a loop calls `after_turn`
   void (*after_turn)() noexcept = nullptr;        ///< to be called once when the turn has ended; null for nothing
   Scheduler* scheduler;
-  const LogSink* log;   ///< may be null; outlives the workspace
-  mutable Stats stats;  ///< of all that happens on this thread, whoever counts it
+  const LogSink* log;                              ///< may be null; outlives the workspace
+  std::string_view title = "wirecall";             ///< of the server; outlives the workspace
+  const std::vector<std::string>* urls = nullptr;  ///< at which its methods are called by HTTP; null for none
+  Refusals refusals;                               ///< who is told why
+  mutable Stats stats;                             ///< of all that happens on this thread, whoever counts it
   std::unique_ptr<message::Transcoder> transcoder_made;
   std::unique_ptr<PackedCursors> packed_made;
-  TaskScope tasks;  ///< last: the tasks go before what they use
+  Accounts accounts;
+  UnidentifiedPeers unidentified;     ///< where peers have to say who they are
+  std::size_t half_closed_calls = 0;  ///< that wait for peers that have ended their side
+  TaskScope tasks;                    ///< last: the tasks go before what they use
 };
+
+/// What a call ends with for which its principal, or source, has too many in flight.
+[[nodiscard]] Error too_many_of_principal(std::string_view delivered);
 
 class Dispatcher {
  public:
@@ -180,6 +235,15 @@ class Dispatcher {
                          std::span<const message::Unheld> unheld);
   /// The same for one whose params are still in `packed`, the message of MessagePack (Transcoder::restore).
   void handle_packed(const Received& message, std::span<const Received> elements, std::string_view packed);
+  /// Whether a batch is interrupted (Outlet::interrupt).
+  [[nodiscard]] bool has_open_batch() const noexcept { return workspace_->open_batches.contains(this); }
+  /// Serves more of the open batch: the rest of it, or as much as the connection's share allows.
+  void resume_batch();
+  /// What is left of the open batch is answered -32009, and not run.
+  void refuse_open_batch() noexcept;
+  /// A handler that a batch has called has lost the loop: the rest of the batch becomes the open batch, and is left
+  /// alone when that handler returns. False when no batch is being served. Throws std::bad_alloc.
+  bool leave_batch();
   /// Whether a message of MessagePack, in which there are no responses, may be handled as it is: at a broker a single
   /// one alone. Then, its envelope having been read, `takes_packed` says whether it is.
   [[nodiscard]] bool may_stay_packed(std::string_view packed) const noexcept;
@@ -189,13 +253,20 @@ class Dispatcher {
   /// Where peers have to say who they are: the connection is closed unless this one has within
   /// Limits::registration_timeout_ms.
   void await_identity();
+  /// Where peers have to say who they are: whether this one has not.
+  [[nodiscard]] bool is_unidentified() const noexcept {
+    return workspace_->authority != nullptr && principal() == nullptr;
+  }
+  /// A peer that has not said who it is makes this connection hold so many bytes. It may be closed for that, and so may
+  /// others that hold more.
+  void hold_unidentified(std::size_t bytes);
   /// Where peers have to say who they are: this one has, by other means than rpc.hello; null for one that has not.
   void identify(const Principal* principal, std::string_view token);
   /// Whether the peer still is who it was when Workspace::authority has become another one, and may do the same.
   /// One that has not said yet who it is may still do so, unless it could do everything before: where it `was_open`.
   [[nodiscard]] bool is_still_known(bool was_open = true) const noexcept;
   /// Answers text that cannot be read: -32700, with `data.limit:"depth"` for ScanStatus::too_deep.
-  void refuse_syntax(ScanStatus status);
+  void refuse_syntax(ScanStatus status, const message::Unreadable& where);
   /// Answers a message over max_message_size: -32006.
   void refuse_size();
 
@@ -241,28 +312,56 @@ class Dispatcher {
   friend class wirecall::ReplySink;
 
   [[nodiscard]] std::size_t waiting_calls() const noexcept;
+  void limit_half_closed();
   [[nodiscard]] bool is_full() const noexcept;
   PendingCalls& pending();
-  [[nodiscard]] std::shared_ptr<PeerCalls> peer_calls();
+  [[nodiscard]] std::shared_ptr<CallerLink> caller_link();
   [[nodiscard]] BrokerPeer* broker_peer();
   void send_own(std::string_view text);
   [[nodiscard]] const Principal* principal() const noexcept;
   PeerIdentity& identity();
   [[nodiscard]] bool admit(const Received& message);
-  [[nodiscard]] std::chrono::nanoseconds wait_for_rate();
-  [[gnu::noinline]] void refuse_rate(const Received& message, CallState& state, std::chrono::nanoseconds wait);
+  struct RateWait {
+    std::chrono::nanoseconds time{0};  // 0 for none
+    std::string_view limit;
+  };
+  [[nodiscard]] RateWait wait_for_rate();
+  [[gnu::noinline]] void refuse_rate(const Received& message, CallState& state, const RateWait& wait);
+  [[nodiscard]] std::optional<Error> refuse_full();
+  void use_account();
   bool take_terms(const Received& message, CallState& state);
   [[nodiscard]] CallBounds bounds(CallState& state) const;
   [[nodiscard]] bool is_for_reserved(const Received& message) const noexcept;
   void handle_unpacked(Received& message, CallState& state);
   [[nodiscard]] std::chrono::nanoseconds came() const;
   [[nodiscard]] static bool belongs_to_a_call(const Received& message) noexcept;
+  struct BatchRun;
+  struct OpenBatch;
+  friend class RunningBatch;
+
   inline void handle_single(const Received& message, CallState& state);
+  void handle_transcoded(const Received& message, CallState& state, std::size_t offset,
+                         std::span<const message::Unheld> unheld);
+  void handle_packed(const Received& message, CallState& state, std::string_view packed);
   template <class Serve>
-  void handle_batch(const Received& message, std::span<const Received> elements, const Serve& serve);
+  void handle_batch(BatchRun& run, std::size_t count, std::span<const Received> elements, const Serve& serve);
+  template <class Serve>
+  [[nodiscard]] bool serve_element(BatchRun& run, const Received& element, Share* share, const Serve& serve);
+  [[nodiscard]] bool admit_element(const Received& element, CallState& state);
+  void open_batch(BatchRun& run);
+  void open_single(const Received& message, std::string_view name, std::shared_ptr<Rendering> rendering);
+  [[nodiscard]] BatchRun* running_batch() const noexcept;
+  [[nodiscard]] bool is_continued() const noexcept;
+  [[nodiscard]] std::shared_ptr<OpenBatch> take_open_batch() noexcept;
+  void keep_open_batch(std::shared_ptr<OpenBatch> open);
+  [[nodiscard]] bool may_suggest();
+  void close_batch(BatchRun& run);
   [[nodiscard]] bool refuse_values(const Received& message, CallState& state, std::size_t offset,
                                    std::span<const message::Unheld> unheld);
   void refuse(const Received& message, CallState& state);
+  void refuse_batch(const Received& batch);
+  template <class Why>
+  [[nodiscard]] std::string data_of_refusal(ErrorCode code, std::string_view limit, const Why& why) const;
   inline void run(Call& call, CallState& state);
   [[gnu::noinline]] void run_timed(Call& call, CallState& state, OwnCountsRow& row);
   void unknown_method(const Received& message, std::string_view name, CallState& state);

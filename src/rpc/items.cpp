@@ -96,6 +96,11 @@ SentItems::SentItems(Outlet& outlet, Workspace& workspace, MessageForm form, Roo
       way_(way),
       form_(form) {
   const bool credited = way == Way::credit;
+  if (way == Way::event) {
+    head_.append(name);
+    if (form == MessageForm::packed) head_ = packed_head();
+    return;
+  }
   if (form == MessageForm::packed) {
     message::append_packed_item_head(head_, credited, name, workspace.transcoder());
     return;
@@ -104,6 +109,16 @@ SentItems::SentItems(Outlet& outlet, Workspace& workspace, MessageForm form, Roo
                         : R"({"jsonrpc":"2.0","method":"$/progress","params":{"token":)");
   head_.append(name);
   head_.append(credited ? R"(,"seq":)" : R"(,"value":)");
+}
+
+// What the head is in MessagePack, before the value.
+Buffer SentItems::packed_head() const {
+  Buffer json{head_.view()};
+  json.append("null}}");
+  Buffer packed;
+  static_cast<void>(workspace_->transcoder().to_msgpack(json.padded(), Limits{}, packed));
+  packed.truncate(packed.size() - 1);  // the null
+  return packed;
 }
 
 Writer& SentItems::begin() {
@@ -152,7 +167,7 @@ void SentItems::end() {
                          .delivered = "maybe",
                          .limit = "max_message_size"});
   }
-  outlet_->close_message_as(form_);
+  outlet_->close_compact_as(form_);  // a writer has written the item
   ++workspace_->stats.stream_items;
   ++sequence_;
   if (way_ == Way::credit) --credit_;

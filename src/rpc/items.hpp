@@ -49,9 +49,10 @@ using RoomQueue = std::list<SentItems*>;
 
 class SentItems final : public detail::Items {
  public:
-  enum class Way : std::uint8_t { credit, progress };
+  enum class Way : std::uint8_t { credit, progress, event };
 
-  /// `name` is the request's id, or the progress token, as JSON text. `credit` counts for Way::credit. The first three
+  /// `name` is the request's id, or the progress token, as JSON text; of an event, its whole text up to its value, to
+  /// which "}}" is the end. `credit` counts for Way::credit. The first three
   /// are used until `call_ended`.
   /// The items are written, and sent, in that form.
   SentItems(Outlet& outlet, Workspace& workspace, MessageForm form, RoomQueue& queue, std::size_t bytes_max, Way way,
@@ -77,12 +78,13 @@ class SentItems final : public detail::Items {
   void end() override;
   void discard() noexcept override { outlet_->discard_message(); }
   void append_head();
+  [[nodiscard]] Buffer packed_head() const;
   [[nodiscard]] bool starved() const noexcept { return no_more_credit_ && !may_send(); }
   [[nodiscard]] bool has_room() noexcept override;
   void wait_begins() override;
   void wait_ends() noexcept override { leave_queue(); }
   void leave_queue() noexcept;
-  [[nodiscard]] bool may_send() const noexcept { return way_ == Way::progress || credit_ != 0; }
+  [[nodiscard]] bool may_send() const noexcept { return way_ != Way::credit || credit_ != 0; }
 
   Outlet* outlet_;
   Workspace* workspace_;

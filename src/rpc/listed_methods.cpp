@@ -1,30 +1,34 @@
 // See listed_methods.hpp.
 #include "rpc/listed_methods.hpp"
 
-#include <algorithm>
-
 #include "rpc/access.hpp"
 #include "wirecall/reflect.hpp"
 
 namespace wirecall::rpc {
 
-std::vector<ListedMethod> list_own(const Registry& registry, const Principal* principal) {
-  std::vector<ListedMethod> listed;
-  for (const auto& method : registry.methods()) {
-    if (!may_call(principal, method->name())) continue;
-    listed.push_back({.name = method->name(),
-                      .summary = method->summary(),
-                      .policy = "exclusive",
-                      .providers = 1,
-                      .in_flight = 0,
-                      .waiting = 0});
-  }
-  return listed;
+ListedMethod list_own(const Method& method) {
+  return {.name = method.name(),
+          .summary = method.summary(),
+          .policy = "exclusive",
+          .providers = 1,
+          .in_flight = 0,
+          .waiting = 0};
 }
 
-std::string json_of(std::vector<ListedMethod> listed) {
-  std::ranges::sort(listed, {}, &ListedMethod::name);
-  return to_json(listed);
+void append_listed(Buffer& out, const ListedMethod& listed) {
+  out.push_back(out.empty() ? '[' : ',');
+  out.append(to_json(listed));
+}
+
+bool MethodList::write_piece() {
+  const Method* const method = next_own(*workspace_, *registry_, after_);
+  if (method == nullptr) {
+    text_.append(text_.empty() ? "[]" : "]");
+    return false;
+  }
+  after_ = method->name();
+  if (may_call(asker_.principal, after_)) append_listed(text_, list_own(*method));
+  return true;
 }
 
 }  // namespace wirecall::rpc

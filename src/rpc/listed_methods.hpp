@@ -4,8 +4,9 @@
 #include <cstddef>
 #include <string>
 #include <string_view>
-#include <vector>
+#include <utility>
 
+#include "rpc/rendering.hpp"
 #include "wirecall/access.hpp"
 #include "wirecall/registry.hpp"
 
@@ -20,9 +21,24 @@ struct ListedMethod {
   std::size_t waiting;
 };
 
-/// Those of the process's own that `principal` may call; of null all.
-[[nodiscard]] std::vector<ListedMethod> list_own(const Registry& registry, const Principal* principal);
-/// As JSON, by their names.
-[[nodiscard]] std::string json_of(std::vector<ListedMethod> listed);
+/// One of the process's own.
+[[nodiscard]] ListedMethod list_own(const Method& method);
+/// Appends an entry of an array, which begins with the first.
+void append_listed(Buffer& out, const ListedMethod& listed);
+
+/// Those of the process's own that who asks may call, by their names.
+class MethodList final : public Rendering {
+ public:
+  MethodList(Workspace& workspace, const Registry& registry, Asker asker)
+      : workspace_(&workspace), registry_(&registry), asker_(std::move(asker)) {}
+
+ private:
+  bool write_piece() override;
+
+  Workspace* workspace_;
+  const Registry* registry_;
+  const Asker asker_;
+  std::string after_;
+};
 
 }  // namespace wirecall::rpc

@@ -77,6 +77,11 @@ void write_described(Writer& writer, Reader& reader, const DescribedMethod& meth
   }
   const std::string result = padded(method.result);
   const std::string_view result_view = std::string_view{result}.substr(0, method.result.size());
+  if (!method.subscription.empty()) {
+    const std::string names = padded(method.subscription);
+    writer.key("x-subscription");
+    writer.json(std::string_view{names}.substr(0, method.subscription.size()));
+  }
   writer.key("result");
   if (!result_view.empty() && is_object_with(reader, result_view, "schema")) return writer.json(result_view);
   writer.begin_object(Writer::kUnknownSize);
@@ -99,6 +104,20 @@ void write_rest(Writer& writer, const Method& method, const detail::ArgumentType
   writer.end_object();
 }
 
+// Tools take a document without any for one of a server at localhost.
+void write_servers(Writer& writer, const DocumentOrigin& origin) {
+  if (origin.urls.empty()) return;
+  writer.key("servers");
+  writer.begin_array(origin.urls.size());
+  for (const std::string& url : origin.urls) {
+    writer.begin_object(2);
+    write_text(writer, "name", origin.title);
+    write_text(writer, "url", url);
+    writer.end_object();
+  }
+  writer.end_array();
+}
+
 }  // namespace
 
 void write_params(Writer& writer, const Method& method) {
@@ -119,6 +138,18 @@ void write_params(Writer& writer, const Method& method) {
   writer.end_array();
 }
 
+void write_subscription(Writer& writer, const Method& method) {
+  const SubscriptionNames* const names = method.subscription();
+  if (names == nullptr) return;
+  writer.key("x-subscription");
+  writer.begin_object(Writer::kUnknownSize);
+  write_text(writer, "unsubscribe", names->unsubscribe);
+  write_text(writer, "notification", names->notification);
+  writer.key("schema");
+  writer.json(json_schema(*method.signature().event));
+  writer.end_object();
+}
+
 void write_result(Writer& writer, const Method& method) {
   writer.key("result");
   writer.begin_object(Writer::kUnknownSize);
@@ -126,49 +157,57 @@ void write_result(Writer& writer, const Method& method) {
   writer.end_object();
 }
 
-std::string openrpc_document(const Registry& registry, const std::vector<DescribedMethod>& others,
-                             std::string_view version, const Principal* principal) {
-  Buffer text;
-  const std::unique_ptr<Writer> writer = json_codec().writer();
-  const std::unique_ptr<Reader> reader = json_codec().reader();
-  writer->reset(text);
-  writer->begin_object(Writer::kUnknownSize);
-  write_text(*writer, "openrpc", std::ranges::find(kVersions, version) != kVersions.end() ? version : kVersions[0]);
-  writer->key("info");
-  writer->begin_object(Writer::kUnknownSize);
-  write_text(*writer, "title", "wirecall");
-  write_text(*writer, "version", WIRECALL_VERSION);
-  writer->end_object();
-  writer->key("methods");
-  writer->begin_array(Writer::kUnknownSize);
+OpenRpcDocument::OpenRpcDocument(Workspace& workspace, const Registry& registry, const MethodSource* others,
+                                 std::string_view version, Asker asker, const DocumentOrigin& origin)
+    : workspace_(&workspace),
+      registry_(&registry),
+      others_(others),
+      asker_(std::move(asker)),
+      writer_(json_codec().writer()),
+      reader_(json_codec().reader()) {
+  writer_->reset(text_);
+  writer_->begin_object(Writer::kUnknownSize);
+  write_text(*writer_, "openrpc", std::ranges::find(kVersions, version) != kVersions.end() ? version : kVersions[0]);
+  writer_->key("info");
+  writer_->begin_object(Writer::kUnknownSize);
+  write_text(*writer_, "title", origin.title);
+  write_text(*writer_, "version", WIRECALL_VERSION);
+  writer_->end_object();
+  write_servers(*writer_, origin);
+  writer_->key("methods");
+  writer_->begin_array(Writer::kUnknownSize);
+}
 
-  struct Entry {
-    std::string_view name;
-    const Method* own;
-    const DescribedMethod* other;
-  };
-  std::vector<Entry> entries;
-  for (const auto& method : registry.methods()) {
-    if (may_call(principal, method->name())) entries.push_back({method->name(), method.get(), nullptr});
+bool OpenRpcDocument::write_piece() {
+  const Method* const own = next_own(*workspace_, *registry_, after_);
+  DescribedMethod other;
+  const bool any_other = others_ != nullptr && others_->next_method(after_, asker_.principal, other);
+  if (own == nullptr && !any_other) {
+    writer_->end_array();
+    writer_->end_object();
+    return false;
   }
-  for (const DescribedMethod& method : others) entries.push_back({method.name, nullptr, &method});
-  std::ranges::sort(entries, {}, &Entry::name);
-  for (const Entry& entry : entries) {
-    writer->begin_object(Writer::kUnknownSize);
-    write_text(*writer, "name", entry.name);
-    const std::string_view summary = entry.own != nullptr ? entry.own->summary() : entry.other->summary;
-    if (!summary.empty()) write_text(*writer, "summary", summary);
-    if (entry.own != nullptr) {
-      write_params(*writer, *entry.own);
-      write_result(*writer, *entry.own);
-    } else {
-      write_described(*writer, *reader, *entry.other);
-    }
-    writer->end_object();
+  if (any_other && (own == nullptr || other.name < own->name())) {
+    after_ = other.name;
+    if (other.hidden) return true;
+    begin_method(other.name, other.summary);
+    write_described(*writer_, *reader_, other);
+  } else {
+    after_ = own->name();
+    if (!may_call(asker_.principal, after_)) return true;
+    begin_method(after_, own->summary());
+    write_params(*writer_, *own);
+    write_result(*writer_, *own);
+    write_subscription(*writer_, *own);
   }
-  writer->end_array();
-  writer->end_object();
-  return std::string{text.view()};
+  writer_->end_object();
+  return true;
+}
+
+void OpenRpcDocument::begin_method(std::string_view name, std::string_view summary) {
+  writer_->begin_object(Writer::kUnknownSize);
+  write_text(*writer_, "name", name);
+  if (!summary.empty()) write_text(*writer_, "summary", summary);
 }
 
 }  // namespace wirecall::rpc

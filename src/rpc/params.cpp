@@ -1,9 +1,14 @@
 // Positional and named params, defaults filled in: the untyped half of the typed edge (detail/bind.hpp).
 #include <cstdint>
 #include <cstring>
+#include <iterator>
 #include <span>
+#include <string>
 #include <string_view>
+#include <utility>
+#include <vector>
 
+#include "base/edit_distance.hpp"
 #include "codec/json_reader.hpp"
 #include "rpc/names.hpp"
 #include "wirecall/detail/bind.hpp"
@@ -12,22 +17,27 @@
 namespace wirecall::detail {
 namespace {
 
-// Parameters that nobody gave: optional ones stay empty, defaults are decoded, anything else is missing.
+// One parameter that nobody gave: an optional one stays empty, a default is decoded, anything else is missing.
+bool fill(const Method& method, ParamReaders& readers, void* argument, std::size_t i) {
+  const ArgumentType& type = method.signature().arguments[i];
+  const std::string_view json = method.params()[i].default_json();
+  if (!json.empty()) {
+    Reader& defaults = readers.of_default(i);
+    defaults.reset(json);
+    if (type.decode(defaults, argument)) return true;
+    defaults.clear_failure();
+  } else if (type.optional) {
+    return true;
+  }
+  readers.reader->fail_missing(describe(*type.type));
+  return readers.reader->failed_at(method.params()[i].name());
+}
+
 bool fill_missing(const Method& method, ParamReaders& readers, void* const* arguments, std::uint64_t given) {
   const auto types = method.signature().arguments;
   for (std::size_t i = 0; i < types.size(); ++i) {
     if ((given >> i) & 1 || types[i].gathers()) continue;
-    const std::string_view json = method.params()[i].default_json();
-    if (!json.empty()) {
-      Reader& defaults = readers.of_default(i);
-      defaults.reset(json);
-      if (types[i].decode(defaults, arguments[i])) continue;
-      defaults.clear_failure();
-    } else if (types[i].optional) {
-      continue;
-    }
-    readers.reader->fail_missing(describe(*types[i].type));
-    return readers.reader->failed_at(method.params()[i].name());
+    if (!fill(method, readers, arguments[i], i)) return false;
   }
   return true;
 }
@@ -143,6 +153,141 @@ bool decode_given(std::string_view params, const Method& method, Reader& reader,
   return true;
 }
 
+/// Reads params that do not fit once more, to tell all that is wrong with them and not the first thing alone. Where a
+/// value fails for a reason that the reader does not know, nothing further is told.
+class FailureList {
+ public:
+  FailureList(std::string_view params, const Method& method, ParamReaders& readers, void* const* arguments)
+      : params_(params), method_(&method), readers_(&readers), reader_(readers.reader.get()), arguments_(arguments) {}
+
+  /// The reader has failed; it has failed with all of them then.
+  void collect() {
+    // What gathers all further names has some of them by now, and would find them given twice.
+    const auto types = method_->signature().arguments;
+    if (!reader_->failed() || (!types.empty() && types.back().decode_other != nullptr)) return;
+    first_ = reader_->take_failure();
+    if (!params_.empty()) reader_->reset(params_);
+    const ValueKind kind = params_.empty() ? ValueKind::null : reader_->kind();
+    bool goes_on = true;
+    if (kind == ValueKind::array) goes_on = positional();
+    if (kind == ValueKind::object) goes_on = named();
+    if (goes_on) missing();
+    if (!known_ || all_.empty()) {
+      reader_->fail(std::move(first_));
+      return;
+    }
+    DecodeFailure first = std::move(all_.front());
+    first.also.assign(std::move_iterator{all_.begin() + 1}, std::move_iterator{all_.end()});
+    reader_->fail(std::move(first));
+  }
+
+ private:
+  // A peer that sends much that is wrong is not told of all of it.
+  static constexpr std::size_t kFailuresMax = 8;
+
+  // Takes what the reader has failed with, at a value that it stands at again after `mark`. False to stop.
+  template <class Step>
+  bool take(const Step& step, const char* mark, std::string_view meant = {}) {
+    if (reader_->failed()) {
+      reader_->failed_at(step);
+      all_.push_back(reader_->take_failure());
+      all_.back().meant = meant;
+    } else {
+      // One that is not read twice: what was wrong with it is known.
+      if (std::exchange(took_first_, true)) return known_ = false;
+      all_.push_back(first_);
+    }
+    if (mark != nullptr) {
+      reader_->rewind(mark);
+      static_cast<void>(reader_->skip());
+    }
+    return all_.size() < kFailuresMax;
+  }
+
+  bool positional() {
+    const auto types = method_->signature().arguments;
+    static_cast<void>(reader_->begin_array());
+    std::size_t i = 0;
+    for (std::size_t position = 0; reader_->next_element(); ++position) {
+      while (i != types.size() && types[i].named_only) ++i;
+      const char* const mark = reader_->mark();
+      if (i == types.size() || types[i].decode_other != nullptr) {
+        reader_->fail("nothing");
+        if (!take(position, mark)) return false;
+        continue;
+      }
+      const bool fits = types[i].decode(*reader_, arguments_[i]);
+      if (!fits && !(types[i].rest ? take(position, mark) : take(name_of(i), mark))) return false;
+      if (!types[i].rest) given_ |= std::uint64_t{1} << i++;
+    }
+    return true;
+  }
+
+  bool named() {
+    const auto types = method_->signature().arguments;
+    const std::size_t count = method_->params().size();
+    static_cast<void>(reader_->begin_object());
+    std::string_view name;
+    while (reader_->next_member(name)) {
+      const std::string own{name};
+      const char* const mark = reader_->mark();
+      const std::size_t i = find_param(method_->params(), count, own);
+      if (i != count && ((given_ >> i) & 1) == 0) {
+        given_ |= std::uint64_t{1} << i;
+        if (!types[i].decode(*reader_, arguments_[i]) && !take(std::string_view{own}, mark)) return false;
+        continue;
+      }
+      if (i == count && method_->signature().stream && own == kProgressToken) {
+        static_cast<void>(reader_->skip());
+        continue;
+      }
+      if (i == count && types.size() > count && types.back().decode_other != nullptr) {
+        const bool fits = types.back().decode_other(*reader_, arguments_[types.size() - 1], own);
+        if (!fits && !take(std::string_view{own}, mark)) return false;
+        continue;
+      }
+      reader_->fail(i == count ? "nothing" : "one value");
+      if (!take(std::string_view{own}, mark, i == count ? meant_by(own) : std::string_view{})) return false;
+    }
+    return true;
+  }
+
+  void missing() {
+    const auto types = method_->signature().arguments;
+    for (std::size_t i = 0; i < types.size() && all_.size() < kFailuresMax; ++i) {
+      if ((given_ >> i) & 1 || types[i].gathers() || fill(*method_, *readers_, arguments_[i], i)) continue;
+      all_.push_back(reader_->take_failure());
+    }
+  }
+
+  [[nodiscard]] std::string_view name_of(std::size_t i) const { return method_->params()[i].name(); }
+  [[nodiscard]] std::string_view meant_by(std::string_view name) const {
+    NearestName nearest{name};
+    for (const Param& param : method_->params()) {
+      if (nearest.may_be_near(Spelling{param.name()})) nearest.look_at(param.name());
+    }
+    return nearest.found();
+  }
+
+  std::string_view params_;
+  const Method* method_;
+  ParamReaders* readers_;
+  Reader* reader_;
+  void* const* arguments_;
+  DecodeFailure first_;
+  std::vector<DecodeFailure> all_;
+  std::uint64_t given_ = 0;
+  bool known_ = true;
+  bool took_first_ = false;
+};
+
+// Out of line: a call that goes well has nothing of it.
+[[gnu::noinline, gnu::cold]] bool refuse_params(std::string_view params, const Method& method, ParamReaders& readers,
+                                                void* const* arguments) {
+  FailureList{params, method, readers, arguments}.collect();
+  return false;
+}
+
 }  // namespace
 
 bool decode_params(std::string_view params, const Method& method, ParamReaders& readers, void* const* arguments) {
@@ -150,9 +295,10 @@ bool decode_params(std::string_view params, const Method& method, ParamReaders& 
   if (reader.failed()) reader.clear_failure();
   std::uint64_t given = 0;
   if (!params.empty() && !decode_given(params, method, reader, arguments, given)) [[unlikely]]
-    return false;
+    return refuse_params(params, method, readers, arguments);
   const std::uint64_t all = (std::uint64_t{1} << method.signature().arguments.size()) - 1;
-  return given == all || fill_missing(method, readers, arguments, given);
+  return given == all || fill_missing(method, readers, arguments, given) ||
+         refuse_params(params, method, readers, arguments);
 }
 
 bool order_by_name(const Received& message, const Method& method, std::uint32_t* values) noexcept {

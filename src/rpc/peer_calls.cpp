@@ -41,19 +41,19 @@ namespace detail {
 namespace {
 
 rpc::PeerCalls& calls_of(const Context& context) {
-  if (context.peer_calls() == nullptr) {
+  if (context.caller_link() == nullptr) {
     throw message::make({.code = ErrorCode::provider_lost,
                          .reason = "the caller cannot be called: it has no connection of its own, or the handler is no "
                                    "coroutine",
                          .delivered = "no"});
   }
-  return *context.peer_calls();
+  return context.caller_link()->calls();
 }
 
 }  // namespace
 
 PeerCall::PeerCall(const Context& context, std::string_view method, std::string_view params_json)
-    : calls_(context.peer_calls()) {
+    : calls_(context.caller_link() != nullptr ? context.caller_link()->shared_calls() : nullptr) {
   calls_of(context).begin(*this, context, method, params_json);
 }
 
@@ -63,8 +63,12 @@ PeerCall::~PeerCall() {
 
 void PeerCall::expired() { calls_->expired(*this); }
 
-void notify_peer(const Context& context, std::string_view method, std::string_view params_json) {
-  calls_of(context).notify(context, method, params_json);
+void notify_peer(const Context& context, std::string_view method, std::string_view params_json, bool by_handler) {
+  calls_of(context).notify(context, method, params_json, by_handler);
+}
+
+bool can_notify_peer(const Context& context) noexcept {
+  return context.caller_link() != nullptr && context.caller_link()->can_notify();
 }
 
 void throw_wrong_result(const Reader& reader, std::string_view type) {
@@ -148,7 +152,7 @@ void PeerCalls::begin(detail::PeerCall& call, const Context& context, std::strin
   call.id_ = ++last_id_;
   try {
     if (workspace_->scheduler != nullptr) workspace_->scheduler->start(call, left);
-    append_message(text.view());
+    send(text.view());
   } catch (...) {
     forget(call);
     throw;
@@ -160,8 +164,8 @@ void PeerCalls::require_fitting(const Buffer& text, std::string_view reason) con
   throw message::make({.code = ErrorCode::too_large, .reason = reason, .delivered = "no", .limit = "max_message_size"});
 }
 
-// Whole, or not at all.
-void PeerCalls::append_message(std::string_view text) {
+void PeerCalls::send(std::string_view text) {
+  if (gone_) return;
   Buffer& out = outlet_->open_message();
   try {
     out.append(text);
@@ -172,14 +176,15 @@ void PeerCalls::append_message(std::string_view text) {
   outlet_->close_message();
 }
 
-void PeerCalls::notify(const Context& context, std::string_view method, std::string_view params_json) {
+void PeerCalls::notify(const Context& context, std::string_view method, std::string_view params_json, bool by_handler) {
   require_sendable(context);
   Buffer text;
   append_call(text, method, params_json);
   if (!outlet_->strict_peer()) append_hops(text, context);
   text.push_back('}');
   require_fitting(text, "the notification is larger than a message may be");
-  append_message(text.view());
+  if (by_handler) return send(text.view());
+  context.caller_link()->send_behind_answer(text.view());
 }
 
 void PeerCalls::forget(detail::PeerCall& call) noexcept {
@@ -194,7 +199,7 @@ void PeerCalls::give_up(detail::PeerCall& call) noexcept {
   try {
     Buffer id_json;
     append_id(id_json, id);
-    append_message(message::cancel_request(id_json.view()));
+    send(message::cancel_request(id_json.view()));
   } catch (const std::bad_alloc&) {
     // The peer works on for nothing, which it may as well when this comes too late.
   }
@@ -245,6 +250,65 @@ void PeerCalls::gone() noexcept {
     if (workspace_->scheduler != nullptr) workspace_->scheduler->stop(*call);
   }
   gone_ = true;
+}
+
+void CallerLink::send_behind_answer(std::string_view text) {
+  const State state = state_.load(std::memory_order_relaxed);
+  if (state == State::answered) return calls_->send(text);
+  if (state == State::failed) {
+    throw message::make(
+        {.code = ErrorCode::provider_lost,
+         .reason = "the call has been answered with an error, and its caller is told nothing more of it",
+         .delivered = "no"});
+  }
+  const std::size_t bytes = text.size() + sizeof(Buffer);
+  const bool of_load = load_->held_bytes + bytes > load_bytes_max_;
+  if (of_load || held_bytes_ + bytes > bytes_max_) {
+    throw message::make({.code = ErrorCode::limit_exceeded,
+                         .reason = "too many notifications wait for the call to be answered",
+                         .delivered = "no",
+                         .limit = of_load ? "hard_output" : "soft_output"});
+  }
+  held_.emplace_back(text);
+  held_bytes_ += bytes;
+  load_->held_bytes += bytes;
+}
+
+Completion<> CallerLink::answered() {
+  const State state = state_.load(std::memory_order_relaxed);
+  Completion<> completion;
+  if (state == State::waiting) {
+    waiting_.push_back(completion);
+  } else if (state == State::answered) {
+    completion.set();
+  } else {
+    completion.fail(made([] { return Cancelled{}; }));
+  }
+  return completion;
+}
+
+void CallerLink::settle(int code) noexcept {
+  if (state_.load(std::memory_order_relaxed) != State::waiting) return;
+  state_.store(code == 0 ? State::answered : State::failed, std::memory_order_relaxed);
+  load_->held_bytes -= std::exchange(held_bytes_, 0);
+  const std::vector<Buffer> held = std::exchange(held_, {});
+  const std::vector<Completion<>> waiting = std::exchange(waiting_, {});
+  const std::shared_ptr<PeerCalls> calls = calls_;  // whoever goes on may drop the link
+  for (const Buffer& text : held) {
+    if (code != 0) break;
+    try {
+      calls->send(text.view());
+    } catch (const std::bad_alloc&) {
+      break;  // as an event that is lost
+    }
+  }
+  for (const Completion<>& completion : waiting) {
+    if (code == 0) {
+      completion.set();
+    } else {
+      completion.fail(made([] { return Cancelled{}; }));
+    }
+  }
 }
 
 }  // namespace rpc

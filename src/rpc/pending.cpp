@@ -11,6 +11,7 @@
 #include "message/own_error.hpp"
 #include "message/packed_reply.hpp"
 #include "rpc/method_counts.hpp"
+#include "rpc/own_subscriptions.hpp"
 #include "rpc/peer_calls.hpp"
 #include "wirecall/task.hpp"
 
@@ -157,6 +158,7 @@ void PendingCalls::close(PendingCall& call, int code) noexcept {
   const std::shared_ptr<BatchReply> batch = std::move(call.batch);
   CallExtras extras = std::exchange(call.extras, {});
   call.reply.reset();
+  if (extras.link) settle_link(std::move(extras.link), code, call.notification ? nullptr : batch.get());
   if (batch && --batch->unanswered == 0 && batch->dispatched) send_late_batch(*owner->outlet_, *batch);
   call_hooks(workspace, extras.hooks, code);
 }
@@ -188,6 +190,7 @@ bool PendingCalls::grant(std::string_view id, std::uint64_t more) {
 
 // A stream that fails may end others, or begin some: those are not meant.
 void PendingCalls::peer_ended() {
+  if (subscriptions) subscriptions->end_all();
   const std::size_t count = slots.size();
   for (std::size_t slot = 0; slot < count; ++slot) {
     if (slots[slot]->active && slots[slot]->extras.items) slots[slot]->extras.items->peer_ended();
@@ -196,6 +199,7 @@ void PendingCalls::peer_ended() {
 
 void PendingCalls::abandon(const Workspace& workspace) noexcept {
   owner = nullptr;
+  if (const std::shared_ptr<OwnSubscriptions> ended = std::move(subscriptions)) ended->end_all();
   workspace.stats.calls_in_flight -= active;
   for (const std::unique_ptr<PendingCall>& call : slots) {
     if (!call->active) continue;
@@ -205,6 +209,7 @@ void PendingCalls::abandon(const Workspace& workspace) noexcept {
       ++row->errors;
     }
     call->extras.items.reset();
+    if (call->extras.link) settle_link(call->extras.link, static_cast<int>(ErrorCode::cancelled), nullptr);
   }
   stop_all();
   for (const std::unique_ptr<PendingCall>& call : slots) {
@@ -217,6 +222,22 @@ void PendingCalls::end_all(const Error& error) noexcept {
   const std::size_t count = slots.size();
   for (std::size_t slot = 0; slot < count; ++slot) {
     if (slots[slot]->active) end(*slots[slot], error);
+  }
+}
+
+void PendingCalls::limit(std::size_t kept, std::chrono::nanoseconds until, const Error& error) {
+  const std::size_t count = slots.size();
+  for (std::size_t slot = 0; slot < count; ++slot) {
+    PendingCall& call = *slots[slot];
+    if (!call.active) continue;
+    if (kept == 0) {
+      end(call, error);
+      continue;
+    }
+    --kept;
+    if (call.extras.bounds.deadline <= until) continue;
+    call.extras.bounds.deadline = until;
+    watch(call);
   }
 }
 
@@ -259,7 +280,12 @@ void send_batch(Outlet& outlet, BatchReply& batch) {
     throw;
   }
   if (batch.form != MessageForm::packed) out.data()[out.size() - 1] = ']';  // in place of the last comma
-  outlet.close_message_as(batch.form);
+  if (batch.raw) {
+    outlet.close_message_as(batch.form);
+  } else {
+    outlet.close_compact_as(batch.form);
+  }
+  for (const std::shared_ptr<CallerLink>& link : std::exchange(batch.links, {})) link->settle(0);
 }
 
 void count_error(const Workspace& workspace, const Method& method, int code) noexcept {
@@ -286,12 +312,16 @@ void send_error(Reply& reply, const Workspace& workspace, const Method& method, 
                 std::string_view id_json) {
   count_error(workspace, method, error.code());
   if (error.data().empty()) return reply.error(error, id_json);
+  reply.error(error.code(), error.message(), clean_data(workspace, method, error).view(), id_json);
+}
+
+Buffer clean_data(const Workspace& workspace, const Method& method, const Error& error) {
   Buffer data{error.data()};
-  if (!make_compact(data)) {
+  if (!data.empty() && !make_compact(data)) {
     workspace.write_log(LogLevel::error, "method " + method.name() + ": the data of its error is not JSON: left out");
     data.clear();
   }
-  reply.error(error.code(), error.message(), data.view(), id_json);
+  return data;
 }
 
 namespace {
@@ -321,6 +351,15 @@ Error error_of_exception(const Workspace& workspace, const Method& method) noexc
   } catch (const std::bad_alloc&) {
     // It was no Error, or there is no memory for a copy; and none for a line in the log.
     return Error{ErrorCode::internal_error};
+  }
+}
+
+void settle_link(std::shared_ptr<CallerLink> link, int code, BatchReply* batch) noexcept {
+  if (code != 0 || batch == nullptr) return link->settle(code);
+  try {
+    batch->links.push_back(std::move(link));
+  } catch (const std::bad_alloc&) {
+    link->settle(static_cast<int>(ErrorCode::internal_error));  // as events that are lost
   }
 }
 

@@ -21,6 +21,7 @@
 #include "rpc/access.hpp"
 #include "rpc/dispatcher.hpp"
 #include "rpc/items.hpp"
+#include "rpc/peer_calls.hpp"
 #include "rpc/reply.hpp"
 #include "wirecall/call.hpp"
 #include "wirecall/context.hpp"
@@ -47,6 +48,7 @@ struct CallExtras {
   std::vector<ReplyHook> hooks;
   std::shared_ptr<SentItems> items;    ///< tells them, when it goes, that the call has ended
   std::optional<ReplySink> late_sink;  ///< of a call whose handler has lost the loop
+  std::shared_ptr<CallerLink> link;    ///< where its handler may call its caller
 };
 
 struct CallState {
@@ -71,17 +73,21 @@ struct CallState {
   std::unique_ptr<CallExtras> rare;
 };
 
-/// Closes the connection of a peer that does not say in time who it is.
-class AwaitedIdentity final : public Timer {
+/// Closes the connection of a peer that does not say in time who it is, or holds too much until then.
+class AwaitedIdentity final : public Timer, public UnidentifiedPeer {
  public:
+  /// `time` is 0 for ever.
   AwaitedIdentity(Outlet& outlet, Workspace& workspace, std::chrono::nanoseconds time)
-      : outlet_(&outlet), workspace_(&workspace) {
-    workspace.scheduler->start(*this, time);
+      : UnidentifiedPeer(workspace.unidentified), outlet_(&outlet), workspace_(&workspace) {
+    if (workspace.scheduler != nullptr && time != std::chrono::nanoseconds{0}) workspace.scheduler->start(*this, time);
   }
   AwaitedIdentity(AwaitedIdentity&&) = delete;
-  ~AwaitedIdentity() { workspace_->scheduler->stop(*this); }
+  ~AwaitedIdentity() {
+    if (workspace_->scheduler != nullptr) workspace_->scheduler->stop(*this);
+  }
 
  private:
+  void give_way() override { outlet_->close(); }
   void expired() override {
     ++workspace_->stats.connections_timed_out;
     outlet_->close();
@@ -97,6 +103,7 @@ struct PeerIdentity {
   std::unique_ptr<AwaitedIdentity> awaited;  ///< as long as it has not said it
 };
 
+class OwnSubscriptions;
 struct PendingCalls;
 
 struct PendingCall final : Timer {
@@ -162,6 +169,8 @@ struct PendingCalls {
   /// The peer says nothing any more: no stream is given more credit.
   void peer_ended();
   void end_all(const Error& error) noexcept;
+  /// So many of the calls go on, until `until` at most; the others end with `error`.
+  void limit(std::size_t kept, std::chrono::nanoseconds until, const Error& error);
   void stop_all() noexcept;
   /// The peer has gone: no sink reaches a call any more; all are asked to stop, and their hooks are called.
   void abandon(const Workspace& workspace) noexcept;
@@ -173,9 +182,11 @@ struct PendingCalls {
   std::vector<std::uint32_t> free;
   PendingCall::ById by_id;  ///< active requests
   RoomQueue waiting_for_room;
-  std::shared_ptr<PeerCalls> peer_calls;   ///< made for the first handler that could make one
-  std::size_t active = 0;                  ///< calls that have not been answered
-  std::shared_ptr<PeerLoad> load;          ///< of the connection
+  std::shared_ptr<PeerCalls> peer_calls;            ///< made for the first handler that could make one
+  std::shared_ptr<OwnSubscriptions> subscriptions;  ///< made for the first one
+  std::size_t active = 0;                           ///< calls that have not been answered
+  std::size_t half_closed = 0;                      ///< of Workspace::half_closed_calls, those of this dispatcher
+  std::shared_ptr<PeerLoad> load;                   ///< of the connection
   std::unique_ptr<PeerIdentity> identity;  ///< null where nobody has to say who he is, or it has not been asked yet
 
  private:
@@ -206,10 +217,16 @@ void count_error(const Workspace& workspace, const Method& method, int code) noe
 /// What both ways of answering do with an error: data that is not JSON is left out, other data is made compact.
 void send_error(Reply& reply, const Workspace& workspace, const Method& method, const Error& error,
                 std::string_view id_json);
+/// The data that is sent so.
+[[nodiscard]] Buffer clean_data(const Workspace& workspace, const Method& method, const Error& error);
 
 /// What both ways of answering do with the exception in flight; only in a catch block.
 [[nodiscard]] Error error_of_exception(const Workspace& workspace, const Method& method) noexcept;
 
 void call_hooks(const Workspace& workspace, std::vector<ReplyHook>& hooks, int code) noexcept;
+
+/// The call has been answered, with an error of that code or, for 0, a result: what waited for that may follow. In a
+/// batch, which is null for a single message, it waits for all of that.
+void settle_link(std::shared_ptr<CallerLink> link, int code, BatchReply* batch) noexcept;
 
 }  // namespace wirecall::rpc

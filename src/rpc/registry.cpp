@@ -10,6 +10,7 @@
 
 #include "base/edit_distance.hpp"
 #include "base/room.hpp"
+#include "message/explain.hpp"
 #include "rpc/access.hpp"
 #include "rpc/dispatcher.hpp"
 #include "rpc/names.hpp"
@@ -132,7 +133,7 @@ struct Engine {
       return dispatcher.refuse_size();
     const Scan scan = read_message(text, limits, true, message, *workspace.elements);
     if (scan.status != ScanStatus::complete) [[unlikely]]
-      return dispatcher.refuse_syntax(scan.status);
+      return dispatcher.refuse_syntax(scan.status, message::unreadable_at(text, scan.offset));
     if (message.kind == MessageKind::response) [[unlikely]]
       return;
     try {
@@ -178,16 +179,9 @@ struct Registry::Impl {
     const Method* method = nullptr;
   };
 
-  // What the search for a near name looks at first.
-  struct Spelled {
-    Spelling spelling;
-    const Method* method;
-  };
-
   // From then on nothing fails.
   void make_room_for_one() {
     make_room(methods, 1);
-    make_room(spellings, 1);
     if (2 * (methods.size() + 1) <= table.size()) return;
     table.assign(4 * table.size(), {});
     for (const auto& known : methods) place(*known);
@@ -202,9 +196,10 @@ struct Registry::Impl {
   const Method* find_slowly(std::string_view name, std::uint64_t hash) const noexcept;
 
   std::vector<std::unique_ptr<Method>> methods;
-  std::vector<std::unique_ptr<Method>> removed;  // calls of theirs may be in progress
-  std::vector<Spelled> spellings;                // of names that may be suggested
-  std::vector<Slot> table{16};                   // open addressing, a power of two, at most half full
+  std::vector<std::unique_ptr<Method>> removed;       // calls of theirs may be in progress
+  std::vector<std::unique_ptr<SpelledName>> spelled;  // one for each method
+  SpelledNames spelled_names;
+  std::vector<Slot> table{16};  // open addressing, a power of two, at most half full
   std::vector<Middleware> middleware;
 
   // For handle().
@@ -222,6 +217,8 @@ Registry::~Registry() = default;
 Registry::Registry(Registry&&) noexcept = default;
 Registry& Registry::operator=(Registry&&) noexcept = default;
 
+void Registry::require_name(std::string_view name) { check_name(name); }
+
 Method& Registry::add(std::string name, std::vector<Param> params, detail::Binding binding) {
   check_name(name);
   if (find(name) != nullptr) {
@@ -229,8 +226,11 @@ Method& Registry::add(std::string name, std::vector<Param> params, detail::Bindi
   }
   auto method = std::make_unique<Method>(std::move(name), std::move(params), std::move(binding));
   impl_->make_room_for_one();
+  make_room(impl_->spelled, 1);
+  auto spelled = std::make_unique<SpelledName>(SpelledName{.name = method->name()});
+  impl_->spelled_names.add(*spelled);
+  impl_->spelled.push_back(std::move(spelled));
   impl_->place(*method);
-  if (method->name().size() <= kComparedBytesMax) impl_->spellings.push_back({Spelling{method->name()}, method.get()});
   method->index_ = impl_->methods.size();
   impl_->methods.push_back(std::move(method));
   return *impl_->methods.back();
@@ -242,7 +242,9 @@ bool Registry::remove(std::string_view name) {
       std::ranges::find(impl.methods, name, [](const auto& method) { return std::string_view{method->name()}; });
   if (found == impl.methods.end()) return false;
   make_room(impl.removed, 1);
-  std::erase_if(impl.spellings, [&](const auto& known) { return known.method == found->get(); });
+  const auto spelled = impl.spelled.begin() + (found - impl.methods.begin());
+  impl.spelled_names.remove(**spelled);
+  impl.spelled.erase(spelled);
   impl.removed.push_back(std::move(*found));
   impl.methods.erase(found);
   std::ranges::fill(impl.table, Impl::Slot{});
@@ -274,11 +276,7 @@ const Method* Registry::find(std::string_view name) const noexcept {
 }
 
 std::string_view Registry::nearest(std::string_view name, const Principal* principal) const noexcept {
-  NearestName nearest{name};
-  for (const Impl::Spelled& spelled : impl_->spellings) {
-    if (rpc::may_call(principal, spelled.method->name())) nearest.look_at(spelled.method->name(), spelled.spelling);
-  }
-  return nearest.found();
+  return impl_->spelled_names.nearest(name, [&](std::string_view known) { return rpc::may_call(principal, known); });
 }
 
 const std::vector<std::unique_ptr<Method>>& Registry::methods() const noexcept { return impl_->methods; }

@@ -14,6 +14,7 @@ Error reply_too_large() {
 
 void Reply::error(int code, std::string_view message, std::string_view data_json, std::string_view id_json) {
   open();
+  raw_ = raw_ || !data_json.empty();
   write(code, message, data_json, id_json);
   if (bytes_with_array() > bytes_max_ && (!data_json.empty() || message.size() > 64)) [[unlikely]] {
     const Error too_large = reply_too_large();
@@ -27,7 +28,7 @@ void Reply::error(int code, std::string_view message, std::string_view data_json
 }
 
 void Reply::append_json(std::string_view json) {
-  if (!packed()) return append(json);
+  if (!packed()) return append(json);  // as text of others: schemas are given by those who register
   Writer& writer = workspace_->writer_of(form_);
   writer.reset(*out_);
   writer.json(json);

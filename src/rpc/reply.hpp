@@ -17,6 +17,8 @@
 
 namespace wirecall::rpc {
 
+class CallerLink;
+
 /// The replies of a batch in the order of its requests: in JSON each followed by a comma, in MessagePack one behind the
 /// other. Waiting calls leave gaps.
 struct BatchReply {
@@ -28,6 +30,7 @@ struct BatchReply {
   void begin(MessageForm of_replies) {
     text.clear();
     form = of_replies;
+    raw = false;
     if (form == MessageForm::packed) return;
     text.push_back('[');
     bytes = 1;
@@ -35,10 +38,12 @@ struct BatchReply {
 
   Buffer text;
   std::vector<Gap> gaps;
-  std::size_t bytes = 0;  ///< of text and filled gaps together
-  std::size_t count = 0;  ///< of replies
+  std::vector<std::shared_ptr<CallerLink>> links;  ///< of calls with results, which are answered when the batch is sent
+  std::size_t bytes = 0;                           ///< of text and filled gaps together
+  std::size_t count = 0;                           ///< of replies
   std::size_t unanswered = 0;
   MessageForm form = MessageForm::json;
+  bool raw = false;         ///< some of them hold text of others, and so perhaps line breaks
   bool dispatched = false;  ///< all its calls have been made
 };
 
@@ -75,7 +80,10 @@ class Reply {
     return *out_;
   }
   /// Of the value of a result that has been begun.
-  void append(std::string_view encoded) { out_->append(encoded); }
+  void append(std::string_view encoded) {
+    raw_ = true;
+    out_->append(encoded);
+  }
   /// The same of a value that is JSON text.
   void append_json(std::string_view json);
   /// Ends the result. False when it is too large: it is dropped then, and an error is due.
@@ -113,16 +121,22 @@ class Reply {
   [[gnu::always_inline]] void close() {
     if (outlet_ != nullptr) [[likely]] {
       out_ = nullptr;
-      return outlet_->close_message_as(form_);
+      return raw_ ? outlet_->close_message_as(form_) : outlet_->close_compact_as(form_);
     }
-    if (!packed()) out_->push_back(',');
-    batch_->bytes += out_->size() - start_;
-    ++batch_->count;
-    out_ = nullptr;
+    close_in_batch();
+  }
+  /// The same of a result that a Writer alone has written, or an integer.
+  [[gnu::always_inline]] void close_written() {
+    if (outlet_ != nullptr) [[likely]] {
+      out_ = nullptr;
+      return outlet_->close_compact_as(form_);
+    }
+    close_in_batch();
   }
   /// A whole response of another's, in JSON, with the part of it that `id` views replaced. False when it is too large.
   [[nodiscard]] bool response(std::string_view text, std::string_view id, std::string_view id_json) {
     open();
+    raw_ = true;
     if (packed()) [[unlikely]] {
       write_packed(text, id, id_json);
     } else {
@@ -160,6 +174,13 @@ class Reply {
     const std::size_t array_bytes = batch_ != nullptr ? batch_->bytes + (packed() ? kArrayHeadBytesMax : 1) : 0;
     return out_->size() - start_ + array_bytes;
   }
+  void close_in_batch() {
+    if (!packed()) out_->push_back(',');
+    batch_->bytes += out_->size() - start_;
+    batch_->raw = batch_->raw || raw_;
+    ++batch_->count;
+    out_ = nullptr;
+  }
   void open() {
     if (begun()) [[unlikely]]
       discard();
@@ -177,6 +198,7 @@ class Reply {
   Buffer* out_ = nullptr;
   std::size_t start_ = 0;
   MessageForm form_;
+  bool raw_ = false;  // it holds text of others, and so perhaps line breaks
 };
 
 }  // namespace wirecall::rpc

@@ -37,7 +37,7 @@ void each_element(Reader& reader, std::string_view array, const Use& use) {
   while (reader.next_element()) use(take_sent(reader));
 }
 
-// ---- the methods; each returns its result as JSON text, or throws what it is refused with ----
+// ---- the methods; each returns its result as JSON text or its rendering, or throws what it is refused with ----
 
 std::size_t cancel_one(const ReservedCall& call, std::string_view id_json) {
   std::size_t count = call.pending != nullptr ? call.pending->cancel(id_json) : 0;
@@ -119,19 +119,20 @@ void authenticate(const ReservedCall& call, const std::optional<Sent>& sent) {
   if (call.broker != nullptr) call.broker->identify(principal);
 }
 
-std::string discover(const ReservedCall& call) {
+std::shared_ptr<Rendering> discover(const ReservedCall& call) {
   static constexpr std::array<std::string_view, 1> kNames{"version"};
   const std::optional<std::string> version = ReservedParams{call, kNames}.as<std::string>(0);
-  std::vector<DescribedMethod> others;
-  if (call.broker != nullptr) call.broker->describe(others);
-  const Principal* const principal = call.identity != nullptr ? call.identity->principal : nullptr;
-  return openrpc_document(call.registry, others, version.value_or(std::string{}), principal);
+  const Workspace& workspace = call.workspace;
+  DocumentOrigin origin{.title = workspace.title};
+  if (workspace.urls != nullptr) origin.urls = *workspace.urls;
+  return std::make_shared<OpenRpcDocument>(call.workspace, call.registry, call.workspace.broker,
+                                           version.value_or(std::string{}), call.asker(), origin);
 }
 
 // A broker's is another, which knows of those that clients provide.
-std::string methods(const ReservedCall& call) {
+std::shared_ptr<Rendering> methods(const ReservedCall& call) {
   static_cast<void>(ReservedParams{call, std::array<std::string_view, 0>{}});
-  return json_of(list_own(call.registry, call.identity != nullptr ? call.identity->principal : nullptr));
+  return std::make_shared<MethodList>(call.workspace, call.registry, call.asker());
 }
 
 struct HelloLimits {
@@ -194,13 +195,16 @@ std::string hello(const ReservedCall& call) {
 
 using Needs = ReservedMethod::Needs;
 
+// A step pays for more bytes of an answer that is there already.
+constexpr std::size_t kBytesCopiedInStep = 1024;
+
 constexpr std::array kMethods{ReservedMethod{"rpc.cancel", &cancel},
                               ReservedMethod{"$/cancelRequest", &cancel},
                               ReservedMethod{"rpc.credit", &credit},
                               ReservedMethod{"rpc.ping", &ping},
                               ReservedMethod{"keepAlive", &ping},
-                              ReservedMethod{"rpc.discover", &discover},
-                              ReservedMethod{"rpc.methods", &methods},
+                              ReservedMethod{.name = "rpc.discover", .serve = nullptr, .render = &discover},
+                              ReservedMethod{.name = "rpc.methods", .serve = nullptr, .render = &methods},
                               ReservedMethod{"rpc.hello", &hello, Needs::connection},
                               ReservedMethod{"rpc.undelivered", &undelivered, Needs::connection},
                               ReservedMethod{"rpc.register", nullptr, Needs::connection},
@@ -221,19 +225,21 @@ const ReservedMethod* find_own(std::string_view name) noexcept {
 
 }  // namespace
 
+std::span<const ReservedMethod> reserved_methods() noexcept { return kMethods; }
+
 Error unauthenticated() {
   return message::make({.code = ErrorCode::unauthenticated,
                         .reason = "say who you are: rpc.hello with a token that is known, or Authorization by HTTP",
                         .delivered = "no"});
 }
 
-bool serve_reserved(const ReservedCall& call) {
-  if (!may_be_ours(call.name)) return false;
+Served serve_reserved(const ReservedCall& call) {
+  if (!may_be_ours(call.name)) return Served::unknown;
   const ReservedMethod* found = call.broker != nullptr ? call.broker->find_reserved(call.name) : nullptr;
   if (found == nullptr) found = find_own(call.name);
-  if (found == nullptr) return false;
+  if (found == nullptr) return Served::unknown;
   const bool lacks_connection = found->needs == Needs::connection && !call.outlet.connected();
-  if (found->serve == nullptr && !lacks_connection) return false;
+  if (found->serve == nullptr && found->render == nullptr && !lacks_connection) return Served::unknown;
   const bool answers = call.message.kind != MessageKind::notification;
   const auto refuse = [&call](const Error& error) {
     call.workspace.stats.count_error(error.code());
@@ -244,20 +250,32 @@ bool serve_reserved(const ReservedCall& call) {
       throw Error{ErrorCode::invalid_request, std::string{message_of(ErrorCode::invalid_request)},
                   R"({"reason":"needs_connection"})"};
     }
-    const std::string result = found->serve(call);
-    if (answers) {
+    const auto answer = [&](std::string_view result) {
+      call.outlet.charge(result.size() / kBytesCopiedInStep);
       call.reply.begin();
       call.reply.append_json(result);
       if (!call.reply.end(call.message.id())) refuse(reply_too_large());
+    };
+    if (found->render != nullptr) {
+      if (call.rendering == nullptr) call.rendering = found->render(call);
+      if (answers && !call.rendering->advance(call.outlet, call.limits.max_message_size)) return Served::continues;
+      const std::shared_ptr<Rendering> done = std::move(call.rendering);
+      if (answers) answer(done->text());
+    } else {
+      const std::string result = found->serve(call);
+      if (answers) answer(result);
     }
     if (call.broker != nullptr) call.broker->reserved_answered();
   } catch (const Error& error) {
-    if (call.broker != nullptr) call.broker->refused(call.name, error);
+    if (call.broker != nullptr) {
+      const bool has_params = call.message.has(Member::params);
+      call.broker->refused(call.name, has_params ? call.message[Member::params] : std::string_view{}, error);
+    }
     if (answers) refuse(error);
     const bool unknown = call.identity != nullptr && call.identity->principal == nullptr;
     if (unknown && error.code() == static_cast<int>(ErrorCode::unauthenticated)) call.outlet.close();
   }
-  return true;
+  return Served::done;
 }
 
 }  // namespace wirecall::rpc

@@ -6,11 +6,14 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
+#include <span>
 #include <string>
 #include <string_view>
 
 #include "rpc/dispatcher.hpp"
 #include "rpc/pending.hpp"
+#include "rpc/rendering.hpp"
 #include "rpc/reply.hpp"
 
 namespace wirecall::rpc {
@@ -20,15 +23,20 @@ struct ReservedCall {
   const Received& message;
   std::string_view name;  ///< unescaped
   Reply& reply;
-  const Workspace& workspace;
+  Workspace& workspace;
   const Limits& limits;
   Outlet& outlet;
   const Registry& registry;
-  PendingCalls* pending;          ///< of the connection; null as long as none has waited
-  BrokerPeer* broker;             ///< of the connection; null where there is no broker
-  bool& greeted;                  ///< becomes true with rpc.hello
-  std::uint8_t& unknown_methods;  ///< what rpc.undelivered answers, and begins anew
-  Identity* identity;             ///< of the peer; null where it need not have one
+  PendingCalls* pending;                  ///< of the connection; null as long as none has waited
+  BrokerPeer* broker;                     ///< of the connection; null where there is no broker
+  bool& greeted;                          ///< becomes true with rpc.hello
+  std::uint8_t& unknown_methods;          ///< what rpc.undelivered answers, and begins anew
+  Identity* identity;                     ///< of the peer; null where it need not have one
+  std::shared_ptr<Rendering>& rendering;  ///< of the answer, when this call is served once more
+
+  [[nodiscard]] Asker asker() const {
+    return identity != nullptr ? Asker{.authority = identity->authority, .principal = identity->principal} : Asker{};
+  }
 };
 
 struct ReservedMethod {
@@ -39,12 +47,23 @@ struct ReservedMethod {
   /// without a broker.
   std::string (*serve)(const ReservedCall&);
   Needs needs = Needs::nothing;
+  /// In place of `serve`, for a result that lists whatever there is: it is written over several turns.
+  std::shared_ptr<Rendering> (*render)(const ReservedCall&) = nullptr;
 };
+
+enum class Served : std::uint8_t {
+  unknown,   ///< the name is none of these
+  done,      ///< it has been answered
+  continues  ///< the share is used up: it is to be served once more in a later turn
+};
+
+/// Those that need no broker, or are refused without one.
+[[nodiscard]] std::span<const ReservedMethod> reserved_methods() noexcept;
 
 /// What somebody is answered who has not said who he is, or nobody who is known.
 [[nodiscard]] Error unauthenticated();
 
-/// Serves `call` and answers it, if its name is one of these; false otherwise.
-[[nodiscard]] bool serve_reserved(const ReservedCall& call);
+/// Serves `call` and answers it, if its name is one of these.
+[[nodiscard]] Served serve_reserved(const ReservedCall& call);
 
 }  // namespace wirecall::rpc

@@ -23,11 +23,11 @@ constexpr std::uint32_t kMessageBytesMin = 4096;
 // After a refusal the peer may still be sending. Closing at once would reset the connection, and with it the answer
 // that the peer has not read yet: so what it sends is thrown away for as long as this.
 constexpr std::chrono::milliseconds kLinger{1000};
-// A connection's share of a round: so many steps, and when the first is over no longer than kShareTime. The clock is
-// looked at only between steps: what comes in smaller numbers does not pay for it.
-constexpr std::uint16_t kStepMessages = 64;
-constexpr std::uint32_t kStepBytes = 16 * 1024;
-constexpr std::uint16_t kSteps = 32;
+// A connection's share of a round: so many slices, and when the first is over no longer than kShareTime. The clock is
+// looked at only between slices: what comes in smaller numbers does not pay for it.
+constexpr std::int32_t kSliceSteps = 64;
+constexpr std::uint32_t kSliceBytes = 16 * 1024;
+constexpr std::uint16_t kSlices = 32;
 constexpr std::chrono::milliseconds kShareTime{1};
 
 }  // namespace
@@ -128,32 +128,60 @@ bool Channel::look(std::span<char> input, const Look& look) {
 bool Channel::look_at(std::span<char> input, std::size_t& seen) {
   begin_share();
   if (!look(input, [&] { seen = read(input); })) return false;
-  step_ends_ -= static_cast<std::uint32_t>(std::min<std::size_t>(step_ends_, seen));
+  slice_ends_ -= static_cast<std::uint32_t>(std::min<std::size_t>(slice_ends_, seen));
   return true;
+}
+
+// The same for the rest of a message that has been interrupted. False when nothing behind it is to be looked at yet.
+bool Channel::look_on() {
+  if (blocked_ || output_waits()) return false;
+  interrupted_ = false;
+  begin_share();
+  looked_at_ = 0;
+  return look({}, [&] { resume_message(); }) && !interrupted_;
 }
 
 void Channel::begin_share() noexcept {
   const std::uint32_t round = host_->loop.rounds();
   if (round_ == round) return;
   round_ = round;
-  messages_left_ = kStepMessages;
-  step_ends_ = kStepBytes;
-  steps_left_ = kSteps - 1;
+  share_.steps_left = kSliceSteps;
+  slice_ends_ = kSliceBytes;
+  slices_left_ = kSlices - 1;
   share_ends_ = std::chrono::nanoseconds{0};
 }
 
-bool Channel::next_step(std::size_t at) {
-  if (steps_left_ == 0) return false;
+bool Channel::next_slice() noexcept {
+  // What a message has cost beyond its slice is taken from those that follow.
+  const std::int32_t overdrawn = std::max(-share_.steps_left, 0);
+  const std::int32_t slices = 1 + overdrawn / kSliceSteps;
+  if (slices > slices_left_) return false;
   const std::chrono::nanoseconds now = host_->loop.now();
   if (share_ends_ == std::chrono::nanoseconds{0}) {
     share_ends_ = now + kShareTime;
   } else if (now >= share_ends_) {
     return false;
   }
-  --steps_left_;
-  messages_left_ = kStepMessages;
-  step_ends_ = static_cast<std::uint32_t>(at) + kStepBytes;
+  slices_left_ = static_cast<std::uint16_t>(slices_left_ - slices);
+  share_.steps_left = kSliceSteps - overdrawn % kSliceSteps;
   return true;
+}
+
+bool Channel::next_slice(std::size_t at) noexcept {
+  if (!next_slice()) return false;
+  slice_ends_ = static_cast<std::uint32_t>(at) + kSliceBytes;
+  return true;
+}
+
+std::int64_t Channel::steps_used() const noexcept {
+  return round_ == host_->loop.rounds() ? (kSlices - slices_left_) * kSliceSteps - share_.steps_left : 0;
+}
+
+void Channel::interrupt() {
+  if (over_) return;
+  interrupted_ = true;
+  pause();
+  go_on();
 }
 
 void Channel::leave_handler(std::vector<Buffer>& kept) {
@@ -162,11 +190,12 @@ void Channel::leave_handler(std::vector<Buffer>& kept) {
   // What needs memory comes first: without it the handler keeps the loop, and nothing has changed.
   Buffer put_by = room_for(rest.size());
   kept.reserve(kept.size() + 2);
+  if (leave_rest()) interrupt();
+  const bool was_backlog = !backlog_.empty() && !input_.empty();
   looking_ = false;
   ++away_;
   leave_message(kept);
   put_by.append({rest.data(), rest.size()});
-  const bool was_backlog = !backlog_.empty();
   if (was_backlog) kept.push_back(std::exchange(backlog_, Buffer{}));
   if (!put_by.empty()) {
     hold_back(std::move(put_by));
@@ -199,7 +228,7 @@ void Channel::ended() {
     if (linger_ != nullptr) end(why_stopped_);
     return;
   }
-  if (backlog_.empty()) {
+  if (backlog_.empty() && !interrupted_) {
     end_of_stream();
   } else {
     end_is_near_ = true;
@@ -220,25 +249,29 @@ void Channel::hold_back(Buffer rest) noexcept {
   backlog_ = std::move(rest);
   backlog_at_ = 0;
   backlog_came_ = host_->loop.now();
+  pause();
+  go_on();
+}
+
+void Channel::pause() noexcept {
   paused_ = true;
   try {
     stream_->pause();
   } catch (const std::bad_alloc&) {
     exhaust();
   }
-  go_on();
 }
 
-// Looks at the backlog in the next turn, unless the output has to drain first.
+// Looks at what waits in the next turn, unless the output has to drain first.
 void Channel::go_on() {
-  if (scheduled_ || choked()) return;
+  if (scheduled_ || blocked_ || output_waits()) return;
   scheduled_ = true;
   host_->loop.at_next_turn(*this);
 }
 
 void Channel::unblock() {
   blocked_ = false;
-  if (paused_ && !input_ended_ && !over_) go_on();
+  if (paused_ && (interrupted_ || !input_ended_) && !over_) go_on();
 }
 
 void Channel::next_turn() {
@@ -247,6 +280,7 @@ void Channel::next_turn() {
 }
 
 void Channel::go_on_reading() {
+  if (interrupted_ && !look_on()) return;
   if (!backlog_.empty()) {
     static_cast<void>(backlog_.padded());
     const std::span<char> waiting{backlog_.data() + backlog_at_, backlog_.size() - backlog_at_};
@@ -332,7 +366,7 @@ void Channel::go_on_writing() {
     output_drained();  // which may fill it again: reading goes on all the same
   }
   if (!out_.empty() || input_ended_) mark();
-  if (!paused_ || input_ended_ || !low) [[likely]]
+  if (!paused_ || (input_ended_ && !interrupted_) || !low) [[likely]]
     return;
   go_on();
 }
@@ -402,7 +436,7 @@ void Channel::end_if_silent() {
 
 void Channel::finish_if_done() {
   if (sending_ || !out_.empty() || linger_ != nullptr) return;
-  if (working() || away_ != 0) {
+  if (working() || away_ != 0 || interrupted_) {
     // A notification that is done says nothing: so it is looked for.
     if (watching_) return;
     watching_ = true;

@@ -32,12 +32,14 @@ class Channel : public Connection, private transport::StreamUser, private runtim
 
   void drain() noexcept override { owed_bytes_ = stream_->readable(); }
   [[nodiscard]] bool busy() const noexcept final {
-    return working() || away_ != 0 || !backlog_.empty() || (owed_bytes_ != 0 && !input_ended_);
+    return working() || away_ != 0 || interrupted_ || !backlog_.empty() || (owed_bytes_ != 0 && !input_ended_);
   }
   [[nodiscard]] bool handler_away() const noexcept final { return away_ != 0; }
   void finish() final;
   void cut() final { end(End::finished); }
   void end_if_idle(std::uint8_t times) final;
+  /// How many steps of its share the connection has used since its loop's round began.
+  [[nodiscard]] std::int64_t steps_used() const noexcept;
   [[nodiscard]] std::size_t output_bytes() const noexcept final { return sending_bytes_ + out_.size(); }
   /// Those of them that have not been handed to the stream.
   [[nodiscard]] std::size_t gathered_bytes() const noexcept { return out_.size(); }
@@ -62,6 +64,11 @@ class Channel : public Connection, private transport::StreamUser, private runtim
   /// Before a handler is called, `looking_at` is told how much of `input` belongs to it and what came before. When
   /// `left` is true after that, the rest is looked at by others, and nothing of it is to be touched.
   virtual std::size_t read(std::span<char> input) = 0;
+  /// Looks at more of the message that has been interrupted.
+  virtual void resume_message() {}
+  /// A handler of the message has lost the loop: what is left of the message becomes one that has been interrupted.
+  /// False when nothing is left, or the handler's own thread goes on with it. When it throws, nothing has changed.
+  virtual bool leave_rest() { return false; }
   /// No bytes follow those that `read` has been given.
   virtual void input_complete() = 0;
   /// As of leave_handler: what of the input the derived class keeps. It may `block` what follows until `came_back`.
@@ -113,11 +120,11 @@ class Channel : public Connection, private transport::StreamUser, private runtim
   /// When the input that is being looked at came.
   [[nodiscard]] std::optional<std::chrono::nanoseconds> input_came() noexcept {
     if (!looking_) return std::nullopt;
-    if (!backlog_.empty()) return backlog_came_;
-    if (!host_->looking_came) host_->looking_came = host_->loop.now();
+    if (!host_->looking_came) host_->looking_came = backlog_.empty() ? host_->loop.now() : backlog_came_;
     return host_->looking_came;
   }
   [[nodiscard]] std::optional<PeerCredentials> peer_credentials() const { return stream_->peer_credentials(); }
+  [[nodiscard]] std::string peer_source() const { return stream_->peer_source(); }
   void count_into(rpc::ConnectionCounts* counts) noexcept;
   void settle_later() {
     unsettled_ = true;
@@ -136,9 +143,10 @@ class Channel : public Connection, private transport::StreamUser, private runtim
     }
   }
   /// Nothing more is read for now.
-  [[nodiscard]] bool choked() const noexcept {
-    return blocked_ || (output_bytes() > host_->limits.soft_output && !is_relied_on());
-  }
+  [[nodiscard]] bool choked() const noexcept { return blocked_ || interrupted_ || output_waits(); }
+  /// The message that is being looked at has used up the connection's share: it is looked at further by
+  /// `resume_message`, in a later turn, and what is behind it after that.
+  void interrupt();
   /// Reads nothing more until `unblock`.
   void block() noexcept { blocked_ = true; }
   void unblock();
@@ -151,11 +159,14 @@ class Channel : public Connection, private transport::StreamUser, private runtim
   void looking_at(std::size_t bytes) noexcept { looked_at_ = bytes; }
   /// Asked before the message that begins at `at` of the input: false when it is others' turn first.
   [[nodiscard]] bool may_look(std::size_t at) {
-    if ((messages_left_ == 0 || at >= step_ends_) && !next_step(at)) [[unlikely]]
+    if ((share_.steps_left <= 0 || at >= slice_ends_) && !next_slice(at)) [[unlikely]]
       return false;
-    --messages_left_;
+    --share_.steps_left;
     return true;
   }
+  [[nodiscard]] rpc::Share& own_share() noexcept { return share_; }
+  /// As Outlet::next_share.
+  [[nodiscard]] bool next_slice() noexcept;
   /// Handlers that have not come back.
   [[nodiscard]] std::uint16_t away() const noexcept { return away_; }
   [[nodiscard]] bool passed_on() const noexcept { return !looking_; }
@@ -180,7 +191,12 @@ class Channel : public Connection, private transport::StreamUser, private runtim
   void receive(std::span<char> bytes);
   bool look_at(std::span<char> input, std::size_t& seen);
   void begin_share() noexcept;
-  bool next_step(std::size_t at);
+  bool next_slice(std::size_t at) noexcept;
+  [[nodiscard]] bool output_waits() const noexcept {
+    return output_bytes() > host_->limits.soft_output && !is_relied_on();
+  }
+  bool look_on();
+  void pause() noexcept;
   void go_on_reading();
   void finish_turn();
   void go_on_writing();
@@ -205,12 +221,12 @@ class Channel : public Connection, private transport::StreamUser, private runtim
   std::unique_ptr<Linger> linger_;
   std::size_t owed_bytes_ = 0;  // have arrived while draining, and are still to be received
 
-  // Its share of the loop's round, in steps.
-  std::chrono::nanoseconds share_ends_{0};  // 0 before the first step is over
+  // Its share of the loop's round, in slices.
+  std::chrono::nanoseconds share_ends_{0};  // 0 before the first slice is over
   std::uint32_t round_ = 0;                 // the one it is of, modulo 2^32
-  std::uint32_t step_ends_ = 0;             // at this byte of the input; after a look, of what it has left
-  std::uint16_t messages_left_ = 0;         // of the step
-  std::uint16_t steps_left_ = 0;            // after it
+  rpc::Share share_;                        // of the slice
+  std::uint32_t slice_ends_ = 0;            // at this byte of the input; after a look, of what it has left
+  std::uint16_t slices_left_ = 0;           // after it
 
   std::uint16_t away_ = 0;  // handlers that have not come back
   End why_stopped_ = End::finished;
@@ -227,6 +243,7 @@ class Channel : public Connection, private transport::StreamUser, private runtim
   bool unsettled_ : 1 = false;     // the derived class has something left to do at the end of the turn
   bool wants_room_ : 1 = false;    // output_drained is going to be called
   bool blocked_ : 1 = false;       // the derived class takes nothing in
+  bool interrupted_ : 1 = false;   // a message has been looked at in part
   bool end_is_near_ : 1 = false;   // the peer's end has come, behind the backlog
   bool input_ended_ : 1 = false;   // no more input is looked at
   bool lingers_ : 1 = false;       // the peer may be sending still when all is said

@@ -6,6 +6,7 @@
 #include <utility>
 #include <vector>
 
+#include "codec/json_compact.hpp"
 #include "codec/transcode.hpp"
 #include "message/own_error.hpp"
 #include "message/packed_reply.hpp"
@@ -201,7 +202,11 @@ void OutgoingCall::set_params(std::string_view json) {
     refuse(*call_, ErrorCode::invalid_params, "the params are neither an array nor an object");
   }
   begin_params();
-  if (!core_->packs()) return call_->request.append(json);
+  if (!core_->packs()) {
+    // A request is one line, as are those that writers write.
+    char* const to = call_->request.reserve(json.size());
+    return call_->request.set_end(json::compact(to, json));
+  }
   codec::JsonToMsgpack pack;
   if (call_->error) return;
   const codec::Transcoded packed = pack(padded.view(), call_->request, codec::Names::members);

@@ -298,9 +298,6 @@ std::string ClientCore::why_gone(const ClientConnection& connection, End end, in
     case End::too_deep:
       return why + "the server sent a message that nests deeper than " + std::to_string(options_.limits.depth) +
              " levels; raise ClientOptions.limits.depth";
-    case End::too_long:
-      return why + "the server sent an array of more than " + std::to_string(options_.limits.batch) +
-             " responses; raise ClientOptions.limits.batch";
     case End::silent:
       return why + "the server did not answer in time";
     case End::refused:

@@ -183,7 +183,7 @@ void ClientCore::write(ClientCall& first, ClientConnection& connection) noexcept
       session.discard_message();
       return not_written(first, count > connection.batch_max ? "batch" : "max_message_size");
     }
-    session.close_message_as(text ? MessageForm::json : MessageForm::packed);
+    session.close_compact_as(text ? MessageForm::json : MessageForm::packed);
   } catch (const std::bad_alloc&) {
     if (opened != nullptr) session.discard_message();
     return not_written(first, {});

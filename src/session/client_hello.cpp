@@ -67,11 +67,13 @@ bool ClientCore::greeted(Lock& lock, ClientConnection& connection, const Receive
       return true;
     }
     std::vector<std::string> refused;
-    if (why.code() == static_cast<int>(ErrorCode::unauthenticated)) {
+    const bool kicked = why.code() == static_cast<int>(ErrorCode::forbidden);
+    if (kicked || why.code() == static_cast<int>(ErrorCode::unauthenticated)) {
       // What has gone out behind it the server, which closes the connection, has not looked at.
       fail_all(connection, why);
       refusal_ = why;
-      if (&connection == &declaring()) refused = declarations_.refuse(why);
+      // Who was kicked may come again, and declares the same then.
+      if (!kicked && &connection == &declaring()) refused = declarations_.refuse(why);
       tell_connecting();
     }
     tell_refused(lock, refused, why);

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "base/decimal.hpp"
+#include "framing/byte_order_mark.hpp"
 #include "framing/token.hpp"
 #include "message/transcoder.hpp"
 
@@ -225,6 +226,7 @@ void ClientHttp::finish_kept() {
 
 // What is no message of MessagePack stays as it is.
 std::string_view ClientHttp::transcode_response(std::string_view body, Buffer& json) {
+  if (!encoded_) body.remove_prefix(framing::byte_order_mark_bytes(body));
   if (body.empty() || encoded_ || !message::is_msgpack(body[0])) return body;
   const auto status = host_->workspace.transcoder().to_json(body, host_->limits, json);
   return status == message::Transcoder::Status::done ? json.padded() : body;

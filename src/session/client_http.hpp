@@ -69,6 +69,7 @@ class ClientHttp final : public Channel, public rpc::Outlet {
   Buffer& open_message() override;
   void close_message() override { close_message_as(MessageForm::json); }
   void close_message_as(MessageForm form) override;
+  void close_compact_as(MessageForm form) override { close_message_as(form); }
   void discard_message() noexcept override { out_.truncate(request_.begin); }
   void settle() override;
 

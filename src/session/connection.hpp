@@ -23,15 +23,14 @@ enum class End : std::uint8_t {
   unreadable,  ///< the peer sent what cannot be understood
   too_large,   ///< the peer sent a message over Limits::max_message_size
   too_deep,    ///< the peer sent a message over Limits::depth
-  too_long,    ///< the peer sent an array of responses over Limits::batch
   silent,      ///< the peer did not send in time what it had to
   refused,     ///< the peer did not say who it is, or may not stay
 };
 
 /// The same in a word.
 [[nodiscard]] constexpr const char* name_of(End end) noexcept {
-  constexpr const char* kNames[]{"finished", "lost",     "slow",   "unreadable", "too_large",
-                                 "too_deep", "too_long", "silent", "refused"};
+  constexpr const char* kNames[]{"finished",  "lost",     "slow",   "unreadable",
+                                 "too_large", "too_deep", "silent", "refused"};
   return kNames[static_cast<std::size_t>(end)];
 }
 

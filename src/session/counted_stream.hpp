@@ -29,6 +29,7 @@ class CountedStream final : public transport::Stream {
   [[nodiscard]] std::size_t unsent() const noexcept override { return stream_->unsent(); }
   void shut_down() override { stream_->shut_down(); }
   [[nodiscard]] std::optional<PeerCredentials> peer_credentials() const override { return stream_->peer_credentials(); }
+  [[nodiscard]] std::string peer_source() const override { return stream_->peer_source(); }
 
  private:
   std::unique_ptr<transport::Stream> stream_;

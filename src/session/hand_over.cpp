@@ -25,6 +25,13 @@ using std::chrono::nanoseconds;
 constexpr milliseconds kLookMax{10};
 // One method is logged at most so often: thousands of calls of it may be slow at once.
 constexpr milliseconds kLogPause{1000};
+// What to do is told with each: these are handlers that do not say that they block.
+constexpr std::string_view kGoesOnWithout =
+    "a handler has not returned yet; its loop goes on without it: mark handlers that wait or compute for long as "
+    "blocking (wirecall::blocking, in Python blocking=True)";
+constexpr std::string_view kReturned =
+    "a handler has returned; mark it as blocking if it often takes so long (wirecall::blocking, in Python "
+    "blocking=True)";
 // When no handler has run for so many looks, it sleeps until one does.
 constexpr int kLooksBeforeSleep = 25;
 
@@ -152,6 +159,10 @@ void HandOver::end_turn() {
     // This thread has left what it was called from: those who have the loop go on.
     const std::scoped_lock lock{mutex_};
     --away_;
+    for (const auto& stint : lost_) {
+      if (stint->logged && stint->thread == std::this_thread::get_id())
+        note_returned(stint->method, Clock::now() - stint->handler_since);
+    }
     std::erase_if(lost_, [](const auto& stint) { return stint->thread == std::this_thread::get_id(); });
     let_in_ = {};
     changed_.notify_all();
@@ -200,13 +211,14 @@ void HandOver::wake() noexcept {
 
 void HandOver::watch() {
   const Stint* seen_stint = nullptr;
+  const Method* seen_method = nullptr;
   std::uint64_t seen = 0;
   Clock::time_point since;
   bool logged = false;
   int quiet = 0;
   std::unique_lock lock{mutex_};
   while (!finished_) {
-    if (quiet >= kLooksBeforeSleep && lost_.empty()) {
+    if (quiet >= kLooksBeforeSleep && lost_.empty() && returned_.empty()) {
       asleep.store(true);
       membarrier(MEMBARRIER_CMD_PRIVATE_EXPEDITED);
       // A handler that begins now sees that nobody watches.
@@ -220,6 +232,7 @@ void HandOver::watch() {
     if (!current_) continue;
     try {
       log_lost(lock);
+      log_returned(lock);
     } catch (const std::bad_alloc&) {
       continue;  // the next look tries again
     }
@@ -227,6 +240,9 @@ void HandOver::watch() {
     const std::uint64_t running = current_->window.running.load(std::memory_order_acquire);
     quiet = running == 0 ? quiet + 1 : 0;
     if (running != seen || current_.get() != seen_stint) {
+      // One that has lost the loop is noted when its thread comes back.
+      if (logged && current_.get() == seen_stint) note_returned(seen_method, Clock::now() - since);
+      seen_method = current_->window.method.load(std::memory_order_relaxed);
       seen_stint = current_.get();
       seen = running;
       since = Clock::now();
@@ -238,7 +254,7 @@ void HandOver::watch() {
       const bool around = (running & detail::HandlerWindow::kAround) != 0;
       if (around || logged || !is_over(took, settings_.logged_after)) continue;
       try {
-        log_slow(lock, {current_->window.method.load(std::memory_order_relaxed)}, why_it_waits(keeps));
+        log_slow(lock, {{current_->window.method.load(std::memory_order_relaxed), took}}, why_it_waits(keeps));
         logged = true;
       } catch (const std::bad_alloc&) {
         continue;
@@ -253,10 +269,11 @@ std::string_view HandOver::why_it_waits(bool keeps) const noexcept {
            "(wirecall::blocking)";
   }
   if (idle_ == 0 && threads_.size() == settings_.threads_max) {
-    return "a handler does not come back, and holds up its loop, since hand_over_threads others are away: let handlers "
-           "that block say so (wirecall::blocking)";
+    return "a handler has not returned yet, and holds up its loop, since hand_over_threads others are away: mark "
+           "handlers that wait or compute for long as blocking (wirecall::blocking, in Python blocking=True)";
   }
-  return "a handler does not come back, and holds up its loop";
+  return "a handler has not returned yet, and holds up its loop: mark handlers that wait or compute for long as "
+         "blocking (wirecall::blocking, in Python blocking=True)";
 }
 
 // False when the handler keeps it.
@@ -281,7 +298,7 @@ bool HandOver::take_loop(std::uint64_t handler, Clock::time_point since) {
     stint.scratch = host_->workspace.give_up_scratch(std::move(fresh));
     stint.method = stint.window.method.load(std::memory_order_relaxed);
     stint.running = handler;
-    stint.since = since;
+    stint.since = stint.handler_since = since;
     lost_.push_back(std::move(current_));
   } catch (const std::exception&) {
     return false;  // no memory or no thread: the next look tries again
@@ -298,7 +315,7 @@ bool HandOver::take_loop(std::uint64_t handler, Clock::time_point since) {
 }
 
 void HandOver::log_lost(std::unique_lock<std::mutex>& lock) {
-  std::vector<const Method*> slow;
+  std::vector<Slow> slow;
   for (const auto& stint : lost_) {
     const std::uint64_t running = stint->window.running.load(std::memory_order_acquire);
     if (running != stint->running) {
@@ -307,32 +324,45 @@ void HandOver::log_lost(std::unique_lock<std::mutex>& lock) {
     }
     const bool in_handler = running != 0 && (running & detail::HandlerWindow::kAround) == 0;
     if (!in_handler || stint->logged || !is_over(Clock::now() - stint->since, settings_.logged_after)) continue;
-    slow.push_back(stint->method);
+    slow.push_back({stint->method, Clock::now() - stint->handler_since});
     stint->logged = true;
   }
-  if (!slow.empty()) log_slow(lock, slow, "a handler does not come back; its loop goes on without it");
+  if (!slow.empty()) log_slow(lock, slow, kGoesOnWithout);
+}
+
+// With the mutex held. For want of memory it is not told.
+void HandOver::note_returned(const Method* method, Clock::duration took) noexcept {
+  try {
+    returned_.push_back({method, took});
+  } catch (const std::bad_alloc&) {
+    return;
+  }
+}
+
+void HandOver::log_returned(std::unique_lock<std::mutex>& lock) {
+  if (!returned_.empty()) log_slow(lock, std::exchange(returned_, {}), kReturned);
 }
 
 // Without the lock: the sink may take its time.
-void HandOver::log_slow(std::unique_lock<std::mutex>& lock, const std::vector<const Method*>& slow,
-                        std::string_view words) {
-  slow_.fetch_add(slow.size(), std::memory_order_relaxed);
+void HandOver::log_slow(std::unique_lock<std::mutex>& lock, const std::vector<Slow>& slow, std::string_view words) {
+  if (words != kReturned) slow_.fetch_add(slow.size(), std::memory_order_relaxed);
   const LogSink* const log = host_->workspace.log;
   if (log == nullptr) return;
   const Clock::time_point now = Clock::now();
-  std::vector<std::pair<const Method*, std::int64_t>> due;
-  for (const Method* method : slow) {
-    Told& told = told_[{method, words}];
+  std::vector<std::pair<Slow, std::int64_t>> due;
+  for (const Slow& one : slow) {
+    Told& told = told_[{one.method, words}];
     if (told.when > now - kLogPause) {
       ++told.untold;
       continue;
     }
-    due.emplace_back(method, told.untold);
+    due.emplace_back(one, told.untold);
     told = {.when = now};
   }
   lock.unlock();
-  for (const auto& [method, untold] : due) {
-    (*log)(LogLevel::warning, words, {{"method", method->name()}, {"not_logged", untold}});
+  for (const auto& [one, untold] : due) {
+    const std::int64_t ms = std::chrono::floor<milliseconds>(one.took).count();
+    (*log)(LogLevel::warning, words, {{"method", one.method->name()}, {"ms", ms}, {"not_logged", untold}});
   }
   lock.lock();
 }

@@ -81,12 +81,18 @@ class HandOver final : private detail::HandlerWatch {
     const Method* method = nullptr;
     std::uint64_t running = 0;
     Clock::time_point since;
+    Clock::time_point handler_since;
     bool logged = false;
     std::vector<std::shared_ptr<void>> lent;
     rpc::Workspace::Scratch scratch;
     std::vector<Buffer> buffers;
   };
   struct Lost {};
+  // A handler that has taken, or takes, so long.
+  struct Slow {
+    const Method* method;
+    Clock::duration took;
+  };
   // What the log was told last about a method, and how often it was not told the same since.
   struct Told {
     Clock::time_point when = Clock::time_point::min();
@@ -106,7 +112,9 @@ class HandOver final : private detail::HandlerWatch {
   bool take_loop(std::uint64_t handler, Clock::time_point since);
   [[nodiscard]] std::string_view why_it_waits(bool keeps) const noexcept;
   void log_lost(std::unique_lock<std::mutex>& lock);
-  void log_slow(std::unique_lock<std::mutex>& lock, const std::vector<const Method*>& slow, std::string_view words);
+  void log_returned(std::unique_lock<std::mutex>& lock);
+  void note_returned(const Method* method, Clock::duration took) noexcept;
+  void log_slow(std::unique_lock<std::mutex>& lock, const std::vector<Slow>& slow, std::string_view words);
 
   Host* host_;
   const Settings settings_;
@@ -132,6 +140,7 @@ class HandOver final : private detail::HandlerWatch {
   std::size_t away_ = 0;  // changed with the mutex held and the loop not running
   std::atomic<std::uint64_t> count_{0};
   std::atomic<std::uint64_t> slow_{0};
+  std::vector<Slow> returned_;  // handlers that were logged, have returned, and are to be told of
   std::map<std::pair<const Method*, std::string_view>, Told> told_;  // by method and words
   std::vector<std::thread> threads_;
   std::thread watcher_;

@@ -40,6 +40,13 @@ bool allows_host(const HttpSettings& settings, std::string_view text, const Host
   });
 }
 
+Access access_by_host(const HttpHead& head, const HttpSettings& settings, const HostAndPort& host) {
+  const std::string_view text = head[HttpField::host];
+  if (!head.has(HttpField::host)) return Access::no_host;
+  if (host.host.empty()) return text.empty() ? Access::foreign_host : Access::malformed_host;
+  return allows_host(settings, text, host) ? Access::own : Access::foreign_host;
+}
+
 // Whether `origin` is the place that Host names, over http, or over https where something in front of us ends TLS.
 bool same_origin(std::string_view origin, const HostAndPort& host) noexcept {
   const std::size_t colon = origin.find("://");
@@ -75,11 +82,11 @@ HostAndPort split_host(std::string_view text) noexcept {
   return parts;
 }
 
-Access access_of(const HttpHead& head, const HttpSettings& settings) {
-  const std::string_view text = head[HttpField::host];
-  const HostAndPort host = split_host(text);
-  if (host.host.empty()) return text.empty() ? Access::foreign_host : Access::malformed_host;
-  if (!allows_host(settings, text, host)) return Access::foreign_host;
+Access access_of(const HttpHead& head, const HttpSettings& settings, bool any_host) {
+  const HostAndPort host = split_host(head[HttpField::host]);
+  if (!any_host) {
+    if (const Access by_host = access_by_host(head, settings, host); by_host != Access::own) return by_host;
+  }
   if (head.has(HttpField::origin)) {
     const std::string_view origin = head[HttpField::origin];
     if (same_origin(origin, host)) return Access::own;

@@ -7,11 +7,14 @@
 
 #include <cstdint>
 #include <functional>
+#include <memory>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "framing/http1.hpp"
+#include "rpc/rendering.hpp"
 #include "wirecall/access.hpp"
 
 namespace wirecall::session {
@@ -23,23 +26,28 @@ struct HttpSettings {
   std::vector<std::string> allow_origins;
   /// Hosts that are listened on. One that means all addresses makes every address literal a Host of ours.
   std::vector<std::string> bound_hosts;
+  /// Where calls are made by HTTP, one for each TCP port: for who has not come by a Host of ours.
+  std::vector<std::string> urls;
   /// Options::http_notification_status.
   std::uint16_t notification_status = 204;
-  /// The text of /metrics, as a principal may see it.
-  std::function<std::string(const Principal*)> metrics;
-  /// The text of /openrpc.json, likewise.
-  std::function<std::string(const Principal*)> openrpc;
+  /// The text of /metrics, as who asks may see it.
+  std::function<std::unique_ptr<rpc::Rendering>(rpc::Asker)> metrics;
+  /// The text of /openrpc.json, likewise. The workspace is the connection's, and `urls` are where this is called.
+  std::function<std::unique_ptr<rpc::Rendering>(rpc::Workspace&, rpc::Asker, std::span<const std::string> urls)>
+      openrpc;
 };
 
 enum class Access : std::uint8_t {
   own,             ///< no page, or one of this very host and port
   allowed_origin,  ///< a page of an origin that is allowed: it may read the response when told so
+  no_host,         ///< 400
   malformed_host,  ///< 400
   foreign_host,    ///< 403, as are those below
   foreign_origin,
   cross_site,
 };
-[[nodiscard]] Access access_of(const framing::HttpHead& head, const HttpSettings& settings);
+/// `any_host`: Host is not looked at, since no page's name points here.
+[[nodiscard]] Access access_of(const framing::HttpHead& head, const HttpSettings& settings, bool any_host = false);
 
 /// The host of "host", "host:port" or "[::1]:port", without port and brackets; empty for what is none.
 struct HostAndPort {

@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "base/decimal.hpp"
+#include "base/one_line.hpp"
 #include "session/http_exchange.hpp"
 #include "session/http_query.hpp"
 #include "wirecall/error.hpp"
@@ -149,8 +150,7 @@ void HttpSession::EventStream::write_event(std::string_view topic, std::string_v
     out.append("\ndata: ");
     const std::size_t begin = out.size();
     out.append(message);
-    // Line breaks stand between tokens only, where a space is as good; here they would end the event's data.
-    std::replace_if(out.data() + begin, out.data() + out.size(), [](char c) { return c == '\n' || c == '\r'; }, ' ');
+    make_one_line(out.data() + begin, out.data() + out.size());  // a line break would end the event's data
     out.append("\n\n");
   } catch (...) {
     out.truncate(waiting);

@@ -45,7 +45,9 @@ class HttpSession::EventStream final : public rpc::Outlet {
   [[nodiscard]] std::optional<PeerCredentials> peer_credentials() const override {
     return session_->peer_credentials();
   }
+  [[nodiscard]] std::string peer_source() const override { return session_->peer_source(); }
   void count_into(rpc::ConnectionCounts* counts) noexcept override { session_->count_into(counts); }
+  [[nodiscard]] rpc::Share* share() noexcept override { return &session_->own_share(); }
   void close() override { session_->stop_reading(End::refused); }
   [[nodiscard]] std::shared_ptr<rpc::PeerLoad> load() override;
 

@@ -31,10 +31,13 @@ class HttpSession::Exchange final : public rpc::Outlet {
     if (held.empty() && out_ == &held) held = session->host_->loop.take_buffer();
     const std::size_t begin = out_->size();
     try {
-      response_ = begin_response(
-          *out_,
-          {.status = status, .content_type = msgpack ? kMsgpackType : kJsonType, .fields = fields, .closes = closes},
-          session->digits_);
+      response_ = begin_response(*out_,
+                                 {.status = status,
+                                  .content_type = msgpack ? kMsgpackType : kJsonType,
+                                  .fields = fields,
+                                  .closes = closes,
+                                  .keeps_alive = keeps_alive},
+                                 session->digits_);
     } catch (...) {
       out_->truncate(begin);
       throw;
@@ -56,8 +59,10 @@ class HttpSession::Exchange final : public rpc::Outlet {
     answered = true;
     if (!dispatching) session->settle_later();
   }
+  void close_compact_as(MessageForm form) override { close_message_as(form); }
   void discard_message() noexcept override { out_->truncate(response_.begin); }
   void lose_answer() noexcept override { session->exhaust(); }
+  void close() override { closes = true; }
   [[nodiscard]] std::shared_ptr<rpc::PeerLoad> load() override {
     if (!session->load_) session->load_ = std::make_shared<rpc::PeerLoad>();
     return session->load_;
@@ -65,6 +70,10 @@ class HttpSession::Exchange final : public rpc::Outlet {
   [[nodiscard]] std::optional<std::chrono::nanoseconds> came() noexcept override { return session->input_came(); }
 
   [[nodiscard]] std::optional<PeerCredentials> peer_credentials() const override { return session->peer_credentials(); }
+  [[nodiscard]] rpc::Share* share() noexcept override { return &session->own_share(); }
+  [[nodiscard]] bool next_share() noexcept override { return session->next_slice(); }
+  void interrupt() override { session->interrupt(); }
+  [[nodiscard]] std::string peer_source() const override { return session->peer_source(); }
 
   // A response that is made at once, by `write` into the buffer it is given.
   template <class Write>
@@ -82,6 +91,7 @@ class HttpSession::Exchange final : public rpc::Outlet {
   std::string fields;  // of the response
   std::uint16_t status = 200;
   bool closes = false;
+  bool keeps_alive = false;  // of a request of HTTP/1.0 that asks for it
   bool head_only = false;
   bool dispatching = false;
   bool answered = false;

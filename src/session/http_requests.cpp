@@ -1,5 +1,7 @@
 // What a connection on which HTTP is spoken does with a request whose head has come: who may ask, what there is, and
 // what the head says of the body (see http_session.hpp).
+#include <algorithm>
+#include <array>
 #include <charconv>
 #include <cstdint>
 #include <system_error>
@@ -25,20 +27,29 @@ constexpr std::string_view kPreflight =
     "Wirecall-Timeout-Ms\r\n"
     "Access-Control-Max-Age: 600\r\n";
 
+constexpr std::array<std::string_view, 5> kPlaces{"/healthz", "/readyz", "/metrics", "/openrpc.json", "/events"};
+
 // Which methods a path has; empty for a path that is not served.
 std::string_view allow_of(std::string_view path) noexcept {
   if (path == "/rpc") return kPostAllow;
   if (path == "/" || path == "*") return kFrontAllow;
-  if (path == "/healthz" || path == "/readyz" || path == "/metrics" || path == "/openrpc.json" || path == "/events" ||
-      path.starts_with("/rpc/"))
-    return kGetAllow;
+  if (std::ranges::find(kPlaces, path) != kPlaces.end() || path.starts_with("/rpc/")) return kGetAllow;
   return {};
+}
+
+// What those ask who watch over servers, some of them without Host.
+bool asks_for_health(const HttpHead& head) noexcept {
+  const std::string_view path = head.target.substr(0, head.target.find('?'));
+  return (head.method == HttpMethod::get || head.method == HttpMethod::head) &&
+         (path == "/healthz" || path == "/readyz");
 }
 
 // Where a WebSocket may be asked for.
 bool has_websocket(std::string_view path) noexcept { return path == "/" || path == "/rpc" || path == "/ws"; }
 
 }  // namespace
+
+std::span<const std::string_view> http_places() noexcept { return kPlaces; }
 
 void HttpSession::begin_request(const HttpHead& head, bool more) {
   if (pacing_) [[unlikely]] {
@@ -47,6 +58,7 @@ void HttpSession::begin_request(const HttpHead& head, bool more) {
   }
   Exchange& exchange = current();
   exchange.closes = head.closes || draining_;
+  exchange.keeps_alive = head.keeps_alive;
   exchange.head_only = head.method == HttpMethod::head;
   if (head.has_body()) {
     // Unless somebody wants it, it has to be got out of the way; where it is long, or may not come at all, by closing.
@@ -86,7 +98,14 @@ void HttpSession::begin_request(const HttpHead& head, bool more) {
 
 // Whether the page that has sent this, if any, may.
 bool HttpSession::let_in(const HttpHead& head) {
-  switch (access_of(head, *settings_)) {
+  Access access = access_of(head, *settings_);
+  const bool by_host = access == Access::no_host || access == Access::malformed_host || access == Access::foreign_host;
+  if (by_host && ((access == Access::no_host && asks_for_health(head)) || peer_credentials())) [[unlikely]]
+    access = access_of(head, *settings_, true);  // at a unix socket, where no page gets to, or of no use to one
+  switch (access) {
+    case Access::no_host:
+      refuse_and_close(400, "no Host");
+      return false;
     case Access::own:
       return true;
     case Access::allowed_origin:
@@ -197,11 +216,10 @@ void HttpSession::get(const HttpHead& head, std::string_view path, std::string_v
   if (path == "/healthz") return respond(200, "ok\n");
   if (path == "/readyz") return draining_ ? respond(503, "draining\n") : respond(200, "ready\n");
   if (path == "/metrics") {
-    return respond(200, settings_->metrics ? settings_->metrics(principal_) : std::string{},
+    return respond(settings_->metrics ? settings_->metrics(asker()) : std::make_unique<rpc::PlainText>(""),
                    "text/plain; version=0.0.4; charset=utf-8");
   }
-  if (path == "/openrpc.json")
-    return respond(200, settings_->openrpc ? settings_->openrpc(principal_) : std::string{}, "application/json");
+  if (path == "/openrpc.json") return respond(openrpc(head), "application/json");
   if (path == "/events") return begin_events(head, query);
   if (path.starts_with("/rpc/")) {
     if (!take_timeout(head)) return;
@@ -209,6 +227,16 @@ void HttpSession::get(const HttpHead& head, std::string_view path, std::string_v
     return get_method(path.substr(5), query);
   }
   respond(200, front_page(head[HttpField::host]));
+}
+
+// It names the place by which it was asked for, unless that is not known to be one of ours.
+std::unique_ptr<rpc::Rendering> HttpSession::openrpc(const HttpHead& head) const {
+  if (!settings_->openrpc) return std::make_unique<rpc::PlainText>("");
+  const Access access = access_of(head, *settings_);
+  if (access != Access::own && access != Access::allowed_origin)
+    return settings_->openrpc(host_->workspace, asker(), settings_->urls);
+  const std::string url = "http://" + std::string{head[HttpField::host]} + "/rpc";
+  return settings_->openrpc(host_->workspace, asker(), {&url, 1});
 }
 
 void HttpSession::get_method(std::string_view name, std::string_view query) {

@@ -23,7 +23,11 @@ void write_status(Buffer& out, const ResponseHead& head) {
   out.append(reason_of(head.status));
   out.append("\r\n");
   out.append(head.fields);
-  if (head.closes) out.append("Connection: close\r\n");
+  if (head.closes) {
+    out.append("Connection: close\r\n");
+  } else if (head.keeps_alive) {
+    out.append("Connection: keep-alive\r\n");
+  }
 }
 
 std::size_t digits_of(std::size_t number) noexcept {
@@ -103,7 +107,8 @@ bool is_json_type(std::string_view type) noexcept { return framing::same_word(wi
 
 OpenResponse begin_response(Buffer& out, const ResponseHead& head, std::size_t digits) {
   OpenResponse response{.begin = out.size()};
-  const bool usual = head.status == 200 && head.fields.empty() && !head.closes && head.content_type.size() == 16;
+  const bool usual =
+      head.status == 200 && head.fields.empty() && !head.closes && !head.keeps_alive && head.content_type.size() == 16;
   if (usual) [[likely]] {
     char* const to = out.reserve(kUsualHead.size() + digits + kHeadEnd.size());
     std::memcpy(to, kUsualHead.data(), kUsualHead.size());

@@ -24,6 +24,8 @@ struct ResponseHead {
   std::string_view fields = {};
   /// Nothing follows the response.
   bool closes = false;
+  /// Something may, though the request is one of HTTP/1.0.
+  bool keeps_alive = false;
 };
 
 [[nodiscard]] std::string_view reason_of(std::uint16_t status) noexcept;

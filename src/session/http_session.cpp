@@ -7,6 +7,8 @@
 #include <chrono>
 #include <utility>
 
+#include "framing/byte_order_mark.hpp"
+#include "message/explain.hpp"
 #include "session/http_events.hpp"
 #include "session/http_exchange.hpp"
 
@@ -23,6 +25,11 @@ using std::chrono::milliseconds;
 constexpr std::size_t kWaitingMax = 256;
 // A body that brings less than this within Limits::header_timeout_ms is given up.
 constexpr std::size_t kBodyBytesMin = 4096;
+
+// What lists all there is has no other bound.
+constexpr std::size_t kRenderedBytesMax = ~std::size_t{0};
+// A step of the share pays for more bytes of a response that is there already.
+constexpr std::size_t kBytesCopiedInStep = 1024;
 
 // How many answers a message asks for.
 std::size_t asked_by(const Received& message) {
@@ -49,10 +56,16 @@ struct KeptAnswer final : rpc::Outlet {
 // Has `dispatcher` serve the message that is a body, or what one of MessagePack is in JSON; only that has `unheld`.
 [[gnu::always_inline]] inline Scan serve(Host& host, rpc::Dispatcher& dispatcher, std::span<char> text,
                                          const std::vector<message::Unheld>* unheld, Received& message) {
-  const Scan scan = read_message({text.data(), text.size()}, host.limits, true, message, *host.workspace.elements);
+  Scan scan = read_message({text.data(), text.size()}, host.limits, true, message, *host.workspace.elements);
+  if (scan.status != ScanStatus::complete) [[unlikely]] {
+    const std::size_t mark = framing::byte_order_mark_bytes({text.data(), text.size()});
+    text = text.subspan(mark);
+    if (mark != 0)
+      scan = read_message({text.data(), text.size()}, host.limits, true, message, *host.workspace.elements);
+  }
   host.workspace.stats.messages_in += scan.status == ScanStatus::complete;
   if (scan.status != ScanStatus::complete) [[unlikely]] {
-    dispatcher.refuse_syntax(scan.status);
+    dispatcher.refuse_syntax(scan.status, message::unreadable_at({text.data(), text.size()}, scan.offset));
   } else if (message.kind == MessageKind::response) [[unlikely]] {
     ++host.workspace.stats.responses_dropped;
   } else if (unheld != nullptr) [[unlikely]] {
@@ -230,6 +243,11 @@ void HttpSession::leave_message(std::vector<Buffer>& kept) {
 // Nothing follows: what has not ended now is none.
 void HttpSession::input_complete() {
   if (events_) return events_->dispatcher.peer_ended();
+  for (const auto* exchanges : {&waiting_, &silent_}) {
+    for (const auto& exchange : *exchanges) {
+      if (exchange != nullptr) exchange->dispatcher.peer_ended();
+    }
+  }
   const bool unfinished = !head_.empty() || (reading_ != Body::none && !discards_);
   if (unfinished) refuse_and_close(400, "the connection ended within the request");
 }
@@ -279,7 +297,7 @@ void HttpSession::dispatch_msgpack(std::span<char> bytes) {
   const std::string_view packed{bytes.data(), bytes.size()};
   const bool stays = exchange.msgpack && !draining_ && transcoder.check(packed, host_->limits) == Status::done;
   if (stays && !transcoder.has_response(packed) && exchange.dispatcher.may_stay_packed(packed))
-    return dispatch_packed(packed);
+    if (dispatch_packed(packed)) return;
   Buffer json = host_->loop.take_buffer();
   const Status status = transcoder.to_json(packed, host_->limits, json);
   give_back(body_);
@@ -292,7 +310,8 @@ void HttpSession::dispatch_msgpack(std::span<char> bytes) {
     body_too_large();
   } else {
     exchange.dispatching = true;
-    exchange.dispatcher.refuse_syntax(status == Status::too_deep ? ScanStatus::too_deep : ScanStatus::malformed);
+    exchange.dispatcher.refuse_syntax(status == Status::too_deep ? ScanStatus::too_deep : ScanStatus::malformed,
+                                      {.cause = message::Transcoder::cause_of(status)});
     exchange.dispatching = false;
     finish_exchange();
   }
@@ -300,12 +319,20 @@ void HttpSession::dispatch_msgpack(std::span<char> bytes) {
 }
 
 // As Session::read_packed: params stay in the body, results are written as they are sent.
-void HttpSession::dispatch_packed(std::string_view packed) {
+// False: it is for who reads it as JSON.
+bool HttpSession::dispatch_packed(std::string_view packed) {
   Buffer envelope = host_->loop.take_buffer();
   Received message;
   std::span<Received> elements{*host_->workspace.elements};
   const auto status = host_->workspace.transcoder().read(packed, host_->limits, envelope, message, elements);
-  if (status != message::Transcoder::Status::done) return body_too_large();
+  if (status != message::Transcoder::Status::done) {
+    body_too_large();
+    return true;
+  }
+  if (message.fault == Fault::batch_limit) {
+    give_back(envelope);
+    return false;
+  }
   ++host_->workspace.stats.messages_in;
   Exchange& exchange = current();
   exchange.dispatching = true;
@@ -313,9 +340,10 @@ void HttpSession::dispatch_packed(std::string_view packed) {
   exchange.dispatcher.handle_packed(message, elements, packed);
   exchange.dispatching = false;
   if (over()) [[unlikely]]
-    return;
+    return true;
   finish_dispatch(message);
   give_back(envelope);
+  return true;
 }
 
 void HttpSession::dispatch_json(std::span<char> text, const std::vector<message::Unheld>* unheld) {
@@ -334,11 +362,29 @@ void HttpSession::dispatch_json(std::span<char> text, const std::vector<message:
 // The body has been served, though perhaps not answered.
 void HttpSession::finish_dispatch(const Received& message) {
   const Exchange& exchange = current();
-  if (!exchange.answered) [[unlikely]] {
-    const bool asked = exchange.dispatcher.in_flight() != 0 && asked_by(message) != 0;
-    if (!asked) return respond_empty(settings_->notification_status);
-  }
+  if (exchange.answered) [[likely]]
+    return finish_exchange();
+  batch_asks_ = asked_by(message) != 0;
+  if (!exchange.dispatcher.has_open_batch()) finish_dispatched(batch_asks_);
+}
+
+void HttpSession::finish_dispatched(bool asks) {
+  const Exchange& exchange = current();
+  const bool asked = exchange.answered || (asks && exchange.dispatcher.in_flight() != 0);
+  if (!asked) return respond_empty(settings_->notification_status);
   finish_exchange();
+}
+
+void HttpSession::resume_message() {
+  if (rendering_) return respond_rendered();
+  Exchange& exchange = current();
+  if (input_ended()) exchange.dispatcher.refuse_open_batch();
+  exchange.dispatching = true;
+  exchange.dispatcher.resume_batch();
+  exchange.dispatching = false;
+  if (over() || exchange.dispatcher.has_open_batch()) [[unlikely]]
+    return;
+  finish_dispatched(batch_asks_);
 }
 
 // No handler runs any more. Where nothing but refusals is left to say, the status says so too.
@@ -383,22 +429,44 @@ HttpSession::Exchange& HttpSession::current() {
 void HttpSession::respond(std::uint16_t status, std::string_view body, std::string_view content_type) {
   Exchange& exchange = current();
   exchange.answer([&](Buffer& out) {
-    write_response(
-        out, {.status = status, .content_type = content_type, .fields = exchange.fields, .closes = exchange.closes},
-        body, exchange.head_only);
+    write_response(out,
+                   {.status = status,
+                    .content_type = content_type,
+                    .fields = exchange.fields,
+                    .closes = exchange.closes,
+                    .keeps_alive = exchange.keeps_alive},
+                   body, exchange.head_only);
   });
   finish_exchange();
+}
+
+void HttpSession::respond(std::unique_ptr<rpc::Rendering> text, std::string_view content_type) {
+  rendering_ = std::move(text);
+  rendering_type_ = content_type;
+  respond_rendered();
+}
+
+// In this turn or a later one.
+void HttpSession::respond_rendered() {
+  if (!rendering_->advance(current(), kRenderedBytesMax)) return interrupt();
+  const std::unique_ptr<rpc::Rendering> done = std::move(rendering_);
+  current().charge(done->text().size() / kBytesCopiedInStep);
+  respond(200, done->text(), rendering_type_);
 }
 
 void HttpSession::respond_empty(std::uint16_t status) {
   Exchange& exchange = current();
   exchange.answer([&](Buffer& out) {
-    write_empty_response(out, {.status = status, .fields = exchange.fields, .closes = exchange.closes});
+    write_empty_response(
+        out,
+        {.status = status, .fields = exchange.fields, .closes = exchange.closes, .keeps_alive = exchange.keeps_alive});
   });
   finish_exchange();
 }
 
 void HttpSession::refuse(std::uint16_t status, std::string_view cause) {
+  rpc::Refusals& refusals = host_->workspace.refusals;
+  if (status == 400 && refusals.wants_reason()) refusals.log_http(cause);
   std::string text{reason_of(status)};
   text.append(": ").append(cause).append("\n");
   respond(status, text);
@@ -417,7 +485,8 @@ void HttpSession::finish_exchange() {
     if (exchange.dispatcher.in_flight() != 0) [[unlikely]] {
       keep_silent(std::move(current_));
     } else {
-      exchange.answered = exchange.closes = exchange.head_only = exchange.msgpack = exchange.as_asked = false;
+      exchange.answered = exchange.closes = exchange.keeps_alive = exchange.head_only = false;
+      exchange.msgpack = exchange.as_asked = false;
       exchange.status = 200;
       exchange.fields.clear();
       exchange.dispatcher.limit_timeout(rpc::Dispatcher::kNoTimeout);

@@ -18,6 +18,7 @@
 
 #include "framing/http1.hpp"
 #include "message/transcoder.hpp"
+#include "rpc/rendering.hpp"
 #include "session/channel.hpp"
 #include "session/http_access.hpp"
 #include "session/http_response.hpp"
@@ -26,6 +27,9 @@
 #include "wirecall/message.hpp"
 
 namespace wirecall::session {
+
+/// The places that are read by GET, but for methods (/rpc/NAME).
+[[nodiscard]] std::span<const std::string_view> http_places() noexcept;
 
 class HttpSession final : public Channel, private Timer {
  public:
@@ -43,6 +47,7 @@ class HttpSession final : public Channel, private Timer {
 
   std::size_t read(std::span<char> input) override;
   void input_complete() override;
+  void resume_message() override;
   void leave_message(std::vector<Buffer>& kept) override;
   void came_back() override { settle_later(); }
   [[nodiscard]] bool working() const noexcept override;
@@ -66,14 +71,16 @@ class HttpSession final : public Channel, private Timer {
   [[nodiscard]] bool take_timeout(const framing::HttpHead& head);
   void begin_post(const framing::HttpHead& head, bool more);
   void get(const framing::HttpHead& head, std::string_view path, std::string_view query);
+  [[nodiscard]] std::unique_ptr<rpc::Rendering> openrpc(const framing::HttpHead& head) const;
   void get_method(std::string_view name, std::string_view query);
   void begin_events(const framing::HttpHead& head, std::string_view query);
   void comment_events();
   void continue_body(bool more);
   void dispatch(std::span<char> text);
   void dispatch_msgpack(std::span<char> bytes);
-  void dispatch_packed(std::string_view packed);
+  bool dispatch_packed(std::string_view packed);
   void finish_dispatch(const Received& message);
+  void finish_dispatched(bool asks);
   void dispatch_json(std::span<char> text, const std::vector<message::Unheld>* unheld);
   void choose_encoding(const framing::HttpHead& head);
   void dispatch_draining(std::span<char> text, const std::vector<message::Unheld>* unheld);
@@ -84,6 +91,9 @@ class HttpSession final : public Channel, private Timer {
   Exchange& current();
   void respond(std::uint16_t status, std::string_view body,
                std::string_view content_type = "text/plain; charset=utf-8");
+  void respond(std::unique_ptr<rpc::Rendering> text, std::string_view content_type);
+  void respond_rendered();
+  [[nodiscard]] rpc::Asker asker() const { return {.authority = host_->workspace.authority, .principal = principal_}; }
   void respond_empty(std::uint16_t status);
   void refuse(std::uint16_t status, std::string_view cause);
   void refuse_and_close(std::uint16_t status, std::string_view cause);
@@ -100,6 +110,8 @@ class HttpSession final : public Channel, private Timer {
   std::unique_ptr<Exchange> current_;
   std::vector<std::unique_ptr<Exchange>> waiting_;
   std::vector<std::unique_ptr<Exchange>> silent_;  // answered, while calls of theirs that say nothing go on
+  std::unique_ptr<rpc::Rendering> rendering_;      // of the current response, that is interrupted; null for none
+  std::string_view rendering_type_;                // a constant
   std::unique_ptr<EventStream> events_;  // the response that does not end: nothing that comes is looked at any more
   std::size_t held_bytes_ = 0;           // of responses that wait for those before them
   Buffer head_;
@@ -113,6 +125,7 @@ class HttpSession final : public Channel, private Timer {
   Body reading_ = Body::none;
   std::uint8_t digits_ = 2;  // of the last response's length
   bool discards_ = false;    // the body that is being read is not wanted
+  bool batch_asks_ = false;  // an answer, of the batch that is interrupted
   bool pacing_ = false;      // the timer runs: the rest of a request has to come
   bool draining_ = false;
   bool continue_due_ = false;  // 100 Continue, when the responses before it have gone

@@ -54,6 +54,9 @@ OptionSlot client_limit(ClientOptions& options, const OptionRow& row) { return l
 
 std::vector<OptionRow> make_rows() {
   std::vector<OptionRow> rows{
+      {.name = "name",
+       .doc = "What the server is called, as the title of its OpenRPC document",
+       .in_server = server<&Options::name>},
       {.name = "listen",
        .doc = "Where to listen, as URIs; when empty, TCP at host and port",
        .in_server = server<&Options::listen>},
@@ -88,6 +91,9 @@ std::vector<OptionRow> make_rows() {
       {.name = "disclose_callers",
        .doc = "Whether a broker tells providers who calls them, by the member from",
        .in_server = server<&Options::disclose_callers>},
+      {.name = "explain_errors",
+       .doc = "Whether -32700 and -32600 say why, by data.reason",
+       .in_server = server<&Options::explain_errors>},
       {.name = "client_id",
        .doc = "The name by which a client introduces itself with rpc.hello; none when empty",
        .in_client = client<&ClientOptions::client_id>},
@@ -179,6 +185,14 @@ std::vector<OptionRow> make_rows() {
        .max = std::numeric_limits<std::uint32_t>::max(),
        .doc = "Of so many answered calls a broker writes one to its log, at level debug; 0 for none",
        .in_server = server<&Options::log_calls_every>},
+      {.name = "log_calls",
+       .doc = "Whether each call is written to the log when it is answered, at level info",
+       .in_server = server<&Options::log_calls>},
+      {.name = "kick_ms",
+       .unit = "ms",
+       .max = std::numeric_limits<std::uint32_t>::max(),
+       .doc = "Time for which a broker does not let in again whom rpc.kick has ended; 0 for not at all",
+       .in_server = server<&Options::kick_ms>},
   };
   for (const LimitRow& limit : limit_rows()) {
     rows.push_back({.name = limit.name,
@@ -373,6 +387,16 @@ bool is_group(std::string_view name, bool (*is_option)(const OptionRow&)) {
   const std::string prefix = std::string{name} + '.';
   return std::ranges::any_of(option_rows(),
                              [&](const OptionRow& row) { return is_option(row) && row.name.starts_with(prefix); });
+}
+
+bool is_truth_flag(std::string_view flag) {
+  return std::ranges::any_of(option_rows(), [&](const OptionRow& row) {
+    if (flag != flag_of(row)) return false;
+    Options server;
+    ClientOptions client;
+    const OptionSlot slot = row.in_server != nullptr ? row.in_server(server, row) : row.in_client(client, row);
+    return std::holds_alternative<bool*>(slot);
+  });
 }
 
 std::string unknown_option(std::string_view name, bool (*is_option)(const OptionRow&)) {

@@ -58,6 +58,8 @@ template <class T>
 [[nodiscard]] std::string range_of(const OptionRow& row);
 /// The value in the slot, as JSON text.
 [[nodiscard]] std::string json_of(const OptionRow& row, const OptionSlot& slot);
+/// Whether that is the flag, "--log-calls", of an option that is true or false.
+[[nodiscard]] bool is_truth_flag(std::string_view flag);
 
 /// Puts the value there, or says what is wrong with it: "port is 70000: give a number from 0 to 65535".
 [[nodiscard]] std::expected<void, std::string> assign(const OptionRow& row, const OptionSlot& slot, const Value& value);

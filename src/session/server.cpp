@@ -25,6 +25,7 @@
 #include "rpc/openrpc.hpp"
 #include "runtime/backend.hpp"
 #include "runtime/thread_pool.hpp"
+#include "session/call_log.hpp"
 #include "session/listeners.hpp"
 #include "session/principals.hpp"
 #include "session/serving_loop.hpp"
@@ -109,6 +110,7 @@ struct Server::State {
     io_stopping.store(true);
     for (transport::IoThread* const io : io_threads) io->loop().wake();
   }
+  void is_bound(const Endpoint& place);
   void hand_round(int descriptor);  // each loop in its turn is given one of those that come to the first
   void wake_all() noexcept {
     for (const auto& loop : loops) loop->loop().wake();
@@ -120,16 +122,10 @@ struct Server::State {
   }
 
   // On the thread of the loop that is asked: a broker has but one.
-  [[nodiscard]] std::string metrics(const Principal* principal) const {
-    const broker::Exchange* const exchange = loops.front()->exchange();
-    return exchange != nullptr ? broker::report_metrics(exchange->report(principal))
-                               : format_stats(StatsFormat::prometheus, stats());
-  }
-
-  [[nodiscard]] std::string openrpc(const Principal* principal) const {
-    std::vector<rpc::DescribedMethod> provided;
-    if (const broker::Exchange* const exchange = loops.front()->exchange()) exchange->describe(provided, principal);
-    return rpc::openrpc_document(registry, provided, {}, principal);
+  [[nodiscard]] std::unique_ptr<rpc::Rendering> metrics(rpc::Asker asker) const {
+    if (const broker::Exchange* const exchange = loops.front()->exchange())
+      return std::make_unique<broker::MetricsText>(*exchange, std::move(asker));
+    return std::make_unique<rpc::PlainText>(format_stats(StatsFormat::prometheus, stats()));
   }
 
   // In the order in which they need each other: what is below goes first.
@@ -164,12 +160,19 @@ Server::State::State(Options given, std::shared_ptr<std::atomic<LogLevel>> level
       http{.allow_hosts = options.allow_hosts,
            .allow_origins = options.allow_origins,
            .bound_hosts = {},
+           .urls = {},
            .notification_status = options.http_notification_status,
-           .metrics = [this](const Principal* principal) { return metrics(principal); },
-           .openrpc = [this](const Principal* principal) { return openrpc(principal); }},
+           .metrics = [this](rpc::Asker asker) { return metrics(std::move(asker)); },
+           .openrpc =
+               [this](rpc::Workspace& workspace, rpc::Asker asker, std::span<const std::string> urls) {
+                 return std::make_unique<rpc::OpenRpcDocument>(
+                     workspace, registry, workspace.broker, "", std::move(asker),
+                     rpc::DocumentOrigin{.title = options.name, .urls = urls});
+               }},
       threads(options.blocking_threads != 0 ? std::make_unique<runtime::ThreadPool>(options.blocking_threads)
                                             : nullptr),
       commons{.options = options, .registry = registry, .http = http, .threads = threads.get(), .broker = broker} {
+  if (options.log_calls) registry.use(session::call_log(options.log));
   const std::size_t count = options.thread_count != 0 ? options.thread_count : std::thread::hardware_concurrency();
   for (std::size_t i = 0; i < std::max<std::size_t>(count, 1); ++i) {
     // What one of them cannot have, none can, and it is said once.
@@ -243,7 +246,7 @@ Endpoint Server::listen(std::string_view uri) {
       listening = transport::listen_together(endpoint, state.loops.size());
     }
     const Endpoint bound = listening.front().endpoint;
-    state.http.bound_hosts.push_back(bound.host());
+    state.is_bound(bound);
     for (std::size_t i = 0; i < listening.size(); ++i) {
       state.loops[i]->listen(std::move(listening[i]),
                              [&loop = *state.loops[i]](int descriptor) { loop.open(descriptor); });
@@ -260,10 +263,18 @@ Endpoint Server::listen(std::string_view uri) {
 Endpoint Server::listen(const Listeners& listeners, std::size_t number) {
   if (number >= listeners.count()) throw std::out_of_range{"there is no listener of that number"};
   const Endpoint& endpoint = listeners.endpoint();
-  if (endpoint.kind() == EndpointKind::tcp) state_->http.bound_hosts.push_back(endpoint.host());
+  if (endpoint.kind() == EndpointKind::tcp) state_->is_bound(endpoint);
   state_->loops.front()->listen(listeners.state_->share(number),
                                 [state = state_.get()](int descriptor) { state->hand_round(descriptor); });
   return endpoint;
+}
+
+// By which name others reach a port that is bound at all addresses, only they know: each knows this one for itself.
+void Server::State::is_bound(const Endpoint& place) {
+  http.bound_hosts.push_back(place.host());
+  const bool everywhere = place.host() == "0.0.0.0" || place.host() == "::";
+  const std::string host = place.host().contains(':') ? '[' + place.host() + ']' : place.host();
+  http.urls.push_back("http://" + (everywhere ? "localhost" : host) + ":" + std::to_string(place.port()) + "/rpc");
 }
 
 void Server::State::hand_round(int descriptor) {

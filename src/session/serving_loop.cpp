@@ -44,10 +44,14 @@ ServingLoop::ServingLoop(std::unique_ptr<runtime::Backend> backend, ServerCommon
                          .threads_max = options_->hand_over_threads}) {
   workspace_.tasks.set_home(loop_.inbox());
   workspace_.has_turns = true;
+  workspace_.refusals.explain(options_->explain_errors);
+  workspace_.title = options_->name;
+  workspace_.urls = &commons.http.urls;
   if (commons.broker) {
-    workspace_.broker = &exchange_.emplace(
-        commons.registry, limits_, workspace_,
-        broker::Settings{.disclose_callers = options_->disclose_callers, .log_calls_every = options_->log_calls_every});
+    workspace_.broker = &exchange_.emplace(commons.registry, limits_, workspace_,
+                                           broker::Settings{.disclose_callers = options_->disclose_callers,
+                                                            .log_calls_every = options_->log_calls_every,
+                                                            .kick_time = milliseconds{options_->kick_ms}});
     exchange_->count_by([this] { return stats(); });
   }
   if (commons.threads != nullptr) workspace_.blocking_pool = &offload_.emplace(*commons.threads, loop_);

@@ -1,9 +1,14 @@
-// See session.hpp. The path that matters is `read`, which runs once for each run of bytes and loops over its messages.
-// Everything else is for the rare and the hostile.
+// See session.hpp. The path that matters is `read_messages`, which runs once for each run of bytes and loops over its
+// messages. Everything else is for the rare and the hostile.
 #include "session/session.hpp"
 
 #include <algorithm>
+#include <cassert>
+#include <chrono>
 #include <utility>
+
+#include "base/one_line.hpp"
+#include "framing/byte_order_mark.hpp"
 
 namespace wirecall::session {
 namespace {
@@ -19,6 +24,32 @@ constexpr std::size_t kLargeMessageBytes = 256 * 1024;
 
 }  // namespace
 
+class Session::HeadTimer final : private Timer {
+ public:
+  explicit HeadTimer(Session& session) noexcept : session_(&session) {}
+  HeadTimer(HeadTimer&&) = delete;
+  ~HeadTimer() { stop(); }
+
+  void run() {
+    if (std::exchange(running_, true)) return;
+    session_->host_->loop.start(*this, std::chrono::milliseconds{session_->host_->limits.header_timeout_ms});
+  }
+  void stop() noexcept {
+    if (std::exchange(running_, false)) session_->host_->loop.stop(*this);
+  }
+
+ private:
+  void expired() override {
+    running_ = false;
+    if (session_->over() || session_->input_ended()) return;
+    ++session_->host_->workspace.stats.connections_timed_out;
+    session_->within_memory([this] { session_->stop_reading(End::silent); });
+  }
+
+  Session* session_;
+  bool running_ = false;
+};
+
 Session::Session(Host& host, std::unique_ptr<transport::Stream> stream, std::unique_ptr<framing::Framing> framing,
                  Caller* caller)
     : Channel(host, std::move(stream)),
@@ -28,15 +59,31 @@ Session::Session(Host& host, std::unique_ptr<transport::Stream> stream, std::uni
       tail_(framing_->tail().data()),
       tail_bytes_(static_cast<std::uint32_t>(framing_->tail().size())),
       head_bytes_(static_cast<std::uint8_t>(framing_->head_bytes())),
-      binary_(framing_->carries_binary()) {
+      binary_(framing_->carries_binary()),
+      lines_(framing_->sends_lines()) {
   if (caller == nullptr) dispatcher_.await_identity();
 }
 
 Session::~Session() { give_back(message_); }
 
+Session::Rare& Session::rare() {
+  if (!rare_) rare_ = std::make_unique<Rare>();
+  return *rare_;
+}
+
+// Bytes of a header that come one by one keep a connection from being idle, not from being late.
+void Session::watch_head() {
+  if (!input_ended() && framing_->in_head()) {
+    if (!rare().head_timer) rare_->head_timer = std::make_unique<HeadTimer>(*this);
+    rare_->head_timer->run();
+  } else if (rare_ && rare_->head_timer) {
+    rare_->head_timer->stop();
+  }
+}
+
 // ---- input ----
 
-std::size_t Session::read(std::span<char> input) {
+[[gnu::always_inline]] inline std::size_t Session::read_messages(std::span<char> input) {
   const Limits& limits = host_->limits;
   Received message;
   std::size_t at = 0;
@@ -48,7 +95,7 @@ std::size_t Session::read(std::span<char> input) {
     const std::string_view text{input.data() + at, input.size() - at};
     if (found.find == Find::opening) [[likely]] {
       const Scan scan = read_message(text, limits, false, message, *host_->workspace.elements);
-      if (scan.status == ScanStatus::complete && scan.offset <= limits.max_message_size) [[likely]] {
+      if (scan.status == ScanStatus::complete && !is_too_large(scan.offset)) [[likely]] {
         at += scan.offset;
         looking_at(at);
         accept(message, {}, false);
@@ -58,7 +105,7 @@ std::size_t Session::read(std::span<char> input) {
       }
       if (scan.status == ScanStatus::incomplete) {
         found = framing_->unfinished(text.substr(0, kFramingBytesMax));
-      } else if (scan.offset > limits.max_message_size) {
+      } else if (is_too_large(scan.offset)) {
         found.find = Find::too_large;
       } else {
         found.find = scan.status == ScanStatus::too_deep ? Find::too_deep : Find::malformed;
@@ -82,10 +129,10 @@ std::size_t Session::read(std::span<char> input) {
         }
         break;
       case Find::malformed:
-        if (!refuse(ScanStatus::malformed, part)) return at;
+        if (!refuse(ScanStatus::malformed, part, unreadable(text, part.size()))) return at;
         break;
       case Find::too_deep:
-        if (!refuse(ScanStatus::too_deep, part)) return at;
+        if (!refuse(ScanStatus::too_deep, part, unreadable(text, part.size()))) return at;
         break;
       case Find::too_large:
         refuse_size();
@@ -99,9 +146,15 @@ std::size_t Session::read(std::span<char> input) {
   return at;
 }
 
+std::size_t Session::read(std::span<char> input) {
+  const std::size_t seen = read_messages(input);
+  if (head_bytes_ != 0 && !passed_on()) watch_head();
+  return seen;
+}
+
 // A message whose end is known, in the input or `kept`. False when no more input is to be looked at.
 bool Session::read_whole(std::span<char> frame, bool kept) {
-  if (frame.size() > host_->limits.max_message_size) {
+  if (is_too_large(frame.size())) {
     refuse_size();
     return false;
   }
@@ -141,7 +194,7 @@ bool Session::read_packed(std::span<char> frame, bool kept) {
     return read_transcoded(frame, kept);  // which says why
   }
   const bool response = message.kind == MessageKind::response;
-  if (!takes_packed(message)) {
+  if (message.fault == Fault::batch_limit || !takes_packed(message)) {
     give_back(envelope);
     return read_transcoded(frame, kept);
   }
@@ -188,7 +241,8 @@ bool Session::read_transcoded(std::span<char> frame, bool kept) {
   }
   give_back(message_);
   if (status != Status::too_large)
-    return refuse(status == Status::too_deep ? ScanStatus::too_deep : ScanStatus::malformed, {});
+    return refuse(status == Status::too_deep ? ScanStatus::too_deep : ScanStatus::malformed, {},
+                  {.cause = message::Transcoder::cause_of(status)});
   refuse_size();
   return false;
 }
@@ -201,8 +255,14 @@ bool Session::read_json(std::span<char> frame, bool kept, const std::vector<mess
   char& behind = kept ? *message_.reserve(1) : *(frame.data() + frame.size());
   if (kept) frame = {message_.data(), message_.size()};
   const char saved = std::exchange(behind, '\0');
-  const Scan scan =
-      read_message({frame.data(), frame.size()}, host_->limits, true, message, *host_->workspace.elements);
+  Scan scan = read_message({frame.data(), frame.size()}, host_->limits, true, message, *host_->workspace.elements);
+  if (scan.status == ScanStatus::malformed && scan.offset == 0) {
+    const std::size_t mark = framing::byte_order_mark_bytes({frame.data(), frame.size()});
+    if (mark != 0) {
+      frame = frame.subspan(mark);
+      scan = read_message({frame.data(), frame.size()}, host_->limits, true, message, *host_->workspace.elements);
+    }
+  }
   const bool complete = scan.status == ScanStatus::complete;
   if (complete) {
     ended_by_zero_ = kept ? nullptr : &behind;
@@ -212,10 +272,12 @@ bool Session::read_json(std::span<char> frame, bool kept, const std::vector<mess
     if (passed_on()) [[unlikely]]
       return false;
   }
+  message::Unreadable where;
+  if (!complete) where = message::unreadable_at({frame.data(), frame.size()}, scan.offset);
   behind = saved;
   if (kept) give_back(message_);
   if (complete) return true;
-  return refuse(scan.status, {});
+  return refuse(scan.status, {}, where);
 }
 
 inline void Session::accept(const Received& message, std::span<const message::Unheld> unheld, bool transcoded) {
@@ -242,16 +304,16 @@ bool Session::accept_other(const Received& message) {
     case MessageKind::notification:
       return !(called && caller_->notified(message)) && !over();
     default:
-      // An array that may hold the responses that are waited for is not refused as a request is.
-      if (message.fault != Fault::batch_limit || !called || !caller_->waiting()) return true;
-      end(End::too_long);
-      return false;
+      if (message.fault == Fault::batch_limit && (called || dispatcher_.awaits_responses()))
+        accept_responses(message, {});
+      return !over();
   }
 }
 
-// The dispatcher leaves the responses in a batch alone. `packed` is what it was in MessagePack, of which they have
-// their results still.
+// The dispatcher leaves the responses in a batch alone, in one over the limit too. `packed` is what it was in
+// MessagePack, of which they have their results still.
 void Session::accept_responses(const Received& batch, std::string_view packed) {
+  charge(batch.batch_size);
   BatchElements elements{batch.text};
   Received element;
   Buffer json;
@@ -290,7 +352,7 @@ void Session::accept_response(const Received& message) {
 
 // Part of a message that has not ended. False when it has become too large.
 bool Session::keep(std::string_view part) {
-  if (message_.size() + part.size() > host_->limits.max_message_size) {
+  if (is_too_large(message_.size() + part.size())) {
     refuse_size();
     return false;
   }
@@ -304,17 +366,32 @@ bool Session::keep(std::string_view part) {
     give_back(larger);
   }
   message_.append(part);
+  if (caller_ == nullptr && dispatcher_.is_unidentified())
+    dispatcher_.hold_unidentified(message_.size() + output_bytes());
   return true;
 }
 
+// What has come of a message is of no use to a peer that is refused.
+void Session::close() {
+  stop_reading(End::refused);
+  if (host_->looking != this) give_back(message_);
+}
+
+// Where `text` goes on with a message of which message_ is the part before.
+message::Unreadable Session::unreadable(std::string_view text, std::size_t offset) const {
+  message::Unreadable where = message::unreadable_at(text, offset, message_.size());
+  where.cause = framing_->cause();
+  return where;
+}
+
 // A byte that cannot be part of a message came behind message_ and `part`. False when no more input is to be looked at.
-bool Session::refuse(ScanStatus status, std::string_view part) {
-  if (message_.size() + part.size() > host_->limits.max_message_size) {
+bool Session::refuse(ScanStatus status, std::string_view part, const message::Unreadable& where) {
+  if (is_too_large(message_.size() + part.size())) {
     refuse_size();
     return false;
   }
   give_back(message_);
-  dispatcher_.refuse_syntax(status);
+  dispatcher_.refuse_syntax(status, where);
   const Recovery recovery = framing_->recover(part);
   const bool hopeless = recovery == Recovery::close ||
                         (recovery == Recovery::resynchronise && ++unreadable_ >= kSyntaxErrorsInARowMax) ||
@@ -337,12 +414,17 @@ void Session::stop_reading(End why) {
 void Session::input_complete() {
   const Found found = framing_->end_of_stream();
   if (found.find == Find::message) {
-    read_whole({message_.data(), message_.size()}, true);
+    read_whole({message_.data(), message_.size()}, true);  // never a batch, whose last byte ends it
   } else if (found.find == Find::malformed && caller_ == nullptr) {
     // Half a response is not answered; that the peer has gone, its callers learn in any case.
-    dispatcher_.refuse_syntax(ScanStatus::malformed);
+    dispatcher_.refuse_syntax(ScanStatus::malformed, {.offset = message_.size(), .cause = framing_->cause()});
   }
   dispatcher_.peer_ended();
+}
+
+void Session::resume_message() {
+  if (input_ended()) dispatcher_.refuse_open_batch();
+  dispatcher_.resume_batch();
 }
 
 void Session::leave_message(std::vector<Buffer>& kept) {
@@ -374,7 +456,15 @@ Buffer& Session::open_message() {
   return out_;
 }
 
+// The only ways out. Towards a peer that may read lines each message is one line, or it would read what a handler or
+// another peer has written behind a line break as a message of ours.
 void Session::close_message_as(MessageForm form) {
+  if (lines_) make_one_line(out_.data() + begin_, out_.data() + out_.size());
+  close_compact_as(form);
+}
+
+void Session::close_compact_as(MessageForm form) {
+  assert(!lines_ || !has_line_break(out_.view().substr(begin_)));
   ++host_->workspace.stats.messages_out;
   try {
     if (head_bytes_ != 0) {
@@ -396,15 +486,16 @@ void Session::close_message_as(MessageForm form) {
 // What is behind `at` becomes MessagePack. False when nothing is left to be sent.
 bool Session::transcode_output(std::size_t at) {
   message::Transcoder& transcoder = host_->workspace.transcoder();
-  if (!unsent_) unsent_ = std::make_unique<Unsent>();
+  if (!rare().unsent) rare_->unsent = std::make_unique<Unsent>();
+  Unsent& unsent = *rare_->unsent;
   Buffer& bytes = transcoder.scratch();
   bytes.clear();
-  const bool any = transcoder.to_msgpack(out_.padded().substr(at), host_->limits, bytes, &unsent_->streams);
+  const bool any = transcoder.to_msgpack(out_.padded().substr(at), host_->limits, bytes, &unsent.streams);
   out_.truncate(at);
   if (any) out_.append(bytes.view());
   transcoder.shrink();
   for (std::string& news : transcoder.take_refusals()) {
-    unsent_->news.push_back(std::move(news));
+    unsent.news.push_back(std::move(news));
     settle_later();
   }
   return any;
@@ -412,8 +503,8 @@ bool Session::transcode_output(std::size_t at) {
 
 // Not where the message was written: whoever makes a request does not expect its answer before that is done.
 void Session::settle() {
-  if (!unsent_) return;
-  for (const std::string& news : std::exchange(unsent_->news, {})) {
+  if (!rare_ || !rare_->unsent) return;
+  for (const std::string& news : std::exchange(rare_->unsent->news, {})) {
     Buffer text{news};
     Received message;
     const Scan scan = read_message(text.padded(), host_->limits, true, message);

@@ -19,6 +19,7 @@
 #include <vector>
 
 #include "framing/framing.hpp"
+#include "message/explain.hpp"
 #include "message/transcoder.hpp"
 #include "rpc/dispatcher.hpp"
 #include "session/channel.hpp"
@@ -72,6 +73,7 @@ class Session final : public Channel, public rpc::Outlet {
   Buffer& open_message() override;
   void close_message() override { close_message_as(msgpack_ ? MessageForm::transcoded : MessageForm::json); }
   void close_message_as(MessageForm form) override;
+  void close_compact_as(MessageForm form) override;
   void discard_message() noexcept override { out_.truncate(begin_); }
   void lose_answer() noexcept override { exhaust(); }
   [[nodiscard]] std::optional<std::chrono::nanoseconds> came() noexcept override { return input_came(); }
@@ -79,17 +81,25 @@ class Session final : public Channel, public rpc::Outlet {
   [[nodiscard]] bool is_overfull() noexcept override { return output_is_overfull(); }
   [[nodiscard]] bool connected() const noexcept override { return true; }
   [[nodiscard]] std::optional<PeerCredentials> peer_credentials() const override { return Channel::peer_credentials(); }
-  void close() override { stop_reading(End::refused); }
+  [[nodiscard]] rpc::Share* share() noexcept override { return &own_share(); }
+  [[nodiscard]] bool next_share() noexcept override { return next_slice(); }
+  void interrupt() override { Channel::interrupt(); }
+  [[nodiscard]] std::string peer_source() const override { return Channel::peer_source(); }
+  [[nodiscard]] std::size_t waiting_bytes() const noexcept override { return output_bytes(); }
+  void close() override;
   void authority_changed(bool was_open) override {
     if (!dispatcher_.is_still_known(was_open)) close();
   }
   void count_into(rpc::ConnectionCounts* counts) noexcept override { Channel::count_into(counts); }
   [[nodiscard]] bool strict_peer() const noexcept override { return framing_->strict_peers(); }
-  [[nodiscard]] bool takes_lines() const noexcept override { return framing_->sends_lines(); }
+  [[nodiscard]] bool takes_lines() const noexcept override { return lines_; }
   [[nodiscard]] bool speaks_msgpack() const noexcept override { return msgpack_; }
 
  private:
   std::size_t read(std::span<char> input) override;
+  std::size_t read_messages(std::span<char> input);
+  void resume_message() override;
+  bool leave_rest() override { return dispatcher_.leave_batch(); }
   void leave_message(std::vector<Buffer>& kept) override;
   void input_complete() override;
   [[nodiscard]] bool unfinished() const noexcept override { return !message_.empty() || framing_->begun(); }
@@ -115,10 +125,16 @@ class Session final : public Channel, public rpc::Outlet {
   void take_result(std::string_view packed, Received& response, Buffer& json);
   void send(std::string_view json);
   bool keep(std::string_view part);
-  bool refuse(ScanStatus status, std::string_view read);
+  [[nodiscard]] bool is_too_large(std::size_t bytes) const noexcept {
+    return bytes > host_->limits.max_message_size ||
+           (bytes > rpc::kUnidentifiedBytesMax && caller_ == nullptr && dispatcher_.is_unidentified());
+  }
+  bool refuse(ScanStatus status, std::string_view read, const message::Unreadable& where);
   void refuse_size();
+  [[nodiscard]] message::Unreadable unreadable(std::string_view text, std::size_t offset) const;
   void stop_reading(End why);
   bool transcode_output(std::size_t at);
+  void watch_head();
 
   std::unique_ptr<framing::Framing> framing_;
   Caller* caller_;
@@ -131,6 +147,7 @@ class Session final : public Channel, public rpc::Outlet {
   std::uint8_t unreadable_ = 0;  // messages in a row that cannot be read
   char behind_zero_ = '\0';      // what stood at ended_by_zero_
   const bool binary_ : 1;
+  const bool lines_ : 1;
   bool msgpack_ : 1 = false;  // the codec of the last message, and of what is sent
   std::size_t begin_ = 0;     // where in out_ the message being written begins
   Buffer message_;
@@ -141,7 +158,14 @@ class Session final : public Channel, public rpc::Outlet {
     std::vector<std::string> news;         // as JSON, for us, at the end of the turn
     std::vector<message::Broken> streams;  // calls of the peer's that are still to be answered
   };
-  std::unique_ptr<Unsent> unsent_;  // made with the first message that is sent in it
+  // What few connections have; made when the first is needed.
+  class HeadTimer;
+  struct Rare {
+    std::unique_ptr<Unsent> unsent;         // made with the first message that is sent in MessagePack
+    std::unique_ptr<HeadTimer> head_timer;  // runs while a header has begun and not ended
+  };
+  [[nodiscard]] Rare& rare();
+  std::unique_ptr<Rare> rare_;
 };
 
 }  // namespace wirecall::session

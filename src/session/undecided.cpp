@@ -7,6 +7,7 @@
 #include <new>
 #include <utility>
 
+#include "framing/byte_order_mark.hpp"
 #include "framing/content_length.hpp"
 #include "framing/length_prefix.hpp"
 #include "session/http_session.hpp"
@@ -32,7 +33,9 @@ void Undecided::received(std::span<char> bytes) {
 
 void Undecided::ended() {
   if (over_) return;
-  if (!first_.kept().empty()) return become(Protocol::unknown, {}, true);
+  // A mark alone is text in which nothing has been said.
+  const bool mark = first_.kept().starts_with(framing::kByteOrderMark);
+  if (!first_.kept().empty()) return become(mark ? Protocol::json_text : Protocol::unknown, {}, true);
   end(End::finished, 0);
 }
 

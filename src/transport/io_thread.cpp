@@ -357,6 +357,7 @@ class IoThread::RemoteStream final : public Stream, public runtime::TurnUser {
   [[nodiscard]] std::optional<PeerCredentials> peer_credentials() const override {
     return transport::peer_credentials(fd_);
   }
+  [[nodiscard]] std::string peer_source() const override { return transport::peer_source(fd_); }
 
   // What the socket's side says.
   void received(std::span<char> bytes) {

@@ -17,6 +17,7 @@ namespace wirecall::transport {
 /// What Stream::watch_peer and Stream::peer_credentials are for a socket. Any thread, while it is open.
 void watch_peer(int descriptor, std::chrono::nanoseconds time) noexcept;
 [[nodiscard]] std::optional<PeerCredentials> peer_credentials(int descriptor) noexcept;
+[[nodiscard]] std::string peer_source(int descriptor);
 
 class SocketStream final : public Stream, private runtime::IoUser {
  public:
@@ -34,6 +35,7 @@ class SocketStream final : public Stream, private runtime::IoUser {
   void shut_down() override;
   void watch_peer(std::chrono::nanoseconds time) noexcept override { transport::watch_peer(descriptor_, time); }
   [[nodiscard]] std::optional<PeerCredentials> peer_credentials() const override;
+  [[nodiscard]] std::string peer_source() const override { return transport::peer_source(descriptor_); }
 
  private:
   void completed(runtime::Completion& completion) override;

@@ -6,6 +6,7 @@
 #include <cstddef>
 #include <optional>
 #include <span>
+#include <string>
 
 #include "wirecall/bytes.hpp"
 #include "wirecall/context.hpp"
@@ -56,6 +57,9 @@ class Stream {
 
   /// None where the system cannot tell; it can for unix sockets, and is asked each time.
   [[nodiscard]] virtual std::optional<PeerCredentials> peer_credentials() const { return std::nullopt; }
+  /// Where the peer comes from: an address (of IPv6 its first 64 bits, which one host has for itself), or a user of
+  /// this machine; empty where that is not known. The same text is the same source.
+  [[nodiscard]] virtual std::string peer_source() const { return {}; }
 };
 
 }  // namespace wirecall::transport

@@ -13,7 +13,8 @@ TEST(TextBlock, each_byte_is_told_in_each_place) {
       text[static_cast<std::size_t>(at)] = static_cast<char>(byte);
       const TextBlock block{text.data()};
       const bool ends = byte == '"' || byte == '\\';
-      EXPECT_EQ(block.has_quote_or_backslash(), ends) << byte << " at " << at;
+      EXPECT_EQ(block.has_control(), byte < 0x20) << byte << " at " << at;
+      EXPECT_EQ(block.ends_string(), ends || byte < 0x20) << byte << " at " << at;
       EXPECT_EQ(block.has_special(), ends || byte < 0x20 || byte > 0x7F) << byte << " at " << at;
     }
   }

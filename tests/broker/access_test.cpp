@@ -70,6 +70,16 @@ class AccessTest : public testing::Test {
   Client boss{world};
 };
 
+TEST_F(AccessTest, behind_a_wrong_token_nothing_of_its_batch_is_run) {
+  log_in(robot, "robot-secret");
+  int ran = 0;
+  world.registry.method("counted", [&] { return ++ran; });
+  const std::string reply = robot.ask("[" + hello("wrong") + "," + request("counted", {}, "2") + "," +
+                                      request("rpc.subscribe", R"({"topic":">"})", "3") + "]");
+  EXPECT_EQ(ran, 0);
+  EXPECT_EQ(reply.find("\"result\""), std::string::npos) << reply;
+}
+
 TEST_F(AccessTest, before_a_token_only_hello_and_ping_are_accepted) {
   EXPECT_EQ(robot.ask(request("rpc.ping")), result_reply("\"pong\""));
   EXPECT_EQ(robot.ask(request("keepAlive")), result_reply("\"pong\""));

@@ -4,6 +4,7 @@
 #include <nlohmann/json.hpp>
 #include <string>
 
+#include "broker/kicked_clients.hpp"
 #include "broker/report.hpp"
 #include "tests/broker/world.hpp"
 
@@ -29,6 +30,11 @@ class Inspection : public testing::Test {
       if (one.at("name") == name) return one;
     }
     return {};
+  }
+  std::string metrics() {
+    broker::MetricsText text{world.exchange, {}};
+    EXPECT_TRUE(text.advance(*asks.outlet, ~std::size_t{0}));
+    return std::string{text.text()};
   }
 
   World world;
@@ -110,7 +116,7 @@ TEST_F(Inspection, methods_of_the_process_itself_are_counted_as_well) {
   json now = method("now");
   EXPECT_EQ(now.at("calls"), 4);
   EXPECT_EQ(now.at("errors"), 2) << "raised, and params that do not fit";
-  EXPECT_EQ(now.at("providers"), 0);
+  EXPECT_EQ(now.at("providers"), 1);
   EXPECT_EQ(now.at("in_flight"), 0);
   EXPECT_EQ(now.at("max_us"), 3000);
   EXPECT_NEAR(now.at("p50_us").get<double>(), 3000, 3000 / 8.0);
@@ -136,10 +142,10 @@ TEST_F(Inspection, of_calls_of_one_turn_the_first_is_timed) {
   static_cast<void>(caller.ask(request("fast")));
   EXPECT_EQ(method("fast").at("calls"), 4);
   EXPECT_EQ(method("fast").at("max_us"), 4000);
-  const std::string metrics = report_metrics(world.exchange.report(nullptr));
-  EXPECT_NE(metrics.find("wirecall_method_duration_seconds_count{method=\"fast\"} 2\n"), std::string::npos) << metrics;
-  EXPECT_NE(metrics.find("wirecall_method_duration_seconds_sum{method=\"fast\"} 0.005\n"), std::string::npos)
-      << metrics;
+  const std::string numbers = metrics();
+  EXPECT_NE(numbers.find("wirecall_method_duration_seconds_count{method=\"fast\"} 2\n"), std::string::npos) << numbers;
+  EXPECT_NE(numbers.find("wirecall_method_duration_seconds_sum{method=\"fast\"} 0.005\n"), std::string::npos)
+      << numbers;
 }
 
 TEST_F(Inspection, counters_have_every_number) {
@@ -192,6 +198,64 @@ TEST_F(Inspection, a_client_can_be_kicked_by_its_name) {
   EXPECT_NE(asks.ask(request("rpc.kick")).find("-32602"), std::string::npos);
 }
 
+TEST_F(Inspection, the_broker_s_own_methods_have_one_provider_in_all_lists) {
+  world.registry.method("own", [] { return 1; });
+  EXPECT_EQ(method("own").at("providers"), 1);
+  for (const json& listed : result("rpc.methods")) {
+    if (listed.at("name") == "own") {
+      EXPECT_EQ(listed.at("providers"), 1);
+    }
+  }
+}
+
+class Kicking : public testing::Test {
+ protected:
+  static std::string hello(std::string_view name, std::string_view resume = {}) {
+    std::string params = R"({"name":")" + std::string{name} + '"';
+    if (!resume.empty()) params.append(R"(,"resume":")").append(resume).append("\"");
+    return request("rpc.hello", params + "}");
+  }
+
+  World world{Limits{}, {.kick_time = 60s}};
+  Client admin{world};
+};
+
+TEST_F(Kicking, who_was_kicked_is_not_let_in_again_for_a_time) {
+  Client worker{world};
+  const json greeted = json::parse(worker.ask(hello("worker")));
+  EXPECT_EQ(admin.ask(request("rpc.kick", R"(["worker"])")), result_reply("true"));
+  worker.leave();
+  world.advance(1s);
+  for (const std::string& again :
+       {hello("worker"), hello("another", greeted.at("result").at("session").get<std::string>())}) {
+    Client back{world};
+    const json refused = json::parse(back.ask(again)).at("error");
+    EXPECT_EQ(refused.at("code"), -32003);
+    EXPECT_EQ(refused.at("data").at("retry_after_ms"), 59'000);
+    EXPECT_EQ(back.outlet->closes, 1);
+  }
+  Client other{world};
+  EXPECT_NE(other.ask(hello("other")).find("\"result\""), std::string::npos);
+  EXPECT_EQ(other.outlet->closes, 0);
+  world.advance(59s);
+  Client back{world};
+  EXPECT_NE(back.ask(hello("worker")).find("\"result\""), std::string::npos);
+}
+
+TEST(KickedClients, are_known_by_name_and_principal_or_by_session_and_forgotten_in_time) {
+  broker::KickedClients kicked;
+  kicked.add({.name = "a", .principal = "p", .session = 7}, 10s);
+  EXPECT_EQ(kicked.left({.name = "a", .principal = "p"}, 4s), 6s);
+  EXPECT_EQ(kicked.left({.name = "a", .principal = "q"}, 4s), 0s);
+  EXPECT_EQ(kicked.left({.name = "", .principal = "p"}, 4s), 0s);
+  EXPECT_EQ(kicked.left({.name = "b", .principal = "p", .session = 7}, 4s), 6s);
+  EXPECT_EQ(kicked.left({.name = "a", .principal = "p"}, 10s), 0s);
+  for (std::size_t i = 0; i <= broker::KickedClients::kClientsMax; ++i)
+    kicked.add({.name = "c" + std::to_string(i), .principal = ""}, 20s);
+  EXPECT_EQ(kicked.left({.name = "c0", .principal = ""}, 11s), 0s) << "the oldest";
+  EXPECT_EQ(kicked.left({.name = "c1", .principal = ""}, 11s), 9s);
+}
+
 TEST_F(Inspection, health_says_when_the_broker_is_about_to_leave) {
   EXPECT_EQ(result("rpc.health").at("status"), "ok");
   world.exchange.drain();
@@ -204,7 +268,7 @@ TEST_F(Inspection, prometheus_reads_the_same_numbers) {
   caller.send(request("a\\\"b"));
   world.advance(1500ms);
   answer("1");
-  const std::string text = broker::report_metrics(world.exchange.report(nullptr));
+  const std::string text = metrics();
   for (const std::string line :
        {R"(wirecall_calls_relayed_total 1)", R"(wirecall_uptime_seconds 1.5)",
         R"(# TYPE wirecall_method_calls_total counter)", R"(wirecall_method_calls_total{method="a\"b"} 1)",

@@ -145,11 +145,14 @@ TEST_F(OperationsLogTest, calls_that_fail_here_are_told_with_the_reason) {
   };
   caller.send(R"({"jsonrpc":"2.0","method":"add","timeout_ms":10,"id":1})");
   caller.send(request("add", {}, "2"));
-  EXPECT_EQ(log(), Lines{"warning a call has failed method=add client=ada code=-32005 error=\"Limit exceeded\"" +
+  EXPECT_EQ(log(), Lines{"warning a call has failed method=add client=ada principal=\"\" about=\"\" code=-32005 "
+                         "error=\"Limit exceeded\"" +
                          data("too many calls wait for the provider", "no", R"(,\"limit\":\"queue\")")});
   world.advance(20ms);
-  EXPECT_EQ(log(), Lines{"warning a call has failed method=add client=ada code=-32002 error=Timeout" +
-                         data("the call was not answered in time", "maybe")});
+  EXPECT_EQ(
+      log(),
+      Lines{"warning a call has failed method=add client=ada principal=\"\" about=\"\" code=-32002 error=Timeout" +
+            data("the call was not answered in time", "maybe")});
   provider.send(result_reply("1", id_of(provider.outlet->messages.front())));
   caller.send(request("add", {}, "3"));
   static_cast<void>(caller.ask(request("rpc.cancel", "[3]")));
@@ -161,19 +164,48 @@ TEST_F(OperationsLogTest, calls_that_fail_here_are_told_with_the_reason) {
   static_cast<void>(log());
   caller.send(request("sum", {}, "5"));
   other.leave();
-  EXPECT_EQ(log().at(1), "warning a call has failed method=sum client=ada code=-32001 error=\"Provider lost\"" +
-                             data("the provider has gone", "maybe"));
+  EXPECT_EQ(
+      log().at(1),
+      "warning a call has failed method=sum client=ada principal=\"\" about=\"\" code=-32001 error=\"Provider lost\"" +
+          data("the provider has gone", "maybe"));
 }
 
 TEST_F(OperationsLogTest, requests_that_are_refused_are_told_without_what_was_sent) {
   EXPECT_NE(caller.ask(request("rpc.hello", R"({"token":12345678})")).find("-32602"), std::string::npos);
-  EXPECT_EQ(log(), Lines{"warning a call has failed method=rpc.hello client=\"\" code=-32602 error=\"Invalid params\" "
+  EXPECT_EQ(log(), Lines{"warning a call has failed method=rpc.hello client=\"\" principal=\"\" about=\"\" code=-32602 "
+                         "error=\"Invalid params\" "
                          "data=\"\""});
   EXPECT_NE(caller.ask(request("rpc.hello", R"({"resume":"secret"})")).find("-32004"), std::string::npos);
   const Lines lines = log();
   ASSERT_EQ(lines.size(), 1U);
   EXPECT_EQ(lines[0].find("secret"), std::string::npos) << lines[0];
   EXPECT_NE(lines[0].find("there is no such session"), std::string::npos) << lines[0];
+}
+
+TEST_F(OperationsLogTest, refusals_name_who_is_refused_what) {
+  world.registry.method("secret", [] { return 1; });
+  world.workspace.authority = std::make_shared<const rpc::Authority>(std::vector<Principal>{
+      {.name = "robot", .tokens = {"robot-token"}, .call = {"status"}, .provide = {}, .publish = {}, .subscribe = {}}});
+  Client robot{world};
+  static_cast<void>(robot.ask(request("rpc.hello", R"({"name":"r2","token":"robot-token"})")));
+  static_cast<void>(log());
+  const auto refused = [&](const std::string& text) {
+    static_cast<void>(robot.ask(text));
+    const Lines lines = log();
+    EXPECT_EQ(lines.size(), 1U) << text;
+    return lines.empty() ? std::string{} : lines[0];
+  };
+  const std::string who = " client=r2 principal=robot about=";
+  EXPECT_TRUE(refused(request("rpc.publish", R"({"topic":"news.today","params":["12345678"]})"))
+                  .starts_with("warning a call has failed method=rpc.publish" + who + "news.today code=-32003"));
+  EXPECT_TRUE(refused(request("rpc.subscribe", R"(["a\u001b[31m\nb"])"))
+                  .starts_with("warning a call has failed method=rpc.subscribe"));
+  EXPECT_TRUE(refused(request("rpc.register", R"({"method":"arm.move"})"))
+                  .starts_with("warning a call has failed method=rpc.register" + who + "arm.move code=-32003"));
+  EXPECT_TRUE(refused(notification("rpc.kick", R"(["ada"])"))
+                  .starts_with("warning a call has failed method=rpc.kick" + who + "ada code=-32003"));
+  EXPECT_EQ(refused(request("secret")),
+            "warning a call without a grant is refused method=secret client=r2 principal=robot");
 }
 
 TEST_F(OperationsLogTest, what_clients_cause_cannot_fill_it) {

@@ -36,6 +36,31 @@ class Reply : public BrokerTool {
   }
 };
 
+TEST_F(Reply, call_all_prints_what_each_provider_says) {
+  const Staying first{{"reply", "greet", "1", "--client-id", "one"}, url_, "provides"};
+  const Staying second{{"reply", "greet", "2", "--client-id", "two"}, url_, "provides"};
+  EXPECT_EQ(run({"call", "--all", "greet"}).output, R"([{"client":"one","result":1},{"client":"two","result":2}])"
+                                                    "\n");
+  const Ended wrong = run({"call", "--all", "nothing", "--json"});
+  EXPECT_TRUE(wrong.output.starts_with("{\"error\":{\"code\":-32601")) << wrong.output;
+  EXPECT_EQ(wrong.status, 1);
+  EXPECT_EQ(run({"call", "--all", "--to", "one", "greet"}).status, 2);
+}
+
+class OfTheDemo : public BrokerTool {
+ protected:
+  OfTheDemo() : BrokerTool(std::vector<std::string>{"--demo"}) {}
+};
+
+TEST_F(OfTheDemo, ls_and_stats_agree_on_who_provides_a_method) {
+  for (const std::string command : {"ls", "stats"}) {
+    const auto told = nlohmann::json::parse(run({command, "--json"}).output);
+    const nlohmann::json& methods = command == "ls" ? told : told.at("methods");
+    EXPECT_EQ(methods.size(), 6U) << command;
+    for (const nlohmann::json& method : methods) EXPECT_EQ(method.at("providers"), 1) << command << method;
+  }
+}
+
 TEST_F(Reply, answers_by_its_template) {
   const Provider greet = provider({"greet", "Hello, {name}!"});
   EXPECT_EQ(call({"greet", "name=Ada"}), "\"Hello, Ada!\"\n");

@@ -227,6 +227,17 @@ TEST_F(ServeConfigTest, where_the_log_is_json_so_is_what_tells_where_the_server_
   EXPECT_EQ(server.rest_of_error(), line) << "nothing else is said, and all of it is JSON";
 }
 
+TEST_F(ServeConfigTest, calls_are_logged_where_that_is_wanted_by_a_flag_alone) {
+  Process server{{"serve", "--demo", "--log-calls", "--port", "0"}};
+  const std::string url = "127.0.0.1:" + std::to_string(port_of(server));
+  EXPECT_EQ(run({"call", "echo", "1", "--url", url}).output, "1\n");
+  const std::string line = server.read_error_until("a call is answered");
+  EXPECT_NE(line.find("a call is answered"), std::string::npos) << line;
+  EXPECT_NE(printed({"--log-calls"}).find("\nlog_calls = true\n"), std::string::npos);
+  EXPECT_NE(printed({"--log-calls", "false"}).find("\nlog_calls = false\n"), std::string::npos);
+  EXPECT_NE(printed({}).find("\nlog_calls = false\n"), std::string::npos);
+}
+
 class Guarded : public ServeConfigTest {
  protected:
   static std::vector<std::string> flags(const std::string& path) {

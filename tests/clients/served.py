@@ -51,6 +51,28 @@ async def ask(question: str, ctx: wirecall.Context) -> str:
     return answer
 
 
+@app
+def eth_chainId() -> str:
+    return "0x1"
+
+
+@app
+def eth_blockNumber() -> str:
+    return "0x10"
+
+
+@app.subscription("eth_subscribe", unsubscribe="eth_unsubscribe", notification="eth_subscription")
+async def heads(kind: str) -> AsyncIterator[dict[str, str]]:
+    if kind != "newHeads":
+        raise wirecall.InvalidParams("no such kind: " + kind)
+    number = 0
+    while True:
+        number += 1
+        yield {"number": hex(number), "hash": "0x" + "a" * 64}
+        if number % 3 == 0:
+            await asyncio.sleep(0.005)
+
+
 for uri in sys.argv[1:]:
     print("listening", app.listen(uri), file=sys.stderr, flush=True)
 app.run(quiet=True)

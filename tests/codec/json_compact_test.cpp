@@ -41,5 +41,17 @@ TEST(Compact, strings_end_where_they_end_however_long_they_are) {
   }
 }
 
+TEST(Compact, no_control_byte_comes_out_whatever_the_text_is) {
+  // Control bytes within strings, which valid JSON has not, at every place of long and short ones.
+  for (std::size_t size = 0; size < 100; ++size) {
+    for (const char control : {'\n', '\r', '\0', '\x1F'}) {
+      for (const std::string before : {"", "\\", "[\"", "\xC3\xA9"}) {
+        const std::string text = '"' + std::string(size, 'x') + before + control + "y\", \"z\"";
+        for (const char c : compacted(text)) EXPECT_GE(static_cast<unsigned char>(c), 0x20) << text;
+      }
+    }
+  }
+}
+
 }  // namespace
 }  // namespace wirecall::json

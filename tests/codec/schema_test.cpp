@@ -1,6 +1,8 @@
 #include "wirecall/schema.hpp"
 
+#include <cstdint>
 #include <gtest/gtest.h>
+#include <limits>
 #include <map>
 #include <nlohmann/json.hpp>
 
@@ -202,6 +204,14 @@ TEST(Schema, KindsAreToldApartByWhatTypesAccept) {
   EXPECT_TRUE((accepts(type_info<std::variant<int, std::string>>(), ValueKind::string)));
   EXPECT_TRUE(accepts(type_info<std::vector<std::byte>>(), ValueKind::object));
   EXPECT_TRUE(accepts(type_info<Value>(), ValueKind::array));
+}
+
+TEST(Schema, an_integer_that_is_not_bound_to_64_bits_has_no_bounds_but_those_stated) {
+  TypeInfo any = type_info<std::int64_t>();
+  EXPECT_EQ(json::parse(json_schema(any)),
+            json::parse(R"({"type":"integer","minimum":-9223372036854775808,"maximum":9223372036854775807})"));
+  any.maximum = std::numeric_limits<std::uint64_t>::max();
+  EXPECT_EQ(json::parse(json_schema(any)), json::parse(R"({"type":"integer"})"));
 }
 
 }  // namespace

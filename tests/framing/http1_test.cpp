@@ -129,7 +129,7 @@ TEST(HttpHead, of_another_protocol_is_one_of_an_unknown_method) {
   expect_refused("PROXY UNKNOWN\r\nGET / HTTP/1.1\r\nHost: a\r\n\r\n", 501);
   expect_refused("EHLO a\r\n", 501);
   // Its fields are of HTTP when the line was.
-  expect_refused("BREW / HTTP/1.1\r\n\r\n");
+  expect_refused("BREW / HTTP/1.1\r\nX\r\n\r\n");
 }
 
 TEST(HttpHead, may_come_behind_empty_lines) {
@@ -138,9 +138,9 @@ TEST(HttpHead, may_come_behind_empty_lines) {
   expect_refused("\r\rGET / HTTP/1.1\r\nHost: a\r\n\r\n");
 }
 
-TEST(HttpHead, needs_one_host) {
-  expect_refused("GET / HTTP/1.1\r\n\r\n");
-  expect_refused("GET / HTTP/1.0\r\n\r\n");
+TEST(HttpHead, has_one_host_at_most) {
+  EXPECT_FALSE(expect_read("GET / HTTP/1.1\r\n\r\n").head.has(HttpField::host)) << "who needs one is told later";
+  expect_refused("GET http://a/ HTTP/1.1\r\n\r\n");
   expect_refused("GET / HTTP/1.1\r\nHost: a\r\nHost: a\r\n\r\n");
   expect_refused("GET / HTTP/1.1\r\nHost: a\r\nhOST: b\r\n\r\n");
   expect_refused("GET / HTTP/1.0\r\nHost: a\r\nHost: a\r\n\r\n");
@@ -148,12 +148,26 @@ TEST(HttpHead, needs_one_host) {
 }
 
 TEST(HttpHead, in_1_0_or_with_connection_close_is_the_last) {
-  EXPECT_TRUE(expect_read("GET / HTTP/1.0\r\nHost: a\r\nConnection: keep-alive\r\n\r\n").head.closes);
+  EXPECT_TRUE(expect_read("GET / HTTP/1.0\r\nHost: a\r\n\r\n").head.closes);
+  EXPECT_TRUE(expect_read("GET / HTTP/1.0\r\nHost: a\r\nConnection: x\r\n\r\n").head.closes);
   EXPECT_TRUE(expect_read(with("Connection: CLOSE\r\n")).head.closes);
   EXPECT_TRUE(expect_read(with("Connection: keep-alive, Close\r\n")).head.closes);
   EXPECT_TRUE(expect_read(with("Connection: close\r\nConnection: x\r\n")).head.closes);
   EXPECT_FALSE(expect_read(with("Connection: keep-alive, closes\r\n")).head.closes);
   EXPECT_TRUE(expect_read(with("Connection: , upgrade\r\n")).head.upgrades);
+}
+
+TEST(HttpHead, in_1_0_may_ask_for_the_connection_to_go_on) {
+  const auto asks = [](std::string_view version, std::string_view fields) {
+    const auto read = expect_read("GET / HTTP/" + std::string{version} + "\r\n" + std::string{fields} + "\r\n");
+    EXPECT_NE(read.head.keeps_alive, read.head.closes && version == "1.0");
+    return read.head.keeps_alive;
+  };
+  EXPECT_TRUE(asks("1.0", "Connection: Keep-Alive\r\n"));
+  EXPECT_TRUE(asks("1.0", "Connection: x, keep-alive\r\nConnection: y\r\n"));
+  EXPECT_FALSE(asks("1.0", "Connection: keep-alive, close\r\n"));
+  EXPECT_FALSE(asks("1.0", "Connection: close\r\nConnection: keep-alive\r\n"));
+  EXPECT_FALSE(expect_read(with("Connection: keep-alive\r\n")).head.keeps_alive) << "in 1.1 it says nothing";
 }
 
 TEST(HttpHead, with_a_malformed_field_is_refused) {

@@ -147,6 +147,16 @@ TEST(JsonText, an_unfinished_message_at_the_end_is_an_error) {
 
 TEST(JsonText, nothing_but_white_space_is_no_message) { expect_log("  \n ", {}); }
 
+TEST(JsonText, one_byte_order_mark_may_come_before_everything) {
+  expect_log("\xEF\xBB\xBF[1]\n[2]", {"[1]", "[2]"});
+  expect_log("\xEF\xBB\xBF\n \"a\" [2]", {"\"a\"", "[2]"});
+  expect_log("\xEF\xBB\xBF||[1]||", {"[1]"}, "||");
+  expect_log("\xEF\xBB\xBF", {});
+  expect_log("\xEF\xBB\xBF\xEF\xBB\xBF[1]\n[2]", {"!", "[2]"});
+  expect_log("[1]\n\xEF\xBB\xBF[2]\n[3]", {"[1]", "!", "[3]"});
+  expect_log("\xEF\xBB[1]\n[2]", {"!", "[2]"});
+}
+
 TEST(JsonText, a_delimiter_stands_between_messages_only) {
   expect_log("{\"a\":\"||\"}||[1] ||\n[2]||", {"{\"a\":\"||\"}", "[1]", "[2]"}, "||");
   expect_log("[1]<END>[2]<END>\n[3]", {"[1]", "[2]", "[3]"}, "\r\n<END>\r\n");
@@ -160,6 +170,12 @@ TEST(JsonText, a_delimiter_that_could_begin_a_value_is_refused_with_the_cure) {
   for (const char* delimiter : {"", "{", "--", "\n\"x", "null", "0"}) {
     EXPECT_THROW(JsonTextSettings(limits, delimiter), std::invalid_argument) << delimiter;
   }
+  // Blanks and tabs stand between the tokens of what others write as well.
+  for (const char* delimiter : {" ", "\t", " \t "}) {
+    EXPECT_THROW(JsonTextSettings(limits, delimiter), std::invalid_argument);
+  }
+  EXPECT_NO_THROW(JsonTextSettings(limits, " \n"));
+  EXPECT_NO_THROW(JsonTextSettings(limits, "\x1E"));
   try {
     JsonTextSettings settings{limits, "-|"};
     FAIL();

@@ -49,6 +49,22 @@ TEST(FirstBytes, an_object_or_array_is_json_text) {
   expect_choice("[", Protocol::json_text);
 }
 
+TEST(FirstBytes, any_other_json_value_is_json_text_as_well) {
+  for (const std::string_view text : {"1\n", "9", "0", "-", "\"a\"\n", "\"", "true\n", "t", "f", "null", "nonsense"}) {
+    expect_choice(text, Protocol::json_text);
+  }
+}
+
+TEST(FirstBytes, a_byte_order_mark_may_stand_before_json_text) {
+  for (const std::string_view text : {"{\"jsonrpc\"", "[1]", "\"a\"", "1", " \r\n\t{", "                        {"}) {
+    expect_choice("\xEF\xBB\xBF" + std::string{text}, Protocol::json_text);
+    expect_choice("\n \xEF\xBB\xBF" + std::string{text}, Protocol::json_text);
+  }
+  for (const std::string_view part : {"\xEF", "\xEF\xBB", "\xEF\xBB\xBF", "\xEF\xBB\xBF \n"}) {
+    expect_choice(part, Protocol::undecided);
+  }
+}
+
 TEST(FirstBytes, a_content_header_in_any_case_is_header_framing) {
   expect_choice("Content-Length: 1", Protocol::content_length);
   expect_choice("CONTENT-", Protocol::content_length);
@@ -68,8 +84,9 @@ TEST(FirstBytes, capital_letters_and_a_space_are_http) {
 
 TEST(FirstBytes, anything_else_is_unknown) {
   for (const std::string_view text :
-       {"1\n", "\"a\"\n", "true\n", "get / HTTP/1.1\r\n", "GET\t/", "GET/", "Get ", "M-SEARCH *", "\xEF\xBB\xBF{}\n",
-        "}\n", "\x16\x03\x01", "\x0B", "ABCDEFGHIJKLMNOPQ ", "Content_", "Content\r", "contenT ", "CONTENT\n"}) {
+       {"get / HTTP/1.1\r\n", "GET\t/", "GET/", "Get ", "M-SEARCH *", "\xEF\xBB\xBFGET / HTTP/1.1\r\n",
+        "\xEF\xBB\xBF\xEF\xBB\xBF{}", "\xEF\xBB{", "\xEFx", "\xFE\xFF", "}\n", "\x16\x03\x01", "\x0B",
+        "ABCDEFGHIJKLMNOPQ ", "Content_", "Content\r", "contenT ", "CONTENT\n"}) {
     expect_choice(text, Protocol::unknown);
   }
 }

@@ -59,7 +59,8 @@ LAXER = {
 }
 # Where we and llhttp part over whether another request may follow: whether we let one, and what the text then has.
 ANOTHER_END = {
-    False: re.compile(rb"close\t", re.I),  # white space behind an option, which RFC 9110 5.6.3 allows
+    # White space behind an option, which RFC 9110 5.6.3 allows; or both options in 1.0, where RFC 9112 9.3 has close first.
+    False: re.compile(rb"close\t|http/1\.0\r\n(?:[^\r\n]+\r\n)*?connection:[^\n]*(?:close|keep-alive)", re.I),
     True: re.compile(rb"\r\n0[^\n]*\n(?:[^\n]+\n)*connection:", re.I),  # in a trailer, which decides nothing
 }
 
@@ -139,7 +140,7 @@ def theirs(httptools, text):
 
         def on_message_complete(self):
             method = parser.get_method()
-            keep = parser.should_keep_alive() and parser.get_http_version() != "1.0"
+            keep = parser.should_keep_alive()
             requests.append((method, path_of(method, self.url), self.body, keep))
 
     parser = httptools.HttpRequestParser(Protocol())

@@ -111,15 +111,59 @@ TEST_F(Batch, ThatIsNotJsonIsOneParseErrorAndNothingOfItIsDone) {
   EXPECT_EQ(calls, 0);
 }
 
-TEST_F(Batch, OverTheLimitIsOneInvalidRequestAndNothingOfItIsDone) {
+std::string over_limit(std::string_view id) {
+  return error_reply(-32600, "Invalid Request", R"({"limit":"batch"})", id);
+}
+
+TEST_F(Batch, OverTheLimitIsAnErrorForEachIdAndNothingOfItIsDone) {
   const std::vector<std::string> thousand(1000, call("count", "[]", 1));
   std::vector<std::string> replies(1000, result_reply("null"));
   EXPECT_EQ(registry.handle(array_of(thousand)), array_of(replies));
   EXPECT_EQ(calls, 1000);
   std::vector<std::string> more = thousand;
   more.push_back(notification("count"));
-  EXPECT_EQ(handle(array_of(more)), error_reply(-32600, "Invalid Request", R"({"limit":"batch"})", "null"));
+  EXPECT_EQ(handle(array_of(more)), array_of(std::vector<std::string>(1000, over_limit("1"))));
   EXPECT_EQ(calls, 1000);
+  EXPECT_EQ(handle(array_of(std::vector<std::string>(1001, notification("count")))), over_limit("null"));
+  EXPECT_EQ(calls, 1000);
+}
+
+TEST_F(Batch, OverTheLimitTellsAllWhoMayWaitByAnIdAndNobodyElse) {
+  Limits small;
+  small.batch = 2;
+  const Registry empty;
+  Peer peer{empty, small};
+  const std::string response = R"({"jsonrpc":"2.0","result":1,"id":9})";
+  EXPECT_EQ(peer.ask(R"([{"jsonrpc":"2.0","method":"a","id":"x\"y"} , 1, [], {"jsonrpc":"2.0","method":"a"},
+                         {"method":"a","id":7}, {"jsonrpc":"2.0","method":"a","id":[1]}, )" +
+                     response + R"(, {"jsonrpc":"2.0","method":"a","id":null}])"),
+            array_of({over_limit(R"("x\"y")"), over_limit("7"), over_limit("null")}));
+  EXPECT_EQ(peer.ask(array_of({response, response, response})), "") << "a response is never answered";
+  EXPECT_EQ(peer.ask(array_of({response, response, notification("a")})), over_limit("null"));
+  EXPECT_EQ(peer.outlet.closes, 0);
+}
+
+TEST_F(Batch, OverTheLimitIsOneErrorAndTheEndWhereTheErrorsAreMoreThanAPeerIsSent) {
+  const Registry empty;
+  const auto ask = [&](std::size_t elements, std::size_t soft_output, std::size_t message_bytes, int closes) {
+    Limits small;
+    small.batch = 2;
+    small.soft_output = soft_output;
+    small.max_message_size = message_bytes;
+    Peer peer{empty, small};
+    const std::string reply = peer.ask(array_of(std::vector<std::string>(elements, test::request("a"))));
+    EXPECT_EQ(peer.outlet.closes, closes);
+    EXPECT_LE(reply.size(), std::min(soft_output, message_bytes));
+    return reply;
+  };
+  const std::size_t one = over_limit("1").size();
+  const std::size_t ten = 10 * (one + 1) + 1;  // with its commas and brackets
+  const std::string array = array_of(std::vector<std::string>(10, over_limit("1")));
+  EXPECT_EQ(array.size(), ten);
+  EXPECT_EQ(ask(10, ten, 1 << 20U, 0), array);
+  EXPECT_EQ(ask(10, ten - 1, 1 << 20U, 1), over_limit("null"));
+  EXPECT_EQ(ask(10, 1 << 20U, ten, 0), array);
+  EXPECT_EQ(ask(10, 1 << 20U, ten - 1, 1), over_limit("null"));
 }
 
 TEST_F(Batch, OfAnySizeIsAnsweredInOrder) {

@@ -217,6 +217,8 @@ TEST_F(Hostile, BatchesOfEverySizeGetTheirAnswer) {
   EXPECT_EQ(handle("[1]"), "[" + invalid_request() + "]");
   const std::string over = error_reply(-32600, "Invalid Request", R"({"limit":"batch"})", "null");
   EXPECT_EQ(handle("[1" + repeated(",1", 999'999) + "]"), over);
+  // More ids than a peer is told of at once.
+  EXPECT_EQ(handle("[" + request("count") + repeated("," + request("count"), 249'999) + "]"), over);
   EXPECT_EQ(handle("[" + notification("count") + repeated("," + notification("count"), 100'000) + "]"), over);
   EXPECT_EQ(calls, 0);
   EXPECT_EQ(handle("[" + notification("count") + repeated("," + notification("count"), 999) + "]"), "");

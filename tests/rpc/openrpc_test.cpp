@@ -1,10 +1,13 @@
 // rpc.discover: the methods of a registry as an OpenRPC document.
 #include "rpc/openrpc.hpp"
 
+#include <algorithm>
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
 #include <optional>
+#include <set>
 #include <string>
+#include <vector>
 
 #include "tests/rpc/peer.hpp"
 #include "wirecall/registry.hpp"
@@ -25,6 +28,30 @@ class OpenRpc : public testing::Test {
 
   Registry registry;
 };
+
+// Methods of others, by name.
+struct Others final : rpc::MethodSource {
+  explicit Others(std::vector<rpc::DescribedMethod> of) : methods(std::move(of)) {}
+  bool next_method(std::string_view after, const Principal*, rpc::DescribedMethod& method) const override {
+    for (const rpc::DescribedMethod& one : methods) {
+      if (one.name <= after) continue;
+      method = one;
+      return true;
+    }
+    return false;
+  }
+  const std::vector<rpc::DescribedMethod> methods;
+};
+
+json document_of(const Registry& registry, std::vector<rpc::DescribedMethod> of_others,
+                 const rpc::DocumentOrigin& origin = {}) {
+  const Others others{std::move(of_others)};
+  rpc::Workspace workspace;
+  test::RecordingOutlet outlet;
+  rpc::OpenRpcDocument written{workspace, registry, &others, {}, {}, origin};
+  EXPECT_TRUE(written.advance(outlet, ~std::size_t{0}));
+  return json::parse(written.text());
+}
 
 TEST_F(OpenRpc, describes_parameters_and_results_by_the_types_of_the_function) {
   registry
@@ -91,15 +118,13 @@ TEST_F(OpenRpc, is_of_the_version_that_is_asked_for_where_it_is_known) {
 TEST(OpenRpcOfOthers, takes_what_they_say_in_the_form_in_which_it_has_to_be) {
   Registry registry;
   registry.method("b", [] {});
-  const json document = json::parse(rpc::openrpc_document(
-      registry,
-      {{.name = "c",
-        .summary = "\"c\"",
-        .params = R"([{"name":"x","schema":{}}])",
-        .result = R"({"name":"r","schema":true})"},
-       {.name = "a", .summary = {}, .params = R"({"type":"object"})", .result = R"({"type":"string"})"},
-       {.name = "d", .summary = {}, .params = {}, .result = {}}},
-      {}));
+  const json document = document_of(
+      registry, {{.name = "a", .summary = {}, .params = R"({"type":"object"})", .result = R"({"type":"string"})"},
+                 {.name = "c",
+                  .summary = "\"c\"",
+                  .params = R"([{"name":"x","schema":{}}])",
+                  .result = R"({"name":"r","schema":true})"},
+                 {.name = "d", .summary = {}, .params = {}, .result = {}}});
   const json& methods = document.at("methods");
   EXPECT_EQ(methods.at(0), json::parse(R"({"name":"a","params":[{"name":"params","schema":{"type":"object"}}],
                                            "result":{"name":"result","schema":{"type":"string"}}})"));
@@ -118,6 +143,55 @@ TEST_F(OpenRpc, rpc_methods_lists_what_can_be_called) {
     {"name":"a","summary":"","policy":"exclusive","providers":1,"in_flight":0,"waiting":0},
     {"name":"b","summary":"The second","policy":"exclusive","providers":1,"in_flight":0,"waiting":0}])"));
   EXPECT_NE(peer.ask(request("rpc.methods", "[1]")).find("-32602"), std::string::npos);
+}
+
+TEST_F(OpenRpc, names_the_server_and_where_it_is_called) {
+  EXPECT_FALSE(discover().contains("servers")) << "a place that is not known is not made up";
+  const std::vector<std::string> urls{"http://a:1/rpc", "http://[::1]:2/rpc"};
+  const json document = document_of(registry, {}, {.title = "calc \"2\"", .urls = urls});
+  EXPECT_EQ(document.at("info").at("title"), "calc \"2\"");
+  EXPECT_EQ(document.at("servers"), json::parse(R"([{"name":"calc \"2\"","url":"http://a:1/rpc"},)"
+                                                R"({"name":"calc \"2\"","url":"http://[::1]:2/rpc"}])"));
+}
+
+// What the meta-schema of OpenRPC asks of a document, of its objects and of their members.
+void expect_members(const json& object, const std::vector<std::string>& required,
+                    const std::vector<std::string>& others) {
+  for (const std::string& name : required) EXPECT_TRUE(object.contains(name)) << name << " in " << object;
+  for (const auto& [name, value] : object.items()) {
+    const bool known = std::ranges::find(required, name) != required.end() ||
+                       std::ranges::find(others, name) != others.end() || name.starts_with("x-");
+    EXPECT_TRUE(known) << name << " in " << object;
+  }
+}
+
+TEST_F(OpenRpc, has_the_members_that_the_meta_schema_asks_for_and_no_others) {
+  registry
+      .method("subtract", [](int a, std::optional<double> b) { return a - b.value_or(0); },
+              {"minuend", Param{"subtrahend"}.doc("what is taken off")})
+      .summary("takes one number off another");
+  registry.method("sum", [](int first, Rest<double> more) { return first + static_cast<int>(more.size()); }, {"first"});
+  registry.method("alone", [] {});
+  const std::vector<std::string> urls{"http://localhost:8545/rpc"};
+  const std::vector<rpc::DescribedMethod> others{
+      {.name = "theirs", .summary = "a", .params = R"({"type":"object"})", .result = R"({"type":"null"})"}};
+  const json document = document_of(registry, others, {.urls = urls});
+  expect_members(document, {"openrpc", "info", "methods"}, {"servers", "components", "externalDocs"});
+  expect_members(document.at("info"), {"title", "version"}, {"description", "termsOfService", "contact", "license"});
+  for (const json& server : document.at("servers")) expect_members(server, {"url", "name"}, {"summary", "description"});
+  ASSERT_EQ(document.at("methods").size(), 4U);
+  const std::vector<std::string> of_descriptor{"summary", "description", "required", "deprecated"};
+  for (const json& method : document.at("methods")) {
+    expect_members(method, {"name", "params", "result"},
+                   {"summary", "description", "tags", "paramStructure", "errors"});
+    expect_members(method.at("result"), {"name", "schema"}, of_descriptor);
+    std::set<std::string> names;
+    for (const json& param : method.at("params")) {
+      expect_members(param, {"name", "schema"}, of_descriptor);
+      EXPECT_TRUE(param.at("schema").is_object());
+      EXPECT_TRUE(names.insert(param.at("name").get<std::string>()).second) << "names are unique";
+    }
+  }
 }
 
 }  // namespace

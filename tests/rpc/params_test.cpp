@@ -53,6 +53,63 @@ TEST_F(Params, ComeByPositionOrByName) {
   EXPECT_EQ(call("subtract", " [ 42 , 23 ] "), result_reply("19"));
 }
 
+// Each as `failure` has it, the first with the others behind it.
+std::string failures(std::string_view first, std::string_view also) {
+  return invalid_params(std::string{first} + R"(,"also":[)" + std::string{also} + "]}");
+}
+
+constexpr std::string_view kNoB = R"({"loc":["b"],"expected":"integer","got":"nothing"})";
+
+TEST_F(Params, ThatDoNotFitAreAllToldAtOnce) {
+  registry.method("subtract", subtract, {"minuend", "subtrahend"});
+  EXPECT_EQ(call("subtract", R"(["x","y"])"), failures(R"({"loc":["minuend"],"expected":"integer","got":"\"x\"")",
+                                                       R"({"loc":["subtrahend"],"expected":"integer","got":"\"y\""})"));
+  EXPECT_EQ(call("subtract", R"({"subtrahend":"y","minuend":"x"})"),
+            failures(R"({"loc":["subtrahend"],"expected":"integer","got":"\"y\"")",
+                     R"({"loc":["minuend"],"expected":"integer","got":"\"x\""})"));
+  EXPECT_EQ(call("subtract"), failures(R"({"loc":["minuend"],"expected":"integer","got":"nothing")",
+                                       R"({"loc":["subtrahend"],"expected":"integer","got":"nothing"})"));
+  EXPECT_EQ(call("subtract", R"(["x",1,2,3])"),
+            failures(R"({"loc":["minuend"],"expected":"integer","got":"\"x\"")",
+                     R"({"loc":[2],"expected":"nothing","got":"2"},{"loc":[3],"expected":"nothing","got":"3"})"));
+}
+
+TEST_F(Params, AMisspeltNameIsToldWithTheOneThatIsMeantAndWhatIsMissing) {
+  registry.method("subtract", subtract, {"minuend", "subtrahend"});
+  EXPECT_EQ(call("subtract", R"({"minuend":42,"subtrahnd":23})"),
+            failures(R"({"loc":["subtrahnd"],"expected":"nothing","got":"23","did_you_mean":"subtrahend")",
+                     R"({"loc":["subtrahend"],"expected":"integer","got":"nothing"})"));
+  EXPECT_EQ(call("subtract", R"({"minuend":42,"subtrahend":23,"other":1})"), failure(R"(["other"])", "nothing", "1"));
+}
+
+TEST_F(Params, WithinAValueTheFirstThatDoesNotFitIsTold) {
+  registry.method("join",
+                  [](const std::vector<int>& a, const std::map<std::string, int>& b, int c) {
+                    return a.size() + b.size() + static_cast<std::size_t>(c);
+                  },
+                  {"a", "b", "c"});
+  EXPECT_EQ(call("join", R"([[1,"x","y"],{"k":"v"},3])"),
+            failures(R"({"loc":["a",1],"expected":"integer","got":"\"x\"")",
+                     R"({"loc":["b","k"],"expected":"integer","got":"\"v\""})"));
+  EXPECT_EQ(call("join", R"([[1],{"k":1},3])"), result_reply("5"));
+}
+
+TEST_F(Params, ThatAreWrongByTheThousandAreToldInPart) {
+  registry.method("subtract", subtract, {"minuend", "subtrahend"});
+  std::string many = R"({"minuend":1,"subtrahend":2)";
+  for (int i = 0; i != 2000; ++i) many += ",\"x" + std::to_string(i) + "\":\"" + std::string(200, 'y') + "\"";
+  const std::string reply = call("subtract", many + "}");
+  EXPECT_NE(reply.find(R"("loc":["x7"])"), std::string::npos) << reply;
+  EXPECT_EQ(reply.find(R"("loc":["x8"])"), std::string::npos) << reply;
+  EXPECT_LT(reply.size(), 2000U);
+}
+
+TEST_F(Params, ADefaultIsNotMissing) {
+  registry.method("add", [](int a, int b, std::optional<int> c) { return a + b + c.value_or(0); },
+                  {"a", Param{"b"}.otherwise(2), "c"});
+  EXPECT_EQ(call("add", R"({"a":"x"})"), failure(R"(["a"])", "integer", R"(\"x\")"));
+}
+
 // Few and short ones are read together with the envelope; all others, and whatever does not fit, from the params' text.
 TEST_F(Params, OfIntegersAreTheSameReadTogetherWithTheEnvelopeOrAfterIt) {
   registry.method("subtract", [](std::int64_t a, std::int64_t b) { return a - b; }, {"a", "b"});
@@ -70,8 +127,8 @@ TEST_F(Params, OfIntegersAreTheSameReadTogetherWithTheEnvelopeOrAfterIt) {
   EXPECT_EQ(call("subtract", R"({"a":1,"b":02})"), kParseError);
   EXPECT_EQ(call("subtract", "[1]"), failure(R"(["b"])", "integer", "nothing"));
   EXPECT_EQ(call("subtract", "[1,2,3]"), failure("[2]", "nothing", "3"));
-  EXPECT_EQ(call("subtract", R"({"a":1,"a":2})"), failure(R"(["a"])", "one value", "2"));
-  EXPECT_EQ(call("subtract", R"({"a":1,"c":2})"), failure(R"(["c"])", "nothing", "2"));
+  EXPECT_EQ(call("subtract", R"({"a":1,"a":2})"), failures(R"({"loc":["a"],"expected":"one value","got":"2")", kNoB));
+  EXPECT_EQ(call("subtract", R"({"a":1,"c":2})"), failures(R"({"loc":["c"],"expected":"nothing","got":"2")", kNoB));
 }
 
 TEST_F(Params, OfOtherNumberTypesTakeIntegersThatAreReadTogetherWithTheEnvelope) {
@@ -151,14 +208,17 @@ TEST_F(Params, UnknownNamesAreRefused) {
   registry.method("subtract", subtract, {"a", "b"});
   registry.method("none", [] {});
   EXPECT_EQ(call("subtract", R"({"a":1,"b":2,"c":3})"), failure(R"(["c"])", "nothing", "3"));
-  EXPECT_EQ(call("subtract", R"({"a\u0000":1,"b":2})"), failure(R"(["a\u0000"])", "nothing", "1"));
+  EXPECT_EQ(call("subtract", R"({"a\u0000":1,"b":2})"),
+            failures(R"({"loc":["a\u0000"],"expected":"nothing","got":"1")",
+                     R"({"loc":["a"],"expected":"integer","got":"nothing"})"));
   EXPECT_EQ(call("none", R"({"":null})"), failure(R"([""])", "nothing", "null"));
 }
 
 TEST_F(Params, NameGivenTwiceIsRefused) {
   registry.method("subtract", subtract, {"a", "b"});
   EXPECT_EQ(call("subtract", R"({"a":1,"b":2,"a":3})"), failure(R"(["a"])", "one value", "3"));
-  EXPECT_EQ(call("subtract", R"({"a":1,"\u0061":2})"), failure(R"(["a"])", "one value", "2"));
+  EXPECT_EQ(call("subtract", R"({"a":1,"\u0061":2})"),
+            failures(R"({"loc":["a"],"expected":"one value","got":"2")", kNoB));
 }
 
 // ---- optional ones and defaults ----

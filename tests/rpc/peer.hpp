@@ -11,6 +11,8 @@
 #include <utility>
 #include <vector>
 
+#include "base/one_line.hpp"
+#include "message/explain.hpp"
 #include "rpc/dispatcher.hpp"
 #include "tests/base/virtual_scheduler.hpp"
 #include "tests/message/read.hpp"
@@ -27,8 +29,13 @@ class RecordingOutlet final : public rpc::Outlet {
     return out_;
   }
   void close_message() override {
-    EXPECT_TRUE(std::exchange(open_, false));
-    messages.emplace_back(out_.view().substr(start_));
+    if (lines) make_one_line(out_.data() + start_, out_.data() + out_.size());
+    keep();
+  }
+  void close_compact_as(MessageForm) override {
+    EXPECT_FALSE(lines && has_line_break(out_.view().substr(start_)))
+        << "said to be one line: " << out_.view().substr(start_);
+    keep();
   }
   void discard_message() noexcept override {
     EXPECT_TRUE(std::exchange(open_, false));
@@ -39,6 +46,8 @@ class RecordingOutlet final : public rpc::Outlet {
   [[nodiscard]] bool is_overfull() noexcept override { return overfull || messages.size() >= overfull_from; }
   [[nodiscard]] bool connected() const noexcept override { return is_connected; }
   [[nodiscard]] bool takes_lines() const noexcept override { return lines; }
+  [[nodiscard]] std::string peer_source() const override { return source; }
+  [[nodiscard]] std::size_t waiting_bytes() const noexcept override { return waiting; }
   void close() override { ++closes; }
   [[nodiscard]] bool open() const noexcept { return open_; }
   /// What has come since the last call, one message a line.
@@ -57,10 +66,17 @@ class RecordingOutlet final : public rpc::Outlet {
   bool is_connected = true;
   bool overfull = false;
   std::size_t overfull_from = std::numeric_limits<std::size_t>::max();
-  bool lines = false;
+  bool lines = false;  ///< the peer may read a message as one line, and so is sent none of several
   int closes = 0;
+  std::string source;
+  std::size_t waiting = 0;
 
  private:
+  void keep() {
+    EXPECT_TRUE(std::exchange(open_, false));
+    messages.emplace_back(out_.view().substr(start_));
+  }
+
   Buffer out_;
   std::size_t start_ = 0;
   bool open_ = false;
@@ -81,7 +97,8 @@ class Peer {
     Received message;
     if (text.size() > limits_.max_message_size) return dispatcher.refuse_size();
     const Scan scan = read_message(frame.view(), limits_, true, message);
-    if (scan.status != ScanStatus::complete) return dispatcher.refuse_syntax(scan.status);
+    if (scan.status != ScanStatus::complete)
+      return dispatcher.refuse_syntax(scan.status, message::unreadable_at(text, scan.offset));
     if (message.kind != MessageKind::response) dispatcher.handle(message);
     EXPECT_FALSE(outlet.open());
   }

@@ -1,4 +1,4 @@
-// Limits::rate: how many messages a second one connection may send.
+// Limits::rate: how many messages a second one connection may send; and how many misspelt names are looked for.
 #include <chrono>
 #include <gtest/gtest.h>
 #include <string>
@@ -52,6 +52,22 @@ TEST_F(Rate, a_second_of_it_may_come_at_once_and_the_rest_in_its_time) {
   peer.scheduler.advance(1h);
   EXPECT_EQ(served(peer, 25), 10) << "no more than a second's worth is saved";
   EXPECT_EQ(calls, 26);
+}
+
+TEST_F(Rate, a_near_name_is_looked_for_16_times_a_second) {
+  Peer peer{registry};
+  const auto told = [&](int count) {
+    int suggestions = 0;
+    for (int i = 0; i < count; ++i)
+      suggestions += peer.ask(request("coumt")).find(R"("did_you_mean":"count")") != std::string::npos ? 1 : 0;
+    return suggestions;
+  };
+  EXPECT_EQ(told(100), 16);
+  EXPECT_EQ(peer.ask(request("coumt")), error_reply(-32601, "Method not found"));
+  peer.scheduler.advance(250ms);
+  EXPECT_EQ(told(100), 4);
+  peer.scheduler.advance(1h);
+  EXPECT_EQ(told(100), 16);
 }
 
 TEST_F(Rate, of_one_a_second_is_one) {

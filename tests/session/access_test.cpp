@@ -130,6 +130,26 @@ TEST_P(Access, those_whose_token_is_removed_are_closed_and_others_go_on) {
   EXPECT_EQ(c.call<int>("one"), 1);
 }
 
+// A token as others are, behind as many bytes as make a message of that size.
+std::string hello_of(std::size_t bytes) {
+  const std::string begin = R"({"jsonrpc":"2.0","method":"rpc.hello","params":{"token":"token-a","x":")";
+  const std::string end = "\"},\"id\":1}";
+  return begin + std::string(bytes - begin.size() - end.size(), 'x') + end + "\n";
+}
+
+TEST_P(Access, before_it_has_said_who_it_is_a_message_has_at_most_64_KiB) {
+  constexpr std::size_t kMost = 64 * 1024;
+  RawPeer a{*place_};
+  a.send(hello_of(kMost));
+  EXPECT_NE(a.line().find("\"result\""), std::string::npos);
+  a.send(hello_of(4 * kMost));
+  EXPECT_NE(a.line().find("\"result\""), std::string::npos) << "now it may send as much as others";
+  RawPeer b{*place_};
+  b.send(hello_of(kMost + 1));
+  EXPECT_NE(b.line().find("\"code\":-32006"), std::string::npos);
+  EXPECT_EQ(b.all(), "");
+}
+
 TEST_P(Access, who_has_not_said_yet_who_it_is_may_still_do_so_after_a_reload) {
   RawPeer early{*place_};
   early.send(R"({"jsonrpc":"2.0","method":"rpc.ping","id":1})"

@@ -286,19 +286,44 @@ TEST(ClientBatch, longer_than_its_server_or_its_client_takes_is_not_sent) {
   }
 }
 
-TEST(ClientBatch, that_is_answered_by_more_than_fits_fails_at_once_with_the_limit) {
+TEST(ClientBatch, is_answered_by_the_responses_in_an_array_of_more_than_fits) {
   const ScriptedServer server{[](RawPeer peer) {
     peer.line();
-    peer.send(R"([{"jsonrpc":"2.0","result":1,"id":1},{"jsonrpc":"2.0","result":1,"id":2},1])"
+    peer.send(R"([{"jsonrpc":"2.0","result":3,"id":1},{"jsonrpc":"2.0","result":4,"id":2},)"
+              R"({"jsonrpc":"2.0","result":5,"id":77},{"jsonrpc":"2.0","method":"back","id":"x"}])"
               "\n");
-    EXPECT_EQ(peer.line(), "");  // what may be responses is not answered
+    EXPECT_EQ(peer.line(), R"([{"jsonrpc":"2.0","error":{"code":-32600,"message":"Invalid Request",)"
+                           R"("data":{"limit":"batch"}},"id":"x"}])")
+        << "of the requests in it nothing is run";
+    EXPECT_EQ(peer.line(), "");
   }};
   ClientOptions options;
   options.limits.batch = 2;
   Client client{server.uri(), options};
+  bool called = false;
+  client.method("back", [&called] { called = true; });
   const auto [a, b] = client.batch().call<int>("a").call<int>("b").send();
-  EXPECT_NE(a.error().message().find("limits.batch"), std::string::npos) << a.error().message();
-  EXPECT_EQ(b.error().code(), -32001);
+  EXPECT_EQ(a, 3);
+  EXPECT_EQ(b, 4);
+  EXPECT_FALSE(called);
+}
+
+TEST(ClientBatch, over_the_limit_of_a_server_that_tells_nobody_of_it_fails_each_call_by_its_id) {
+  Options few;
+  few.limits.batch = 2;
+  Server server{few};
+  int calls = 0;
+  server.method("a", [&calls] { ++calls; });
+  const Endpoint place = server.listen("tcp://127.0.0.1:0");
+  const RunningServer running{server};
+  Client client{place.uri()};
+  BatchOf<int> batch = client.batch_of<int>();
+  for (int i = 0; i < 3; ++i) batch.call("a");
+  for (const auto& result : std::move(batch).send()) {
+    EXPECT_EQ(result.error().code(), -32600);
+    EXPECT_EQ(result.error().data(), R"({"limit":"batch"})");
+  }
+  EXPECT_EQ(calls, 0);
 }
 
 TEST(ClientBatch, of_notifications_returns_when_it_is_sent_and_an_empty_one_sends_nothing) {

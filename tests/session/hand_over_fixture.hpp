@@ -64,8 +64,11 @@ class HandOverTest : public testing::Test {
       const std::scoped_lock lock{log_mutex};
       std::string line{record.message};
       for (const LogField& field : record.fields) {
-        if (const auto* text = std::get_if<std::string_view>(&field.value)) line.append(" ").append(*text);
-        if (field.name == "not_logged") not_logged += static_cast<int>(std::get<std::int64_t>(field.value));
+        const auto* const text = std::get_if<std::string_view>(&field.value);
+        line.append(" ").append(field.name).append("=");
+        line.append(text != nullptr ? std::string{*text} : std::to_string(std::get<std::int64_t>(field.value)));
+        if (field.name == "not_logged" && record.message.contains("not returned"))
+          not_logged += static_cast<int>(std::get<std::int64_t>(field.value));
       }
       log.push_back(std::move(line));
       logged.notify_all();
@@ -99,17 +102,22 @@ class HandOverTest : public testing::Test {
     EXPECT_EQ(peer.line(), result("3", id));
   }
 
-  void expect_logged(std::string_view name) {
+  // One word is the method that a line is about, or the begin of its name; several are words of the line.
+  static bool is_about(const std::string& line, std::string_view words) {
+    const std::string method = "method=" + std::string{words};
+    return line.find(words.find(' ') == words.npos ? std::string_view{method} : words) != line.npos;
+  }
+  void expect_logged(std::string_view words) {
     std::unique_lock lock{log_mutex};
     EXPECT_TRUE(logged.wait_for(lock, kWatchdog, [&] {
-      return std::ranges::any_of(log, [&](const std::string& line) { return line.find(name) != line.npos; });
+      return std::ranges::any_of(log, [&](const std::string& line) { return is_about(line, words); });
     }));
   }
 
-  std::size_t logged_of(std::string_view name) {
+  std::size_t logged_of(std::string_view words) {
     const std::scoped_lock lock{log_mutex};
     return static_cast<std::size_t>(
-        std::ranges::count_if(log, [&](const std::string& line) { return line.find(name) != line.npos; }));
+        std::ranges::count_if(log, [&](const std::string& line) { return is_about(line, words); }));
   }
 
   Gate gate;
@@ -117,7 +125,7 @@ class HandOverTest : public testing::Test {
   std::mutex log_mutex;
   std::condition_variable logged;
   std::vector<std::string> log;
-  int not_logged = 0;  // handlers in all, by what the log says
+  int not_logged = 0;  // handlers that had not returned, by what the log says
   Server server;
   std::optional<Endpoint> endpoint;
 };

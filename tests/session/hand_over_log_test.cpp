@@ -58,6 +58,32 @@ TEST_F(HandOverTest, AHandlerThatDoesNotComeBackIsLoggedWithItsName) {
   EXPECT_GT(server.stats().loop_turns, 1U);
 }
 
+// Whoever is slow for once is told what to do, and not that it is gone.
+TEST_F(HandOverTest, AHandlerThatReturnsIsLoggedWithTheTimeThatItHasTaken) {
+  Options keeping = make_options();
+  keeping.hand_over_ms = 0;
+  Other keeps{*this, std::move(keeping)};
+  Other loses{*this, make_options()};
+  for (Other* const one : {&loses, &keeps}) {
+    gate.close();
+    one->slow->send(call("block", "[1]", 1));
+    expect_logged("block");
+    EXPECT_EQ(logged_of("a handler has returned"), 0U);
+    gate.open();
+    EXPECT_EQ(one->slow->line(), result("1", 1));
+    expect_logged("a handler has returned");
+    const std::scoped_lock lock{log_mutex};
+    ASSERT_EQ(log.size(), 2U);
+    EXPECT_NE(log[0].find("has not returned yet"), std::string::npos) << log[0];
+    for (const std::string& line : log) {
+      EXPECT_NE(line.find("block"), std::string::npos) << line;
+      EXPECT_GE(std::stoi(line.substr(line.find("ms=") + 3)), 50) << line;
+    }
+    EXPECT_NE(log[0].find("blocking=True"), std::string::npos) << log[0];
+    log.clear();
+  }
+}
+
 TEST_F(HandOverTest, AHandlerMayBeAllowedToKeepItsLoopAndIsLoggedAllTheSame) {
   Options options = make_options();
   options.hand_over_ms = 0;
@@ -170,13 +196,15 @@ TEST_F(HandOverTest, AMethodIsLoggedOnceASecondWithHowOftenItWasNot) {
   };
   for (int i = 0; i < 10; ++i) call_once();
   const auto seconds = static_cast<std::size_t>((Clock::now() - start) / std::chrono::seconds{1});
-  EXPECT_GE(logged_of("block"), 1U);
-  EXPECT_LE(logged_of("block"), seconds + 1);
+  EXPECT_GE(logged_of("not returned yet"), 1U);
+  EXPECT_LE(logged_of("not returned yet"), seconds + 1);
+  EXPECT_LE(logged_of("has returned"), seconds + 1);
   // Each of them is told of in the end, one way or the other.
-  const std::size_t before = logged_of("block");
-  while (logged_of("block") == before) call_once();
+  const std::size_t before = logged_of("not returned yet");
+  while (logged_of("not returned yet") == before) call_once();
+  const auto told = static_cast<int>(logged_of("not returned yet"));
   const std::scoped_lock lock{log_mutex};
-  EXPECT_EQ(static_cast<int>(log.size()) + not_logged, calls);
+  EXPECT_EQ(told + not_logged, calls);
 }
 
 // What a thread says and does for which the kernel has no membarrier: the warnings of a server that it makes.

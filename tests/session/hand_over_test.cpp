@@ -186,6 +186,20 @@ TEST_F(HandOverTest, ABatchWaitsForItsHandlersAndNobodyElseDoes) {
             "[" + result("2", 1) + "," + result("2", 2) + "," + result("3", 3) + "," + result("4", 4) + "]");
 }
 
+TEST_F(HandOverTest, TheRestOfABatchAndWhatIsBehindItIsServedWhileAHandlerIsAway) {
+  std::atomic<int> seen{0};
+  server.method("digit", [&](int value) { return seen = 10 * seen + value; });
+  const RunningServer running{server};
+  RawPeer slow{*endpoint};
+  std::string batch =
+      "[" + call("block", "[1]", 1) + "," + call("digit", "[2]", 2) + "," + call("digit", "[3]", 3) + "]";
+  std::erase(batch, '\n');
+  slow.send(batch + "\n" + call("digit", "[4]", 4));
+  EXPECT_EQ(slow.line(), result("234", 4)) << "in the order in which they were sent";
+  gate.open();
+  EXPECT_EQ(slow.line(), "[" + result("1", 1) + "," + result("2", 2) + "," + result("23", 3) + "]");
+}
+
 // The second handler of the batch loses the loop when no connection is being looked at: the last that was has gone.
 TEST_F(HandOverTest, ABatchThatComesBackMayLoseTheLoopAgain) {
   Gate second;

@@ -35,6 +35,22 @@ TEST(HttpAccess, refuses_other_names) {
   }
 }
 
+TEST(HttpAccess, refuses_what_has_no_host) { EXPECT_EQ(access(""), Access::no_host); }
+
+TEST(HttpAccess, looks_at_the_page_where_any_host_will_do) {
+  const auto anywhere = [](std::string_view fields) {
+    const std::string text = "POST /rpc HTTP/1.1\r\n" + std::string{fields} + "\r\n";
+    framing::HttpHead head;
+    EXPECT_EQ(framing::read_http_head(text, 4096, head).size, text.size()) << text;
+    return access_of(head, {}, true);
+  };
+  for (const auto* host : {"", "Host: evil.example\r\n", "Host: /run/calls.sock\r\n", "Host:\r\n"}) {
+    EXPECT_EQ(anywhere(host), Access::own) << host;
+    EXPECT_EQ(anywhere(host + std::string{"Origin: http://other.example\r\n"}), Access::foreign_origin) << host;
+    EXPECT_EQ(anywhere(host + std::string{"Sec-Fetch-Site: cross-site\r\n"}), Access::cross_site) << host;
+  }
+}
+
 TEST(HttpAccess, refuses_hosts_that_are_none) {
   for (const auto* host : {"a b", "a/b", "user@localhost", "localhost:x", "localhost:123456", "[::1", "[::1]x",
                            "[localhost]", "::1", ":80", "[]", "a,b", "[:\"1]"}) {

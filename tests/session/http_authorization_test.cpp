@@ -22,7 +22,9 @@ std::string bearer(std::string_view token, std::string_view scheme = "Bearer") {
 // What a server that knows two principals answers.
 std::string authorized(std::string_view requests, bool draining = false) {
   Http server;
-  server.http.metrics = [](const Principal* principal) { return "for " + principal->name; };
+  server.http.metrics = [](const rpc::Asker& asker) {
+    return std::make_unique<rpc::PlainText>("for " + asker.principal->name);
+  };
   server.workspace.authority = std::make_shared<const rpc::Authority>(std::vector<Principal>{
       {.name = "a",
        .tokens = {"secret"},

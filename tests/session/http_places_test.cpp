@@ -3,7 +3,10 @@
 #include <string>
 #include <string_view>
 
+#include "tests/session/folder.hpp"
 #include "tests/session/http_served.hpp"
+#include "tests/session/peer.hpp"
+#include "wirecall/server.hpp"
 
 namespace wirecall::session {
 namespace {
@@ -25,9 +28,47 @@ TEST(HttpGet, tells_health_and_readiness) {
   EXPECT_EQ(server.ask(get("/readyz")), text("503 Service Unavailable", "draining\n", kClose));
 }
 
+TEST(HttpGet, tells_health_and_readiness_to_those_who_say_no_host) {
+  for (const std::string version : {"1.1", "1.0"}) {
+    const std::string fields = version == "1.0" ? kClose : "";
+    expect_answer("GET /healthz HTTP/" + version + "\r\n\r\n", text("200 OK", "ok\n", fields));
+    expect_answer("GET /readyz HTTP/" + version + "\r\n\r\n", text("200 OK", "ready\n", fields));
+  }
+  const std::string none = text("400 Bad Request", "Bad Request: no Host\n", kClose);
+  for (const std::string path : {"/", "/metrics", "/openrpc.json", "/healthz/", "/rpc/sum"}) {
+    expect_answer("GET " + path + " HTTP/1.1\r\n\r\n" + get("/healthz"), none);
+  }
+  expect_answer("OPTIONS /healthz HTTP/1.1\r\n\r\n" + get("/healthz"), none);
+  EXPECT_TRUE(answer({"GET /healthz HTTP/1.1\r\nHost: evil.example\r\n\r\n"}).starts_with("HTTP/1.1 403"));
+}
+
+TEST(Http, needs_no_host_on_a_unix_socket) {
+  const Folder folder;
+  Server server;
+  server.method("add", [](int a, int b) { return a + b; });
+  const Endpoint by_path = server.listen(folder.socket());
+  const Endpoint by_port = server.listen("tcp://127.0.0.1:0");
+  const RunningServer running{server};
+  const std::string body = R"({"jsonrpc":"2.0","method":"add","params":[1,2],"id":1})";
+  const std::string length = "Content-Length: " + std::to_string(body.size()) + "\r\n";
+  for (const std::string host :
+       {"", "Host: evil.example\r\n", "Host: /run/calls.sock\r\n", "Host: %2Frun%2Fcalls\r\n"}) {
+    const std::string request = "POST / HTTP/1.1\r\n" + host + length + "Connection: close\r\n\r\n" + body;
+    RawPeer local{by_path};
+    local.send(request);
+    EXPECT_TRUE(local.all().ends_with(R"({"jsonrpc":"2.0","result":3,"id":1})")) << host;
+    RawPeer remote{by_port};
+    remote.send(request);
+    EXPECT_TRUE(remote.all().starts_with("HTTP/1.1 40")) << host;
+  }
+  RawPeer page{by_path};
+  page.send("POST / HTTP/1.1\r\nOrigin: http://evil.example\r\nConnection: close\r\n" + length + "\r\n" + body);
+  EXPECT_TRUE(page.all().starts_with("HTTP/1.1 403")) << "something in front of the socket may let pages in";
+}
+
 TEST(HttpGet, gives_the_numbers_that_it_is_given) {
   HttpSettings settings;
-  settings.metrics = [](const Principal*) { return std::string{"wirecall_calls 3\n"}; };
+  settings.metrics = [](const rpc::Asker&) { return std::make_unique<rpc::PlainText>("wirecall_calls 3\n"); };
   expect_answer(
       get("/metrics"),
       "HTTP/1.1 200 OK\r\nContent-Type: text/plain; version=0.0.4; charset=utf-8\r\nContent-Length: 17\r\n\r\n"
@@ -37,9 +78,50 @@ TEST(HttpGet, gives_the_numbers_that_it_is_given) {
 
 TEST(HttpGet, gives_the_description_that_it_is_given) {
   HttpSettings settings;
-  settings.openrpc = [](const Principal*) { return std::string{"{}"}; };
+  settings.openrpc = [](rpc::Workspace&, const rpc::Asker&, std::span<const std::string>) {
+    return std::make_unique<rpc::PlainText>("{}");
+  };
   expect_answer(get("/openrpc.json"),
                 "HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: 2\r\n\r\n{}", settings);
+}
+
+TEST(HttpGet, describes_the_place_by_the_host_that_was_asked) {
+  HttpSettings settings;
+  settings.allow_hosts = {"api.example"};
+  settings.urls = {"http://127.0.0.1:8545/rpc"};
+  settings.openrpc = [](rpc::Workspace&, const rpc::Asker&, std::span<const std::string> urls) {
+    std::string all;
+    for (const std::string& url : urls) all += url + " ";
+    return std::make_unique<rpc::PlainText>(all);
+  };
+  const auto described = [&](std::string_view host) {
+    const std::string got = answer({"GET /openrpc.json HTTP/1.1\r\nHost: " + std::string{host} + "\r\n\r\n"}, settings);
+    return got.substr(got.find("\r\n\r\n") + 4);
+  };
+  EXPECT_EQ(described("localhost:1234"), "http://localhost:1234/rpc ");
+  EXPECT_EQ(described("[::1]:80"), "http://[::1]:80/rpc ");
+  EXPECT_EQ(described("api.example"), "http://api.example/rpc ");
+}
+
+TEST(Http, describes_its_ports_to_those_who_name_none_and_its_name_to_all) {
+  const Folder folder;
+  Options named;
+  named.name = "calc";
+  Server server{named};
+  const Endpoint by_path = server.listen(folder.socket());
+  const Endpoint by_port = server.listen("tcp://127.0.0.1:0");
+  const RunningServer running{server};
+  const std::string url =
+      R"("servers":[{"name":"calc","url":"http://127.0.0.1:)" + std::to_string(by_port.port()) + R"(/rpc"}])";
+  RawPeer local{by_path};
+  local.send("GET /openrpc.json HTTP/1.1\r\nHost: evil.example\r\nConnection: close\r\n\r\n");
+  EXPECT_NE(local.all().find(url), std::string::npos) << "a name that is not known is not passed on";
+  RawPeer peer{by_port};
+  peer.send(R"({"jsonrpc":"2.0","method":"rpc.discover","id":1})"
+            "\n");
+  const std::string document = peer.line();
+  EXPECT_NE(document.find(url), std::string::npos) << document;
+  EXPECT_NE(document.find(R"("title":"calc")"), std::string::npos) << document;
 }
 
 TEST(HttpGet, calls_methods_that_are_safe_and_no_others) {

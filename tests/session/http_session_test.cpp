@@ -122,6 +122,9 @@ TEST(HttpPost, with_http_1_0_or_connection_close_is_the_last_on_its_connection) 
       result("19", 1);
   expect_answer("POST / HTTP/1.0\r\nHost: localhost\r\nContent-Length: 61\r\n\r\n" + request(1) + post(request(2)),
                 closing);
+  expect_answer("POST / HTTP/1.0\r\nHost: localhost\r\nConnection: close, keep-alive\r\nContent-Length: 61\r\n\r\n" +
+                    request(1) + post(request(2)),
+                closing);
   expect_answer(post(request(1), kClose) + post(request(2)), closing);
   Http server;
   server.ask(post(request(1), kClose));
@@ -129,6 +132,37 @@ TEST(HttpPost, with_http_1_0_or_connection_close_is_the_last_on_its_connection) 
   server.peer->finish();
   server.turns();
   EXPECT_TRUE(server.peer->closed);
+}
+
+TEST(HttpPost, with_http_1_0_that_asks_for_it_is_followed_by_others) {
+  const auto old = [](int id) {
+    return "POST / HTTP/1.0\r\nHost: localhost\r\nConnection: Keep-Alive\r\nContent-Length: 61\r\n\r\n" + request(id);
+  };
+  const auto kept = [](int id) {
+    return "HTTP/1.1 200 OK\r\nConnection: keep-alive\r\nContent-Type: application/json\r\nContent-Length: 36\r\n\r\n" +
+           result("19", id);
+  };
+  expect_answer(old(1) + old(2) + post(request(3)), kept(1) + kept(2) + ok(result("19", 3)));
+  const std::string note = R"({"jsonrpc":"2.0","method":"subtract","params":[42,23]    })";
+  const std::string get_old = "GET /healthz HTTP/1.0\r\nConnection: keep-alive\r\n\r\n";
+  expect_answer("POST / HTTP/1.0\r\nHost: localhost\r\nConnection: keep-alive\r\nContent-Length: " +
+                    std::to_string(note.size()) + "\r\n\r\n" + note + get_old,
+                "HTTP/1.1 204 No Content\r\nConnection: keep-alive\r\n\r\n" +
+                    text("200 OK", "ok\n", "Connection: keep-alive\r\n"));
+  // What closes, says so and nothing else.
+  expect_answer("GET / HTTP/1.0\r\nConnection: keep-alive\r\n\r\n" + get_old,
+                text("400 Bad Request", "Bad Request: no Host\n", kClose));
+}
+
+TEST(HttpPost, may_begin_with_one_byte_order_mark) {
+  const std::string mark = "\xEF\xBB\xBF";
+  expect_answer(post(mark + request(1)) + post(request(2)), ok(result("19", 1)) + ok(result("19", 2)));
+  const std::string in_chunks =
+      "POST / HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: chunked\r\n\r\n2\r\n\xEF\xBB\r\n1\r\n\xBF\r\n3D\r\n";
+  expect_answer(in_chunks + request(1) + "\r\n0\r\n\r\n", ok(result("19", 1)));
+  expect_answer(post(mark + mark + request(1)), ok(kParseError));
+  expect_answer(post(mark), ok(kParseError));
+  expect_answer(post(request(1) + mark), ok(kParseError));
 }
 
 TEST(HttpPost, that_waits_for_100_continue_gets_it) {

@@ -44,10 +44,13 @@ std::string bad_params(std::string_view why, int id) {
   return error(-32602, "Invalid params", why, std::to_string(id));
 }
 // What a method of the process's own says of params that its types do not take.
-std::string refused(std::string_view loc, std::string_view expected, std::string_view got, int id) {
+std::string refused(std::string_view loc, std::string_view expected, std::string_view got, int id,
+                    std::string_view also = {}) {
   std::string text = R"({"jsonrpc":"2.0","error":{"code":-32602,"message":"Invalid params","data":{"loc":[")";
   text.append(loc).append(R"("],"expected":")").append(expected).append(R"(","got":")").append(got);
-  return text.append(R"("}},"id":)").append(std::to_string(id)).append("}");
+  text.append("\"");
+  if (!also.empty()) text.append(R"(,"also":[)").append(also).append("]");
+  return text.append(R"(}},"id":)").append(std::to_string(id)).append("}");
 }
 std::string no_integer(std::string_view got, int id) { return refused("numbers", "array of integer", got, id); }
 
@@ -117,7 +120,8 @@ TEST(MsgpackFrames, ParamsThatJsonCannotHoldAreTakenByTheirTypes) {
   expect_answer(framed("\x93" + packed(request(1)) + bad + packed(request(2))),
                 framed(packed("[" + result("19", 1) + "," + no_integer("nan", 5) + "," + result("19", 2) + "]")));
   EXPECT_EQ(answer({framed(with(head_of("sum", 5), "params", "81 01 02"))}),
-            framed(packed(refused("1", "nothing", "2", 5))));
+            framed(packed(refused("1", "nothing", "2", 5,
+                                  R"({"loc":["numbers"],"expected":"array of integer","got":"nothing"})"))));
   EXPECT_EQ(answer({framed(with(head_of("sum", 5), "params", "91 d4 05 00"))}),
             framed(packed(no_integer(R"({\"$extension 5\":{\"$bytes\":\"AA==\"}})", 5))));
   // A notification is dropped, alone and in a batch, and a request that is invalid as well is that first.

@@ -109,9 +109,21 @@ TEST(OptionRows, each_member_is_an_option_but_for_the_sink_of_the_log_and_the_pr
   EXPECT_EQ(without_row(options, options.limits), std::set<std::string_view>{});
   ClientOptions client;
   EXPECT_EQ(without_row(client, client), told_elsewhere);
-  const std::set<std::string_view> of_listeners{
-      "connections",    "header_timeout_ms",  "keepalive_timeout_ms", "methods", "rate", "registration_timeout_ms",
-      "retained_bytes", "subscription_bytes", "subscriptions"};
+  const std::set<std::string_view> of_listeners{"connections",
+                                                "header_timeout_ms",
+                                                "keepalive_timeout_ms",
+                                                "methods",
+                                                "rate",
+                                                "registration_timeout_ms",
+                                                "retained_bytes",
+                                                "subscription_bytes",
+                                                "subscriptions",
+                                                "principal_rate",
+                                                "principal_calls",
+                                                "principal_retained_bytes",
+                                                "unidentified_bytes",
+                                                "half_closed_calls",
+                                                "half_closed_ms"};
   EXPECT_EQ(without_row(client, client.limits), of_listeners);
 }
 

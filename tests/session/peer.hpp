@@ -20,7 +20,10 @@
 #include <utility>
 
 #include "transport/places.hpp"
+#include "wirecall/bytes.hpp"
+#include "wirecall/codec.hpp"
 #include "wirecall/endpoint.hpp"
+#include "wirecall/limits.hpp"
 #include "wirecall/server.hpp"
 
 namespace wirecall::session {
@@ -63,12 +66,16 @@ class RawPeer {
     }
     return true;
   }
-  /// The next line without its newline; what is left when the stream ends before.
+  /// The next line without its newline; what is left when the stream ends before. A line of JSON is one message: a
+  /// part of one would let whoever has written the rest speak for the server.
   std::string line() {
     for (;;) {
       if (const std::size_t end = rest_.find('\n'); end != std::string::npos) {
         std::string line = rest_.substr(0, end);
         rest_.erase(0, end + 1);
+        // What another delimiter ends, a test looks at itself.
+        const bool is_json = line.starts_with('{') || line.starts_with('[');
+        EXPECT_TRUE(!is_json || line.ends_with('|') || is_one_message(line)) << "a line that is no message: " << line;
         return line;
       }
       if (!more()) return std::exchange(rest_, {});
@@ -133,6 +140,11 @@ class RawPeer {
       bytes = transfer();
     } while (bytes < 0 && errno == EINTR);
     return bytes;
+  }
+  static bool is_one_message(std::string_view line) {
+    Buffer text{line};
+    const Scan scan = json_codec().scan(text.padded(), kDepthMax);
+    return scan.status == ScanStatus::complete && scan.offset == line.size() && line.find('\r') == line.npos;
   }
   bool more() {
     char block[65536];

@@ -26,6 +26,8 @@ const std::string kRequest = R"({"jsonrpc":"2.0","method":"subtract","params":[4
 const std::string kAnswer = R"({"jsonrpc":"2.0","result":19,"id":1})";
 const std::string kParseError =
     "{\"jsonrpc\":\"2.0\",\"error\":{\"code\":-32700,\"message\":\"Parse error\"},\"id\":null}\n";
+const std::string kInvalidRequest =
+    "{\"jsonrpc\":\"2.0\",\"error\":{\"code\":-32600,\"message\":\"Invalid Request\"},\"id\":null}\n";
 
 // Cut in two at every byte; the peer ends behind it.
 void expect_answer(std::string_view input, std::string_view answer) {
@@ -54,11 +56,35 @@ TEST(Undecided, becomes_what_the_first_bytes_say) {
 }
 
 TEST(Undecided, refuses_anything_else_in_one_line_and_closes) {
-  for (const std::string_view input : {"x\n", "true\n", "\"a\" {}\n", "get / HTTP/1.1\r\n\r\n", "\x16\x03\x01\x02"}) {
+  for (const std::string_view input :
+       {"x\n", "get / HTTP/1.1\r\n\r\n", "\x16\x03\x01\x02", "\xEF\xBB\xBFGET / HTTP/1.1\r\n"}) {
     expect_answer(input, kParseError);
   }
   expect_answer(std::string(65, ' ') + kRequest, kParseError);
   expect_answer(std::string(64, '\n') + kRequest, kAnswer + "\n");
+}
+
+TEST(Undecided, answers_a_value_that_is_no_message_and_reads_on) {
+  for (const std::string_view value : {"1", "-2.5e3", "\"a\"", "true", "false", "null"}) {
+    expect_answer(std::string{value} + "\n" + kRequest, kInvalidRequest + kAnswer + "\n");
+    expect_answer(value, kInvalidRequest);
+  }
+  expect_answer("nonsense\n" + kRequest, kParseError + kAnswer + "\n");
+}
+
+TEST(Undecided, skips_one_byte_order_mark) {
+  const std::string mark = "\xEF\xBB\xBF";
+  expect_answer(mark + kRequest + "\n" + kRequest, kAnswer + "\n" + kAnswer + "\n");
+  expect_answer(mark + "\r\n" + kRequest, kAnswer + "\n");
+  expect_answer(mark + "7\n" + kRequest, kInvalidRequest + kAnswer + "\n");
+  expect_answer(mark, "");
+  expect_answer(mark + mark + kRequest, kParseError);
+  expect_answer(kRequest + mark + kRequest + "\n" + kRequest, kAnswer + "\n" + kParseError + kAnswer + "\n");
+  // Where a message's length is known, each is a text of its own.
+  const std::string head = "Content-Length: 36\r\n\r\n";
+  const std::string marked = "Content-Length: 64\r\n\r\n" + mark + kRequest;
+  expect_answer(marked + marked, head + kAnswer + head + kAnswer);
+  expect_answer("\0\0\0\x40"s + mark + kRequest, "\0\0\0\x24"s + kAnswer);
 }
 
 TEST(Undecided, refuses_a_beginning_that_goes_no_further) {
@@ -93,6 +119,45 @@ TEST(Undecided, that_became_something_has_no_timeout_any_more) {
   server.pass(milliseconds{60'000});
   EXPECT_FALSE(server.end.has_value());
   EXPECT_EQ(server.peer->take(), kAnswer + "\n");
+}
+
+// What stands before a message has to be complete in time, whenever it begins, and however often a byte of it comes.
+TEST(Undecided, that_became_one_with_heads_ends_when_a_head_does_not_come_in_time) {
+  const std::string message = "Content-Length: 61\r\n\r\n" + kRequest;
+  const std::string prefixed = "\0\0\0\x3D"s + kRequest;
+  for (const auto& [before, slow] : {std::pair{""s, "Content-Length: 61\r\nX: "s}, std::pair{message, "Content-"s},
+                                     std::pair{message, "C"s}, std::pair{prefixed, "\0\0"s}}) {
+    Accepting server{8};
+    server.peer->send(before);
+    if (!before.empty()) server.pass(milliseconds{30'000});
+    const std::size_t first = before.empty() ? 10 : 1;  // what says that there are heads
+    server.peer->send(slow.substr(0, first));
+    server.pass(milliseconds{5'000});
+    server.peer->send(slow.substr(first));
+    server.pass(milliseconds{4'999});
+    EXPECT_FALSE(server.end.has_value()) << before;
+    server.pass(milliseconds{2});
+    EXPECT_EQ(server.workspace.stats.connections_timed_out, 1U) << before;
+    server.peer->finish();
+    server.turns();
+    EXPECT_EQ(server.end, End::silent) << before;
+  }
+}
+
+TEST(Undecided, that_became_one_with_heads_may_take_its_time_between_and_within_messages) {
+  Accepting server{9};
+  const std::string message = "Content-Length: 61\r\n\r\n" + kRequest;
+  for (int i = 0; i < 3; ++i) {
+    server.peer->send(message.substr(0, 10));
+    server.pass(milliseconds{9'000});
+    server.peer->send(message.substr(10, 30));
+    server.pass(milliseconds{30'000});
+    server.peer->send(message.substr(40));
+    server.pass(milliseconds{30'000});
+  }
+  EXPECT_FALSE(server.end.has_value());
+  const std::string answer = "Content-Length: 36\r\n\r\n" + kAnswer;
+  EXPECT_EQ(server.peer->take(), answer + answer + answer);
 }
 
 TEST(Undecided, that_is_reset_is_lost) {

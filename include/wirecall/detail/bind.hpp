@@ -20,6 +20,7 @@
 #include "wirecall/call.hpp"
 #include "wirecall/detail/aside_answer.hpp"
 #include "wirecall/detail/blocking_pool.hpp"
+#include "wirecall/detail/event_sink.hpp"
 #include "wirecall/detail/items.hpp"
 #include "wirecall/detail/param_readers.hpp"
 #include "wirecall/reflect.hpp"
@@ -50,8 +51,9 @@ struct ArgumentType {
 struct Signature {
   std::span<const ArgumentType> arguments;
   const TypeInfo* result;
-  bool asynchronous = false;  ///< returns a Task or Stream
-  bool stream = false;        ///< returns a Stream
+  bool asynchronous = false;        ///< returns a Task or Stream
+  bool stream = false;              ///< returns a Stream
+  const TypeInfo* event = nullptr;  ///< what a subscription brings; null for what is none
 };
 
 /// The param by which the Language Server Protocol asks for results as they come. A stream's handler need not know it.
@@ -353,6 +355,10 @@ auto context_of(Call& call) {
   }
 }
 
+/// What HandlerScope knows a call's handler by; null for one that cannot tell others of its call.
+[[nodiscard]] inline const void* call_of(const Context& context) noexcept { return context.caller_link().get(); }
+[[nodiscard]] inline const void* call_of(const NoContext&) noexcept { return nullptr; }
+
 // What the function returns, or what stands for nothing.
 template <class S, class F, class C>
 [[gnu::always_inline]] inline decltype(auto) value_of(F& function, C&& context, typename S::Arguments& arguments) {
@@ -488,7 +494,9 @@ void invoke_async(void* callable, Call& call) {
   // Before the loop may be lost: it takes with the call what belongs to it.
   [[maybe_unused]] std::shared_ptr<Items> items;
   if constexpr (is_stream<typename S::Result>) items = call.items();
-  Context context = call.context();
+  static_cast<void>(call.bounds());  // its time is counted from here
+  auto context = context_of<S>(call);
+  const void* const handled = call_of(context);
   std::unique_ptr<AsyncState<S>> owned;
   bool decoded = false;
   {
@@ -499,9 +507,10 @@ void invoke_async(void* callable, Call& call) {
   }
   AsyncState<S>& state = *owned;
   if (!decoded) return call.invalid_params(*state.params.readers.reader);
-  std::stop_token stop = context.stop_token();
-  [[maybe_unused]] Scheduler* const scheduler = context.scheduler();
+  std::stop_token stop = call.stop_token();
+  [[maybe_unused]] Scheduler* const scheduler = call.scheduler();
   const auto make_task = [&]() {
+    const HandlerScope handler{handled};
     const InHandler in_handler{call.window(), call.method(), nullptr};
     auto made = detail::apply<S>(*static_cast<F*>(callable), std::move(context), state.arguments);
     if constexpr (is_stream<typename S::Result>) {
@@ -518,11 +527,74 @@ void invoke_async(void* callable, Call& call) {
   call.tasks().start(
       std::move(task), std::move(stop),
       [owned = std::move(owned)](TaskResult<Value> result) mutable { answer_finished<S, Value>(*owned, result); },
-      &call.method());
+      &call.method(), handled);
   if (finished) return;
   state.call = nullptr;
   state.sink = call.detach();
 }
+
+// ---- subscriptions ----
+
+/// What a subscription keeps alive: its params' text, and the arguments to which its coroutine refers.
+template <class S>
+struct SubscriptionState {
+  SubscriptionState(std::string_view text, const Codec& codec) : params(text, codec) {}
+
+  OwnedParams params;
+  typename S::Arguments arguments{};
+  std::shared_ptr<EventSink> sink;
+  bool answered = false;  // the call: what is thrown from then on is told by an event
+};
+
+template <class T>
+Task<void> pass_on_events(Stream<T> stream, std::shared_ptr<EventSink> sink) {
+  std::size_t count = 0;
+  while (std::optional<T> item = co_await stream.next()) {
+    if (count == 0) co_await sink->answered();
+    co_await sink->items().room();
+    sink->items().add(*item);
+    if (++count % kItemsPerTurn == 0 && sink->context().scheduler() != nullptr)
+      co_await sleep_for(*sink->context().scheduler(), std::chrono::nanoseconds{0});
+  }
+}
+
+template <class S, class F>
+void invoke_subscription(void* callable, Call& call) {
+  const std::shared_ptr<EventSink> sink = call.subscribe();
+  if (!sink) return;
+  const auto state = std::make_shared<SubscriptionState<S>>(call.params(), call.codec());
+  if (!decode_arguments(state->params.text.view(), call.method(), state->params.readers, state->arguments))
+    return call.invalid_params(*state->params.readers.reader);
+  const std::stop_token stop = sink->context().stop_token();
+  const void* const handled = call_of(sink->context());
+  std::exception_ptr refusal;
+  const auto make_task = [&] {
+    const HandlerScope handler{handled};
+    return pass_on_events(detail::apply<S>(*static_cast<F*>(callable), Context{sink->context()}, state->arguments),
+                          sink);
+  };
+  call.tasks().start(
+      make_task(), stop,
+      [state, sink, &refusal](const TaskResult<void>& result) {
+        if (result) return;
+        if (state->answered) return sink->fail(result.error());
+        refusal = result.error();
+      },
+      &call.method(), handled);
+  if (refusal) std::rethrow_exception(refusal);
+  state->answered = true;
+  answer(call, sink->id());
+}
+
+template <class S>
+struct SubscriptionSignature {
+  using Event = std::remove_cvref_t<typename ResultOf<std::remove_cvref_t<typename S::Result>>::type>::value_type;
+  static constexpr Signature kSignature{{S::kArguments, std::tuple_size_v<typename S::Arguments>},
+                                        &TypeInfoOf<std::string>::value,
+                                        true,
+                                        false,
+                                        &TypeInfoOf<Event>::value};
+};
 
 // ---- handlers that block ----
 
@@ -582,6 +654,18 @@ Binding bind(F&& callable) {
     invoke = &invoke_sync<S, Stored>;
   }
   return binding_of<S>(Stored(std::forward<F>(callable)), invoke);
+}
+
+template <class F>
+Binding bind_subscription(F&& callable) {
+  using Stored = std::decay_t<F>;
+  using S = typename ShapeOf<typename FunctionType<Stored>::type>::type;
+  static_assert(is_stream<typename S::Result>,
+                "wirecall: what can be subscribed to is a coroutine that returns a Stream");
+  static_assert(!S::kOutParameters, "wirecall: a parameter taken by non-const reference would be changed and lost");
+  return {{new Stored(std::forward<F>(callable)), [](void* stored) { delete static_cast<Stored*>(stored); }},
+          &invoke_subscription<S, Stored>,
+          &SubscriptionSignature<S>::kSignature};
 }
 
 template <class C, class R, class... A>

@@ -39,6 +39,20 @@ class Root;
 class Waiter;
 struct HandlerWindow;
 
+/// Whether the present thread runs the handler of `call`, itself or what it awaits: not a task that it has started.
+[[nodiscard]] bool runs_handler_of(const void* call) noexcept;
+
+/// The present thread runs the handler of `call` as long as this lives; null for none.
+class HandlerScope {
+ public:
+  explicit HandlerScope(const void* call) noexcept;
+  ~HandlerScope();
+  HandlerScope(HandlerScope&&) = delete;
+
+ private:
+  const void* outer_;
+};
+
 /// One run of the loop: whose turn it is next. It lives on the stack of whoever runs the loop.
 struct Turn {
   Root* next = nullptr;
@@ -91,8 +105,11 @@ class Root {
     method_ = window != nullptr ? method : nullptr;
     window_ = window;
   }
+  /// What runs here is the handler of `call`, for HandlerScope.
+  void set_call(const void* call) noexcept { call_ = call; }
   /// At home where the other is, and part of the same handler.
   void belong_to(const Root& other) noexcept {
+    call_ = other.call_;
     home_ = other.home_;
     method_ = other.method_;
     window_ = other.window_;
@@ -165,6 +182,7 @@ class Root {
   const std::shared_ptr<Home>* home_ = nullptr;
   const Method* method_ = nullptr;  // of a handler that may be watched
   HandlerWindow* const* window_ = nullptr;
+  const void* call_ = nullptr;  // whose handler runs here
   std::stop_token stop_;
   std::optional<std::stop_callback<OnStop>> on_stop_;  // since the first wait: joining costs more than most waits
   bool unwinding_ = false;

@@ -6,7 +6,7 @@
 #include "wirecall/error.hpp"
 #include "wirecall/reflect.hpp"
 
-namespace wirecall::broker {
+namespace wirecall::message {
 
 [[nodiscard]] inline std::string error_text(const Error& error) {
   std::string text = R"({"code":)" + std::to_string(error.code()) + R"(,"message":)" + to_json(error.message());
@@ -14,4 +14,4 @@ namespace wirecall::broker {
   return text += '}';
 }
 
-}  // namespace wirecall::broker
+}  // namespace wirecall::message

@@ -1,0 +1,45 @@
+// Refusals: who is told why a message was answered -32700 or -32600: its sender, where the option explain_errors is
+// set, and the log, at level debug. Senders cause these records, so it writes a few a second and counts the rest. One
+// thread. Implements docs/errors.md "Why a message was refused".
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <string_view>
+
+#include "wirecall/context.hpp"
+#include "wirecall/error.hpp"
+#include "wirecall/log.hpp"
+
+namespace wirecall::rpc {
+
+class Refusals {
+ public:
+  /// Both may be null, and outlive it.
+  Refusals(const LogSink* log, const Scheduler* clock) noexcept : log_(log), clock_(clock) {}
+
+  /// Options::explain_errors.
+  void explain(bool to_sender) noexcept { to_sender_ = to_sender; }
+  [[nodiscard]] bool explains() const noexcept { return to_sender_; }
+  /// Whether anybody wants the reason of one that comes now. Asked before a reason is looked for; counts it.
+  [[nodiscard]] bool wants_reason() noexcept;
+  /// After wants_reason.
+  void log(ErrorCode code, std::string_view reason) const noexcept;
+  /// The same of a request of HTTP that is answered 400.
+  void log_http(std::string_view reason) const noexcept;
+
+ private:
+  static constexpr std::uint32_t kRecordsASecond = 10;
+
+  [[nodiscard]] bool admits() noexcept;
+
+  const LogSink* log_;
+  const Scheduler* clock_;
+  std::chrono::nanoseconds second_{};  // when the present one began
+  std::uint32_t written_ = 0;          // in this second
+  std::int64_t left_out_ = 0;          // since the last one that was written
+  bool logs_this_ = false;
+  bool to_sender_ = false;
+};
+
+}  // namespace wirecall::rpc

@@ -1,0 +1,40 @@
+// viem: calls, batches and errors by HTTP; calls and subscriptions as JSON over a unix socket.
+import assert from 'node:assert/strict';
+import path from 'node:path';
+import { pathToFileURL } from 'node:url';
+
+const from = (file) => import(pathToFileURL(path.join(process.env.PACKAGES, 'viem', '_esm', file)));
+const { createPublicClient, http } = await from('index.js');
+const { ipc } = await from('node/index.js');
+const asked = (client, method, ...params) => client.request({ method, params });
+
+async function check(client) {
+  assert.equal(await client.getChainId(), 1);
+  assert.equal(await asked(client, 'subtract', 42, 23), 19);
+  const results = await Promise.all([...Array(50).keys()].map((i) => asked(client, 'subtract', i, 1)));
+  assert.deepEqual(results, [...Array(50).keys()].map((i) => i - 1));
+  await assert.rejects(asked(client, 'fail', 7, 'as asked'), /as asked/);
+  await assert.rejects(asked(client, 'nothing_of_that_name'), /does not exist|not found/);
+}
+
+const url = `http://127.0.0.1:${process.env.TCP_PORT}/rpc`;
+await check(createPublicClient({ transport: http(url, { batch: true, retryCount: 0 }) }));
+
+const client = createPublicClient({ transport: ipc(process.env.UNIX_PATH, { retryCount: 0 }) });
+await check(client);
+const blocks = [];
+const { unsubscribe } = await new Promise((resolve, reject) => {
+  let subscription;
+  const subscribing = client.transport.subscribe({
+    params: ['newHeads'],
+    onData: async ({ result }) => {
+      blocks.push(Number(result.number));
+      if (blocks.length === 10) resolve(await subscribing);
+    },
+    onError: reject,
+  });
+});
+assert.deepEqual(blocks.slice(0, 10), [1, 2, 3, 4, 5, 6, 7, 8, 9, 10]);
+await unsubscribe();
+await assert.rejects(client.transport.subscribe({ params: ['nothing'], onData() {} }), { code: -32602 });
+process.exit(0);

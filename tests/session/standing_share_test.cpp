@@ -1,0 +1,320 @@
+// Whatever one connection sends, repeated, a turn serves it a bounded share, counted in steps and bytes on a simulated
+// loop; who has little to say is answered meanwhile; and twice as much costs at most 2.3 times the steps. The table has
+// the worst case of each method of wirecall's own and each place of HTTP, and fails for one that it has no case of.
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <gtest/gtest.h>
+#include <map>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "broker/exchange.hpp"
+#include "broker/methods.hpp"
+#include "framing/json_text.hpp"
+#include "rpc/reserved.hpp"
+#include "session/channel.hpp"
+#include "session/http_session.hpp"
+#include "session/undecided.hpp"
+#include "tests/runtime/simulated_backend.hpp"
+#include "transport/socket.hpp"
+#include "wirecall/registry.hpp"
+
+namespace wirecall::session {
+namespace {
+
+constexpr std::int64_t kShareSteps = 2048;
+// What one message may cost beyond what was left of the share.
+constexpr std::int64_t kMessageStepsMax = 4096;
+constexpr std::size_t kTurnBytesMax = 6 * 1024 * 1024;
+constexpr double kGrowthMax = 2.3;
+constexpr int kTurnsMax = 200'000;
+// The simulated system lets bytes wait for a turn, or cuts them, as its seed says.
+constexpr int kTurnsOfPing = 5;
+
+constexpr int kMethods = 400;
+constexpr int kTopics = 500;
+constexpr int kOthers = 20;
+
+std::string text_of(int number) { return std::to_string(number); }
+
+// A connection's other end, and what it has been sent.
+struct Line {
+  std::unique_ptr<Connection> connection;
+  std::shared_ptr<runtime::SimulatedPeer> peer;
+
+  [[nodiscard]] const Channel* channel() const { return dynamic_cast<const Channel*>(connection.get()); }
+};
+
+// A broker with many methods, topics and clients.
+class Crowd : public Keeper {
+ public:
+  Crowd() : backend(new runtime::SimulatedBackend{7}), loop(std::unique_ptr<runtime::Backend>{backend}) {
+    workspace.broker = &exchange;
+    http.metrics = [this](rpc::Asker asker) {
+      return std::make_unique<broker::MetricsText>(exchange, std::move(asker));
+    };
+    http.openrpc = [this](rpc::Workspace& own, rpc::Asker asker, std::span<const std::string> urls) {
+      return std::make_unique<rpc::OpenRpcDocument>(own, registry, own.broker, "", std::move(asker),
+                                                    rpc::DocumentOrigin{.urls = urls});
+    };
+    Line& provider = connect();
+    std::string methods;
+    for (int i = 0; i < kMethods; ++i) {
+      methods += std::string{i == 0 ? "" : ","} + R"({"method":"service.method_)" + text_of(i) +
+                 R"(","summary":"does )" + text_of(i) + R"(","params":[{"name":"x","schema":{"type":"integer"}}]})";
+    }
+    provider.peer->send(R"({"jsonrpc":"2.0","method":"rpc.register","params":{"methods":[)" + methods + "]}}");
+    for (int i = 0; i < kTopics; ++i) {
+      provider.peer->send(R"({"jsonrpc":"2.0","method":"rpc.publish","params":{"topic":"a.b.t)" + text_of(i) +
+                          R"(","params":{},"retain":true}})");
+    }
+    for (int i = 0; i < kOthers; ++i) {
+      connect().peer->send(R"({"jsonrpc":"2.0","method":"rpc.hello","params":{"name":"other)" + text_of(i) +
+                           R"("}}{"jsonrpc":"2.0","method":"rpc.subscribe","params":{"topic":"busy"}})"
+                           R"({"jsonrpc":"2.0","method":"rpc.register","params":{"method":"shared"}})");
+    }
+    bystander = &connect();
+    attacker = &connect();
+    for (int i = 0; i < 100; ++i) turn();
+  }
+  ~Crowd() {
+    lines.clear();
+    loop.turn(std::chrono::milliseconds{0});
+  }
+
+  Line& connect() {
+    auto [descriptor, peer] = backend->pair();
+    auto line = std::make_unique<Line>();
+    line->peer = peer;
+    line->connection = std::make_unique<Undecided>(host, *this, protocols,
+                                                   std::make_unique<transport::SocketStream>(loop, descriptor));
+    lines.push_back(std::move(line));
+    return *lines.back();
+  }
+  void turn() {
+    loop.turn(std::chrono::milliseconds{1});
+    former.clear();
+  }
+  void connection_ended(Connection&, End, int) override {}
+  void connection_decided(Connection& undecided, std::unique_ptr<Connection> decided) override {
+    const auto line =
+        std::ranges::find(lines, &undecided, [](const auto& one) -> Connection* { return one->connection.get(); });
+    ASSERT_NE(line, lines.end());
+    former.push_back(std::exchange((*line)->connection, std::move(decided)));
+  }
+
+  Limits limits;
+  Registry registry;
+  runtime::SimulatedBackend* backend;
+  Loop loop;
+  rpc::Workspace workspace{json_codec(), &loop, nullptr};
+  broker::Exchange exchange{registry, limits, workspace};
+  framing::JsonTextSettings text{limits, "\n"};
+  HttpSettings http;
+  Protocols protocols{text, http};
+  Host host{.loop = loop, .registry = registry, .limits = limits, .workspace = workspace, .owner = *this};
+  std::vector<std::unique_ptr<Line>> lines;
+  std::vector<std::unique_ptr<Connection>> former;
+  Line* bystander;
+  Line* attacker;
+};
+
+struct Cost {
+  std::int64_t steps = 0;
+  std::int64_t turn_steps_max = 0;
+  std::size_t turn_bytes_max = 0;
+  int turns = 0;
+  int pings = 0;  // that the bystander has been answered
+};
+
+// What it costs to serve `input`, with a ping from another connection in every turn.
+Cost serve(const std::string& input) {
+  constexpr std::string_view kPing = R"({"jsonrpc":"2.0","method":"rpc.ping","id":1})";
+  Crowd crowd;
+  Cost cost;
+  runtime::SimulatedPeer& neighbour = *crowd.bystander->peer;
+  crowd.attacker->peer->send(input);
+  neighbour.send(kPing);
+  int quiet = 0;
+  for (int i = 0; i < kTurnsMax && quiet < 8; ++i) {
+    const std::size_t before = crowd.workspace.stats.bytes_out;
+    crowd.turn();
+    const Channel* const channel = crowd.attacker->channel();
+    const std::int64_t steps = channel != nullptr ? channel->steps_used() : 0;
+    const std::size_t bytes = crowd.workspace.stats.bytes_out - before;
+    cost.steps += steps;
+    cost.turn_steps_max = std::max(cost.turn_steps_max, steps);
+    cost.turn_bytes_max = std::max(cost.turn_bytes_max, bytes);
+    ++cost.turns;
+    if (neighbour.take().ends_with('\n')) {
+      ++cost.pings;
+      neighbour.send(kPing);
+    }
+    crowd.attacker->peer->from_us.clear();
+    quiet = crowd.attacker->peer->to_us.empty() && channel != nullptr && steps == 0 ? quiet + 1 : 0;
+  }
+  EXPECT_EQ(quiet, 8) << "not served in the end";
+  return cost;
+}
+
+// The worst that is known of one method: the params of its call number `i`, and how many calls are made.
+struct Worst {
+  std::function<std::string(int)> params;
+  int calls = 300;
+  bool notification = false;
+};
+
+const std::map<std::string, Worst, std::less<>>& worst_cases() {
+  static const std::map<std::string, Worst, std::less<>> kWorst{
+      {"rpc.cancel",
+       {.params =
+            [](int i) {
+              std::string ids = "[" + text_of(i);
+              for (int more = 1; more < 50; ++more) ids += "," + text_of(i + 10'000 * more);
+              return ids + "]";
+            }}},
+      {"$/cancelRequest", {.params = [](int i) { return R"({"id":)" + text_of(i) + "}"; }}},
+      {"rpc.credit", {.params = [](int i) { return R"({"id":)" + text_of(i) + R"(,"n":1})"; }}},
+      {"rpc.ping", {.params = [](int) { return std::string{"[]"}; }}},
+      {"keepAlive", {.params = [](int) { return std::string{"[]"}; }}},
+      {"rpc.undelivered", {.params = [](int) { return std::string{"[]"}; }}},
+      {"rpc.discover", {.params = [](int) { return std::string{"[]"}; }, .calls = 12}},
+      {"rpc.methods", {.params = [](int) { return std::string{"[]"}; }, .calls = 12}},
+      {"rpc.stats", {.params = [](int) { return std::string{"[]"}; }, .calls = 12}},
+      {"rpc.clients", {.params = [](int) { return std::string{"[]"}; }, .calls = 50}},
+      {"rpc.health", {.params = [](int) { return std::string{"[]"}; }}},
+      {"rpc.hello", {.params = [](int i) { return R"({"name":"renamed)" + text_of(i) + "\"}"; }}},
+      {"rpc.register", {.params = [](int i) { return R"({"method":"more.method_)" + text_of(i) + "\"}"; }}},
+      {"rpc.unregister", {.params = [](int i) { return R"({"method":"service.method_)" + text_of(i) + "\"}"; }}},
+      {"rpc.subscribe",
+       {.params = [](int i) { return R"({"topic":"*.*.zzz)" + text_of(i % 10) + R"(","last":true})"; }, .calls = 40}},
+      {"rpc.unsubscribe", {.params = [](int i) { return R"({"topic":"*.*.zzz)" + text_of(i) + "\"}"; }}},
+      {"rpc.publish",
+       {.params = [](int) { return std::string{R"({"topic":"busy","params":{},"retain":true})"}; }, .calls = 100}},
+      {"rpc.kick", {.params = [](int i) { return R"({"client":"nobody)" + text_of(i) + "\"}"; }}},
+      {"rpc.tap", {.params = [](int i) { return std::string{i % 2 == 0 ? R"({"pattern":"a.>"})" : "[null]"}; }}},
+      {"rpc.item",
+       {.params = [](int i) { return R"({"id":)" + text_of(i) + R"(,"seq":0,"value":1})"; }, .notification = true}},
+      {"$/progress",
+       {.params = [](int i) { return R"({"token":)" + text_of(i) + R"(,"value":1})"; }, .notification = true}},
+      {"rpc.call_all",
+       {.params = [](int) { return std::string{R"({"method":"shared","timeout_ms":1})"}; }, .calls = 40}},
+      // No method of wirecall's own, but as dear as one.
+      {"service.metod_1", {.params = [](int) { return std::string{"[]"}; }}},
+  };
+  return kWorst;
+}
+
+std::vector<std::string> calls_of(std::string_view name, const Worst& worst, int count) {
+  std::vector<std::string> calls;
+  for (int i = 0; i < count; ++i) {
+    calls.push_back(R"({"jsonrpc":"2.0","method":")" + std::string{name} + R"(","params":)" + worst.params(i) +
+                    (worst.notification ? "}" : R"(,"id":)" + text_of(i) + "}"));
+  }
+  return calls;
+}
+std::string pipelined(const std::vector<std::string>& calls) {
+  std::string text;
+  for (const std::string& call : calls) text += call + "\n";
+  return text;
+}
+std::string as_batch(const std::vector<std::string>& calls) {
+  std::string text = "[";
+  for (const std::string& call : calls) text += (text.size() == 1 ? "" : ",") + call;
+  return text + "]";
+}
+std::string posted(const std::string& body) {
+  return "POST /rpc HTTP/1.1\r\nHost: localhost\r\nContent-Length: " + text_of(static_cast<int>(body.size())) +
+         "\r\n\r\n" + body;
+}
+
+void expect_bounded(const std::string& once, const std::string& twice) {
+  const Cost one = serve(once);
+  const Cost two = serve(twice);
+  EXPECT_LE(two.turn_steps_max, kShareSteps + kMessageStepsMax);
+  EXPECT_LE(two.turn_bytes_max, kTurnBytesMax);
+  EXPECT_LE(two.turns, kTurnsOfPing * (two.pings + 4));
+  EXPECT_GT(one.steps, 0);
+  EXPECT_LE(static_cast<double>(two.steps), kGrowthMax * static_cast<double>(one.steps) + kShareSteps);
+}
+
+// Each name that is served, whoever adds one.
+std::vector<std::string> own_names() {
+  std::vector<std::string> names{"rpc.call_all", "service.metod_1"};
+  for (const auto& methods : {rpc::reserved_methods(), broker::broker_methods()}) {
+    for (const rpc::ReservedMethod& method : methods) {
+      if (std::ranges::find(names, method.name) == names.end()) names.emplace_back(method.name);
+    }
+  }
+  return names;
+}
+
+class OwnMethod : public testing::TestWithParam<std::string> {};
+
+TEST_P(OwnMethod, takes_a_bounded_share_of_a_turn_however_often_it_is_called) {
+  const auto found = worst_cases().find(GetParam());
+  ASSERT_NE(found, worst_cases().end()) << "say in this table what the worst call of " << GetParam() << " is";
+  const Worst& worst = found->second;
+  const auto once = calls_of(GetParam(), worst, worst.calls);
+  const auto twice = calls_of(GetParam(), worst, 2 * worst.calls);
+  {
+    SCOPED_TRACE("one after the other");
+    expect_bounded(pipelined(once), pipelined(twice));
+  }
+  {
+    SCOPED_TRACE("in a batch");
+    expect_bounded(as_batch(once), as_batch(twice));
+  }
+  {
+    SCOPED_TRACE("in a batch by HTTP");
+    expect_bounded(posted(as_batch(once)), posted(as_batch(twice)));
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Each, OwnMethod, testing::ValuesIn(own_names()), [](const auto& info) {
+  std::string name = info.param;
+  std::ranges::replace_if(name, [](char c) { return c == '.' || c == '$' || c == '/'; }, '_');
+  return name;
+});
+
+class OwnPlace : public testing::TestWithParam<std::string> {};
+
+TEST_P(OwnPlace, takes_a_bounded_share_of_a_turn_however_often_it_is_asked_for) {
+  const std::string query = GetParam() == "/events" ? "?topic=*.*.zzz&last=true" : "";
+  const std::string get = "GET " + GetParam() + query + " HTTP/1.1\r\nHost: localhost\r\n\r\n";
+  const auto times = [&](int count) {
+    std::string all;
+    for (int i = 0; i < count; ++i) all += get;
+    return all;
+  };
+  expect_bounded(times(10), times(20));
+}
+
+std::vector<std::string> places() { return {http_places().begin(), http_places().end()}; }
+
+INSTANTIATE_TEST_SUITE_P(Each, OwnPlace, testing::ValuesIn(places()), [](const auto& info) {
+  std::string name = info.param;
+  std::erase_if(name, [](char c) { return c == '/' || c == '.'; });
+  return name;
+});
+
+TEST(Shares, who_registers_and_discovers_in_turns_pays_for_both) {
+  const auto in_turns = [](int count) {
+    std::string text;
+    for (int i = 0; i < count; ++i) {
+      text += R"({"jsonrpc":"2.0","method":"rpc.register","params":{"method":"in.turns_)" + text_of(i) +
+              R"("},"id":1})"
+              R"({"jsonrpc":"2.0","method":"rpc.discover","id":2})";
+    }
+    return text;
+  };
+  expect_bounded(in_turns(6), in_turns(12));
+}
+
+}  // namespace
+}  // namespace wirecall::session
