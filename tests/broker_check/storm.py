@@ -332,8 +332,9 @@ class Storm:
         self.principals = pathlib.Path(folder, "principals.json")
         self.write_principals()
         self.log = open(pathlib.Path(folder, "log"), "w+b")  # a file, which nobody has to read for the broker to go on
-        command = [self.options.wirecall, "serve", "--kick-ms", "0", "--port", "0", "--log-level", "error", "--engine", self.options.engine,
-                   "--threads", str(self.options.threads), "--principals-file", str(self.principals)]
+        command = [self.options.wirecall, "serve", "--port", "0", "--log-level", "error", "--kick-ms", "0",
+                   "--engine", self.options.engine, "--threads", str(self.options.threads),
+                   "--principals-file", str(self.principals)]
         self.broker = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=self.log)
         while not (listening := re.search(r"127\.0\.0\.1:(\d+)", self.told())):
             if self.broker.poll() is not None:
