@@ -8,12 +8,13 @@
 #include <utility>
 
 #include "base/decimal.hpp"
-#include "base/one_line.hpp"
 #include "base/words.hpp"
 #include "broker/exchange.hpp"
 #include "broker/outgoing.hpp"
 #include "message/own_error.hpp"
+#include "message/packed_reply.hpp"
 #include "rpc/access.hpp"
+#include "rpc/event_text.hpp"
 #include "wirecall/reflect.hpp"
 
 namespace wirecall::broker {
@@ -25,19 +26,6 @@ namespace {
 // Of a connection's share (rpc::Share).
 constexpr std::size_t kDeliveriesInStep = 2;
 constexpr std::size_t kMatchesInStep = 8;
-
-// {"jsonrpc":"2.0","method":topic,"params":…}
-Buffer event_of(std::string_view topic, std::string_view params) {
-  Buffer text{R"({"jsonrpc":"2.0","method":)"};
-  text.append(to_json(topic));
-  if (!params.empty()) {
-    text.append(R"(,"params":)");
-    text.append(params);
-  }
-  text.push_back('}');
-  make_one_line(text.data(), text.data() + text.size());
-  return text;
-}
 
 }  // namespace
 
@@ -138,7 +126,7 @@ bool Exchange::walk_retained(Peer& peer, std::size_t& steps) {
     bool full = false;
     const bool all = retained_.walk(pattern, next, steps, [&](std::string_view, std::string_view text) {
       full = peer.outlet().is_overfull();
-      if (!full) append_message(peer.outlet(), [text](Buffer& out) { out.append(text); });
+      if (!full) send_kept_event(peer, text);
       return !full;
     });
     wishes.choked = full;
@@ -151,8 +139,14 @@ bool Exchange::walk_retained(Peer& peer, std::size_t& steps) {
   if (!wishes.due.empty()) return false;
   // Live events follow.
   const std::unique_ptr<const RetainedWishes> done = std::move(peer.retained);
-  for (const std::string& text : done->held) append_message(peer.outlet(), [&](Buffer& out) { out.append(text); });
+  for (const std::string& text : done->held) send_kept_event(peer, text);
   return false;
+}
+
+// It is kept as it was published.
+void Exchange::send_kept_event(const Peer& peer, std::string_view kept) const {
+  rpc::EventText event{kept, *workspace_, *limits_};
+  static_cast<void>(event.send_to(peer.outlet()));  // or it has no form there
 }
 
 void Exchange::forget_retained(Peer& peer) noexcept {
@@ -178,13 +172,14 @@ bool Exchange::hold_event(Peer& peer, std::string_view text) {
 
 // ---- what is published ----
 
-std::size_t Exchange::publish(Peer& publisher, std::string_view topic, std::string_view params, bool retain) {
+std::size_t Exchange::publish(Peer& publisher, std::string_view topic, const EventParams& given, bool retain) {
+  const std::string_view params = given.text;
   if (!rpc::may_publish(publisher.principal, topic)) throw forbidden();
   if (retain && params.empty()) {
     retained_.clear(topic);
     return 0;
   }
-  const Buffer text = event_of(topic, params);
+  const Buffer text = given.packed ? rpc::packed_event_of(topic, params) : rpc::event_of(topic, params);
   if (text.size() > limits_->max_message_size) {
     throw message::make({.code = ErrorCode::too_large,
                          .reason = "the event is larger than a message may be",
@@ -220,7 +215,12 @@ void Exchange::notified(Peer& publisher, std::string_view name, const Received& 
     return;
   }
   Buffer text;
-  append_addressed(text, message, from);
+  if (message.packed) {
+    const std::string_view name_json = from.empty() ? std::string_view{} : value_of_from(from);
+    message::append_packed_request(text, message.text, {.id = 0, .from_json = name_json}, workspace_->transcoder());
+  } else {
+    append_addressed(text, message, from);
+  }
   deliver_event(&publisher, name, text.view(), params);
 }
 
@@ -229,20 +229,14 @@ std::size_t Exchange::deliver_event(Peer* publisher, std::string_view topic, std
                                     std::string_view params, std::string_view method) {
   std::size_t count = 0;
   ++workspace_->stats.events;
-  // Looked at once for all who are told: few texts have line breaks.
-  Buffer unbroken;
-  if (has_line_break(text)) {
-    unbroken.append(text);
-    make_one_line(unbroken.data(), unbroken.data() + unbroken.size());
-  }
+  rpc::EventText event{text, *workspace_, *limits_};
   subscriptions_.each(
       topic, publisher,
       [&](Subscriber& subscriber) {
         Peer& peer = static_cast<Peer&>(subscriber);
         if (!method.empty() && !rpc::may_call(peer.principal, method)) return;
         peer.told_of = event_;
-        const bool as_line = unbroken.size() != 0 && peer.outlet().takes_lines();
-        if (send_event(peer, topic, as_line ? unbroken.view() : text)) ++count;
+        if (send_event(peer, topic, event)) ++count;
       },
       [](Subscriber& subscriber) { return static_cast<Peer&>(subscriber).takes_events(); });
   event_steps_ += subscriptions_.last_steps();
@@ -256,29 +250,25 @@ std::size_t Exchange::deliver_event(Peer* publisher, std::string_view topic, std
 }
 
 // A peer that takes too little loses events, and learns how many once it has taken most of what waits for it. One that
-// is still being sent what is retained has them kept for a while. For one that may read lines `text` is one line.
-bool Exchange::send_event(Peer& peer, std::string_view topic, std::string_view text) {
+// is still being sent what is retained has them kept for a while.
+bool Exchange::send_event(Peer& peer, std::string_view topic, rpc::EventText& event) {
   if (!peer.takes_events()) {
     if (peer.is_sent_retained() && !peer.retained->choked && !peer.lag && !peer.outlet().is_overfull()) {
       try {
         if (topic == retaining_ && is_to_be_walked(peer, topic)) return true;  // it comes in its turn
-        if (hold_event(peer, text)) return true;
+        if (hold_event(peer, event.original())) return true;
       } catch (const std::bad_alloc&) {
       }
     }
     drop_event(peer, topic);
     return false;
   }
-  Buffer& out = peer.outlet().open_message();
   try {
-    out.append(text);
+    return event.send_to(peer.outlet());
   } catch (const std::bad_alloc&) {
-    peer.outlet().discard_message();
     drop_event(peer, topic);
     return false;
   }
-  peer.outlet().close_compact_as(peer.outlet().speaks_msgpack() ? MessageForm::transcoded : MessageForm::json);
-  return true;
 }
 
 void Exchange::drop_event(Peer& peer, std::string_view topic) {
@@ -305,7 +295,7 @@ void Exchange::room(Peer& peer) {
   if (!lag) return;
   for (const Lag& one : *lag) {
     if (one.dropped == 0) continue;
-    const Buffer text = event_of(
+    const Buffer text = rpc::event_of(
         "rpc.lagged", R"({"topic":)" + to_json(one.topic) + R"(,"dropped":)" + std::to_string(one.dropped) + "}");
     append_message(peer.outlet(), [&text](Buffer& out) { out.append(text.view()); });
   }
@@ -317,7 +307,7 @@ void Exchange::announce(Peer& peer, std::string_view topic, std::string_view met
     std::string params = R"({"client":)" + (peer.name.empty() ? std::string{"null"} : to_json(peer.name));
     if (!method.empty()) params += R"(,"method":)" + to_json(method);
     params += '}';
-    deliver_event(&peer, topic, event_of(topic, params).view(), params, method);
+    deliver_event(&peer, topic, rpc::event_of(topic, params).view(), params, method);
   } catch (const std::bad_alloc&) {
     // Nobody hears of it: there is no memory to say so either.
   }

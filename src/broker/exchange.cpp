@@ -251,7 +251,12 @@ void Exchange::notify(const Provider& provider, const Received& message, std::st
     ++workspace_->stats.events_dropped;
     return;
   }
-  append_message(provider.peer->outlet(), [&](Buffer& out) { append_addressed(out, message, from); });
+  if (!message.packed) [[likely]]
+    return append_message(provider.peer->outlet(), [&](Buffer& out) { append_addressed(out, message, from); });
+  append_message_as(provider.peer->outlet(), MessageForm::packed, [&](Buffer& out) {
+    const std::string_view name_json = from.empty() ? std::string_view{} : value_of_from(from);
+    message::append_packed_request(out, message.text, {.id = 0, .from_json = name_json}, workspace_->transcoder());
+  });
 }
 
 // A call in no list of its provider's goes there.

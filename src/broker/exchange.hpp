@@ -43,6 +43,10 @@
 #include "wirecall/registry.hpp"
 #include "wirecall/task.hpp"
 
+namespace wirecall::rpc {
+class EventText;
+}  // namespace wirecall::rpc
+
 namespace wirecall::broker {
 
 /// One method as rpc.register names it.
@@ -67,6 +71,12 @@ struct Asked {
   const Peer& caller;
   std::string_view method;
   std::string_view params;  ///< empty for none
+};
+
+/// What an event says.
+struct EventParams {
+  std::string_view text;  ///< empty for none
+  bool packed = false;    ///< it is not JSON but MessagePack
 };
 
 /// What calls end with that no provider has answered; made beforehand, since there may be no memory then.
@@ -158,7 +168,7 @@ class Exchange final : public rpc::Broker, private Timer {
   [[nodiscard]] std::uint64_t event_steps() const noexcept { return event_steps_; }
   /// An event with these params, none when empty, to all who subscribe to `topic`, a valid name. Returns how many
   /// connections it was queued to. Throws Error -32005, -32006.
-  std::size_t publish(Peer& publisher, std::string_view topic, std::string_view params, bool retain);
+  std::size_t publish(Peer& publisher, std::string_view topic, const EventParams& given, bool retain);
   /// The same for a notification, as it came.
   void notified(Peer& publisher, std::string_view name, const Received& message);
   /// The peer has taken most of what waited for it: its streams go on, and it is told of the events it has lost.
@@ -288,7 +298,8 @@ class Exchange final : public rpc::Broker, private Timer {
   void renew_deadline(SlotNumber slot) noexcept;
   std::size_t deliver_event(Peer* publisher, std::string_view topic, std::string_view text, std::string_view params,
                             std::string_view method = {});
-  bool send_event(Peer& peer, std::string_view topic, std::string_view text);
+  bool send_event(Peer& peer, std::string_view topic, rpc::EventText& event);
+  void send_kept_event(const Peer& peer, std::string_view kept) const;
   void require_subscribable(const Peer& peer, std::string_view pattern, const SubscribeTerms& terms) const;
   void send_more_retained(Peer& peer);
   bool walk_retained(Peer& peer, std::size_t& steps);

@@ -226,8 +226,8 @@ std::string publish(const ReservedCall& call) {
   if (given != nullptr && given->kind != ValueKind::array && given->kind != ValueKind::object)
     params.refuse("params", params.find(1), "array or object");
   const bool retain = params.as<bool>(2).value_or(false);
-  return std::to_string(peer_of(call).exchange().publish(peer_of(call), topic,
-                                                         given != nullptr ? given->text : std::string_view{}, retain));
+  const EventParams event{.text = given != nullptr ? given->text : std::string_view{}, .packed = call.message.packed};
+  return std::to_string(peer_of(call).exchange().publish(peer_of(call), topic, event, retain));
 }
 
 // ---- rpc.tap ----

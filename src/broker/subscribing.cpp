@@ -11,8 +11,11 @@
 #include "base/random_id.hpp"
 #include "broker/exchange.hpp"
 #include "broker/outgoing.hpp"
+#include "codec/transcode.hpp"
 #include "message/error_text.hpp"
 #include "message/own_error.hpp"
+#include "message/transcoder.hpp"
+#include "rpc/event_text.hpp"
 #include "rpc/reserved_params.hpp"
 #include "wirecall/reflect.hpp"
 
@@ -22,11 +25,40 @@ namespace {
 // Of the request by which a provider is told that a subscription has ended; nobody waits for its response.
 constexpr std::string_view kUnsubscribeId = R"("rpc.unsubscribe")";
 
-// A provider's id in the one form in which it is compared; empty for what is none.
+// A provider's id in the one form in which it is compared, JSON; empty for what is none.
 std::string comparable_id(const rpc::Sent& sent) {
   if (sent.kind == ValueKind::number) return std::string{sent.text};
   if (sent.kind != ValueKind::string) return {};
   return to_json(from_json<std::string>(sent.text).value());
+}
+
+// The same of one in MessagePack.
+std::string comparable_packed_id(const rpc::Sent& sent) {
+  if (sent.kind != ValueKind::number && sent.kind != ValueKind::string) return {};
+  Buffer json;
+  if (!codec::MsgpackToJson{}(sent.text, json).done()) return {};
+  return comparable_id({.text = json.padded(), .kind = sent.kind});
+}
+
+// The notification `name` with `params` in which the subscription's id is another.
+Buffer event_with_id(std::string_view name, std::string_view params, std::string_view sent_id, std::string_view id) {
+  const auto at = static_cast<std::size_t>(sent_id.data() - params.data());
+  const std::string_view before = params.substr(0, at);
+  const std::string_view behind = params.substr(at + sent_id.size());
+  if (message::is_msgpack(params.front())) {
+    Buffer text = rpc::packed_event_of(name, before);
+    codec::append_string(text, id);
+    text.append(behind);
+    return text;
+  }
+  Buffer text{R"({"jsonrpc":"2.0","method":)"};
+  text.append(to_json(name));
+  text.append(R"(,"params":)");
+  text.append(before);
+  text.append(to_json(id));
+  text.append(behind);
+  text.push_back('}');
+  return text;
 }
 
 Error too_many_subscriptions() {
@@ -142,7 +174,7 @@ void Exchange::unsubscribe_method(Route& route, Call& call) {
 void Exchange::method_event(const Peer& provider, std::string_view name, const Received& message) {
   if (!message.has(Member::params)) return;
   const std::string_view params = message[Member::params];
-  Reader& reader = *workspace_->readers.reader;
+  Reader& reader = *workspace_->readers_of(message.packed ? MessageForm::packed : MessageForm::json).reader;
   reader.reset(params);
   if (reader.kind() != ValueKind::object) return;
   std::optional<rpc::Sent> sent;
@@ -156,18 +188,12 @@ void Exchange::method_event(const Peer& provider, std::string_view name, const R
     sent = rpc::take_sent(reader);
   }
   if (!sent) return;
-  const MethodSubscription* const found = subscriptions_to_methods_.find_of_provider(provider, comparable_id(*sent));
+  const std::string id = message.packed ? comparable_packed_id(*sent) : comparable_id(*sent);
+  const MethodSubscription* const found = subscriptions_to_methods_.find_of_provider(provider, id);
   if (found == nullptr || found->names.notification != name) return;
   Peer& caller = *found->caller;
   if (!caller.takes_events()) return drop_event(caller, name);
-  const auto at = static_cast<std::size_t>(sent->text.data() - params.data());
-  Buffer text{R"({"jsonrpc":"2.0","method":)"};
-  text.append(to_json(name));
-  text.append(R"(,"params":)");
-  text.append(params.substr(0, at));
-  text.append(to_json(found->id));
-  text.append(params.substr(at + sent->text.size()));
-  text.push_back('}');
+  const Buffer text = event_with_id(name, params, sent->text, found->id);
   ++workspace_->stats.events;
   try {
     found->link->send_behind_answer(text.view());

@@ -6,12 +6,12 @@
 #include <string_view>
 #include <utility>
 
-#include "base/one_line.hpp"
 #include "broker/clean_response.hpp"
 #include "broker/exchange.hpp"
 #include "broker/outgoing.hpp"
 #include "message/error_text.hpp"
 #include "message/own_error.hpp"
+#include "rpc/event_text.hpp"
 
 namespace wirecall::broker {
 namespace {
@@ -52,9 +52,9 @@ bool Exchange::untap(Peer& peer) noexcept {
 
 void Exchange::show(const Sight& sight) {
   if (!taps_.any(sight.method)) return;
-  std::string text = text_of(sight);
-  make_one_line(text.data(), text.data() + text.size());  // it holds what others have written
-  taps_.each(sight.method, [&](Peer& peer) { send_event(peer, kTopic, text); });
+  const std::string text = text_of(sight);
+  rpc::EventText event{text, *workspace_, *limits_};
+  taps_.each(sight.method, [&](Peer& peer) { send_event(peer, kTopic, event); });
 }
 
 void Exchange::tap_call(SlotNumber slot, const Provider& provider, const Asked& asked) noexcept {

@@ -33,6 +33,9 @@ void Next::operator()(Call& call) const {
 namespace rpc {
 namespace {
 
+// Whether a reserved method takes its params in MessagePack as they came: an event goes on to others.
+bool reads_packed(std::string_view reserved) noexcept { return reserved == "rpc.publish"; }
+
 // The three errors of the specification about a message that reaches no handler.
 void reply_error(CallState& state, const Workspace& workspace, ErrorCode code, std::string_view data_json,
                  std::string_view id_json) {
@@ -466,7 +469,7 @@ void Dispatcher::handle_packed(const Received& message, CallState& state, std::s
   Received restored = message;
   message::Transcoder::restore(packed, restored);
   if (state.batch == nullptr && restored.kind != MessageKind::invalid) restored.text = packed;
-  if (is_for_reserved(restored)) return handle_unpacked(restored, state);
+  if (is_for_reserved(restored) && !reads_packed(restored.method())) return handle_unpacked(restored, state);
   handle_single(restored, state);
 }
 
@@ -487,14 +490,16 @@ void Dispatcher::handle_unpacked(Received& message, CallState& state) {
 bool Dispatcher::may_stay_packed(std::string_view packed) const noexcept {
   if (workspace_->broker == nullptr) return true;
   const std::string_view name = message::Transcoder::method_of(packed);
-  return message::Transcoder::is_single(packed) && !name.empty() && !is_reserved(name) && outlet_->connected();
+  if (!message::Transcoder::is_single(packed) || name.empty()) return false;
+  return reads_packed(name) || (!is_reserved(name) && outlet_->connected());
 }
 
-// Events, streams and batches go through a broker as JSON, and so does what somebody looks at.
+// Streams and batches go through a broker as JSON, and so does what somebody looks at.
 bool Dispatcher::takes_packed(const Received& message) const noexcept {
   if (message.kind == MessageKind::response) return broker_peer_ != nullptr && broker_peer_->takes_packed(message);
   if (workspace_->broker == nullptr) return true;
-  return message.kind == MessageKind::request && !message.has(Member::stream) && !workspace_->broker->is_tapped();
+  const bool asks = message.kind == MessageKind::request || message.kind == MessageKind::notification;
+  return asks && !message.has(Member::stream) && !workspace_->broker->is_tapped();
 }
 
 // Whether the message, `offset` bytes into what has come, is one that was no JSON as it was sent, and is answered for
@@ -829,7 +834,8 @@ void Dispatcher::unknown_method(const Received& message, std::string_view name, 
   std::shared_ptr<Rendering> rendering;
   switch (
       serve_reserved({message, name, state.reply, *workspace_, *limits_, *outlet_, *registry_, pending_.get(), broker,
-                      greeted_, unknown_methods_, shown, running != nullptr ? running->rendering : rendering})) {
+                      greeted_, unknown_methods_, shown, running != nullptr ? running->rendering : rendering,
+                      *workspace_->readers_of(message.packed ? MessageForm::packed : MessageForm::json).reader})) {
     case Served::done:
       if (principal() != nullptr) {
         pending_->identity->awaited.reset();

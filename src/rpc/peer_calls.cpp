@@ -13,6 +13,8 @@
 #include "message/cancel_request.hpp"
 #include "message/own_error.hpp"
 #include "message/read_error.hpp"
+#include "message/transcoder.hpp"
+#include "rpc/event_text.hpp"
 #include "wirecall/reflect.hpp"
 #include "wirecall/value.hpp"
 
@@ -166,6 +168,11 @@ void PeerCalls::require_fitting(const Buffer& text, std::string_view reason) con
 
 void PeerCalls::send(std::string_view text) {
   if (gone_) return;
+  if (message::is_msgpack(text.front())) [[unlikely]] {
+    EventText event{text, *workspace_, *limits_};
+    static_cast<void>(event.send_to(*outlet_));  // or it has no form there
+    return;
+  }
   Buffer& out = outlet_->open_message();
   try {
     out.append(text);

@@ -22,13 +22,14 @@ namespace wirecall::rpc {
 class PeerCalls {
  public:
   /// All referred to are used until `gone`.
-  PeerCalls(Outlet& outlet, const Workspace& workspace, const Limits& limits) noexcept
+  PeerCalls(Outlet& outlet, Workspace& workspace, const Limits& limits) noexcept
       : outlet_(&outlet), workspace_(&workspace), limits_(&limits) {}
 
   /// Sends a request for `call`. Throws Error when it cannot.
   void begin(detail::PeerCall& call, const Context& context, std::string_view method, std::string_view params_json);
   void notify(const Context& context, std::string_view method, std::string_view params_json, bool by_handler);
-  /// Sends one message, whole or not at all; nothing once the connection is over.
+  /// Sends one message, whole or not at all: JSON, or a notification in MessagePack (EventText). Nothing is sent once
+  /// the connection is over.
   void send(std::string_view text);
   /// The call is not waited for any more: tells the peer.
   void give_up(detail::PeerCall& call) noexcept;
@@ -49,7 +50,7 @@ class PeerCalls {
   void forget(detail::PeerCall& call) noexcept;
 
   Outlet* outlet_;
-  const Workspace* workspace_;
+  Workspace* workspace_;
   const Limits* limits_;
   std::map<std::uint64_t, detail::PeerCall*> calls_;
   std::uint64_t last_id_ = 0;

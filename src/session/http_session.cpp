@@ -329,7 +329,7 @@ bool HttpSession::dispatch_packed(std::string_view packed) {
     body_too_large();
     return true;
   }
-  if (message.fault == Fault::batch_limit) {
+  if (message.fault == Fault::batch_limit || !current().dispatcher.takes_packed(message)) {
     give_back(envelope);
     return false;
   }

@@ -578,6 +578,118 @@ TEST_F(MsgpackBroker, EventsAreInTheCodecOfTheLastMessage) {
   EXPECT_EQ(subscriber.bytes(), R"({"jsonrpc":"2.0","method":"news.a","params":[18446744073709551616]})");
 }
 
+TEST_F(MsgpackBroker, EventsStayAsTheyAreForWhoSpeaksTheSame) {
+  Packed subscriber{place_};
+  subscriber.say(line_of("rpc.subscribe", R"({"topic":"news.*"})", "1"));
+  EXPECT_EQ(subscriber.json(), result("true", 1));
+  RawPeer reader{place_};
+  reader.send(line_of("rpc.subscribe", R"({"topic":"news.*"})", "1") + "\n");
+  EXPECT_EQ(reader.line(), result("true", 1));
+  Packed publisher{place_};
+  const std::string head = R"({"jsonrpc":"2.0","method":"news.a"})";
+  const std::string only_here = with(head, "params", kOnlyHere);
+  publisher.send(only_here);
+  EXPECT_EQ(subscriber.bytes(), only_here);
+  const std::string held_by_both = with(head, "params", "91 c4 01 ff");
+  publisher.send(held_by_both);
+  EXPECT_EQ(subscriber.bytes(), held_by_both);
+  // What its publisher says of whose it is goes, and nothing else.
+  publisher.send(with(R"({"jsonrpc":"2.0","method":"news.a","from":"liar"})", "params", "91 05"));
+  EXPECT_EQ(subscriber.bytes(), with(head, "params", "91 05"));
+  // The first has no form in JSON.
+  EXPECT_EQ(reader.line(), R"({"jsonrpc":"2.0","method":"news.a","params":[{"$bytes":"/w=="}]})");
+  EXPECT_EQ(reader.line(), R"({"jsonrpc":"2.0","method":"news.a","params":[5]})");
+}
+
+TEST_F(MsgpackBroker, WhatIsPublishedIsRetainedAsItCame) {
+  Packed publisher{place_};
+  const auto publish = [&](std::string_view topic, std::string_view params_hex) {
+    const std::string terms = R"({"topic":")" + std::string{topic} + R"(","retain":true})";
+    publisher.send(with(head_of("rpc.publish", 1), "params", packing::to_hex(with(terms, "params", params_hex))));
+    return publisher.json();
+  };
+  EXPECT_EQ(publish("news.a", kOnlyHere), result("0", 1));
+  EXPECT_EQ(publish("news.b", "91 ca3fc00000"), result("0", 1));
+  Packed late{place_};
+  late.say(line_of("rpc.subscribe", R"({"topic":"news.*","last":true})", "1"));
+  EXPECT_EQ(late.json(), result("true", 1));
+  EXPECT_EQ(late.bytes(), with(R"({"jsonrpc":"2.0","method":"news.a"})", "params", kOnlyHere));
+  EXPECT_EQ(late.bytes(), with(R"({"jsonrpc":"2.0","method":"news.b"})", "params", "91 ca3fc00000"));
+  RawPeer reader{place_};
+  reader.send(line_of("rpc.subscribe", R"({"topic":"news.*","last":true})", "1") + "\n");
+  EXPECT_EQ(reader.line(), result("true", 1));
+  EXPECT_EQ(reader.line(), R"({"jsonrpc":"2.0","method":"news.b","params":[1.5]})");
+  EXPECT_EQ(publish("news.a", kOnlyHere), result("1", 1));  // to those that can have it
+  const std::string refused = publish("news.*", "90");
+  EXPECT_NE(refused.find("-32602"), std::string::npos) << refused;
+}
+
+TEST_F(MsgpackBroker, ANotificationStaysAsItIsForAProviderThatSpeaksTheSame) {
+  Packed provider{place_};
+  provider.say(line_of("rpc.register", R"({"method":"take"})", "1"));
+  EXPECT_EQ(provider.json(), result("1", 1));
+  Packed caller{place_};
+  const std::string note = with(R"({"jsonrpc":"2.0","method":"take"})", "params", kOnlyHere);
+  caller.send(note);
+  EXPECT_EQ(provider.bytes(), note);
+}
+
+TEST_F(MsgpackBroker, AnEventThatIsCutShortReachesNobody) {
+  Packed subscriber{place_};
+  subscriber.say(line_of("rpc.subscribe", R"({"topic":"news.*"})", "1"));
+  EXPECT_EQ(subscriber.json(), result("true", 1));
+  Packed publisher{place_};
+  const std::string whole = with(R"({"jsonrpc":"2.0","method":"news.a"})", "params", kOnlyHere);
+  for (std::size_t size = 1; size < whole.size(); ++size) {
+    publisher.send(whole.substr(0, size));
+    EXPECT_EQ(publisher.json(), kParseError) << size;
+  }
+  publisher.send(whole + '\xC0');
+  EXPECT_EQ(publisher.json(), kParseError);
+  publisher.send(whole);
+  EXPECT_EQ(subscriber.bytes(), whole);
+}
+
+TEST_F(MsgpackBroker, WhatIsPublishedByHttpStaysAsItCame) {
+  Packed subscriber{place_};
+  subscriber.say(line_of("rpc.subscribe", R"({"topic":"news.*"})", "1"));
+  EXPECT_EQ(subscriber.json(), result("true", 1));
+  RawPeer publisher{place_};
+  const std::string terms = with(R"({"topic":"news.a"})", "params", kOnlyHere);
+  publisher.send(post(with(head_of("rpc.publish", 1), "params", packing::to_hex(terms)), kType));
+  EXPECT_EQ(subscriber.bytes(), with(R"({"jsonrpc":"2.0","method":"news.a"})", "params", kOnlyHere));
+  const std::string answer = ok_packed(result("1", 1));
+  EXPECT_EQ(publisher.take(answer.size()), answer);
+}
+
+TEST_F(MsgpackBroker, EventsOfASubscriptionToAMethodStayAsTheyAre) {
+  Packed provider{place_};
+  provider.say(line_of("rpc.register",
+                       R"({"method":"watch","subscription":{"unsubscribe":"unwatch","notification":"seen"}})", "1"));
+  EXPECT_EQ(provider.json(), result("1", 1));
+  Packed caller{place_};
+  RawPeer reader{place_};
+  std::vector<std::string> ids;
+  for (const bool packs : {true, false}) {
+    if (packs) caller.say(call("watch", 2));
+    if (!packs) reader.send(call("watch", 2) + "\n");
+    const std::string own = packs ? R"("a")" : "7";
+    provider.say(R"({"jsonrpc":"2.0","result":)" + own + R"(,"id":)" + id_of(provider.json()) + "}");
+    ids.push_back(Value::parse(packs ? caller.json() : reader.line())->at("result").dump());
+  }
+  const auto event = [](const std::string& id, std::string_view result_hex) {
+    const std::string params = with(R"({"subscription":)" + id + "}", "result", result_hex);
+    return with(R"({"jsonrpc":"2.0","method":"seen"})", "params", packing::to_hex(params));
+  };
+  provider.send(event(R"("a")", kOnlyHere));
+  EXPECT_EQ(caller.bytes(), event(ids[0], kOnlyHere));
+  // One that has no form in JSON is not sent to who speaks that.
+  provider.send(event("7", kNaN));
+  provider.send(event("7", "c4 01 ff"));
+  EXPECT_EQ(reader.line(), R"({"jsonrpc":"2.0","method":"seen","params":{"subscription":)" + ids[1] +
+                               R"(,"result":{"$bytes":"/w=="}}})");
+}
+
 TEST(MsgpackBrokerLimits, WhatIsTooLargeForOthersAsJsonIsNotRelayed) {
   Options options;
   options.limits.max_message_size = 2000;

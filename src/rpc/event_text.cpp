@@ -1,0 +1,111 @@
+// See event_text.hpp.
+#include "rpc/event_text.hpp"
+
+#include "base/one_line.hpp"
+#include "codec/transcode.hpp"
+#include "message/packed_reply.hpp"
+#include "message/transcoder.hpp"
+#include "wirecall/message.hpp"
+#include "wirecall/reflect.hpp"
+
+namespace wirecall::rpc {
+
+Buffer event_of(std::string_view topic, std::string_view params) {
+  Buffer text{R"({"jsonrpc":"2.0","method":)"};
+  text.append(wirecall::to_json(topic));
+  if (!params.empty()) {
+    text.append(R"(,"params":)");
+    text.append(params);
+  }
+  text.push_back('}');
+  return text;
+}
+
+Buffer packed_event_of(std::string_view topic, std::string_view params) {
+  Buffer text;
+  message::append_map_head(text, params.empty() ? 2 : 3);
+  text.append(message::kPackedMethod);
+  codec::append_string(text, topic);
+  if (!params.empty()) {
+    text.append(message::kPackedParams);
+    text.append(params);
+  }
+  return text;
+}
+
+struct EventText::Forms {
+  Buffer line;        // empty as long as nobody has asked
+  Buffer transcoded;  // empty where it has no form
+  bool is_transcoded = false;
+};
+
+EventText::EventText(std::string_view text, Workspace& workspace, const Limits& limits) noexcept
+    : text_(text),
+      workspace_(&workspace),
+      limits_(&limits),
+      packed_(message::is_msgpack(text.front())),
+      has_breaks_(!packed_ && has_line_break(text)) {}
+
+EventText::~EventText() = default;
+
+bool EventText::send_to(Outlet& outlet) {
+  const bool packed = outlet.speaks_msgpack();
+  std::string_view text = text_;
+  if (packed != packed_) [[unlikely]] {
+    text = transcoded();
+    if (text.empty()) return false;
+  } else if (has_breaks_ && outlet.takes_lines()) [[unlikely]] {
+    text = one_line();
+  }
+  Buffer& out = outlet.open_message();
+  try {
+    out.append(text);
+  } catch (...) {
+    outlet.discard_message();
+    throw;
+  }
+  outlet.close_compact_as(packed ? MessageForm::packed : MessageForm::json);
+  return true;
+}
+
+EventText::Forms& EventText::forms() {
+  if (!forms_) forms_ = std::make_unique<Forms>();
+  return *forms_;
+}
+
+std::string_view EventText::one_line() {
+  Buffer& line = forms().line;
+  if (line.empty()) {
+    line.append(text_);
+    make_one_line(line.data(), line.data() + line.size());
+  }
+  return line.view();
+}
+
+std::string_view EventText::transcoded() {
+  Forms& forms = this->forms();
+  if (!forms.is_transcoded) {
+    const bool done = packed_ ? to_json(forms.transcoded) : to_msgpack(forms.transcoded);
+    if (!done) forms.transcoded.clear();
+    forms.is_transcoded = true;
+  }
+  return forms.transcoded.view();
+}
+
+// As JSON it may nest deeper than a message may: an object of one member whose name begins with `$` is wrapped there.
+bool EventText::to_json(Buffer& json) {
+  message::Transcoder& transcoder = workspace_->transcoder();
+  const bool done = transcoder.to_json(text_, *limits_, json) == message::Transcoder::Status::done;
+  if (!transcoder.take_unheld().empty() || !done || json.size() > limits_->max_message_size) return false;
+  Received message;
+  return read_message(json.padded(), *limits_, true, message).status == ScanStatus::complete;
+}
+
+bool EventText::to_msgpack(Buffer& packed) {
+  Buffer padded{text_};
+  const bool done = workspace_->transcoder().to_msgpack(padded.padded(), *limits_, packed);
+  static_cast<void>(workspace_->transcoder().take_refusals());
+  return done;
+}
+
+}  // namespace wirecall::rpc
