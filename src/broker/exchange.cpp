@@ -39,9 +39,6 @@ Error own_error(ErrorCode code, std::string_view reason, std::string_view delive
   return message::make({.code = code, .reason = reason, .delivered = delivered});
 }
 
-// As which JSON text is sent to who has asked in that form.
-MessageForm sent_as(MessageForm form) noexcept { return form == MessageForm::packed ? MessageForm::transcoded : form; }
-
 // A string's value; empty for anything else, which no peer is called.
 std::string string_of(Reader& reader, std::string_view json) {
   reader.reset(json);
@@ -145,7 +142,7 @@ void Exchange::relay_to(Provider& chosen, Route& route, Call& call, const Receiv
   relayed.addressed = message.has(Member::to);
   relayed.ends = message.has(Member::timeout_ms) ? bounds.deadline : kNoDeadline;
   try {
-    if (direct && !message.packed) relayed.stream = stream_of(message);
+    if (direct) relayed.stream = stream_of(message);
     const bool keeps = waits || (provider->terms.idempotent && may_keep(caller, message.text));
     if (keeps || !direct) {
       relayed.extras = std::make_unique<RelayExtras>();
@@ -280,16 +277,16 @@ void Exchange::send(SlotNumber slot, const Received& message, std::string_view f
     address(splice, message, from);
     splice.append_to(out);
   });
-  if (call.stream) {
-    call.stream->credit = first_credit(call);
-    call.stream->withheld -= call.stream->credit;
-  }
   sent(slot);
 }
 
 void Exchange::sent(SlotNumber slot) {
   RelayedCall& call = calls_[slot];
   ++workspace_->stats.calls_relayed;
+  if (call.stream) {
+    call.stream->credit = first_credit(call);
+    call.stream->withheld -= call.stream->credit;
+  }
   call.state = State::sent;
   calls_.append(call.provider->sent, &RelayedCall::of_provider, slot);
   ++call.provider->at_work;

@@ -291,8 +291,17 @@ class Exchange final : public rpc::Broker, private Timer {
   void edit_stream(const RelayedCall& call, const Received& message, StreamEdits& edits, Splice& splice) const;
   [[nodiscard]] bool is_streaming(const Peer& provider, SlotNumber slot) noexcept;
   [[nodiscard]] bool admit_item(SlotNumber slot, std::size_t bytes, bool with_credit);
-  template <class Append>
-  void pass_item(SlotNumber slot, const Append& append);
+  /// What an item says: of which call it is, by its `id` or `token`, and its value; as they came, empty for none.
+  struct ItemParts {
+    std::string_view name;
+    std::string_view value;
+    bool by_token = false;  ///< it came as $/progress
+  };
+  [[nodiscard]] ItemParts parts_of(const Received& message, bool by_token) const;
+  [[nodiscard]] SlotNumber find_asked(const Received& message, const ItemParts& parts) noexcept;
+  [[nodiscard]] std::optional<Error> item_as_json(const Received& message, Buffer& json, Received& plain);
+  void pass_item(SlotNumber slot, const Received& message, const ItemParts& parts);
+  void append_item(Buffer& out, const RelayedCall& call, const Received& message, const ItemParts& parts);
   void pass_credit(SlotNumber slot) noexcept;
   void streams_go_on(Peer& caller) noexcept;
   void renew_deadline(SlotNumber slot) noexcept;

@@ -29,6 +29,11 @@ class Digits {
   std::size_t size_;
 };
 
+/// As which JSON text is sent to who has asked in that form.
+[[nodiscard]] inline MessageForm sent_as(MessageForm form) noexcept {
+  return form == MessageForm::packed ? MessageForm::transcoded : form;
+}
+
 /// What a request has in place of what its caller wrote, where that is not a part of either.
 struct StreamEdits {
   Digits id;

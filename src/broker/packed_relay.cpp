@@ -1,5 +1,5 @@
-// The part of the Exchange that hands on requests and results in MessagePack as they came, where both ends speak it,
-// and makes JSON of them where they do not.
+// The part of the Exchange that hands on requests, items and results in MessagePack as they came, where both ends speak
+// it, and makes JSON of them where they do not.
 #include <algorithm>
 #include <chrono>
 
@@ -7,6 +7,8 @@
 #include "broker/outgoing.hpp"
 #include "message/packed_reply.hpp"
 #include "message/transcoder.hpp"
+#include "rpc/event_text.hpp"
+#include "rpc/reply.hpp"
 #include "wirecall/detail/bind.hpp"
 
 namespace wirecall::broker {
@@ -34,6 +36,7 @@ void Exchange::send_packed(SlotNumber slot, const Received& message, std::string
   message::PackedEdits edits{.id = calls_.number_of(slot)};
   if (message.has(Member::timeout_ms) && call.deadline != kNoDeadline) edits.timeout_ms = milliseconds_left(call);
   if (!from.empty()) edits.from_json = value_of_from(from);
+  if (message.has(Member::stream)) edits.stream = call.stream ? first_credit(call) : 0;
   rpc::Outlet& outlet = call.provider->peer->outlet();
   append_message_as(outlet, MessageForm::packed, [&](Buffer& out) {
     message::append_packed_request(out, message.text, edits, workspace_->transcoder());
@@ -75,7 +78,21 @@ bool Exchange::takes_packed(const Peer& peer, const Received& message) noexcept 
   if (slot == kNoSlot) return false;
   const RelayedCall& call = calls_[slot];
   return call.provider->peer == &peer && call.state == State::sent && call.caller != nullptr &&
-         call.form != MessageForm::json && !call.stream;
+         call.form != MessageForm::json && (!call.stream || call.form == MessageForm::packed);
+}
+
+// What an item in MessagePack is in JSON, or why it has no form there. `plain` views `json`.
+std::optional<Error> Exchange::item_as_json(const Received& message, Buffer& json, Received& plain) {
+  Received unpacked = message;
+  Buffer params;
+  const std::string_view why = workspace_->transcoder().unpack(unpacked, *limits_, params);
+  if (!why.empty()) return message::unheld_result(why);
+  json = rpc::event_of(message.method(), unpacked.has(Member::params) ? unpacked[Member::params] : std::string_view{});
+  if (json.size() > limits_->max_message_size) return rpc::reply_too_large();
+  // As JSON it may nest deeper, as params may.
+  const Scan scan = read_message(json.padded(), *limits_, true, plain);
+  if (scan.status == ScanStatus::complete) return std::nullopt;
+  return message::unheld_result("as JSON it nests deeper than a message may");
 }
 
 }  // namespace wirecall::broker

@@ -18,6 +18,8 @@
 #include "broker/exchange.hpp"
 #include "broker/outgoing.hpp"
 #include "broker/splice.hpp"
+#include "codec/msgpack_format.hpp"
+#include "message/packed_reply.hpp"
 #include "message/replaced.hpp"
 #include "rpc/terms.hpp"
 #include "wirecall/detail/bind.hpp"
@@ -53,6 +55,8 @@ std::array<std::string_view, N> members_of(Reader& reader, const Received& messa
   }
   return values;
 }
+
+constexpr std::string_view kPackedNull = "\xC0";
 
 std::string_view unquoted(std::string_view json) noexcept {
   return json.size() >= 2 && json.front() == '"' ? json.substr(1, json.size() - 2) : json;
@@ -118,28 +122,34 @@ void Exchange::edit_stream(const RelayedCall& call, const Received& message, Str
 // ---- back to the caller ----
 
 void Exchange::item(const Peer& peer, const Received& message) {
-  const auto [id, value] = members_of<2>(*workspace_->readers.reader, message, {"id", "value"});
-  const SlotNumber slot = calls_.find(id);
+  const ItemParts parts = parts_of(message, false);
+  const SlotNumber slot = find_asked(message, parts);
   if (!is_streaming(peer, slot) || !admit_item(slot, message.text.size(), true)) return;
-  const RelayedCall& call = calls_[slot];
-  pass_item(slot, [&](Buffer& out) {
-    if (call.stream->token.empty()) return message::append_replaced(out, message.text, id, call.id());
-    out.append(R"({"jsonrpc":"2.0","method":"$/progress","params":{"token":)");
-    out.append(call.stream->token);
-    out.append(R"(,"value":)");
-    out.append(value.empty() ? std::string_view{"null"} : value);
-    out.append("}}");
-  });
+  pass_item(slot, message, parts);
 }
 
 void Exchange::progress(const Peer& peer, const Received& message) {
-  const auto [token] = members_of<1>(*workspace_->readers.reader, message, {"token"});
-  const SlotNumber slot = calls_.find(unquoted(token));
+  const ItemParts parts = parts_of(message, true);
+  const SlotNumber slot = find_asked(message, parts);
   if (!is_streaming(peer, slot) || calls_[slot].stream->token.empty()) return;
   calls_[slot].stream->without_credit = true;
   if (!admit_item(slot, message.text.size(), false)) return;
-  const RelayedCall& call = calls_[slot];
-  pass_item(slot, [&](Buffer& out) { message::append_replaced(out, message.text, token, call.stream->token); });
+  pass_item(slot, message, parts);
+}
+
+Exchange::ItemParts Exchange::parts_of(const Received& message, bool by_token) const {
+  Reader& reader = *workspace_->readers_of(message.packed ? MessageForm::packed : MessageForm::json).reader;
+  const auto [named, value] = members_of<2>(reader, message, {by_token ? "token" : "id", "value"});
+  return {.name = named, .value = value, .by_token = by_token};
+}
+
+// The call that a provider names by the number, or by the token, that it was asked with.
+SlotNumber Exchange::find_asked(const Received& message, const ItemParts& parts) noexcept {
+  if (!message.packed) return calls_.find(parts.by_token ? unquoted(parts.name) : parts.name);
+  if (parts.name.empty()) return kNoSlot;
+  const msgpack::Head head = msgpack::read_head(parts.name.data());
+  if (parts.by_token && head.type == msgpack::Type::string) return calls_.find(parts.name.substr(head.bytes));
+  return head.type == msgpack::Type::positive ? calls_.find(Digits{head.value}.view()) : kNoSlot;
 }
 
 bool Exchange::is_streaming(const Peer& provider, SlotNumber slot) noexcept {
@@ -167,18 +177,51 @@ bool Exchange::admit_item(SlotNumber slot, std::size_t bytes, bool with_credit) 
   return false;
 }
 
-template <class Append>
-void Exchange::pass_item(SlotNumber slot, const Append& append) {
-  const RelayedCall& call = calls_[slot];
+// An item in MessagePack stays as it is for a caller that has asked in it, unless an earlier one came in JSON. After
+// that a caller's connection may have dropped an item that has no form there, and it alone knows which error ends the
+// stream.
+void Exchange::pass_item(SlotNumber slot, const Received& message, const ItemParts& parts) {
+  RelayedCall& call = calls_[slot];
+  if (message.packed && call.form != MessageForm::packed) {
+    Buffer json;
+    Received plain;
+    if (const std::optional<Error> why = item_as_json(message, json, plain)) return give_up(slot, *why);
+    return pass_item(slot, plain, parts_of(plain, parts.by_token));
+  }
+  if (!message.packed) call.form = sent_as(call.form);
   rpc::Outlet& outlet = call.caller->outlet();
   try {
-    append_message_as(outlet, call.form, append);
+    append_message_as(outlet, call.form, [&](Buffer& out) { append_item(out, call, message, parts); });
     ++workspace_->stats.stream_items;
   } catch (const std::bad_alloc&) {
     outlet.lose_answer();
   }
   pass_credit(slot);
   renew_deadline(slot);
+}
+
+// The item under the caller's id or token; an rpc.item as $/progress for a caller that has asked for that.
+void Exchange::append_item(Buffer& out, const RelayedCall& call, const Received& message, const ItemParts& parts) {
+  const std::string_view token = call.stream->token;
+  const std::string_view name_json = token.empty() ? call.id() : token;
+  const bool renamed = token.empty() || parts.by_token;
+  if (!message.packed) {
+    if (renamed) return message::append_replaced(out, message.text, parts.name, name_json);
+    out.append(R"({"jsonrpc":"2.0","method":"$/progress","params":{"token":)");
+    out.append(token);
+    out.append(R"(,"value":)");
+    out.append(parts.value.empty() ? std::string_view{"null"} : parts.value);
+    return out.append("}}");
+  }
+  message::Transcoder& transcoder = workspace_->transcoder();
+  if (!renamed) {
+    message::append_packed_item_head(out, false, token, transcoder);
+    return out.append(parts.value.empty() ? kPackedNull : parts.value);
+  }
+  const char* const behind = parts.name.data() + parts.name.size();
+  out.append({message.text.data(), static_cast<std::size_t>(parts.name.data() - message.text.data())});
+  message::append_packed_id(out, name_json, transcoder);
+  out.append({behind, static_cast<std::size_t>(message.text.data() + message.text.size() - behind)});
 }
 
 // ---- credit ----

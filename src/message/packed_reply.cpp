@@ -36,20 +36,20 @@ bool append_number_id(Buffer& out, std::string_view id_json) {
   return true;
 }
 
-// An id or token. One that came in MessagePack has a form there.
-void append_name(Buffer& out, std::string_view json, Transcoder& transcoder) {
-  if (append_number_id(out, json)) return;
-  Buffer padded{json};
+}  // namespace
+
+// One that came in MessagePack has a form there.
+void append_packed_id(Buffer& out, std::string_view id_json, Transcoder& transcoder) {
+  if (append_number_id(out, id_json)) return;
+  Buffer padded{id_json};
   if (!transcoder.append_value(padded.padded(), out)) out.push_back('\xC0');
 }
-
-}  // namespace
 
 void begin_packed_result(Buffer& out) { out.append(kResultHead); }
 
 void end_packed_reply(Buffer& out, std::string_view id_json, Transcoder& transcoder) {
   out.append(kId);
-  append_name(out, id_json, transcoder);
+  append_packed_id(out, id_json, transcoder);
 }
 
 void append_packed_error(Buffer& out, const Error& error, std::string_view id_json, Transcoder& transcoder) {
@@ -59,7 +59,7 @@ void append_packed_error(Buffer& out, const Error& error, std::string_view id_js
 
 void append_packed_item_head(Buffer& out, bool credited, std::string_view name_json, Transcoder& transcoder) {
   out.append(credited ? kItemHead : kProgressHead);
-  append_name(out, name_json, transcoder);
+  append_packed_id(out, name_json, transcoder);
   out.append(credited ? "\xA3seq"sv : kValue);
 }
 
@@ -98,7 +98,9 @@ void append_packed_request(Buffer& out, std::string_view request, const PackedEd
           std::string_view{begin, static_cast<std::size_t>(p - begin)});
     }
   };
-  const auto goes = [](std::string_view name) { return name == "to" || name == "from"; };
+  const auto goes = [&](std::string_view name) {
+    return name == "to" || name == "from" || (name == "stream" && edits.stream == std::uint64_t{0});
+  };
   std::size_t count = edits.from_json.empty() ? 0 : 1;
   each([&](std::string_view name, std::string_view) { count += goes(name) ? 0 : 1; });
   append_map_head(out, count);
@@ -106,11 +108,12 @@ void append_packed_request(Buffer& out, std::string_view request, const PackedEd
     if (goes(name)) return;
     if (name == "id") return append_packed_member(out, name, edits.id);
     if (name == "timeout_ms" && edits.timeout_ms) return append_packed_member(out, name, *edits.timeout_ms);
+    if (name == "stream" && edits.stream) return append_packed_member(out, name, *edits.stream);
     out.append(member);
   });
   if (edits.from_json.empty()) return;
   codec::append_string(out, "from");
-  append_name(out, edits.from_json, transcoder);
+  append_packed_id(out, edits.from_json, transcoder);
 }
 
 }  // namespace wirecall::message

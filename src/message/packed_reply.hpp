@@ -19,6 +19,8 @@ inline constexpr std::string_view kPackedMethod =
     "2.0\xA6method";
 inline constexpr std::string_view kPackedParams = "\xA6params";
 
+/// An id, or the token of an LSP $/progress.
+void append_packed_id(Buffer& out, std::string_view id_json, Transcoder& transcoder);
 /// The value of the result follows, and then `end_packed_reply`.
 void begin_packed_result(Buffer& out);
 void end_packed_reply(Buffer& out, std::string_view id_json, Transcoder& transcoder);
@@ -33,11 +35,13 @@ void append_array_head(Buffer& out, std::size_t count);
 void append_map_head(Buffer& out, std::size_t count);
 void append_packed_member(Buffer& out, std::string_view name, std::uint64_t number);
 
-/// What a request in MessagePack is handed on with: another id, less time where it has any, and its caller's name.
+/// What a request in MessagePack is handed on with: another id, less time and other credit where it has any, and its
+/// caller's name.
 struct PackedEdits {
   std::uint64_t id;
   std::optional<std::uint64_t> timeout_ms = std::nullopt;
-  std::string_view from_json = {};  ///< empty for nobody's
+  std::optional<std::uint64_t> stream = std::nullopt;  ///< 0 takes that member away
+  std::string_view from_json = {};                     ///< empty for nobody's
 };
 /// A request as it came, valid, but for that, and without `to` and `from` of its own.
 void append_packed_request(Buffer& out, std::string_view request, const PackedEdits& edits, Transcoder& transcoder);

@@ -81,6 +81,7 @@ void write_head(Buffer& out, std::size_t at, const msgpack::SizeForms& forms, st
 }  // namespace
 
 Error unheld_params(std::string_view why) { return cannot(ErrorCode::invalid_params, why); }
+Error unheld_result(std::string_view why) { return cannot(ErrorCode::internal_error, why); }
 Error too_large_as_json() { return too_large("as JSON the message is larger than allowed", "no"); }
 
 void Transcoder::shrink() noexcept {

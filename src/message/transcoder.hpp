@@ -52,6 +52,8 @@ struct Broken {
 
 /// What a request is answered with whose params have no form in JSON, for that reason; or are too large in it.
 [[nodiscard]] Error unheld_params(std::string_view why);
+/// The same of a result or an item.
+[[nodiscard]] Error unheld_result(std::string_view why);
 [[nodiscard]] Error too_large_as_json();
 
 class Transcoder {

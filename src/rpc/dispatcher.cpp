@@ -33,8 +33,10 @@ void Next::operator()(Call& call) const {
 namespace rpc {
 namespace {
 
-// Whether a reserved method takes its params in MessagePack as they came: an event goes on to others.
-bool reads_packed(std::string_view reserved) noexcept { return reserved == "rpc.publish"; }
+bool is_item(std::string_view name) noexcept { return name == "rpc.item" || name == "$/progress"; }
+
+// Whether a reserved method takes its params in MessagePack as they came: events and items go on to others.
+bool reads_packed(std::string_view reserved) noexcept { return reserved == "rpc.publish" || is_item(reserved); }
 
 // The three errors of the specification about a message that reaches no handler.
 void reply_error(CallState& state, const Workspace& workspace, ErrorCode code, std::string_view data_json,
@@ -494,12 +496,12 @@ bool Dispatcher::may_stay_packed(std::string_view packed) const noexcept {
   return reads_packed(name) || (!is_reserved(name) && outlet_->connected());
 }
 
-// Streams and batches go through a broker as JSON, and so does what somebody looks at.
+// Batches go through a broker as JSON, and so does what somebody looks at.
 bool Dispatcher::takes_packed(const Received& message) const noexcept {
   if (message.kind == MessageKind::response) return broker_peer_ != nullptr && broker_peer_->takes_packed(message);
   if (workspace_->broker == nullptr) return true;
   const bool asks = message.kind == MessageKind::request || message.kind == MessageKind::notification;
-  return asks && !message.has(Member::stream) && !workspace_->broker->is_tapped();
+  return asks && (!workspace_->broker->is_tapped() || is_item(message.method()));
 }
 
 // Whether the message, `offset` bytes into what has come, is one that was no JSON as it was sent, and is answered for

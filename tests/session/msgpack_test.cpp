@@ -432,6 +432,10 @@ class MsgpackBroker : public testing::Test {
     rest[0] = static_cast<char>(rest[0] - 1);
     return rest;
   }
+  static std::string item_of(std::string_view id, int seq, std::string_view value_hex) {
+    const std::string head = R"({"id":)" + std::string{id} + R"(,"seq":)" + std::to_string(seq) + "}";
+    return with(R"({"jsonrpc":"2.0","method":"rpc.item"})", "params", packing::to_hex(with(head, "value", value_hex)));
+  }
   static std::string id_of(const std::string& request) { return Value::parse(request)->at("id").dump(); }
 
   Broker broker_;
@@ -557,6 +561,139 @@ TEST_F(MsgpackBroker, AStreamWhoseItemTheCallerCannotHoldEndsAndItsProviderIsTol
   EXPECT_EQ(provider.json(), R"({"jsonrpc":"2.0","method":"$/cancelRequest","params":{"id":)" + id + "}}");
 }
 
+TEST_F(MsgpackBroker, ItemsStayAsTheyAreForACallerThatSpeaksTheSame) {
+  Packed provider{place_};
+  provider.say(line_of("rpc.register", R"({"method":"items","concurrency":1})", "1"));
+  EXPECT_EQ(provider.json(), result("1", 1));
+  Packed caller{place_};
+  const std::string params = packed(R"("params")") + from_hex(kOnlyHere);
+  // The second one waits for the first, and is kept meanwhile.
+  for (const std::string_view id : {R"("a")", "3"}) {
+    const std::string request = R"({"jsonrpc":"2.0","method":"items","stream":3,"id":)" + std::string{id} + "}";
+    caller.send(with(request, "params", kOnlyHere));
+  }
+  for (const std::string_view id : {R"("a")", "3"}) {
+    const std::string asked = provider.bytes();
+    EXPECT_NE(asked.find(params), std::string::npos) << packing::to_hex(asked);
+    const Value read = *Value::parse(unpacked(without_params(asked)));
+    EXPECT_EQ(read.at("stream").as_int(), 3);
+    const std::string own = read.at("id").dump();
+    provider.send(item_of(own, 0, kOnlyHere));
+    EXPECT_EQ(caller.bytes(), item_of(id, 0, kOnlyHere));
+    provider.send(item_of(own, 1, "c4 01 ff"));
+    EXPECT_EQ(caller.bytes(), item_of(id, 1, "c4 01 ff"));
+    const std::string whole = item_of(own, 2, kOnlyHere);
+    for (const std::size_t size : {whole.size() / 2, whole.size() - 1}) {
+      provider.send(whole.substr(0, size));
+      EXPECT_EQ(provider.json(), kParseError);
+    }
+    provider.send(whole);
+    EXPECT_EQ(caller.bytes(), item_of(id, 2, kOnlyHere));
+    provider.send(with(R"({"jsonrpc":"2.0","id":)" + own + "}", "result", kOnlyHere));
+    const std::string answer = caller.bytes();
+    EXPECT_NE(answer.find(packed(R"("result")") + from_hex(kOnlyHere)), std::string::npos) << packing::to_hex(answer);
+  }
+}
+
+TEST_F(MsgpackBroker, AnItemEndsTheStreamOfWhoCannotHoldItAndNoOther) {
+  Packed provider{place_};
+  provider.say(line_of("rpc.register", R"({"method":"items"})", "1"));
+  EXPECT_EQ(provider.json(), result("1", 1));
+  const std::string request = R"({"jsonrpc":"2.0","method":"items","stream":9,"id":7})";
+  RawPeer reader{place_};
+  reader.send(request + "\n");
+  const std::string of_reader = id_of(provider.json());
+  Packed caller{place_};
+  caller.say(request);
+  const std::string of_caller = id_of(provider.json());
+  for (const std::string& own : {of_reader, of_caller}) provider.send(item_of(own, 0, "c4 01 ff"));
+  EXPECT_EQ(reader.line(),
+            R"({"jsonrpc":"2.0","method":"rpc.item","params":{"id":7,"seq":0,"value":{"$bytes":"/w=="}}})");
+  EXPECT_EQ(caller.bytes(), item_of("7", 0, "c4 01 ff"));
+  for (const std::string& own : {of_reader, of_caller}) provider.send(item_of(own, 1, kNaN));
+  EXPECT_EQ(reader.line(), error(-32603, "Internal error", kWhyNaN, "7"));
+  EXPECT_EQ(provider.json(), R"({"jsonrpc":"2.0","method":"$/cancelRequest","params":{"id":)" + of_reader + "}}");
+  EXPECT_EQ(caller.bytes(), item_of("7", 1, kNaN));
+  provider.say(R"({"jsonrpc":"2.0","result":null,"id":)" + of_caller + "}");
+  EXPECT_EQ(caller.json(), result("null", 7));
+  reader.send(call("rpc.ping", 8) + "\n");
+  EXPECT_EQ(reader.line(), result(R"("pong")", 8));
+}
+
+TEST_F(MsgpackBroker, ItemsInJsonBecomeMessagePackForACallerThatSpeaksIt) {
+  RawPeer provider{place_};
+  provider.send(line_of("rpc.register", R"({"method":"items"})", "1") + "\n");
+  EXPECT_EQ(provider.line(), result("1", 1));
+  const auto item = [](std::string_view id, std::string_view value) {
+    return R"({"jsonrpc":"2.0","method":"rpc.item","params":{"id":)" + std::string{id} + R"(,"seq":0,"value":)" +
+           std::string{value} + "}}\n";
+  };
+  Packed caller{place_};
+  for (const int id : {7, 8}) {
+    caller.say(R"({"jsonrpc":"2.0","method":"items","stream":9,"id":)" + std::to_string(id) + "}");
+    const std::string own = id_of(provider.line());
+    provider.send(item(own, R"({"$bytes":"/w=="})"));
+    EXPECT_EQ(caller.bytes(), item_of(std::to_string(id), 0, "c4 01 ff"));
+    provider.send(item(own, "18446744073709551616"));
+    EXPECT_EQ(caller.json(), error(-32603, "Internal error", kWhyInteger, std::to_string(id)));
+    EXPECT_EQ(provider.line(), R"({"jsonrpc":"2.0","method":"$/cancelRequest","params":{"id":)" + own + "}}");
+  }
+}
+
+TEST_F(MsgpackBroker, AStreamWhoseProviderGoesOverToTheOtherEncodingGoesOn) {
+  Packed provider{place_};
+  provider.say(line_of("rpc.register", R"({"method":"items"})", "1"));
+  EXPECT_EQ(provider.json(), result("1", 1));
+  Packed caller{place_};
+  caller.say(R"({"jsonrpc":"2.0","method":"items","stream":9,"id":7})");
+  const std::string own = id_of(provider.json());
+  provider.send(item_of(own, 0, kNaN));
+  EXPECT_EQ(caller.bytes(), item_of("7", 0, kNaN));
+  provider.send(R"({"jsonrpc":"2.0","method":"rpc.item","params":{"id":)" + own + R"(,"seq":1,"value":5}})");
+  EXPECT_EQ(caller.bytes(), item_of("7", 1, "05"));
+  provider.send(item_of(own, 2, "06"));
+  EXPECT_EQ(caller.bytes(), item_of("7", 2, "06"));
+  provider.send(R"({"jsonrpc":"2.0","method":"rpc.item","params":{"id":)" + own +
+                R"(,"seq":3,"value":18446744073709551616}})");
+  EXPECT_EQ(caller.json(), error(-32603, "Internal error", kWhyInteger, "7"));
+}
+
+TEST_F(MsgpackBroker, ProgressCarriesItemsAsTheyAre) {
+  Packed provider{place_};
+  provider.say(line_of("rpc.register", R"({"method":"items"})", "1"));
+  EXPECT_EQ(provider.json(), result("1", 1));
+  const auto progress = [](std::string_view token, std::string_view value_hex) {
+    const std::string params = with(R"({"token":)" + std::string{token} + "}", "value", value_hex);
+    return with(R"({"jsonrpc":"2.0","method":"$/progress"})", "params", packing::to_hex(params));
+  };
+  Packed caller{place_};
+  caller.say(line_of("items", R"({"partialResultToken":"mine"})", "7"));
+  const std::string asked = provider.json();
+  const std::string own = id_of(asked);
+  const std::string token = Value::parse(asked)->at("params").at("partialResultToken").dump();
+  provider.send(item_of(own, 0, kOnlyHere));
+  EXPECT_EQ(caller.bytes(), progress(R"("mine")", kOnlyHere));
+  provider.send(progress(token, kNaN));
+  EXPECT_EQ(caller.bytes(), progress(R"("mine")", kNaN));
+  provider.send(with(R"({"jsonrpc":"2.0","id":)" + own + "}", "result", kOnlyHere));
+  EXPECT_TRUE(caller.bytes().ends_with(packed(R"("result")") + from_hex(kOnlyHere) + packed(R"("id")") + "\x07"));
+}
+
+TEST_F(MsgpackBroker, ItemsForNobodyAreDropped) {
+  Packed provider{place_};
+  provider.say(line_of("rpc.register", R"({"method":"items"})", "1"));
+  EXPECT_EQ(provider.json(), result("1", 1));
+  Packed caller{place_};
+  caller.say(R"({"jsonrpc":"2.0","method":"items","stream":9,"id":7})");
+  const std::string own = id_of(provider.json());
+  for (const std::string_view other : {"-1", "1.0", R"("0")", "null", "true", "[1]", "{}", "18446744073709551615"})
+    provider.send(item_of(other, 0, kNaN));
+  for (const std::string_view params : {"90", "80", "91 c0", "81 01 02", "c0"})
+    provider.send(with(R"({"jsonrpc":"2.0","method":"rpc.item"})", "params", params));
+  provider.send(item_of(own, 0, kNaN));
+  EXPECT_EQ(caller.bytes(), item_of("7", 0, kNaN));
+}
+
 TEST_F(MsgpackBroker, EventsAreInTheCodecOfTheLastMessage) {
   Packed subscriber{place_};
   subscriber.say(line_of("rpc.subscribe", R"({"topic":"news.*"})", "1"));
@@ -660,6 +797,27 @@ TEST_F(MsgpackBroker, WhatIsPublishedByHttpStaysAsItCame) {
   EXPECT_EQ(subscriber.bytes(), with(R"({"jsonrpc":"2.0","method":"news.a"})", "params", kOnlyHere));
   const std::string answer = ok_packed(result("1", 1));
   EXPECT_EQ(publisher.take(answer.size()), answer);
+}
+
+TEST_F(MsgpackBroker, WhoLooksOnIsShownJson) {
+  RawPeer watcher{place_};
+  watcher.send(line_of("rpc.tap", R"(["news.*"])", "1") + "\n");
+  EXPECT_EQ(watcher.line(), result("true", 1));
+  const std::string note = with(R"({"jsonrpc":"2.0","method":"news.a"})", "params", "91 c4 01 ff");
+  const std::string terms = with(R"({"topic":"news.a"})", "params", "91 c4 01 ff");
+  const std::string publish = with(head_of("rpc.publish", 1), "params", packing::to_hex(terms));
+  const auto shown = [&] {
+    const Value event = *Value::parse(watcher.line());
+    return event.at("params").at("params").dump();
+  };
+  Packed publisher{place_};
+  publisher.send(note);
+  EXPECT_EQ(shown(), R"([{"$bytes":"/w=="}])");
+  publisher.send(publish);
+  EXPECT_EQ(shown(), R"([{"$bytes":"/w=="}])");
+  RawPeer by_http{place_};
+  by_http.send(post(publish, kType));
+  EXPECT_EQ(shown(), R"([{"$bytes":"/w=="}])");
 }
 
 TEST_F(MsgpackBroker, EventsOfASubscriptionToAMethodStayAsTheyAre) {
