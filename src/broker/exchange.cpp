@@ -379,6 +379,11 @@ void Exchange::deliver(SlotNumber slot, const Received& message, Provider& provi
   if (call.caller == nullptr) {
     if (call.extras->subscribing.caller != nullptr && message.has(Member::result))
       return begin_subscription(slot, message, provider);
+    if (message.packed) {
+      ReplySink sink = std::move(call.extras->sink);
+      forget_call(slot);  // as in `fail`
+      return sink.encoded_result(message[Member::result], {});
+    }
     Buffer stripped;
     const CleanResponse relayed = without_origin(message, *workspace_->readers.reader, stripped);
     if (call.extras->gathered.gathering) {

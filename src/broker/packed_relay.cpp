@@ -77,8 +77,10 @@ bool Exchange::takes_packed(const Peer& peer, const Received& message) noexcept 
   const SlotNumber slot = calls_.find(message.id());
   if (slot == kNoSlot) return false;
   const RelayedCall& call = calls_[slot];
-  return call.provider->peer == &peer && call.state == State::sent && call.caller != nullptr &&
-         call.form != MessageForm::json && (!call.stream || call.form == MessageForm::packed);
+  if (call.provider->peer != &peer || call.state != State::sent || call.form == MessageForm::json) return false;
+  if (call.caller != nullptr) return !call.stream || call.form == MessageForm::packed;
+  const RelayExtras& extras = *call.extras;
+  return call.form == MessageForm::packed && !extras.gathered.gathering && extras.subscribing.caller == nullptr;
 }
 
 // What an item in MessagePack is in JSON, or why it has no form there. `plain` views `json`.

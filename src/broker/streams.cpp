@@ -56,6 +56,9 @@ std::array<std::string_view, N> members_of(Reader& reader, const Received& messa
   return values;
 }
 
+constexpr std::string_view kIdName = "id";
+constexpr std::string_view kTokenName = "token";
+constexpr std::string_view kValueName = "value";
 constexpr std::string_view kPackedNull = "\xC0";
 
 std::string_view unquoted(std::string_view json) noexcept {
@@ -139,7 +142,7 @@ void Exchange::progress(const Peer& peer, const Received& message) {
 
 Exchange::ItemParts Exchange::parts_of(const Received& message, bool by_token) const {
   Reader& reader = *workspace_->readers_of(message.packed ? MessageForm::packed : MessageForm::json).reader;
-  const auto [named, value] = members_of<2>(reader, message, {by_token ? "token" : "id", "value"});
+  const auto [named, value] = members_of<2>(reader, message, {by_token ? kTokenName : kIdName, kValueName});
   return {.name = named, .value = value, .by_token = by_token};
 }
 

@@ -199,6 +199,15 @@ bool Transcoder::is_single(std::string_view message) noexcept {
   return msgpack::read_head(message.data()).type == Type::map;
 }
 
+std::size_t Transcoder::elements_offset(std::string_view batch) noexcept {
+  return msgpack::read_head(batch.data()).bytes;
+}
+
+std::string_view Transcoder::element_at(std::string_view batch, std::size_t offset) noexcept {
+  const char* const begin = batch.data() + offset;
+  return {begin, static_cast<std::size_t>(msgpack::skip_value(begin) - begin)};
+}
+
 bool Transcoder::has_response(std::string_view message) noexcept {
   const char* p = message.data();
   const Head head = msgpack::read_head(p);

@@ -90,6 +90,10 @@ class Transcoder {
   [[nodiscard]] static std::string_view method_of(std::string_view envelope) noexcept;
   /// Whether a message that has been checked is no batch.
   [[nodiscard]] static bool is_single(std::string_view message) noexcept;
+  /// Of a batch that has been checked: what is in front of its elements, in bytes; and the element that begins at that
+  /// offset.
+  [[nodiscard]] static std::size_t elements_offset(std::string_view batch) noexcept;
+  [[nodiscard]] static std::string_view element_at(std::string_view batch, std::size_t offset) noexcept;
   /// Whether in a message that has been checked there is a response, or what is nothing at all: an envelope without a
   /// method.
   [[nodiscard]] static bool has_response(std::string_view message) noexcept;

@@ -111,6 +111,8 @@ struct Dispatcher::BatchRun {
   std::string_view text;                    // of the batch
   const char* rest = nullptr;               // behind the last element that has been served
   std::string_view packed;                  // of one in MessagePack, whose params are there
+  std::size_t packed_rest = 0;              // where in that the next element begins
+  std::string_view packed_element;          // the one that is served
   std::span<const message::Unheld> unheld;  // of one that was none of JSON
   std::size_t offset = 0;                   // of `text` in what these offsets count from
   bool transcoded = false;
@@ -159,6 +161,7 @@ struct Dispatcher::OpenBatch {
   explicit OpenBatch(const BatchRun& of, MessageForm form)
       : packed(of.packed), unheld(of.unheld.begin(), of.unheld.end()), form(form), elements(copy_rest(of)) {
     run.packed = packed.view();
+    run.packed_rest = of.packed_rest;
     run.unheld = unheld;
     run.offset = of.offset + static_cast<std::size_t>(of.rest - of.text.data()) - 1;
     run.transcoded = of.transcoded;
@@ -460,17 +463,21 @@ void Dispatcher::handle_packed(const Received& message, std::span<const Received
     BatchRun run;
     run.text = message.text;
     run.packed = packed;
-    return handle_batch(run, message.batch_size, elements,
-                        [&](const Received& one, CallState& state) { handle_packed(one, state, packed); });
+    run.packed_rest = message::Transcoder::elements_offset(packed);
+    return handle_batch(run, message.batch_size, elements, [&](const Received& one, CallState& state) {
+      handle_packed(one, state, packed, run.packed_element);
+    });
   }
   CallState state{*this, nullptr};
-  handle_packed(message, state, packed);
+  handle_packed(message, state, packed, packed);
 }
 
-void Dispatcher::handle_packed(const Received& message, CallState& state, std::string_view packed) {
+// `text` is the message itself: all of `packed`, or an element of it.
+void Dispatcher::handle_packed(const Received& message, CallState& state, std::string_view packed,
+                               std::string_view text) {
   Received restored = message;
   message::Transcoder::restore(packed, restored);
-  if (state.batch == nullptr && restored.kind != MessageKind::invalid) restored.text = packed;
+  if (restored.kind != MessageKind::invalid) restored.text = text;
   if (is_for_reserved(restored) && !reads_packed(restored.method())) return handle_unpacked(restored, state);
   handle_single(restored, state);
 }
@@ -491,17 +498,18 @@ void Dispatcher::handle_unpacked(Received& message, CallState& state) {
 
 bool Dispatcher::may_stay_packed(std::string_view packed) const noexcept {
   if (workspace_->broker == nullptr) return true;
+  if (!message::Transcoder::is_single(packed)) return true;
   const std::string_view name = message::Transcoder::method_of(packed);
-  if (!message::Transcoder::is_single(packed) || name.empty()) return false;
-  return reads_packed(name) || (!is_reserved(name) && outlet_->connected());
+  return !name.empty() && (!is_reserved(name) || reads_packed(name));
 }
 
-// Batches go through a broker as JSON, and so does what somebody looks at.
+// What somebody looks at goes through a broker as JSON.
 bool Dispatcher::takes_packed(const Received& message) const noexcept {
   if (message.kind == MessageKind::response) return broker_peer_ != nullptr && broker_peer_->takes_packed(message);
   if (workspace_->broker == nullptr) return true;
-  const bool asks = message.kind == MessageKind::request || message.kind == MessageKind::notification;
-  return asks && (!workspace_->broker->is_tapped() || is_item(message.method()));
+  if (message.kind == MessageKind::invalid) return false;
+  if (!workspace_->broker->is_tapped()) return true;
+  return message.kind == MessageKind::notification && is_item(message.method());
 }
 
 // Whether the message, `offset` bytes into what has come, is one that was no JSON as it was sent, and is answered for
@@ -554,11 +562,14 @@ template <class Serve>
 // False when it is others' turn first.
 template <class Serve>
 [[nodiscard]] bool Dispatcher::serve_element(BatchRun& run, const Received& element, Share* share, const Serve& serve) {
-  if (share != nullptr) {
-    if (share->steps_left <= 0 && !outlet_->next_share()) [[unlikely]]
-      return false;
-    share->steps_left -= static_cast<std::int32_t>(1 + element.text.size() / Share::kBytesOfStep);
+  if (share != nullptr && share->steps_left <= 0 && !outlet_->next_share()) [[unlikely]]
+    return false;
+  std::string_view text = element.text;
+  if (!run.packed.empty()) [[unlikely]] {
+    text = run.packed_element = message::Transcoder::element_at(run.packed, run.packed_rest);
+    run.packed_rest += text.size();
   }
+  if (share != nullptr) share->steps_left -= static_cast<std::int32_t>(1 + text.size() / Share::kBytesOfStep);
   const char* const before = std::exchange(run.rest, element.text.data() + element.text.size());
   if (element.kind == MessageKind::response) return true;
   CallState state{*this, run.single ? nullptr : &run.scope};
@@ -567,6 +578,7 @@ template <class Serve>
     return true;
   run.continues = false;
   run.rest = before;
+  if (!run.packed.empty()) run.packed_rest -= text.size();
   return false;
 }
 
@@ -633,7 +645,7 @@ void Dispatcher::resume_batch() {
       const auto offset = static_cast<std::size_t>(one.text.data() - run.text.data());
       handle_transcoded(one, state, run.offset + offset, run.unheld);
     } else if (!run.packed.empty()) {
-      handle_packed(one, state, run.packed);
+      handle_packed(one, state, run.packed, run.packed_element);
     } else {
       handle_single(one, state);
     }
@@ -836,8 +848,7 @@ void Dispatcher::unknown_method(const Received& message, std::string_view name, 
   std::shared_ptr<Rendering> rendering;
   switch (
       serve_reserved({message, name, state.reply, *workspace_, *limits_, *outlet_, *registry_, pending_.get(), broker,
-                      greeted_, unknown_methods_, shown, running != nullptr ? running->rendering : rendering,
-                      *workspace_->readers_of(message.packed ? MessageForm::packed : MessageForm::json).reader})) {
+                      greeted_, unknown_methods_, shown, running != nullptr ? running->rendering : rendering})) {
     case Served::done:
       if (principal() != nullptr) {
         pending_->identity->awaited.reset();

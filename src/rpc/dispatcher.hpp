@@ -244,8 +244,8 @@ class Dispatcher {
   /// A handler that a batch has called has lost the loop: the rest of the batch becomes the open batch, and is left
   /// alone when that handler returns. False when no batch is being served. Throws std::bad_alloc.
   bool leave_batch();
-  /// Whether a message of MessagePack, in which there are no responses, may be handled as it is: at a broker a single
-  /// one alone. Then, its envelope having been read, `takes_packed` says whether it is.
+  /// Whether a message of MessagePack may be handled as it is: a single one is no response. Then, its envelope having
+  /// been read, `takes_packed` says whether it is; so it does of each response in a batch.
   [[nodiscard]] bool may_stay_packed(std::string_view packed) const noexcept;
   [[nodiscard]] bool takes_packed(const Received& message) const noexcept;
   /// In what form messages are answered from now on.
@@ -342,7 +342,7 @@ class Dispatcher {
   inline void handle_single(const Received& message, CallState& state);
   void handle_transcoded(const Received& message, CallState& state, std::size_t offset,
                          std::span<const message::Unheld> unheld);
-  void handle_packed(const Received& message, CallState& state, std::string_view packed);
+  void handle_packed(const Received& message, CallState& state, std::string_view packed, std::string_view text);
   template <class Serve>
   void handle_batch(BatchRun& run, std::size_t count, std::span<const Received> elements, const Serve& serve);
   template <class Serve>

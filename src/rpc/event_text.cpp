@@ -1,10 +1,8 @@
 // See event_text.hpp.
 #include "rpc/event_text.hpp"
 
-#include "base/one_line.hpp"
 #include "codec/transcode.hpp"
 #include "message/packed_reply.hpp"
-#include "message/transcoder.hpp"
 #include "wirecall/message.hpp"
 #include "wirecall/reflect.hpp"
 
@@ -39,38 +37,24 @@ struct EventText::Forms {
   bool is_transcoded = false;
 };
 
-EventText::EventText(std::string_view text, Workspace& workspace, const Limits& limits) noexcept
-    : text_(text),
-      workspace_(&workspace),
-      limits_(&limits),
-      packed_(message::is_msgpack(text.front())),
-      has_breaks_(!packed_ && has_line_break(text)) {}
-
-EventText::~EventText() = default;
-
-bool EventText::send_to(Outlet& outlet) {
-  const bool packed = outlet.speaks_msgpack();
-  std::string_view text = text_;
-  if (packed != packed_) [[unlikely]] {
-    text = transcoded();
-    if (text.empty()) return false;
-  } else if (has_breaks_ && outlet.takes_lines()) [[unlikely]] {
-    text = one_line();
-  }
-  Buffer& out = outlet.open_message();
-  try {
-    out.append(text);
-  } catch (...) {
-    outlet.discard_message();
-    throw;
-  }
-  outlet.close_compact_as(packed ? MessageForm::packed : MessageForm::json);
-  return true;
-}
+void EventText::DropForms::operator()(Forms* forms) const noexcept { delete forms; }
 
 EventText::Forms& EventText::forms() {
-  if (!forms_) forms_ = std::make_unique<Forms>();
+  if (!forms_) forms_.reset(new Forms);
   return *forms_;
+}
+
+// As not everybody takes it.
+bool EventText::send_form(Outlet& outlet, bool packs) {
+  std::string_view text = text_;
+  if (packs != packed_) {
+    text = transcoded();
+    if (text.empty()) return false;
+  } else if (outlet.takes_lines()) {
+    text = one_line();
+  }
+  send(outlet, text, packs);
+  return true;
 }
 
 std::string_view EventText::one_line() {

@@ -10,6 +10,8 @@
 #include <memory>
 #include <string_view>
 
+#include "base/one_line.hpp"
+#include "message/transcoder.hpp"
 #include "rpc/dispatcher.hpp"
 #include "wirecall/bytes.hpp"
 #include "wirecall/limits.hpp"
@@ -24,18 +26,42 @@ namespace wirecall::rpc {
 class EventText {
  public:
   /// `text` is a valid message in JSON or MessagePack; its first byte tells which.
-  EventText(std::string_view text, Workspace& workspace, const Limits& limits) noexcept;
-  ~EventText();
+  EventText(std::string_view text, Workspace& workspace, const Limits& limits) noexcept
+      : text_(text),
+        workspace_(&workspace),
+        limits_(&limits),
+        packed_(message::is_msgpack(text.front())),
+        has_breaks_(!packed_ && has_line_break(text)) {}
   EventText(EventText&&) = delete;
 
   /// As it came.
   [[nodiscard]] std::string_view original() const noexcept { return text_; }
   /// False where it has no form in the peer's encoding. Throws std::bad_alloc. In both cases nothing has been sent.
-  [[nodiscard]] bool send_to(Outlet& outlet);
+  [[nodiscard, gnu::always_inline]] bool send_to(Outlet& outlet) {
+    const bool packs = outlet.speaks_msgpack();
+    if (packs != packed_ || has_breaks_) [[unlikely]]
+      return send_form(outlet, packs);
+    send(outlet, text_, packs);
+    return true;
+  }
 
  private:
   struct Forms;
+  struct DropForms {
+    void operator()(Forms* forms) const noexcept;
+  };
 
+  [[gnu::always_inline]] static void send(Outlet& outlet, std::string_view text, bool packed) {
+    Buffer& out = outlet.open_message();
+    try {
+      out.append(text);
+    } catch (...) {
+      outlet.discard_message();
+      throw;
+    }
+    outlet.close_compact_as(packed ? MessageForm::packed : MessageForm::json);
+  }
+  [[nodiscard]] bool send_form(Outlet& outlet, bool packs);
   [[nodiscard]] Forms& forms();
   [[nodiscard]] std::string_view one_line();
   [[nodiscard]] std::string_view transcoded();
@@ -45,7 +71,7 @@ class EventText {
   std::string_view text_;
   Workspace* workspace_;
   const Limits* limits_;
-  std::unique_ptr<Forms> forms_;  // null as long as everybody takes it as it is
+  std::unique_ptr<Forms, DropForms> forms_;  // null as long as everybody takes it as it is
   const bool packed_;
   const bool has_breaks_;
 };

@@ -33,8 +33,11 @@ struct ReservedCall {
   std::uint8_t& unknown_methods;          ///< what rpc.undelivered answers, and begins anew
   Identity* identity;                     ///< of the peer; null where it need not have one
   std::shared_ptr<Rendering>& rendering;  ///< of the answer, when this call is served once more
-  Reader& reader;                         ///< of the params, in their encoding
 
+  /// Of the params, in their encoding.
+  [[nodiscard]] Reader& reader() const {
+    return *workspace.readers_of(message.packed ? MessageForm::packed : MessageForm::json).reader;
+  }
   [[nodiscard]] Asker asker() const {
     return identity != nullptr ? Asker{.authority = identity->authority, .principal = identity->principal} : Asker{};
   }

@@ -71,7 +71,7 @@ template <std::size_t N>
 class ReservedParams {
  public:
   ReservedParams(const ReservedCall& call, const std::array<std::string_view, N>& names, Quotes quotes = Quotes::yes)
-      : ReservedParams(call.reader,
+      : ReservedParams(call.reader(),
                        call.message.has(Member::params) ? call.message[Member::params] : std::string_view{}, names,
                        quotes) {}
   /// Of such params, padded; empty for none.

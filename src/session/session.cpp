@@ -172,10 +172,8 @@ bool Session::read_msgpack(std::span<char> frame, bool kept) {
   using message::Transcoder;
   const std::string_view packed{frame.data(), frame.size()};
   if (Transcoder::check(packed, host_->limits) == Transcoder::Status::done) {
-    const bool has_response = Transcoder::has_response(packed);
-    const bool is_single = Transcoder::is_single(packed);
-    const bool stays = has_response ? caller_ != nullptr || is_single : dispatcher_.may_stay_packed(packed);
-    if (stays) return read_packed(frame, kept);
+    const bool is_response = Transcoder::is_single(packed) && Transcoder::has_response(packed);
+    if (is_response || caller_ != nullptr || dispatcher_.may_stay_packed(packed)) return read_packed(frame, kept);
   }
   return read_transcoded(frame, kept);
 }
@@ -205,7 +203,7 @@ bool Session::read_packed(std::span<char> frame, bool kept) {
     message.text = packed;
   }
   const bool batch = message.kind == MessageKind::batch;
-  if (batch && caller_ != nullptr) accept_responses(message, packed);
+  if (batch && (caller_ != nullptr || dispatcher_.awaits_responses())) accept_responses(message, packed);
   if (message.kind == MessageKind::request || (batch ? !over() : accept_other(message))) {
     dispatcher_.answer_as(MessageForm::packed);
     dispatcher_.handle_packed(message, elements, packed);
@@ -317,11 +315,35 @@ void Session::accept_responses(const Received& batch, std::string_view packed) {
   BatchElements elements{batch.text};
   Received element;
   Buffer json;
+  std::string_view own;
+  std::size_t at = packed.empty() ? 0 : message::Transcoder::elements_offset(packed);
   while (!over() && elements.next(element)) {
+    if (!packed.empty()) {
+      own = message::Transcoder::element_at(packed, at);
+      at += own.size();
+    }
     if (element.kind != MessageKind::response) continue;
-    if (!packed.empty()) take_result(packed, element, json);
-    accept_response(element);
+    if (packed.empty()) {
+      accept_response(element);
+    } else if (caller_ != nullptr) {
+      take_result(packed, element, json);
+      accept_response(element);
+    } else {
+      accept_packed_response(packed, own, element, json);
+    }
   }
+}
+
+// One of a batch at a server, which may be handed on: `text` is the whole of it.
+void Session::accept_packed_response(std::string_view packed, std::string_view text, Received& response, Buffer& json) {
+  message::Transcoder::restore(packed, response);
+  response.text = text;
+  if (dispatcher_.takes_packed(response)) return accept_response(response);
+  json.clear();
+  if (host_->workspace.transcoder().to_json(text, host_->limits, json) != message::Transcoder::Status::done) return;
+  Received plain;
+  const Scan scan = read_message(json.padded(), host_->limits, true, plain);
+  if (scan.status == ScanStatus::complete) accept_response(plain);
 }
 
 // As it is, or in JSON for who does not take it so; where it has no form in that, the response is one of an error.

@@ -123,6 +123,7 @@ class Session final : public Channel, public rpc::Outlet {
   void accept_response(const Received& message);
   void accept_responses(const Received& batch, std::string_view packed);
   void take_result(std::string_view packed, Received& response, Buffer& json);
+  void accept_packed_response(std::string_view packed, std::string_view text, Received& response, Buffer& json);
   void send(std::string_view json);
   bool keep(std::string_view part);
   [[nodiscard]] bool is_too_large(std::size_t bytes) const noexcept {

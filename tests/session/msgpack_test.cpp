@@ -436,6 +436,12 @@ class MsgpackBroker : public testing::Test {
     const std::string head = R"({"id":)" + std::string{id} + R"(,"seq":)" + std::to_string(seq) + "}";
     return with(R"({"jsonrpc":"2.0","method":"rpc.item"})", "params", packing::to_hex(with(head, "value", value_hex)));
   }
+  // The response whose result is kOnlyHere, with its members in the order in which a broker writes them.
+  static std::string only_here_of(std::string_view id) {
+    std::string text = packed(R"({"jsonrpc":"2.0"})");
+    text[0] = '\x83';
+    return text + packed(R"("result")") + from_hex(kOnlyHere) + packed(R"("id")") + packed(id);
+  }
   static std::string id_of(const std::string& request) { return Value::parse(request)->at("id").dump(); }
 
   Broker broker_;
@@ -692,6 +698,109 @@ TEST_F(MsgpackBroker, ItemsForNobodyAreDropped) {
     provider.send(with(R"({"jsonrpc":"2.0","method":"rpc.item"})", "params", params));
   provider.send(item_of(own, 0, kNaN));
   EXPECT_EQ(caller.bytes(), item_of("7", 0, kNaN));
+}
+
+TEST_F(MsgpackBroker, ElementsOfABatchStayAsTheyAre) {
+  Packed provider{place_};
+  provider.say(line_of("rpc.register", R"({"method":"echo"})", "1"));
+  EXPECT_EQ(provider.json(), result("1", 1));
+  Packed subscriber{place_};
+  subscriber.say(line_of("rpc.subscribe", R"({"topic":"news.*"})", "1"));
+  EXPECT_EQ(subscriber.json(), result("true", 1));
+  Packed caller{place_};
+  const std::string event = with(R"({"jsonrpc":"2.0","method":"news.a"})", "params", kOnlyHere);
+  const std::string terms = with(R"({"topic":"news.a"})", "params", kOnlyHere);
+  const std::string params = packed(R"("params")") + from_hex(kOnlyHere);
+  caller.send("\x95" + with(head_of("echo", 1), "params", kOnlyHere) + event + packed("5") +
+              with(head_of("echo", 2), "params", kOnlyHere) +
+              with(head_of("rpc.publish", 3), "params", packing::to_hex(terms)));
+  for (int times = 0; times < 2; ++times) EXPECT_EQ(subscriber.bytes(), event);
+  for (int times = 0; times < 2; ++times) {
+    const std::string asked = provider.bytes();
+    EXPECT_NE(asked.find(params), std::string::npos) << packing::to_hex(asked);
+    provider.send(only_here_of(id_of(unpacked(without_params(asked)))));
+  }
+  EXPECT_EQ(caller.bytes(), "\x94" + only_here_of("1") + packed(kInvalid) + only_here_of("2") + packed(result("1", 3)));
+}
+
+TEST_F(MsgpackBroker, AnElementThatItsProviderCannotHoldIsRefusedAlone) {
+  RawPeer provider{place_};
+  provider.send(line_of("rpc.register", R"({"method":"echo"})", "1") + "\n");
+  EXPECT_EQ(provider.line(), result("1", 1));
+  Packed caller{place_};
+  caller.send("\x92" + with(head_of("echo", 1), "params", "91" + std::string{kNaN}) +
+              with(head_of("echo", 2), "params", "91 c4 01 ff"));
+  const std::string asked = provider.line();
+  EXPECT_NE(asked.find(R"("params":[{"$bytes":"/w=="}])"), std::string::npos) << asked;
+  provider.send(R"({"jsonrpc":"2.0","id":)" + id_of(asked) + R"(,"result":{"$bytes":"AA=="}})" + "\n");
+  EXPECT_EQ(caller.bytes(),
+            "\x92" + packed(bad_params(kWhyNaN, 1)) + with(R"({"jsonrpc":"2.0","id":2})", "result", "c4 01 00"));
+}
+
+TEST_F(MsgpackBroker, ResponsesInABatchStayAsTheyAre) {
+  Packed provider{place_};
+  provider.say(line_of("rpc.register", R"({"method":"echo"})", "1"));
+  EXPECT_EQ(provider.json(), result("1", 1));
+  Packed caller{place_};
+  RawPeer reader{place_};
+  caller.say(call("echo", 1));
+  const std::string first = id_of(provider.json());
+  reader.send(call("echo", 2) + "\n");
+  const std::string second = id_of(provider.json());
+  caller.say(call("echo", 3));
+  const std::string third = id_of(provider.json());
+  provider.send("\x94" + only_here_of(first) + only_here_of(second) + packed(head_of("rpc.ping", 9)) +
+                packed(R"({"jsonrpc":"2.0","error":{"code":7,"message":"no"},"id":)" + third + "}"));
+  EXPECT_EQ(caller.bytes(), only_here_of("1"));
+  EXPECT_EQ(caller.json(), R"({"jsonrpc":"2.0","error":{"code":7,"message":"no"},"id":3})");
+  const Value refusal = *Value::parse(reader.line());
+  EXPECT_EQ(refusal.at("error").at("code").as_int(), -32603);
+  EXPECT_EQ(refusal.at("id").as_int(), 2);
+  EXPECT_EQ(provider.json(), "[" + result(R"("pong")", 9) + "]");
+}
+
+TEST_F(MsgpackBroker, ABatchOfSeveralTurnsStaysAsItIs) {
+  constexpr int kCalls = 900;
+  Packed provider{place_};
+  provider.say(line_of("rpc.register", R"({"method":"echo"})", "1"));
+  EXPECT_EQ(provider.json(), result("1", 1));
+  Packed caller{place_};
+  // Of a KiB each, so that no turn has steps for all of them.
+  const auto params_of = [](int number) {
+    const std::string bytes = packing::to_hex(std::string(1024, static_cast<char>(number)));
+    return "92 " + packing::to_hex(packed(std::to_string(number))) + " c5 0400 " + bytes;
+  };
+  std::string batch = from_hex("dc 0384");
+  for (int number = 0; number < kCalls; ++number) batch += with(head_of("echo", number), "params", params_of(number));
+  caller.send(batch);
+  std::string expected = from_hex("dc 0384");
+  for (int number = 0; number < kCalls; ++number) {
+    const std::string asked = provider.bytes();
+    EXPECT_NE(asked.find(packed(R"("params")") + from_hex(params_of(number))), std::string::npos) << number;
+    provider.send(only_here_of(Value::parse(unpacked(asked))->at("id").dump()));
+    expected += only_here_of(std::to_string(number));
+  }
+  EXPECT_EQ(caller.bytes(), expected);
+}
+
+TEST_F(MsgpackBroker, CallsByHttpStayAsTheyAre) {
+  Packed provider{place_};
+  provider.say(line_of("rpc.register", R"({"method":"echo"})", "1"));
+  EXPECT_EQ(provider.json(), result("1", 1));
+  RawPeer caller{place_};
+  const std::string request = with(head_of("echo", 1), "params", kOnlyHere);
+  const auto answered_by = [](const std::string& body) {
+    return "HTTP/1.1 200 OK\r\nContent-Type: application/msgpack\r\nContent-Length: " + std::to_string(body.size()) +
+           "\r\n\r\n" + body;
+  };
+  for (const bool in_batch : {false, true}) {
+    caller.send(post(in_batch ? "\x91" + request : request, kType));
+    const std::string asked = provider.bytes();
+    EXPECT_NE(asked.find(packed(R"("params")") + from_hex(kOnlyHere)), std::string::npos) << packing::to_hex(asked);
+    provider.send(only_here_of(id_of(unpacked(without_params(asked)))));
+    const std::string answer = answered_by(in_batch ? "\x91" + only_here_of("1") : only_here_of("1"));
+    EXPECT_EQ(caller.take(answer.size()), answer);
+  }
 }
 
 TEST_F(MsgpackBroker, EventsAreInTheCodecOfTheLastMessage) {
