@@ -16,7 +16,7 @@ NINJA := cmake --build $(BUILD) --parallel $(JOBS)
 PYTHON_ENV := $(BUILD)/venv
 PIP := $(PYTHON_ENV)/bin/pip --quiet --disable-pip-version-check
 
-.PHONY: help run build python test check soak bench format clean
+.PHONY: help run build python test clients check soak bench format clean
 
 help:  ## show this list
 	@sed -n 's/^\([a-z]*\):.*##/\1|/p' $(MAKEFILE_LIST) | while IFS='|' read -r name text; do printf '  make %-8s %s\n' "$$name" "$$text"; done
@@ -52,6 +52,12 @@ test:  ## install what is missing, build everything, and run all tests
 	@$(MAKE) python
 	@$(PYTHON_ENV)/bin/python -m pytest --quiet -rs python/tests
 	@tools/skipped_tests.py $(BUILD)/Testing/Temporary/LastTest.log
+
+clients:  ## run clients that others have written against our server, those in Go and Rust as well (minutes at first)
+	@tools/install_packages.sh test
+	@$(CONFIGURE) -B $(BUILD) -D WIRECALL_TESTS=ON
+	@$(NINJA) --target served
+	@python3 tests/clients/run.py $(BUILD)/tests/clients/served --environment $(BUILD)/tests/clients/environment --all
 
 check:  ## format, include ranks, and all tests under clang's sanitizers with a short fuzzing
 	@tools/install_packages.sh check

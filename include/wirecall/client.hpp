@@ -252,6 +252,24 @@ class Client {
     provide_method(name, options,
                    [&](Registry& methods) -> Method& { return methods.add(name, options.params, std::move(binding)); });
   }
+  /// Provides a stream to the other clients of a broker, for them to subscribe to: client.provide_subscription(
+  /// {.subscribe = "eth_subscribe", .unsubscribe = "eth_unsubscribe", .notification = "eth_subscription"}, heads). The
+  /// coroutine is used as by Registry::subscription; the broker sends each subscriber its own events, and ends what a
+  /// subscriber leaves behind (docs/broker.md). unprovide(names.subscribe) ends it. In all else, and throws, as
+  /// provide; -32007 too where names.unsubscribe is another method of this client.
+  template <class F>
+  void provide_subscription(const SubscriptionNames& names, F&& stream_function, const ProvideOptions& options = {}) {
+    provide_method(names.subscribe, options, [&](Registry& methods) -> Method& {
+      return methods.subscription(names, std::forward<F>(stream_function), options.params);
+    });
+  }
+  /// The same of what somebody has bound in another way (Registry::add_subscription).
+  void provide_subscription(const SubscriptionNames& names, detail::Binding binding,
+                            const ProvideOptions& options = {}) {
+    provide_method(names.subscribe, options, [&](Registry& methods) -> Method& {
+      return methods.add_subscription(names, options.params, std::move(binding));
+    });
+  }
   /// Provides that method no longer: the broker is told, on later connections it is not registered, and the name may be
   /// provided anew. Returns at once; calls that are on their way are still answered, and none comes any more once a
   /// call that this client makes afterwards has been answered. False when it is not provided. Any thread.

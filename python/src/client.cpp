@@ -251,6 +251,16 @@ class PyBatch {
   std::size_t count_ = 0;
 };
 
+ProvideOptions provide_options(const nb::dict& options, const std::string& summary, std::vector<Param> params) {
+  ProvideOptions provided{.summary = summary, .params = std::move(params)};
+  if (options.contains("concurrency")) provided.concurrency = nb::cast<std::uint32_t>(options["concurrency"]);
+  if (options.contains("queue")) provided.queue = nb::cast<std::uint32_t>(options["queue"]);
+  if (options.contains("policy")) provided.policy = nb::cast<std::string>(options["policy"]);
+  if (options.contains("idempotent")) provided.idempotent = nb::cast<bool>(options["idempotent"]);
+  if (options.contains("safe")) provided.safe = nb::cast<bool>(options["safe"]);
+  return provided;
+}
+
 class PyClient {
  public:
   PyClient(const std::vector<std::string>& uris, const std::string& options_json) : born_(forks.load()) {
@@ -341,16 +351,25 @@ class PyClient {
     auto method =
         std::make_unique<PythonMethod>(std::move(function), static_cast<Place>(place), parameters_of(parameters),
                                        Results{.declared = result, .checked = checked}, calls);
-    ProvideOptions provided{.summary = summary, .params = described_params(*method, parameters)};
-    if (options.contains("concurrency")) provided.concurrency = nb::cast<std::uint32_t>(options["concurrency"]);
-    if (options.contains("queue")) provided.queue = nb::cast<std::uint32_t>(options["queue"]);
-    if (options.contains("policy")) provided.policy = nb::cast<std::string>(options["policy"]);
-    if (options.contains("idempotent")) provided.idempotent = nb::cast<bool>(options["idempotent"]);
-    if (options.contains("safe")) provided.safe = nb::cast<bool>(options["safe"]);
+    const ProvideOptions provided = provide_options(options, summary, described_params(*method, parameters));
     detail::Binding binding = PythonMethod::bind(std::move(method));
     std::shared_ptr<Client> client = usable();
     const ReleasedToWait released;
     client->provide(name, std::move(binding), provided);
+    client.reset();
+  }
+  /// `names` as of subscription_names.
+  void provide_subscription(nb::tuple names, nb::object function, nb::list parameters, nb::object event,
+                            nb::object checked, const std::string& summary, nb::dict options,
+                            std::shared_ptr<AsyncCalls> calls) {
+    auto method = std::make_unique<PythonMethod>(std::move(function), Place::asyncio_stream, parameters_of(parameters),
+                                                 Results{.declared = event, .checked = checked}, calls);
+    const ProvideOptions provided = provide_options(options, summary, described_params(*method, parameters));
+    const SubscriptionNames declared = subscription_names(names);
+    detail::Binding binding = PythonMethod::bind_subscription(std::move(method));
+    std::shared_ptr<Client> client = usable();
+    const ReleasedToWait released;
+    client->provide_subscription(declared, std::move(binding), provided);
     client.reset();
   }
   bool unprovide(const std::string& name) {
@@ -518,6 +537,8 @@ void add_client(nb::module_& module) {
            nb::arg().none())
       .def("provide", &PyClient::provide, nb::arg(), nb::arg(), nb::arg(), nb::arg(), nb::arg(), nb::arg().none(),
            nb::arg(), nb::arg(), nb::arg().none())
+      .def("provide_subscription", &PyClient::provide_subscription, nb::arg(), nb::arg(), nb::arg(), nb::arg(),
+           nb::arg().none(), nb::arg(), nb::arg(), nb::arg())
       .def("unprovide", &PyClient::unprovide)
       .def("subscribe", &PyClient::subscribe, nb::arg(), nb::arg(), nb::arg(), nb::arg(), nb::arg(), nb::arg().none())
       .def("tap", &PyClient::tap, nb::arg(), nb::arg(), nb::arg().none())

@@ -20,4 +20,9 @@ std::vector<Param> described_params(const PythonMethod& method, nb::list describ
   return params;
 }
 
+SubscriptionNames subscription_names(nb::tuple names) {
+  const auto name = [&](std::size_t index) { return nb::cast<std::string>(names[index]); };
+  return {.subscribe = name(0), .unsubscribe = name(1), .notification = name(2)};
+}
+
 }  // namespace wirecall::python

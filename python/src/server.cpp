@@ -77,15 +77,14 @@ class PyServer {
     if (safe) added.safe();
   }
 
-  /// `names` are those of the method that subscribes, of the one that unsubscribes, and of the notification.
+  /// `names` as of subscription_names.
   void add_subscription(nb::tuple names, nb::object function, nb::list parameters, nb::object event, nb::object checked,
                         const std::string& summary) {
     auto method = std::make_unique<PythonMethod>(std::move(function), Place::asyncio_stream, parameters_of(parameters),
                                                  Results{.declared = event, .checked = checked}, calls_);
     std::vector<Param> params = described_params(*method, parameters);
-    const auto name = [&](std::size_t index) { return nb::cast<std::string>(names[index]); };
     server_->registry()
-        .add_subscription({.subscribe = name(0), .unsubscribe = name(1), .notification = name(2)}, std::move(params),
+        .add_subscription(subscription_names(names), std::move(params),
                           PythonMethod::bind_subscription(std::move(method)))
         .summary(summary);
   }

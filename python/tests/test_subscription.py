@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import threading
 from collections.abc import AsyncIterator, Iterator
 
@@ -177,3 +178,98 @@ def test_a_name_that_is_taken_is_a_conflict(app):
 
     with pytest.raises(wirecall.Conflict):
         app.subscription("s", unsubscribe="u", notification="n")(events)
+
+
+# ---- that clients provide at a broker ----
+
+ETHEREUM = {"unsubscribe": "eth_unsubscribe", "notification": "eth_subscription"}
+
+
+@contextlib.asynccontextmanager
+async def provided(generator) -> AsyncIterator[tuple[str, wirecall.AsyncClient]]:
+    """Where a broker is at which a client provides it, and that client."""
+    with wirecall.Server("broker", broker=True).serving() as uri:
+        async with wirecall.aconnect(uri) as worker:
+            await worker.provide_subscription("eth_subscribe", generator, **ETHEREUM)
+            yield uri, worker
+
+
+def ask(peer: Raw, method: str, *params: object) -> dict:
+    """Its answer, behind any number of events."""
+    answer = peer.ask(method, *params)
+    while "id" not in answer:
+        answer = peer.read()
+    return answer
+
+
+def test_a_client_provides_one_and_the_broker_gives_each_its_events():
+    ended = threading.Semaphore(0)
+
+    async def numbers(kind: str) -> AsyncIterator[int]:
+        """What there is to hear of."""
+        if kind == "unknown":
+            raise wirecall.InvalidParams("no such kind")
+        try:
+            for number in range(10**9):
+                yield number
+                await asyncio.sleep(0.001)
+        finally:
+            ended.release()
+
+    def subscribe_and_leave(uri: str) -> None:
+        with Raw(uri) as peer, Raw(uri) as other:
+            ids = [one.ask("eth_subscribe", "all")["result"] for one in (peer, other)]
+            assert ids[0] != ids[1]
+            for one, id in zip((peer, other), ids, strict=True):
+                assert [one.read() for _ in range(3)] == [event(id, number) for number in range(3)]
+            assert ask(peer, "eth_unsubscribe", ids[1]) == result(False), "another's"
+            assert ask(peer, "eth_unsubscribe", ids[0]) == result(True)
+            assert ended.acquire(timeout=300)
+            assert ask(peer, "eth_subscribe", "unknown")["error"]["code"] == -32602
+            methods = {method["name"]: method for method in ask(peer, "rpc.discover")["result"]["methods"]}
+            assert methods["eth_subscribe"]["summary"] == "What there is to hear of."
+            assert methods["eth_subscribe"]["x-subscription"] == ETHEREUM
+        assert ended.acquire(timeout=300), "its caller has gone"
+
+    async def main() -> None:
+        async with provided(numbers) as (uri, _):
+            await asyncio.to_thread(subscribe_and_leave, uri)
+
+    asyncio.run(main())
+
+
+def test_a_client_provides_it_no_more_and_anew():
+    async def one() -> AsyncIterator[int]:
+        yield 1
+        await asyncio.sleep(3600)
+
+    async def main() -> None:
+        async with provided(one) as (uri, worker):
+            with Raw(uri) as peer:
+
+                def subscribed() -> str:
+                    id = ask(peer, "eth_subscribe")["result"]
+                    assert peer.read() == event(id, 1)
+                    return id
+
+                id = await asyncio.to_thread(subscribed)
+                assert worker.unprovide("eth_subscribe")
+                told = await asyncio.to_thread(peer.read)
+                assert told["params"]["subscription"] == id
+                assert told["params"]["error"]["code"] == -32001
+                await worker.provide_subscription("eth_subscribe", one, **ETHEREUM)
+                assert await asyncio.to_thread(subscribed) != id
+
+    asyncio.run(main())
+
+
+def test_only_asyncio_clients_provide_one():
+    async def one() -> AsyncIterator[int]:
+        yield 1
+
+    with (
+        wirecall.Server("broker", broker=True).serving() as uri,
+        wirecall.connect(uri) as c,
+        pytest.raises(TypeError, match="aconnect"),
+    ):
+        c.provide_subscription("s", one, unsubscribe="u", notification="n")

@@ -147,6 +147,36 @@ class AsyncClient(_Base):
         )
         await self.connect()
 
+    async def provide_subscription(
+        self,
+        subscribe: str,
+        function: Callable[..., AsyncIterator[Any]],
+        *,
+        unsubscribe: str,
+        notification: str,
+        check_results: bool = True,
+        **options: Any,
+    ) -> None:
+        """At a broker: provides an async generator, which runs in this loop, to its other clients, for them to
+        subscribe to as with `Server.subscription`. The broker sends each subscriber its own events, and ends what a
+        subscriber leaves behind. `unprovide(subscribe)` ends it. `options` as of `provide`."""
+        from ._methods import describe_subscription
+
+        _check_provided(options)
+        self._join()
+        described = describe_subscription(function, subscribe, check_results=check_results)
+        self._native.provide_subscription(
+            (subscribe, unsubscribe, notification),
+            function,
+            described.parameters,
+            described.result,
+            described.checked,
+            described.summary,
+            options,
+            self._calls,
+        )
+        await self.connect()
+
     def _described(self, function: Callable[..., Any], name: str, check_results: bool) -> Described:
         from ._methods import ASYNCIO, ASYNCIO_STREAM, POOL_STREAM, describe
 

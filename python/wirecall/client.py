@@ -18,7 +18,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from types import TracebackType
-    from typing import Any, TypeVar
+    from typing import Any, NoReturn, TypeVar
 
     from ._methods import Described
 
@@ -163,6 +163,13 @@ class Client(_Base):
             name, function, LOOP, told.parameters, told.result, told.checked, told.summary, options, None
         )
         self._native.connect()
+
+    def provide_subscription(self, subscribe: str, /, *_: object, **__: object) -> NoReturn:
+        """TypeError: what can be subscribed to is an async generator, which a client of wirecall.aconnect provides."""
+        raise TypeError(
+            f"wirecall: {subscribe}: what can be subscribed to is an async generator: a client of wirecall.aconnect "
+            "provides it"
+        )
 
     def unprovide(self, name: str) -> bool:
         """Provides that method no longer; False when it is not provided."""

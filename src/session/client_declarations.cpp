@@ -73,6 +73,17 @@ void write_options(Writer& writer, const ProvideOptions& options) {
   flag("safe", options.safe);
 }
 
+// Of a method that subscribes: what else belongs to it.
+void write_names(Writer& writer, const SubscriptionNames& names) {
+  writer.key("subscription");
+  writer.begin_object(2);
+  writer.key("unsubscribe");
+  writer.string(names.unsubscribe);
+  writer.key("notification");
+  writer.string(names.notification);
+  writer.end_object();
+}
+
 }  // namespace
 
 Declaration Declarations::of_method(const Method& method, const ProvideOptions& options) {
@@ -84,6 +95,7 @@ Declaration Declarations::of_method(const Method& method, const ProvideOptions& 
   writer->string(method.name());
   rpc::write_params(*writer, method);
   rpc::write_result(*writer, method);
+  if (const SubscriptionNames* const names = method.subscription()) write_names(*writer, *names);
   write_options(*writer, options);
   writer->end_object();
   require(!writer->failed(), "what is said of " + method.name() + " is no JSON: " + writer->failure());

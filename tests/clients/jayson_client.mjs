@@ -19,4 +19,10 @@ for (const client of [jayson.Client.http({ ...place, path: '/rpc' }), jayson.Cli
     client.request('sum', [1, 2, 3], undefined, false),
   ]);
   assert.deepEqual(replies.map((reply) => reply.result).sort(), [2, 6]);
+
+  // Of a batch beyond the limit each call is refused.
+  const calls = [...Array(1001).keys()].map((i) => client.request('subtract', [i, 1], undefined, false));
+  const refused = await client.request(calls);
+  assert.equal(refused.length, 1001);
+  for (const { error } of refused) assert.deepEqual([error.code, error.data.limit], [-32600, 'batch']);
 }

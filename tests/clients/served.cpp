@@ -1,10 +1,14 @@
 // What the third parties' clients call: the demo methods, one that calls its caller, and of Ethereum's API as much as
 // its clients need to subscribe.
 //
-//   served URI...     serves until a signal comes, and says on stderr, a line each, where it listens
+//   served URI...          serves until a signal comes, and says on stderr, a line each, where it listens
+//   served --broker URI    the same of a broker at which a client provides them, but for the one that calls its caller
 #include <chrono>
+#include <cstdint>
 #include <cstdio>
 #include <string>
+#include <string_view>
+#include <thread>
 #include <utility>
 
 #include "cli/demo.hpp"
@@ -39,19 +43,56 @@ wirecall::Stream<Head> heads(wirecall::Context context, std::string kind) {
   }
 }
 
+const wirecall::SubscriptionNames kEthereum{
+    .subscribe = "eth_subscribe", .unsubscribe = "eth_unsubscribe", .notification = "eth_subscription"};
+
+std::string chain_id() { return "0x1"; }
+std::string block_number() { return "0x10"; }
+
+void tell(const std::string& uri) { std::fprintf(stderr, "listening %s\n", uri.c_str()); }
+
+wirecall::Options served_options() {
+  wirecall::Options options;
+  options.http_notification_status = 200;  // jsonrpclib-pelix takes any other for an error
+  return options;
+}
+
+void serve(char** begin, char** end) {
+  wirecall::Server server{served_options()};
+  wirecall::cli::add_demo_methods(server.registry());
+  server.method("ask", ask, {"question"});
+  server.method("eth_chainId", chain_id);
+  server.method("eth_blockNumber", block_number);
+  server.subscription(kEthereum, heads, {"kind"});
+  for (; begin != end; ++begin) tell(server.listen(*begin).uri());
+  server.run();
+}
+
+void serve_broker(const char* uri) {
+  wirecall::Broker broker{served_options()};
+  const std::string place = broker.listen(uri).uri();
+  wirecall::Client provider{place};
+  provider.provide("subtract", [](std::int64_t minuend, std::int64_t subtrahend) { return minuend - subtrahend; },
+                   {.params = {"minuend", "subtrahend"}});
+  provider.provide("echo", [](wirecall::Value value) { return value; }, {.params = {"value"}});
+  provider.provide("fail", [](int code, const std::string& message) -> int { throw wirecall::Error{code, message}; },
+                   {.params = {"code", "message"}});
+  provider.provide("eth_chainId", chain_id);
+  provider.provide("eth_blockNumber", block_number);
+  provider.provide_subscription(kEthereum, heads, {.params = {"kind"}});
+  const std::jthread connecting{[&] {
+    provider.connect();
+    tell(place);
+  }};
+  broker.run();
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
-  wirecall::Options options;
-  options.http_notification_status = 200;  // jsonrpclib-pelix takes any other for an error
-  wirecall::Server server{options};
-  wirecall::cli::add_demo_methods(server.registry());
-  server.method("ask", ask, {"question"});
-  server.method("eth_chainId", [] { return std::string{"0x1"}; });
-  server.method("eth_blockNumber", [] { return std::string{"0x10"}; });
-  server.subscription(
-      {.subscribe = "eth_subscribe", .unsubscribe = "eth_unsubscribe", .notification = "eth_subscription"}, heads,
-      {"kind"});
-  for (int i = 1; i < argc; ++i) std::fprintf(stderr, "listening %s\n", server.listen(argv[i]).uri().c_str());
-  server.run();
+  if (argc == 3 && std::string_view{argv[1]} == "--broker") {
+    serve_broker(argv[2]);
+  } else {
+    serve(argv + 1, argv + argc);
+  }
 }

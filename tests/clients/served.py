@@ -1,4 +1,5 @@
-"""What served.cpp serves, from Python: served.py URI... says on stderr, a line each, where it listens."""
+"""What served.cpp serves, from Python: served.py URI... says on stderr, a line each, where it listens; served.py --broker
+URI, the same of a broker at which a client provides it."""
 
 import asyncio
 import sys
@@ -9,6 +10,7 @@ import wirecall
 
 # jsonrpclib-pelix takes any other status for an error.
 app = wirecall.Server("served", http_notification_status=200)
+ETHEREUM = {"unsubscribe": "eth_unsubscribe", "notification": "eth_subscription"}
 
 
 @app
@@ -61,7 +63,7 @@ def eth_blockNumber() -> str:
     return "0x10"
 
 
-@app.subscription("eth_subscribe", unsubscribe="eth_unsubscribe", notification="eth_subscription")
+@app.subscription("eth_subscribe", **ETHEREUM)
 async def heads(kind: str) -> AsyncIterator[dict[str, str]]:
     if kind != "newHeads":
         raise wirecall.InvalidParams("no such kind: " + kind)
@@ -73,6 +75,20 @@ async def heads(kind: str) -> AsyncIterator[dict[str, str]]:
             await asyncio.sleep(0.005)
 
 
-for uri in sys.argv[1:]:
-    print("listening", app.listen(uri), file=sys.stderr, flush=True)
-app.run(quiet=True)
+async def provide(uri: str) -> None:
+    async with wirecall.aconnect(uri) as worker:
+        for method in (subtract, echo, fail, eth_chainId, eth_blockNumber):
+            await worker.provide(method.__name__, method)
+        await worker.provide_subscription("eth_subscribe", heads, **ETHEREUM)
+        print("listening", uri, file=sys.stderr, flush=True)
+        await asyncio.Event().wait()
+
+
+if sys.argv[1] == "--broker":
+    broker = wirecall.Server("broker", broker=True, log_level="warning")
+    with broker.serving(sys.argv[2]) as uri:
+        asyncio.run(provide(uri))
+else:
+    for uri in sys.argv[1:]:
+        print("listening", app.listen(uri), file=sys.stderr, flush=True)
+    app.run(quiet=True)

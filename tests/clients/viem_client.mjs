@@ -1,4 +1,5 @@
-// viem: calls, batches and errors by HTTP; calls and subscriptions as JSON over a unix socket.
+// viem: calls, batches and errors by HTTP; calls and subscriptions as JSON over a unix socket, at a server and through a
+// broker.
 import assert from 'node:assert/strict';
 import path from 'node:path';
 import { pathToFileURL } from 'node:url';
@@ -20,21 +21,30 @@ async function check(client) {
 const url = `http://127.0.0.1:${process.env.TCP_PORT}/rpc`;
 await check(createPublicClient({ transport: http(url, { batch: true, retryCount: 0 }) }));
 
-const client = createPublicClient({ transport: ipc(process.env.UNIX_PATH, { retryCount: 0 }) });
-await check(client);
-const blocks = [];
-const { unsubscribe } = await new Promise((resolve, reject) => {
-  let subscription;
-  const subscribing = client.transport.subscribe({
-    params: ['newHeads'],
-    onData: async ({ result }) => {
-      blocks.push(Number(result.number));
-      if (blocks.length === 10) resolve(await subscribing);
-    },
-    onError: reject,
+// Of a batch beyond the limit each call is refused.
+const tooLarge = createPublicClient({ transport: http(url, { batch: { batchSize: 1001 }, retryCount: 0 }) });
+const refused = await Promise.allSettled([...Array(1001).keys()].map((i) => asked(tooLarge, 'subtract', i, 1)));
+for (const { reason } of refused) assert.deepEqual([reason.code, reason.cause.data.limit], [-32600, 'batch']);
+
+async function checkBlocks(file) {
+  const client = createPublicClient({ transport: ipc(file, { retryCount: 0 }) });
+  await check(client);
+  const blocks = [];
+  const { unsubscribe } = await new Promise((resolve, reject) => {
+    const subscribing = client.transport.subscribe({
+      params: ['newHeads'],
+      onData: async ({ result }) => {
+        blocks.push(Number(result.number));
+        if (blocks.length === 10) resolve(await subscribing);
+      },
+      onError: reject,
+    });
   });
-});
-assert.deepEqual(blocks.slice(0, 10), [1, 2, 3, 4, 5, 6, 7, 8, 9, 10]);
-await unsubscribe();
-await assert.rejects(client.transport.subscribe({ params: ['nothing'], onData() {} }), { code: -32602 });
+  assert.deepEqual(blocks.slice(0, 10), [1, 2, 3, 4, 5, 6, 7, 8, 9, 10]);
+  await unsubscribe();
+  await assert.rejects(client.transport.subscribe({ params: ['nothing'], onData() {} }), { code: -32602 });
+}
+
+await checkBlocks(process.env.UNIX_PATH);
+await checkBlocks(process.env.BROKER_PATH);
 process.exit(0);

@@ -1,4 +1,5 @@
-"""web3.py: calls, batches, errors and subscriptions by AsyncIPCProvider; calls by HTTP."""
+"""web3.py: calls, batches, errors and subscriptions by AsyncIPCProvider, at a server and through a broker; calls and
+batches by HTTP."""
 
 import asyncio
 import os
@@ -7,8 +8,14 @@ from web3 import AsyncIPCProvider, AsyncWeb3, Web3
 from web3.exceptions import Web3RPCError
 
 
-async def main() -> None:
-    async with AsyncWeb3(AsyncIPCProvider(os.environ["UNIX_PATH"])) as w3:
+def refused(error: Web3RPCError) -> None:
+    """It is for a batch beyond the limit."""
+    told = error.rpc_response["error"]
+    assert (told["code"], told["data"]["limit"]) == (-32600, "batch"), error
+
+
+async def check(path: str) -> None:
+    async with AsyncWeb3(AsyncIPCProvider(path, request_information_cache_size=2000)) as w3:
         assert await w3.eth.chain_id == 1
         assert await w3.eth.block_number == 16
         answer = await w3.provider.make_request("subtract", [42, 23])
@@ -24,6 +31,14 @@ async def main() -> None:
             batch.add(w3.eth.chain_id)
             batch.add(w3.eth.block_number)
             assert await batch.async_execute() == [1, 16]
+        try:
+            async with w3.batch_requests() as batch:
+                for _ in range(1001):
+                    batch.add(w3.eth.chain_id)
+                await batch.async_execute()
+            raise AssertionError("a batch of 1,001 is answered")
+        except Web3RPCError as error:
+            refused(error)
         subscription = await w3.eth.subscribe("newHeads")
         numbers = []
         async for message in w3.socket.process_subscriptions():
@@ -34,9 +49,21 @@ async def main() -> None:
         assert numbers == list(range(1, 11)), numbers
         assert await w3.eth.unsubscribe(subscription) is True
 
+
+async def main() -> None:
+    await check(os.environ["UNIX_PATH"])
+    await check(os.environ["BROKER_PATH"])
     w3 = Web3(Web3.HTTPProvider(f"http://127.0.0.1:{os.environ['TCP_PORT']}/rpc"))
     assert w3.eth.chain_id == 1
     assert w3.provider.make_request("subtract", [5, 3])["result"] == 2
+    try:
+        with w3.batch_requests() as batch:
+            for _ in range(1001):
+                batch.add(w3.eth.chain_id)
+            batch.execute()
+        raise AssertionError("a batch of 1,001 is answered")
+    except Web3RPCError as error:
+        refused(error)
 
 
 asyncio.run(main())

@@ -84,6 +84,30 @@ TEST(ClientProvide, tells_how_a_method_is_to_be_called_and_of_what_types) {
                 R"("queue":0}]})");
 }
 
+// Block after block: 1, 2, …
+Stream<int> blocks(Context context, std::string kind) {
+  if (kind != "newHeads") throw Error{ErrorCode::invalid_params, "no such kind: " + kind};
+  for (int number = 1;; ++number) {
+    co_yield number;
+    co_await sleep_for(context, 1ms);
+  }
+}
+
+const SubscriptionNames kEthereum{
+    .subscribe = "eth_subscribe", .unsubscribe = "eth_unsubscribe", .notification = "eth_subscription"};
+
+TEST(ClientProvide, tells_that_a_method_subscribes_and_what_ends_it_and_brings_its_events) {
+  BrokerWorld world;
+  world.client->provide_subscription(kEthereum, blocks, {.concurrency = 8, .params = {"kind"}});
+  EXPECT_THROW(world.client->provide_subscription(kEthereum, blocks), Error) << "the name is taken";
+  world.client->connect();
+  ASSERT_EQ(world.lines.size(), 1U);
+  EXPECT_EQ(BrokerWorld::member(world.lines[0], "params"),
+            R"({"methods":[{"method":"eth_subscribe","params":[{"name":"kind","schema":{"type":"string"},)"
+            R"("required":true}],"result":{"name":"result","schema":{"type":"string"}},"subscription":)"
+            R"({"unsubscribe":"eth_unsubscribe","notification":"eth_subscription"},"concurrency":8}]})");
+}
+
 TEST(ClientProvide, says_it_all_again_on_the_next_connection_before_calls_that_have_waited) {
   BrokerWorld world{named()};
   world.client->provide("gpu.add", add);
@@ -662,6 +686,96 @@ TEST_F(ClientAtBroker, a_provider_that_goes_is_missed_and_one_that_comes_is_foun
     const std::expected<int, Error> result = caller.try_call<int>("add", 1, 2);
     return !result && result.error().code() == -32601;
   }));
+}
+
+// ---- subscriptions that clients provide ----
+
+class ClientSubscriptions : public ClientAtBroker {
+ protected:
+  ClientSubscriptions() { provide(); }
+
+  void provide() {
+    provider_.provide_subscription(kEthereum,
+                                   [this](Context context, std::string kind) -> Stream<int> {
+                                     const struct End {
+                                       std::counting_semaphore<>& ended;
+                                       ~End() { ended.release(); }
+                                     } end{ended_};
+                                     Stream<int> numbers = blocks(std::move(context), std::move(kind));
+                                     while (std::optional<int> number = co_await numbers.next()) co_yield *number;
+                                   },
+                                   {.params = {"kind"}});
+    provider_.connect();
+  }
+  // The id of a new subscription.
+  static std::string subscribe(RawPeer& caller) {
+    const std::string answer = ask(caller, "eth_subscribe", "newHeads");
+    EXPECT_TRUE(answer.starts_with(R"({"jsonrpc":"2.0","result":"0x)")) << answer;
+    return answer.substr(27, 34);
+  }
+  static std::string event(std::string_view id, int number) {
+    return R"({"jsonrpc":"2.0","method":"eth_subscription","params":{"subscription":")" + std::string{id} +
+           R"(","result":)" + std::to_string(number) + "}}";
+  }
+  // What a caller is answered, behind any number of events.
+  static std::string ask(RawPeer& caller, std::string_view method, std::string_view param) {
+    caller.send(R"({"jsonrpc":"2.0","method":")" + std::string{method} + R"(","params":[")" + std::string{param} +
+                R"("],"id":2})"
+                "\n");
+    for (;;) {
+      std::string line = caller.line();
+      if (line.empty() || line.find(R"("id":2)") != std::string::npos) return line;
+    }
+  }
+  [[nodiscard]] bool ends() { return ended_.try_acquire_for(kWatchdog); }
+
+  std::counting_semaphore<> ended_{0};
+  Client provider_{uri_};
+};
+
+TEST_F(ClientSubscriptions, bring_their_events_in_order_behind_the_answer_until_they_are_ended) {
+  RawPeer caller{Endpoint{uri_}};
+  RawPeer other{Endpoint{uri_}};
+  const std::string id = subscribe(caller);
+  const std::string others = subscribe(other);
+  EXPECT_NE(id, others);
+  for (int number = 1; number <= 10; ++number) EXPECT_EQ(caller.line(), event(id, number));
+  for (int number = 1; number <= 3; ++number) EXPECT_EQ(other.line(), event(others, number));
+  EXPECT_NE(ask(caller, "eth_unsubscribe", others).find(R"("result":false)"), std::string::npos) << "another's";
+  EXPECT_NE(ask(caller, "eth_unsubscribe", id).find(R"("result":true)"), std::string::npos);
+  EXPECT_TRUE(ends());
+  EXPECT_NE(ask(caller, "eth_unsubscribe", id).find(R"("result":false)"), std::string::npos) << "once";
+  EXPECT_EQ(other.line(), event(others, 4)) << "which goes on";
+}
+
+TEST_F(ClientSubscriptions, are_refused_by_what_the_stream_throws_first) {
+  RawPeer caller{Endpoint{uri_}};
+  EXPECT_NE(ask(caller, "eth_subscribe", "nothing").find(R"("code":-32602,"message":"no such kind: nothing")"),
+            std::string::npos);
+}
+
+TEST_F(ClientSubscriptions, end_at_the_provider_when_their_caller_goes) {
+  RawPeer caller{Endpoint{uri_}};
+  subscribe(caller);
+  subscribe(caller);
+  caller.close();
+  EXPECT_TRUE(ends());
+  EXPECT_TRUE(ends());
+}
+
+TEST_F(ClientSubscriptions, end_for_their_caller_when_they_are_provided_no_more_and_may_be_provided_anew) {
+  RawPeer caller{Endpoint{uri_}};
+  const std::string id = subscribe(caller);
+  EXPECT_TRUE(provider_.unprovide("eth_subscribe"));
+  std::string line = caller.line();
+  while (line.find(R"("result":)") != std::string::npos) line = caller.line();
+  EXPECT_NE(line.find(R"("subscription":")" + id + R"(","error":{"code":-32001)"), std::string::npos) << line;
+  EXPECT_TRUE(ends());
+  EXPECT_NE(ask(caller, "eth_unsubscribe", id).find("-32601"), std::string::npos) << "nobody provides it";
+  provide();
+  const std::string next = subscribe(caller);
+  EXPECT_NE(next, id);
+  EXPECT_EQ(caller.line(), event(next, 1));
 }
 
 }  // namespace
