@@ -45,7 +45,7 @@ struct Limits {
   std::uint32_t hops = 16;
   /// Methods that one connection may provide through a broker. More is -32005 with `data.limit:"methods"`.
   std::size_t methods = 4096;
-  /// Topics and patterns that one connection may subscribe to. More is -32005 with `data.limit:"subscriptions"`.
+  /// Topics and patterns of one connection; as many subscriptions to methods. More is -32005, `data.limit` this name.
   std::size_t subscriptions = 4096;
   /// Bytes that the subscriptions of one connection hold: the texts of their patterns and groups, and 256 for each.
   /// More is -32005 with `data.limit:"subscription_bytes"`.

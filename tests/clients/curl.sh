@@ -27,3 +27,13 @@ curl -s "$at/metrics" | grep -q '^wirecall_' || { echo 'no metrics' >&2; exit 1;
 large=$(head -c 300000 /dev/zero | tr '\0' x)
 expect '300 kB' "$("${rpc[@]}" "$at/rpc" --data-binary @- <<<"{\"jsonrpc\":\"2.0\",\"method\":\"echo\",\"params\":[\"$large\"],\"id\":1}" |
   wc -c)" "$((300000 + 36))"
+# HTTP/1.0 closes unless it asks for keep-alive: so many connections are made for each of two requests.
+expect 'HTTP/1.0' "$(curl -s -0 -o /dev/null -o /dev/null -w '%{http_code} %{num_connects} ' "$at/healthz" "$at/healthz")" '200 1 200 1 '
+expect 'HTTP/1.0 keep-alive' "$(curl -s -0 -H 'Connection: keep-alive' -o /dev/null -o /dev/null \
+  -w '%{http_code} %{num_connects} ' "$at/healthz" "$at/healthz")" '200 1 200 0 '
+# Who asks for health names no Host; nor need one that comes by a unix socket name ours.
+expect 'health without Host' "$(curl -s -o /dev/null -w '%{http_code}' -H 'Host:' "$at/healthz")" 200
+expect 'readiness without Host' "$(curl -s -0 -o /dev/null -w '%{http_code}' -H 'Host:' "$at/readyz")" 200
+expect 'a call without Host' "$("${rpc[@]}" -o /dev/null -w '%{http_code}' -H 'Host:' "$at/rpc" -d "$call")" 400
+expect "another's Host" "$("${rpc[@]}" -o /dev/null -w '%{http_code}' -H 'Host: a.example' "$at/rpc" -d "$call")" 403
+expect "another's Host, unix" "$("${rpc[@]}" --unix-socket "$UNIX_PATH" http://a.example/rpc -d "$call")" "$reply"

@@ -24,6 +24,7 @@ HERE = Path(__file__).resolve().parent
 # BROKER_PATH of a broker at which a client provides the same, and SERVED.
 CLIENTS = {
     "curl": ("", "bash curl.sh"),
+    "ab": ("ab", "bash ab.sh"),
     "jsonrpclib-pelix": ("pip", "python jsonrpclib_pelix.py"),
     "aiorpcX": ("pip", "python aiorpcx_client.py"),
     "pygls": ("pip", "python pygls_client.py"),
@@ -33,6 +34,7 @@ CLIENTS = {
     "ethers": ("npm", "node ethers_client.mjs"),
     "viem": ("npm", "node viem_client.mjs"),
     "OpenRPC test-coverage": ("npm", "node openrpc_coverage.mjs"),
+    "OpenRPC meta-schema": ("npm", "node openrpc_document.mjs"),
     "go-ethereum": ("go", "ethereum"),
     "jrpc2": ("go", "jrpc2"),
     "jsonrpsee": ("cargo", "jsonrpsee_client"),
@@ -43,6 +45,11 @@ SECONDS_MAX = 60
 
 class Unavailable(Exception):
     """What a client is made of cannot be had here."""
+
+
+def require_ab(folder: Path) -> None:
+    if not shutil.which("ab"):
+        raise Unavailable("ab is not installed; Debian's apache2-utils has it")
 
 
 def install_pip(folder: Path) -> None:
@@ -86,6 +93,7 @@ def install_cargo(folder: Path) -> None:
 
 # How each kind is installed, and what that depends on.
 KINDS = {
+    "ab": (require_ab, []),
     "pip": (install_pip, ["requirements.txt"]),
     "npm": (install_npm, ["requirements.txt", "package.json"]),
     "go": (install_go, ["go/go.mod", "go/go.sum", "go/ethereum/main.go", "go/jrpc2/main.go"]),
@@ -98,7 +106,7 @@ def install(kind: str, folder: Path) -> None:
     act, files = KINDS[kind]
     wanted = "".join((HERE / name).read_text() for name in files)
     ready = folder / f"ready.{kind}"
-    if ready.exists() and ready.read_text() == wanted:
+    if files and ready.exists() and ready.read_text() == wanted:
         return
     folder.mkdir(parents=True, exist_ok=True)
     ready.unlink(missing_ok=True)

@@ -2,9 +2,10 @@
 URI, the same of a broker at which a client provides it."""
 
 import asyncio
+import dataclasses
 import sys
 from collections.abc import AsyncIterator
-from typing import Any
+from typing import Any, Literal
 
 import wirecall
 
@@ -53,6 +54,20 @@ async def ask(question: str, ctx: wirecall.Context) -> str:
     return answer
 
 
+@dataclasses.dataclass
+class Point:
+    x: int
+    y: float = 0.0
+    label: str | None = None
+    tags: list[str] = dataclasses.field(default_factory=list)
+
+
+@app
+def move(point: Point, by: int | str | None = None, scale: Literal[1, 2, "auto"] = "auto") -> Point | None:
+    """For its types, which a document describes."""
+    return point if by is not None else None
+
+
 @app
 def eth_chainId() -> str:
     return "0x1"
@@ -77,7 +92,7 @@ async def heads(kind: str) -> AsyncIterator[dict[str, str]]:
 
 async def provide(uri: str) -> None:
     async with wirecall.aconnect(uri) as worker:
-        for method in (subtract, echo, fail, eth_chainId, eth_blockNumber):
+        for method in (subtract, echo, fail, move, eth_chainId, eth_blockNumber):
             await worker.provide(method.__name__, method)
         await worker.provide_subscription("eth_subscribe", heads, **ETHEREUM)
         print("listening", uri, file=sys.stderr, flush=True)
