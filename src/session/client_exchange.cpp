@@ -101,9 +101,10 @@ struct Terms {
 bool ClientConnection::response(const Received& message) { return core->response(*this, message); }
 
 bool ClientConnection::takes_packed(const Received& message) {
+  if (message.kind == MessageKind::notification) return message.method() == "rpc.item";
   const std::scoped_lock lock{core->mutex_};
   const ClientCall* const call = core->find_call(*this, message);
-  return call != nullptr && !call->wants_json && call->stream == nullptr;
+  return call != nullptr && !call->wants_json;
 }
 
 bool ClientConnection::notified(const Received& message) {

@@ -14,6 +14,12 @@ namespace session {
 
 using std::chrono::nanoseconds;
 
+namespace {
+
+const Codec& codec_of(bool packed) noexcept { return packed ? msgpack_codec() : json_codec(); }
+
+}  // namespace
+
 ClientStream::~ClientStream() {
   if (begun_) core_->end_stream(*this);
   core_->give_back(*call_);
@@ -59,23 +65,26 @@ void ClientStream::grant() {
 }
 
 Reader& ClientStream::item() {
-  if (reader_ == nullptr) reader_ = json_codec().reader();
-  const std::size_t begin = at_ == 1 ? 0 : taken_.ends[at_ - 2];
-  reader_->reset(taken_.bytes.padded().substr(begin, taken_.ends[at_ - 1] - begin));
+  const Items::End end = taken_.ends[at_ - 1];
+  if (reader_ == nullptr || reader_->is_json() == end.packed) reader_ = codec_of(end.packed).reader();
+  const std::size_t begin = at_ == 1 ? 0 : taken_.ends[at_ - 2].at;
+  reader_->reset(taken_.bytes.padded().substr(begin, end.at - begin));
   return *reader_;
 }
 
 // A server that knows no streams answers with all results at once: they are items just the same. So is the result of a
 // method that has one.
-void ClientStream::gathered(std::string_view result) {
-  if (next_seq_ != 0 || result.empty() || result == "null") return;
-  if (result.front() != '[') return arrived_.add(result);
-  const std::unique_ptr<Reader> reader = json_codec().reader();
+void ClientStream::gathered(std::string_view result, bool packed) {
+  if (next_seq_ != 0 || result.empty()) return;
+  const std::unique_ptr<Reader> reader = codec_of(packed).reader();
   Buffer padded{result};
   reader->reset(padded.padded());
+  const ValueKind kind = reader->kind();
+  if (kind == ValueKind::null) return;
+  if (kind != ValueKind::array) return arrived_.add(result, packed);
   if (!reader->begin_array()) return;
   while (reader->next_element()) {
-    arrived_.add(reader->skip());
+    arrived_.add(reader->skip(), packed);
   }
 }
 
@@ -183,7 +192,7 @@ void ClientCore::grant(ClientStream& stream) {
 // The call's end, in whichever way; `call.error` says whether it failed.
 void ClientCore::finish_stream(ClientCall& call) {
   ClientStream& stream = *call.stream;
-  if (!call.error) stream.gathered(call.response.view());
+  if (!call.error) stream.gathered(call.response.view(), call.response_packed);
   stream.ended_ = true;
   if (call.asynchronous) {
     ended_.push_back(call);
@@ -224,21 +233,22 @@ bool ClientCore::item(ClientConnection& connection, const Received& message) {
   std::uint64_t seq = 0;
   std::string_view value;
   std::string_view name;
-  reader_->reset(message[Member::params]);
-  bool sound = reader_->begin_object();
+  Reader& reader = message.packed ? *workspace_.packed().readers.reader : *reader_;
+  reader.reset(message[Member::params]);
+  bool sound = reader.begin_object();
   bool named = false;
-  while (sound && reader_->next_member(name)) {
+  while (sound && reader.next_member(name)) {
     if (name == "id") {
-      named = sound = reader_->read_uint(~std::uint64_t{0}, id);
+      named = sound = reader.read_uint(~std::uint64_t{0}, id);
     } else if (name == "seq") {
-      sound = reader_->read_uint(~std::uint64_t{0}, seq);
+      sound = reader.read_uint(~std::uint64_t{0}, seq);
     } else if (name == "value") {
-      value = reader_->skip();
+      value = reader.skip();
     } else {
-      reader_->skip();
+      reader.skip();
     }
   }
-  reader_->clear_failure();
+  reader.clear_failure();
   Lock lock{mutex_};
   ClientCall* call = sound && named ? table_.find(id) : nullptr;
   if (call == nullptr || call->connection != &connection || call->stream == nullptr || value.empty()) {
@@ -258,7 +268,7 @@ bool ClientCore::item(ClientConnection& connection, const Received& message) {
   }
   ++stream.next_seq_;
   --stream.granted_;
-  stream.arrived_.add(value);
+  stream.arrived_.add(value, message.packed);
   if (!call->asynchronous) {
     if (std::exchange(call->waiting->unfinished, 0) != 0) call->waiting->ready.notify_one();
     return true;

@@ -48,13 +48,18 @@ class ClientStream {
 
  private:
   friend class ClientCore;
+  /// Values, each in the encoding in which it came.
   struct Items {
+    struct End {
+      std::size_t at;
+      bool packed;
+    };
     Buffer bytes;
-    std::vector<std::size_t> ends;
-    void add(std::string_view item) {
+    std::vector<End> ends;
+    void add(std::string_view item, bool packed) {
       bytes.append(item);
-      bytes.push_back('\n');  // a number ends where something else stands
-      ends.push_back(bytes.size());
+      if (!packed) bytes.push_back('\n');  // a number ends where something else stands
+      ends.push_back({.at = bytes.size(), .packed = packed});
     }
     void clear() noexcept {
       bytes.clear();
@@ -65,7 +70,7 @@ class ClientStream {
   bool take();
   void begin(bool asynchronous);
   void grant();
-  void gathered(std::string_view result);
+  void gathered(std::string_view result, bool packed);
 
   const std::shared_ptr<ClientCore> core_;
   ClientCall* const call_;

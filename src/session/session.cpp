@@ -192,13 +192,14 @@ bool Session::read_packed(std::span<char> frame, bool kept) {
     return read_transcoded(frame, kept);  // which says why
   }
   const bool response = message.kind == MessageKind::response;
+  const bool for_caller = response || (caller_ != nullptr && message.kind == MessageKind::notification);
   if (message.fault == Fault::batch_limit || !takes_packed(message)) {
     give_back(envelope);
     return read_transcoded(frame, kept);
   }
   unreadable_ = 0;
   ++host_->workspace.stats.messages_in;
-  if (response) {
+  if (for_caller) {
     Transcoder::restore(packed, message);
     message.text = packed;
   }
@@ -215,10 +216,10 @@ bool Session::read_packed(std::span<char> frame, bool kept) {
   return true;
 }
 
-// Items, events and the like are for the caller in JSON.
+// Events and the like are for the caller in JSON.
 bool Session::takes_packed(const Received& message) {
-  if (caller_ != nullptr && message.kind == MessageKind::response) return caller_->takes_packed(message);
-  if (caller_ != nullptr && message.kind == MessageKind::notification) return false;
+  const bool asks = message.kind != MessageKind::response && message.kind != MessageKind::notification;
+  if (caller_ != nullptr && !asks) return caller_->takes_packed(message);
   return dispatcher_.takes_packed(message);
 }
 

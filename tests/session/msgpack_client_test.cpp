@@ -2,6 +2,7 @@
 #include <atomic>
 #include <cstddef>
 #include <gtest/gtest.h>
+#include <limits>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -87,6 +88,39 @@ TEST_P(MsgpackClient, WhatItCannotHoldIsInvalidParamsAndNotSent) {
   EXPECT_EQ(std::get<0>(none).error().code(), -32602);
   EXPECT_EQ(std::get<1>(none).error().code(), -32602);
   EXPECT_EQ(client.call<int>("notes"), 0);
+}
+
+TEST(MsgpackClientAtABroker, ItemsOfAStreamAreWhatTheyWere) {
+  Broker broker;
+  const Endpoint place = broker.listen("tcp://127.0.0.1:0");
+  const RunningServer running{broker};
+  ClientOptions options;
+  options.encoding = Encoding::msgpack;
+  Client worker{place.uri(), options};
+  worker.provide("numbers", []() -> Stream<double> {
+    co_yield 1.5;
+    co_yield std::numeric_limits<double>::quiet_NaN();
+    co_yield std::numeric_limits<double>::infinity();
+  });
+  worker.provide("nan", [] { return std::numeric_limits<double>::quiet_NaN(); });
+  worker.connect();
+  Client caller{place.uri(), options};
+  for (const char* const method : {"numbers", "nan"}) {
+    std::vector<std::string> items;
+    for (const double item : caller.stream<double>(method)) items.push_back(std::to_string(item));
+    EXPECT_EQ(items, method == std::string_view{"nan"} ? (std::vector<std::string>{"nan"})
+                                                       : (std::vector<std::string>{"1.500000", "nan", "inf"}));
+  }
+  // A caller that speaks JSON is told where it cannot be.
+  Client reader{place.uri()};
+  auto stream = reader.stream<double>("numbers");
+  int count = 0;
+  EXPECT_THROW(
+      {
+        for (const double item : stream) count += item == 1.5 ? 1 : 100;
+      },
+      Error);
+  EXPECT_EQ(count, 1);
 }
 
 TEST(MsgpackClientAtABroker, ProvidesSubscribesAndCalls) {
