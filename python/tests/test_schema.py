@@ -92,8 +92,19 @@ def test_models_of_one_name_are_told_apart():
 
         return pydantic.create_model("Pair", __base__=Pair, **{member: (int, ...)})
 
-    first, second = schema_of(tuple[made("a"), made("b")])["prefixItems"]
+    first, second = schema_of(tuple[made("a"), made("b")])["items"]
     assert first != second
+
+
+def test_tuples_are_those_of_draft_07_which_openrpc_1_has():
+    pair = {"items": [{"type": "integer"}, {"type": "string"}], "additionalItems": False, "minItems": 2, "maxItems": 2}
+    assert schema_of(tuple[int, str]) == {"type": "array", **pair}
+
+    class Held(pydantic.BaseModel):
+        pair: tuple[int, str]
+
+    assert {key: schema_of(Held)["properties"]["pair"][key] for key in pair} == pair
+    assert "prefixItems" not in json.dumps(schema_of(Held))
 
 
 def test_constraints_are_keywords():

@@ -595,11 +595,26 @@ def _set_schema(shape: Shape, name: str, schema: dict[str, Any], definitions: di
     reference = schema.get("$ref", "")
     if reference and json.dumps(reference) not in json.dumps(others):  # it is not within itself
         schema = others.pop(reference.removeprefix(f"#/$defs/{name}."))
+    _to_draft_07([schema, others])
     with contextlib.suppress(TypeError, ValueError):  # JSON has no form for a limit or a default in it
         shape.set_definitions([
             (name, json.dumps(schema, allow_nan=False)),
             *((f"{name}.{key}", json.dumps(value, allow_nan=False)) for key, value in others.items()),
         ])  # fmt: skip
+
+
+def _to_draft_07(schema: Any) -> None:
+    """Says of tuples what OpenRPC 1 understands, whose schemas are those of draft 07; in place."""
+    inner = schema.values() if isinstance(schema, dict) else schema if isinstance(schema, list) else ()
+    for value in inner:
+        _to_draft_07(value)
+    if isinstance(schema, dict) and isinstance(first := schema.get("prefixItems"), list):
+        del schema["prefixItems"]
+        others = schema.pop("items", len(first) != schema.get("maxItems"))
+        if first:  # a list of schemas is never empty
+            schema |= {"items": first, "additionalItems": others}
+        elif others is not True:
+            schema["items"] = others
 
 
 def _at(failure: ValueError, loc: tuple[Any, ...]) -> ValueError:

@@ -44,8 +44,11 @@ std::string Words::joined(const Value::Array& values, std::string_view between, 
 }
 
 std::string Words::of_array(const Value& schema, int depth) {
-  const Value* const items = schema.find("items");
-  const Value::Array& first = elements_of(schema.find("prefixItems"));
+  // One schema each of the first elements: "prefixItems", and "items" before JSON Schema 2020-12.
+  const Value* const each = schema.find("items");
+  const bool is_list = each != nullptr && each->is_array();
+  const Value* const items = is_list ? schema.find("additionalItems") : each;
+  const Value::Array& first = elements_of(is_list ? each : schema.find("prefixItems"));
   std::string inside = joined(first, ", ", [&](const Value& element) { return of(element, depth); });
   if (items != nullptr && items->is_object())
     inside += (inside.empty() ? "" : ", ") + of(*items, depth) + (first.empty() ? "" : "...");

@@ -1,5 +1,5 @@
 // TypeInfo in words and as JSON Schema (draft 2020-12, the keywords type, enum, minimum, maximum, minLength, maxLength,
-// minItems, maxItems, items, prefixItems, minProperties, maxProperties, properties, required, additionalProperties,
+// minItems, maxItems, items, additionalItems, minProperties, maxProperties, properties, required, additionalProperties,
 // anyOf, format, description, $ref, $defs).
 #include "wirecall/schema.hpp"
 
@@ -319,10 +319,14 @@ void SchemaWriter::write_keywords(const TypeInfo& type, const About* about) {
     case TypeKind::tuple:
       if (type.kind == TypeKind::tuple) {
         write_word(w, "type", "array");
-        w.key("prefixItems");
-        w.begin_array(type.types.size());
-        for (const TypeInfo* one : type.types) write_type(*one, nullptr);
-        w.end_array();
+        if (!type.types.empty()) {  // a list of schemas is never empty
+          w.key("items");
+          w.begin_array(type.types.size());
+          for (const TypeInfo* one : type.types) write_type(*one, nullptr);
+          w.end_array();
+          w.key("additionalItems");
+          w.boolean(false);
+        }
       }
       w.key("minItems");
       w.unsigned_integer(type.length);

@@ -26,6 +26,10 @@ TEST(SchemaText, of_arrays_has_their_elements) {
   EXPECT_EQ(text(R"({"type":"array","items":{"type":"string"}})"), "[string]");
   EXPECT_EQ(text(R"({"type":"array","items":{}})"), "[any]");
   EXPECT_EQ(text(R"({"type":"array","prefixItems":[{"type":"string"},{"type":"integer"}]})"), "[string, integer]");
+  EXPECT_EQ(text(R"({"type":"array","items":[{"type":"string"},{"type":"integer"}],"additionalItems":false})"),
+            "[string, integer]");
+  EXPECT_EQ(text(R"({"type":"array","items":[{"type":"string"}],"additionalItems":{"type":"integer"}})"),
+            "[string, integer...]");
   EXPECT_EQ(text(R"({"type":"array","prefixItems":[{"type":"string"}],"items":{"type":"integer"}})"),
             "[string, integer...]");
 }

@@ -103,7 +103,8 @@ TEST(Schema, ContainersTellWhatTheyHold) {
   EXPECT_EQ((schema_of<std::array<bool, 2>>()),
             R"({"type":"array","items":{"type":"boolean"},"minItems":2,"maxItems":2})"_json);
   EXPECT_EQ((schema_of<std::tuple<bool, std::string>>()),
-            R"({"type":"array","prefixItems":[{"type":"boolean"},{"type":"string"}],"minItems":2,"maxItems":2})"_json);
+            R"({"type":"array","items":[{"type":"boolean"},{"type":"string"}],"additionalItems":false,
+                "minItems":2,"maxItems":2})"_json);
   EXPECT_EQ((schema_of<std::map<std::string, bool>>()),
             R"({"type":"object","additionalProperties":{"type":"boolean"}})"_json);
   EXPECT_EQ((schema_of<std::variant<bool, std::string>>()), R"({"anyOf":[{"type":"boolean"},{"type":"string"}]})"_json);
@@ -188,8 +189,7 @@ TEST(Schema, ASchemaThatIsTextStandsWhereItIsUsedOrIsDefinedWithWhatItRefersTo) 
   const TypeInfo* const each[] = {&order, &again, &alone};
   const json both = json::parse(json_schema({.kind = TypeKind::tuple, .length = 3, .types = each}));
   EXPECT_EQ(both["$defs"], defined);
-  EXPECT_EQ(both["prefixItems"],
-            json({{{"$ref", "#/$defs/m.Order"}}, {{"$ref", "#/$defs/m.Order"}}, {{"type", "object"}}}));
+  EXPECT_EQ(both["items"], json({{{"$ref", "#/$defs/m.Order"}}, {{"$ref", "#/$defs/m.Order"}}, {{"type", "object"}}}));
 
   const About about{.member = "a", .docs = "What for."};
   const MemberInfo member{.name = "a", .type = &alone, .about = &about, .required = false};
