@@ -14,6 +14,7 @@
 #include "encode.hpp"
 #include "errors.hpp"
 #include "gil.hpp"
+#include "message/own_error.hpp"
 #include "reference.hpp"
 #include "values.hpp"
 #include "wirecall/detail/home.hpp"
@@ -185,6 +186,11 @@ Buffer params_of(nb::handle args, nb::handle kwargs) {
 
 }  // namespace
 
+void refuse_to_notify(ErrorCode code, const char* why) {
+  set_exception(message::make({.code = code, .reason = why, .delivered = "no"}));
+  throw nb::python_error();
+}
+
 CallerLine::CallerLine(Call& call, Context context, std::shared_ptr<AsyncCalls> calls,
                        std::shared_ptr<HandlerTask> task)
     : context_(std::move(context)),
@@ -238,16 +244,14 @@ bool CallerLine::is_in_handler() const {
 }
 
 void CallerLine::notify(const std::string& method, nb::handle args, nb::handle kwargs) const {
-  const auto refuse = [](ErrorCode code, const char* why) {
-    set_exception(Error{code, why});
-    throw nb::python_error();
-  };
   if (context_.caller_link() == nullptr)
-    refuse(ErrorCode::provider_lost, "the caller cannot be told: it has no connection of its own, as by HTTP POST");
+    refuse_to_notify(ErrorCode::provider_lost,
+                     "the caller cannot be told: it has no connection of its own, as by HTTP POST");
   if (!can_notify())
-    refuse(ErrorCode::provider_lost, "the caller cannot be told: it has gone, or the call was answered with an error");
+    refuse_to_notify(ErrorCode::provider_lost,
+                     "the caller cannot be told: it has gone, or the call was answered with an error");
   if (refused_->load(std::memory_order_relaxed) == static_cast<int>(ErrorCode::limit_exceeded))
-    refuse(ErrorCode::limit_exceeded, "too many notifications wait for the call to be answered");
+    refuse_to_notify(ErrorCode::limit_exceeded, "too many notifications wait for the call to be answered");
   home_->go_on(std::make_shared<AtHome>(
       [context = context_, method, params = params_of(args, kwargs), by_handler = is_in_handler(), refused = refused_] {
         try {

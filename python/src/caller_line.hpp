@@ -10,6 +10,7 @@
 
 #include "wirecall/call.hpp"
 #include "wirecall/context.hpp"
+#include "wirecall/error.hpp"
 
 namespace wirecall::python {
 
@@ -20,6 +21,9 @@ struct HandlerTask {
   PyObject* task = nullptr;  ///< null before it has been made, and when it has ended
   bool ended = false;
 };
+
+/// Raises what ctx.notify does when nobody can be told. `why` is plain ASCII without quotes.
+[[noreturn]] void refuse_to_notify(ErrorCode code, const char* why);
 
 class CallerLine {
  public:

@@ -401,7 +401,7 @@ class CheckedEncoder : public Encoder {
       ++possible;
     }
     // Where one alone is possible, what it says is more than that none fits.
-    if (possible == 1) return as(value, *only);
+    if (possible == 1) return as(value, *only) || (takes_none(shape) && says_or_null(value, *only));
     for (std::size_t i = 0; i != shape.part_count(); ++i) {
       const Shape* const part = shape.part(i);
       if (is_excluded(Py_TYPE(value), part->kind())) continue;
@@ -469,8 +469,20 @@ class CheckedEncoder : public Encoder {
 
   // ---- failures ----
 
-  bool mismatch(PyObject* value, const Shape& shape) {
-    return fail("expected " + shape.expected() + ", got " + got(value));
+  bool mismatch(PyObject* value, const Shape& shape) { return fail(expectation(value, shape.expected())); }
+  static std::string expectation(PyObject* value, const std::string& expected) {
+    return "expected " + expected + ", got " + got(value);
+  }
+  static bool takes_none(const Shape& choice) {
+    for (std::size_t i = 0; i != choice.part_count(); ++i) {
+      if (choice.part(i)->kind() == ShapeKind::none) return true;
+    }
+    return false;
+  }
+  // A mismatch of the value itself with the one part beside null names null as well. False.
+  bool says_or_null(PyObject* value, const Shape& part) {
+    if (why() != expectation(value, part.expected())) return false;
+    return fails_here() ? fail(expectation(value, part.expected() + " or null")) : false;
   }
   bool missing(const Shape& shape) { return fail("expected " + shape.expected() + ", got nothing"); }
 

@@ -12,9 +12,11 @@
 #include <string>
 #include <sys/prctl.h>
 #include <utility>
+#include <variant>
 #include <vector>
 
 #include "base/edit_distance.hpp"
+#include "cli/config_file.hpp"
 #include "session/option_rows.hpp"
 #include "wirecall/options.hpp"
 
@@ -32,8 +34,21 @@ const OptionRow* row_of_flag(const std::string& flag) {
   return nullptr;
 }
 
+bool is_truth(const OptionRow& row) {
+  Options options;
+  return std::holds_alternative<bool*>(row.in_server(options, row));
+}
+
+/// Whether that is the flag of an option that is true or false: it needs no value.
+bool is_truth_flag(const std::string& flag) {
+  const OptionRow* const row = row_of_flag(flag);
+  return row != nullptr && is_truth(*row);
+}
+
 std::string unknown_flag(const std::string& flag) {
-  std::vector<std::string> names{"--config", "--insecure", "--listen", "--workers"};
+  if (flag == "--demo")
+    return "--demo is for the broker: wirecall serve --demo serves methods of its own, and no program";
+  std::vector<std::string> names{"--config", "--insecure", "--listen", "--print-config", "--workers"};
   for (const OptionRow& row : session::option_rows()) {
     if (row.in_server == nullptr) continue;
     names.push_back(session::flag_of(row));
@@ -41,7 +56,7 @@ std::string unknown_flag(const std::string& flag) {
   }
   const std::string nearest{nearest_of(flag, names)};
   return "there is no option " + flag +
-         (nearest.empty() ? "; docs/options.md has them all" : "; did you mean " + nearest + "?");
+         (nearest.empty() ? "; wirecall serve --help lists them all" : "; did you mean " + nearest + "?");
 }
 
 // The options that such words name, each with its value as JSON text. Throws std::invalid_argument.
@@ -54,6 +69,8 @@ std::vector<std::pair<std::string, std::string>> options_of_flags(const std::vec
     if (row == nullptr) throw std::invalid_argument{unknown_flag(flag)};
     if (equals != words[i].size()) {
       given[row].push_back(words[i].substr(equals + 1));
+    } else if (is_truth(*row) && (i + 1 == words.size() || (words[i + 1] != "true" && words[i + 1] != "false"))) {
+      given[row].emplace_back("true");
     } else if (++i < words.size()) {
       given[row].push_back(words[i]);
     } else {
@@ -71,10 +88,21 @@ std::vector<std::pair<std::string, std::string>> options_of_flags(const std::vec
   return options;
 }
 
+// What is wrong with such a file; empty for nothing.
+std::string wrong_with_toml(nb::bytes text) {
+  const auto options = cli::options_of_toml({text.c_str(), text.size()});
+  return options ? std::string{} : options.error();
+}
+
+std::string toml_of_options(const std::string& json) { return cli::toml_of_options(Options::from_json(json)); }
+
 }  // namespace
 
 void add_command(nb::module_& module) {
   module.def("options_of_flags", &options_of_flags);
+  module.def("is_truth_flag", &is_truth_flag);
+  module.def("wrong_with_toml", &wrong_with_toml);
+  module.def("toml_of_options", &toml_of_options);
   module.def("end_with_parent", [] { ::prctl(PR_SET_PDEATHSIG, SIGTERM); });
 }
 

@@ -108,7 +108,12 @@ void add_context(nb::module_& module) {
       .def(
           "notify",
           [](const CallContext& context, const std::string& method, nb::args args, nb::kwargs kwargs) {
-            line_of(context).notify(method, args, kwargs);
+            if (context.line == nullptr) {
+              refuse_to_notify(
+                  ErrorCode::provider_lost,
+                  "the caller cannot be told by a plain handler: make it async def, or @app(blocking=True)");
+            }
+            context.line->notify(method, args, kwargs);
           },
           nb::sig("def notify(self, method: str, /, *args: typing.Any, **kwargs: typing.Any) -> None"),
           "The same without an answer. From the handler itself it leaves at once; from a task or thread that the "

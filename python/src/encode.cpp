@@ -290,18 +290,18 @@ void Encoder::forget_failure() {
   where_->clear();
 }
 
-bool Encoder::at(Py_ssize_t index) { return at_step("[" + std::to_string(index) + "]"); }
+bool Encoder::at(Py_ssize_t index) { return at_step(std::to_string(index)); }
 
 bool Encoder::at(PyObject* key) {
   const Reference text = Reference::steal(PyObject_Str(key));
   Py_ssize_t size = 0;
   const char* const name = text ? PyUnicode_AsUTF8AndSize(text.get(), &size) : nullptr;
-  if (name == nullptr) return PyErr_Clear(), at_step("[?]");
-  return at_step("." + std::string{name, static_cast<std::size_t>(size)});
+  if (name == nullptr) return PyErr_Clear(), at_step("?");
+  return at_step({name, static_cast<std::size_t>(size)});
 }
 
 bool Encoder::at_step(const std::string& step) {
-  path_.insert(0, step);
+  path_.insert(0, path_.empty() ? step : step + ".");
   *where_ = "at " + path_ + ": " + why_;
   return false;
 }

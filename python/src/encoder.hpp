@@ -150,6 +150,10 @@ class Encoder {
   // Failures: what, and from the inside out where. Each returns false.
   bool fail(std::string why);
   bool fail_with_exception();
+  /// What is wrong, without the place.
+  [[nodiscard]] const std::string& why() const noexcept { return why_; }
+  /// Whether the failure is about the value being written, and not about one inside it.
+  [[nodiscard]] bool fails_here() const noexcept { return path_.empty(); }
   bool at(Py_ssize_t index);
   bool at(PyObject* key);
   /// Forgets a failure: another way is tried.

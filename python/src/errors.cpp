@@ -9,6 +9,7 @@
 #include "values.hpp"
 #include "wirecall/bytes.hpp"
 #include "wirecall/codec.hpp"
+#include "wirecall/message.hpp"
 
 namespace wirecall::python {
 namespace {
@@ -61,7 +62,7 @@ Error error_of(PyObject* exception, std::string_view method, std::string_view id
     PyErr_Format(PyExc_TypeError, "the data of an error cannot be sent: %s", why.c_str());
     static_cast<void>(take_error(method, id));  // for the log
   }
-  return error;
+  return detail::as_answer(error);
 }
 
 Error take_error(std::string_view method, std::string_view id) {

@@ -1,6 +1,7 @@
 // The native module wirecall._native: what the Python files of the package are made of. Not for users.
 #include <nanobind/nanobind.h>
 #include <nanobind/stl/string.h>
+#include <nanobind/stl/string_view.h>
 #include <nanobind/stl/vector.h>
 
 #include "client.hpp"
@@ -9,6 +10,7 @@
 #include "encode.hpp"
 #include "errors.hpp"
 #include "gil.hpp"
+#include "message/error_words.hpp"
 #include "server.hpp"
 #include "shape.hpp"
 #include "streams.hpp"
@@ -34,11 +36,9 @@ nb::bytes dumps(nb::handle value, bool msgpack) {
 std::string text_of(const DecodeFailure& failure) {
   std::string at;
   for (auto step = failure.path.rbegin(); step != failure.path.rend(); ++step) {
-    if (const auto* const name = std::get_if<std::string>(&*step)) {
-      at += "." + *name;
-    } else {
-      at += "[" + std::to_string(std::get<std::size_t>(*step)) + "]";
-    }
+    if (!at.empty()) at += '.';
+    const auto* const name = std::get_if<std::string>(&*step);
+    at += name != nullptr ? *name : std::to_string(std::get<std::size_t>(*step));
   }
   return (at.empty() ? "" : "at " + at + ": ") + "expected " + failure.expected + ", got " + failure.got;
 }
@@ -107,6 +107,7 @@ NB_MODULE(_native, module) {
   module.def("set_error_functions",
              [](nb::handle make, nb::handle explain) { set_error_functions(make.ptr(), explain.ptr()); });
   module.def("set_extension_reader", [](nb::handle function) { set_extension_reader(function.ptr()); });
+  module.def("error_words", &message::error_words, nb::arg("message"), nb::arg("data"));
   module.def("end_waits", &end_waits);
   module.def("end_threads", &end_threads);
   add_context(module);

@@ -2,8 +2,11 @@
 #include "server.hpp"
 
 #include <cstddef>
+#include <cstdint>
+#include <expected>
 #include <memory>
 #include <nanobind/stl/optional.h>
+#include <nanobind/stl/pair.h>
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/unique_ptr.h>
 #include <nanobind/stl/vector.h>
@@ -13,14 +16,17 @@
 #include <vector>
 
 #include "async_calls.hpp"
+#include "cli/reloading.hpp"
 #include "described.hpp"
 #include "errors.hpp"
 #include "gil.hpp"
+#include "hang_ups.hpp"
 #include "method.hpp"
 #include "transport/loopback.hpp"
 #include "wirecall/broker.hpp"
 #include "wirecall/endpoint.hpp"
 #include "wirecall/listeners.hpp"
+#include "wirecall/log.hpp"
 #include "wirecall/server.hpp"
 
 namespace wirecall::python {
@@ -56,12 +62,13 @@ class PyServer {
     // For `handle`, which needs no port.
     server_->registry().set_limits(options.limits);
     server_->registry().set_log(options.log);
-    places_ = options.listen_uris();
+    options_ = options;
   }
   PyServer(PyServer&&) = delete;
   // The server's threads end with it, and may need the GIL for that.
   ~PyServer() {
     const Released released;
+    hang_ups_.reset();
     if (running_) static_cast<void>(server_.release());
     server_.reset();
   }
@@ -93,8 +100,41 @@ class PyServer {
     return os_error_for([&] { return server_->listen(uri).uri(); });
   }
   /// Where its options say.
-  [[nodiscard]] std::vector<std::string> places() const { return places_; }
+  [[nodiscard]] std::vector<std::string> places() const { return options_.listen_uris(); }
   void listen_shared(const Listeners& listeners, std::size_t number) { server_->listen(listeners, number); }
+
+  /// As a record of its log, where that is JSON; else false.
+  bool tell_of_listening(const std::string& version, const std::string& places, std::int64_t methods,
+                         std::int64_t workers) {
+    if (options_.log_format != LogFormat::json) return false;
+    const bool asks = !options_.principals_file.empty();
+    options_.log.at_least(options_.log_level)(
+        LogLevel::info, "the server listens",
+        {{"version", version},
+         {"name", options_.name},
+         {"listen", places},
+         {"methods", methods},
+         {"workers", workers},
+         {"serves", asks ? "those that principals_file names" : "whoever can connect"}});
+    return true;
+  }
+
+  /// From now on SIGHUP makes it take anew what it can take while it runs. `load()` returns the options as JSON text
+  /// and
+  /// "", or "" and why there are none. In the main thread, until `leave_hang_ups`.
+  void take_hang_ups(nb::object load) {
+    load_ = std::move(load);
+    reload_ = std::make_unique<cli::Reload>(*server_, options_, [this] { return loaded(); });
+    hang_ups_ = std::make_unique<HangUps>([this] { (*reload_)(); });
+  }
+  void leave_hang_ups() {
+    {
+      const Released released;
+      hang_ups_.reset();
+      reload_.reset();
+    }
+    load_.reset();
+  }
 
   /// False when it was interrupted. `signals`: it ends by SIGINT and SIGTERM, which it takes from Python meanwhile.
   bool run(bool signals) {
@@ -122,9 +162,23 @@ class PyServer {
   void drain(nb::handle loop) { calls_->drain(loop.ptr()); }
 
  private:
+  std::expected<Options, std::string> loaded() const {
+    const Gil gil;
+    try {
+      const auto [json, why] = nb::cast<std::pair<std::string, std::string>>(load_());
+      if (!why.empty()) return std::unexpected(why);
+      return Options::from_json(json);
+    } catch (const std::exception& failure) {
+      return std::unexpected(std::string{failure.what()});
+    }
+  }
+
   std::shared_ptr<AsyncCalls> calls_;
   std::unique_ptr<Server> server_;
-  std::vector<std::string> places_;
+  Options options_;
+  nb::object load_;  // of the options anew
+  std::unique_ptr<cli::Reload> reload_;
+  std::unique_ptr<HangUps> hang_ups_;
   bool running_ = false;
 };
 
@@ -146,6 +200,10 @@ void add_server(nb::module_& module) {
       .def("listen", &PyServer::listen)
       .def("places", &PyServer::places)
       .def("listen_shared", &PyServer::listen_shared)
+      .def("tell_of_listening", &PyServer::tell_of_listening, nb::arg("version"), nb::arg("places"), nb::arg("methods"),
+           nb::arg("workers"))
+      .def("take_hang_ups", &PyServer::take_hang_ups, nb::arg("load"))
+      .def("leave_hang_ups", &PyServer::leave_hang_ups)
       .def("run", &PyServer::run, nb::arg("signals"))
       .def("stop", &PyServer::stop)
       .def("stop_at_once", &PyServer::stop_at_once)

@@ -78,7 +78,7 @@ class Runner:
         text = text.replace("app.run()", f'app.run("tcp://127.0.0.1:{self.port}")')
         text = text.replace("app.run(workers", f'app.run("tcp://127.0.0.1:{self.port}", workers')
         text = re.sub(r"connect\(\)", f'connect("tcp://127.0.0.1:{self.port}")', text)
-        return re.sub(r"(wirecall serve \S+\.py)", rf"\1 --port {self.port}", text)
+        return re.sub(r"(wirecall serve \S+\.py)(?!.*--listen)", rf"\1 --port {self.port}", text)
 
     def _python(self, block: Block) -> None:
         first = block.text.split("\n", 1)[0]

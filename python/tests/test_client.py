@@ -6,6 +6,7 @@ import asyncio
 import contextlib
 import json
 import os
+import pathlib
 import signal
 import socket
 import subprocess
@@ -137,7 +138,7 @@ def test_positions_and_names_do_not_mix(uri):
 
 def test_what_cannot_be_sent_is_a_type_error_with_its_place(uri):
     with wirecall.connect(uri) as c:
-        with pytest.raises(TypeError, match=r"at \[0\]\.a: builtins\.object has no form"):
+        with pytest.raises(TypeError, match=r"at 0\.a: builtins\.object has no form"):
             c.echo({"a": object()})
         with pytest.raises(TypeError, match="not finite"):
             c.echo(float("inf"))
@@ -280,10 +281,12 @@ def test_a_result_that_python_cannot_hold_is_a_local_error(result):
     ("data", "words"),
     [
         ('{"loc":5}', "at 5"),
-        ('{"loc":["a",1],"expected":7,"got":null}', "at a.1, expected 7, got None"),
-        ('{"loc":null,"did_you_mean":[]}', "at None, did you mean []?"),
+        ('{"loc":["a",1],"expected":7,"got":null}', "at a.1, expected 7, got null"),
+        ('{"loc":null,"did_you_mean":[]}', "at null, did you mean '[]'?"),
         ("[1]", "[1]"),
-        ('{"reason":{}}', "reason {}"),
+        ('{"account":7}', '{"account":7}'),
+        ('"why"', '"why"'),
+        ('{"reason":{}}', "{}"),
     ],
 )
 def test_an_error_can_be_told_whatever_its_data(data, words):
@@ -291,6 +294,36 @@ def test_an_error_can_be_told_whatever_its_data(data, words):
     with Answering(error) as place, wirecall.connect(place) as c, pytest.raises(wirecall.Error) as caught:
         c.anything()
     assert str(caught.value) == f"seven (7): {words}"
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        "null",
+        '{"loc":["b"],"expected":"integer","got":"\\"three\\""}',
+        '{"loc":["aa"],"expected":"nothing","got":"1","did_you_mean":"a",'
+        '"also":[{"loc":["a",0,"b"],"expected":"integer","got":"nothing"}]}',
+        '{"reason":"needs_connection"}',
+        '{"reason":"many","origin":"local","delivered":"no","limit":"rate","retry_after_ms":20}',
+        '{"reason":"seven","delivered":"maybe"}',
+        '{"account":7}',
+        '{"reason":5,"also":7}',
+        '[1,{"a":null}]',
+        '"why"',
+        "1.5",
+        "false",
+    ],
+)
+def test_an_error_reads_as_the_command_tells_it(data):
+    tool = pathlib.Path(sys.executable).with_name("wirecall")
+    with Answering(f'"error":{{"code":7,"message":"it is seven","data":{data}}}') as place:
+        told = subprocess.run(
+            [tool, "call", "anything", "--url", place], capture_output=True, text=True, timeout=300, check=False
+        ).stderr
+    again = Answering(f'"error":{{"code":7,"message":"it is seven","data":{data}}}')
+    with again as place, wirecall.connect(place) as c, pytest.raises(wirecall.Error) as caught:
+        c.anything()
+    assert told == str(caught.value).replace("it is seven (7)", "error 7: it is seven") + "\n"
 
 
 def test_http(uri):

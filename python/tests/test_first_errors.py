@@ -214,15 +214,15 @@ def test_a_server_is_no_decorator():
     )
 
 
-def test_a_host_and_a_port():
+def test_a_host_and_a_port(capfd):
     app = wirecall.Server("calc", port=0)
     app.stop()
-    app.run(host="127.0.0.2", quiet=True)
-    assert app._listening[0].startswith("tcp://127.0.0.2:")
+    app.run(host="127.0.0.2")
+    assert capfd.readouterr().err.startswith("calc: 0 methods at tcp://127.0.0.2:")
     app = wirecall.Server("calc")
     app.stop()
-    app.run(port=0, quiet=True)
-    assert app._listening[0].startswith("tcp://127.0.0.1:")
+    app.run(port=0)
+    assert capfd.readouterr().err.startswith("calc: 0 methods at tcp://127.0.0.1:")
     with pytest.raises(ValueError, match="insecure=True"):
         app.run(host="::", port=0)
     assert last_line(lambda: app.run("tcp://127.0.0.1:0", port=1)) == (
@@ -230,6 +230,53 @@ def test_a_host_and_a_port():
     )
     assert last_line(lambda: app.run(8545)) == (  # type: ignore[arg-type]
         'TypeError: wirecall: run takes where to listen as a URI, "tcp://127.0.0.1:8545", not 8545'
+    )
+
+
+def test_a_number_in_place_of_a_place():
+    app: object = wirecall.Server("calc")
+    for what, call in (
+        ("listen takes where to listen", lambda: app.listen(21102)),  # type: ignore[attr-defined]
+        ("serving takes where to listen", lambda: app.serving(21102).__enter__()),  # type: ignore[attr-defined]
+        ("run takes where to listen", lambda: app.run(21102)),  # type: ignore[attr-defined]
+        ("run takes where to listen", lambda: app.run([21102])),  # type: ignore[attr-defined]
+        ("a client takes the place of a server", lambda: wirecall.connect(21102)),  # type: ignore[arg-type]
+        ("a client takes the place of a server", lambda: wirecall.connect([21102])),  # type: ignore[list-item]
+        ("a client takes the place of a server", lambda: wirecall.aconnect(21102)),  # type: ignore[arg-type]
+    ):
+        assert last_line(call) == f'TypeError: wirecall: {what} as a URI, "tcp://127.0.0.1:21102", not 21102'
+
+
+def test_what_is_said_where_it_runs_is_no_option():
+    for word, cure in (("insecure", "app.run(insecure=True)"), ("workers", "app.run(workers=4)")):
+        line = last_line(lambda word=word: wirecall.Server(**{word: 2}))  # type: ignore[misc]
+        assert line.startswith(f"TypeError: wirecall: {word} is no option of a server: ")
+        assert line.endswith(cure)
+
+
+def test_listen_without_a_place_listens_where_the_options_say(tmp_path):
+    app = wirecall.Server(host="127.0.0.2", port=0)
+    assert app.listen().startswith("tcp://127.0.0.2:")
+    places = [f"unix://{tmp_path}/{name}.sock" for name in "ab"]
+    app = wirecall.Server(listen=places)
+    assert app.listen() == places[0]
+    assert app._listening == places
+    with pytest.raises(ValueError, match="can be reached from other machines"):
+        wirecall.Server(host="0.0.0.0", port=0).listen()
+    assert wirecall.Server(host="0.0.0.0", port=0).listen(insecure=True).startswith("tcp://0.0.0.0:")
+
+
+def test_all_wrong_parameters_are_told(c):
+    wrong = "wirecall.errors.InvalidParams: Invalid params (-32602): "
+    assert last_line(lambda: c.sum("a", "b")) == (
+        f'{wrong}at a, expected integer, got "a"; at b, expected integer, got "b"'
+    )
+    assert last_line(lambda: c.sum(aa=1, b="b")) == (
+        f'{wrong}at aa, expected nothing, got 1; at b, expected integer, got "b"; at a, expected integer, got nothing'
+    )
+    assert last_line(lambda: c.sum(b=1, timeout=3)) == (
+        f"{wrong}at timeout, expected nothing, got 3; at a, expected integer, got nothing; "
+        "_timeout= is the time of the call in seconds"
     )
 
 
@@ -243,7 +290,7 @@ def test_the_command_goes_over_the_programs_host_and_port(tmp_path):
 def test_what_is_said_of_a_call_itself(c):
     wrong = "wirecall.errors.InvalidParams: Invalid params (-32602): at "
     assert last_line(lambda: c.sum(a=1, timeout=3)) == (
-        f"{wrong}timeout, expected nothing, got 3, _timeout= is the time of the call in seconds"
+        f"{wrong}timeout, expected nothing, got 3; _timeout= is the time of the call in seconds"
     )
     assert "_to= names the client" in last_line(lambda: c.sum(a=1, to="x"))
     assert "_timeout" not in last_line(lambda: c.sum(a=1, c=3))
@@ -278,7 +325,7 @@ def test_a_wrong_type(c):
         "wirecall.errors.InvalidParams: Invalid params (-32602): at a, expected integer, got nothing"
     )
     assert last_line(lambda: c.sum(object())) == (
-        "TypeError: an argument cannot be sent, at [0]: builtins.object has no form on the wire: make it a dataclass, "
+        "TypeError: an argument cannot be sent, at 0: builtins.object has no form on the wire: make it a dataclass, "
         "a dict or a list"
     )
     assert last_line(lambda: c.sum(1, b=2)) == (
@@ -344,9 +391,26 @@ def test_what_is_wrong_with_a_file_is_told_with_its_line(tmp_path):
     done = served(tmp_path, ["calc.py", "-c", "bad.toml"])
     assert done.returncode == 2
     first, batch, bach = done.stderr.strip().split("; line ")
-    assert first == 'wirecall: bad.toml: line 1: port is "80": give 80'
+    assert first == 'wirecall: bad.toml: line 1: port is "80": give a number from 0 to 65535'
     assert batch == "4: limits.batch is 0: give a number from 1 to 1000000000 (elements)"
     assert bach.startswith("5: there is no option limits.bach")
+    # As the broker says it, for every kind of mistake.
+    for text, words in (
+        ("limits_batch = 5\n", "line 1: there is no option limits_batch; did you mean limits.batch?"),
+        ("port = 0\nthis is no TOML\n", "line 2: this is no TOML: "),
+        ("prot = 0\n", "line 1: there is no option prot; did you mean port?"),
+        ("port = 1979-05-27\n", "line 1: port is 1979-05-27: give a number from 0 to 65535"),
+    ):
+        (tmp_path / "bad.toml").write_text(text)
+        said = served(tmp_path, ["calc.py", "-c", "bad.toml"]).stderr
+        assert said.startswith(f"wirecall: bad.toml: {words}"), said
+        broker = subprocess.run(
+            [WIRECALL, "serve", "-c", "bad.toml"], cwd=tmp_path, capture_output=True, text=True, timeout=60, check=False
+        )
+        assert broker.stderr == said
+    assert served(tmp_path, ["calc.py", "-c", "nosuch.toml"]).stderr == (
+        "wirecall: cannot read the file nosuch.toml: No such file or directory\n"
+    )
     (tmp_path / "good.toml").write_text("port = 0\nallow_hosts = []\ncpu_affinity = [0]\n[limits]\nbatch = 5\n")
     (tmp_path / "calc.py").write_text(ADDER + "app.run = lambda: print(app._options)\n")
     assert "'batch': 5" in served(tmp_path, ["calc.py", "-c", "good.toml"]).stdout

@@ -107,6 +107,18 @@ def uri(app) -> Iterator[str]:
     async def says(ctx: wirecall.Context) -> None:
         ctx.notify("said", "x")
 
+    @app
+    def says_plain(ctx: wirecall.Context) -> str:
+        try:
+            ctx.notify("said", "x")
+        except wirecall.ConnectionLost as failure:
+            return str(failure)
+        return ""
+
+    @app
+    def says_plain_uncaught(ctx: wirecall.Context) -> None:
+        ctx.notify("said", "x")
+
     with app.serving() as uri:
         yield uri
 
@@ -162,10 +174,15 @@ def test_where_nobody_can_be_told_it_raises(uri):
     with wirecall.connect(uri) as c:
         assert c.can() is True
         assert c.can_plain() is False
+        assert "the caller cannot be told by a plain handler: make it async def" in c.says_plain()
+        with pytest.raises(wirecall.ConnectionLost, match="plain handler") as caught:
+            c.says_plain_uncaught()
+        assert caught.value.data["delivered"] == "maybe", "the handler has begun: calling again may do it twice"
     with wirecall.connect(uri.replace("tcp://", "http://")) as c:
         assert c.can() is False
-        with pytest.raises(wirecall.ConnectionLost, match="cannot be told"):
+        with pytest.raises(wirecall.ConnectionLost, match="cannot be told") as caught:
             c.says()
+        assert caught.value.data["delivered"] == "maybe"
 
 
 def test_it_raises_once_the_call_has_failed_or_the_caller_has_gone(app):

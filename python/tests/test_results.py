@@ -196,31 +196,34 @@ BAD = [
     (bytes, "a", 'expected {"$bytes":"<base64>"}, got "a"'),
     (list[int], "abc", 'expected array of integer, got "abc"'),
     (list[int], {"a": 1}, "expected array of integer, got dict"),
-    (list[int], [1, "two"], 'at [1]: expected integer, got "two"'),
+    (list[int], [1, "two"], 'at 1: expected integer, got "two"'),
     (list[int], np.array([1]), "expected array of integer, got ndarray"),
-    (set[int], {"a"}, 'at [0]: expected integer, got "a"'),
-    (tuple[int, str], (1, 2), "at [1]: expected string, got 2"),
-    (tuple[int, str], (1,), "at [1]: expected string, got nothing"),
-    (tuple[int, str], (1, "a", 3), "at [2]: expected nothing, got a value"),
-    (dict[str, int], {"a": "b"}, 'at .a: expected integer, got "b"'),
+    (set[int], {"a"}, 'at 0: expected integer, got "a"'),
+    (tuple[int, str], (1, 2), "at 1: expected string, got 2"),
+    (tuple[int, str], (1,), "at 1: expected string, got nothing"),
+    (tuple[int, str], (1, "a", 3), "at 2: expected nothing, got a value"),
+    (dict[str, int], {"a": "b"}, 'at a: expected integer, got "b"'),
     (dict[int, str], {"a": "b"}, 'expected integer, got "a"'),
     (dict[str, int], [1], "expected object of integer, got list"),
-    (Item, {"name": "a"}, "at .count: expected integer, got nothing"),
-    (Item, Item("a", "b"), 'at .count: expected integer, got "b"'),  # type: ignore[arg-type]
-    (Item, Other("t"), "at .name: expected string, got nothing"),
+    (Item, {"name": "a"}, "at count: expected integer, got nothing"),
+    (Item, Item("a", "b"), 'at count: expected integer, got "b"'),  # type: ignore[arg-type]
+    (Item, Other("t"), "at name: expected string, got nothing"),
     (Item, [1], "expected object, got list"),
-    (list[Item], [Item("a", 1), Item("a", 1, [2])], "at [1].tags[0]: expected string, got 2"),  # type: ignore[list-item]
-    (Node, Node(1, Node("x")), 'at .next.value: expected integer, got "x"'),  # type: ignore[arg-type]
-    (Row, {"count": 1}, "at .name: expected string, got nothing"),
-    (Row, {"name": "a", "count": "b"}, 'at .count: expected integer, got "b"'),
-    (Pair, Pair("a", "b"), 'at [0]: expected integer, got "a"'),  # type: ignore[arg-type]
+    (list[Item], [Item("a", 1), Item("a", 1, [2])], "at 1.tags.0: expected string, got 2"),  # type: ignore[list-item]
+    (Node, Node(1, Node("x")), 'at next.value: expected integer, got "x"'),  # type: ignore[arg-type]
+    (Row, {"count": 1}, "at name: expected string, got nothing"),
+    (Row, {"name": "a", "count": "b"}, 'at count: expected integer, got "b"'),
+    (Pair, Pair("a", "b"), 'at 0: expected integer, got "a"'),  # type: ignore[arg-type]
     (Color, "x", 'expected one of r, b, got "x"'),
     (Literal["a"], "b", 'expected a, got "b"'),
     (Literal[1, 2], 3, "expected one of 1, 2, got 3"),
     (Literal["a"], ["a"], "expected a, got list"),
-    (int | None, "a", 'expected integer, got "a"'),
+    (int | None, "a", 'expected integer or null, got "a"'),
+    (list[int | None], [1, "a"], 'at 1: expected integer or null, got "a"'),
+    (Item | None, {"name": "a"}, "at count: expected integer, got nothing"),
+    (Annotated[int, annotated_types.Ge(0)] | None, -1, "expected at least 0, got -1"),
     (int | str, None, "expected integer or string, got null"),
-    (list[int] | None, [1, None], "at [1]: expected integer, got null"),
+    (list[int] | None, [1, None], "at 1: expected integer, got null"),
     (list[int] | list[str], [1, "a"], "expected array of integer or array of string, got list"),
     (datetime.date, "no date", 'expected date, got "no date"'),
     (datetime.date, NOW, 'expected date, got "2026-05-04T10:11:00"'),
@@ -230,7 +233,7 @@ BAD = [
     (Annotated[int, annotated_types.Ge(0)], "a", 'expected integer, got "a"'),
     (Annotated[list[int], annotated_types.MaxLen(2)], [1, 2, 3], "expected a length of at most 2, got list"),
     (Model, {"name": 1}, "expected "),
-    (list[Model], [Model(name="a"), 1], "at [1]: expected "),
+    (list[Model], [Model(name="a"), 1], "at 1: expected "),
     (Annotated[int, pydantic.Field(strict=True, ge=1)], 0, "expected "),
     (Struct, {"name": 1}, "expected "),
     (np.ndarray, 1, "expected an array, got 1"),
@@ -245,7 +248,7 @@ def test_what_is_something_else_is_an_internal_error_and_the_log_says_where(hint
         "jsonrpc": "2.0", "error": {"code": -32603, "message": "Internal error"}, "id": 1,
     }  # fmt: skip
     logged = capfd.readouterr().err
-    assert "method get" in logged
+    assert "method=get" in logged
     assert words in logged
 
 
@@ -353,7 +356,7 @@ def test_items_of_streams(app, caplog):
             list(c.lines.stream())
         assert list(c.any_lines.stream()) == ["x"]
     assert 'an item of the stream cannot be sent: expected integer, got "two"' in caplog.text
-    assert "an item of the stream cannot be sent: at .count: expected integer, got null" in caplog.text
+    assert "an item of the stream cannot be sent: at count: expected integer, got null" in caplog.text
 
 
 def test_methods_that_clients_provide_and_offer(broker):

@@ -28,6 +28,7 @@ def main(words: list[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="wirecall serve", description=DESCRIPTION, epilog=EPILOG, allow_abbrev=False)
     parser.add_argument("program", metavar="FILE.py[:NAME]", help="the program; a module's name will do as well")
     parser.add_argument("--listen", action="append", default=[], metavar="URI", help="where, once for each place")
+    parser.add_argument("--print-config", action="store_true", help="print the options in force as TOML, and exit")
     parser.add_argument("--workers", type=int, default=0, metavar="N", help="processes that share the places")
     parser.add_argument("--insecure", action="store_true", help="listen also where other machines can connect")
     parser.add_argument("-c", "--config", metavar="FILE", help="options as TOML, which flags go over")
@@ -35,12 +36,28 @@ def main(words: list[str] | None = None) -> int:
     if words[:1] != ["serve"]:
         _refuse("python -m wirecall is for serve FILE.py; the command `wirecall` has all the rest")
     ours, flags = _divided(words[1:])
-    _options(None, flags)  # one that is none may have taken the program for its value
+    of_flags = _options_of_flags(flags)  # one that is none may have taken the program for its value
     told = parser.parse_args(ours)
+    if told.listen and of_flags.keys() & {"host", "port"}:
+        _refuse("--listen says where to listen, so leave --host and --port out")
     program, _, name = told.program.partition(":")
     if told.workers < 0:
         _refuse(f"--workers {told.workers}: there are at least 1")
-    server._told = server.Told(told.listen, told.workers, _options(told.config, flags), told.insecure)
+
+    def options() -> dict[str, Any]:
+        of_file = {} if told.config is None else _options_of_file(told.config)
+        return server._over_places(of_file, of_flags)
+
+    try:
+        at_start = options()
+    except ValueError as failure:
+        _refuse(str(failure))
+    server._told = server.Told(told.listen, told.workers, at_start, told.insecure, told.print_config)
+    if told.config is not None:
+        server._told.options_anew = options
+    server._told.names_another = lambda listening: (
+        isinstance(named := vars(_loading(program)).get(name or "app"), server.Server) and named is not listening
+    )
     if name:
         # A program that runs at once, while it is loaded, runs what the command names.
         server._told.is_for_another = lambda running: _named(_loading(program), program, name) is not running
@@ -56,16 +73,19 @@ def main(words: list[str] | None = None) -> int:
 
 def _divided(words: list[str]) -> tuple[list[str], list[str]]:
     """The words that are for this command alone, and the flags of options, each with its value."""
-    alone, with_value = ("-h", "--help", "--insecure"), ("-c", "--config", "--listen", "--workers")
+    alone, with_value = ("-h", "--help", "--insecure", "--print-config"), ("-c", "--config", "--listen", "--workers")
     ours: list[str] = []
     flags: list[str] = []
-    left = iter(words)
-    for word in left:
+    left = list(reversed(words))
+    while left:
+        word = left.pop()
         name, equals, _ = word.partition("=")
         into = ours if not word.startswith("-") or name in alone + with_value else flags
         into.append(word)
-        if word.startswith("-") and not equals and name not in alone and (value := next(left, None)) is not None:
-            into.append(value)
+        if not word.startswith("-") or equals or name in alone or not left:
+            continue
+        if left[-1] in ("true", "false") or not _native.is_truth_flag(name):
+            into.append(left.pop())
     return ours, flags
 
 
@@ -74,33 +94,27 @@ def _refuse(line: str, status: int = 2) -> NoReturn:
     sys.exit(status)
 
 
-def _options(config: str | None, flags: list[str]) -> dict[str, Any]:
+def _options_of_flags(flags: list[str]) -> dict[str, Any]:
     options: dict[str, Any] = {}
     try:
-        if config is not None:
-            options = _options_of_file(config)
         for name, value in _native.options_of_flags(flags):
-            *groups, last = name.split(".")
-            inner = options
-            for group in groups:
-                inner = inner.setdefault(group, {})
-            inner[last] = json.loads(value)
-    except (ValueError, OSError) as failure:
-        _refuse(f"{config}: {failure}" if isinstance(failure, OSError | tomllib.TOMLDecodeError) else str(failure))
+            _put(options, name, json.loads(value))
+    except ValueError as failure:
+        _refuse(str(failure))
     return options
 
 
 def _options_of_file(config: str) -> dict[str, Any]:
-    """Those of a TOML file; what is wrong with them is told with its line, before the program is loaded."""
-    text = pathlib.Path(config).read_text()
-    options = tomllib.loads(text)
-    wrong = []
-    for name, value in _leaves(options):
-        why = _wrong_with(name, value)
-        if why:
-            wrong.append((_line_of(text, name), why))
-    if wrong:
-        _refuse(f"{config}: " + "; ".join(f"line {line}: {why}" if line else why for line, why in sorted(wrong)))
+    """Those of a TOML file. ValueError with what is wrong with them, and its lines."""
+    try:
+        text = pathlib.Path(config).read_bytes()
+    except OSError as failure:
+        raise ValueError(f"cannot read the file {config}: {failure.strerror}") from None
+    if wrong := _native.wrong_with_toml(text):
+        raise ValueError(f"{config}: {wrong}")
+    options: dict[str, Any] = {}
+    for name, value in _leaves(tomllib.loads(text.decode())):
+        _put(options, name, value)
     return options
 
 
@@ -112,33 +126,12 @@ def _leaves(table: dict[str, Any], prefix: str = "") -> Iterator[tuple[str, Any]
             yield prefix + key, value
 
 
-def _wrong_with(name: str, value: Any) -> str:
-    """Why an option of a file cannot be; empty where it can."""
-    flag = "--" + name.replace(".", "-").replace("_", "-")
-    each = value if isinstance(value, list) else [value]
-    words = [f"{flag}={one if isinstance(one, str) else json.dumps(one, default=str)}" for one in each]
-    try:
-        read = _native.options_of_flags(words or [f"{flag}="])
-    except ValueError as failure:
-        if not words and f"no option {flag}" not in str(failure):
-            return ""  # an empty list, which no flag can say
-        return str(failure).removeprefix(f"{flag}: ").replace(f"no option {flag}", f"no option {name}")
-    given = json.loads(read[0][1])
-    same = given == value and isinstance(given, bool) == isinstance(value, bool)
-    return "" if same or not words else f"{name} is {json.dumps(value, default=str)}: give {json.dumps(given)}"
-
-
-def _line_of(text: str, name: str) -> int:
-    """The line that says `name`; 0 where that is not found."""
-    table = ""
-    for number, line in enumerate(text.splitlines(), 1):
-        bare = line.strip()
-        if bare.startswith("["):
-            table = bare[1:].partition("]")[0].strip() + "."
-        key = bare.partition("=")[0].strip().strip("\"'")
-        if "=" in bare and table + key == name:
-            return number
-    return 0
+def _put(options: dict[str, Any], name: str, value: Any) -> None:
+    """Of "limits.batch", that of its group."""
+    *groups, last = name.split(".")
+    for group in groups:
+        options = options.setdefault(group, {})
+    options[last] = value
 
 
 def _load(program: str) -> ModuleType:

@@ -20,6 +20,15 @@ _native.set_error_functions(errors._make, errors._explain)
 _endings: set[weakref.WeakMethod[Callable[[], object]]] = set()
 
 
+def check_place(uri: object, what: str) -> None:
+    """TypeError for what is no text. `what`: who takes it, and what it stands for."""
+    if isinstance(uri, str):
+        return
+    is_port = isinstance(uri, int) and not isinstance(uri, bool) and 0 <= uri < 2**16
+    example = f"tcp://127.0.0.1:{uri if is_port else 8545}"
+    raise TypeError(f'wirecall: {what} as a URI, "{example}", not {uri!r}')
+
+
 def at_exit(method: Callable[[], object]) -> None:
     """Calls that bound method when the interpreter ends, if its object is still there."""
     _endings.add(weakref.WeakMethod(method, _endings.discard))

@@ -25,13 +25,17 @@ Serve = Callable[[list[_native.Listeners], int], None]
 class Workers:
     """`serve(listeners, number)` runs in each of `count` processes. Until one of them returns from it, or SIGINT or
     SIGTERM comes: then each is sent SIGTERM, and again with the second signal; the third ends them at once.
-    In the main thread alone."""
+    `hang_ups`: each is sent SIGHUP as well, which it holds until it can take that; unless the program has a handler for
+    it. In the main thread alone."""
 
-    def __init__(self, uris: list[str], count: int, serve: Serve) -> None:
+    def __init__(self, uris: list[str], count: int, serve: Serve, *, hang_ups: bool = False) -> None:
         if threading.current_thread() is not threading.main_thread():
             raise RuntimeError("wirecall: workers are started in the main thread alone: call run there")
         self._listeners = [_native.Listeners(uri, count) for uri in uris]
         self._serve = serve
+        self._signals = [signal.SIGINT, signal.SIGTERM, signal.SIGCHLD]
+        if hang_ups and signal.getsignal(signal.SIGHUP) in (signal.SIG_DFL, signal.SIG_IGN):
+            self._signals.append(signal.SIGHUP)
         self._numbers: dict[int, int] = {}  # of the processes by their ids
         self._begun: dict[int, float] = {}  # when that of each number was forked
         self._due: dict[int, float] = dict.fromkeys(range(count), 0.0)  # when the next of that number is
@@ -50,10 +54,7 @@ class Workers:
         with reader, writer, contextlib.ExitStack() as after:
             reader.setblocking(False)
             writer.setblocking(False)
-            self._handlers = {
-                number: signal.signal(number, lambda *_: None)
-                for number in (signal.SIGINT, signal.SIGTERM, signal.SIGCHLD)
-            }
+            self._handlers = {number: signal.signal(number, lambda *_: None) for number in self._signals}
             self._wakeup = signal.set_wakeup_fd(writer.fileno(), warn_on_full_buffer=False)
             after.callback(self._restore_signals)
             while self._numbers or self._due:
@@ -61,6 +62,9 @@ class Workers:
                 for arrived in self._wait(reader):
                     if arrived in (signal.SIGINT, signal.SIGTERM):
                         self._stop()
+                    elif arrived == signal.SIGHUP:
+                        for pid in self._numbers:
+                            os.kill(pid, signal.SIGHUP)
                 self._reap()
 
     def _wait(self, reader: socket.socket) -> bytes:
@@ -91,7 +95,7 @@ class Workers:
         try:
             os.setpgid(0, 0)
             self._restore_signals()
-            signal.pthread_sigmask(signal.SIG_UNBLOCK, self._handlers)
+            signal.pthread_sigmask(signal.SIG_UNBLOCK, self._handlers.keys() - {signal.SIGHUP})
             _native.end_with_parent()
             if os.getppid() == self._parent:
                 self._serve(self._listeners, number)

@@ -11,7 +11,7 @@ from __future__ import annotations
 import json
 
 from . import _native, _wiring
-from ._wiring import DEFAULT_PLACE
+from ._wiring import DEFAULT_PLACE, check_place
 from .errors import LocalError
 
 TYPE_CHECKING = False
@@ -82,6 +82,8 @@ class _Base(_Named):
         if wait is not None:
             _check_timeout(wait)
             options["wait_ms"] = max(0, round(wait * 1000))
+        for place in uri if isinstance(uri, list | tuple) else [uri]:
+            check_place(place, "a client takes the place of a server")
         self._native = _native.Client([uri] if isinstance(uri, str) else list(uri), json.dumps(options))
         _wiring.at_exit(self._end)
 

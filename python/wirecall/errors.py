@@ -208,29 +208,30 @@ _OF_THE_CALL = {
 }
 
 
-def _meant_for_the_call(data: dict[str, Any]) -> str:
-    loc = data.get("loc")
-    if data.get("expected") != "nothing" or not isinstance(loc, list) or len(loc) != 1:
+def _meant_for_the_call(data: Any) -> str:
+    if not isinstance(data, dict):
         return ""
-    return _OF_THE_CALL.get(loc[0], "") if isinstance(loc[0], str) else ""
+    also = data.get("also")
+    for wrong in (data, *(also if isinstance(also, list) else ())):
+        loc = wrong.get("loc") if isinstance(wrong, dict) and wrong.get("expected") == "nothing" else None
+        if isinstance(loc, list) and len(loc) == 1 and isinstance(loc[0], str) and loc[0] in _OF_THE_CALL:
+            return _OF_THE_CALL[loc[0]]
+    return ""
 
 
 def _details(data: Any, message: str) -> str:
-    """What of an error's data a person wants to read in one line, and has not read in the message."""
-    if not isinstance(data, dict):
-        return "" if data is None else repr(data)
-    parts = []
-    if "loc" in data:
-        loc = data["loc"]
-        parts.append("at " + (".".join(str(step) for step in loc) if isinstance(loc, list) else repr(loc)))
-    parts += [f"{name} {data[name]}" for name in ("expected", "got", "reason", "limit") if name in data]
-    if cure := _meant_for_the_call(data):
-        parts.append(cure)
-    if "did_you_mean" in data:
-        parts.append(f"did you mean {data['did_you_mean']!r}?")
-    if not parts:
+    """What of an error's data a person wants to read in one line, and has not read in the message: the words of the
+    command (src/message/error_words.hpp)."""
+    if data is None:
+        return ""
+    from . import _native
+
+    try:
+        words = _native.error_words(message.encode(errors="replace").decode(), _native.dumps(data).decode())
+    except (TypeError, ValueError):  # an error of this program, with data that cannot be sent
         return repr(data)
-    return ", ".join(part for part in parts if not (part.startswith("reason ") and part[len("reason ") :] in message))
+    cure = _meant_for_the_call(data)
+    return f"{words}; {cure}" if cure else words
 
 
 # What native code tells of an error besides: detail::ErrorClass.

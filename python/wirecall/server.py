@@ -21,7 +21,7 @@ from collections.abc import Callable, Iterator
 from typing import Any, TypeVar, overload
 
 from . import _native, _wiring
-from ._wiring import DEFAULT_PLACE
+from ._wiring import check_place
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -44,8 +44,11 @@ class Server:
             cure = 'make one, app = wirecall.Server("calc"), and decorate with @app' if callable(name) else "a string"
             what = "wirecall.Server is no decorator" if callable(name) else f"the name of a server is not {name!r}"
             raise TypeError(f"wirecall: {what}: {cure}")
+        for word in _SAID_OF_RUN.keys() & options.keys():
+            raise TypeError(f"wirecall: {word} is no option of a server: {_SAID_OF_RUN[word]}")
         self.name = name
         self._check_results = check_results
+        self._own_options = options
         self._options = _told.over(options) if _told is not None else options
         self._broker = broker
         self._methods: dict[str, tuple[Any, ...]] = {}  # what the native server was told of each
@@ -153,16 +156,40 @@ class Server:
             if not name.startswith("_") and callable(member):
                 self.add(getattr(instance, name), name=prefix + name)
 
-    def listen(self, uri: str = DEFAULT_PLACE, *, insecure: bool = False) -> str:
+    def listen(self, uri: str | None = None, *, insecure: bool = False) -> str:
         """Listens at once, so that peers may connect; they are served by `run`. Returns the place with its actual port:
-        `listen("tcp://127.0.0.1:0")`. OSError with the cause and the cure when it cannot be had.
+        `listen("tcp://127.0.0.1:0")`. Without a place, at those that the server's options name; returns the first.
+        What `wirecall serve` is told goes over the program: it then listens there, once, and nowhere else.
+        OSError with the cause and the cure when it cannot be had.
 
         `insecure`: other machines may connect although nobody has to authenticate. Without it, and without a
         `principals_file`, a place that they can reach is a ValueError."""
-        self._permit([uri], insecure)
+        if uri is not None:
+            check_place(uri, "listen takes where to listen")
+        told = self._told_places()
+        if told is not None and self._listening:
+            return self._listening[0]
+        uris = told if told is not None else self._native.places() if uri is None else [uri]
+        self._permit(uris, insecure)
+        first, *_ = [self._listen_at(one) for one in uris]
+        return first
+
+    def _listen_at(self, uri: str) -> str:
         actual: str = self._native.listen(uri)
         self._listening.append(actual)
         return actual
+
+    def _told_places(self) -> list[str] | None:
+        """Where the command line, or its file, says that this server listens; None where it says nothing."""
+        if _told is None or _told.names_another(self):
+            return None
+        if _told.print_config:
+            listen = {"listen": _told.listen} if _told.listen else {}
+            print(_native.toml_of_options(json.dumps({"name": self.name, **self._options, **listen})), end="")
+            sys.exit(0)
+        if _told.listen:
+            return _told.listen
+        return self._native.places() if _told.options.keys() & _PLACES else None
 
     def _at(self, host: str | None, port: int | None) -> str:
         """TCP there. What the command line says goes over both, and the server's options stand for what is missing."""
@@ -208,23 +235,31 @@ class Server:
             raise TypeError("wirecall: run takes a place, or a host and a port, not both")
         if host is not None or port is not None:
             listen = self._at(host, port)
-        if not isinstance(listen, str | list | tuple | None):
-            raise TypeError(f'wirecall: run takes where to listen as a URI, "tcp://127.0.0.1:8545", not {listen!r}')
+        uris = list(listen) if isinstance(listen, list | tuple) else [] if listen is None else [listen]
+        for uri in uris:
+            check_place(uri, "run takes where to listen")
         if _told is not None:
             if _told.is_for_another(self):
                 return None
-            listen, workers = _told.listen or listen, _told.workers or workers
+            workers = _told.workers or workers
             _told.has_run = True
-        uris = [listen] if isinstance(listen, str) else listen or ([] if self._listening else self._native.places())
+            told = self._told_places()
+            if told is not None and self._listening:
+                uris = []
+            elif told is not None and (_told.says_where() or (host is None and port is None)):
+                uris = told
+        if not uris and not self._listening:
+            uris = self._native.places()
         self._permit(uris, insecure)  # all of them before the first one listens
         if workers > 1:
             return self._run_workers(uris, workers, quiet)
         with _ending_by_a_line():
             for uri in uris:
-                self.listen(uri, insecure=insecure)
-        if not quiet:
-            self._greet(self._listening)
-        return self._serve()
+                self._listen_at(uri)
+        with self._taking_hang_ups():
+            if not quiet:
+                self._greet(self._listening)
+            return self._serve()
 
     def _serve(self) -> None:
         thread = None
@@ -240,9 +275,39 @@ class Server:
         finally:
             if thread is not None:
                 thread.stop()
+            self._listening.clear()  # with its end it listens no more
             self._ended.set()
 
+    def _reloads(self) -> bool:
+        """Whether SIGHUP makes it read its files anew, rather than end."""
+        if threading.current_thread() is not threading.main_thread():
+            return False
+        return bool(self._options.get("principals_file")) or (_told is not None and _told.options_anew is not None)
+
+    @contextlib.contextmanager
+    def _taking_hang_ups(self) -> Iterator[None]:
+        if not self._reloads():
+            yield
+            return
+        self._native.take_hang_ups(self._options_anew)
+        try:
+            yield
+        finally:
+            self._native.leave_hang_ups()
+
+    def _options_anew(self) -> tuple[str, str]:
+        """The options as JSON, those of the command line's file as it is now; or "", and what is wrong with that."""
+        options = self._options
+        try:
+            if _told is not None and _told.options_anew is not None:
+                options = _over_places(self._own_options, _told.options_anew())
+        except ValueError as failure:
+            return "", str(failure)
+        return json.dumps({"name": self.name, **options}), ""
+
     def _run_workers(self, uris: list[str], count: int, quiet: bool) -> None:
+        import signal
+
         from ._workers import Workers
 
         if self._broker:
@@ -250,22 +315,35 @@ class Server:
         if self._listening:
             raise ValueError("wirecall: workers listen where run is told to: run(listen=…, workers=…) without listen")
 
+        reloads = self._reloads()
+
         def serve(listeners: list[_native.Listeners], number: int) -> None:
+            anew, why = self._options_anew() if reloads else ("", "")
+            if anew and not why:  # as those have them that run already
+                self._options = {name: value for name, value in json.loads(anew).items() if name != "name"}
             self._native = self._make_native()
             for place in listeners:
                 self._native.listen_shared(place, number)
             listeners.clear()
-            self._serve()
+            with self._taking_hang_ups():
+                if reloads:
+                    signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGHUP})  # held until here
+                self._serve()
 
         with _ending_by_a_line():
-            workers = Workers(uris, count, serve)
+            workers = Workers(uris, count, serve, hang_ups=reloads)
         if not quiet:
-            self._greet(workers.uris, f", by {count} workers")
+            self._greet(workers.uris, count)
         del self._native  # it has descriptors and threads, which are not for children
         try:
             workers.run()
         finally:
-            self._native = self._make_native()
+            try:
+                self._native = self._make_native()
+            except ValueError as failure:  # a file that its options name is not what it was
+                import logging
+
+                logging.getLogger("wirecall").error("the server has ended, and cannot run again: %s", failure)
 
     def stop(self) -> None:
         """Makes `run` return, from any thread."""
@@ -281,8 +359,10 @@ class Server:
     def serving(self, listen: str = "tcp://127.0.0.1:0", *, insecure: bool = False) -> Iterator[str]:
         """Serves in the background, for tests and notebooks: `with app.serving() as uri: …`. `insecure` as for
         `listen`."""
-        uri = self.listen(listen, insecure=insecure)
-        thread = threading.Thread(target=self.run, kwargs={"quiet": True}, name="wirecall-server", daemon=True)
+        check_place(listen, "serving takes where to listen")
+        self._permit([listen], insecure)
+        uri = self._listen_at(listen)
+        thread = threading.Thread(target=self._serve, name="wirecall-server", daemon=True)
         thread.start()
         try:
             yield uri
@@ -296,8 +376,13 @@ class Server:
         answer: str = self._native.handle(text)
         return answer
 
-    def _greet(self, uris: list[str], how: str = "") -> None:
+    def _greet(self, uris: list[str], workers: int = 1) -> None:
+        from . import __version__
+
         count = len(self._methods) + len(self._subscriptions)
+        if self._native.tell_of_listening(__version__, ",".join(uris), count, workers):
+            return
+        how = f", by {workers} workers" if workers > 1 else ""
         print(
             f"{self.name}: {count} method{'' if count == 1 else 's'} at {', '.join(uris)}{how}  (Ctrl-C to stop)",
             file=sys.stderr,
@@ -326,16 +411,38 @@ class Told:
     workers: int
     options: dict[str, Any]
     insecure: bool = False
+    print_config: bool = False
+    # The options as they are by now, where a file has some of them; ValueError for what is wrong with it.
+    options_anew: Callable[[], dict[str, Any]] | None = None
     # Called with a server that is about to run: whether the command line names another one.
     is_for_another: Callable[[Server], bool] = lambda _: False
+    # The same of one that listens, perhaps before there is one of that name.
+    names_another: Callable[[Server], bool] = lambda _: False
     has_run: bool = False
 
     def over(self, options: dict[str, Any]) -> dict[str, Any]:
         """The options of a server with these over them."""
-        return _over(options, self.options)
+        return _over_places(options, self.options)
+
+    def says_where(self) -> bool:
+        """All of it, not only the host or the port."""
+        return bool(self.listen or self.options.get("listen"))
 
 
 _told: Told | None = None
+_PLACES = {"listen", "host", "port"}
+# What is none of the server's options, and where it is said.
+_SAID_OF_RUN = {
+    "insecure": "say where it listens that other machines may connect, app.run(insecure=True)",
+    "workers": "say how many processes where it runs, app.run(workers=4)",
+    "quiet": "say where it runs that it is not to tell where it listens, app.run(quiet=True)",
+}
+
+
+def _over_places(below: dict[str, Any], above: dict[str, Any]) -> dict[str, Any]:
+    """A host or a port above goes over a list of places below."""
+    goes_over = above.keys() & {"host", "port"} and "listen" not in above
+    return _over({name: value for name, value in below.items() if not (goes_over and name == "listen")}, above)
 
 
 def _over(below: dict[str, Any], above: dict[str, Any]) -> dict[str, Any]:

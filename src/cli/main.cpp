@@ -96,6 +96,8 @@ int run(int argc, char** argv) {
       std::vector<std::string> unexpected = serve_command->remaining();
       unexpected.insert(unexpected.end(), behind_mark.begin(), behind_mark.end());
       if (asks_for_module(unexpected)) return become_python({argv + 1, end});
+      if (const std::string module = missing_module(unexpected); !module.empty() && !serving.demo)
+        throw UsageError{"there is no module " + module + ": name one, or a file that ends in .py"};
       if (!unexpected.empty()) refuse_unexpected(*serve_command, unexpected);
       if (!serve_config.path().empty()) hold_hang_ups();  // one that comes from now on is for the server
       serving.server = require(serve_config.load());

@@ -63,13 +63,27 @@ sys.exit(main())
 
 }  // namespace
 
-bool asks_for_module(const std::vector<std::string>& unexpected) {
+namespace {
+
+std::string first_argument(const std::vector<std::string>& unexpected) {
   bool is_value = false;
   for (const std::string& word : unexpected) {
     if (std::exchange(is_value, word == "--workers") || word.starts_with('-')) continue;
-    return names_module(word);
+    return word;
   }
-  return false;
+  return {};
+}
+
+}  // namespace
+
+bool asks_for_module(const std::vector<std::string>& unexpected) { return names_module(first_argument(unexpected)); }
+
+std::string missing_module(const std::vector<std::string>& unexpected) {
+  // What is wrong with a flag goes first.
+  const auto is_unknown = [](std::string_view word) { return word.starts_with('-') && !word.starts_with("--workers"); };
+  if (std::ranges::any_of(unexpected, is_unknown)) return {};
+  std::string word = first_argument(unexpected);
+  return is_name(word) && !names_module(word) ? word : std::string{};
 }
 
 int become_python(std::span<char* const> words) {

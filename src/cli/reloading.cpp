@@ -38,11 +38,7 @@ void hold_hang_ups() {
 }
 
 Reloading::Reloading(Server& server, Options in_force, Load load)
-    : server_(&server),
-      in_force_(std::move(in_force)),
-      load_(std::move(load)),
-      principals_(principals_of(in_force_)),
-      thread_([this] { wait(); }) {}
+    : reload_(server, std::move(in_force), std::move(load)), thread_([this] { wait(); }) {}
 
 Reloading::~Reloading() {
   over_.store(true);
@@ -54,17 +50,20 @@ void Reloading::wait() {
   for (;;) {
     int number = 0;
     if (sigwait(&set, &number) != 0 || over_.load()) return;
-    reload();
+    reload_();
   }
 }
 
-void Reloading::refuse(std::string_view reason) const {
+Reload::Reload(Server& server, Options in_force, Load load)
+    : server_(&server), in_force_(std::move(in_force)), load_(std::move(load)), principals_(principals_of(in_force_)) {}
+
+void Reload::refuse(std::string_view reason) const {
   in_force_.log(LogLevel::error, "the configuration is refused as a whole, and all stays as it is",
                 {{"reason", reason}});
   notify_ready();
 }
 
-void Reloading::reload() {
+void Reload::operator()() {
   notify_reloading();
   auto loaded = load_();
   if (!loaded) return refuse(loaded.error());

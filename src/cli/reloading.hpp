@@ -19,24 +19,39 @@ namespace wirecall::cli {
 /// Keeps SIGHUP from ending the process: it waits for a Reloading. Before any thread is made.
 void hold_hang_ups();
 
-class Reloading {
+/// What a server takes anew, each time that it is called. One thread at a time.
+class Reload {
  public:
   using Load = std::function<std::expected<Options, std::string>()>;
 
-  /// `in_force` are those that the server was made with. The server outlives it; hang-ups are held.
-  Reloading(Server& server, Options in_force, Load load);
-  ~Reloading();
-  Reloading(Reloading&&) = delete;
+  /// `in_force` are those that the server was made with. The server outlives it.
+  Reload(Server& server, Options in_force, Load load);
+  Reload(Reload&&) = delete;
+
+  void operator()();
 
  private:
-  void wait();
-  void reload();
   void refuse(std::string_view reason) const;
 
   Server* server_;
   Options in_force_;
   Load load_;
   std::vector<Principal> principals_;
+};
+
+class Reloading {
+ public:
+  using Load = Reload::Load;
+
+  /// As for Reload; hang-ups are held.
+  Reloading(Server& server, Options in_force, Load load);
+  ~Reloading();
+  Reloading(Reloading&&) = delete;
+
+ private:
+  void wait();
+
+  Reload reload_;
   std::atomic<bool> over_{false};
   std::jthread thread_;  // last: it uses the rest
 };

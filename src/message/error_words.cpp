@@ -31,7 +31,7 @@ std::string words_of(const Value& data, std::string_view message) {
     if (member == nullptr) continue;
     const std::string text = text_of(*member);
     if (name == "reason" && message.find(text) != std::string_view::npos) continue;
-    append(words, ", ", std::string{name} + ' ' + text);
+    append(words, ", ", name == "reason" ? text : std::string{name} + ' ' + text);
   }
   if (const Value* const wait = data.find("retry_after_ms"))
     append(words, ", ", "try again after " + text_of(*wait) + " ms");

@@ -18,7 +18,9 @@ namespace {
 
 // A result that its codec cannot hold is the handler's mistake: the peer learns no more than of an exception.
 Error result_not_encodable(const rpc::Workspace& workspace, const Method& method, const Writer& writer) {
-  workspace.write_log(LogLevel::error, "method " + method.name() + ": result cannot be encoded: " + writer.failure());
+  if (workspace.log != nullptr) {
+    (*workspace.log)(LogLevel::error, "the result cannot be encoded: " + writer.failure(), {{"method", method.name()}});
+  }
   return Error{ErrorCode::internal_error};
 }
 

@@ -45,6 +45,14 @@ TEST(PythonProgram, is_asked_for_by_a_module_s_name) {
   std::filesystem::current_path(before);
 }
 
+TEST(PythonProgram, a_module_that_there_is_not_is_told_from_what_is_none) {
+  EXPECT_EQ(missing_module({"nosuch"}), "nosuch");
+  EXPECT_EQ(missing_module({"--workers", "2", "nosuch"}), "nosuch");
+  for (const char* none : {"localhost:8545", "8545", "-x", "a.b", "../x", ""}) EXPECT_EQ(missing_module({none}), "");
+  EXPECT_EQ(missing_module({"--bogus", "nosuch"}), "");
+  EXPECT_EQ(missing_module({}), "");
+}
+
 // The command in a folder of its own, with nothing beside it, and a Python that has no packages.
 TEST(PythonProgram, without_the_package_it_says_what_to_type) {
   if (std::system("command -v python3 > /dev/null") != 0) GTEST_SKIP() << "there is no python3";

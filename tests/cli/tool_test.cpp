@@ -367,7 +367,7 @@ TEST(ToolAndStrangers, AnErrorOfTheServerIsStatusOneWhateverItSaysOfItsOriginBut
     const std::string response =
         R"({"jsonrpc":"2.0", "id":1, "error":{"code":)" + code + R"(,"message":"no","data":)" + data + "}}\n";
     const Ended plain = answered_with(response, {"call", "echo"});
-    EXPECT_EQ(plain.error, "error " + code + ": no: reason r\n");
+    EXPECT_EQ(plain.error, "error " + code + ": no: r\n");
     EXPECT_EQ(plain.status, code == "-32002" ? 4 : 1);
     const Ended raw = answered_with(response, {"call", "echo", "--raw"});
     EXPECT_EQ(raw.output, response);  // as it came
@@ -483,6 +483,8 @@ TEST(ToolUsage, AnUnknownOptionIsNamedWithTheNearest) {
   EXPECT_EQ(run({"--verison"}).error,
             "wirecall: there is no option --verison; did you mean --version? wirecall --help tells more\n");
   EXPECT_EQ(run({"bench", "echo", "-x"}).error, "wirecall: there is no option -x; wirecall bench --help tells more\n");
+  EXPECT_EQ(run({"serve", "nosuch"}).error,
+            "wirecall: there is no module nosuch: name one, or a file that ends in .py\n");
   EXPECT_EQ(run({"serve", "--demo", "x"}).error,
             "wirecall: serve takes no argument x; wirecall serve --help tells more\n");
   EXPECT_EQ(run({"serve", "--demo", "--", "x"}).status, 2);

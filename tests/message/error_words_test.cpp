@@ -24,7 +24,7 @@ TEST(ErrorWords, a_reason_that_the_message_has_is_not_told_twice) {
   EXPECT_EQ(error_words("the place is taken", R"({"reason":"taken","origin":"local","delivered":"no"})"), "");
   EXPECT_EQ(error_words("Limit exceeded", R"({"reason":"too many messages","origin":"local","delivered":"no",)"
                                           R"("limit":"rate","retry_after_ms":20})"),
-            "reason too many messages, limit rate, try again after 20 ms");
+            "too many messages, limit rate, try again after 20 ms");
 }
 
 TEST(ErrorWords, data_of_others_is_told_as_it_is) {

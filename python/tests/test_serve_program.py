@@ -1,0 +1,275 @@
+"""`wirecall serve FILE.py`: what the command line says goes over what the program says, and how both are told of."""
+
+from __future__ import annotations
+
+import json
+import os
+import pathlib
+import re
+import signal
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+
+import wirecall
+
+TOOL = str(pathlib.Path(sys.executable).with_name("wirecall"))
+HEAD = "import wirecall\napp = wirecall.Server('calc')\n@app\ndef twice(x: int) -> int:\n    return 2 * x\n"
+
+Serve = Callable[..., subprocess.Popen[str]]
+
+
+@pytest.fixture
+def serve(tmp_path) -> Iterator[Serve]:
+    """Runs `wirecall serve WORDS` in a folder that has `program` as calc.py, and ends it."""
+    processes: list[subprocess.Popen[str]] = []
+
+    def start(program: str, *words: str, command: tuple[str, ...] = (TOOL, "serve")) -> subprocess.Popen[str]:
+        (tmp_path / "calc.py").write_text(program)
+        process = subprocess.Popen(
+            [*command, *words], cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+        )
+        processes.append(process)
+        return process
+
+    yield start
+    for process in processes:
+        process.kill()
+        process.communicate()
+
+
+def places_in(greeting: str) -> list[str]:
+    return re.findall(r"\w+://[^\s,]+", greeting)
+
+
+def stopping(told: str) -> str:
+    """A program that ends as soon as it serves, so that nothing has to be waited for."""
+    return f"{HEAD}app.stop()\n{told}\n"
+
+
+def said(process: subprocess.Popen[str]) -> tuple[int, str]:
+    out, err = process.communicate(timeout=300)
+    return process.returncode, out + err
+
+
+@pytest.mark.parametrize(
+    "runs",
+    [
+        "app.run('tcp://127.0.0.1:1')",
+        "app.run(['tcp://127.0.0.1:1', 'unix:///nowhere/at/all'])",
+        "app.listen('tcp://127.0.0.1:0'); app.run()",
+        "app.listen(); app.run()",
+        "app.listen('tcp://127.0.0.1:1'); app.listen('unix:///nowhere/at/all'); app.run()",
+        "app.run(host='127.0.0.3', port=1)",
+        "",
+    ],
+)
+@pytest.mark.parametrize(
+    ("words", "place"),
+    [
+        (["--port", "0", "--host", "127.0.0.2"], "tcp://127.0.0.2:"),
+        (["--listen", "tcp://127.0.0.2:0"], "tcp://127.0.0.2:"),
+        (["-c", "places.toml"], "tcp://127.0.0.2:"),
+        (["-c", "places.toml", "--host", "127.0.0.4", "--port", "0"], "tcp://127.0.0.4:"),
+        (["-c", "places.toml", "--listen", "tcp://127.0.0.4:0"], "tcp://127.0.0.4:"),
+    ],
+)
+def test_the_places_of_the_command_go_over_those_of_the_program(serve, tmp_path, runs, words, place):
+    (tmp_path / "places.toml").write_text('listen = ["tcp://127.0.0.2:0"]\n')
+    status, told = said(serve(stopping(runs), "calc.py", *words))
+    assert status == 0, told
+    (only,) = places_in(told)
+    assert only.startswith(place)
+
+
+def test_a_port_goes_over_a_server_s_list_of_places(serve):
+    program = stopping("").replace("Server('calc')", "Server('calc', listen=['unix:///nowhere/at/all'])")
+    status, told = said(serve(program, "calc.py", "--port", "0"))
+    assert (status, places_in(told)[0].rsplit(":", 1)[0]) == (0, "tcp://127.0.0.1")
+
+
+def test_a_place_and_a_port_are_refused_as_the_broker_refuses_them(serve):
+    words = ["--listen", "tcp://127.0.0.1:0", "--port", "1"]
+    line = (2, "wirecall: --listen says where to listen, so leave --host and --port out\n")
+    assert said(serve(HEAD, "calc.py", *words)) == line
+    assert said(serve(HEAD, *words)) == line
+
+
+@pytest.mark.parametrize("name", ["", ":app"])
+def test_a_server_that_is_not_the_named_one_listens_where_the_program_says(serve, tmp_path, name):
+    program = HEAD + f"other = wirecall.Server('other')\nprint(other.listen('unix://{tmp_path}/o.sock'))\napp.stop()\n"
+    status, told = said(serve(program, f"calc.py{name}", "--listen", f"unix://{tmp_path}/a.sock"))
+    assert (status, places_in(told)) == (0, [f"unix://{tmp_path}/o.sock", f"unix://{tmp_path}/a.sock"])
+
+
+def test_it_runs_again_after_it_has_served_in_the_background(capfd):
+    app = wirecall.Server("again")
+    app.add(lambda: 7, name="seven")
+    for _ in range(2):
+        with app.serving() as uri, wirecall.connect(uri) as c:
+            assert c.seven() == 7
+    app.stop()
+    app.run("tcp://127.0.0.1:0")
+    (place,) = places_in(capfd.readouterr().err)
+    assert place != uri
+    app.stop()
+    app.run(port=0)
+    assert len(places_in(capfd.readouterr().err)) == 1
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["--log-calls", "calc.py", "--port", "0"],
+        ["calc.py", "--log-calls", "--port", "0"],
+        ["calc.py", "--port", "0", "--log-calls"],
+        ["--log-calls", "true", "calc.py", "--port", "0"],
+        ["--log-calls=true", "calc.py", "--port", "0"],
+    ],
+)
+def test_a_flag_that_is_true_or_false_needs_no_value(serve, words):
+    status, told = said(serve(HEAD + "app.run = lambda: print(sorted(app._options.items()))\n", *words))
+    assert (status, told) == (0, "[('log_calls', True), ('port', 0)]\n")
+
+
+def test_a_flag_that_is_false(serve):
+    program = HEAD.replace("'calc'", "'calc', log_calls=True") + "app.run = lambda: print(app._options)\n"
+    assert said(serve(program, "--log-calls", "false", "calc.py")) == (0, "{'log_calls': False}\n")
+
+
+def test_where_it_listens_is_a_record_of_a_log_as_json(serve):
+    status, told = said(serve(stopping(""), "calc.py", "--port", "0", "--log-format", "json"))
+    records = [json.loads(line) for line in told.splitlines()]
+    (listens,) = [record for record in records if record["message"] == "the server listens"]
+    assert status == 0
+    assert listens["level"] == "info"
+    assert listens["listen"].startswith("tcp://127.0.0.1:")
+    assert (listens["name"], listens["methods"], listens["workers"]) == ("calc", 1, 1)
+    assert listens["serves"] == "whoever can connect"
+    assert listens["version"] == wirecall.__version__
+
+
+def test_the_record_of_a_wrong_result_has_the_method(capfd):
+    app = wirecall.Server(log_format="json")
+
+    @app
+    def size() -> int:
+        return "large"  # type: ignore[return-value]
+
+    app.handle('{"jsonrpc":"2.0","method":"size","id":1}')
+    record = json.loads(capfd.readouterr().err)
+    assert (record["level"], record["method"]) == ("error", "size")
+    assert record["message"] == 'the result cannot be encoded: expected integer, got "large"'
+
+
+def test_print_config_prints_the_options_in_force(serve, tmp_path):
+    program = "import wirecall\napp = wirecall.Server('calc', limits={'batch': 7})\napp.listen()\napp.run()\n"
+    status, told = said(serve(program, "calc.py", "--print-config", "--limits-depth", "9"))
+    assert status == 0
+    assert "\nbatch = 7\n" in told
+    assert "\ndepth = 9\n" in told
+    (tmp_path / "all.toml").write_text(told)
+    assert said(serve(program, "calc.py", "-c", "all.toml", "--print-config")) == (0, told)
+
+
+def test_the_broker_s_own_flag(serve):
+    line = "wirecall: --demo is for the broker: wirecall serve --demo serves methods of its own, and no program\n"
+    for words in (["--demo", "calc.py"], ["calc.py", "--demo"]):
+        assert said(serve(HEAD, *words)) == (2, line)
+
+
+# ---- SIGHUP ----
+
+GUARDED = HEAD.replace("'calc'", "'calc', principals_file='principals.json'")
+
+
+def principals(**tokens: str) -> str:
+    return json.dumps([{"name": name, "tokens": [token], "call": [">"]} for name, token in tokens.items()])
+
+
+def calls_with(place: str, token: str) -> Any:
+    with wirecall.connect(place, token=token) as c:
+        return c.twice(4)
+
+
+def is_known(place: str, token: str) -> bool:
+    try:
+        return bool(calls_with(place, token) == 8)
+    except wirecall.Unauthenticated:
+        return False
+
+
+def lines_until(process: subprocess.Popen[str], words: str, times: int = 1) -> list[str]:
+    assert process.stderr is not None
+    lines: list[str] = []
+    while sum(words in line for line in lines) < times:
+        line = process.stderr.readline()
+        assert line, lines
+        lines.append(line)
+    return lines
+
+
+@pytest.mark.parametrize("workers", [1, 2])
+@pytest.mark.parametrize("by", ["serve", "python"])
+def test_a_hang_up_makes_it_read_the_principals_anew(serve, tmp_path, workers, by):
+    file = tmp_path / "principals.json"
+    file.write_text(principals(ann="a-token-of-ann"))
+    file.chmod(0o600)
+    if by == "serve":
+        process = serve(GUARDED, "calc.py", "--port", "0", "--workers", str(workers))
+    else:
+        runs = f"app.run('tcp://127.0.0.1:0', workers={workers})\n"
+        process = serve(GUARDED + runs, "calc.py", command=(sys.executable,))
+    (place,) = places_in(lines_until(process, " at ")[-1])
+    assert is_known(place, "a-token-of-ann")
+    assert not is_known(place, "a-token-of-bob")
+    file.write_text(principals(bob="a-token-of-bob"))
+    process.send_signal(signal.SIGHUP)
+    lines_until(process, "the configuration is in force", workers)
+    assert is_known(place, "a-token-of-bob")
+    assert not is_known(place, "a-token-of-ann")
+    file.write_text("{")  # refused as a whole, and all stays
+    process.send_signal(signal.SIGHUP)
+    lines_until(process, "the configuration is refused", workers)
+    assert is_known(place, "a-token-of-bob")
+    process.send_signal(signal.SIGTERM)
+    assert process.wait(timeout=300) == 0
+
+
+def test_a_hang_up_makes_it_read_its_configuration_anew(serve, tmp_path):
+    file = tmp_path / "calc.toml"
+    file.write_text("[limits]\nbatch = 5\n")
+    process = serve(HEAD, "calc.py", "--port", "0", "-c", "calc.toml", "--limits-depth", "9")
+    (place,) = places_in(lines_until(process, " at ")[-1])
+    file.write_text("[limits]\nbatch = 2\ndepth = 100\n")
+    process.send_signal(signal.SIGHUP)
+    told = lines_until(process, "the configuration is in force")
+    assert any("limits.batch" in line for line in told)
+    assert not any("limits.depth" in line for line in told), "a flag goes over the file"
+    with wirecall.connect(place) as c, c.batch() as b:
+        three = [b.twice(1) for _ in range(3)]
+    with pytest.raises(wirecall.Error, match="batch"):
+        three[0].result()
+    file.write_text("[limits]\nbach = 2\n")
+    process.send_signal(signal.SIGHUP)
+    assert "calc.toml: line 2: there is no option limits.bach" in lines_until(process, "is refused")[-1]
+
+
+def test_without_a_file_a_hang_up_ends_it(serve):
+    process = serve(HEAD, "calc.py", "--port", "0")
+    lines_until(process, " at ")
+    process.send_signal(signal.SIGHUP)
+    assert process.wait(timeout=300) == -signal.SIGHUP
+
+
+def test_a_program_s_own_handler_of_hang_ups_stays(serve, tmp_path):
+    (tmp_path / "principals.json").write_text(principals(ann="a-token-of-ann"))
+    own = "import signal\nsignal.signal(signal.SIGHUP, lambda *_: app.stop())\n"
+    process = serve(GUARDED + own, "calc.py", "--port", "0")
+    (place,) = places_in(lines_until(process, " at ")[-1])
+    os.kill(process.pid, signal.SIGHUP)
+    calls_with(place, "a-token-of-ann")  # Python's handlers run with its next function
+    assert process.wait(timeout=300) == 0
