@@ -46,7 +46,8 @@ python:  ## install what is missing, and build and install the Python package in
 
 test:  ## install what is missing, build everything, and run all tests
 	@tools/install_packages.sh test
-	@$(CONFIGURE) -B $(BUILD) -D WIRECALL_TESTS=ON -D WIRECALL_BENCH=ON -D WIRECALL_EXAMPLES=ON
+	@$(CONFIGURE) -B $(BUILD) -D WIRECALL_TESTS=ON -D WIRECALL_BENCH=ON -D WIRECALL_EXAMPLES=ON \
+	  -D WIRECALL_UNITY=ON
 	@$(NINJA)
 	@ctest --test-dir $(BUILD) --parallel $(JOBS) --output-on-failure
 	@$(MAKE) python

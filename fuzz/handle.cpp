@@ -92,7 +92,7 @@ void check_reply(std::string_view reply, std::string_view id, int code, std::str
 bool has_space(std::string_view json) {
   bool quoted = false;
   for (std::size_t i = 0; i < json.size(); ++i) {
-    if (!quoted && wirecall::json::is_space(json[i])) return true;
+    if (!quoted && wirecall::is_space(json[i])) return true;
     if (quoted && json[i] == '\\') {
       ++i;
     } else if (json[i] == '"') {

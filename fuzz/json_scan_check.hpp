@@ -73,7 +73,7 @@ class ScanCheck {
         } else if (scan.offset == text.size()) {
           could_end = true;
         } else {
-          const bool space = wirecall::json::is_space(text[scan.offset]);
+          const bool space = wirecall::is_space(text[scan.offset]);
           expected = space ? Automaton::Status::complete : Automaton::Status::malformed;
         }
         break;

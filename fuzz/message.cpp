@@ -57,7 +57,7 @@ Scan expected(std::string_view text, bool whole) {
   const char first = text[text.find_first_not_of(" \t\r\n")];
   if (first == '{' || first == '[') return scan;
   if (scan.offset == text.size()) return {ScanStatus::incomplete, scan.offset};
-  return wirecall::json::is_space(text[scan.offset]) ? scan : Scan{ScanStatus::malformed, scan.offset};
+  return wirecall::is_space(text[scan.offset]) ? scan : Scan{ScanStatus::malformed, scan.offset};
 }
 
 }  // namespace

@@ -28,7 +28,7 @@ configure() {
   shift
   [[ -f $folder/build.ninja ]] ||
     cmake -S . -B "$folder" -G Ninja --log-level=WARNING -D CMAKE_CXX_COMPILER=clang++-19 "${launcher[@]}" \
-      -D CMAKE_BUILD_TYPE=Check -D CMAKE_CXX_FLAGS_CHECK=-O1 -D WIRECALL_BENCH=OFF "$@"
+      -D CMAKE_BUILD_TYPE=Check -D CMAKE_CXX_FLAGS_CHECK=-O1 -D WIRECALL_BENCH=OFF -D WIRECALL_UNITY=ON "$@"
 }
 
 build_asan() {

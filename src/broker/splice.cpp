@@ -3,10 +3,10 @@
 
 #include <cassert>
 
+#include "base/ascii.hpp"
+
 namespace wirecall::broker {
 namespace {
-
-bool is_space(char c) noexcept { return c == ' ' || c == '\n' || c == '\t' || c == '\r'; }
 
 const char* skip_space(const char* at) noexcept {
   while (is_space(*at)) ++at;

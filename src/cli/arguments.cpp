@@ -13,6 +13,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/ascii.hpp"
 #include "cli/blobs.hpp"
 #include "wirecall/reflect.hpp"
 #include "wirecall/value.hpp"
@@ -34,15 +35,7 @@ struct Named {
 
 bool is_json(std::string_view text) { return Value::parse(text).has_value(); }
 
-std::string_view trimmed(std::string_view text) {
-  constexpr std::string_view kSpace = " \t\r\n";
-  const std::size_t first = text.find_first_not_of(kSpace);
-  if (first == std::string_view::npos) return {};
-  return text.substr(first, text.find_last_not_of(kSpace) - first + 1);
-}
-
 bool is_letter(char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_'; }
-bool is_digit(char c) { return c >= '0' && c <= '9'; }
 
 // Names are those that programming languages have, with dots and dashes: "http://host/?q=1" and "2+2=4" are values.
 std::optional<Named> named(std::string_view word) {

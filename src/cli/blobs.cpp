@@ -10,6 +10,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/ascii.hpp"
 #include "wirecall/codec.hpp"
 #include "wirecall/error.hpp"
 #include "wirecall/reflect.hpp"
@@ -45,13 +46,6 @@ std::vector<std::byte> bytes_of(std::string_view text) {
 
 std::string text_of(const std::vector<std::byte>& bytes) {
   return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
-}
-
-std::string_view trimmed(std::string_view text) {
-  constexpr std::string_view kSpace = " \t\r\n";
-  const std::size_t first = text.find_first_not_of(kSpace);
-  if (first == std::string_view::npos) return {};
-  return text.substr(first, text.find_last_not_of(kSpace) - first + 1);
 }
 
 // What stands in the header of a .npy file behind a key: {'descr': '<f4', 'fortran_order': False, 'shape': (2, 3), }

@@ -5,6 +5,7 @@
 #include <cstdint>
 
 #include "cli/members.hpp"
+#include "cli/table.hpp"
 #include "wirecall/value.hpp"
 
 namespace wirecall::cli {
@@ -46,6 +47,10 @@ double BrokerStats::errors() const noexcept {
   double sum = 0;
   for (const auto& [name, count] : counters) sum += is_error_counter(name) ? count : 0;
   return sum;
+}
+
+std::string latency_text(double us, const MethodStats& method) {
+  return method.calls == 0 || method.max_us == 0 ? "-" : time_text(us * 1000);
 }
 
 bool is_error_counter(std::string_view name) noexcept { return name.starts_with("errors."); }

@@ -36,6 +36,8 @@ struct BrokerStats {
   [[nodiscard]] double errors() const noexcept;
 };
 
+/// A time of the method in microseconds, as text; "-" where no call of it has ended.
+[[nodiscard]] std::string latency_text(double us, const MethodStats& method);
 /// Whether the counter is of one kind of errors.
 [[nodiscard]] bool is_error_counter(std::string_view name) noexcept;
 

@@ -32,7 +32,6 @@ namespace {
 using std::chrono::milliseconds;
 using std::chrono::nanoseconds;
 
-constexpr Limits kLimits{};
 constexpr int kUnauthenticated = static_cast<int>(ErrorCode::unauthenticated);
 constexpr milliseconds kConnectTimeout{10'000};
 constexpr milliseconds kTurn{20};  // how long a turn may take without looking at the clock
@@ -255,7 +254,7 @@ std::string_view Lane::read_texts(std::string_view text, nanoseconds now) {
   const auto skip_space = [&] { text.remove_prefix(std::min(text.find_first_not_of(" \t\r\n"), text.size())); };
   Received message;
   for (skip_space(); !text.empty(); skip_space()) {
-    const Scan scan = read_message(text, kLimits, false, message);
+    const Scan scan = read_message(text, kReplyLimits, false, message);
     if (scan.status == ScanStatus::incomplete) break;
     if (scan.status != ScanStatus::complete) {
       run_->lost("the server has sent what is not JSON: " + printable(text.substr(0, 80)));
@@ -284,7 +283,7 @@ std::string_view Lane::read_http(std::string_view text, nanoseconds now) {
       Received message;
       // The scanner wants to see as far as the end of all that has come.
       const std::string_view from = reply.in_place ? text.substr(reply.size - reply.body.size()) : reply.body;
-      const Scan scan = read_message(from, kLimits, false, message);
+      const Scan scan = read_message(from, kReplyLimits, false, message);
       if (scan.status != ScanStatus::complete || scan.offset > reply.body.size()) {
         run_->lost("the server has sent what is not JSON: " + printable(text.substr(0, 80)));
         break;

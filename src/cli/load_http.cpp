@@ -11,8 +11,6 @@ namespace {
 using framing::Find;
 using framing::Found;
 
-constexpr Limits kLimits{};
-
 HttpReply bad(std::string_view cause) {
   HttpReply reply;
   reply.cause = cause;
@@ -27,7 +25,7 @@ HttpReply join_chunks(std::string_view text, std::size_t head_bytes, Buffer& joi
     if (found.find == Find::malformed) return bad("a chunk that is malformed");
     joined.append(text.substr(at + found.skip, found.size));
     at += found.skip + found.size;
-    if (joined.size() > kLimits.max_message_size) return bad("a body that is too large");
+    if (joined.size() > kReplyLimits.max_message_size) return bad("a body that is too large");
     if (found.find == Find::message)
       return {.size = at, .body = joined.padded(), .in_place = false, .cause = {}, .unauthenticated = false};
   }
@@ -42,7 +40,7 @@ std::string http_request_head(const Endpoint& place, std::string_view token, std
 
 HttpReply read_http_reply(std::string_view text, Buffer& joined) {
   framing::HttpResponseHead head;
-  const framing::HttpHeadRead read = read_http_response_head(text, kLimits.header_bytes, head);
+  const framing::HttpHeadRead read = read_http_response_head(text, kReplyLimits.header_bytes, head);
   if (read.status != 0) return bad(std::string{"what is no HTTP response: "}.append(read.cause));
   if (read.size == 0) return {};
   if (head.status < 200)
@@ -55,7 +53,7 @@ HttpReply read_http_reply(std::string_view text, Buffer& joined) {
   if (head.chunked) return join_chunks(text, read.size, joined);
   if (!head.has_body())
     return bad("HTTP status " + std::to_string(head.status) + " and nothing, where calls are answered");
-  if (head.content_length > kLimits.max_message_size) return bad("a body that is too large");
+  if (head.content_length > kReplyLimits.max_message_size) return bad("a body that is too large");
   if (text.size() - read.size < head.content_length) return {};
   return {.size = read.size + head.content_length,
           .body = text.substr(read.size, head.content_length),

@@ -8,8 +8,12 @@
 
 #include "wirecall/bytes.hpp"
 #include "wirecall/endpoint.hpp"
+#include "wirecall/limits.hpp"
 
 namespace wirecall::cli {
+
+/// Of replies: the defaults.
+inline constexpr Limits kReplyLimits{};
 
 /// The head of a request whose body has so many bytes, with a token where there is one.
 [[nodiscard]] std::string http_request_head(const Endpoint& place, std::string_view token, std::size_t body_bytes);

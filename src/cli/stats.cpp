@@ -12,17 +12,12 @@
 namespace wirecall::cli {
 namespace {
 
-std::string whole(double number) { return fmt::format("{:.0f}", number); }
-std::string latency(double us, const MethodStats& method) {
-  return method.calls == 0 || method.max_us == 0 ? "-" : time_text(us * 1000);
-}
-
 // Kinds of errors that there were none of are left out.
 std::string tables(const BrokerStats& stats) {
   std::string text = fmt::format("up {}\n\n", span_text(stats.uptime));
   Table counters{{{"COUNTER"}, {"VALUE", true}}};
   for (const auto& [name, value] : stats.counters) {
-    if (value != 0 || !is_error_counter(name)) counters.add({name, whole(value)});
+    if (value != 0 || !is_error_counter(name)) counters.add({name, whole_text(value)});
   }
   text += counters.text();
   Table methods{{{"METHOD"},
@@ -36,9 +31,10 @@ std::string tables(const BrokerStats& stats) {
                  {"P99", true},
                  {"MAX", true}}};
   for (const MethodStats& method : stats.methods) {
-    methods.add({method.name, whole(method.calls), whole(method.errors), whole(method.providers),
-                 whole(method.in_flight), whole(method.waiting), latency(method.p50_us, method),
-                 latency(method.p90_us, method), latency(method.p99_us, method), latency(method.max_us, method)});
+    methods.add({method.name, whole_text(method.calls), whole_text(method.errors), whole_text(method.providers),
+                 whole_text(method.in_flight), whole_text(method.waiting), latency_text(method.p50_us, method),
+                 latency_text(method.p90_us, method), latency_text(method.p99_us, method),
+                 latency_text(method.max_us, method)});
   }
   return methods.empty() ? text : text + '\n' + methods.text();
 }

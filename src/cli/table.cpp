@@ -72,6 +72,8 @@ std::string span_text(std::chrono::milliseconds time) {
   return fmt::format("{} d {} h", seconds / 86'400, seconds / 3600 % 24);
 }
 
+std::string whole_text(double number) { return fmt::format("{:.0f}", number); }
+
 std::string time_text(double ns) {
   constexpr std::array<std::string_view, 4> kUnits{"ns", "us", "ms", "s"};
   std::size_t unit = 0;

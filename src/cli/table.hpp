@@ -41,6 +41,8 @@ class Table {
 [[nodiscard]] std::string span_text(std::chrono::milliseconds time);
 /// With three digits: "812 ns", "12.3 us", "4.56 ms", "1.20 s".
 [[nodiscard]] std::string time_text(double ns);
+/// 1234.4 -> "1234".
+[[nodiscard]] std::string whole_text(double number);
 /// With three digits: "812 B", "1.50 KiB", "23.4 MiB".
 [[nodiscard]] std::string bytes_text(double bytes);
 /// With three digits where there are decimals: "0", "0.25", "12.5", "1532".

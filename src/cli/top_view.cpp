@@ -13,8 +13,6 @@
 namespace wirecall::cli {
 namespace {
 
-std::string whole(double number) { return fmt::format("{:.0f}", number); }
-
 // A broker that was started anew, or a method that is provided anew, counts from 0.
 double grown(double now, double before) { return now >= before ? now - before : now; }
 
@@ -64,8 +62,6 @@ std::vector<Row> rows_of(const Observed& observed, const Rates& rates) {
   return rows;
 }
 
-std::string latency(double us, const MethodStats& method) { return method.max_us == 0 ? "-" : time_text(us * 1000); }
-
 Table table_of(const std::vector<Row>& rows, const Rates& rates) {
   Table table{{{"METHOD"},
                {"CALLS/s", true},
@@ -80,8 +76,9 @@ Table table_of(const std::vector<Row>& rows, const Rates& rates) {
                {"ERRORS", true}}};
   for (const auto& [now, before, rate] : rows) {
     table.add({now->name, rates.text(now->calls, before.calls), rates.text(now->errors, before.errors),
-               whole(now->in_flight), whole(now->waiting), latency(now->p50_us, *now), latency(now->p99_us, *now),
-               latency(now->max_us, *now), whole(now->providers), whole(now->calls), whole(now->errors)});
+               whole_text(now->in_flight), whole_text(now->waiting), latency_text(now->p50_us, *now),
+               latency_text(now->p99_us, *now), latency_text(now->max_us, *now), whole_text(now->providers),
+               whole_text(now->calls), whole_text(now->errors)});
   }
   return table;
 }
@@ -94,11 +91,11 @@ std::vector<ScreenLine> top_lines(const Observed& observed, WindowSize size) {
   std::vector<ScreenLine> lines;
   lines.push_back({fmt::format("{}   up {}   q ends", printable(observed.url), span_text(now.uptime))});
   lines.push_back({fmt::format("connections {}   calls/s {}   errors/s {}   in flight {}   events/s {}",
-                               whole(now.counter("connections_open")), rates.counter("calls"),
+                               whole_text(now.counter("connections_open")), rates.counter("calls"),
                                rates.text(now.errors(), observed.before.errors()),
-                               whole(now.counter("calls_in_flight")), rates.counter("events"))});
+                               whole_text(now.counter("calls_in_flight")), rates.counter("events"))});
   lines.push_back({fmt::format("received/s {}   sent/s {}   events dropped {}", rates.bytes("bytes_in"),
-                               rates.bytes("bytes_out"), whole(now.counter("events_dropped")))});
+                               rates.bytes("bytes_out"), whole_text(now.counter("events_dropped")))});
   lines.push_back({printable(observed.trouble)});
   const std::vector<Row> rows = rows_of(observed, rates);
   std::vector<std::string> table = table_of(rows, rates).lines();

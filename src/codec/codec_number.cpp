@@ -7,6 +7,8 @@
 #include <cstddef>
 #include <limits>
 
+#include "base/ascii.hpp"
+
 namespace wirecall::codec {
 namespace {
 
@@ -19,8 +21,6 @@ struct Decimal {
   std::int64_t count = 0;      ///< significant digits; 0 for the value zero
   std::int64_t exponent = 0;   ///< of the last significant digit
 };
-
-bool is_digit(char c) noexcept { return c >= '0' && c <= '9'; }
 
 // Exponents beyond this are all alike: no text is long enough to bring such a number back into range.
 constexpr std::int64_t kExponentMax = std::int64_t{1} << 50;

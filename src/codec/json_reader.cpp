@@ -6,6 +6,7 @@
 #include <limits>
 #include <string>
 
+#include "base/ascii.hpp"
 #include "codec/base64.hpp"
 #include "codec/codec_number.hpp"
 #include "codec/eight_bytes.hpp"
@@ -93,8 +94,6 @@ std::size_t value_size(const char* p, std::size_t bytes_max) noexcept {
   }
   return bytes_max;
 }
-
-bool is_digit(char c) noexcept { return c >= '0' && c <= '9'; }
 
 unsigned hex_value(const char* p) noexcept {
   unsigned value = 0;

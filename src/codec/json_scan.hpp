@@ -13,6 +13,7 @@
 #include <cstring>
 #include <string_view>
 
+#include "base/ascii.hpp"
 #include "codec/scan_ops.hpp"
 #include "wirecall/codec.hpp"
 #include "wirecall/limits.hpp"
@@ -23,8 +24,6 @@ namespace wirecall::json {
 [[nodiscard]] Scan scan(std::string_view text, std::uint32_t depth_max) noexcept;
 /// The same without SIMD, to compare with.
 [[nodiscard]] Scan scan_scalar(std::string_view text, std::uint32_t depth_max) noexcept;
-
-[[nodiscard]] inline bool is_space(char c) noexcept { return c == ' ' || c == '\n' || c == '\r' || c == '\t'; }
 
 template <class Ops>
 class Scanner {

@@ -16,8 +16,6 @@ constexpr std::string_view kHead = "Content-Length: ";
 constexpr std::string_view kHeadEnd = "\r\n\r\n";
 constexpr std::size_t kDigitsMax = 20;
 constexpr std::uint8_t kOtherName = 255;
-// Above every limit, and still far from wrapping around.
-constexpr std::size_t kLengthMax = std::size_t{1} << 60;
 
 }  // namespace
 

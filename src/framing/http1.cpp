@@ -11,8 +11,6 @@
 namespace wirecall::framing {
 namespace {
 
-// Above every limit, and still far from wrapping around.
-constexpr std::size_t kLengthMax = std::size_t{1} << 60;
 // Of a chunk's size; zeros in front count too.
 constexpr int kSizeDigitsMax = 16;
 // Of a body's extensions and trailers.

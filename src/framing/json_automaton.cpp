@@ -4,14 +4,12 @@
 
 #include <cstring>
 
+#include "base/ascii.hpp"
 #include "base/text_block.hpp"
 
 namespace wirecall::framing {
 namespace {
 
-bool is_space(char c) noexcept { return c == ' ' || c == '\n' || c == '\r' || c == '\t'; }
-bool is_digit(char c) noexcept { return c >= '0' && c <= '9'; }
-bool is_hex(char c) noexcept { return is_digit(c) || ((c | 0x20) >= 'a' && (c | 0x20) <= 'f'); }
 // Digits from 0xC to 0xF.
 bool is_hex_from_c(char c) noexcept { return (c | 0x20) >= 'c' && (c | 0x20) <= 'f'; }
 

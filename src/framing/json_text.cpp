@@ -6,14 +6,13 @@
 #include <stdexcept>
 #include <utility>
 
+#include "base/ascii.hpp"
 #include "framing/byte_order_mark.hpp"
 
 namespace wirecall::framing {
 namespace {
 
 constexpr std::string_view kSpace = " \t\r\n";
-
-bool is_space(char c) noexcept { return c == ' ' || c == '\n' || c == '\r' || c == '\t'; }
 
 Found found(Find find, std::size_t skip) noexcept { return {find, static_cast<std::uint32_t>(skip), 0}; }
 

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "base/ascii.hpp"
 #include "framing/byte_order_mark.hpp"
 #include "framing/token.hpp"
 #include "wirecall/limits.hpp"
@@ -13,8 +14,6 @@ namespace {
 constexpr std::string_view kHeaderName = "content-";
 constexpr std::size_t kMethodBytesMax = 16;
 constexpr std::string_view kJsonStarts = "{[\"-0123456789tfn";
-
-bool is_space(char c) noexcept { return c == ' ' || c == '\n' || c == '\r' || c == '\t'; }
 
 bool begins_json(char c) noexcept { return kJsonStarts.find(c) != kJsonStarts.npos; }
 

@@ -3,8 +3,11 @@
 #pragma once
 
 #include <array>
+#include <cstddef>
 #include <cstdint>
 #include <string_view>
+
+#include "base/ascii.hpp"
 
 namespace wirecall::framing {
 
@@ -33,10 +36,12 @@ inline bool is_of(char c, std::uint8_t classes) noexcept {
 
 }  // namespace detail
 
+/// Of a Content-Length: above every limit, and still far from wrapping around.
+inline constexpr std::size_t kLengthMax = std::size_t{1} << 60;
+
 inline bool is_token(char c) noexcept { return detail::is_of(c, detail::kToken); }
 inline bool is_field_text(char c) noexcept { return detail::is_of(c, detail::kFieldText); }
 inline bool is_target(char c) noexcept { return detail::is_of(c, detail::kTarget); }
-inline bool is_digit(char c) noexcept { return c >= '0' && c <= '9'; }
 inline char lower(char c) noexcept { return c >= 'A' && c <= 'Z' ? static_cast<char>(c + ('a' - 'A')) : c; }
 
 /// -1 for what is none.

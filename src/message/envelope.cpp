@@ -74,7 +74,7 @@ constexpr auto kSlots = [] {
   }
   return slots;
 }();
-constexpr std::size_t kNameBytesMax = 11;
+constexpr std::size_t kMemberBytesMax = 11;
 
 std::uint64_t load8(const char* p) noexcept {
   std::uint64_t word;
@@ -125,9 +125,9 @@ std::size_t unescape_ascii(std::string_view escaped, char* out, std::size_t out_
 }
 
 std::uint32_t identify_escaped(std::string_view escaped) noexcept {
-  char name[kNameBytesMax + 8] = {};
-  const std::size_t size = unescape_ascii(escaped, name, kNameBytesMax);
-  return size > kNameBytesMax ? kNoMember : identify(name, size);
+  char name[kMemberBytesMax + 8] = {};
+  const std::size_t size = unescape_ascii(escaped, name, kMemberBytesMax);
+  return size > kMemberBytesMax ? kNoMember : identify(name, size);
 }
 
 // ---- what the members must be ----
@@ -443,7 +443,7 @@ template <class Ops>
     if (p != nullptr) {
       set_no_request(begin, p, out);
       // Without the white space behind it, more digits or letters may still come.
-      if (!whole && !json::is_space(*p)) p = scanner.fail(p);
+      if (!whole && !is_space(*p)) p = scanner.fail(p);
     }
   }
   if (p != nullptr && whole && p != end) [[unlikely]] {

@@ -13,7 +13,7 @@ namespace {
 using std::string_view_literals::operator""sv;
 
 // A map of three, {"jsonrpc":"2.0","result":
-constexpr std::string_view kResultHead =
+constexpr std::string_view kPackedResultHead =
     "\x83\xA7jsonrpc\xA3"
     "2.0\xA6result"sv;
 constexpr std::string_view kId = "\xA2id"sv;
@@ -45,7 +45,7 @@ void append_packed_id(Buffer& out, std::string_view id_json, Transcoder& transco
   if (!transcoder.append_value(padded.padded(), out)) out.push_back('\xC0');
 }
 
-void begin_packed_result(Buffer& out) { out.append(kResultHead); }
+void begin_packed_result(Buffer& out) { out.append(kPackedResultHead); }
 
 void end_packed_reply(Buffer& out, std::string_view id_json, Transcoder& transcoder) {
   out.append(kId);

@@ -8,8 +8,6 @@
 
 namespace wirecall::rpc {
 
-namespace detail {
-
 template <class Word>
 [[gnu::always_inline]] inline bool same_words(const char* a, const char* b, std::size_t size) noexcept {
   Word words[4];
@@ -20,14 +18,12 @@ template <class Word>
   return ((words[0] ^ words[1]) | (words[2] ^ words[3])) == 0;
 }
 
-}  // namespace detail
-
 /// a == b for names of 4 to 16 bytes, as two words that may overlap; false for all others.
 [[gnu::always_inline]] inline bool same_short_name(std::string_view a, std::string_view b) noexcept {
   const std::size_t size = a.size();
   if (size != b.size() || size - 4 > 12) return false;
-  return size >= 8 ? detail::same_words<std::uint64_t>(a.data(), b.data(), size)
-                   : detail::same_words<std::uint32_t>(a.data(), b.data(), size);
+  return size >= 8 ? same_words<std::uint64_t>(a.data(), b.data(), size)
+                   : same_words<std::uint32_t>(a.data(), b.data(), size);
 }
 
 /// a == b.

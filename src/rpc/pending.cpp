@@ -333,7 +333,7 @@ Error error_to_answer(const Workspace& workspace, const Method& method) {
   } catch (const LocalError& error) {
     text = error.message() + (error.data().empty() ? "" : " " + error.data());
   } catch (const Error& error) {
-    return detail::as_answer(error);
+    return wirecall::detail::as_answer(error);
   } catch (const std::exception& exception) {
     text = exception.what();
   } catch (...) {

@@ -10,6 +10,7 @@
 
 #include "base/edit_distance.hpp"
 #include "base/room.hpp"
+#include "base/words.hpp"
 #include "message/explain.hpp"
 #include "rpc/access.hpp"
 #include "rpc/dispatcher.hpp"
@@ -17,8 +18,6 @@
 
 namespace wirecall {
 namespace {
-
-constexpr std::size_t kNameBytesMax = 255;
 
 // The first and last eight bytes and the size. Names are ours, not a peer's, so a peer cannot choose collisions; it
 // only has to be fast, and names that differ in their middle alone are compared in full anyway.

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "base/ascii.hpp"
 #include "framing/token.hpp"
 #include "transport/loopback.hpp"
 
@@ -17,15 +18,15 @@ bool same_text(std::string_view a, std::string_view b) noexcept {
 }
 
 bool is_host_byte(char c) noexcept {
-  return framing::is_digit(c) || (framing::lower(c) >= 'a' && framing::lower(c) <= 'z') || c == '-' || c == '.' ||
-         c == '_' || c == '~' || c == '%';
+  return is_digit(c) || (framing::lower(c) >= 'a' && framing::lower(c) <= 'z') || c == '-' || c == '.' || c == '_' ||
+         c == '~' || c == '%';
 }
 
 // Four numbers with dots between them: whether each is at most 255 does not matter here.
 bool is_address4(std::string_view host) noexcept {
-  const bool plain = std::ranges::all_of(host, [](char c) { return framing::is_digit(c) || c == '.'; });
-  return plain && std::ranges::count(host, '.') == 3 && framing::is_digit(host.front()) &&
-         framing::is_digit(host.back()) && !host.contains("..");
+  const bool plain = std::ranges::all_of(host, [](char c) { return is_digit(c) || c == '.'; });
+  return plain && std::ranges::count(host, '.') == 3 && is_digit(host.front()) && is_digit(host.back()) &&
+         !host.contains("..");
 }
 bool is_address(std::string_view host) noexcept { return host.contains(':') || is_address4(host); }
 
@@ -78,7 +79,7 @@ HostAndPort split_host(std::string_view text) noexcept {
   }
   if (rest.empty()) return parts;
   parts.port = rest.substr(1);
-  if (rest[0] != ':' || parts.port.size() > 5 || !std::ranges::all_of(parts.port, framing::is_digit)) return {};
+  if (rest[0] != ':' || parts.port.size() > 5 || !std::ranges::all_of(parts.port, is_digit)) return {};
   return parts;
 }
 

@@ -6,10 +6,10 @@
 #include <charconv>
 #include <stdexcept>
 
+#include "base/words.hpp"
+
 namespace wirecall {
 namespace {
-
-constexpr std::size_t kNameBytesMax = 255;
 
 struct Scheme {
   std::string_view prefix;
