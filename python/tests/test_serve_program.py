@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import pathlib
@@ -270,6 +271,9 @@ def test_a_program_s_own_handler_of_hang_ups_stays(serve, tmp_path):
     own = "import signal\nsignal.signal(signal.SIGHUP, lambda *_: app.stop())\n"
     process = serve(GUARDED + own, "calc.py", "--port", "0")
     (place,) = places_in(lines_until(process, " at ")[-1])
+    assert calls_with(place, "a-token-of-ann") == 8
     os.kill(process.pid, signal.SIGHUP)
-    calls_with(place, "a-token-of-ann")  # Python's handlers run with its next function
+    # Python's handlers run with its next function, which this may be; unless that has been and all is over.
+    with contextlib.suppress(wirecall.Error):
+        calls_with(place, "a-token-of-ann")
     assert process.wait(timeout=300) == 0
