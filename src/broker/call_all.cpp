@@ -56,16 +56,21 @@ Buffer request_of(std::string_view method, const rpc::Sent* params, bool timed, 
   return text;
 }
 
-Error unknown_method(std::string_view near, bool is_own) {
+Error has_one_provider(std::string_view why) {
+  return Error{ErrorCode::invalid_params, std::string{message_of(ErrorCode::invalid_params)},
+               R"({"reason":)" + to_json(why) + "}"};
+}
+
+Error unknown_method(std::string_view near) {
   std::string data;
   if (!near.empty()) data = R"({"did_you_mean":)" + to_json(near) + "}";
-  if (is_own) data = R"({"reason":"the server has this method itself: it has no providers"})";
   return Error{ErrorCode::method_not_found, std::string{message_of(ErrorCode::method_not_found)}, std::move(data)};
 }
 
 }  // namespace
 
 void Exchange::call_all(Call& call) {
+  if (call.message().has(Member::to)) return call.error(errors_.not_there);
   const rpc::ReservedParams<3> params{call.reader(), call.params(), kNames};
   const auto method = params.as<std::string>(0);
   if (!method) params.refuse("method", params.find(0), "string");
@@ -82,12 +87,11 @@ void Exchange::call_all(Call& call) {
   const Peer& caller = static_cast<Peer&>(*call.broker_peer());
   const Principal* const principal = caller.principal;
   const bool allowed = rpc::may_call(principal, *method);
-  if (route == nullptr || !route->is_provided() || !allowed)
-    throw unknown_method(methods_.nearest(*method, principal), allowed && own_->find(*method) != nullptr);
-  if (route->description.subscription || route->description.unsubscribes) {
-    throw Error{ErrorCode::invalid_params, std::string{message_of(ErrorCode::invalid_params)},
-                R"({"reason":"a subscription has one provider: call its method by itself"})"};
-  }
+  if (allowed && own_->find(*method) != nullptr)
+    throw has_one_provider("the server itself is the one provider of this method: call it by itself");
+  if (route == nullptr || !route->is_provided() || !allowed) throw unknown_method(methods_.nearest(*method, principal));
+  if (route->description.subscription || route->description.unsubscribes)
+    throw has_one_provider("a subscription has one provider: call its method by itself");
   if (call.is_notification()) return call.end_result();  // nobody would learn the outcomes
   if (timeout == 0U) throw errors_.timed_out_before;
 

@@ -51,12 +51,14 @@ std::string string_of(Reader& reader, std::string_view json) {
 
 RelayErrors::RelayErrors()
     : not_delivered(own_error(ErrorCode::provider_lost, "the provider has gone", "no")),
-      not_there(own_error(ErrorCode::provider_lost, "no client of that name provides the method", "no")),
+      not_there(rpc::no_such_client()),
       maybe_delivered(own_error(ErrorCode::provider_lost, "the provider has gone", "maybe")),
       timed_out_before(own_error(ErrorCode::timeout, "the call was not answered in time", "no")),
       timed_out(own_error(ErrorCode::timeout, "the call was not answered in time", "maybe")),
       malformed(ErrorCode::internal_error, std::string{message_of(ErrorCode::internal_error)},
                 R"({"reason":"the provider's response is malformed"})"),
+      same_subscription(ErrorCode::internal_error, std::string{message_of(ErrorCode::internal_error)},
+                        R"({"reason":"the provider has given the id of a subscription that is live"})"),
       overrun(ErrorCode::internal_error, std::string{message_of(ErrorCode::internal_error)},
               R"({"reason":"the provider sends more items than it has credit for"})"),
       no_memory(ErrorCode::internal_error),
@@ -100,8 +102,11 @@ Provider* Exchange::provider_for(Route& route, const Received& message, Reader& 
 void Exchange::relay(Route& route, Call& call) {
   const Received& message = call.message();
   Provider* const provider = provider_for(route, message, call.reader());
-  if (provider == nullptr)
-    return refuse(call, route, message.has(Member::to) ? errors_.not_there : errors_.not_delivered);
+  if (provider == nullptr) {
+    const Error& why = message.has(Member::to) ? errors_.not_there : errors_.not_delivered;
+    log_.not_provided(route.name(), static_cast<const Peer*>(call.broker_peer()), why);
+    return call.error(why);
+  }
   if (!message.packed) [[likely]]
     return relay_to(*provider, route, call, message);
   // As it came to a provider that speaks MessagePack as well, unless it asks for progress, which is shown.

@@ -86,8 +86,9 @@ struct RelayErrors {
   Error maybe_delivered;   ///< the provider has gone, and had been asked
   Error timed_out_before;  ///< the time was up before the provider was asked
   Error timed_out;
-  Error malformed;  ///< what the provider has answered
-  Error overrun;    ///< a provider has sent more items than it had credit for
+  Error malformed;          ///< what the provider has answered
+  Error same_subscription;  ///< a provider has given a subscription the id of another of its own
+  Error overrun;            ///< a provider has sent more items than it had credit for
   Error no_memory;
   Error cancelled_before;  ///< the provider had not been asked
   Cancelled cancelled;

@@ -108,11 +108,19 @@ void OperationsLog::not_granted(const Peer& client, std::string_view method) noe
 
 void OperationsLog::failed(std::string_view method, const Peer* client, const Error& error,
                            std::string_view about) noexcept {
-  if (!admits(failures_, LogLevel::warning)) return;
+  if (admits(failures_, LogLevel::warning)) write_failure(LogLevel::warning, method, client, error, about);
+}
+
+void OperationsLog::not_provided(std::string_view method, const Peer* client, const Error& error) noexcept {
+  if (admits(not_provided_, LogLevel::debug)) write_failure(LogLevel::debug, method, client, error, {});
+}
+
+void OperationsLog::write_failure(LogLevel level, std::string_view method, const Peer* client, const Error& error,
+                                  std::string_view about) const noexcept {
   // What is said of wrong params holds what was sent, which may be a secret.
   const bool own = error.code() <= static_cast<int>(ErrorCode::provider_lost) &&
                    error.code() >= static_cast<int>(ErrorCode::draining);
-  write(LogLevel::warning, "a call has failed",
+  write(level, "a call has failed",
         {{"method", method},
          {"client", client != nullptr ? std::string_view{client->name} : std::string_view{}},
          {"principal", client != nullptr ? principal_of(*client) : std::string_view{}},

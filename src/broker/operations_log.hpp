@@ -51,6 +51,8 @@ class OperationsLog {
   /// A call, or a request to the broker itself, of `client`, null where that is not known, has come to an error that
   /// the broker has made. `about` is what a request to the broker names, empty for nothing.
   void failed(std::string_view method, const Peer* client, const Error& error, std::string_view about = {}) noexcept;
+  /// The same of a call that nobody provides the method for: what a caller waits for, and calls again.
+  void not_provided(std::string_view method, const Peer* client, const Error& error) noexcept;
   /// `client` has called a method that it may not call.
   void not_granted(const Peer& client, std::string_view method) noexcept;
 
@@ -65,12 +67,15 @@ class OperationsLog {
   };
 
   [[nodiscard]] bool admits(Budget& budget, LogLevel level) noexcept;
+  void write_failure(LogLevel level, std::string_view method, const Peer* client, const Error& error,
+                     std::string_view about) const noexcept;
   void write(LogLevel level, std::string_view message, std::initializer_list<LogField> fields) const noexcept;
 
   const rpc::Workspace* workspace_;
   std::uint32_t calls_every_;
   std::uint32_t until_call_;
   Budget clients_{.a_second = 100, .left_out_text = "clients that come and go are left out"};
+  Budget not_provided_{.a_second = 10, .left_out_text = "calls that nobody is there for are left out"};
   Budget failures_{.a_second = 10, .left_out_text = "calls that have failed are left out"};
 };
 

@@ -108,7 +108,8 @@ void Exchange::begin_subscription(SlotNumber slot, const Received& message, Prov
                                                                          .provider = provider.peer,
                                                                          .names = names,
                                                                          .link = subscribing.link});
-  if (added == nullptr) return sink.error(errors_.malformed);
+  // The id is that of the other one, which an unsubscribe would end.
+  if (added == nullptr) return sink.error(errors_.same_subscription);
   ++caller.method_subscriptions;
   ++provider.peer->method_sources;
   caller.took_part = true;

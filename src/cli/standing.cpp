@@ -2,6 +2,7 @@
 #include "cli/standing.hpp"
 
 #include <algorithm>
+#include <fmt/core.h>
 #include <string_view>
 
 #include "cli/command.hpp"
@@ -20,6 +21,12 @@ const Target& require_connection(const Target& target) {
                    "http://HOST/events?topic=TOPIC` for events"};
 }
 
+// Whether the server does not let this client in.
+bool is_refusal(const Error& error) {
+  return error.code() == static_cast<int>(ErrorCode::unauthenticated) ||
+         error.code() == static_cast<int>(ErrorCode::forbidden);
+}
+
 }  // namespace
 
 Standing::Standing(const Target& target) : client_(places_of(require_connection(target)), client_options_of(target)) {}
@@ -35,21 +42,34 @@ std::optional<int> Standing::status() const {
   return status_;
 }
 
+// A server that does not let this client in refuses it each time that it connects: that is told once.
+void Standing::tell_refused(std::string_view name, const Error& error) {
+  if (!refused_.insert(fmt::format("{} {}", is_refusal(error) ? std::string_view{} : name, error.code())).second)
+    return;
+  complain_of(error);
+}
+
 int Standing::stay(const std::string& what, const std::function<void()>& leave) {
   try {
     client_.connect();
   } catch (const ConnectionError& error) {
+    if (is_refusal(error)) {
+      complain_of(error);
+      return kRpcError;
+    }
     complain(error.what());
     return kCannotConnect;
   } catch (const Error& error) {
     complain_of(error);
     return exit_of_answer(error);
   }
-  client_.on_connection([&what](const ConnectionNews& news) {
+  // All of these are called on one thread.
+  client_.on_connection([this, &what](const ConnectionNews& news) {
+    refused_.clear();
     if (news.connected) return note("connected to " + news.place + " again: " + what);
     complain(news.cause + "; connecting again");
   });
-  client_.on_refused([](std::string_view, const Error& error) { complain_of(error); });
+  client_.on_refused([this](std::string_view name, const Error& error) { tell_refused(name, error); });
   // Until here a signal ends the process.
   const Interrupt interrupt;
   {

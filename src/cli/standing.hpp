@@ -5,7 +5,9 @@
 #include <functional>
 #include <mutex>
 #include <optional>
+#include <set>
 #include <string>
+#include <string_view>
 
 #include "cli/interrupt.hpp"
 #include "cli/target.hpp"
@@ -30,10 +32,12 @@ class Standing {
 
  private:
   [[nodiscard]] std::optional<int> status() const;
+  void tell_refused(std::string_view name, const Error& error);
 
   mutable std::mutex mutex_;
   std::optional<int> status_;
   const Interrupt* interrupt_ = nullptr;  ///< while it is waited for
+  std::set<std::string> refused_;         ///< what has been told since the client was last connected; the driver's
   Client client_;
 };
 

@@ -14,6 +14,7 @@
 #include "message/transcoder.hpp"
 #include "rpc/access.hpp"
 #include "rpc/broker.hpp"
+#include "rpc/call_record.hpp"
 #include "rpc/method_counts.hpp"
 #include "rpc/own_subscriptions.hpp"
 #include "rpc/peer_calls.hpp"
@@ -252,6 +253,8 @@ bool Dispatcher::belongs_to_a_call(const Received& message) noexcept {
     if (workspace_->broker != nullptr) method = broker_peer()->find(name);
     if (method == nullptr) [[unlikely]]
       return unknown_method(message, name, state);
+  } else if (message.has(Member::to)) [[unlikely]] {
+    return refuse_addressed(message, name, state);
   }
   Stats& stats = workspace_->stats;
   ++(message.kind == MessageKind::notification ? stats.notifications : stats.calls);
@@ -296,6 +299,11 @@ std::optional<Error> Dispatcher::refuse_full() {
   }
   if (broker_peer_ && broker_peer_->make_way()) return std::nullopt;
   return too_many_of_principal("no");
+}
+
+Error no_such_client() {
+  return message::make(
+      {.code = ErrorCode::provider_lost, .reason = "no client of that name provides the method", .delivered = "no"});
 }
 
 Error too_many_of_principal(std::string_view delivered) {
@@ -841,7 +849,17 @@ CallBounds Dispatcher::bounds(CallState& state) const {
   return bounds;
 }
 
+// `to` names a client, and no client provides a method of the process's own.
+void Dispatcher::refuse_addressed(const Received& message, std::string_view name, CallState& state) {
+  if (message.kind == MessageKind::notification) return;
+  log_unserved(name, ErrorCode::provider_lost);
+  workspace_->stats.count_error(static_cast<int>(ErrorCode::provider_lost));
+  state.reply.error(no_such_client(), message.id());
+}
+
 void Dispatcher::unknown_method(const Received& message, std::string_view name, CallState& state) {
+  if (message.has(Member::to) && is_reserved(name) && !belongs_to_a_call(message)) [[unlikely]]
+    return refuse_addressed(message, name, state);
   BrokerPeer* const broker = broker_peer();
   Identity* const shown = workspace_->authority != nullptr ? &identity().shown : nullptr;
   BatchRun* const running = running_batch();
@@ -872,7 +890,20 @@ void Dispatcher::unknown_method(const Received& message, std::string_view name, 
   std::string data;
   if (!near.empty()) data.append(R"({"did_you_mean":)").append(to_json(near)).append("}");
   if (unknown_methods_ != std::numeric_limits<std::uint8_t>::max()) ++unknown_methods_;
+  log_unserved(name, ErrorCode::method_not_found);
   reply_error(state, *workspace_, ErrorCode::method_not_found, data, message.id());
+}
+
+// Calls that reach a method are logged by middleware.
+void Dispatcher::log_unserved(std::string_view name, ErrorCode code) const noexcept {
+  if (workspace_->call_log == nullptr || is_reserved(name) || !workspace_->call_log->takes(LogLevel::info)) return;
+  const Principal* const known = principal();
+  write_call_record(*workspace_->call_log,
+                    {.method = name,
+                     .client = broker_peer_ ? std::string_view{broker_peer_->name_given()} : std::string_view{},
+                     .principal = known != nullptr ? std::string_view{known->name} : std::string_view{},
+                     .outcome = "error",
+                     .code = static_cast<int>(code)});
 }
 
 // A search costs as much as many a call: whoever mistypes one name after the other is no person.

@@ -203,6 +203,7 @@ struct Workspace {
   const LogSink* log;                              ///< may be null; outlives the workspace
   std::string_view title = "wirecall";             ///< of the server; outlives the workspace
   const std::vector<std::string>* urls = nullptr;  ///< at which its methods are called by HTTP; null for none
+  const LogSink* call_log = nullptr;               ///< of calls that reach no method; null where none are logged
   Refusals refusals;                               ///< who is told why
   mutable Stats stats;                             ///< of all that happens on this thread, whoever counts it
   std::unique_ptr<message::Transcoder> transcoder_made;
@@ -215,6 +216,9 @@ struct Workspace {
 
 /// What a call ends with for which its principal, or source, has too many in flight.
 [[nodiscard]] Error too_many_of_principal(std::string_view delivered);
+
+/// What a call ends with whose `to` names no client that provides the method.
+[[nodiscard]] Error no_such_client();
 
 class Dispatcher {
  public:
@@ -364,7 +368,9 @@ class Dispatcher {
   [[nodiscard]] std::string data_of_refusal(ErrorCode code, std::string_view limit, const Why& why) const;
   inline void run(Call& call, CallState& state);
   [[gnu::noinline]] void run_timed(Call& call, CallState& state, OwnCountsRow& row);
+  [[gnu::noinline]] void refuse_addressed(const Received& message, std::string_view name, CallState& state);
   void unknown_method(const Received& message, std::string_view name, CallState& state);
+  void log_unserved(std::string_view name, ErrorCode code) const noexcept;
 
   const Registry* registry_;
   const std::vector<Middleware>* middleware_;  // the registry's

@@ -6,24 +6,24 @@
 namespace wirecall::rpc {
 
 bool Refusals::wants_reason() noexcept {
-  logs_this_ = admits();
+  logs_this_ = admits(messages_, LogLevel::debug);
   return logs_this_ || to_sender_;
 }
 
-bool Refusals::admits() noexcept {
-  if (log_ == nullptr || !log_->takes(LogLevel::debug)) return false;
+bool Refusals::admits(Budget& budget, LogLevel level) noexcept {
+  if (log_ == nullptr || !log_->takes(level)) return false;
   const std::chrono::nanoseconds now = clock_ != nullptr ? clock_->now() : std::chrono::nanoseconds{0};
-  if (now - second_ >= std::chrono::seconds{1}) {
-    second_ = now;
-    written_ = 0;
+  if (now - budget.second >= std::chrono::seconds{1}) {
+    budget.second = now;
+    budget.written = 0;
   }
-  if (written_ == kRecordsASecond) {
-    ++left_out_;
+  if (budget.written == kRecordsASecond) {
+    ++budget.left_out;
     return false;
   }
-  ++written_;
-  if (const std::int64_t left_out = std::exchange(left_out_, 0); left_out != 0)
-    (*log_)(LogLevel::debug, "refused messages are left out", {{"records", left_out}});
+  ++budget.written;
+  if (const std::int64_t left_out = std::exchange(budget.left_out, 0); left_out != 0)
+    (*log_)(level, budget.left_out_text, {{"records", left_out}});
   return true;
 }
 
@@ -34,6 +34,15 @@ void Refusals::log(ErrorCode code, std::string_view reason) const noexcept {
 
 void Refusals::log_http(std::string_view reason) const noexcept {
   if (logs_this_) (*log_)(LogLevel::debug, "a request of HTTP was refused", {{"status", 400}, {"reason", reason}});
+}
+
+void Refusals::log_unauthenticated(std::string_view what, std::string_view source, bool with_token) noexcept {
+  if (!admits(unauthenticated_, LogLevel::warning)) return;
+  (*log_)(LogLevel::warning, "a caller is not let in",
+          {{"method", what},
+           {"source", source},
+           {"reason", with_token ? std::string_view{"a token that is not known"} : std::string_view{"no token"}},
+           {"code", static_cast<std::int64_t>(ErrorCode::unauthenticated)}});
 }
 
 }  // namespace wirecall::rpc

@@ -1,6 +1,6 @@
 // Refusals: who is told why a message was answered -32700 or -32600: its sender, where the option explain_errors is
-// set, and the log, at level debug. Senders cause these records, so it writes a few a second and counts the rest. One
-// thread. Implements docs/errors.md "Why a message was refused".
+// set, and the log, at level debug; who is not let in is in the log at level warning. Senders cause these records, so
+// it writes a few a second and counts the rest. One thread. Implements docs/errors.md "Why a message was refused".
 #pragma once
 
 #include <chrono>
@@ -27,17 +27,26 @@ class Refusals {
   void log(ErrorCode code, std::string_view reason) const noexcept;
   /// The same of a request of HTTP that is answered 400.
   void log_http(std::string_view reason) const noexcept;
+  /// A peer from `source` that has not said who it is, or a token that is nobody's, has asked for `what`: a method, or
+  /// a method of HTTP with a path. At level warning.
+  void log_unauthenticated(std::string_view what, std::string_view source, bool with_token) noexcept;
 
  private:
   static constexpr std::uint32_t kRecordsASecond = 10;
 
-  [[nodiscard]] bool admits() noexcept;
+  struct Budget {
+    std::string_view left_out_text;
+    std::chrono::nanoseconds second{};  // when the present one began
+    std::uint32_t written = 0;          // in this second
+    std::int64_t left_out = 0;          // since the last one that was written
+  };
+
+  [[nodiscard]] bool admits(Budget& budget, LogLevel level) noexcept;
 
   const LogSink* log_;
   const Scheduler* clock_;
-  std::chrono::nanoseconds second_{};  // when the present one began
-  std::uint32_t written_ = 0;          // in this second
-  std::int64_t left_out_ = 0;          // since the last one that was written
+  Budget messages_{.left_out_text = "refused messages are left out"};
+  Budget unauthenticated_{.left_out_text = "callers that are not let in are left out"};
   bool logs_this_ = false;
   bool to_sender_ = false;
 };

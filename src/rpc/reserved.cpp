@@ -119,6 +119,12 @@ void authenticate(const ReservedCall& call, const std::optional<Sent>& sent) {
   if (call.broker != nullptr) call.broker->identify(principal);
 }
 
+bool brings_token(const ReservedCall& call) {
+  static constexpr std::array<std::string_view, 3> kNames{"name", "token", "resume"};
+  const std::optional<Sent> sent = ReservedParams{call, kNames, Quotes::no}.find(1);
+  return sent && sent->kind != ValueKind::null;
+}
+
 std::shared_ptr<Rendering> discover(const ReservedCall& call) {
   static constexpr std::array<std::string_view, 1> kNames{"version"};
   const std::optional<std::string> version = ReservedParams{call, kNames}.as<std::string>(0);
@@ -267,13 +273,16 @@ Served serve_reserved(const ReservedCall& call) {
     }
     if (call.broker != nullptr) call.broker->reserved_answered();
   } catch (const Error& error) {
-    if (call.broker != nullptr) {
+    const bool unknown = call.identity != nullptr && call.identity->principal == nullptr &&
+                         error.code() == static_cast<int>(ErrorCode::unauthenticated);
+    if (unknown) {
+      call.workspace.refusals.log_unauthenticated(call.name, call.outlet.peer_source(), brings_token(call));
+    } else if (call.broker != nullptr) {
       const bool has_params = call.message.has(Member::params);
       call.broker->refused(call.name, has_params ? call.message[Member::params] : std::string_view{}, error);
     }
     if (answers) refuse(error);
-    const bool unknown = call.identity != nullptr && call.identity->principal == nullptr;
-    if (unknown && error.code() == static_cast<int>(ErrorCode::unauthenticated)) call.outlet.close();
+    if (unknown) call.outlet.close();
   }
   return Served::done;
 }

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "rpc/broker.hpp"
+#include "rpc/call_record.hpp"
 #include "wirecall/access.hpp"
 
 namespace wirecall::session {
@@ -46,13 +47,12 @@ Middleware call_log(LogSink log) {
     if (log.takes(LogLevel::info)) {
       call.on_reply([&log, seen = logged(call)](const Outcome& outcome) {
         const auto us = std::chrono::floor<std::chrono::microseconds>(Clock::now() - seen.began).count();
-        log(LogLevel::info, "a call is answered",
-            {{"method", seen.method},
-             {"client", seen.client},
-             {"principal", seen.principal},
-             {"us", static_cast<std::int64_t>(us)},
-             {"outcome", outcome_of(seen, outcome)},
-             {"code", outcome.code}});
+        rpc::write_call_record(log, {.method = seen.method,
+                                     .client = seen.client,
+                                     .principal = seen.principal,
+                                     .us = us,
+                                     .outcome = outcome_of(seen, outcome),
+                                     .code = outcome.code});
       });
     }
     next(call);

@@ -201,7 +201,7 @@ void ClientCore::declare_now(Lock& lock) {
 }
 
 void ClientCore::await_declared(Lock& lock) {
-  const auto known = [this] { return declarations_.all_answered() || !declaring().up(); };
+  const auto known = [this] { return declarations_.all_answered() || refusal_ || !declaring().up(); };
   if (!known()) await_news(lock, milliseconds{options_.call_timeout_ms}, known);
   if (const Declaration* refused = declarations_.refused()) {
     const Error& why = *refused->refusal;
@@ -211,6 +211,7 @@ void ClientCore::await_declared(Lock& lock) {
                 why.data()};
   }
   if (declarations_.all_answered()) return;
+  if (refusal_) throw ConnectionError{*refusal_};
   if (declaring().up())
     throw Error{ErrorCode::timeout, "the server did not answer rpc.register or rpc.subscribe in time"};
   throw ConnectionError{last_failure_.empty() ? "the connection was lost" : last_failure_,
@@ -230,7 +231,11 @@ bool ClientCore::declared(Lock& lock, ClientConnection& connection, const Receiv
     leave(connection);  // the next one is asked
     return true;
   }
-  const std::vector<std::string> names = declarations_.answered(message.id(), refusal);
+  // Behind it the server closes the connection, and has looked at nothing else.
+  const bool unknown = refusal && refusal->code() == static_cast<int>(ErrorCode::unauthenticated);
+  const std::vector<std::string> names =
+      unknown ? declarations_.refuse(*refusal) : declarations_.answered(message.id(), refusal);
+  if (unknown) refusal_ = refusal;
   tell_connecting();
   if (!refusal) return true;
   if (connection.up()) declare(connection);
@@ -266,6 +271,11 @@ void ClientCore::on_connection(ConnectionFunction function) {
   auto shared = function ? std::make_shared<const ConnectionFunction>(std::move(function)) : nullptr;
   const std::scoped_lock lock{mutex_};
   on_connection_.swap(shared);
+}
+
+// The server takes this client: it has answered rpc.hello, or was not told any.
+void ClientCore::announce(ClientConnection& connection) noexcept {
+  if (!std::exchange(connection.announced, true)) note_connection(true, connection, {});
 }
 
 void ClientCore::note_connection(bool connected, const ClientConnection& connection, std::string_view cause) noexcept {

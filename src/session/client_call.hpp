@@ -69,11 +69,17 @@ struct ClientCall {
   std::uint32_t hops = 0;        ///< to be said; 0 for none
   std::uint32_t credit = 0;      ///< items of a stream that may come at first; 0 for no stream
 
+  /// Between a refusal and the next attempt, after so many: 10 ms, doubled up to 100 ms. Each attempt costs the server.
+  [[nodiscard]] static constexpr std::chrono::milliseconds pause_of(std::uint8_t attempts) noexcept {
+    return std::chrono::milliseconds{attempts < 4 ? 10 << attempts : 100};
+  }
+
   std::uint64_t generation = 0;  ///< how often it has been lent
   Stage stage = Stage::idle;
   bool notification = false;
   bool asynchronous = false;
   bool retried = false;
+  std::uint8_t attempts = 0;           ///< while nobody provided its method
   std::optional<Error> lost_provider;  ///< why, if it was for that
   std::optional<Error> missing;        ///< -32601, of which the server has not said yet that it is its own
   detail::ErrorClass error_class{};    ///< of `error`

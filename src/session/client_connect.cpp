@@ -151,7 +151,8 @@ void ClientCore::connected(ClientConnection& connection, int descriptor) {
     connection.session = std::move(session);
   }
   last_failure_.clear();
-  note_connection(true, connection, {});
+  connection.announced = false;
+  if (connection.hello_until == nanoseconds{0}) announce(connection);
   tell_connecting();
 }
 
@@ -192,7 +193,7 @@ void ClientCore::leave(const ClientConnection& connection) noexcept {
 void ClientCore::end_connection(ClientConnection& connection, std::string_view cause) noexcept {
   const bool useful = connection.useful || loop_.now() - connection.since >= milliseconds{options_.reconnect_max_ms};
   connection.over = true;
-  note_connection(false, connection, cause);
+  if (std::exchange(connection.announced, false)) note_connection(false, connection, cause);
   if (&connection == &declaring() && declares()) {
     declarations_.forget_messages();
     tell_connecting();

@@ -98,6 +98,7 @@ class ClientConnection final : public Caller, public HttpUser {
   std::string resume;                       ///< the secret by which its session goes on; empty for none
   std::string resume_place;                 ///< who has given it, and alone is told it
   bool resumes = false;                     ///< the last rpc.hello has said so
+  bool announced = false;                   ///< as made, to who asks for news of connections
   std::uint8_t unknown_methods = 0;         ///< -32601 here since rpc.undelivered was last answered; 255 for more
   bool asks_undelivered = false;            ///< that has not been answered
   bool batched = false;               ///< a batch was sent here: its answers come in another order than they are made
@@ -248,6 +249,7 @@ class ClientCore final : public std::enable_shared_from_this<ClientCore>, privat
   [[nodiscard]] bool may_dial_here(const Endpoint& place, std::chrono::nanoseconds wait_max) const noexcept;
   void leave(const ClientConnection& connection) noexcept;
   void end_connection(ClientConnection& connection, std::string_view cause) noexcept;
+  void announce(ClientConnection& connection) noexcept;
   void note_connection(bool connected, const ClientConnection& connection, std::string_view cause) noexcept;
   void tell_news(Lock& lock) noexcept;
   [[nodiscard]] static bool done_with(const ClientConnection& connection) noexcept;
@@ -356,7 +358,7 @@ class ClientCore final : public std::enable_shared_from_this<ClientCore>, privat
   std::chrono::nanoseconds last_used_{0};
   std::uint64_t dropped_ = 0;
   std::string last_failure_;      // to connect, or to stay so; empty once connected
-  std::optional<Error> refusal_;  // of rpc.hello, by which the server ends the connection; of the last attempt
+  std::optional<Error> refusal_;  // by which the server ends the connection; of the last attempt
   std::vector<std::unique_ptr<ClientConnection>> connections_;
   Declarations declarations_;
   std::vector<std::string> withdrawn_;  // methods provided once, and still in the registry

@@ -237,6 +237,13 @@ std::vector<std::string> Declarations::refuse(const Error& why) {
   return names;
 }
 
+std::vector<std::string> Declarations::names() const {
+  std::vector<std::string> names;
+  for (const Declaration& method : methods_) names.push_back(method.name);
+  for (const auto& subscription : subscriptions_) names.push_back(subscription->name);
+  return names;
+}
+
 bool Declarations::all_answered() const noexcept {
   const auto answered = [](const Declaration& declaration) { return declaration.answered; };
   return std::ranges::all_of(methods_, answered) &&

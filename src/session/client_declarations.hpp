@@ -75,6 +75,8 @@ class Declarations {
   [[nodiscard]] std::vector<std::string> answered(std::string_view id, const std::optional<Error>& refusal);
   /// The server knows no such client: all that has not been answered on this connection is refused. Returns the names.
   [[nodiscard]] std::vector<std::string> refuse(const Error& why);
+  /// Of all that is declared.
+  [[nodiscard]] std::vector<std::string> names() const;
   /// Whether all has been answered on this connection.
   [[nodiscard]] bool all_answered() const noexcept;
   /// The first of all that is refused; null for none.

@@ -372,6 +372,7 @@ bool ClientCore::stray(ClientConnection& connection, const Received& message) {
       // One refusal less that may still come for nobody.
     } else if (hello_due(connection)) {
       connection.hello_until = nanoseconds{0};  // it may have been its answer, and there is only one
+      announce(connection);
     } else if (!sent.empty() && sent.front().position == sent.back().position) {
       while (!sent.empty()) {
         Error refusal = message::read_error(*reader_, message[Member::error]);  // first, since it needs memory
@@ -397,9 +398,11 @@ bool ClientCore::retry(ClientCall& call, const Error& error) {
   const nanoseconds now = loop_.now();
   nanoseconds after = advice.after.value_or(milliseconds{0});
   const bool lost = error.code() == static_cast<int>(ErrorCode::provider_lost);
-  const bool again = !call.retried || (lost && waits_until(call, now + kRetryPause));
+  const bool waits = lost && waits_until(call, now + ClientCall::pause_of(call.attempts));
+  const bool again = !call.retried || waits;
   if (!advice.safe || !again || for_good) return false;
-  if ((lost || error.code() == static_cast<int>(ErrorCode::limit_exceeded)) && !advice.after) after = kRetryPause;
+  if ((lost || error.code() == static_cast<int>(ErrorCode::limit_exceeded)) && !advice.after)
+    after = waits ? ClientCall::pause_of(call.attempts < 4 ? call.attempts++ : call.attempts) : kRetryPause;
   if (now + after >= call.deadline) return false;
   if (lost) call.lost_provider = error;
   call.retried = true;

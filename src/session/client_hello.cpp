@@ -59,7 +59,10 @@ bool ClientCore::greeted(Lock& lock, ClientConnection& connection, const Receive
   connection.hello_until = std::chrono::nanoseconds{0};
   if (message.has(Member::error)) {
     const Error why = message::read_error(*reader_, message[Member::error]);
-    if (why.code() == static_cast<int>(ErrorCode::method_not_found)) return true;
+    if (why.code() == static_cast<int>(ErrorCode::method_not_found)) {
+      announce(connection);
+      return true;
+    }
     // The server has forgotten the session, as one does that was started again: then another one begins.
     if (why.code() == static_cast<int>(ErrorCode::unauthenticated) && connection.resumes) {
       connection.resume.clear();
@@ -73,14 +76,18 @@ bool ClientCore::greeted(Lock& lock, ClientConnection& connection, const Receive
       fail_all(connection, why);
       refusal_ = why;
       // Who was kicked may come again, and declares the same then.
-      if (!kicked && &connection == &declaring()) refused = declarations_.refuse(why);
+      if (&connection == &declaring()) refused = kicked ? declarations_.names() : declarations_.refuse(why);
       tell_connecting();
+    } else {
+      announce(connection);
     }
     tell_refused(lock, refused, why);
     options_.log(LogLevel::warning, "the server refuses this client",
                  {{"client_id", options_.client_id}, {"code", why.code()}, {"error", why.message()}});
     return true;
   }
+  refusal_.reset();
+  announce(connection);
   const auto greeting = from_json<Greeting>(message[Member::result]);
   if (!greeting) return true;
   connection.resume = greeting->session.value_or(std::string{});

@@ -104,6 +104,7 @@ void ClientCore::submit(std::span<ClientCall* const> calls) {
     call->deadline = now + call->timeout;
     call->stage = ClientCall::Stage::queued;
     call->retried = false;
+    call->attempts = 0;
     call->lost_provider.reset();
     call->missing.reset();
     call->response.clear();

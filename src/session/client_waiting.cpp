@@ -21,8 +21,6 @@ namespace {
 using std::chrono::milliseconds;
 using std::chrono::nanoseconds;
 
-// Between a refusal and the next attempt.
-constexpr milliseconds kPause{20};
 constexpr std::uint8_t kCountMax = std::numeric_limits<std::uint8_t>::max();
 // No call has it: their ids are numbers.
 constexpr std::string_view kId = R"("rpc.undelivered")";
@@ -44,7 +42,9 @@ void ClientCore::count_unknown(ClientConnection& connection, const Error& error)
 bool ClientCore::wait_for_provider(ClientCall& call, const Error& error) {
   if (call.wait == milliseconds{0} || !is_missing(error)) return false;
   ClientConnection& connection = *call.connection;
-  if (connection.http != nullptr || connection.batched || !waits_until(call, loop_.now() + kPause)) return false;
+  if (connection.http != nullptr || connection.batched ||
+      !waits_until(call, loop_.now() + ClientCall::pause_of(call.attempts)))
+    return false;
   if (!connection.asks_undelivered) {
     connection.controls.emplace_back(kQuestion);
     connection.asks_undelivered = true;
@@ -75,13 +75,15 @@ bool ClientCore::told_undelivered(ClientConnection& connection, const Received& 
 void ClientCore::settle_missing(const ClientConnection& connection, bool undelivered) noexcept {
   if (delayed_.empty()) [[likely]]
     return;
-  const nanoseconds next = loop_.now() + kPause;
+  const nanoseconds now = loop_.now();
   for (CallList delayed = std::exchange(delayed_, {}); !delayed.empty();) {
     ClientCall& call = delayed.pop_front();
     if (!call.missing || call.connection != &connection) {
       delayed_.push_back(call);
-    } else if (undelivered && waits_until(call, next)) {
+    } else if (const nanoseconds next = now + ClientCall::pause_of(call.attempts);
+               undelivered && waits_until(call, next)) {
       call.missing.reset();
+      if (call.attempts < 4) ++call.attempts;
       delay(call, next);
     } else {
       call.stage = ClientCall::Stage::idle;

@@ -28,6 +28,8 @@ struct HttpSettings {
   std::vector<std::string> bound_hosts;
   /// Where calls are made by HTTP, one for each TCP port: for who has not come by a Host of ours.
   std::vector<std::string> urls;
+  /// Paths of the unix sockets that are listened on.
+  std::vector<std::string> unix_paths;
   /// Options::http_notification_status.
   std::uint16_t notification_status = 204;
   /// The text of /metrics, as who asks may see it.

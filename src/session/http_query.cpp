@@ -72,13 +72,16 @@ std::expected<std::string, std::string_view> request_of_query(std::string_view m
   return R"({"jsonrpc":"2.0","method":)" + name + R"(,"params":{)" + params + R"(},"id":1})";
 }
 
-std::string front_page(std::string_view host) {
+std::string front_page(std::span<const std::string> ways) {
+  std::string calls;
+  for (const std::string& way : ways)
+    calls.append("  curl ").append(way).append(R"( -d '{"jsonrpc":"2.0","method":"rpc.ping","id":1}')").append("\n");
   std::string page =
       "wirecall: a JSON-RPC 2.0 server\n"
       "\n"
       "Calls go to POST /rpc, one message or batch each:\n"
       "\n"
-      "  curl http://HOST/rpc -d '{\"jsonrpc\":\"2.0\",\"method\":\"rpc.ping\",\"id\":1}'\n"
+      "CALLS"
       "\n"
       "The same port takes JSON text over TCP, messages behind a Content-Length header, and messages\n"
       "behind a length of four bytes.\n"
@@ -89,8 +92,8 @@ std::string front_page(std::string_view host) {
       "GET /healthz                 whether this process answers\n"
       "GET /readyz                  whether it takes new calls\n"
       "GET /metrics                 its numbers, for Prometheus\n";
-  const std::size_t at = page.find("HOST");
-  page.replace(at, 4, host);
+  constexpr std::string_view kCalls = "CALLS";
+  page.replace(page.find(kCalls), kCalls.size(), calls);
   return page;
 }
 

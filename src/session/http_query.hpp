@@ -3,6 +3,7 @@
 #pragma once
 
 #include <expected>
+#include <span>
 #include <string>
 #include <string_view>
 
@@ -16,7 +17,7 @@ namespace wirecall::session {
 [[nodiscard]] std::expected<std::string, std::string_view> request_of_query(std::string_view method,
                                                                             std::string_view query);
 
-/// What this is, and the ways in, for a server that is reached as `host`.
-[[nodiscard]] std::string front_page(std::string_view host);
+/// What this is, and the ways in: each of `ways` is what curl is given to reach the server by one of them.
+[[nodiscard]] std::string front_page(std::span<const std::string> ways);
 
 }  // namespace wirecall::session

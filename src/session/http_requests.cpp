@@ -37,11 +37,29 @@ std::string_view allow_of(std::string_view path) noexcept {
   return {};
 }
 
-// What those ask who watch over servers, some of them without Host.
+// What those ask who watch over servers, some of them without Host, or by a name that only they know.
 bool asks_for_health(const HttpHead& head) noexcept {
   const std::string_view path = head.target.substr(0, head.target.find('?'));
   return (head.method == HttpMethod::get || head.method == HttpMethod::head) &&
          (path == "/healthz" || path == "/readyz");
+}
+
+// With the blank behind it; empty for a method that is served nowhere.
+std::string_view name_of(HttpMethod method) noexcept {
+  switch (method) {
+    case HttpMethod::get:
+      return "GET ";
+    case HttpMethod::head:
+      return "HEAD ";
+    case HttpMethod::post:
+      return "POST ";
+    case HttpMethod::options:
+      return "OPTIONS ";
+    case HttpMethod::other:
+    case HttpMethod::unknown:
+      break;
+  }
+  return {};
 }
 
 // Where a WebSocket may be asked for.
@@ -100,8 +118,10 @@ void HttpSession::begin_request(const HttpHead& head, bool more) {
 bool HttpSession::let_in(const HttpHead& head) {
   Access access = access_of(head, *settings_);
   const bool by_host = access == Access::no_host || access == Access::malformed_host || access == Access::foreign_host;
-  if (by_host && ((access == Access::no_host && asks_for_health(head)) || peer_credentials())) [[unlikely]]
-    access = access_of(head, *settings_, true);  // at a unix socket, where no page gets to, or of no use to one
+  // At a unix socket, where no page gets to, or of no use to one: health checkers send none, or a name of their own.
+  const bool any_host = peer_credentials() || (access != Access::malformed_host && asks_for_health(head));
+  if (by_host && any_host) [[unlikely]]
+    access = access_of(head, *settings_, true);
   switch (access) {
     case Access::no_host:
       refuse_and_close(400, "no Host");
@@ -150,6 +170,8 @@ bool HttpSession::authenticate(const HttpHead& head) {
   // What says nothing but that this is a server; and what browsers ask before they send an Authorization.
   const bool open = head.method == HttpMethod::options || path == "/healthz" || path == "/readyz";
   if (principal != nullptr || (open && given.empty())) return true;
+  host_->workspace.refusals.log_unauthenticated(std::string{name_of(head.method)}.append(path), peer_source(),
+                                                !given.empty());
   exchange.fields += "WWW-Authenticate: Bearer\r\n";
   refuse_and_close(401, "say who you are, by Authorization: Bearer and a token that is known");
   return false;
@@ -226,7 +248,14 @@ void HttpSession::get(const HttpHead& head, std::string_view path, std::string_v
     choose_encoding(head);
     return get_method(path.substr(5), query);
   }
-  respond(200, front_page(head[HttpField::host]));
+  std::vector<std::string> ways;
+  if (peer_credentials()) {
+    for (const std::string& socket : settings_->unix_paths)
+      ways.push_back("--unix-socket '" + socket + "' http://localhost/rpc");
+  } else {
+    ways.push_back("http://" + std::string{head[HttpField::host]} + "/rpc");
+  }
+  respond(200, front_page(ways));
 }
 
 // It names the place by which it was asked for, unless that is not known to be one of ours.

@@ -9,6 +9,7 @@
 
 #include "framing/byte_order_mark.hpp"
 #include "message/explain.hpp"
+#include "rpc/unidentified.hpp"
 #include "session/http_events.hpp"
 #include "session/http_exchange.hpp"
 
@@ -77,6 +78,18 @@ struct KeptAnswer final : rpc::Outlet {
 }
 
 }  // namespace
+
+// The beginning of a head, before which nobody knows who sends it (Limits::unidentified_bytes).
+class HttpSession::HeldHead final : public rpc::UnidentifiedPeer {
+ public:
+  explicit HeldHead(HttpSession& session)
+      : UnidentifiedPeer(session.host_->workspace.unidentified), session_(&session) {}
+
+ private:
+  void give_way() override { session_->drop_head(); }
+
+  HttpSession* session_;
+};
 
 HttpSession::HttpSession(Host& host, const HttpSettings& settings, std::unique_ptr<transport::Stream> stream)
     : Channel(host, std::move(stream)), settings_(&settings) {}
@@ -162,13 +175,29 @@ std::size_t HttpSession::read_head(std::span<char> input) {
       head_ = host_->loop.take_buffer();
       head_.append(text);
     }
+    hold_head();
     return input.size();
   }
+  held_head_.reset();
   const std::size_t used = read.size - kept;
   looking_at(at_ + used);
   begin_request(head, used < input.size());
   if (kept != 0) give_back(head_);
   return used;
+}
+
+// May close this connection, or others that hold more.
+void HttpSession::hold_head() {
+  rpc::Workspace& workspace = host_->workspace;
+  if (workspace.authority == nullptr || principal_ != nullptr) [[likely]]
+    return;
+  if (!held_head_) held_head_ = std::make_unique<HeldHead>(*this);
+  workspace.unidentified.hold(*held_head_, head_.size(), host_->limits.unidentified_bytes);
+}
+
+void HttpSession::drop_head() {
+  give_back(head_);
+  stop_reading(End::refused);
 }
 
 std::size_t HttpSession::read_length(std::span<char> input) {

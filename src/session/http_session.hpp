@@ -43,6 +43,7 @@ class HttpSession final : public Channel, private Timer {
  private:
   class Exchange;
   class EventStream;
+  class HeldHead;
   enum class Body : std::uint8_t { none, length, chunks };
 
   std::size_t read(std::span<char> input) override;
@@ -62,6 +63,8 @@ class HttpSession final : public Channel, private Timer {
   std::size_t read_length(std::span<char> input);
   std::size_t read_chunks(std::span<char> input);
   void watch_pace();
+  void hold_head();
+  void drop_head();
 
   // Deciding.
   void begin_request(const framing::HttpHead& head, bool more);
@@ -115,6 +118,7 @@ class HttpSession final : public Channel, private Timer {
   std::unique_ptr<EventStream> events_;  // the response that does not end: nothing that comes is looked at any more
   std::size_t held_bytes_ = 0;           // of responses that wait for those before them
   Buffer head_;
+  std::unique_ptr<HeldHead> held_head_;  // while head_ is kept of a peer that has not said who it is; else null
   Buffer body_;
   std::size_t at_ = 0;             // of the input of `read`: where what is being read begins
   char* ended_by_zero_ = nullptr;  // the byte behind the body being served, where it belongs to the next request

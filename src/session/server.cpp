@@ -161,6 +161,7 @@ Server::State::State(Options given, std::shared_ptr<std::atomic<LogLevel>> level
            .allow_origins = options.allow_origins,
            .bound_hosts = {},
            .urls = {},
+           .unix_paths = {},
            .notification_status = options.http_notification_status,
            .metrics = [this](rpc::Asker asker) { return metrics(std::move(asker)); },
            .openrpc =
@@ -257,13 +258,15 @@ Endpoint Server::listen(std::string_view uri) {
   if (endpoint.kind() == EndpointKind::stdio) {
     return first.listen(endpoint, [&first](int descriptor) { first.open_here(descriptor); });
   }
-  return first.listen(endpoint, [&state](int descriptor) { state.hand_round(descriptor); });
+  Endpoint bound = first.listen(endpoint, [&state](int descriptor) { state.hand_round(descriptor); });
+  state.is_bound(bound);
+  return bound;
 }
 
 Endpoint Server::listen(const Listeners& listeners, std::size_t number) {
   if (number >= listeners.count()) throw std::out_of_range{"there is no listener of that number"};
   const Endpoint& endpoint = listeners.endpoint();
-  if (endpoint.kind() == EndpointKind::tcp) state_->is_bound(endpoint);
+  state_->is_bound(endpoint);
   state_->loops.front()->listen(listeners.state_->share(number),
                                 [state = state_.get()](int descriptor) { state->hand_round(descriptor); });
   return endpoint;
@@ -271,6 +274,8 @@ Endpoint Server::listen(const Listeners& listeners, std::size_t number) {
 
 // By which name others reach a port that is bound at all addresses, only they know: each knows this one for itself.
 void Server::State::is_bound(const Endpoint& place) {
+  if (place.kind() == EndpointKind::unix_socket) http.unix_paths.push_back(place.path());
+  if (place.kind() != EndpointKind::tcp) return;
   http.bound_hosts.push_back(place.host());
   const bool everywhere = place.host() == "0.0.0.0" || place.host() == "::";
   const std::string host = place.host().contains(':') ? '[' + place.host() + ']' : place.host();

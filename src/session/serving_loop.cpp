@@ -45,6 +45,7 @@ ServingLoop::ServingLoop(std::unique_ptr<runtime::Backend> backend, ServerCommon
   workspace_.tasks.set_home(loop_.inbox());
   workspace_.has_turns = true;
   workspace_.refusals.explain(options_->explain_errors);
+  if (options_->log_calls) workspace_.call_log = &options_->log;
   workspace_.title = options_->name;
   workspace_.urls = &commons.http.urls;
   if (commons.broker) {

@@ -170,7 +170,8 @@ TEST_F(MethodSubscriptions, AreRefusedByTheirProvider) {
   subscribe(caller, provider, R"("0x1")");
   EXPECT_EQ(other.ask(request("eth_subscribe", R"(["newHeads"])")), "");
   provider.send(result_reply(R"("0x1")", asked(provider)));
-  EXPECT_NE(other.received().find("malformed"), std::string::npos) << "an id that another has";
+  EXPECT_NE(other.received().find("the provider has given the id of a subscription that is live"), std::string::npos);
+  EXPECT_EQ(provider.received(), "") << "an unsubscribe would end the one that is live";
 }
 
 TEST_F(MethodSubscriptions, OfABatchSendTheirEventsBehindIt) {

@@ -158,7 +158,10 @@ TEST_F(OperationsLogTest, calls_that_fail_here_are_told_with_the_reason) {
   static_cast<void>(caller.ask(request("rpc.cancel", "[3]")));
   EXPECT_EQ(log(), Lines{}) << "as its caller wanted it";
   caller.send(R"({"jsonrpc":"2.0","method":"add","to":"nobody","id":4})");
-  EXPECT_EQ(log().size(), 1U);
+  EXPECT_EQ(log(), Lines{"debug a call has failed method=add client=ada principal=\"\" about=\"\" code=-32001 error="
+                         "\"Provider lost\"" +
+                         data("no client of that name provides the method", "no")})
+      << "who waits for it calls again and again";
   Client other{world};
   other.provide("sum");
   static_cast<void>(log());
@@ -180,6 +183,34 @@ TEST_F(OperationsLogTest, requests_that_are_refused_are_told_without_what_was_se
   ASSERT_EQ(lines.size(), 1U);
   EXPECT_EQ(lines[0].find("secret"), std::string::npos) << lines[0];
   EXPECT_NE(lines[0].find("there is no such session"), std::string::npos) << lines[0];
+}
+
+TEST_F(OperationsLogTest, who_is_not_let_in_is_told_with_where_it_comes_from) {
+  world.workspace.refusals = rpc::Refusals{&sink, &world.scheduler};
+  world.workspace.authority = std::make_shared<const rpc::Authority>(std::vector<Principal>{
+      {.name = "robot", .tokens = {"robot-token"}, .call = {}, .provide = {}, .publish = {}, .subscribe = {}}});
+  caller.outlet->source = "192.0.2.7";
+  EXPECT_NE(caller.ask(request("rpc.hello", R"({"token":"hunter2"})")).find("-32004"), std::string::npos);
+  EXPECT_EQ(log(), Lines{"warning a caller is not let in method=rpc.hello source=192.0.2.7 "
+                         "reason=\"a token that is not known\" code=-32004"});
+  EXPECT_NE(caller.ask(request("rpc.hello", R"({"name":"r2"})")).find("-32004"), std::string::npos);
+  EXPECT_EQ(log(), Lines{"warning a caller is not let in method=rpc.hello source=192.0.2.7 reason=\"no token\" "
+                         "code=-32004"});
+}
+
+TEST_F(OperationsLogTest, calls_that_reach_no_method_are_in_the_access_log) {
+  world.registry.method("own", [] { return 1; });
+  world.workspace.call_log = &sink;
+  const std::string begin = "info a call is answered method=";
+  const std::string rest = " client=\"\" principal=\"\" us=0 outcome=error code=";
+  static_cast<void>(caller.ask(request("nothing")));
+  EXPECT_EQ(log(), Lines{begin + "nothing" + rest + "-32601"});
+  static_cast<void>(caller.ask(R"({"jsonrpc":"2.0","method":"own","to":"nobody","id":1})"));
+  EXPECT_EQ(log(), Lines{begin + "own" + rest + "-32001"});
+  static_cast<void>(caller.ask(notification("nothing")));
+  static_cast<void>(caller.ask(request("rpc.nothing")));
+  static_cast<void>(caller.ask(request("rpc.ping")));
+  EXPECT_EQ(log(), Lines{});
 }
 
 TEST_F(OperationsLogTest, refusals_name_who_is_refused_what) {
@@ -226,6 +257,7 @@ TEST_F(OperationsLogTest, what_clients_cause_cannot_fill_it) {
 TEST_F(OperationsLogTest, principals_are_told_and_never_what_they_show) {
   world.workspace.authority = std::make_shared<const rpc::Authority>(std::vector<Principal>{
       {.name = "robot", .tokens = {"robot-token"}, .call = {}, .provide = {}, .publish = {}, .subscribe = {}}});
+  world.workspace.refusals = rpc::Refusals{&sink, &world.scheduler};
   Client robot{world};
   const std::string reply = robot.ask(request("rpc.hello", R"({"name":"r2","token":"robot-token"})"));
   const std::string session = nlohmann::json::parse(reply).at("result").at("session");

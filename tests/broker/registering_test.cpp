@@ -236,6 +236,34 @@ TEST_F(Registering, a_call_can_name_its_provider) {
   EXPECT_EQ(caller.ask(R"({"jsonrpc":"2.0","method":"add","to":7,"id":1})"), not_there);
 }
 
+TEST_F(Registering, no_client_provides_what_the_broker_answers_itself) {
+  world.registry.method("own", [] { return 1; });
+  const auto not_there = [](std::string_view id) {
+    return error_reply(-32001, "Provider lost",
+                       R"({"reason":"no client of that name provides the method","origin":"local","delivered":"no"})",
+                       id);
+  };
+  const auto addressed = [](std::string_view method, std::string_view rest) {
+    return R"({"jsonrpc":"2.0","method":")" + std::string{method} + R"(","to":"nobody")" + std::string{rest} + "}";
+  };
+  EXPECT_EQ(caller.ask(addressed("own", R"(,"id":1)")), not_there("1"));
+  EXPECT_EQ(caller.ask("[" + addressed("own", R"(,"id":2)") + "," + request("own", {}, "3") + "]"),
+            "[" + not_there("2") + "," + result_reply("1", "3") + "]");
+  for (const std::string method : {"rpc.ping", "rpc.methods", "rpc.hello", "rpc.call_all"})
+    EXPECT_EQ(caller.ask(addressed(method, R"(,"id":4)")), not_there("4")) << method;
+  EXPECT_EQ(caller.ask(addressed("own", "")), "");
+  EXPECT_EQ(caller.ask(addressed("none", R"(,"id":5)")), error_reply(-32601, "Method not found", {}, "5"))
+      << "which nobody provides";
+}
+
+TEST_F(Registering, what_is_said_of_a_call_is_said_of_it_whomever_it_names) {
+  a.provide("add");
+  caller.send(request("add", {}, "7"));
+  EXPECT_NE(a.received(), "");
+  caller.send(R"({"jsonrpc":"2.0","method":"$/cancelRequest","params":{"id":7},"to":"nobody"})");
+  EXPECT_NE(a.received().find("$/cancelRequest"), std::string::npos);
+}
+
 TEST_F(Registering, a_name_that_is_taken_is_given_with_a_number) {
   const auto given = [](Client& client, std::string_view name) {
     const std::string reply = client.ask(request("rpc.hello", R"({"name":")" + std::string{name} + "\"}"));

@@ -364,6 +364,18 @@ TEST(LoadOfStrangers, what_is_not_json_and_a_closed_connection_end_it_with_the_r
   EXPECT_NE(load(closing, 1).lost, "");
 }
 
+TEST(LoadOfStrangers, calls_that_are_refused_with_their_connection_are_errors) {
+  const Stranger guarded{[](const std::string&) {
+    return R"({"jsonrpc":"2.0","error":{"code":-32004,"message":"Unauthenticated"},"id":1})"
+           "\n";
+  }};
+  const LoadResult result = load(guarded, 3);
+  EXPECT_EQ(result.errors, 3U);
+  EXPECT_EQ(result.errors_by_code.at(-32004), 3U);
+  EXPECT_EQ(result.unanswered, 0U);
+  EXPECT_NE(result.lost.find("--token"), std::string::npos) << result.lost;
+}
+
 TEST(LoadOfStrangers, calls_that_nobody_answers_are_counted) {
   const Stranger silent{[](const std::string&) { return "\n"; }};
   const LoadResult result = load(silent, 3);

@@ -1,6 +1,7 @@
 // `wirecall reply` as a user runs it, at a broker that is a process of its own.
 #include "cli/reply.hpp"
 
+#include <fstream>
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
 #include <signal.h>
@@ -45,6 +46,30 @@ TEST_F(Reply, call_all_prints_what_each_provider_says) {
   EXPECT_TRUE(wrong.output.starts_with("{\"error\":{\"code\":-32601")) << wrong.output;
   EXPECT_EQ(wrong.status, 1);
   EXPECT_EQ(run({"call", "--all", "--to", "one", "greet"}).status, 2);
+}
+
+TEST(ReplyTapAndSub, say_that_a_server_asks_who_calls) {
+  const session::Folder folder;
+  const std::string path = folder.path + "/principals.json";
+  std::ofstream{path} << R"([{"name":"ada","tokens":["lab-secret"],"call":[">"],"provide":[">"],"admin":true}])";
+  Process guarded{{"serve", "--port", "0", "--principals-file", path}};
+  const std::string url = "tcp://127.0.0.1:" + std::to_string(port_of(guarded));
+  for (const std::vector<std::string>& words : std::vector<std::vector<std::string>>{
+           {"reply", "greet", "1"}, {"tap"}, {"sub", "news"}, {"tap", "--token", "wrong"}}) {
+    const Ended ended = run(words, url);
+    EXPECT_EQ(ended.status, 1) << words[0];
+    EXPECT_TRUE(ended.error.starts_with("error -32004:")) << ended.error;
+    EXPECT_TRUE(ended.error.contains("--token") && ended.error.contains("$WIRECALL_TOKEN")) << ended.error;
+  }
+}
+
+TEST_F(Reply, says_why_it_is_kept_away_when_it_was_kicked) {
+  Staying kicked{{"reply", "greet", "1", "--client-id", "one"}, url_, "provides greet"};
+  EXPECT_EQ(run({"call", "rpc.kick", "one"}).output, "true\n");
+  const std::string told = kicked.read_error_until("error -32003:");
+  EXPECT_NE(told.find("connecting again"), std::string::npos) << told;
+  EXPECT_EQ(told.find(" again: provides"), std::string::npos) << told;
+  EXPECT_NE(kicked.read_error_until(" for a time").find("not let in again for a time"), std::string::npos);
 }
 
 class OfTheDemo : public BrokerTool {

@@ -49,6 +49,17 @@ class Dispatch : public testing::Test {
   int calls = 0;
 };
 
+TEST_F(Dispatch, a_server_without_clients_that_provide_serves_nothing_that_is_addressed_to_one) {
+  const std::string not_there =
+      error_reply(-32001, "Provider lost",
+                  R"({"reason":"no client of that name provides the method","origin":"local","delivered":"no"})");
+  EXPECT_EQ(handle(R"({"jsonrpc":"2.0","method":"count_calls","to":"worker","id":1})"), not_there);
+  EXPECT_EQ(handle(R"({"jsonrpc":"2.0","method":"count_calls","to":null,"id":1})"), not_there);
+  EXPECT_EQ(handle(R"({"jsonrpc":"2.0","method":"rpc.ping","to":"worker","id":1})"), not_there);
+  EXPECT_EQ(handle(R"({"jsonrpc":"2.0","method":"count_calls","to":"worker"})"), "");
+  EXPECT_EQ(calls, 0);
+}
+
 // ---- the specification ----
 
 TEST_F(Dispatch, AnswersTheSpecificationsExamplesAsItDoes) {

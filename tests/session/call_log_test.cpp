@@ -2,13 +2,16 @@
 #include "session/call_log.hpp"
 
 #include <gtest/gtest.h>
+#include <mutex>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include "tests/session/peer.hpp"
 #include "wirecall/error.hpp"
 #include "wirecall/log.hpp"
 #include "wirecall/registry.hpp"
+#include "wirecall/server.hpp"
 #include "wirecall/stream.hpp"
 #include "wirecall/task.hpp"
 
@@ -62,6 +65,28 @@ TEST_F(CallLog, tells_each_element_of_a_batch) {
 TEST_F(CallLog, has_no_line_of_what_is_no_call_of_a_method) {
   EXPECT_EQ(of(R"({"jsonrpc":"2.0","method":"rpc.ping","id":1})"), Lines{});
   EXPECT_EQ(of(R"({"jsonrpc":"2.0","method":"none","id":1})"), Lines{});
+}
+
+TEST(CallLogOfAServer, tells_calls_of_unknown_methods_too) {
+  std::mutex mutex;
+  std::vector<std::string> lines;
+  Options options;
+  options.thread_count = 1;
+  options.log_calls = true;
+  options.log = [&](const LogRecord& record) {
+    const std::string line = format_log(LogFormat::human, record);
+    const std::scoped_lock lock{mutex};
+    lines.push_back(line.substr(line.find(' ') + 1));
+  };
+  Server server{options};
+  const Endpoint place = server.listen("tcp://127.0.0.1:0");
+  const RunningServer running{server};
+  RawPeer peer{place};
+  peer.send("{\"jsonrpc\":\"2.0\",\"method\":\"none\",\"id\":1}\n");
+  EXPECT_TRUE(peer.line().contains("-32601"));
+  const std::scoped_lock lock{mutex};
+  EXPECT_EQ(lines, Lines{"info a call is answered method=none client=\"\" principal=\"\" us=0 outcome=error "
+                         "code=-32601"});
 }
 
 }  // namespace

@@ -369,6 +369,51 @@ TEST(ClientProvide, connections_that_end_and_are_made_are_told) {
             (Names{"connected", "the connection to tcp://place0:1 is gone: Connection reset by peer", "connected"}));
 }
 
+TEST(ClientProvide, a_connection_is_told_when_the_server_has_let_the_client_in) {
+  ClientOptions options;
+  options.client_id = "worker";
+  BrokerWorld world{options};
+  Names told;
+  world.client->on_connection([&](const ConnectionNews& one) { told.emplace_back(one.connected ? "in" : "out"); });
+  world.client->on_refused([&](std::string_view name, const Error& error) {
+    told.push_back(std::string{name} + " " + std::to_string(error.code()));
+  });
+  world.client->provide("a", add);
+  world.client->connect();
+  world.pass(10ms);
+  EXPECT_EQ(told, Names{"in"});
+  world.answers["rpc.hello"] = R"("error":{"code":-32003,"message":"Forbidden"})";
+  world.answers["rpc.register"] = "";
+  world.peers[0]->reset();
+  world.pass(100ms);
+  ASSERT_GE(told.size(), 3U);
+  EXPECT_EQ(Names(told.begin(), told.begin() + 3), (Names{"in", "out", "a -32003"}));
+  told.erase(told.begin(), told.begin() + 3);
+  world.answers.clear();
+  world.pass(5000ms);
+  EXPECT_EQ(told.back(), "in");
+  told.pop_back();
+  for (const std::string& one : told) EXPECT_EQ(one, "a -32003");
+  EXPECT_NO_THROW(world.client->connect()) << "it declares the same again";
+}
+
+TEST(ClientProvide, a_server_that_asks_who_calls_says_so_though_it_closes_the_connection) {
+  BrokerWorld world;
+  world.answers["rpc.register"] = R"("error":{"code":-32004,"message":"Unauthenticated"})";
+  const auto collect = world.serve;
+  world.serve = [&] {
+    collect();
+    if (!world.lines.empty()) world.peers.back()->finish();
+  };
+  world.client->provide("a", add);
+  try {
+    world.client->connect();
+    FAIL();
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), -32004) << error.message();
+  }
+}
+
 TEST(ClientProvide, a_server_that_is_no_broker_says_so) {
   BrokerWorld world;
   world.answers["rpc.subscribe"] = R"("error":{"code":-32601,"message":"Method not found"})";

@@ -45,6 +45,12 @@ TEST(ClientWait, a_call_is_made_again_until_somebody_provides_its_method) {
   EXPECT_EQ(world.methods(), (Names{"late", "rpc.undelivered", "late", "rpc.undelivered", "late"}));
 }
 
+TEST(ClientWait, its_attempts_get_rarer) {
+  LateWorld world{1'000'000};
+  EXPECT_FALSE(world.client->request<int>("late").wait(250ms).try_call());
+  EXPECT_EQ(world.calls(), 5) << "after 0, 10, 30, 70 and 150 ms";
+}
+
 TEST(ClientWait, the_option_is_for_all_calls) {
   ClientOptions options;
   options.wait_ms = 10'000;

@@ -3,6 +3,7 @@
 #include <memory>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "rpc/access.hpp"
@@ -51,6 +52,58 @@ TEST(HttpAuthorization, is_asked_for_and_the_connection_closed) {
         get("/openrpc.json"), get("/rpc/sum?numbers=[1]"), get("/"), get("/healthz", bearer("wrong")),
         post(call("rpc.ping", 1)), post(call("rpc.hello", 1, R"({"token":"secret"})"))})
     EXPECT_TRUE(is_unauthorized(authorized(request))) << request;
+}
+
+TEST(HttpAuthorization, that_is_missing_or_unknown_is_told_in_the_log_without_the_token) {
+  std::vector<std::string> lines;
+  const LogSink sink{[&](const LogRecord& record) {
+    const std::string line = format_log(LogFormat::human, record);
+    lines.push_back(line.substr(line.find(' ') + 1));
+  }};
+  const auto told = [&](const std::string& request) {
+    Http server;
+    server.workspace.refusals = rpc::Refusals{&sink, &server.loop};
+    server.workspace.authority = std::make_shared<const rpc::Authority>(std::vector<Principal>{
+        {.name = "a", .tokens = {"secret"}, .call = {}, .provide = {}, .publish = {}, .subscribe = {}}});
+    EXPECT_TRUE(is_unauthorized(server.ask(request)));
+    return lines.empty() ? std::string{} : std::exchange(lines, {}).front();
+  };
+  EXPECT_EQ(told(post(kSum)),
+            R"(warning a caller is not let in method="POST /rpc" source="" reason="no token" code=-32004)");
+  EXPECT_EQ(told(get("/metrics?x=1", bearer("hunter2"))),
+            R"(warning a caller is not let in method="GET /metrics" source="" reason="a token that is not known")"
+            " code=-32004");
+}
+
+class HeadsBeforeAuthorization : public testing::Test {
+ protected:
+  static void guard(Http& server) {
+    server.workspace.authority = std::make_shared<const rpc::Authority>(std::vector<Principal>{
+        {.name = "a", .tokens = {"secret"}, .call = {"sum"}, .provide = {}, .publish = {}, .subscribe = {}}});
+  }
+  static inline const std::string kBegun = "POST /rpc HTTP/1.1\r\nHost: localhost\r\nX: " + std::string(200, 'x');
+};
+
+TEST_F(HeadsBeforeAuthorization, count_to_what_those_hold_who_have_not_said_who_they_are) {
+  Http server{1, Limits{.unidentified_bytes = 65536}};
+  guard(server);
+  EXPECT_EQ(server.ask(kBegun), "");
+  EXPECT_EQ(server.workspace.unidentified.bytes(), kBegun.size());
+  const std::string rest = "\r\n" + bearer("secret") + "Content-Length: " + std::to_string(kSum.size()) + "\r\n\r\n";
+  EXPECT_TRUE(server.ask(rest + std::string{kSum}).starts_with("HTTP/1.1 200"));
+  EXPECT_EQ(server.workspace.unidentified.bytes(), 0U);
+  EXPECT_EQ(server.ask(kBegun), "");
+  EXPECT_EQ(server.workspace.unidentified.bytes(), 0U) << "of one who has";
+}
+
+TEST_F(HeadsBeforeAuthorization, close_the_connection_that_holds_most_where_all_hold_too_much) {
+  Http server{1, Limits{.unidentified_bytes = 100}};
+  guard(server);
+  EXPECT_EQ(server.ask(kBegun), "");
+  server.peer->finish();
+  server.turns();
+  EXPECT_EQ(server.end, End::refused) << "without waiting for the rest";
+  EXPECT_EQ(server.workspace.unidentified.bytes(), 0U);
 }
 
 TEST(HttpAuthorization, is_not_for_health_and_preflight) {

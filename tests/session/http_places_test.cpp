@@ -28,7 +28,7 @@ TEST(HttpGet, tells_health_and_readiness) {
   EXPECT_EQ(server.ask(get("/readyz")), text("503 Service Unavailable", "draining\n", kClose));
 }
 
-TEST(HttpGet, tells_health_and_readiness_to_those_who_say_no_host) {
+TEST(HttpGet, tells_health_and_readiness_whatever_the_host) {
   for (const std::string version : {"1.1", "1.0"}) {
     const std::string fields = version == "1.0" ? kClose : "";
     expect_answer("GET /healthz HTTP/" + version + "\r\n\r\n", text("200 OK", "ok\n", fields));
@@ -39,7 +39,10 @@ TEST(HttpGet, tells_health_and_readiness_to_those_who_say_no_host) {
     expect_answer("GET " + path + " HTTP/1.1\r\n\r\n" + get("/healthz"), none);
   }
   expect_answer("OPTIONS /healthz HTTP/1.1\r\n\r\n" + get("/healthz"), none);
-  EXPECT_TRUE(answer({"GET /healthz HTTP/1.1\r\nHost: evil.example\r\n\r\n"}).starts_with("HTTP/1.1 403"));
+  expect_answer("GET /healthz HTTP/1.1\r\nHost: lb.example\r\n\r\n", text("200 OK", "ok\n"));
+  expect_answer("GET /readyz HTTP/1.1\r\nHost: lb.example:80\r\n\r\n", text("200 OK", "ready\n"));
+  EXPECT_TRUE(answer({"GET /metrics HTTP/1.1\r\nHost: lb.example\r\n\r\n"}).starts_with("HTTP/1.1 403"));
+  EXPECT_TRUE(answer({"POST /healthz HTTP/1.1\r\nHost: lb.example\r\n\r\n"}).starts_with("HTTP/1.1 403"));
 }
 
 TEST(Http, needs_no_host_on_a_unix_socket) {
@@ -64,6 +67,19 @@ TEST(Http, needs_no_host_on_a_unix_socket) {
   RawPeer page{by_path};
   page.send("POST / HTTP/1.1\r\nOrigin: http://evil.example\r\nConnection: close\r\n" + length + "\r\n" + body);
   EXPECT_TRUE(page.all().starts_with("HTTP/1.1 403")) << "something in front of the socket may let pages in";
+}
+
+TEST(Http, tells_those_on_a_unix_socket_how_curl_gets_there) {
+  const Folder folder;
+  Server server;
+  const Endpoint by_path = server.listen(folder.socket());
+  const RunningServer running{server};
+  for (const std::string host : {"", "Host: localhost\r\n"}) {
+    RawPeer local{by_path};
+    local.send("GET / HTTP/1.1\r\n" + host + "Connection: close\r\n\r\n");
+    const std::string page = local.all();
+    EXPECT_TRUE(page.contains("curl --unix-socket '" + by_path.path() + "' http://localhost/rpc -d '{")) << page;
+  }
 }
 
 TEST(HttpGet, gives_the_numbers_that_it_is_given) {
