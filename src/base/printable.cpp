@@ -1,5 +1,6 @@
 #include "base/printable.hpp"
 
+#include "base/unicode.hpp"
 #include "base/utf8.hpp"
 
 namespace wirecall {
@@ -8,8 +9,8 @@ std::size_t printable_bytes(std::string_view text) noexcept {
   if (text.empty()) return 0;
   const auto first = static_cast<unsigned char>(text[0]);
   if (first < 0x20 || first == 0x7F) return 0;
-  const bool c1_control = first == 0xC2 && text.size() > 1 && static_cast<unsigned char>(text[1]) < 0xA0;
-  return c1_control ? 0 : character_bytes(text.data(), text.data() + text.size());
+  const std::size_t bytes = character_bytes(text.data(), text.data() + text.size());
+  return bytes > 1 && is_invisible(code_point(text.data(), bytes)) ? 0 : bytes;
 }
 
 std::string printable(std::string_view text) {

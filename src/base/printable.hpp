@@ -7,7 +7,8 @@
 
 namespace wirecall {
 
-/// Bytes of the character that `text` begins with, if it is valid UTF-8 and no control character; else 0.
+/// Bytes of the character that `text` begins with, if it is valid UTF-8 and neither a control nor a
+/// format character nor a separator of lines; else 0.
 [[nodiscard]] std::size_t printable_bytes(std::string_view text) noexcept;
 
 /// The text with \xNN in place of each byte that is not part of such a character.

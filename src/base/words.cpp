@@ -3,13 +3,30 @@
 
 #include <algorithm>
 
+#include "base/unicode.hpp"
+#include "base/utf8.hpp"
+
 namespace wirecall {
 namespace {
 
+bool is_barred(char c) noexcept { return static_cast<unsigned char>(c) <= ' ' || c == '*' || c == '>'; }
+
+// `rest` is of a word, from its first character that is not of ASCII on.
+[[gnu::noinline]] bool is_plain_beyond_ascii(std::string_view rest) noexcept {
+  while (!rest.empty()) {
+    const std::size_t bytes = std::max<std::size_t>(character_bytes(rest.data(), rest.data() + rest.size()), 1);
+    const char32_t c = code_point(rest.data(), bytes);
+    if (is_barred(rest.front()) || c == 0x7F || is_wide_space(c) || is_invisible(c)) return false;
+    rest.remove_prefix(bytes);
+  }
+  return true;
+}
+
 bool is_plain_word(std::string_view word) noexcept {
-  return !word.empty() && std::ranges::none_of(word, [](char c) {
-    return static_cast<unsigned char>(c) <= ' ' || c == 0x7F || c == '*' || c == '>';
-  });
+  if (word.empty()) return false;
+  const auto odd =
+      std::ranges::find_if(word, [](char c) { return is_barred(c) || static_cast<unsigned char>(c) >= 0x7F; });
+  return odd == word.end() || is_plain_beyond_ascii({odd, word.end()});
 }
 
 template <class IsWord>

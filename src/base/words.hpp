@@ -10,8 +10,8 @@ namespace wirecall {
 /// Bytes of a name or pattern.
 inline constexpr std::size_t kNameBytesMax = 255;
 
-/// A method or topic: 1 to kNameBytesMax bytes, words between dots, none empty, without white space, control bytes, `*`
-/// and `>`. UTF-8 is the reader's to check.
+/// A method or topic: 1 to kNameBytesMax bytes, words between dots, none empty, without white space, control and
+/// format characters (unicode.hpp), `*` and `>`. UTF-8 is the reader's to check.
 [[nodiscard]] bool is_name(std::string_view text) noexcept;
 /// A name, or all names behind one: "gpu.>", or ">" for all.
 [[nodiscard]] bool is_name_or_prefix(std::string_view text) noexcept;

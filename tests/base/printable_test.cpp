@@ -16,6 +16,16 @@ TEST(Printable, shows_control_bytes_instead_of_sending_them) {
   EXPECT_EQ(printable("\xc2\x80\xc2\x9f"), "\\xc2\\x80\\xc2\\x9f");  // U+0080, U+009F
 }
 
+TEST(Printable, shows_what_breaks_lines_or_turns_their_direction) {
+  EXPECT_EQ(printable("a\xe2\x80\xa8"
+                      "b"),
+            "a\\xe2\\x80\\xa8"
+            "b");                                                    // U+2028
+  EXPECT_EQ(printable("\xe2\x80\xae"), "\\xe2\\x80\\xae");           // U+202E
+  EXPECT_EQ(printable("\xe2\x81\xa6"), "\\xe2\\x81\\xa6");           // U+2066
+  EXPECT_EQ(printable("\xf3\xa0\x80\xa0"), "\\xf3\\xa0\\x80\\xa0");  // U+E0020
+}
+
 TEST(Printable, leaves_characters_as_they_are) {
   for (const std::string_view text : {""sv, "a b\\\"~"sv, "größer"sv, "\xc2\xa0"sv, "\xed\x9f\xbf"sv, "\xee\x80\x80"sv,
                                       "\xf0\x90\x80\x80"sv, "\xf4\x8f\xbf\xbf"sv}) {

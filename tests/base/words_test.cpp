@@ -21,6 +21,22 @@ TEST(Words, a_name_is_words_between_dots) {
   EXPECT_FALSE(is_name(std::string{"a\0b", 3}));
 }
 
+TEST(Words, no_character_of_a_name_is_space_or_invisible) {
+  for (const std::string none :
+       {"\u0085", "\u00a0",     "\u00ad",     "\u061c", "\u1680", "\u180e", "\u2000", "\u200a", "\u200b", "\u200f",
+        "\u2028", "\u2029",     "\u202a",     "\u202e", "\u202f", "\u205f", "\u2060", "\u2066", "\u2069", "\u3000",
+        "\ufeff", "\U000e0001", "\U000e0041", "ä ",     "ä*",     "ä>",     "ä\x7f",  "ä\t"}) {
+    for (const std::string& name : {none, "a" + none, none + "b", "a." + none + ".b", "é" + none}) {
+      EXPECT_FALSE(is_name(name)) << name;
+      EXPECT_FALSE(is_name_or_prefix(name)) << name;
+      EXPECT_FALSE(is_pattern(name)) << name;
+    }
+  }
+  for (const std::string name :
+       {"\u00a1", "größe", "\u1681", "\u2010", "\u2027", "\u2070", "\u3001", "日本.東京", "\U0001f600", "\ufffd"})
+    EXPECT_TRUE(is_name(name)) << name;
+}
+
 TEST(Words, wildcards_are_whole_words_and_the_rest_comes_last) {
   for (const std::string pattern : {"*", ">", "a.*", "*.a", "a.*.b.>", "*.*.>"})
     EXPECT_TRUE(is_pattern(pattern)) << pattern;
