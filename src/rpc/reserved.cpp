@@ -37,7 +37,18 @@ void each_element(Reader& reader, std::string_view array, const Use& use) {
   while (reader.next_element()) use(take_sent(reader));
 }
 
+// Of the share, for each id that is looked for, and for each call that ends.
+constexpr std::size_t kStepsOfId = 1;
+constexpr std::size_t kStepsOfCancelled = 4;
+
 // ---- the methods; each returns its result as JSON text or its rendering, or throws what it is refused with ----
+
+// Of a connection that has so many calls in flight at most.
+Error too_many_ids(std::size_t most) {
+  return Error{ErrorCode::invalid_params, std::string{message_of(ErrorCode::invalid_params)},
+               R"({"reason":"more ids than a connection may have calls in flight","limit":"in_flight","most":)" +
+                   std::to_string(most) + "}"};
+}
 
 std::size_t cancel_one(const ReservedCall& call, std::string_view id_json) {
   std::size_t count = call.pending != nullptr ? call.pending->cancel(id_json) : 0;
@@ -46,20 +57,20 @@ std::size_t cancel_one(const ReservedCall& call, std::string_view id_json) {
 }
 
 std::size_t cancel_each(const ReservedCall& call, std::string_view ids) {
-  // A message may hold millions of ids, and so none of them is kept: they are read once to see that all can be
-  // cancelled, and once more to do it.
+  // None of them is kept: they are read once to see that all can be cancelled, and once more to do it.
   Reader& reader = *call.workspace.readers.reader;
-  bool any = false;
+  std::size_t named = 0;
   each_element(reader, ids, [&](const Sent& id) {
+    if (++named > call.limits.in_flight) throw too_many_ids(call.limits.in_flight);
     require_id(reader, id);
-    any = true;
   });
-  if (!any) require_id(reader, {});
+  if (named == 0) require_id(reader, {});
   if (call.pending == nullptr && call.broker == nullptr) return 0;
   std::size_t count = 0;
   // Handlers that are asked to stop may use the reader of all.
   const std::unique_ptr<Reader> own = call.workspace.codec->reader();
   each_element(*own, ids, [&](const Sent& id) { count += cancel_one(call, id.text); });
+  call.outlet.charge(kStepsOfId * named + kStepsOfCancelled * count);
   return count;
 }
 

@@ -168,6 +168,19 @@ TEST_F(Reserved, CancelOfWhatIsNoIdIsRefused) {
   EXPECT_EQ(peer.dispatcher.in_flight(), 1U) << "all or nothing";
 }
 
+TEST_F(Reserved, CancelOfMoreIdsThanMayBeInFlightIsRefused) {
+  Limits limits;
+  limits.in_flight = 3;
+  Peer peer{registry, limits};
+  peer.send(request("wait"));
+  EXPECT_EQ(peer.ask(request("rpc.cancel", "[2,3,4,1]", "9")),
+            invalid_params(R"({"reason":"more ids than a connection may have calls in flight","limit":"in_flight",)"
+                           R"("most":3})",
+                           "9"));
+  EXPECT_EQ(peer.dispatcher.in_flight(), 1U);
+  EXPECT_EQ(peer.ask(request("rpc.cancel", "[2,3,1]", "9")), cancelled() + "\n" + result_reply("1", "9"));
+}
+
 TEST_F(Reserved, ANameTwiceAndAPositionTooManyAreRefusedAsOfAnyMethod) {
   Peer peer{registry};
   peer.send(request("wait"));
