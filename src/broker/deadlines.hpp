@@ -29,17 +29,21 @@ class Deadlines {
     calls_->remove(lists_[at], &RelayedCall::of_deadline, slot);
     if (lists_[at].empty()) used_[at / 64] &= ~(std::uint64_t{1} << at % 64);
   }
-  /// Calls `expired` for each call whose deadline is not after `now`; that takes it out, and no other. Looks at the
-  /// ticks since the last time.
+  /// Calls `expired` for each call whose deadline is not after `now`, `most` of them at most; that takes it out, and no
+  /// other. Looks at the ticks since the last time. Where more are due, `next` is not after `now`.
   template <class Expired>
-  void expire(std::chrono::nanoseconds now, const Expired& expired) {
+  void expire(std::chrono::nanoseconds now, std::size_t most, const Expired& expired) {
     const std::int64_t last = tick_of(now);
     if (last - looked_at_ > static_cast<std::int64_t>(kLists)) looked_at_ = last - static_cast<std::int64_t>(kLists);
     for (; looked_at_ < last; ++looked_at_) {
       const std::size_t at = static_cast<std::size_t>(looked_at_) % kLists;
       for (SlotNumber slot = lists_[at].first; slot != kNoSlot;) {
         const SlotNumber after = (*calls_)[slot].of_deadline.after;
-        if ((*calls_)[slot].deadline <= now) expired(slot);  // and not a turn of the wheel later
+        if ((*calls_)[slot].deadline <= now) {  // and not a turn of the wheel later
+          if (most == 0) return;
+          --most;
+          expired(slot);
+        }
         slot = after;
       }
     }

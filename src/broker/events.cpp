@@ -288,7 +288,10 @@ void Exchange::drop_event(Peer& peer, std::string_view topic) {
 void Exchange::room(Peer& peer) {
   streams_go_on(peer);
   peer.congested = false;
-  for (std::size_t i = 0; i < peer.provides.size(); ++i) free_again(*peer.provides[i]);
+  // From the last on, since one that goes leaves its place to the last.
+  for (std::size_t i = peer.provides.size(); i-- != 0;) {
+    if (i < peer.provides.size()) free_again(*peer.provides[i]);
+  }
   if (peer.is_sent_retained() && !peer.retained->queued) send_more_retained(peer);
   if (peer.is_sent_retained()) return;
   const std::unique_ptr<const std::vector<Lag>> lag = std::move(peer.lag);

@@ -30,6 +30,8 @@ constexpr std::uint32_t bit(Member member) { return std::uint32_t{1} << static_c
 // What does not go to a provider as it came.
 constexpr std::uint32_t kChanged = bit(Member::timeout_ms) | bit(Member::to) | bit(Member::from);
 
+// So many calls run out of time in a turn; the others in the next ones.
+constexpr std::size_t kExpiredATurn = 256;
 // A caller with no more of them has its calls looked through for one of a certain id.
 constexpr std::size_t kCallsLookedThrough = 16;
 // So long after the connection with the most calls of an account has been looked for it is looked for again.
@@ -81,6 +83,7 @@ Exchange::~Exchange() {
   if (workspace_->scheduler == nullptr) return;
   workspace_->scheduler->stop(*this);
   workspace_->scheduler->stop(walking_);
+  workspace_->scheduler->stop(ending_);
 }
 
 nanoseconds Exchange::now() const noexcept {
@@ -123,6 +126,7 @@ void Exchange::relay_to(Provider& chosen, Route& route, Call& call, const Receiv
   Provider* const provider = &chosen;
   Peer& caller = static_cast<Peer&>(*call.broker_peer());
   if (call.is_notification()) {
+    if (withheld_event_ == event_) return call.end_result();
     // A provider that subscribes to its method's name as well is told once.
     if (provider->peer->told_of != event_) notify(*provider, message, from_of(caller));
     if (!taps_.empty()) [[unlikely]]
@@ -293,6 +297,7 @@ void Exchange::sent(SlotNumber slot) {
     call.stream->withheld -= call.stream->credit;
   }
   call.state = State::sent;
+  if (call.extras && call.extras->subscribing.caller != nullptr) ++call.provider->peer->source->asked;
   calls_.append(call.provider->sent, &RelayedCall::of_provider, slot);
   ++call.provider->at_work;
 }
@@ -347,6 +352,8 @@ bool Exchange::response(Peer& peer, const Received& message) {
     if (provider.route->description.subscription) end_unwanted(provider, message);
     calls_.give_back(slot);
   }
+  if (peer.source != nullptr) [[unlikely]]
+    drop_early_events(peer);
   free_again(provider);
   return wanted;
 }
@@ -457,7 +464,7 @@ void Exchange::fail(SlotNumber slot, const Error& error) noexcept {
 
 void Exchange::expired() {
   wakes_at_ = kNoDeadline;
-  deadlines_.expire(now(), [this](SlotNumber slot) {
+  deadlines_.expire(now(), kExpiredATurn, [this](SlotNumber slot) {
     if (calls_[slot].state == State::sent) calls_[slot].provider->peer->has_run_out();
     give_up(slot, calls_[slot].state == State::sent ? errors_.timed_out : errors_.timed_out_before);
   });
@@ -616,13 +623,18 @@ void Exchange::leave_provider(SlotNumber slot) noexcept {
   } else {
     calls_.remove(provider.sent, &RelayedCall::of_provider, slot);
     --provider.at_work;
+    if (call.extras && call.extras->subscribing.caller != nullptr) --provider.peer->source->asked;
   }
   call.provider = nullptr;
 }
 
 void Exchange::forget_call(SlotNumber slot) noexcept {
   leave_caller(slot);
-  if (calls_[slot].provider != nullptr) leave_provider(slot);
+  if (const Provider* const provider = calls_[slot].provider) {
+    leave_provider(slot);
+    if (provider->peer->source != nullptr) [[unlikely]]
+      drop_early_events(*provider->peer);
+  }
   calls_.give_back(slot);
 }
 

@@ -38,6 +38,7 @@
 #include "rpc/dispatcher.hpp"
 #include "rpc/method_counts.hpp"
 #include "rpc/openrpc.hpp"
+#include "rpc/reserved_params.hpp"
 #include "wirecall/limits.hpp"
 #include "wirecall/message.hpp"
 #include "wirecall/registry.hpp"
@@ -154,8 +155,9 @@ class Exchange final : public rpc::Broker, private Timer {
   void relay_subscribing(Route& route, Call& call);
   /// The broker's own answer to a call that unsubscribes.
   void unsubscribe_method(Route& route, Call& call);
-  /// A notification of who provides such methods.
-  void method_event(const Peer& provider, std::string_view name, const Received& message);
+  /// A notification of a peer that has declared such methods. False where it is none of their events, of whichever
+  /// subscription.
+  [[nodiscard]] bool method_event(Peer& provider, std::string_view name, const Received& message);
 
   // Events: events.cpp.
 
@@ -225,14 +227,19 @@ class Exchange final : public rpc::Broker, private Timer {
   static constexpr std::size_t kWalkStepsAtOnce = 128;
   static constexpr std::size_t kPatternsLookedAt = 16;
 
-  // Goes on with what is retained in the next turn.
-  class Walking final : public Timer {
+  static constexpr std::size_t kSubscriptionsEndedATurn = 128;
+  static constexpr std::uint64_t kNoEvent = ~std::uint64_t{0};
+
+  // Goes on with something in the next turn.
+  class Continuation final : public Timer {
    public:
-    explicit Walking(Exchange& exchange) noexcept : exchange_(&exchange) {}
-    void expired() override { exchange_->walk_on(); }
+    Continuation(Exchange& exchange, void (Exchange::*resume)() noexcept) noexcept
+        : exchange_(&exchange), resume_(resume) {}
+    void expired() override { (exchange_->*resume_)(); }
 
    private:
     Exchange* exchange_;
+    void (Exchange::*resume_)() noexcept;
   };
   // So long after it began a session can be resumed whose connection has gone.
   static constexpr std::chrono::hours kSessionLifetime{24};
@@ -268,11 +275,20 @@ class Exchange final : public rpc::Broker, private Timer {
   [[nodiscard]] static bool is_unsubscribed(const Received& message) noexcept;
   void begin_subscription(SlotNumber slot, const Received& message, Provider& provider);
   void end_unwanted(const Provider& provider, const Received& message) noexcept;
+  [[nodiscard]] std::optional<rpc::Sent> subscription_in(std::string_view params, bool packed);
+  bool send_subscription_event(const MethodSubscription& subscription, std::string_view params, std::string_view id);
+  void keep_early_event(Peer& provider, EarlyEvent event);
+  void send_early_events(SubscriptionSource& source, const MethodSubscription& subscription);
+  void drop_early_events(Peer& provider) noexcept;
   void send_unsubscribe(const Peer& provider, std::string_view method, std::string_view provider_id);
   MethodSubscription take_out(MethodSubscription& subscription) noexcept;
   void lose_subscription(MethodSubscription& subscription) noexcept;
-  void lose_subscriptions_by(const Peer& provider, std::string_view subscribe) noexcept;
-  void end_subscriptions_of(const Peer& peer) noexcept;
+  void end_method(Provider& provider) noexcept;
+  void end_subscriptions_of(Peer& peer) noexcept;
+  void end_subscriptions(EndedSubscriptions ended) noexcept;
+  [[nodiscard]] bool end_some(const EndedSubscriptions& ended, std::size_t& steps) noexcept;
+  void end_more() noexcept;
+  void end_later();
   void answer(SlotNumber slot, const Error& error) noexcept;
   void fail(SlotNumber slot, const Error& error) noexcept;
   void caller_ended(std::uint64_t number, const Outcome& outcome) noexcept;
@@ -348,16 +364,21 @@ class Exchange final : public rpc::Broker, private Timer {
   MethodTable methods_;
   Subscriptions subscriptions_;
   MethodSubscriptions subscriptions_to_methods_;
+  std::deque<EndedSubscriptions> ended_subscriptions_;  // that are ended in later turns
+  std::size_t subscriptions_to_end_ = kSubscriptionsEndedATurn;
+  Continuation ending_{*this, &Exchange::end_more};
+  bool ends_ = false;  // ending_ runs
   Retained retained_;
   std::deque<Peer*> walkers_;  // who are sent what is retained, and wait for their turn
   std::size_t walk_steps_left_ = kWalkSteps;
-  Walking walking_{*this};
+  Continuation walking_{*this, &Exchange::walk_on};
   bool walks_ = false;          // walking_ runs
   std::string_view retaining_;  // the topic of the event at hand, where it is retained
   std::uint64_t event_steps_ = 0;
   Taps taps_;
   OperationsLog log_;
-  std::uint64_t event_ = 0;  // counts notifications
+  std::uint64_t event_ = 0;                  // counts notifications
+  std::uint64_t withheld_event_ = kNoEvent;  // the last one that goes to nobody but a subscription's caller
   const std::chrono::nanoseconds began_;
   rpc::OwnCounts own_counts_;
   std::function<Stats()> counters_;

@@ -6,49 +6,45 @@ namespace wirecall::broker {
 MethodSubscription* MethodSubscriptions::add(MethodSubscription subscription) {
   auto owned = std::make_unique<MethodSubscription>(std::move(subscription));
   MethodSubscription* const added = owned.get();
-  const auto place = by_provider_.emplace(Key{added->provider, added->provider_id}, added);
+  const auto place = by_provider_.emplace(Key{added->method->provider.get(), added->provider_id}, added);
   if (!place.second) return nullptr;
+  auto of_method = by_method_.end();
   try {
-    by_caller_.emplace(Key{added->caller, added->id}, std::move(owned));
+    of_method = by_method_.emplace(added->method.get(), added).first;
+    by_caller_.emplace(Key{added->caller.get(), added->id}, std::move(owned));
   } catch (...) {
     by_provider_.erase(place.first);
+    if (of_method != by_method_.end()) by_method_.erase(of_method);
     throw;
   }
   return added;
 }
 
 MethodSubscription MethodSubscriptions::remove(MethodSubscription& subscription) {
-  by_provider_.erase(Key{subscription.provider, subscription.provider_id});
-  const auto node = by_caller_.extract(Key{subscription.caller, subscription.id});
+  by_provider_.erase(Key{subscription.method->provider.get(), subscription.provider_id});
+  by_method_.erase({subscription.method.get(), &subscription});
+  const auto node = by_caller_.extract(Key{subscription.caller.get(), subscription.id});
   return std::move(*node.mapped());
 }
 
-MethodSubscription* MethodSubscriptions::find_of_caller(const Peer& caller, std::string_view id) noexcept {
+MethodSubscription* MethodSubscriptions::find_of_caller(const SubscriptionPeer& caller, std::string_view id) noexcept {
   const auto found = by_caller_.find(Key{&caller, id});
   return found == by_caller_.end() ? nullptr : found->second.get();
 }
 
-MethodSubscription* MethodSubscriptions::find_of_provider(const Peer& provider, std::string_view provider_id) noexcept {
+MethodSubscription* MethodSubscriptions::find_of_provider(const SubscriptionPeer& provider,
+                                                          std::string_view provider_id) noexcept {
   const auto found = by_provider_.find(Key{&provider, provider_id});
   return found == by_provider_.end() ? nullptr : found->second;
 }
 
-MethodSubscription* MethodSubscriptions::any_of_caller(const Peer& caller) noexcept {
-  const auto found = by_caller_.lower_bound(Key{&caller, {}});
-  return found == by_caller_.end() || found->first.first != &caller ? nullptr : found->second.get();
-}
-
-MethodSubscription* MethodSubscriptions::any_of_provider(const Peer& provider) noexcept {
-  const auto found = by_provider_.lower_bound(Key{&provider, {}});
-  return found == by_provider_.end() || found->first.first != &provider ? nullptr : found->second;
-}
-
-MethodSubscription* MethodSubscriptions::any_by(const Peer& provider, std::string_view subscribe) noexcept {
-  for (auto at = by_provider_.lower_bound(Key{&provider, {}}); at != by_provider_.end(); ++at) {
-    if (at->first.first != &provider) return nullptr;
-    if (at->second->names.subscribe == subscribe) return at->second;
+MethodSubscription* MethodSubscriptions::any_of(const EndedSubscriptions& ended) noexcept {
+  if (ended.method != nullptr) {
+    const auto found = by_method_.lower_bound({ended.method.get(), nullptr});
+    return found == by_method_.end() || found->first != ended.method.get() ? nullptr : found->second;
   }
-  return nullptr;
+  const auto found = by_caller_.lower_bound(Key{ended.caller.get(), {}});
+  return found == by_caller_.end() || found->first.first != ended.caller.get() ? nullptr : found->second.get();
 }
 
 }  // namespace wirecall::broker

@@ -1,12 +1,17 @@
 // MethodSubscriptions: the subscriptions of callers to methods that providers have declared so (rpc.register with
 // `subscription`): for each by which id its caller knows it, and by which its provider does. The two are never the same
 // text, so that ids of two providers do not collide, and each is found by its own side alone.
+// A side that has gone is known until each of its subscriptions has been ended, which may take several turns.
 // Owned by the exchange. One thread. Pure.
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
+#include <deque>
+#include <functional>
 #include <map>
 #include <memory>
+#include <set>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -18,13 +23,58 @@ namespace wirecall::broker {
 
 class Peer;
 
+/// A connection as its subscriptions know it.
+struct SubscriptionPeer {
+  Peer* peer;  ///< null once it has ended its side
+};
+
+/// A method that subscribes, at one provider, from its registration until it is unregistered or the provider goes.
+struct SubscriptionMethod {
+  std::shared_ptr<const SubscriptionPeer> provider;
+  SubscriptionNames names;
+  bool ended = false;
+};
+
 struct MethodSubscription {
   std::string id;           ///< the caller's
   std::string provider_id;  ///< the provider's, as JSON text: a number as sent, a string as to_json writes it
-  Peer* caller;
-  Peer* provider;
-  SubscriptionNames names;
+  std::shared_ptr<const SubscriptionPeer> caller;
+  std::shared_ptr<const SubscriptionMethod> method;
   std::shared_ptr<rpc::CallerLink> link;  ///< of the call that has subscribed
+};
+
+/// Subscriptions that are to be ended: all of a caller, or all of a method. One of the two is null.
+struct EndedSubscriptions {
+  std::shared_ptr<const SubscriptionPeer> caller;
+  std::shared_ptr<const SubscriptionMethod> method;
+};
+
+/// An event that came before the answer which begins its subscription.
+struct EarlyEvent {
+  std::string notification;  ///< its method
+  std::string provider_id;   ///< in the form of MethodSubscription
+  std::string params;        ///< as they came
+  std::size_t id_at;         ///< where among them the id stands
+  std::size_t id_bytes;
+
+  [[nodiscard]] std::size_t bytes() const noexcept {
+    return sizeof(EarlyEvent) + notification.size() + provider_id.size() + params.size();
+  }
+};
+
+/// What is kept of a connection that has declared methods to subscribe by.
+struct SubscriptionSource {
+  /// Bytes of early events.
+  static constexpr std::size_t kEarlyBytesMax = 64 * 1024;
+
+  std::shared_ptr<SubscriptionPeer> side;
+  /// Names of notifications, as long as the connection is there: they are no topics of its own.
+  std::set<std::string, std::less<>> notifications;
+  /// How many of the methods that it provides are ended by each name.
+  std::map<std::string, std::uint32_t, std::less<>> unsubscribes;
+  std::uint32_t asked = 0;  ///< calls that subscribe and that it has not answered
+  std::deque<EarlyEvent> early;
+  std::size_t early_bytes = 0;
 };
 
 class MethodSubscriptions {
@@ -33,19 +83,18 @@ class MethodSubscriptions {
   MethodSubscription* add(MethodSubscription subscription);
   /// Takes it out.
   MethodSubscription remove(MethodSubscription& subscription);
-  [[nodiscard]] MethodSubscription* find_of_caller(const Peer& caller, std::string_view id) noexcept;
-  [[nodiscard]] MethodSubscription* find_of_provider(const Peer& provider, std::string_view provider_id) noexcept;
-  /// Any one of that side's; null for none.
-  [[nodiscard]] MethodSubscription* any_of_caller(const Peer& caller) noexcept;
-  [[nodiscard]] MethodSubscription* any_of_provider(const Peer& provider) noexcept;
-  /// One of the provider's by that method; null for none.
-  [[nodiscard]] MethodSubscription* any_by(const Peer& provider, std::string_view subscribe) noexcept;
+  [[nodiscard]] MethodSubscription* find_of_caller(const SubscriptionPeer& caller, std::string_view id) noexcept;
+  [[nodiscard]] MethodSubscription* find_of_provider(const SubscriptionPeer& provider,
+                                                     std::string_view provider_id) noexcept;
+  /// Any one of them; null for none.
+  [[nodiscard]] MethodSubscription* any_of(const EndedSubscriptions& ended) noexcept;
 
  private:
-  using Key = std::pair<const Peer*, std::string_view>;
+  using Key = std::pair<const SubscriptionPeer*, std::string_view>;
 
   std::map<Key, std::unique_ptr<MethodSubscription>> by_caller_;  // the views are into the values
   std::map<Key, MethodSubscription*> by_provider_;
+  std::set<std::pair<const SubscriptionMethod*, MethodSubscription*>> by_method_;
 };
 
 }  // namespace wirecall::broker

@@ -29,6 +29,7 @@ namespace wirecall::broker {
 class Exchange;
 class Peer;
 class Route;
+struct SubscriptionMethod;
 
 /// A method without a typed edge: `answer(object, call)` sees to the answer. `object` outlives it.
 /// `asynchronous`: its calls know the way to their caller.
@@ -88,6 +89,8 @@ struct Provider {
   WaitingCalls addressed_queue{};  ///< those that are for nobody else
   bool addressed_next = false;     ///< which of the two has its turn
   bool ended = false;              ///< unregistered: it is asked nothing new, and goes with its last call
+  std::uint32_t index = 0;         ///< in Peer::provides
+  std::shared_ptr<SubscriptionMethod> subscribing{};  ///< null before it has a subscription
 
   [[nodiscard]] bool is_free() const;
   [[nodiscard]] std::size_t load() const noexcept;

@@ -51,7 +51,8 @@ bool Peer::takes_packed(const Received& message) const noexcept { return exchang
 bool Peer::response(const Received& message) { return exchange_->response(*this, message); }
 
 void Peer::notified(const Received& message, std::string_view name) {
-  if (method_sources != 0) exchange_->method_event(*this, name, message);
+  if (source != nullptr && exchange_->method_event(*this, name, message)) [[unlikely]]
+    return;
   exchange_->notified(*this, name, message);
 }
 

@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "broker/calls_by_id.hpp"
+#include "broker/method_subscriptions.hpp"
 #include "broker/relayed_calls.hpp"
 #include "broker/subscriptions.hpp"
 #include "rpc/broker.hpp"
@@ -103,19 +104,21 @@ class Peer final : public rpc::BrokerPeer, public Subscriber {
   std::uint32_t calls_made = 0;            ///< how many these are
   std::uint32_t streams = 0;               ///< of these, how many are asked for their results as they come
   std::uint32_t method_subscriptions = 0;  ///< to methods, as their caller
-  std::uint32_t method_sources = 0;        ///< the same, as their provider
   CallsById calls_by_id;
-  std::unique_ptr<std::vector<Lag>> lag;     ///< null where nothing was lost
-  std::uint64_t told_of = 0;                 ///< the last event that was for this peer
-  std::unique_ptr<RetainedWishes> retained;  ///< null for nothing
-  bool taps : 1 = false;                     ///< looks on (Taps)
-  bool took_part : 1 = false;                ///< has provided, or subscribed to, anything
-  bool ended : 1 = false;                    ///< says nothing any more
-  bool congested : 1 = false;                ///< until there is room: nothing overtakes what waits
-  std::uint16_t overdue = 0;                 ///< calls that have run out of time there since it has answered any
-  std::uint32_t position = 0;                ///< in the exchange's table
-  std::uint32_t methods_last = 0;            ///< that it provided until it ended
-  std::uint32_t subscriptions_last = 0;      ///< likewise
+  std::shared_ptr<SubscriptionPeer>
+      subscribed;                              ///< what its subscriptions to methods know it by; null before the first
+  std::unique_ptr<SubscriptionSource> source;  ///< null where it has declared no method to subscribe by
+  std::unique_ptr<std::vector<Lag>> lag;       ///< null where nothing was lost
+  std::uint64_t told_of = 0;                   ///< the last event that was for this peer
+  std::unique_ptr<RetainedWishes> retained;    ///< null for nothing
+  bool taps : 1 = false;                       ///< looks on (Taps)
+  bool took_part : 1 = false;                  ///< has provided, or subscribed to, anything
+  bool ended : 1 = false;                      ///< says nothing any more
+  bool congested : 1 = false;                  ///< until there is room: nothing overtakes what waits
+  std::uint16_t overdue = 0;                   ///< calls that have run out of time there since it has answered any
+  std::uint32_t position = 0;                  ///< in the exchange's table
+  std::uint32_t methods_last = 0;              ///< that it provided until it ended
+  std::uint32_t subscriptions_last = 0;        ///< likewise
 
  private:
   Exchange* exchange_;

@@ -3,9 +3,15 @@
 #include <algorithm>
 #include <chrono>
 #include <new>
+#include <set>
+#include <string>
+#include <string_view>
+#include <unordered_map>
 #include <utility>
+#include <vector>
 
 #include "base/room.hpp"
+#include "base/seeded_hash.hpp"
 #include "base/words.hpp"
 #include "broker/exchange.hpp"
 #include "message/own_error.hpp"
@@ -157,20 +163,39 @@ namespace {
 
 // Who provides a method to subscribe by provides the one that ends it, which the broker answers.
 void add_unsubscribing(std::vector<Registration>& registrations) {
+  const bool any =
+      std::ranges::any_of(registrations, [](const auto& one) { return one.description.subscription.has_value(); });
+  if (!any) [[likely]]
+    return;
   const std::size_t count = registrations.size();
+  std::unordered_map<std::string, std::size_t, SeededHash> places;
+  for (std::size_t i = 0; i < count; ++i) places.emplace(registrations[i].name, i);
   for (std::size_t i = 0; i < count; ++i) {
     if (!registrations[i].description.subscription) continue;
     const std::string& name = registrations[i].description.subscription->unsubscribe;
-    const auto known = std::ranges::find(registrations, name, &Registration::name);
-    if (known != registrations.end()) {
-      known->description.unsubscribes = true;
-      continue;
+    const auto [place, added] = places.emplace(name, registrations.size());
+    if (added) {
+      Registration one;
+      one.name = name;
+      registrations.push_back(std::move(one));
     }
-    Registration one;
-    one.name = name;
-    one.description.unsubscribes = true;
-    registrations.push_back(std::move(one));
+    registrations[place->second].description.unsubscribes = true;
   }
+}
+
+// The names of notifications are kept as long as the connection.
+void require_notifications(const Peer& peer, const std::vector<Registration>& registrations, std::size_t most) {
+  std::set<std::string_view> added;
+  for (const Registration& one : registrations) {
+    if (!one.description.subscription) continue;
+    const std::string& name = one.description.subscription->notification;
+    if (!peer.source || !peer.source->notifications.contains(name)) added.insert(name);
+  }
+  if (added.size() + (peer.source ? peer.source->notifications.size() : 0) <= most) return;
+  throw message::make({.code = ErrorCode::limit_exceeded,
+                       .reason = "this connection has declared too many notifications of subscriptions",
+                       .delivered = "no",
+                       .limit = "methods"});
 }
 
 }  // namespace
@@ -208,6 +233,7 @@ void Exchange::register_methods(Peer& peer, std::vector<Registration> registrati
     if (route->policy() == Policy::exclusive && route->find(peer) == nullptr)
       throw conflict("the method is provided by another connection, which wants to be the only one");
   }
+  require_notifications(peer, registrations, limits_->methods);
   if (described > kDescribedBytesMax) {
     throw message::make({.code = ErrorCode::limit_exceeded,
                          .reason = "what is said of this connection's methods is more than 1 MiB together",
@@ -224,9 +250,18 @@ void Exchange::register_methods(Peer& peer, std::vector<Registration> registrati
                                                     std::move(one.description)));
     }
     make_room(peer.provides, 1);
-    const bool known = route->find(peer) != nullptr;
+    const Provider* const known = route->find(peer);
+    const auto& names = route->description.subscription;
+    if (names && (known == nullptr || known->ended)) {
+      if (!peer.source) peer.source = std::make_unique<SubscriptionSource>();
+      peer.source->notifications.insert(names->notification);
+      ++peer.source->unsubscribes[names->unsubscribe];
+    }
     Provider& provider = route->add(peer, one.terms);
-    if (!known) peer.provides.push_back(&provider);
+    if (known == nullptr) {
+      provider.index = static_cast<std::uint32_t>(peer.provides.size());
+      peer.provides.push_back(&provider);
+    }
     peer.took_part = true;
     announce(peer, "rpc.method.registered", route->name());
     free_again(provider);
@@ -240,12 +275,12 @@ bool Exchange::unregister(Peer& peer, std::string_view name) {
   provider->ended = true;
   announce(peer, "rpc.method.unregistered", name);
   if (const std::optional<SubscriptionNames> names = route->description.subscription) {
-    lose_subscriptions_by(peer, route->name());
-    const bool shared = std::ranges::any_of(peer.provides, [&](const Provider* other) {
-      const auto& declared = other->route->description.subscription;
-      return !other->ended && declared && declared->unsubscribe == names->unsubscribe;
-    });
-    if (!shared) static_cast<void>(unregister(peer, names->unsubscribe));
+    end_method(*provider);
+    const auto left = peer.source->unsubscribes.find(names->unsubscribe);
+    if (--left->second == 0) {
+      peer.source->unsubscribes.erase(left);
+      static_cast<void>(unregister(peer, names->unsubscribe));
+    }
   }
   lose_waiting(*provider);
   if (provider->at_work == 0) remove_provider(*provider);
@@ -261,6 +296,7 @@ void Exchange::end_peer(Peer& peer) noexcept {
   streams_go_on(peer);
   for (Provider* provider : peer.provides) {
     if (!std::exchange(provider->ended, true)) announce(peer, "rpc.method.unregistered", provider->route->name());
+    end_method(*provider);
   }
   while (!peer.provides.empty()) {
     Provider& provider = *peer.provides.back();
@@ -273,11 +309,9 @@ void Exchange::end_peer(Peer& peer) noexcept {
 void Exchange::remove_provider(Provider& provider) noexcept {
   Route& route = *provider.route;
   std::vector<Provider*>& own = provider.peer->provides;
-  if (own.back() == &provider) {
-    own.pop_back();  // of a peer that goes it is always the last
-  } else {
-    std::erase(own, &provider);
-  }
+  own.back()->index = provider.index;
+  own[provider.index] = own.back();
+  own.pop_back();
   route.remove(provider);
   if (route.providers().empty()) methods_.remove(route);
 }

@@ -2,7 +2,11 @@
 // mapped between caller and provider, events go to that caller alone, and whoever goes ends what the other side has.
 // Implements docs/broker.md "Subscriptions to a method".
 #include <array>
+#include <chrono>
+#include <cstddef>
 #include <exception>
+#include <limits>
+#include <memory>
 #include <new>
 #include <optional>
 #include <string>
@@ -102,20 +106,25 @@ void Exchange::begin_subscription(SlotNumber slot, const Received& message, Prov
     return sink.error(caller.method_subscriptions >= limits_->subscriptions ? too_many_subscriptions()
                                                                             : errors_.maybe_delivered);
   }
+  SubscriptionSource& source = *provider.peer->source;
+  if (!caller.subscribed) caller.subscribed = std::make_shared<SubscriptionPeer>(&caller);
+  if (!source.side) source.side = std::make_shared<SubscriptionPeer>(provider.peer);
+  if (!provider.subscribing) provider.subscribing = std::make_shared<SubscriptionMethod>(source.side, names);
+  // One that is about to be ended makes way for another of its id.
+  MethodSubscription* const former = subscriptions_to_methods_.find_of_provider(*source.side, provider_id);
+  if (former != nullptr && (former->method->ended || former->caller->peer == nullptr)) lose_subscription(*former);
   const MethodSubscription* const added = subscriptions_to_methods_.add({.id = random_id(),
                                                                          .provider_id = provider_id,
-                                                                         .caller = &caller,
-                                                                         .provider = provider.peer,
-                                                                         .names = names,
+                                                                         .caller = caller.subscribed,
+                                                                         .method = provider.subscribing,
                                                                          .link = subscribing.link});
   // The id is that of the other one, which an unsubscribe would end.
   if (added == nullptr) return sink.error(errors_.same_subscription);
   ++caller.method_subscriptions;
-  ++provider.peer->method_sources;
   caller.took_part = true;
-  const std::string id = added->id;
-  if (Writer* const writer = sink.begin_result()) writer->string(id);
+  if (Writer* const writer = sink.begin_result()) writer->string(added->id);
   sink.end_result();
+  send_early_events(source, *added);
 }
 
 // It was given up before the provider answered: what that has begun for it ends.
@@ -142,8 +151,7 @@ void Exchange::send_unsubscribe(const Peer& provider, std::string_view method, s
 }
 
 MethodSubscription Exchange::take_out(MethodSubscription& subscription) noexcept {
-  --subscription.caller->method_subscriptions;
-  --subscription.provider->method_sources;
+  if (Peer* const caller = subscription.caller->peer) --caller->method_subscriptions;
   return subscriptions_to_methods_.remove(subscription);
 }
 
@@ -161,23 +169,51 @@ void Exchange::unsubscribe_method(Route& route, Call& call) {
   const std::optional<std::string> id = params.as<std::string>(0);
   if (!id) params.refuse("subscription", params.find(0), "string");
   const Peer& caller = static_cast<Peer&>(*call.broker_peer());
-  MethodSubscription* const found = subscriptions_to_methods_.find_of_caller(caller, *id);
-  const bool ends = found != nullptr && found->names.unsubscribe == route.name();
+  MethodSubscription* const found =
+      caller.subscribed ? subscriptions_to_methods_.find_of_caller(*caller.subscribed, *id) : nullptr;
+  const bool ends = found != nullptr && found->method->names.unsubscribe == route.name();
   if (ends) {
     const MethodSubscription ended = take_out(*found);
-    send_unsubscribe(*ended.provider, ended.names.unsubscribe, ended.provider_id);
+    if (const Peer* const provider = ended.method->provider->peer)
+      send_unsubscribe(*provider, ended.method->names.unsubscribe, ended.provider_id);
   }
   if (Writer* const writer = call.begin_result()) writer->boolean(ends);
   call.end_result();
 }
 
-// A notification of a provider's that may be an event of a subscription: with the caller's id, and to that alone.
-void Exchange::method_event(const Peer& provider, std::string_view name, const Received& message) {
-  if (!message.has(Member::params)) return;
-  const std::string_view params = message[Member::params];
-  Reader& reader = *workspace_->readers_of(message.packed ? MessageForm::packed : MessageForm::json).reader;
+// With the caller's id, and to that alone: an event of a subscription that is not there, or no longer, goes to nobody.
+bool Exchange::method_event(Peer& provider, std::string_view name, const Received& message) {
+  SubscriptionSource& source = *provider.source;
+  if (!source.notifications.contains(name)) return false;
+  withheld_event_ = ++event_;
+  std::size_t delivered = 0;
+  const std::string_view params = message.has(Member::params) ? message[Member::params] : std::string_view{};
+  if (const std::optional<rpc::Sent> sent = subscription_in(params, message.packed)) {
+    const std::string id = message.packed ? comparable_packed_id(*sent) : comparable_id(*sent);
+    const MethodSubscription* const found =
+        source.side ? subscriptions_to_methods_.find_of_provider(*source.side, id) : nullptr;
+    const bool wanted = found != nullptr && !found->method->ended && found->caller->peer != nullptr;
+    if (wanted && found->method->names.notification == name) {
+      delivered = send_subscription_event(*found, params, sent->text) ? 1 : 0;
+    } else if (!wanted && source.asked != 0 && !id.empty()) {
+      keep_early_event(provider, {.notification = std::string{name},
+                                  .provider_id = id,
+                                  .params = std::string{params},
+                                  .id_at = static_cast<std::size_t>(sent->text.data() - params.data()),
+                                  .id_bytes = sent->text.size()});
+    }
+  }
+  if (!taps_.empty()) [[unlikely]]
+    tap_event(&provider, name, params, delivered);
+  return true;
+}
+
+// What `params` name as their subscription; nothing where they name none, or two.
+std::optional<rpc::Sent> Exchange::subscription_in(std::string_view params, bool packed) {
+  if (params.empty()) return std::nullopt;
+  Reader& reader = *workspace_->readers_of(packed ? MessageForm::packed : MessageForm::json).reader;
   reader.reset(params);
-  if (reader.kind() != ValueKind::object) return;
+  if (reader.kind() != ValueKind::object) return std::nullopt;
   std::optional<rpc::Sent> sent;
   static_cast<void>(reader.begin_object());
   for (std::string_view member; reader.next_member(member);) {
@@ -185,30 +221,81 @@ void Exchange::method_event(const Peer& provider, std::string_view name, const R
       static_cast<void>(reader.skip());
       continue;
     }
-    if (sent) return;  // which of the two its caller would read, nobody knows
+    if (sent) return std::nullopt;
     sent = rpc::take_sent(reader);
   }
-  if (!sent) return;
-  const std::string id = message.packed ? comparable_packed_id(*sent) : comparable_id(*sent);
-  const MethodSubscription* const found = subscriptions_to_methods_.find_of_provider(provider, id);
-  if (found == nullptr || found->names.notification != name) return;
-  Peer& caller = *found->caller;
-  if (!caller.takes_events()) return drop_event(caller, name);
-  const Buffer text = event_with_id(name, params, sent->text, found->id);
+  return sent;
+}
+
+// Its caller is there. Returns whether it has been sent, or is behind the answer.
+bool Exchange::send_subscription_event(const MethodSubscription& subscription, std::string_view params,
+                                       std::string_view id) {
+  const std::string& name = subscription.method->names.notification;
+  Peer& caller = *subscription.caller->peer;
+  if (!caller.takes_events()) {
+    drop_event(caller, name);
+    return false;
+  }
+  const Buffer text = event_with_id(name, params, id, subscription.id);
   ++workspace_->stats.events;
   try {
-    found->link->send_behind_answer(text.view());
-    ++workspace_->stats.events_delivered;
+    subscription.link->send_behind_answer(text.view());
   } catch (const Error&) {
     drop_event(caller, name);  // too many wait for the answer
+    return false;
+  }
+  ++workspace_->stats.events_delivered;
+  return true;
+}
+
+// ---- events that come before the answer ----
+
+void Exchange::keep_early_event(Peer& provider, EarlyEvent event) {
+  SubscriptionSource& source = *provider.source;
+  const std::size_t bytes = event.bytes();
+  if (source.early_bytes + bytes > SubscriptionSource::kEarlyBytesMax) {
+    ++workspace_->stats.events_dropped;
+    return;
+  }
+  source.early.push_back(std::move(event));
+  source.early_bytes += bytes;
+}
+
+void Exchange::send_early_events(SubscriptionSource& source, const MethodSubscription& subscription) {
+  for (auto event = source.early.begin(); event != source.early.end();) {
+    if (event->provider_id != subscription.provider_id ||
+        event->notification != subscription.method->names.notification) {
+      ++event;
+      continue;
+    }
+    const EarlyEvent sent = std::move(*event);
+    source.early_bytes -= sent.bytes();
+    event = source.early.erase(event);
+    const std::string_view params = sent.params;
+    send_subscription_event(subscription, params, params.substr(sent.id_at, sent.id_bytes));
   }
 }
 
-// Its provider provides it no more: its caller is told by one last event.
+// No further subscription begins for now: those that were meant have been refused, or given up.
+void Exchange::drop_early_events(Peer& provider) noexcept {
+  SubscriptionSource& source = *provider.source;
+  if (source.asked != 0) return;
+  workspace_->stats.events_dropped += source.early.size();
+  source.early.clear();
+  source.early_bytes = 0;
+}
+
+// ---- subscriptions that end otherwise ----
+
+// Its provider provides it no more: its caller is told by one last event, and the provider to end it.
 void Exchange::lose_subscription(MethodSubscription& subscription) noexcept {
   const MethodSubscription ended = take_out(subscription);
+  const SubscriptionNames& names = ended.method->names;
+  if (const Peer* const provider = ended.method->provider->peer)
+    if_memory_allows([&] { send_unsubscribe(*provider, names.unsubscribe, ended.provider_id); });
+  if (ended.caller->peer == nullptr || !ended.method->ended) return;
   try {
-    ended.link->send_behind_answer(R"({"jsonrpc":"2.0","method":)" + to_json(ended.names.notification) +
+    ended.link->send_behind_answer(R"({"jsonrpc":"2.0","method":)" + to_json(names.notification) +
                                    R"(,"params":{"subscription":)" + to_json(ended.id) + R"(,"error":)" +
                                    message::error_text(errors_.maybe_delivered) + "}}");
   } catch (const std::exception&) {
@@ -216,19 +303,59 @@ void Exchange::lose_subscription(MethodSubscription& subscription) noexcept {
   }
 }
 
-void Exchange::lose_subscriptions_by(const Peer& provider, std::string_view subscribe) noexcept {
-  while (MethodSubscription* const one = subscriptions_to_methods_.any_by(provider, subscribe)) {
-    if_memory_allows([&] { send_unsubscribe(provider, one->names.unsubscribe, one->provider_id); });
-    lose_subscription(*one);
+// The provider provides the method no more.
+void Exchange::end_method(Provider& provider) noexcept {
+  const std::shared_ptr<SubscriptionMethod> method = std::move(provider.subscribing);
+  if (!method) return;
+  method->ended = true;
+  end_subscriptions({.caller = nullptr, .method = method});
+}
+
+// As a caller; and it is told no more as a provider, whose methods end by themselves.
+void Exchange::end_subscriptions_of(Peer& peer) noexcept {
+  if (peer.source && peer.source->side) peer.source->side->peer = nullptr;
+  const std::shared_ptr<SubscriptionPeer> caller = std::move(peer.subscribed);
+  if (!caller) return;
+  caller->peer = nullptr;
+  peer.method_subscriptions = 0;
+  end_subscriptions({.caller = caller, .method = nullptr});
+}
+
+// So many in this turn as it has time for, and the others in later ones.
+void Exchange::end_subscriptions(EndedSubscriptions ended) noexcept {
+  std::size_t all = std::numeric_limits<std::size_t>::max();
+  if (workspace_->scheduler == nullptr) return static_cast<void>(end_some(ended, all));
+  const bool done = end_some(ended, subscriptions_to_end_);
+  try {
+    if (!done) ended_subscriptions_.push_back(ended);
+    end_later();
+  } catch (const std::bad_alloc&) {
+    static_cast<void>(end_some(ended, all));
   }
 }
 
-void Exchange::end_subscriptions_of(const Peer& peer) noexcept {
-  while (MethodSubscription* const one = subscriptions_to_methods_.any_of_provider(peer)) lose_subscription(*one);
-  while (MethodSubscription* const one = subscriptions_to_methods_.any_of_caller(peer)) {
-    const MethodSubscription ended = take_out(*one);
-    if_memory_allows([&] { send_unsubscribe(*ended.provider, ended.names.unsubscribe, ended.provider_id); });
+// Takes what it needs off `steps`. Whether there is none left.
+bool Exchange::end_some(const EndedSubscriptions& ended, std::size_t& steps) noexcept {
+  while (MethodSubscription* const one = subscriptions_to_methods_.any_of(ended)) {
+    if (steps == 0) return false;
+    --steps;
+    lose_subscription(*one);
   }
+  return true;
+}
+
+void Exchange::end_more() noexcept {
+  ends_ = false;
+  subscriptions_to_end_ = kSubscriptionsEndedATurn;
+  while (!ended_subscriptions_.empty() && end_some(ended_subscriptions_.front(), subscriptions_to_end_))
+    ended_subscriptions_.pop_front();
+  if_memory_allows([&] { end_later(); });
+}
+
+void Exchange::end_later() {
+  if (ends_ || (ended_subscriptions_.empty() && subscriptions_to_end_ == kSubscriptionsEndedATurn)) return;
+  workspace_->scheduler->start(ending_, std::chrono::nanoseconds{0});
+  ends_ = true;
 }
 
 }  // namespace wirecall::broker

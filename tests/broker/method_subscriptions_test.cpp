@@ -1,8 +1,11 @@
 // Subscriptions to methods that clients provide: ids are mapped both ways, events reach their caller alone and behind
 // its answer, and whoever goes ends what the other side has.
+#include <algorithm>
+#include <cstddef>
 #include <gtest/gtest.h>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "tests/broker/world.hpp"
 #include "tests/rpc/peer.hpp"
@@ -109,6 +112,138 @@ TEST_F(MethodSubscriptions, OfTwoProvidersAndCallersNeverMeet) {
   EXPECT_EQ(other.received(), "") << "nobody forges another's event";
   provider.send(event(quoted(of_second), "3"));
   EXPECT_EQ(other.received() + caller.received(), "");
+}
+
+TEST_F(MethodSubscriptions, HaveEventsThatNobodyElseHearsOfAsTopicsOrMethods) {
+  provide(provider);
+  EXPECT_EQ(other.ask(request("rpc.subscribe", R"({"topic":"*"})")), result_reply("true"));
+  EXPECT_EQ(other.ask(request("rpc.subscribe", R"({"topic":"eth_subscription"})")), result_reply("true"));
+  other.provide("eth_subscription");
+  const std::string id = subscribe(caller, provider, R"("0x1")");
+  static_cast<void>(other.received());
+  provider.send(event(R"("0x1")", "1"));
+  EXPECT_EQ(caller.received(), event(quoted(id), "1"));
+  provider.send("[" + event(R"("0x1")", "2") + "]");
+  EXPECT_EQ(caller.received(), event(quoted(id), "2"));
+  EXPECT_EQ(caller.ask(unsubscribe(id)), result_reply("true", "9"));
+  provider.send(event(R"("0x1")", "3"));
+  provider.send(event(R"("0x9")", "4"));
+  provider.send(notification("eth_subscription"));
+  static_cast<void>(provider.received());
+  subscribe(caller, provider, R"("0x2")");
+  caller.leave();
+  provider.send(event(R"("0x2")", "5"));
+  static_cast<void>(provider.ask(request("rpc.unregister", R"(["eth_subscribe"])")));
+  provider.send(event(R"("0x2")", "6"));
+  EXPECT_EQ(other.received(), "");
+  caller.connect();
+  caller.send(event(R"("0x1")", "7"));
+  EXPECT_NE(other.received(), "") << "of a connection that has declared nothing it is an event as any";
+}
+
+TEST_F(MethodSubscriptions, HaveEventsThatCameBeforeTheirAnswerBehindIt) {
+  provide(provider);
+  EXPECT_EQ(caller.ask(request("eth_subscribe", R"(["newHeads"])")), "");
+  const std::string call = asked(provider);
+  provider.send(event(R"("0x1")", "1"));
+  provider.send(event(R"("0x2")", quoted("of another")));
+  provider.send(event(R"("0x1")", "2"));
+  EXPECT_EQ(caller.received(), "");
+  provider.send(result_reply(R"("0x1")", call));
+  const std::string told = caller.received();
+  const std::string id = id_of(told);
+  EXPECT_EQ(told, result_reply(quoted(id)) + "\n" + event(quoted(id), "1") + "\n" + event(quoted(id), "2"));
+  EXPECT_EQ(other.ask(request("eth_subscribe", R"(["newHeads"])")), "");
+  provider.send(result_reply(R"("0x2")", asked(provider)));
+  EXPECT_EQ(other.received().find("another"), std::string::npos) << "nobody was waiting for that one any more";
+}
+
+TEST_F(MethodSubscriptions, DropEventsThatCameBeforeAnError) {
+  provide(provider);
+  EXPECT_EQ(caller.ask(request("eth_subscribe", R"(["newHeads"])")), "");
+  const std::string call = asked(provider);
+  provider.send(event(R"("0x1")", "1"));
+  provider.send(error_reply(-32602, "no such kind", {}, call));
+  EXPECT_EQ(caller.received(), error_reply(-32602, "no such kind"));
+  const std::string id = subscribe(caller, provider, R"("0x1")");
+  EXPECT_EQ(caller.received(), "");
+  provider.send(event(R"("0x1")", "2"));
+  EXPECT_EQ(caller.received(), event(quoted(id), "2"));
+}
+
+TEST_F(MethodSubscriptions, KeepABoundedPartOfWhatComesBeforeTheirAnswer) {
+  provide(provider);
+  EXPECT_EQ(caller.ask(request("eth_subscribe", R"(["newHeads"])")), "");
+  const std::string call = asked(provider);
+  const std::string value = quoted(std::string(30'000, 'x'));
+  for (int i = 0; i < 5; ++i) provider.send(event(R"("0x1")", value));
+  EXPECT_EQ(world.workspace.stats.events_dropped, 3U);
+  provider.send(result_reply(R"("0x1")", call));
+  const std::string told = caller.received();
+  EXPECT_GT(told.size(), 2 * value.size());
+  EXPECT_LT(told.size(), 3 * value.size());
+}
+
+TEST_F(MethodSubscriptions, AreEndedInSharesOfATurn) {
+  constexpr int kMany = 2000;
+  provide(provider);
+  const auto subscribe_all = [&](std::string_view prefix) {
+    for (int i = 0; i < kMany; ++i)
+      subscribe(i % 2 == 0 ? caller : other, provider, quoted(std::string{prefix} + std::to_string(i)));
+  };
+  const auto lines = [](const std::string& text) { return std::ranges::count(text, '\n') + (text.empty() ? 0 : 1); };
+  const auto expect_shares = [&](Client& told) {
+    const auto at_once = lines(told.received());
+    EXPECT_LT(at_once, 256);
+    std::ptrdiff_t all = at_once;
+    for (int turn = 0; turn < kMany; ++turn) {
+      world.scheduler.expire_one();
+      const auto now = lines(told.received());
+      EXPECT_LE(now, 256);
+      all += now;
+    }
+    return all;
+  };
+  subscribe_all("a");
+  provider.send(notification("rpc.unregister", R"({"methods":["eth_subscribe"]})"));
+  provider.send(event(R"("a1999")", "1"));
+  const std::string at_once = other.received();
+  EXPECT_EQ(at_once.find(R"("result":1)"), std::string::npos)
+      << "of a method that is gone, whether its turn has come or not";
+  EXPECT_EQ(expect_shares(provider), kMany);
+  EXPECT_EQ(lines(caller.received()) + lines(at_once) + lines(other.received()), kMany);
+  provide(provider);
+  subscribe_all("b");
+  provider.leave();
+  EXPECT_EQ(expect_shares(caller), kMany / 2);
+  EXPECT_EQ(lines(other.received()), kMany / 2);
+  provider.connect();
+  provide(provider);
+  subscribe_all("c");
+  caller.leave();
+  EXPECT_EQ(expect_shares(provider), kMany / 2);
+  const std::string again = subscribe(other, provider, quoted("c0"));
+  provider.send(event(R"("c0")", "1"));
+  EXPECT_EQ(other.received(), event(quoted(again), "1"));
+}
+
+TEST_F(MethodSubscriptions, ThatAreBeingEndedMakeWayForOthersOfTheirIds) {
+  constexpr int kMany = 300;
+  provide(provider);
+  for (int i = 0; i < kMany; ++i) subscribe(caller, provider, std::to_string(i));
+  provider.send(notification("rpc.unregister", R"(["eth_subscribe"])"));
+  static_cast<void>(provider.received());
+  provide(provider);
+  std::vector<std::string> ids;
+  for (int i = 0; i < kMany; ++i) {
+    ids.push_back(subscribe(other, provider, std::to_string(i)));
+    static_cast<void>(provider.received());
+  }
+  while (world.scheduler.expire_one()) continue;
+  for (int i = 0; i < kMany; ++i) {
+    provider.send(event(std::to_string(i), "1"));
+    EXPECT_EQ(other.received(), event(quoted(ids[static_cast<std::size_t>(i)]), "1"));
+  }
 }
 
 TEST_F(MethodSubscriptions, EndAtTheProviderWhenTheirCallerLeaves) {

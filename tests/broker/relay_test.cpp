@@ -1,5 +1,8 @@
 // What a broker carries between a caller and a provider: the bytes, and what becomes of a call.
+#include <algorithm>
 #include <chrono>
+#include <cstddef>
+#include <functional>
 #include <gtest/gtest.h>
 #include <optional>
 #include <string>
@@ -395,6 +398,33 @@ TEST_F(Relay, the_time_of_a_stream_is_that_between_its_items) {
   }
   quick.advance(110ms);
   EXPECT_EQ(client.received(), timed_out());
+}
+
+TEST_F(Relay, calls_that_run_out_of_time_together_end_over_several_turns) {
+  constexpr int kCalls = 1000;
+  struct At final : Timer {
+    void expired() override { act(); }
+    std::function<void()> act;
+  } at;
+  provider.provide("add");
+  world.scheduler.start(at, 12ms);
+  for (int i = 0; i < kCalls; ++i)
+    caller.send(R"({"jsonrpc":"2.0","method":"add","timeout_ms":10,"id":)" + std::to_string(i) + "}");
+  std::ptrdiff_t all = 0;
+  // Begun before the broker's own, which are due with it.
+  at.act = [&] {
+    EXPECT_EQ(caller.received(), "");
+    for (int turns = 0; world.scheduler.expire_one(); ++turns) {
+      ASSERT_LT(turns, kCalls);
+      const std::string told = caller.received();
+      const std::ptrdiff_t now = told.empty() ? 0 : std::ranges::count(told, '\n') + 1;
+      EXPECT_LE(now, 256);
+      all += now;
+    }
+  };
+  world.advance(20ms);
+  EXPECT_EQ(all, kCalls);
+  EXPECT_EQ(caller.dispatcher->in_flight(), 0U);
 }
 
 TEST_F(Relay, a_call_that_names_a_busy_client_waits_for_that_one) {
