@@ -13,6 +13,7 @@
 #include "message/own_error.hpp"
 #include "message/transcoder.hpp"
 #include "rpc/access.hpp"
+#include "rpc/batch_run.hpp"
 #include "rpc/broker.hpp"
 #include "rpc/call_record.hpp"
 #include "rpc/method_counts.hpp"
@@ -51,14 +52,13 @@ constexpr std::uint32_t bit(Member member) { return std::uint32_t{1} << static_c
 // What a request may say of its own handling.
 constexpr std::uint32_t kTerms = bit(Member::timeout_ms) | bit(Member::stream) | bit(Member::hops);
 
-// Whether somebody may wait for the answer to this element of a batch by its id.
-bool has_waiting_id(const Received& element) noexcept {
-  return element.kind == MessageKind::request || (element.kind == MessageKind::invalid && element.has(Member::id));
-}
-
 // What is left of a batch is answered so that is not run any more.
 Error closes_within_batch() {
   return message::make({.code = ErrorCode::draining, .reason = "the connection is being closed", .delivered = "no"});
+}
+
+bool is_batch_over_limit(const Received& message) noexcept {
+  return message.kind == MessageKind::invalid && message.fault == Fault::batch_limit;
 }
 
 // Searches for a name that a connection may have mistyped; and what one costs, however many names there are.
@@ -105,87 +105,6 @@ Workspace::PackedCursors& Workspace::packed() {
 void Workspace::write_log(LogLevel level, std::string_view line) const {
   if (log != nullptr) (*log)(level, line);
 }
-
-// A batch that is being served: what its elements are read from, and what they are answered into.
-struct Dispatcher::BatchRun {
-  BatchScope scope;
-  std::string_view text;                    // of the batch
-  const char* rest = nullptr;               // behind the last element that has been served
-  std::string_view packed;                  // of one in MessagePack, whose params are there
-  std::size_t packed_rest = 0;              // where in that the next element begins
-  std::string_view packed_element;          // the one that is served
-  std::span<const message::Unheld> unheld;  // of one that was none of JSON
-  std::size_t offset = 0;                   // of `text` in what these offsets count from
-  bool transcoded = false;
-  bool single = false;                             // one message, which stands in an array of its own
-  std::shared_ptr<Rendering> rendering;            // of the answer to the element that is served; null for none
-  std::optional<std::chrono::nanoseconds> came{};  // the last byte, of one that has been interrupted
-  bool left = false;                               // others serve the rest
-  bool continues = false;                          // the last element has to be served once more
-};
-
-// Says which batch a dispatcher serves, until that ends or the batch has been left. Those of handlers that are away
-// stand in the same list, and leave it in any order.
-class RunningBatch {
- public:
-  RunningBatch(const Dispatcher& of, Dispatcher::BatchRun& run) noexcept
-      : of(&of), run(&run), workspace_(of.workspace_), outer(std::exchange(workspace_->running_batch, this)) {}
-  ~RunningBatch() { leave(); }
-  RunningBatch(RunningBatch&&) = delete;
-  void leave() noexcept {
-    for (RunningBatch** at = &workspace_->running_batch; *at != nullptr; at = &(*at)->outer) {
-      if (*at != this) continue;
-      *at = outer;
-      return;
-    }
-  }
-
-  const Dispatcher* of;
-  Dispatcher::BatchRun* run;
-
- private:
-  Workspace* workspace_;
-
- public:
-  RunningBatch* outer;
-};
-
-Dispatcher::BatchRun* Dispatcher::running_batch() const noexcept {
-  for (const RunningBatch* one = workspace_->running_batch; one != nullptr; one = one->outer) {
-    if (one->of == this && !one->run->left) return one->run;
-  }
-  return nullptr;
-}
-
-// A batch between two turns: the rest of its text, and what is needed to serve it.
-struct Dispatcher::OpenBatch {
-  explicit OpenBatch(const BatchRun& of, MessageForm form)
-      : packed(of.packed), unheld(of.unheld.begin(), of.unheld.end()), form(form), elements(copy_rest(of)) {
-    run.packed = packed.view();
-    run.packed_rest = of.packed_rest;
-    run.unheld = unheld;
-    run.offset = of.offset + static_cast<std::size_t>(of.rest - of.text.data()) - 1;
-    run.transcoded = of.transcoded;
-    run.single = of.single;
-  }
-  OpenBatch(OpenBatch&&) = delete;
-
-  std::string_view copy_rest(const BatchRun& of) {
-    text.push_back('[');
-    text.append({of.rest, static_cast<std::size_t>(of.text.data() + of.text.size() - of.rest)});
-    run.text = text.padded();
-    run.rest = run.text.data() + 1;
-    return run.text;
-  }
-
-  Buffer text;
-  Buffer packed;
-  std::vector<message::Unheld> unheld;
-  MessageForm form;
-  bool refused = false;
-  BatchRun run;
-  BatchElements elements;
-};
 
 Dispatcher::Dispatcher(const Registry& registry, Outlet& outlet, const Limits& limits, Workspace& workspace,
                        const PeerLoad* load) noexcept
@@ -423,38 +342,71 @@ bool Dispatcher::admit(const Received& message) {
     outlet_->close();
     return false;
   }
-  if (message.kind != MessageKind::notification) {
-    workspace_->stats.count_error(static_cast<int>(ErrorCode::unauthenticated));
-    CallState{*this, nullptr}.reply.error(unauthenticated(), single ? message.id() : "null");
+  const Error error = unauthenticated();
+  if (message.kind == MessageKind::batch || is_batch_over_limit(message)) {
+    BatchElements elements{message.text};
+    for (Received element; elements.next(element);) log_refused(element, error);
+    refuse_batch(message, error);
+  } else {
+    log_refused(message, error);
+    if (message.kind != MessageKind::notification) {
+      workspace_->stats.count_error(error.code());
+      CallState{*this, nullptr}.reply.error(error, message.id());
+    }
   }
   outlet_->close();
   return false;
+}
+
+// A broker's log tells of calls, another server's of messages.
+void Dispatcher::log_refused(const Received& message, const Error& error) {
+  if (message.kind != MessageKind::request && message.kind != MessageKind::notification) return;
+  if (BrokerPeer* const broker = broker_peer()) {
+    // The params of others' methods may be secrets.
+    const bool tells = is_reserved(message.method()) && message.has(Member::params);
+    return broker->refused(message.method(), tells ? message[Member::params] : "", error);
+  }
+  Refusals& refusals = workspace_->refusals;
+  if (refusals.wants_reason()) {
+    refusals.log(static_cast<ErrorCode>(error.code()),
+                 "the peer has not said who it is, and calls " + std::string{message.method()});
+  }
 }
 
 void Dispatcher::handle(const Received& message, std::span<const Received> elements) {
   if (workspace_->authority != nullptr && !admit(message)) [[unlikely]]
     return;
   if (message.kind == MessageKind::batch) [[unlikely]] {
-    BatchRun run;
-    run.text = message.text;
-    return handle_batch(run, message.batch_size, elements,
-                        [this](const Received& element, CallState& state) { handle_single(element, state); });
+    BatchRun run{message.text};
+    return handle_batch(run, message.batch_size, elements);
   }
   CallState state{*this, nullptr};
   handle_single(message, state);
+}
+
+void Dispatcher::serve_element(const BatchRun& run, const Received& element, CallState& state) {
+  if (run.way == BatchRun::Way::plain) [[likely]]
+    return handle_single(element, state);
+  serve_element_as(run, element, state);
+}
+
+void Dispatcher::serve_element_as(const BatchRun& run, const Received& element, CallState& state) {
+  if (run.way == BatchRun::Way::packed) return handle_packed(element, state, run.packed, run.packed_element);
+  if (run.way == BatchRun::Way::transcoded) {
+    const auto offset = static_cast<std::size_t>(element.text.data() - run.text.data());
+    return handle_transcoded(element, state, run.offset + offset, run.unheld);
+  }
+  if (element.kind != MessageKind::notification) state.reply.error(closes_within_batch(), element.id());
 }
 
 void Dispatcher::handle_transcoded(const Received& message, std::span<const Received> elements,
                                    std::span<const message::Unheld> unheld) {
   if (workspace_->authority != nullptr && !admit(message)) return;
   if (message.kind == MessageKind::batch) {
-    BatchRun run;
-    run.text = message.text;
+    BatchRun run{message.text};
     run.unheld = unheld;
-    run.transcoded = true;
-    return handle_batch(run, message.batch_size, elements, [&](const Received& one, CallState& state) {
-      handle_transcoded(one, state, static_cast<std::size_t>(one.text.data() - message.text.data()), unheld);
-    });
+    run.way = BatchRun::Way::transcoded;
+    return handle_batch(run, message.batch_size, elements);
   }
   CallState state{*this, nullptr};
   handle_transcoded(message, state, 0, unheld);
@@ -468,13 +420,11 @@ void Dispatcher::handle_transcoded(const Received& message, CallState& state, st
 void Dispatcher::handle_packed(const Received& message, std::span<const Received> elements, std::string_view packed) {
   if (workspace_->authority != nullptr && !admit(message)) return;
   if (message.kind == MessageKind::batch) {
-    BatchRun run;
-    run.text = message.text;
+    BatchRun run{message.text};
     run.packed = packed;
     run.packed_rest = message::Transcoder::elements_offset(packed);
-    return handle_batch(run, message.batch_size, elements, [&](const Received& one, CallState& state) {
-      handle_packed(one, state, packed, run.packed_element);
-    });
+    run.way = BatchRun::Way::packed;
+    return handle_batch(run, message.batch_size, elements);
   }
   CallState state{*this, nullptr};
   handle_packed(message, state, packed, packed);
@@ -539,238 +489,16 @@ bool Dispatcher::refuse_values(const Received& message, CallState& state, std::s
   return true;
 }
 
-// ---- batches ----
-
-template <class Serve>
-[[gnu::noinline]] void Dispatcher::handle_batch(BatchRun& run, std::size_t count, std::span<const Received> elements,
-                                                const Serve& serve) {
-  // The scratch memory goes with the batch, in case a handler brings in another one.
-  run.scope.local.text = std::move(workspace_->batch_text);
-  run.scope.local.begin(form_);
-  run.rest = run.text.data() + 1;
-  const RunningBatch running{*this, run};
-  Share* const share = outlet_->share();
-  if (count <= elements.size()) {
-    for (const Received& element : elements.first(count)) {
-      if (!serve_element(run, element, share, serve)) return open_batch(run);
-      if (run.left) [[unlikely]]
-        return;
-    }
-  } else {
-    BatchElements walk{run.text};
-    for (Received element; walk.next(element);) {
-      if (!serve_element(run, element, share, serve)) return open_batch(run);
-      if (run.left) [[unlikely]]
-        return;
-    }
-  }
-  close_batch(run);
-}
-
-// False when it is others' turn first.
-template <class Serve>
-[[nodiscard]] bool Dispatcher::serve_element(BatchRun& run, const Received& element, Share* share, const Serve& serve) {
-  if (share != nullptr && share->steps_left <= 0 && !outlet_->next_share()) [[unlikely]]
-    return false;
-  std::string_view text = element.text;
-  if (!run.packed.empty()) [[unlikely]] {
-    text = run.packed_element = message::Transcoder::element_at(run.packed, run.packed_rest);
-    run.packed_rest += text.size();
-  }
-  if (share != nullptr) share->steps_left -= static_cast<std::int32_t>(1 + text.size() / Share::kBytesOfStep);
-  const char* const before = std::exchange(run.rest, element.text.data() + element.text.size());
-  if (element.kind == MessageKind::response) return true;
-  CallState state{*this, run.single ? nullptr : &run.scope};
-  if (workspace_->authority == nullptr || admit_element(element, state)) serve(element, state);
-  if (!run.continues) [[likely]]
-    return true;
-  run.continues = false;
-  run.rest = before;
-  if (!run.packed.empty()) run.packed_rest -= text.size();
-  return false;
-}
-
-// One before it may have taken from the peer who it was.
-bool Dispatcher::admit_element(const Received& element, CallState& state) {
-  if (principal() != nullptr) return true;
-  if (element.kind == MessageKind::notification) return false;
-  workspace_->stats.count_error(static_cast<int>(ErrorCode::unauthenticated));
-  state.reply.error(unauthenticated(), element.id());
-  return false;
-}
-
-// What has been answered goes with the rest; who is late answers into the same.
-void Dispatcher::open_batch(BatchRun& run) {
-  auto open = std::make_shared<OpenBatch>(run, form_);
-  open->run.scope.local = std::move(run.scope.local);
-  open->run.scope.shared = std::move(run.scope.shared);
-  open->run.rendering = std::move(run.rendering);
-  if (workspace_->scheduler != nullptr) open->run.came = came();
-  keep_open_batch(std::move(open));
-  outlet_->interrupt();
-}
-
-// Of a message only what its method is served by.
-void Dispatcher::open_single(const Received& message, std::string_view name, std::shared_ptr<Rendering> rendering) {
-  std::string text = R"([{"jsonrpc":"2.0","method":)" + to_json(name);
-  if (message.has(Member::params)) text.append(R"(,"params":)").append(message[Member::params]);
-  text.append(R"(,"id":)").append(message.id()).append("}]");
-  BatchRun run;
-  run.text = text;
-  run.rest = text.data() + 1;
-  run.single = true;
-  run.rendering = std::move(rendering);
-  open_batch(run);
-}
-
-bool Dispatcher::leave_batch() {
-  BatchRun* const running = running_batch();
-  if (running == nullptr) return false;
-  BatchRun& run = *running;
-  auto open = std::make_shared<OpenBatch>(run, form_);
-  if (!run.scope.shared) {
-    auto shared = std::make_shared<BatchReply>();
-    *shared = std::move(run.scope.local);
-    run.scope.shared = std::move(shared);
-  }
-  open->run.scope.shared = run.scope.shared;
-  open->run.came = came();
-  keep_open_batch(std::move(open));
-  run.left = true;
-  return true;
-}
-
-void Dispatcher::resume_batch() {
-  // Its own, since a handler that loses the loop may still read from it.
-  std::shared_ptr<OpenBatch> open = take_open_batch();
-  if (open == nullptr) return;
-  BatchRun& run = open->run;
-  form_ = open->form;
-  const auto serve = [&](const Received& one, CallState& state) {
-    if (open->refused) {
-      if (one.kind != MessageKind::notification) state.reply.error(closes_within_batch(), one.id());
-    } else if (run.transcoded) {
-      const auto offset = static_cast<std::size_t>(one.text.data() - run.text.data());
-      handle_transcoded(one, state, run.offset + offset, run.unheld);
-    } else if (!run.packed.empty()) {
-      handle_packed(one, state, run.packed, run.packed_element);
-    } else {
-      handle_single(one, state);
-    }
-  };
-  const RunningBatch running{*this, run};
-  Share* const share = outlet_->share();
-  Received element;
-  BatchElements walk = open->elements;
-  while (walk.next(element)) {
-    if (!serve_element(run, element, share, serve)) {
-      keep_open_batch(std::move(open));
-      return outlet_->interrupt();
-    }
-    if (run.left) [[unlikely]]
-      return;
-    open->elements = walk;
-  }
-  close_batch(run);
-}
-
-// Whether the message has been served in part.
-bool Dispatcher::is_continued() const noexcept {
-  const BatchRun* const running = running_batch();
-  return running != nullptr && running->rendering != nullptr;
-}
-
-std::shared_ptr<Dispatcher::OpenBatch> Dispatcher::take_open_batch() noexcept {
-  const auto node = workspace_->open_batches.extract(this);
-  return node.empty() ? nullptr : std::static_pointer_cast<OpenBatch>(node.mapped());
-}
-
-void Dispatcher::keep_open_batch(std::shared_ptr<OpenBatch> open) {
-  workspace_->open_batches.insert_or_assign(this, std::move(open));
-}
-
-void Dispatcher::refuse_open_batch() noexcept {
-  const auto found = workspace_->open_batches.find(this);
-  if (found == workspace_->open_batches.end()) return;
-  OpenBatch& open = *static_cast<OpenBatch*>(found->second.get());
-  open.refused = true;
-  open.run.rendering.reset();
-}
-
-// All its calls have been made.
-void Dispatcher::close_batch(BatchRun& run) {
-  if (run.single) return;
-  BatchReply& batch = run.scope.current();
-  batch.dispatched = true;
-  if (batch.unanswered != 0) return;
-  send_batch(*outlet_, batch);
-  workspace_->batch_text = std::move(batch.text);
-}
-
-// `limit`, where one was exceeded, and `why`, which is asked for only where somebody is told.
-template <class Why>
-std::string Dispatcher::data_of_refusal(ErrorCode code, std::string_view limit, const Why& why) const {
-  Refusals& refusals = workspace_->refusals;
-  std::string reason;
-  if (refusals.wants_reason()) {
-    reason = why();
-    refusals.log(code, reason);
-    if (!refusals.explains()) reason.clear();
-  }
-  return message::refusal_data(reason, limit);
-}
-
 void Dispatcher::refuse(const Received& message, CallState& state) {
-  if (message.fault == Fault::batch_limit) return refuse_batch(message);
-  const std::string data = data_of_refusal(ErrorCode::invalid_request, message.fault == Fault::id_limit ? "id" : "",
-                                           [&] { return message::why_invalid(message, state.batch != nullptr); });
+  if (is_batch_over_limit(message)) {
+    const auto why = [&] { return "the batch has more than " + std::to_string(limits_->batch) + " elements"; };
+    return refuse_batch(message, Error{ErrorCode::invalid_request, std::string{message_of(ErrorCode::invalid_request)},
+                                       workspace_->refusals.data(ErrorCode::invalid_request, "batch", why)});
+  }
+  const std::string data =
+      workspace_->refusals.data(ErrorCode::invalid_request, message.fault == Fault::id_limit ? "id" : "",
+                                [&] { return message::why_invalid(message, state.batch != nullptr); });
   reply_error(state, *workspace_, ErrorCode::invalid_request, data, message.id());
-}
-
-// Nothing in a batch over the limit is run, and whoever waits for the answer to one of its ids is told by that id: an
-// answer without an id ends no wait. The bytes are counted before any is written.
-void Dispatcher::refuse_batch(const Received& batch) {
-  const std::string head =
-      R"({"jsonrpc":"2.0","error":{"code":-32600,"message":"Invalid Request","data":)" +
-      data_of_refusal(ErrorCode::invalid_request, "batch",
-                      [&] { return "the batch has more than " + std::to_string(limits_->batch) + " elements"; }) +
-      R"(},"id":)";
-  const std::size_t bytes_max = std::min(limits_->soft_output, limits_->max_message_size);
-  std::size_t bytes = 1;
-  bool any = false;
-  BatchElements to_count{batch.text};
-  Received element;
-  while (bytes <= bytes_max && to_count.next(element)) {
-    any = any || element.kind != MessageKind::response;
-    if (has_waiting_id(element)) bytes += head.size() + element.id().size() + 2;
-  }
-  if (!any) return;  // a response is never answered
-  const bool each = bytes > 1 && bytes <= bytes_max;
-  if (bytes > bytes_max) outlet_->close();  // what waits by its id is not told otherwise
-  Buffer& out = outlet_->open_message();
-  try {
-    const auto append = [&](std::string_view id) {
-      workspace_->stats.count_error(static_cast<int>(ErrorCode::invalid_request));
-      out.append(head);
-      out.append(id);
-      out.push_back('}');
-    };
-    if (each) {
-      char separator = '[';
-      for (BatchElements elements{batch.text}; elements.next(element);) {
-        if (!has_waiting_id(element)) continue;
-        out.push_back(std::exchange(separator, ','));
-        append(element.id());
-      }
-      out.push_back(']');
-    } else {
-      append("null");
-    }
-  } catch (...) {
-    outlet_->discard_message();
-    throw;
-  }
-  outlet_->close_compact_as(form_);
 }
 
 // Reads what the request says of its own handling. False when that is the end of it.
@@ -783,7 +511,7 @@ bool Dispatcher::take_terms(const Received& message, CallState& state) {
   };
   const auto invalid = [&](std::string_view why) {
     return Error{ErrorCode::invalid_request, std::string{message_of(ErrorCode::invalid_request)},
-                 data_of_refusal(ErrorCode::invalid_request, {}, [&] { return std::string{why}; })};
+                 workspace_->refusals.data(ErrorCode::invalid_request, {}, [&] { return std::string{why}; })};
   };
   CallExtras& extras = state.extras();
   if (message.has(Member::stream)) {
@@ -875,7 +603,7 @@ void Dispatcher::unknown_method(const Received& message, std::string_view name, 
       return;
     case Served::continues:
       if (running == nullptr) return open_single(message, name, std::move(rendering));
-      running->continues = true;
+      running->next = BatchRun::Next::same_element;
       return;
     case Served::unknown:
       break;
@@ -920,8 +648,9 @@ bool Dispatcher::may_suggest() {
 
 void Dispatcher::refuse_syntax(ScanStatus status, const message::Unreadable& where) {
   CallState state{*this, nullptr};
-  const std::string data = data_of_refusal(ErrorCode::parse_error, status == ScanStatus::too_deep ? "depth" : "",
-                                           [&] { return message::why_unreadable(status, where); });
+  const std::string data =
+      workspace_->refusals.data(ErrorCode::parse_error, status == ScanStatus::too_deep ? "depth" : "",
+                                [&] { return message::why_unreadable(status, where); });
   reply_error(state, *workspace_, ErrorCode::parse_error, data, "null");
 }
 

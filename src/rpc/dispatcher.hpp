@@ -42,8 +42,11 @@ namespace wirecall::rpc {
 class Authority;
 class Broker;
 class BrokerPeer;
+struct BatchRun;
+struct BatchScope;
 class CallerLink;
 class Dispatcher;
+struct OpenBatch;
 class OwnCounts;
 struct OwnCountsRow;
 class PeerCalls;
@@ -339,18 +342,16 @@ class Dispatcher {
   void handle_unpacked(Received& message, CallState& state);
   [[nodiscard]] std::chrono::nanoseconds came() const;
   [[nodiscard]] static bool belongs_to_a_call(const Received& message) noexcept;
-  struct BatchRun;
-  struct OpenBatch;
-  friend class RunningBatch;
 
   inline void handle_single(const Received& message, CallState& state);
   void handle_transcoded(const Received& message, CallState& state, std::size_t offset,
                          std::span<const message::Unheld> unheld);
   void handle_packed(const Received& message, CallState& state, std::string_view packed, std::string_view text);
-  template <class Serve>
-  void handle_batch(BatchRun& run, std::size_t count, std::span<const Received> elements, const Serve& serve);
-  template <class Serve>
-  [[nodiscard]] bool serve_element(BatchRun& run, const Received& element, Share* share, const Serve& serve);
+  void serve_element(const BatchRun& run, const Received& element, CallState& state);
+  void handle_batch(BatchRun& run, std::size_t count, std::span<const Received> elements);
+  void serve_element_as(const BatchRun& run, const Received& element, CallState& state);
+  [[nodiscard]] inline bool serve_next(BatchRun& run, BatchScope* scope, const Received& element, Share* share);
+  void interrupt_batch(BatchRun& run);
   [[nodiscard]] bool admit_element(const Received& element, CallState& state);
   void open_batch(BatchRun& run);
   void open_single(const Received& message, std::string_view name, std::shared_ptr<Rendering> rendering);
@@ -363,9 +364,8 @@ class Dispatcher {
   [[nodiscard]] bool refuse_values(const Received& message, CallState& state, std::size_t offset,
                                    std::span<const message::Unheld> unheld);
   void refuse(const Received& message, CallState& state);
-  void refuse_batch(const Received& batch);
-  template <class Why>
-  [[nodiscard]] std::string data_of_refusal(ErrorCode code, std::string_view limit, const Why& why) const;
+  void refuse_batch(const Received& batch, const Error& error);
+  void log_refused(const Received& message, const Error& error);
   inline void run(Call& call, CallState& state);
   [[gnu::noinline]] void run_timed(Call& call, CallState& state, OwnCountsRow& row);
   [[gnu::noinline]] void refuse_addressed(const Received& message, std::string_view name, CallState& state);

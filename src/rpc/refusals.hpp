@@ -5,8 +5,10 @@
 
 #include <chrono>
 #include <cstdint>
+#include <string>
 #include <string_view>
 
+#include "message/explain.hpp"
 #include "wirecall/context.hpp"
 #include "wirecall/error.hpp"
 #include "wirecall/log.hpp"
@@ -23,6 +25,18 @@ class Refusals {
   [[nodiscard]] bool explains() const noexcept { return to_sender_; }
   /// Whether anybody wants the reason of one that comes now. Asked before a reason is looked for; counts it.
   [[nodiscard]] bool wants_reason() noexcept;
+  /// The error's data: `limit`, where one was exceeded, and what `why` says, which is asked only where somebody is
+  /// told. Logs the refusal.
+  template <class Why>
+  [[nodiscard]] std::string data(ErrorCode code, std::string_view limit, const Why& why) {
+    std::string reason;
+    if (wants_reason()) {
+      reason = why();
+      log(code, reason);
+      if (!to_sender_) reason.clear();
+    }
+    return message::refusal_data(reason, limit);
+  }
   /// After wants_reason.
   void log(ErrorCode code, std::string_view reason) const noexcept;
   /// The same of a request of HTTP that is answered 400.

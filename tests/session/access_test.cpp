@@ -64,6 +64,19 @@ TEST_P(Access, who_says_something_before_a_token_is_refused_and_the_connection_c
   EXPECT_EQ(all.find("\"id\":2"), std::string::npos) << all;
 }
 
+TEST_P(Access, a_batch_before_a_token_is_refused_by_each_id) {
+  RawPeer stranger{*place_};
+  stranger.send(R"([{"jsonrpc":"2.0","method":"one","id":1},{"jsonrpc":"2.0","method":"one"},)"
+                R"({"jsonrpc":"2.0","method":"two","id":"x"}])"
+                "\n");
+  const std::string all = stranger.all();
+  const std::string refusal = R"({"jsonrpc":"2.0","error":{"code":-32004,)";
+  EXPECT_TRUE(all.starts_with("[" + refusal)) << all;
+  EXPECT_NE(all.find("},\"id\":1}," + refusal), std::string::npos) << all;
+  EXPECT_NE(all.find("},\"id\":\"x\"}]"), std::string::npos) << all;
+  EXPECT_EQ(all.find("\"id\":null"), std::string::npos) << all;
+}
+
 TEST_P(Access, a_client_of_ours_shows_its_token_on_a_connection_and_by_http) {
   for (const std::string& place : {place_->uri(), http()}) {
     Client a{place, with_token("token-a")};

@@ -16,8 +16,9 @@ namespace {
 
 class BrokerLog : public EngineTest {
  protected:
-  Broker broker(LogLevel level) {
+  Broker broker(LogLevel level, std::vector<Principal> principals = {}) {
     Options given = options(1);
+    given.principals = std::move(principals);
     given.log_level = level;
     given.limits.max_message_size = 1000;
     given.log = [this](const LogRecord& record) {
@@ -86,6 +87,27 @@ TEST_P(BrokerLog, connections_are_told_with_why_they_end) {
     admin.send("{\"jsonrpc\":\"2.0\",\"method\":\"rpc.kick\",\"params\":[\"ada\"],\"id\":1}\n");
     EXPECT_EQ(peer.line(), "");
   });
+}
+
+TEST_P(BrokerLog, who_calls_before_a_token_is_told_of_with_what_it_called) {
+  Principal ada;
+  ada.name = "ada";
+  ada.tokens = {"token-a"};
+  Broker broker = this->broker(LogLevel::debug, {ada});
+  const Endpoint place = broker.listen("tcp://127.0.0.1:0");
+  RunningServer running{broker};
+  const auto told_of = [&](const std::string& sent, const std::string& record) {
+    RawPeer stranger{place};
+    stranger.send(sent + "\n");
+    EXPECT_NE(stranger.all().find("-32004"), std::string::npos) << sent;
+    const std::string line = next("warning a call has failed");
+    EXPECT_TRUE(line.starts_with("warning a call has failed " + record + " code=-32004")) << line;
+  };
+  told_of(R"({"jsonrpc":"2.0","method":"one","params":["a secret"],"id":1})",
+          R"(method=one client="" principal="" about="")");
+  told_of(R"({"jsonrpc":"2.0","method":"rpc.publish","params":["news"],"id":1})",
+          R"(method=rpc.publish client="" principal="" about=news)");
+  told_of(R"([{"jsonrpc":"2.0","method":"two","id":1}])", R"(method=two client="" principal="" about="")");
 }
 
 TEST_P(BrokerLog, at_level_error_nothing_is_told_of_clients) {

@@ -129,7 +129,29 @@ struct Cost {
   std::int64_t turn_steps_max = 0;
   std::size_t turn_bytes_max = 0;
   int turns = 0;
-  int pings = 0;  // that the bystander has been answered
+  int pings = 0;      // that the bystander has been answered
+  std::string error;  // the first that a request has been answered with; empty for none
+};
+
+// What a connection is sent, of which a part may come in the middle of an answer.
+class FirstError {
+ public:
+  void read(std::string_view sent) {
+    if (!found_.empty()) return;
+    text_.append(sent);
+    constexpr std::string_view kBegin = R"({"jsonrpc":"2.0","error":)";
+    const std::size_t at = text_.find(kBegin);
+    if (at == std::string::npos) {
+      text_.erase(0, text_.size() - std::min(text_.size(), kBegin.size()));
+    } else {
+      found_ = text_.substr(at, 300);
+    }
+  }
+  [[nodiscard]] const std::string& found() const noexcept { return found_; }
+
+ private:
+  std::string text_;
+  std::string found_;
 };
 
 // What it costs to serve `input`, with a ping from another connection in every turn.
@@ -140,6 +162,7 @@ Cost serve(const std::string& input) {
   runtime::SimulatedPeer& neighbour = *crowd.bystander->peer;
   crowd.attacker->peer->send(input);
   neighbour.send(kPing);
+  FirstError error;
   int quiet = 0;
   for (int i = 0; i < kTurnsMax && quiet < 8; ++i) {
     const std::size_t before = crowd.workspace.stats.bytes_out;
@@ -155,10 +178,11 @@ Cost serve(const std::string& input) {
       ++cost.pings;
       neighbour.send(kPing);
     }
-    crowd.attacker->peer->from_us.clear();
+    error.read(crowd.attacker->peer->take());
     quiet = crowd.attacker->peer->to_us.empty() && channel != nullptr && steps == 0 ? quiet + 1 : 0;
   }
   EXPECT_EQ(quiet, 8) << "not served in the end";
+  cost.error = error.found();
   return cost;
 }
 
@@ -167,6 +191,7 @@ struct Worst {
   std::function<std::string(int)> params;
   int calls = 300;
   bool notification = false;
+  bool fails = false;  // the worst is answered with an error
 };
 
 const std::map<std::string, Worst, std::less<>>& worst_cases() {
@@ -193,7 +218,7 @@ const std::map<std::string, Worst, std::less<>>& worst_cases() {
       {"rpc.unregister", {.params = [](int i) { return R"({"method":"service.method_)" + text_of(i) + "\"}"; }}},
       {"rpc.subscribe",
        {.params = [](int i) { return R"({"topic":"*.*.zzz)" + text_of(i % 10) + R"(","last":true})"; }, .calls = 40}},
-      {"rpc.unsubscribe", {.params = [](int i) { return R"({"topic":"*.*.zzz)" + text_of(i) + "\"}"; }}},
+      {"rpc.unsubscribe", {.params = [](int i) { return R"({"topic":"*.*.zzz)" + text_of(i) + "\"}"; }, .fails = true}},
       {"rpc.publish",
        {.params = [](int) { return std::string{R"({"topic":"busy","params":{},"retain":true})"}; }, .calls = 100}},
       {"rpc.kick", {.params = [](int i) { return R"({"client":"nobody)" + text_of(i) + "\"}"; }}},
@@ -205,7 +230,7 @@ const std::map<std::string, Worst, std::less<>>& worst_cases() {
       {"rpc.call_all",
        {.params = [](int) { return std::string{R"({"method":"shared","timeout_ms":1})"}; }, .calls = 40}},
       // No method of wirecall's own, but as dear as one.
-      {"service.metod_1", {.params = [](int) { return std::string{"[]"}; }}},
+      {"service.metod_1", {.params = [](int) { return std::string{"[]"}; }, .fails = true}},
   };
   return kWorst;
 }
@@ -233,13 +258,21 @@ std::string posted(const std::string& body) {
          "\r\n\r\n" + body;
 }
 
-void expect_bounded(const std::string& once, const std::string& twice) {
+enum class Answers { results, errors, either };
+
+void expect_bounded(const std::string& once, const std::string& twice, Answers answers = Answers::either) {
   const Cost one = serve(once);
   const Cost two = serve(twice);
   EXPECT_LE(two.turn_steps_max, kShareSteps + kMessageStepsMax);
   EXPECT_LE(two.turn_bytes_max, kTurnBytesMax);
   EXPECT_LE(two.turns, kTurnsOfPing * (two.pings + 4));
   EXPECT_GT(one.steps, 0);
+  // What is refused at once shows nothing of what it costs.
+  if (answers == Answers::results) {
+    EXPECT_EQ(two.error, "");
+  } else if (answers == Answers::errors) {
+    EXPECT_NE(two.error, "");
+  }
   EXPECT_LE(static_cast<double>(two.steps), kGrowthMax * static_cast<double>(one.steps) + kShareSteps);
 }
 
@@ -262,13 +295,14 @@ TEST_P(OwnMethod, takes_a_bounded_share_of_a_turn_however_often_it_is_called) {
   const Worst& worst = found->second;
   const auto once = calls_of(GetParam(), worst, worst.calls);
   const auto twice = calls_of(GetParam(), worst, 2 * worst.calls);
+  const Answers answers = worst.fails ? Answers::errors : Answers::results;
   {
     SCOPED_TRACE("one after the other");
-    expect_bounded(pipelined(once), pipelined(twice));
+    expect_bounded(pipelined(once), pipelined(twice), answers);
   }
   {
     SCOPED_TRACE("in a batch");
-    expect_bounded(as_batch(once), as_batch(twice));
+    expect_bounded(as_batch(once), as_batch(twice), answers);
   }
   {
     SCOPED_TRACE("in a batch by HTTP");

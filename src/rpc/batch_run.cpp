@@ -1,0 +1,247 @@
+// The part of Dispatcher that serves batches: an element at a time, within the connection's share, and over several
+// turns where one share is not enough.
+#include "rpc/batch_run.hpp"
+
+#include <algorithm>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <utility>
+
+#include "message/own_error.hpp"
+#include "rpc/rendering.hpp"
+#include "rpc/reserved.hpp"
+#include "wirecall/reflect.hpp"
+
+namespace wirecall::rpc {
+namespace {
+
+// Whether somebody may wait for the answer to this element of a batch by its id.
+bool has_waiting_id(const Received& element) noexcept {
+  return element.kind == MessageKind::request || (element.kind == MessageKind::invalid && element.has(Member::id));
+}
+
+}  // namespace
+
+OpenBatch::OpenBatch(const BatchRun& of, MessageForm form)
+    : packed(of.packed), unheld(of.unheld.begin(), of.unheld.end()), form(form), elements(copy_rest(of)) {
+  run.packed = packed.view();
+  run.packed_rest = of.packed_rest;
+  run.unheld = unheld;
+  run.offset = of.offset + static_cast<std::size_t>(of.rest - of.text.data()) - 1;
+  run.way = of.way;
+  run.single = of.single;
+}
+
+std::string_view OpenBatch::copy_rest(const BatchRun& of) {
+  text.push_back('[');
+  text.append({of.rest, static_cast<std::size_t>(of.text.data() + of.text.size() - of.rest)});
+  run.text = text.padded();
+  run.rest = run.text.data() + 1;
+  return run.text;
+}
+
+void Dispatcher::handle_batch(BatchRun& run, std::size_t count, std::span<const Received> elements) {
+  // The scratch memory goes with the batch, in case a handler brings in another one.
+  run.scope.local.text = std::move(workspace_->batch_text);
+  run.scope.local.begin(form_);
+  const RunningBatch running{*this, run, *workspace_};
+  Share* const share = outlet_->share();
+  for (const Received& element : elements.first(std::min(count, elements.size()))) {
+    if (!serve_next(run, &run.scope, element, share)) [[unlikely]]
+      return interrupt_batch(run);
+  }
+  if (count > elements.size()) {
+    // What follows `rest` begins with a comma, or with the first element: either way its first byte is not skipped.
+    BatchElements walk{{run.rest - 1, run.text.data() + run.text.size()}};
+    for (Received element; walk.next(element);) {
+      if (!serve_next(run, &run.scope, element, share)) [[unlikely]]
+        return interrupt_batch(run);
+    }
+  }
+  close_batch(run);
+}
+
+// False when the batch goes no further: it is others' turn first, or others serve the rest. `scope` is null where the
+// batch is one message.
+[[gnu::always_inline]] inline bool Dispatcher::serve_next(BatchRun& run, BatchScope* scope, const Received& element,
+                                                          Share* share) {
+  if (share != nullptr && share->steps_left <= 0 && !outlet_->next_share()) [[unlikely]]
+    return false;
+  std::size_t bytes = element.text.size();
+  if (!run.packed.empty()) [[unlikely]] {
+    run.packed_element = message::Transcoder::element_at(run.packed, run.packed_rest);
+    bytes = run.packed_element.size();
+    run.packed_rest += bytes;
+  }
+  if (share != nullptr) share->steps_left -= static_cast<std::int32_t>(1 + bytes / Share::kBytesOfStep);
+  run.rest = element.text.data() + element.text.size();
+  if (element.kind == MessageKind::response) return true;
+  CallState state{*this, scope};
+  if (workspace_->authority == nullptr || admit_element(element, state)) serve_element(run, element, state);
+  if (run.next == BatchRun::Next::element) [[likely]]
+    return true;
+  if (run.next == BatchRun::Next::same_element) {
+    run.rest = element.text.data();
+    if (!run.packed.empty()) run.packed_rest -= bytes;
+  }
+  return false;
+}
+
+void Dispatcher::interrupt_batch(BatchRun& run) {
+  if (run.next != BatchRun::Next::none) open_batch(run);
+}
+
+// One before it may have taken from the peer who it was.
+bool Dispatcher::admit_element(const Received& element, CallState& state) {
+  if (principal() != nullptr) return true;
+  if (element.kind == MessageKind::notification) return false;
+  const Error error = unauthenticated();
+  log_refused(element, error);
+  workspace_->stats.count_error(error.code());
+  state.reply.error(error, element.id());
+  return false;
+}
+
+// What has been answered goes with the rest; who is late answers into the same.
+void Dispatcher::open_batch(BatchRun& run) {
+  auto open = std::make_shared<OpenBatch>(run, form_);
+  open->run.scope.local = std::move(run.scope.local);
+  open->run.scope.shared = std::move(run.scope.shared);
+  open->run.rendering = std::move(run.rendering);
+  if (workspace_->scheduler != nullptr) open->run.came = came();
+  keep_open_batch(std::move(open));
+  outlet_->interrupt();
+}
+
+// Of a message only what its method is served by.
+void Dispatcher::open_single(const Received& message, std::string_view name, std::shared_ptr<Rendering> rendering) {
+  std::string text = R"([{"jsonrpc":"2.0","method":)" + to_json(name);
+  if (message.has(Member::params)) text.append(R"(,"params":)").append(message[Member::params]);
+  text.append(R"(,"id":)").append(message.id()).append("}]");
+  BatchRun run{text};
+  run.single = true;
+  run.rendering = std::move(rendering);
+  open_batch(run);
+}
+
+bool Dispatcher::leave_batch() {
+  BatchRun* const running = running_batch();
+  if (running == nullptr) return false;
+  BatchRun& run = *running;
+  auto open = std::make_shared<OpenBatch>(run, form_);
+  if (!run.scope.shared) {
+    auto shared = std::make_shared<BatchReply>();
+    *shared = std::move(run.scope.local);
+    run.scope.shared = std::move(shared);
+  }
+  open->run.scope.shared = run.scope.shared;
+  open->run.came = came();
+  keep_open_batch(std::move(open));
+  run.next = BatchRun::Next::none;
+  return true;
+}
+
+void Dispatcher::resume_batch() {
+  // Its own, since a handler that loses the loop may still read from it.
+  std::shared_ptr<OpenBatch> open = take_open_batch();
+  if (open == nullptr) return;
+  BatchRun& run = open->run;
+  form_ = open->form;
+  const RunningBatch running{*this, run, *workspace_};
+  Share* const share = outlet_->share();
+  Received element;
+  BatchElements walk = open->elements;
+  while (walk.next(element)) {
+    if (!serve_next(run, run.single ? nullptr : &run.scope, element, share)) {
+      if (run.next == BatchRun::Next::none) return;
+      run.next = BatchRun::Next::element;
+      keep_open_batch(std::move(open));
+      return outlet_->interrupt();
+    }
+    open->elements = walk;
+  }
+  close_batch(run);
+}
+
+BatchRun* Dispatcher::running_batch() const noexcept { return RunningBatch::of(*this, *workspace_); }
+
+// Whether the message has been served in part.
+bool Dispatcher::is_continued() const noexcept {
+  const BatchRun* const running = running_batch();
+  return running != nullptr && running->rendering != nullptr;
+}
+
+std::shared_ptr<OpenBatch> Dispatcher::take_open_batch() noexcept {
+  const auto node = workspace_->open_batches.extract(this);
+  return node.empty() ? nullptr : std::static_pointer_cast<OpenBatch>(node.mapped());
+}
+
+void Dispatcher::keep_open_batch(std::shared_ptr<OpenBatch> open) {
+  workspace_->open_batches.insert_or_assign(this, std::move(open));
+}
+
+void Dispatcher::refuse_open_batch() noexcept {
+  const auto found = workspace_->open_batches.find(this);
+  if (found == workspace_->open_batches.end()) return;
+  BatchRun& run = static_cast<OpenBatch*>(found->second.get())->run;
+  run.way = BatchRun::Way::refused;
+  run.rendering.reset();
+}
+
+// All its calls have been made.
+void Dispatcher::close_batch(BatchRun& run) {
+  if (run.single) return;
+  BatchReply& batch = run.scope.current();
+  batch.dispatched = true;
+  if (batch.unanswered != 0) return;
+  send_batch(*outlet_, batch);
+  workspace_->batch_text = std::move(batch.text);
+}
+
+// Nothing in the batch is run, and whoever waits for the answer to one of its ids is told by that id: an answer without
+// an id ends no wait. The bytes are counted before any is written.
+void Dispatcher::refuse_batch(const Received& batch, const Error& error) {
+  std::string head = R"({"jsonrpc":"2.0","error":{"code":)" + std::to_string(error.code()) + R"(,"message":)" +
+                     to_json(error.message());
+  if (!error.data().empty()) head.append(R"(,"data":)").append(error.data());
+  head.append(R"(},"id":)");
+  const std::size_t bytes_max = std::min(limits_->soft_output, limits_->max_message_size);
+  std::size_t bytes = 1;
+  bool any = false;
+  BatchElements to_count{batch.text};
+  Received element;
+  while (bytes <= bytes_max && to_count.next(element)) {
+    any = any || element.kind != MessageKind::response;
+    if (has_waiting_id(element)) bytes += head.size() + element.id().size() + 2;
+  }
+  if (!any) return;  // a response is never answered
+  const bool each = bytes > 1 && bytes <= bytes_max;
+  if (bytes > bytes_max) outlet_->close();  // what waits by its id is not told otherwise
+  Buffer& out = outlet_->open_message();
+  try {
+    const auto append = [&](std::string_view id) {
+      workspace_->stats.count_error(error.code());
+      out.append(head);
+      out.append(id);
+      out.push_back('}');
+    };
+    if (each) {
+      char separator = '[';
+      for (BatchElements elements{batch.text}; elements.next(element);) {
+        if (!has_waiting_id(element)) continue;
+        out.push_back(std::exchange(separator, ','));
+        append(element.id());
+      }
+      out.push_back(']');
+    } else {
+      append("null");
+    }
+  } catch (...) {
+    outlet_->discard_message();
+    throw;
+  }
+  outlet_->close_compact_as(form_);
+}
+
+}  // namespace wirecall::rpc
