@@ -1,6 +1,7 @@
 // JsonWriter: plain ASCII strings and integers take a few instructions each; escapes and UTF-8 are out of line.
 #include "codec/json_writer.hpp"
 
+#include <array>
 #include <charconv>
 #include <cmath>
 #include <cstring>
@@ -74,9 +75,38 @@ inline void JsonWriter::close(const char* end) {
   comma_ = true;
 }
 
-void JsonWriter::null() { json("null"); }
+void JsonWriter::null() { word("null"); }
 
-void JsonWriter::boolean(bool value) { json(value ? "true" : "false"); }
+void JsonWriter::boolean(bool value) { word(value ? "true" : "false"); }
+
+inline void JsonWriter::word(std::string_view text) {
+  char* const to = open(text.size());
+  std::memcpy(to, text.data(), text.size());
+  close(to + text.size());
+}
+
+void JsonWriter::small_integers(const char* values, std::size_t count) {
+  constexpr std::size_t kBytesMax = 4;  // of one with its comma
+  static constexpr auto kTexts = [] {
+    std::array<std::array<char, kBytesMax>, 128> texts{};
+    for (std::size_t value = 0; value < texts.size(); ++value) {
+      std::size_t at = 0;
+      if (value >= 100) texts[value][at++] = '1';
+      if (value >= 10) texts[value][at++] = static_cast<char>('0' + value / 10 % 10);
+      texts[value][at++] = static_cast<char>('0' + value % 10);
+      texts[value][at] = ',';
+    }
+    return texts;
+  }();
+  if (count == 0) return;
+  char* to = open(count * kBytesMax);
+  for (std::size_t i = 0; i < count; ++i) {
+    const auto value = static_cast<unsigned char>(values[i]);
+    std::memcpy(to, kTexts[value].data(), kBytesMax);
+    to += value >= 100 ? 4 : value >= 10 ? 3 : 2;
+  }
+  close(to - 1);  // before the last comma
+}
 
 // A reply is one line: what comes from elsewhere loses the white space between its tokens.
 void JsonWriter::json(std::string_view text) { close(compact(open(text.size()), text)); }

@@ -42,11 +42,14 @@ class JsonWriter final : public Writer {
   void key(std::string_view utf8) override;
   void end_object() override;
   void json(std::string_view text) override;
+  /// So many integers from 0 to 127, a byte each.
+  void small_integers(const char* values, std::size_t count);
 
  private:
   /// Room for `bytes` and a comma, the comma written if one is due.
   char* open(std::size_t bytes);
   void close(const char* end);
+  void word(std::string_view text);
   /// Quotes, escapes and checks `utf8`, writing from `to` on, where utf8.size() + 3 bytes have been reserved.
   char* quote(char* to, std::string_view utf8);
   char* quote_slowly(char* to, std::string_view rest);

@@ -159,14 +159,56 @@ char* store_big_endian(char* to, T value) noexcept {
   return head.type == Type::map ? head.value * 2 : 0;
 }
 
+/// What a value is that consists of its first byte alone.
+enum class OneByte : std::uint8_t {
+  no,
+  scalar,           ///< a small integer, nil, a boolean or the empty string
+  empty_container,  ///< an array or map
+};
+inline constexpr std::array<OneByte, 256> kOneByte = [] {
+  std::array<OneByte, 256> kinds{};
+  for (std::size_t first = 0; first < kinds.size(); ++first) {
+    const bool is_scalar = first < 0x80 || first == 0xA0 || first == 0xC0 || first == 0xC2 || first == 0xC3;
+    const bool is_empty = first == 0x80 || first == 0x90;
+    kinds[first] = is_scalar || first >= 0xE0 ? OneByte::scalar : is_empty ? OneByte::empty_container : OneByte::no;
+  }
+  return kinds;
+}();
+
+/// How many of the next `count` values, from `p` on, have one byte each; as many bytes as that can be read. Where no
+/// array or map may begin, `last` is OneByte::scalar.
+[[nodiscard]] inline std::uint64_t one_byte_values(const char* p, std::uint64_t count,
+                                                   OneByte last = OneByte::empty_container) noexcept {
+  constexpr std::uint64_t kHighBits = 0x8080'8080'8080'8080;
+  std::uint64_t at = 0;
+  while (at != count) {
+    if (count - at >= 8) {
+      std::uint64_t word;
+      std::memcpy(&word, p + at, sizeof word);
+      if ((word & kHighBits) == 0) {  // small integers from 0 on
+        at += 8;
+        continue;
+      }
+    }
+    const OneByte kind = kOneByte[static_cast<unsigned char>(p[at])];
+    if (kind == OneByte::no || kind > last) break;
+    ++at;
+  }
+  return at;
+}
+
 /// The end of the value at `p`, which has been validated.
 [[nodiscard]] inline const char* skip_value(const char* p) noexcept {
-  for (std::uint64_t left = 1; left != 0; --left) {
+  for (std::uint64_t left = 1;;) {
     const Head head = read_head(p);
     p += head.bytes + content_bytes(head);
-    left += values_within(head);
+    left += values_within(head) - 1;
+    if (left == 0) return p;
+    const std::uint64_t passed = one_byte_values(p, left);
+    p += passed;
+    left -= passed;
+    if (left == 0) return p;
   }
-  return p;
 }
 
 // Writing: each writes at most kHeadBytesMax bytes at `to`, in the shortest form, and returns where they end.

@@ -15,6 +15,13 @@ Scan scan(std::string_view bytes, std::uint32_t depth_max) noexcept {
   std::size_t at = 0;
   const Scan incomplete{ScanStatus::incomplete, bytes.size()};
   for (;;) {
+    if (level != 0) {
+      const std::uint64_t count = std::min<std::uint64_t>(left[level - 1] - 1, bytes.size() - at);
+      const std::uint64_t passed =
+          one_byte_values(bytes.data() + at, count, level == depth_max ? OneByte::scalar : OneByte::empty_container);
+      at += passed;
+      left[level - 1] -= passed;
+    }
     if (at == bytes.size()) return incomplete;
     const std::size_t head_size = head_bytes(static_cast<unsigned char>(bytes[at]));
     if (head_size == 0) return {ScanStatus::malformed, at};

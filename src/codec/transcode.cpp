@@ -3,6 +3,7 @@
 // bracket, too, without looking ahead.
 #include "codec/transcode.hpp"
 
+#include <algorithm>
 #include <charconv>
 #include <cmath>
 #include <cstring>
@@ -60,6 +61,7 @@ Transcoded MsgpackToJson::convert(const char* p, Buffer& out, std::size_t bytes_
   writer_.reset(out);
   levels_.clear();
   for (;;) {
+    if (!levels_.empty() && levels_.back().closing == Closing::array) p = small_values(p);
     const Head head = msgpack::read_head(p);
     if (head.type == Type::array) {
       writer_.begin_array(head.value);
@@ -79,7 +81,7 @@ Transcoded MsgpackToJson::convert(const char* p, Buffer& out, std::size_t bytes_
       writer_.begin_object(head.value);
       levels_.push_back({head.value, closing});
     } else {
-      if (const std::string_view why = scalar(p); !why.empty()) return {TranscodeStatus::no_form, why, p};
+      if (const std::string_view why = scalar(p, head); !why.empty()) return {TranscodeStatus::no_form, why, p};
       p += head.bytes + msgpack::content_bytes(head);
     }
     if (out.size() - start > bytes_max) return {TranscodeStatus::too_large, "", p};
@@ -103,6 +105,18 @@ Transcoded MsgpackToJson::convert(const char* p, Buffer& out, std::size_t bytes_
   return {};
 }
 
+/// Most elements of long arrays: small integers, and what else has one byte. Leaves at least the last element.
+const char* MsgpackToJson::small_values(const char* p) {
+  constexpr std::uint64_t kAtOnceMax = 4096;
+  std::uint64_t& left = levels_.back().left;  // behind the one at p
+  const std::uint64_t count = std::min(left, kAtOnceMax);
+  std::uint64_t at = 0;
+  while (at != count && static_cast<unsigned char>(p[at]) < 0x80) ++at;
+  writer_.small_integers(p, at);
+  left -= at;
+  return p + at;
+}
+
 std::string_view MsgpackToJson::key(const char* p) {
   const Head head = msgpack::read_head(p);
   if (head.type == Type::string) {
@@ -118,8 +132,7 @@ std::string_view MsgpackToJson::key(const char* p) {
   return {};
 }
 
-std::string_view MsgpackToJson::scalar(const char* p) {
-  const Head head = msgpack::read_head(p);
+std::string_view MsgpackToJson::scalar(const char* p, const Head& head) {
   const auto content = [&] {
     const std::string_view all = content_of(p, head);
     return !lenient_ ? all : head.type == Type::string ? beginning(all, shown_max_) : all.substr(0, shown_max_);

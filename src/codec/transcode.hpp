@@ -25,6 +25,10 @@
 #include "codec/json_writer.hpp"
 #include "wirecall/bytes.hpp"
 
+namespace wirecall::msgpack {
+struct Head;
+}
+
 namespace wirecall::codec {
 
 enum class TranscodeStatus : std::uint8_t {
@@ -66,7 +70,8 @@ class MsgpackToJson {
 
   Transcoded convert(const char* msgpack, Buffer& out, std::size_t bytes_max, Names names);
   /// The reason why there is no JSON form; empty when it was written.
-  std::string_view scalar(const char* p);
+  std::string_view scalar(const char* p, const msgpack::Head& head);
+  const char* small_values(const char* p);
   std::string_view extension(std::int8_t type, std::span<const std::byte> data);
   std::string_view key(const char* p);
   void real(double value);

@@ -98,11 +98,15 @@ Transcoder::Status Transcoder::check(std::string_view message, const Limits& lim
 }
 
 Transcoder::Status Transcoder::to_json(std::string_view message, const Limits& limits, Buffer& out) {
+  const Status status = check(message, limits);
+  return status == Status::done ? checked_to_json(message, limits, out) : status;
+}
+
+Transcoder::Status Transcoder::checked_to_json(std::string_view message, const Limits& limits, Buffer& out) {
   message_ = nullptr;
   unheld_.clear();
   cancels_.clear();
-  const Status status = check(message, limits);
-  return status == Status::done ? convert(message, limits, out) : status;
+  return convert(message, limits, out);
 }
 
 Transcoder::Status Transcoder::read(std::string_view message, const Limits& limits, Buffer& text, Received& received,
@@ -155,6 +159,112 @@ Transcoder::Status Transcoder::convert(std::string_view message, const Limits& l
   }
   out.push_back(']');
   return fits(out) ? Status::done : Status::too_large;
+}
+
+bool Transcoder::is_long_batch(std::string_view message, const Limits& limits) noexcept {
+  const Head head = msgpack::read_head(message.data());
+  return head.type == Type::array && head.value > limits.batch;
+}
+
+namespace {
+
+/// What an element of a batch over the limit is, as far as its refusal depends on it.
+struct Refusable {
+  const char* end;
+  std::string_view id = {};  ///< its only one
+  bool response = false;
+};
+
+Refusable refusable_at(const char* p) noexcept {
+  const Head head = msgpack::read_head(p);
+  if (head.type != Type::map) return {msgpack::skip_value(p)};
+  Refusable out{};
+  bool has_method = false;
+  bool has_result = false;
+  std::size_t ids = 0;
+  p += head.bytes;
+  for (std::uint64_t i = 0; i < head.value; ++i) {
+    const Head name_head = msgpack::read_head(p);
+    const std::string_view name = name_head.type == Type::string ? string_at(p, name_head) : std::string_view{};
+    const char* const value = msgpack::skip_value(p);
+    p = msgpack::skip_value(value);
+    if (name == "id") {
+      ++ids;
+      out.id = {value, p};
+    }
+    has_method = has_method || name == "method";
+    has_result = has_result || name == "result" || name == "error";
+  }
+  if (ids != 1) out.id = {};
+  out.response = has_result && !has_method;
+  out.end = p;
+  return out;
+}
+
+}  // namespace
+
+Transcoder::Status Transcoder::read_long_batch(std::string_view batch, const Limits& limits, bool responses,
+                                               Buffer& text, Received& received) {
+  message_ = nullptr;
+  unheld_.clear();
+  cancels_.clear();
+  start_ = text.size();
+  bytes_max_ = limits.max_message_size * kGrowth;
+  // Each request in the text is smaller than its refusal: so more than that may have is enough.
+  const std::size_t requests_bytes_max = std::min(limits.soft_output, limits.max_message_size);
+  std::size_t requests_bytes = 0;
+  bool others = false;  // elements that nobody waits for by an id, but no responses
+  const Head head = msgpack::read_head(batch.data());
+  const char* p = batch.data() + head.bytes;
+  text.push_back('[');
+  for (std::uint64_t left = head.value; left != 0 && requests_bytes <= requests_bytes_max;) {
+    if (const std::size_t count = msgpack::one_byte_values(p, left); count != 0) {
+      others = true;
+      left -= count;
+      p += count;
+      continue;
+    }
+    const char* const element = p;
+    const Refusable what = refusable_at(element);
+    p = what.end;
+    --left;
+    if (what.response) {
+      if (!responses) continue;
+      if (text.size() != start_ + 1) text.push_back(',');
+      if (!envelope(element, text)) return Status::too_large;
+    } else {
+      const std::size_t bytes = write_refusable(what.id, text);
+      requests_bytes += bytes;
+      others = others || bytes == 0;
+    }
+  }
+  if (others) text.append(text.size() == start_ + 1 ? "0" : ",0");
+  text.push_back(']');
+  received = {};
+  received.kind = MessageKind::invalid;
+  received.fault = Fault::batch_limit;
+  received.batch_size = head.value;
+  received.text = text.padded().substr(start_);
+  return Status::done;
+}
+
+/// An element for one that is refused by its id; 0 bytes for one that nobody can be answered by.
+std::size_t Transcoder::write_refusable(std::string_view id, Buffer& out) {
+  if (id.empty() || id.size() > kIdBytesMax + msgpack::kHeadBytesMax) return 0;
+  const Head head = msgpack::read_head(id.data());
+  const bool may_be_id = head.type == Type::nil || head.type == Type::positive || head.type == Type::negative ||
+                         head.type == Type::float32 || head.type == Type::float64 || head.type == Type::string;
+  if (!may_be_id) return 0;
+  const std::size_t before = out.size();
+  if (before != start_ + 1) out.push_back(',');
+  out.append(R"({"jsonrpc":"2.0","method":"","id":)");
+  const std::size_t begin = out.size();
+  if (!to_json_(id, out).done() || out.size() - begin > kIdBytesMax) {
+    out.truncate(before);
+    return 0;
+  }
+  out.push_back('}');
+  return out.size() - before;
 }
 
 std::size_t Transcoder::room(const Buffer& out) const noexcept {

@@ -76,6 +76,15 @@ class Transcoder {
   /// Appends the JSON of one whole message to `out`; only when it is done, all of what has been appended means
   /// something.
   Status to_json(std::string_view message, const Limits& limits, Buffer& out);
+  /// The same of one that has been checked.
+  Status checked_to_json(std::string_view message, const Limits& limits, Buffer& out);
+  /// Whether a message that has been checked is a batch of more than Limits::batch elements.
+  [[nodiscard]] static bool is_long_batch(std::string_view message, const Limits& limits) noexcept;
+  /// Reads one that is into `received`, whose fault is batch_limit. None of its requests is run, so its text, which is
+  /// in `text`, has only what the refusal needs: each id that somebody waits by, until those are larger than the
+  /// refusal may be, and whether there is anything but responses. With `responses` it has these, too, as they are.
+  Status read_long_batch(std::string_view batch, const Limits& limits, bool responses, Buffer& text,
+                         Received& received);
   /// Reads one that has been checked into `received`, and `elements` if it is a batch, by way of its envelope as JSON
   /// in `text`, which has only members that somebody asks for. Params and results are not in there, but the places that
   /// they have in the message: `restore` makes them views of that.
@@ -131,6 +140,7 @@ class Transcoder {
   bool envelope(const char* p, Buffer& out);
   bool member(std::string_view name, std::string_view value, Buffer& out);
   bool element(std::string_view value, Buffer& out);
+  std::size_t write_refusable(std::string_view id, Buffer& out);
   bool keep(std::string_view name, std::string_view value, Buffer& out);
   void break_stream(std::string_view params, Buffer& out);
   [[nodiscard]] std::size_t room(const Buffer& out) const noexcept;

@@ -324,11 +324,14 @@ void HttpSession::dispatch_msgpack(std::span<char> bytes) {
   if (!exchange.as_asked) exchange.msgpack = true;
   message::Transcoder& transcoder = host_->workspace.transcoder();
   const std::string_view packed{bytes.data(), bytes.size()};
-  const bool stays = exchange.msgpack && !draining_ && transcoder.check(packed, host_->limits) == Status::done;
-  if (stays && !transcoder.has_response(packed) && exchange.dispatcher.may_stay_packed(packed))
-    if (dispatch_packed(packed)) return;
+  Status status = transcoder.check(packed, host_->limits);
+  if (status == Status::done && !draining_) {
+    if (transcoder.is_long_batch(packed, host_->limits)) return dispatch_long_batch(packed);
+    const bool stays = exchange.msgpack && !transcoder.has_response(packed);
+    if (stays && exchange.dispatcher.may_stay_packed(packed) && dispatch_packed(packed)) return;
+  }
   Buffer json = host_->loop.take_buffer();
-  const Status status = transcoder.to_json(packed, host_->limits, json);
+  if (status == Status::done) status = transcoder.checked_to_json(packed, host_->limits, json);
   give_back(body_);
   body_ = std::move(json);
   if (status == Status::done) {
@@ -347,6 +350,21 @@ void HttpSession::dispatch_msgpack(std::span<char> bytes) {
   give_back(body_);
 }
 
+void HttpSession::dispatch_long_batch(std::string_view packed) {
+  Buffer text = host_->loop.take_buffer();
+  Received batch;
+  // Responses are left out: nobody waits for one here.
+  static_cast<void>(host_->workspace.transcoder().read_long_batch(packed, host_->limits, false, text, batch));
+  ++host_->workspace.stats.messages_in;
+  Exchange& exchange = current();
+  exchange.dispatching = true;
+  exchange.dispatcher.handle_transcoded(batch, {}, {});
+  exchange.dispatching = false;
+  if (!over()) [[likely]]
+    finish_dispatch(batch);
+  give_back(text);
+}
+
 // As Session::read_packed: params stay in the body, results are written as they are sent.
 // False: it is for who reads it as JSON.
 bool HttpSession::dispatch_packed(std::string_view packed) {
@@ -358,7 +376,7 @@ bool HttpSession::dispatch_packed(std::string_view packed) {
     body_too_large();
     return true;
   }
-  if (message.fault == Fault::batch_limit || !current().dispatcher.takes_packed(message)) {
+  if (!current().dispatcher.takes_packed(message)) {
     give_back(envelope);
     return false;
   }

@@ -81,6 +81,7 @@ class HttpSession final : public Channel, private Timer {
   void continue_body(bool more);
   void dispatch(std::span<char> text);
   void dispatch_msgpack(std::span<char> bytes);
+  void dispatch_long_batch(std::string_view packed);
   bool dispatch_packed(std::string_view packed);
   void finish_dispatch(const Received& message);
   void finish_dispatched(bool asks);

@@ -171,11 +171,29 @@ bool Session::read_whole(std::span<char> frame, bool kept) {
 bool Session::read_msgpack(std::span<char> frame, bool kept) {
   using message::Transcoder;
   const std::string_view packed{frame.data(), frame.size()};
-  if (Transcoder::check(packed, host_->limits) == Transcoder::Status::done) {
+  const Transcoder::Status status = Transcoder::check(packed, host_->limits);
+  if (status == Transcoder::Status::done) {
+    if (Transcoder::is_long_batch(packed, host_->limits)) return read_long_batch(packed, kept);
     const bool is_response = Transcoder::is_single(packed) && Transcoder::has_response(packed);
     if (is_response || caller_ != nullptr || dispatcher_.may_stay_packed(packed)) return read_packed(frame, kept);
   }
-  return read_transcoded(frame, kept);
+  return read_transcoded(frame, kept, status);
+}
+
+bool Session::read_long_batch(std::string_view packed, bool kept) {
+  using Status = message::Transcoder::Status;
+  Buffer text = host_->loop.take_buffer();
+  Received batch;
+  const Status status =
+      host_->workspace.transcoder().read_long_batch(packed, host_->limits, awaits_responses(), text, batch);
+  if (status == Status::done) accept(batch, {}, true);
+  if (passed_on()) [[unlikely]]
+    return false;
+  give_back(text);
+  if (kept) give_back(message_);
+  if (status == Status::done) return true;
+  refuse_size();
+  return false;
 }
 
 // Params and results stay in the frame. Its envelope in JSON lasts as long as a handler that reads from it may run: on
@@ -189,13 +207,13 @@ bool Session::read_packed(std::span<char> frame, bool kept) {
   const auto status = host_->workspace.transcoder().read(packed, host_->limits, envelope, message, elements);
   if (status != Transcoder::Status::done) {
     give_back(envelope);
-    return read_transcoded(frame, kept);  // which says why
+    return read_transcoded(frame, kept, Transcoder::Status::done);  // which says why
   }
   const bool response = message.kind == MessageKind::response;
   const bool for_caller = response || (caller_ != nullptr && message.kind == MessageKind::notification);
-  if (message.fault == Fault::batch_limit || !takes_packed(message)) {
+  if (!takes_packed(message)) {
     give_back(envelope);
-    return read_transcoded(frame, kept);
+    return read_transcoded(frame, kept, Transcoder::Status::done);
   }
   unreadable_ = 0;
   ++host_->workspace.stats.messages_in;
@@ -223,12 +241,12 @@ bool Session::takes_packed(const Received& message) {
   return dispatcher_.takes_packed(message);
 }
 
-// What the frame is in JSON takes its place, as a message that has been kept.
-bool Session::read_transcoded(std::span<char> frame, bool kept) {
+// What the frame is in JSON takes its place, as a message that has been kept. `status` is what Transcoder::check says.
+bool Session::read_transcoded(std::span<char> frame, bool kept, message::Transcoder::Status status) {
   using Status = message::Transcoder::Status;
   message::Transcoder& transcoder = host_->workspace.transcoder();
   Buffer json = host_->loop.take_buffer();
-  const Status status = transcoder.to_json({frame.data(), frame.size()}, host_->limits, json);
+  if (status == Status::done) status = transcoder.checked_to_json({frame.data(), frame.size()}, host_->limits, json);
   if (kept) give_back(message_);
   message_ = std::move(json);
   if (status == Status::done) {
@@ -298,13 +316,12 @@ bool Session::accept_other(const Received& message) {
       accept_response(message);
       return false;
     case MessageKind::batch:
-      if (called || dispatcher_.awaits_responses()) accept_responses(message, {});
+      if (awaits_responses()) accept_responses(message, {});
       return !over();
     case MessageKind::notification:
       return !(called && caller_->notified(message)) && !over();
     default:
-      if (message.fault == Fault::batch_limit && (called || dispatcher_.awaits_responses()))
-        accept_responses(message, {});
+      if (message.fault == Fault::batch_limit && awaits_responses()) accept_responses(message, {});
       return !over();
   }
 }

@@ -115,11 +115,13 @@ class Session final : public Channel, public rpc::Outlet {
   bool read_whole(std::span<char> frame, bool kept);
   bool read_msgpack(std::span<char> frame, bool kept);
   bool read_packed(std::span<char> frame, bool kept);
-  bool read_transcoded(std::span<char> frame, bool kept);
+  bool read_long_batch(std::string_view packed, bool kept);
+  bool read_transcoded(std::span<char> frame, bool kept, message::Transcoder::Status status);
   bool takes_packed(const Received& message);
   bool read_json(std::span<char> frame, bool kept, const std::vector<message::Unheld>& unheld);
   void accept(const Received& message, std::span<const message::Unheld> unheld, bool transcoded);
   bool accept_other(const Received& message);
+  [[nodiscard]] bool awaits_responses() const noexcept { return caller_ != nullptr || dispatcher_.awaits_responses(); }
   void accept_response(const Received& message);
   void accept_responses(const Received& batch, std::string_view packed);
   void take_result(std::string_view packed, Received& response, Buffer& json);

@@ -179,6 +179,32 @@ TEST(Msgpack, DepthIsCountedAsInJson) {
   EXPECT_EQ(value.error().data(), R"({"limit":"depth"})");
 }
 
+TEST(Msgpack, EmptyArraysAndMapsAreLevelsToo) {
+  for (const char* empty : {"80", "90"}) {
+    const std::string three = from_hex("93" + (empty + std::string{"01"}) + empty);
+    EXPECT_EQ(scan(three, 2).status, ScanStatus::complete);
+    EXPECT_EQ(scan(three, 1).status, ScanStatus::too_deep);
+    EXPECT_EQ(scan(three, 1).offset, 1U);
+    EXPECT_EQ(scan(from_hex("93 01 01" + std::string{empty}), 1).offset, 3U);
+  }
+}
+
+TEST(Msgpack, RunsOfOneByteValuesEndWhereTheyDo) {
+  const char* const other[] = {"a1 61", "91 01", "cc ff", "81 a1 61 01", "c4 01 00"};
+  for (const char* filler : {"01", "c0", "e0", "80"}) {
+    for (int count = 0; count < 20; ++count) {
+      for (const char* one : other) {
+        std::string bytes = from_hex("dc 00");
+        bytes += static_cast<char>(count + 2);
+        for (int i = 0; i < count; ++i) bytes += from_hex(filler);
+        bytes += from_hex(one) + from_hex(filler);
+        EXPECT_EQ(scan(bytes + "\x01").offset, bytes.size());
+        EXPECT_EQ(scan(std::string_view{bytes}.substr(0, bytes.size() - 1)).status, ScanStatus::incomplete);
+      }
+    }
+  }
+}
+
 TEST(Msgpack, WhatFollowsAValueIsNotPartOfIt) {
   EXPECT_EQ(scan(from_hex("01 02")).offset, 1U);
   EXPECT_EQ(scan(from_hex("92 01 02 c1")).offset, 3U);

@@ -170,6 +170,22 @@ TEST(Transcode, AResultThatGrowsTooLargeIsGivenUp) {
   EXPECT_EQ(json_of("a3 01 01 01", 19), "too large");
 }
 
+TEST(Transcode, LongArraysOfSmallValuesAreWrittenValueByValue) {
+  for (const std::size_t count : {1U, 2U, 7U, 8U, 9U, 4095U, 4096U, 4097U, 9000U}) {
+    std::string bytes{"\xdd"};
+    bytes += {'\0', '\0', static_cast<char>(count >> 8), static_cast<char>(count)};
+    std::string json = "[";
+    for (std::size_t i = 0; i < count; ++i) {
+      const bool is_other = i % 1000 == 999;
+      bytes += is_other ? '\xFF' : static_cast<char>(i % 128);
+      json += (i == 0 ? "" : ",") + (is_other ? "-1" : std::to_string(i % 128));
+    }
+    EXPECT_EQ(json_of(to_hex(bytes)), json + "]");
+    EXPECT_EQ(json_of("92" + to_hex(bytes) + "c3"), "[" + json + "],true]");
+  }
+  EXPECT_EQ(json_of("dc 20 00" + to_hex(std::string(0x2000, '\x01')), 100), "too large");
+}
+
 TEST(Transcode, DeepNestsAndTheirWrappingCostNoStack) {
   std::string hex;
   std::string json;

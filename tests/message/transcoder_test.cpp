@@ -274,6 +274,37 @@ TEST(Transcoder, ManyMembersAndElementsHaveLargerHeads) {
   EXPECT_EQ(to_msgpack_of("[" + elements + "]").text, "[" + elements + "]");
 }
 
+// What is not run is not written as JSON either, however much of it there is.
+TEST(Transcoder, ALongBatchIsReadAsWhatItsRefusalNeeds) {
+  const auto read = [](const std::string& batch, bool responses) {
+    Transcoder transcoder;
+    Buffer text;
+    Received received;
+    EXPECT_TRUE(Transcoder::is_long_batch(batch, {.batch = 2}));
+    EXPECT_EQ(transcoder.read_long_batch(batch, {.batch = 2, .soft_output = 1000}, responses, text, received),
+              Status::done);
+    EXPECT_EQ(received.fault, Fault::batch_limit);
+    EXPECT_EQ(received.text, text.view());
+    return std::string{text.view()};
+  };
+  const std::string head = from_hex("dd 00 01 00 00");
+  for (const std::string one : {"01", "c0", "80", "90", "91 01", "81 a1 61 01", "c4 01 ff", "a3 61 62 63"}) {
+    std::string batch = head;
+    for (int i = 0; i < 65536; ++i) batch += from_hex(one);
+    EXPECT_EQ(read(batch, true), "[0]") << one;
+  }
+  const std::string request = packed(R"({"jsonrpc":"2.0","method":"m","params":[1,2,3],"id":1})");
+  const std::string response = packed(R"({"jsonrpc":"2.0","result":5,"id":1})");
+  EXPECT_EQ(read("\x93" + response + response + response, false), "[]");
+  EXPECT_EQ(read("\x93" + response + request + '\x01', true),
+            R"([{"jsonrpc":"2.0","result":5,"id":1},{"jsonrpc":"2.0","method":"","id":1},0])");
+  std::string requests = head;
+  for (int i = 0; i < 65536; ++i) requests += request;
+  EXPECT_LT(read(requests, false).size(), 1100U);
+  EXPECT_FALSE(Transcoder::is_long_batch("\x92" + request + request, {.batch = 2}));
+  EXPECT_FALSE(Transcoder::is_long_batch(request, {.batch = 2}));
+}
+
 TEST(Transcoder, IsUsedAgainAndAgain) {
   Transcoder transcoder;
   Buffer out;

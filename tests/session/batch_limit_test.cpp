@@ -58,5 +58,55 @@ TEST(BatchLimit, of_nothing_that_waits_is_told_to_nobody_in_particular) {
   expect_answer(post(responses), "HTTP/1.1 204 No Content\r\n\r\n", {}, two());
 }
 
+// Each kind of element in each place, and what is none.
+TEST(BatchLimit, is_told_the_same_of_elements_in_messagepack_as_of_those_in_json) {
+  const std::string_view elements[] = {
+      R"({"jsonrpc":"2.0","method":"a","id":1})",
+      R"({"jsonrpc":"2.0","method":"a","params":{"id":[{"id":1}]},"id":"x\"y\n"})",
+      R"({"jsonrpc":"2.0","method":"a","id":null})",
+      R"({"jsonrpc":"2.0","method":"a","id":-1.5})",
+      R"({"jsonrpc":"2.0","method":"a","id":[1]})",
+      R"({"jsonrpc":"2.0","method":"a","id":true})",
+      R"({"jsonrpc":"2.0","method":"a"})",
+      R"({"jsonrpc":"2.0","method":1,"id":2})",
+      R"({"jsonrpc":"2.0","method":"a","result":1,"id":3})",
+      R"({"jsonrpc":"2.0","result":{"id":1},"id":4})",
+      R"({"error":1})",
+      R"({"id":5})",
+      "{}",
+      "[]",
+      R"([{"id":6}])",
+      R"("text")",
+      "1",
+      "-3.5",
+      "null",
+  };
+  for (const std::string_view first : elements) {
+    for (const std::string_view second : elements) {
+      for (const std::string_view third : {elements[0], elements[9], elements[16]}) {
+        const std::string batch = "[" + std::string{first} + "," + std::string{second} + "," + std::string{third} + "]";
+        const std::string in_json = answer({framed(batch)}, {}, two());
+        const std::string told = in_json.empty() ? "" : framed(packed(std::string_view{in_json}.substr(4)));
+        EXPECT_EQ(answer({framed(packed(batch))}, {}, two()), told) << batch;
+      }
+    }
+  }
+}
+
+TEST(BatchLimit, of_messagepack_takes_no_id_of_bytes_or_that_comes_twice) {
+  using packing::from_hex;
+  using packing::with;
+  const std::string call = R"({"jsonrpc":"2.0","method":"a"})";
+  const std::string bytes = with(call, "id", "c40161");
+  const std::string nan = with(call, "id", "cb7ff8000000000000");
+  const std::string twice = with(request(1), "id", "02");
+  const std::string long_one = with(call, "id", "db00010001") + std::string(65537, 'x');
+  const std::string other_key = "\x81\x01\x01";
+  EXPECT_EQ(answer({framed("\x95" + bytes + nan + twice + long_one + other_key)}, {}, two()),
+            framed(packed(refused("null"))));
+  EXPECT_EQ(answer({framed("\x95" + bytes + nan + twice + packed(request(7)) + other_key)}, {}, two()),
+            framed(packed("[" + refused("7") + "]")));
+}
+
 }  // namespace
 }  // namespace wirecall::session
