@@ -79,8 +79,11 @@ void Dispatcher::handle_batch(BatchRun& run, std::size_t count, std::span<const 
   if (element.kind == MessageKind::response) return true;
   CallState state{*this, scope};
   if (workspace_->authority == nullptr || admit_element(element, state)) serve_element(run, element, state);
-  if (run.next == BatchRun::Next::element) [[likely]]
+  if (run.next == BatchRun::Next::element) [[likely]] {
+    if (run.rendering != nullptr) [[unlikely]]
+      run.rendering.reset();  // of one whose time was up
     return true;
+  }
   if (run.next == BatchRun::Next::same_element) {
     run.rest = element.text.data();
     if (!run.packed.empty()) run.packed_rest -= bytes;
@@ -118,6 +121,7 @@ void Dispatcher::open_batch(BatchRun& run) {
 void Dispatcher::open_single(const Received& message, std::string_view name, std::shared_ptr<Rendering> rendering) {
   std::string text = R"([{"jsonrpc":"2.0","method":)" + to_json(name);
   if (message.has(Member::params)) text.append(R"(,"params":)").append(message[Member::params]);
+  if (message.has(Member::timeout_ms)) text.append(R"(,"timeout_ms":)").append(message[Member::timeout_ms]);
   text.append(R"(,"id":)").append(message.id()).append("}]");
   BatchRun run{text};
   run.single = true;

@@ -585,6 +585,12 @@ void Dispatcher::refuse_addressed(const Received& message, std::string_view name
   state.reply.error(no_such_client(), message.id());
 }
 
+// Whether the time is up of what is served again in a later turn, so far as it does not say so itself.
+bool Dispatcher::is_late(const BatchRun& run) const {
+  const std::chrono::milliseconds time{limits_->call_timeout_ms};
+  return run.came && workspace_->scheduler->now() - *run.came >= time;
+}
+
 void Dispatcher::unknown_method(const Received& message, std::string_view name, CallState& state) {
   if (message.has(Member::to) && is_reserved(name) && !belongs_to_a_call(message)) [[unlikely]]
     return refuse_addressed(message, name, state);
@@ -594,7 +600,8 @@ void Dispatcher::unknown_method(const Received& message, std::string_view name, 
   std::shared_ptr<Rendering> rendering;
   switch (
       serve_reserved({message, name, state.reply, *workspace_, *limits_, *outlet_, *registry_, pending_.get(), broker,
-                      greeted_, unknown_methods_, shown, running != nullptr ? running->rendering : rendering})) {
+                      greeted_, unknown_methods_, shown, running != nullptr ? running->rendering : rendering,
+                      running != nullptr && is_late(*running)})) {
     case Served::done:
       if (principal() != nullptr) {
         pending_->identity->awaited.reset();

@@ -369,6 +369,7 @@ class Dispatcher {
   inline void run(Call& call, CallState& state);
   [[gnu::noinline]] void run_timed(Call& call, CallState& state, OwnCountsRow& row);
   [[gnu::noinline]] void refuse_addressed(const Received& message, std::string_view name, CallState& state);
+  [[nodiscard]] bool is_late(const BatchRun& run) const;
   void unknown_method(const Received& message, std::string_view name, CallState& state);
   void log_unserved(std::string_view name, ErrorCode code) const noexcept;
 

@@ -3,6 +3,7 @@
 // within max_message_size, never half a one.
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <memory>
 #include <string_view>
@@ -42,6 +43,7 @@ struct BatchReply {
   std::size_t bytes = 0;                           ///< of text and filled gaps together
   std::size_t count = 0;                           ///< of replies
   std::size_t unanswered = 0;
+  std::vector<std::string_view> too_large;  ///< listings of wirecall's own that have not fitted any more
   MessageForm form = MessageForm::json;
   bool raw = false;         ///< some of them hold text of others, and so perhaps line breaks
   bool dispatched = false;  ///< all its calls have been made
@@ -68,6 +70,19 @@ class Reply {
 
   [[nodiscard]] MessageForm form() const noexcept { return form_; }
   [[nodiscard]] bool packed() const noexcept { return form_ == MessageForm::packed; }
+
+  /// No value that is larger as JSON fits a result that is begun now.
+  [[nodiscard]] std::size_t json_bytes_max() const noexcept {
+    return packed() || batch_ == nullptr ? bytes_max_ : bytes_max_ - std::min(bytes_max_, batch_->bytes);
+  }
+  /// Whether a listing of that name has been too large for the rest of the array, which only becomes smaller.
+  [[nodiscard]] bool is_too_large(std::string_view listing) const noexcept {
+    return batch_ != nullptr && std::ranges::find(batch_->too_large, listing) != batch_->too_large.end();
+  }
+  /// `listing` is a constant.
+  void set_too_large(std::string_view listing) {
+    if (batch_ != nullptr && !is_too_large(listing)) batch_->too_large.push_back(listing);
+  }
 
   /// Where the result's value is to be written, in the codec of its form. A result already begun is dropped.
   Buffer& begin() {

@@ -240,6 +240,28 @@ const ReservedMethod* find_own(std::string_view name) noexcept {
   return found == kMethods.end() ? nullptr : &*found;
 }
 
+// False when it is others' turn first. What does not fit the array that it is to stand in is not written to its end,
+// and neither is any later one of the same name.
+template <class Answer, class Refuse>
+bool render(const ReservedCall& call, std::string_view name, const Answer& answer, const Refuse& refuse) {
+  if (call.late) {
+    refuse(message::make(
+        {.code = ErrorCode::timeout, .reason = "the time was up before the answer was written", .delivered = "maybe"}));
+    return true;
+  }
+  if (!call.reply.is_too_large(name)) {
+    const std::size_t bytes_max = call.reply.json_bytes_max();
+    if (!call.rendering->advance(call.outlet, bytes_max)) return false;
+    if (call.rendering->text().size() <= bytes_max) {
+      answer(call.rendering->text());
+      return true;
+    }
+    call.reply.set_too_large(name);
+  }
+  refuse(reply_too_large());
+  return true;
+}
+
 }  // namespace
 
 std::span<const ReservedMethod> reserved_methods() noexcept { return kMethods; }
@@ -275,9 +297,8 @@ Served serve_reserved(const ReservedCall& call) {
     };
     if (found->render != nullptr) {
       if (call.rendering == nullptr) call.rendering = found->render(call);
-      if (answers && !call.rendering->advance(call.outlet, call.limits.max_message_size)) return Served::continues;
-      const std::shared_ptr<Rendering> done = std::move(call.rendering);
-      if (answers) answer(done->text());
+      if (answers && !render(call, found->name, answer, refuse)) return Served::continues;
+      call.rendering.reset();
     } else {
       const std::string result = found->serve(call);
       if (answers) answer(result);

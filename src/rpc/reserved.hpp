@@ -33,6 +33,7 @@ struct ReservedCall {
   std::uint8_t& unknown_methods;          ///< what rpc.undelivered answers, and begins anew
   Identity* identity;                     ///< of the peer; null where it need not have one
   std::shared_ptr<Rendering>& rendering;  ///< of the answer, when this call is served once more
+  bool late = false;                      ///< the time of the call is up
 
   /// Of the params, in their encoding.
   [[nodiscard]] Reader& reader() const {

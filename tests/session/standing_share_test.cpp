@@ -2,6 +2,7 @@
 // loop; who has little to say is answered meanwhile; and twice as much costs at most 2.3 times the steps. The table has
 // the worst case of each method of wirecall's own and each place of HTTP, and fails for one that it has no case of.
 #include <algorithm>
+#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <functional>
@@ -336,6 +337,60 @@ INSTANTIATE_TEST_SUITE_P(Each, OwnPlace, testing::ValuesIn(places()), [](const a
   std::erase_if(name, [](char c) { return c == '/' || c == '.'; });
   return name;
 });
+
+// The steps that a batch of so many listings costs, and its answer, which is all that a message may hold.
+std::pair<std::int64_t, std::string> list_in_batch(std::string_view method, int count, std::string_view more = "",
+                                                   std::uint32_t call_timeout_ms = Limits{}.call_timeout_ms,
+                                                   std::chrono::milliseconds turn_takes = {}) {
+  Crowd crowd;
+  crowd.limits.max_message_size = 200'000;
+  crowd.limits.call_timeout_ms = call_timeout_ms;
+  std::string text = "[";
+  for (int i = 0; i < count; ++i) {
+    text += std::string{i == 0 ? "" : ","} + R"({"jsonrpc":"2.0","method":")" + std::string{method} + R"(","id":)" +
+            text_of(i) + std::string{more} + "}";
+  }
+  crowd.attacker->peer->send(text + "]\n");
+  std::int64_t steps = 0;
+  std::string answer;
+  for (int i = 0; i < kTurnsMax && !answer.ends_with('\n'); ++i) {
+    crowd.backend->take_time(turn_takes);
+    crowd.turn();
+    steps += crowd.attacker->channel() != nullptr ? crowd.attacker->channel()->steps_used() : 0;
+    answer += crowd.attacker->peer->take();
+  }
+  return {steps, answer};
+}
+std::size_t count_of(std::string_view text, std::string_view part) {
+  std::size_t count = 0;
+  for (std::size_t at = text.find(part); at != text.npos; at = text.find(part, at + 1)) ++count;
+  return count;
+}
+
+TEST(Shares, listings_that_an_array_has_no_place_for_are_not_written) {
+  for (const std::string_view method : {"rpc.discover", "rpc.methods", "rpc.stats"}) {
+    const auto [full_steps, full] = list_in_batch(method, 30);
+    const auto [more_steps, more] = list_in_batch(method, 330);
+    EXPECT_GT(count_of(full, "\"result\""), 0U) << method;
+    ASSERT_GT(count_of(full, "-32006"), 0U) << method;
+    EXPECT_EQ(count_of(more, "-32006") - count_of(full, "-32006"),
+              300U - (count_of(more, "\"result\"") - count_of(full, "\"result\"")))
+        << method;
+    EXPECT_LE(more_steps - full_steps, 300 * 16) << method;
+  }
+}
+
+TEST(Shares, listings_in_a_batch_are_written_in_the_time_of_a_call) {
+  const auto [steps, answer] = list_in_batch("rpc.discover", 30, "", 20, std::chrono::milliseconds{4});
+  EXPECT_EQ(count_of(answer, "\"id\":"), 30U);
+  EXPECT_GT(count_of(answer, "-32002"), 20U);
+}
+
+TEST(Shares, what_is_late_leaves_nothing_to_the_next_element) {
+  const auto [steps, answer] =
+      list_in_batch("rpc.discover", 2, R"(,"timeout_ms":3)", 1000, std::chrono::milliseconds{4});
+  EXPECT_EQ(count_of(answer, "-32002"), 2U);
+}
 
 TEST(Shares, who_registers_and_discovers_in_turns_pays_for_both) {
   const auto in_turns = [](int count) {
