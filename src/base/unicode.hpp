@@ -1,5 +1,5 @@
-// What is known of characters beyond ASCII: which of them are white space, and which are not shown but change how others
-// are, as those do that turn the direction of text. Pure.
+// What is known of characters beyond ASCII: which of them are white space, and which are not shown but change how
+// others are, as those do that turn the direction of text. Pure.
 #pragma once
 
 #include <algorithm>
@@ -29,8 +29,8 @@ namespace wirecall {
   constexpr struct {
     char32_t first;
     char32_t last;
-  } kRanges[] = {{0x80, 0x9F},     {0xAD, 0xAD},     {0x61C, 0x61C},     {0x180E, 0x180E},   {0x200B, 0x200F},
-                 {0x2028, 0x202E}, {0x2060, 0x206F}, {0xFEFF, 0xFEFF},   {0xFFF9, 0xFFFB},   {0x1BCA0, 0x1BCA3},
+  } kRanges[] = {{0x80, 0x9F},       {0xAD, 0xAD},       {0x61C, 0x61C},    {0x180E, 0x180E}, {0x200B, 0x200F},
+                 {0x2028, 0x202E},   {0x2060, 0x206F},   {0xFEFF, 0xFEFF},  {0xFFF9, 0xFFFB}, {0x1BCA0, 0x1BCA3},
                  {0x1D173, 0x1D17A}, {0xE0001, 0xE0001}, {0xE0020, 0xE007F}};
   return std::any_of(std::begin(kRanges), std::end(kRanges),
                      [c](const auto& range) { return c >= range.first && c <= range.last; });
