@@ -63,12 +63,14 @@ class PyServer {
     server_->registry().set_limits(options.limits);
     server_->registry().set_log(options.log);
     options_ = options;
+    reload_ = std::make_unique<cli::Reload>(*server_, options_, [this] { return loaded(); });
   }
   PyServer(PyServer&&) = delete;
   // The server's threads end with it, and may need the GIL for that.
   ~PyServer() {
     const Released released;
     hang_ups_.reset();
+    reload_.reset();
     if (running_) static_cast<void>(server_.release());
     server_.reset();
   }
@@ -124,14 +126,12 @@ class PyServer {
   /// "", or "" and why there are none. In the main thread, until `leave_hang_ups`.
   void take_hang_ups(nb::object load) {
     load_ = std::move(load);
-    reload_ = std::make_unique<cli::Reload>(*server_, options_, [this] { return loaded(); });
     hang_ups_ = std::make_unique<HangUps>([this] { (*reload_)(); });
   }
   void leave_hang_ups() {
     {
       const Released released;
       hang_ups_.reset();
-      reload_.reset();
     }
     load_.reset();
   }
@@ -177,6 +177,7 @@ class PyServer {
   std::unique_ptr<Server> server_;
   Options options_;
   nb::object load_;  // of the options anew
+  // Made with the server, so that it knows which principals that was given: the file may have others by the next run.
   std::unique_ptr<cli::Reload> reload_;
   std::unique_ptr<HangUps> hang_ups_;
   bool running_ = false;

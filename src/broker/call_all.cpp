@@ -27,6 +27,9 @@ namespace {
 
 constexpr std::array<std::string_view, 3> kNames{"method", "params", "timeout_ms"};
 
+// Of the caller's share, for each provider that is asked.
+constexpr std::size_t kStepsOfProvider = 4;
+
 // What is left of the call's time when the last provider has had its own: for putting together what has come.
 constexpr nanoseconds kToAnswer = milliseconds{50};
 
@@ -115,6 +118,7 @@ void Exchange::call_all(Call& call) {
     asked.push_back(provider.get());
     gathering->expect(provider->peer->name);
   }
+  caller.outlet().charge(kStepsOfProvider * asked.size());
   call.on_reply([this, gathering](const Outcome& outcome) {
     gathering->end([&](std::uint64_t number) { caller_ended(number, outcome); });
   });

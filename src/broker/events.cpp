@@ -90,6 +90,8 @@ void Exchange::send_more_retained(Peer& peer) {
   if (waits) {
     walkers_.push_back(&peer);
     peer.retained->queued = true;
+  } else if (peer.takes_events()) {
+    tell_lag(peer);
   }
   refill_later();
 }
@@ -264,6 +266,7 @@ bool Exchange::send_event(Peer& peer, std::string_view topic, rpc::EventText& ev
     return false;
   }
   try {
+    tell_lag(peer);
     return event.send_to(peer.outlet());
   } catch (const std::bad_alloc&) {
     drop_event(peer, topic);
@@ -273,6 +276,7 @@ bool Exchange::send_event(Peer& peer, std::string_view topic, rpc::EventText& ev
 
 void Exchange::drop_event(Peer& peer, std::string_view topic) {
   ++workspace_->stats.events_dropped;
+  static_cast<void>(peer.is_congested());  // then it is told of them once there is room
   // The first entry is for all topics that find no place of their own.
   if (!peer.lag) peer.lag = std::make_unique<std::vector<Lag>>(1, Lag{.topic = ">", .dropped = 0});
   std::vector<Lag>& lag = *peer.lag;
@@ -293,9 +297,14 @@ void Exchange::room(Peer& peer) {
     if (i < peer.provides.size()) free_again(*peer.provides[i]);
   }
   if (peer.is_sent_retained() && !peer.retained->queued) send_more_retained(peer);
-  if (peer.is_sent_retained()) return;
+  if (!peer.is_sent_retained()) tell_lag(peer);
+}
+
+// What it has lost, if anything.
+void Exchange::tell_lag(Peer& peer) {
+  if (!peer.lag) [[likely]]
+    return;
   const std::unique_ptr<const std::vector<Lag>> lag = std::move(peer.lag);
-  if (!lag) return;
   for (const Lag& one : *lag) {
     if (one.dropped == 0) continue;
     const Buffer text = rpc::event_of(

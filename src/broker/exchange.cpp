@@ -332,7 +332,11 @@ bool Exchange::response(Peer& peer, const Received& message) {
   if (!message.has(Member::id)) return false;
   peer.overdue = 0;
   const SlotNumber slot = calls_.find(message.id());
-  if (slot == kNoSlot) return is_unsubscribed(message);
+  if (slot == kNoSlot) {
+    if (!is_unsubscribed(message)) return false;
+    if (peer.source) peer.source->end_unsubscribing();
+    return true;
+  }
   const RelayedCall& call = calls_[slot];
   if (call.provider->peer != &peer || call.state == State::waiting) return false;
   Provider& provider = *call.provider;

@@ -283,6 +283,7 @@ class Exchange final : public rpc::Broker, private Timer {
   void send_unsubscribe(const Peer& provider, std::string_view method, std::string_view provider_id);
   MethodSubscription take_out(MethodSubscription& subscription) noexcept;
   void lose_subscription(MethodSubscription& subscription) noexcept;
+  void tell_of_lost_subscription(const MethodSubscription& lost) noexcept;
   void end_method(Provider& provider) noexcept;
   void end_subscriptions_of(Peer& peer) noexcept;
   void end_subscriptions(EndedSubscriptions ended) noexcept;
@@ -327,6 +328,7 @@ class Exchange final : public rpc::Broker, private Timer {
   bool send_event(Peer& peer, std::string_view topic, rpc::EventText& event);
   void send_kept_event(const Peer& peer, std::string_view kept) const;
   void require_subscribable(const Peer& peer, std::string_view pattern, const SubscribeTerms& terms) const;
+  void tell_lag(Peer& peer);
   void send_more_retained(Peer& peer);
   bool walk_retained(Peer& peer, std::size_t& steps);
   void walk_on() noexcept;

@@ -3,6 +3,23 @@
 
 namespace wirecall::broker {
 
+void SubscriptionSource::begin_unsubscribing(std::string_view provider_id) {
+  if (unsubscribes_sent_.size() == kUnsubscribingMax) end_unsubscribing();
+  unsubscribes_sent_.emplace_back(provider_id);
+  ++unsubscribing_[unsubscribes_sent_.back()];
+}
+
+void SubscriptionSource::end_unsubscribing() noexcept {
+  if (unsubscribes_sent_.empty()) return;
+  const auto found = unsubscribing_.find(unsubscribes_sent_.front());
+  if (found != unsubscribing_.end() && --found->second == 0) unsubscribing_.erase(found);
+  unsubscribes_sent_.pop_front();
+}
+
+bool SubscriptionSource::is_unsubscribing(std::string_view provider_id) const noexcept {
+  return unsubscribing_.contains(provider_id);
+}
+
 MethodSubscription* MethodSubscriptions::add(MethodSubscription subscription) {
   auto owned = std::make_unique<MethodSubscription>(std::move(subscription));
   MethodSubscription* const added = owned.get();

@@ -75,6 +75,18 @@ struct SubscriptionSource {
   std::uint32_t asked = 0;  ///< calls that subscribe and that it has not answered
   std::deque<EarlyEvent> early;
   std::size_t early_bytes = 0;
+
+  /// Between an unsubscribe and its answer the id is that of a subscription that has ended.
+  void begin_unsubscribing(std::string_view provider_id);
+  void end_unsubscribing() noexcept;
+  [[nodiscard]] bool is_unsubscribing(std::string_view provider_id) const noexcept;
+
+ private:
+  /// Unsubscribes that wait for their answer; of more the first ones are taken as answered.
+  static constexpr std::size_t kUnsubscribingMax = 4096;
+
+  std::map<std::string, std::uint32_t, std::less<>> unsubscribing_;  // how often
+  std::deque<std::string> unsubscribes_sent_;                        // in the order of their answers
 };
 
 class MethodSubscriptions {

@@ -81,8 +81,9 @@ class Peer final : public rpc::BrokerPeer, public Subscriber {
   [[nodiscard]] rpc::PeerLoad& load() const noexcept { return *load_; }
   [[nodiscard]] const std::shared_ptr<rpc::PeerLoad>& shared_load() const noexcept { return load_; }
   void has_run_out() noexcept { overdue += overdue != std::numeric_limits<std::uint16_t>::max() ? 1 : 0; }
-  /// Whether events are sent to it, not dropped.
-  [[nodiscard]] bool takes_events() { return !lag && !is_sent_retained() && !outlet_->is_overfull(); }
+  /// Whether events are sent to it, not dropped. One that has lost some while it was congested loses all until there is
+  /// room again.
+  [[nodiscard]] bool takes_events() { return !(lag && congested) && !is_sent_retained() && !outlet_->is_overfull(); }
   /// Whether what is retained is still being sent, as it takes it.
   [[nodiscard]] bool is_sent_retained() const noexcept {
     return retained != nullptr && (!retained->due.empty() || !retained->held.empty());

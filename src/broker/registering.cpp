@@ -217,6 +217,9 @@ void Exchange::register_methods(Peer& peer, std::vector<Registration> registrati
   }
   for (const Registration& one : registrations) {
     if (!rpc::may_provide(peer.principal, one.name)) throw forbidden();
+    // Callers are sent it as if it were published, under a name that may be another's topic or method.
+    if (one.description.subscription && !rpc::may_publish(peer.principal, one.description.subscription->notification))
+      throw forbidden();
     if (own_->find(one.name) != nullptr) throw conflict("the server has a method of that name itself");
     const Route* const route = methods_.find_registered(one.name);
     if (route != nullptr && !route->is_provided() && !route->description.is_of_kind(one.description))

@@ -20,7 +20,7 @@ struct MethodReport {
   std::string name;
   std::uint64_t calls = 0;
   std::uint64_t errors = 0;
-  std::size_t providers = 0;       ///< connections; 0 for a method of the process's own
+  std::size_t providers = 0;       ///< connections; 1 for a method of the process's own
   std::size_t in_flight = 0;       ///< at a provider; of the process's own, that are being waited for
   std::size_t waiting = 0;         ///< for a provider
   std::uint64_t timed = 0;         ///< of how many calls the times are

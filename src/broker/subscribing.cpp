@@ -110,9 +110,10 @@ void Exchange::begin_subscription(SlotNumber slot, const Received& message, Prov
   if (!caller.subscribed) caller.subscribed = std::make_shared<SubscriptionPeer>(&caller);
   if (!source.side) source.side = std::make_shared<SubscriptionPeer>(provider.peer);
   if (!provider.subscribing) provider.subscribing = std::make_shared<SubscriptionMethod>(source.side, names);
-  // One that is about to be ended makes way for another of its id.
+  // One that is about to be ended makes way for another of its id, which an unsubscribe would end.
   MethodSubscription* const former = subscriptions_to_methods_.find_of_provider(*source.side, provider_id);
-  if (former != nullptr && (former->method->ended || former->caller->peer == nullptr)) lose_subscription(*former);
+  if (former != nullptr && (former->method->ended || former->caller->peer == nullptr))
+    tell_of_lost_subscription(take_out(*former));
   const MethodSubscription* const added = subscriptions_to_methods_.add({.id = random_id(),
                                                                          .provider_id = provider_id,
                                                                          .caller = caller.subscribed,
@@ -139,6 +140,7 @@ void Exchange::end_unwanted(const Provider& provider, const Received& message) n
 }
 
 void Exchange::send_unsubscribe(const Peer& provider, std::string_view method, std::string_view provider_id) {
+  provider.source->begin_unsubscribing(provider_id);
   append_message(provider.outlet(), [&](Buffer& out) {
     out.append(R"({"jsonrpc":"2.0","method":)");
     out.append(to_json(method));
@@ -172,6 +174,13 @@ void Exchange::unsubscribe_method(Route& route, Call& call) {
   MethodSubscription* const found =
       caller.subscribed ? subscriptions_to_methods_.find_of_caller(*caller.subscribed, *id) : nullptr;
   const bool ends = found != nullptr && found->method->names.unsubscribe == route.name();
+  if (call.message().has(Member::to)) [[unlikely]] {
+    // What `to` names has to be the subscription's provider.
+    const Peer* const provider = ends ? found->method->provider->peer : nullptr;
+    if (provider == nullptr || provider->name.empty() ||
+        provider->name != from_json<std::string>(plain[Member::to]).value_or(std::string{}))
+      return refuse(call, route, errors_.not_there);
+  }
   if (ends) {
     const MethodSubscription ended = take_out(*found);
     if (const Peer* const provider = ended.method->provider->peer)
@@ -195,7 +204,7 @@ bool Exchange::method_event(Peer& provider, std::string_view name, const Receive
     const bool wanted = found != nullptr && !found->method->ended && found->caller->peer != nullptr;
     if (wanted && found->method->names.notification == name) {
       delivered = send_subscription_event(*found, params, sent->text) ? 1 : 0;
-    } else if (!wanted && source.asked != 0 && !id.empty()) {
+    } else if (found == nullptr && source.asked != 0 && !id.empty() && !source.is_unsubscribing(id)) {
       keep_early_event(provider, {.notification = std::string{name},
                                   .provider_id = id,
                                   .params = std::string{params},
@@ -240,6 +249,7 @@ bool Exchange::send_subscription_event(const MethodSubscription& subscription, s
   ++workspace_->stats.events;
   try {
     subscription.link->send_behind_answer(text.view());
+    tell_lag(caller);
   } catch (const Error&) {
     drop_event(caller, name);  // too many wait for the answer
     return false;
@@ -290,14 +300,17 @@ void Exchange::drop_early_events(Peer& provider) noexcept {
 // Its provider provides it no more: its caller is told by one last event, and the provider to end it.
 void Exchange::lose_subscription(MethodSubscription& subscription) noexcept {
   const MethodSubscription ended = take_out(subscription);
-  const SubscriptionNames& names = ended.method->names;
   if (const Peer* const provider = ended.method->provider->peer)
-    if_memory_allows([&] { send_unsubscribe(*provider, names.unsubscribe, ended.provider_id); });
-  if (ended.caller->peer == nullptr || !ended.method->ended) return;
+    if_memory_allows([&] { send_unsubscribe(*provider, ended.method->names.unsubscribe, ended.provider_id); });
+  tell_of_lost_subscription(ended);
+}
+
+void Exchange::tell_of_lost_subscription(const MethodSubscription& lost) noexcept {
+  if (lost.caller->peer == nullptr || !lost.method->ended) return;
   try {
-    ended.link->send_behind_answer(R"({"jsonrpc":"2.0","method":)" + to_json(names.notification) +
-                                   R"(,"params":{"subscription":)" + to_json(ended.id) + R"(,"error":)" +
-                                   message::error_text(errors_.maybe_delivered) + "}}");
+    lost.link->send_behind_answer(R"({"jsonrpc":"2.0","method":)" + to_json(lost.method->names.notification) +
+                                  R"(,"params":{"subscription":)" + to_json(lost.id) + R"(,"error":)" +
+                                  message::error_text(errors_.maybe_delivered) + "}}");
   } catch (const std::exception&) {
     // As an event that is lost.
   }

@@ -391,7 +391,12 @@ void Dispatcher::serve_element(const BatchRun& run, const Received& element, Cal
 }
 
 void Dispatcher::serve_element_as(const BatchRun& run, const Received& element, CallState& state) {
-  if (run.way == BatchRun::Way::packed) return handle_packed(element, state, run.packed, run.packed_element);
+  if (run.way == BatchRun::Way::packed) {
+    const bool calls = element.kind == MessageKind::request || element.kind == MessageKind::notification;
+    // Somebody may have begun to look on since the batch has come.
+    if (calls && !takes_packed(element)) return handle_as_json(element, state, run.packed_element);
+    return handle_packed(element, state, run.packed, run.packed_element);
+  }
   if (run.way == BatchRun::Way::transcoded) {
     const auto offset = static_cast<std::size_t>(element.text.data() - run.text.data());
     return handle_transcoded(element, state, run.offset + offset, run.unheld);
@@ -428,6 +433,22 @@ void Dispatcher::handle_packed(const Received& message, std::span<const Received
   }
   CallState state{*this, nullptr};
   handle_packed(message, state, packed, packed);
+}
+
+// An element of a batch in MessagePack, `packed` itself, as if the batch had come as JSON. A handler may read from that
+// as long as it runs: it is on this stack.
+void Dispatcher::handle_as_json(const Received& element, CallState& state, std::string_view packed) {
+  message::Transcoder& transcoder = workspace_->transcoder();
+  Buffer json;
+  const bool done = transcoder.checked_to_json(packed, *limits_, json) == message::Transcoder::Status::done;
+  const std::vector<message::Unheld> unheld = transcoder.take_unheld();
+  static_cast<void>(transcoder.take_cancels());  // of items, which stay as they are
+  Received message;
+  if (done && read_message(json.padded(), *limits_, true, message).status == ScanStatus::complete)
+    return handle_transcoded(message, state, 0, unheld);
+  const Error error = message::too_large_as_json();
+  workspace_->stats.count_error(error.code());
+  if (element.kind == MessageKind::request) state.reply.error(error, element.id());
 }
 
 // `text` is the message itself: all of `packed`, or an element of it.

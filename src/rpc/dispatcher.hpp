@@ -349,6 +349,7 @@ class Dispatcher {
   void handle_packed(const Received& message, CallState& state, std::string_view packed, std::string_view text);
   void serve_element(const BatchRun& run, const Received& element, CallState& state);
   void handle_batch(BatchRun& run, std::size_t count, std::span<const Received> elements);
+  void handle_as_json(const Received& element, CallState& state, std::string_view packed);
   void serve_element_as(const BatchRun& run, const Received& element, CallState& state);
   [[nodiscard]] inline bool serve_next(BatchRun& run, BatchScope* scope, const Received& element, Share* share);
   void interrupt_batch(BatchRun& run);

@@ -390,7 +390,7 @@ void Session::accept_response(const Received& message) {
   }
 }
 
-// Part of a message that has not ended. False when it has become too large.
+// Part of a message that has not ended. False when it has become too large, or the connection has had to give way.
 bool Session::keep(std::string_view part) {
   if (is_too_large(message_.size() + part.size())) {
     refuse_size();
@@ -406,9 +406,12 @@ bool Session::keep(std::string_view part) {
     give_back(larger);
   }
   message_.append(part);
-  if (caller_ == nullptr && dispatcher_.is_unidentified())
-    dispatcher_.hold_unidentified(message_.size() + output_bytes());
-  return true;
+  if (caller_ != nullptr || !dispatcher_.is_unidentified()) return true;
+  // What the buffer has, which may be twice what is in it.
+  dispatcher_.hold_unidentified(message_.capacity() + output_bytes());
+  if (!input_ended()) return true;
+  give_back(message_);  // it has had to give way itself
+  return false;
 }
 
 // What has come of a message is of no use to a peer that is refused.

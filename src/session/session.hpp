@@ -62,6 +62,8 @@ class Session final : public Channel, public rpc::Outlet {
 
   /// What is sent is MessagePack, as long as the peer sends that; the framing carries it.
   void speak_msgpack() noexcept { msgpack_ = true; }
+  /// What is held of memory for a message that has not ended.
+  [[nodiscard]] std::size_t unfinished_bytes() const noexcept { return message_.capacity(); }
 
   void drain() noexcept override {
     dispatcher_.drain();

@@ -929,6 +929,23 @@ TEST_F(MsgpackBroker, WhoLooksOnIsShownJson) {
   EXPECT_EQ(shown(), R"([{"$bytes":"/w=="}])");
 }
 
+TEST_F(MsgpackBroker, WhoBeginsToLookOnWithinABatchIsShownJson) {
+  Packed watcher{place_};
+  const std::string tap = packed(line_of("rpc.tap", R"(["news.*"])", "1"));
+  const std::string note = with(R"({"jsonrpc":"2.0","method":"news.a"})", "params", "91 c4 01 ff");
+  watcher.send("\x92" + tap + note);
+  const std::string one = watcher.json();
+  const std::string two = watcher.json();
+  const std::string& shown = one.find("rpc.tap") != std::string::npos ? one : two;
+  EXPECT_NE(shown.find(R"("params":[{"$bytes":"/w=="}])"), std::string::npos) << one << two;
+  // What has no form in JSON is dropped, as in a batch that came while somebody looked on.
+  watcher.send("\x92" + packed(line_of("rpc.ping", "[]", "2")) +
+               with(R"({"jsonrpc":"2.0","method":"news.b"})", "params", "91" + std::string{kNaN}));
+  EXPECT_NE(watcher.json().find(R"("id":2)"), std::string::npos);
+  watcher.say(line_of("rpc.ping", "[]", "3"));
+  EXPECT_NE(watcher.json().find(R"("id":3)"), std::string::npos);
+}
+
 TEST_F(MsgpackBroker, EventsOfASubscriptionToAMethodStayAsTheyAre) {
   Packed provider{place_};
   provider.say(line_of("rpc.register",

@@ -405,5 +405,11 @@ TEST(Shares, who_registers_and_discovers_in_turns_pays_for_both) {
   expect_bounded(in_turns(6), in_turns(12));
 }
 
+TEST(Shares, a_call_of_all_costs_its_caller_each_provider_that_is_asked) {
+  const std::string call =
+      R"({"jsonrpc":"2.0","method":"rpc.call_all","params":{"method":"shared","timeout_ms":1},"id":1})";
+  EXPECT_GE(serve(call).steps, kOthers);
+}
+
 }  // namespace
 }  // namespace wirecall::session
