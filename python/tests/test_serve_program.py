@@ -36,7 +36,10 @@ def serve(tmp_path) -> Iterator[Serve]:
         processes.append(process)
         return process
 
+    # Who starts the tests by nohup hands on that SIGHUP is ignored.
+    inherited = signal.signal(signal.SIGHUP, signal.SIG_DFL)
     yield start
+    signal.signal(signal.SIGHUP, inherited)
     for process in processes:
         process.kill()
         process.communicate()
