@@ -80,6 +80,17 @@ TEST_F(AccessTest, behind_a_wrong_token_nothing_of_its_batch_is_run) {
   EXPECT_EQ(reply.find("\"result\""), std::string::npos) << reply;
 }
 
+TEST_F(AccessTest, events_of_subscriptions_have_names_that_their_provider_may_publish) {
+  log_in(robot, "robot-secret");
+  const auto declared = [](std::string_view name) {
+    return request("rpc.register",
+                   R"({"method":"arm.watch","subscription":{"unsubscribe":"arm.unwatch","notification":")" +
+                       std::string{name} + R"("}})");
+  };
+  EXPECT_NE(robot.ask(declared("secret")).find("\"code\":-32003"), std::string::npos);
+  EXPECT_EQ(robot.ask(declared("arm.seen")), result_reply("1"));
+}
+
 TEST_F(AccessTest, before_a_token_only_hello_and_ping_are_accepted) {
   EXPECT_EQ(robot.ask(request("rpc.ping")), result_reply("\"pong\""));
   EXPECT_EQ(robot.ask(request("keepAlive")), result_reply("\"pong\""));

@@ -158,6 +158,21 @@ TEST_F(MethodSubscriptions, HaveEventsThatCameBeforeTheirAnswerBehindIt) {
   EXPECT_EQ(other.received().find("another"), std::string::npos) << "nobody was waiting for that one any more";
 }
 
+TEST_F(MethodSubscriptions, AreEndedByWhoNamesTheirProviderAndNoOther) {
+  EXPECT_NE(provider.ask(request("rpc.hello", R"({"name":"node"})")).find("result"), std::string::npos);
+  provide(provider);
+  const std::string id = subscribe(caller, provider, "1");
+  const auto addressed = [&](std::string_view name) {
+    std::string text = unsubscribe(id);
+    text.pop_back();
+    return text + R"(,"to":")" + std::string{name} + "\"}";
+  };
+  EXPECT_NE(caller.ask(addressed("nobody")).find("\"code\":-32001"), std::string::npos);
+  EXPECT_EQ(provider.received(), "");
+  EXPECT_EQ(caller.ask(addressed("node")), result_reply("true", "9"));
+  EXPECT_EQ(provider.received(), told_to_end("1"));
+}
+
 TEST_F(MethodSubscriptions, DropEventsThatCameBeforeAnError) {
   provide(provider);
   EXPECT_EQ(caller.ask(request("eth_subscribe", R"(["newHeads"])")), "");
