@@ -39,7 +39,8 @@ constexpr std::uint64_t kItemsMax = 1024;
 constexpr std::size_t kRoomDivisor = 2;
 constexpr std::uint64_t kEndless = std::numeric_limits<std::uint64_t>::max();
 
-// The values of an object's members of these names, views into it; empty for those that are not there.
+// The values of an object's members of these names, views into it; empty for those that are not there. One that has a
+// name twice has none of them: another reader may take the other.
 template <std::size_t N>
 std::array<std::string_view, N> members_of(Reader& reader, const Received& message,
                                            const std::array<std::string_view, N>& names) {
@@ -51,7 +52,10 @@ std::array<std::string_view, N> members_of(Reader& reader, const Received& messa
   for (std::string_view name; reader.next_member(name);) {
     const auto found = std::ranges::find(names, name);
     const std::string_view value = reader.skip();
-    if (found != names.end()) values[static_cast<std::size_t>(found - names.begin())] = value;
+    if (found == names.end()) continue;
+    std::string_view& place = values[static_cast<std::size_t>(found - names.begin())];
+    if (!place.empty()) return {};
+    place = value;
   }
   return values;
 }

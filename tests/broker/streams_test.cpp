@@ -66,6 +66,16 @@ TEST_F(Streams, what_is_withheld_follows_as_items_come) {
   EXPECT_EQ(provider.received(), credit("0", 936)) << "small items: all of it";
 }
 
+TEST_F(Streams, an_item_that_names_two_calls_is_for_neither) {
+  caller.send(streaming("1000"));
+  static_cast<void>(provider.received());
+  provider.send(notification("rpc.item", R"({"id":"other","seq":0,"value":1,"id":0})"));
+  provider.send(notification("rpc.item", R"({"id":0,"seq":0,"value":1,"id":0})"));
+  EXPECT_EQ(caller.received(), "");
+  provider.send(item("0"));
+  EXPECT_EQ(caller.received(), item("1"));
+}
+
 TEST_F(Streams, large_items_are_asked_for_a_few_at_a_time) {
   const std::string large = '"' + std::string(200'000, 'x') + '"';
   caller.send(streaming("1000"));
