@@ -68,13 +68,6 @@ std::optional<TappedCall> Taps::end(std::uint64_t number) {
   return std::move(found.mapped());
 }
 
-// What has stayed MessagePack, since it came before anybody looked on, is shown by its size alone.
-static bool is_shown(std::string_view value) {
-  const std::string_view shown = beginning(value, Taps::kValueShownMax);
-  if (shown.size() == value.size()) return Value::parse(value).has_value();
-  return find_no_utf8(shown.data(), shown.data() + shown.size()) == shown.data() + shown.size();
-}
-
 std::string text_of(const Sight& sight) {
   std::string text = R"({"jsonrpc":"2.0","method":"rpc.tap","params":{"kind":")";
   text.append(sight.kind).append("\"");
@@ -85,13 +78,15 @@ std::string text_of(const Sight& sight) {
   if (sight.delivered) text.append(R"(,"delivered":)").append(std::to_string(*sight.delivered));
   if (sight.time) text.append(R"(,"ms":)").append(milliseconds_text(*sight.time));
   if (!sight.json.empty()) {
-    if (!is_shown(sight.json)) {
-      text.append(R"(,"bytes":)").append(std::to_string(sight.json.size()));
-    } else if (sight.json.size() <= Taps::kValueShownMax) {
+    const bool is_small = sight.json.size() <= Taps::kValueShownMax;
+    // What has stayed MessagePack, since it came before anybody looked on, is shown by its size alone.
+    if (is_small && Value::parse(sight.json, Taps::kValueShownMax)) {
       text.append(",\"").append(sight.member).append("\":").append(sight.json);
     } else {
-      text.append(",\"").append(sight.member).append(R"(_begin":)");
-      text.append(to_json(beginning(sight.json, Taps::kValueShownMax)));
+      if (!is_small) {
+        text.append(",\"").append(sight.member).append(R"(_begin":)");
+        text.append(to_json(beginning(sight.json, Taps::kValueShownMax)));
+      }
       text.append(R"(,"bytes":)").append(std::to_string(sight.json.size()));
     }
   }

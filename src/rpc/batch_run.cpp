@@ -8,7 +8,7 @@
 #include <string>
 #include <utility>
 
-#include "message/own_error.hpp"
+#include "message/error_text.hpp"
 #include "rpc/rendering.hpp"
 #include "rpc/reserved.hpp"
 #include "wirecall/reflect.hpp"
@@ -206,10 +206,7 @@ void Dispatcher::close_batch(BatchRun& run) {
 // Nothing in the batch is run, and whoever waits for the answer to one of its ids is told by that id: an answer without
 // an id ends no wait. The bytes are counted before any is written.
 void Dispatcher::refuse_batch(const Received& batch, const Error& error) {
-  std::string head = R"({"jsonrpc":"2.0","error":{"code":)" + std::to_string(error.code()) + R"(,"message":)" +
-                     to_json(error.message());
-  if (!error.data().empty()) head.append(R"(,"data":)").append(error.data());
-  head.append(R"(},"id":)");
+  const std::string head = R"({"jsonrpc":"2.0","error":)" + message::error_text(error) + R"(,"id":)";
   const std::size_t bytes_max = std::min(limits_->soft_output, limits_->max_message_size);
   std::size_t bytes = 1;
   bool any = false;

@@ -423,6 +423,10 @@ class MsgpackBroker : public testing::Test {
     if (!id.empty()) text.append(R"(,"id":)").append(id);
     return text + "}";
   }
+  static void subscribe(Packed& peer) {
+    peer.say(line_of("rpc.subscribe", R"({"topic":"news.*"})", "1"));
+    EXPECT_EQ(peer.json(), result("true", 1));
+  }
   // The request as the first of its members that JSON can hold, for its id.
   static std::string without_params(const std::string& request) {
     const std::string name = packed(R"("params")");
@@ -705,8 +709,7 @@ TEST_F(MsgpackBroker, ElementsOfABatchStayAsTheyAre) {
   provider.say(line_of("rpc.register", R"({"method":"echo"})", "1"));
   EXPECT_EQ(provider.json(), result("1", 1));
   Packed subscriber{place_};
-  subscriber.say(line_of("rpc.subscribe", R"({"topic":"news.*"})", "1"));
-  EXPECT_EQ(subscriber.json(), result("true", 1));
+  subscribe(subscriber);
   Packed caller{place_};
   const std::string event = with(R"({"jsonrpc":"2.0","method":"news.a"})", "params", kOnlyHere);
   const std::string terms = with(R"({"topic":"news.a"})", "params", kOnlyHere);
@@ -805,8 +808,7 @@ TEST_F(MsgpackBroker, CallsByHttpStayAsTheyAre) {
 
 TEST_F(MsgpackBroker, EventsAreInTheCodecOfTheLastMessage) {
   Packed subscriber{place_};
-  subscriber.say(line_of("rpc.subscribe", R"({"topic":"news.*"})", "1"));
-  EXPECT_EQ(subscriber.json(), result("true", 1));
+  subscribe(subscriber);
   RawPeer publisher{place_};
   const auto publish = [&](std::string_view params) {
     publisher.send(line_of("rpc.publish", R"({"topic":"news.a","params":)" + std::string{params} + "}", "1") + "\n");
@@ -826,8 +828,7 @@ TEST_F(MsgpackBroker, EventsAreInTheCodecOfTheLastMessage) {
 
 TEST_F(MsgpackBroker, EventsStayAsTheyAreForWhoSpeaksTheSame) {
   Packed subscriber{place_};
-  subscriber.say(line_of("rpc.subscribe", R"({"topic":"news.*"})", "1"));
-  EXPECT_EQ(subscriber.json(), result("true", 1));
+  subscribe(subscriber);
   RawPeer reader{place_};
   reader.send(line_of("rpc.subscribe", R"({"topic":"news.*"})", "1") + "\n");
   EXPECT_EQ(reader.line(), result("true", 1));
@@ -882,8 +883,7 @@ TEST_F(MsgpackBroker, ANotificationStaysAsItIsForAProviderThatSpeaksTheSame) {
 
 TEST_F(MsgpackBroker, AnEventThatIsCutShortReachesNobody) {
   Packed subscriber{place_};
-  subscriber.say(line_of("rpc.subscribe", R"({"topic":"news.*"})", "1"));
-  EXPECT_EQ(subscriber.json(), result("true", 1));
+  subscribe(subscriber);
   Packed publisher{place_};
   const std::string whole = with(R"({"jsonrpc":"2.0","method":"news.a"})", "params", kOnlyHere);
   for (std::size_t size = 1; size < whole.size(); ++size) {
@@ -898,8 +898,7 @@ TEST_F(MsgpackBroker, AnEventThatIsCutShortReachesNobody) {
 
 TEST_F(MsgpackBroker, WhatIsPublishedByHttpStaysAsItCame) {
   Packed subscriber{place_};
-  subscriber.say(line_of("rpc.subscribe", R"({"topic":"news.*"})", "1"));
-  EXPECT_EQ(subscriber.json(), result("true", 1));
+  subscribe(subscriber);
   RawPeer publisher{place_};
   const std::string terms = with(R"({"topic":"news.a"})", "params", kOnlyHere);
   publisher.send(post(with(head_of("rpc.publish", 1), "params", packing::to_hex(terms)), kType));
