@@ -308,8 +308,8 @@ def test_a_client_has_its_name_again_when_it_comes_back(broker):
     news: queue.Queue[wirecall.ConnectionNews] = queue.Queue()
     with wirecall.connect(broker) as admin:
         worker = wirecall.connect(broker, client_id="worker")
+        worker.provide("py.upper", str.upper)  # it is connected then: the news that follow are those of the reconnection
         worker.on_connection(news.put)
-        worker.provide("py.upper", str.upper)
         assert admin["rpc.kick"]("worker")
         assert [news.get(timeout=300).connected for _ in range(2)] == [False, True]
         worker.provide("py.lower", str.lower)  # it returns when the broker has accepted all that the client provides
