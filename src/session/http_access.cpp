@@ -31,11 +31,11 @@ bool is_address4(std::string_view host) noexcept {
 bool is_address(std::string_view host) noexcept { return host.contains(':') || is_address4(host); }
 
 bool allows_host(const HttpSettings& settings, std::string_view text, const HostAndPort& parts) {
-  if (transport::is_loopback(parts.host)) return true;
   for (const std::string& bound : settings.bound_hosts) {
     if (same_text(bound, parts.host)) return true;
     if ((bound == "0.0.0.0" || bound == "::") && is_address(parts.host)) return true;
   }
+  if (transport::is_loopback(parts.host)) return true;
   return std::ranges::any_of(settings.allow_hosts, [&](const std::string& allowed) {
     return same_text(allowed, text) || same_text(allowed, parts.host);
   });
