@@ -1,12 +1,14 @@
 // See checked.hpp.
 #include "checked.hpp"
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <span>
 #include <string_view>
 #include <utility>
+#include <vector>
 
 #include "encoder.hpp"
 #include "reference.hpp"
@@ -105,10 +107,7 @@ class CheckedEncoder : public Encoder {
       default:
         break;
     }
-    if (++depth_ > kDepthMax) return fail("nested too deep, or holds itself");
-    const bool written = nested_as(value, shape);
-    --depth_;
-    return written;
+    return nested_as(value, shape);
   }
 
  private:
@@ -118,8 +117,28 @@ class CheckedEncoder : public Encoder {
     return [this, part = shape.part(0)](PyObject* element, Py_ssize_t) { return as(element, *part); };
   }
 
+  template <class Write>
+  bool list_or_tuple(PyObject* value, const Write& write) {
+    return PyList_CheckExact(value) ? list(value, write) : tuple(value, write);
+  }
+  // Of elements that are of exactly that type; of others what `as` makes.
+  bool sequence_of(PyObject* value, const Shape& part, PyTypeObject& type, bool (Encoder::*write)(PyObject*)) {
+    return list_or_tuple(value, [this, &part, &type, write](PyObject* element, Py_ssize_t) {
+      return Py_TYPE(element) == &type ? (this->*write)(element) : as(element, part);
+    });
+  }
   bool sequence(PyObject* value, const Shape& shape) {
-    return PyList_CheckExact(value) ? list(value, element_of(shape)) : tuple(value, element_of(shape));
+    const Shape& part = *shape.part(0);
+    switch (part.kind()) {
+      case ShapeKind::integer:
+        return sequence_of(value, part, PyLong_Type, &CheckedEncoder::integer);
+      case ShapeKind::number:
+        return sequence_of(value, part, PyFloat_Type, &CheckedEncoder::number);
+      case ShapeKind::string:
+        return sequence_of(value, part, PyUnicode_Type, &CheckedEncoder::string);
+      default:
+        return list_or_tuple(value, element_of(shape));
+    }
   }
 
   bool record(PyObject* value, const Shape& shape) {
@@ -143,41 +162,50 @@ class CheckedEncoder : public Encoder {
     };
   }
 
-  // Which members of an object there have been.
+  // Which members of an object there have been. As long as they come in the order in which they were written down,
+  // which is mostly, those are all before `expected`.
   struct Given {
-    explicit Given(const Shape& of) : shape(&of) {}
+    explicit Given(const Shape& of) : shape(&of), expected(of.fields().data()), end(expected + of.fields().size()) {}
     const Shape* shape;
-    std::size_t expected = 0;
-    std::uint64_t first = 0;   // of the first 64
-    std::size_t required = 0;  // of all
+    const Shape::Field* expected;
+    const Shape::Field* end;
+    std::unique_ptr<std::vector<bool>> each = nullptr;  // once one has come in another order
   };
 
   auto object_member(Given& given) {
     return [this, &given](PyObject* key, PyObject* member) {
-      const auto& fields = given.shape->fields();
-      // Mostly they come in the order in which they were written down, and names are interned.
-      std::size_t i = given.expected;
-      if (i >= fields.size() || fields[i].name.ptr() != key) {
-        for (i = 0; i != fields.size() && !is_key(fields[i], key);) ++i;
-        if (i == fields.size()) return this->value(member);
-      }
-      given.expected = i + 1;
-      if (fields[i].required) ++given.required;
-      if (i < 64) given.first |= std::uint64_t{1} << i;
-      return as(member, *fields[i].shape);
+      const Shape::Field* const field = given.expected;
+      // Names are interned.
+      if (field == given.end || field->name.ptr() != key || given.each) return other_member(given, key, member);
+      ++given.expected;
+      return as(member, *field->shape);
     };
+  }
+  [[gnu::noinline]] bool other_member(Given& given, PyObject* key, PyObject* member) {
+    const Shape::Field* const fields = given.shape->fields().data();
+    const Shape::Field* found = given.expected;
+    if (found == given.end || !is_key(*found, key))
+      found = std::find_if(fields, given.end, [key](const Shape::Field& field) { return is_key(field, key); });
+    if (found == given.end) return value(member);
+    if (found != given.expected && !given.each) {
+      given.each = std::make_unique<std::vector<bool>>(given.shape->fields().size());
+      std::fill_n(given.each->begin(), given.expected - fields, true);
+    }
+    if (given.each) (*given.each)[static_cast<std::size_t>(found - fields)] = true;
+    given.expected = found + 1;
+    return as(member, *found->shape);
   }
   static bool is_key(const Shape::Field& field, PyObject* key) {
     if (field.name.ptr() == key) return true;
     return PyUnicode_Check(key) && PyUnicode_Compare(field.name.ptr(), key) == 0;
   }
-  // A key comes once, so that it is enough to count those that have to come.
   bool all_given(const Given& given) {
-    if (given.required == given.shape->required_count()) [[likely]]
+    if (given.expected == given.end && !given.each) [[likely]]
       return true;
     const auto& fields = given.shape->fields();
     for (std::size_t i = 0; i != fields.size(); ++i) {
-      if (!fields[i].required || (i < 64 && (given.first >> i & 1) != 0)) continue;
+      const bool is_given = given.each ? (*given.each)[i] : &fields[i] < given.expected;
+      if (is_given || !fields[i].required) continue;
       missing(*fields[i].shape);
       return at(fields[i].name.ptr());
     }
@@ -186,7 +214,15 @@ class CheckedEncoder : public Encoder {
 
   // ---- by type ----
 
-  bool nested_as(PyObject* value, const Shape& shape) {
+  // Apart from `as`, which is short for that.
+  [[gnu::noinline]] bool nested_as(PyObject* value, const Shape& shape) {
+    if (++depth_ > kDepthMax) return fail("nested too deep, or holds itself");
+    const bool written = by_kind(value, shape);
+    --depth_;
+    return written;
+  }
+
+  bool by_kind(PyObject* value, const Shape& shape) {
     if (!writes_) {
       if (*trials_left_ == 0) return true;
       --*trials_left_;
@@ -228,7 +264,9 @@ class CheckedEncoder : public Encoder {
 
   // What is no list, dict, … of Python's own: what its plan makes of it.
   bool by_plan(PyObject* value, const Shape& shape) {
-    if (is_plain(value)) return mismatch(value, shape);
+    const bool is_of_it =
+        shape.kind() == ShapeKind::object && reinterpret_cast<PyObject*>(Py_TYPE(value)) == shape.type();
+    if (!is_of_it && is_plain(value)) return mismatch(value, shape);
     const Reference plan = plan_of(Py_TYPE(value));
     if (!plan) return fail_with_exception();
     const ShapeKind kind = shape.kind();

@@ -284,6 +284,11 @@ bool Encoder::fail(std::string why) {
 
 bool Encoder::fail_with_exception() { return fail(take_exception_text()); }
 
+bool Encoder::fail_with_changed_size() {
+  PyErr_Clear();  // of an index
+  return fail("changed its size while it was written");
+}
+
 void Encoder::forget_failure() {
   why_.clear();
   path_.clear();

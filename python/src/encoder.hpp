@@ -58,10 +58,12 @@ class Encoder {
     const Py_ssize_t size = PyList_Size(value);
     writer_->begin_array(static_cast<std::size_t>(size));
     for (Py_ssize_t i = 0; i < size; ++i) {
-      if (PyList_Size(value) != size) return fail("changed its size while it was written");
-      const Reference element = Reference::share(PyList_GetItem(value, i));
+      PyObject* const borrowed = PyList_GetItem(value, i);
+      if (borrowed == nullptr) return fail_with_changed_size();
+      const Reference element = Reference::share(borrowed);
       if (!write(element.get(), i)) return at(i);
     }
+    if (PyList_Size(value) != size) return fail_with_changed_size();
     writer_->end_array();
     return true;
   }
@@ -117,7 +119,7 @@ class Encoder {
       }
       if (!this->key(key)) return false;
       if (!write(key, member)) return at(key);
-      if (PyDict_Size(value) != size) return fail("changed its size while it was written");
+      if (PyDict_Size(value) != size) return fail_with_changed_size();
     }
     writer_->end_object();
     if (wrapped) writer_->end_object();
@@ -150,6 +152,7 @@ class Encoder {
   // Failures: what, and from the inside out where. Each returns false.
   bool fail(std::string why);
   bool fail_with_exception();
+  bool fail_with_changed_size();
   /// What is wrong, without the place.
   [[nodiscard]] const std::string& why() const noexcept { return why_; }
   /// Whether the failure is about the value being written, and not about one inside it.

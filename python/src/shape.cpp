@@ -114,7 +114,6 @@ void Shape::set_fields(nb::list fields) {
                        .wire_name = nb::cast<std::string>(field[1]),
                        .shape = nb::cast<Shape*>(field[2]),
                        .required = nb::cast<bool>(field[3])});
-    if (fields_.back().required) ++required_count_;
     const std::string docs = nb::cast<std::string>(field[4]);
     const About* about = nullptr;
     const std::string_view name = keep(fields_.back().wire_name);

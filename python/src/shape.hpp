@@ -75,7 +75,6 @@ class Shape {
   [[nodiscard]] std::size_t part_count() const noexcept { return parts_.size(); }
   [[nodiscard]] const Shape* part(std::size_t index) const noexcept { return parts_[index]; }
   [[nodiscard]] const std::vector<Field>& fields() const noexcept { return fields_; }
-  [[nodiscard]] std::size_t required_count() const noexcept { return required_count_; }
   [[nodiscard]] PyObject* type() const noexcept { return type_.ptr(); }
   /// Null for none.
   [[nodiscard]] PyObject* result_type() const noexcept { return result_type_.ptr(); }
@@ -111,7 +110,6 @@ class Shape {
   std::vector<nanobind::object> kept_;
   std::vector<Shape*> parts_;
   std::vector<Field> fields_;
-  std::size_t required_count_ = 0;
   nanobind::object result_type_;
   nanobind::object result_check_;
 

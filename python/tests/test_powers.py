@@ -308,7 +308,7 @@ def test_a_client_has_its_name_again_when_it_comes_back(broker):
     news: queue.Queue[wirecall.ConnectionNews] = queue.Queue()
     with wirecall.connect(broker) as admin:
         worker = wirecall.connect(broker, client_id="worker")
-        worker.provide("py.upper", str.upper)  # it is connected then: the news that follow are those of the reconnection
+        worker.provide("py.upper", str.upper)  # connected: the news that follow are of the reconnection
         worker.on_connection(news.put)
         assert admin["rpc.kick"]("worker")
         assert [news.get(timeout=300).connected for _ in range(2)] == [False, True]

@@ -48,6 +48,17 @@ class Row(TypedDict):
     count: NotRequired[int]
 
 
+class Sparse(TypedDict):
+    a: int
+    b: NotRequired[int]
+    c: int
+    d: NotRequired[int]
+
+
+Wide = dataclasses.make_dataclass("Wide", [(f"m{i}", int) for i in range(70)])
+WIDE = {f"m{i}": i for i in range(70)}
+
+
 class Left(TypedDict):
     child: Left | Right | int
 
@@ -135,6 +146,17 @@ GOOD = [
     (Node, Node(1, Node(2)), {"value": 1, "next": {"value": 2, "next": None}}),
     (Row, {"name": "a"}, {"name": "a"}),
     (Row, {"count": 1, "name": "a", "more": None}, {"count": 1, "name": "a", "more": None}),
+    (Sparse, {"a": 1, "b": 2, "c": 3, "d": 4}, {"a": 1, "b": 2, "c": 3, "d": 4}),
+    (Sparse, {"a": 1, "b": 2, "c": 3}, {"a": 1, "b": 2, "c": 3}),
+    (Sparse, {"a": 1, "c": 3, "d": 4}, {"a": 1, "c": 3, "d": 4}),
+    (Sparse, {"d": 4, "c": 3, "a": 1}, {"a": 1, "c": 3, "d": 4}),
+    (Sparse, {"more": None, "c": 3, "a": 1}, {"a": 1, "c": 3, "more": None}),
+    (Wide, Wide(**WIDE), WIDE),
+    (Wide, dict(reversed(WIDE.items())), WIDE),
+    (list[int], [2**80, -1, Level.low, np.int64(7), 2**63], [2**80, -1, 1, 7, 2**63]),
+    (list[float], [1.5, 2, np.float32(1.5)], [1.5, 2, 1.5]),
+    (list[str], ["a", Color.red, ""], ["a", "r", ""]),
+    (tuple[str, ...], ("a", Color.red), ["a", "r"]),
     (Pair, Pair(1, "a"), [1, "a"]),
     (Color, Color.red, "r"),
     (Color, "r", "r"),
@@ -213,6 +235,18 @@ BAD = [
     (Node, Node(1, Node("x")), 'at next.value: expected integer, got "x"'),  # type: ignore[arg-type]
     (Row, {"count": 1}, "at name: expected string, got nothing"),
     (Row, {"name": "a", "count": "b"}, 'at count: expected integer, got "b"'),
+    (Sparse, {"a": 1}, "at c: expected integer, got nothing"),
+    (Sparse, {"b": 1, "d": 4, "c": 2}, "at a: expected integer, got nothing"),
+    (Sparse, {"a": 1, "d": 4, "b": 2}, "at c: expected integer, got nothing"),
+    (Sparse, {"d": 4, "a": 1, "c": "x"}, 'at c: expected integer, got "x"'),
+    (Wide, {key: at for key, at in WIDE.items() if at != 69}, "at m69: expected integer, got nothing"),
+    (Wide, {key: at for key, at in reversed(WIDE.items()) if at != 1}, "at m1: expected integer, got nothing"),
+    (Wide, {key: at for key, at in reversed(WIDE.items()) if at != 69}, "at m69: expected integer, got nothing"),
+    (list[int], [1, 2, 3.0], "at 2: expected integer, got 3.0"),
+    (list[int], [1, True], "at 1: expected integer, got true"),
+    (list[float], [1.5, "x"], 'at 1: expected number, got "x"'),
+    (list[str], ["a", 1], "at 1: expected string, got 1"),
+    (tuple[str, ...], ("a", 1), "at 1: expected string, got 1"),
     (Pair, Pair("a", "b"), 'at 0: expected integer, got "a"'),  # type: ignore[arg-type]
     (Color, "x", 'expected one of r, b, got "x"'),
     (Literal["a"], "b", 'expected a, got "b"'),
@@ -255,6 +289,24 @@ def test_what_is_something_else_is_an_internal_error_and_the_log_says_where(hint
 @pytest.mark.parametrize(("hint", "value", "words"), BAD)
 def test_the_check_can_be_turned_off(hint, value, words):
     assert "error" not in answer(hint, value, check_results=False)
+
+
+@pytest.mark.parametrize("check_results", [True, False])
+@pytest.mark.parametrize("change", [list.pop, list.clear, lambda items: items.append(1)])
+def test_a_list_that_changes_its_size_while_it_is_written_is_an_internal_error(change, check_results, capfd):
+    @dataclasses.dataclass
+    class Changing:
+        name: str
+
+        def __getattribute__(self, name: str) -> Any:
+            if name == "name":
+                change(items)
+            return super().__getattribute__(name)
+
+    items: list[Any] = [Changing("a"), 2]
+    answered = answer(list[Changing | int], items, check_results=check_results)
+    assert answered["error"]["code"] == -32603
+    assert "changed its size while it was written" in capfd.readouterr().err
 
 
 def test_the_check_is_turned_off_for_a_server_and_on_for_a_method():
