@@ -276,6 +276,10 @@ bool Exchange::send_event(Peer& peer, std::string_view topic, rpc::EventText& ev
 
 void Exchange::drop_event(Peer& peer, std::string_view topic) {
   ++workspace_->stats.events_dropped;
+  count_lag(peer, topic, 1);
+}
+
+void Exchange::count_lag(Peer& peer, std::string_view topic, std::uint64_t count) {
   static_cast<void>(peer.is_congested());  // then it is told of them once there is room
   // The first entry is for all topics that find no place of their own.
   if (!peer.lag) peer.lag = std::make_unique<std::vector<Lag>>(1, Lag{.topic = ">", .dropped = 0});
@@ -283,10 +287,10 @@ void Exchange::drop_event(Peer& peer, std::string_view topic) {
   auto known = std::ranges::find(lag, topic, &Lag::topic);
   if (known == lag.end() && lag.size() >= kLagTopics) known = lag.begin();
   if (known != lag.end()) {
-    ++known->dropped;
+    known->dropped += count;
     return;
   }
-  lag.push_back({.topic = std::string{topic}, .dropped = 1});
+  lag.push_back({.topic = std::string{topic}, .dropped = count});
 }
 
 void Exchange::room(Peer& peer) {
@@ -300,6 +304,11 @@ void Exchange::room(Peer& peer) {
   if (!peer.is_sent_retained()) tell_lag(peer);
 }
 
+// By which a subscriber is told what it has lost.
+Buffer Exchange::lagged(std::string_view topic, std::uint64_t count) {
+  return rpc::event_of("rpc.lagged", R"({"topic":)" + to_json(topic) + R"(,"dropped":)" + std::to_string(count) + "}");
+}
+
 // What it has lost, if anything.
 void Exchange::tell_lag(Peer& peer) {
   if (!peer.lag) [[likely]]
@@ -307,8 +316,7 @@ void Exchange::tell_lag(Peer& peer) {
   const std::unique_ptr<const std::vector<Lag>> lag = std::move(peer.lag);
   for (const Lag& one : *lag) {
     if (one.dropped == 0) continue;
-    const Buffer text = rpc::event_of(
-        "rpc.lagged", R"({"topic":)" + to_json(one.topic) + R"(,"dropped":)" + std::to_string(one.dropped) + "}");
+    const Buffer text = lagged(one.topic, one.dropped);
     append_message(peer.outlet(), [&text](Buffer& out) { out.append(text.view()); });
   }
 }

@@ -337,6 +337,8 @@ class Exchange final : public rpc::Broker, private Timer {
   [[nodiscard]] static bool is_to_be_walked(const Peer& peer, std::string_view topic) noexcept;
   [[nodiscard]] static bool hold_event(Peer& peer, std::string_view text);
   void drop_event(Peer& peer, std::string_view topic);
+  static void count_lag(Peer& peer, std::string_view topic, std::uint64_t count);
+  [[nodiscard]] static Buffer lagged(std::string_view topic, std::uint64_t count);
   void show(const Sight& sight);
   void tap_call(SlotNumber slot, const Provider& provider, const Asked& asked) noexcept;
   void tap_call(SlotNumber slot, const Peer& caller, const Received& message) noexcept;

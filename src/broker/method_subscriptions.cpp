@@ -20,6 +20,36 @@ bool SubscriptionSource::is_unsubscribing(std::string_view provider_id) const no
   return unsubscribing_.contains(provider_id);
 }
 
+void SubscriptionSource::lose_early(std::string_view notification, std::string_view provider_id) {
+  EarlySubscription lost{notification, provider_id};
+  const auto known = early_losses_.find(lost);
+  if (known != early_losses_.end()) {
+    ++known->second;
+    return;
+  }
+  const std::size_t bytes = bytes_of(lost);
+  if (early_losses_bytes_ + bytes > kEarlyBytesMax) return;
+  early_losses_.emplace(std::move(lost), 1);
+  early_losses_bytes_ += bytes;
+}
+
+std::uint64_t SubscriptionSource::take_early_losses(const std::string& notification, const std::string& provider_id) {
+  if (early_losses_.empty()) return 0;
+  const auto node = early_losses_.extract({notification, provider_id});
+  if (node.empty()) return 0;
+  early_losses_bytes_ -= bytes_of(node.key());
+  return node.mapped();
+}
+
+std::size_t SubscriptionSource::forget_early() noexcept {
+  const std::size_t count = early.size();
+  early.clear();
+  early_bytes = 0;
+  early_losses_.clear();
+  early_losses_bytes_ = 0;
+  return count;
+}
+
 MethodSubscription* MethodSubscriptions::add(MethodSubscription subscription) {
   auto owned = std::make_unique<MethodSubscription>(std::move(subscription));
   MethodSubscription* const added = owned.get();

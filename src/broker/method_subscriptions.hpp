@@ -64,7 +64,7 @@ struct EarlyEvent {
 
 /// What is kept of a connection that has declared methods to subscribe by.
 struct SubscriptionSource {
-  /// Bytes of early events.
+  /// Bytes of early events, and bytes of the counts of those that are lost beyond.
   static constexpr std::size_t kEarlyBytesMax = 64 * 1024;
 
   std::shared_ptr<SubscriptionPeer> side;
@@ -76,6 +76,13 @@ struct SubscriptionSource {
   std::deque<EarlyEvent> early;
   std::size_t early_bytes = 0;
 
+  /// Counts an early event that is dropped, for the subscription whose it is; where there is memory for the count.
+  void lose_early(std::string_view notification, std::string_view provider_id);
+  /// How many that subscription, which begins, has lost. They are counted no longer.
+  [[nodiscard]] std::uint64_t take_early_losses(const std::string& notification, const std::string& provider_id);
+  /// Forgets early events and the counts of those that are lost. Returns how many events there were.
+  std::size_t forget_early() noexcept;
+
   /// Between an unsubscribe and its answer the id is that of a subscription that has ended.
   void begin_unsubscribing(std::string_view provider_id);
   void end_unsubscribing() noexcept;
@@ -85,6 +92,13 @@ struct SubscriptionSource {
   /// Unsubscribes that wait for their answer; of more the first ones are taken as answered.
   static constexpr std::size_t kUnsubscribingMax = 4096;
 
+  using EarlySubscription = std::pair<std::string, std::string>;  // its notification and the provider's id
+  [[nodiscard]] static std::size_t bytes_of(const EarlySubscription& subscription) noexcept {
+    return sizeof(EarlySubscription) + subscription.first.size() + subscription.second.size();
+  }
+
+  std::map<EarlySubscription, std::uint64_t> early_losses_;
+  std::size_t early_losses_bytes_ = 0;
   std::map<std::string, std::uint32_t, std::less<>> unsubscribing_;  // how often
   std::deque<std::string> unsubscribes_sent_;                        // in the order of their answers
 };

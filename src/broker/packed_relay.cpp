@@ -73,14 +73,16 @@ std::optional<Error> Exchange::read_as_json(std::string_view packed, Buffer& jso
 }
 
 bool Exchange::takes_packed(const Peer& peer, const Received& message) noexcept {
-  if (message.fault != Fault::none || !message.has(Member::result) || !taps_.empty()) return false;
+  if (message.fault != Fault::none || !message.has(Member::result)) return false;
   const SlotNumber slot = calls_.find(message.id());
   if (slot == kNoSlot) return false;
   const RelayedCall& call = calls_[slot];
-  if (call.provider->peer != &peer || call.state != State::sent || call.form == MessageForm::json) return false;
+  if (call.provider->peer != &peer || call.state != State::sent) return false;
+  // A subscription's id is read here: of values that have no kind of their own in JSON none is an id.
+  if (call.caller == nullptr && call.extras->subscribing.caller != nullptr) return true;
+  if (call.form == MessageForm::json || !taps_.empty()) return false;
   if (call.caller != nullptr) return !call.stream || call.form == MessageForm::packed;
-  const RelayExtras& extras = *call.extras;
-  return call.form == MessageForm::packed && !extras.gathered.gathering && extras.subscribing.caller == nullptr;
+  return call.form == MessageForm::packed && !call.extras->gathered.gathering;
 }
 
 // What an item in MessagePack is in JSON, or why it has no form there. `plain` views `json`.

@@ -1,15 +1,20 @@
 // See peer.hpp.
 #include "broker/peer.hpp"
 
+#include <algorithm>
+#include <array>
 #include <cstddef>
+#include <memory>
 #include <new>
 #include <string>
+#include <string_view>
 #include <utility>
 
 #include "base/words.hpp"
 #include "broker/exchange.hpp"
 #include "broker/methods.hpp"
-#include "wirecall/value.hpp"
+#include "message/transcoder.hpp"
+#include "wirecall/codec.hpp"
 
 namespace wirecall::broker {
 
@@ -61,19 +66,34 @@ void Peer::tapped(Call& call, std::string_view name) { exchange_->tap_own(call, 
 namespace {
 
 // What a request to the broker is about: the topic, method, pattern or client that its params name, or have first.
+// They are valid, in either encoding; empty for none.
 std::string subject_of(std::string_view params) {
   constexpr std::size_t kReadMax = 4096;
+  constexpr std::array<std::string_view, 4> kNames{"topic", "method", "pattern", "client"};
   if (params.empty() || params.size() > kReadMax) return {};
-  const auto read = Value::parse(params);
-  if (!read) return {};
-  if (read->is_array() && !read->as_array().empty() && read->as_array()[0].is_string())
-    return std::string{read->as_array()[0].as_string()};
-  if (!read->is_object()) return {};
-  for (const std::string_view name : {"topic", "method", "pattern", "client"}) {
-    const Value* const value = read->find(name);
-    if (value != nullptr && value->is_string()) return std::string{value->as_string()};
+  const std::unique_ptr<Reader> reader =
+      message::is_msgpack(params.front()) ? msgpack_codec().reader() : json_codec().reader();
+  reader->reset(params);
+  std::string_view text;
+  if (reader->kind() == ValueKind::array) {
+    static_cast<void>(reader->begin_array());
+    const bool names = reader->next_element() && reader->kind() == ValueKind::string && reader->read_string(text);
+    return names ? std::string{text} : std::string{};
   }
-  return {};
+  if (reader->kind() != ValueKind::object) return {};
+  static_cast<void>(reader->begin_object());
+  std::string subject;
+  auto best = kNames.end();
+  for (std::string_view name; reader->next_member(name);) {
+    const auto* const known = std::ranges::find(kNames, name);
+    if (known >= best || reader->kind() != ValueKind::string) {
+      static_cast<void>(reader->skip());
+    } else if (reader->read_string(text)) {
+      best = known;
+      subject = text;
+    }
+  }
+  return subject;
 }
 
 }  // namespace

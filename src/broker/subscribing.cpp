@@ -95,9 +95,10 @@ void Exchange::begin_subscription(SlotNumber slot, const Received& message, Prov
   ReplySink sink = std::move(extras.sink);
   const Subscribing subscribing = std::move(extras.subscribing);
   forget_call(slot);
-  Reader& reader = *workspace_->readers.reader;
+  Reader& reader = *workspace_->readers_of(message.packed ? MessageForm::packed : MessageForm::json).reader;
   reader.reset(message[Member::result]);
-  const std::string provider_id = comparable_id(rpc::take_sent(reader));
+  const rpc::Sent sent = rpc::take_sent(reader);
+  const std::string provider_id = message.packed ? comparable_packed_id(sent) : comparable_id(sent);
   if (provider_id.empty()) return sink.error(errors_.malformed);
   const SubscriptionNames& names = *provider.route->description.subscription;
   Peer& caller = *subscribing.caller;
@@ -265,16 +266,17 @@ void Exchange::keep_early_event(Peer& provider, EarlyEvent event) {
   const std::size_t bytes = event.bytes();
   if (source.early_bytes + bytes > SubscriptionSource::kEarlyBytesMax) {
     ++workspace_->stats.events_dropped;
-    return;
+    return source.lose_early(event.notification, event.provider_id);
   }
   source.early.push_back(std::move(event));
   source.early_bytes += bytes;
 }
 
+// And how many there were beyond those that have been kept.
 void Exchange::send_early_events(SubscriptionSource& source, const MethodSubscription& subscription) {
+  const std::string& notification = subscription.method->names.notification;
   for (auto event = source.early.begin(); event != source.early.end();) {
-    if (event->provider_id != subscription.provider_id ||
-        event->notification != subscription.method->names.notification) {
+    if (event->provider_id != subscription.provider_id || event->notification != notification) {
       ++event;
       continue;
     }
@@ -284,15 +286,20 @@ void Exchange::send_early_events(SubscriptionSource& source, const MethodSubscri
     const std::string_view params = sent.params;
     send_subscription_event(subscription, params, params.substr(sent.id_at, sent.id_bytes));
   }
+  const std::uint64_t lost = source.take_early_losses(notification, subscription.provider_id);
+  if (lost == 0) return;
+  try {
+    subscription.link->send_behind_answer(lagged(notification, lost).view());
+  } catch (const Error&) {
+    count_lag(*subscription.caller->peer, notification, lost);  // too many wait for the answer
+  }
 }
 
 // No further subscription begins for now: those that were meant have been refused, or given up.
 void Exchange::drop_early_events(Peer& provider) noexcept {
   SubscriptionSource& source = *provider.source;
   if (source.asked != 0) return;
-  workspace_->stats.events_dropped += source.early.size();
-  source.early.clear();
-  source.early_bytes = 0;
+  workspace_->stats.events_dropped += source.forget_early();
 }
 
 // ---- subscriptions that end otherwise ----

@@ -149,8 +149,14 @@ void Exchange::tap_end(SlotNumber slot, const Error& error) noexcept {
 void Exchange::tap_response(SlotNumber slot, const Received& message) noexcept {
   const RelayedCall& call = calls_[slot];
   if (call.caller != nullptr && is_too_large(call, message)) return;  // the error that takes its place is shown
-  if (!message.has(Member::error)) return tap_end(slot, "result", message[Member::result]);
   if_memory_allows([&] {
+    if (message.packed) {  // the id of a subscription; what has no form in JSON is none, and is shown as null
+      Received plain = message;
+      Buffer json;
+      static_cast<void>(workspace_->transcoder().unpack(plain, *limits_, json));
+      return tap_end(slot, "result", plain[Member::result]);
+    }
+    if (!message.has(Member::error)) return tap_end(slot, "result", message[Member::result]);
     Buffer stripped;
     tap_end(slot, "error", without_origin(message, *workspace_->readers.reader, stripped).error);
   });

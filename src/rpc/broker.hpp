@@ -65,7 +65,8 @@ class BrokerPeer {
   virtual void notified(const Received& message, std::string_view name) = 0;
   /// A call of this peer's is about to run, of whichever method; asked where Broker::is_tapped.
   virtual void tapped(Call& call, std::string_view name) = 0;
-  /// A call of this peer's to a method under a reserved name has been refused; `params` is JSON text, empty for none.
+  /// A call of this peer's to a method under a reserved name has been refused; `params` are as they came, valid and
+  /// with padding behind them; empty for none.
   virtual void refused(std::string_view name, std::string_view params, const Error& error) noexcept = 0;
   /// A call of this peer's to a method that it may not call has been answered as one to an unknown method.
   virtual void not_granted(std::string_view name) noexcept = 0;

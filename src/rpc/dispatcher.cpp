@@ -324,7 +324,7 @@ bool Dispatcher::is_still_known(bool was_open) const noexcept {
 
 // Whether a peer that has not said who it is may say this, or one that has still may: else it is refused, and its
 // connection closed.
-bool Dispatcher::admit(const Received& message) {
+bool Dispatcher::admit(const Received& message, std::string_view packed) {
   const bool known = principal() != nullptr;
   if (known && pending_->identity->shown.authority == workspace_->authority) [[likely]]
     return true;
@@ -343,12 +343,16 @@ bool Dispatcher::admit(const Received& message) {
     return false;
   }
   const Error error = unauthenticated();
+  const auto log = [&](Received refused) {
+    if (!packed.empty()) message::Transcoder::restore(packed, refused);
+    log_refused(refused, error);
+  };
   if (message.kind == MessageKind::batch || is_batch_over_limit(message)) {
     BatchElements elements{message.text};
-    for (Received element; elements.next(element);) log_refused(element, error);
+    for (Received element; elements.next(element);) log(element);
     refuse_batch(message, error);
   } else {
-    log_refused(message, error);
+    log(message);
     if (message.kind != MessageKind::notification) {
       workspace_->stats.count_error(error.code());
       CallState{*this, nullptr}.reply.error(error, message.id());
@@ -423,7 +427,7 @@ void Dispatcher::handle_transcoded(const Received& message, CallState& state, st
 }
 
 void Dispatcher::handle_packed(const Received& message, std::span<const Received> elements, std::string_view packed) {
-  if (workspace_->authority != nullptr && !admit(message)) return;
+  if (workspace_->authority != nullptr && !admit(message, packed)) return;
   if (message.kind == MessageKind::batch) {
     BatchRun run{message.text};
     run.packed = packed;

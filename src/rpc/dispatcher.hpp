@@ -327,7 +327,7 @@ class Dispatcher {
   void send_own(std::string_view text);
   [[nodiscard]] const Principal* principal() const noexcept;
   PeerIdentity& identity();
-  [[nodiscard]] bool admit(const Received& message);
+  [[nodiscard]] bool admit(const Received& message, std::string_view packed = {});
   struct RateWait {
     std::chrono::nanoseconds time{0};  // 0 for none
     std::string_view limit;

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "tests/broker/world.hpp"
+#include "tests/codec/msgpack.hpp"
 #include "tests/rpc/peer.hpp"
 
 namespace wirecall {
@@ -212,6 +213,86 @@ TEST_F(MethodSubscriptions, KeepABoundedPartOfWhatComesBeforeTheirAnswer) {
   const std::string told = caller.received();
   EXPECT_GT(told.size(), 2 * value.size());
   EXPECT_LT(told.size(), 3 * value.size());
+}
+
+TEST_F(MethodSubscriptions, TellHowMuchTheyHaveLostBeforeTheirAnswer) {
+  provide(provider);
+  const auto lagged = [](int dropped) {
+    return notification("rpc.lagged", R"({"topic":"eth_subscription","dropped":)" + std::to_string(dropped) + "}");
+  };
+  const auto last_line = [](const std::string& text) { return text.substr(text.rfind('\n') + 1); };
+  EXPECT_EQ(caller.ask(request("eth_subscribe", R"(["newHeads"])")), "");
+  const std::string first = asked(provider);
+  EXPECT_EQ(other.ask(request("eth_subscribe", R"(["newHeads"])")), "");
+  const std::string second = asked(provider);
+  const std::string value = quoted(std::string(30'000, 'x'));
+  for (int i = 0; i < 5; ++i) provider.send(event(R"("0x1")", value));
+  for (int i = 0; i < 2; ++i) provider.send(event(R"("0x2")", value));
+  provider.send(result_reply(R"("0x2")", second));
+  const std::string told = other.received();
+  EXPECT_EQ(told, result_reply(quoted(id_of(told))) + "\n" + lagged(2)) << "its own, and no other's";
+  provider.send(result_reply(R"("0x1")", first));
+  EXPECT_EQ(last_line(caller.received()), lagged(3));
+  provider.send(event(R"("0x1")", "1"));
+  EXPECT_EQ(caller.received().find("lagged"), std::string::npos) << "once";
+}
+
+TEST_F(MethodSubscriptions, ForgetWhatOthersOfTheirIdHaveLost) {
+  provide(provider);
+  EXPECT_EQ(caller.ask(request("eth_subscribe", R"(["newHeads"])")), "");
+  const std::string call = asked(provider);
+  for (int i = 0; i < 3; ++i) provider.send(event(R"("0x1")", quoted(std::string(40'000, 'x'))));
+  provider.send(error_reply(-32602, "no such kind", {}, call));
+  static_cast<void>(caller.received());
+  subscribe(caller, provider, R"("0x1")");
+  EXPECT_EQ(caller.received(), "");
+}
+
+TEST_F(MethodSubscriptions, CountALossInBoundedMemory) {
+  provide(provider);
+  EXPECT_EQ(caller.ask(request("eth_subscribe", R"(["newHeads"])")), "");
+  const std::string call = asked(provider);
+  const std::string value = quoted(std::string(70'000, 'x'));
+  for (int i = 0; i < 5000; ++i) provider.send(event(std::to_string(i), value));
+  EXPECT_EQ(world.workspace.stats.events_dropped, 5000U);
+  provider.send(result_reply("4999", call));
+  EXPECT_EQ(caller.received().find("lagged"), std::string::npos) << "beyond what is kept of them";
+}
+
+TEST_F(MethodSubscriptions, TakeNoOtherValueOfMessagePackForAnId) {
+  provide(provider);
+  const auto answer = [&](std::string_view result_hex) {
+    EXPECT_EQ(caller.ask(request("eth_subscribe", R"(["newHeads"])")), "");
+    provider.send_packed(packing::with(R"({"jsonrpc":"2.0","id":)" + asked(provider) + "}", "result", result_hex));
+    return caller.received();
+  };
+  for (const bool is_tapped : {false, true}) {
+    if (is_tapped) EXPECT_EQ(other.ask(request("rpc.tap", R"(["nothing"])")), result_reply("true"));
+    EXPECT_NE(answer("d6 ff 00 00 00 01").find("malformed"), std::string::npos) << "a time";
+    EXPECT_NE(answer("c4 01 61").find("malformed"), std::string::npos) << "bytes";
+    EXPECT_NE(answer("c0").find("malformed"), std::string::npos);
+    const std::string id = id_of(answer(is_tapped ? "07" : "a1 61"));
+    const std::string own = is_tapped ? "7" : R"("a")";
+    provider.send_packed(packing::packed(event(own, "1")));
+    EXPECT_EQ(caller.received(), event(quoted(id), "1"));
+    EXPECT_EQ(caller.ask(unsubscribe(id)), result_reply("true", "9"));
+    EXPECT_EQ(provider.received(), told_to_end(own));
+  }
+}
+
+TEST_F(MethodSubscriptions, OfMessagePackAreShownToWhoLooksOn) {
+  provide(provider);
+  EXPECT_EQ(other.ask(request("rpc.tap", R"(["eth_subscribe"])")), result_reply("true"));
+  const auto shown = [&](std::string_view result_hex) {
+    EXPECT_EQ(caller.ask(request("eth_subscribe", R"(["newHeads"])")), "");
+    static_cast<void>(other.received());
+    provider.send_packed(packing::with(R"({"jsonrpc":"2.0","id":)" + asked(provider) + "}", "result", result_hex));
+    static_cast<void>(caller.received());
+    return other.received();
+  };
+  EXPECT_NE(shown("a3 30 78 31").find(R"("result":"0x1")"), std::string::npos);
+  EXPECT_NE(shown("c4 01 ff").find(R"("result":{"$bytes":"/w=="})"), std::string::npos);
+  EXPECT_NE(shown("91 cb 7f f8 00 00 00 00 00 00").find(R"("result":null)"), std::string::npos);
 }
 
 TEST_F(MethodSubscriptions, AreEndedInSharesOfATurn) {

@@ -11,6 +11,7 @@
 
 #include "rpc/access.hpp"
 #include "tests/broker/world.hpp"
+#include "tests/codec/msgpack.hpp"
 #include "wirecall/log.hpp"
 
 namespace wirecall {
@@ -237,6 +238,35 @@ TEST_F(OperationsLogTest, refusals_name_who_is_refused_what) {
                   .starts_with("warning a call has failed method=rpc.kick" + who + "ada code=-32003"));
   EXPECT_EQ(refused(request("secret")),
             "warning a call without a grant is refused method=secret client=r2 principal=robot");
+}
+
+TEST_F(OperationsLogTest, refusals_name_the_topic_whatever_its_encoding) {
+  world.workspace.authority = std::make_shared<const rpc::Authority>(std::vector<Principal>{
+      {.name = "robot", .tokens = {"robot-token"}, .call = {}, .provide = {}, .publish = {}, .subscribe = {}}});
+  const auto about = [&](std::string_view publish) {
+    Client robot{world};
+    static_cast<void>(robot.ask(request("rpc.hello", R"({"name":"r2","token":"robot-token"})")));
+    static_cast<void>(log());
+    robot.send_packed(publish);
+    const Lines lines = log();
+    EXPECT_EQ(lines.size(), 1U);
+    const std::string line = lines.empty() ? std::string{} : lines[0];
+    const std::size_t at = line.find(" about=");
+    return line.substr(at, line.find(" code=") - at);
+  };
+  EXPECT_EQ(about(packing::packed(request("rpc.publish", R"({"params":[1],"topic":"news.today"})"))),
+            " about=news.today");
+  EXPECT_EQ(about(packing::packed(request("rpc.publish", R"(["news.today",[1]])"))), " about=news.today");
+  // The value is one that JSON has no form for: NaN.
+  const std::string params = packing::with(R"({"topic":"news.today"})", "params", "91 cb 7f f8 00 00 00 00 00 00");
+  EXPECT_EQ(about(packing::with(request("rpc.publish"), "params", packing::to_hex(params))), " about=news.today");
+  EXPECT_EQ(about(packing::packed(request("rpc.publish", R"([7])"))), " about=\"\"");
+  static_cast<void>(log());
+  // Before anybody has said who it is.
+  caller.send_packed(packing::packed(request("rpc.publish", R"({"topic":"news.today"})")));
+  const Lines lines = log();
+  ASSERT_EQ(lines.size(), 1U);
+  EXPECT_NE(lines[0].find(" about=news.today code=-32004"), std::string::npos) << lines[0];
 }
 
 TEST_F(OperationsLogTest, what_clients_cause_cannot_fill_it) {

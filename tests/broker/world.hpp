@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "broker/exchange.hpp"
+#include "message/transcoder.hpp"
 #include "rpc/dispatcher.hpp"
 #include "tests/base/virtual_scheduler.hpp"
 #include "tests/message/read.hpp"
@@ -54,6 +55,24 @@ class Client {
       dispatcher->handle(message);
     }
     EXPECT_FALSE(outlet->open());
+  }
+  /// A message in MessagePack, given to the broker as a session does.
+  void send_packed(std::string_view message) {
+    using message::Transcoder;
+    const PaddedText frame{message};
+    Transcoder& transcoder = world_->workspace.transcoder();
+    Buffer envelope;
+    Received read;
+    ASSERT_EQ(transcoder.read(frame.view(), world_->limits, envelope, read), Transcoder::Status::done);
+    if (!dispatcher->takes_packed(read)) {
+      Buffer json;
+      ASSERT_EQ(transcoder.to_json(frame.view(), world_->limits, json), Transcoder::Status::done);
+      return send(json.view());
+    }
+    if (read.kind != MessageKind::response) return dispatcher->handle_packed(read, {}, frame.view());
+    Transcoder::restore(frame.view(), read);
+    read.text = frame.view();
+    if (!dispatcher->response(read)) ++dropped;
   }
   /// What has come since the last call, one message a line.
   [[nodiscard]] std::string received() { return outlet->take(); }
