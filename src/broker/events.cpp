@@ -26,6 +26,7 @@ namespace {
 // Of a connection's share (rpc::Share).
 constexpr std::size_t kDeliveriesInStep = 2;
 constexpr std::size_t kMatchesInStep = 8;
+constexpr std::size_t kMembersInStep = 32;
 
 }  // namespace
 
@@ -243,7 +244,8 @@ std::size_t Exchange::deliver_event(Peer* publisher, std::string_view topic, std
       [](Subscriber& subscriber) { return static_cast<Peer&>(subscriber).takes_events(); });
   event_steps_ += subscriptions_.last_steps();
   // An event for many costs whoever publishes it more of a turn than its message.
-  const std::size_t cost = count / kDeliveriesInStep + subscriptions_.last_steps() / kMatchesInStep;
+  const std::size_t cost = count / kDeliveriesInStep + subscriptions_.last_steps() / kMatchesInStep +
+                           subscriptions_.last_members() / kMembersInStep;
   if (publisher != nullptr && cost != 0) publisher->outlet().charge(cost);
   workspace_->stats.events_delivered += count;
   if (!taps_.empty()) [[unlikely]]

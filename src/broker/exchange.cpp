@@ -104,6 +104,8 @@ Provider* Exchange::provider_for(Route& route, const Received& message, Reader& 
 
 void Exchange::relay(Route& route, Call& call) {
   const Received& message = call.message();
+  if (const std::size_t count = route.providers().size(); count >= kProvidersInStep) [[unlikely]]
+    static_cast<Peer&>(*call.broker_peer()).outlet().charge(count / kProvidersInStep);
   Provider* const provider = provider_for(route, message, call.reader());
   if (provider == nullptr) {
     const Error& why = message.has(Member::to) ? errors_.not_there : errors_.not_delivered;
@@ -521,7 +523,7 @@ bool Exchange::make_way(const Peer& caller) noexcept {
   if (!heavier() && now() >= account.looked_at + kHeaviestPause) {
     account.looked_at = now();
     account.heaviest = nullptr;
-    for (Peer* const peer : peers_) {
+    for (const auto& [number, peer] : peers_) {
       if (peer->load().calls.account().get() != &account) continue;
       const auto* const heaviest = static_cast<const Peer*>(account.heaviest);
       if (heaviest == nullptr || peer->calls_made > heaviest->calls_made) account.heaviest = peer;

@@ -13,6 +13,7 @@
 #include <cstdint>
 #include <deque>
 #include <functional>
+#include <map>
 #include <memory>
 #include <optional>
 #include <string>
@@ -217,7 +218,8 @@ class Exchange final : public rpc::Broker, private Timer {
 
   [[nodiscard]] const Registry& own() const noexcept { return *own_; }
   [[nodiscard]] const MethodTable& methods() const noexcept { return methods_; }
-  [[nodiscard]] const std::vector<Peer*>& peers() const noexcept { return peers_; }
+  /// The first peer in the order of their connections whose number is larger; null for none.
+  [[nodiscard]] const Peer* next_peer(std::uint64_t after) const noexcept;
   [[nodiscard]] const RelayedCalls& relayed_calls() const noexcept { return calls_; }
 
  private:
@@ -351,6 +353,7 @@ class Exchange final : public rpc::Broker, private Timer {
   void refuse_kicked(Peer& peer, std::string_view name, std::string_view resume);
   void take_over(Peer& peer, std::string_view name, std::string_view resume);
   void give_name(Peer& peer, std::string_view name);
+  [[nodiscard]] std::string free_name(const Peer& peer, std::string_view name) const;
   void announce(Peer& peer, std::string_view topic, std::string_view method = {}) noexcept;
   void answered(const Provider& provider, const RelayedCall& call, bool failed) noexcept;
   void log_failure(SlotNumber slot, const Error& error) noexcept;
@@ -389,7 +392,7 @@ class Exchange final : public rpc::Broker, private Timer {
   bool draining_ = false;
   SessionKeys session_keys_;
   KickedClients kicked_;
-  std::vector<Peer*> peers_;
+  std::map<std::uint64_t, Peer*> peers_;                           // by Peer::number
   std::unordered_map<std::string_view, Peer*, SeededHash> names_;  // by Peer::name
 };
 

@@ -3,9 +3,11 @@
 
 #include <algorithm>
 #include <array>
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
 #include <string_view>
 #include <utility>
-#include <vector>
 
 #include "broker/exchange.hpp"
 #include "broker/report.hpp"
@@ -68,6 +70,7 @@ class MethodList final : public rpc::Rendering {
     after_ = is_own ? own->name() : route->name();
     if (!rpc::may_call(asker_.principal, after_) || !(is_own || route->is_provided())) return true;
     rpc::append_listed(text_, is_own ? rpc::list_own(*own) : list(*route));
+    if (!is_own) more_steps_ = route->providers().size() / kProvidersInStep;
     return true;
   }
   static rpc::ListedMethod list(const Route& route) {
@@ -101,6 +104,44 @@ struct ListedClient {
   std::uint64_t bytes_out;
 };
 
+// A client a piece.
+class ClientList final : public rpc::Rendering {
+ public:
+  ClientList(const Exchange& exchange, rpc::Asker asker) : exchange_(&exchange), asker_(std::move(asker)) {}
+
+ private:
+  bool write_piece() override {
+    const Peer* const peer = exchange_->next_peer(after_);
+    if (peer == nullptr) {
+      text_.append(text_.empty() ? "[]" : "]");
+      return false;
+    }
+    after_ = peer->number;
+    more_steps_ = peer->provides.size() / kMethodsInStep;
+    if (peer->name.empty() && peer->provides.empty() && peer->subscription_count() == 0) return true;
+    if (!may_see(asker_.principal, *peer)) return true;
+    text_.push_back(text_.empty() ? '[' : ',');
+    text_.append(to_json(list(*peer)));
+    return true;
+  }
+  [[nodiscard]] ListedClient list(const Peer& peer) const {
+    const nanoseconds connected = exchange_->now() - peer.met;
+    return {
+        .name = peer.name,
+        .methods = methods_of(asker_.principal, peer),
+        .subscriptions = peer.subscription_count(),
+        .in_flight = peer.calls_made,
+        .connected_ms = milliseconds_of(connected),
+        .silent_ms = milliseconds_of(std::clamp(exchange_->now() - peer.counts.heard_at, nanoseconds{0}, connected)),
+        .bytes_in = peer.counts.bytes_in,
+        .bytes_out = peer.counts.bytes_out};
+  }
+
+  const Exchange* exchange_;
+  const rpc::Asker asker_;
+  std::uint64_t after_ = 0;
+};
+
 struct Health {
   std::string_view status;
   std::int64_t uptime_ms;
@@ -113,27 +154,9 @@ std::shared_ptr<rpc::Rendering> list_methods(const ReservedCall& call) {
   return std::make_shared<MethodList>(peer_of(call).exchange(), call.asker());
 }
 
-std::string list_clients(const ReservedCall& call) {
+std::shared_ptr<rpc::Rendering> list_clients(const ReservedCall& call) {
   require_no_params(call);
-  std::vector<ListedClient> listed;
-  const Exchange& exchange = peer_of(call).exchange();
-  const Principal* const principal = peer_of(call).principal;
-  const nanoseconds now = exchange.now();
-  for (const Peer* peer : exchange.peers()) {
-    call.outlet.charge(1 + peer->provides.size() / kMethodsInStep);
-    if (!may_see(principal, *peer)) continue;
-    if (peer->name.empty() && peer->provides.empty() && peer->subscription_count() == 0) continue;
-    listed.push_back(
-        {.name = peer->name,
-         .methods = methods_of(principal, *peer),
-         .subscriptions = peer->subscription_count(),
-         .in_flight = peer->calls_made,
-         .connected_ms = milliseconds_of(now - peer->met),
-         .silent_ms = milliseconds_of(std::clamp(now - peer->counts.heard_at, nanoseconds{0}, now - peer->met)),
-         .bytes_in = peer->counts.bytes_in,
-         .bytes_out = peer->counts.bytes_out});
-  }
-  return to_json(listed);
+  return std::make_shared<ClientList>(peer_of(call).exchange(), call.asker());
 }
 
 std::shared_ptr<rpc::Rendering> tell_stats(const ReservedCall& call) {
@@ -155,6 +178,11 @@ std::string kick(const ReservedCall& call) {
   const auto name = params.as<std::string>(0);
   if (!name) params.refuse("client", params.find(0), "string");
   return peer_of(call).exchange().kick(peer_of(call), *name) ? "true" : "false";
+}
+
+const Peer* Exchange::next_peer(std::uint64_t after) const noexcept {
+  const auto next = peers_.upper_bound(after);
+  return next != peers_.end() ? next->second : nullptr;
 }
 
 bool Exchange::kick(const Peer& by, std::string_view name) {

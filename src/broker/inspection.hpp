@@ -15,7 +15,7 @@ namespace wirecall::broker {
 [[nodiscard]] inline Peer& peer_of(const rpc::ReservedCall& call) { return static_cast<Peer&>(*call.broker); }
 
 [[nodiscard]] std::shared_ptr<rpc::Rendering> list_methods(const rpc::ReservedCall& call);
-[[nodiscard]] std::string list_clients(const rpc::ReservedCall& call);
+[[nodiscard]] std::shared_ptr<rpc::Rendering> list_clients(const rpc::ReservedCall& call);
 [[nodiscard]] std::shared_ptr<rpc::Rendering> tell_stats(const rpc::ReservedCall& call);
 [[nodiscard]] std::string tell_health(const rpc::ReservedCall& call);
 /// rpc.kick, for those who are admins.

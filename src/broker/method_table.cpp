@@ -57,10 +57,25 @@ Route::Route(Exchange& exchange, std::string name, Policy policy, std::string ha
 void Route::renew(Policy policy, std::string hash_param, Description described) {
   policy_ = policy;
   hash_param_ = std::move(hash_param);
+  discount();
   description = std::move(described);
+  account();
 }
 
+void Route::account() const noexcept {
+  if (!providers_.empty()) providers_.front()->peer->described_bytes += description.bytes();
+}
+
+void Route::discount() const noexcept {
+  if (!providers_.empty()) providers_.front()->peer->described_bytes -= description.bytes();
+}
+
+// Looks through the shorter of the two lists it may be in.
 Provider* Route::find(const Peer& peer) const noexcept {
+  if (peer.provides.size() < providers_.size()) {
+    const auto own = std::ranges::find(peer.provides, this, &Provider::route);
+    return own == peer.provides.end() ? nullptr : *own;
+  }
   const auto found = std::ranges::find(providers_, &peer, [](const auto& provider) { return provider->peer; });
   return found == providers_.end() ? nullptr : found->get();
 }
@@ -72,32 +87,35 @@ Provider& Route::add(Peer& peer, const Terms& terms) {
     return *known;
   }
   providers_.push_back(std::unique_ptr<Provider>{new Provider{.route = this, .peer = &peer, .terms = terms}});
+  if (providers_.size() == 1) account();
   return *providers_.back();
 }
 
 void Route::remove(const Provider& provider) noexcept {
+  const bool accounts = !providers_.empty() && providers_.front().get() == &provider;
+  if (accounts) discount();
   std::erase_if(providers_, [&](const auto& one) { return one.get() == &provider; });
+  if (accounts) account();
 }
 
 // The next one in turn that has the least to do; or, where the policy is round_robin, that is free, if any is.
 Provider* Route::in_turn(const Provider* but) noexcept {
   Provider* best = nullptr;
+  std::size_t best_at = 0;
   const std::size_t count = providers_.size();
   for (std::size_t i = 0; i < count; ++i) {
-    Provider* const provider = providers_[(next_ + i) % count].get();
+    const std::size_t at = (next_ + i) % count;
+    Provider* const provider = providers_[at].get();
     if (provider->ended || provider == but) continue;
     const bool better = best == nullptr || (provider->is_free() && !best->is_free()) ||
                         (provider->is_free() == best->is_free() && policy_ == Policy::least_inflight &&
                          provider->load() < best->load());
     if (!better) continue;
     best = provider;
+    best_at = at;
     if (best->is_free() && (policy_ != Policy::least_inflight || best->load() == 0)) break;
   }
-  if (best == nullptr) return nullptr;
-  next_ = (static_cast<std::size_t>(std::ranges::find(providers_, best, [](const auto& one) { return one.get(); }) -
-                                    providers_.begin()) +
-           1) %
-          count;
+  if (best != nullptr) next_ = (best_at + 1) % count;
   return best;
 }
 

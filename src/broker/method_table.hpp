@@ -44,6 +44,9 @@ template <auto answer, class Object>
            .signature = asynchronous ? &kAsynchronous : &kPlain}};
 }
 
+/// Of a connection's share: so many providers are looked at in a step.
+inline constexpr std::size_t kProvidersInStep = 64;
+
 /// How one of several providers is chosen.
 enum class Policy : std::uint8_t {
   least_inflight,  ///< who has the fewest calls; of these, in turn
@@ -131,7 +134,8 @@ class Route {
 
   /// What the first registration fixes, anew; where nobody provides it any more.
   void renew(Policy policy, std::string hash_param, Description description);
-  /// Adds a provider, or gives the one that this peer is already new terms.
+  /// Adds a provider, or gives the one that this peer is already new terms. The first has the description on its
+  /// account (Peer::described_bytes).
   Provider& add(Peer& peer, const Terms& terms);
   void remove(const Provider& provider) noexcept;
   [[nodiscard]] Provider* find(const Peer& peer) const noexcept;
@@ -160,6 +164,8 @@ class Route {
 
  private:
   [[nodiscard]] Provider* in_turn(const Provider* but) noexcept;
+  void account() const noexcept;
+  void discount() const noexcept;
 
   Exchange* exchange_;
   Method method_;

@@ -264,7 +264,7 @@ constexpr std::array kMethods{
     ReservedMethod{"rpc.unsubscribe", &unsubscribe, ReservedMethod::Needs::connection},
     ReservedMethod{"rpc.publish", &publish},
     ReservedMethod{.name = "rpc.methods", .serve = nullptr, .render = &list_methods},
-    ReservedMethod{"rpc.clients", &list_clients},
+    ReservedMethod{.name = "rpc.clients", .serve = nullptr, .render = &list_clients},
     ReservedMethod{.name = "rpc.stats", .serve = nullptr, .render = &tell_stats},
     ReservedMethod{"rpc.health", &tell_health},
     ReservedMethod{"rpc.kick", &kick},

@@ -95,7 +95,8 @@ class Peer final : public rpc::BrokerPeer, public Subscriber {
   }
 
   // The exchange's.
-  std::uint64_t session = 0;             ///< its number, 0 before rpc.hello
+  std::uint64_t number = 0;              ///< larger than those of all connections before it
+  std::uint64_t session = 0;             ///< the same once rpc.hello has begun one; else 0
   const Principal* principal = nullptr;  ///< null where nobody has to say who he is
   std::string name;                      ///< empty before rpc.hello has given one
   std::chrono::nanoseconds met{};        ///< when, by Scheduler::now
@@ -117,7 +118,7 @@ class Peer final : public rpc::BrokerPeer, public Subscriber {
   bool ended : 1 = false;                      ///< says nothing any more
   bool congested : 1 = false;                  ///< until there is room: nothing overtakes what waits
   std::uint16_t overdue = 0;                   ///< calls that have run out of time there since it has answered any
-  std::uint32_t position = 0;                  ///< in the exchange's table
+  std::size_t described_bytes = 0;             ///< of the routes whose first provider it is
   std::uint32_t methods_last = 0;              ///< that it provided until it ended
   std::uint32_t subscriptions_last = 0;        ///< likewise
 

@@ -49,10 +49,9 @@ Error Exchange::forbidden() {
 }
 
 std::unique_ptr<rpc::BrokerPeer> Exchange::meet(rpc::Outlet& outlet, std::shared_ptr<rpc::PeerLoad> load) {
-  make_room(peers_, 1);
   auto peer = std::make_unique<Peer>(*this, outlet, std::move(load));
-  peer->position = static_cast<std::uint32_t>(peers_.size());
-  peers_.push_back(peer.get());
+  peer->number = session_keys_.begin(now());
+  peers_.emplace_hint(peers_.end(), peer->number, peer.get());
   return peer;
 }
 
@@ -68,9 +67,7 @@ void Exchange::forget(Peer& peer) noexcept {
     names_.erase(peer.name);
     announce(peer, "rpc.client.left");
   }
-  peers_.back()->position = peer.position;
-  peers_[peer.position] = peers_.back();
-  peers_.pop_back();
+  peers_.erase(peer.number);
 }
 
 rpc::Introduction Exchange::introduce(Peer& peer, std::string_view name, std::string_view resume) {
@@ -82,7 +79,7 @@ rpc::Introduction Exchange::introduce(Peer& peer, std::string_view name, std::st
   if (!resume.empty()) take_over(peer, name, resume);
   if (!name.empty()) give_name(peer, name);
   if (peer.session == 0) {
-    peer.session = session_keys_.begin(now());
+    peer.session = peer.number;
     log_.greeted(peer);
   }
   return {.name = peer.name, .session = session_keys_.secret_of(peer.session, name_of(peer.principal))};
@@ -106,13 +103,14 @@ void Exchange::refuse_kicked(Peer& peer, std::string_view name, std::string_view
 // without anybody being told that it went.
 void Exchange::take_over(Peer& peer, std::string_view name, std::string_view resume) {
   const auto session = session_keys_.find(resume, name_of(peer.principal));
-  const auto found = !session ? peers_.end() : std::ranges::find(peers_, *session, &Peer::session);
+  const auto known = !session ? peers_.end() : peers_.find(*session);
+  const auto found = known != peers_.end() && known->second->session == *session ? known : peers_.end();
   const bool expired = session && found == peers_.end() && now() - SessionKeys::began(*session) > kSessionLifetime;
   if (!session || expired) {
     throw message::make({.code = ErrorCode::unauthenticated, .reason = "there is no such session", .delivered = "no"});
   }
-  if (found == peers_.end() || *found == &peer) return;
-  Peer& old = **found;
+  if (found == peers_.end() || found->second == &peer) return;
+  Peer& old = *found->second;
   end_calls(old, nullptr);
   end_peer(old);
   old.session = 0;
@@ -132,16 +130,54 @@ void Exchange::take_over(Peer& peer, std::string_view name, std::string_view res
   old.outlet().close();
 }
 
-void Exchange::give_name(Peer& peer, std::string_view name) {
-  std::string given{name};
-  for (int i = 2;; ++i) {
-    const auto place = names_.find(given);
-    if (place == names_.end()) break;
-    if (place->second == &peer) return;
-    if (!rpc::same_principal(place->second->principal, peer.principal))
-      throw conflict("a client of another principal has that name");
-    given = std::string{name} + "~" + std::to_string(i);
+namespace {
+
+constexpr char kCounted = '~';
+constexpr std::uint64_t kNumbersTriedMax = 8;
+
+std::string numbered(std::string_view name, std::uint64_t number) {
+  return std::string{name} + kCounted + std::to_string(number);
+}
+
+// Whether `given` is what one is named who wants to be `name`, where others have that.
+bool is_like(std::string_view given, std::string_view name) noexcept {
+  constexpr std::string_view kDigits = "0123456789";
+  if (!given.starts_with(name) || given.size() < name.size() + 2 || given[name.size()] != kCounted) return false;
+  return given.find_first_not_of(kDigits, name.size() + 1) == given.npos;
+}
+
+}  // namespace
+
+// `name`, or else the same with a number behind it: where many are taken not the smallest, but one that is found by
+// looking at few of them, or the one that the peer has.
+std::string Exchange::free_name(const Peer& peer, std::string_view name) const {
+  if (!names_.contains(name)) return std::string{name};
+  std::uint64_t taken = 1;
+  std::uint64_t free = 2;
+  const auto is_taken = [&](std::uint64_t number) {
+    const auto known = names_.find(numbered(name, number));
+    return known != names_.end() && known->second != &peer;
+  };
+  for (; free <= kNumbersTriedMax && is_taken(free); ++free) taken = free;
+  if (free <= kNumbersTriedMax) return numbered(name, free);
+  if (is_like(peer.name, name)) return peer.name;
+  for (; is_taken(free); free *= 2) taken = free;
+  // Between one that is taken and one that is free, there is one that is free behind one that is taken.
+  while (free - taken > 1) {
+    const std::uint64_t middle = taken + (free - taken) / 2;
+    (is_taken(middle) ? taken : free) = middle;
   }
+  return numbered(name, free);
+}
+
+void Exchange::give_name(Peer& peer, std::string_view name) {
+  if (const auto known = names_.find(name); known != names_.end()) {
+    if (known->second == &peer) return;
+    if (!rpc::same_principal(known->second->principal, peer.principal))
+      throw conflict("a client of another principal has that name");
+  }
+  std::string given = free_name(peer, name);
+  if (given == peer.name) return;
   if (!peer.name.empty()) {
     auto entry = names_.extract(peer.name);
     peer.name = std::move(given);
@@ -210,11 +246,7 @@ void Exchange::register_methods(Peer& peer, std::vector<Registration> registrati
                          .limit = "methods"});
   }
   // All are told of all of them together (rpc.methods, rpc.discover): nobody's may fill that alone.
-  std::size_t described = 0;
-  for (const Provider* const provider : peer.provides) {
-    const Route& route = *provider->route;
-    if (route.providers().front().get() == provider) described += route.description.bytes();
-  }
+  std::size_t described = peer.described_bytes;
   for (const Registration& one : registrations) {
     if (!rpc::may_provide(peer.principal, one.name)) throw forbidden();
     // Callers are sent it as if it were published, under a name that may be another's topic or method.

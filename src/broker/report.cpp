@@ -97,6 +97,7 @@ bool StatsText::write_piece() {
     return false;
   }
   after_ = method.name;
+  more_steps_ = method.providers / kProvidersInStep;
   if (method.hidden) return true;
   if (std::exchange(any_, true)) text_.push_back(',');
   text_.append(wirecall::to_json(MethodRow{.name = method.name,
@@ -127,6 +128,7 @@ bool MetricsText::write_piece() {
     return ++family_ != kFamilies.size();
   }
   after_ = method.name;
+  more_steps_ = method.providers / kProvidersInStep;
   if (method.hidden) return true;
   if (!std::exchange(begun_, true)) write_family();
   write_samples(method);

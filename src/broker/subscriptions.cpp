@@ -4,14 +4,13 @@
 #include <algorithm>
 #include <array>
 #include <bit>
+#include <map>
 #include <utility>
 
 #include "base/room.hpp"
 #include "base/words.hpp"
 
 namespace wirecall::broker {
-
-struct Group;
 
 struct Subscription {
   Subscriber* subscriber;
@@ -32,10 +31,10 @@ struct Group {
 
 struct Pattern {
   std::string text;
-  Shape* shape = nullptr;  // null for one without wildcards
-  Members members;         // without a group
-  std::vector<std::unique_ptr<Group>> groups;
-  std::size_t subscriptions = 0;  // of members, and of the groups'
+  Shape* shape = nullptr;                                     // null for one without wildcards
+  Members members;                                            // without a group
+  std::map<std::string_view, std::unique_ptr<Group>> groups;  // by Group::name
+  std::size_t subscriptions = 0;                              // of members, and of the groups'
 };
 
 namespace {
@@ -148,7 +147,7 @@ Subscription* Subscriptions::find(const Subscriber& subscriber, const Pattern& p
     return found == members.end() ? nullptr : found->get();
   };
   if (Subscription* const found = among(pattern.members)) return found;
-  for (const auto& group : pattern.groups) {
+  for (const auto& [name, group] : pattern.groups) {
     if (Subscription* const found = among(group->members)) return found;
   }
   return nullptr;
@@ -175,7 +174,8 @@ void Subscriptions::subscribe(Subscriber& subscriber, std::string_view pattern, 
   try {
     add(subscriber, *at, terms);
   } catch (...) {
-    clean(*at);
+    const auto made = at->groups.find(terms.group);
+    clean(*at, made != at->groups.end() ? made->second.get() : nullptr);
     throw;
   }
   if (before != nullptr) remove(*before);
@@ -198,16 +198,14 @@ Pattern& Subscriptions::make_pattern(std::string_view text) {
 void Subscriptions::add(Subscriber& subscriber, Pattern& pattern, const SubscribeTerms& terms) {
   Group* group = nullptr;
   if (!terms.group.empty()) {
-    const auto found =
-        std::ranges::find(pattern.groups, terms.group, [](const auto& one) -> std::string_view { return one->name; });
+    const auto found = pattern.groups.find(terms.group);
     if (found != pattern.groups.end()) {
-      group = found->get();
+      group = found->second.get();
     } else {
-      make_room(pattern.groups, 1);
       auto made = std::make_unique<Group>();
       made->name = terms.group;
       group = made.get();
-      pattern.groups.push_back(std::move(made));
+      pattern.groups.emplace(group->name, std::move(made));
     }
   }
   Members& members = group != nullptr ? group->members : pattern.members;
@@ -264,12 +262,14 @@ void Subscriptions::remove(Subscription& subscription) noexcept {
   const std::unique_ptr<Subscription> gone = std::exchange(members[at], std::move(members.back()));
   members.pop_back();
   if (at < members.size()) members[at]->at = at;
-  clean(pattern);
+  clean(pattern, group);
 }
 
-// Groups that nobody is in go, and so does a pattern to which nobody subscribes.
-void Subscriptions::clean(Pattern& pattern) noexcept {
-  std::erase_if(pattern.groups, [](const auto& group) { return group->members.empty(); });
+// The group, null for none, goes if nobody is in it any more, and so does a pattern to which nobody subscribes.
+void Subscriptions::clean(Pattern& pattern, const Group* group) noexcept {
+  // The key is a view into the group: it goes first.
+  if (group != nullptr && group->members.empty())
+    const auto node = pattern.groups.extract(pattern.groups.find(group->name));
   if (!pattern.members.empty() || !pattern.groups.empty()) return;
   if (pattern.shape != nullptr) give_back(*pattern.shape);
   // The key is a view into the pattern: it goes first.
@@ -344,8 +344,9 @@ void Subscriptions::choose(Subscriber* publisher, Takes takes) {
     }
   }
   for (const Pattern* pattern : matched_) {
-    for (const auto& group : pattern->groups) {
+    for (const auto& [name, group] : pattern->groups) {
       Members& members = group->members;
+      last_members_ += members.size();
       if (std::ranges::any_of(members, [&](const auto& one) { return one->subscriber->event_ == event_; })) continue;
       const std::size_t none = members.size();
       std::size_t chosen = none;

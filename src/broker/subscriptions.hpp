@@ -22,6 +22,7 @@
 
 namespace wirecall::broker {
 
+struct Group;
 struct Pattern;
 struct Shape;
 struct Subscription;
@@ -91,6 +92,9 @@ class Subscriptions {
   /// Steps that matching took for the last event: at most kStepsMax.
   [[nodiscard]] std::size_t last_steps() const noexcept { return last_steps_; }
 
+  /// Members of groups that were looked at for it.
+  [[nodiscard]] std::size_t last_members() const noexcept { return last_members_; }
+
   /// Whether it can be told of an event now.
   using Takes = bool (*)(Subscriber& subscriber);
   static bool always(Subscriber&) { return true; }
@@ -99,7 +103,7 @@ class Subscriptions {
   /// not change the subscriptions. `topic` is a valid name. Of a group that is one that takes it, if any does.
   template <class Visit>
   void each(std::string_view topic, Subscriber* publisher, const Visit& visit, Takes takes = &always) {
-    last_steps_ = 0;
+    last_steps_ = last_members_ = 0;
     if (empty()) return;
     match(topic);
     choose(publisher, takes);
@@ -115,7 +119,7 @@ class Subscriptions {
   Pattern& make_pattern(std::string_view text);
   void add(Subscriber& subscriber, Pattern& pattern, const SubscribeTerms& terms);
   void remove(Subscription& subscription) noexcept;
-  void clean(Pattern& pattern) noexcept;
+  void clean(Pattern& pattern, const Group* group) noexcept;
   [[nodiscard]] Shape* find_shape(std::string_view pattern) const noexcept;
   Shape& take_shape(std::string_view pattern);
   void give_back(Shape& shape) noexcept;
@@ -125,6 +129,7 @@ class Subscriptions {
   std::vector<std::unique_ptr<Shape>> shapes_;  // of all patterns with wildcards
   std::size_t long_steps_ = 0;                  // of the long ones, at most kLongStepsMax
   std::size_t last_steps_ = 0;
+  std::size_t last_members_ = 0;
   std::uint64_t event_ = 0;
 
   // Of the event at hand, kept for their memory.

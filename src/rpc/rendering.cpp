@@ -2,6 +2,7 @@
 #include "rpc/rendering.hpp"
 
 #include <algorithm>
+#include <utility>
 
 #include "rpc/dispatcher.hpp"
 
@@ -19,7 +20,7 @@ bool Rendering::advance(Outlet& outlet, std::size_t bytes_max) {
     if (share != nullptr && share->steps_left <= 0 && !outlet.next_share()) return false;
     const std::size_t before = text_.size();
     done_ = !write_piece() || text_.size() > bytes_max;
-    outlet.charge(kPieceSteps + (text_.size() - before) / Share::kBytesOfStep);
+    outlet.charge(kPieceSteps + std::exchange(more_steps_, 0) + (text_.size() - before) / Share::kBytesOfStep);
   }
   return true;
 }

@@ -43,6 +43,7 @@ class Rendering {
   [[nodiscard]] virtual bool write_piece() = 0;
 
   Buffer text_;
+  std::size_t more_steps_ = 0;  ///< of the share, that the piece just written has cost besides
 
  private:
   bool done_ = false;

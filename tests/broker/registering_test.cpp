@@ -2,8 +2,10 @@
 #include <chrono>
 #include <gtest/gtest.h>
 #include <map>
+#include <memory>
 #include <set>
 #include <string>
+#include <vector>
 
 #include "tests/broker/world.hpp"
 
@@ -279,6 +281,23 @@ TEST_F(Registering, a_name_that_is_taken_is_given_with_a_number) {
   EXPECT_EQ(given(b, "worker"), "worker~2");
   EXPECT_EQ(given(b, "other"), "other");
   EXPECT_EQ(given(c, "worker"), "worker~2");
+}
+
+TEST_F(Registering, a_name_that_many_have_is_given_with_a_number_that_nobody_has) {
+  const auto given = [](Client& client) {
+    const std::string reply = client.ask(request("rpc.hello", R"({"name":"worker"})"));
+    const std::size_t at = reply.find(R"("name":")") + 8;
+    return reply.substr(at, reply.find('"', at) - at);
+  };
+  std::set<std::string> names;
+  std::vector<std::unique_ptr<Client>> clients;
+  for (std::size_t count = 1; count <= 100; ++count) {
+    Client& client = *clients.emplace_back(std::make_unique<Client>(world));
+    const std::string name = given(client);
+    EXPECT_TRUE(names.insert(name).second) << name;
+    EXPECT_EQ(given(client), name);
+  }
+  EXPECT_TRUE(names.contains("worker~100"));
 }
 
 // ---- concurrency and queues ----

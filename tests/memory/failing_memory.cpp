@@ -20,11 +20,15 @@ struct State {
   Failing failing = Failing::once;
   bool failed = false;
   int spared = 0;
+  std::size_t requested_bytes = 0;
 };
 constinit thread_local State state;
 
-bool fails() noexcept {
-  if (state.left == 0 || state.spared != 0) return false;
+// Counts each request.
+bool fails(std::size_t bytes) noexcept {
+  if (state.spared != 0) return false;
+  state.requested_bytes += bytes;
+  if (state.left == 0) return false;
   if (state.left != 1) {
     --state.left;
     return false;
@@ -44,18 +48,20 @@ FailingMemory::FailingMemory(std::size_t number, Failing failing) noexcept {
 void FailingMemory::end() noexcept { state.left = 0; }
 bool FailingMemory::has_failed() noexcept { return state.failed; }
 
+std::size_t requested_bytes() noexcept { return state.requested_bytes; }
+
 Spared::Spared() noexcept { ++state.spared; }
 Spared::~Spared() { --state.spared; }
 
 namespace {
 
 void* allocate(std::size_t bytes) {
-  if (void* const block = fails() ? nullptr : __real_malloc(bytes == 0 ? 1 : bytes)) return block;
+  if (void* const block = fails(bytes) ? nullptr : __real_malloc(bytes == 0 ? 1 : bytes)) return block;
   throw std::bad_alloc{};
 }
 void* allocate(std::size_t bytes, std::align_val_t alignment) {
   const auto align = static_cast<std::size_t>(alignment);
-  if (void* const block = fails() ? nullptr : std::aligned_alloc(align, (bytes + align - 1) / align * align))
+  if (void* const block = fails(bytes) ? nullptr : std::aligned_alloc(align, (bytes + align - 1) / align * align))
     return block;
   throw std::bad_alloc{};
 }
@@ -66,12 +72,12 @@ void* allocate(std::size_t bytes, std::align_val_t alignment) {
 using wirecall::memory::allocate;
 
 extern "C" {
-void* __wrap_malloc(std::size_t bytes) { return wirecall::memory::fails() ? nullptr : __real_malloc(bytes); }
+void* __wrap_malloc(std::size_t bytes) { return wirecall::memory::fails(bytes) ? nullptr : __real_malloc(bytes); }
 void* __wrap_calloc(std::size_t count, std::size_t bytes) {
-  return wirecall::memory::fails() ? nullptr : __real_calloc(count, bytes);
+  return wirecall::memory::fails(count * bytes) ? nullptr : __real_calloc(count, bytes);
 }
 void* __wrap_realloc(void* block, std::size_t bytes) {
-  return wirecall::memory::fails() ? nullptr : __real_realloc(block, bytes);
+  return wirecall::memory::fails(bytes) ? nullptr : __real_realloc(block, bytes);
 }
 }
 

@@ -32,4 +32,8 @@ class Spared {
   Spared(Spared&&) = delete;
 };
 
+/// Bytes that this thread has requested since it began, those of blocks that have gone among them; what is spared is
+/// not counted.
+[[nodiscard]] std::size_t requested_bytes() noexcept;
+
 }  // namespace wirecall::memory
