@@ -157,7 +157,7 @@ class BrokerStorm {
     const auto& exchange = *serving.exchange();
     if (exchange.relayed_calls().in_use() != 0) faults_.emplace_back("relayed calls are left");
     if (exchange.methods().size() != 0) faults_.emplace_back("provided methods are left");
-    if (!exchange.peers().empty()) faults_.emplace_back("peers are left");
+    if (exchange.next_peer(0) != nullptr) faults_.emplace_back("peers are left");
     return faults_;
   }
   [[nodiscard]] std::size_t results() const { return results_; }

@@ -59,6 +59,10 @@ struct Limits {
   /// Bytes that connections whose peers have not said who they are, where that is asked, may hold together, on each
   /// thread. Beyond it the one that holds most is closed.
   std::size_t unidentified_bytes = 64 * 1024 * 1024;
+  /// Bytes of unfinished messages, of batches that are being served and of answers that have not been sent, which all
+  /// connections of one principal (or source, as for principal_rate) hold together, on each thread. A connection that
+  /// holds no more than 64 KiB does not count. Beyond it the connection that holds most is cut.
+  std::size_t principal_bytes = 256 * 1024 * 1024;
   /// Calls that may wait, on each thread, for callers that have ended their side of the connection. One caller keeps
   /// half of what is left of them at most; its other calls are -32005 with `data.limit:"half_closed_calls"`.
   std::size_t half_closed_calls = 16'384;

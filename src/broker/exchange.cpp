@@ -30,12 +30,8 @@ constexpr std::uint32_t bit(Member member) { return std::uint32_t{1} << static_c
 // What does not go to a provider as it came.
 constexpr std::uint32_t kChanged = bit(Member::timeout_ms) | bit(Member::to) | bit(Member::from);
 
-// So many calls run out of time in a turn; the others in the next ones.
-constexpr std::size_t kExpiredATurn = 256;
-// A caller with no more of them has its calls looked through for one of a certain id.
-constexpr std::size_t kCallsLookedThrough = 16;
-// So long after the connection with the most calls of an account has been looked for it is looked for again.
-constexpr milliseconds kHeaviestPause{10};
+// Of a connection's calls, before they are counted with what else it holds (Limits::principal_bytes).
+constexpr std::size_t kHeldUnweighed = 64 * 1024;
 
 Error own_error(ErrorCode code, std::string_view reason, std::string_view delivered) {
   return message::make({.code = code, .reason = reason, .delivered = delivered});
@@ -79,6 +75,7 @@ Exchange::Exchange(const Registry& own, const Limits& limits, rpc::Workspace& wo
 }
 
 Exchange::~Exchange() {
+  end_all_left();
   workspace_->own_counts = nullptr;
   if (workspace_->scheduler == nullptr) return;
   workspace_->scheduler->stop(*this);
@@ -213,6 +210,7 @@ void Exchange::refuse(Call& call, const Route& route, const Error& error) {
 // Whether the broker keeps that text for its caller; a single one it keeps however long it is.
 bool Exchange::may_keep(const Peer& caller, std::string_view text) const noexcept {
   const std::size_t kept = caller.load().held_bytes;
+  if (kept > kHeldUnweighed) caller.outlet().held_more();
   return kept == 0 || kept + text.size() <= limits_->hard_output;
 }
 
@@ -466,142 +464,6 @@ void Exchange::fail(SlotNumber slot, const Error& error) noexcept {
   if_memory_allows([&] { sink.error(error); });
 }
 
-// ---- calls that end otherwise ----
-
-void Exchange::expired() {
-  wakes_at_ = kNoDeadline;
-  deadlines_.expire(now(), kExpiredATurn, [this](SlotNumber slot) {
-    if (calls_[slot].state == State::sent) calls_[slot].provider->peer->has_run_out();
-    give_up(slot, calls_[slot].state == State::sent ? errors_.timed_out : errors_.timed_out_before);
-  });
-  const nanoseconds next = deadlines_.next();
-  if (next == kNoDeadline) return;
-  workspace_->scheduler->start(*this, std::max(next - now(), nanoseconds{0}));
-  wakes_at_ = next;
-}
-
-// The first of the caller's calls with that id, streams before others.
-SlotNumber Exchange::find(Peer& caller, std::string_view id_json) {
-  if (caller.calls_made > kCallsLookedThrough) return caller.calls_by_id.find(id_json, calls_, caller.calls);
-  SlotNumber found = kNoSlot;
-  for (SlotNumber slot = caller.calls.first; slot != kNoSlot; slot = calls_[slot].of_caller.after) {
-    if (calls_[slot].id() != id_json) continue;
-    if (calls_[slot].stream) return slot;
-    if (found == kNoSlot) found = slot;
-  }
-  return found;
-}
-
-std::size_t Exchange::cancel(Peer& caller, std::string_view id_json) {
-  std::size_t count = 0;
-  for (SlotNumber slot = find(caller, id_json); slot != kNoSlot; slot = find(caller, id_json), ++count) {
-    give_up(slot, calls_[slot].state == State::waiting ? errors_.cancelled_before : errors_.cancelled);
-  }
-  return count;
-}
-
-void Exchange::end_calls(Peer& caller, const Error* error) noexcept {
-  while (!caller.calls.empty()) {
-    const SlotNumber slot = caller.calls.first;
-    if (error != nullptr) {
-      const bool asked = calls_[slot].state != State::waiting;
-      const bool cancelled = error->code() == static_cast<int>(ErrorCode::cancelled);
-      give_up(slot, cancelled && !asked ? errors_.cancelled_before : *error);
-    } else {
-      give_up(slot);
-    }
-  }
-}
-
-// The connection with the most is looked for now and then, since there may be many.
-bool Exchange::make_way(const Peer& caller) noexcept {
-  rpc::Account& account = *caller.load().calls.account();
-  const auto heavier = [&] {
-    const auto* const heaviest = static_cast<const Peer*>(account.heaviest);
-    return heaviest != nullptr && heaviest->calls_made > caller.calls_made + 1;
-  };
-  if (!heavier() && now() >= account.looked_at + kHeaviestPause) {
-    account.looked_at = now();
-    account.heaviest = nullptr;
-    for (const auto& [number, peer] : peers_) {
-      if (peer->load().calls.account().get() != &account) continue;
-      const auto* const heaviest = static_cast<const Peer*>(account.heaviest);
-      if (heaviest == nullptr || peer->calls_made > heaviest->calls_made) account.heaviest = peer;
-    }
-  }
-  if (!heavier()) return false;
-  const SlotNumber last = static_cast<Peer*>(account.heaviest)->calls.last;
-  const std::string_view delivered = calls_[last].state == State::sent ? "maybe" : "no";
-  if_memory_allows([&] { give_up(last, rpc::too_many_of_principal(delivered)); });
-  return true;
-}
-
-void Exchange::limit_calls(Peer& caller, std::size_t kept, nanoseconds until, const Error& error) noexcept {
-  while (caller.calls_made > kept) give_up(caller.calls.last, error);
-  for (SlotNumber slot = caller.calls.first; slot != kNoSlot; slot = calls_[slot].of_caller.after) end_by(slot, until);
-}
-
-void Exchange::end_by(SlotNumber slot, nanoseconds until) noexcept {
-  RelayedCall& call = calls_[slot];
-  call.ends = std::min(call.ends, until);
-  if (call.deadline <= until) return;
-  if (call.timed) deadlines_.remove(slot);
-  call.deadline = until;
-  deadlines_.add(slot);
-  call.timed = true;
-  if_memory_allows([&] { watch(slot); });
-}
-
-// The dispatcher of a call that a sink answers has ended it.
-void Exchange::caller_ended(std::uint64_t number, const Outcome& outcome) noexcept {
-  const SlotNumber slot = calls_.find(Digits{number}.view());
-  if (slot == kNoSlot || calls_[slot].caller != nullptr || calls_[slot].state == State::given_up) return;
-  if_memory_allows([&] {
-    const Error error{static_cast<ErrorCode>(outcome.code)};
-    log_failure(slot, error);
-    if (!taps_.empty()) tap_end(slot, error);
-  });
-  // They go when the call is no longer there for what that sets off.
-  RelayExtras& extras = *calls_[slot].extras;
-  const ReplySink sink = std::move(extras.sink);
-  const Gathered gathered = std::move(extras.gathered);
-  give_up(slot);
-}
-
-// Whoever waits for the call is told, and so is the provider.
-void Exchange::give_up(SlotNumber slot, const Error& error) noexcept {
-  log_failure(slot, error);
-  if (!taps_.empty()) tap_end(slot, error);
-  if (calls_[slot].caller != nullptr) {
-    answer(slot, error);
-    return give_up(slot);
-  }
-  const Gathered gathered = std::move(calls_[slot].extras->gathered);
-  give_up(slot);
-  gathered.gathering->put(gathered.place, error);
-}
-
-// Nobody waits for the call any more.
-void Exchange::give_up(SlotNumber slot) noexcept {
-  RelayedCall& call = calls_[slot];
-  Provider& provider = *call.provider;
-  if (!taps_.empty()) tap_end(slot, errors_.cancelled);
-  ++provider.route->counted()->errors;
-  if (call.state != State::sent) return forget_call(slot);
-  if_memory_allows([&] {
-    const Digits id{calls_.number_of(slot)};
-    append_message(provider.peer->outlet(), [&](Buffer& out) { out.append(message::cancel_request(id.view())); });
-  });
-  // A subscription that begins all the same has to be ended.
-  const bool may_begin = provider.route->description.subscription && provider.at_work <= limits_->in_flight;
-  if (provider.terms.concurrency == Terms::kUnlimited && !may_begin) {
-    forget_call(slot);
-    return free_again(provider);
-  }
-  leave_caller(slot);
-  call.state = State::given_up;
-}
-
 // ---- lists ----
 
 void Exchange::leave_caller(SlotNumber slot) noexcept {
@@ -707,7 +569,7 @@ void Exchange::free_again(Provider& provider) noexcept {
     calls_[slot].provider = &provider;
     send_kept(slot);
   }
-  if (provider.ended && provider.at_work == 0) remove_provider(provider);
+  if (provider.ended && provider.at_work == 0 && provider.waiting == 0) remove_provider(provider);
 }
 
 }  // namespace wirecall::broker

@@ -27,6 +27,7 @@
 #include "broker/kicked_clients.hpp"
 #include "broker/method_subscriptions.hpp"
 #include "broker/method_table.hpp"
+#include "broker/nobody.hpp"
 #include "broker/operations_log.hpp"
 #include "broker/peer.hpp"
 #include "broker/relayed_calls.hpp"
@@ -109,8 +110,7 @@ class Exchange final : public rpc::Broker, private Timer {
   ~Exchange();
   Exchange(Exchange&&) = delete;
 
-  [[nodiscard]] std::unique_ptr<rpc::BrokerPeer> meet(rpc::Outlet& outlet,
-                                                      std::shared_ptr<rpc::PeerLoad> load) override;
+  [[nodiscard]] rpc::JoinedPeer meet(rpc::Outlet& outlet, std::shared_ptr<rpc::PeerLoad> load) override;
 
   // Calls: exchange.cpp.
 
@@ -147,7 +147,7 @@ class Exchange final : public rpc::Broker, private Timer {
   /// are still its own to answer.
   bool unregister(Peer& peer, std::string_view name);
   /// The peer says nothing any more: it subscribes to nothing and provides nothing, and what it was asked ends, or is
-  /// asked elsewhere.
+  /// asked elsewhere, in this turn and, where that is much, in later ones.
   void end_peer(Peer& peer) noexcept;
 
   // Subscriptions to methods: subscribing.cpp.
@@ -214,7 +214,10 @@ class Exchange final : public rpc::Broker, private Timer {
   /// Gives the peer that name, or one like it when another has it. With the secret of a session, each empty for none,
   /// the connection that has that session is closed, and its name is the peer's. Throws Error -32004, -32007, -32602.
   rpc::Introduction introduce(Peer& peer, std::string_view name, std::string_view resume);
+  /// The peer's connection has gone; so it goes, in this turn or a later one.
   void forget(Peer& peer) noexcept;
+  /// Where what is for a peer goes that has left.
+  [[nodiscard]] rpc::Outlet& nobody() noexcept { return nobody_; }
 
   [[nodiscard]] const Registry& own() const noexcept { return *own_; }
   [[nodiscard]] const MethodTable& methods() const noexcept { return methods_; }
@@ -230,6 +233,7 @@ class Exchange final : public rpc::Broker, private Timer {
   static constexpr std::size_t kPatternsLookedAt = 16;
 
   static constexpr std::size_t kSubscriptionsEndedATurn = 128;
+  static constexpr std::size_t kCallsEndedATurn = 256;
   static constexpr std::uint64_t kNoEvent = ~std::uint64_t{0};
 
   // Goes on with something in the next turn.
@@ -290,6 +294,10 @@ class Exchange final : public rpc::Broker, private Timer {
   void end_subscriptions_of(Peer& peer) noexcept;
   void end_subscriptions(EndedSubscriptions ended) noexcept;
   [[nodiscard]] bool end_some(const EndedSubscriptions& ended, std::size_t& steps) noexcept;
+  void end_left(Peer& peer) noexcept;
+  [[nodiscard]] bool end_some(Peer& peer, std::size_t& steps) noexcept;
+  void end_more_left() noexcept;
+  void end_all_left() noexcept;
   void end_more() noexcept;
   void end_later();
   void answer(SlotNumber slot, const Error& error) noexcept;
@@ -364,6 +372,7 @@ class Exchange final : public rpc::Broker, private Timer {
   rpc::Workspace* workspace_;
   const Settings settings_;
   const RelayErrors errors_;
+  Nobody nobody_;
   const Method call_all_;
   RelayedCalls calls_;
   Deadlines deadlines_{calls_};
@@ -373,6 +382,8 @@ class Exchange final : public rpc::Broker, private Timer {
   MethodSubscriptions subscriptions_to_methods_;
   std::deque<EndedSubscriptions> ended_subscriptions_;  // that are ended in later turns
   std::size_t subscriptions_to_end_ = kSubscriptionsEndedATurn;
+  std::deque<Peer*> leaving_;  // whose calls are ended in later turns; it owns those that have left
+  std::size_t calls_to_end_ = kCallsEndedATurn;
   Continuation ending_{*this, &Exchange::end_more};
   bool ends_ = false;  // ending_ runs
   Retained retained_;

@@ -27,9 +27,16 @@ Peer::Peer(Exchange& exchange, rpc::Outlet& outlet, std::shared_ptr<rpc::PeerLoa
   outlet.count_into(&counts);
 }
 
-Peer::~Peer() {
+void Peer::leave() noexcept {
   outlet_->count_into(nullptr);
+  outlet_ = &exchange_->nobody();
   exchange_->forget(*this);
+}
+
+void Peer::keep_last() noexcept {
+  if (ended) return;
+  methods_last = static_cast<std::uint32_t>(provides.size());
+  subscriptions_last = static_cast<std::uint32_t>(subscription_count());
 }
 
 const Method* Peer::find(std::string_view name) {

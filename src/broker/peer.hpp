@@ -46,8 +46,8 @@ struct RetainedWishes {
 class Peer final : public rpc::BrokerPeer, public Subscriber {
  public:
   Peer(Exchange& exchange, rpc::Outlet& outlet, std::shared_ptr<rpc::PeerLoad> load);
-  ~Peer() override;
   Peer(Peer&&) = delete;
+  void leave() noexcept override;
 
   [[nodiscard]] const Method* find(std::string_view name) override;
   [[nodiscard]] std::string_view nearest(std::string_view name) const override;
@@ -94,6 +94,9 @@ class Peer final : public rpc::BrokerPeer, public Subscriber {
     return congested;
   }
 
+  /// Remembers for the log how much it had.
+  void keep_last() noexcept;
+
   // The exchange's.
   std::uint64_t number = 0;              ///< larger than those of all connections before it
   std::uint64_t session = 0;             ///< the same once rpc.hello has begun one; else 0
@@ -116,6 +119,8 @@ class Peer final : public rpc::BrokerPeer, public Subscriber {
   bool taps : 1 = false;                       ///< looks on (Taps)
   bool took_part : 1 = false;                  ///< has provided, or subscribed to, anything
   bool ended : 1 = false;                      ///< says nothing any more
+  bool left : 1 = false;                       ///< its connection has gone: the exchange owns it
+  bool leaves : 1 = false;                     ///< what it leaves undone is being done (Exchange::leaving_)
   bool congested : 1 = false;                  ///< until there is room: nothing overtakes what waits
   std::uint16_t overdue = 0;                   ///< calls that have run out of time there since it has answered any
   std::size_t described_bytes = 0;             ///< of the routes whose first provider it is

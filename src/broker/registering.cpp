@@ -19,7 +19,6 @@
 
 namespace wirecall::broker {
 
-using State = RelayedCall::State;
 using std::chrono::nanoseconds;
 
 namespace {
@@ -34,13 +33,6 @@ Error conflict(std::string_view reason) {
   return message::make({.code = ErrorCode::conflict, .reason = reason, .delivered = "no"});
 }
 
-// How much it had, for the log.
-void keep_last(Peer& peer) noexcept {
-  if (peer.ended) return;
-  peer.methods_last = static_cast<std::uint32_t>(peer.provides.size());
-  peer.subscriptions_last = static_cast<std::uint32_t>(peer.subscription_count());
-}
-
 }  // namespace
 
 Error Exchange::forbidden() {
@@ -48,17 +40,18 @@ Error Exchange::forbidden() {
       {.code = ErrorCode::forbidden, .reason = "the principal has no grant for that", .delivered = "no"});
 }
 
-std::unique_ptr<rpc::BrokerPeer> Exchange::meet(rpc::Outlet& outlet, std::shared_ptr<rpc::PeerLoad> load) {
-  auto peer = std::make_unique<Peer>(*this, outlet, std::move(load));
+rpc::JoinedPeer Exchange::meet(rpc::Outlet& outlet, std::shared_ptr<rpc::PeerLoad> load) {
+  rpc::JoinedPeer joined{new Peer{*this, outlet, std::move(load)}};
+  auto* const peer = static_cast<Peer*>(joined.get());
   peer->number = session_keys_.begin(now());
-  peers_.emplace_hint(peers_.end(), peer->number, peer.get());
-  return peer;
+  peers_.emplace_hint(peers_.end(), peer->number, peer);
+  return joined;
 }
 
 void Exchange::forget(Peer& peer) noexcept {
-  keep_last(peer);
+  peer.keep_last();
   if (peer.session != 0 || peer.took_part) log_.left(peer);
-  end_calls(peer, nullptr);
+  peer.left = true;
   end_peer(peer);
   if (const auto& account = peer.load().calls.account(); account && account->heaviest == &peer)
     account->heaviest = nullptr;
@@ -68,6 +61,7 @@ void Exchange::forget(Peer& peer) noexcept {
     announce(peer, "rpc.client.left");
   }
   peers_.erase(peer.number);
+  end_left(peer);
 }
 
 rpc::Introduction Exchange::introduce(Peer& peer, std::string_view name, std::string_view resume) {
@@ -322,25 +316,6 @@ bool Exchange::unregister(Peer& peer, std::string_view name) {
   return true;
 }
 
-void Exchange::end_peer(Peer& peer) noexcept {
-  keep_last(peer);
-  peer.ended = true;
-  subscriptions_.remove_all(peer);
-  end_subscriptions_of(peer);
-  untap(peer);
-  streams_go_on(peer);
-  for (Provider* provider : peer.provides) {
-    if (!std::exchange(provider->ended, true)) announce(peer, "rpc.method.unregistered", provider->route->name());
-    end_method(*provider);
-  }
-  while (!peer.provides.empty()) {
-    Provider& provider = *peer.provides.back();
-    lose_waiting(provider);
-    while (!provider.sent.empty()) lose(provider.sent.first);
-    remove_provider(provider);
-  }
-}
-
 void Exchange::remove_provider(Provider& provider) noexcept {
   Route& route = *provider.route;
   std::vector<Provider*>& own = provider.peer->provides;
@@ -349,51 +324,6 @@ void Exchange::remove_provider(Provider& provider) noexcept {
   own.pop_back();
   route.remove(provider);
   if (route.providers().empty()) methods_.remove(route);
-}
-
-void Exchange::lose_waiting(Provider& provider) noexcept {
-  while (!provider.queue.empty()) lose(provider.queue.next());
-  while (!provider.addressed_queue.empty()) lose(provider.addressed_queue.next());
-}
-
-// The provider will not answer this call: it is asked of another one, where that is safe, or ends.
-void Exchange::lose(SlotNumber slot) noexcept {
-  RelayedCall& call = calls_[slot];
-  if (call.state == State::given_up) return forget_call(slot);
-  const bool sent = call.state == State::sent;
-  Route& route = *call.provider->route;
-  if (ask_another(slot)) return;
-  ++route.counted()->errors;
-  fail(slot, sent ? errors_.maybe_delivered : errors_.not_delivered);
-}
-
-// A call that has not been sent goes to any other provider; one that was, only where doing it twice does no harm. Its
-// request has been kept if its provider had said so by then.
-bool Exchange::ask_another(SlotNumber slot) noexcept {
-  RelayedCall& call = calls_[slot];
-  Provider& lost = *call.provider;
-  const bool sent = call.state == State::sent;
-  if (sent && (!lost.terms.idempotent || call.retried || call.stream)) return false;
-  if (call.addressed || !call.extras || call.extras->request.empty()) return false;
-  const std::string_view text = call.extras->request.padded();
-  Received message;
-  Buffer read;
-  Provider* other = nullptr;
-  try {
-    static_cast<void>(read_kept(text, true, read, message));
-    const std::string_view params = message.has(Member::params) ? message[Member::params] : std::string_view{};
-    const MessageForm form = message.packed ? MessageForm::packed : MessageForm::json;
-    other = lost.route->choose(params, *workspace_->readers_of(form).reader, &lost);
-  } catch (const std::bad_alloc&) {
-    return false;
-  }
-  if (other == nullptr) return false;
-  if (!other->is_free() && other->waiting >= other->terms.queue) return false;
-  leave_provider(slot);
-  call.retried = call.retried || sent;
-  call.state = State::waiting;
-  hand_to(*other, slot);
-  return true;
 }
 
 }  // namespace wirecall::broker

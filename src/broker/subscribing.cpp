@@ -367,13 +367,16 @@ bool Exchange::end_some(const EndedSubscriptions& ended, std::size_t& steps) noe
 void Exchange::end_more() noexcept {
   ends_ = false;
   subscriptions_to_end_ = kSubscriptionsEndedATurn;
+  end_more_left();
   while (!ended_subscriptions_.empty() && end_some(ended_subscriptions_.front(), subscriptions_to_end_))
     ended_subscriptions_.pop_front();
   if_memory_allows([&] { end_later(); });
 }
 
 void Exchange::end_later() {
-  if (ends_ || (ended_subscriptions_.empty() && subscriptions_to_end_ == kSubscriptionsEndedATurn)) return;
+  const bool none = ended_subscriptions_.empty() && subscriptions_to_end_ == kSubscriptionsEndedATurn &&
+                    leaving_.empty() && calls_to_end_ == kCallsEndedATurn;
+  if (ends_ || none) return;
   workspace_->scheduler->start(ending_, std::chrono::nanoseconds{0});
   ends_ = true;
 }

@@ -113,6 +113,7 @@ void Dispatcher::open_batch(BatchRun& run) {
   open->run.scope.shared = std::move(run.scope.shared);
   open->run.rendering = std::move(run.rendering);
   if (workspace_->scheduler != nullptr) open->run.came = came();
+  hold_batch(open->run);
   keep_open_batch(std::move(open));
   outlet_->interrupt();
 }
@@ -160,6 +161,7 @@ void Dispatcher::resume_batch() {
     if (!serve_next(run, run.single ? nullptr : &run.scope, element, share)) {
       if (run.next == BatchRun::Next::none) return;
       run.next = BatchRun::Next::element;
+      hold_batch(run);
       keep_open_batch(std::move(open));
       return outlet_->interrupt();
     }
@@ -193,12 +195,24 @@ void Dispatcher::refuse_open_batch() noexcept {
   run.rendering.reset();
 }
 
+// It is kept for a later turn.
+void Dispatcher::hold_batch(BatchRun& run) {
+  BatchReply& batch = run.scope.current();
+  const std::size_t answers = std::max(batch.bytes, batch.text.capacity());
+  const std::size_t listed = run.rendering != nullptr ? run.rendering->text().size() : 0;
+  batch.held.set(pending().load, answers + listed + run.text.size() + run.packed.size());
+  outlet_->held_more();
+}
+
 // All its calls have been made.
 void Dispatcher::close_batch(BatchRun& run) {
   if (run.single) return;
   BatchReply& batch = run.scope.current();
   batch.dispatched = true;
-  if (batch.unanswered != 0) return;
+  if (batch.unanswered != 0) {
+    batch.held.set(pending().load, std::max(batch.bytes, batch.text.capacity()));
+    return outlet_->held_more();
+  }
   send_batch(*outlet_, batch);
   workspace_->batch_text = std::move(batch.text);
 }

@@ -11,6 +11,7 @@
 #include <string_view>
 #include <vector>
 
+#include "rpc/dispatcher.hpp"
 #include "rpc/openrpc.hpp"
 #include "wirecall/access.hpp"
 #include "wirecall/call.hpp"
@@ -20,8 +21,6 @@
 
 namespace wirecall::rpc {
 
-class Outlet;
-struct PeerLoad;
 struct ReservedMethod;
 
 /// What a peer is given that has said hello.
@@ -30,11 +29,12 @@ struct Introduction {
   std::string session;  ///< the secret by which it comes back
 };
 
-/// One connection as the broker knows it. Owned by the connection's dispatcher; when it goes, the connection has gone:
-/// its registrations end, what it was asked to do fails, and what it has asked for is given up.
+/// One connection as the broker knows it. Owned by the connection's dispatcher, and by the broker once it has left.
 class BrokerPeer {
  public:
-  virtual ~BrokerPeer() = default;
+  /// The connection has gone, and nothing is sent to its outlet any more: its registrations end, what it was asked to
+  /// do fails, and what it has asked for is given up. Much of that takes several turns. Then the peer is destroyed.
+  virtual void leave() noexcept = 0;
 
   /// The method of that name that a connection provides, as far as this peer may know of it; null for none. To be
   /// invoked at once, with a call of this peer's.
@@ -88,13 +88,16 @@ class BrokerPeer {
   virtual void limit_calls(std::size_t kept, std::chrono::nanoseconds until, const Error& error) noexcept = 0;
   /// The peer says nothing any more: it provides nothing from now on.
   virtual void peer_ended() noexcept = 0;
+
+ protected:
+  ~BrokerPeer() = default;
 };
 
 /// Where the dispatchers of one thread get a BrokerPeer, and the methods that connections provide. Outlives them.
 class Broker : public MethodSource {
  public:
   /// Of the peer behind `outlet`, whose calls in progress `load` counts.
-  [[nodiscard]] virtual std::unique_ptr<BrokerPeer> meet(Outlet& outlet, std::shared_ptr<PeerLoad> load) = 0;
+  [[nodiscard]] virtual JoinedPeer meet(Outlet& outlet, std::shared_ptr<PeerLoad> load) = 0;
   /// Whether somebody looks on.
   [[nodiscard]] bool is_tapped() const noexcept { return tapped_; }
 

@@ -284,6 +284,8 @@ void Dispatcher::use_account() {
   calls.use(workspace_->accounts.of(name, clock != nullptr ? clock->now() : std::chrono::nanoseconds{0}));
 }
 
+const std::shared_ptr<Account>& Dispatcher::account() { return pending().load->calls.account(); }
+
 const Principal* Dispatcher::principal() const noexcept {
   return pending_ != nullptr && pending_->identity != nullptr ? pending_->identity->shown.principal : nullptr;
 }
@@ -320,6 +322,15 @@ bool Dispatcher::is_still_known(bool was_open) const noexcept {
   if (shown.authority == workspace_->authority) return true;
   const Principal* const after = workspace_->authority != nullptr ? workspace_->authority->find(shown.token) : nullptr;
   return after != nullptr && same_grants(*after, *before);
+}
+
+void Dispatcher::end_if_revoked() noexcept {
+  if (principal() == nullptr || workspace_->authority == nullptr) return;
+  if (workspace_->authority->find(pending_->identity->shown.token) != nullptr) return;
+  refuse_open_batch();
+  end_calls(message::make({.code = ErrorCode::unauthenticated,
+                           .reason = "the token that the caller has shown is not known any more",
+                           .delivered = "maybe"}));
 }
 
 // Whether a peer that has not said who it is may say this, or one that has still may: else it is refused, and its
@@ -698,6 +709,8 @@ void Dispatcher::refuse_size() {
 std::size_t Dispatcher::waiting_calls() const noexcept {
   return (pending_ ? pending_->active : 0) + (broker_peer_ ? broker_peer_->in_flight() : 0);
 }
+
+void LeavesBroker::operator()(BrokerPeer* peer) const noexcept { peer->leave(); }
 
 BrokerPeer* Dispatcher::broker_peer() {
   if (!broker_peer_ && workspace_->broker != nullptr) {

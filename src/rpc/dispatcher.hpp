@@ -17,8 +17,8 @@
 #include <vector>
 
 #include "rpc/accounts.hpp"
+#include "rpc/holders.hpp"
 #include "rpc/refusals.hpp"
-#include "rpc/unidentified.hpp"
 #include "wirecall/bytes.hpp"
 #include "wirecall/context.hpp"
 #include "wirecall/detail/blocking_pool.hpp"
@@ -54,10 +54,17 @@ class Rendering;
 class RunningBatch;
 struct PeerIdentity;
 
+/// Has the broker forget a peer whose connection has gone (BrokerPeer::leave).
+struct LeavesBroker {
+  void operator()(BrokerPeer* peer) const noexcept;
+};
+using JoinedPeer = std::unique_ptr<BrokerPeer, LeavesBroker>;
+
 /// What is in progress for one connection, however many dispatchers serve it.
 struct PeerLoad {
   CallCount calls;                       ///< whose handlers may still be at work; at most Limits::in_flight
   std::size_t held_bytes = 0;            ///< of items gathered, and calls kept; at most Limits::hard_output
+  std::size_t batch_bytes = 0;           ///< of batches that have begun, and answers to them that are not sent
   std::chrono::nanoseconds rate_due{0};  ///< when the next message would be due at Limits::rate, were there no burst
   std::chrono::nanoseconds suggestion_due{0};  ///< likewise of searches for a name that was mistyped
 };
@@ -141,6 +148,8 @@ class Outlet {
   [[nodiscard]] virtual std::string peer_source() const { return {}; }
   /// Bytes that wait to be sent to the peer.
   [[nodiscard]] virtual std::size_t waiting_bytes() const noexcept { return 0; }
+  /// What is held for the connection besides what it holds itself (PeerLoad) has grown: it may have to give way.
+  virtual void held_more() noexcept {}
   /// Asked by a dispatcher when its first call waits: the same for all dispatchers of one connection.
   [[nodiscard]] virtual std::shared_ptr<PeerLoad> load() { return std::make_shared<PeerLoad>(); }
 
@@ -212,7 +221,7 @@ struct Workspace {
   std::unique_ptr<message::Transcoder> transcoder_made;
   std::unique_ptr<PackedCursors> packed_made;
   Accounts accounts;
-  UnidentifiedPeers unidentified;     ///< where peers have to say who they are
+  Holders unidentified;               ///< where peers have to say who they are
   std::size_t half_closed_calls = 0;  ///< that wait for peers that have ended their side
   TaskScope tasks;                    ///< last: the tasks go before what they use
 };
@@ -267,11 +276,20 @@ class Dispatcher {
   /// A peer that has not said who it is makes this connection hold so many bytes. It may be closed for that, and so may
   /// others that hold more.
   void hold_unidentified(std::size_t bytes);
+  /// The account of the connection. Throws std::bad_alloc.
+  [[nodiscard]] const std::shared_ptr<Account>& account();
+  /// Bytes that are held for the connection's calls.
+  [[nodiscard]] std::size_t held_bytes() const noexcept {
+    return load_ != nullptr ? load_->held_bytes + load_->batch_bytes : 0;
+  }
   /// Where peers have to say who they are: this one has, by other means than rpc.hello; null for one that has not.
   void identify(const Principal* principal, std::string_view token);
   /// Whether the peer still is who it was when Workspace::authority has become another one, and may do the same.
   /// One that has not said yet who it is may still do so, unless it could do everything before: where it `was_open`.
   [[nodiscard]] bool is_still_known(bool was_open = true) const noexcept;
+  /// Where the token of a peer is known no more, its calls end with -32004 at once: nothing that they still give is
+  /// sent.
+  void end_if_revoked() noexcept;
   /// Answers text that cannot be read: -32700, with `data.limit:"depth"` for ScanStatus::too_deep.
   void refuse_syntax(ScanStatus status, const message::Unreadable& where);
   /// Answers a message over max_message_size: -32006.
@@ -361,6 +379,7 @@ class Dispatcher {
   [[nodiscard]] std::shared_ptr<OpenBatch> take_open_batch() noexcept;
   void keep_open_batch(std::shared_ptr<OpenBatch> open);
   [[nodiscard]] bool may_suggest();
+  void hold_batch(BatchRun& run);
   void close_batch(BatchRun& run);
   [[nodiscard]] bool refuse_values(const Received& message, CallState& state, std::size_t offset,
                                    std::span<const message::Unheld> unheld);
@@ -379,9 +398,9 @@ class Dispatcher {
   Outlet* outlet_;
   const Limits* limits_;
   Workspace* workspace_;
-  const PeerLoad* load_;                     // the connection's; null as long as no call has waited
-  std::shared_ptr<PendingCalls> pending_;    // made when the first call waits
-  std::unique_ptr<BrokerPeer> broker_peer_;  // made when a broker is first asked
+  const PeerLoad* load_;                   // the connection's; null as long as no call has waited
+  std::shared_ptr<PendingCalls> pending_;  // made when the first call waits
+  JoinedPeer broker_peer_;                 // made when a broker is first asked
   std::uint32_t timeout_max_ms_ = kNoTimeout;
   MessageForm form_ = MessageForm::json;  // of the answers to the message that is served
   bool greeted_ = false;                  // by rpc.hello

@@ -159,8 +159,17 @@ void PendingCalls::close(PendingCall& call, int code) noexcept {
   CallExtras extras = std::exchange(call.extras, {});
   call.reply.reset();
   if (extras.link) settle_link(std::move(extras.link), code, call.notification ? nullptr : batch.get());
-  if (batch && --batch->unanswered == 0 && batch->dispatched) send_late_batch(*owner->outlet_, *batch);
+  if (batch) close_in_batch(*batch);
   call_hooks(workspace, extras.hooks, code);
+}
+
+// One of the batch's calls has been answered.
+void PendingCalls::close_in_batch(BatchReply& batch) noexcept {
+  const bool last = --batch.unanswered == 0;
+  if (!batch.dispatched) return;
+  if (last) return send_late_batch(*owner->outlet_, batch);
+  batch.held.set(load, std::max(batch.bytes, batch.text.capacity()));
+  owner->outlet_->held_more();
 }
 
 void PendingCalls::release(std::uint32_t slot, std::uint32_t generation) noexcept {

@@ -74,11 +74,11 @@ struct CallState {
 };
 
 /// Closes the connection of a peer that does not say in time who it is, or holds too much until then.
-class AwaitedIdentity final : public Timer, public UnidentifiedPeer {
+class AwaitedIdentity final : public Timer, public Holder {
  public:
   /// `time` is 0 for ever.
   AwaitedIdentity(Outlet& outlet, Workspace& workspace, std::chrono::nanoseconds time)
-      : UnidentifiedPeer(workspace.unidentified), outlet_(&outlet), workspace_(&workspace) {
+      : outlet_(&outlet), workspace_(&workspace) {
     if (workspace.scheduler != nullptr && time != std::chrono::nanoseconds{0}) workspace.scheduler->start(*this, time);
   }
   AwaitedIdentity(AwaitedIdentity&&) = delete;
@@ -194,6 +194,7 @@ struct PendingCalls {
   void watch(PendingCall& call);
   void expired(PendingCall& call);
   void close(PendingCall& call, int code) noexcept;
+  void close_in_batch(BatchReply& batch) noexcept;
   void take_back(PendingCall& call, CallState& state) noexcept;
 };
 

@@ -20,6 +20,31 @@ namespace wirecall::rpc {
 
 class CallerLink;
 
+/// What a batch holds, as long as it is kept from one turn to another (PeerLoad::batch_bytes).
+class BatchBytes {
+ public:
+  BatchBytes() noexcept = default;
+  BatchBytes(BatchBytes&& from) noexcept : load_(std::move(from.load_)), bytes_(std::exchange(from.bytes_, 0)) {}
+  BatchBytes& operator=(BatchBytes&& from) noexcept {
+    std::swap(load_, from.load_);
+    std::swap(bytes_, from.bytes_);
+    return *this;
+  }
+  ~BatchBytes() {
+    if (load_) load_->batch_bytes -= bytes_;
+  }
+
+  void set(const std::shared_ptr<PeerLoad>& load, std::size_t bytes) noexcept {
+    if (!load_) load_ = load;
+    load_->batch_bytes += bytes - bytes_;
+    bytes_ = bytes;
+  }
+
+ private:
+  std::shared_ptr<PeerLoad> load_;
+  std::size_t bytes_ = 0;
+};
+
 /// The replies of a batch in the order of its requests: in JSON each followed by a comma, in MessagePack one behind the
 /// other. Waiting calls leave gaps.
 struct BatchReply {
@@ -41,7 +66,8 @@ struct BatchReply {
   std::vector<Gap> gaps;
   std::vector<std::shared_ptr<CallerLink>> links;  ///< of calls with results, which are answered when the batch is sent
   std::size_t bytes = 0;                           ///< of text and filled gaps together
-  std::size_t count = 0;                           ///< of replies
+  BatchBytes held;
+  std::size_t count = 0;  ///< of replies
   std::size_t unanswered = 0;
   std::vector<std::string_view> too_large;  ///< listings of wirecall's own that have not fitted any more
   MessageForm form = MessageForm::json;

@@ -8,6 +8,8 @@
 #include <new>
 #include <utility>
 
+#include "session/channel_rare.hpp"
+
 namespace wirecall::session {
 namespace {
 
@@ -20,31 +22,19 @@ constexpr std::size_t kRoomDivisor = 2;
 constexpr std::size_t kLargeOutputBytes = 256 * 1024;
 // A message that has begun brings this much within Limits::keepalive_timeout_ms, or its connection counts as idle.
 constexpr std::uint32_t kMessageBytesMin = 4096;
-// After a refusal the peer may still be sending. Closing at once would reset the connection, and with it the answer
-// that the peer has not read yet: so what it sends is thrown away for as long as this.
-constexpr std::chrono::milliseconds kLinger{1000};
 // A connection's share of a round: so many slices, and when the first is over no longer than kShareTime. The clock is
 // looked at only between slices: what comes in smaller numbers does not pay for it.
 constexpr std::int32_t kSliceSteps = 64;
 constexpr std::uint32_t kSliceBytes = 16 * 1024;
 constexpr std::uint16_t kSlices = 32;
 constexpr std::chrono::milliseconds kShareTime{1};
+// What counts the looks of `end_if_idle` has four bits.
+constexpr std::uint8_t kTimesMax = 15;
 
 }  // namespace
 
-class Channel::Linger final : private Timer {
- public:
-  explicit Linger(Channel& channel) : channel_(&channel) { channel_->host_->loop.start(*this, kLinger); }
-  Linger(Linger&&) = delete;
-  ~Linger() { channel_->host_->loop.stop(*this); }
-
- private:
-  void expired() override { channel_->end(channel_->why_stopped_); }
-
-  Channel* channel_;
-};
-
-Channel::Channel(Host& host, std::unique_ptr<transport::Stream> stream) : host_(&host), stream_(std::move(stream)) {
+Channel::Channel(Host& host, std::unique_ptr<transport::Stream> stream)
+    : host_(&host), stream_(std::move(stream)), weighed_from_(host.limits.hard_output >= kWeighedBytes ? 1 : 0) {
   stream_->start(*this);
 }
 
@@ -116,6 +106,8 @@ bool Channel::look(std::span<char> input, const Look& look) {
   host_->looking = nullptr;
   if (looking_) [[likely]] {
     looking_ = false;
+    if (is_weighed()) [[unlikely]]
+      weigh();
     return true;
   }
   --away_;
@@ -225,7 +217,7 @@ void Channel::ended() {
   if (input_ended_) {
     // Nobody is left to whom an answer could matter but by reading it: no need to linger.
     lingers_ = false;
-    if (linger_ != nullptr) end(why_stopped_);
+    if (lingering()) end(why_stopped_);
     return;
   }
   if (backlog_.empty() && !interrupted_) {
@@ -319,10 +311,8 @@ void Channel::finish_turn() {
   }
   if (exhausted_) [[unlikely]]
     return end(End::lost, ENOMEM);
-  if (cut_) {
-    ++host_->workspace.stats.slow_peers_cut;
-    return end(End::slow);
-  }
+  if (cut_) [[unlikely]]
+    return end_cut();
   flush();
   // What follows a refusal is not even thrown away before the peer has taken that.
   if ((choked() || (input_ended_ && has_output())) && !paused_) [[unlikely]] {
@@ -356,6 +346,8 @@ void Channel::sent(Buffer buffer) {
   sending_bytes_ = 0;
   ++moved_;
   host_->loop.give_buffer(std::move(buffer));
+  if (is_weighed()) [[unlikely]]
+    weigh();
   within_memory([&] { go_on_writing(); });
 }
 
@@ -398,7 +390,7 @@ bool Channel::stalled() noexcept {
 
 void Channel::end_if_idle(std::uint8_t times) {
   if (over_) return;
-  unread_times_ = stalled() ? unread_times_ + 1 : 0;
+  unread_times_ = stalled() ? (unread_times_ + 1) & kTimesMax : 0;
   if (unread_times_ == times) {
     cut_ = true;
     return mark();
@@ -406,10 +398,11 @@ void Channel::end_if_idle(std::uint8_t times) {
   if (input_ended_) return;
   if (is_kept()) return end_if_silent();
   // In the part of the time in which it began, a message need not have brought anything yet.
-  const bool began_before = std::exchange(was_unfinished_, unfinished());
+  const bool began_before = was_unfinished_;
+  was_unfinished_ = unfinished();
   const std::size_t least = began_before && was_unfinished_ ? kMessageBytesMin / times : 1;
   const bool alive = std::exchange(moved_, 0) >= least || busy() || has_output();
-  idle_times_ = alive ? 0 : idle_times_ + 1;
+  idle_times_ = alive ? 0 : (idle_times_ + 1) & kTimesMax;
   if (idle_times_ < times) return;
   ++host_->workspace.stats.connections_timed_out;
   stop_reading(End::silent);
@@ -435,7 +428,7 @@ void Channel::end_if_silent() {
 }
 
 void Channel::finish_if_done() {
-  if (sending_ || !out_.empty() || linger_ != nullptr) return;
+  if (sending_ || !out_.empty() || lingering()) return;
   if (working() || away_ != 0 || interrupted_) {
     // A notification that is done says nothing: so it is looked for.
     if (watching_) return;
@@ -445,7 +438,7 @@ void Channel::finish_if_done() {
   if (!lingers_) return end(End::finished);
   stream_->shut_down();
   if (paused_) stream_->resume();
-  linger_ = std::make_unique<Linger>(*this);
+  rare().linger = std::make_unique<Linger>(*this);
 }
 
 void Channel::failed(int error) {

@@ -91,6 +91,11 @@ class Channel : public Connection, private transport::StreamUser, private runtim
   /// The end of a turn in which `settle_later` was called, before output is sent.
   virtual void settle() {}
 
+  /// Bytes of what it keeps besides the channel's own input and output.
+  [[nodiscard]] virtual std::size_t kept_bytes() const noexcept { return 0; }
+  /// On which the connection's bytes are; null for none. Throws std::bad_alloc.
+  [[nodiscard]] virtual std::shared_ptr<rpc::Account> account() { return nullptr; }
+
   /// There is room again.
   virtual void output_drained() {}
 
@@ -104,10 +109,22 @@ class Channel : public Connection, private transport::StreamUser, private runtim
   }
   /// Output has been appended behind `waiting` bytes of it.
   void output_grew(std::size_t waiting) {
-    if (sending_bytes_ + waiting > host_->limits.hard_output) [[unlikely]]
-      cut_ = true;
+    if ((sending_bytes_ + out_.size()) / kWeighedBytes >= weighed_from_) [[unlikely]]
+      output_is_large(waiting);
     if (!marked_) mark();
   }
+  /// The same of output that waits elsewhere.
+  void output_grew_elsewhere(std::size_t waiting) {
+    if ((sending_bytes_ + waiting) / kWeighedBytes >= weighed_from_) output_is_large(waiting);
+    if (!marked_) mark();
+  }
+  /// What it holds has changed, and is not little: it is on the account (rpc::Account::buffers), for which this or
+  /// another connection may have to give way.
+  void weigh() noexcept;
+  /// The connection has had to give way.
+  [[nodiscard]] bool gives_way() const noexcept { return gives_way_; }
+  /// What a connection may hold without being on an account.
+  static constexpr std::size_t kWeighedBytes = 64 * 1024;
   /// Whether there is room for output that no request waits for; after false, `output_drained` is called once there is.
   [[nodiscard]] bool output_has_room() noexcept;
   /// Whether more than soft_output waits; after true, `output_drained` is called once there is room.
@@ -178,6 +195,8 @@ class Channel : public Connection, private transport::StreamUser, private runtim
 
  private:
   class Linger;
+  class Weight;
+  struct Rare;
 
   void received(std::span<char> bytes) final;
   void ended() final;
@@ -199,6 +218,12 @@ class Channel : public Connection, private transport::StreamUser, private runtim
   void pause() noexcept;
   void go_on_reading();
   void finish_turn();
+  [[gnu::noinline]] void output_is_large(std::size_t waiting) noexcept;
+  void end_cut();
+  [[nodiscard]] Rare& rare();
+  [[nodiscard]] bool lingering() const noexcept;
+  [[nodiscard]] bool holds_much() const noexcept;
+  [[nodiscard]] bool is_weighed() const noexcept { return rare_ && holds_much(); }
   void go_on_writing();
   void end_of_stream();
   [[nodiscard]] Buffer room_for(std::size_t bytes);
@@ -218,7 +243,7 @@ class Channel : public Connection, private transport::StreamUser, private runtim
   rpc::ConnectionCounts* counts_ = nullptr;
   std::uint32_t moved_ = 0;   // bytes received, and more, since `end_if_idle` looked
   std::uint32_t unsent_ = 0;  // bytes that waited then, modulo 2^32
-  std::unique_ptr<Linger> linger_;
+  std::unique_ptr<Rare> rare_;
   std::size_t owed_bytes_ = 0;  // have arrived while draining, and are still to be received
 
   // Its share of the loop's round, in slices.
@@ -228,12 +253,13 @@ class Channel : public Connection, private transport::StreamUser, private runtim
   std::uint32_t slice_ends_ = 0;            // at this byte of the input; after a look, of what it has left
   std::uint16_t slices_left_ = 0;           // after it
 
-  std::uint16_t away_ = 0;  // handlers that have not come back
+  std::uint16_t away_ = 0;      // handlers that have not come back
+  std::uint16_t weighed_from_;  // so many times kWeighedBytes of output
   End why_stopped_ = End::finished;
-  bool looking_ = false;           // in `read` or `input_complete`
-  std::uint8_t idle_times_ = 0;    // that `end_if_idle` has found too little to have happened
-  std::uint8_t unread_times_ = 0;  // and output of which nothing had been taken
-  bool was_unfinished_ = false;    // a message had begun then and not ended
+  bool looking_ = false;               // in `read` or `input_complete`
+  std::uint8_t idle_times_ : 4 = 0;    // that `end_if_idle` has found too little to have happened
+  std::uint8_t unread_times_ : 4 = 0;  // and output of which nothing had been taken
+  bool was_unfinished_ : 1 = false;    // a message had begun then and not ended
   bool sending_ : 1 = false;
   bool sent_ : 1 = false;          // a send has ended since `end_if_idle` looked
   bool marked_ : 1 = false;        // turn_ended is going to be called
@@ -248,6 +274,7 @@ class Channel : public Connection, private transport::StreamUser, private runtim
   bool input_ended_ : 1 = false;   // no more input is looked at
   bool lingers_ : 1 = false;       // the peer may be sending still when all is said
   bool cut_ : 1 = false;           // too much output waits, or for too long
+  bool gives_way_ : 1 = false;     // the connections of its principal hold too much
   bool exhausted_ : 1 = false;     // there was no memory
   bool watched_ : 1 = false;       // the system finds out whether the peer is still there
   bool large_output_ : 1 = false;  // what was sent last was

@@ -301,6 +301,7 @@ std::string ClientCore::why_gone(const ClientConnection& connection, End end, in
              " levels; raise ClientOptions.limits.depth";
     case End::silent:
       return why + "the server did not answer in time";
+    case End::heaviest:
     case End::refused:
       return why + "it was refused";
   }

@@ -24,13 +24,14 @@ enum class End : std::uint8_t {
   too_large,   ///< the peer sent a message over Limits::max_message_size
   too_deep,    ///< the peer sent a message over Limits::depth
   silent,      ///< the peer did not send in time what it had to
+  heaviest,    ///< of its principal's connections, which held too much together, it held most
   refused,     ///< the peer did not say who it is, or may not stay
 };
 
 /// The same in a word.
 [[nodiscard]] constexpr const char* name_of(End end) noexcept {
-  constexpr const char* kNames[]{"finished",  "lost",     "slow",   "unreadable",
-                                 "too_large", "too_deep", "silent", "refused"};
+  constexpr const char* kNames[]{"finished", "lost",   "slow",     "unreadable", "too_large",
+                                 "too_deep", "silent", "heaviest", "refused"};
   return kNames[static_cast<std::size_t>(end)];
 }
 

@@ -198,6 +198,12 @@ void HttpSession::comment_events() {
 
 void HttpSession::authority_changed(bool was_open) {
   if (events_ && !events_->dispatcher.is_still_known(was_open)) stop_reading(End::refused);
+  if (current_ != nullptr) current_->dispatcher.end_if_revoked();  // its handler is away, or its batch interrupted
+  for (const auto* exchanges : {&waiting_, &silent_}) {
+    for (const auto& exchange : *exchanges) {
+      if (exchange != nullptr) exchange->dispatcher.end_if_revoked();
+    }
+  }
 }
 
 void HttpSession::output_drained() {

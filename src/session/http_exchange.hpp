@@ -63,6 +63,7 @@ class HttpSession::Exchange final : public rpc::Outlet {
   void discard_message() noexcept override { out_->truncate(response_.begin); }
   void lose_answer() noexcept override { session->exhaust(); }
   void close() override { closes = true; }
+  void held_more() noexcept override { session->weigh(); }
   [[nodiscard]] std::shared_ptr<rpc::PeerLoad> load() override {
     if (!session->load_) session->load_ = std::make_shared<rpc::PeerLoad>();
     return session->load_;
@@ -112,7 +113,7 @@ class HttpSession::Exchange final : public rpc::Outlet {
   void written(std::size_t begin) {
     if (out_ != &held) return session->output_grew(begin);
     session->held_bytes_ += held.size();
-    session->output_grew(session->out_.size() + session->held_bytes_);
+    session->output_grew_elsewhere(session->out_.size() + session->held_bytes_);
   }
 
   Buffer* out_ = nullptr;

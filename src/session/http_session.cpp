@@ -9,7 +9,7 @@
 
 #include "framing/byte_order_mark.hpp"
 #include "message/explain.hpp"
-#include "rpc/unidentified.hpp"
+#include "rpc/holders.hpp"
 #include "session/http_events.hpp"
 #include "session/http_exchange.hpp"
 
@@ -80,10 +80,9 @@ struct KeptAnswer final : rpc::Outlet {
 }  // namespace
 
 // The beginning of a head, before which nobody knows who sends it (Limits::unidentified_bytes).
-class HttpSession::HeldHead final : public rpc::UnidentifiedPeer {
+class HttpSession::HeldHead final : public rpc::Holder {
  public:
-  explicit HeldHead(HttpSession& session)
-      : UnidentifiedPeer(session.host_->workspace.unidentified), session_(&session) {}
+  explicit HeldHead(HttpSession& session) : session_(&session) {}
 
  private:
   void give_way() override { session_->drop_head(); }
@@ -111,6 +110,19 @@ void HttpSession::stop_calls() noexcept {
   for (const auto* exchanges : {&waiting_, &silent_}) {
     for (const auto& exchange : *exchanges) exchange->dispatcher.stop_calls();
   }
+}
+
+std::size_t HttpSession::kept_bytes() const noexcept {
+  return head_.capacity() + body_.capacity() + held_bytes_ + (load_ ? load_->held_bytes + load_->batch_bytes : 0);
+}
+
+std::shared_ptr<rpc::Account> HttpSession::account() {
+  return load_ && load_->calls.account() ? load_->calls.account() : current().dispatcher.account();
+}
+
+// Part of a body has been kept.
+void HttpSession::weigh_body() noexcept {
+  if (body_.capacity() > kWeighedBytes) weigh();
 }
 
 bool HttpSession::working() const noexcept {
@@ -222,6 +234,7 @@ std::size_t HttpSession::read_length(std::span<char> input) {
   }
   if (body_.capacity() == 0) body_ = host_->loop.take_buffer();
   body_.append({input.data(), here});
+  weigh_body();
   looking_at(at_ + here);
   if (complete) dispatch_kept();
   return here;
@@ -242,6 +255,7 @@ std::size_t HttpSession::read_chunks(std::span<char> input) {
       } else {
         if (body_.capacity() == 0) body_ = host_->loop.take_buffer();
         body_.append({input.data() + found.skip, found.size});
+        weigh_body();
       }
       break;
     case Find::message:

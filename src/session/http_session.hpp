@@ -51,6 +51,9 @@ class HttpSession final : public Channel, private Timer {
   void resume_message() override;
   void leave_message(std::vector<Buffer>& kept) override;
   void came_back() override { settle_later(); }
+  [[nodiscard]] std::size_t kept_bytes() const noexcept override;
+  [[nodiscard]] std::shared_ptr<rpc::Account> account() override;
+  void weigh_body() noexcept;
   [[nodiscard]] bool working() const noexcept override;
   void abandon() noexcept override;
   void settle() override;

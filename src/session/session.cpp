@@ -406,7 +406,11 @@ bool Session::keep(std::string_view part) {
     give_back(larger);
   }
   message_.append(part);
-  if (caller_ != nullptr || !dispatcher_.is_unidentified()) return true;
+  if (caller_ != nullptr) return true;
+  if (!dispatcher_.is_unidentified()) {
+    if (message_.capacity() > kWeighedBytes) weigh();
+    return !gives_way();
+  }
   // What the buffer has, which may be twice what is in it.
   dispatcher_.hold_unidentified(message_.capacity() + output_bytes());
   if (!input_ended()) return true;

@@ -88,9 +88,12 @@ class Session final : public Channel, public rpc::Outlet {
   void interrupt() override { Channel::interrupt(); }
   [[nodiscard]] std::string peer_source() const override { return Channel::peer_source(); }
   [[nodiscard]] std::size_t waiting_bytes() const noexcept override { return output_bytes(); }
+  void held_more() noexcept override { weigh(); }
   void close() override;
   void authority_changed(bool was_open) override {
-    if (!dispatcher_.is_still_known(was_open)) close();
+    if (dispatcher_.is_still_known(was_open)) return;
+    dispatcher_.end_if_revoked();
+    close();
   }
   void count_into(rpc::ConnectionCounts* counts) noexcept override { Channel::count_into(counts); }
   [[nodiscard]] bool strict_peer() const noexcept override { return framing_->strict_peers(); }
@@ -104,6 +107,12 @@ class Session final : public Channel, public rpc::Outlet {
   bool leave_rest() override { return dispatcher_.leave_batch(); }
   void leave_message(std::vector<Buffer>& kept) override;
   void input_complete() override;
+  [[nodiscard]] std::size_t kept_bytes() const noexcept override {
+    return message_.capacity() + dispatcher_.held_bytes();
+  }
+  [[nodiscard]] std::shared_ptr<rpc::Account> account() override {
+    return caller_ == nullptr ? dispatcher_.account() : nullptr;
+  }
   [[nodiscard]] bool unfinished() const noexcept override { return !message_.empty() || framing_->begun(); }
   [[nodiscard]] bool is_relied_on() const noexcept override { return dispatcher_.is_relied_on(); }
   [[nodiscard]] bool is_kept() const noexcept override { return dispatcher_.is_kept(); }

@@ -105,6 +105,19 @@ class BatchShare : public testing::Test, public Accepting {
   std::vector<std::pair<int, Completion<int>>> waiting;
 };
 
+TEST_F(BatchShare, is_run_no_further_once_its_connection_has_broken) {
+  peer->send(requests("echo"));
+  while (seen.empty()) turn();
+  peer->reset();
+  turns(5);
+  const std::size_t run = seen.size();
+  ASSERT_LT(run, std::size_t{kElements}) << "it takes several turns";
+  turns();
+  EXPECT_EQ(seen.size(), run);
+  EXPECT_EQ(end, End::lost);
+  EXPECT_TRUE(workspace.open_batches.empty());
+}
+
 TEST_F(BatchShare, a_turn_serves_a_part_of_a_long_batch_and_the_answer_is_one_array_in_order) {
   peer->send(requests("echo"));
   EXPECT_GE(turns_until_seen(kElements), kElements / kShareSteps);

@@ -121,6 +121,7 @@ TEST(OptionRows, each_member_is_an_option_but_for_the_sink_of_the_log_and_the_pr
                                                 "principal_rate",
                                                 "principal_calls",
                                                 "principal_retained_bytes",
+                                                "principal_bytes",
                                                 "unidentified_bytes",
                                                 "half_closed_calls",
                                                 "half_closed_ms"};

@@ -1,0 +1,61 @@
+// The part of Channel that counts what it holds of the budget of its principal (Limits::principal_bytes).
+#include <algorithm>
+#include <cstdint>
+#include <new>
+#include <utility>
+
+#include "session/channel_rare.hpp"
+#include "wirecall/log.hpp"
+
+namespace wirecall::session {
+
+Channel::Rare& Channel::rare() {
+  if (!rare_) rare_ = std::make_unique<Rare>();
+  return *rare_;
+}
+
+bool Channel::lingering() const noexcept { return rare_ && rare_->linger; }
+
+bool Channel::holds_much() const noexcept { return rare_->weight != nullptr; }
+
+void Channel::Weight::give_way() {
+  channel_->gives_way_ = channel_->cut_ = true;
+  channel_->mark();
+  channel_->host_->workspace.write_log(
+      LogLevel::warning, "a connection is closed: those of " + account_->name +
+                             " hold more than limits.principal_bytes of messages and answers, and it most of them");
+}
+
+void Channel::end_cut() {
+  if (gives_way_) return end(End::heaviest);
+  ++host_->workspace.stats.slow_peers_cut;
+  end(End::slow);
+}
+
+void Channel::output_is_large(std::size_t waiting) noexcept {
+  if (sending_bytes_ + waiting > host_->limits.hard_output) cut_ = true;
+  weigh();
+}
+
+// Of output more is weighed when it has grown by as much as is not weighed at all.
+void Channel::weigh() noexcept {
+  if (over_ || cut_) return;
+  const std::size_t output = output_bytes();
+  weighed_from_ =
+      static_cast<std::uint16_t>(std::min(output / kWeighedBytes + 1, host_->limits.hard_output / kWeighedBytes));
+  const std::size_t bytes = output + backlog_.capacity() + kept_bytes();
+  if (bytes <= kWeighedBytes) {
+    if (rare_) rare_->weight.reset();
+    return;
+  }
+  try {
+    std::shared_ptr<rpc::Account> on = account();
+    if (!on) return;
+    if (!rare().weight) rare_->weight = std::make_unique<Weight>(*this);
+    rare_->weight->set(std::move(on), bytes);
+  } catch (const std::bad_alloc&) {
+    exhaust();
+  }
+}
+
+}  // namespace wirecall::session

@@ -1,0 +1,167 @@
+// What the connections of one principal hold together (limits.principal_bytes): unfinished messages, batches that are
+// being served, and answers that nobody reads. The one that holds most gives way, and never a newcomer that holds less.
+#include <algorithm>
+#include <cstddef>
+#include <gtest/gtest.h>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "tests/session/several.hpp"
+#include "wirecall/task.hpp"
+
+namespace wirecall::session {
+namespace {
+
+constexpr std::size_t kBytesMax = 1'000'000;
+constexpr int kConnectionsMax = 20;
+
+std::string unfinished(std::size_t bytes) {
+  return R"({"jsonrpc":"2.0","method":"size","params":[")" + std::string(bytes, 'x');
+}
+std::string numbered(std::string_view method, std::size_t number, int id = 1) {
+  return R"({"jsonrpc":"2.0","method":")" + std::string{method} + R"(","params":[)" + std::to_string(number) +
+         R"(],"id":)" + std::to_string(id) + "}";
+}
+std::string http_post(const std::string& body) {
+  return "POST /rpc HTTP/1.1\r\nHost: localhost\r\nContent-Length: " + std::to_string(body.size()) + "\r\n\r\n" + body;
+}
+
+class PrincipalBytes : public testing::Test, public Several {
+ protected:
+  PrincipalBytes() : Several(Limits{.principal_bytes = kBytesMax}) {
+    registry.method("size", [](const std::string& text) { return text.size(); });
+    registry.method("fill", [](std::size_t bytes) { return std::string(bytes, 'y'); });
+    registry.method("wait", [this](int) -> Task<int> {
+      Completion<int> answer;
+      waiting.push_back(answer);
+      co_return co_await answer;
+    });
+    registry.method("text", [this](int) -> Task<std::string> {
+      Completion<std::string> answer;
+      texts.push_back(answer);
+      co_return co_await answer;
+    });
+  }
+  Line& connect_and_send(const std::string& bytes, std::size_t window = ~std::size_t{0}) {
+    Line& line = connect();
+    line.peer->window = window;
+    line.send(bytes);
+    turns();
+    return line;
+  }
+  std::vector<Completion<int>> waiting;
+  std::vector<Completion<std::string>> texts;
+};
+
+TEST_F(PrincipalBytes, are_those_of_unfinished_messages_and_the_connection_with_most_gives_way) {
+  const Line& small = connect_and_send(unfinished(200'000));
+  const Line& heavy = connect_and_send(unfinished(400'000));
+  EXPECT_EQ(ended(), 0);
+  Line& newcomer = connect_and_send(unfinished(300'000));
+  EXPECT_EQ(heavy.end, End::heaviest);
+  EXPECT_FALSE(small.end || newcomer.end);
+  newcomer.send("\"],\"id\":1}");
+  turns();
+  EXPECT_EQ(newcomer.hear(), "{\"jsonrpc\":\"2.0\",\"result\":300000,\"id\":1}\n");
+  EXPECT_EQ(log.size(), 1U);
+  EXPECT_NE(log[0].find("limits.principal_bytes"), std::string::npos) << log[0];
+}
+
+TEST_F(PrincipalBytes, are_counted_no_more_once_the_message_is_whole) {
+  for (int i = 0; i < 20; ++i) {
+    Line& line = connect_and_send(unfinished(300'000));
+    line.send("\"],\"id\":1}");
+    turns();
+    EXPECT_EQ(line.hear(), "{\"jsonrpc\":\"2.0\",\"result\":300000,\"id\":1}\n");
+  }
+  EXPECT_EQ(ended(), 0);
+}
+
+TEST_F(PrincipalBytes, are_those_of_the_bodies_of_http) {
+  const std::string whole = http_post(numbered("size", 1) + std::string(600'000, ' '));
+  const std::string chunk = "POST /rpc HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: chunked\r\n\r\n249f0\r\n";
+  const Line& heavy = connect_and_send(whole.substr(0, 400'000));
+  EXPECT_EQ(ended(), 0);
+  for (int i = 0; i < kConnectionsMax && ended() == 0; ++i)
+    connect_and_send(i % 2 == 0 ? whole.substr(0, 150'000) : chunk + std::string(140'000, ' '));
+  EXPECT_EQ(heavy.end, End::heaviest);
+  EXPECT_EQ(ended(), 1);
+}
+
+TEST_F(PrincipalBytes, are_those_of_answers_that_are_not_read) {
+  const Line& small = connect_and_send(numbered("fill", 200'000), 1000);
+  const Line& heavy = connect_and_send(numbered("fill", 400'000), 1000);
+  EXPECT_EQ(ended(), 0);
+  const Line& newcomer = connect_and_send(numbered("fill", 300'000), 1000);
+  EXPECT_EQ(ended(), 0) << "the system has taken some";
+  const Line& last = connect_and_send(numbered("fill", 300'000), 1000);
+  EXPECT_EQ(heavy.end, End::heaviest);
+  EXPECT_FALSE(small.end || newcomer.end || last.end);
+}
+
+TEST_F(PrincipalBytes, are_those_of_answers_that_wait_for_others_of_their_batch) {
+  std::vector<const Line*> all;
+  for (const std::size_t bytes : {400'000, 200'000, 200'000}) {
+    all.push_back(&connect_and_send("[" + numbered("fill", bytes) + "," + numbered("wait", 0, 2) + "]"));
+  }
+  EXPECT_EQ(all[0]->end, End::heaviest);
+  EXPECT_EQ(ended(), 1);
+}
+
+TEST_F(PrincipalBytes, are_those_of_late_answers_of_a_batch) {
+  const Line& heavy = connect_and_send("[" + numbered("text", 0) + "," + numbered("wait", 0, 2) + "]");
+  const Line& other = connect_and_send("[" + numbered("text", 0) + "," + numbered("wait", 0, 2) + "]");
+  ASSERT_EQ(texts.size(), 2U);
+  texts[1].set(std::string(400'000, 'y'));
+  turns();
+  EXPECT_EQ(ended(), 0);
+  texts[0].set(std::string(700'000, 'y'));
+  turns();
+  EXPECT_EQ(heavy.end, End::heaviest);
+  EXPECT_FALSE(other.end);
+}
+
+TEST_F(PrincipalBytes, are_those_of_a_batch_that_is_interrupted) {
+  std::string batch = "[";
+  for (int i = 0; i < 900; ++i) batch += numbered("fill", 5000, i) + ",";
+  batch += numbered("fill", 1) + "]";
+  const Line& one = connect();
+  one.send(batch);
+  for (int i = 0; i < 1000 && !one.end; ++i) {
+    turn();
+    ASSERT_TRUE(one.heard.empty());
+  }
+  EXPECT_EQ(one.end, End::heaviest) << "alone";
+}
+
+TEST_F(PrincipalBytes, of_connections_that_hold_little_do_not_count) {
+  for (int i = 0; i < 40; ++i) connect_and_send(unfinished(30'000));
+  EXPECT_EQ(ended(), 0);
+}
+
+TEST_F(PrincipalBytes, of_another_principal_are_its_own) {
+  const auto user = [](std::string name) {
+    return Principal{
+        .name = name, .tokens = {"token-" + name}, .call = {">"}, .provide = {}, .publish = {}, .subscribe = {}};
+  };
+  let_in({user("a"), user("b")});
+  const Line& a = connect("token-a");
+  const Line& b = connect("token-b");
+  a.send(unfinished(450'000));
+  b.send(unfinished(400'000));
+  turns();
+  EXPECT_EQ(ended(), 0);
+  for (int i = 0; i < kConnectionsMax && ended() == 0; ++i) {
+    connect("token-b").send(unfinished(150'000));
+    turns();
+  }
+  EXPECT_EQ(b.end, End::heaviest);
+  EXPECT_EQ(ended(), 1);
+  EXPECT_TRUE(std::ranges::any_of(log, [](const std::string& line) {
+    return line.find("principal b ") != std::string::npos && line.find("limits.principal_bytes") != std::string::npos;
+  }));
+}
+
+}  // namespace
+}  // namespace wirecall::session
