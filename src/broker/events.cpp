@@ -191,7 +191,9 @@ std::size_t Exchange::publish(Peer& publisher, std::string_view topic, const Eve
   }
   if (retain) {
     const auto& account = publisher.load().calls.account();
-    const Retained::Kept kept = retained_.keep(topic, text.view(), account ? account->name : std::string{});
+    const Retained::By by{.holder = account ? std::string_view{account->name} : std::string_view{},
+                          .client = publisher.name};
+    const Retained::Kept kept = retained_.keep(topic, text.view(), by);
     if (kept != Retained::Kept::yes) {
       const bool all = kept == Retained::Kept::no_room;
       throw message::make({.code = ErrorCode::limit_exceeded,

@@ -1,7 +1,8 @@
 // Retained: the last event of each topic that was published to be kept, for those who subscribe later. Bounded in
 // bytes, all together and for each holder, the principal or source that has published it. Where there is no room the
-// holder with the most gives way, its oldest events first, to one who has less. Who looks for what a pattern matches
-// does so in pieces (Walk), each of bounded steps. One thread. Pure.
+// holder with the most gives way, its oldest events first, to one who has less; and so does, within one holder, the
+// client with the most. A client is a name within its holder, since what it retains outlives its connection. Who looks
+// for what a pattern matches does so in pieces (Walk), each of bounded steps. One thread. Pure.
 #pragma once
 
 #include <algorithm>
@@ -29,26 +30,31 @@ class Retained {
   Retained(Retained&&) = delete;
 
   enum class Kept : std::uint8_t { yes, no_room, too_much_of_holder };
+  /// Whose an event is.
+  struct By {
+    std::string_view holder;
+    std::string_view client;  ///< empty for one without a name
+  };
 
   /// Keeps `message`, in place of what there was of this topic, whoever had published that. Throws std::bad_alloc;
   /// then, and where it is not kept, what there was of the topic is still there, unless it had to give way.
-  [[nodiscard]] Kept keep(std::string_view topic, std::string_view message, std::string_view holder) {
+  [[nodiscard]] Kept keep(std::string_view topic, std::string_view message, const By& by) {
     const std::size_t after = cost(topic, message);
-    const auto before = [&](std::string_view of) {
-      const auto found = messages_.find(topic);
-      if (found == messages_.end() || (!of.empty() && found->second.holder->name != of)) return std::size_t{0};
-      return cost(topic, found->second.message);
-    };
-    const auto known = holders_.find(holder);
-    const std::size_t own = (known != holders_.end() ? known->second->bytes - before(holder) : 0) + after;
-    if (own > holder_bytes_max_) return Kept::too_much_of_holder;
+    if (after > holder_bytes_max_) return Kept::too_much_of_holder;
     if (after > bytes_max_) return Kept::no_room;
-    while (bytes_ - before({}) + after > bytes_max_) {
-      const Holder& heaviest = *by_bytes_.rbegin()->second;
-      if (heaviest.name == holder || heaviest.bytes <= own) return Kept::no_room;
-      clear(*heaviest.topics.front());
+    for (;;) {
+      const Sums sums = sums_with(topic, after, by);
+      const bool too_much = sums.of_holder > holder_bytes_max_;
+      if (!too_much && sums.of_all <= bytes_max_) break;
+      const Holder* const giving = too_much ? find(by.holder) : by_bytes_.rbegin()->second;
+      const Client& most = *giving->by_bytes.rbegin()->second;
+      const bool own = giving->name == by.holder;
+      const bool has_less =
+          own ? most.bytes <= sums.of_client || most.name == by.client : giving->bytes <= sums.of_holder;
+      if (has_less) return too_much ? Kept::too_much_of_holder : Kept::no_room;
+      clear(*most.topics.front());
     }
-    put(topic, message, holder);
+    put(topic, message, by);
     return Kept::yes;
   }
   void clear(std::string_view topic) noexcept {
@@ -90,75 +96,139 @@ class Retained {
   static constexpr std::size_t kStepBytes = 1024;
 
  private:
+  struct Client;
   struct Holder {
     std::string name;
     std::size_t bytes = 0;
+    std::map<std::string, Client, std::less<>> clients;  // those that hold anything
+    std::set<std::pair<std::size_t, Client*>> by_bytes;
+  };
+  struct Client {
+    std::string name;
+    Holder* holder = nullptr;
+    std::size_t bytes = 0;
     std::list<const std::string*> topics;  // of its events, the oldest first
-    std::size_t uses = 0;                  // it stays, though it may hold nothing
   };
   struct Event {
     std::string message;
-    Holder* holder = nullptr;
-    std::list<const std::string*>::iterator place;  // among its holder's topics
+    Client* client = nullptr;
+    std::list<const std::string*>::iterator place;  // among its client's topics
+  };
+  // What there is once an event is kept.
+  struct Sums {
+    std::size_t of_all = 0;
+    std::size_t of_holder = 0;
+    std::size_t of_client = 0;
   };
   using Messages = std::map<std::string, Event, std::less<>>;
-  using ByBytes = std::set<std::pair<std::size_t, Holder*>>;
 
   static constexpr std::size_t kOverhead = 256;  // of one, in all tables
   [[nodiscard]] static std::size_t cost(std::string_view topic, std::string_view message) noexcept {
     return topic.size() + message.size() + kOverhead;
   }
 
-  // What needs memory comes first.
-  void put(std::string_view topic, std::string_view message, std::string_view holder_name) {
-    Messages fresh;
-    const auto made =
-        fresh.emplace(std::string{topic}, Event{.message = std::string{message}, .holder = {}, .place = {}});
-    std::list<const std::string*> place{&made.first->first};
-    auto known = holders_.find(holder_name);
-    if (known == holders_.end()) {
-      auto holder = std::make_unique<Holder>();
-      holder->name = holder_name;
-      by_bytes_.emplace(0, holder.get());
+  [[nodiscard]] Holder* find(std::string_view holder) const noexcept {
+    const auto found = holders_.find(holder);
+    return found == holders_.end() ? nullptr : found->second.get();
+  }
+  [[nodiscard]] Sums sums_with(std::string_view topic, std::size_t bytes, const By& by) const noexcept {
+    Sums sums{.of_all = bytes_ + bytes, .of_holder = bytes, .of_client = bytes};
+    const Holder* const holder = find(by.holder);
+    if (holder != nullptr) {
+      sums.of_holder += holder->bytes;
+      const auto client = holder->clients.find(by.client);
+      if (client != holder->clients.end()) sums.of_client += client->second.bytes;
+    }
+    const auto before = messages_.find(topic);
+    if (before == messages_.end()) return sums;
+    const Client& client = *before->second.client;
+    const std::size_t replaced = cost(topic, before->second.message);
+    sums.of_all -= replaced;
+    if (client.holder == holder) sums.of_holder -= replaced;
+    if (client.holder == holder && client.name == by.client) sums.of_client -= replaced;
+    return sums;
+  }
+  // Throws std::bad_alloc, and nothing has happened.
+  Client& client_of(const By& by) {
+    Holder* holder = find(by.holder);
+    if (holder == nullptr) {
+      auto made = std::make_unique<Holder>();
+      made->name = by.holder;
+      holder = made.get();
+      by_bytes_.emplace(0, holder);
       try {
-        known = holders_.emplace(holder->name, std::move(holder)).first;
+        holders_.emplace(holder->name, std::move(made));
       } catch (...) {
-        by_bytes_.erase(by_bytes_.begin());  // nobody else has nothing
+        by_bytes_.erase({0, holder});
         throw;
       }
     }
-    Holder& holder = *known->second;
-    ++holder.uses;
+    const auto known = holder->clients.find(by.client);
+    if (known != holder->clients.end()) return known->second;
+    std::map<std::string, Client, std::less<>> fresh;
+    try {
+      Client& client = fresh.emplace(by.client, Client{}).first->second;
+      client.name = by.client;
+      client.holder = holder;
+      holder->by_bytes.emplace(0, &client);
+      holder->clients.insert(fresh.extract(fresh.begin()));
+      return client;
+    } catch (...) {
+      drop_if_empty(*holder);
+      throw;
+    }
+  }
+  // What needs memory comes first.
+  void put(std::string_view topic, std::string_view message, const By& by) {
+    Messages fresh;
+    const auto made =
+        fresh.emplace(std::string{topic}, Event{.message = std::string{message}, .client = {}, .place = {}});
+    std::list<const std::string*> place{&made.first->first};
+    Client& client = client_of(by);
+    recount(client, client.bytes + cost(topic, message));  // so that it stays, though it may hold nothing else
     clear(topic);
-    --holder.uses;
     Event& event = made.first->second;
-    event.holder = &holder;
+    event.client = &client;
     event.place = place.begin();
-    holder.topics.splice(holder.topics.end(), place);
-    recount(holder, holder.bytes + cost(topic, message));
+    client.topics.splice(client.topics.end(), place);
     messages_.insert(fresh.extract(fresh.begin()));
   }
   void take_out(Messages::iterator at) noexcept {
-    Holder& holder = *at->second.holder;
-    holder.topics.erase(at->second.place);
-    recount(holder, holder.bytes - cost(at->first, at->second.message));
+    Client& client = *at->second.client;
+    client.topics.erase(at->second.place);
+    recount(client, client.bytes - cost(at->first, at->second.message));
     messages_.erase(at);
-    if (!holder.topics.empty() || holder.uses != 0) return;
+    if (client.bytes != 0) return;
+    Holder& holder = *client.holder;
+    holder.by_bytes.erase({0, &client});
+    holder.clients.erase(holder.clients.find(client.name));
+    drop_if_empty(holder);
+  }
+  void drop_if_empty(Holder& holder) noexcept {
+    if (!holder.clients.empty()) return;
     by_bytes_.erase({holder.bytes, &holder});
     static_cast<void>(
         holders_.extract(holders_.find(holder.name)));  // the key is a view into the holder: it goes first
   }
-  void recount(Holder& holder, std::size_t bytes) noexcept {
-    auto node = by_bytes_.extract({holder.bytes, &holder});
-    bytes_ += bytes - holder.bytes;
-    holder.bytes = bytes;
-    node.value() = {bytes, &holder};
-    by_bytes_.insert(std::move(node));
+  void recount(Client& client, std::size_t bytes) noexcept {
+    Holder& holder = *client.holder;
+    const std::size_t holder_bytes = holder.bytes + bytes - client.bytes;
+    bytes_ += bytes - client.bytes;
+    move(holder.by_bytes, client, bytes);
+    move(by_bytes_, holder, holder_bytes);
+  }
+  // Within memory that there is.
+  template <class One>
+  static void move(std::set<std::pair<std::size_t, One*>>& by_bytes, One& one, std::size_t bytes) noexcept {
+    auto node = by_bytes.extract({one.bytes, &one});
+    one.bytes = bytes;
+    node.value() = {bytes, &one};
+    by_bytes.insert(std::move(node));
   }
 
   Messages messages_;
   std::unordered_map<std::string_view, std::unique_ptr<Holder>, SeededHash> holders_;  // by Holder::name
-  ByBytes by_bytes_;
+  std::set<std::pair<std::size_t, Holder*>> by_bytes_;
   std::size_t bytes_ = 0;
   std::size_t bytes_max_;
   std::size_t holder_bytes_max_;

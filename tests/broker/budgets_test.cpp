@@ -186,6 +186,33 @@ TEST(PrincipalCalls, the_connection_with_the_most_gives_way_to_another_of_its_so
   EXPECT_EQ(b.ask(request("slow", "[1]", "5")), "");
 }
 
+TEST(PrincipalRetained, within_a_principal_the_client_of_most_gives_way_to_one_of_less) {
+  for (const Limits& limits : {Limits{.retained_bytes = 10'000, .principal_retained_bytes = 9000},
+                               Limits{.retained_bytes = 9000, .principal_retained_bytes = 9000}}) {
+    World world{limits};
+    Client a{world};
+    Client b{world};
+    static_cast<void>(a.ask(request("rpc.hello", R"({"name":"a"})")));
+    static_cast<void>(b.ask(request("rpc.hello", R"({"name":"b"})")));
+    const auto keep = [&](Client& who, std::string_view topic, int i) {
+      return who.ask(request("rpc.publish", R"({"topic":")" + std::string{topic} + std::to_string(i) +
+                                                R"(","params":[")" + std::string(500, 'x') + R"("],"retain":true})"));
+    };
+    int kept = 0;
+    while (keep(a, "a.", kept) == result_reply("0") && kept < 100) ++kept;
+    EXPECT_GE(kept, 9);
+    a.leave();  // what it retains outlives it
+    int others = 0;
+    while (keep(b, "b.", others) == result_reply("0") && others < 100) ++others;
+    EXPECT_GE(others, kept / 2 - 1) << "the newcomer has a half";
+    EXPECT_LE(others, kept / 2 + 1) << "and no more";
+    a.connect();
+    static_cast<void>(a.ask(request("rpc.hello", R"({"name":"a"})")));
+    EXPECT_EQ(keep(a, "a.", kept - 1), result_reply("0")) << "its last is still there to be replaced";
+    EXPECT_EQ(keep(b, "b.", 0), result_reply("0")) << "in place of its own";
+  }
+}
+
 TEST(PrincipalRetained, the_holder_of_most_gives_way_to_one_of_less) {
   World world{Limits{.retained_bytes = 10'000, .principal_retained_bytes = 9000}};
   Client a{world};
