@@ -22,11 +22,11 @@ void tell(int event) noexcept {
 
 }  // namespace
 
-HangUps::HangUps(std::function<void()> function) : function_(std::move(function)) {
+HangUps::HangUps(std::function<void()> function, bool replaces) : function_(std::move(function)) {
   ::sigaction(SIGHUP, nullptr, &before_);
   const bool has_handler =
       (before_.sa_flags & SA_SIGINFO) != 0 || (before_.sa_handler != SIG_DFL && before_.sa_handler != SIG_IGN);
-  if (has_handler) return;
+  if (has_handler && !replaces) return;
   event_ = ::eventfd(0, EFD_CLOEXEC);
   if (event_ < 0) throw std::system_error{errno, std::system_category(), "eventfd"};
   try {

@@ -11,9 +11,9 @@ namespace wirecall::python {
 
 class HangUps {
  public:
-  /// One at a time in a process. Where the program has a handler for SIGHUP, that stays, and nothing is called. Throws
-  /// std::system_error.
-  explicit HangUps(std::function<void()> function);
+  /// One at a time in a process. Where the program has a handler for SIGHUP, that stays, and nothing is called; unless
+  /// it `replaces` that, which is back at the end. Throws std::system_error.
+  HangUps(std::function<void()> function, bool replaces);
   /// Waits for a function that runs.
   ~HangUps();
   HangUps(HangUps&&) = delete;

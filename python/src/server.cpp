@@ -122,11 +122,10 @@ class PyServer {
   }
 
   /// From now on SIGHUP makes it take anew what it can take while it runs. `load()` returns the options as JSON text
-  /// and
-  /// "", or "" and why there are none. In the main thread, until `leave_hang_ups`.
-  void take_hang_ups(nb::object load) {
+  /// and "", or "" and why there are none. `replaces` as for HangUps. In the main thread, until `leave_hang_ups`.
+  void take_hang_ups(nb::object load, bool replaces) {
     load_ = std::move(load);
-    hang_ups_ = std::make_unique<HangUps>([this] { (*reload_)(); });
+    hang_ups_ = std::make_unique<HangUps>([this] { (*reload_)(); }, replaces);
   }
   void leave_hang_ups() {
     {
@@ -203,7 +202,7 @@ void add_server(nb::module_& module) {
       .def("listen_shared", &PyServer::listen_shared)
       .def("tell_of_listening", &PyServer::tell_of_listening, nb::arg("version"), nb::arg("places"), nb::arg("methods"),
            nb::arg("workers"))
-      .def("take_hang_ups", &PyServer::take_hang_ups, nb::arg("load"))
+      .def("take_hang_ups", &PyServer::take_hang_ups, nb::arg("load"), nb::arg("replaces"))
       .def("leave_hang_ups", &PyServer::leave_hang_ups)
       .def("run", &PyServer::run, nb::arg("signals"))
       .def("stop", &PyServer::stop)

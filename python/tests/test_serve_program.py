@@ -7,6 +7,7 @@ import json
 import os
 import pathlib
 import re
+import shutil
 import signal
 import subprocess
 import sys
@@ -280,3 +281,83 @@ def test_a_program_s_own_handler_of_hang_ups_stays(serve, tmp_path):
     with contextlib.suppress(wirecall.Error):
         calls_with(place, "a-token-of-ann")
     assert process.wait(timeout=300) == 0
+
+
+ALSO_BOB = "import json, os, pathlib, signal\nfile = pathlib.Path('principals.json')\n" + (
+    "file.write_text(file.read_text().replace('ann', 'bob'))\n"
+)
+HANGS_UP = "import os, signal\nos.kill(os.getpid(), signal.SIGHUP)\n"
+
+
+@pytest.mark.parametrize("workers", [1, 2])
+@pytest.mark.parametrize("where", ["before", "behind"])
+def test_a_hang_up_while_the_program_loads_is_for_the_server_that_it_makes(serve, tmp_path, where, workers):
+    (tmp_path / "principals.json").write_text(principals(ann="a-token-of-ann"))
+    program = HANGS_UP + GUARDED + ALSO_BOB if where == "before" else GUARDED + ALSO_BOB + HANGS_UP
+    process = serve(program, "calc.py", "--port", "0", "--workers", str(workers))
+    (place,) = places_in(lines_until(process, " at ")[-1])
+    if workers == 1:
+        lines_until(process, "the configuration is in force")
+    assert is_known(place, "a-token-of-bob")
+    assert not is_known(place, "a-token-of-ann")
+    process.send_signal(signal.SIGHUP)  # and those that follow are as ever
+    lines_until(process, "the configuration is in force", workers)
+    process.send_signal(signal.SIGTERM)
+    assert process.wait(timeout=300) == 0
+
+
+def test_a_hang_up_while_a_program_without_a_file_loads_ends_it_when_it_would_serve(serve):
+    process = serve(HANGS_UP + HEAD + "print('loaded', flush=True)\n", "calc.py", "--port", "0")
+    status, told = said(process)
+    assert (status, told) == (-signal.SIGHUP, "loaded\n")
+
+
+def test_a_hang_up_ends_a_program_whose_server_runs_in_another_thread(serve, tmp_path):
+    (tmp_path / "principals.json").write_text(principals(ann="a-token-of-ann"))
+    runs = "import threading\nthread = threading.Thread(target=app.run)\nthread.start()\nthread.join()\n"
+    process = serve(GUARDED + runs, "calc.py", "--port", "0")
+    lines_until(process, " at ")
+    process.send_signal(signal.SIGHUP)
+    assert process.wait(timeout=300) == -signal.SIGHUP
+    process = serve(HANGS_UP + GUARDED + runs, "calc.py", "--port", "0")
+    assert process.wait(timeout=300) == -signal.SIGHUP
+
+
+def test_a_program_s_own_handler_has_the_hang_ups_that_come_while_it_loads(serve, tmp_path):
+    (tmp_path / "principals.json").write_text(principals(ann="a-token-of-ann"))
+    own = "import signal\nsignal.signal(signal.SIGHUP, lambda *_: print('its own', flush=True))\n"
+    process = serve(own + HANGS_UP + GUARDED + "app.stop()\n", "calc.py", "--port", "0")
+    status, told = said(process)
+    assert status == 0
+    assert "its own\n" in told
+
+
+def test_the_command_holds_hang_ups_until_the_package_takes_them(tmp_path):
+    command = shutil.copy(TOOL, tmp_path / "wirecall")
+    python = tmp_path / "python3"  # beside the command, so it is the one that is run
+    python.write_text(f"#!{sys.executable}\nimport signal\nprint(signal.pthread_sigmask(signal.SIG_BLOCK, []))\n")
+    python.chmod(0o755)
+    told = subprocess.run([command, "serve", "calc.py"], stdout=subprocess.PIPE, text=True, check=True).stdout
+    assert "SIGHUP" in told
+
+
+def test_a_token_that_was_removed_before_the_server_ran_ends_with_a_hang_up(serve, tmp_path):
+    (tmp_path / "principals.json").write_text(principals(ann="a-token-of-ann"))
+    process = serve(GUARDED + ALSO_BOB, "calc.py", "--port", "0")
+    (place,) = places_in(lines_until(process, " at ")[-1])
+    with wirecall.connect(place, token="a-token-of-ann") as ann:
+        assert ann.twice(4) == 8, "as the server was made"
+        process.send_signal(signal.SIGHUP)
+        lines_until(process, "the configuration is in force")
+        with pytest.raises(wirecall.Error):
+            ann.twice(4)
+    assert not is_known(place, "a-token-of-ann")
+    assert is_known(place, "a-token-of-bob")
+
+
+def test_workers_know_no_token_that_was_removed_before_they_ran(serve, tmp_path):
+    (tmp_path / "principals.json").write_text(principals(ann="a-token-of-ann"))
+    process = serve(GUARDED + ALSO_BOB, "calc.py", "--port", "0", "--workers", "2")
+    (place,) = places_in(lines_until(process, " at ")[-1])
+    assert is_known(place, "a-token-of-bob")
+    assert not is_known(place, "a-token-of-ann")

@@ -248,3 +248,54 @@ def test_a_named_server_and_a_port_that_is_taken(program):
         assert answered.stderr.count("\n") == 1
     finally:
         served.end()
+
+
+AFTER = """
+import pathlib, sys, threading, wirecall
+
+file = pathlib.Path(sys.argv[1])
+app = wirecall.Server("calc", principals_file=str(file))
+
+@app
+def twice(x: int) -> int:
+    return 2 * x
+
+good = file.read_text()
+stops = threading.Thread(target=app.stop)
+if len(sys.argv) > 2:
+    file.write_text("{")
+    stops.start()
+    app.run("tcp://127.0.0.1:0", workers=2)
+    stops.join()
+    uses = [lambda: app.handle("{}"), lambda: app.listen("tcp://127.0.0.1:0"), lambda: app.add(twice, name="again")]
+    for use in uses:
+        try:
+            use()
+        except ValueError as failure:
+            print(str(failure).replace(str(file), "FILE"))
+    app.stop()  # it has ended
+    file.write_text(good)
+else:
+    stops.start()
+    app.run("tcp://127.0.0.1:0", workers=2)
+    stops.join()
+print(app.handle('{"jsonrpc":"2.0","method":"twice","params":[2],"id":1}'))
+"""
+
+
+def run_after(tmp_path: pathlib.Path, *words: str) -> list[str]:
+    (tmp_path / "after.py").write_text(AFTER)
+    (tmp_path / "p.json").write_text('[{"name": "ann", "tokens": ["a-token-of-ann"], "call": [">"]}]')
+    command = [sys.executable, tmp_path / "after.py", tmp_path / "p.json", *words]
+    return subprocess.run(command, stdout=subprocess.PIPE, text=True, check=True, timeout=300).stdout.splitlines()
+
+
+def test_stop_ends_the_workers_from_another_thread(tmp_path):
+    assert run_after(tmp_path) == ['{"jsonrpc":"2.0","result":4,"id":1}']
+
+
+def test_a_server_whose_file_is_broken_when_its_workers_have_ended_says_so_until_it_is_mended(tmp_path):
+    *refused, last = run_after(tmp_path, "broken")
+    assert len(refused) == 3
+    assert all("FILE" in line and "JSON" in line for line in refused), refused
+    assert last == '{"jsonrpc":"2.0","result":4,"id":1}'

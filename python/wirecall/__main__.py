@@ -8,12 +8,14 @@ import importlib.util
 import json
 import pathlib
 import sys
+import threading
 import tomllib
 from collections.abc import Iterator
 from types import ModuleType
 from typing import Any, NoReturn
 
 from . import _native, server
+from ._held_hang_ups import HeldHangUps
 from .errors import Error
 
 DESCRIPTION = """\
@@ -40,6 +42,8 @@ def main(words: list[str] | None = None) -> int:
     told = parser.parse_args(ours)
     if told.listen and of_flags.keys() & {"host", "port"}:
         _refuse("--listen says where to listen, so leave --host and --port out")
+    # From now on it is for the server, which has yet to be loaded.
+    hang_ups = HeldHangUps() if threading.current_thread() is threading.main_thread() else None
     program, _, name = told.program.partition(":")
     if told.workers < 0:
         _refuse(f"--workers {told.workers}: there are at least 1")
@@ -52,7 +56,7 @@ def main(words: list[str] | None = None) -> int:
         at_start = options()
     except ValueError as failure:
         _refuse(str(failure))
-    server._told = server.Told(told.listen, told.workers, at_start, told.insecure, told.print_config)
+    server._told = server.Told(told.listen, told.workers, at_start, told.insecure, told.print_config, hang_ups=hang_ups)
     if told.config is not None:
         server._told.options_anew = options
     server._told.names_another = lambda listening: (

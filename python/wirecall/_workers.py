@@ -26,20 +26,25 @@ class Workers:
     """`serve(listeners, number)` runs in each of `count` processes. Until one of them returns from it, or SIGINT or
     SIGTERM comes: then each is sent SIGTERM, and again with the second signal; the third ends them at once.
     `hang_ups`: each is sent SIGHUP as well, which it holds until it can take that; unless the program has a handler for
-    it. In the main thread alone."""
+    it, or `takes_hang_ups`: that one is ours. In the main thread alone."""
 
-    def __init__(self, uris: list[str], count: int, serve: Serve, *, hang_ups: bool = False) -> None:
+    def __init__(
+        self, uris: list[str], count: int, serve: Serve, *, hang_ups: bool = False, takes_hang_ups: bool = False
+    ) -> None:
         if threading.current_thread() is not threading.main_thread():
             raise RuntimeError("wirecall: workers are started in the main thread alone: call run there")
         self._listeners = [_native.Listeners(uri, count) for uri in uris]
         self._serve = serve
         self._signals = [signal.SIGINT, signal.SIGTERM, signal.SIGCHLD]
-        if hang_ups and signal.getsignal(signal.SIGHUP) in (signal.SIG_DFL, signal.SIG_IGN):
+        has_none = takes_hang_ups or signal.getsignal(signal.SIGHUP) in (signal.SIG_DFL, signal.SIG_IGN)
+        if hang_ups and has_none:
             self._signals.append(signal.SIGHUP)
         self._numbers: dict[int, int] = {}  # of the processes by their ids
         self._begun: dict[int, float] = {}  # when that of each number was forked
         self._due: dict[int, float] = dict.fromkeys(range(count), 0.0)  # when the next of that number is
         self._stops = 0
+        self._is_to_stop = False  # said before it runs
+        self._told: socket.socket | None = None  # by which it is told of signals
         self._parent = os.getpid()
         self._log = logging.getLogger("wirecall")
 
@@ -57,6 +62,10 @@ class Workers:
             self._handlers = {number: signal.signal(number, lambda *_: None) for number in self._signals}
             self._wakeup = signal.set_wakeup_fd(writer.fileno(), warn_on_full_buffer=False)
             after.callback(self._restore_signals)
+            self._told = writer
+            after.callback(self._tell_no_more)
+            if self._is_to_stop:
+                self._stop()
             while self._numbers or self._due:
                 self._fork_due()
                 for arrived in self._wait(reader):
@@ -66,6 +75,16 @@ class Workers:
                         for pid in self._numbers:
                             os.kill(pid, signal.SIGHUP)
                 self._reap()
+
+    def stop(self) -> None:
+        """As SIGTERM does, from any thread."""
+        self._is_to_stop = True
+        if (told := self._told) is not None:
+            with contextlib.suppress(OSError):  # it is about to end
+                told.send(bytes([signal.SIGTERM]))
+
+    def _tell_no_more(self) -> None:
+        self._told = None
 
     def _wait(self, reader: socket.socket) -> bytes:
         """For a signal, or until another process is due."""

@@ -15,13 +15,18 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import json
+import signal
 import sys
 import threading
 from collections.abc import Callable, Iterator
-from typing import Any, TypeVar, overload
+from typing import TYPE_CHECKING, Any, TypeVar, overload
 
 from . import _native, _wiring
 from ._wiring import check_place
+
+if TYPE_CHECKING:
+    from ._held_hang_ups import HeldHangUps
+    from ._workers import Workers
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -53,7 +58,9 @@ class Server:
         self._broker = broker
         self._methods: dict[str, tuple[Any, ...]] = {}  # what the native server was told of each
         self._subscriptions: dict[str, tuple[Any, ...]] = {}
-        self._native = self._make_native()
+        self._made: _native.Server | None = self._make_native()
+        self._workers: Workers | None = None  # while they run
+        self._is_to_stop = False  # said since the last run has ended
         self._asynchronous = False
         self._listening: list[str] = []
         self._ended = threading.Event()
@@ -67,6 +74,15 @@ class Server:
         for told in self._subscriptions.values():
             native.add_subscription(*told)
         return native
+
+    @property
+    def _engine(self) -> _native.Server:
+        """ValueError with what is wrong where that was made in vain: its files may be good again by now."""
+        if self._workers is not None:
+            raise RuntimeError("wirecall: the server runs in its workers; it can be used here when run has returned")
+        if self._made is None:
+            self._made = self._make_native()
+        return self._made
 
     @overload
     def __call__(self, function: F, /) -> F: ...
@@ -120,7 +136,7 @@ class Server:
         checks = self._check_results if check_results is None else check_results
         described = describe(function, called, blocking=blocking, check_results=checks)
         told = (called, function, *described, safe)
-        self._native.add(*told)
+        self._engine.add(*told)
         self._methods[called] = told
         self._asynchronous = self._asynchronous or described.place in (ASYNCIO, ASYNCIO_STREAM)
         return function
@@ -142,7 +158,7 @@ class Server:
             described = describe_subscription(function, subscribe, check_results=self._check_results)
             names = (subscribe, unsubscribe, notification)
             told = (names, function, described.parameters, described.result, described.checked, described.summary)
-            self._native.add_subscription(*told)
+            self._engine.add_subscription(*told)
             self._subscriptions[subscribe] = told
             self._asynchronous = True
             return function
@@ -169,13 +185,13 @@ class Server:
         told = self._told_places()
         if told is not None and self._listening:
             return self._listening[0]
-        uris = told if told is not None else self._native.places() if uri is None else [uri]
+        uris = told if told is not None else self._engine.places() if uri is None else [uri]
         self._permit(uris, insecure)
         first, *_ = [self._listen_at(one) for one in uris]
         return first
 
     def _listen_at(self, uri: str) -> str:
-        actual: str = self._native.listen(uri)
+        actual: str = self._engine.listen(uri)
         self._listening.append(actual)
         return actual
 
@@ -189,7 +205,7 @@ class Server:
             sys.exit(0)
         if _told.listen:
             return _told.listen
-        return self._native.places() if _told.options.keys() & _PLACES else None
+        return self._engine.places() if _told.options.keys() & _PLACES else None
 
     def _at(self, host: str | None, port: int | None) -> str:
         """TCP there. What the command line says goes over both, and the server's options stand for what is missing."""
@@ -249,7 +265,7 @@ class Server:
             elif told is not None and (_told.says_where() or (host is None and port is None)):
                 uris = told
         if not uris and not self._listening:
-            uris = self._native.places()
+            uris = self._engine.places()
         self._permit(uris, insecure)  # all of them before the first one listens
         if workers > 1:
             return self._run_workers(uris, workers, quiet)
@@ -263,19 +279,26 @@ class Server:
 
     def _serve(self) -> None:
         thread = None
+        if (
+            _told is not None
+            and _told.hang_ups is not None
+            and threading.current_thread() is not threading.main_thread()
+        ):
+            _told.hang_ups.is_for_none()
         if self._asynchronous:
             from ._asyncio_thread import AsyncioThread
 
-            thread = AsyncioThread(self._native)
+            thread = AsyncioThread(self._engine)
             thread.start()
         self._ended.clear()
         try:
             # Elsewhere than in the main thread it is a part of the program, whose signals they are.
-            self._native.run(threading.current_thread() is threading.main_thread())
+            self._engine.run(threading.current_thread() is threading.main_thread())
         finally:
             if thread is not None:
                 thread.stop()
             self._listening.clear()  # with its end it listens no more
+            self._is_to_stop = False
             self._ended.set()
 
     def _reloads(self) -> bool:
@@ -286,14 +309,21 @@ class Server:
 
     @contextlib.contextmanager
     def _taking_hang_ups(self) -> Iterator[None]:
+        held = _told.hang_ups if _told is not None else None
         if not self._reloads():
+            if held is not None and threading.current_thread() is threading.main_thread():
+                held.let_go()
             yield
             return
-        self._native.take_hang_ups(self._options_anew)
+        self._engine.take_hang_ups(self._options_anew, held is not None and held.is_in_place())
         try:
+            if held is not None and held.take():
+                signal.raise_signal(signal.SIGHUP)
             yield
         finally:
-            self._native.leave_hang_ups()
+            self._engine.leave_hang_ups()
+            if held is not None:
+                held.let_go()
 
     def _options_anew(self) -> tuple[str, str]:
         """The options as JSON, those of the command line's file as it is now; or "", and what is wrong with that."""
@@ -306,8 +336,6 @@ class Server:
         return json.dumps({"name": self.name, **options}), ""
 
     def _run_workers(self, uris: list[str], count: int, quiet: bool) -> None:
-        import signal
-
         from ._workers import Workers
 
         if self._broker:
@@ -316,14 +344,18 @@ class Server:
             raise ValueError("wirecall: workers listen where run is told to: run(listen=…, workers=…) without listen")
 
         reloads = self._reloads()
+        held = _told.hang_ups if _told is not None else None
+        if held is not None and not reloads:
+            held.let_go()
 
         def serve(listeners: list[_native.Listeners], number: int) -> None:
             anew, why = self._options_anew() if reloads else ("", "")
             if anew and not why:  # as those have them that run already
                 self._options = {name: value for name, value in json.loads(anew).items() if name != "name"}
-            self._native = self._make_native()
+            self._workers = None
+            self._made = self._make_native()
             for place in listeners:
-                self._native.listen_shared(place, number)
+                self._engine.listen_shared(place, number)
             listeners.clear()
             with self._taking_hang_ups():
                 if reloads:
@@ -331,15 +363,25 @@ class Server:
                 self._serve()
 
         with _ending_by_a_line():
-            workers = Workers(uris, count, serve, hang_ups=reloads)
+            takes = held is not None and held.is_in_place()
+            workers = Workers(uris, count, serve, hang_ups=reloads, takes_hang_ups=takes)
         if not quiet:
             self._greet(workers.uris, count)
-        del self._native  # it has descriptors and threads, which are not for children
+        if held is not None and held.take() and not held.is_in_place():
+            signal.raise_signal(signal.SIGHUP)  # else it is done with: each of them reads the files anew
+        self._made = None  # it has descriptors and threads, which are not for children
+        self._workers = workers
         try:
+            if self._is_to_stop:
+                workers.stop()
             workers.run()
         finally:
+            self._workers = None
+            self._is_to_stop = False
+            if held is not None:
+                held.let_go()
             try:
-                self._native = self._make_native()
+                self._made = self._make_native()
             except ValueError as failure:  # a file that its options name is not what it was
                 import logging
 
@@ -347,12 +389,16 @@ class Server:
 
     def stop(self) -> None:
         """Makes `run` return, from any thread."""
-        self._native.stop()
+        self._is_to_stop = True
+        if self._workers is not None:
+            self._workers.stop()
+        elif self._made is not None:
+            self._made.stop()
 
     def _end(self) -> None:
         """The interpreter ends: so does the server, though not for a handler that does not come back."""
-        if not self._ended.is_set():
-            self._native.stop_at_once()
+        if not self._ended.is_set() and self._made is not None:
+            self._made.stop_at_once()
             self._ended.wait(0.5)
 
     @contextlib.contextmanager
@@ -373,14 +419,14 @@ class Server:
     def handle(self, text: str) -> str:
         """Serves one message or batch without a port: request text in, response text out (empty for none). Async
         methods and streams need `run`."""
-        answer: str = self._native.handle(text)
+        answer: str = self._engine.handle(text)
         return answer
 
     def _greet(self, uris: list[str], workers: int = 1) -> None:
         from . import __version__
 
         count = len(self._methods) + len(self._subscriptions)
-        if self._native.tell_of_listening(__version__, ",".join(uris), count, workers):
+        if self._engine.tell_of_listening(__version__, ",".join(uris), count, workers):
             return
         how = f", by {workers} workers" if workers > 1 else ""
         print(
@@ -419,6 +465,8 @@ class Told:
     # The same of one that listens, perhaps before there is one of that name.
     names_another: Callable[[Server], bool] = lambda _: False
     has_run: bool = False
+    # SIGHUP that comes before the server runs; None where nobody holds it.
+    hang_ups: HeldHangUps | None = None
 
     def over(self, options: dict[str, Any]) -> dict[str, Any]:
         """The options of a server with these over them."""

@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "cli/command.hpp"
+#include "cli/reloading.hpp"
 #include "cli/terminal.hpp"
 
 namespace wirecall::cli {
@@ -101,6 +102,7 @@ int become_python(std::span<char* const> words) {
   std::vector<char*> arguments{python.data(), flag.data(), program.data()};
   arguments.insert(arguments.end(), words.begin(), words.end());
   arguments.push_back(nullptr);
+  hold_hang_ups();  // until the package takes them, for the server
   ::execvp(python.c_str(), arguments.data());
   complain(python + " cannot be run: " + std::strerror(errno) + "; install Python 3, and the package with pip");
   return kUsage;
