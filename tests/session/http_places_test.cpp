@@ -34,6 +34,14 @@ TEST(HttpGet, tells_health_and_readiness_whatever_the_host) {
     expect_answer("GET /healthz HTTP/" + version + "\r\n\r\n", text("200 OK", "ok\n", fields));
     expect_answer("GET /readyz HTTP/" + version + "\r\n\r\n", text("200 OK", "ready\n", fields));
   }
+  for (const std::string version : {"1.1", "1.0"}) {
+    const std::string fields = version == "1.0" ? kClose : "";
+    for (const std::string host : {"Host:", "Host: ", "Host: 0.0.0.0", "Host: lb.example."}) {
+      SCOPED_TRACE(version + " " + host);
+      expect_answer("GET /healthz HTTP/" + version + "\r\n" + host + "\r\n\r\n", text("200 OK", "ok\n", fields));
+      expect_answer("GET /readyz HTTP/" + version + "\r\n" + host + "\r\n\r\n", text("200 OK", "ready\n", fields));
+    }
+  }
   const std::string none = text("400 Bad Request", "Bad Request: no Host\n", kClose);
   for (const std::string path : {"/", "/metrics", "/openrpc.json", "/healthz/", "/rpc/sum"}) {
     expect_answer("GET " + path + " HTTP/1.1\r\n\r\n" + get("/healthz"), none);
