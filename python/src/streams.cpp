@@ -280,11 +280,32 @@ struct Consumer {
   std::shared_ptr<Feed> feed;
 };
 
-Task<detail::StreamResult> pass_on(Consumer consumer, std::shared_ptr<detail::Items> items, Scheduler* scheduler) {
+// What a subscription and the call that asks for it share.
+struct Subscribing {
+  std::shared_ptr<detail::EventSink> events;
+  ReplySink reply;
+  bool answered = false;
+};
+
+// The call is answered as soon as the generator waits or yields: what it raises before that is the answer.
+bool is_to_be_answered(const Feed& feed, const Feed::Taken& taken) {
+  const bool refused = taken.ended && feed.error() && taken.items.empty() && !taken.started;
+  return !refused && (taken.started || taken.ended || !taken.items.empty());
+}
+
+// What is yielded becomes items of a stream, or events where it is `subscribing`, else null. Throws what the generator
+// ends by.
+Task<void> pass_on(Consumer consumer, std::shared_ptr<detail::Items> items, std::shared_ptr<Subscribing> subscribing,
+                   Scheduler* scheduler) {
   Feed& feed = *consumer.feed;
   std::size_t count = 0;
   for (;;) {
     const Feed::Taken taken = feed.take();
+    if (subscribing != nullptr && !subscribing->answered && is_to_be_answered(feed, taken)) {
+      subscribing->answered = true;
+      detail::answer(subscribing->reply, subscribing->events->id());
+      co_await subscribing->events->answered();
+    }
     for (const Buffer& item : taken.items) {
       co_await items->room();
       items->add_encoded(item.view());
@@ -297,7 +318,6 @@ Task<detail::StreamResult> pass_on(Consumer consumer, std::shared_ptr<detail::It
     co_await news;
   }
   if (feed.error()) throw Error{*feed.error()};
-  co_return detail::StreamResult{std::move(items)};
 }
 
 // On a thread of the pool.
@@ -361,27 +381,27 @@ void start_stream(const PythonMethod& method, Call& call, AsyncCalls& calls) {
   detail::BlockingPool* const pool = call.blocking_pool();
   if (call.home() == nullptr || (pool == nullptr && method.place() == Place::pool_stream))
     return call.error(Error{ErrorCode::internal_error, "a stream needs a server that runs"});
-  std::shared_ptr<detail::Items> items = call.items();
+  const std::shared_ptr<detail::Items> items = call.items();
   const Context context = call.context();
   const auto feed = std::make_shared<Feed>(method, call, context, calls, false);
   // The sink has to be there before the task can end.
   struct State {
     ReplySink sink;
-    std::optional<TaskResult<detail::StreamResult>> early;
+    std::optional<TaskResult<void>> early;
     bool detached = false;
   };
   const auto state = std::make_shared<State>();
-  const auto finish = [](ReplySink& sink, TaskResult<detail::StreamResult>& result) {
+  const auto finish = [items](ReplySink& sink, const TaskResult<void>& result) {
     try {
       if (!result) std::rethrow_exception(result.error());
-      detail::answer(sink, *result);
+      detail::answer(sink, detail::StreamResult{items});
     } catch (...) {
       sink.error_in_flight();
     }
   };
   call.tasks().start(
-      pass_on(Consumer{feed}, std::move(items), context.scheduler()), context.stop_token(),
-      [state, finish](TaskResult<detail::StreamResult> result) {
+      pass_on(Consumer{feed}, items, nullptr, context.scheduler()), context.stop_token(),
+      [state, finish](TaskResult<void> result) {
         if (state->detached) return finish(state->sink, result);
         state->early.emplace(std::move(result));
       },
@@ -396,44 +416,6 @@ void start_stream(const PythonMethod& method, Call& call, AsyncCalls& calls) {
   }
 }
 
-namespace {
-
-// What a subscription and the call that asks for it share.
-struct Subscribing {
-  std::shared_ptr<detail::EventSink> events;
-  ReplySink reply;
-  bool answered = false;
-};
-
-// The call is answered as soon as the generator waits or yields: what it raises before that is the answer.
-Task<void> pass_on_events(Consumer consumer, std::shared_ptr<Subscribing> state) {
-  Feed& feed = *consumer.feed;
-  Scheduler* const scheduler = state->events->context().scheduler();
-  std::size_t count = 0;
-  for (;;) {
-    const Feed::Taken taken = feed.take();
-    const bool refused = taken.ended && feed.error() && taken.items.empty() && !taken.started;
-    if (!state->answered && !refused && (taken.started || taken.ended || !taken.items.empty())) {
-      state->answered = true;
-      detail::answer(state->reply, state->events->id());
-      co_await state->events->answered();
-    }
-    for (const Buffer& item : taken.items) {
-      co_await state->events->items().room();
-      state->events->items().add_encoded(item.view());
-      if (++count % detail::kItemsPerTurn == 0 && scheduler != nullptr)
-        co_await sleep_for(*scheduler, std::chrono::nanoseconds{0});
-    }
-    if (taken.ended) break;
-    const Completion<> news;
-    feed.wait(news);
-    co_await news;
-  }
-  if (feed.error()) throw Error{*feed.error()};
-}
-
-}  // namespace
-
 void start_subscription(const PythonMethod& method, Call& call, AsyncCalls& calls) {
   const auto state = std::make_shared<Subscribing>();
   state->events = call.subscribe();
@@ -443,8 +425,9 @@ void start_subscription(const PythonMethod& method, Call& call, AsyncCalls& call
   const Context& context = state->events->context();
   const auto feed = std::make_shared<Feed>(method, call, context, calls, true);
   state->reply = call.detach();
+  std::shared_ptr<detail::Items> items{state->events, &state->events->items()};
   call.tasks().start(
-      pass_on_events(Consumer{feed}, state), context.stop_token(),
+      pass_on(Consumer{feed}, std::move(items), state, context.scheduler()), context.stop_token(),
       [state](const TaskResult<void>& result) {
         if (result) return;
         if (state->answered) return state->events->fail(result.error());

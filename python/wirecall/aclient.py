@@ -134,17 +134,7 @@ class AsyncClient(_Base):
         `Server`."""
         _check_provided(options)
         described = self._described(function, name, check_results)
-        self._native.provide(
-            name,
-            function,
-            described.place,
-            described.parameters,
-            described.result,
-            described.checked,
-            described.summary,
-            options,
-            self._calls,
-        )
+        self._native.provide(name, function, *described, options, self._calls)
         await self.connect()
 
     async def provide_subscription(
@@ -165,16 +155,8 @@ class AsyncClient(_Base):
         _check_provided(options)
         self._join()
         described = describe_subscription(function, subscribe, check_results=check_results)
-        self._native.provide_subscription(
-            (subscribe, unsubscribe, notification),
-            function,
-            described.parameters,
-            described.result,
-            described.checked,
-            described.summary,
-            options,
-            self._calls,
-        )
+        names = (subscribe, unsubscribe, notification)
+        self._native.provide_subscription(names, function, *described[1:], options, self._calls)
         await self.connect()
 
     def _described(self, function: Callable[..., Any], name: str, check_results: bool) -> Described:
