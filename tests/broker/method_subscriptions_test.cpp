@@ -267,7 +267,9 @@ TEST_F(MethodSubscriptions, TakeNoOtherValueOfMessagePackForAnId) {
     return caller.received();
   };
   for (const bool is_tapped : {false, true}) {
-    if (is_tapped) EXPECT_EQ(other.ask(request("rpc.tap", R"(["nothing"])")), result_reply("true"));
+    if (is_tapped) {
+      EXPECT_EQ(other.ask(request("rpc.tap", R"(["nothing"])")), result_reply("true"));
+    }
     EXPECT_NE(answer("d6 ff 00 00 00 01").find("malformed"), std::string::npos) << "a time";
     EXPECT_NE(answer("c4 01 61").find("malformed"), std::string::npos) << "bytes";
     EXPECT_NE(answer("c0").find("malformed"), std::string::npos);
