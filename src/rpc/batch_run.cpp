@@ -95,9 +95,9 @@ void Dispatcher::interrupt_batch(BatchRun& run) {
   if (run.next != BatchRun::Next::none) open_batch(run);
 }
 
-// One before it may have taken from the peer who it was.
+// An element before it, or a reload since the batch was interrupted, may have taken from the peer what it may do.
 bool Dispatcher::admit_element(const Received& element, CallState& state) {
-  if (principal() != nullptr) return true;
+  if (principal() != nullptr && is_still_known()) return true;
   if (element.kind == MessageKind::notification) return false;
   const Error error = unauthenticated();
   log_refused(element, error);

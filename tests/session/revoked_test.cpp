@@ -87,6 +87,60 @@ TEST_F(Revoked, peers_calls_by_http_end_at_once) {
   EXPECT_EQ(caller.hear(), "");
 }
 
+// A batch that takes several turns, by HTTP, is met by a reload that leaves its caller these.
+class RevokedWithinBatch : public Revoked {
+ protected:
+  static constexpr int kElements = 1000;
+
+  std::string answer_after(std::vector<Principal> principals) {
+    Line& caller = connect();
+    const std::string head =
+        R"({"jsonrpc":"2.0","method":"count","params":[")" + std::string(1024, 'x') + R"("],"id":)";
+    std::string body = "[";
+    for (int i = 0; i < kElements; ++i) body += head + std::to_string(i) + "},";
+    body.back() = ']';
+    caller.send("POST /rpc HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer token-caller\r\nContent-Length: " +
+                std::to_string(body.size()) + "\r\n\r\n" + body);
+    for (int i = 0; i < 10'000 && counted == 0; ++i) turn();
+    EXPECT_GT(counted, 0);
+    EXPECT_LT(counted, kElements) << "it takes several turns";
+    let_in(std::move(principals));
+    counted_before = counted;
+    for (int i = 0; i < 1000 && !caller.heard.ends_with(']'); ++i) turn();
+    return caller.hear();
+  }
+  static int refused(std::string_view answer) {
+    int count = 0;
+    for (std::size_t at = 0; (at = answer.find("\"code\":-32004", at)) != answer.npos; ++at) ++count;
+    return count;
+  }
+
+  int counted = 0;
+  int counted_before = 0;
+  RevokedWithinBatch() {
+    registry.method("count", [this](const std::string&) { return counted++; });
+  }
+};
+
+TEST_F(RevokedWithinBatch, the_rest_is_refused_where_the_token_is_gone) {
+  const std::string answer = answer_after({user("provider")});
+  EXPECT_EQ(refused(answer), kElements - counted_before);
+  EXPECT_EQ(counted, counted_before);
+}
+
+TEST_F(RevokedWithinBatch, the_rest_is_refused_where_the_principal_may_do_something_else_now) {
+  Principal less = user("caller");
+  less.call = {"other"};
+  const std::string answer = answer_after({user("provider"), less});
+  EXPECT_EQ(refused(answer), kElements - counted_before);
+  EXPECT_EQ(counted, counted_before);
+}
+
+TEST_F(RevokedWithinBatch, the_rest_is_served_where_the_principal_is_what_it_was) {
+  EXPECT_EQ(refused(answer_after({user("provider"), user("caller"), user("another")})), 0);
+  EXPECT_EQ(counted, kElements);
+}
+
 TEST_F(Revoked, nobody_else_notices) {
   Line& caller = connect("token-caller");
   let_in({user("provider"), user("caller"), user("another")});
