@@ -16,7 +16,7 @@ principals has, and the rest is done in order:
     A< TEXT           a line that A receives; A<< TEXT what no line feed ends
     end A             A ends its side of the connection, and receives up to the end of the other
     reset A           A resets the connection
-    hangup            the server reads its principals anew, from the next line `principals`
+    hangup            the server reads its principals anew: those of the last line `principals`
 
 In TEXT a backslash begins an escape, as in Python's bytes. {port} is the server's port, {session A} the session that A
 was told, {id A} the id of the request that A has received last, {subscription A} the id of its last subscription.
