@@ -100,20 +100,25 @@ void Route::remove(const Provider& provider) noexcept {
 
 // The next one in turn that has the least to do; or, where the policy is round_robin, that is free, if any is.
 Provider* Route::in_turn(const Provider* but) noexcept {
+  const bool by_load = policy_ == Policy::least_inflight;
+  const std::size_t count = providers_.size();
   Provider* best = nullptr;
   std::size_t best_at = 0;
-  const std::size_t count = providers_.size();
-  for (std::size_t i = 0; i < count; ++i) {
-    const std::size_t at = (next_ + i) % count;
+  std::size_t best_load = 0;
+  bool best_is_free = false;
+  for (std::size_t i = 0, at = next_; i < count; ++i, ++at) {
+    if (at >= count) at = 0;
     Provider* const provider = providers_[at].get();
     if (provider->ended || provider == but) continue;
-    const bool better = best == nullptr || (provider->is_free() && !best->is_free()) ||
-                        (provider->is_free() == best->is_free() && policy_ == Policy::least_inflight &&
-                         provider->load() < best->load());
+    const bool is_free = provider->is_free();
+    const std::size_t load = provider->load();
+    const bool better = best == nullptr || (is_free != best_is_free ? is_free : by_load && load < best_load);
     if (!better) continue;
     best = provider;
     best_at = at;
-    if (best->is_free() && (policy_ != Policy::least_inflight || best->load() == 0)) break;
+    best_load = load;
+    best_is_free = is_free;
+    if (is_free && (!by_load || load == 0)) break;
   }
   if (best != nullptr) next_ = (best_at + 1) % count;
   return best;

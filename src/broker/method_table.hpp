@@ -45,7 +45,7 @@ template <auto answer, class Object>
 }
 
 /// Of a connection's share: so many providers are looked at in a step.
-inline constexpr std::size_t kProvidersInStep = 64;
+inline constexpr std::size_t kProvidersInStep = 32;
 
 /// How one of several providers is chosen.
 enum class Policy : std::uint8_t {
