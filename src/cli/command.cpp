@@ -55,7 +55,10 @@ void refuse_unexpected(const CLI::App& command, const std::vector<std::string>& 
   for (const CLI::Option* known : command.get_options()) {
     for (const std::string& long_name : known->get_lnames()) names.push_back("--" + long_name);
   }
-  throw UsageError{fmt::format("there is no option {}{}{}", name, did_you_mean(name, names, ";"), help)};
+  const bool is_address = (name == "--port" || name == "--host") && std::ranges::find(names, "--url") != names.end();
+  const std::string instead =
+      is_address ? "; say where the server is by --url HOST:PORT;" : did_you_mean(name, names, ";");
+  throw UsageError{fmt::format("there is no option {}{}{}", name, instead, help)};
 }
 
 namespace {

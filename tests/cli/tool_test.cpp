@@ -480,6 +480,9 @@ TEST(ToolUsage, AnUnknownOptionIsNamedWithTheNearest) {
       "wirecall: there is no option --tread-count; did you mean --thread-count? wirecall serve --help tells more\n");
   EXPECT_EQ(run({"call", "echo", "1", "--tmeout=3s"}).error,
             "wirecall: there is no option --tmeout; did you mean --timeout? wirecall call --help tells more\n");
+  EXPECT_EQ(run({"call", "echo", "1", "--port", "8600"}).error,
+            "wirecall: there is no option --port; say where the server is by --url HOST:PORT; wirecall call --help "
+            "tells more\n");
   EXPECT_EQ(run({"--verison"}).error,
             "wirecall: there is no option --verison; did you mean --version? wirecall --help tells more\n");
   EXPECT_EQ(run({"bench", "echo", "-x"}).error, "wirecall: there is no option -x; wirecall bench --help tells more\n");
