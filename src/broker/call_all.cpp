@@ -139,6 +139,7 @@ void Exchange::ask_for(Provider& provider, const Asked& asked, std::string_view 
                        const Gathered& gathered) {
   const bool waits = !provider.is_free();
   if (waits && !may_keep(asked.caller, request)) throw too_many_bytes();
+  if (!waits && !has_budget(provider, request)) throw provider_holds_too_much();
   if (waits && provider.waiting >= provider.terms.queue && !make_way(provider, asked.caller)) throw queue_is_full();
   rpc::MethodCounts& counts = provider.route->counts();
   auto extras = std::make_unique<RelayExtras>();

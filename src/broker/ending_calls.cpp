@@ -160,6 +160,11 @@ void Exchange::give_up(SlotNumber slot) noexcept {
   }
   leave_caller(slot);
   call.state = State::given_up;
+  // What its caller has sent is of no use now.
+  call.forget_id();
+  if (!call.extras) return;
+  call.extras->id.release();
+  call.extras->request.release();
 }
 
 // ---- peers that leave ----

@@ -28,6 +28,9 @@ constexpr std::size_t kDeliveriesInStep = 2;
 constexpr std::size_t kMatchesInStep = 8;
 constexpr std::size_t kMembersInStep = 32;
 
+// For events that are lost whose topic is not known.
+constexpr std::string_view kAllTopics = ">";
+
 }  // namespace
 
 void Exchange::subscribe(Peer& peer, std::string_view pattern, const SubscribeTerms& terms) {
@@ -127,9 +130,9 @@ bool Exchange::walk_retained(Peer& peer, std::size_t& steps) {
   while (!wishes.due.empty() && !out_of_steps) {
     auto& [pattern, next] = *wishes.due.begin();
     bool full = false;
-    const bool all = retained_.walk(pattern, next, steps, [&](std::string_view, std::string_view text) {
+    const bool all = retained_.walk(pattern, next, steps, [&](std::string_view topic, std::string_view text) {
       full = peer.outlet().is_overfull();
-      if (!full) send_kept_event(peer, text);
+      if (!full) send_kept_event(peer, topic, text);
       return !full;
     });
     wishes.choked = full;
@@ -142,14 +145,14 @@ bool Exchange::walk_retained(Peer& peer, std::size_t& steps) {
   if (!wishes.due.empty()) return false;
   // Live events follow.
   const std::unique_ptr<const RetainedWishes> done = std::move(peer.retained);
-  for (const std::string& text : done->held) send_kept_event(peer, text);
+  for (const std::string& text : done->held) send_kept_event(peer, kAllTopics, text);
   return false;
 }
 
 // It is kept as it was published.
-void Exchange::send_kept_event(const Peer& peer, std::string_view kept) const {
+void Exchange::send_kept_event(Peer& peer, std::string_view topic, std::string_view kept) {
   rpc::EventText event{kept, *workspace_, *limits_};
-  static_cast<void>(event.send_to(peer.outlet()));  // or it has no form there
+  if (event.send_to(peer.outlet()) == rpc::EventText::Sent::no_budget) drop_for_budget(peer, topic);
 }
 
 void Exchange::forget_retained(Peer& peer) noexcept {
@@ -193,7 +196,9 @@ std::size_t Exchange::publish(Peer& publisher, std::string_view topic, const Eve
     const auto& account = publisher.load().calls.account();
     const Retained::By by{.holder = account ? std::string_view{account->name} : std::string_view{},
                           .client = publisher.name};
-    const Retained::Kept kept = retained_.keep(topic, text.view(), by);
+    std::size_t gave_way = 0;
+    const Retained::Kept kept = retained_.keep(topic, text.view(), by, gave_way);
+    if (gave_way != 0) publisher.outlet().charge(gave_way);
     if (kept != Retained::Kept::yes) {
       const bool all = kept == Retained::Kept::no_room;
       throw message::make({.code = ErrorCode::limit_exceeded,
@@ -271,11 +276,21 @@ bool Exchange::send_event(Peer& peer, std::string_view topic, rpc::EventText& ev
   }
   try {
     tell_lag(peer);
-    return event.send_to(peer.outlet());
+    const rpc::EventText::Sent sent = event.send_to(peer.outlet());
+    if (sent == rpc::EventText::Sent::no_budget) [[unlikely]]
+      drop_for_budget(peer, topic);
+    return sent == rpc::EventText::Sent::yes;
   } catch (const std::bad_alloc&) {
     drop_event(peer, topic);
     return false;
   }
+}
+
+// Too much waits for its principal's connections, which are not its own alone: so nothing may come by which it would be
+// told later.
+void Exchange::drop_for_budget(Peer& peer, std::string_view topic) {
+  drop_event(peer, topic);
+  if (!peer.congested) tell_lag(peer);
 }
 
 void Exchange::drop_event(Peer& peer, std::string_view topic) {
@@ -286,7 +301,7 @@ void Exchange::drop_event(Peer& peer, std::string_view topic) {
 void Exchange::count_lag(Peer& peer, std::string_view topic, std::uint64_t count) {
   static_cast<void>(peer.is_congested());  // then it is told of them once there is room
   // The first entry is for all topics that find no place of their own.
-  if (!peer.lag) peer.lag = std::make_unique<std::vector<Lag>>(1, Lag{.topic = ">", .dropped = 0});
+  if (!peer.lag) peer.lag = std::make_unique<std::vector<Lag>>(1, Lag{.topic = std::string{kAllTopics}, .dropped = 0});
   std::vector<Lag>& lag = *peer.lag;
   auto known = std::ranges::find(lag, topic, &Lag::topic);
   if (known == lag.end() && lag.size() >= kLagTopics) known = lag.begin();

@@ -133,7 +133,9 @@ void Exchange::relay_to(Provider& chosen, Route& route, Call& call, const Receiv
     return call.end_result();
   }
   const bool waits = !provider->is_free();
-  if (waits && !may_keep(caller, message.text)) return refuse(call, route, too_many_bytes());
+  const bool long_id = message.id().size() > rpc::kIdBytesUncounted;
+  if ((waits || long_id) && !may_keep(caller, message.text)) return refuse(call, route, too_many_bytes());
+  if (!waits && !has_budget(*provider, message.text)) return refuse(call, route, provider_holds_too_much());
   if (waits && provider->waiting >= provider->terms.queue && !make_way(*provider, caller))
     return refuse(call, route, queue_is_full());
   rpc::MethodCounts& counts = route.counts();
@@ -152,8 +154,9 @@ void Exchange::relay_to(Provider& chosen, Route& route, Call& call, const Receiv
   try {
     if (direct) relayed.stream = stream_of(message);
     const bool keeps = waits || (provider->terms.idempotent && may_keep(caller, message.text));
-    if (keeps || !direct) {
+    if (keeps || !direct || long_id) {
       relayed.extras = std::make_unique<RelayExtras>();
+      if (long_id) relayed.extras->id.set(caller.shared_load(), message.id().size());
       if (keeps) relayed.extras->request.keep(message.text, caller.shared_load());
       relayed.extras->from = from_of(caller);
       relayed.extras->asked_by = &caller;
@@ -214,6 +217,18 @@ bool Exchange::may_keep(const Peer& caller, std::string_view text) const noexcep
   return kept == 0 || kept + text.size() <= limits_->hard_output;
 }
 
+// Whether a request may be sent to the provider besides what waits for those of its principal.
+bool Exchange::has_budget(const Provider& provider, std::string_view request) {
+  return request.size() <= rpc::kUnidentifiedBytesMax || provider.peer->outlet().has_budget_for(request.size());
+}
+
+Error Exchange::provider_holds_too_much() {
+  return message::make({.code = ErrorCode::limit_exceeded,
+                        .reason = "too many bytes wait for the provider and others of its principal",
+                        .delivered = "no",
+                        .limit = "principal_bytes"});
+}
+
 Error Exchange::too_many_bytes() {
   return message::make({.code = ErrorCode::limit_exceeded,
                         .reason = "too many bytes of this connection's calls wait",
@@ -253,7 +268,7 @@ std::string Exchange::from_of(const Peer& peer) const {
 }
 
 void Exchange::notify(const Provider& provider, const Received& message, std::string_view from) {
-  if (provider.peer->is_congested()) {
+  if (provider.peer->is_congested() || !has_budget(provider, message.text)) {
     ++workspace_->stats.events_dropped;
     return;
   }

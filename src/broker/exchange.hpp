@@ -264,6 +264,8 @@ class Exchange final : public rpc::Broker, private Timer {
   void hand_to(Provider& provider, SlotNumber slot) noexcept;
   bool keep_for(Provider& provider, SlotNumber slot) noexcept;
   [[nodiscard]] bool may_keep(const Peer& caller, std::string_view text) const noexcept;
+  [[nodiscard]] static bool has_budget(const Provider& provider, std::string_view request);
+  [[nodiscard]] static Error provider_holds_too_much();
   [[nodiscard]] static Error too_many_bytes();
   [[nodiscard]] bool make_way(Provider& provider, const Peer& caller) noexcept;
   [[nodiscard]] SlotNumber next_for(Provider& provider) noexcept;
@@ -336,7 +338,7 @@ class Exchange final : public rpc::Broker, private Timer {
   std::size_t deliver_event(Peer* publisher, std::string_view topic, std::string_view text, std::string_view params,
                             std::string_view method = {});
   bool send_event(Peer& peer, std::string_view topic, rpc::EventText& event);
-  void send_kept_event(const Peer& peer, std::string_view kept) const;
+  void send_kept_event(Peer& peer, std::string_view topic, std::string_view kept);
   void require_subscribable(const Peer& peer, std::string_view pattern, const SubscribeTerms& terms) const;
   void tell_lag(Peer& peer);
   void send_more_retained(Peer& peer);
@@ -347,6 +349,7 @@ class Exchange final : public rpc::Broker, private Timer {
   [[nodiscard]] static bool is_to_be_walked(const Peer& peer, std::string_view topic) noexcept;
   [[nodiscard]] static bool hold_event(Peer& peer, std::string_view text);
   void drop_event(Peer& peer, std::string_view topic);
+  void drop_for_budget(Peer& peer, std::string_view topic);
   static void count_lag(Peer& peer, std::string_view topic, std::uint64_t count);
   [[nodiscard]] static Buffer lagged(std::string_view topic, std::uint64_t count);
   void show(const Sight& sight);

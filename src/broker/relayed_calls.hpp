@@ -19,6 +19,7 @@
 #include <vector>
 
 #include "rpc/dispatcher.hpp"
+#include "rpc/load_bytes.hpp"
 #include "wirecall/bytes.hpp"
 #include "wirecall/call.hpp"
 
@@ -55,19 +56,13 @@ struct RelayedStream {
 /// The text of a request that is kept, and counted with those of its caller's connection.
 class KeptRequest {
  public:
-  KeptRequest() = default;
-  KeptRequest(KeptRequest&&) = delete;
-  ~KeptRequest() { release(); }
-
   /// Throws std::bad_alloc.
-  void keep(std::string_view text, std::shared_ptr<rpc::PeerLoad> load) {
+  void keep(std::string_view text, const std::shared_ptr<rpc::PeerLoad>& load) {
     text_.append(text);
-    load_ = std::move(load);
-    load_->held_bytes += text_.size();
+    held_.set(load, text_.size());
   }
   void release() noexcept {
-    if (load_ != nullptr) load_->held_bytes -= text_.size();
-    load_.reset();
+    held_.release();
     text_.release();
   }
   [[nodiscard]] bool empty() const noexcept { return text_.empty(); }
@@ -75,7 +70,7 @@ class KeptRequest {
 
  private:
   Buffer text_;
-  std::shared_ptr<rpc::PeerLoad> load_;
+  rpc::HeldBytes held_;
 };
 
 /// Of a call that subscribes to a method: who is sent the events, and behind which answer.
@@ -89,6 +84,7 @@ struct RelayExtras {
   ReplySink sink;     ///< answers a call that is no message of its own: in a batch, by HTTP
   Gathered gathered;  ///< the same, of rpc.call_all
   Subscribing subscribing;
+  rpc::HeldBytes id;               ///< of an id of more than rpc::kIdBytesUncounted
   KeptRequest request;             ///< as it came: of a call that waits, or that may be made again
   std::string from;                ///< with it, who made it (Exchange::from_of)
   const Peer* asked_by = nullptr;  ///< the same: whose turn it is to wait; to be compared, since it may have gone
@@ -104,6 +100,11 @@ struct RelayedCall {
 
   static constexpr std::size_t kIdBytesInside = 24;
 
+  /// Nobody asks for it any more.
+  void forget_id() noexcept {
+    long_id.reset();
+    id_bytes = 0;
+  }
   [[nodiscard]] std::string_view id() const noexcept {
     return long_id ? std::string_view{long_id.get(), id_bytes} : std::string_view{short_id.data(), id_bytes};
   }

@@ -36,10 +36,15 @@ class Retained {
     std::string_view client;  ///< empty for one without a name
   };
 
+  /// So many events at most give way to one: who publishes a large one among very small ones may have to do so again.
+  static constexpr std::size_t kGiveWayMax = 2048;
+
   /// Keeps `message`, in place of what there was of this topic, whoever had published that. Throws std::bad_alloc;
-  /// then, and where it is not kept, what there was of the topic is still there, unless it had to give way.
-  [[nodiscard]] Kept keep(std::string_view topic, std::string_view message, const By& by) {
+  /// then, and where it is not kept, what there was of the topic is still there, unless it had to give way. Adds to
+  /// `gave_way` how many events have.
+  [[nodiscard]] Kept keep(std::string_view topic, std::string_view message, const By& by, std::size_t& gave_way) {
     const std::size_t after = cost(topic, message);
+    std::size_t may_give_way = kGiveWayMax;
     if (after > holder_bytes_max_) return Kept::too_much_of_holder;
     if (after > bytes_max_) return Kept::no_room;
     for (;;) {
@@ -51,8 +56,10 @@ class Retained {
       const bool own = giving->name == by.holder;
       const bool has_less =
           own ? most.bytes <= sums.of_client || most.name == by.client : giving->bytes <= sums.of_holder;
-      if (has_less) return too_much ? Kept::too_much_of_holder : Kept::no_room;
+      if (has_less || may_give_way == 0) return too_much ? Kept::too_much_of_holder : Kept::no_room;
       clear(*most.topics.front());
+      --may_give_way;
+      ++gave_way;
     }
     put(topic, message, by);
     return Kept::yes;

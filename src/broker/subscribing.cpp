@@ -247,6 +247,10 @@ bool Exchange::send_subscription_event(const MethodSubscription& subscription, s
     return false;
   }
   const Buffer text = event_with_id(name, params, id, subscription.id);
+  if (!caller.outlet().has_budget_for(text.size())) {
+    drop_for_budget(caller, name);
+    return false;
+  }
   ++workspace_->stats.events;
   try {
     subscription.link->send_behind_answer(text.view());

@@ -119,6 +119,12 @@ class Outlet {
   /// Whether so much waits for the peer that what nobody waits for had better be dropped. After true, Dispatcher::room
   /// is called once there is room.
   [[nodiscard]] virtual bool is_overfull() noexcept { return false; }
+  /// Whether a message of so many bytes that the peer has not asked for may wait for it: together with what else waits
+  /// for its principal it is within half of Limits::principal_bytes. Nobody is told once it is.
+  [[nodiscard]] virtual bool has_budget_for(std::size_t bytes) noexcept {
+    static_cast<void>(bytes);
+    return true;
+  }
   /// Whether this is a connection: the peer can be sent more than answers, and its later messages come here too.
   [[nodiscard]] virtual bool connected() const noexcept { return false; }
   /// Who the peer is, where the system can tell. Asked for each Context.

@@ -45,16 +45,15 @@ EventText::Forms& EventText::forms() {
 }
 
 // As not everybody takes it.
-bool EventText::send_form(Outlet& outlet, bool packs) {
+EventText::Sent EventText::send_form(Outlet& outlet, bool packs) {
   std::string_view text = text_;
   if (packs != packed_) {
     text = transcoded();
-    if (text.empty()) return false;
+    if (text.empty()) return Sent::no_form;
   } else if (outlet.takes_lines()) {
     text = one_line();
   }
-  send(outlet, text, packs);
-  return true;
+  return send(outlet, text, packs);
 }
 
 std::string_view EventText::one_line() {

@@ -36,13 +36,17 @@ class EventText {
 
   /// As it came.
   [[nodiscard]] std::string_view original() const noexcept { return text_; }
-  /// False where it has no form in the peer's encoding. Throws std::bad_alloc. In both cases nothing has been sent.
-  [[nodiscard, gnu::always_inline]] bool send_to(Outlet& outlet) {
+  enum class Sent : std::uint8_t {
+    yes,
+    no_form,   ///< in the peer's encoding
+    no_budget  ///< it would be too much (Outlet::has_budget_for)
+  };
+  /// Throws std::bad_alloc: nothing has been sent.
+  [[nodiscard, gnu::always_inline]] Sent send_to(Outlet& outlet) {
     const bool packs = outlet.speaks_msgpack();
     if (packs != packed_ || has_breaks_) [[unlikely]]
       return send_form(outlet, packs);
-    send(outlet, text_, packs);
-    return true;
+    return send(outlet, text_, packs);
   }
 
  private:
@@ -51,7 +55,9 @@ class EventText {
     void operator()(Forms* forms) const noexcept;
   };
 
-  [[gnu::always_inline]] static void send(Outlet& outlet, std::string_view text, bool packed) {
+  [[gnu::always_inline]] static Sent send(Outlet& outlet, std::string_view text, bool packed) {
+    if (!outlet.has_budget_for(text.size())) [[unlikely]]
+      return Sent::no_budget;
     Buffer& out = outlet.open_message();
     try {
       out.append(text);
@@ -60,8 +66,9 @@ class EventText {
       throw;
     }
     outlet.close_compact_as(packed ? MessageForm::packed : MessageForm::json);
+    return Sent::yes;
   }
-  [[nodiscard]] bool send_form(Outlet& outlet, bool packs);
+  [[nodiscard]] Sent send_form(Outlet& outlet, bool packs);
   [[nodiscard]] Forms& forms();
   [[nodiscard]] std::string_view one_line();
   [[nodiscard]] std::string_view transcoded();

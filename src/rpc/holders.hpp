@@ -49,6 +49,8 @@ class Holders {
     }
   }
   [[nodiscard]] std::size_t bytes() const noexcept { return bytes_; }
+  /// How many of them are that holder's.
+  [[nodiscard]] std::size_t of(const Holder& one) const noexcept { return one.all_ == this ? one.bytes_ : 0; }
 
  private:
   friend class Holder;

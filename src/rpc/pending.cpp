@@ -109,6 +109,10 @@ PendingCall& PendingCalls::add(CallState& state, const Received& message, const 
   ++owner->workspace_->stats.calls_in_flight;
   if (OwnCounts::Row* const row = own_row(*owner->workspace_, method)) ++row->waiting;
   state.waits = true;
+  if (call.id.size() > kIdBytesUncounted) [[unlikely]] {
+    call.id_held.set(load, call.id.size());
+    owner->outlet_->held_more();
+  }
   return call;
 }
 
@@ -148,6 +152,10 @@ void PendingCalls::close(PendingCall& call, int code) noexcept {
   const Workspace& workspace = *owner->workspace_;
   if (workspace.scheduler != nullptr) workspace.scheduler->stop(call);
   if (!call.notification) call.no_place = by_id.extract(call.place);
+  if (call.id.size() > kIdBytesUncounted) [[unlikely]] {
+    call.id = std::string{};
+    call.id_held.release();
+  }
   call.active = false;
   --active;
   --workspace.stats.calls_in_flight;

@@ -138,6 +138,7 @@ struct PendingCall final : Timer {
   bool notification = false;
   MessageForm form = MessageForm::json;  ///< of the answer
   std::string id;                        ///< JSON text as sent
+  HeldBytes id_held;                     ///< of an id of more than kIdBytesUncounted
   const Method* method = nullptr;
   CallExtras extras;
   std::shared_ptr<BatchReply> batch;  ///< null for a single call

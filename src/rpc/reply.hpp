@@ -14,36 +14,12 @@
 #include "message/replaced.hpp"
 #include "message/reply_text.hpp"
 #include "rpc/dispatcher.hpp"
+#include "rpc/load_bytes.hpp"
 #include "wirecall/bytes.hpp"
 
 namespace wirecall::rpc {
 
 class CallerLink;
-
-/// What a batch holds, as long as it is kept from one turn to another (PeerLoad::batch_bytes).
-class BatchBytes {
- public:
-  BatchBytes() noexcept = default;
-  BatchBytes(BatchBytes&& from) noexcept : load_(std::move(from.load_)), bytes_(std::exchange(from.bytes_, 0)) {}
-  BatchBytes& operator=(BatchBytes&& from) noexcept {
-    std::swap(load_, from.load_);
-    std::swap(bytes_, from.bytes_);
-    return *this;
-  }
-  ~BatchBytes() {
-    if (load_) load_->batch_bytes -= bytes_;
-  }
-
-  void set(const std::shared_ptr<PeerLoad>& load, std::size_t bytes) noexcept {
-    if (!load_) load_ = load;
-    load_->batch_bytes += bytes - bytes_;
-    bytes_ = bytes;
-  }
-
- private:
-  std::shared_ptr<PeerLoad> load_;
-  std::size_t bytes_ = 0;
-};
 
 /// The replies of a batch in the order of its requests: in JSON each followed by a comma, in MessagePack one behind the
 /// other. Waiting calls leave gaps.

@@ -134,6 +134,10 @@ class Channel : public Connection, private transport::StreamUser, private runtim
     wants_room_ = true;
     return true;
   }
+  /// As Outlet::has_budget_for.
+  [[nodiscard]] bool output_has_budget_for(std::size_t bytes) noexcept {
+    return output_bytes() + bytes <= kWeighedBytes || is_within_budget(bytes);
+  }
   /// When the input that is being looked at came.
   [[nodiscard]] std::optional<std::chrono::nanoseconds> input_came() noexcept {
     if (!looking_) return std::nullopt;
@@ -219,6 +223,7 @@ class Channel : public Connection, private transport::StreamUser, private runtim
   void go_on_reading();
   void finish_turn();
   [[gnu::noinline]] void output_is_large(std::size_t waiting) noexcept;
+  [[gnu::noinline, nodiscard]] bool is_within_budget(std::size_t more) noexcept;
   void end_cut();
   [[nodiscard]] Rare& rare();
   [[nodiscard]] bool lingering() const noexcept;

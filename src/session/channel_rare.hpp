@@ -37,6 +37,7 @@ class Channel::Weight final : public rpc::Holder {
     const std::shared_ptr<rpc::Account> before = std::exchange(account_, std::move(account));
     account_->buffers.hold(*this, bytes, channel_->host_->limits.principal_bytes);
   }
+  [[nodiscard]] std::size_t of(const rpc::Account& account) const noexcept { return account.buffers.of(*this); }
 
  private:
   void give_way() override;

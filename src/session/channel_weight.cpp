@@ -8,6 +8,14 @@
 #include "wirecall/log.hpp"
 
 namespace wirecall::session {
+namespace {
+
+// What nobody has asked for fills this share of Limits::principal_bytes at most, so that answers find room.
+constexpr std::size_t kUnaskedDivisor = 2;
+// A message is sent with no more than that around it.
+constexpr std::size_t kFramingBytesMax = 1024;
+
+}  // namespace
 
 Channel::Rare& Channel::rare() {
   if (!rare_) rare_ = std::make_unique<Rare>();
@@ -35,6 +43,19 @@ void Channel::end_cut() {
 void Channel::output_is_large(std::size_t waiting) noexcept {
   if (sending_bytes_ + waiting > host_->limits.hard_output) cut_ = true;
   weigh();
+}
+
+// What is kept for the connection besides its output is not known to be counted yet: so it is counted here anew.
+bool Channel::is_within_budget(std::size_t more) noexcept {
+  try {
+    const std::shared_ptr<rpc::Account> on = account();
+    if (!on) return true;
+    const std::size_t counted = is_weighed() ? rare_->weight->of(*on) : 0;
+    const std::size_t own = output_bytes() + more + kFramingBytesMax + backlog_.capacity() + kept_bytes();
+    return on->buffers.bytes() - counted + own <= host_->limits.principal_bytes / kUnaskedDivisor;
+  } catch (const std::bad_alloc&) {
+    return false;
+  }
 }
 
 // Of output more is weighed when it has grown by as much as is not weighed at all.

@@ -41,6 +41,9 @@ class HttpSession::EventStream final : public rpc::Outlet {
   void lose_answer() noexcept override { session_->exhaust(); }
   [[nodiscard]] bool has_room() noexcept override { return session_->output_has_room(); }
   [[nodiscard]] bool is_overfull() noexcept override { return session_->output_is_overfull(); }
+  [[nodiscard]] bool has_budget_for(std::size_t bytes) noexcept override {
+    return session_->output_has_budget_for(bytes);
+  }
   [[nodiscard]] bool connected() const noexcept override { return true; }
   [[nodiscard]] std::optional<PeerCredentials> peer_credentials() const override {
     return session_->peer_credentials();

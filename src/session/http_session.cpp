@@ -43,17 +43,6 @@ std::size_t asked_by(const Received& message) {
   return asked;
 }
 
-// Keeps an answer whose status is not known before it is there.
-struct KeptAnswer final : rpc::Outlet {
-  Buffer& open_message() override { return text; }
-  void close_message() override {}
-  void discard_message() noexcept override { text.clear(); }
-  void lose_answer() noexcept override { lost = true; }
-
-  Buffer text;
-  bool lost = false;
-};
-
 // Has `dispatcher` serve the message that is a body, or what one of MessagePack is in JSON; only that has `unheld`.
 [[gnu::always_inline]] inline Scan serve(Host& host, rpc::Dispatcher& dispatcher, std::span<char> text,
                                          const std::vector<message::Unheld>* unheld, Received& message) {
@@ -78,6 +67,22 @@ struct KeptAnswer final : rpc::Outlet {
 }
 
 }  // namespace
+
+// Keeps an answer whose status is not known before it is there.
+struct HttpSession::KeptAnswer final : rpc::Outlet {
+  explicit KeptAnswer(HttpSession& owner) : session(&owner) {}
+  Buffer& open_message() override { return text; }
+  void close_message() override {}
+  void discard_message() noexcept override { text.clear(); }
+  void lose_answer() noexcept override { lost = true; }
+  [[nodiscard]] rpc::Share* share() noexcept override { return unbounded ? nullptr : &session->own_share(); }
+  [[nodiscard]] bool next_share() noexcept override { return session->next_slice(); }
+
+  HttpSession* session;
+  Buffer text;
+  bool lost = false;
+  bool unbounded = false;  // of what costs little
+};
 
 // The beginning of a head, before which nobody knows who sends it (Limits::unidentified_bytes).
 class HttpSession::HeldHead final : public rpc::Holder {
@@ -113,7 +118,8 @@ void HttpSession::stop_calls() noexcept {
 }
 
 std::size_t HttpSession::kept_bytes() const noexcept {
-  return head_.capacity() + body_.capacity() + held_bytes_ + (load_ ? load_->held_bytes + load_->batch_bytes : 0);
+  return head_.capacity() + body_.capacity() + held_bytes_ + (rendering_ ? rendering_->text().size() : 0) +
+         (load_ ? load_->held_bytes + load_->batch_bytes : 0);
 }
 
 std::shared_ptr<rpc::Account> HttpSession::account() {
@@ -451,12 +457,17 @@ void HttpSession::resume_message() {
 // No handler runs any more. Where nothing but refusals is left to say, the status says so too.
 void HttpSession::dispatch_draining(std::span<char> text, const std::vector<message::Unheld>* unheld) {
   const std::uint64_t refused_before = host_->workspace.stats.errors_draining;
-  KeptAnswer answer;
+  KeptAnswer answer{*this};
   rpc::Dispatcher dispatcher{host_->registry, answer, host_->limits, host_->workspace};
   if (host_->workspace.authority != nullptr) dispatcher.identify(principal_, {});
   dispatcher.drain();
   Received message;
   const bool read = serve(*host_, dispatcher, text, unheld, message).status == ScanStatus::complete;
+  if (dispatcher.has_open_batch()) {
+    dispatcher.refuse_open_batch();
+    answer.unbounded = true;
+    dispatcher.resume_batch();
+  }
   if (answer.lost) return exhaust();
   const std::size_t asked = read ? asked_by(message) : 1;
   const bool refused = host_->workspace.stats.errors_draining - refused_before == asked;
@@ -509,7 +520,10 @@ void HttpSession::respond(std::unique_ptr<rpc::Rendering> text, std::string_view
 
 // In this turn or a later one.
 void HttpSession::respond_rendered() {
-  if (!rendering_->advance(current(), kRenderedBytesMax)) return interrupt();
+  if (!rendering_->advance(current(), kRenderedBytesMax)) {
+    if (rendering_->text().size() > kWeighedBytes) weigh();
+    return interrupt();
+  }
   const std::unique_ptr<rpc::Rendering> done = std::move(rendering_);
   current().charge(done->text().size() / kBytesCopiedInStep);
   respond(200, done->text(), rendering_type_);

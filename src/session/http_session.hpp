@@ -44,6 +44,7 @@ class HttpSession final : public Channel, private Timer {
   class Exchange;
   class EventStream;
   class HeldHead;
+  struct KeptAnswer;
   enum class Body : std::uint8_t { none, length, chunks };
 
   std::size_t read(std::span<char> input) override;

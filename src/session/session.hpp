@@ -81,6 +81,7 @@ class Session final : public Channel, public rpc::Outlet {
   [[nodiscard]] std::optional<std::chrono::nanoseconds> came() noexcept override { return input_came(); }
   [[nodiscard]] bool has_room() noexcept override { return output_has_room(); }
   [[nodiscard]] bool is_overfull() noexcept override { return output_is_overfull(); }
+  [[nodiscard]] bool has_budget_for(std::size_t bytes) noexcept override { return output_has_budget_for(bytes); }
   [[nodiscard]] bool connected() const noexcept override { return true; }
   [[nodiscard]] std::optional<PeerCredentials> peer_credentials() const override { return Channel::peer_credentials(); }
   [[nodiscard]] rpc::Share* share() noexcept override { return &own_share(); }

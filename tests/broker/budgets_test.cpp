@@ -213,6 +213,26 @@ TEST(PrincipalRetained, within_a_principal_the_client_of_most_gives_way_to_one_o
   }
 }
 
+TEST(PrincipalRetained, a_bounded_number_of_events_gives_way_to_one) {
+  World world{Limits{.retained_bytes = 4'000'000, .principal_retained_bytes = 4'000'000}};
+  Client a{world};
+  Client b{world};
+  a.outlet->source = "one";
+  b.outlet->source = "two";
+  const auto keep = [](Client& who, const std::string& topic, std::size_t bytes) {
+    return who.ask(request("rpc.publish", R"({"topic":")" + topic + R"(","params":[")" + std::string(bytes, 'x') +
+                                              R"("],"retain":true})"));
+  };
+  int small = 0;
+  while (keep(a, "a." + std::to_string(small), 1) == result_reply("0") && small < 20'000) ++small;
+  ASSERT_GT(small, 9000);
+  ASSERT_LT(small, 20'000);
+  int tries = 0;
+  while (tries < 20 && keep(b, "b", 1'500'000) != result_reply("0")) ++tries;
+  EXPECT_GE(tries, 1);
+  EXPECT_LE(tries, 3) << "each time 2,048";
+}
+
 TEST(PrincipalRetained, the_holder_of_most_gives_way_to_one_of_less) {
   World world{Limits{.retained_bytes = 10'000, .principal_retained_bytes = 9000}};
   Client a{world};

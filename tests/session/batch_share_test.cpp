@@ -226,6 +226,22 @@ TEST_F(BatchShare, what_a_drain_finds_of_a_batch_is_refused_as_messages_are) {
   EXPECT_TRUE(answer.ends_with("\"id\":" + std::to_string(kElements - 1) + "}]\n"));
 }
 
+TEST_F(BatchShare, by_http_a_draining_server_serves_a_share_of_a_batch_and_refuses_the_rest) {
+  peer->send(post(request("echo", 0)));
+  turns();
+  static_cast<void>(peer->take());
+  connection->drain();
+  peer->send(post(requests("rpc.stats")));
+  for (int i = 0; i < 200; ++i) {
+    turn();
+    ASSERT_LE(steps_used(), 2 * kShareSteps);
+  }
+  const std::string answer = peer->take();
+  EXPECT_NE(answer.find("\r\n\r\n["), answer.npos);
+  EXPECT_NE(answer.find(R"("code":-32009)"), answer.npos);
+  EXPECT_NE(answer.find("\"id\":" + std::to_string(kElements - 1) + "}]"), answer.npos);
+}
+
 TEST_F(BatchShare, a_connection_that_is_finished_runs_no_more_of_its_batch_and_says_so) {
   peer->send(requests("echo"));
   interrupt();

@@ -3,10 +3,13 @@
 #include <algorithm>
 #include <cstddef>
 #include <gtest/gtest.h>
+#include <memory>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
+#include "rpc/rendering.hpp"
 #include "tests/session/several.hpp"
 #include "wirecall/task.hpp"
 
@@ -133,6 +136,125 @@ TEST_F(PrincipalBytes, are_those_of_a_batch_that_is_interrupted) {
     ASSERT_TRUE(one.heard.empty());
   }
   EXPECT_EQ(one.end, End::heaviest) << "alone";
+}
+
+// ---- what nobody has asked for ----
+
+constexpr std::string_view kSubscribe =
+    R"({"jsonrpc":"2.0","method":"rpc.subscribe","params":{"topic":"news"},"id":1})";
+
+std::string publish(std::size_t bytes, bool retain = false) {
+  return R"({"jsonrpc":"2.0","method":"rpc.publish","params":{"topic":"news","params":[")" + std::string(bytes, 'n') +
+         (retain ? R"("],"retain":true},"id":2})" : R"("]},"id":2})");
+}
+std::ptrdiff_t that_heard(const std::vector<const Several::Line*>& lines, std::string_view text) {
+  return std::ranges::count_if(lines, [&](const auto* line) { return line->heard.find(text) != std::string::npos; });
+}
+constexpr std::string_view kLagged = R"({"jsonrpc":"2.0","method":"rpc.lagged","params":{"topic":"news","dropped":1}})";
+
+TEST_F(PrincipalBytes, cut_nobody_for_an_event_that_is_dropped_where_it_does_not_fit) {
+  std::vector<const Line*> subscribers;
+  for (int i = 0; i < 10; ++i) subscribers.push_back(&connect_and_send(std::string{kSubscribe}));
+  Line& publisher = connect_and_send(publish(120'000));
+  EXPECT_EQ(ended(), 0);
+  EXPECT_EQ(that_heard(subscribers, "nnnn"), 4);
+  EXPECT_EQ(that_heard(subscribers, kLagged), 6) << "at once, since nothing else may come";
+  EXPECT_NE(publisher.hear().find("\"result\":4"), std::string::npos);
+}
+
+TEST_F(PrincipalBytes, cut_nobody_for_many_small_events) {
+  std::vector<const Line*> subscribers;
+  for (int i = 0; i < 10; ++i) subscribers.push_back(&connect_and_send(std::string{kSubscribe}, 100));
+  for (int i = 0; i < 50; ++i) connect_and_send(publish(10'000));
+  EXPECT_EQ(ended(), 0);
+}
+
+TEST_F(PrincipalBytes, cut_nobody_for_what_is_retained) {
+  connect_and_send(publish(120'000, true));
+  std::vector<const Line*> subscribers;
+  for (int i = 0; i < 10; ++i) {
+    subscribers.push_back(&connect_and_send(
+        R"({"jsonrpc":"2.0","method":"rpc.subscribe","params":{"topic":"news","last":true},"id":1})", 100));
+  }
+  EXPECT_EQ(ended(), 0);
+  for (const Line* subscriber : subscribers) subscriber->peer->window = ~std::size_t{0};
+  turns();
+  EXPECT_EQ(that_heard(subscribers, "nnnn"), 4);
+  EXPECT_EQ(that_heard(subscribers, kLagged), 6);
+}
+
+TEST_F(PrincipalBytes, cut_no_provider_for_what_it_is_asked) {
+  for (int i = 0; i < 10; ++i) {
+    connect_and_send(
+        R"({"jsonrpc":"2.0","method":"rpc.register","params":{"method":"p)" + std::to_string(i) + R"("},"id":1})", 100);
+  }
+  int refused = 0;
+  for (int i = 0; i < 10; ++i) {
+    Line& caller = connect_and_send(R"({"jsonrpc":"2.0","method":"p)" + std::to_string(i) + R"(","params":[")" +
+                                    std::string(120'000, 'x') + R"("],"id":1})");
+    if (caller.hear().find(R"("limit":"principal_bytes")") != std::string::npos) ++refused;
+  }
+  EXPECT_EQ(ended(), 0);
+  EXPECT_EQ(refused, 6);
+}
+
+// ---- ids, and documents that are being written ----
+
+std::string with_id_of(std::string_view method, std::size_t bytes) {
+  return R"({"jsonrpc":"2.0","method":")" + std::string{method} + R"(","params":[1],"id":")" + std::string(bytes, 'i') +
+         R"("})";
+}
+
+TEST_F(PrincipalBytes, are_those_of_the_ids_of_calls) {
+  Line& caller = connect();
+  for (int i = 0; i < 15; ++i) caller.send(with_id_of("wait", 60'000));
+  turns();
+  EXPECT_EQ(ended(), 0);
+  caller.send(with_id_of("wait", 60'000) + with_id_of("wait", 60'000));
+  turns();
+  EXPECT_EQ(caller.end, End::heaviest);
+}
+
+TEST_F(PrincipalBytes, are_those_of_the_ids_of_answered_calls_no_more) {
+  Line& caller = connect();
+  for (int i = 0; i < 30; ++i) {
+    caller.send(with_id_of("wait", 60'000));
+    turns();
+    std::exchange(waiting, {}).at(0).set(1);
+    turns();
+  }
+  EXPECT_EQ(ended(), 0);
+}
+
+TEST_F(PrincipalBytes, are_those_of_the_ids_of_relayed_calls) {
+  Line& provider = connect_and_send(R"({"jsonrpc":"2.0","method":"rpc.register","params":{"method":"theirs"},"id":1})");
+  Line& caller = connect();
+  for (int i = 0; i < 15; ++i) caller.send(with_id_of("theirs", 60'000));
+  turns();
+  EXPECT_EQ(ended(), 0);
+  EXPECT_NE(provider.hear().find("\"theirs\""), std::string::npos);
+  caller.send(with_id_of("theirs", 60'000) + with_id_of("theirs", 60'000));
+  turns();
+  EXPECT_EQ(caller.end, End::heaviest);
+  EXPECT_FALSE(provider.end);
+}
+
+// 10 KB a turn, without end.
+class Endless final : public rpc::Rendering {
+  bool write_piece() override {
+    text_.append(std::string(10'000, 'e'));
+    more_steps_ = rpc::Share::kChargeMax;
+    return true;
+  }
+};
+
+TEST_F(PrincipalBytes, are_those_of_a_document_that_is_being_written) {
+  http.metrics = [](const rpc::Asker&) { return std::make_unique<Endless>(); };
+  const Line& reader = connect();
+  reader.send("GET /metrics HTTP/1.1\r\nHost: localhost\r\n\r\n");
+  for (int i = 0; i < 1000 && !reader.end; ++i) turn();
+  EXPECT_EQ(reader.heard, "");
+  EXPECT_EQ(reader.end, End::heaviest);
 }
 
 TEST_F(PrincipalBytes, of_connections_that_hold_little_do_not_count) {

@@ -1,0 +1,50 @@
+// LoadBytes: bytes that something kept for a connection counts among those of its PeerLoad, for as long as it is kept.
+// One thread.
+#pragma once
+
+#include <cstddef>
+#include <memory>
+#include <utility>
+
+#include "rpc/dispatcher.hpp"
+
+namespace wirecall::rpc {
+
+template <std::size_t PeerLoad::* kCounter>
+class LoadBytes {
+ public:
+  LoadBytes() noexcept = default;
+  LoadBytes(LoadBytes&& from) noexcept : load_(std::move(from.load_)), bytes_(std::exchange(from.bytes_, 0)) {}
+  LoadBytes& operator=(LoadBytes&& from) noexcept {
+    std::swap(load_, from.load_);
+    std::swap(bytes_, from.bytes_);
+    return *this;
+  }
+  ~LoadBytes() { release(); }
+
+  /// Once it has been set, it stays with that load until it is released.
+  void set(const std::shared_ptr<PeerLoad>& load, std::size_t bytes) noexcept {
+    if (!load_) load_ = load;
+    (*load_).*kCounter += bytes - bytes_;
+    bytes_ = bytes;
+  }
+  void release() noexcept {
+    if (load_) (*load_).*kCounter -= bytes_;
+    load_.reset();
+    bytes_ = 0;
+  }
+
+ private:
+  std::shared_ptr<PeerLoad> load_;
+  std::size_t bytes_ = 0;
+};
+
+/// What a batch holds from one turn to another.
+using BatchBytes = LoadBytes<&PeerLoad::batch_bytes>;
+/// What is kept of a call.
+using HeldBytes = LoadBytes<&PeerLoad::held_bytes>;
+
+/// An id of more is counted among what is kept of its call.
+inline constexpr std::size_t kIdBytesUncounted = 1024;
+
+}  // namespace wirecall::rpc
