@@ -133,9 +133,12 @@ void Exchange::relay_to(Provider& chosen, Route& route, Call& call, const Receiv
     return call.end_result();
   }
   const bool waits = !provider->is_free();
-  const bool long_id = message.id().size() > rpc::kIdBytesUncounted;
+  bool long_id = false;
+  if (message.text.size() > rpc::kIdBytesUncounted) [[unlikely]] {
+    long_id = message.id().size() > rpc::kIdBytesUncounted;
+    if (!waits && !has_budget(*provider, message.text)) return refuse(call, route, provider_holds_too_much());
+  }
   if ((waits || long_id) && !may_keep(caller, message.text)) return refuse(call, route, too_many_bytes());
-  if (!waits && !has_budget(*provider, message.text)) return refuse(call, route, provider_holds_too_much());
   if (waits && provider->waiting >= provider->terms.queue && !make_way(*provider, caller))
     return refuse(call, route, queue_is_full());
   rpc::MethodCounts& counts = route.counts();
@@ -219,7 +222,7 @@ bool Exchange::may_keep(const Peer& caller, std::string_view text) const noexcep
 
 // Whether a request may be sent to the provider besides what waits for those of its principal.
 bool Exchange::has_budget(const Provider& provider, std::string_view request) {
-  return request.size() <= rpc::kUnidentifiedBytesMax || provider.peer->outlet().has_budget_for(request.size());
+  return request.size() <= rpc::kBytesUnweighed || provider.peer->outlet().has_budget_for(request.size());
 }
 
 Error Exchange::provider_holds_too_much() {

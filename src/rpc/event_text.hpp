@@ -13,6 +13,7 @@
 #include "base/one_line.hpp"
 #include "message/transcoder.hpp"
 #include "rpc/dispatcher.hpp"
+#include "rpc/holders.hpp"
 #include "wirecall/bytes.hpp"
 #include "wirecall/limits.hpp"
 
@@ -56,7 +57,7 @@ class EventText {
   };
 
   [[gnu::always_inline]] static Sent send(Outlet& outlet, std::string_view text, bool packed) {
-    if (!outlet.has_budget_for(text.size())) [[unlikely]]
+    if (text.size() > kBytesUnweighed && !outlet.has_budget_for(text.size())) [[unlikely]]
       return Sent::no_budget;
     Buffer& out = outlet.open_message();
     try {

@@ -10,6 +10,9 @@ namespace wirecall::rpc {
 /// Bytes of a message that a peer may send before it has said who it is, and of answers that it may leave unread.
 inline constexpr std::size_t kUnidentifiedBytesMax = 64 * 1024;
 
+/// What a connection may hold without being on an account (rpc/accounts.hpp).
+inline constexpr std::size_t kBytesUnweighed = 64 * 1024;
+
 class Holders;
 
 class Holder {

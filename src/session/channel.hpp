@@ -18,6 +18,7 @@
 #include <string_view>
 #include <vector>
 
+#include "rpc/holders.hpp"
 #include "runtime/turn.hpp"
 #include "session/connection.hpp"
 #include "transport/stream.hpp"
@@ -123,16 +124,13 @@ class Channel : public Connection, private transport::StreamUser, private runtim
   void weigh() noexcept;
   /// The connection has had to give way.
   [[nodiscard]] bool gives_way() const noexcept { return gives_way_; }
-  /// What a connection may hold without being on an account.
-  static constexpr std::size_t kWeighedBytes = 64 * 1024;
+  static constexpr std::size_t kWeighedBytes = rpc::kBytesUnweighed;
   /// Whether there is room for output that no request waits for; after false, `output_drained` is called once there is.
   [[nodiscard]] bool output_has_room() noexcept;
-  /// Whether more than soft_output waits; after true, `output_drained` is called once there is room.
+  /// Whether more than soft_output waits, or too much for its principal's budget (`output_has_budget_for`); after true,
+  /// `output_drained` is called once there is room.
   [[nodiscard]] bool output_is_overfull() noexcept {
-    if (output_bytes() <= host_->limits.soft_output) [[likely]]
-      return false;
-    wants_room_ = true;
-    return true;
+    return output_bytes() / 1024 >= little_output_ && is_overfull_beyond_little();
   }
   /// As Outlet::has_budget_for.
   [[nodiscard]] bool output_has_budget_for(std::size_t bytes) noexcept {
@@ -223,6 +221,7 @@ class Channel : public Connection, private transport::StreamUser, private runtim
   void go_on_reading();
   void finish_turn();
   [[gnu::noinline]] void output_is_large(std::size_t waiting) noexcept;
+  [[gnu::noinline, nodiscard]] bool is_overfull_beyond_little() noexcept;
   [[gnu::noinline, nodiscard]] bool is_within_budget(std::size_t more) noexcept;
   void end_cut();
   [[nodiscard]] Rare& rare();
@@ -260,10 +259,11 @@ class Channel : public Connection, private transport::StreamUser, private runtim
 
   std::uint16_t away_ = 0;      // handlers that have not come back
   std::uint16_t weighed_from_;  // so many times kWeighedBytes of output
+  std::uint8_t little_output_;  // less than so many KiB is never too much
   End why_stopped_ = End::finished;
-  bool looking_ = false;               // in `read` or `input_complete`
   std::uint8_t idle_times_ : 4 = 0;    // that `end_if_idle` has found too little to have happened
   std::uint8_t unread_times_ : 4 = 0;  // and output of which nothing had been taken
+  bool looking_ : 1 = false;           // in `read` or `input_complete`
   bool was_unfinished_ : 1 = false;    // a message had begun then and not ended
   bool sending_ : 1 = false;
   bool sent_ : 1 = false;          // a send has ended since `end_if_idle` looked

@@ -58,6 +58,12 @@ bool Channel::is_within_budget(std::size_t more) noexcept {
   }
 }
 
+bool Channel::is_overfull_beyond_little() noexcept {
+  if (output_bytes() <= host_->limits.soft_output && is_within_budget(0)) return false;
+  wants_room_ = true;
+  return true;
+}
+
 // Of output more is weighed when it has grown by as much as is not weighed at all.
 void Channel::weigh() noexcept {
   if (over_ || cut_) return;

@@ -198,6 +198,26 @@ TEST_F(PrincipalBytes, cut_no_provider_for_what_it_is_asked) {
   EXPECT_EQ(refused, 6);
 }
 
+TEST_F(PrincipalBytes, cut_no_provider_for_many_small_requests_which_wait_for_room) {
+  std::vector<Line*> providers;
+  for (int i = 0; i < 10; ++i) {
+    providers.push_back(&connect_and_send(
+        R"({"jsonrpc":"2.0","method":"rpc.register","params":{"method":"p)" + std::to_string(i) + R"("},"id":1})",
+        100));
+  }
+  for (int i = 0; i < 100; ++i) {
+    connect_and_send(R"({"jsonrpc":"2.0","method":"p)" + std::to_string(i % 10) + R"(","params":[")" +
+                     std::string(20'000, 'x') + R"("],"id":1})");
+  }
+  EXPECT_EQ(ended(), 0);
+  for (Line* provider : providers) {
+    provider->peer->window = ~std::size_t{0};
+    turns();
+    turns();
+    EXPECT_GT(provider->hear().size(), 200'000U);
+  }
+}
+
 // ---- ids, and documents that are being written ----
 
 std::string with_id_of(std::string_view method, std::size_t bytes) {
