@@ -102,6 +102,8 @@ Command::~Command() = default;
 
 void Command::add_target_flags(const std::string& timeout_help) {
   target_flags_ = std::make_unique<TargetFlags>(*app_, timeout_help);
+  // The command's own says the same of one call; in the help that one is enough.
+  if (app_->get_option_no_throw("--wait") != nullptr) app_->get_option("--wait-ms")->group("");
 }
 
 Target Command::target() const { return target_flags_->target(); }

@@ -11,7 +11,7 @@ namespace {
 std::vector<FlagText> flags_of(const CLI::App& command) {
   std::vector<FlagText> flags;
   for (const CLI::Option* option : command.get_options()) {
-    if (!option->nonpositional()) continue;
+    if (!option->nonpositional() || option->get_group().empty()) continue;
     FlagText flag{.names = {}, .value = {}, .does = option->get_description()};
     for (const std::string& name : option->get_snames()) flag.names.push_back("-" + name);
     for (const std::string& name : option->get_lnames()) flag.names.push_back("--" + name);

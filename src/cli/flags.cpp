@@ -16,6 +16,16 @@ std::string help_of(const OptionRow& row, const std::string& value) {
   return help;
 }
 
+// What stands for the value in the help.
+std::string value_name(const OptionRow& row) {
+  const std::string range = session::range_of(row);
+  if (range.starts_with("true")) return "true|false";
+  if (range.starts_with("one of")) return "WORD";
+  if (range.find("number") == std::string::npos) return "TEXT";
+  if (row.unit == "ms") return "MS";
+  return row.unit == "bytes" ? "BYTES" : "N";
+}
+
 }  // namespace
 
 template <class T>
@@ -28,8 +38,9 @@ OptionFlags<T>::OptionFlags(CLI::App& command) {
     std::string names = session::flag_of(row);
     if (!row.alias.empty()) names.append(",--").append(row.alias);
     command.add_option(names, flag.words, help_of(row, session::json_of(row, in(defaults, row))))
-        ->type_name("")
-        ->allow_extra_args(false)
+        ->type_name(value_name(row))
+        ->expected(1)
+        ->take_all()
         ->group(row.limit != nullptr ? "Limits" : "Options");
   }
 }
