@@ -146,6 +146,7 @@ void Exchange::ask_for(Provider& provider, const Asked& asked, std::string_view 
   extras->request.keep(request, asked.caller.shared_load());
   extras->from = from_of(asked.caller);
   extras->asked_by = &asked.caller;
+  extras->asker = asked.caller.number;
   extras->gathered = gathered;
   const std::optional<SlotNumber> slot = calls_.take("0");
   if (!slot) throw too_many_calls();

@@ -131,7 +131,8 @@ bool Exchange::walk_retained(Peer& peer, std::size_t& steps) {
     auto& [pattern, next] = *wishes.due.begin();
     bool full = false;
     const bool all = retained_.walk(pattern, next, steps, [&](std::string_view topic, std::string_view text) {
-      full = peer.outlet().is_overfull();
+      rpc::Outlet& outlet = peer.outlet();
+      full = outlet.is_overfull() || (outlet.waiting_bytes() != 0 && !outlet.has_budget_for(text.size()));
       if (!full) send_kept_event(peer, topic, text);
       return !full;
     });
@@ -209,7 +210,7 @@ std::size_t Exchange::publish(Peer& publisher, std::string_view topic, const Eve
     }
   }
   if (retain) retaining_ = topic;
-  const std::size_t count = deliver_event(&publisher, topic, text.view(), params);
+  const std::size_t count = deliver_event(&publisher, topic, text.view(), params).count;
   retaining_ = {};
   return count;
 }
@@ -234,9 +235,10 @@ void Exchange::notified(Peer& publisher, std::string_view name, const Received& 
   deliver_event(&publisher, name, text.view(), params);
 }
 
-// Returns how many connections it was queued to. An event about a method is for those who may call that.
-std::size_t Exchange::deliver_event(Peer* publisher, std::string_view topic, std::string_view text,
-                                    std::string_view params, std::string_view method) {
+// An event about a method is for those who may call that.
+Exchange::Delivered Exchange::deliver_event(Peer* publisher, std::string_view topic, std::string_view text,
+                                            std::string_view params, std::string_view method) {
+  std::size_t visited = 0;
   std::size_t count = 0;
   ++workspace_->stats.events;
   rpc::EventText event{text, *workspace_, *limits_};
@@ -244,6 +246,7 @@ std::size_t Exchange::deliver_event(Peer* publisher, std::string_view topic, std
       topic, publisher,
       [&](Subscriber& subscriber) {
         Peer& peer = static_cast<Peer&>(subscriber);
+        ++visited;
         if (!method.empty() && !rpc::may_call(peer.principal, method)) return;
         peer.told_of = event_;
         if (send_event(peer, topic, event)) ++count;
@@ -251,13 +254,13 @@ std::size_t Exchange::deliver_event(Peer* publisher, std::string_view topic, std
       [](Subscriber& subscriber) { return static_cast<Peer&>(subscriber).takes_events(); });
   event_steps_ += subscriptions_.last_steps();
   // An event for many costs whoever publishes it more of a turn than its message.
-  const std::size_t cost = count / kDeliveriesInStep + subscriptions_.last_steps() / kMatchesInStep +
+  const std::size_t cost = visited / kDeliveriesInStep + subscriptions_.last_steps() / kMatchesInStep +
                            subscriptions_.last_members() / kMembersInStep;
   if (publisher != nullptr && cost != 0) publisher->outlet().charge(cost);
   workspace_->stats.events_delivered += count;
   if (!taps_.empty()) [[unlikely]]
     tap_event(publisher, topic, params, count);
-  return count;
+  return {.count = count, .cost = cost};
 }
 
 // A peer that takes too little loses events, and learns how many once it has taken most of what waits for it. One that
@@ -337,18 +340,6 @@ void Exchange::tell_lag(Peer& peer) {
     if (one.dropped == 0) continue;
     const Buffer text = lagged(one.topic, one.dropped);
     append_message(peer.outlet(), [&text](Buffer& out) { out.append(text.view()); });
-  }
-}
-
-void Exchange::announce(Peer& peer, std::string_view topic, std::string_view method) noexcept {
-  if (subscriptions_.empty() && taps_.empty()) return;
-  try {
-    std::string params = R"({"client":)" + (peer.name.empty() ? std::string{"null"} : to_json(peer.name));
-    if (!method.empty()) params += R"(,"method":)" + to_json(method);
-    params += '}';
-    deliver_event(&peer, topic, rpc::event_of(topic, params).view(), params, method);
-  } catch (const std::bad_alloc&) {
-    // Nobody hears of it: there is no memory to say so either.
   }
 }
 

@@ -31,7 +31,6 @@ constexpr std::uint32_t bit(Member member) { return std::uint32_t{1} << static_c
 constexpr std::uint32_t kChanged = bit(Member::timeout_ms) | bit(Member::to) | bit(Member::from);
 
 // Of a connection's calls, before they are counted with what else it holds (Limits::principal_bytes).
-constexpr std::size_t kHeldUnweighed = 64 * 1024;
 
 Error own_error(ErrorCode code, std::string_view reason, std::string_view delivered) {
   return message::make({.code = code, .reason = reason, .delivered = delivered});
@@ -81,6 +80,7 @@ Exchange::~Exchange() {
   workspace_->scheduler->stop(*this);
   workspace_->scheduler->stop(walking_);
   workspace_->scheduler->stop(ending_);
+  workspace_->scheduler->stop(announcing_);
 }
 
 nanoseconds Exchange::now() const noexcept {
@@ -163,6 +163,7 @@ void Exchange::relay_to(Provider& chosen, Route& route, Call& call, const Receiv
       if (keeps) relayed.extras->request.keep(message.text, caller.shared_load());
       relayed.extras->from = from_of(caller);
       relayed.extras->asked_by = &caller;
+      relayed.extras->asker = caller.number;
       if (route.description.subscription)
         relayed.extras->subscribing = {.caller = &caller, .link = call.context().caller_link()};
     }
@@ -216,13 +217,13 @@ void Exchange::refuse(Call& call, const Route& route, const Error& error) {
 // Whether the broker keeps that text for its caller; a single one it keeps however long it is.
 bool Exchange::may_keep(const Peer& caller, std::string_view text) const noexcept {
   const std::size_t kept = caller.load().held_bytes;
-  if (kept > kHeldUnweighed) caller.outlet().held_more();
+  if (kept > rpc::kBytesUnweighed) caller.outlet().held_changed();
   return kept == 0 || kept + text.size() <= limits_->hard_output;
 }
 
 // Whether a request may be sent to the provider besides what waits for those of its principal.
 bool Exchange::has_budget(const Provider& provider, std::string_view request) {
-  return request.size() <= rpc::kBytesUnweighed || provider.peer->outlet().has_budget_for(request.size());
+  return request.size() <= rpc::kBytesUnasked || provider.peer->outlet().has_budget_for(request.size());
 }
 
 Error Exchange::provider_holds_too_much() {
@@ -326,9 +327,29 @@ std::uint64_t Exchange::milliseconds_left(const RelayedCall& call) const {
 }
 
 // The same for one whose request has been kept. One that cannot be sent, for want of memory, is answered.
+// What was kept for the caller is going to wait for the provider instead: between connections of one account that is no
+// more than before, unless the text is kept all the same.
+bool Exchange::moves_within_budget(SlotNumber slot, std::string_view text) noexcept {
+  RelayedCall& call = calls_[slot];
+  RelayExtras& extras = *call.extras;
+  const Provider& provider = *call.provider;
+  const auto known = peers_.find(extras.asker);
+  Peer* const caller = known == peers_.end() ? nullptr : known->second;
+  if (provider.terms.idempotent || caller == nullptr) return has_budget(provider, text);
+  const std::size_t before = caller->load().held_bytes;
+  extras.request.uncount();
+  if (before / rpc::kBytesUnweighed != caller->load().held_bytes / rpc::kBytesUnweighed)
+    caller->outlet().held_changed();
+  return caller->load().calls.account() == provider.peer->load().calls.account() || has_budget(provider, text);
+}
+
 void Exchange::send_kept(SlotNumber slot) noexcept {
   try {
     const std::string_view text = calls_[slot].extras->request.padded();
+    if (!moves_within_budget(slot, text)) {
+      calls_[slot].provider = nullptr;
+      return fail(slot, provider_holds_too_much());
+    }
     const bool packs = calls_[slot].provider->peer->outlet().speaks_msgpack();
     Received message;
     Buffer read;

@@ -23,6 +23,7 @@
 #include <vector>
 
 #include "base/seeded_hash.hpp"
+#include "broker/announcements.hpp"
 #include "broker/deadlines.hpp"
 #include "broker/kicked_clients.hpp"
 #include "broker/method_subscriptions.hpp"
@@ -232,6 +233,8 @@ class Exchange final : public rpc::Broker, private Timer {
   static constexpr std::size_t kWalkStepsAtOnce = 128;
   static constexpr std::size_t kPatternsLookedAt = 16;
 
+  // Steps of a share (rpc::Share) that one turn spends on telling of the broker itself; one event may take more.
+  static constexpr std::size_t kAnnouncingSteps = 2048;
   static constexpr std::size_t kSubscriptionsEndedATurn = 128;
   static constexpr std::size_t kCallsEndedATurn = 256;
   static constexpr std::uint64_t kNoEvent = ~std::uint64_t{0};
@@ -266,6 +269,7 @@ class Exchange final : public rpc::Broker, private Timer {
   [[nodiscard]] bool may_keep(const Peer& caller, std::string_view text) const noexcept;
   [[nodiscard]] static bool has_budget(const Provider& provider, std::string_view request);
   [[nodiscard]] static Error provider_holds_too_much();
+  [[nodiscard]] bool moves_within_budget(SlotNumber slot, std::string_view text) noexcept;
   [[nodiscard]] static Error too_many_bytes();
   [[nodiscard]] bool make_way(Provider& provider, const Peer& caller) noexcept;
   [[nodiscard]] SlotNumber next_for(Provider& provider) noexcept;
@@ -335,8 +339,12 @@ class Exchange final : public rpc::Broker, private Timer {
   void pass_credit(SlotNumber slot) noexcept;
   void streams_go_on(Peer& caller) noexcept;
   void renew_deadline(SlotNumber slot) noexcept;
-  std::size_t deliver_event(Peer* publisher, std::string_view topic, std::string_view text, std::string_view params,
-                            std::string_view method = {});
+  struct Delivered {
+    std::size_t count = 0;  ///< of connections that it was queued to
+    std::size_t cost = 0;   ///< in steps of a connection's share (rpc::Share)
+  };
+  Delivered deliver_event(Peer* publisher, std::string_view topic, std::string_view text, std::string_view params,
+                          std::string_view method = {});
   bool send_event(Peer& peer, std::string_view topic, rpc::EventText& event);
   void send_kept_event(Peer& peer, std::string_view topic, std::string_view kept);
   void require_subscribable(const Peer& peer, std::string_view pattern, const SubscribeTerms& terms) const;
@@ -366,6 +374,10 @@ class Exchange final : public rpc::Broker, private Timer {
   void give_name(Peer& peer, std::string_view name);
   [[nodiscard]] std::string free_name(const Peer& peer, std::string_view name) const;
   void announce(Peer& peer, std::string_view topic, std::string_view method = {}) noexcept;
+  void tell(Peer* peer, std::string_view topic, std::string_view client, std::string_view method);
+  void tell_of_lost_announcements();
+  void announce_more() noexcept;
+  void announce_later();
   void answered(const Provider& provider, const RelayedCall& call, bool failed) noexcept;
   void log_failure(SlotNumber slot, const Error& error) noexcept;
   void refuse(Call& call, const Route& route, const Error& error);
@@ -396,6 +408,10 @@ class Exchange final : public rpc::Broker, private Timer {
   bool walks_ = false;          // walking_ runs
   std::string_view retaining_;  // the topic of the event at hand, where it is retained
   std::uint64_t event_steps_ = 0;
+  Announcements announcements_;
+  std::size_t announcing_steps_left_ = kAnnouncingSteps;
+  Continuation announcing_{*this, &Exchange::announce_more};
+  bool announces_ = false;  // announcing_ runs
   Taps taps_;
   OperationsLog log_;
   std::uint64_t event_ = 0;                  // counts notifications

@@ -61,6 +61,8 @@ class KeptRequest {
     text_.append(text);
     held_.set(load, text_.size());
   }
+  /// It does not count any more; it is about to be released.
+  void uncount() noexcept { held_.release(); }
   void release() noexcept {
     held_.release();
     text_.release();
@@ -88,6 +90,7 @@ struct RelayExtras {
   KeptRequest request;             ///< as it came: of a call that waits, or that may be made again
   std::string from;                ///< with it, who made it (Exchange::from_of)
   const Peer* asked_by = nullptr;  ///< the same: whose turn it is to wait; to be compared, since it may have gone
+  std::uint64_t asker = 0;         ///< the same: its Peer::number
 };
 
 struct RelayedCall {

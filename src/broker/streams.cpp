@@ -176,7 +176,7 @@ bool Exchange::admit_item(SlotNumber slot, std::size_t bytes, bool with_credit) 
     return true;
   }
   const bool wanted = !with_credit || stream.withheld != 0;
-  if (wanted && !call.caller->outlet().is_overfull()) {
+  if (wanted && call.caller->outlet().waiting_bytes() <= limits_->soft_output) {
     if (with_credit) --stream.withheld;
     return true;
   }

@@ -201,7 +201,7 @@ void Dispatcher::hold_batch(BatchRun& run) {
   const std::size_t answers = std::max(batch.bytes, batch.text.capacity());
   const std::size_t listed = run.rendering != nullptr ? run.rendering->text().size() : 0;
   batch.held.set(pending().load, answers + listed + run.text.size() + run.packed.size());
-  outlet_->held_more();
+  outlet_->held_changed();
 }
 
 // All its calls have been made.
@@ -211,7 +211,7 @@ void Dispatcher::close_batch(BatchRun& run) {
   batch.dispatched = true;
   if (batch.unanswered != 0) {
     batch.held.set(pending().load, std::max(batch.bytes, batch.text.capacity()));
-    return outlet_->held_more();
+    return outlet_->held_changed();
   }
   send_batch(*outlet_, batch);
   workspace_->batch_text = std::move(batch.text);

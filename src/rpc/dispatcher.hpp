@@ -120,7 +120,8 @@ class Outlet {
   /// is called once there is room.
   [[nodiscard]] virtual bool is_overfull() noexcept { return false; }
   /// Whether a message of so many bytes that the peer has not asked for may wait for it: together with what else waits
-  /// for its principal it is within half of Limits::principal_bytes. Nobody is told once it is.
+  /// for its principal it is within half of Limits::principal_bytes. After false, Dispatcher::room is called once what
+  /// waits for it alone has been sent, if anything does.
   [[nodiscard]] virtual bool has_budget_for(std::size_t bytes) noexcept {
     static_cast<void>(bytes);
     return true;
@@ -154,8 +155,8 @@ class Outlet {
   [[nodiscard]] virtual std::string peer_source() const { return {}; }
   /// Bytes that wait to be sent to the peer.
   [[nodiscard]] virtual std::size_t waiting_bytes() const noexcept { return 0; }
-  /// What is held for the connection besides what it holds itself (PeerLoad) has grown: it may have to give way.
-  virtual void held_more() noexcept {}
+  /// What is held for the connection besides what it holds itself (PeerLoad) has changed: it may have to give way.
+  virtual void held_changed() noexcept {}
   /// Asked by a dispatcher when its first call waits: the same for all dispatchers of one connection.
   [[nodiscard]] virtual std::shared_ptr<PeerLoad> load() { return std::make_shared<PeerLoad>(); }
 

@@ -57,7 +57,7 @@ class EventText {
   };
 
   [[gnu::always_inline]] static Sent send(Outlet& outlet, std::string_view text, bool packed) {
-    if (text.size() > kBytesUnweighed && !outlet.has_budget_for(text.size())) [[unlikely]]
+    if (text.size() > kBytesUnasked && !outlet.has_budget_for(text.size())) [[unlikely]]
       return Sent::no_budget;
     Buffer& out = outlet.open_message();
     try {

@@ -12,6 +12,9 @@ inline constexpr std::size_t kUnidentifiedBytesMax = 64 * 1024;
 
 /// What a connection may hold without being on an account (rpc/accounts.hpp).
 inline constexpr std::size_t kBytesUnweighed = 64 * 1024;
+/// Messages that nobody waits for are sent without a question for room in the budget (Outlet::has_budget_for) when they
+/// are no larger: a connection is overfull with so much less, and what is written around one.
+inline constexpr std::size_t kBytesUnasked = 4 * 1024;
 
 class Holders;
 

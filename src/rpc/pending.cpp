@@ -111,7 +111,7 @@ PendingCall& PendingCalls::add(CallState& state, const Received& message, const 
   state.waits = true;
   if (call.id.size() > kIdBytesUncounted) [[unlikely]] {
     call.id_held.set(load, call.id.size());
-    owner->outlet_->held_more();
+    owner->outlet_->held_changed();
   }
   return call;
 }
@@ -177,7 +177,7 @@ void PendingCalls::close_in_batch(BatchReply& batch) noexcept {
   if (!batch.dispatched) return;
   if (last) return send_late_batch(*owner->outlet_, batch);
   batch.held.set(load, std::max(batch.bytes, batch.text.capacity()));
-  owner->outlet_->held_more();
+  owner->outlet_->held_changed();
 }
 
 void PendingCalls::release(std::uint32_t slot, std::uint32_t generation) noexcept {

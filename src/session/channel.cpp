@@ -37,7 +37,7 @@ Channel::Channel(Host& host, std::unique_ptr<transport::Stream> stream)
     : host_(&host),
       stream_(std::move(stream)),
       weighed_from_(host.limits.hard_output >= kWeighedBytes ? 1 : 0),
-      little_output_(static_cast<std::uint8_t>(std::min(host.limits.soft_output, kWeighedBytes) / 1024)) {
+      little_output_(static_cast<std::uint8_t>(std::min(host.limits.soft_output, kLittleOutput) / 1024)) {
   stream_->start(*this);
 }
 

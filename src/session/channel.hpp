@@ -94,6 +94,11 @@ class Channel : public Connection, private transport::StreamUser, private runtim
 
   /// Bytes of what it keeps besides the channel's own input and output.
   [[nodiscard]] virtual std::size_t kept_bytes() const noexcept { return 0; }
+  /// What a buffer counts for: all that it has, which may be twice what is in it. One that is larger has been so when
+  /// it was another connection's.
+  [[nodiscard]] static std::size_t held_by(const Buffer& buffer) noexcept {
+    return std::min(buffer.capacity(), 2 * buffer.size());
+  }
   /// On which the connection's bytes are; null for none. Throws std::bad_alloc.
   [[nodiscard]] virtual std::shared_ptr<rpc::Account> account() { return nullptr; }
 
@@ -125,6 +130,8 @@ class Channel : public Connection, private transport::StreamUser, private runtim
   /// The connection has had to give way.
   [[nodiscard]] bool gives_way() const noexcept { return gives_way_; }
   static constexpr std::size_t kWeighedBytes = rpc::kBytesUnweighed;
+  /// With so much output a message that its sender need not ask for room for does not make more of it than that.
+  static constexpr std::size_t kLittleOutput = kWeighedBytes - 2 * rpc::kBytesUnasked;
   /// Whether there is room for output that no request waits for; after false, `output_drained` is called once there is.
   [[nodiscard]] bool output_has_room() noexcept;
   /// Whether more than soft_output waits, or too much for its principal's budget (`output_has_budget_for`); after true,

@@ -45,21 +45,26 @@ void Channel::output_is_large(std::size_t waiting) noexcept {
   weigh();
 }
 
-// What is kept for the connection besides its output is not known to be counted yet: so it is counted here anew.
+// What is kept for the connection besides its output is not known to be counted yet: so it is counted here anew. Where
+// that is too much, there may be room once its own output has been sent.
 bool Channel::is_within_budget(std::size_t more) noexcept {
   try {
     const std::shared_ptr<rpc::Account> on = account();
     if (!on) return true;
     const std::size_t counted = is_weighed() ? rare_->weight->of(*on) : 0;
-    const std::size_t own = output_bytes() + more + kFramingBytesMax + backlog_.capacity() + kept_bytes();
-    return on->buffers.bytes() - counted + own <= host_->limits.principal_bytes / kUnaskedDivisor;
+    const std::size_t own = output_bytes() + more + kFramingBytesMax + held_by(backlog_) + kept_bytes();
+    if (on->buffers.bytes() - counted + own <= host_->limits.principal_bytes / kUnaskedDivisor) return true;
+    if (output_bytes() != 0) wants_room_ = true;
+    return false;
   } catch (const std::bad_alloc&) {
     return false;
   }
 }
 
 bool Channel::is_overfull_beyond_little() noexcept {
-  if (output_bytes() <= host_->limits.soft_output && is_within_budget(0)) return false;
+  const std::size_t output = output_bytes();
+  const bool little = output <= kLittleOutput || is_within_budget(rpc::kBytesUnasked);
+  if (output <= host_->limits.soft_output && little) return false;
   wants_room_ = true;
   return true;
 }
@@ -70,7 +75,7 @@ void Channel::weigh() noexcept {
   const std::size_t output = output_bytes();
   weighed_from_ =
       static_cast<std::uint16_t>(std::min(output / kWeighedBytes + 1, host_->limits.hard_output / kWeighedBytes));
-  const std::size_t bytes = output + backlog_.capacity() + kept_bytes();
+  const std::size_t bytes = output + held_by(backlog_) + kept_bytes();
   if (bytes <= kWeighedBytes) {
     if (rare_) rare_->weight.reset();
     return;

@@ -41,6 +41,7 @@ class HttpSession::EventStream final : public rpc::Outlet {
   void lose_answer() noexcept override { session_->exhaust(); }
   [[nodiscard]] bool has_room() noexcept override { return session_->output_has_room(); }
   [[nodiscard]] bool is_overfull() noexcept override { return session_->output_is_overfull(); }
+  [[nodiscard]] std::size_t waiting_bytes() const noexcept override { return session_->output_bytes(); }
   [[nodiscard]] bool has_budget_for(std::size_t bytes) noexcept override {
     return session_->output_has_budget_for(bytes);
   }

@@ -63,7 +63,7 @@ class HttpSession::Exchange final : public rpc::Outlet {
   void discard_message() noexcept override { out_->truncate(response_.begin); }
   void lose_answer() noexcept override { session->exhaust(); }
   void close() override { closes = true; }
-  void held_more() noexcept override { session->weigh(); }
+  void held_changed() noexcept override { session->weigh(); }
   [[nodiscard]] std::shared_ptr<rpc::PeerLoad> load() override {
     if (!session->load_) session->load_ = std::make_shared<rpc::PeerLoad>();
     return session->load_;

@@ -118,7 +118,7 @@ void HttpSession::stop_calls() noexcept {
 }
 
 std::size_t HttpSession::kept_bytes() const noexcept {
-  return head_.capacity() + body_.capacity() + held_bytes_ + (rendering_ ? rendering_->text().size() : 0) +
+  return held_by(head_) + held_by(body_) + held_bytes_ + (rendering_ ? rendering_->text().size() : 0) +
          (load_ ? load_->held_bytes + load_->batch_bytes : 0);
 }
 
@@ -128,7 +128,7 @@ std::shared_ptr<rpc::Account> HttpSession::account() {
 
 // Part of a body has been kept.
 void HttpSession::weigh_body() noexcept {
-  if (body_.capacity() > kWeighedBytes) weigh();
+  if (held_by(body_) > kWeighedBytes) weigh();
 }
 
 bool HttpSession::working() const noexcept {

@@ -408,11 +408,10 @@ bool Session::keep(std::string_view part) {
   message_.append(part);
   if (caller_ != nullptr) return true;
   if (!dispatcher_.is_unidentified()) {
-    if (message_.capacity() > kWeighedBytes) weigh();
+    if (held_by(message_) > kWeighedBytes) weigh();
     return !gives_way();
   }
-  // What the buffer has, which may be twice what is in it.
-  dispatcher_.hold_unidentified(message_.capacity() + output_bytes());
+  dispatcher_.hold_unidentified(held_by(message_) + output_bytes());
   if (!input_ended()) return true;
   give_back(message_);  // it has had to give way itself
   return false;

@@ -63,7 +63,7 @@ class Session final : public Channel, public rpc::Outlet {
   /// What is sent is MessagePack, as long as the peer sends that; the framing carries it.
   void speak_msgpack() noexcept { msgpack_ = true; }
   /// What is held of memory for a message that has not ended.
-  [[nodiscard]] std::size_t unfinished_bytes() const noexcept { return message_.capacity(); }
+  [[nodiscard]] std::size_t unfinished_bytes() const noexcept { return held_by(message_); }
 
   void drain() noexcept override {
     dispatcher_.drain();
@@ -89,7 +89,7 @@ class Session final : public Channel, public rpc::Outlet {
   void interrupt() override { Channel::interrupt(); }
   [[nodiscard]] std::string peer_source() const override { return Channel::peer_source(); }
   [[nodiscard]] std::size_t waiting_bytes() const noexcept override { return output_bytes(); }
-  void held_more() noexcept override { weigh(); }
+  void held_changed() noexcept override { weigh(); }
   void close() override;
   void authority_changed(bool was_open) override {
     if (dispatcher_.is_still_known(was_open)) return;
@@ -109,7 +109,7 @@ class Session final : public Channel, public rpc::Outlet {
   void leave_message(std::vector<Buffer>& kept) override;
   void input_complete() override;
   [[nodiscard]] std::size_t kept_bytes() const noexcept override {
-    return message_.capacity() + dispatcher_.held_bytes();
+    return held_by(message_) + dispatcher_.held_bytes();
   }
   [[nodiscard]] std::shared_ptr<rpc::Account> account() override {
     return caller_ == nullptr ? dispatcher_.account() : nullptr;

@@ -201,7 +201,7 @@ TEST_F(Streams, and_of_one_that_sends_progress_itself) {
 TEST_F(Streams, progress_for_a_caller_that_takes_too_little_ends_its_call) {
   caller.send(request("count", R"({"partialResultToken":7})"));
   static_cast<void>(provider.received());
-  caller.outlet->overfull = true;
+  caller.outlet->waiting = world.limits.soft_output + 1;
   provider.send(progress(R"("0")", "1"));
   EXPECT_EQ(caller.received(), overrun());
   EXPECT_EQ(provider.received(), cancel_notification("0"));

@@ -205,17 +205,175 @@ TEST_F(PrincipalBytes, cut_no_provider_for_many_small_requests_which_wait_for_ro
         R"({"jsonrpc":"2.0","method":"rpc.register","params":{"method":"p)" + std::to_string(i) + R"("},"id":1})",
         100));
   }
-  for (int i = 0; i < 100; ++i) {
-    connect_and_send(R"({"jsonrpc":"2.0","method":"p)" + std::to_string(i % 10) + R"(","params":[")" +
-                     std::string(20'000, 'x') + R"("],"id":1})");
+  for (int i = 0; i < 300; ++i) {
+    connect().send(R"({"jsonrpc":"2.0","method":"p)" + std::to_string(i % 10) + R"(","params":[")" +
+                   std::string(4'000, 'x') + R"("],"id":1})");
+    turns(5);
   }
   EXPECT_EQ(ended(), 0);
   for (Line* provider : providers) {
     provider->peer->window = ~std::size_t{0};
     turns();
     turns();
-    EXPECT_GT(provider->hear().size(), 200'000U);
+    EXPECT_GT(provider->hear().size(), 120'000U);
   }
+}
+
+std::string provide(int number, std::string_view terms = "") {
+  return R"({"jsonrpc":"2.0","method":"rpc.register","params":{"method":"p)" + std::to_string(number) + "\"" +
+         std::string{terms} + R"(},"id":1})";
+}
+std::string ask(int number, std::size_t bytes) {
+  return R"({"jsonrpc":"2.0","method":"p)" + std::to_string(number) + R"(","params":[")" + std::string(bytes, 'x') +
+         R"("],"id":1})";
+}
+// The response to the first request in `heard`.
+std::string answered(const std::string& heard) {
+  const auto id = heard.rfind("\"id\":");
+  const auto end = heard.find_first_not_of("0123456789", id + 5);
+  return R"({"jsonrpc":"2.0","result":1,)" + heard.substr(id, end - id) + "}";
+}
+
+TEST_F(PrincipalBytes, cut_nobody_for_events_a_little_smaller_than_what_does_not_count) {
+  for (const std::size_t bytes : {1'000, 4'000, 30'000, 60'000, 64'000}) {
+    const int before = ended();
+    for (int i = 0; i < 20; ++i) connect_and_send(std::string{kSubscribe}, i % 2 == 0 ? 100 : ~std::size_t{0});
+    const Line& upload = connect_and_send(unfinished(150'000));
+    for (std::size_t sent = 0; sent < 200'000; sent += bytes) connect_and_send(publish(bytes));
+    EXPECT_EQ(ended(), before) << bytes;
+    EXPECT_FALSE(upload.end) << bytes;
+    lines.clear();
+    turns();
+  }
+}
+
+TEST_F(PrincipalBytes, cut_no_provider_for_requests_a_little_smaller_than_what_does_not_count) {
+  for (const std::size_t bytes : {4'000, 30'000, 60'000, 64'000}) {
+    for (int i = 0; i < 20; ++i) connect_and_send(provide(i), 100);
+    for (std::size_t sent = 0; sent < 130'000; sent += bytes) {
+      for (int i = 0; i < 20; ++i) {
+        connect().send(ask(i, bytes));
+        turns(3);
+      }
+    }
+    EXPECT_EQ(ended(), 0) << bytes;
+    lines.clear();
+    turns();
+  }
+}
+
+TEST_F(PrincipalBytes, of_a_call_that_waited_are_its_callers_no_more_once_it_has_been_sent) {
+  std::vector<Line*> providers;
+  for (int i = 0; i < 6; ++i) {
+    providers.push_back(&connect_and_send(provide(i, R"(,"concurrency":1)")));
+    connect_and_send(ask(i, 10));
+    connect_and_send(ask(i, 150'000));
+  }
+  EXPECT_EQ(ended(), 0);
+  for (Line* provider : providers) {
+    provider->send(answered(provider->hear()));
+    turns();
+    EXPECT_GT(provider->heard.size(), 150'000U);
+  }
+  connect_and_send(unfinished(450'000));
+  EXPECT_EQ(ended(), 0);
+}
+
+TEST_F(PrincipalBytes, of_a_call_that_waited_do_not_cut_the_connections_of_its_providers_principal) {
+  const auto principal = [](std::string name, std::string token) {
+    Principal one;
+    one.name = std::move(name);
+    one.tokens = {std::move(token)};
+    one.call = one.provide = {"*"};
+    return one;
+  };
+  let_in({principal("them", "t1"), principal("us", "t2"), principal("others", "t3"), principal("more", "t4")});
+  const std::vector<std::string_view> callers{"t2", "t3", "t4"};
+  std::vector<Line*> providers;
+  std::vector<Line*> waits;
+  std::vector<std::string> asked;
+  for (int i = 0; i < 3; ++i) {
+    Line& provider = connect("t1");
+    provider.send(provide(i, R"(,"concurrency":1)"));
+    turns();
+    providers.push_back(&provider);
+    connect(callers[static_cast<std::size_t>(i)]).send(ask(i, 10));
+    turns();
+    waits.push_back(&connect(callers[static_cast<std::size_t>(i)]));
+    waits.back()->send(ask(i, 300'000));
+    turns();
+    asked.push_back(provider.hear());
+  }
+  const Line& upload = connect("t1");
+  upload.send(unfinished(140'000));
+  turns();
+  EXPECT_EQ(ended(), 0);
+  int refused = 0;
+  for (std::size_t i = 0; i < 3; ++i) {
+    providers[i]->peer->window = 100;
+    providers[i]->send(answered(asked[i]));
+  }
+  turns();
+  EXPECT_EQ(ended(), 0);
+  for (Line* line : waits) refused += line->hear().find(R"("limit":"principal_bytes")") != std::string::npos ? 1 : 0;
+  EXPECT_EQ(refused, 2) << "the first has room";
+}
+
+TEST_F(PrincipalBytes, are_not_what_a_buffer_had_room_for_when_it_was_anothers) {
+  for (int i = 0; i < 3; ++i) {
+    Line& large = connect_and_send(numbered("fill", 10));
+    large.send(unfinished(250'000));
+    turns();
+    large.send("\"],\"id\":1}");
+    turns();
+  }
+  for (int i = 0; i < 10; ++i) connect_and_send(unfinished(10));
+  const Line& upload = connect_and_send(unfinished(400'000));
+  EXPECT_EQ(ended(), 0);
+  EXPECT_FALSE(upload.end);
+}
+
+TEST_F(PrincipalBytes, stop_no_stream_that_its_caller_reads) {
+  Line& provider = connect_and_send(provide(1));
+  Line& caller = connect_and_send(R"({"jsonrpc":"2.0","method":"p1","params":{"partialResultToken":"t"},"id":1})");
+  for (int i = 0; i < 4; ++i) connect_and_send(unfinished(80'000));
+  EXPECT_NE(provider.hear().find(R"("partialResultToken":"0")"), std::string::npos);
+  std::string items;
+  for (int i = 0; i < 8; ++i) {
+    items +=
+        R"({"jsonrpc":"2.0","method":"$/progress","params":{"token":"0","value":")" + std::string(12'000, 'v') + "\"}}";
+  }
+  provider.send(items);
+  turns();
+  provider.send(R"({"jsonrpc":"2.0","result":null,"id":0})");
+  turns();
+  EXPECT_NE(caller.heard.find("\"result\":null"), std::string::npos) << caller.heard.substr(0, 200);
+  EXPECT_GT(caller.heard.size(), 96'000U);
+}
+
+TEST_F(PrincipalBytes, leave_nobody_without_who_has_nothing_to_read) {
+  limits.soft_output = 1000;
+  Line& subscriber = connect_and_send(std::string{kSubscribe});
+  std::vector<Line*> uploads;
+  for (int i = 0; i < 3; ++i) uploads.push_back(&connect_and_send(unfinished(140'000)));
+  connect_and_send(publish(10));
+  EXPECT_NE(subscriber.hear().find("nnnn"), std::string::npos);
+  EXPECT_EQ(ended(), 0);
+}
+
+TEST_F(PrincipalBytes, do_not_lose_what_is_retained_for_who_reads_it) {
+  for (int i = 0; i < 8; ++i) {
+    connect_and_send(R"({"jsonrpc":"2.0","method":"rpc.publish","params":{"topic":"kept.)" + std::to_string(i) +
+                     R"(","params":[")" + std::string(200'000, 'k') + R"("],"retain":true},"id":1})");
+  }
+  Line& subscriber = connect_and_send(
+      R"({"jsonrpc":"2.0","method":"rpc.subscribe","params":{"topic":"kept.*","last":true},"id":1})", 100);
+  subscriber.peer->window = ~std::size_t{0};
+  turns();
+  turns();
+  EXPECT_EQ(subscriber.heard.find("rpc.lagged"), std::string::npos);
+  EXPECT_GT(subscriber.heard.size(), 1'600'000U);
+  EXPECT_EQ(ended(), 0);
 }
 
 // ---- ids, and documents that are being written ----
