@@ -14,6 +14,7 @@
 #include "fuzz/msgpack_maker.hpp"
 #include "fuzz/simdjson_opinion.hpp"
 #include "fuzz/texts.hpp"
+#include "message/packed_walk.hpp"
 #include "wirecall/reflect.hpp"
 #include "wirecall/value.hpp"
 
@@ -102,8 +103,16 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   const std::uint32_t depth = wirecall::Limits{}.depth;
   const Scan scan = wirecall::msgpack::scan(exact.view(), depth);
   require(scan.offset <= input.size(), "the end is behind the end", input);
+  wirecall::message::PackedMembers members;
+  const ScanStatus walked = wirecall::message::walk_message(exact.view(), depth, members);
+  const bool whole = scan.status == ScanStatus::complete && scan.offset == input.size();
+  const ScanStatus wanted = scan.status == ScanStatus::too_deep ? scan.status : ScanStatus::malformed;
+  require(walked == (whole ? ScanStatus::complete : wanted), "the walk takes something else than the scan", input);
   if (scan.status == ScanStatus::complete) {
     const std::string_view value = input.substr(0, scan.offset);
+    const Exact alone{value};
+    require(wirecall::message::end_of(alone.view().data()) == alone.view().data() + value.size(),
+            "the walk ends elsewhere", input);
     require(wirecall::msgpack::scan(Exact{value.substr(0, value.size() - 1)}.view(), depth).status ==
                 ScanStatus::incomplete,
             "a part of a value is taken for one", input);

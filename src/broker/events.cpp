@@ -24,7 +24,6 @@ using std::chrono::nanoseconds;
 namespace {
 
 // Of a connection's share (rpc::Share).
-constexpr std::size_t kDeliveriesInStep = 2;
 constexpr std::size_t kMatchesInStep = 8;
 constexpr std::size_t kMembersInStep = 32;
 
@@ -254,7 +253,7 @@ Exchange::Delivered Exchange::deliver_event(Peer* publisher, std::string_view to
       [](Subscriber& subscriber) { return static_cast<Peer&>(subscriber).takes_events(); });
   event_steps_ += subscriptions_.last_steps();
   // An event for many costs whoever publishes it more of a turn than its message.
-  const std::size_t cost = visited / kDeliveriesInStep + subscriptions_.last_steps() / kMatchesInStep +
+  const std::size_t cost = cost_of_deliveries(visited, text.size()) + subscriptions_.last_steps() / kMatchesInStep +
                            subscriptions_.last_members() / kMembersInStep;
   if (publisher != nullptr && cost != 0) publisher->outlet().charge(cost);
   workspace_->stats.events_delivered += count;

@@ -360,7 +360,7 @@ class Exchange final : public rpc::Broker, private Timer {
   void drop_for_budget(Peer& peer, std::string_view topic);
   static void count_lag(Peer& peer, std::string_view topic, std::uint64_t count);
   [[nodiscard]] static Buffer lagged(std::string_view topic, std::uint64_t count);
-  void show(const Sight& sight);
+  std::size_t show(const Sight& sight);
   void tap_call(SlotNumber slot, const Provider& provider, const Asked& asked) noexcept;
   void tap_call(SlotNumber slot, const Peer& caller, const Received& message) noexcept;
   void tap_notification(const Provider& provider, const Peer& caller, const Received& message) noexcept;

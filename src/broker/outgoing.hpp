@@ -91,6 +91,13 @@ void append_message_as(rpc::Outlet& outlet, MessageForm form, const Append& appe
   outlet.close_message_as(form);
 }
 
+/// What it costs of a connection's share (rpc::Share) to send so many others a text of so many bytes.
+[[nodiscard]] inline std::size_t cost_of_deliveries(std::size_t count, std::size_t bytes) noexcept {
+  constexpr std::size_t kDeliveriesInStep = 2;
+  constexpr std::size_t kBytesInStep = 8 * rpc::Share::kBytesOfStep;  // which are copied, not looked at
+  return count / kDeliveriesInStep + count * bytes / kBytesInStep;
+}
+
 /// Where nobody waits for what is said, or learns the same by other means.
 template <class Act>
 void if_memory_allows(const Act& act) noexcept {

@@ -17,6 +17,8 @@ namespace wirecall::broker {
 namespace {
 
 constexpr std::string_view kTopic = "rpc.tap";
+// Whoever makes a call pays for its end as well.
+constexpr std::size_t kSightsOfCall = 2;
 
 std::string method_of(const Received& message, Reader& reader) {
   std::string_view name = message.method();
@@ -50,24 +52,31 @@ bool Exchange::untap(Peer& peer) noexcept {
   return true;
 }
 
-void Exchange::show(const Sight& sight) {
-  if (!taps_.any(sight.method)) return;
+// Returns what it costs of a connection's share (rpc::Share).
+std::size_t Exchange::show(const Sight& sight) {
+  if (!taps_.any(sight.method)) return 0;
   const std::string text = text_of(sight);
   rpc::EventText event{text, *workspace_, *limits_};
-  taps_.each(sight.method, [&](Peer& peer) { send_event(peer, kTopic, event); });
+  std::size_t shown = 0;
+  taps_.each(sight.method, [&](Peer& peer) {
+    send_event(peer, kTopic, event);
+    ++shown;
+  });
+  return cost_of_deliveries(shown, text.size());
 }
 
 void Exchange::tap_call(SlotNumber slot, const Provider& provider, const Asked& asked) noexcept {
   if (!taps_.any(asked.method)) return;
   if_memory_allows([&] {
     const TappedCall call = taps_.begin(calls_.number_of(slot), asked.method, asked.caller.name);
-    show({.kind = "call",
-          .id = call.id,
-          .method = asked.method,
-          .client = call.client,
-          .provider = provider.peer->name,
-          .member = "params",
-          .json = asked.params});
+    const std::size_t cost = show({.kind = "call",
+                                   .id = call.id,
+                                   .method = asked.method,
+                                   .client = call.client,
+                                   .provider = provider.peer->name,
+                                   .member = "params",
+                                   .json = asked.params});
+    asked.caller.outlet().charge(kSightsOfCall * cost);
   });
 }
 
@@ -81,47 +90,53 @@ void Exchange::tap_call(SlotNumber slot, const Peer& caller, const Received& mes
 void Exchange::tap_notification(const Provider& provider, const Peer& caller, const Received& message) noexcept {
   if_memory_allows([&] {
     const std::string method = method_of(message, *workspace_->readers.reader);
-    show({.kind = "notification",
-          .method = method,
-          .client = caller.name,
-          .provider = provider.peer->name,
-          .member = "params",
-          .json = params_of(message)});
+    caller.outlet().charge(show({.kind = "notification",
+                                 .method = method,
+                                 .client = caller.name,
+                                 .provider = provider.peer->name,
+                                 .member = "params",
+                                 .json = params_of(message)}));
   });
 }
 
 void Exchange::tap_event(const Peer* publisher, std::string_view topic, std::string_view params,
                          std::size_t delivered) noexcept {
   if_memory_allows([&] {
-    show({.kind = "event",
-          .method = topic,
-          .client = publisher != nullptr ? std::string_view{publisher->name} : std::string_view{},
-          .delivered = delivered,
-          .member = "params",
-          .json = params});
+    const std::size_t cost =
+        show({.kind = "event",
+              .method = topic,
+              .client = publisher != nullptr ? std::string_view{publisher->name} : std::string_view{},
+              .delivered = delivered,
+              .member = "params",
+              .json = params});
+    if (publisher != nullptr) publisher->outlet().charge(cost);
   });
 }
 
 void Exchange::tap_own(Call& call, std::string_view name) noexcept {
   if (own_->find(name) != &call.method() || !taps_.any(name)) return;
   if_memory_allows([&] {
-    const std::string& client = static_cast<Peer&>(*call.broker_peer()).name;
-    if (call.is_notification())
-      return show(
-          {.kind = "notification", .method = name, .client = client, .member = "params", .json = call.params()});
+    const Peer& caller = static_cast<Peer&>(*call.broker_peer());
+    const std::string& client = caller.name;
+    if (call.is_notification()) {
+      return caller.outlet().charge(
+          show({.kind = "notification", .method = name, .client = client, .member = "params", .json = call.params()}));
+    }
     const TappedCall tapped = taps_.begin({}, name, client);
     call.on_reply([this, tapped, began = now()](const Outcome& outcome) {
       if (taps_.empty()) return;
       Sight sight{
           .kind = "reply", .id = tapped.id, .method = tapped.method, .client = tapped.client, .time = now() - began};
-      if (outcome.ok()) return show(sight);
       const std::string error = R"({"code":)" + std::to_string(outcome.code) + "}";
-      sight.member = "error";
-      sight.json = error;
+      if (!outcome.ok()) {
+        sight.member = "error";
+        sight.json = error;
+      }
       show(sight);
     });
-    show(
+    const std::size_t cost = show(
         {.kind = "call", .id = tapped.id, .method = name, .client = client, .member = "params", .json = call.params()});
+    caller.outlet().charge(kSightsOfCall * cost);
   });
 }
 

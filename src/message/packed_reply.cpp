@@ -1,11 +1,14 @@
 // See packed_reply.hpp.
 #include "message/packed_reply.hpp"
 
+#include <algorithm>
+#include <array>
 #include <charconv>
 #include <cstdint>
 #include <system_error>
 
 #include "codec/msgpack_format.hpp"
+#include "message/packed_walk.hpp"
 
 namespace wirecall::message {
 namespace {
@@ -34,6 +37,22 @@ bool append_number_id(Buffer& out, std::string_view id_json) {
   if (error != std::errc{} || stop != end) return false;
   out.set_end(msgpack::write_unsigned(out.reserve(msgpack::kHeadBytesMax), number));
   return true;
+}
+
+/// A member of an envelope: its name, empty where that is no string, and all of it.
+struct Place {
+  std::string_view name;
+  std::string_view member;
+};
+
+/// `p` becomes its end.
+Place place_at(const char*& p) noexcept {
+  const char* const begin = p;
+  const msgpack::Head name = msgpack::read_head(begin);
+  p = end_of(end_of(begin));
+  const bool named = name.type == msgpack::Type::string;
+  return {named ? std::string_view{begin + name.bytes, static_cast<std::size_t>(name.value)} : std::string_view{},
+          {begin, static_cast<std::size_t>(p - begin)}};
 }
 
 }  // namespace
@@ -86,31 +105,35 @@ void append_packed_member(Buffer& out, std::string_view name, std::uint64_t numb
 void append_packed_request(Buffer& out, std::string_view request, const PackedEdits& edits, Transcoder& transcoder) {
   const msgpack::Head head = msgpack::read_head(request.data());
   const char* const members = request.data() + head.bytes;
-  const auto each = [&](const auto& act) {
-    const char* p = members;
-    for (std::uint64_t i = 0; i < head.value; ++i) {
-      const char* const begin = p;
-      const char* const value = msgpack::skip_value(p);
-      p = msgpack::skip_value(value);
-      const msgpack::Head name = msgpack::read_head(begin);
-      const bool named = name.type == msgpack::Type::string;
-      act(named ? std::string_view{begin + name.bytes, static_cast<std::size_t>(name.value)} : std::string_view{},
-          std::string_view{begin, static_cast<std::size_t>(p - begin)});
-    }
-  };
   const auto goes = [&](std::string_view name) {
     return name == "to" || name == "from" || (name == "stream" && edits.stream == std::uint64_t{0});
   };
-  std::size_t count = edits.from_json.empty() ? 0 : 1;
-  each([&](std::string_view name, std::string_view) { count += goes(name) ? 0 : 1; });
-  append_map_head(out, count);
-  each([&](std::string_view name, std::string_view member) {
+  const auto put = [&](std::string_view name, std::string_view member) {
     if (goes(name)) return;
     if (name == "id") return append_packed_member(out, name, edits.id);
     if (name == "timeout_ms" && edits.timeout_ms) return append_packed_member(out, name, *edits.timeout_ms);
     if (name == "stream" && edits.stream) return append_packed_member(out, name, *edits.stream);
     out.append(member);
-  });
+  };
+  // Few have more members than are kept here: their number comes first, so others are gone through twice.
+  constexpr std::size_t kKept = 16;
+  std::array<Place, kKept> kept;
+  std::size_t count = edits.from_json.empty() ? 0 : 1;
+  const char* p = members;
+  for (std::uint64_t i = 0; i < head.value; ++i) {
+    const Place place = place_at(p);
+    if (i < kKept) kept[i] = place;
+    count += goes(place.name) ? 0 : 1;
+  }
+  append_map_head(out, count);
+  for (std::uint64_t i = 0; i < std::min<std::uint64_t>(head.value, kKept); ++i) put(kept[i].name, kept[i].member);
+  if (head.value > kKept) {
+    p = kept.back().member.data() + kept.back().member.size();
+    for (std::uint64_t i = kKept; i < head.value; ++i) {
+      const Place place = place_at(p);
+      put(place.name, place.member);
+    }
+  }
   if (edits.from_json.empty()) return;
   codec::append_string(out, "from");
   append_packed_id(out, edits.from_json, transcoder);

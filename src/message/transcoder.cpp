@@ -3,15 +3,14 @@
 #include "message/transcoder.hpp"
 
 #include <algorithm>
-#include <array>
 #include <charconv>
 #include <cstring>
 #include <utility>
 
 #include "base/decimal.hpp"
 #include "codec/msgpack_format.hpp"
-#include "codec/msgpack_scan.hpp"
 #include "message/own_error.hpp"
+#include "message/packed_walk.hpp"
 #include "wirecall/error.hpp"
 #include "wirecall/message.hpp"
 
@@ -23,16 +22,13 @@ using codec::TranscodeStatus;
 using msgpack::Head;
 using msgpack::Type;
 
-// What JSON may be larger than the MessagePack that it was: base64 by a third, numbers and escapes by more.
-constexpr std::size_t kGrowth = 2;
 // Of memory that is kept from message to message.
 constexpr std::size_t kKeptBytesMax = std::size_t{1} << 20;
 
-/// In alphabetical order: the members that JSON-RPC or this contract names, beside params, result and error.
-constexpr std::array<std::string_view, 10> kTerms{"from",   "hops",       "id", "jsonrpc",     "method",
-                                                  "stream", "timeout_ms", "to", "traceparent", "tracestate"};
-
-bool is_term(std::string_view name) noexcept { return std::ranges::binary_search(kTerms, name); }
+/// Of what `is_envelope_name`: whether it is none of those whose values are the users'.
+bool is_term(std::string_view name) noexcept {
+  return is_envelope_name(name) && name != "params" && name != "result" && name != "error";
+}
 
 std::string_view string_at(const char* p, const Head& head) noexcept {
   return {p + head.bytes, static_cast<std::size_t>(head.value)};
@@ -91,10 +87,20 @@ void Transcoder::shrink() noexcept {
 
 // ---- to JSON ----
 
+Transcoder::Status Transcoder::check(std::string_view message, const Limits& limits, PackedMembers& members) noexcept {
+  switch (walk_message(message, limits.depth, members)) {
+    case ScanStatus::complete:
+      return Status::done;
+    case ScanStatus::too_deep:
+      return Status::too_deep;
+    default:
+      return Status::malformed;
+  }
+}
+
 Transcoder::Status Transcoder::check(std::string_view message, const Limits& limits) noexcept {
-  const Scan scan = msgpack::scan(message, limits.depth);
-  if (scan.status == ScanStatus::too_deep) return Status::too_deep;
-  return scan.status == ScanStatus::complete && scan.offset == message.size() ? Status::done : Status::malformed;
+  PackedMembers members;
+  return check(message, limits, members);
 }
 
 Transcoder::Status Transcoder::to_json(std::string_view message, const Limits& limits, Buffer& out) {
@@ -110,11 +116,17 @@ Transcoder::Status Transcoder::checked_to_json(std::string_view message, const L
 }
 
 Transcoder::Status Transcoder::read(std::string_view message, const Limits& limits, Buffer& text, Received& received,
-                                    std::span<Received> elements) {
+                                    std::span<Received> elements, const PackedMembers& members) {
   message_ = message.data();
   unheld_.clear();
   cancels_.clear();
-  if (const Status status = convert(message, limits, text); status != Status::done) return status;
+  if (members.are_all()) {
+    start_ = text.size();
+    bytes_max_ = limits.max_message_size * kGrowth;
+    if (!envelope(members, text)) return Status::too_large;
+  } else if (const Status status = convert(message, limits, text); status != Status::done) {
+    return status;
+  }
   // The depth has been checked, of the message; only data of an error may be deeper here than there.
   Limits relaxed = limits;
   relaxed.depth = kDepthMax;
@@ -146,15 +158,19 @@ Transcoder::Status Transcoder::convert(std::string_view message, const Limits& l
   bytes_max_ = limits.max_message_size * kGrowth;
   const char* p = message.data();
   const Head head = msgpack::read_head(p);
-  if (head.type == Type::map) return envelope(p, out) ? Status::done : Status::too_large;
+  if (head.type == Type::map) return envelope(p, out) != nullptr ? Status::done : Status::too_large;
   if (head.type != Type::array) return element(message, out) ? Status::done : Status::too_large;
   out.push_back('[');
   p += head.bytes;
   for (std::uint64_t i = 0; i < head.value; ++i) {
     if (i != 0) out.push_back(',');
-    const char* const end = msgpack::skip_value(p);
-    const bool is_envelope = msgpack::read_head(p).type == Type::map;
-    if (!(is_envelope ? envelope(p, out) : element({p, end}, out))) return Status::too_large;
+    if (msgpack::read_head(p).type == Type::map) {
+      p = envelope(p, out);
+      if (p == nullptr) return Status::too_large;
+      continue;
+    }
+    const char* const end = end_of(p);
+    if (!element({p, end}, out)) return Status::too_large;
     p = end;
   }
   out.push_back(']');
@@ -177,7 +193,7 @@ struct Refusable {
 
 Refusable refusable_at(const char* p) noexcept {
   const Head head = msgpack::read_head(p);
-  if (head.type != Type::map) return {msgpack::skip_value(p)};
+  if (head.type != Type::map) return {end_of(p)};
   Refusable out{};
   bool has_method = false;
   bool has_result = false;
@@ -186,8 +202,8 @@ Refusable refusable_at(const char* p) noexcept {
   for (std::uint64_t i = 0; i < head.value; ++i) {
     const Head name_head = msgpack::read_head(p);
     const std::string_view name = name_head.type == Type::string ? string_at(p, name_head) : std::string_view{};
-    const char* const value = msgpack::skip_value(p);
-    p = msgpack::skip_value(value);
+    const char* const value = end_of(p);
+    p = end_of(value);
     if (name == "id") {
       ++ids;
       out.id = {value, p};
@@ -231,7 +247,7 @@ Transcoder::Status Transcoder::read_long_batch(std::string_view batch, const Lim
     if (what.response) {
       if (!responses) continue;
       if (text.size() != start_ + 1) text.push_back(',');
-      if (!envelope(element, text)) return Status::too_large;
+      if (envelope(element, text) == nullptr) return Status::too_large;
     } else {
       const std::size_t bytes = write_refusable(what.id, text);
       requests_bytes += bytes;
@@ -280,12 +296,20 @@ bool has_member(std::string_view envelope, std::string_view wanted) noexcept {
   for (std::uint64_t i = 0; i < head.value; ++i) {
     const Head name = msgpack::read_head(p);
     if (name.type == Type::string && string_at(p, name) == wanted) return true;
-    p = msgpack::skip_value(msgpack::skip_value(p));
+    p = end_of(end_of(p));
   }
   return false;
 }
 
 }  // namespace
+
+std::string_view Transcoder::method_of(std::string_view envelope, const PackedMembers& members) noexcept {
+  if (!members.are_all()) return method_of(envelope);
+  const PackedMember* const method = members.find("method");
+  if (method == nullptr) return {};
+  const Head head = msgpack::read_head(method->value.data());
+  return head.type == Type::string ? string_at(method->value.data(), head) : std::string_view{};
+}
 
 std::string_view Transcoder::method_of(std::string_view envelope) noexcept {
   const char* p = envelope.data();
@@ -295,12 +319,12 @@ std::string_view Transcoder::method_of(std::string_view envelope) noexcept {
   for (std::uint64_t i = 0; i < head.value; ++i) {
     const Head name = msgpack::read_head(p);
     const bool is_method = name.type == Type::string && string_at(p, name) == "method";
-    p = msgpack::skip_value(p);
+    p = end_of(p);
     if (is_method) {
       const Head value = msgpack::read_head(p);
       return value.type == Type::string ? string_at(p, value) : std::string_view{};
     }
-    p = msgpack::skip_value(p);
+    p = end_of(p);
   }
   return {};
 }
@@ -315,7 +339,11 @@ std::size_t Transcoder::elements_offset(std::string_view batch) noexcept {
 
 std::string_view Transcoder::element_at(std::string_view batch, std::size_t offset) noexcept {
   const char* const begin = batch.data() + offset;
-  return {begin, static_cast<std::size_t>(msgpack::skip_value(begin) - begin)};
+  return {begin, static_cast<std::size_t>(end_of(begin) - begin)};
+}
+
+bool Transcoder::has_response(std::string_view message, const PackedMembers& members) noexcept {
+  return members.are_all() ? members.find("method") == nullptr : has_response(message);
 }
 
 bool Transcoder::has_response(std::string_view message) noexcept {
@@ -325,7 +353,7 @@ bool Transcoder::has_response(std::string_view message) noexcept {
   if (head.type != Type::array) return false;
   p += head.bytes;
   for (std::uint64_t i = 0; i < head.value; ++i) {
-    const char* const end = msgpack::skip_value(p);
+    const char* const end = end_of(p);
     if (msgpack::read_head(p).type == Type::map && !has_member({p, end}, "method")) return true;
     p = end;
   }
@@ -373,26 +401,45 @@ bool Transcoder::element(std::string_view value, Buffer& out) {
   return result.status != TranscodeStatus::too_large;
 }
 
-bool Transcoder::envelope(const char* p, Buffer& out) {
+void Transcoder::begin_envelope(Buffer& out) {
   begin_ = out.size();
   method_ = {};
+  out.push_back('{');
+}
+
+/// Its end; null when it becomes too large.
+const char* Transcoder::envelope(const char* p, Buffer& out) {
+  begin_envelope(out);
   const std::size_t unheld_before = unheld_.size();
   std::string_view params;
-  out.push_back('{');
   const Head head = msgpack::read_head(p);
   p += head.bytes;
   for (std::uint64_t i = 0; i < head.value; ++i) {
     const Head name = msgpack::read_head(p);
     const char* const key = p;
-    p = msgpack::skip_value(p);
-    const char* const end = msgpack::skip_value(p);
+    p = end_of(p);
+    const char* const end = end_of(p);
     // A key that is no string is no member that anybody asks for.
     if (name.type == Type::string) {
-      if (!member(string_at(key, name), {p, end}, out)) return false;
+      if (!member(string_at(key, name), {p, end}, out)) return nullptr;
       if (unheld_.size() != unheld_before && params.empty()) params = {p, end};
     }
     p = end;
   }
+  return end_envelope(params, out) ? p : nullptr;
+}
+
+/// The same of one whose members are known.
+bool Transcoder::envelope(const PackedMembers& members, Buffer& out) {
+  begin_envelope(out);
+  for (const PackedMember& one : members.view()) {
+    if (!member(one.name, one.value, out)) return false;
+  }
+  return end_envelope({}, out);  // params that stay are none without a form
+}
+
+/// `params` are those that have no form.
+bool Transcoder::end_envelope(std::string_view params, Buffer& out) {
   out.push_back('}');
   if (!params.empty() && method_ == "rpc.item") break_stream(params, out);
   return fits(out);
@@ -406,8 +453,8 @@ void Transcoder::break_stream(std::string_view params, Buffer& out) {
   for (std::uint64_t i = 0; i < head.value; ++i) {
     const Head name = msgpack::read_head(p);
     const bool is_id = name.type == Type::string && string_at(p, name) == "id";
-    p = msgpack::skip_value(p);
-    const char* const end = msgpack::skip_value(p);
+    p = end_of(p);
+    const char* const end = end_of(p);
     Buffer id;
     if (is_id && to_json_({p, end}, id).done()) {
       const Error error = cannot(ErrorCode::internal_error, unheld_.back().why);
@@ -428,8 +475,7 @@ void Transcoder::begin_member(std::string_view name, Buffer& out) {
 }
 
 bool Transcoder::member(std::string_view name, std::string_view value, Buffer& out) {
-  const bool is_known = is_term(name) || name == "params" || name == "result" || name == "error";
-  if (message_ != nullptr && !is_known) return true;
+  if (message_ != nullptr && !is_envelope_name(name)) return true;
   const std::size_t before = out.size();
   begin_member(name, out);
   const std::size_t begin = out.size();

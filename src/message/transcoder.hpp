@@ -25,6 +25,7 @@
 #include "codec/json_reader.hpp"
 #include "codec/json_writer.hpp"
 #include "codec/transcode.hpp"
+#include "message/packed_walk.hpp"
 #include "wirecall/bytes.hpp"
 #include "wirecall/error.hpp"
 #include "wirecall/limits.hpp"
@@ -65,6 +66,9 @@ class Transcoder {
     too_large,  ///< as JSON it has more than twice Limits::max_message_size
   };
 
+  /// What JSON may be larger than Limits::max_message_size: base64 by a third, numbers and escapes by more.
+  static constexpr std::size_t kGrowth = 2;
+
   /// In a few words, of the two that refuse a message as text that is none is refused.
   [[nodiscard]] static constexpr std::string_view cause_of(Status status) noexcept {
     return status == Status::too_deep ? "MessagePack that nests deeper than allowed"
@@ -73,6 +77,8 @@ class Transcoder {
 
   /// Whether that is one whole message of MessagePack.
   [[nodiscard]] static Status check(std::string_view message, const Limits& limits) noexcept;
+  /// The same, with what there is in a single envelope, for those below that would look for it again.
+  [[nodiscard]] static Status check(std::string_view message, const Limits& limits, PackedMembers& members) noexcept;
   /// Appends the JSON of one whole message to `out`; only when it is done, all of what has been appended means
   /// something.
   Status to_json(std::string_view message, const Limits& limits, Buffer& out);
@@ -87,9 +93,9 @@ class Transcoder {
                          Received& received);
   /// Reads one that has been checked into `received`, and `elements` if it is a batch, by way of its envelope as JSON
   /// in `text`, which has only members that somebody asks for. Params and results are not in there, but the places that
-  /// they have in the message: `restore` makes them views of that.
+  /// they have in the message: `restore` makes them views of that. `members` are what `check` has found in it.
   Status read(std::string_view message, const Limits& limits, Buffer& text, Received& received,
-              std::span<Received> elements = {});
+              std::span<Received> elements = {}, const PackedMembers& members = {});
   /// For what `read` has read: a single message, or one element of a batch.
   static void restore(std::string_view message, Received& received) noexcept;
   /// Has `json` hold as JSON what has been restored, the params or the result. Empty, or the reason why they have no
@@ -97,6 +103,7 @@ class Transcoder {
   [[nodiscard]] std::string_view unpack(Received& restored, const Limits& limits, Buffer& json);
   /// The name of the method in one envelope that has been checked; empty where there is none.
   [[nodiscard]] static std::string_view method_of(std::string_view envelope) noexcept;
+  [[nodiscard]] static std::string_view method_of(std::string_view envelope, const PackedMembers& members) noexcept;
   /// Whether a message that has been checked is no batch.
   [[nodiscard]] static bool is_single(std::string_view message) noexcept;
   /// Of a batch that has been checked: what is in front of its elements, in bytes; and the element that begins at that
@@ -106,6 +113,7 @@ class Transcoder {
   /// Whether in a message that has been checked there is a response, or what is nothing at all: an envelope without a
   /// method.
   [[nodiscard]] static bool has_response(std::string_view message) noexcept;
+  [[nodiscard]] static bool has_response(std::string_view message, const PackedMembers& members) noexcept;
   /// Of the last message. Taken away, since its handlers may outlive the next.
   [[nodiscard]] std::vector<Unheld> take_unheld() noexcept { return std::exchange(unheld_, {}); }
 
@@ -137,7 +145,10 @@ class Transcoder {
 
   // To JSON, what has been checked. False: it becomes too large.
   Status convert(std::string_view message, const Limits& limits, Buffer& out);
-  bool envelope(const char* p, Buffer& out);
+  void begin_envelope(Buffer& out);
+  const char* envelope(const char* p, Buffer& out);
+  bool envelope(const PackedMembers& members, Buffer& out);
+  bool end_envelope(std::string_view params, Buffer& out);
   bool member(std::string_view name, std::string_view value, Buffer& out);
   bool element(std::string_view value, Buffer& out);
   std::size_t write_refusable(std::string_view id, Buffer& out);

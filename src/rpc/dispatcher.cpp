@@ -10,6 +10,7 @@
 
 #include "base/words.hpp"
 #include "message/explain.hpp"
+#include "message/json_bytes.hpp"
 #include "message/own_error.hpp"
 #include "message/transcoder.hpp"
 #include "rpc/access.hpp"
@@ -47,6 +48,16 @@ void reply_error(CallState& state, const Workspace& workspace, ErrorCode code, s
   if (data_json.empty()) return state.reply.plain_error(code, id_json);
   state.reply.error(static_cast<int>(code), message_of(code), data_json, id_json);
 }
+
+/// Whether a reserved method looks at no more of its params than whether there are any.
+bool takes_no_params(std::string_view reserved) noexcept {
+  return reserved == "rpc.ping" || reserved == "rpc.undelivered";
+}
+
+// Of a message in MessagePack that is made JSON, whatever of it is needed, rather than measured.
+constexpr std::size_t kTranscodedBytes = 4096;
+// What a byte of MessagePack may be in JSON, at most: no bytes at all are two here, and fourteen with a comma there.
+constexpr std::size_t kJsonBytesOfByte = 7;
 
 constexpr std::uint32_t bit(Member member) { return std::uint32_t{1} << static_cast<unsigned>(member); }
 // What a request may say of its own handling.
@@ -437,7 +448,8 @@ void Dispatcher::handle_transcoded(const Received& message, CallState& state, st
   if (!refuse_values(message, state, offset, unheld)) handle_single(message, state);
 }
 
-void Dispatcher::handle_packed(const Received& message, std::span<const Received> elements, std::string_view packed) {
+void Dispatcher::handle_packed(const Received& message, std::span<const Received> elements, std::string_view packed,
+                               bool too_large) {
   if (workspace_->authority != nullptr && !admit(message, packed)) return;
   if (message.kind == MessageKind::batch) {
     BatchRun run{message.text};
@@ -447,7 +459,7 @@ void Dispatcher::handle_packed(const Received& message, std::span<const Received
     return handle_batch(run, message.batch_size, elements);
   }
   CallState state{*this, nullptr};
-  handle_packed(message, state, packed, packed);
+  handle_packed(message, state, packed, packed, too_large);
 }
 
 // An element of a batch in MessagePack, `packed` itself, as if the batch had come as JSON. A handler may read from that
@@ -461,19 +473,29 @@ void Dispatcher::handle_as_json(const Received& element, CallState& state, std::
   Received message;
   if (done && read_message(json.padded(), *limits_, true, message).status == ScanStatus::complete)
     return handle_transcoded(message, state, 0, unheld);
-  const Error error = message::too_large_as_json();
-  workspace_->stats.count_error(error.code());
-  if (element.kind == MessageKind::request) state.reply.error(error, element.id());
+  refuse_too_large(element, state);
 }
 
 // `text` is the message itself: all of `packed`, or an element of it.
 void Dispatcher::handle_packed(const Received& message, CallState& state, std::string_view packed,
-                               std::string_view text) {
+                               std::string_view text, bool too_large) {
   Received restored = message;
   message::Transcoder::restore(packed, restored);
   if (restored.kind != MessageKind::invalid) restored.text = text;
-  if (is_for_reserved(restored) && !reads_packed(restored.method())) return handle_unpacked(restored, state);
+  if (is_for_reserved(restored) && !reads_packed(restored.method())) {
+    if (too_large) return refuse_too_large(restored, state);
+    const bool single = text.data() == packed.data();
+    const bool measured = workspace_->broker != nullptr && single && text.size() > kTranscodedBytes;
+    if (!measured || !takes_no_params(restored.method())) return handle_unpacked(restored, state);
+  }
   handle_single(restored, state);
+}
+
+// A request that would be too large as JSON.
+void Dispatcher::refuse_too_large(const Received& message, CallState& state) {
+  const Error error = message::too_large_as_json();
+  workspace_->stats.count_error(error.code());
+  if (message.kind == MessageKind::request) state.reply.error(error, message.id());
 }
 
 bool Dispatcher::is_for_reserved(const Received& message) const noexcept {
@@ -490,11 +512,25 @@ void Dispatcher::handle_unpacked(Received& message, CallState& state) {
   if (message.kind == MessageKind::request) state.reply.error(message::unheld_params(why), message.id());
 }
 
-bool Dispatcher::may_stay_packed(std::string_view packed) const noexcept {
-  if (workspace_->broker == nullptr) return true;
-  if (!message::Transcoder::is_single(packed)) return true;
-  const std::string_view name = message::Transcoder::method_of(packed);
-  return !name.empty() && (!is_reserved(name) || reads_packed(name));
+Dispatcher::Stays Dispatcher::may_stay_packed(std::string_view packed, const message::PackedMembers& members) noexcept {
+  if (workspace_->broker == nullptr) return Stays::yes;
+  if (!message::Transcoder::is_single(packed)) return Stays::yes;
+  const std::string_view name = message::Transcoder::method_of(packed, members);
+  if (name.empty()) return Stays::no;
+  return !is_reserved(name) || reads_packed(name) ? Stays::yes : need_not_be_json(packed, name);
+}
+
+// Whether a single message for a reserved method, which looks at JSON, is handled as it would be as such without being
+// made that: because it is too large, or nobody looks at its params.
+Dispatcher::Stays Dispatcher::need_not_be_json(std::string_view packed, std::string_view name) noexcept {
+  const std::size_t bytes_max = limits_->max_message_size;
+  const bool unread = takes_no_params(name) && packed.size() > kTranscodedBytes;
+  if (!unread && packed.size() <= bytes_max / kJsonBytesOfByte) return Stays::no;
+  if (registry_->find(name) != nullptr) return Stays::no;
+  const std::optional<message::JsonBytes> bytes = message::json_bytes_of(packed, limits_->depth);
+  if (!bytes || bytes->max > bytes_max * message::Transcoder::kGrowth) return Stays::no;
+  if (bytes->min > bytes_max) return Stays::too_large;
+  return unread && bytes->max <= bytes_max ? Stays::yes : Stays::no;
 }
 
 // What somebody looks at goes through a broker as JSON.
@@ -770,7 +806,7 @@ void Dispatcher::send_own(std::string_view text) {
 }
 
 void Dispatcher::ask_to_stop() noexcept {
-  if (pending_) pending_->stop_all();
+  if (pending_) pending_->stop_all(*workspace_);
 }
 
 void Dispatcher::end_calls(const Error& error) noexcept {

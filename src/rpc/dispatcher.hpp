@@ -19,6 +19,7 @@
 #include "rpc/accounts.hpp"
 #include "rpc/holders.hpp"
 #include "rpc/refusals.hpp"
+#include "rpc/stop_requests.hpp"
 #include "wirecall/bytes.hpp"
 #include "wirecall/context.hpp"
 #include "wirecall/detail/blocking_pool.hpp"
@@ -32,6 +33,7 @@
 #include "wirecall/task.hpp"
 
 namespace wirecall::message {
+class PackedMembers;
 class Transcoder;
 struct Unheld;
 struct Unreadable;
@@ -230,7 +232,8 @@ struct Workspace {
   Accounts accounts;
   Holders unidentified;               ///< where peers have to say who they are
   std::size_t half_closed_calls = 0;  ///< that wait for peers that have ended their side
-  TaskScope tasks;                    ///< last: the tasks go before what they use
+  StopRequests stop_requests{scheduler};
+  TaskScope tasks;  ///< last: the tasks go before what they use
 };
 
 /// What a call ends with for which its principal, or source, has too many in flight.
@@ -257,7 +260,8 @@ class Dispatcher {
   void handle_transcoded(const Received& message, std::span<const Received> elements,
                          std::span<const message::Unheld> unheld);
   /// The same for one whose params are still in `packed`, the message of MessagePack (Transcoder::restore).
-  void handle_packed(const Received& message, std::span<const Received> elements, std::string_view packed);
+  void handle_packed(const Received& message, std::span<const Received> elements, std::string_view packed,
+                     bool too_large = false);
   /// Whether a batch is interrupted (Outlet::interrupt).
   [[nodiscard]] bool has_open_batch() const noexcept { return workspace_->open_batches.contains(this); }
   /// Serves more of the open batch: the rest of it, or as much as the connection's share allows.
@@ -269,7 +273,13 @@ class Dispatcher {
   bool leave_batch();
   /// Whether a message of MessagePack may be handled as it is: a single one is no response. Then, its envelope having
   /// been read, `takes_packed` says whether it is; so it does of each response in a batch.
-  [[nodiscard]] bool may_stay_packed(std::string_view packed) const noexcept;
+  /// `members` are what Transcoder::check has found in it.
+  enum class Stays : std::uint8_t {
+    no,  ///< it is handled as JSON
+    yes,
+    too_large  ///< it is handled as it is, being for a reserved method, and larger as JSON than a message may be
+  };
+  [[nodiscard]] Stays may_stay_packed(std::string_view packed, const message::PackedMembers& members) noexcept;
   [[nodiscard]] bool takes_packed(const Received& message) const noexcept;
   /// In what form messages are answered from now on.
   void answer_as(MessageForm form) noexcept { form_ = form; }
@@ -364,6 +374,8 @@ class Dispatcher {
   bool take_terms(const Received& message, CallState& state);
   [[nodiscard]] CallBounds bounds(CallState& state) const;
   [[nodiscard]] bool is_for_reserved(const Received& message) const noexcept;
+  [[nodiscard]] Stays need_not_be_json(std::string_view packed, std::string_view name) noexcept;
+  void refuse_too_large(const Received& message, CallState& state);
   void handle_unpacked(Received& message, CallState& state);
   [[nodiscard]] std::chrono::nanoseconds came() const;
   [[nodiscard]] static bool belongs_to_a_call(const Received& message) noexcept;
@@ -371,7 +383,8 @@ class Dispatcher {
   inline void handle_single(const Received& message, CallState& state);
   void handle_transcoded(const Received& message, CallState& state, std::size_t offset,
                          std::span<const message::Unheld> unheld);
-  void handle_packed(const Received& message, CallState& state, std::string_view packed, std::string_view text);
+  void handle_packed(const Received& message, CallState& state, std::string_view packed, std::string_view text,
+                     bool too_large = false);
   void serve_element(const BatchRun& run, const Received& element, CallState& state);
   void handle_batch(BatchRun& run, std::size_t count, std::span<const Received> elements);
   void handle_as_json(const Received& element, CallState& state, std::string_view packed);

@@ -116,7 +116,7 @@ void OwnSubscriptions::end(ById::iterator at) noexcept {
   std::stop_source stop = sink.stop();  // the task may end, and the sink with it
   by_id_.erase(at);
   sink.unlist();
-  stop.request_stop();
+  workspace_->stop_requests.ask(std::move(stop));
 }
 
 bool OwnSubscriptions::end(std::string_view id, std::string_view unsubscribe) noexcept {

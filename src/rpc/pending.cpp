@@ -143,8 +143,9 @@ void PendingCalls::end(PendingCall& call, const Error& error) noexcept {
     Reply& reply = reply_to(call);
     answer_within_memory(*owner->outlet_, reply, [&] { reply.error(error, call.id); });
   }
+  Workspace& workspace = *owner->workspace_;
   close(call, error.code());
-  stop.request_stop();
+  workspace.stop_requests.ask(std::move(stop));
 }
 
 // It has been answered.
@@ -214,7 +215,7 @@ void PendingCalls::peer_ended() {
   }
 }
 
-void PendingCalls::abandon(const Workspace& workspace) noexcept {
+void PendingCalls::abandon(Workspace& workspace) noexcept {
   owner = nullptr;
   if (const std::shared_ptr<OwnSubscriptions> ended = std::move(subscriptions)) ended->end_all();
   workspace.stats.calls_in_flight -= active;
@@ -228,7 +229,7 @@ void PendingCalls::abandon(const Workspace& workspace) noexcept {
     call->extras.items.reset();
     if (call->extras.link) settle_link(call->extras.link, static_cast<int>(ErrorCode::cancelled), nullptr);
   }
-  stop_all();
+  stop_all(workspace);
   for (const std::unique_ptr<PendingCall>& call : slots) {
     if (call->active) call_hooks(workspace, call->extras.hooks, static_cast<int>(ErrorCode::cancelled));
   }
@@ -258,12 +259,10 @@ void PendingCalls::limit(std::size_t kept, std::chrono::nanoseconds until, const
   }
 }
 
-void PendingCalls::stop_all() noexcept {
+void PendingCalls::stop_all(Workspace& workspace) noexcept {
   const std::size_t count = slots.size();
   for (std::size_t slot = 0; slot < count; ++slot) {
-    if (!slots[slot]->active) continue;
-    std::stop_source stop = slots[slot]->extras.stop;
-    stop.request_stop();
+    if (slots[slot]->active) workspace.stop_requests.ask(slots[slot]->extras.stop);
   }
 }
 

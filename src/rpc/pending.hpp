@@ -172,9 +172,9 @@ struct PendingCalls {
   void end_all(const Error& error) noexcept;
   /// So many of the calls go on, until `until` at most; the others end with `error`.
   void limit(std::size_t kept, std::chrono::nanoseconds until, const Error& error);
-  void stop_all() noexcept;
+  void stop_all(Workspace& workspace) noexcept;
   /// The peer has gone: no sink reaches a call any more; all are asked to stop, and their hooks are called.
-  void abandon(const Workspace& workspace) noexcept;
+  void abandon(Workspace& workspace) noexcept;
   /// Where a call that has not been answered is answered.
   [[nodiscard]] Reply& reply_to(PendingCall& call) noexcept;
 

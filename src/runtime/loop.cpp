@@ -34,6 +34,8 @@ constexpr std::size_t kPooledBytesMax = 4 * 1024 * 1024;
 constexpr std::size_t kPooledBufferBytesMax = 256 * 1024;
 constexpr std::size_t kLargeBufferBytesMax = 4 * 1024 * 1024;
 constexpr std::size_t kLargeBuffersMax = 2;
+// Those that are due besides wait for the next turn: thousands of calls may run out of time at once.
+constexpr std::size_t kTimersInTurn = 256;
 // How long a loop waits at most that had no memory to hand something over to another one.
 constexpr nanoseconds kHandOverPause = std::chrono::milliseconds{1};
 
@@ -275,7 +277,11 @@ void Loop::State::complete(Completion& completion) {
 void Loop::State::expire_timers() {
   const nanoseconds time = backend->now();
   const std::uint64_t order = timers.next_order();  // those started meanwhile wait for the next turn
-  while (Timer* timer = timers.take(time, order)) timer->expired();
+  for (std::size_t left = kTimersInTurn; left != 0; --left) {
+    Timer* const timer = timers.take(time, order);
+    if (timer == nullptr) return;
+    timer->expired();
+  }
 }
 
 void Loop::wake() noexcept { state_->backend->wake(); }

@@ -344,11 +344,14 @@ void HttpSession::dispatch_msgpack(std::span<char> bytes) {
   if (!exchange.as_asked) exchange.msgpack = true;
   message::Transcoder& transcoder = host_->workspace.transcoder();
   const std::string_view packed{bytes.data(), bytes.size()};
-  Status status = transcoder.check(packed, host_->limits);
+  message::PackedMembers members;
+  Status status = transcoder.check(packed, host_->limits, members);
   if (status == Status::done && !draining_) {
     if (transcoder.is_long_batch(packed, host_->limits)) return dispatch_long_batch(packed);
-    const bool stays = exchange.msgpack && !transcoder.has_response(packed);
-    if (stays && exchange.dispatcher.may_stay_packed(packed) && dispatch_packed(packed)) return;
+    using Stays = rpc::Dispatcher::Stays;
+    const bool asks = exchange.msgpack && !transcoder.has_response(packed, members);
+    const Stays stays = asks ? exchange.dispatcher.may_stay_packed(packed, members) : Stays::no;
+    if (stays != Stays::no && dispatch_packed(packed, members, stays == Stays::too_large)) return;
   }
   Buffer json = host_->loop.take_buffer();
   if (status == Status::done) status = transcoder.checked_to_json(packed, host_->limits, json);
@@ -387,11 +390,11 @@ void HttpSession::dispatch_long_batch(std::string_view packed) {
 
 // As Session::read_packed: params stay in the body, results are written as they are sent.
 // False: it is for who reads it as JSON.
-bool HttpSession::dispatch_packed(std::string_view packed) {
+bool HttpSession::dispatch_packed(std::string_view packed, const message::PackedMembers& members, bool too_large) {
   Buffer envelope = host_->loop.take_buffer();
   Received message;
   std::span<Received> elements{*host_->workspace.elements};
-  const auto status = host_->workspace.transcoder().read(packed, host_->limits, envelope, message, elements);
+  const auto status = host_->workspace.transcoder().read(packed, host_->limits, envelope, message, elements, members);
   if (status != message::Transcoder::Status::done) {
     body_too_large();
     return true;
@@ -404,7 +407,7 @@ bool HttpSession::dispatch_packed(std::string_view packed) {
   Exchange& exchange = current();
   exchange.dispatching = true;
   exchange.dispatcher.answer_as(MessageForm::packed);
-  exchange.dispatcher.handle_packed(message, elements, packed);
+  exchange.dispatcher.handle_packed(message, elements, packed, too_large);
   exchange.dispatching = false;
   if (over()) [[unlikely]]
     return true;

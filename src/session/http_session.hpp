@@ -86,7 +86,7 @@ class HttpSession final : public Channel, private Timer {
   void dispatch(std::span<char> text);
   void dispatch_msgpack(std::span<char> bytes);
   void dispatch_long_batch(std::string_view packed);
-  bool dispatch_packed(std::string_view packed);
+  bool dispatch_packed(std::string_view packed, const message::PackedMembers& members, bool too_large);
   void finish_dispatch(const Received& message);
   void finish_dispatched(bool asks);
   void dispatch_json(std::span<char> text, const std::vector<message::Unheld>* unheld);

@@ -170,12 +170,16 @@ bool Session::read_whole(std::span<char> frame, bool kept) {
 
 bool Session::read_msgpack(std::span<char> frame, bool kept) {
   using message::Transcoder;
+  using Stays = rpc::Dispatcher::Stays;
   const std::string_view packed{frame.data(), frame.size()};
-  const Transcoder::Status status = Transcoder::check(packed, host_->limits);
+  message::PackedMembers members;
+  const Transcoder::Status status = Transcoder::check(packed, host_->limits, members);
   if (status == Transcoder::Status::done) {
     if (Transcoder::is_long_batch(packed, host_->limits)) return read_long_batch(packed, kept);
-    const bool is_response = Transcoder::is_single(packed) && Transcoder::has_response(packed);
-    if (is_response || caller_ != nullptr || dispatcher_.may_stay_packed(packed)) return read_packed(frame, kept);
+    const bool is_response = Transcoder::is_single(packed) && Transcoder::has_response(packed, members);
+    const bool as_it_is = is_response || caller_ != nullptr;
+    const Stays stays = as_it_is ? Stays::yes : dispatcher_.may_stay_packed(packed, members);
+    if (stays != Stays::no) return read_packed(frame, kept, members, stays == Stays::too_large);
   }
   return read_transcoded(frame, kept, status);
 }
@@ -198,13 +202,13 @@ bool Session::read_long_batch(std::string_view packed, bool kept) {
 
 // Params and results stay in the frame. Its envelope in JSON lasts as long as a handler that reads from it may run: on
 // this stack.
-bool Session::read_packed(std::span<char> frame, bool kept) {
+bool Session::read_packed(std::span<char> frame, bool kept, const message::PackedMembers& members, bool too_large) {
   using message::Transcoder;
   const std::string_view packed{frame.data(), frame.size()};
   Buffer envelope = host_->loop.take_buffer();
   Received message;
   std::span<Received> elements{*host_->workspace.elements};
-  const auto status = host_->workspace.transcoder().read(packed, host_->limits, envelope, message, elements);
+  const auto status = host_->workspace.transcoder().read(packed, host_->limits, envelope, message, elements, members);
   if (status != Transcoder::Status::done) {
     give_back(envelope);
     return read_transcoded(frame, kept, Transcoder::Status::done);  // which says why
@@ -225,7 +229,7 @@ bool Session::read_packed(std::span<char> frame, bool kept) {
   if (batch && (caller_ != nullptr || dispatcher_.awaits_responses())) accept_responses(message, packed);
   if (message.kind == MessageKind::request || (batch ? !over() : accept_other(message))) {
     dispatcher_.answer_as(MessageForm::packed);
-    dispatcher_.handle_packed(message, elements, packed);
+    dispatcher_.handle_packed(message, elements, packed, too_large);
   }
   if (passed_on()) [[unlikely]]
     return false;

@@ -126,7 +126,7 @@ class Session final : public Channel, public rpc::Outlet {
 
   bool read_whole(std::span<char> frame, bool kept);
   bool read_msgpack(std::span<char> frame, bool kept);
-  bool read_packed(std::span<char> frame, bool kept);
+  bool read_packed(std::span<char> frame, bool kept, const message::PackedMembers& members, bool too_large);
   bool read_long_batch(std::string_view packed, bool kept);
   bool read_transcoded(std::span<char> frame, bool kept, message::Transcoder::Status status);
   bool takes_packed(const Received& message);
