@@ -19,6 +19,7 @@ void Exchange::announce(Peer& peer, std::string_view topic, std::string_view met
     if (workspace_->scheduler == nullptr || (announcements_.empty() && announcing_steps_left_ != 0)) {
       tell(&peer, topic, peer.name, method);
     } else {
+      peer.outlet().charge(announcing_cost_);  // about what the last one has cost
       announcements_.add({.topic = topic, .peer = peer.number, .client = peer.name, .method = std::string{method}});
     }
     announce_later();
@@ -30,6 +31,7 @@ void Exchange::tell(Peer* peer, std::string_view topic, std::string_view client,
   if (!method.empty()) params += R"(,"method":)" + to_json(method);
   params += '}';
   const Delivered delivered = deliver_event(peer, topic, rpc::event_of(topic, params).view(), params, method);
+  announcing_cost_ = delivered.cost;
   announcing_steps_left_ -= std::min(announcing_steps_left_, delivered.cost + 1);
 }
 

@@ -30,8 +30,6 @@ constexpr std::uint32_t bit(Member member) { return std::uint32_t{1} << static_c
 // What does not go to a provider as it came.
 constexpr std::uint32_t kChanged = bit(Member::timeout_ms) | bit(Member::to) | bit(Member::from);
 
-// Of a connection's calls, before they are counted with what else it holds (Limits::principal_bytes).
-
 Error own_error(ErrorCode code, std::string_view reason, std::string_view delivered) {
   return message::make({.code = code, .reason = reason, .delivered = delivered});
 }
@@ -326,7 +324,6 @@ std::uint64_t Exchange::milliseconds_left(const RelayedCall& call) const {
   return static_cast<std::uint64_t>(time.count());
 }
 
-// The same for one whose request has been kept. One that cannot be sent, for want of memory, is answered.
 // What was kept for the caller is going to wait for the provider instead: between connections of one account that is no
 // more than before, unless the text is kept all the same.
 bool Exchange::moves_within_budget(SlotNumber slot, std::string_view text) noexcept {
@@ -343,12 +340,14 @@ bool Exchange::moves_within_budget(SlotNumber slot, std::string_view text) noexc
   return caller->load().calls.account() == provider.peer->load().calls.account() || has_budget(provider, text);
 }
 
+// Sends a request that has been kept. A call whose request cannot be sent, for want of memory or of room in the budget
+// of its provider, ends.
 void Exchange::send_kept(SlotNumber slot) noexcept {
   try {
     const std::string_view text = calls_[slot].extras->request.padded();
     if (!moves_within_budget(slot, text)) {
       calls_[slot].provider = nullptr;
-      return fail(slot, provider_holds_too_much());
+      return fail(slot, calls_[slot].retried ? errors_.maybe_delivered : provider_holds_too_much());
     }
     const bool packs = calls_[slot].provider->peer->outlet().speaks_msgpack();
     Received message;

@@ -410,6 +410,7 @@ class Exchange final : public rpc::Broker, private Timer {
   std::uint64_t event_steps_ = 0;
   Announcements announcements_;
   std::size_t announcing_steps_left_ = kAnnouncingSteps;
+  std::size_t announcing_cost_ = 0;  // of the last one, in such steps
   Continuation announcing_{*this, &Exchange::announce_more};
   bool announces_ = false;  // announcing_ runs
   Taps taps_;

@@ -8,6 +8,7 @@
 
 #include "codec/base64.hpp"
 #include "codec/msgpack_format.hpp"
+#include "message/packed_walk.hpp"
 #include "wirecall/codec.hpp"
 #include "wirecall/limits.hpp"
 
@@ -224,8 +225,14 @@ std::optional<JsonBytes> json_bytes_of(std::string_view envelope, std::uint32_t 
   p += head.bytes;
   measure.add(head.value == 0 ? 2 : 2 * head.value + 1);
   for (std::uint64_t i = 0; i < head.value; ++i) {
-    const bool is_params = name_at(p) == "params";
-    if (!measure.name(p) || !measure.value(p, !is_params)) return std::nullopt;
+    const std::optional<std::string_view> name = name_at(p);
+    const bool is_params = name == "params";
+    if (!measure.name(p)) return std::nullopt;
+    // That is refused, or not looked at, without being written.
+    const Type type = msgpack::read_head(p).type;
+    const bool is_opaque = type == Type::binary || type == Type::extension;
+    if (is_opaque && name && is_envelope_name(*name) && name != "result" && name != "error") return std::nullopt;
+    if (!measure.value(p, !is_params)) return std::nullopt;
   }
   return measure.bytes();
 }

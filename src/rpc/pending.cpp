@@ -102,7 +102,7 @@ PendingCall& PendingCalls::add(CallState& state, const Received& message, const 
     call.batch->gaps.push_back({call.batch->text.size(), {}});
     ++call.batch->unanswered;
   }
-  call.active = call.taken = true;
+  call.active = call.taken = call.counted = true;
   free.pop_back();
   ++active;
   ++load->calls;
@@ -144,8 +144,10 @@ void PendingCalls::end(PendingCall& call, const Error& error) noexcept {
     answer_within_memory(*owner->outlet_, reply, [&] { reply.error(error, call.id); });
   }
   Workspace& workspace = *owner->workspace_;
+  const std::uint32_t slot = call.slot;
+  const std::uint32_t generation = call.generation;
   close(call, error.code());
-  workspace.stop_requests.ask(std::move(stop));
+  if (workspace.stop_requests.ask(std::move(stop))) uncount(slot, generation);
 }
 
 // It has been answered.
@@ -185,9 +187,15 @@ void PendingCalls::release(std::uint32_t slot, std::uint32_t generation) noexcep
   PendingCall& call = *slots[slot];
   if (!call.taken || call.active || call.generation != generation) return;
   call.taken = false;
-  --load->calls;
+  if (std::exchange(call.counted, false)) --load->calls;
   ++call.generation;
   free.push_back(slot);
+}
+
+// Its handler waits to be asked to stop, and nobody waits for it: that takes no place from other calls.
+void PendingCalls::uncount(std::uint32_t slot, std::uint32_t generation) noexcept {
+  PendingCall& call = *slots[slot];
+  if (call.taken && call.generation == generation && std::exchange(call.counted, false)) --load->calls;
 }
 
 std::size_t PendingCalls::cancel(std::string_view id) {
@@ -262,7 +270,10 @@ void PendingCalls::limit(std::size_t kept, std::chrono::nanoseconds until, const
 void PendingCalls::stop_all(Workspace& workspace) noexcept {
   const std::size_t count = slots.size();
   for (std::size_t slot = 0; slot < count; ++slot) {
-    if (slots[slot]->active) workspace.stop_requests.ask(slots[slot]->extras.stop);
+    if (!slots[slot]->active) continue;
+    const std::uint32_t generation = slots[slot]->generation;
+    if (workspace.stop_requests.ask(slots[slot]->extras.stop) && owner == nullptr)
+      uncount(static_cast<std::uint32_t>(slot), generation);
   }
 }
 

@@ -133,8 +133,9 @@ struct PendingCall final : Timer {
   PendingCalls* calls;
   std::uint32_t slot;
   std::uint32_t generation = 0;
-  bool active = false;  ///< not answered yet
-  bool taken = false;   ///< somebody holds its sink, perhaps
+  bool active = false;   ///< not answered yet
+  bool taken = false;    ///< somebody holds its sink, perhaps
+  bool counted = false;  ///< in PeerLoad::calls
   bool notification = false;
   MessageForm form = MessageForm::json;  ///< of the answer
   std::string id;                        ///< JSON text as sent
@@ -195,6 +196,7 @@ struct PendingCalls {
   void watch(PendingCall& call);
   void expired(PendingCall& call);
   void close(PendingCall& call, int code) noexcept;
+  void uncount(std::uint32_t slot, std::uint32_t generation) noexcept;
   void close_in_batch(BatchReply& batch) noexcept;
   void take_back(PendingCall& call, CallState& state) noexcept;
 };

@@ -98,6 +98,7 @@ ClientCore::ClientCore(std::vector<Endpoint> endpoints, ClientOptions options, C
 }
 
 ClientCore::~ClientCore() {
+  workspace_.stop_requests.finish();
   for (const auto& connection : connections_) connection->session.reset();
 }
 

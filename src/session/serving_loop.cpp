@@ -231,6 +231,7 @@ void ServingLoop::drain(const std::function<bool()>& hurry) {
   if (any(&Connection::busy)) {
     options_->log(LogLevel::warning, "calls were still in progress when the server stopped");
     // Those that can stop are answered as stopped.
+    workspace_.stop_requests.finish();
     each([](Connection& connection) { connection.stop_calls(); });
     const nanoseconds last = loop_.now() + kParting;
     while (go_on(last) && any(&Connection::busy)) turn(left(last));
@@ -246,6 +247,7 @@ void ServingLoop::drain(const std::function<bool()>& hurry) {
   while (go_on(deadline) && any(&Connection::has_output)) turn(left(deadline));
   const nanoseconds parting = loop_.now() + kParting;
   while (go_on(parting) && !connections_.empty()) turn(left(parting));
+  workspace_.stop_requests.finish();
   while (!connections_.empty()) connections_.back()->cut();
   turn(nanoseconds{0});
 }

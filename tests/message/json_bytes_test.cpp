@@ -80,6 +80,9 @@ TEST(JsonBytes, AreNotSaidWhereAValueMayHaveNoForm) {
                             "d7 ff 00 00 00 00 00 00 00 01", "c7 0c ff 00 00 00 00 00 00 00 00 00 00 00 00"}) {
     EXPECT_FALSE(json_bytes_of(with(R"({"a":1})", "params", std::string{"91 "} + value), kDepth).has_value()) << value;
   }
+  // Where an envelope must not have them, bytes are refused without being written.
+  for (const std::string name : {"traceparent", "from", "to", "id", "params"})
+    EXPECT_FALSE(json_bytes_of(with(R"({"a":1})", name, "c4 02 01 02"), kDepth).has_value()) << name;
   EXPECT_FALSE(json_bytes_of(from_hex("81 01 02"), kDepth).has_value());
   EXPECT_FALSE(json_bytes_of(from_hex("90"), kDepth).has_value());
 }

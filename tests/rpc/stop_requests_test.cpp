@@ -46,6 +46,19 @@ TEST(StopRequests, few_need_no_timer) {
   EXPECT_EQ(scheduler.started(), 0U);
 }
 
+TEST(StopRequests, that_wait_are_asked_when_there_are_no_more_turns) {
+  VirtualScheduler scheduler;
+  StopRequests requests{&scheduler};
+  std::vector<std::stop_source> sources(3 * StopRequests::kATurn);
+  for (const std::stop_source& source : sources) requests.ask(source);
+  EXPECT_FALSE(sources.back().stop_requested());
+  requests.finish();
+  for (const std::stop_source& source : sources) EXPECT_TRUE(source.stop_requested());
+  const std::stop_source late;
+  requests.ask(late);
+  EXPECT_TRUE(late.stop_requested());
+}
+
 TEST(StopRequests, without_later_turns_all_are_asked_at_once) {
   StopRequests requests{nullptr};
   std::vector<std::stop_source> sources(3 * StopRequests::kATurn);
@@ -85,14 +98,24 @@ TEST_F(Stopped, handlers_of_a_peer_that_cancels_all_are_stopped_in_shares) {
   expect_shares(peer.scheduler);
 }
 
-TEST_F(Stopped, handlers_go_with_their_workspace_even_if_they_were_not_asked_yet) {
+TEST_F(Stopped, handlers_that_were_not_asked_yet_take_no_place_from_other_calls) {
+  Peer peer{registry, Limits{.in_flight = kMany}};
+  for (int i = 1; i <= kMany; ++i) EXPECT_EQ(peer.ask(request("wait", {}, std::to_string(i))), "");
+  for (int i = 1; i <= kMany; ++i) peer.send(notification("$/cancelRequest", R"({"id":)" + std::to_string(i) + "}"));
+  static_cast<void>(peer.received());
+  EXPECT_LT(stopped, kMany);
+  for (int i = 1; i <= kMany; ++i) EXPECT_EQ(peer.ask(request("wait", {}, std::to_string(i))), "");
+  EXPECT_NE(peer.ask(request("wait", {}, "0")).find("-32005"), std::string::npos);
+}
+
+TEST_F(Stopped, handlers_that_were_not_asked_yet_go_with_their_workspace) {
   {
     Peer peer{registry, Limits{.in_flight = kMany}};
     for (int i = 1; i <= kMany; ++i) EXPECT_EQ(peer.ask(request("wait", {}, std::to_string(i))), "");
     for (int i = 1; i <= kMany; ++i) peer.send(notification("$/cancelRequest", R"({"id":)" + std::to_string(i) + "}"));
     EXPECT_LT(stopped, kMany);
   }
-  EXPECT_LT(stopped, kMany) << "they were ended where they waited";
+  EXPECT_LT(stopped, kMany) << "they have ended where they waited";
 }
 
 }  // namespace
