@@ -128,6 +128,11 @@ Dispatcher::Dispatcher(const Registry& registry, Outlet& outlet, const Limits& l
 
 Dispatcher::~Dispatcher() { abandon(); }
 
+[[gnu::always_inline]] inline bool Dispatcher::is_full() const noexcept {
+  return load_ != nullptr &&
+         (load_->calls >= limits_->in_flight || load_->calls.of_account() >= limits_->principal_calls);
+}
+
 // What is said of calls in progress: lost, it would end them wrongly, or not at all.
 bool Dispatcher::belongs_to_a_call(const Received& message) noexcept {
   constexpr std::array<std::string_view, 5> kNames{"rpc.item", "rpc.credit", "rpc.cancel", "$/progress",
@@ -765,11 +770,6 @@ void Dispatcher::room() {
     if (calls->waiting_for_room.empty() || !outlet_->has_room()) return;
     calls->waiting_for_room.front()->go_on();
   }
-}
-
-bool Dispatcher::is_full() const noexcept {
-  return load_ != nullptr &&
-         (load_->calls >= limits_->in_flight || load_->calls.of_account() >= limits_->principal_calls);
 }
 
 PendingCalls& Dispatcher::pending() {
