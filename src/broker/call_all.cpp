@@ -92,7 +92,10 @@ void Exchange::call_all(Call& call) {
   const bool allowed = rpc::may_call(principal, *method);
   if (allowed && own_->find(*method) != nullptr)
     throw has_one_provider("the server itself is the one provider of this method: call it by itself");
-  if (route == nullptr || !route->is_provided() || !allowed) throw unknown_method(methods_.nearest(*method, principal));
+  if (route == nullptr || !route->is_provided() || !allowed) {
+    if (!call.is_notification()) caller.load().count_undelivered();
+    throw unknown_method(methods_.nearest(*method, principal));
+  }
   if (route->description.subscription || route->description.unsubscribes)
     throw has_one_provider("a subscription has one provider: call its method by itself");
   if (call.is_notification()) return call.end_result();  // nobody would learn the outcomes

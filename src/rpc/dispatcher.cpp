@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <chrono>
 #include <cstdint>
-#include <limits>
 #include <new>
 #include <optional>
 #include <utility>
@@ -677,7 +676,7 @@ void Dispatcher::unknown_method(const Received& message, std::string_view name, 
   std::shared_ptr<Rendering> rendering;
   switch (
       serve_reserved({message, name, state.reply, *workspace_, *limits_, *outlet_, *registry_, pending_.get(), broker,
-                      greeted_, unknown_methods_, shown, running != nullptr ? running->rendering : rendering,
+                      greeted_, shown, running != nullptr ? running->rendering : rendering,
                       running != nullptr && is_late(*running)})) {
     case Served::done:
       if (principal() != nullptr) {
@@ -701,7 +700,7 @@ void Dispatcher::unknown_method(const Received& message, std::string_view name, 
   }
   std::string data;
   if (!near.empty()) data.append(R"({"did_you_mean":)").append(to_json(near)).append("}");
-  if (unknown_methods_ != std::numeric_limits<std::uint8_t>::max()) ++unknown_methods_;
+  if (outlet_->connected()) pending().load->count_undelivered();
   log_unserved(name, ErrorCode::method_not_found);
   reply_error(state, *workspace_, ErrorCode::method_not_found, data, message.id());
 }

@@ -8,6 +8,7 @@
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
+#include <limits>
 #include <memory>
 #include <optional>
 #include <span>
@@ -69,6 +70,12 @@ struct PeerLoad {
   std::size_t batch_bytes = 0;           ///< of batches that have begun, and answers to them that are not sent
   std::chrono::nanoseconds rate_due{0};  ///< when the next message would be due at Limits::rate, were there no burst
   std::chrono::nanoseconds suggestion_due{0};  ///< likewise of searches for a name that was mistyped
+  /// Requests answered with -32601 that no handler has seen, since rpc.undelivered was last asked; 255 for more.
+  std::uint8_t undelivered = 0;
+
+  void count_undelivered() noexcept {
+    if (undelivered != std::numeric_limits<std::uint8_t>::max()) ++undelivered;
+  }
 };
 
 /// What is counted of a connection for those who ask.
@@ -425,7 +432,6 @@ class Dispatcher {
   MessageForm form_ = MessageForm::json;  // of the answers to the message that is served
   bool greeted_ = false;                  // by rpc.hello
   bool draining_ = false;
-  std::uint8_t unknown_methods_ = 0;  // answered with -32601 here since rpc.undelivered was last asked; 255 for more
 };
 
 }  // namespace wirecall::rpc

@@ -30,7 +30,6 @@ struct ReservedCall {
   PendingCalls* pending;                  ///< of the connection; null as long as none has waited
   BrokerPeer* broker;                     ///< of the connection; null where there is no broker
   bool& greeted;                          ///< becomes true with rpc.hello
-  std::uint8_t& unknown_methods;          ///< what rpc.undelivered answers, and begins anew
   Identity* identity;                     ///< of the peer; null where it need not have one
   std::shared_ptr<Rendering>& rendering;  ///< of the answer, when this call is served once more
   bool late = false;                      ///< the time of the call is up

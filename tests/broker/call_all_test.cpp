@@ -49,6 +49,12 @@ class CallAll : public testing::Test {
   Client caller{world};
 };
 
+TEST_F(CallAll, without_a_provider_the_call_counts_as_undelivered) {
+  call();
+  static_cast<void>(caller.received());
+  EXPECT_EQ(caller.ask(request("rpc.undelivered", "", "1")), result_reply("1", "1"));
+}
+
 TEST_F(CallAll, each_provider_is_asked_and_the_outcomes_come_in_the_order_of_registering) {
   provided();
   call(R"({"method":"version","params":{"short":true}})");
