@@ -1,8 +1,6 @@
 // See peer.hpp.
 #include "broker/peer.hpp"
 
-#include <algorithm>
-#include <array>
 #include <cstddef>
 #include <memory>
 #include <new>
@@ -13,8 +11,7 @@
 #include "base/words.hpp"
 #include "broker/exchange.hpp"
 #include "broker/methods.hpp"
-#include "message/transcoder.hpp"
-#include "wirecall/codec.hpp"
+#include "rpc/request_subject.hpp"
 
 namespace wirecall::broker {
 
@@ -70,45 +67,10 @@ void Peer::notified(const Received& message, std::string_view name) {
 
 void Peer::tapped(Call& call, std::string_view name) { exchange_->tap_own(call, name); }
 
-namespace {
-
-// What a request to the broker is about: the topic, method, pattern or client that its params name, or have first.
-// They are valid, in either encoding; empty for none.
-std::string subject_of(std::string_view params) {
-  constexpr std::size_t kReadMax = 4096;
-  constexpr std::array<std::string_view, 4> kNames{"topic", "method", "pattern", "client"};
-  if (params.empty() || params.size() > kReadMax) return {};
-  const std::unique_ptr<Reader> reader =
-      message::is_msgpack(params.front()) ? msgpack_codec().reader() : json_codec().reader();
-  reader->reset(params);
-  std::string_view text;
-  if (reader->kind() == ValueKind::array) {
-    static_cast<void>(reader->begin_array());
-    const bool names = reader->next_element() && reader->kind() == ValueKind::string && reader->read_string(text);
-    return names ? std::string{text} : std::string{};
-  }
-  if (reader->kind() != ValueKind::object) return {};
-  static_cast<void>(reader->begin_object());
-  std::string subject;
-  auto best = kNames.end();
-  for (std::string_view name; reader->next_member(name);) {
-    const auto* const known = std::ranges::find(kNames, name);
-    if (known >= best || reader->kind() != ValueKind::string) {
-      static_cast<void>(reader->skip());
-    } else if (reader->read_string(text)) {
-      best = known;
-      subject = text;
-    }
-  }
-  return subject;
-}
-
-}  // namespace
-
 void Peer::refused(std::string_view method, std::string_view params, const Error& error) noexcept try {
   // Of rpc.hello they are secrets, and of params that are wrong they may be.
   const bool tells = method != "rpc.hello" && error.code() != static_cast<int>(ErrorCode::invalid_params);
-  exchange_->log().failed(method, this, error, tells ? subject_of(params) : std::string{});
+  exchange_->log().failed(method, this, error, tells ? rpc::subject_of(params) : std::string{});
 } catch (const std::bad_alloc&) {
   exchange_->log().failed(method, this, error);
 }

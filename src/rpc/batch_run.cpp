@@ -100,7 +100,7 @@ bool Dispatcher::admit_element(const Received& element, CallState& state) {
   if (principal() != nullptr && is_still_known()) return true;
   if (element.kind == MessageKind::notification) return false;
   const Error error = unauthenticated();
-  log_refused(element, error);
+  log_unauthenticated(element);
   workspace_->stats.count_error(error.code());
   state.reply.error(error, element.id());
   return false;

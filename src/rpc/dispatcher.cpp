@@ -21,6 +21,7 @@
 #include "rpc/peer_calls.hpp"
 #include "rpc/pending.hpp"
 #include "rpc/rendering.hpp"
+#include "rpc/request_subject.hpp"
 #include "rpc/reserved.hpp"
 #include "rpc/terms.hpp"
 #include "wirecall/reflect.hpp"
@@ -371,7 +372,7 @@ bool Dispatcher::admit(const Received& message, std::string_view packed) {
   const Error error = unauthenticated();
   const auto log = [&](Received refused) {
     if (!packed.empty()) message::Transcoder::restore(packed, refused);
-    log_refused(refused, error);
+    log_unauthenticated(refused);
   };
   if (message.kind == MessageKind::batch || is_batch_over_limit(message)) {
     BatchElements elements{message.text};
@@ -388,19 +389,16 @@ bool Dispatcher::admit(const Received& message, std::string_view packed) {
   return false;
 }
 
-// A broker's log tells of calls, another server's of messages.
-void Dispatcher::log_refused(const Received& message, const Error& error) {
+void Dispatcher::log_unauthenticated(const Received& message) noexcept try {
   if (message.kind != MessageKind::request && message.kind != MessageKind::notification) return;
-  if (BrokerPeer* const broker = broker_peer()) {
-    // The params of others' methods may be secrets.
-    const bool tells = is_reserved(message.method()) && message.has(Member::params);
-    return broker->refused(message.method(), tells ? message[Member::params] : "", error);
-  }
-  Refusals& refusals = workspace_->refusals;
-  if (refusals.wants_reason()) {
-    refusals.log(static_cast<ErrorCode>(error.code()),
-                 "the peer has not said who it is, and calls " + std::string{message.method()});
-  }
+  const bool tells = is_reserved(message.method()) && message.has(Member::params);
+  const bool shown = pending_ != nullptr && pending_->identity != nullptr && !pending_->identity->shown.token.empty();
+  workspace_->refusals.log_unauthenticated({.what = message.method(),
+                                            .about = tells ? subject_of(message[Member::params]) : std::string{},
+                                            .source = outlet_->peer_source(),
+                                            .reason = shown ? Refusals::kRemovedToken : Refusals::kNoToken});
+} catch (const std::bad_alloc&) {
+  // The peer is told all the same.
 }
 
 void Dispatcher::handle(const Received& message, std::span<const Received> elements) {
@@ -674,10 +672,9 @@ void Dispatcher::unknown_method(const Received& message, std::string_view name, 
   Identity* const shown = workspace_->authority != nullptr ? &identity().shown : nullptr;
   BatchRun* const running = running_batch();
   std::shared_ptr<Rendering> rendering;
-  switch (
-      serve_reserved({message, name, state.reply, *workspace_, *limits_, *outlet_, *registry_, pending_.get(), broker,
-                      greeted_, shown, running != nullptr ? running->rendering : rendering,
-                      running != nullptr && is_late(*running)})) {
+  switch (serve_reserved({message, name, state.reply, *workspace_, *limits_, *outlet_, *registry_, pending_.get(),
+                          broker, greeted_, shown, running != nullptr ? running->rendering : rendering,
+                          running != nullptr && is_late(*running)})) {
     case Served::done:
       if (principal() != nullptr) {
         pending_->identity->awaited.reset();

@@ -162,6 +162,8 @@ class Outlet {
   [[nodiscard]] virtual bool speaks_msgpack() const noexcept { return false; }
   /// Where the peer comes from: an address, or a user of this machine. The same text is the same source.
   [[nodiscard]] virtual std::string peer_source() const { return {}; }
+  /// The Host by which the present request has come by HTTP, where it is one of ours; else empty.
+  [[nodiscard]] virtual std::string_view http_host() const noexcept { return {}; }
   /// Bytes that wait to be sent to the peer.
   [[nodiscard]] virtual std::size_t waiting_bytes() const noexcept { return 0; }
   /// What is held for the connection besides what it holds itself (PeerLoad) has changed: it may have to give way.
@@ -412,7 +414,7 @@ class Dispatcher {
                                    std::span<const message::Unheld> unheld);
   void refuse(const Received& message, CallState& state);
   void refuse_batch(const Received& batch, const Error& error);
-  void log_refused(const Received& message, const Error& error);
+  void log_unauthenticated(const Received& message) noexcept;
   inline void run(Call& call, CallState& state);
   [[gnu::noinline]] void run_timed(Call& call, CallState& state, OwnCountsRow& row);
   [[gnu::noinline]] void refuse_addressed(const Received& message, std::string_view name, CallState& state);

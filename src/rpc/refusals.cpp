@@ -36,12 +36,13 @@ void Refusals::log_http(std::string_view reason) const noexcept {
   if (logs_this_) (*log_)(LogLevel::debug, "a request of HTTP was refused", {{"status", 400}, {"reason", reason}});
 }
 
-void Refusals::log_unauthenticated(std::string_view what, std::string_view source, bool with_token) noexcept {
+void Refusals::log_unauthenticated(const Unauthenticated& peer) noexcept {
   if (!admits(unauthenticated_, LogLevel::warning)) return;
   (*log_)(LogLevel::warning, "a caller is not let in",
-          {{"method", what},
-           {"source", source},
-           {"reason", with_token ? std::string_view{"a token that is not known"} : std::string_view{"no token"}},
+          {{"method", peer.what},
+           {"about", peer.about},
+           {"source", peer.source},
+           {"reason", peer.reason},
            {"code", static_cast<std::int64_t>(ErrorCode::unauthenticated)}});
 }
 

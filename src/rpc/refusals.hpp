@@ -41,9 +41,18 @@ class Refusals {
   void log(ErrorCode code, std::string_view reason) const noexcept;
   /// The same of a request of HTTP that is answered 400.
   void log_http(std::string_view reason) const noexcept;
-  /// A peer from `source` that has not said who it is, or a token that is nobody's, has asked for `what`: a method, or
-  /// a method of HTTP with a path. At level warning.
-  void log_unauthenticated(std::string_view what, std::string_view source, bool with_token) noexcept;
+  /// A peer that is not known, or no longer, and what it has asked for. At level warning.
+  struct Unauthenticated {
+    std::string_view what;    ///< a method, or a method of HTTP with a path
+    std::string_view about;   ///< what its params name (request_subject.hpp)
+    std::string_view source;  ///< Outlet::peer_source
+    std::string_view reason;
+  };
+  static constexpr std::string_view kNoToken = "no token";
+  static constexpr std::string_view kUnknownToken = "a token that is not known";
+  static constexpr std::string_view kRemovedToken = "a token that is no longer known, or grants less";
+  static constexpr std::string_view kOtherPrincipal = "a token of another principal than before";
+  void log_unauthenticated(const Unauthenticated& peer) noexcept;
 
  private:
   static constexpr std::uint32_t kRecordsASecond = 10;

@@ -115,25 +115,24 @@ std::string undelivered(const ReservedCall& call) {
 void authenticate(const ReservedCall& call, const std::optional<Sent>& sent) {
   Identity* const identity = call.identity;
   if (identity == nullptr) return;
+  const auto refuse = [&](std::string_view reason) {
+    identity->principal = nullptr;
+    call.workspace.refusals.log_unauthenticated(
+        {.what = call.name, .about = {}, .source = call.outlet.peer_source(), .reason = reason});
+    throw unauthenticated();
+  };
   if (!sent || sent->kind == ValueKind::null) {
-    if (identity->principal == nullptr) throw unauthenticated();
+    if (identity->principal == nullptr) refuse(Refusals::kNoToken);
     return;
   }
   std::string token = from_json<std::string>(sent->text).value();
   const Principal* const principal = call.workspace.authority->find(token);
+  if (principal == nullptr) refuse(Refusals::kUnknownToken);
   // One that says it is another than it was is nobody.
-  if (principal == nullptr || (identity->principal != nullptr && !same_principal(identity->principal, principal))) {
-    identity->principal = nullptr;
-    throw unauthenticated();
-  }
+  if (identity->principal != nullptr && !same_principal(identity->principal, principal))
+    refuse(Refusals::kOtherPrincipal);
   *identity = {.authority = call.workspace.authority, .principal = principal, .token = std::move(token)};
   if (call.broker != nullptr) call.broker->identify(principal);
-}
-
-bool brings_token(const ReservedCall& call) {
-  static constexpr std::array<std::string_view, 3> kNames{"name", "token", "resume"};
-  const std::optional<Sent> sent = ReservedParams{call, kNames, Quotes::no}.find(1);
-  return sent && sent->kind != ValueKind::null;
 }
 
 std::shared_ptr<Rendering> discover(const ReservedCall& call) {
@@ -141,7 +140,13 @@ std::shared_ptr<Rendering> discover(const ReservedCall& call) {
   const std::optional<std::string> version = ReservedParams{call, kNames}.as<std::string>(0);
   const Workspace& workspace = call.workspace;
   DocumentOrigin origin{.title = workspace.title};
-  if (workspace.urls != nullptr) origin.urls = *workspace.urls;
+  std::string own_url;
+  if (const std::string_view host = call.outlet.http_host(); !host.empty()) {
+    own_url = "http://" + std::string{host} + "/rpc";
+    origin.urls = {&own_url, 1};
+  } else if (workspace.urls != nullptr) {
+    origin.urls = *workspace.urls;
+  }
   return std::make_shared<OpenRpcDocument>(call.workspace, call.registry, call.workspace.broker,
                                            version.value_or(std::string{}), call.asker(), origin);
 }
@@ -307,9 +312,7 @@ Served serve_reserved(const ReservedCall& call) {
   } catch (const Error& error) {
     const bool unknown = call.identity != nullptr && call.identity->principal == nullptr &&
                          error.code() == static_cast<int>(ErrorCode::unauthenticated);
-    if (unknown) {
-      call.workspace.refusals.log_unauthenticated(call.name, call.outlet.peer_source(), brings_token(call));
-    } else if (call.broker != nullptr) {
+    if (!unknown && call.broker != nullptr) {
       const bool has_params = call.message.has(Member::params);
       call.broker->refused(call.name, has_params ? call.message[Member::params] : std::string_view{}, error);
     }

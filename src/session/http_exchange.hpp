@@ -75,6 +75,7 @@ class HttpSession::Exchange final : public rpc::Outlet {
   [[nodiscard]] bool next_share() noexcept override { return session->next_slice(); }
   void interrupt() override { session->interrupt(); }
   [[nodiscard]] std::string peer_source() const override { return session->peer_source(); }
+  [[nodiscard]] std::string_view http_host() const noexcept override { return session->host_name_; }
 
   // A response that is made at once, by `write` into the buffer it is given.
   template <class Write>

@@ -170,8 +170,12 @@ bool HttpSession::authenticate(const HttpHead& head) {
   // What says nothing but that this is a server; and what browsers ask before they send an Authorization.
   const bool open = head.method == HttpMethod::options || path == "/healthz" || path == "/readyz";
   if (principal != nullptr || (open && given.empty())) return true;
-  host_->workspace.refusals.log_unauthenticated(std::string{name_of(head.method)}.append(path), peer_source(),
-                                                !given.empty());
+  using rpc::Refusals;
+  host_->workspace.refusals.log_unauthenticated(
+      {.what = std::string{name_of(head.method)}.append(path),
+       .about = {},
+       .source = peer_source(),
+       .reason = given.empty() ? Refusals::kNoToken : Refusals::kUnknownToken});
   exchange.fields += "WWW-Authenticate: Bearer\r\n";
   refuse_and_close(401, "say who you are, by Authorization: Bearer and a token that is known");
   return false;
@@ -209,6 +213,8 @@ void HttpSession::choose_encoding(const HttpHead& head) {
 void HttpSession::begin_post(const HttpHead& head, bool more) {
   if (!take_timeout(head)) return;
   choose_encoding(head);
+  if (host_name_ != head[HttpField::host]) [[unlikely]]
+    host_name_ = peer_credentials() ? std::string_view{} : head[HttpField::host];
   if (head.has(HttpField::content_encoding)) [[unlikely]]
     return refuse(415, "a Content-Encoding is not understood: send the body as it is");
   if (head.content_length > host_->limits.max_message_size) [[unlikely]]

@@ -122,6 +122,7 @@ class HttpSession final : public Channel, private Timer {
   std::string_view rendering_type_;                // a constant
   std::unique_ptr<EventStream> events_;  // the response that does not end: nothing that comes is looked at any more
   std::size_t held_bytes_ = 0;           // of responses that wait for those before them
+  std::string host_name_;                // of the last POST, where it is one of ours; else empty
   Buffer head_;
   std::unique_ptr<HeldHead> held_head_;  // while head_ is kept of a peer that has not said who it is; else null
   Buffer body_;

@@ -192,11 +192,30 @@ TEST_F(OperationsLogTest, who_is_not_let_in_is_told_with_where_it_comes_from) {
       {.name = "robot", .tokens = {"robot-token"}, .call = {}, .provide = {}, .publish = {}, .subscribe = {}}});
   caller.outlet->source = "192.0.2.7";
   EXPECT_NE(caller.ask(request("rpc.hello", R"({"token":"hunter2"})")).find("-32004"), std::string::npos);
-  EXPECT_EQ(log(), Lines{"warning a caller is not let in method=rpc.hello source=192.0.2.7 "
+  EXPECT_EQ(log(), Lines{"warning a caller is not let in method=rpc.hello about=\"\" source=192.0.2.7 "
                          "reason=\"a token that is not known\" code=-32004"});
   EXPECT_NE(caller.ask(request("rpc.hello", R"({"name":"r2"})")).find("-32004"), std::string::npos);
-  EXPECT_EQ(log(), Lines{"warning a caller is not let in method=rpc.hello source=192.0.2.7 reason=\"no token\" "
+  EXPECT_EQ(log(),
+            Lines{"warning a caller is not let in method=rpc.hello about=\"\" source=192.0.2.7 reason=\"no token\" "
+                  "code=-32004"});
+  EXPECT_NE(caller.ask(request("add", "[1]")).find("-32004"), std::string::npos);
+  EXPECT_EQ(log(), Lines{"warning a caller is not let in method=add about=\"\" source=192.0.2.7 reason=\"no token\" "
                          "code=-32004"});
+}
+
+TEST_F(OperationsLogTest, who_says_that_it_is_another_is_told_of_as_such) {
+  world.workspace.refusals = rpc::Refusals{&sink, &world.scheduler};
+  const auto known = [](const char* name, const char* token) {
+    return Principal{.name = name, .tokens = {token}, .call = {}, .provide = {}, .publish = {}, .subscribe = {}};
+  };
+  world.workspace.authority = std::make_shared<const rpc::Authority>(
+      std::vector<Principal>{known("robot", "robot-token"), known("desk", "desk-token")});
+  static_cast<void>(caller.ask(request("rpc.hello", R"({"token":"robot-token"})")));
+  static_cast<void>(log());
+  EXPECT_NE(caller.ask(request("rpc.hello", R"({"token":"desk-token"})")).find("-32004"), std::string::npos);
+  const Lines lines = log();
+  ASSERT_EQ(lines.size(), 1U);
+  EXPECT_NE(lines[0].find("reason=\"a token of another principal than before\""), std::string::npos) << lines[0];
 }
 
 TEST_F(OperationsLogTest, calls_that_reach_no_method_are_in_the_access_log) {
@@ -234,6 +253,8 @@ TEST_F(OperationsLogTest, refusals_name_who_is_refused_what) {
                   .starts_with("warning a call has failed method=rpc.subscribe"));
   EXPECT_TRUE(refused(request("rpc.register", R"({"method":"arm.move"})"))
                   .starts_with("warning a call has failed method=rpc.register" + who + "arm.move code=-32003"));
+  EXPECT_TRUE(refused(request("rpc.register", R"({"methods":[{"summary":"x","method":"arm.turn"},{"method":"b"}]})"))
+                  .starts_with("warning a call has failed method=rpc.register" + who + "arm.turn code=-32003"));
   EXPECT_TRUE(refused(notification("rpc.kick", R"(["ada"])"))
                   .starts_with("warning a call has failed method=rpc.kick" + who + "ada code=-32003"));
   EXPECT_EQ(refused(request("secret")),
@@ -241,6 +262,7 @@ TEST_F(OperationsLogTest, refusals_name_who_is_refused_what) {
 }
 
 TEST_F(OperationsLogTest, refusals_name_the_topic_whatever_its_encoding) {
+  world.workspace.refusals = rpc::Refusals{&sink, &world.scheduler};
   world.workspace.authority = std::make_shared<const rpc::Authority>(std::vector<Principal>{
       {.name = "robot", .tokens = {"robot-token"}, .call = {}, .provide = {}, .publish = {}, .subscribe = {}}});
   const auto about = [&](std::string_view publish) {
@@ -266,7 +288,7 @@ TEST_F(OperationsLogTest, refusals_name_the_topic_whatever_its_encoding) {
   caller.send_packed(packing::packed(request("rpc.publish", R"({"topic":"news.today"})")));
   const Lines lines = log();
   ASSERT_EQ(lines.size(), 1U);
-  EXPECT_NE(lines[0].find(" about=news.today code=-32004"), std::string::npos) << lines[0];
+  EXPECT_NE(lines[0].find(" about=news.today source="), std::string::npos) << lines[0];
 }
 
 TEST_F(OperationsLogTest, what_clients_cause_cannot_fill_it) {

@@ -69,10 +69,11 @@ TEST(HttpAuthorization, that_is_missing_or_unknown_is_told_in_the_log_without_th
     return lines.empty() ? std::string{} : std::exchange(lines, {}).front();
   };
   EXPECT_EQ(told(post(kSum)),
-            R"(warning a caller is not let in method="POST /rpc" source="" reason="no token" code=-32004)");
-  EXPECT_EQ(told(get("/metrics?x=1", bearer("hunter2"))),
-            R"(warning a caller is not let in method="GET /metrics" source="" reason="a token that is not known")"
-            " code=-32004");
+            R"(warning a caller is not let in method="POST /rpc" about="" source="" reason="no token" code=-32004)");
+  EXPECT_EQ(
+      told(get("/metrics?x=1", bearer("hunter2"))),
+      R"(warning a caller is not let in method="GET /metrics" about="" source="" reason="a token that is not known")"
+      " code=-32004");
 }
 
 class HeadsBeforeAuthorization : public testing::Test {

@@ -148,6 +148,29 @@ TEST(Http, describes_its_ports_to_those_who_name_none_and_its_name_to_all) {
   EXPECT_NE(document.find(R"("title":"calc")"), std::string::npos) << document;
 }
 
+TEST(Http, discover_names_the_host_that_was_asked) {
+  const Folder folder;
+  Options options;
+  options.allow_hosts = {"api.example"};
+  Server server{options};
+  const Endpoint by_path = server.listen(folder.socket());
+  const Endpoint by_port = server.listen("tcp://127.0.0.1:0");
+  const RunningServer running{server};
+  const auto discovered = [](const Endpoint& place, std::string_view host) {
+    const std::string body = R"({"jsonrpc":"2.0","method":"rpc.discover","id":1})";
+    RawPeer peer{place};
+    peer.send("POST /rpc HTTP/1.1\r\nHost: " + std::string{host} +
+              "\r\nConnection: close\r\nContent-Length: " + std::to_string(body.size()) + "\r\n\r\n" + body);
+    const std::string all = peer.all();
+    const std::size_t at = all.find(R"("url":")");
+    return at == all.npos ? all : all.substr(at, all.find('}', at) - at);
+  };
+  const std::string own = "127.0.0.1:" + std::to_string(by_port.port());
+  EXPECT_EQ(discovered(by_port, "api.example"), R"("url":"http://api.example/rpc")");
+  EXPECT_EQ(discovered(by_port, "localhost:80"), R"("url":"http://localhost:80/rpc")");
+  EXPECT_EQ(discovered(by_path, "evil.example"), R"("url":"http://)" + own + R"(/rpc")");
+}
+
 TEST(HttpGet, calls_methods_that_are_safe_and_no_others) {
   expect_answer(get("/rpc/sum?numbers=[1,2,4]"), ok(result("7", 1)));
   expect_answer(get("/rpc/greet?name=a+b%20%22c%22"), ok(result(R"("hello a b \"c\"")", 1)));

@@ -1,0 +1,14 @@
+// What a request to the broker is about, for the log: the topic, method, pattern or client that its params name. Of
+// params of reserved methods only: those of others may be secrets. Pure.
+#pragma once
+
+#include <string>
+#include <string_view>
+
+namespace wirecall::rpc {
+
+/// `params` are valid, in JSON or MessagePack, or empty. The first member of those names that is there counts, or the
+/// first position; of `methods`, the first of them. Empty where there is none, or the params have over 4 KiB.
+[[nodiscard]] std::string subject_of(std::string_view params);
+
+}  // namespace wirecall::rpc
