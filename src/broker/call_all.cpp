@@ -104,7 +104,7 @@ void Exchange::call_all(Call& call) {
   CallBounds bounds = call.bounds();
   if (bounds.deadline != kNoDeadline) bounds.deadline -= std::min(kToAnswer, (bounds.deadline - now()) / 2);
   if (timeout) bounds.deadline = std::min(bounds.deadline, now() + milliseconds{*timeout});
-  const Asked what{.caller = caller, .method = *method, .params = given != nullptr ? given->text : std::string_view{}};
+  const Asked what{.caller = caller, .method = *method, .params = {.text = given != nullptr ? given->text : std::string_view{}}};
   const Buffer request = request_of(*method, given, timeout || message.has(Member::timeout_ms), message);
 
   // Each that is asked counts, but one call may ask as many as there are.

@@ -13,6 +13,7 @@
 #include "broker/outgoing.hpp"
 #include "message/own_error.hpp"
 #include "message/packed_reply.hpp"
+#include "message/transcoder.hpp"
 #include "rpc/access.hpp"
 #include "rpc/event_text.hpp"
 #include "wirecall/reflect.hpp"
@@ -178,7 +179,7 @@ bool Exchange::hold_event(Peer& peer, std::string_view text) {
 
 // ---- what is published ----
 
-std::size_t Exchange::publish(Peer& publisher, std::string_view topic, const EventParams& given, bool retain) {
+std::size_t Exchange::publish(Peer& publisher, std::string_view topic, const SentValue& given, bool retain) {
   const std::string_view params = given.text;
   if (!rpc::may_publish(publisher.principal, topic)) throw forbidden();
   if (retain && params.empty()) {
@@ -258,7 +259,7 @@ Exchange::Delivered Exchange::deliver_event(Peer* publisher, std::string_view to
   if (publisher != nullptr && cost != 0) publisher->outlet().charge(cost);
   workspace_->stats.events_delivered += count;
   if (!taps_.empty()) [[unlikely]]
-    tap_event(publisher, topic, params, count);
+    tap_event(publisher, topic, {.text = params, .packed = message::is_msgpack(text.front())}, count);
   return {.count = count, .cost = cost};
 }
 

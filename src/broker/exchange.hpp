@@ -74,13 +74,7 @@ struct Settings {
 struct Asked {
   const Peer& caller;
   std::string_view method;
-  std::string_view params;  ///< empty for none
-};
-
-/// What an event says.
-struct EventParams {
-  std::string_view text;  ///< empty for none
-  bool packed = false;    ///< it is not JSON but MessagePack
+  SentValue params;
 };
 
 /// What calls end with that no provider has answered; made beforehand, since there may be no memory then.
@@ -173,7 +167,7 @@ class Exchange final : public rpc::Broker, private Timer {
   [[nodiscard]] std::uint64_t event_steps() const noexcept { return event_steps_; }
   /// An event with these params, none when empty, to all who subscribe to `topic`, a valid name. Returns how many
   /// connections it was queued to. Throws Error -32005, -32006.
-  std::size_t publish(Peer& publisher, std::string_view topic, const EventParams& given, bool retain);
+  std::size_t publish(Peer& publisher, std::string_view topic, const SentValue& given, bool retain);
   /// The same for a notification, as it came.
   void notified(Peer& publisher, std::string_view name, const Received& message);
   /// The peer has taken most of what waited for it: its streams go on, and it is told of the events it has lost.
@@ -206,6 +200,7 @@ class Exchange final : public rpc::Broker, private Timer {
   [[nodiscard]] OperationsLog& log() noexcept { return log_; }
   /// What a principal is answered that may not do what it wants to.
   [[nodiscard]] static Error forbidden();
+  [[nodiscard]] static Error too_many_methods();
   /// By Scheduler::now; 0 where there is none.
   [[nodiscard]] std::chrono::nanoseconds now() const noexcept;
   [[nodiscard]] std::chrono::nanoseconds uptime() const noexcept { return now() - began_; }
@@ -364,9 +359,9 @@ class Exchange final : public rpc::Broker, private Timer {
   void tap_call(SlotNumber slot, const Provider& provider, const Asked& asked) noexcept;
   void tap_call(SlotNumber slot, const Peer& caller, const Received& message) noexcept;
   void tap_notification(const Provider& provider, const Peer& caller, const Received& message) noexcept;
-  void tap_event(const Peer* publisher, std::string_view topic, std::string_view params,
+  void tap_event(const Peer* publisher, std::string_view topic, const SentValue& params,
                  std::size_t delivered) noexcept;
-  void tap_end(SlotNumber slot, std::string_view member, std::string_view json) noexcept;
+  void tap_end(SlotNumber slot, std::string_view member, const SentValue& value) noexcept;
   void tap_end(SlotNumber slot, const Error& error) noexcept;
   void tap_response(SlotNumber slot, const Received& message) noexcept;
   void refuse_kicked(Peer& peer, std::string_view name, std::string_view resume);

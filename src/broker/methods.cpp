@@ -145,6 +145,7 @@ std::string register_methods(const ReservedCall& call) {
     reader->reset(methods->text);
     static_cast<void>(reader->begin_array());
     while (reader->next_element()) {
+      if (registrations.size() == call.limits.methods) throw Exchange::too_many_methods();
       if (reader->kind() != ValueKind::object)
         params.refuse("methods", params.find(kMethodsAt), R"(array of objects, as {"method":"add"})");
       const Sent one = take_sent(*reader);
@@ -165,11 +166,30 @@ std::string register_methods(const ReservedCall& call) {
   return std::to_string(count);
 }
 
+// The strings of an array, of which there are no more than a connection can provide.
+std::vector<std::string> read_names(const ReservedCall& call, const ReservedParams<2>& params, std::size_t at) {
+  std::vector<std::string> names;
+  const Sent* const sent = params.value(at);
+  if (sent == nullptr) return names;
+  if (sent->kind != ValueKind::array) params.refuse("methods", params.find(at), "array");
+  const std::unique_ptr<Reader> reader = call.workspace.codec->reader();
+  reader->reset(sent->text);
+  static_cast<void>(reader->begin_array());
+  for (std::string_view name; reader->next_element();) {
+    if (names.size() == call.limits.methods) throw Exchange::too_many_methods();
+    if (!reader->read_string(name)) {
+      static_cast<void>(reader->failed_at(names.size()));
+      rpc::detail::throw_failure(*reader, "methods");
+    }
+    names.emplace_back(name);
+  }
+  return names;
+}
+
 std::string unregister(const ReservedCall& call) {
   static constexpr std::array<std::string_view, 2> kNames{"method", "methods"};
   const ReservedParams<2> params{call, kNames};
-  std::vector<std::string> names;
-  if (const auto several = params.as<std::vector<std::string>>(1)) names = *several;
+  std::vector<std::string> names = read_names(call, params, 1);
   if (const auto one = params.as<std::string>(0)) names.push_back(*one);
   if (names.empty()) params.refuse("method", params.find(0), "string");
   std::size_t count = 0;
@@ -226,7 +246,7 @@ std::string publish(const ReservedCall& call) {
   if (given != nullptr && given->kind != ValueKind::array && given->kind != ValueKind::object)
     params.refuse("params", params.find(1), "array or object");
   const bool retain = params.as<bool>(2).value_or(false);
-  const EventParams event{.text = given != nullptr ? given->text : std::string_view{}, .packed = call.message.packed};
+  const SentValue event{.text = given != nullptr ? given->text : std::string_view{}, .packed = call.message.packed};
   return std::to_string(peer_of(call).exchange().publish(peer_of(call), topic, event, retain));
 }
 

@@ -80,7 +80,7 @@ bool Exchange::takes_packed(const Peer& peer, const Received& message) noexcept 
   if (call.provider->peer != &peer || call.state != State::sent) return false;
   // A subscription's id is read here: of values that have no kind of their own in JSON none is an id.
   if (call.caller == nullptr && call.extras->subscribing.caller != nullptr) return true;
-  if (call.form == MessageForm::json || !taps_.empty()) return false;
+  if (call.form == MessageForm::json) return false;
   if (call.caller != nullptr) return !call.stream || call.form == MessageForm::packed;
   return call.form == MessageForm::packed && !call.extras->gathered.gathering;
 }

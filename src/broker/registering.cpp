@@ -230,15 +230,17 @@ void require_notifications(const Peer& peer, const std::vector<Registration>& re
 
 }  // namespace
 
+Error Exchange::too_many_methods() {
+  return message::make({.code = ErrorCode::limit_exceeded,
+                        .reason = "too many methods of this connection",
+                        .delivered = "no",
+                        .limit = "methods"});
+}
+
 void Exchange::register_methods(Peer& peer, std::vector<Registration> registrations) {
   add_unsubscribing(registrations);
   if (peer.ended) throw conflict("the connection has ended its side");
-  if (peer.provides.size() + registrations.size() > limits_->methods) {
-    throw message::make({.code = ErrorCode::limit_exceeded,
-                         .reason = "too many methods of this connection",
-                         .delivered = "no",
-                         .limit = "methods"});
-  }
+  if (peer.provides.size() + registrations.size() > limits_->methods) throw too_many_methods();
   // All are told of all of them together (rpc.methods, rpc.discover): nobody's may fill that alone.
   std::size_t described = peer.described_bytes;
   for (const Registration& one : registrations) {

@@ -214,7 +214,7 @@ bool Exchange::method_event(Peer& provider, std::string_view name, const Receive
     }
   }
   if (!taps_.empty()) [[unlikely]]
-    tap_event(&provider, name, params, delivered);
+    tap_event(&provider, name, {.text = params, .packed = message.packed}, delivered);
   return true;
 }
 

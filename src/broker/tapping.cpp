@@ -29,8 +29,9 @@ std::string method_of(const Received& message, Reader& reader) {
   return std::string{name};
 }
 
-std::string_view params_of(const Received& message) {
-  return message.has(Member::params) ? message[Member::params] : std::string_view{};
+SentValue params_of(const Received& message) {
+  if (!message.has(Member::params)) return {};
+  return {.text = message[Member::params], .packed = message.packed};
 }
 
 }  // namespace
@@ -75,7 +76,7 @@ void Exchange::tap_call(SlotNumber slot, const Provider& provider, const Asked& 
                                    .client = call.client,
                                    .provider = provider.peer->name,
                                    .member = "params",
-                                   .json = asked.params});
+                                   .value = asked.params});
     asked.caller.outlet().charge(kSightsOfCall * cost);
   });
 }
@@ -95,11 +96,11 @@ void Exchange::tap_notification(const Provider& provider, const Peer& caller, co
                                  .client = caller.name,
                                  .provider = provider.peer->name,
                                  .member = "params",
-                                 .json = params_of(message)}));
+                                 .value = params_of(message)}));
   });
 }
 
-void Exchange::tap_event(const Peer* publisher, std::string_view topic, std::string_view params,
+void Exchange::tap_event(const Peer* publisher, std::string_view topic, const SentValue& params,
                          std::size_t delivered) noexcept {
   if_memory_allows([&] {
     const std::size_t cost =
@@ -108,7 +109,7 @@ void Exchange::tap_event(const Peer* publisher, std::string_view topic, std::str
               .client = publisher != nullptr ? std::string_view{publisher->name} : std::string_view{},
               .delivered = delivered,
               .member = "params",
-              .json = params});
+              .value = params});
     if (publisher != nullptr) publisher->outlet().charge(cost);
   });
 }
@@ -118,9 +119,10 @@ void Exchange::tap_own(Call& call, std::string_view name) noexcept {
   if_memory_allows([&] {
     const Peer& caller = static_cast<Peer&>(*call.broker_peer());
     const std::string& client = caller.name;
+    const SentValue params{.text = call.params(), .packed = call.message().packed};
     if (call.is_notification()) {
       return caller.outlet().charge(
-          show({.kind = "notification", .method = name, .client = client, .member = "params", .json = call.params()}));
+          show({.kind = "notification", .method = name, .client = client, .member = "params", .value = params}));
     }
     const TappedCall tapped = taps_.begin({}, name, client);
     call.on_reply([this, tapped, began = now()](const Outcome& outcome) {
@@ -130,18 +132,18 @@ void Exchange::tap_own(Call& call, std::string_view name) noexcept {
       const std::string error = R"({"code":)" + std::to_string(outcome.code) + "}";
       if (!outcome.ok()) {
         sight.member = "error";
-        sight.json = error;
+        sight.value = {.text = error};
       }
       show(sight);
     });
-    const std::size_t cost = show(
-        {.kind = "call", .id = tapped.id, .method = name, .client = client, .member = "params", .json = call.params()});
+    const std::size_t cost =
+        show({.kind = "call", .id = tapped.id, .method = name, .client = client, .member = "params", .value = params});
     caller.outlet().charge(kSightsOfCall * cost);
   });
 }
 
 // The first of several ways in which a call ends that come together tells how it did.
-void Exchange::tap_end(SlotNumber slot, std::string_view member, std::string_view json) noexcept {
+void Exchange::tap_end(SlotNumber slot, std::string_view member, const SentValue& value) noexcept {
   if_memory_allows([&] {
     const std::optional<TappedCall> tapped = taps_.end(calls_.number_of(slot));
     if (!tapped) return;
@@ -153,27 +155,25 @@ void Exchange::tap_end(SlotNumber slot, std::string_view member, std::string_vie
           .provider = call.provider != nullptr ? std::string_view{call.provider->peer->name} : std::string_view{},
           .time = now() - call.began,
           .member = member,
-          .json = json});
+          .value = value});
   });
 }
 
 void Exchange::tap_end(SlotNumber slot, const Error& error) noexcept {
-  if_memory_allows([&] { tap_end(slot, "error", message::error_text(error)); });
+  if_memory_allows([&] {
+    const std::string text = message::error_text(error);
+    tap_end(slot, "error", {.text = text});
+  });
 }
 
 void Exchange::tap_response(SlotNumber slot, const Received& message) noexcept {
   const RelayedCall& call = calls_[slot];
   if (call.caller != nullptr && is_too_large(call, message)) return;  // the error that takes its place is shown
   if_memory_allows([&] {
-    if (message.packed) {  // the id of a subscription; what has no form in JSON is none, and is shown as null
-      Received plain = message;
-      Buffer json;
-      static_cast<void>(workspace_->transcoder().unpack(plain, *limits_, json));
-      return tap_end(slot, "result", plain[Member::result]);
-    }
-    if (!message.has(Member::error)) return tap_end(slot, "result", message[Member::result]);
+    if (!message.has(Member::error))
+      return tap_end(slot, "result", {.text = message[Member::result], .packed = message.packed});
     Buffer stripped;
-    tap_end(slot, "error", without_origin(message, *workspace_->readers.reader, stripped).error);
+    tap_end(slot, "error", {.text = without_origin(message, *workspace_->readers.reader, stripped).error});
   });
 }
 

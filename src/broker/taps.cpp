@@ -4,9 +4,11 @@
 #include <algorithm>
 #include <array>
 #include <charconv>
+#include <memory>
 #include <utility>
 
 #include "base/utf8.hpp"
+#include "wirecall/codec.hpp"
 #include "wirecall/reflect.hpp"
 #include "wirecall/value.hpp"
 
@@ -24,6 +26,13 @@ std::string_view beginning(std::string_view text, std::size_t bytes_max) noexcep
     at += bytes;
   }
   return text.substr(0, static_cast<std::size_t>(at - text.data()));
+}
+
+// As much of it as is shown, and a byte more where that is not all.
+std::string json_of_packed(std::string_view value) {
+  const std::unique_ptr<Reader> reader = msgpack_codec().reader();
+  reader->reset(value);
+  return reader->json(Taps::kValueShownMax + 1);
 }
 
 std::string name_or_null(std::string_view name) { return name.empty() ? "null" : to_json(name); }
@@ -77,17 +86,19 @@ std::string text_of(const Sight& sight) {
   if (sight.provider) text.append(R"(,"provider":)").append(name_or_null(*sight.provider));
   if (sight.delivered) text.append(R"(,"delivered":)").append(std::to_string(*sight.delivered));
   if (sight.time) text.append(R"(,"ms":)").append(milliseconds_text(*sight.time));
-  if (!sight.json.empty()) {
-    const bool is_small = sight.json.size() <= Taps::kValueShownMax;
-    // What has stayed MessagePack, since it came before anybody looked on, is shown by its size alone.
-    if (is_small && Value::parse(sight.json, Taps::kValueShownMax)) {
-      text.append(",\"").append(sight.member).append("\":").append(sight.json);
+  if (!sight.value.text.empty()) {
+    const std::string unpacked = sight.value.packed ? json_of_packed(sight.value.text) : std::string{};
+    const std::string_view json = sight.value.packed ? unpacked : sight.value.text;
+    const bool is_small = json.size() <= Taps::kValueShownMax;
+    // What has no form in JSON, as NaN, is shown by its size alone.
+    if (is_small && Value::parse(json, Taps::kValueShownMax)) {
+      text.append(",\"").append(sight.member).append("\":").append(json);
     } else {
       if (!is_small) {
         text.append(",\"").append(sight.member).append(R"(_begin":)");
-        text.append(to_json(beginning(sight.json, Taps::kValueShownMax)));
+        text.append(to_json(beginning(json, Taps::kValueShownMax)));
       }
-      text.append(R"(,"bytes":)").append(std::to_string(sight.json.size()));
+      text.append(R"(,"bytes":)").append(std::to_string(sight.value.text.size()));
     }
   }
   return text += "}}";

@@ -31,6 +31,12 @@ struct TappedCall {
   std::string client;  ///< its caller's name, empty for none
 };
 
+/// A value as it was sent.
+struct SentValue {
+  std::string_view text;  ///< empty for none
+  bool packed = false;    ///< it is not JSON but MessagePack
+};
+
 /// What somebody is shown. The texts are shown as they are; empty ones are left out.
 struct Sight {
   std::string_view kind;
@@ -40,8 +46,8 @@ struct Sight {
   std::optional<std::string_view> provider = {};   ///< the same
   std::optional<std::size_t> delivered = {};       ///< to how many
   std::optional<std::chrono::nanoseconds> time{};  ///< from the request to the response
-  std::string_view member = {};                    ///< the name of `json`
-  std::string_view json = {};                      ///< its value
+  std::string_view member = {};                    ///< the name of `value`
+  SentValue value = {};                            ///< shown as JSON
 };
 
 class Taps {

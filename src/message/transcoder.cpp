@@ -4,13 +4,20 @@
 
 #include <algorithm>
 #include <charconv>
+#include <cstdint>
 #include <cstring>
+#include <limits>
+#include <memory>
+#include <optional>
+#include <string>
 #include <utility>
 
 #include "base/decimal.hpp"
 #include "codec/msgpack_format.hpp"
+#include "message/error_text.hpp"
 #include "message/own_error.hpp"
 #include "message/packed_walk.hpp"
+#include "wirecall/codec.hpp"
 #include "wirecall/error.hpp"
 #include "wirecall/message.hpp"
 
@@ -78,6 +85,36 @@ void write_head(Buffer& out, std::size_t at, const msgpack::SizeForms& forms, st
 
 Error unheld_params(std::string_view why) { return cannot(ErrorCode::invalid_params, why); }
 Error unheld_result(std::string_view why) { return cannot(ErrorCode::internal_error, why); }
+
+namespace {
+
+// The error in MessagePack, of which only the data have no form in JSON, with the data of `other`; else `other`.
+Error with_other_data(std::string_view packed, Error other) {
+  const std::unique_ptr<Reader> reader = msgpack_codec().reader();
+  reader->reset(packed);
+  if (reader->kind() != ValueKind::object) return other;
+  static_cast<void>(reader->begin_object());
+  std::optional<std::int64_t> code;
+  std::optional<std::string> text;
+  for (std::string_view name; reader->next_member(name);) {
+    const bool is_code = name == "code" && reader->kind() == ValueKind::number;
+    const bool is_text = name == "message" && reader->kind() == ValueKind::string;
+    std::string_view read;
+    if (is_code) {
+      if (!reader->read_int(std::numeric_limits<int>::min(), std::numeric_limits<int>::max(), code.emplace()))
+        return other;
+    } else if (is_text) {
+      if (!reader->read_string(read)) return other;
+      text = read;
+    } else {
+      static_cast<void>(reader->skip());
+    }
+  }
+  if (!code || !text) return other;
+  return {static_cast<int>(*code), *std::move(text), std::string{other.data()}};
+}
+
+}  // namespace
 Error too_large_as_json() { return too_large("as JSON the message is larger than allowed", "no"); }
 
 void Transcoder::shrink() noexcept {
@@ -512,11 +549,10 @@ bool Transcoder::member(std::string_view name, std::string_view value, Buffer& o
   } else {
     out.truncate(before);
     if (name != "result" && name != "error") return true;
-    const Error error = cannot(ErrorCode::internal_error, result.why);
+    Error error = cannot(ErrorCode::internal_error, result.why);
+    if (name == "error") error = with_other_data(value, std::move(error));
     begin_member("error", out);
-    out.append(R"({"code":-32603,"message":"Internal error","data":)");
-    out.append(error.data());
-    out.push_back('}');
+    out.append(error_text(error));
   }
   return fits(out);
 }

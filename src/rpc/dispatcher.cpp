@@ -535,13 +535,9 @@ Dispatcher::Stays Dispatcher::need_not_be_json(std::string_view packed, std::str
   return unread && bytes->max <= bytes_max ? Stays::yes : Stays::no;
 }
 
-// What somebody looks at goes through a broker as JSON.
 bool Dispatcher::takes_packed(const Received& message) const noexcept {
   if (message.kind == MessageKind::response) return broker_peer_ != nullptr && broker_peer_->takes_packed(message);
-  if (workspace_->broker == nullptr) return true;
-  if (message.kind == MessageKind::invalid) return false;
-  if (!workspace_->broker->is_tapped()) return true;
-  return message.kind == MessageKind::notification && is_item(message.method());
+  return workspace_->broker == nullptr || message.kind != MessageKind::invalid;
 }
 
 // Whether the message, `offset` bytes into what has come, is one that was no JSON as it was sent, and is answered for

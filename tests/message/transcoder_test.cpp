@@ -155,6 +155,12 @@ TEST(Transcoder, ResultsThatJsonCannotHoldAreErrors) {
       R"({"jsonrpc":"2.0","id":7,"error":{"code":-32603,"message":"Internal error","data":{"reason":"a number is NaN or infinite, which JSON cannot express"}}})";
   EXPECT_EQ(to_json_of(with(R"({"jsonrpc":"2.0","id":7})", "result", kNaN)).text, error);
   EXPECT_EQ(to_json_of(with(R"({"jsonrpc":"2.0","id":7})", "error", "81 a1 61" + std::string{kNaN})).text, error);
+  // {"code": -5, "message": "own", "data": NaN} stays the provider's own error, but for its data.
+  EXPECT_EQ(
+      to_json_of(with(R"({"jsonrpc":"2.0","id":7})", "error",
+                      "83 a4 63 6f 64 65 fb a7 6d 65 73 73 61 67 65 a3 6f 77 6e a4 64 61 74 61" + std::string{kNaN}))
+          .text,
+      R"({"jsonrpc":"2.0","id":7,"error":{"code":-5,"message":"own","data":{"reason":"a number is NaN or infinite, which JSON cannot express"}}})");
   EXPECT_EQ(to_json_of("\x92\x80" + with(R"({"jsonrpc":"2.0","id":7})", "result", kNaN)).text,
             "[{}," + std::string{error} + "]");
 }

@@ -75,6 +75,13 @@ constexpr World kLargerWorld{.methods = 800, .topics = 1000, .clients = 80, .pat
 
 std::string text_of(int number) { return std::to_string(number); }
 
+// Far more elements of an array than any limit lets through.
+std::string many(std::string_view element) {
+  std::string all{element};
+  for (int i = 1; i < 400'000; ++i) all.append(",").append(element);
+  return all;
+}
+
 // One of six words, of which those are wildcards whose bit is set.
 std::string pattern_of(int number) {
   std::string pattern;
@@ -282,9 +289,17 @@ const std::map<std::string, Worst, std::less<>>& worst_cases() {
       {"rpc.hello",
        {.params = [](int i) { return R"({"name":")" + std::string{i % 2 == 0 ? "other" : "own"} + "\"}"; }}},
       {"rpc.register",
-       {.params = [](int i) { return i % 2 == 0 ? R"({"method":"more.method_)" + text_of(i) + "\"}" : kShared; }}},
+       {.params =
+            [](int i) {
+              if (i == 1) return R"({"methods":[)" + many(R"({"method":"a"})") + "]}";
+              return i % 2 == 0 ? R"({"method":"more.method_)" + text_of(i) + "\"}" : kShared;
+            }}},
       {"rpc.unregister",
-       {.params = [](int i) { return i % 2 == 0 ? R"({"method":"service.method_)" + text_of(i) + "\"}" : kShared; }}},
+       {.params =
+            [](int i) {
+              if (i == 1) return R"({"methods":[)" + many(R"("a")") + "]}";
+              return i % 2 == 0 ? R"({"method":"service.method_)" + text_of(i) + "\"}" : kShared;
+            }}},
       {"rpc.subscribe",
        {.params =
             [](int i) {
