@@ -66,7 +66,7 @@ bool same_secret(std::string_view known, std::string_view given) noexcept {
 Authority::Authority(std::vector<Principal> principals) : principals_(std::move(principals)) {
   std::set<std::string_view> names;
   std::set<std::string_view> tokens;
-  for (const Principal& principal : principals_) {
+  for (Principal& principal : principals_) {
     require(!principal.name.empty(), "one has no name");
     require(names.insert(principal.name).second, "there are two named " + principal.name);
     for (const std::string& token : principal.tokens) {
@@ -75,9 +75,22 @@ Authority::Authority(std::vector<Principal> principals) : principals_(std::move(
       require(tokens.insert(token).second, "a token of " + principal.name + " is another's, or there twice");
       tokens_.emplace(hash_(token), Known{.token = &token, .principal = &principal});
     }
-    for (const auto* const patterns : {&principal.call, &principal.provide, &principal.publish, &principal.subscribe}) {
-      for (const std::string& pattern : *patterns)
-        require(is_pattern(pattern), "\"" + pattern + "\", of " + principal.name + ", is no name and no pattern");
+    struct Grants {
+      std::string_view name;
+      std::vector<std::string>* patterns;
+    };
+    for (const auto& [name, patterns] :
+         {Grants{"call", &principal.call}, Grants{"provide", &principal.provide}, Grants{"publish", &principal.publish},
+          Grants{"subscribe", &principal.subscribe}}) {
+      // Told by its place: it may be a token that stands there by mistake.
+      const auto wrong = std::ranges::find_if_not(*patterns, &is_pattern);
+      require(wrong == patterns->end(), std::string{name} + " of " + principal.name + ", entry " +
+                                            std::to_string(wrong - patterns->begin() + 1) +
+                                            ", is no name and no pattern");
+      // In an order of their own, so that another one in a file is no change.
+      std::ranges::sort(*patterns);
+      const auto again = std::ranges::unique(*patterns);
+      patterns->erase(again.begin(), again.end());
     }
   }
 }

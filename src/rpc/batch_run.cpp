@@ -76,7 +76,10 @@ void Dispatcher::handle_batch(BatchRun& run, std::size_t count, std::span<const 
   }
   if (share != nullptr) share->steps_left -= static_cast<std::int32_t>(1 + bytes / Share::kBytesOfStep);
   run.rest = element.text.data() + element.text.size();
-  if (element.kind == MessageKind::response) return true;
+  if (element.kind == MessageKind::response) {
+    outlet_->batched_response(element, run.packed, run.packed_element);
+    return true;
+  }
   CallState state{*this, scope};
   if (workspace_->authority == nullptr || admit_element(element, state)) serve_element(run, element, state);
   if (run.next == BatchRun::Next::element) [[likely]] {
@@ -223,12 +226,14 @@ void Dispatcher::refuse_batch(const Received& batch, const Error& error) {
   const std::string head = R"({"jsonrpc":"2.0","error":)" + message::error_text(error) + R"(,"id":)";
   const std::size_t bytes_max = std::min(limits_->soft_output, limits_->max_message_size);
   std::size_t bytes = 1;
+  std::size_t looked_at = 0;
   bool any = false;
   BatchElements to_count{batch.text};
   Received element;
   while (bytes <= bytes_max && to_count.next(element)) {
     any = any || element.kind != MessageKind::response;
     if (has_waiting_id(element)) bytes += head.size() + element.id().size() + 2;
+    if (++looked_at == kRefusedElementsMax) bytes = bytes_max + 1;
   }
   if (!any) return;  // a response is never answered
   const bool each = bytes > 1 && bytes <= bytes_max;

@@ -86,6 +86,9 @@ struct ConnectionCounts {
   const char* end = nullptr;             ///< why it has ended, in a word; null as long as it has not
 };
 
+/// Elements of a batch over Limits::batch that are looked at, for whose ids a refusal names, or whom a response is for.
+inline constexpr std::size_t kRefusedElementsMax = 65'536;
+
 /// What a connection may still be served of its turn. A message, an element of a batch, and as much work as a small
 /// call costs (half a microsecond, or 256 bytes read or written) each take one step.
 struct Share {
@@ -162,6 +165,11 @@ class Outlet {
   [[nodiscard]] virtual bool speaks_msgpack() const noexcept { return false; }
   /// Where the peer comes from: an address, or a user of this machine. The same text is the same source.
   [[nodiscard]] virtual std::string peer_source() const { return {}; }
+  /// A response among the elements of a batch, in its turn. `packed` is the batch in MessagePack, of which `element` is
+  /// the response; both are empty for JSON.
+  virtual void batched_response(const Received& response, std::string_view packed, std::string_view element) {
+    static_cast<void>(response), static_cast<void>(packed), static_cast<void>(element);
+  }
   /// The Host by which the present request has come by HTTP, where it is one of ours; else empty.
   [[nodiscard]] virtual std::string_view http_host() const noexcept { return {}; }
   /// Bytes that wait to be sent to the peer.

@@ -226,7 +226,7 @@ bool Session::read_packed(std::span<char> frame, bool kept, const message::Packe
     message.text = packed;
   }
   const bool batch = message.kind == MessageKind::batch;
-  if (batch && (caller_ != nullptr || dispatcher_.awaits_responses())) accept_responses(message, packed);
+  if (batch && caller_ != nullptr) accept_responses(message, packed);
   if (message.kind == MessageKind::request || (batch ? !over() : accept_other(message))) {
     dispatcher_.answer_as(MessageForm::packed);
     dispatcher_.handle_packed(message, elements, packed, too_large);
@@ -320,7 +320,7 @@ bool Session::accept_other(const Received& message) {
       accept_response(message);
       return false;
     case MessageKind::batch:
-      if (awaits_responses()) accept_responses(message, {});
+      if (called) accept_responses(message, {});
       return !over();
     case MessageKind::notification:
       return !(called && caller_->notified(message)) && !over();
@@ -330,30 +330,27 @@ bool Session::accept_other(const Received& message) {
   }
 }
 
-// The dispatcher leaves the responses in a batch alone, in one over the limit too. `packed` is what it was in
-// MessagePack, of which they have their results still.
+// Those of a client's batch, before anything else in it; and of one over the limit, of which nothing else is served.
+// `packed` is what it was in MessagePack, of which they have their results still.
 void Session::accept_responses(const Received& batch, std::string_view packed) {
   charge(batch.batch_size);
   BatchElements elements{batch.text};
   Received element;
   Buffer json;
-  std::string_view own;
-  std::size_t at = packed.empty() ? 0 : message::Transcoder::elements_offset(packed);
-  while (!over() && elements.next(element)) {
-    if (!packed.empty()) {
-      own = message::Transcoder::element_at(packed, at);
-      at += own.size();
-    }
+  for (std::size_t left = rpc::kRefusedElementsMax; left != 0 && !over() && elements.next(element); --left) {
     if (element.kind != MessageKind::response) continue;
-    if (packed.empty()) {
-      accept_response(element);
-    } else if (caller_ != nullptr) {
-      take_result(packed, element, json);
-      accept_response(element);
-    } else {
-      accept_packed_response(packed, own, element, json);
-    }
+    if (!packed.empty()) take_result(packed, element, json);
+    accept_response(element);
   }
+}
+
+// What others wait for stays in the order in which it was sent, and costs the sender's share as any element does.
+void Session::batched_response(const Received& response, std::string_view packed, std::string_view element) {
+  if (caller_ != nullptr || !dispatcher_.awaits_responses()) return;
+  if (packed.empty()) return accept_response(response);
+  Received own = response;
+  Buffer json;
+  accept_packed_response(packed, element, own, json);
 }
 
 // One of a batch at a server, which may be handed on: `text` is the whole of it.

@@ -136,6 +136,7 @@ class Session final : public Channel, public rpc::Outlet {
   [[nodiscard]] bool awaits_responses() const noexcept { return caller_ != nullptr || dispatcher_.awaits_responses(); }
   void accept_response(const Received& message);
   void accept_responses(const Received& batch, std::string_view packed);
+  void batched_response(const Received& response, std::string_view packed, std::string_view element) override;
   void take_result(std::string_view packed, Received& response, Buffer& json);
   void accept_packed_response(std::string_view packed, std::string_view text, Received& response, Buffer& json);
   void send(std::string_view json);

@@ -135,6 +135,13 @@ TEST_P(Access, those_whose_token_is_removed_are_closed_and_others_go_on) {
   b.send("{\"jsonrpc\":\"2.0\",\"method\":\"rpc.hello\",\"params\":{\"token\":\"token-b\"},\"id\":1}\n");
   EXPECT_NE(b.line().find("\"result\""), std::string::npos);
   EXPECT_THROW(broker_->set_principals({user("", "x", {})}), std::invalid_argument);
+  try {
+    broker_->set_principals({user("a", "token-a", {"one", "a secret"})});
+    ADD_FAILURE() << "what is no pattern is taken for one";
+  } catch (const std::invalid_argument& error) {
+    EXPECT_NE(std::string_view{error.what()}.find("call of a, entry 2, is no name and no pattern"), std::string::npos)
+        << error.what();
+  }
   broker_->set_principals({user("b", "token-b", {"two"}), user("c", "token-c", {"one"})});
   EXPECT_EQ(a.all(), "");
   b.send("{\"jsonrpc\":\"2.0\",\"method\":\"two\",\"id\":2}\n");
@@ -174,6 +181,17 @@ TEST_P(Access, who_has_not_said_yet_who_it_is_may_still_do_so_after_a_reload) {
              R"({"jsonrpc":"2.0","method":"one","id":2})"
              "\n");
   EXPECT_EQ(early.line(), R"({"jsonrpc":"2.0","result":1,"id":2})");
+}
+
+TEST_P(Access, grants_in_another_order_are_the_same_after_a_reload) {
+  broker_->set_principals({user("a", "token-a", {"one", "two", "one"})});
+  RawPeer a{*place_};
+  a.send(hello_of(100));
+  EXPECT_NE(a.line().find("\"result\""), std::string::npos);
+  broker_->set_principals({user("a", "token-a", {"two", "one"})});
+  a.send(R"({"jsonrpc":"2.0","method":"one","id":2})"
+         "\n");
+  EXPECT_EQ(a.line(), R"({"jsonrpc":"2.0","result":1,"id":2})");
 }
 
 INSTANTIATE_TEST_SUITE_P(Each, Access, kEachEngine, engine_name);

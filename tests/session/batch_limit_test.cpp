@@ -58,6 +58,20 @@ TEST(BatchLimit, of_nothing_that_waits_is_told_to_nobody_in_particular) {
   expect_answer(post(responses), "HTTP/1.1 204 No Content\r\n\r\n", {}, two());
 }
 
+TEST(BatchLimit, is_told_once_and_the_connection_ends_where_elements_are_too_many_to_be_looked_at) {
+  const auto many = [](std::string_view element, int count) {
+    std::string all = "[" + request(1);
+    for (int i = 1; i < count; ++i) all.append(",").append(element);
+    return all + "]";
+  };
+  expect_answer(many("{}", 65'535) + request(4), "[" + refused("1") + "]\n" + result("19", 4) + "\n", {}, two());
+  expect_answer(many("{}", 65'536) + request(4), refused("null") + "\n", {}, two());
+  std::string responses = "[";
+  for (int i = 0; i < 70'000; ++i) responses += R"({"result":1,"id":1},)";
+  responses.back() = ']';
+  expect_answer(responses + request(4), result("19", 4) + "\n", {}, two());
+}
+
 // Each kind of element in each place, and what is none.
 TEST(BatchLimit, is_told_the_same_of_elements_in_messagepack_as_of_those_in_json) {
   const std::string_view elements[] = {

@@ -86,6 +86,28 @@ TEST_P(BrokerStreams, a_caller_that_does_not_read_is_not_cut_and_another_ones_st
   EXPECT_NE(line.find("-32001"), std::string::npos) << line.substr(0, 80);
 }
 
+TEST_P(BrokerStreams, what_stands_before_a_response_in_a_batch_comes_before_it) {
+  Broker broker{options(1)};
+  const Endpoint place = broker.listen("tcp://127.0.0.1:0");
+  const RunningServer running{broker};
+  RawPeer provider{place};
+  provider.send(R"({"jsonrpc":"2.0","method":"rpc.register","params":["count"],"id":1})"
+                "\n");
+  EXPECT_NE(provider.line().find("result"), std::string::npos);
+  RawPeer caller{place};
+  caller.send(streaming(6));
+  const std::int64_t id = from_json<Value>(provider.line()).value().at("id").as_int();
+  const auto value = [](std::int64_t of, int seq) {
+    return R"({"jsonrpc":"2.0","method":"rpc.item","params":{"id":)" + std::to_string(of) + R"(,"seq":)" +
+           std::to_string(seq) + R"(,"value":1}})";
+  };
+  const auto end = [](std::int64_t of) { return R"({"jsonrpc":"2.0","result":2,"id":)" + std::to_string(of) + "}"; };
+  provider.send("[" + value(id, 0) + "," + value(id, 1) + "," + end(id) + "]\n");
+  EXPECT_EQ(caller.line(), value(6, 0));
+  EXPECT_EQ(caller.line(), value(6, 1));
+  EXPECT_EQ(caller.line(), end(6));
+}
+
 INSTANTIATE_TEST_SUITE_P(Each, BrokerStreams, kEachEngine, engine_name);
 
 }  // namespace
