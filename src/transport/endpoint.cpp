@@ -41,7 +41,8 @@ std::string_view refuse_name(std::string_view name) {
   return {};
 }
 
-// Whether it ends in a colon and a port, and all in front of that is a host: "localhost:8545", "[::1]:8545".
+// Whether it is a host, a colon and a port: "localhost:8545", "[::1]:8545". A port that is none, as in "localhost:abc",
+// is refused by parse_tcp; but behind the name of a scheme, as in "unix:calls", only a number is taken for a port.
 bool is_host_and_port(std::string_view text) {
   const std::size_t colon = text.rfind(':');
   if (colon == std::string_view::npos || colon == 0 || text.find('/') != std::string_view::npos) return false;
@@ -49,7 +50,9 @@ bool is_host_and_port(std::string_view text) {
   const std::string_view port = text.substr(colon + 1);
   const auto is_digit = [](char c) { return c >= '0' && c <= '9'; };
   const bool in_brackets = host.starts_with('[') && host.ends_with(']');
-  return !port.empty() && std::ranges::all_of(port, is_digit) &&
+  const auto is_name = [&](const Scheme& known) { return known.prefix.substr(0, known.prefix.find(':')) == host; };
+  const bool is_port = !port.empty() && std::ranges::all_of(port, is_digit);
+  return (is_port || std::ranges::none_of(kSchemes, is_name)) &&
          (in_brackets || host.find(':') == std::string_view::npos);
 }
 

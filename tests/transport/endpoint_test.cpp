@@ -26,13 +26,17 @@ TEST(Endpoint, host_and_port_without_a_scheme_are_tcp) {
   EXPECT_EQ(Endpoint{"127.0.0.1:0"}.uri(), "tcp://127.0.0.1:0");
   EXPECT_EQ(Endpoint{"[::1]:8545"}.uri(), "tcp://[::1]:8545");
   EXPECT_EQ(Endpoint{"stdio:"}.kind(), EndpointKind::stdio);
-  for (const std::string_view none : {"localhost", "localhost:", "localhost:x", "::1", "::1:8545", ":8545", "/run/x:1",
-                                      "localhost:8545/rpc", "8545"}) {
+  for (const std::string_view none : {"localhost", "::1", "::1:8545", ":8545", "/run/x:1", "localhost:8545/rpc", "8545",
+                                      "unix:calls", "tcp:localhost"}) {
     const auto parsed = Endpoint::parse(none);
     ASSERT_FALSE(parsed.has_value()) << none;
     EXPECT_NE(parsed.error().find("it has no scheme"), std::string::npos) << parsed.error();
   }
-  EXPECT_NE(Endpoint::parse("localhost:65536").error().find("no number from 0 to 65535"), std::string::npos);
+  for (const std::string_view none : {"localhost:65536", "localhost:abc", "localhost:", "[::1]:x", "127.0.0.1:-1"}) {
+    const auto parsed = Endpoint::parse(none);
+    ASSERT_FALSE(parsed.has_value()) << none;
+    EXPECT_NE(parsed.error().find("the port is no number from 0 to 65535"), std::string::npos) << parsed.error();
+  }
   EXPECT_NE(Endpoint::parse("user@host:80").error().find("host and port are all"), std::string::npos);
   EXPECT_NE(Endpoint::parse("/run/calls.sock").error().find("write unix:///path"), std::string::npos);
 }
