@@ -164,10 +164,10 @@ void ClientCore::add_subscription(const std::shared_ptr<ClientSubscription>& sub
 void ClientCore::unsubscribe(ClientSubscription& subscription) noexcept {
   Lock lock{mutex_};
   if (!std::exchange(subscription.ended, true)) {
-    const bool last = declarations_.remove(subscription);
+    const bool told = declarations_.remove(subscription);
     tell_connecting();
     ClientConnection& connection = declaring();
-    if (last && subscription.message != 0 && connection.up() && !closing_) {
+    if (told && connection.up() && !closing_) {
       try {
         say(lock, connection, unsubscribe_message(subscription));
       } catch (const std::bad_alloc&) {

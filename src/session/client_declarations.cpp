@@ -49,6 +49,11 @@ bool same_to_broker(const ClientSubscription& a, const ClientSubscription& b) no
   return a.tap == b.tap && a.name == b.name;
 }
 
+// On the present connection; what was refused there need not be retracted.
+bool server_may_have(const Declaration& declaration) noexcept {
+  return declaration.message != 0 && !(declaration.answered && declaration.refusal);
+}
+
 void write_options(Writer& writer, const ProvideOptions& options) {
   const auto text = [&writer](std::string_view name, std::string_view value) {
     if (value.empty()) return;
@@ -147,14 +152,19 @@ void Declarations::add(std::shared_ptr<ClientSubscription> subscription) {
 std::optional<bool> Declarations::remove_method(std::string_view name) noexcept {
   const auto found = std::ranges::find(methods_, name, &Declaration::name);
   if (found == methods_.end()) return std::nullopt;
-  const bool told = found->message != 0;
+  const bool told = server_may_have(*found);
   methods_.erase(found);
   return told;
 }
 
 bool Declarations::remove(const ClientSubscription& subscription) noexcept {
+  const bool told = server_may_have(subscription) || subscription.inherited;
   std::erase_if(subscriptions_, [&](const auto& one) { return one.get() == &subscription; });
-  return std::ranges::none_of(subscriptions_, [&](const auto& one) { return same_to_broker(*one, subscription); });
+  const auto other =
+      std::ranges::find_if(subscriptions_, [&](const auto& one) { return same_to_broker(*one, subscription); });
+  if (other == subscriptions_.end()) return told;
+  (*other)->inherited |= told;
+  return false;
 }
 
 Declarations::Subscriptions Declarations::of_event(std::string_view topic) const {
@@ -204,6 +214,7 @@ void Declarations::forget_messages() noexcept {
     declaration.message = 0;
     declaration.apart = declaration.answered = false;
   });
+  for (const auto& subscription : subscriptions_) subscription->inherited = false;
 }
 
 bool Declarations::is_answer(std::string_view id) noexcept { return number_of(id) != 0; }

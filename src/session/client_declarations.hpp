@@ -34,8 +34,9 @@ struct ClientSubscription : Declaration {
   SubscribeOptions options;
   EventFunction function;  ///< the driver's
   bool ended = false;
-  bool calling = false;  ///< the function
-  bool tap = false;      ///< no subscription: what a broker shows by rpc.tap, which is its name
+  bool calling = false;    ///< the function
+  bool tap = false;        ///< no subscription: what a broker shows by rpc.tap, which is its name
+  bool inherited = false;  ///< another one to the same topic, which the broker may have, has ended
 };
 
 class Declarations {
@@ -55,9 +56,10 @@ class Declarations {
   /// Throws std::invalid_argument where there is one to the same topic that differs in group or echo, or a tap of
   /// another pattern: to a broker both are the same.
   void add(std::shared_ptr<ClientSubscription> subscription);
-  /// No longer provides that method: nullopt when it is not; else whether the server has been told of it.
+  /// No longer provides that method: nullopt when it is not; else whether the server may have it, which has been told
+  /// of it and has not refused it.
   [[nodiscard]] std::optional<bool> remove_method(std::string_view name) noexcept;
-  /// True when no other one is to the same topic.
+  /// True when the server may have it, and no other one is to the same topic: it is to be told that it has ended.
   bool remove(const ClientSubscription& subscription) noexcept;
   /// Those that take the topic.
   [[nodiscard]] Subscriptions of_event(std::string_view topic) const;

@@ -136,6 +136,47 @@ TEST(ClientSubscribe, a_refused_subscription_is_thrown_by_connect) {
   }
 }
 
+TEST(ClientSubscribe, what_was_refused_is_not_retracted) {
+  BrokerWorld world;
+  for (const char* const method : {"rpc.subscribe", "rpc.tap", "rpc.register"})
+    world.answers[method] = R"("error":{"code":-32003,"message":"Forbidden"})";
+  std::optional<Subscription> secret{world.client->subscribe("secret", [](const Event&) {})};
+  std::optional<Subscription> tap{world.client->tap(">", [](const Event&) {})};
+  world.client->provide("a", [] { return 1; });
+  EXPECT_THROW(world.client->connect(), Error);
+  EXPECT_EQ(world.methods(), (Names{"rpc.register", "rpc.subscribe", "rpc.tap"}));
+  tap.reset();
+  EXPECT_TRUE(world.client->unprovide("a"));
+  world.pass(1ms);
+  EXPECT_EQ(world.methods(), Names{});
+  // On the next connection the broker may have accepted what it has not answered.
+  world.answers["rpc.subscribe"] = "";
+  world.peers[0]->reset();
+  world.pass(100ms);
+  EXPECT_EQ(world.methods(), Names{"rpc.subscribe"});
+  secret.reset();
+  world.pass(1ms);
+  EXPECT_EQ(world.methods(), Names{"rpc.unsubscribe"});
+}
+
+TEST(ClientSubscribe, a_topic_is_unsubscribed_though_the_last_of_its_subscriptions_was_refused) {
+  BrokerWorld world;
+  world.answer_to = [](const std::string& request) {
+    return std::string{request.find("\"last\"") == std::string::npos ? R"("result":1)"
+                                                                     : R"("error":{"code":-32005,"message":"no"})"};
+  };
+  std::optional<Subscription> accepted{world.client->subscribe("news", [](const Event&) {})};
+  std::optional<Subscription> refused{world.client->subscribe("news", {.last = true}, [](const Event&) {})};
+  EXPECT_THROW(world.client->connect(), Error);
+  EXPECT_EQ(world.methods(), (Names{"rpc.subscribe", "rpc.subscribe"}));
+  accepted.reset();
+  world.pass(1ms);
+  EXPECT_EQ(world.methods(), Names{});
+  refused.reset();
+  world.pass(1ms);
+  EXPECT_EQ(world.methods(), Names{"rpc.unsubscribe"});
+}
+
 TEST(ClientSubscribe, one_that_is_kept_lasts_as_long_as_the_client) {
   Noted world;
   {
