@@ -2,9 +2,11 @@
 #include "session/principals.hpp"
 
 #include <algorithm>
+#include <cerrno>
 #include <cstddef>
-#include <fstream>
-#include <sstream>
+#include <cstdio>
+#include <cstring>
+#include <memory>
 #include <stdexcept>
 #include <string>
 #include <string_view>
@@ -14,6 +16,7 @@
 
 #include "base/printable.hpp"
 #include "codec/json_scan.hpp"
+#include "rpc/access.hpp"
 #include "wirecall/bytes.hpp"
 #include "wirecall/limits.hpp"
 #include "wirecall/log.hpp"
@@ -100,17 +103,38 @@ class PrincipalsText {
   const std::string& path_;
 };
 
+std::string content_of(const std::string& path) {
+  const std::unique_ptr<std::FILE, int (*)(std::FILE*)> file{std::fopen(path.c_str(), "rbe"), &std::fclose};
+  std::string content;
+  if (file != nullptr) {
+    char block[16 * 1024];
+    while (const std::size_t bytes = std::fread(block, 1, sizeof block, file.get())) content.append(block, bytes);
+    if (std::ferror(file.get()) == 0) return content;
+  }
+  throw std::invalid_argument("principals_file: " + path + " cannot be read: " + std::strerror(errno));
+}
+
+// Throws what a server would refuse them with, naming the file where it is not the options alone that are wrong.
+void check_together(const std::vector<Principal>& own, const std::vector<Principal>& all, const std::string& path) {
+  static_cast<void>(rpc::Authority{own});
+  try {
+    static_cast<void>(rpc::Authority{all});
+  } catch (const std::invalid_argument& error) {
+    constexpr std::string_view kOption = "principals: ";
+    std::string_view why = error.what();
+    if (why.starts_with(kOption)) why.remove_prefix(kOption.size());
+    throw std::invalid_argument("principals_file: " + path + ": " + std::string{why});
+  }
+}
+
 }  // namespace
 
 std::vector<Principal> principals_of(const Options& options) {
   std::vector<Principal> principals = options.principals;
   const std::string& path = options.principals_file;
   if (path.empty()) return principals;
-  std::ifstream file{path};
-  std::ostringstream text;
-  if (file) text << file.rdbuf();
-  if (!file) throw std::invalid_argument("principals_file: " + path + " cannot be read");
-  for (Principal& one : PrincipalsText{path}.read(text.str())) principals.push_back(std::move(one));
+  for (Principal& one : PrincipalsText{path}.read(content_of(path))) principals.push_back(std::move(one));
+  check_together(options.principals, principals, path);
   return principals;
 }
 

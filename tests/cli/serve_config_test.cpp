@@ -188,6 +188,23 @@ TEST_F(ServeConfigTest, sighup_takes_principals_anew_and_no_line_of_the_log_show
   EXPECT_EQ(server.wait(), 0);
 }
 
+TEST_F(ServeConfigTest, a_file_that_cannot_be_read_is_told_with_the_reason) {
+  const std::string none = folder_.path + "/none";
+  EXPECT_EQ(serve({"-c", none}).error, "wirecall: cannot read the file " + none + ": No such file or directory\n");
+  EXPECT_EQ(serve({"--port", "0", "--principals-file", none}).error,
+            "wirecall: principals_file: " + none + " cannot be read: No such file or directory\n");
+  EXPECT_EQ(serve({"--port", "0", "--principals-file", folder_.path}).error,
+            "wirecall: principals_file: " + folder_.path + " cannot be read: Is a directory\n");
+}
+
+TEST_F(ServeConfigTest, what_is_wrong_with_principals_together_names_their_file) {
+  const std::string principals = folder_.path + "/principals.json";
+  std::ofstream{principals} << R"([{"name":"a","tokens":["secret"]},{"name":"b","tokens":["secret"]}])";
+  const Ended ended = serve({"--port", "0", "--principals-file", principals});
+  EXPECT_EQ(ended.error, "wirecall: principals_file: " + principals + ": a token of b is another's, or there twice\n");
+  EXPECT_EQ(ended.status, 2);
+}
+
 TEST_F(ServeConfigTest, a_principals_file_that_is_not_named_any_more_needs_a_restart_and_is_not_read) {
   const std::string principals = folder_.path + "/principals.json";
   std::ofstream{principals} << R"([{"name": "robot", "call": [">"], "tokens": ["secret"]}])";
