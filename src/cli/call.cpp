@@ -24,7 +24,7 @@ namespace wirecall::cli {
 namespace {
 
 // Each result on a line, as soon as it is there.
-int print_stream(detail::OutgoingCall call, const StopAtSignal& signal) {
+int print_stream(Caller& caller, std::string_view method, detail::OutgoingCall call, const StopAtSignal& signal) {
   try {
     ResultStream<Value> items{detail::IncomingStream{std::move(call), kStreamCredit}};
     for (const Value& item : items) {
@@ -36,7 +36,7 @@ int print_stream(detail::OutgoingCall call, const StopAtSignal& signal) {
     return kCannotConnect;
   } catch (const Error& error) {
     if (signal.gave_up(error)) return signal.status();
-    complain_of(error);
+    complain_of(told_of(caller, method, error));
     return exit_of_answer(error);
   }
 }
@@ -61,19 +61,19 @@ int print_json(const Error& error) {
   return print(text + "}}\n");
 }
 
-int print_json(detail::OutgoingCall call, const StopAtSignal& signal) {
+int print_json(Caller& caller, std::string_view method, detail::OutgoingCall call, const StopAtSignal& signal) {
   call.keep_response();
   detail::Answer answer = call.wait();
   if (answer.ok()) return print(R"({"result":)" + std::string{answer.result()} + "}\n");
   const Error& error = answer.error();
-  if (const int printed = print_json(error); printed != kSuccess) return printed;
+  if (const int printed = print_json(told_of(caller, method, error)); printed != kSuccess) return printed;
   if (signal.gave_up(error)) return signal.status();
   return call.response().empty() ? exit_of(error) : exit_of_answer(error);
 }
 
 // An array, an image or bytes go to a file or pipe as such a file has them; a terminal is told what they are.
-int print_result(detail::OutgoingCall call, const StopAtSignal& signal) {
-  const auto result = result_of(std::move(call), signal);
+int print_result(Caller& caller, std::string_view method, detail::OutgoingCall call, const StopAtSignal& signal) {
+  const auto result = result_of(caller, method, std::move(call), signal);
   if (!result) return result.error();
   const std::optional<Blob> blob = blob_of(*result);
   if (!blob) return print(*result + '\n');
@@ -138,14 +138,14 @@ class CallCommand final : public MethodCommand {
     }
     return with_server(server, [&](Caller& caller, Left left) -> int {
       const StopAtSignal signal;
-      detail::OutgoingCall call = all_ ? caller.call("rpc.call_all", all_params(params), signal.token())
-                                       : caller.call(method(), params, signal.token());
+      const std::string called = all_ ? "rpc.call_all" : method();
+      detail::OutgoingCall call = caller.call(called, all_ ? all_params(params) : params, signal.token());
       call.set_to(to_);
       call.set_wait(server.wait);
-      if (stream_) return print_stream(std::move(call), signal);
+      if (stream_) return print_stream(caller, called, std::move(call), signal);
       if (left) call.set_timeout(*left);
-      if (json_) return print_json(std::move(call), signal);
-      return raw_ ? print_response(std::move(call), signal) : print_result(std::move(call), signal);
+      if (json_) return print_json(caller, called, std::move(call), signal);
+      return raw_ ? print_response(std::move(call), signal) : print_result(caller, called, std::move(call), signal);
     });
   }
 

@@ -105,7 +105,7 @@ int DescribeCommand::describe(Caller& caller, Left left) const {
   const auto ask = [&](std::string_view method) {
     detail::OutgoingCall call = caller.call(method, {}, signal.token());
     if (left) call.set_timeout(*left);
-    return result_of(std::move(call), signal);
+    return result_of(caller, method, std::move(call), signal);
   };
   const auto discovered = ask("rpc.discover");
   if (!discovered) return discovered.error();

@@ -7,6 +7,7 @@
 #include <mutex>
 #include <stop_token>
 #include <string>
+#include <string_view>
 
 #include "cli/arguments.hpp"
 #include "cli/files.hpp"
@@ -93,9 +94,10 @@ int PubCommand::publish(Caller& caller, const std::string& params, Left left, mi
   const StopAtSignal signal;
   const auto until = steady_clock::now() + wait;
   for (;;) {
-    detail::OutgoingCall call = caller.call("rpc.publish", params, signal.token());
+    constexpr std::string_view kMethod = "rpc.publish";
+    detail::OutgoingCall call = caller.call(kMethod, params, signal.token());
     if (left) call.set_timeout(*left);
-    const auto reached = result_of(std::move(call), signal);
+    const auto reached = result_of(caller, kMethod, std::move(call), signal);
     if (!reached) return reached.error();
     if (*reached != "0" || retain_) return kSuccess;
     if (steady_clock::now() >= until) break;

@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "base/printable.hpp"
+#include "broker/methods.hpp"
 #include "cli/terminal.hpp"
 #include "message/error_words.hpp"
 #include "session/client_core.hpp"
@@ -113,12 +114,34 @@ bool StopAtSignal::gave_up(const Error& error) const {
   return true;
 }
 
-std::expected<std::string, int> result_of(detail::OutgoingCall call, const StopAtSignal& signal) {
+namespace {
+
+bool has_no_method(const Error& error) { return error.code() == static_cast<int>(ErrorCode::method_not_found); }
+
+bool is_broker(Caller& caller) {
+  constexpr milliseconds kPatience{1000};
+  detail::OutgoingCall call = caller.call("rpc.health", {}, {});
+  call.set_timeout(kPatience);
+  detail::Answer answer = call.wait();
+  return answer.ok() || !has_no_method(answer.error());
+}
+
+}  // namespace
+
+Error told_of(Caller& caller, std::string_view method, const Error& error) {
+  constexpr std::string_view kCallAll = "rpc.call_all";
+  const bool of_brokers = method == kCallAll || (method != "rpc.methods" && broker::find_broker_method(method));
+  if (!of_brokers || !has_no_method(error) || (method == kCallAll && is_broker(caller))) return error;
+  return Error{error.code(), error.message() + std::string{message::no_broker_words(error.code())}, error.data()};
+}
+
+std::expected<std::string, int> result_of(Caller& caller, std::string_view method, detail::OutgoingCall call,
+                                          const StopAtSignal& signal) {
   call.keep_response();
   detail::Answer answer = call.wait();
   if (answer.ok()) return std::string{answer.result()};
   if (signal.gave_up(answer.error())) return std::unexpected(signal.status());
-  complain_of(answer.error());
+  complain_of(told_of(caller, method, answer.error()));
   return std::unexpected(call.response().empty() ? exit_of(answer.error()) : exit_of_answer(answer.error()));
 }
 
@@ -127,7 +150,7 @@ int with_result(const Target& target, std::string_view method, const std::functi
     const StopAtSignal signal;
     detail::OutgoingCall call = caller.call(method, {}, signal.token());
     if (left) call.set_timeout(*left);
-    const auto result = result_of(std::move(call), signal);
+    const auto result = result_of(caller, method, std::move(call), signal);
     return result ? use(*result) : result.error();
   });
 }

@@ -80,8 +80,14 @@ class StopAtSignal {
   }};
 };
 
-/// Makes one call and returns its result as JSON text, or the exit status when there is none and that has been told.
-[[nodiscard]] std::expected<std::string, int> result_of(detail::OutgoingCall call, const StopAtSignal& signal);
+/// What is told of the error that a call of `method` was answered with: where brokers alone have that method and the
+/// server has not, that it is no broker. rpc.call_all is answered so by a broker, too: that is asked another method.
+[[nodiscard]] Error told_of(Caller& caller, std::string_view method, const Error& error);
+
+/// Makes the call, of `method`, and returns its result as JSON text, or the exit status when there is none and that has
+/// been told.
+[[nodiscard]] std::expected<std::string, int> result_of(Caller& caller, std::string_view method,
+                                                        detail::OutgoingCall call, const StopAtSignal& signal);
 
 /// Makes one call, of a method that answers at once, at the first server that can be connected to. `use` is given the
 /// result as JSON text; it and this return the exit status.

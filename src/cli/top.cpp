@@ -20,6 +20,8 @@
 namespace wirecall::cli {
 namespace {
 
+constexpr std::string_view kMethod = "rpc.stats";
+
 using std::chrono::milliseconds;
 using std::chrono::steady_clock;
 
@@ -74,7 +76,7 @@ int TopCommand::show(Caller& caller, const StopAtSignal& signal, Observed& obser
   const Screen screen;
   const std::stop_callback wake{signal.token(), [&screen] { screen.wake(); }};
   const auto ask = [&] {
-    detail::OutgoingCall call = caller.call("rpc.stats", {}, signal.token());
+    detail::OutgoingCall call = caller.call(kMethod, {}, signal.token());
     call.set_timeout(timeout_);
     return call;
   };
@@ -105,9 +107,9 @@ int TopCommand::run() {
   timeout_ = where.timeout.value_or(timeout_);
   return with_server(where, [this](Caller& caller, Left) -> int {
     const StopAtSignal signal;
-    detail::OutgoingCall call = caller.call("rpc.stats", {}, signal.token());
+    detail::OutgoingCall call = caller.call(kMethod, {}, signal.token());
     call.set_timeout(timeout_);
-    const auto first = result_of(std::move(call), signal);
+    const auto first = result_of(caller, kMethod, std::move(call), signal);
     if (!first) return first.error();
     Observed observed;
     observed.url = caller.url();
@@ -115,7 +117,7 @@ int TopCommand::run() {
     observed.before = observed.now;
     std::optional<Error> refusal;
     const int status = show(caller, signal, observed, refusal);
-    if (refusal) complain_of(*refusal);
+    if (refusal) complain_of(told_of(caller, kMethod, *refusal));
     return status;
   });
 }

@@ -1,5 +1,6 @@
 #include "message/error_words.hpp"
 
+#include "wirecall/error.hpp"
 #include "wirecall/value.hpp"
 
 namespace wirecall::message {
@@ -53,6 +54,10 @@ std::string error_words(std::string_view message, std::string_view data) {
   if (!parsed || !parsed->is_object()) return std::string{data};
   const std::string words = words_of(*parsed, message);
   return words.empty() && parsed->find("reason") == nullptr ? std::string{data} : words;
+}
+
+std::string_view no_broker_words(int code) noexcept {
+  return code == static_cast<int>(ErrorCode::method_not_found) ? "; the server is no broker" : "";
 }
 
 }  // namespace wirecall::message

@@ -12,4 +12,8 @@ namespace wirecall::message {
 /// empty where all of it is in the message, or there is none. May hold what a peer wrote, control characters included.
 [[nodiscard]] std::string error_words(std::string_view message, std::string_view data);
 
+/// Stands behind the message of the error that a method which brokers alone have was answered with: that the server is
+/// none, where it has no such method; else empty.
+[[nodiscard]] std::string_view no_broker_words(int code) noexcept;
+
 }  // namespace wirecall::message

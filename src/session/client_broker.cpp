@@ -15,6 +15,7 @@
 
 #include "base/room.hpp"
 #include "base/words.hpp"
+#include "message/error_words.hpp"
 #include "message/read_error.hpp"
 #include "session/client_core.hpp"
 #include "session/client_declarations.hpp"
@@ -205,10 +206,8 @@ void ClientCore::await_declared(Lock& lock) {
   if (!known()) await_news(lock, milliseconds{options_.call_timeout_ms}, known);
   if (const Declaration* refused = declarations_.refused()) {
     const Error& why = *refused->refusal;
-    const bool no_broker = why.code() == static_cast<int>(ErrorCode::method_not_found);
-    throw Error{why.code(),
-                refused->name + " is refused: " + why.message() + (no_broker ? "; the server is no broker" : ""),
-                why.data()};
+    std::string told = refused->name + " is refused: " + why.message();
+    throw Error{why.code(), told.append(message::no_broker_words(why.code())), why.data()};
   }
   if (declarations_.all_answered()) return;
   if (refusal_) throw ConnectionError{*refusal_};

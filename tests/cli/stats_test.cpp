@@ -4,6 +4,8 @@
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
 #include <string>
+#include <string_view>
+#include <vector>
 
 #include "cli/broker_stats.hpp"
 #include "tests/cli/broker_tool.hpp"
@@ -55,6 +57,36 @@ TEST_F(StatsTool, prints_counters_and_methods) {
 TEST_F(StatsTool, tells_the_errors_that_there_were) {
   EXPECT_EQ(run({"call", "nothing"}).status, 1);
   EXPECT_NE(output({"stats"}).find("\nerrors.method_not_found"), std::string::npos);
+}
+
+TEST(PlainServerTool, whatever_asks_for_a_broker_is_told_in_the_same_words_that_there_is_none) {
+  const PlainServer server;
+  const std::string http = "http" + server.url().substr(std::string_view{"tcp"}.size()) + "/rpc";
+  const std::vector<std::vector<std::string>> all{{"stats"},
+                                                  {"clients"},
+                                                  {"pub", "news", "1"},
+                                                  {"call", "--all", "add"},
+                                                  {"call", "rpc.stats"},
+                                                  {"call", "--all", "add", "--url", http}};
+  for (const std::vector<std::string>& words : all) {
+    const Ended ended = cli::run(words, server.url());
+    EXPECT_EQ(ended.error, "error -32601: Method not found; the server is no broker\n")
+        << testing::PrintToString(words);
+    EXPECT_EQ(ended.output, "");
+    EXPECT_EQ(ended.status, 1);
+  }
+  EXPECT_EQ(cli::run({"call", "--all", "--json", "add"}, server.url()).output,
+            R"({"error":{"code":-32601,"message":"Method not found; the server is no broker"}})"
+            "\n");
+  EXPECT_EQ(cli::run({"sub", "news"}, server.url()).error,
+            "error -32601: news is refused: Method not found; the server is no broker\n");
+  EXPECT_EQ(cli::run({"call", "add"}, server.url()).error, "error -32601: Method not found\n");
+}
+
+TEST_F(StatsTool, a_broker_where_nobody_provides_a_method_is_one) {
+  const std::string http = "http" + url_.substr(std::string_view{"tcp"}.size()) + "/rpc";
+  for (const std::string& url : {url_, http})
+    EXPECT_EQ(run({"call", "--all", "nothing", "--url", url}).error, "error -32601: Method not found\n");
 }
 
 TEST_F(StatsTool, exit_statuses) {
