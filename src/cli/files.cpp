@@ -65,8 +65,8 @@ std::expected<void, std::string> OutputFile::write(std::string_view content) {
 }
 
 int print(std::string_view text) {
-  std::fwrite(text.data(), 1, text.size(), stdout);
-  if (std::fflush(stdout) == 0) return kSuccess;
+  const bool written = std::fwrite(text.data(), 1, text.size(), stdout) == text.size();
+  if (written && std::fflush(stdout) == 0) return kSuccess;
   complain(fmt::format("cannot write to stdout: {}", std::strerror(errno)));
   return kRpcError;
 }

@@ -109,7 +109,8 @@ int run(int argc, char** argv) {
     const auto given = std::ranges::find_if(commands, [](const auto& command) { return command->parsed(); });
     return (*given)->run(behind_mark);
   } catch (const CLI::ParseError& error) {
-    if (error.get_exit_code() == 0) return app.exit(error);  // help or version
+    if (dynamic_cast<const CLI::CallForHelp*>(&error) != nullptr) return print(app.help());
+    if (error.get_exit_code() == 0) return print(error.what() + std::string{"\n"});  // the version
     std::string help = "wirecall ";
     for (const CLI::App* command : app.get_subcommands()) help += command->get_name() + ' ';
     complain(fmt::format("{}; {}--help tells more", error.what(), help));

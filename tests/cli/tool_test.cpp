@@ -463,6 +463,17 @@ TEST_F(Tool, StandardDescriptorsMayBeClosedOrFull) {
   EXPECT_EQ(status_in_shell("serve --demo --listen stdio: 2>/dev/null <&-"), 3) << "there is nobody to serve";
 }
 
+TEST(ToolUsage, WhatCannotBeWrittenHasNotBeenDone) {
+  const std::vector<std::string> all{"serve --print-config", "man",          "completion bash", "completion zsh",
+                                     "completion fish",      "help",         "help call",       "--help",
+                                     "call --help",          "serve --help", "--version"};
+  for (const std::string& words : all) {
+    EXPECT_EQ(status_in_shell(words + " 2>/dev/null >/dev/full"), 1) << words;
+    EXPECT_EQ(status_in_shell(words + " 2>&1 >/dev/full | grep -q 'cannot write to stdout: No space left'"), 0)
+        << words;
+  }
+}
+
 TEST(ToolUsage, WhatItComplainsOfSteersNoTerminal) {
   EXPECT_EQ(run({"call", "x", "\xff\x1b[31m"}).error,
             "wirecall: \\xff\\x1b[31m: is not valid UTF-8; send it as bytes: name:bytes=…\n");
