@@ -120,7 +120,7 @@ int report(const BenchOptions& options, const std::string& url, const LoadResult
   }
   if (!result.lost.empty()) {
     complain(result.lost);
-    return kCannotConnect;
+    return result.refused ? kRpcError : kCannotConnect;
   }
   if (interrupt.signal() != 0) {
     complain(interrupt.name() + " came: this is what was measured until then");

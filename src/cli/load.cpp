@@ -92,7 +92,7 @@ class Run {
   /// `why` is the server's own words.
   void refused(std::string_view why) {
     const bool shown = !options.token.empty();
-    refused_ = true;
+    result_.refused = true;
     lost((shown ? "the server refuses the token: " : "unauthenticated: the server asks who calls: ") + printable(why) +
          kTokenCure);
   }
@@ -119,7 +119,6 @@ class Run {
   nanoseconds begin_ = nanoseconds::max();
   nanoseconds end_ = nanoseconds::max();
   bool sending_ = true;
-  bool refused_ = false;  // the calls in flight, which are not answered
   LoadResult result_;
 };
 
@@ -424,7 +423,7 @@ LoadResult Run::go() {
   const auto in_flight = [&] { return lanes_.size() * options.pipeline - free_slots; };
   const nanoseconds last = now + options.patience;
   for (; now < last && in_flight() != 0 && result_.lost.empty(); now = loop.now()) turn(last);
-  if (refused_) {
+  if (result_.refused) {  // with its connection, the calls in flight
     result_.errors += in_flight();
     result_.errors_by_code[kUnauthenticated] += in_flight();
   } else {

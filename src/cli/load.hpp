@@ -28,7 +28,8 @@ struct LoadResult {
   std::uint64_t unanswered = 0;  ///< sent, and not answered when it was over
   std::uint64_t unsent = 0;      ///< open loop: were due, and could not be sent
   std::chrono::nanoseconds elapsed{};
-  std::string lost;  ///< why there is no connection any more, if so; the rest is what there was until then
+  bool refused = false;  ///< the server has answered that it does not let this client in, and has closed a connection
+  std::string lost;      ///< why there is no connection any more, if so; the rest is what there was until then
 
   /// Calls answered a second.
   [[nodiscard]] double rate() const {

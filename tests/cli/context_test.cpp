@@ -83,7 +83,7 @@ TEST_F(Context, keeps_the_token_to_itself_and_for_its_server) {
   EXPECT_EQ(with({"--context", "lab"}).status, 0);
   EXPECT_EQ(with({"--url", "http" + place.substr(3) + "/rpc", "--token", "lab-secret"}).status, 0);
   const Ended refused = with({"--url", place, "--token", "another"});
-  EXPECT_EQ(refused.status, 3);
+  EXPECT_EQ(refused.status, 1);
   EXPECT_NE(refused.error.find("the server refuses the token"), std::string::npos) << refused.error;
   for (const Ended& shown : {plain({"context"}), plain({"context", "ls", "--json"})}) {
     EXPECT_NE(shown.output.find("lab"), std::string::npos);

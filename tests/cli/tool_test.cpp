@@ -399,6 +399,15 @@ TEST(ToolAndStrangers, BenchNamesResponsesToNoCall) {
   EXPECT_EQ(json.at("errors"), 1);
 }
 
+TEST(ToolAndStrangers, BenchThatIsNotLetInHasBeenAnsweredWithAnError) {
+  const std::string response = R"({"jsonrpc":"2.0","error":{"code":-32004,"message":"Unauthenticated"},"id":1})"
+                               "\n";
+  const Ended ended = answered_with(response, {"bench", "echo", "-z", "1s", "--json"});
+  EXPECT_EQ(ended.status, 1) << ended.error;
+  EXPECT_NE(ended.error.find("--token"), std::string::npos) << ended.error;
+  EXPECT_EQ(nlohmann::json::parse(ended.output).at("errors_by_code").at("-32004"), 1);
+}
+
 TEST(ToolAndStrangers, WhatIsNoResponseIsStatusOneAndALostConnectionThree) {
   const Ended malformed = answered_with("{\"result\":1,\"id\":1}\n", {"call", "echo", "--raw"});
   EXPECT_EQ(malformed.output, "");
