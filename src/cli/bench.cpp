@@ -201,11 +201,11 @@ BenchCommand::BenchCommand(CLI::App& parent)
   app()
       .add_option("-c,--connections", options_.connections, "Connections; 1 unless given")
       ->type_name("N")
-      ->check(CLI::Range(1, 100'000));
+      ->check(whole_number("connections", 1, 100'000));
   app()
       .add_option("-p,--pipeline", options_.pipeline, "Calls in flight on each; 1 unless given")
       ->type_name("N")
-      ->check(CLI::Range(1, 100'000));
+      ->check(whole_number("pipeline", 1, 100'000));
   app().add_option("-z,--duration", duration_, "How long, as 10s or 1m; 10s unless given")->type_name("DURATION");
   app()
       .add_option("--warm-up", warm_up_, "How long, at first, nothing is measured; 300ms unless given")
@@ -213,7 +213,7 @@ BenchCommand::BenchCommand(CLI::App& parent)
   app()
       .add_option("--rate", options_.rate, "Calls a second in all; as many as are answered unless given")
       ->type_name("R")
-      ->check(CLI::Range(0.001, 1e9));
+      ->check(number("rate", 0.001, 1e9));
   app().add_flag("--json", options_.json, "Print one JSON object");
   app()
       .add_option("--hdr", options_.hdr_path, "Write the distribution there, as HdrHistogram's plotters read it")

@@ -2,16 +2,21 @@
 #include "cli/command.hpp"
 
 #include <algorithm>
+#include <charconv>
 #include <cstdlib>
 #include <fmt/core.h>
 #include <fmt/ranges.h>
 #include <memory>
+#include <system_error>
 
 #include "base/edit_distance.hpp"
+#include "base/limit_rows.hpp"
+#include "base/printable.hpp"
 #include "cli/arguments.hpp"
 #include "cli/files.hpp"
 #include "cli/flags.hpp"
 #include "wirecall/options.hpp"
+#include "wirecall/reflect.hpp"
 
 namespace wirecall::cli {
 
@@ -63,7 +68,6 @@ void refuse_unexpected(const CLI::App& command, const std::vector<std::string>& 
 
 namespace {
 
-/// CLI11 does not know of the ARGs, because its lists would take [1,2] apart.
 class UsageFormatter : public CLI::Formatter {
  public:
   explicit UsageFormatter(std::string usage) : usage_(std::move(usage)) {}
@@ -75,7 +79,32 @@ class UsageFormatter : public CLI::Formatter {
   std::string usage_;
 };
 
+template <class T>
+CLI::Validator within(const std::string& name, T min, T max, const std::string& range) {
+  const auto check = [=](const std::string& word) -> std::string {
+    T value{};
+    const char* const end = word.data() + word.size();
+    const auto [read_to, error] = std::from_chars(word.data(), end, value);
+    const bool is_number = error == std::errc{} && read_to == end;
+    if (is_number && value >= min && value <= max) return {};
+    return out_of_range(name, is_number ? word : to_json(printable(word)), range);
+  };
+  return CLI::Validator{check, ""};
+}
+
 }  // namespace
+
+void set_usage(CLI::App& command, const std::string& usage) {
+  command.formatter(std::make_shared<UsageFormatter>(usage.empty() ? "" : usage + ' '));
+}
+
+CLI::Validator whole_number(const std::string& name, std::uint64_t min, std::uint64_t max) {
+  return within(name, min, max, number_range(min, max, {}));
+}
+
+CLI::Validator number(const std::string& name, double min, double max) {
+  return within(name, min, max, fmt::format("a number from {} to {:.0f}", min, max));
+}
 
 /// --url, --timeout, and the options of a client.
 class Command::TargetFlags {
@@ -94,7 +123,7 @@ class Command::TargetFlags {
 Command::Command(CLI::App& parent, const About& about)
     : app_(parent.add_subcommand(about.name, about.does)), takes_(about.words) {
   app_->allow_extras();
-  app_->formatter(std::make_shared<UsageFormatter>(about.usage.empty() ? "" : about.usage + ' '));
+  set_usage(*app_, about.usage);
   app_->footer(about.footer + kExitCodes);
 }
 

@@ -4,7 +4,9 @@
 #pragma once
 
 #include <CLI/CLI.hpp>
+#include <cstdint>
 #include <expected>
+#include <limits>
 #include <memory>
 #include <string>
 #include <string_view>
@@ -35,6 +37,17 @@ extern const char* const kArgumentsHelp;
 /// The guess that follows a word that is not known, or `else_this`.
 [[nodiscard]] std::string did_you_mean(std::string_view word, const std::vector<std::string>& names,
                                        std::string_view else_this);
+/// Sets what stands between the command's name and its flags in the line of its usage. CLI11 does not know of ARGs,
+/// because its lists would take [1,2] apart.
+void set_usage(CLI::App& command, const std::string& usage);
+
+/// The most that a flag counts to.
+inline constexpr std::uint64_t kCountMax = std::numeric_limits<std::uint32_t>::max();
+/// For a flag of that name: refuses what is no whole number of that range, as the flag of an option does.
+[[nodiscard]] CLI::Validator whole_number(const std::string& name, std::uint64_t min, std::uint64_t max);
+/// The same with fractions.
+[[nodiscard]] CLI::Validator number(const std::string& name, double min, double max);
+
 /// What is wrong with a word that is no command.
 [[nodiscard]] std::string unknown_command(std::string_view word, const std::vector<std::string>& names);
 /// Refuses the first word that a command knows nothing of.

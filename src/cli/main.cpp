@@ -12,6 +12,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/printable.hpp"
 #include "cli/bench.hpp"
 #include "cli/call.hpp"
 #include "cli/command.hpp"
@@ -33,6 +34,7 @@
 #include "cli/tap.hpp"
 #include "cli/terminal.hpp"
 #include "cli/top.hpp"
+#include "wirecall/reflect.hpp"
 
 namespace {
 
@@ -49,6 +51,17 @@ void require_known(const CLI::App& app, const std::string& word) {
   std::vector<std::string> names;
   for (const CLI::App* command : app.get_subcommands(nullptr)) names.push_back(command->get_name());
   if (std::ranges::find(names, word) == names.end()) throw UsageError{unknown_command(word, names)};
+}
+
+/// The parser's own, but of a flag whose value is neither true nor false: all others check theirs.
+std::string words_of(const CLI::ParseError& error) {
+  std::string text = error.what();
+  constexpr std::string_view kBegin = "Could not convert: ";
+  const std::size_t equals = text.find(" = ");
+  if (!text.starts_with(std::string{kBegin} + "--") || equals == std::string::npos) return text;
+  const std::string flag = text.substr(kBegin.size(), equals - kBegin.size());
+  return fmt::format("{}: {} is {}: give true or false", flag, flag.substr(2),
+                     wirecall::to_json(wirecall::printable(text.substr(equals + 3))));
 }
 
 int run(int argc, char** argv) {
@@ -113,7 +126,7 @@ int run(int argc, char** argv) {
     if (error.get_exit_code() == 0) return print(error.what() + std::string{"\n"});  // the version
     std::string help = "wirecall ";
     for (const CLI::App* command : app.get_subcommands()) help += command->get_name() + ' ';
-    complain(fmt::format("{}; {}--help tells more", error.what(), help));
+    complain(fmt::format("{}; {}--help tells more", words_of(error), help));
     return kUsage;
   } catch (const UsageError& error) {
     complain(error.text);

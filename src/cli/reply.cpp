@@ -139,10 +139,19 @@ ReplyCommand::ReplyCommand(CLI::App& parent)
                   "Which of several providers is asked: least_inflight, round_robin, hash:PARAM, exclusive, random, "
                   "first or last; least_inflight unless given")
       ->type_name("POLICY");
-  app().add_option("--concurrency", concurrency_, "Calls that are here at once; no limit unless given")->type_name("N");
-  app().add_option("--queue", queue_, "Calls that wait at the broker beyond that; 1000 unless given")->type_name("N");
+  app()
+      .add_option("--concurrency", concurrency_, "Calls that are here at once; no limit unless given")
+      ->type_name("N")
+      ->check(whole_number("concurrency", 1, kCountMax));
+  app()
+      .add_option("--queue", queue_, "Calls that wait at the broker beyond that; 1000 unless given")
+      ->type_name("N")
+      ->check(whole_number("queue", 0, kCountMax));
   app().add_option("--delay", delay_, "How long to wait before each answer, as 200ms or 1.5s")->type_name("DURATION");
-  app().add_option("--count", count_, "End after so many calls")->type_name("N")->check(CLI::Range(1U, ~0U));
+  app()
+      .add_option("--count", count_, "End after so many calls")
+      ->type_name("N")
+      ->check(whole_number("count", 1, kCountMax));
   app().add_option("--summary", summary_, "A sentence about the method, for wirecall ls")->type_name("TEXT");
   add_target_flags("How long to wait in all, to connect and until it is provided, as 200ms or 1.5s");
 }

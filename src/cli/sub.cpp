@@ -53,7 +53,10 @@ SubCommand::SubCommand(CLI::App& parent)
       .add_option("--group", options_.group, "Of all who subscribe in one group, one is told of each event")
       ->type_name("NAME");
   app().add_flag("--last", options_.last, "First what was published with --retain, the last value of each topic");
-  app().add_option("--count", count_, "End after so many events")->type_name("N")->check(CLI::Range(1U, ~0U));
+  app()
+      .add_option("--count", count_, "End after so many events")
+      ->type_name("N")
+      ->check(whole_number("count", 1, kCountMax));
   app().add_flag("--json", json_, R"(Print each event as {"topic":…,"value":…})");
   add_target_flags("How long to wait in all, to connect and until it is subscribed, as 200ms or 1.5s");
 }

@@ -89,7 +89,10 @@ TapCommand::TapCommand(CLI::App& parent)
                   "Methods and topics: words between dots; * stands for any word, > at the end for all further ones. "
                   "All when left out, but for the broker's own events: rpc.>")
       ->type_name("");
-  app().add_option("--count", count_, "End after so many lines")->type_name("N")->check(CLI::Range(1U, ~0U));
+  app()
+      .add_option("--count", count_, "End after so many lines")
+      ->type_name("N")
+      ->check(whole_number("count", 1, kCountMax));
   app().add_flag("--json", json_, "Print each as JSON, as the broker sends it");
   add_target_flags("How long to wait in all, to connect and until it is shown, as 200ms or 1.5s");
 }

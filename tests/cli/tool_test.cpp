@@ -483,6 +483,30 @@ TEST(ToolUsage, WhatCannotBeWrittenHasNotBeenDone) {
   }
 }
 
+TEST(ToolUsage, ANumberThatIsNoneIsRefusedInTheWordsOfTheOptions) {
+  const auto refusal = [](const std::vector<std::string>& words) {
+    const Ended ended = run(words);
+    EXPECT_EQ(ended.status, 2);
+    return ended.error.substr(0, ended.error.find(';'));
+  };
+  const std::string kRange = ": give a number from 1 to 4294967295";
+  EXPECT_EQ(refusal({"reply", "foo", "x", "--concurrency", "0x"}),
+            "wirecall: --concurrency: concurrency is \"0x\"" + kRange);
+  EXPECT_EQ(refusal({"reply", "foo", "x", "--concurrency", "0"}), "wirecall: --concurrency: concurrency is 0" + kRange);
+  EXPECT_EQ(refusal({"reply", "foo", "x", "--queue", "-1"}),
+            "wirecall: --queue: queue is \"-1\": give a number from 0 to 4294967295");
+  for (const std::string command : {"reply", "sub", "tap"}) {
+    EXPECT_EQ(refusal({command, "foo", "--count", "4294967296"}), "wirecall: --count: count is 4294967296" + kRange);
+  }
+  EXPECT_EQ(refusal({"serve", "--demo=x"}), "wirecall: --demo: demo is \"x\": give true or false");
+  EXPECT_EQ(refusal({"bench", "foo", "-c", "x"}),
+            "wirecall: --connections: connections is \"x\": give a number from 1 to 100000");
+  EXPECT_EQ(refusal({"bench", "foo", "-p", "0"}),
+            "wirecall: --pipeline: pipeline is 0: give a number from 1 to 100000");
+  EXPECT_EQ(refusal({"bench", "foo", "--rate", "fast"}),
+            "wirecall: --rate: rate is \"fast\": give a number from 0.001 to 1000000000");
+}
+
 TEST(ToolUsage, WhatItComplainsOfSteersNoTerminal) {
   EXPECT_EQ(run({"call", "x", "\xff\x1b[31m"}).error,
             "wirecall: \\xff\\x1b[31m: is not valid UTF-8; send it as bytes: name:bytes=…\n");
