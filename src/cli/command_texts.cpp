@@ -8,16 +8,33 @@
 namespace wirecall::cli {
 namespace {
 
+// Those that the help names: of "a text: one of one, two, hash:PARAM; one unless given" one and two, or of true|false.
+std::vector<std::string> values_of(std::string_view value_name, std::string_view does) {
+  if (value_name == "true|false") return {"true", "false"};
+  std::vector<std::string> values;
+  constexpr std::string_view kBegin = ": one of ";
+  const std::size_t begin = does.find(kBegin);
+  if (begin == std::string_view::npos) return values;
+  does.remove_prefix(begin + kBegin.size());
+  for (std::string_view rest = does.substr(0, does.find(';')); !rest.empty();) {
+    const std::string_view value = rest.substr(0, rest.find(", "));
+    if (value.find(':') == std::string_view::npos) values.emplace_back(value);
+    rest.remove_prefix(std::min(value.size() + 2, rest.size()));
+  }
+  return values;
+}
+
 std::vector<FlagText> flags_of(const CLI::App& command) {
   std::vector<FlagText> flags;
   for (const CLI::Option* option : command.get_options()) {
     if (!option->nonpositional() || option->get_group().empty()) continue;
-    FlagText flag{.names = {}, .value = {}, .does = option->get_description()};
+    FlagText flag{.names = {}, .value = {}, .does = option->get_description(), .values = {}};
     for (const std::string& name : option->get_snames()) flag.names.push_back("-" + name);
     for (const std::string& name : option->get_lnames()) flag.names.push_back("--" + name);
     if (option->get_items_expected_max() != 0) {
       const std::string type = option->get_type_name();
       flag.value = type.empty() ? "VALUE" : type;
+      flag.values = values_of(flag.value, flag.does);
     }
     flags.push_back(std::move(flag));
   }
@@ -51,6 +68,7 @@ CommandText text_of(const CLI::App& command, const std::string& name) {
   constexpr std::string_view kUsage = "Usage: ";
   const std::size_t begin = help.find(kUsage) + kUsage.size();
   text.usage = help.substr(begin, help.find('\n', begin) - begin);
+  if (text.usage.find("FILE.py") != std::string::npos) text.file_suffix = ".py";
   return text;
 }
 

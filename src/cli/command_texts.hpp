@@ -12,6 +12,7 @@ struct FlagText {
   std::vector<std::string> names;  ///< with their dashes, short ones first
   std::string value;               ///< what stands for its value, as "URI"; empty where it takes none
   std::string does;
+  std::vector<std::string> values;  ///< of which it takes one, where these are known
 };
 
 struct CommandText {
@@ -21,6 +22,7 @@ struct CommandText {
   std::string footer;  ///< of its help
   std::vector<FlagText> flags;
   std::vector<std::string> words;  ///< that may stand behind its name, where these are known
+  std::string file_suffix = {};    ///< of the files that may stand there, as ".py"; empty for any
 };
 
 /// `wirecall` itself comes first, its words being the names of the commands that follow.

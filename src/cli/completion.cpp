@@ -2,6 +2,7 @@
 
 #include <fmt/core.h>
 #include <fmt/ranges.h>
+#include <map>
 #include <string_view>
 #include <vector>
 
@@ -35,34 +36,62 @@ std::vector<std::string> words_and_flags(const CommandText& command) {
   return all;
 }
 
+/// Whether the flag may stand alone, and means true then.
+bool is_truth(const FlagText& flag) { return flag.values == std::vector<std::string>{"true", "false"}; }
+
 std::vector<std::string> flags_with_value(const CommandText& command) {
   std::vector<std::string> names;
   for (const FlagText& flag : command.flags) {
-    if (!flag.value.empty()) names.insert(names.end(), flag.names.begin(), flag.names.end());
+    if (!flag.value.empty() && !is_truth(flag)) names.insert(names.end(), flag.names.begin(), flag.names.end());
   }
   return names;
 }
 
+/// Which commands' flags take which words: "call --encoding" and "notify --encoding" of "json msgpack".
+std::map<std::string, std::vector<std::string>> flags_by_values(std::span<const CommandText> commands) {
+  std::map<std::string, std::vector<std::string>> flags;
+  for (const CommandText& command : commands) {
+    for (const FlagText& flag : command.flags) {
+      if (flag.values.empty()) continue;
+      for (const std::string& name : flag.names)
+        flags[fmt::format("{}", fmt::join(flag.values, " "))].push_back(command.name + ' ' + name);
+    }
+  }
+  return flags;
+}
+
 }  // namespace
 
-// Where the script offers nothing, bash offers files: for the value of a flag, and for ARGs.
+// Where the script offers nothing, bash offers files: for the value of a flag, and for ARGs. It takes --flag=value for
+// three words.
 std::string bash_completion(std::span<const CommandText> commands) {
   std::string text =
       "# bash completion of wirecall, made by: wirecall completion bash\n"
       "_wirecall() {\n"
-      "  local cur=${COMP_WORDS[COMP_CWORD]} prev=${COMP_WORDS[COMP_CWORD-1]} command= values= words=\n"
+      "  local cur=${COMP_WORDS[COMP_CWORD]} prev=${COMP_WORDS[COMP_CWORD-1]} command= values= words= suffix=\n"
+      "  [ \"$cur\" = = ] && cur=\n"
+      "  [ \"$prev\" = = ] && prev=${COMP_WORDS[COMP_CWORD-2]}\n"
       "  [ \"$COMP_CWORD\" -gt 1 ] && command=${COMP_WORDS[1]}\n"
       "  case $command in\n";
   for (const CommandText& command : commands) {
     const bool itself = &command == &commands.front();
-    text += fmt::format("    {})\n      values=' {} '\n      words='{}' ;;\n", itself ? "''" : command.name,
-                        fmt::join(flags_with_value(command), " "), fmt::join(words_and_flags(command), " "));
+    const std::string suffix = command.file_suffix.empty() ? "" : "\n      suffix=" + command.file_suffix;
+    text += fmt::format("    {})\n      values=' {} '\n      words='{}'{} ;;\n", itself ? "''" : command.name,
+                        fmt::join(flags_with_value(command), " "), fmt::join(words_and_flags(command), " "), suffix);
   }
   text +=
       "  esac\n"
+      "  local choices=\n"
+      "  case \"$command $prev\" in\n";
+  for (const auto& [values, flags] : flags_by_values(commands))
+    text += fmt::format("    '{}')\n      choices='{}' ;;\n", fmt::join(flags, "'|'"), values);
+  text +=
+      "  esac\n"
       "  COMPREPLY=()\n"
-      "  case $values in *\" $prev \"*) return ;; esac\n"
-      "  COMPREPLY=($(compgen -W \"$words\" -- \"$cur\"))\n"
+      "  case $values in *\" $prev \"*) words=$choices choices= ; [ -z \"$words\" ] && return ; suffix= ;; esac\n"
+      "  COMPREPLY=($(compgen -W \"$choices $words\" -- \"$cur\"))\n"
+      "  [ -n \"$suffix\" ] && COMPREPLY+=($(compgen -f -X \"!*$suffix\" -- \"$cur\"))\n"
+      "  return 0\n"
       "}\n"
       "complete -o default -F _wirecall wirecall\n";
   return text;
@@ -95,12 +124,15 @@ std::string zsh_completion(std::span<const CommandText> commands) {
     for (const FlagText& flag : command.flags) {
       for (const std::string& name : flag.names) {
         const std::string does = replaced(first_of(flag.does), "[]:\\", "\\");
-        const std::string value = flag.value.empty() ? "" : ":" + replaced(flag.value, ":[]\\", "\\") + ":_files";
+        std::string value = flag.value.empty() ? "" : ":" + replaced(flag.value, ":[]\\", "\\") + ":_files";
+        if (!flag.values.empty())
+          value = fmt::format("{}:{}:({})", is_truth(flag) ? ":" : "", flag.value, fmt::join(flag.values, " "));
         text += fmt::format(" \\\n        {}", in_quotes("*" + name + "[" + does + "]" + value));
       }
     }
     if (!command.words.empty()) text += fmt::format(" \\\n        '1: :({})'", fmt::join(command.words, " "));
-    text += " \\\n        '*: :_files' ;;\n";
+    const std::string files = command.file_suffix.empty() ? "_files" : "_files -g \"*" + command.file_suffix + '"';
+    text += fmt::format(" \\\n        '*: :{}' ;;\n", files);
   }
   text +=
       "  esac\n"
@@ -121,11 +153,15 @@ std::string fish_completion(std::span<const CommandText> commands) {
     if (!itself && !command.words.empty())
       text += fmt::format("complete -c wirecall -n {} -f -a {}\n", in_quotes(when),
                           in_quotes(fmt::format("{}", fmt::join(command.words, " "))));
+    if (!command.file_suffix.empty())
+      text += fmt::format("complete -c wirecall -n {} -k -a '(__fish_complete_suffix {})'\n", in_quotes(when),
+                          command.file_suffix);
     for (const FlagText& flag : command.flags) {
       std::string what;
       for (const std::string& name : flag.names)
         what += name.starts_with("--") ? " -l " + name.substr(2) : " -s " + name.substr(1);
-      if (!flag.value.empty()) what += " -r";
+      if (!flag.value.empty() && !is_truth(flag)) what += " -r";
+      if (!flag.values.empty()) what += fmt::format(" -f -a '{}'", fmt::join(flag.values, " "));
       add(when, what, first_of(flag.does));
     }
   }

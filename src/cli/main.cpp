@@ -40,6 +40,15 @@ namespace {
 
 using namespace wirecall::cli;
 
+constexpr const char* kServeUsage = "[FILE.py[:NAME] [--workers N]]";
+constexpr const char* kServeFooter =
+    "With FILE.py it serves the wirecall.Server of a Python program, the one named app or NAME, by N processes; a "
+    "module's\nname will do as well. wirecall serve FILE.py --help tells its options.\n\n"
+    "Examples:\n"
+    "  wirecall serve --demo\n"
+    "  wirecall serve -c wirecall.toml\n"
+    "  wirecall serve calc.py --workers 4\n\n";
+
 /// Refuses a first word that is neither a command nor a flag of `wirecall` itself.
 void require_known(const CLI::App& app, const std::string& word) {
   if (word.starts_with('-')) {
@@ -77,6 +86,10 @@ int run(int argc, char** argv) {
   if (std::string_view{argv[0]}.find('/') != std::string_view::npos) serving.program = argv[0];
   CLI::App* serve_command = app.add_subcommand(
       "serve", "Serve in the foreground until Ctrl-C; serve FILE.py: the methods of a Python program");
+  set_usage(*serve_command, kServeUsage);
+  serve_command->footer(kServeFooter + std::string{kExitCodes});
+  std::string workers;
+  serve_command->add_option("--workers", workers, "With FILE.py: processes that share the places")->type_name("N");
   serve_command->add_flag("--demo", serving.demo, "Serve the demo methods: subtract, sum, echo, sleep, fail, count");
   serve_command->add_flag("--insecure", serving.insecure, "Listen also where other machines can connect");
   serve_command->allow_extras();
@@ -112,6 +125,8 @@ int run(int argc, char** argv) {
       if (const std::string module = missing_module(unexpected); !module.empty() && !serving.demo)
         throw UsageError{"there is no module " + module + ": name one, or a file that ends in .py"};
       if (!unexpected.empty()) refuse_unexpected(*serve_command, unexpected);
+      if (!workers.empty())
+        throw UsageError{"--workers is for a Python program: wirecall serve FILE.py --workers " + workers};
       if (!serve_config.path().empty()) hold_hang_ups();  // one that comes from now on is for the server
       serving.server = require(serve_config.load());
       if (print_config) return print(toml_of_options(serving.server));

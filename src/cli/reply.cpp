@@ -136,8 +136,8 @@ ReplyCommand::ReplyCommand(CLI::App& parent)
   app().add_option("METHOD", method_, "The method's name")->required()->type_name("");
   app()
       .add_option("--policy", policy_,
-                  "Which of several providers is asked: least_inflight, round_robin, hash:PARAM, exclusive, random, "
-                  "first or last; least_inflight unless given")
+                  "Which of several providers is asked: one of least_inflight, round_robin, hash:PARAM, exclusive, "
+                  "random, first, last; least_inflight unless given")
       ->type_name("POLICY");
   app()
       .add_option("--concurrency", concurrency_, "Calls that are here at once; no limit unless given")

@@ -71,6 +71,45 @@ TEST_F(Completion, of_bash_knows_commands_flags_and_the_words_behind_them) {
   EXPECT_EQ(offered(script, {"wirecall", "help", "tap"}), (std::set<std::string>{"tap"}));
 }
 
+TEST_F(Completion, of_bash_knows_the_words_that_a_flag_takes) {
+  if (std::system("bash --version > /dev/null 2>&1") != 0) GTEST_SKIP() << "there is no bash";
+  using Words = std::set<std::string>;
+  const std::string script = script_of("bash");
+  const Words engines{"auto", "epoll", "uring"};
+  EXPECT_EQ(offered(script, {"wirecall", "serve", "--engine", ""}), engines);
+  EXPECT_EQ(offered(script, {"wirecall", "serve", "--engine", "="}), engines) << "--engine=";
+  EXPECT_EQ(offered(script, {"wirecall", "serve", "--engine", "=", "u"}), Words{"uring"});
+  EXPECT_EQ(offered(script, {"wirecall", "call", "--encoding", ""}), (Words{"json", "msgpack"}));
+  EXPECT_EQ(offered(script, {"wirecall", "serve", "--log-format", "h"}), Words{"human"});
+  EXPECT_EQ(offered(script, {"wirecall", "serve", "--log-level", "w"}), Words{"warning"});
+  EXPECT_EQ(offered(script, {"wirecall", "reply", "a", "b", "--policy", "r"}), (Words{"round_robin", "random"}));
+  EXPECT_EQ(offered(script, {"wirecall", "serve", "--log-calls", "t"}), Words{"true"});
+  EXPECT_EQ(offered(script, {"wirecall", "serve", "--log-calls", "--dem"}), Words{"--demo"}) << "it may stand alone";
+  EXPECT_TRUE(offered(script, {"wirecall", "call", "--engine", ""}).count("epoll") == 0) << "it has no such flag";
+}
+
+TEST_F(Completion, of_bash_knows_the_programs_that_serve_takes) {
+  if (std::system("bash --version > /dev/null 2>&1") != 0) GTEST_SKIP() << "there is no bash";
+  const std::string script = script_of("bash");
+  for (const char* name : {"/calc.py", "/calc.txt"}) std::ofstream{folder_.path + name};
+  EXPECT_EQ(offered(script, {"wirecall", "serve", folder_.path + "/ca"}),
+            (std::set<std::string>{folder_.path + "/calc.py"}));
+  EXPECT_EQ(offered(script, {"wirecall", "serve", "--work"}), (std::set<std::string>{"--workers"}));
+  EXPECT_NE(text_of("zsh").find("'*: :_files -g \"*.py\"'"), std::string::npos);
+  EXPECT_NE(text_of("fish").find("(__fish_complete_suffix .py)"), std::string::npos);
+}
+
+TEST_F(Completion, of_zsh_and_fish_knows_the_words_that_a_flag_takes) {
+  const std::string zsh = text_of("zsh");
+  for (const std::string_view part :
+       {":WORD:(auto epoll uring)'", ":WORD:(json msgpack)'", "::true|false:(true false)'"})
+    EXPECT_NE(zsh.find(part), std::string::npos) << part;
+  const std::string fish = text_of("fish");
+  for (const std::string_view part : {" -l engine -r -f -a 'auto epoll uring' ",
+                                      " -l encoding -r -f -a 'json msgpack' ", " -l log-calls -f -a 'true false' "})
+    EXPECT_NE(fish.find(part), std::string::npos) << part;
+}
+
 TEST_F(Completion, of_every_shell_names_each_flag_that_the_help_names) {
   std::istringstream help{run({"help", "bench"}).output};
   std::set<std::string> flags;
@@ -114,14 +153,17 @@ TEST_F(Completion, no_word_is_offered_that_is_only_the_name_of_a_value) {
   CLI::App& one = *app.add_subcommand("one", "Does it");
   one.add_option("--place,-p", "Where")->type_name("URI");
   one.add_flag("--quietly");
+  one.add_option("--way", "Which way: one of up, to:PLACE, down; up unless given")->type_name("WORD");
   const std::vector<CommandText> texts = command_texts(app);
   ASSERT_EQ(texts.size(), 2U);
   EXPECT_EQ(texts[0].words, std::vector<std::string>{"one"});
   EXPECT_TRUE(texts[1].words.empty());
-  ASSERT_EQ(texts[1].flags.size(), 3U) << "help, place and quietly";
+  ASSERT_EQ(texts[1].flags.size(), 4U) << "help, place, quietly and way";
   EXPECT_EQ(texts[1].flags[1].names, (std::vector<std::string>{"-p", "--place"}));
   EXPECT_EQ(texts[1].flags[1].value, "URI");
+  EXPECT_TRUE(texts[1].flags[1].values.empty());
   EXPECT_EQ(texts[1].flags[2].value, "");
+  EXPECT_EQ(texts[1].flags[3].values, (std::vector<std::string>{"up", "down"}));
 }
 
 TEST(Manual, is_read_by_man_without_a_warning) {

@@ -483,6 +483,20 @@ TEST(ToolUsage, WhatCannotBeWrittenHasNotBeenDone) {
   }
 }
 
+TEST(ToolUsage, ServeTellsHowAPythonProgramIsServed) {
+  const std::string help = run({"serve", "--help"}).output;
+  for (const std::string_view part : {"Usage: wirecall serve [FILE.py[:NAME] [--workers N]] [OPTIONS]",
+                                      "  --workers N ", "wirecall serve FILE.py --help tells"})
+    EXPECT_NE(help.find(part), std::string::npos) << part;
+  EXPECT_NE(run({"man"}).output.find("serve [FILE.py[:NAME] [\\-\\-workers N]]"), std::string::npos);
+  for (const std::vector<std::string>& words : std::vector<std::vector<std::string>>{
+           {"serve", "--workers", "2"}, {"serve", "--workers=2", "--demo", "--port", "0"}}) {
+    const Ended ended = run(words);
+    EXPECT_EQ(ended.error, "wirecall: --workers is for a Python program: wirecall serve FILE.py --workers 2\n");
+    EXPECT_EQ(ended.status, 2);
+  }
+}
+
 TEST(ToolUsage, ANumberThatIsNoneIsRefusedInTheWordsOfTheOptions) {
   const auto refusal = [](const std::vector<std::string>& words) {
     const Ended ended = run(words);
