@@ -80,6 +80,9 @@ class CheckedEncoder : public Encoder {
   CheckedEncoder(Writer& writer, std::string& where, std::size_t& trials_left, bool writes)
       : Encoder(writer, where), trials_left_(&trials_left), writes_(writes) {}
 
+  /// Whether what `as` could not write can be written, but is not of the declared type.
+  [[nodiscard]] bool is_refused() const noexcept { return is_refused_; }
+
   bool as(PyObject* value, const Shape& shape) {
     PyTypeObject* const type = Py_TYPE(value);
     switch (shape.kind()) {
@@ -145,7 +148,7 @@ class CheckedEncoder : public Encoder {
     const Py_ssize_t wanted = static_cast<Py_ssize_t>(shape.part_count());
     const Py_ssize_t size = PyList_CheckExact(value) ? PyList_Size(value) : PyTuple_Size(value);
     if (size < wanted) return missing(*shape.part(static_cast<std::size_t>(size))), at(size);
-    if (size > wanted) return fail("expected nothing, got a value: there are " + std::to_string(wanted)), at(wanted);
+    if (size > wanted) return refuse("expected nothing, got a value: there are " + std::to_string(wanted)), at(wanted);
     const auto element = [&](PyObject* element, Py_ssize_t i) {
       return as(element, *shape.part(static_cast<std::size_t>(i)));
     };
@@ -422,8 +425,8 @@ class CheckedEncoder : public Encoder {
     // "ValueError: at least 1" reads as what was expected.
     const std::size_t colon = words.find(": ");
     const std::string own = shape.result_check() != nullptr && colon != words.npos ? words.substr(colon + 2) : "";
-    return fail("expected " + (own.empty() ? shape.expected() : own) + ", got " + got(value) +
-                (own.empty() && shape.kind() == ShapeKind::raw ? " (" + words + ")" : ""));
+    return refuse("expected " + (own.empty() ? shape.expected() : own) + ", got " + got(value) +
+                  (own.empty() && shape.kind() == ShapeKind::raw ? " (" + words + ")" : ""));
   }
 
   // ---- one of several ----
@@ -507,7 +510,12 @@ class CheckedEncoder : public Encoder {
 
   // ---- failures ----
 
-  bool mismatch(PyObject* value, const Shape& shape) { return fail(expectation(value, shape.expected())); }
+  // Of what can be written, but is not of the declared type.
+  bool refuse(std::string why) {
+    is_refused_ = true;
+    return fail(std::move(why));
+  }
+  bool mismatch(PyObject* value, const Shape& shape) { return refuse(expectation(value, shape.expected())); }
   static std::string expectation(PyObject* value, const std::string& expected) {
     return "expected " + expected + ", got " + got(value);
   }
@@ -520,9 +528,9 @@ class CheckedEncoder : public Encoder {
   // A mismatch of the value itself with the one part beside null names null as well. False.
   bool says_or_null(PyObject* value, const Shape& part) {
     if (why() != expectation(value, part.expected())) return false;
-    return fails_here() ? fail(expectation(value, part.expected() + " or null")) : false;
+    return fails_here() ? refuse(expectation(value, part.expected() + " or null")) : false;
   }
-  bool missing(const Shape& shape) { return fail("expected " + shape.expected() + ", got nothing"); }
+  bool missing(const Shape& shape) { return refuse("expected " + shape.expected() + ", got nothing"); }
 
   // A number, a text or null as JSON, shortened; of anything else what it is.
   static std::string got(PyObject* value) {
@@ -543,13 +551,17 @@ class CheckedEncoder : public Encoder {
 
   std::size_t* trials_left_;
   bool writes_;  // else it is a trial
+  bool is_refused_ = false;
 };
 
 }  // namespace
 
 bool encode_as(Writer& writer, PyObject* value, const Shape& shape, std::string& where) {
   std::size_t trials_left = kTrialsMax;
-  return CheckedEncoder{writer, where, trials_left, true}.as(value, shape);
+  CheckedEncoder encoder{writer, where, trials_left, true};
+  if (encoder.as(value, shape)) return true;
+  if (encoder.is_refused()) where.insert(0, kNotAsDeclared);
+  return false;
 }
 
 }  // namespace wirecall::python

@@ -6,11 +6,16 @@
 
 #include <Python.h>
 #include <string>
+#include <string_view>
 
 #include "shape.hpp"
 #include "wirecall/codec.hpp"
 
 namespace wirecall::python {
+
+/// What `where` begins with for a value that can be written, but is not of the declared type. The log puts a failure
+/// that begins with "is not" right behind "the result" (src/rpc/call.cpp).
+inline constexpr std::string_view kNotAsDeclared = "is not of the declared type: ";
 
 /// Writes `value` as `shape` has it. False when it cannot be written, or is something else: then `where` says which
 /// part of it, what was expected and what is there, and no Python exception is set.

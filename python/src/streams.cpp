@@ -13,6 +13,7 @@
 
 #include "async_calls.hpp"
 #include "caller_line.hpp"
+#include "checked.hpp"
 #include "context.hpp"
 #include "errors.hpp"
 #include "gil.hpp"
@@ -99,8 +100,9 @@ class Feed final : public std::enable_shared_from_this<Feed> {
     std::string where;
     if (!encode_result(*writer, item, method_->checked(), where) || writer->failed()) {
       end(Error{ErrorCode::internal_error});
-      PyErr_Format(PyExc_TypeError, "an item of the stream cannot be sent: %s",
-                   where.empty() ? writer->failure().c_str() : where.c_str());
+      const std::string& why = where.empty() ? writer->failure() : where;
+      PyErr_Format(PyExc_TypeError, "an item of the stream %s%s",
+                   why.starts_with(kNotAsDeclared) ? "" : "cannot be sent: ", why.c_str());
       static_cast<void>(take_error(registered_->name(), id_));
       return false;
     }

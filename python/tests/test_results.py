@@ -283,7 +283,32 @@ def test_what_is_something_else_is_an_internal_error_and_the_log_says_where(hint
     }  # fmt: skip
     logged = capfd.readouterr().err
     assert "method=get" in logged
+    assert "the result is not of the declared type: " in logged
     assert words in logged
+
+
+@pytest.mark.parametrize(
+    ("hint", "value", "words"),
+    [
+        (int, object(), "builtins.object has no form on the wire"),
+        (list[Item], [object()], "at 0: builtins.object has no form on the wire"),
+        (list[float], [1.0, float("nan")], "at 1: a float that is not finite has no JSON form"),
+        (Any, object(), "builtins.object has no form on the wire"),
+    ],
+)
+def test_what_nothing_can_encode_is_said_so_whatever_is_declared(hint, value, words, capfd):
+    assert answer(hint, value)["error"]["code"] == -32603
+    assert f"the result cannot be encoded: {words}" in capfd.readouterr().err
+
+
+def test_a_method_on_a_thread_of_the_pool_that_misses_its_type(app, capfd):
+    @app(blocking=True)
+    def size() -> int:
+        return "large"  # type: ignore[return-value]
+
+    with app.serving() as uri, wirecall.connect(uri) as c, pytest.raises(wirecall.InternalError):
+        c.size()
+    assert 'the result is not of the declared type: expected integer, got "large"' in capfd.readouterr().err
 
 
 @pytest.mark.parametrize(("hint", "value", "words"), BAD)
@@ -407,8 +432,8 @@ def test_items_of_streams(app, caplog):
         with pytest.raises(wirecall.InternalError):
             list(c.lines.stream())
         assert list(c.any_lines.stream()) == ["x"]
-    assert 'an item of the stream cannot be sent: expected integer, got "two"' in caplog.text
-    assert "an item of the stream cannot be sent: at count: expected integer, got null" in caplog.text
+    assert 'an item of the stream is not of the declared type: expected integer, got "two"' in caplog.text
+    assert "an item of the stream is not of the declared type: at count: expected integer, got null" in caplog.text
 
 
 def test_methods_that_clients_provide_and_offer(broker):

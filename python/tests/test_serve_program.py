@@ -167,7 +167,7 @@ def test_the_record_of_a_wrong_result_has_the_method(capfd):
     app.handle('{"jsonrpc":"2.0","method":"size","id":1}')
     record = json.loads(capfd.readouterr().err)
     assert (record["level"], record["method"]) == ("error", "size")
-    assert record["message"] == 'the result cannot be encoded: expected integer, got "large"'
+    assert record["message"] == 'the result is not of the declared type: expected integer, got "large"'
 
 
 def test_print_config_prints_the_options_in_force(serve, tmp_path):

@@ -19,7 +19,9 @@ namespace {
 // A result that its codec cannot hold is the handler's mistake: the peer learns no more than of an exception.
 Error result_not_encodable(const rpc::Workspace& workspace, const Method& method, const Writer& writer) {
   if (workspace.log != nullptr) {
-    (*workspace.log)(LogLevel::error, "the result cannot be encoded: " + writer.failure(), {{"method", method.name()}});
+    // Of a result that can be encoded, and is refused nevertheless, the failure says what it "is not".
+    const char* begin = writer.failure().starts_with("is not ") ? "the result " : "the result cannot be encoded: ";
+    (*workspace.log)(LogLevel::error, begin + writer.failure(), {{"method", method.name()}});
   }
   return Error{ErrorCode::internal_error};
 }
