@@ -300,6 +300,27 @@ def test_what_is_said_of_a_call_itself(c):
     )
 
 
+@pytest.mark.parametrize("scheme", ["tcp", "http"])
+def test_a_server_that_asks_for_a_token(tmp_path, scheme):
+    principals = tmp_path / "principals.json"
+    principals.write_text('[{"name": "ada", "tokens": ["0123456789abcdef"], "call": [">"]}]')
+    principals.chmod(0o600)
+    why = {
+        "tcp": "Unauthenticated (-32004): say who you are: rpc.hello with a token that is known, or Authorization by "
+        "HTTP",
+        "http": "the server answered with HTTP status 401 (Unauthorized) (-32004)",
+    }[scheme]
+    with wirecall.Server(principals_file=str(principals)).serving() as uri:
+        place = uri.replace("tcp:", f"{scheme}:")
+        for options in ({}, {"token": "another-token-of-ada"}):
+            with pytest.raises(wirecall.Unauthenticated) as caught:
+                wirecall.connect(place, **options).anything()
+            assert str(caught.value) == f'{why}; give the server\'s token: connect(token="…")'
+            assert (caught.value.code, "token=" in caught.value.message) == (-32004, False)
+            assert caught.value.data["delivered"] == "no"
+            assert "token=" not in str(caught.value.data)
+
+
 def test_an_option_that_there_is_not(tmp_path):
     (tmp_path / "calc.py").write_text('import wirecall\napp = wirecall.Server(limits={"batches": 1})\n')
     said = "wirecall: calc.py:2: there is no option limits.batches; did you mean limits.batch?\n"

@@ -133,6 +133,9 @@ class Unauthenticated(_Coded):
     default_code = -32004
     default_message = "Unauthenticated"
 
+    def __str__(self) -> str:
+        return f'{super().__str__()}; give the server\'s token: connect(token="…")'
+
 
 class LimitExceeded(_Coded):
     """A limit, or overload: back off and try again."""
