@@ -101,6 +101,9 @@ std::string toml_of_options(const std::string& json) { return cli::toml_of_optio
 void add_command(nb::module_& module) {
   module.def("options_of_flags", &options_of_flags);
   module.def("is_truth_flag", &is_truth_flag);
+  module.def("nearest", [](const std::string& word, const std::vector<std::string>& names) {
+    return std::string{nearest_of(word, names)};
+  });
   module.def("wrong_with_toml", &wrong_with_toml);
   module.def("toml_of_options", &toml_of_options);
   module.def("end_with_parent", [] { ::prctl(PR_SET_PDEATHSIG, SIGTERM); });

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
 import pathlib
 import socket
@@ -298,6 +299,63 @@ def test_what_is_said_of_a_call_itself(c):
         "TypeError: JSON-RPC has arguments by position or by name, not both in one call; _timeout= is the time of the "
         "call in seconds"
     )
+
+
+def test_a_misspelt_option_of_a_call(c):
+    mistake = "TypeError: there is no option _timout of a call; did you mean _timeout?"
+    for call in (
+        lambda: c.sum(1, 2, _timout=3),
+        lambda: next(c.sum.stream(1, 2, _timout=3)),
+        lambda: c.batch().sum(1, 2, _timout=3),
+        lambda: c.call_all("sum", 1, 2, _timout=3),
+    ):
+        assert last_line(call) == mistake
+    assert last_line(lambda: c.sum(1, 2, _too="x")).endswith("; did you mean _to?")
+    assert last_line(lambda: c.sum(1, 2, to="x")).endswith("; _to= names the client that is to serve the call")
+    both = "TypeError: JSON-RPC has arguments by position or by name, not both in one call"
+    assert last_line(lambda: c.sum(1, 2, _nothing_near=3)) == both
+    # By name it may be a parameter of the method's, so the server is asked.
+    assert last_line(lambda: c.sum(a=1, b=2, _timout=3)) == (
+        "wirecall.errors.InvalidParams: Invalid params (-32602): at _timout, expected nothing, got 3; "
+        "did you mean _timeout?"
+    )
+
+
+def test_a_misspelt_option_of_an_asyncio_call(app):
+    async def mistakes(uri: str) -> list[str]:
+        async with wirecall.aconnect(uri) as c:
+            batch = c.batch()
+            return [
+                last_line(lambda: c.sum(1, 2, _timout=3)),
+                last_line(lambda: batch.sum(1, 2, _timout=3)),
+                last_line(lambda: c.call_all("sum", 1, 2, _timout=3)),
+            ]
+
+    with app.serving() as uri:
+        assert set(asyncio.run(mistakes(uri))) == {
+            "TypeError: there is no option _timout of a call; did you mean _timeout?"
+        }
+
+
+@pytest.mark.parametrize("connect", [wirecall.connect, wirecall.aconnect])
+def test_a_misspelt_option_of_a_client(connect):
+    place = "localhost:1"
+    said = "ValueError: there is no option "
+    for options, words in (
+        ({"timout": 3}, "timout; did you mean timeout?"),
+        ({"time_out": 3}, "time_out; did you mean timeout?"),
+        ({"wiat": 3}, "wiat; did you mean wait?"),
+        ({"tokn": "x"}, "tokn; did you mean token?"),
+        ({"nothing_near": 3}, "nothing_near"),
+    ):
+        assert last_line(lambda options=options: connect(place, **options)) == said + words  # type: ignore[misc]
+    for options, words in (
+        ({"host": "localhost", "port": 1}, 'host; the address is the first argument: connect("localhost:1")'),
+        ({"host": "::1"}, 'host; the address is the first argument: connect("[::1]:8545")'),
+        ({"port": 1}, 'port; the address is the first argument: connect("localhost:1")'),
+        ({"url": place}, "url; did you mean uri?"),
+    ):
+        assert last_line(lambda options=options: connect(**options)) == said + words  # type: ignore[misc]
 
 
 @pytest.mark.parametrize("scheme", ["tcp", "http"])

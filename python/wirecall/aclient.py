@@ -252,6 +252,7 @@ class AsyncBatch(_Named):
         self, name: str, args: Any, kwargs: Any, timeout: float | None, to: str, within: _native.Context | None
     ) -> asyncio.Future[Any]:
         _check_manner(timeout, to, within)
+        _check_arguments(args, kwargs)
         self._native.add(name, args, kwargs, timeout, to, within)
         future = self._client._join().create_future()
         self._futures.append(future)

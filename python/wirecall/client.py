@@ -12,7 +12,7 @@ import json
 
 from . import _native, _wiring
 from ._wiring import DEFAULT_PLACE, check_place
-from .errors import LocalError
+from .errors import LocalError, _of_the_call
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -52,12 +52,29 @@ def _check_manner(timeout: object, to: object, within: object) -> None:
 
 
 def _check_arguments(args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
-    """Of arguments by position and by name, what is said of the call itself may be what was meant."""
-    if args and "timeout" in kwargs:
-        raise TypeError(
-            "JSON-RPC has arguments by position or by name, not both in one call; _timeout= is the time of the call in "
-            "seconds"
-        ) from None
+    """TypeError for arguments by position and by name, of which one may be meant for the call itself."""
+    if not args or not kwargs:
+        return
+    both = "JSON-RPC has arguments by position or by name, not both in one call"
+    for name in kwargs:
+        if cure := _of_the_call(name):
+            mistake = f"there is no option {name} of a call" if name.startswith("_") else both
+            raise TypeError(f"{mistake}; {cure}") from None
+    raise TypeError(both) from None
+
+
+def _cure_of_option(failure: str, options: dict[str, Any]) -> str:
+    """For an option that the native side does not know, and finds no name near: what connect has beside options."""
+    for name in options:
+        if failure != f"there is no option {name}":
+            continue
+        if name in ("host", "port"):
+            host = str(options.get("host", "localhost"))
+            place = f"{f'[{host}]' if ':' in host else host}:{options.get('port', 8545)}"
+            return f'; the address is the first argument: connect("{place}")'
+        if nearest := _native.nearest(name, ["timeout", "wait", "uri"]):
+            return f"; did you mean {nearest}?"
+    return ""
 
 
 def _checked(name: str) -> str:
@@ -84,7 +101,10 @@ class _Base(_Named):
             options["wait_ms"] = max(0, round(wait * 1000))
         for place in uri if isinstance(uri, list | tuple) else [uri]:
             check_place(place, "a client takes the place of a server")
-        self._native = _native.Client([uri] if isinstance(uri, str) else list(uri), json.dumps(options))
+        try:
+            self._native = _native.Client([uri] if isinstance(uri, str) else list(uri), json.dumps(options))
+        except ValueError as failure:
+            raise ValueError(f"{failure}{_cure_of_option(str(failure), options)}") from None
         _wiring.at_exit(self._end)
 
     def _end(self) -> None:
@@ -332,6 +352,7 @@ class Batch(_Named):
         self, name: str, args: Any, kwargs: Any, timeout: float | None, to: str, within: _native.Context | None
     ) -> Outcome:
         _check_manner(timeout, to, within)
+        _check_arguments(args, kwargs)
         self._native.add(name, args, kwargs, timeout, to, within)
         outcome = Outcome()
         self._outcomes.append(outcome)
@@ -377,8 +398,7 @@ class BatchMethod:
 
 
 def _all_params(method: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> dict[str, Any]:
-    if args and kwargs:
-        raise TypeError("JSON-RPC has arguments by position or by name, not both in one call")
+    _check_arguments(args, kwargs)
     return {"method": method, "params": kwargs or list(args)} if args or kwargs else {"method": method}
 
 

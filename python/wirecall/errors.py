@@ -211,14 +211,24 @@ _OF_THE_CALL = {
 }
 
 
+def _of_the_call(name: str) -> str:
+    """What whoever gave an argument of that name may have meant to say of the call itself; empty for nothing."""
+    if not name.startswith("_"):
+        return _OF_THE_CALL.get(name, "")
+    from . import _native
+
+    nearest = _native.nearest(name, [f"_{known}" for known in _OF_THE_CALL])
+    return f"did you mean {nearest}?" if nearest not in ("", name) else ""
+
+
 def _meant_for_the_call(data: Any) -> str:
     if not isinstance(data, dict):
         return ""
     also = data.get("also")
     for wrong in (data, *(also if isinstance(also, list) else ())):
         loc = wrong.get("loc") if isinstance(wrong, dict) and wrong.get("expected") == "nothing" else None
-        if isinstance(loc, list) and len(loc) == 1 and isinstance(loc[0], str) and loc[0] in _OF_THE_CALL:
-            return _OF_THE_CALL[loc[0]]
+        if isinstance(loc, list) and len(loc) == 1 and isinstance(loc[0], str) and (cure := _of_the_call(loc[0])):
+            return cure
     return ""
 
 
