@@ -170,6 +170,73 @@ def test_the_record_of_a_wrong_result_has_the_method(capfd):
     assert record["message"] == 'the result is not of the declared type: expected integer, got "large"'
 
 
+FAILS = """\
+import collections.abc, sys
+import wirecall
+if "own" in sys.argv: import logging; logging.basicConfig(format="own %(message)s")
+app = wirecall.Server("fails", log_format="json")
+@app
+def half(x):
+    return x / 2
+@app
+async def ticks() -> collections.abc.AsyncIterator[int]:
+    yield 1
+    yield "two"
+with app.serving() as uri, wirecall.connect(uri) as c:
+    for call in (lambda: c.half("one"), lambda: list(c.ticks.stream()), lambda: c.notify("half", "\\u2028")):
+        try: call()
+        except wirecall.InternalError: pass
+    c["rpc.ping"]()
+"""
+
+
+def test_what_handlers_raise_is_a_record_of_a_log_as_json(serve):
+    status, told = said(serve(FAILS, "calc.py", command=(sys.executable,)))
+    assert status == 0
+    assert told.isascii()
+    records = [json.loads(line) for line in told.splitlines()]
+    (raised,) = [record for record in records if record["method"] == "half" and "id" in record]
+    (item,) = [record for record in records if record["method"] == "ticks"]
+    (notification,) = [record for record in records if "id" not in record]
+    assert list(raised) == ["time", "level", "message", "method", "id", "traceback"]
+    assert re.fullmatch(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z", raised["time"])
+    assert (raised["level"], raised["method"], raised["message"]) == (
+        "error", "half", f"method half (id {raised['id']}) failed"
+    )  # fmt: skip
+    assert isinstance(raised["id"], int)
+    assert raised["traceback"].startswith("Traceback (most recent call last):\n")
+    assert raised["traceback"].splitlines()[-2:] == [
+        "TypeError: unsupported operand type(s) for /: 'str' and 'int'",
+        "hint: x of half has no type hint: with one, such a call is answered -32602",
+    ]
+    assert (item["method"], item["message"]) == ("ticks", f"method ticks (id {item['id']}) failed")
+    assert item["traceback"] == (
+        'TypeError: an item of the stream is not of the declared type: expected integer, got "two"'
+    )
+    assert notification["message"] == "method half (a notification) failed"
+
+
+def test_a_program_s_own_logging_has_what_handlers_raise(serve):
+    status, told = said(serve(FAILS, "calc.py", "own", command=(sys.executable,)))
+    assert status == 0
+    assert "\nTypeError: unsupported operand type(s) for /: 'str' and 'int'\n" in told
+    assert told.startswith("own method half (id ")
+    assert '{"time"' not in told
+
+
+def test_a_log_for_people_shows_what_handlers_raise_as_python_does(serve):
+    status, told = said(serve(FAILS.replace(', log_format="json"', ""), "calc.py", command=(sys.executable,)))
+    assert (status, told.splitlines()[1]) == (0, "Traceback (most recent call last):")
+
+
+def test_the_flag_makes_records_of_them_too(serve):
+    program = FAILS.replace(', log_format="json"', "") + "app.stop()\n"
+    status, told = said(serve(program, "calc.py", "--port", "0", "--log-format", "json"))
+    assert status == 0
+    messages = [json.loads(line)["message"].split(" (")[0] for line in told.splitlines()]
+    assert sorted(messages) == ["method half", "method half", "method ticks", "the server listens"]
+
+
 def test_print_config_prints_the_options_in_force(serve, tmp_path):
     program = "import wirecall\napp = wirecall.Server('calc', limits={'batch': 7})\napp.listen()\napp.run()\n"
     status, told = said(serve(program, "calc.py", "--print-config", "--limits-depth", "9"))

@@ -55,6 +55,10 @@ class Server:
         self._check_results = check_results
         self._own_options = options
         self._options = _told.over(options) if _told is not None else options
+        if self._options.get("log_format") == "json":
+            from . import _json_log
+
+            _json_log.take_over()
         self._broker = broker
         self._methods: dict[str, tuple[Any, ...]] = {}  # what the native server was told of each
         self._subscriptions: dict[str, tuple[Any, ...]] = {}
