@@ -255,6 +255,13 @@ def test_what_is_said_where_it_runs_is_no_option():
         assert line.endswith(cure)
 
 
+@pytest.mark.parametrize("workers", [0, -1])
+def test_no_workers_at_all(workers):
+    assert last_line(lambda: wirecall.Server().run(workers=workers)) == (
+        f"ValueError: wirecall: workers={workers}: give the number of processes, at least 1"
+    )
+
+
 def test_listen_without_a_place_listens_where_the_options_say(tmp_path):
     app = wirecall.Server(host="127.0.0.2", port=0)
     assert app.listen().startswith("tcp://127.0.0.2:")

@@ -25,13 +25,17 @@ EPILOG = """\
 Every option of a server is a flag as well, such as --limits-batch 10; wirecall serve --help lists them."""
 
 
+# More processes than any machine has processors: a mistype.
+WORKERS_MAX = 1024
+
+
 def main(words: list[str] | None = None) -> int:
     """The exit status: 0 done, 1 the program raises, 2 what is asked for cannot be, 3 nothing can be listened on."""
-    parser = argparse.ArgumentParser(prog="wirecall serve", description=DESCRIPTION, epilog=EPILOG, allow_abbrev=False)
+    parser = Parser(prog="wirecall serve", description=DESCRIPTION, epilog=EPILOG, allow_abbrev=False)
     parser.add_argument("program", metavar="FILE.py[:NAME]", help="the program; a module's name will do as well")
     parser.add_argument("--listen", action="append", default=[], metavar="URI", help="where, once for each place")
     parser.add_argument("--print-config", action="store_true", help="print the options in force as TOML, and exit")
-    parser.add_argument("--workers", type=int, default=0, metavar="N", help="processes that share the places")
+    parser.add_argument("--workers", metavar="N", help="processes that share the places")
     parser.add_argument("--insecure", action="store_true", help="listen also where other machines can connect")
     parser.add_argument("-c", "--config", metavar="FILE", help="options as TOML, which flags go over")
     words = sys.argv[1:] if words is None else words
@@ -39,14 +43,15 @@ def main(words: list[str] | None = None) -> int:
         _refuse("python -m wirecall is for serve FILE.py; the command `wirecall` has all the rest")
     ours, flags = _divided(words[1:])
     of_flags = _options_of_flags(flags)  # one that is none may have taken the program for its value
-    told = parser.parse_args(ours)
+    told, more = parser.parse_known_args(ours)
+    if more:
+        _refuse(f"serve takes one program, which is {told.program}: start another wirecall serve for {more[0]}")
     if told.listen and of_flags.keys() & {"host", "port"}:
         _refuse("--listen says where to listen, so leave --host and --port out")
     # From now on it is for the server, which has yet to be loaded.
     hang_ups = HeldHangUps() if threading.current_thread() is threading.main_thread() else None
     program, _, name = told.program.partition(":")
-    if told.workers < 0:
-        _refuse(f"--workers {told.workers}: there are at least 1")
+    workers = 0 if told.workers is None else _count_of(told.workers)
 
     def options() -> dict[str, Any]:
         of_file = {} if told.config is None else _options_of_file(told.config)
@@ -56,7 +61,7 @@ def main(words: list[str] | None = None) -> int:
         at_start = options()
     except ValueError as failure:
         _refuse(str(failure))
-    server._told = server.Told(told.listen, told.workers, at_start, told.insecure, told.print_config, hang_ups=hang_ups)
+    server._told = server.Told(told.listen, workers, at_start, told.insecure, told.print_config, hang_ups=hang_ups)
     if told.config is not None:
         server._told.options_anew = options
     server._told.names_another = lambda listening: (
@@ -73,6 +78,20 @@ def main(words: list[str] | None = None) -> int:
         except ValueError as failure:  # of a place, which this command line or a file names
             _refuse(str(failure).removeprefix("wirecall: "))
     return 0
+
+
+class Parser(argparse.ArgumentParser):
+    """What is wrong with a command line is told in a line, as everywhere."""
+
+    def error(self, message: str) -> NoReturn:
+        _refuse(f"{message}; {self.prog} --help tells what there is")
+
+
+def _count_of(workers: str) -> int:
+    count = int(workers) if workers.isascii() and workers.isdigit() and len(workers) <= len(str(WORKERS_MAX)) else 0
+    if not 1 <= count <= WORKERS_MAX:
+        _refuse(f"--workers {workers}: give a number of processes from 1 to {WORKERS_MAX}")
+    return count
 
 
 def _divided(words: list[str]) -> tuple[list[str], list[str]]:

@@ -258,6 +258,8 @@ class Server:
         uris = list(listen) if isinstance(listen, list | tuple) else [] if listen is None else [listen]
         for uri in uris:
             check_place(uri, "run takes where to listen")
+        if workers < 1:
+            raise ValueError(f"wirecall: workers={workers}: give the number of processes, at least 1")
         if _told is not None:
             if _told.is_for_another(self):
                 return None
