@@ -6,10 +6,13 @@
 #include <algorithm>
 #include <charconv>
 #include <cmath>
+#include <cstdint>
 #include <cstring>
+#include <optional>
 #include <span>
 #include <string>
 
+#include "base/ascii.hpp"
 #include "base/utf8.hpp"
 #include "codec/base64.hpp"
 #include "codec/codec_number.hpp"
@@ -213,9 +216,32 @@ void append_string(Buffer& out, std::string_view utf8) {
   out.set_end(to + utf8.size());
 }
 
+namespace {
+
+// The usual number: an integer of digits alone that surely fits. -0 is an integer's text, but no integer keeps its
+// sign.
+std::optional<std::int64_t> plain_integer(std::string_view text) noexcept {
+  constexpr std::size_t kDigitsMax = 18;
+  const bool negative = text.front() == '-';
+  const std::string_view digits = text.substr(negative ? 1 : 0);
+  if (digits.size() > kDigitsMax) return std::nullopt;
+  std::int64_t value = 0;
+  for (const char c : digits) {
+    if (!is_digit(c)) return std::nullopt;
+    value = value * 10 + (c - '0');
+  }
+  if (negative && value == 0) return std::nullopt;
+  return negative ? -value : value;
+}
+
+}  // namespace
+
 std::string_view append_number(Buffer& out, std::string_view text) {
   char* const to = out.reserve(msgpack::kHeadBytesMax);
-  // -0 is an integer's text, but no integer keeps its sign.
+  if (const std::optional<std::int64_t> plain = plain_integer(text)) [[likely]] {
+    out.set_end(msgpack::write_integer(to, *plain));
+    return {};
+  }
   if (text.find_first_of(".eE") == std::string_view::npos && text != "-0") {
     std::int64_t integer = 0;
     std::uint64_t unsigned_integer = 0;

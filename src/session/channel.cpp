@@ -223,7 +223,7 @@ void Channel::ended() {
     if (lingering()) end(why_stopped_);
     return;
   }
-  if (backlog_.empty() && !interrupted_) {
+  if (backlog_.empty() && !interrupted_ && !reads_elsewhere()) {
     end_of_stream();
   } else {
     end_is_near_ = true;
@@ -287,7 +287,7 @@ void Channel::go_on_reading() {
     backlog_at_ = 0;
   }
   if (over_) return;
-  if (end_is_near_ && !input_ended_) return end_of_stream();
+  if (end_is_near_ && !input_ended_ && !reads_elsewhere()) return end_of_stream();
   if (choked()) return;
   paused_ = false;
   stream_->resume();
@@ -432,7 +432,7 @@ void Channel::end_if_silent() {
 
 void Channel::finish_if_done() {
   if (sending_ || !out_.empty() || lingering()) return;
-  if (working() || away_ != 0 || interrupted_) {
+  if (working() || reads_elsewhere() || away_ != 0 || interrupted_) {
     // A notification that is done says nothing: so it is looked for.
     if (watching_) return;
     watching_ = true;

@@ -33,7 +33,8 @@ class Channel : public Connection, private transport::StreamUser, private runtim
 
   void drain() noexcept override { owed_bytes_ = stream_->readable(); }
   [[nodiscard]] bool busy() const noexcept final {
-    return working() || away_ != 0 || interrupted_ || !backlog_.empty() || (owed_bytes_ != 0 && !input_ended_);
+    return working() || reads_elsewhere() || away_ != 0 || interrupted_ || !backlog_.empty() ||
+           (owed_bytes_ != 0 && !input_ended_);
   }
   [[nodiscard]] bool handler_away() const noexcept final { return away_ != 0; }
   void finish() final;
@@ -75,6 +76,8 @@ class Channel : public Connection, private transport::StreamUser, private runtim
   /// As of leave_handler: what of the input the derived class keeps. It may `block` what follows until `came_back`.
   virtual void leave_message(std::vector<Buffer>& kept) = 0;
   virtual void came_back() {}
+  /// What has come is still being read elsewhere: the end of input waits for it. It has been made to `block`.
+  [[nodiscard]] virtual bool reads_elsewhere() const noexcept { return false; }
   /// A message has begun and not ended, and nobody else watches that it comes.
   [[nodiscard]] virtual bool unfinished() const noexcept { return false; }
   /// One that had been `unfinished` has ended.

@@ -43,7 +43,29 @@ std::size_t asked_by(const Received& message) {
   return asked;
 }
 
-// Has `dispatcher` serve the message that is a body, or what one of MessagePack is in JSON; only that has `unheld`.
+// A body, or what one of MessagePack is in JSON; only that has `unheld`.
+struct ReadBody {
+  std::string_view text;
+  Scan scan;
+  const Received& message;
+  std::span<const Received> elements;
+  const std::vector<message::Unheld>* unheld;
+};
+
+// Has `dispatcher` serve the message that it is.
+[[gnu::always_inline]] inline void serve(Host& host, rpc::Dispatcher& dispatcher, const ReadBody& body) {
+  host.workspace.stats.messages_in += body.scan.status == ScanStatus::complete;
+  if (body.scan.status != ScanStatus::complete) [[unlikely]] {
+    dispatcher.refuse_syntax(body.scan.status, message::unreadable_at(body.text, body.scan.offset));
+  } else if (body.message.kind == MessageKind::response) [[unlikely]] {
+    ++host.workspace.stats.responses_dropped;
+  } else if (body.unheld != nullptr) [[unlikely]] {
+    dispatcher.handle_transcoded(body.message, body.elements, *body.unheld);
+  } else {
+    dispatcher.handle(body.message, body.elements);
+  }
+}
+
 [[gnu::always_inline]] inline Scan serve(Host& host, rpc::Dispatcher& dispatcher, std::span<char> text,
                                          const std::vector<message::Unheld>* unheld, Received& message) {
   Scan scan = read_message({text.data(), text.size()}, host.limits, true, message, *host.workspace.elements);
@@ -53,16 +75,7 @@ std::size_t asked_by(const Received& message) {
     if (mark != 0)
       scan = read_message({text.data(), text.size()}, host.limits, true, message, *host.workspace.elements);
   }
-  host.workspace.stats.messages_in += scan.status == ScanStatus::complete;
-  if (scan.status != ScanStatus::complete) [[unlikely]] {
-    dispatcher.refuse_syntax(scan.status, message::unreadable_at({text.data(), text.size()}, scan.offset));
-  } else if (message.kind == MessageKind::response) [[unlikely]] {
-    ++host.workspace.stats.responses_dropped;
-  } else if (unheld != nullptr) [[unlikely]] {
-    dispatcher.handle_transcoded(message, *host.workspace.elements, *unheld);
-  } else {
-    dispatcher.handle(message, *host.workspace.elements);
-  }
+  serve(host, dispatcher, {{text.data(), text.size()}, scan, message, *host.workspace.elements, unheld});
   return scan;
 }
 
@@ -99,6 +112,7 @@ HttpSession::HttpSession(Host& host, const HttpSettings& settings, std::unique_p
     : Channel(host, std::move(stream)), settings_(&settings) {}
 
 HttpSession::~HttpSession() {
+  if (long_message_) long_message_->forget();
   host_->loop.stop(*this);
   give_back(head_);
   give_back(body_);
@@ -119,7 +133,7 @@ void HttpSession::stop_calls() noexcept {
 
 std::size_t HttpSession::kept_bytes() const noexcept {
   return held_by(head_) + held_by(body_) + held_bytes_ + (rendering_ ? rendering_->text().size() : 0) +
-         (load_ ? load_->held_bytes + load_->batch_bytes : 0);
+         (load_ ? load_->held_bytes + load_->batch_bytes : 0) + (long_message_ ? long_message_->bytes() : 0);
 }
 
 std::shared_ptr<rpc::Account> HttpSession::account() {
@@ -327,7 +341,47 @@ void HttpSession::expired() {
 void HttpSession::dispatch_kept() {
   // A peer that has sent no body gets what no message is answered.
   static_cast<void>(body_.padded());
+  if (body_.size() > kLongMessageBytes && host_->readers != nullptr && !draining_) [[unlikely]]
+    return LongMessage::read(begin_long(), *host_->readers);
   dispatch({body_.data(), body_.size()});
+  give_back(body_);
+}
+
+// As Session has it: no request that follows is read until the body has been.
+const std::shared_ptr<LongMessage>& HttpSession::begin_long() {
+  long_message_ = std::make_shared<LongMessage>(std::exchange(body_, Buffer{}), host_->limits, [this] {
+    unblock();
+    interrupt();
+  });
+  block();
+  return long_message_;
+}
+
+void HttpSession::go_on_with_long() {
+  const std::shared_ptr<LongMessage> read = std::exchange(long_message_, nullptr);
+  if (input_ended()) return;
+  if (read->out_of_memory) throw std::bad_alloc{};
+  const bool checked = read->is_msgpack() && !read->transcoded;
+  body_ = std::move(read->text);
+  const std::span<char> text{body_.data(), body_.size()};
+  if (checked) return dispatch_checked(text, read->status, read->members);
+  if (read->status != LongMessage::Status::done) {
+    refuse_msgpack(read->status);
+  } else if (draining_) {
+    dispatch_draining(text, read->transcoded ? &read->unheld : nullptr);
+  } else {
+    Exchange& exchange = current();
+    exchange.dispatching = true;
+    serve(*host_, exchange.dispatcher,
+          {.text = std::string_view{text.data(), text.size()}.substr(read->mark),
+           .scan = read->scan,
+           .message = read->message,
+           .elements = {},
+           .unheld = read->transcoded ? &read->unheld : nullptr});
+    exchange.dispatching = false;
+    if (!over()) [[likely]]
+      finish_dispatch(read->message);
+  }
   give_back(body_);
 }
 
@@ -337,15 +391,20 @@ void HttpSession::dispatch(std::span<char> text) {
   dispatch_json(text, nullptr);
 }
 
-// What the body is in JSON takes its place.
 void HttpSession::dispatch_msgpack(std::span<char> bytes) {
+  message::PackedMembers members;
+  const auto status = message::Transcoder::check({bytes.data(), bytes.size()}, host_->limits, members);
+  dispatch_checked(bytes, status, members);
+}
+
+// What the body is in JSON takes its place.
+void HttpSession::dispatch_checked(std::span<char> bytes, message::Transcoder::Status status,
+                                   const message::PackedMembers& members) {
   using Status = message::Transcoder::Status;
   Exchange& exchange = current();
   if (!exchange.as_asked) exchange.msgpack = true;
   message::Transcoder& transcoder = host_->workspace.transcoder();
   const std::string_view packed{bytes.data(), bytes.size()};
-  message::PackedMembers members;
-  Status status = transcoder.check(packed, host_->limits, members);
   if (status == Status::done && !draining_) {
     if (transcoder.is_long_batch(packed, host_->limits)) return dispatch_long_batch(packed);
     using Stays = rpc::Dispatcher::Stays;
@@ -353,6 +412,9 @@ void HttpSession::dispatch_msgpack(std::span<char> bytes) {
     const Stays stays = asks ? exchange.dispatcher.may_stay_packed(packed, members) : Stays::no;
     if (stays != Stays::no && dispatch_packed(packed, members, stays == Stays::too_large)) return;
   }
+  if (status == Status::done && body_.size() > kLongMessageBytes && host_->readers != nullptr && !draining_)
+      [[unlikely]]
+    return LongMessage::transcode(begin_long(), *host_->readers);
   Buffer json = host_->loop.take_buffer();
   if (status == Status::done) status = transcoder.checked_to_json(packed, host_->limits, json);
   give_back(body_);
@@ -361,16 +423,21 @@ void HttpSession::dispatch_msgpack(std::span<char> bytes) {
     const std::vector<message::Unheld> unheld = transcoder.take_unheld();
     static_cast<void>(body_.padded());
     dispatch_json({body_.data(), body_.size()}, &unheld);
-  } else if (status == Status::too_large) {
-    body_too_large();
   } else {
-    exchange.dispatching = true;
-    exchange.dispatcher.refuse_syntax(status == Status::too_deep ? ScanStatus::too_deep : ScanStatus::malformed,
-                                      {.cause = message::Transcoder::cause_of(status)});
-    exchange.dispatching = false;
-    finish_exchange();
+    refuse_msgpack(status);
   }
   give_back(body_);
+}
+
+void HttpSession::refuse_msgpack(message::Transcoder::Status status) {
+  using Status = message::Transcoder::Status;
+  if (status == Status::too_large) return body_too_large();
+  Exchange& exchange = current();
+  exchange.dispatching = true;
+  exchange.dispatcher.refuse_syntax(status == Status::too_deep ? ScanStatus::too_deep : ScanStatus::malformed,
+                                    {.cause = message::Transcoder::cause_of(status)});
+  exchange.dispatching = false;
+  finish_exchange();
 }
 
 void HttpSession::dispatch_long_batch(std::string_view packed) {
@@ -447,6 +514,7 @@ void HttpSession::finish_dispatched(bool asks) {
 
 void HttpSession::resume_message() {
   if (rendering_) return respond_rendered();
+  if (long_message_) return go_on_with_long();
   Exchange& exchange = current();
   if (input_ended()) exchange.dispatcher.refuse_open_batch();
   exchange.dispatching = true;
@@ -591,7 +659,9 @@ void HttpSession::settle() {
   release_answered();
   std::erase_if(silent_, [](const auto& exchange) { return exchange->dispatcher.in_flight() == 0; });
   if (waiting_.empty() && std::exchange(continue_due_, false) && reading_ != Body::none) continue_body(false);
-  if (waiting_.size() <= kWaitingMax / 2 && held_bytes_ <= host_->limits.soft_output && away() == 0) unblock();
+  if (waiting_.size() <= kWaitingMax / 2 && held_bytes_ <= host_->limits.soft_output && away() == 0 &&
+      !reads_elsewhere())
+    unblock();
 }
 
 void HttpSession::release_answered() {

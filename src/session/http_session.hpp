@@ -22,6 +22,7 @@
 #include "session/channel.hpp"
 #include "session/http_access.hpp"
 #include "session/http_response.hpp"
+#include "session/long_message.hpp"
 #include "wirecall/bytes.hpp"
 #include "wirecall/context.hpp"
 #include "wirecall/message.hpp"
@@ -50,6 +51,7 @@ class HttpSession final : public Channel, private Timer {
   std::size_t read(std::span<char> input) override;
   void input_complete() override;
   void resume_message() override;
+  [[nodiscard]] bool reads_elsewhere() const noexcept override { return long_message_ != nullptr; }
   void leave_message(std::vector<Buffer>& kept) override;
   void came_back() override { settle_later(); }
   [[nodiscard]] std::size_t kept_bytes() const noexcept override;
@@ -85,6 +87,11 @@ class HttpSession final : public Channel, private Timer {
   void continue_body(bool more);
   void dispatch(std::span<char> text);
   void dispatch_msgpack(std::span<char> bytes);
+  void dispatch_checked(std::span<char> bytes, message::Transcoder::Status status,
+                        const message::PackedMembers& members);
+  void refuse_msgpack(message::Transcoder::Status status);
+  const std::shared_ptr<LongMessage>& begin_long();
+  void go_on_with_long();
   void dispatch_long_batch(std::string_view packed);
   bool dispatch_packed(std::string_view packed, const message::PackedMembers& members, bool too_large);
   void finish_dispatch(const Received& message);
@@ -122,7 +129,8 @@ class HttpSession final : public Channel, private Timer {
   std::string_view rendering_type_;                // a constant
   std::unique_ptr<EventStream> events_;  // the response that does not end: nothing that comes is looked at any more
   std::size_t held_bytes_ = 0;           // of responses that wait for those before them
-  std::string host_name_;                // of the last POST, where it is one of ours; else empty
+  std::shared_ptr<LongMessage> long_message_;  // the body, that is read elsewhere, or has been; null for none
+  std::string host_name_;                      // of the last POST, where it is one of ours; else empty
   Buffer head_;
   std::unique_ptr<HeldHead> held_head_;  // while head_ is kept of a peer that has not said who it is; else null
   Buffer body_;

@@ -98,6 +98,7 @@ struct Server::State {
   State(State&&) = delete;
   ~State() {
     if (threads) threads->stop();  // what blocks ends before what it would be answered by
+    readers.stop();
   }
 
   [[nodiscard]] std::size_t threads_more() const noexcept { return loops.size() - 1 + io_threads.size(); }
@@ -134,6 +135,7 @@ struct Server::State {
   Registry registry;
   session::HttpSettings http;
   std::unique_ptr<runtime::ThreadPool> threads;  // for handlers that block; null for none
+  runtime::ThreadPool readers{1};                // of long messages: they take turns, and a processor is left to others
   session::ServerCommons commons;
   std::vector<std::unique_ptr<ServingLoop>> loops;  // at least one; of a broker just one
   std::vector<transport::IoThread*> io_threads;     // of the broker's loop
@@ -172,7 +174,12 @@ Server::State::State(Options given, std::shared_ptr<std::atomic<LogLevel>> level
                }},
       threads(options.blocking_threads != 0 ? std::make_unique<runtime::ThreadPool>(options.blocking_threads)
                                             : nullptr),
-      commons{.options = options, .registry = registry, .http = http, .threads = threads.get(), .broker = broker} {
+      commons{.options = options,
+              .registry = registry,
+              .http = http,
+              .threads = threads.get(),
+              .readers = &readers,
+              .broker = broker} {
   if (options.log_calls) registry.use(session::call_log(options.log));
   const std::size_t count = options.thread_count != 0 ? options.thread_count : std::thread::hardware_concurrency();
   for (std::size_t i = 0; i < std::max<std::size_t>(count, 1); ++i) {

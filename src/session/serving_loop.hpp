@@ -38,6 +38,7 @@ struct ServerCommons {
   const Registry& registry;
   const HttpSettings& http;
   runtime::ThreadPool* threads = nullptr;  ///< for handlers that block; null for none
+  runtime::ThreadPool* readers = nullptr;  ///< for long messages; null for none
   bool broker = false;                     ///< connections may provide methods for each other
   std::atomic<std::size_t> connections_open{0};
 };
@@ -127,6 +128,7 @@ class ServingLoop final : private Keeper, private Timer {
   std::vector<std::unique_ptr<Connection>> ended_;  // in this turn, or while a handler is away
   HandOver hand_over_;
   std::optional<Offload> offload_;
+  std::optional<Offload> readers_;
 };
 
 }  // namespace wirecall::session

@@ -64,7 +64,10 @@ Session::Session(Host& host, std::unique_ptr<transport::Stream> stream, std::uni
   if (caller == nullptr) dispatcher_.await_identity();
 }
 
-Session::~Session() { give_back(message_); }
+Session::~Session() {
+  if (reads_elsewhere()) rare_->long_message->forget();
+  give_back(message_);
+}
 
 Session::Rare& Session::rare() {
   if (!rare_) rare_ = std::make_unique<Rare>();
@@ -98,7 +101,7 @@ void Session::watch_head() {
       if (scan.status == ScanStatus::complete && !is_too_large(scan.offset)) [[likely]] {
         at += scan.offset;
         looking_at(at);
-        accept(message, {}, false);
+        accept(message, *host_->workspace.elements, {}, false);
         if (passed_on()) [[unlikely]]
           return at;
         continue;
@@ -162,18 +165,62 @@ bool Session::read_whole(std::span<char> frame, bool kept) {
   if (binary_) {
     msgpack_ = !frame.empty() && message::is_msgpack(frame[0]);
     dispatcher_.answer_as(msgpack_ ? MessageForm::transcoded : MessageForm::json);
-    if (msgpack_) [[unlikely]]
-      return read_msgpack(frame, kept);
   }
+  if (kept && frame.size() > kLongMessageBytes && host_->readers != nullptr) [[unlikely]] {
+    LongMessage::read(begin_long(), *host_->readers);
+    return false;
+  }
+  if (msgpack_) [[unlikely]]
+    return read_msgpack(frame, kept);
   return read_json(frame, kept, {});
 }
 
+// Nothing that follows the message, which has been kept, is looked at until it has been read elsewhere.
+const std::shared_ptr<LongMessage>& Session::begin_long() {
+  std::shared_ptr<LongMessage>& begun = rare().long_message;
+  begun = std::make_shared<LongMessage>(std::exchange(message_, Buffer{}), host_->limits, [this] {
+    unblock();
+    interrupt();
+  });
+  block();
+  return begun;
+}
+
+// As read_whole goes on with what it has read itself.
+void Session::go_on_with_long() {
+  const std::shared_ptr<LongMessage> read = std::exchange(rare_->long_message, nullptr);
+  if (input_ended()) return;
+  if (read->out_of_memory) throw std::bad_alloc{};
+  message_ = std::move(read->text);
+  const std::span<char> text{message_.data(), message_.size()};
+  if (binary_) dispatcher_.answer_as(msgpack_ ? MessageForm::transcoded : MessageForm::json);
+  if (msgpack_ && !read->transcoded) {
+    static_cast<void>(read_checked(text, true, read->status, read->members));
+  } else if (read->status != LongMessage::Status::done) {
+    static_cast<void>(refuse_transcoded(read->status));
+  } else if (read->scan.status == ScanStatus::complete) {
+    for (const std::string& cancel : read->cancels) send(cancel);
+    accept(read->message, {}, read->unheld, read->transcoded);
+    if (!passed_on()) give_back(message_);
+  } else {
+    const message::Unreadable where =
+        message::unreadable_at(std::string_view{text.data(), text.size()}.substr(read->mark), read->scan.offset);
+    give_back(message_);
+    static_cast<void>(refuse(read->scan.status, {}, where));
+  }
+}
+
 bool Session::read_msgpack(std::span<char> frame, bool kept) {
+  message::PackedMembers members;
+  const auto status = message::Transcoder::check({frame.data(), frame.size()}, host_->limits, members);
+  return read_checked(frame, kept, status, members);
+}
+
+bool Session::read_checked(std::span<char> frame, bool kept, message::Transcoder::Status status,
+                           const message::PackedMembers& members) {
   using message::Transcoder;
   using Stays = rpc::Dispatcher::Stays;
   const std::string_view packed{frame.data(), frame.size()};
-  message::PackedMembers members;
-  const Transcoder::Status status = Transcoder::check(packed, host_->limits, members);
   if (status == Transcoder::Status::done) {
     if (Transcoder::is_long_batch(packed, host_->limits)) return read_long_batch(packed, kept);
     const bool is_response = Transcoder::is_single(packed) && Transcoder::has_response(packed, members);
@@ -190,7 +237,7 @@ bool Session::read_long_batch(std::string_view packed, bool kept) {
   Received batch;
   const Status status =
       host_->workspace.transcoder().read_long_batch(packed, host_->limits, awaits_responses(), text, batch);
-  if (status == Status::done) accept(batch, {}, true);
+  if (status == Status::done) accept(batch, *host_->workspace.elements, {}, true);
   if (passed_on()) [[unlikely]]
     return false;
   give_back(text);
@@ -248,6 +295,10 @@ bool Session::takes_packed(const Received& message) {
 // What the frame is in JSON takes its place, as a message that has been kept. `status` is what Transcoder::check says.
 bool Session::read_transcoded(std::span<char> frame, bool kept, message::Transcoder::Status status) {
   using Status = message::Transcoder::Status;
+  if (kept && status == Status::done && frame.size() > kLongMessageBytes && host_->readers != nullptr) [[unlikely]] {
+    LongMessage::transcode(begin_long(), *host_->readers);
+    return false;
+  }
   message::Transcoder& transcoder = host_->workspace.transcoder();
   Buffer json = host_->loop.take_buffer();
   if (status == Status::done) status = transcoder.checked_to_json({frame.data(), frame.size()}, host_->limits, json);
@@ -260,6 +311,11 @@ bool Session::read_transcoded(std::span<char> frame, bool kept, message::Transco
     }
     return read_json({message_.data(), message_.size()}, true, unheld);
   }
+  return refuse_transcoded(status);
+}
+
+bool Session::refuse_transcoded(message::Transcoder::Status status) {
+  using Status = message::Transcoder::Status;
   give_back(message_);
   if (status != Status::too_large)
     return refuse(status == Status::too_deep ? ScanStatus::too_deep : ScanStatus::malformed, {},
@@ -288,7 +344,7 @@ bool Session::read_json(std::span<char> frame, bool kept, const std::vector<mess
   if (complete) {
     ended_by_zero_ = kept ? nullptr : &behind;
     behind_zero_ = saved;
-    accept(message, unheld, transcoded);
+    accept(message, *host_->workspace.elements, unheld, transcoded);
     ended_by_zero_ = nullptr;
     if (passed_on()) [[unlikely]]
       return false;
@@ -301,15 +357,16 @@ bool Session::read_json(std::span<char> frame, bool kept, const std::vector<mess
   return refuse(scan.status, {}, where);
 }
 
-inline void Session::accept(const Received& message, std::span<const message::Unheld> unheld, bool transcoded) {
+inline void Session::accept(const Received& message, std::span<const Received> elements,
+                            std::span<const message::Unheld> unheld, bool transcoded) {
   unreadable_ = 0;
   ++host_->workspace.stats.messages_in;
   const bool lost = !unheld.empty() && message.kind == MessageKind::notification;  // nobody can be told what it said
   if (message.kind != MessageKind::request && (lost || !accept_other(message))) [[unlikely]]
     return;
   if (transcoded) [[unlikely]]
-    return dispatcher_.handle_transcoded(message, *host_->workspace.elements, unheld);
-  dispatcher_.handle(message, *host_->workspace.elements);
+    return dispatcher_.handle_transcoded(message, elements, unheld);
+  dispatcher_.handle(message, elements);
 }
 
 // Whether what is no request is for the dispatcher.
@@ -470,6 +527,8 @@ void Session::input_complete() {
 }
 
 void Session::resume_message() {
+  if (reads_elsewhere()) [[unlikely]]
+    return go_on_with_long();
   if (input_ended()) dispatcher_.refuse_open_batch();
   dispatcher_.resume_batch();
 }

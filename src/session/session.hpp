@@ -24,6 +24,7 @@
 #include "rpc/dispatcher.hpp"
 #include "session/channel.hpp"
 #include "session/connection.hpp"
+#include "session/long_message.hpp"
 #include "wirecall/bytes.hpp"
 #include "wirecall/message.hpp"
 
@@ -109,8 +110,9 @@ class Session final : public Channel, public rpc::Outlet {
   void leave_message(std::vector<Buffer>& kept) override;
   void input_complete() override;
   [[nodiscard]] std::size_t kept_bytes() const noexcept override {
-    return held_by(message_) + dispatcher_.held_bytes();
+    return held_by(message_) + dispatcher_.held_bytes() + (reads_elsewhere() ? rare_->long_message->bytes() : 0);
   }
+  [[nodiscard]] bool reads_elsewhere() const noexcept override { return rare_ && rare_->long_message; }
   [[nodiscard]] std::shared_ptr<rpc::Account> account() override {
     return caller_ == nullptr ? dispatcher_.account() : nullptr;
   }
@@ -126,12 +128,18 @@ class Session final : public Channel, public rpc::Outlet {
 
   bool read_whole(std::span<char> frame, bool kept);
   bool read_msgpack(std::span<char> frame, bool kept);
+  bool read_checked(std::span<char> frame, bool kept, message::Transcoder::Status status,
+                    const message::PackedMembers& members);
+  const std::shared_ptr<LongMessage>& begin_long();
+  void go_on_with_long();
   bool read_packed(std::span<char> frame, bool kept, const message::PackedMembers& members, bool too_large);
   bool read_long_batch(std::string_view packed, bool kept);
   bool read_transcoded(std::span<char> frame, bool kept, message::Transcoder::Status status);
   bool takes_packed(const Received& message);
   bool read_json(std::span<char> frame, bool kept, const std::vector<message::Unheld>& unheld);
-  void accept(const Received& message, std::span<const message::Unheld> unheld, bool transcoded);
+  bool refuse_transcoded(message::Transcoder::Status status);
+  void accept(const Received& message, std::span<const Received> elements, std::span<const message::Unheld> unheld,
+              bool transcoded);
   bool accept_other(const Received& message);
   [[nodiscard]] bool awaits_responses() const noexcept { return caller_ != nullptr || dispatcher_.awaits_responses(); }
   void accept_response(const Received& message);
@@ -177,8 +185,9 @@ class Session final : public Channel, public rpc::Outlet {
   // What few connections have; made when the first is needed.
   class HeadTimer;
   struct Rare {
-    std::unique_ptr<Unsent> unsent;         // made with the first message that is sent in MessagePack
-    std::unique_ptr<HeadTimer> head_timer;  // runs while a header has begun and not ended
+    std::unique_ptr<Unsent> unsent;             // made with the first message that is sent in MessagePack
+    std::unique_ptr<HeadTimer> head_timer;      // runs while a header has begun and not ended
+    std::shared_ptr<LongMessage> long_message;  // that is read elsewhere, or has been
   };
   [[nodiscard]] Rare& rare();
   std::unique_ptr<Rare> rare_;

@@ -289,17 +289,9 @@ const std::map<std::string, Worst, std::less<>>& worst_cases() {
       {"rpc.hello",
        {.params = [](int i) { return R"({"name":")" + std::string{i % 2 == 0 ? "other" : "own"} + "\"}"; }}},
       {"rpc.register",
-       {.params =
-            [](int i) {
-              if (i == 1) return R"({"methods":[)" + many(R"({"method":"a"})") + "]}";
-              return i % 2 == 0 ? R"({"method":"more.method_)" + text_of(i) + "\"}" : kShared;
-            }}},
+       {.params = [](int i) { return i % 2 == 0 ? R"({"method":"more.method_)" + text_of(i) + "\"}" : kShared; }}},
       {"rpc.unregister",
-       {.params =
-            [](int i) {
-              if (i == 1) return R"({"methods":[)" + many(R"("a")") + "]}";
-              return i % 2 == 0 ? R"({"method":"service.method_)" + text_of(i) + "\"}" : kShared;
-            }}},
+       {.params = [](int i) { return i % 2 == 0 ? R"({"method":"service.method_)" + text_of(i) + "\"}" : kShared; }}},
       {"rpc.subscribe",
        {.params =
             [](int i) {
@@ -496,6 +488,17 @@ TEST(Shares, what_is_late_leaves_nothing_to_the_next_element) {
   const auto [steps, answer] =
       list_in_batch("rpc.discover", 2, R"(,"timeout_ms":3)", 1000, std::chrono::milliseconds{4});
   EXPECT_EQ(count_of(answer, "-32002"), 2U);
+}
+
+TEST(Shares, no_more_names_are_read_than_a_connection_may_provide) {
+  for (const auto& [method, element] :
+       {std::pair{"rpc.register", R"({"method":"a"})"}, std::pair{"rpc.unregister", R"("a")"}}) {
+    const std::string text = R"({"jsonrpc":"2.0","method":")" + std::string{method} + R"(","params":{"methods":[)" +
+                             many(element) + "]},\"id\":1}\n";
+    const Cost cost = serve(text);
+    EXPECT_NE(cost.error.find(R"("limit":"methods")"), std::string::npos) << method << cost.error;
+    EXPECT_LE(cost.turn_requested_max, 4 * text.size()) << method;
+  }
 }
 
 TEST(Shares, who_registers_and_discovers_in_turns_pays_for_both) {
