@@ -4,6 +4,8 @@ reads its files anew; it ends the process as ever if that turns out to have none
 
 from __future__ import annotations
 
+import ctypes
+import os
 import signal
 import threading
 from typing import Any
@@ -43,6 +45,12 @@ class HeldHangUps:
 
     def is_for_none(self) -> None:
         """A server runs in another thread, which is this one: signals are the program's."""
+        if self.is_in_place() and self._before == signal.SIG_DFL:
+            # Not by way of Python, whose handlers are set and run in the main thread alone: one that comes when that is
+            # about to wait for a lock would not be run before the next one.
+            ctypes.CDLL(None).signal(int(signal.SIGHUP), None)
+            if self._came:
+                os.kill(os.getpid(), signal.SIGHUP)
         self._passes_on = True
         if self._came:
             main = threading.main_thread().ident
