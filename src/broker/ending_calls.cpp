@@ -23,6 +23,8 @@ namespace {
 constexpr std::size_t kExpiredATurn = 256;
 // A caller with no more of them has its calls looked through for one of a certain id.
 constexpr std::size_t kCallsLookedThrough = 16;
+// Of a request that is asked of another provider so many bytes take a step of the turn's.
+constexpr std::size_t kBytesInStep = 4096;
 // So long after the connection with the most calls of an account has been looked for it is looked for again.
 constexpr milliseconds kHeaviestPause{10};
 
@@ -189,7 +191,7 @@ void Exchange::end_left(Peer& peer) noexcept {
   const bool done = end_some(peer, workspace_->scheduler == nullptr ? all : calls_to_end_);
   if (!done && !peer.leaves) {
     try {
-      leaving_.push_back(&peer);
+      ended_calls_.push_back({.peer = &peer, .provider = nullptr});
       peer.leaves = true;
     } catch (const std::bad_alloc&) {
       static_cast<void>(end_some(peer, all));
@@ -199,7 +201,24 @@ void Exchange::end_left(Peer& peer) noexcept {
   if (peer.left && !peer.leaves) delete &peer;
 }
 
-// Takes what it needs off `steps`: one for each call, and one for each method. Whether nothing is left.
+// The same for the calls that wait for a provider which has unregistered. It goes with the last one that it has.
+void Exchange::end_waiting(Provider& provider) noexcept {
+  if (provider.ending) return;  // it has registered and unregistered again meanwhile
+  std::size_t all = std::numeric_limits<std::size_t>::max();
+  if (!lose_some(provider, false, workspace_->scheduler == nullptr ? all : calls_to_end_)) {
+    try {
+      provider.ending = std::make_shared<Provider*>(&provider);
+      ended_calls_.push_back({.peer = nullptr, .provider = provider.ending});
+    } catch (const std::bad_alloc&) {
+      provider.ending = nullptr;
+      static_cast<void>(lose_some(provider, false, all));
+    }
+  }
+  if (workspace_->scheduler != nullptr) if_memory_allows([&] { end_later(); });
+  if (!provider.ending && provider.at_work == 0) remove_provider(provider);
+}
+
+// Takes what it needs off `steps`: one for each call or more, and one for each method. Whether nothing is left.
 bool Exchange::end_some(Peer& peer, std::size_t& steps) noexcept {
   const auto may = [&steps] { return steps != 0 && steps-- != 0; };
   while (peer.left && !peer.calls.empty()) {
@@ -207,42 +226,60 @@ bool Exchange::end_some(Peer& peer, std::size_t& steps) noexcept {
     give_up(peer.calls.first);
   }
   while (peer.ended && !peer.provides.empty()) {
-    if (!may()) return false;
     Provider& provider = *peer.provides.back();
-    if (!provider.queue.empty()) {
-      lose(provider.queue.next());
-    } else if (!provider.addressed_queue.empty()) {
-      lose(provider.addressed_queue.next());
-    } else if (!provider.sent.empty()) {
-      lose(provider.sent.first);
-    } else {
-      remove_provider(provider);
-    }
+    if (!lose_some(provider, true, steps) || !may()) return false;
+    remove_provider(provider);
   }
   return true;
 }
 
-void Exchange::end_more_left() noexcept {
+// The same for the calls that wait for the provider, and, where it has gone, for those that it has been sent.
+bool Exchange::lose_some(Provider& provider, bool sent_too, std::size_t& steps) noexcept {
+  const auto next = [&] {
+    if (!provider.queue.empty()) return provider.queue.next();
+    if (!provider.addressed_queue.empty()) return provider.addressed_queue.next();
+    return sent_too ? provider.sent.first : kNoSlot;
+  };
+  for (SlotNumber slot = next(); slot != kNoSlot; slot = next()) {
+    if (steps == 0) return false;
+    steps -= std::min(steps, steps_to_lose(slot));
+    lose(slot);
+  }
+  return true;
+}
+
+// Where another provider may be asked, the call's text is copied, and each of them looked at.
+std::size_t Exchange::steps_to_lose(SlotNumber slot) noexcept {
+  const RelayedCall& call = calls_[slot];
+  if (!call.extras || call.addressed) return 1;
+  return 1 + call.extras->request.size() / kBytesInStep + call.provider->route->providers().size() / kProvidersInStep;
+}
+
+void Exchange::end_more_calls() noexcept {
   calls_to_end_ = kCallsEndedATurn;
-  while (!leaving_.empty() && end_some(*leaving_.front(), calls_to_end_)) {
-    Peer& peer = *leaving_.front();
-    leaving_.pop_front();
-    peer.leaves = false;
-    if (peer.left) delete &peer;
+  while (!ended_calls_.empty()) {
+    const EndedCalls ended = ended_calls_.front();
+    if (Peer* const peer = ended.peer) {
+      if (!end_some(*peer, calls_to_end_)) return;
+      peer->leaves = false;
+      if (peer->left) delete peer;
+    } else if (Provider* const provider = *ended.provider) {
+      if (provider->ended && !lose_some(*provider, false, calls_to_end_)) return;
+      provider->ending = nullptr;
+      if (provider->ended && provider->at_work == 0) remove_provider(*provider);
+    }
+    ended_calls_.pop_front();
   }
 }
 
-// Their connections have gone all.
+// Their connections have gone all, and with these the providers.
 void Exchange::end_all_left() noexcept {
-  for (std::size_t all = std::numeric_limits<std::size_t>::max(); !leaving_.empty(); leaving_.pop_front()) {
-    static_cast<void>(end_some(*leaving_.front(), all));
-    delete leaving_.front();
+  for (std::size_t all = std::numeric_limits<std::size_t>::max(); !ended_calls_.empty(); ended_calls_.pop_front()) {
+    Peer* const peer = ended_calls_.front().peer;
+    if (peer == nullptr) continue;
+    static_cast<void>(end_some(*peer, all));
+    delete peer;
   }
-}
-
-void Exchange::lose_waiting(Provider& provider) noexcept {
-  while (!provider.queue.empty()) lose(provider.queue.next());
-  while (!provider.addressed_queue.empty()) lose(provider.addressed_queue.next());
 }
 
 // The provider will not answer this call: it is asked of another one, where that is safe, or ends.
@@ -264,15 +301,19 @@ bool Exchange::ask_another(SlotNumber slot) noexcept {
   const bool sent = call.state == State::sent;
   if (sent && (!lost.terms.idempotent || call.retried || call.stream)) return false;
   if (call.addressed || !call.extras || call.extras->request.empty()) return false;
-  const std::string_view text = call.extras->request.padded();
   Received message;
   Buffer read;
+  std::string_view params;
   Provider* other = nullptr;
   try {
-    static_cast<void>(read_kept(text, true, read, message));
-    const std::string_view params = message.has(Member::params) ? message[Member::params] : std::string_view{};
-    const MessageForm form = message.packed ? MessageForm::packed : MessageForm::json;
-    other = lost.route->choose(params, *workspace_->readers_of(form).reader, &lost);
+    // What is asked for is read again only where that tells whom to ask.
+    if (lost.route->policy() == Policy::hash) {
+      static_cast<void>(read_kept(call.extras->request.padded(), true, read, message));
+      if (message.has(Member::params)) params = message[Member::params];
+    }
+    const bool packed = !params.empty() && message.packed;
+    other = lost.route->choose(params, *workspace_->readers_of(packed ? MessageForm::packed : MessageForm::json).reader,
+                               &lost);
   } catch (const std::bad_alloc&) {
     return false;
   }

@@ -607,7 +607,8 @@ void Exchange::free_again(Provider& provider) noexcept {
     calls_[slot].provider = &provider;
     send_kept(slot);
   }
-  if (provider.ended && provider.at_work == 0 && provider.waiting == 0) remove_provider(provider);
+  const bool is_done = provider.at_work == 0 && provider.waiting == 0;
+  if (provider.ended && is_done && !provider.ending) remove_provider(provider);
 }
 
 }  // namespace wirecall::broker

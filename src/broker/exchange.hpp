@@ -231,8 +231,15 @@ class Exchange final : public rpc::Broker, private Timer {
   // Steps of a share (rpc::Share) that one turn spends on telling of the broker itself; one event may take more.
   static constexpr std::size_t kAnnouncingSteps = 2048;
   static constexpr std::size_t kSubscriptionsEndedATurn = 128;
-  static constexpr std::size_t kCallsEndedATurn = 256;
+  static constexpr std::size_t kCallsEndedATurn = 256;  // short ones, for which few providers are looked at
   static constexpr std::uint64_t kNoEvent = ~std::uint64_t{0};
+
+  // Calls that are to be ended: all that a peer leaves undone, or those that wait for a provider which has
+  // unregistered.
+  struct EndedCalls {
+    Peer* peer;                           // null for a provider's
+    std::shared_ptr<Provider*> provider;  // null for a peer's; where it points to null, the provider has gone
+  };
 
   // Goes on with something in the next turn.
   class Continuation final : public Timer {
@@ -296,15 +303,17 @@ class Exchange final : public rpc::Broker, private Timer {
   void end_subscriptions(EndedSubscriptions ended) noexcept;
   [[nodiscard]] bool end_some(const EndedSubscriptions& ended, std::size_t& steps) noexcept;
   void end_left(Peer& peer) noexcept;
+  void end_waiting(Provider& provider) noexcept;
   [[nodiscard]] bool end_some(Peer& peer, std::size_t& steps) noexcept;
-  void end_more_left() noexcept;
+  [[nodiscard]] bool lose_some(Provider& provider, bool sent_too, std::size_t& steps) noexcept;
+  [[nodiscard]] std::size_t steps_to_lose(SlotNumber slot) noexcept;
+  void end_more_calls() noexcept;
   void end_all_left() noexcept;
   void end_more() noexcept;
   void end_later();
   void answer(SlotNumber slot, const Error& error) noexcept;
   void fail(SlotNumber slot, const Error& error) noexcept;
   void caller_ended(std::uint64_t number, const Outcome& outcome) noexcept;
-  void lose_waiting(Provider& provider) noexcept;
   void give_up(SlotNumber slot) noexcept;
   void give_up(SlotNumber slot, const Error& error) noexcept;
   void leave_caller(SlotNumber slot) noexcept;
@@ -392,7 +401,7 @@ class Exchange final : public rpc::Broker, private Timer {
   MethodSubscriptions subscriptions_to_methods_;
   std::deque<EndedSubscriptions> ended_subscriptions_;  // that are ended in later turns
   std::size_t subscriptions_to_end_ = kSubscriptionsEndedATurn;
-  std::deque<Peer*> leaving_;  // whose calls are ended in later turns; it owns those that have left
+  std::deque<EndedCalls> ended_calls_;  // that are ended in later turns; it owns the peers among them that have left
   std::size_t calls_to_end_ = kCallsEndedATurn;
   Continuation ending_{*this, &Exchange::end_more};
   bool ends_ = false;  // ending_ runs

@@ -85,14 +85,15 @@ struct Provider {
   Route* route;
   Peer* peer;
   Terms terms;
-  std::uint32_t at_work = 0;       ///< calls sent and not answered, those that were given up among them
-  std::uint32_t waiting = 0;       ///< calls that wait for it
-  RelayedCalls::List sent{};       ///< those at work
-  WaitingCalls queue{};            ///< those that wait, and may as well go to another one
-  WaitingCalls addressed_queue{};  ///< those that are for nobody else
-  bool addressed_next = false;     ///< which of the two has its turn
-  bool ended = false;              ///< unregistered: it is asked nothing new, and goes with its last call
-  std::uint32_t index = 0;         ///< in Peer::provides
+  std::uint32_t at_work = 0;            ///< calls sent and not answered, those that were given up among them
+  std::uint32_t waiting = 0;            ///< calls that wait for it
+  RelayedCalls::List sent{};            ///< those at work
+  WaitingCalls queue{};                 ///< those that wait, and may as well go to another one
+  WaitingCalls addressed_queue{};       ///< those that are for nobody else
+  bool addressed_next = false;          ///< which of the two has its turn
+  bool ended = false;                   ///< unregistered: it is asked nothing new, and goes with its last call
+  std::uint32_t index = 0;              ///< in Peer::provides
+  std::shared_ptr<Provider*> ending{};  ///< while its waiting calls end in shares (EndedCalls); null again when it goes
   std::shared_ptr<SubscriptionMethod> subscribing{};  ///< null before it has a subscription
 
   [[nodiscard]] bool is_free() const;

@@ -313,12 +313,12 @@ bool Exchange::unregister(Peer& peer, std::string_view name) {
       static_cast<void>(unregister(peer, names->unsubscribe));
     }
   }
-  lose_waiting(*provider);
-  if (provider->at_work == 0) remove_provider(*provider);
+  end_waiting(*provider);
   return true;
 }
 
 void Exchange::remove_provider(Provider& provider) noexcept {
+  if (provider.ending) *provider.ending = nullptr;
   Route& route = *provider.route;
   std::vector<Provider*>& own = provider.peer->provides;
   own.back()->index = provider.index;

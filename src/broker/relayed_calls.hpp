@@ -68,6 +68,7 @@ class KeptRequest {
     text_.release();
   }
   [[nodiscard]] bool empty() const noexcept { return text_.empty(); }
+  [[nodiscard]] std::size_t size() const noexcept { return text_.size(); }
   [[nodiscard]] std::string_view padded() { return text_.padded(); }
 
  private:

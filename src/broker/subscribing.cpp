@@ -371,7 +371,7 @@ bool Exchange::end_some(const EndedSubscriptions& ended, std::size_t& steps) noe
 void Exchange::end_more() noexcept {
   ends_ = false;
   subscriptions_to_end_ = kSubscriptionsEndedATurn;
-  end_more_left();
+  end_more_calls();
   while (!ended_subscriptions_.empty() && end_some(ended_subscriptions_.front(), subscriptions_to_end_))
     ended_subscriptions_.pop_front();
   if_memory_allows([&] { end_later(); });
@@ -379,7 +379,7 @@ void Exchange::end_more() noexcept {
 
 void Exchange::end_later() {
   const bool none = ended_subscriptions_.empty() && subscriptions_to_end_ == kSubscriptionsEndedATurn &&
-                    leaving_.empty() && calls_to_end_ == kCallsEndedATurn;
+                    ended_calls_.empty() && calls_to_end_ == kCallsEndedATurn;
   if (ends_ || none) return;
   workspace_->scheduler->start(ending_, std::chrono::nanoseconds{0});
   ends_ = true;

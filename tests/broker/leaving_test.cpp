@@ -1,6 +1,7 @@
 // Peers that leave with thousands of calls: each turn ends a share of them, whoever waits is told all the same, and
 // nothing of a peer that has left is asked or told any more.
 #include <algorithm>
+#include <chrono>
 #include <cstddef>
 #include <gtest/gtest.h>
 #include <memory>
@@ -105,6 +106,138 @@ TEST_F(Leaving, providers_are_asked_nothing_new_and_another_can_take_their_place
   static_cast<void>(expect_shares(caller));
   next.leave();
   EXPECT_EQ(other.received(), provider_lost("maybe", "8"));
+}
+
+class Unregistering : public Leaving {
+ protected:
+  Unregistering() { provider.provide("work", R"(,"concurrency":1,"queue":5000)"); }
+  void unregister() {
+    EXPECT_TRUE(provider.ask(request("rpc.unregister", R"(["work"])")).ends_with(result_reply("1")));
+  }
+  // Which takes one of the calls at once.
+  void provide_as_well(Client& client) {
+    const std::string said = client.ask(request("rpc.register", R"({"method":"work","concurrency":1,"queue":5000})"));
+    EXPECT_EQ(lines_of(said), 2) << said;
+  }
+  [[nodiscard]] std::size_t waiting_for(int place) {
+    return world.exchange.methods().find_registered("work")->providers()[static_cast<std::size_t>(place)]->waiting;
+  }
+};
+
+TEST_F(Unregistering, calls_that_wait_end_in_shares_and_the_one_at_work_is_answered) {
+  call_many(caller);
+  const std::string asked = provider.received();
+  unregister();
+  EXPECT_EQ(expect_shares(caller), kMany - 1);
+  EXPECT_EQ(provider.received(), "");
+  provider.send(result_reply("5", id_of(asked)));
+  EXPECT_EQ(caller.received(), result_reply("5", "1"));
+  EXPECT_EQ(world.exchange.methods().size(), 0U);
+  EXPECT_EQ(world.exchange.relayed_calls().in_use(), 0U);
+}
+
+TEST_F(Unregistering, providers_go_when_the_one_at_work_is_answered_first) {
+  call_many(caller);
+  const std::string asked = provider.received();
+  unregister();
+  provider.send(result_reply("5", id_of(asked)));
+  EXPECT_EQ(provider.received(), "") << "asked nothing further";
+  EXPECT_EQ(world.exchange.methods().size(), 1U);
+  static_cast<void>(caller.received());
+  EXPECT_EQ(expect_shares(caller), kMany - 1 - kShare);
+  EXPECT_EQ(world.exchange.methods().size(), 0U);
+}
+
+TEST_F(Unregistering, calls_that_wait_go_to_another_provider_in_shares) {
+  call_many(caller);
+  provide_as_well(other);
+  unregister();
+  EXPECT_EQ(waiting_for(1), static_cast<std::size_t>(kShare));
+  while (world.scheduler.expire_one()) {
+  }
+  EXPECT_EQ(waiting_for(0), 0U);
+  EXPECT_EQ(waiting_for(1), static_cast<std::size_t>(kMany - 2));
+  EXPECT_EQ(caller.received(), "");
+}
+
+TEST_F(Unregistering, long_requests_make_a_share_smaller) {
+  const std::string params = "[\"" + std::string(64 * 1024, 'x') + "\"]";
+  for (int i = 0; i < 60; ++i) caller.send(request("work", params, std::to_string(i + 1)));
+  provide_as_well(other);
+  unregister();
+  EXPECT_LE(waiting_for(1), 20U);
+  while (world.scheduler.expire_one()) {
+  }
+  EXPECT_EQ(waiting_for(1), 58U);
+}
+
+TEST_F(Unregistering, who_registers_again_meanwhile_is_asked_what_still_waits) {
+  call_many(caller, 600);
+  const std::string asked = provider.received();
+  unregister();
+  EXPECT_EQ(lines_of(caller.received()), kShare);
+  provider.provide("work", R"(,"concurrency":1,"queue":5000)");
+  while (world.scheduler.expire_one()) {
+  }
+  EXPECT_EQ(caller.received(), "");
+  int answered = 1;
+  provider.send(result_reply("1", id_of(asked)));
+  for (std::string next = provider.received(); !next.empty(); next = provider.received(), ++answered)
+    provider.send(result_reply("1", id_of(next)));
+  EXPECT_EQ(answered, 600 - kShare);
+  EXPECT_EQ(lines_of(caller.received()), 600 - kShare);
+  EXPECT_EQ(world.exchange.relayed_calls().in_use(), 0U);
+  unregister();
+  EXPECT_EQ(world.exchange.methods().size(), 0U);
+}
+
+TEST_F(Unregistering, registering_and_unregistering_again_goes_on_where_it_was) {
+  call_many(caller);
+  unregister();
+  provider.provide("work", R"(,"concurrency":1,"queue":5000)");
+  unregister();
+  EXPECT_EQ(lines_of(caller.received()), kShare) << "one share a turn";
+  EXPECT_EQ(expect_shares(caller), kMany - 1 - kShare);
+}
+
+TEST_F(Unregistering, each_call_ends_once_however_it_ends_meanwhile) {
+  call_many(caller);
+  unregister();
+  EXPECT_EQ(lines_of(caller.received()), kShare);
+  EXPECT_TRUE(caller.ask(request("rpc.cancel", R"({"id":2999})", "0")).ends_with(result_reply("1", "0")));
+  provider.leave();
+  Client next{world};
+  provide_as_well(next);
+  while (world.scheduler.expire_one()) {
+  }
+  EXPECT_EQ(lines_of(caller.received()), 1) << "the one that was at work";
+  EXPECT_EQ(waiting_for(0), static_cast<std::size_t>(kMany - 1 - kShare - 1 - 1))
+      << "but for the one cancelled, and taken";
+}
+
+TEST_F(Unregistering, the_time_of_calls_goes_on_meanwhile) {
+  caller.send(request("work", {}, "0"));
+  for (int i = 1; i < 600; ++i)
+    caller.send(R"({"jsonrpc":"2.0","method":"work","timeout_ms":20,"id":)" + std::to_string(i) + "}");
+  unregister();
+  int told = lines_of(caller.received());
+  EXPECT_EQ(told, kShare);
+  world.advance(std::chrono::milliseconds{100});
+  told += lines_of(caller.received());
+  EXPECT_EQ(told, 599);
+  EXPECT_EQ(world.exchange.relayed_calls().in_use(), 1U);
+}
+
+TEST_F(Unregistering, a_broker_may_end_in_the_middle) {
+  auto world2 = std::make_unique<World>();
+  auto serving = std::make_unique<Client>(*world2);
+  auto calling = std::make_unique<Client>(*world2);
+  serving->provide("work", R"(,"concurrency":1,"queue":5000)");
+  call_many(*calling);
+  serving->send(notification("rpc.unregister", R"(["work"])"));
+  serving.reset();
+  calling.reset();
+  world2.reset();
 }
 
 TEST_F(Leaving, callers_are_told_nothing_that_is_answered_meanwhile) {

@@ -534,6 +534,35 @@ TEST(Shares, a_session_is_taken_over_in_a_bounded_share_of_a_turn) {
   expect_bounded(serve(crowd, again), Answers::results);
 }
 
+TEST(Shares, calls_that_wait_for_who_unregisters_end_in_shares) {
+  constexpr int kCallers = 4;
+  constexpr int kCallsOfEach = 4000;
+  constexpr std::size_t kCallsEndedATurn = 256;
+  Crowd crowd;
+  crowd.attacker->peer->send(
+      R"({"jsonrpc":"2.0","method":"rpc.register","params":{"method":"slow","concurrency":1,"queue":100000}})");
+  for (int i = 0; i < 8; ++i) crowd.turn();
+  std::string calls;
+  for (int i = 0; i < kCallsOfEach; ++i) calls += R"({"jsonrpc":"2.0","method":"slow","id":)" + text_of(i) + "}\n";
+  for (int i = 0; i < kCallers; ++i) crowd.connect().peer->send(calls);
+  for (int i = 0; i < kTurnsMax && crowd.exchange.relayed_calls().in_use() != kCallers * kCallsOfEach; ++i)
+    crowd.turn();
+  crowd.attacker->peer->send(R"({"jsonrpc":"2.0","method":"rpc.unregister","params":{"method":"slow"},"id":1})");
+  std::size_t ended_max = 0;
+  std::size_t requested_max = 0;
+  for (int i = 0; i < kTurnsMax && crowd.exchange.relayed_calls().in_use() != 1; ++i) {
+    const std::size_t before = crowd.exchange.relayed_calls().in_use();
+    const std::size_t requested_before = memory::requested_bytes();
+    crowd.turn();
+    ended_max = std::max(ended_max, before - crowd.exchange.relayed_calls().in_use());
+    requested_max = std::max(requested_max, memory::requested_bytes() - requested_before);
+  }
+  // A turn looks at what has come, and then at what is due.
+  EXPECT_LE(ended_max, 2 * kCallsEndedATurn);
+  EXPECT_LE(requested_max, kTurnRequestedMax);
+  EXPECT_EQ(crowd.exchange.relayed_calls().in_use(), 1U) << "the one at work";
+}
+
 TEST(Shares, a_call_of_all_costs_its_caller_each_provider_that_is_asked) {
   const std::string call =
       R"({"jsonrpc":"2.0","method":"rpc.call_all","params":{"method":"shared","timeout_ms":1},"id":1})";
