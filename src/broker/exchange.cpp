@@ -8,6 +8,7 @@
 #include "broker/clean_response.hpp"
 #include "broker/gathering.hpp"
 #include "broker/outgoing.hpp"
+#include "broker/request_to_all.hpp"
 #include "broker/splice.hpp"
 #include "message/cancel_request.hpp"
 #include "message/own_error.hpp"
@@ -79,6 +80,7 @@ Exchange::~Exchange() {
   workspace_->scheduler->stop(walking_);
   workspace_->scheduler->stop(ending_);
   workspace_->scheduler->stop(announcing_);
+  workspace_->scheduler->stop(asking_);
 }
 
 nanoseconds Exchange::now() const noexcept {
@@ -134,7 +136,7 @@ void Exchange::relay_to(Provider& chosen, Route& route, Call& call, const Receiv
   bool long_id = false;
   if (message.text.size() > rpc::kIdBytesUncounted) [[unlikely]] {
     long_id = message.id().size() > rpc::kIdBytesUncounted;
-    if (!waits && !has_budget(*provider, message.text)) return refuse(call, route, provider_holds_too_much());
+    if (!waits && !has_budget(*provider, message.text.size())) return refuse(call, route, provider_holds_too_much());
   }
   if ((waits || long_id) && !may_keep(caller, message.text)) return refuse(call, route, too_many_bytes());
   if (waits && provider->waiting >= provider->terms.queue && !make_way(*provider, caller))
@@ -219,9 +221,9 @@ bool Exchange::may_keep(const Peer& caller, std::string_view text) const noexcep
   return kept == 0 || kept + text.size() <= limits_->hard_output;
 }
 
-// Whether a request may be sent to the provider besides what waits for those of its principal.
-bool Exchange::has_budget(const Provider& provider, std::string_view request) {
-  return request.size() <= rpc::kBytesUnasked || provider.peer->outlet().has_budget_for(request.size());
+// Whether a request of so many bytes may be sent to the provider besides what waits for those of its principal.
+bool Exchange::has_budget(const Provider& provider, std::size_t bytes) {
+  return bytes <= rpc::kBytesUnasked || provider.peer->outlet().has_budget_for(bytes);
 }
 
 Error Exchange::provider_holds_too_much() {
@@ -270,7 +272,7 @@ std::string Exchange::from_of(const Peer& peer) const {
 }
 
 void Exchange::notify(const Provider& provider, const Received& message, std::string_view from) {
-  if (provider.peer->is_congested() || !has_budget(provider, message.text)) {
+  if (provider.peer->is_congested() || !has_budget(provider, message.text.size())) {
     ++workspace_->stats.events_dropped;
     return;
   }
@@ -332,18 +334,23 @@ bool Exchange::moves_within_budget(SlotNumber slot, std::string_view text) noexc
   const Provider& provider = *call.provider;
   const auto known = peers_.find(extras.asker);
   Peer* const caller = known == peers_.end() ? nullptr : known->second;
-  if (provider.terms.idempotent || caller == nullptr) return has_budget(provider, text);
+  if (provider.terms.idempotent || caller == nullptr) return has_budget(provider, text.size());
   const std::size_t before = caller->load().held_bytes;
   extras.request.uncount();
   if (before / rpc::kBytesUnweighed != caller->load().held_bytes / rpc::kBytesUnweighed)
     caller->outlet().held_changed();
-  return caller->load().calls.account() == provider.peer->load().calls.account() || has_budget(provider, text);
+  return caller->load().calls.account() == provider.peer->load().calls.account() || has_budget(provider, text.size());
 }
 
 // Sends a request that has been kept. A call whose request cannot be sent, for want of memory or of room in the budget
 // of its provider, ends.
 void Exchange::send_kept(SlotNumber slot) noexcept {
   try {
+    if (calls_[slot].extras->to_all) {
+      if (has_budget(*calls_[slot].provider, calls_[slot].extras->to_all->size())) return send_to_all(slot);
+      calls_[slot].provider = nullptr;
+      return fail(slot, provider_holds_too_much());
+    }
     const std::string_view text = calls_[slot].extras->request.padded();
     if (!moves_within_budget(slot, text)) {
       calls_[slot].provider = nullptr;

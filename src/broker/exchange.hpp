@@ -13,6 +13,7 @@
 #include <cstdint>
 #include <deque>
 #include <functional>
+#include <list>
 #include <map>
 #include <memory>
 #include <optional>
@@ -94,6 +95,7 @@ struct RelayErrors {
   RelayErrors();
 };
 
+class RequestToAll;
 class Splice;
 /// What the request of a stream has in place of what its caller wrote.
 struct StreamEdits;
@@ -232,6 +234,10 @@ class Exchange final : public rpc::Broker, private Timer {
   static constexpr std::size_t kAnnouncingSteps = 2048;
   static constexpr std::size_t kSubscriptionsEndedATurn = 128;
   static constexpr std::size_t kCallsEndedATurn = 256;  // short ones, for which few providers are looked at
+  // Steps of a share that one turn spends on asking providers for rpc.call_all, for all such calls together, and for
+  // one at a time where there are several; the last provider that is asked may take more.
+  static constexpr std::size_t kAskingSteps = 512;
+  static constexpr std::size_t kAskingStepsAtOnce = 128;
   static constexpr std::uint64_t kNoEvent = ~std::uint64_t{0};
 
   // Calls that are to be ended: all that a peer leaves undone, or those that wait for a provider which has
@@ -239,6 +245,22 @@ class Exchange final : public rpc::Broker, private Timer {
   struct EndedCalls {
     Peer* peer;                           // null for a provider's
     std::shared_ptr<Provider*> provider;  // null for a peer's; where it points to null, the provider has gone
+  };
+
+  // An rpc.call_all of which not all providers have been asked yet. Those and the caller are known by Peer::number,
+  // since they may go meanwhile.
+  struct Asking {
+    std::shared_ptr<Gathering> gathering;
+    std::shared_ptr<const RequestToAll> request;  // null where it is not kept for those that are left
+    std::uint64_t caller;
+    std::string route;  // its name
+    std::string method;
+    CallBounds bounds;
+    bool kept;                                  // whether the request is kept for providers that are not free
+    std::vector<std::uint64_t> providers = {};  // in the order of their places
+    std::uint32_t asked = 0;                    // so many of them
+
+    [[nodiscard]] bool is_done() const noexcept;
   };
 
   // Goes on with something in the next turn.
@@ -264,12 +286,18 @@ class Exchange final : public rpc::Broker, private Timer {
   void notify(const Provider& provider, const Received& message, std::string_view from);
   [[nodiscard]] static Error queue_is_full();
   [[nodiscard]] static Error too_many_calls();
-  void ask_for(Provider& provider, const Asked& asked, std::string_view request, const CallBounds& bounds,
-               const Gathered& gathered);
+  void begin_asking(std::list<Asking> asking) noexcept;
+  void ask_share(Asking& asking, std::size_t steps) noexcept;
+  std::size_t ask_some(Asking& asking, std::size_t steps) noexcept;
+  void ask_more() noexcept;
+  void ask_later() noexcept;
+  [[nodiscard]] Provider* provider_at(const Asking& asking, std::uint32_t place) const noexcept;
+  void ask_for(const Asking& asking, std::uint32_t place, const Peer& caller);
+  void send_to_all(SlotNumber slot);
   void hand_to(Provider& provider, SlotNumber slot) noexcept;
   bool keep_for(Provider& provider, SlotNumber slot) noexcept;
   [[nodiscard]] bool may_keep(const Peer& caller, std::string_view text) const noexcept;
-  [[nodiscard]] static bool has_budget(const Provider& provider, std::string_view request);
+  [[nodiscard]] static bool has_budget(const Provider& provider, std::size_t bytes);
   [[nodiscard]] static Error provider_holds_too_much();
   [[nodiscard]] bool moves_within_budget(SlotNumber slot, std::string_view text) noexcept;
   [[nodiscard]] static Error too_many_bytes();
@@ -324,7 +352,7 @@ class Exchange final : public rpc::Broker, private Timer {
   void lose(SlotNumber slot) noexcept;
   [[nodiscard]] bool ask_another(SlotNumber slot) noexcept;
   [[nodiscard]] std::unique_ptr<RelayedStream> stream_of(const Received& message) const;
-  [[nodiscard]] std::string_view progress_token(const Received& message) const;
+  [[nodiscard]] std::string_view progress_token(std::string_view params) const;
   [[nodiscard]] static std::uint64_t first_credit(const RelayedCall& call) noexcept;
   void edit_stream(const RelayedCall& call, const Received& message, StreamEdits& edits, Splice& splice) const;
   [[nodiscard]] bool is_streaming(const Peer& provider, SlotNumber slot) noexcept;
@@ -405,6 +433,10 @@ class Exchange final : public rpc::Broker, private Timer {
   std::size_t calls_to_end_ = kCallsEndedATurn;
   Continuation ending_{*this, &Exchange::end_more};
   bool ends_ = false;  // ending_ runs
+  std::list<Asking> askings_;
+  std::size_t asking_steps_left_ = kAskingSteps;
+  Continuation asking_{*this, &Exchange::ask_more};
+  bool asks_ = false;  // asking_ runs
   Retained retained_;
   std::deque<Peer*> walkers_;  // who are sent what is retained, and wait for their turn
   std::size_t walk_steps_left_ = kWalkSteps;

@@ -38,10 +38,15 @@ class Gathering {
   /// Nobody waits for the answer any more. Calls `give_up` with the number of each relayed call that has not ended.
   template <class GiveUp>
   void end(const GiveUp& give_up) noexcept {
+    ended_ = true;
     for (const Outcome& outcome : outcomes_) {
       if (!outcome.has_come && outcome.number) give_up(*outcome.number);
     }
   }
+  /// The same without a call to be given up.
+  void abandon() noexcept { ended_ = true; }
+  /// Whether the call has been answered, or nobody waits for that.
+  [[nodiscard]] bool has_ended() const noexcept { return ended_; }
 
  private:
   struct Outcome {
@@ -58,6 +63,7 @@ class Gathering {
   std::vector<Outcome> outcomes_;
   std::size_t bytes_ = 0;
   std::size_t left_ = 0;
+  bool ended_ = false;
 };
 
 }  // namespace wirecall::broker

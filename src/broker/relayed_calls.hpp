@@ -27,6 +27,7 @@ namespace wirecall::broker {
 
 class Gathering;
 class Peer;
+class RequestToAll;
 struct Provider;
 
 using SlotNumber = std::uint32_t;
@@ -87,9 +88,10 @@ struct RelayExtras {
   ReplySink sink;     ///< answers a call that is no message of its own: in a batch, by HTTP
   Gathered gathered;  ///< the same, of rpc.call_all
   Subscribing subscribing;
-  rpc::HeldBytes id;               ///< of an id of more than rpc::kIdBytesUncounted
-  KeptRequest request;             ///< as it came: of a call that waits, or that may be made again
-  std::string from;                ///< with it, who made it (Exchange::from_of)
+  rpc::HeldBytes id;                           ///< of an id of more than rpc::kIdBytesUncounted
+  std::shared_ptr<const RequestToAll> to_all;  ///< the request of rpc.call_all, until it has been sent
+  KeptRequest request;                         ///< as it came: of a call that waits, or that may be made again
+  std::string from;                            ///< with it, who made it (Exchange::from_of)
   const Peer* asked_by = nullptr;  ///< the same: whose turn it is to wait; to be compared, since it may have gone
   std::uint64_t asker = 0;         ///< the same: its Peer::number
 };

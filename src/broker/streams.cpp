@@ -39,14 +39,18 @@ constexpr std::uint64_t kItemsMax = 1024;
 constexpr std::size_t kRoomDivisor = 2;
 constexpr std::uint64_t kEndless = std::numeric_limits<std::uint64_t>::max();
 
+std::string_view params_in(const Received& message) {
+  return message.has(Member::params) ? message[Member::params] : std::string_view{};
+}
+
 // The values of an object's members of these names, views into it; empty for those that are not there. One that has a
 // name twice has none of them: another reader may take the other.
 template <std::size_t N>
-std::array<std::string_view, N> members_of(Reader& reader, const Received& message,
+std::array<std::string_view, N> members_of(Reader& reader, std::string_view params,
                                            const std::array<std::string_view, N>& names) {
   std::array<std::string_view, N> values{};
-  if (!message.has(Member::params)) return values;
-  reader.reset(message[Member::params]);
+  if (params.empty()) return values;
+  reader.reset(params);
   if (reader.kind() != ValueKind::object) return values;
   static_cast<void>(reader.begin_object());
   for (std::string_view name; reader.next_member(name);) {
@@ -73,14 +77,13 @@ std::string_view unquoted(std::string_view json) noexcept {
 
 // ---- to the provider ----
 
-// The token by which the caller of such a request wants $/progress: a string or number; empty for none.
-std::string_view Exchange::progress_token(const Received& message) const {
-  if (!message.has(Member::params)) return {};
-  const std::string_view params = message[Member::params];
+// The token by which the caller of a request with these params wants $/progress: a string or number; empty for none.
+std::string_view Exchange::progress_token(std::string_view params) const {
   constexpr std::string_view kName = wirecall::detail::kProgressToken;
-  if (params.front() != '{' || ::memmem(params.data(), params.size(), kName.data(), kName.size()) == nullptr) [[likely]]
+  if (params.empty() || params.front() != '{' ||
+      ::memmem(params.data(), params.size(), kName.data(), kName.size()) == nullptr) [[likely]]
     return {};
-  const std::string_view token = members_of<1>(*workspace_->readers.reader, message, {kName}).front();
+  const std::string_view token = members_of<1>(*workspace_->readers.reader, params, {kName}).front();
   const bool is_token = !token.empty() && (token.front() == '"' || token.front() == '-' ||
                                            (token.front() >= '0' && token.front() <= '9'));
   return is_token ? token : std::string_view{};
@@ -89,7 +92,7 @@ std::string_view Exchange::progress_token(const Received& message) const {
 // Null for a call that has not asked for its results as they come.
 std::unique_ptr<RelayedStream> Exchange::stream_of(const Received& message) const {
   const bool by_credit = message.has(Member::stream);
-  const std::string_view token = by_credit ? std::string_view{} : progress_token(message);
+  const std::string_view token = by_credit ? std::string_view{} : progress_token(params_in(message));
   if (!by_credit && token.empty()) [[likely]]
     return nullptr;
   auto stream = std::make_unique<RelayedStream>();
@@ -107,7 +110,7 @@ std::uint64_t Exchange::first_credit(const RelayedCall& call) noexcept {
 void Exchange::edit_stream(const RelayedCall& call, const Received& message, StreamEdits& edits, Splice& splice) const {
   const bool by_credit = message.has(Member::stream);
   const std::string_view token =
-      by_credit || (!call.stream && !call.extras) ? std::string_view{} : progress_token(message);
+      by_credit || (!call.stream && !call.extras) ? std::string_view{} : progress_token(params_in(message));
   if (!call.stream) {
     splice.replace(message[Member::id], edits.id.view());
     if (by_credit) splice.remove(message[Member::stream]);
@@ -146,7 +149,7 @@ void Exchange::progress(const Peer& peer, const Received& message) {
 
 Exchange::ItemParts Exchange::parts_of(const Received& message, bool by_token) const {
   Reader& reader = *workspace_->readers_of(message.packed ? MessageForm::packed : MessageForm::json).reader;
-  const auto [named, value] = members_of<2>(reader, message, {by_token ? kTokenName : kIdName, kValueName});
+  const auto [named, value] = members_of<2>(reader, params_in(message), {by_token ? kTokenName : kIdName, kValueName});
   return {.name = named, .value = value, .by_token = by_token};
 }
 

@@ -1,7 +1,11 @@
 // rpc.call_all: one call of all providers of a method, and what it is answered.
 #include <chrono>
+#include <cstddef>
 #include <gtest/gtest.h>
+#include <memory>
 #include <string>
+#include <string_view>
+#include <vector>
 
 #include "tests/broker/world.hpp"
 
@@ -193,6 +197,158 @@ TEST_F(CallAll, a_provider_that_goes_has_not_kept_what_ended_with_the_caller) {
   a.leave();
   b.leave();
   EXPECT_EQ(world.exchange.relayed_calls().in_use(), 0u);
+}
+
+TEST_F(CallAll, a_token_for_progress_goes_nowhere) {
+  provided();
+  call(R"({"method":"version","params":{"partialResultToken":"t","x":1}})");
+  EXPECT_EQ(a.received(), request("version", R"({"x":1})", "0"));
+}
+
+// So many that it takes several turns to ask them.
+class CallMany : public testing::Test {
+ protected:
+  static constexpr int kMany = 300;
+  static constexpr int kShare = 128;
+
+  CallMany() {
+    for (int i = 0; i < kMany; ++i) {
+      providers.push_back(std::make_unique<Client>(world));
+      providers.back()->provide("version");
+    }
+  }
+  // How many have been asked since this was called last; each that was answers.
+  int answer() {
+    int asked = 0;
+    for (const auto& provider : providers) {
+      const std::string text = provider->outlet == nullptr ? "" : provider->received();
+      if (text.empty()) continue;
+      ++asked;
+      provider->send(result_reply("1", id_of(text)));
+    }
+    return asked;
+  }
+
+  World world;
+  Client caller{world};
+  std::vector<std::unique_ptr<Client>> providers;
+};
+
+TEST_F(CallMany, they_are_asked_in_shares) {
+  caller.send(request("rpc.call_all", R"(["version"])"));
+  int all = 0;
+  do {
+    const int asked = answer();
+    EXPECT_LE(asked, kShare);
+    EXPECT_GT(asked + all, 0);
+    all += asked;
+  } while (world.scheduler.expire_one());
+  EXPECT_EQ(all, kMany);
+  std::string outcomes = R"({"result":1})";
+  for (int i = 1; i < kMany; ++i) outcomes += R"(,{"result":1})";
+  EXPECT_EQ(caller.received(), result_reply("[" + outcomes + "]"));
+  EXPECT_EQ(caller.dispatcher->in_flight(), 0U);
+}
+
+TEST_F(CallMany, who_goes_before_it_is_asked_has_that_for_its_outcome) {
+  caller.send(request("rpc.call_all", R"(["version"])"));
+  EXPECT_EQ(answer(), kShare);
+  providers[kMany - 1]->leave();
+  EXPECT_EQ(providers[kMany - 2]->ask(request("rpc.unregister", R"(["version"])")), result_reply("1"));
+  Client late{world};
+  late.provide("version");
+  int asked = 0;
+  while (world.scheduler.expire_one()) asked += answer();
+  EXPECT_EQ(asked, kMany - kShare - 2);
+  EXPECT_EQ(late.received(), "");
+  const std::string all = caller.received();
+  const std::string lost =
+      R"({"error":{"code":-32001,"message":"Provider lost","data":{"reason":"the provider has gone","origin":"local","delivered":"no"}}})";
+  EXPECT_TRUE(all.ends_with(R"({"result":1},)" + lost + "," + lost + R"(],"id":1})")) << all;
+}
+
+TEST_F(CallMany, a_caller_that_cancels_in_the_middle_asks_no_more) {
+  caller.send(request("rpc.call_all", R"(["version"])", "7"));
+  EXPECT_EQ(caller.ask(request("rpc.cancel", R"({"id":7})")), cancelled("7") + "\n" + result_reply("1"));
+  int told = 0;
+  while (world.scheduler.expire_one()) {
+  }
+  for (const auto& provider : providers) told += provider->received().empty() ? 0 : 1;
+  EXPECT_EQ(told, kShare);
+  EXPECT_EQ(world.exchange.relayed_calls().in_use(), 0U);
+  EXPECT_EQ(caller.dispatcher->in_flight(), 0U);
+}
+
+TEST_F(CallMany, a_caller_that_goes_in_the_middle_asks_no_more) {
+  caller.send(request("rpc.call_all", R"(["version"])", "7"));
+  EXPECT_EQ(answer(), kShare);
+  caller.leave();
+  while (world.scheduler.expire_one()) {
+  }
+  EXPECT_EQ(answer(), 0);
+  EXPECT_EQ(world.exchange.relayed_calls().in_use(), 0U);
+}
+
+TEST_F(CallMany, a_broker_may_end_in_the_middle) {
+  caller.send(request("rpc.call_all", R"(["version"])", "7"));
+  EXPECT_EQ(answer(), kShare);
+  caller.leave();
+  for (const auto& provider : providers) provider->leave();
+}
+
+class CallWithMuch : public CallAll {
+ protected:
+  CallWithMuch() { provided(); }
+
+  const std::string params = "[\"" + std::string(std::size_t{1} << 20, 'x') + "\"]";
+  const std::string much = R"({"method":"version","params":)" + params + "}";
+};
+
+TEST_F(CallWithMuch, providers_are_asked_one_a_turn) {
+  call(much);
+  EXPECT_EQ(a.received(), request("version", params, "0"));
+  EXPECT_EQ(b.received(), "");
+  EXPECT_TRUE(world.scheduler.expire_one());
+  EXPECT_EQ(b.received(), request("version", params, "1"));
+}
+
+TEST_F(CallWithMuch, others_are_not_held_up) {
+  Client c{world};
+  Client other{world};
+  c.provide("version");
+  c.provide("quick");
+  call(much);
+  other.send(request("rpc.call_all", R"(["quick"])"));
+  EXPECT_TRUE(world.scheduler.expire_one());
+  EXPECT_EQ(c.received(), "");
+  EXPECT_TRUE(world.scheduler.expire_one());
+  EXPECT_TRUE(c.received().starts_with(request("quick", {}, "2")));
+}
+
+TEST(CallAllOfBusyProviders, keeps_the_request_once_for_all_of_them) {
+  World world;
+  Client caller{world};
+  Client other{world};
+  std::vector<std::unique_ptr<Client>> providers;
+  for (int i = 0; i < 10; ++i) {
+    providers.push_back(std::make_unique<Client>(world));
+    providers.back()->provide("version", R"(,"concurrency":1)");
+    other.send(request("version", {}, std::to_string(i)));
+  }
+  const std::string params = "[\"" + std::string(std::size_t{1} << 20, 'x') + "\"]";
+  caller.send(request("rpc.call_all", R"({"method":"version","params":)" + params + "}"));
+  while (world.scheduler.expire_one()) {
+  }
+  EXPECT_GT(caller.dispatcher->held_bytes(), params.size());
+  EXPECT_LT(caller.dispatcher->held_bytes(), params.size() + 1000);
+  for (const auto& provider : providers) {
+    provider->send(result_reply("1", id_of(provider->received())));
+    const std::string asked = provider->received();
+    EXPECT_EQ(asked, request("version", params, id_of(asked)));
+    provider->send(result_reply("2", id_of(asked)));
+  }
+  EXPECT_EQ(caller.dispatcher->held_bytes(), 0U);
+  EXPECT_TRUE(caller.received().starts_with(R"({"jsonrpc":"2.0","result":[{"result":2},)"));
 }
 
 TEST_F(CallAll, in_a_batch_it_is_one_element) {
