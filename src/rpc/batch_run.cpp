@@ -74,7 +74,9 @@ void Dispatcher::handle_batch(BatchRun& run, std::size_t count, std::span<const 
     bytes = run.packed_element.size();
     run.packed_rest += bytes;
   }
-  if (share != nullptr) share->steps_left -= static_cast<std::int32_t>(1 + bytes / Share::kBytesOfStep);
+  // One that is served once more has been paid for: a large one would use up each share before any of its answer.
+  const std::size_t paid = run.rendering != nullptr ? bytes : 0;
+  if (share != nullptr) share->steps_left -= static_cast<std::int32_t>(1 + (bytes - paid) / Share::kBytesOfStep);
   run.rest = element.text.data() + element.text.size();
   if (element.kind == MessageKind::response) {
     outlet_->batched_response(element, run.packed, run.packed_element);

@@ -571,6 +571,18 @@ TEST(Shares, a_long_request_is_asked_of_all_in_a_bounded_share_of_a_turn) {
   expect_bounded(call + call, call + call + call + call, Answers::results);
 }
 
+TEST(Shares, a_listing_in_a_batch_is_written_however_long_its_request_is) {
+  Crowd crowd;
+  crowd.attacker->peer->send(R"([{"jsonrpc":"2.0","method":"rpc.discover","id":1,"x":")" + std::string(1'000'000, 'x') +
+                             "\"}]");
+  std::string answer;
+  for (int i = 0; i < 2000 && !answer.ends_with('\n'); ++i) {
+    crowd.turn();
+    answer += crowd.attacker->peer->take();
+  }
+  EXPECT_TRUE(answer.starts_with(R"([{"jsonrpc":"2.0","result":{)")) << answer.substr(0, 200);
+}
+
 TEST(Shares, a_call_of_all_costs_its_caller_each_provider_that_is_asked) {
   const std::string call =
       R"({"jsonrpc":"2.0","method":"rpc.call_all","params":{"method":"shared","timeout_ms":1},"id":1})";
