@@ -155,6 +155,9 @@ class Outlet {
   /// A batch has used up the share: Dispatcher::resume_batch is called in a later turn, and no other message is handled
   /// before the batch has been dispatched.
   virtual void interrupt() {}
+  /// Nothing more that the peer has sent is looked at, but for the message at hand, as long as anybody keeps what this
+  /// returns; null where it would be looked at all the same.
+  [[nodiscard]] virtual std::shared_ptr<void> hold_input() { return nullptr; }
   /// Nothing more is taken from the peer: it is sent what it is owed, and then the connection is closed.
   virtual void close() {}
   /// Whether the peer may refuse requests with members that JSON-RPC does not name.

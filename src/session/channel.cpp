@@ -43,6 +43,7 @@ Channel::Channel(Host& host, std::unique_ptr<transport::Stream> stream)
 
 Channel::~Channel() {
   if (marked_ || scheduled_ || watching_) host_->loop.forget(*this);
+  if (held_) rare_->hold.lock()->outlive();
   give_back(out_);
   give_back(backlog_);
 }
@@ -129,7 +130,7 @@ bool Channel::look_at(std::span<char> input, std::size_t& seen) {
 
 // The same for the rest of a message that has been interrupted. False when nothing behind it is to be looked at yet.
 bool Channel::look_on() {
-  if (blocked_ || output_waits()) return false;
+  if (blocked_ || held_ || output_waits()) return false;
   interrupted_ = false;
   begin_share();
   looked_at_ = 0;
@@ -147,6 +148,7 @@ void Channel::begin_share() noexcept {
 }
 
 bool Channel::next_slice() noexcept {
+  if (held_) return false;
   // What a message has cost beyond its slice is taken from those that follow.
   const std::int32_t overdrawn = std::max(-share_.steps_left, 0);
   const std::int32_t slices = 1 + overdrawn / kSliceSteps;
@@ -223,7 +225,7 @@ void Channel::ended() {
     if (lingering()) end(why_stopped_);
     return;
   }
-  if (backlog_.empty() && !interrupted_ && !reads_elsewhere()) {
+  if (backlog_.empty() && !interrupted_ && !held_) {
     end_of_stream();
   } else {
     end_is_near_ = true;
@@ -259,7 +261,7 @@ void Channel::pause() noexcept {
 
 // Looks at what waits in the next turn, unless the output has to drain first.
 void Channel::go_on() {
-  if (scheduled_ || blocked_ || output_waits()) return;
+  if (scheduled_ || blocked_ || held_ || output_waits()) return;
   scheduled_ = true;
   host_->loop.at_next_turn(*this);
 }
@@ -267,6 +269,20 @@ void Channel::go_on() {
 void Channel::unblock() {
   blocked_ = false;
   if (paused_ && (interrupted_ || !input_ended_) && !over_) go_on();
+}
+
+std::shared_ptr<void> Channel::hold_input() {
+  if (held_) return rare_->hold.lock();
+  auto hold = std::make_shared<InputHold>(*this);
+  rare().hold = hold;
+  held_ = true;
+  share_.steps_left = std::min(share_.steps_left, 0);  // a batch looks at no more of its elements
+  return hold;
+}
+
+void Channel::release_input() noexcept {
+  held_ = false;
+  if ((paused_ || end_is_near_) && (interrupted_ || !input_ended_) && !over_) go_on();
 }
 
 void Channel::next_turn() {
@@ -287,7 +303,7 @@ void Channel::go_on_reading() {
     backlog_at_ = 0;
   }
   if (over_) return;
-  if (end_is_near_ && !input_ended_ && !reads_elsewhere()) return end_of_stream();
+  if (end_is_near_ && !input_ended_ && !held_) return end_of_stream();
   if (choked()) return;
   paused_ = false;
   stream_->resume();
@@ -432,7 +448,7 @@ void Channel::end_if_silent() {
 
 void Channel::finish_if_done() {
   if (sending_ || !out_.empty() || lingering()) return;
-  if (working() || reads_elsewhere() || away_ != 0 || interrupted_) {
+  if (working() || away_ != 0 || interrupted_ || held_) {
     // A notification that is done says nothing: so it is looked for.
     if (watching_) return;
     watching_ = true;

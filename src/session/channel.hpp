@@ -33,8 +33,7 @@ class Channel : public Connection, private transport::StreamUser, private runtim
 
   void drain() noexcept override { owed_bytes_ = stream_->readable(); }
   [[nodiscard]] bool busy() const noexcept final {
-    return working() || reads_elsewhere() || away_ != 0 || interrupted_ || !backlog_.empty() ||
-           (owed_bytes_ != 0 && !input_ended_);
+    return working() || away_ != 0 || interrupted_ || held_ || !backlog_.empty() || (owed_bytes_ != 0 && !input_ended_);
   }
   [[nodiscard]] bool handler_away() const noexcept final { return away_ != 0; }
   void finish() final;
@@ -76,8 +75,6 @@ class Channel : public Connection, private transport::StreamUser, private runtim
   /// As of leave_handler: what of the input the derived class keeps. It may `block` what follows until `came_back`.
   virtual void leave_message(std::vector<Buffer>& kept) = 0;
   virtual void came_back() {}
-  /// What has come is still being read elsewhere: the end of input waits for it. It has been made to `block`.
-  [[nodiscard]] virtual bool reads_elsewhere() const noexcept { return false; }
   /// A message has begun and not ended, and nobody else watches that it comes.
   [[nodiscard]] virtual bool unfinished() const noexcept { return false; }
   /// One that had been `unfinished` has ended.
@@ -172,10 +169,12 @@ class Channel : public Connection, private transport::StreamUser, private runtim
     }
   }
   /// Nothing more is read for now.
-  [[nodiscard]] bool choked() const noexcept { return blocked_ || interrupted_ || output_waits(); }
+  [[nodiscard]] bool choked() const noexcept { return blocked_ || held_ || interrupted_ || output_waits(); }
   /// The message that is being looked at has used up the connection's share: it is looked at further by
   /// `resume_message`, in a later turn, and what is behind it after that.
   void interrupt();
+  /// As Outlet::hold_input.
+  [[nodiscard]] std::shared_ptr<void> hold_input();
   /// Reads nothing more until `unblock`.
   void block() noexcept { blocked_ = true; }
   void unblock();
@@ -206,6 +205,7 @@ class Channel : public Connection, private transport::StreamUser, private runtim
   Buffer out_;
 
  private:
+  class InputHold;
   class Linger;
   class Weight;
   struct Rare;
@@ -228,6 +228,7 @@ class Channel : public Connection, private transport::StreamUser, private runtim
   }
   bool look_on();
   void pause() noexcept;
+  void release_input() noexcept;
   void go_on_reading();
   void finish_turn();
   [[gnu::noinline]] void output_is_large(std::size_t waiting) noexcept;
@@ -284,6 +285,7 @@ class Channel : public Connection, private transport::StreamUser, private runtim
   bool unsettled_ : 1 = false;     // the derived class has something left to do at the end of the turn
   bool wants_room_ : 1 = false;    // output_drained is going to be called
   bool blocked_ : 1 = false;       // the derived class takes nothing in
+  bool held_ : 1 = false;          // the same, as long as there is an InputHold
   bool interrupted_ : 1 = false;   // a message has been looked at in part
   bool end_is_near_ : 1 = false;   // the peer's end has come, behind the backlog
   bool input_ended_ : 1 = false;   // no more input is looked at

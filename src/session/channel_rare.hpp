@@ -1,4 +1,5 @@
-// What few channels have: the time in which the end of a peer is waited for, and a place in the budget of a principal.
+// What few channels have: the time in which the end of a peer is waited for, a place in the budget of a principal, and
+// what keeps their input from being looked at.
 // Private to the sources of Channel.
 #pragma once
 
@@ -46,9 +47,25 @@ class Channel::Weight final : public rpc::Holder {
   std::shared_ptr<rpc::Account> account_;
 };
 
+// What keeps the input from being looked at.
+class Channel::InputHold final {
+ public:
+  explicit InputHold(Channel& channel) noexcept : channel_(&channel) {}
+  InputHold(InputHold&&) = delete;
+  ~InputHold() {
+    if (channel_ != nullptr) channel_->release_input();
+  }
+  /// The channel goes first.
+  void outlive() noexcept { channel_ = nullptr; }
+
+ private:
+  Channel* channel_;
+};
+
 struct Channel::Rare {
   std::unique_ptr<Linger> linger;
   std::unique_ptr<Weight> weight;  // null for a channel that holds little
+  std::weak_ptr<InputHold> hold;   // null where nobody has one
 };
 
 }  // namespace wirecall::session

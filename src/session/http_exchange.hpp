@@ -74,6 +74,7 @@ class HttpSession::Exchange final : public rpc::Outlet {
   [[nodiscard]] rpc::Share* share() noexcept override { return &session->own_share(); }
   [[nodiscard]] bool next_share() noexcept override { return session->next_slice(); }
   void interrupt() override { session->interrupt(); }
+  [[nodiscard]] std::shared_ptr<void> hold_input() override { return session->hold_input(); }
   [[nodiscard]] std::string peer_source() const override { return session->peer_source(); }
   [[nodiscard]] std::string_view http_host() const noexcept override { return session->host_name_; }
 

@@ -349,11 +349,7 @@ void HttpSession::dispatch_kept() {
 
 // As Session has it: no request that follows is read until the body has been.
 const std::shared_ptr<LongMessage>& HttpSession::begin_long() {
-  long_message_ = std::make_shared<LongMessage>(std::exchange(body_, Buffer{}), host_->limits, [this] {
-    unblock();
-    interrupt();
-  });
-  block();
+  long_message_ = std::make_shared<LongMessage>(std::exchange(body_, Buffer{}), host_->limits, hold_input(), [this] { interrupt(); });
   return long_message_;
 }
 
@@ -659,9 +655,7 @@ void HttpSession::settle() {
   release_answered();
   std::erase_if(silent_, [](const auto& exchange) { return exchange->dispatcher.in_flight() == 0; });
   if (waiting_.empty() && std::exchange(continue_due_, false) && reading_ != Body::none) continue_body(false);
-  if (waiting_.size() <= kWaitingMax / 2 && held_bytes_ <= host_->limits.soft_output && away() == 0 &&
-      !reads_elsewhere())
-    unblock();
+  if (waiting_.size() <= kWaitingMax / 2 && held_bytes_ <= host_->limits.soft_output && away() == 0) unblock();
 }
 
 void HttpSession::release_answered() {

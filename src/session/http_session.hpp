@@ -51,7 +51,6 @@ class HttpSession final : public Channel, private Timer {
   std::size_t read(std::span<char> input) override;
   void input_complete() override;
   void resume_message() override;
-  [[nodiscard]] bool reads_elsewhere() const noexcept override { return long_message_ != nullptr; }
   void leave_message(std::vector<Buffer>& kept) override;
   void came_back() override { settle_later(); }
   [[nodiscard]] std::size_t kept_bytes() const noexcept override;

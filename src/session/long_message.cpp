@@ -20,14 +20,17 @@ void LongMessage::run(const std::shared_ptr<LongMessage>& message, Step step, de
   try {
     pool.run([message, step]() -> detail::BlockingPool::Job {
       message->perform(step);
-      return [message] {
-        if (message->then_) message->then_();
-      };
+      return [message] { message->tell(); };
     });
   } catch (const std::system_error&) {
     message->perform(step);
-    message->then_();
+    message->tell();
   }
+}
+
+void LongMessage::tell() noexcept {
+  if (then_) then_();
+  hold_.reset();
 }
 
 void LongMessage::perform(Step step) noexcept {

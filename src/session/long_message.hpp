@@ -32,8 +32,9 @@ class LongMessage {
   /// Called when it has been read. Thread: the loop's.
   using Then = std::move_only_function<void()>;
 
-  LongMessage(Buffer text, const Limits& limits, Then then)
-      : text(std::move(text)), limits_(limits), then_(std::move(then)) {}
+  /// `hold` keeps what follows from being looked at, until after `then`.
+  LongMessage(Buffer text, const Limits& limits, std::shared_ptr<void> hold, Then then)
+      : text(std::move(text)), limits_(limits), hold_(std::move(hold)), then_(std::move(then)) {}
   LongMessage(LongMessage&&) = delete;
 
   /// Reads JSON; of MessagePack, `checks` it. On the pool, or here where that has no thread to be had. The loop's
@@ -42,7 +43,10 @@ class LongMessage {
   /// Makes JSON of MessagePack that has been checked, and reads that.
   static void transcode(const std::shared_ptr<LongMessage>& message, detail::BlockingPool& pool);
   /// Nobody is there any more to be told.
-  void forget() noexcept { then_ = nullptr; }
+  void forget() noexcept {
+    then_ = nullptr;
+    hold_.reset();
+  }
   [[nodiscard]] bool is_msgpack() const noexcept { return !text.empty() && message::is_msgpack(text.data()[0]); }
   /// What it holds of memory. Any thread.
   [[nodiscard]] std::size_t bytes() const noexcept { return bytes_; }
@@ -63,6 +67,7 @@ class LongMessage {
   using Step = void (LongMessage::*)();
 
   static void run(const std::shared_ptr<LongMessage>& message, Step step, detail::BlockingPool& pool);
+  void tell() noexcept;
   void perform(Step step) noexcept;
   void read_or_check();
   void read_json();
@@ -70,6 +75,7 @@ class LongMessage {
 
   const Limits limits_;
   const std::size_t bytes_ = text.capacity();
+  std::shared_ptr<void> hold_;
   Then then_;
 };
 

@@ -65,7 +65,7 @@ Session::Session(Host& host, std::unique_ptr<transport::Stream> stream, std::uni
 }
 
 Session::~Session() {
-  if (reads_elsewhere()) rare_->long_message->forget();
+  if (reads_long()) rare_->long_message->forget();
   give_back(message_);
 }
 
@@ -178,11 +178,7 @@ bool Session::read_whole(std::span<char> frame, bool kept) {
 // Nothing that follows the message, which has been kept, is looked at until it has been read elsewhere.
 const std::shared_ptr<LongMessage>& Session::begin_long() {
   std::shared_ptr<LongMessage>& begun = rare().long_message;
-  begun = std::make_shared<LongMessage>(std::exchange(message_, Buffer{}), host_->limits, [this] {
-    unblock();
-    interrupt();
-  });
-  block();
+  begun = std::make_shared<LongMessage>(std::exchange(message_, Buffer{}), host_->limits, hold_input(), [this] { interrupt(); });
   return begun;
 }
 
@@ -527,7 +523,7 @@ void Session::input_complete() {
 }
 
 void Session::resume_message() {
-  if (reads_elsewhere()) [[unlikely]]
+  if (reads_long()) [[unlikely]]
     return go_on_with_long();
   if (input_ended()) dispatcher_.refuse_open_batch();
   dispatcher_.resume_batch();

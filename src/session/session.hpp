@@ -88,6 +88,7 @@ class Session final : public Channel, public rpc::Outlet {
   [[nodiscard]] rpc::Share* share() noexcept override { return &own_share(); }
   [[nodiscard]] bool next_share() noexcept override { return next_slice(); }
   void interrupt() override { Channel::interrupt(); }
+  [[nodiscard]] std::shared_ptr<void> hold_input() override { return Channel::hold_input(); }
   [[nodiscard]] std::string peer_source() const override { return Channel::peer_source(); }
   [[nodiscard]] std::size_t waiting_bytes() const noexcept override { return output_bytes(); }
   void held_changed() noexcept override { weigh(); }
@@ -110,9 +111,9 @@ class Session final : public Channel, public rpc::Outlet {
   void leave_message(std::vector<Buffer>& kept) override;
   void input_complete() override;
   [[nodiscard]] std::size_t kept_bytes() const noexcept override {
-    return held_by(message_) + dispatcher_.held_bytes() + (reads_elsewhere() ? rare_->long_message->bytes() : 0);
+    return held_by(message_) + dispatcher_.held_bytes() + (reads_long() ? rare_->long_message->bytes() : 0);
   }
-  [[nodiscard]] bool reads_elsewhere() const noexcept override { return rare_ && rare_->long_message; }
+  [[nodiscard]] bool reads_long() const noexcept { return rare_ && rare_->long_message; }
   [[nodiscard]] std::shared_ptr<rpc::Account> account() override {
     return caller_ == nullptr ? dispatcher_.account() : nullptr;
   }
