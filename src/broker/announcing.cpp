@@ -16,7 +16,8 @@ void Exchange::announce(Peer& peer, std::string_view topic, std::string_view met
   if (subscriptions_.empty() && taps_.empty()) return;
   // Where there is no memory nobody hears of it: there is none to say so either.
   if_memory_allows([&] {
-    if (workspace_->scheduler == nullptr || (announcements_.empty() && announcing_steps_left_ != 0)) {
+    if (workspace_->scheduler == nullptr ||
+        (announcements_.empty() && announcing_steps_left_ != 0 && announced_ == nullptr)) {
       tell(&peer, topic, peer.name, method);
     } else {
       peer.outlet().charge(announcing_cost_);  // about what the last one has cost
@@ -30,7 +31,9 @@ void Exchange::tell(Peer* peer, std::string_view topic, std::string_view client,
   std::string params = R"({"client":)" + (client.empty() ? std::string{"null"} : to_json(client));
   if (!method.empty()) params += R"(,"method":)" + to_json(method);
   params += '}';
-  const Delivered delivered = deliver_event(peer, topic, rpc::event_of(topic, params).view(), params, method);
+  Buffer text = rpc::event_of(topic, params);
+  const Delivered delivered =
+      deliver_event(peer, {.topic = topic, .text = text.view(), .params = params, .method = method, .owned = &text});
   announcing_cost_ = delivered.cost;
   announcing_steps_left_ -= std::min(announcing_steps_left_, delivered.cost + 1);
 }
@@ -49,7 +52,7 @@ void Exchange::tell_of_lost_announcements() {
 void Exchange::announce_more() noexcept {
   announces_ = false;
   announcing_steps_left_ = kAnnouncingSteps;
-  while (!announcements_.empty() && announcing_steps_left_ != 0) {
+  while (!announcements_.empty() && announcing_steps_left_ != 0 && announced_ == nullptr) {
     if_memory_allows([&] {
       if (announcements_.next_are_lost()) return tell_of_lost_announcements();
       const Announcement next = announcements_.take();

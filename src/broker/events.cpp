@@ -5,6 +5,7 @@
 #include <limits>
 #include <new>
 #include <ranges>
+#include <span>
 #include <utility>
 
 #include "base/decimal.hpp"
@@ -186,7 +187,7 @@ std::size_t Exchange::publish(Peer& publisher, std::string_view topic, const Sen
     retained_.clear(topic);
     return 0;
   }
-  const Buffer text = given.packed ? rpc::packed_event_of(topic, params) : rpc::event_of(topic, params);
+  Buffer text = given.packed ? rpc::packed_event_of(topic, params) : rpc::event_of(topic, params);
   if (text.size() > limits_->max_message_size) {
     throw message::make({.code = ErrorCode::too_large,
                          .reason = "the event is larger than a message may be",
@@ -210,9 +211,11 @@ std::size_t Exchange::publish(Peer& publisher, std::string_view topic, const Sen
     }
   }
   if (retain) retaining_ = topic;
-  const std::size_t count = deliver_event(&publisher, topic, text.view(), params).count;
+  const Delivered delivered =
+      deliver_event(&publisher, {.topic = topic, .text = text.view(), .params = params, .owned = &text});
   retaining_ = {};
-  return count;
+  if (delivered.later != nullptr) published_ = delivered.later->answer;
+  return delivered.count;
 }
 
 void Exchange::notified(Peer& publisher, std::string_view name, const Received& message) {
@@ -222,7 +225,7 @@ void Exchange::notified(Peer& publisher, std::string_view name, const Received& 
   const std::string_view params = message.has(Member::params) ? message[Member::params] : std::string_view{};
   const std::string from = from_of(publisher);
   if (!message.has(Member::to) && !message.has(Member::from) && from.empty()) {
-    deliver_event(&publisher, name, message.text, params);
+    deliver_event(&publisher, {.topic = name, .text = message.text, .params = params});
     return;
   }
   Buffer text;
@@ -232,35 +235,45 @@ void Exchange::notified(Peer& publisher, std::string_view name, const Received& 
   } else {
     append_addressed(text, message, from);
   }
-  deliver_event(&publisher, name, text.view(), params);
+  deliver_event(&publisher, {.topic = name, .text = text.view(), .params = params, .owned = &text});
 }
 
-// An event about a method is for those who may call that.
-Exchange::Delivered Exchange::deliver_event(Peer* publisher, std::string_view topic, std::string_view text,
-                                            std::string_view params, std::string_view method) {
-  std::size_t visited = 0;
-  std::size_t count = 0;
+Exchange::Delivered Exchange::deliver_event(Peer* publisher, const NewEvent& event) {
   ++workspace_->stats.events;
-  rpc::EventText event{text, *workspace_, *limits_};
-  subscriptions_.each(
-      topic, publisher,
-      [&](Subscriber& subscriber) {
-        Peer& peer = static_cast<Peer&>(subscriber);
-        ++visited;
-        if (!method.empty() && !rpc::may_call(peer.principal, method)) return;
-        peer.told_of = event_;
-        if (send_event(peer, topic, event)) ++count;
-      },
-      [](Subscriber& subscriber) { return static_cast<Peer&>(subscriber).takes_events(); });
-  event_steps_ += subscriptions_.last_steps();
+  const std::span<Subscriber* const> chosen = subscriptions_.choose_for(
+      event.topic, publisher, [](Subscriber& one) { return static_cast<Peer&>(one).takes_events(); });
+  const std::size_t bytes = event.text.size();
+  Delivered delivered;
+  if (!FanOut::fits_turn(chosen.size(), bytes)) [[unlikely]]
+    delivered.later = begin_fan_out(publisher, event, chosen);
   // An event for many costs whoever publishes it more of a turn than its message.
-  const std::size_t cost = cost_of_deliveries(visited, text.size()) + subscriptions_.last_steps() / kMatchesInStep +
-                           subscriptions_.last_members() / kMembersInStep;
-  if (publisher != nullptr && cost != 0) publisher->outlet().charge(cost);
-  workspace_->stats.events_delivered += count;
+  if (delivered.later == nullptr) [[likely]] {
+    delivered.count = tell_at_once(event, chosen);
+    delivered.cost = cost_of_deliveries(chosen.size(), bytes);
+  } else {
+    delivered.count = delivered.later->recipients.size();
+    delivered.cost = chosen.size() / kMembersInStep;
+  }
+  event_steps_ += subscriptions_.last_steps();
+  delivered.cost += subscriptions_.last_steps() / kMatchesInStep + subscriptions_.last_members() / kMembersInStep;
+  if (publisher != nullptr && delivered.cost != 0) publisher->outlet().charge(delivered.cost);
   if (!taps_.empty()) [[unlikely]]
-    tap_event(publisher, topic, {.text = params, .packed = message::is_msgpack(text.front())}, count);
-  return {.count = count, .cost = cost};
+    tap_event(publisher, event.topic, {.text = event.params, .packed = message::is_msgpack(event.text.front())},
+              delivered.count);
+  return delivered;
+}
+
+std::size_t Exchange::tell_at_once(const NewEvent& event, std::span<Subscriber* const> chosen) {
+  std::size_t count = 0;
+  rpc::EventText text{event.text, *workspace_, *limits_};
+  for (Subscriber* const one : chosen) {
+    Peer& peer = static_cast<Peer&>(*one);
+    if (!event.method.empty() && !rpc::may_call(peer.principal, event.method)) continue;
+    peer.told_of = event_;
+    if (send_event(peer, event.topic, text)) ++count;
+  }
+  workspace_->stats.events_delivered += count;
+  return count;
 }
 
 // A peer that takes too little loses events, and learns how many once it has taken most of what waits for it. One that

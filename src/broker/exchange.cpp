@@ -81,6 +81,7 @@ Exchange::~Exchange() {
   workspace_->scheduler->stop(ending_);
   workspace_->scheduler->stop(announcing_);
   workspace_->scheduler->stop(asking_);
+  workspace_->scheduler->stop(fanning_out_);
 }
 
 nanoseconds Exchange::now() const noexcept {

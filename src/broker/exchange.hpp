@@ -17,6 +17,7 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <unordered_map>
@@ -26,6 +27,7 @@
 #include "base/seeded_hash.hpp"
 #include "broker/announcements.hpp"
 #include "broker/deadlines.hpp"
+#include "broker/fan_outs.hpp"
 #include "broker/kicked_clients.hpp"
 #include "broker/method_subscriptions.hpp"
 #include "broker/method_table.hpp"
@@ -47,10 +49,6 @@
 #include "wirecall/message.hpp"
 #include "wirecall/registry.hpp"
 #include "wirecall/task.hpp"
-
-namespace wirecall::rpc {
-class EventText;
-}  // namespace wirecall::rpc
 
 namespace wirecall::broker {
 
@@ -170,6 +168,8 @@ class Exchange final : public rpc::Broker, private Timer {
   /// An event with these params, none when empty, to all who subscribe to `topic`, a valid name. Returns how many
   /// connections it was queued to. Throws Error -32005, -32006.
   std::size_t publish(Peer& publisher, std::string_view topic, const SentValue& given, bool retain);
+  /// What it is answered with in place of what `publish` has just returned, after later turns; null for that.
+  [[nodiscard]] std::shared_ptr<rpc::Rendering> take_answer() noexcept { return std::move(published_); }
   /// The same for a notification, as it came.
   void notified(Peer& publisher, std::string_view name, const Received& message);
   /// The peer has taken most of what waited for it: its streams go on, and it is told of the events it has lost.
@@ -372,11 +372,26 @@ class Exchange final : public rpc::Broker, private Timer {
   void streams_go_on(Peer& caller) noexcept;
   void renew_deadline(SlotNumber slot) noexcept;
   struct Delivered {
-    std::size_t count = 0;  ///< of connections that it was queued to
-    std::size_t cost = 0;   ///< in steps of a connection's share (rpc::Share)
+    std::size_t count = 0;          ///< of connections that it was queued to
+    std::size_t cost = 0;           ///< in steps of a connection's share (rpc::Share)
+    const FanOut* later = nullptr;  ///< in which others are still to be told; null for none
   };
-  Delivered deliver_event(Peer* publisher, std::string_view topic, std::string_view text, std::string_view params,
-                          std::string_view method = {});
+  struct NewEvent {
+    std::string_view topic;
+    std::string_view text;         ///< the notification
+    std::string_view params;       ///< its params, as they were published; empty for none
+    std::string_view method = {};  ///< it is for those who may call that; empty for all
+    Buffer* owned = nullptr;       ///< has the text, and may lose it
+  };
+  Delivered deliver_event(Peer* publisher, const NewEvent& event);
+  [[nodiscard]] std::size_t tell_at_once(const NewEvent& event, std::span<Subscriber* const> chosen);
+  [[nodiscard]] FanOut* begin_fan_out(Peer* publisher, const NewEvent& event,
+                                      std::span<Subscriber* const> chosen) noexcept;
+  void tell_rest(FanOut& fan_out);
+  [[nodiscard]] Peer* find_recipient(const FanOut& fan_out, const FanOut::Recipient& recipient) noexcept;
+  void spend(std::size_t bytes) noexcept;
+  void fan_out_more() noexcept;
+  void fan_out_later();
   bool send_event(Peer& peer, std::string_view topic, rpc::EventText& event);
   void send_kept_event(Peer& peer, std::string_view topic, std::string_view kept);
   void require_subscribable(const Peer& peer, std::string_view pattern, const SubscribeTerms& terms) const;
@@ -444,7 +459,13 @@ class Exchange final : public rpc::Broker, private Timer {
   bool walks_ = false;          // walking_ runs
   std::string_view retaining_;  // the topic of the event at hand, where it is retained
   std::uint64_t event_steps_ = 0;
+  std::list<FanOut> fan_outs_;  // events whose recipients are told over several turns, which they take in turns
+  Continuation fanning_out_{*this, &Exchange::fan_out_more};
+  bool fans_out_ = false;  // fanning_out_ runs
+  std::int64_t fan_out_bytes_left_ = FanOut::kBytesInTurn;
+  std::shared_ptr<DeliveredCount> published_;  // of what has just been published, in place of an answer
   Announcements announcements_;
+  const FanOut* announced_ = nullptr;  // of one of them, which the others must not overtake
   std::size_t announcing_steps_left_ = kAnnouncingSteps;
   std::size_t announcing_cost_ = 0;  // of the last one, in such steps
   Continuation announcing_{*this, &Exchange::announce_more};

@@ -79,6 +79,8 @@ void Peer::not_granted(std::string_view method) noexcept { exchange_->log().not_
 
 void Peer::room() { exchange_->room(*this); }
 
+std::shared_ptr<rpc::Rendering> Peer::take_answer() noexcept { return exchange_->take_answer(); }
+
 void Peer::reserved_answered() {
   if (!retained || retained->asked.empty()) [[likely]]
     return;

@@ -67,6 +67,7 @@ class Peer final : public rpc::BrokerPeer, public Subscriber {
   void refused(std::string_view method, std::string_view params, const Error& error) noexcept override;
   void not_granted(std::string_view method) noexcept override;
   void room() override;
+  [[nodiscard]] std::shared_ptr<rpc::Rendering> take_answer() noexcept override;
   void reserved_answered() override;
   std::size_t cancel(std::string_view id_json) override;
   bool grant(std::string_view id_json, std::uint64_t more) override;

@@ -18,7 +18,8 @@ struct Subscription {
   Group* group;      // null for none
   std::uint32_t at;  // where it is in its pattern's, or its group's, members
   std::uint32_t of_subscriber;
-  bool echo;
+  std::uint64_t echo : 1;
+  std::uint64_t since : 63;  // the last event before it
 };
 
 using Members = std::vector<std::unique_ptr<Subscription>>;
@@ -158,13 +159,19 @@ bool Subscriptions::has(const Subscriber& subscriber, std::string_view pattern) 
   return known != nullptr && find(subscriber, *known) != nullptr;
 }
 
+bool Subscriptions::still_has(const Subscriber& subscriber, std::string_view topic, std::uint64_t event) noexcept {
+  return std::ranges::any_of(subscriber.subscriptions_, [&](const Subscription* one) {
+    return one->since < event && matches(one->pattern->text, topic);
+  });
+}
+
 void Subscriptions::subscribe(Subscriber& subscriber, std::string_view pattern, const SubscribeTerms& terms) {
   Pattern* at = find(pattern);
   Subscription* const before = at != nullptr ? find(subscriber, *at) : nullptr;
   if (before != nullptr) {
     const std::string_view group = before->group != nullptr ? std::string_view{before->group->name} : "";
     if (group == terms.group) {
-      before->echo = terms.echo;
+      before->echo = terms.echo ? 1 : 0;
       return;
     }
   }
@@ -178,7 +185,9 @@ void Subscriptions::subscribe(Subscriber& subscriber, std::string_view pattern, 
     clean(*at, made != at->groups.end() ? made->second.get() : nullptr);
     throw;
   }
-  if (before != nullptr) remove(*before);
+  if (before == nullptr) return;
+  subscriber.subscriptions_.back()->since = before->since;
+  remove(*before);
 }
 
 Pattern& Subscriptions::make_pattern(std::string_view text) {
@@ -216,7 +225,8 @@ void Subscriptions::add(Subscriber& subscriber, Pattern& pattern, const Subscrib
                    .group = group,
                    .at = static_cast<std::uint32_t>(members.size()),
                    .of_subscriber = static_cast<std::uint32_t>(subscriber.subscriptions_.size()),
-                   .echo = terms.echo}));
+                   .echo = terms.echo,
+                   .since = event_}));
   subscriber.subscriptions_.push_back(members.back().get());
   subscriber.subscription_bytes_ += cost(pattern.text, terms);
   ++pattern.subscriptions;
@@ -247,6 +257,7 @@ void Subscriptions::remove(Subscription& subscription) noexcept {
   own[subscription.of_subscriber] = own.back();
   own[subscription.of_subscriber]->of_subscriber = subscription.of_subscriber;
   own.pop_back();
+  ++subscriber.ended_;
 
   Pattern& pattern = *subscription.pattern;
   Group* const group = subscription.group;
@@ -340,7 +351,7 @@ void Subscriptions::choose(Subscriber* publisher, Takes takes) {
   chosen_.clear();
   for (const Pattern* pattern : matched_) {
     for (const auto& member : pattern->members) {
-      if (member->subscriber != publisher || member->echo) choose(*member);
+      if (member->subscriber != publisher || member->echo != 0) choose(*member);
     }
   }
   for (const Pattern* pattern : matched_) {
@@ -353,7 +364,7 @@ void Subscriptions::choose(Subscriber* publisher, Takes takes) {
       for (std::size_t i = 0; i < members.size(); ++i) {
         const std::size_t at = (group->next + i) % members.size();
         const Subscription& member = *members[at];
-        if (member.subscriber == publisher && !member.echo) continue;
+        if (member.subscriber == publisher && member.echo == 0) continue;
         const bool ready = takes(*member.subscriber);
         if (ready || chosen == none) chosen = at;
         if (ready) break;

@@ -13,6 +13,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <span>
 #include <string>
 #include <string_view>
 #include <unordered_map>
@@ -36,6 +37,8 @@ class Subscriber {
   [[nodiscard]] std::size_t subscription_count() const noexcept { return subscriptions_.size(); }
   /// What these subscriptions hold, by Subscriptions::cost.
   [[nodiscard]] std::size_t subscription_bytes() const noexcept { return subscription_bytes_; }
+  /// Of its subscriptions, how many have ended.
+  [[nodiscard]] std::uint64_t subscriptions_ended() const noexcept { return ended_; }
 
  protected:
   ~Subscriber() = default;
@@ -51,7 +54,8 @@ class Subscriber {
   std::vector<Subscription*> subscriptions_;
   std::vector<ShapeUse> long_shapes_;
   std::size_t subscription_bytes_ = 0;
-  std::uint64_t event_ = 0;  // the last one that it was visited for
+  std::uint64_t event_ = 0;  // the last one that it was chosen for
+  std::uint64_t ended_ = 0;
 };
 
 struct SubscribeTerms {
@@ -99,16 +103,27 @@ class Subscriptions {
   using Takes = bool (*)(Subscriber& subscriber);
   static bool always(Subscriber&) { return true; }
 
-  /// Calls visit(Subscriber&) once for each that is to be told of an event by `publisher`, which may be null. It must
-  /// not change the subscriptions. `topic` is a valid name. Of a group that is one that takes it, if any does.
-  template <class Visit>
-  void each(std::string_view topic, Subscriber* publisher, const Visit& visit, Takes takes = &always) {
+  /// Each that is to be told of an event by `publisher`, which may be null, once. They last until the next event, or
+  /// until one of them goes. `topic` is a valid name. Of a group that is one that takes it, if any does.
+  [[nodiscard]] std::span<Subscriber* const> choose_for(std::string_view topic, Subscriber* publisher,
+                                                        Takes takes = &always) {
     last_steps_ = last_members_ = 0;
-    if (empty()) return;
+    if (empty()) return {};
     match(topic);
     choose(publisher, takes);
-    for (Subscriber* subscriber : chosen_) visit(*subscriber);
+    return chosen_;
   }
+  /// Calls visit(Subscriber&) for each of them. It must not change the subscriptions.
+  template <class Visit>
+  void each(std::string_view topic, Subscriber* publisher, const Visit& visit, Takes takes = &always) {
+    for (Subscriber* const subscriber : choose_for(topic, publisher, takes)) visit(*subscriber);
+  }
+  /// The number of the last event: one more than that of the one before.
+  [[nodiscard]] std::uint64_t last_event() const noexcept { return event_; }
+  /// Whether one that was chosen for that event still has a subscription by which it is told of it, and which it had
+  /// then. Takes as long as it has subscriptions.
+  [[nodiscard]] static bool still_has(const Subscriber& subscriber, std::string_view topic,
+                                      std::uint64_t event) noexcept;
 
  private:
   void match(std::string_view topic);

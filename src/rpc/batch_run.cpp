@@ -123,10 +123,9 @@ void Dispatcher::open_batch(BatchRun& run) {
   outlet_->interrupt();
 }
 
-// Of a message only what its method is served by.
+// Of a message only what is asked for when it is served once more, which its params are not.
 void Dispatcher::open_single(const Received& message, std::string_view name, std::shared_ptr<Rendering> rendering) {
   std::string text = R"([{"jsonrpc":"2.0","method":)" + to_json(name);
-  if (message.has(Member::params)) text.append(R"(,"params":)").append(message[Member::params]);
   if (message.has(Member::timeout_ms)) text.append(R"(,"timeout_ms":)").append(message[Member::timeout_ms]);
   text.append(R"(,"id":)").append(message.id()).append("}]");
   BatchRun run{text};

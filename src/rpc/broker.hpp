@@ -21,6 +21,7 @@
 
 namespace wirecall::rpc {
 
+class Rendering;
 struct ReservedMethod;
 
 /// What a peer is given that has said hello.
@@ -72,6 +73,9 @@ class BrokerPeer {
   virtual void not_granted(std::string_view name) noexcept = 0;
   /// There is room for what nobody waits for again.
   virtual void room() = 0;
+  /// What the method under a reserved name that has just been served is answered with, once the peer's input is looked
+  /// at again; null for what it has returned.
+  [[nodiscard]] virtual std::shared_ptr<Rendering> take_answer() noexcept = 0;
   /// What a method under a reserved name has to send behind its answer, which has been given.
   virtual void reserved_answered() = 0;
   /// Cancels this peer's relayed calls with that id, byte for byte. Returns how many.

@@ -44,6 +44,10 @@ EventText::Forms& EventText::forms() {
   return *forms_;
 }
 
+std::size_t EventText::forms_bytes() const noexcept {
+  return forms_ ? forms_->line.capacity() + forms_->transcoded.capacity() : 0;
+}
+
 // As not everybody takes it.
 EventText::Sent EventText::send_form(Outlet& outlet, bool packs) {
   std::string_view text = text_;

@@ -37,6 +37,8 @@ class EventText {
 
   /// As it came.
   [[nodiscard]] std::string_view original() const noexcept { return text_; }
+  /// What the other forms hold that it has been made.
+  [[nodiscard]] std::size_t forms_bytes() const noexcept;
   enum class Sent : std::uint8_t {
     yes,
     no_form,   ///< in the peer's encoding

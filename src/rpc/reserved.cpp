@@ -300,12 +300,17 @@ Served serve_reserved(const ReservedCall& call) {
       call.reply.append_json(result);
       if (!call.reply.end(call.message.id())) refuse(reply_too_large());
     };
-    if (found->render != nullptr) {
+    if (found->render != nullptr || call.rendering != nullptr) {
       if (call.rendering == nullptr) call.rendering = found->render(call);
       if (answers && !render(call, found->name, answer, refuse)) return Served::continues;
       call.rendering.reset();
     } else {
       const std::string result = found->serve(call);
+      std::shared_ptr<Rendering> later = call.broker != nullptr ? call.broker->take_answer() : nullptr;
+      if (answers && later != nullptr) {
+        call.rendering = std::move(later);
+        return Served::continues;
+      }
       if (answers) answer(result);
     }
     if (call.broker != nullptr) call.broker->reserved_answered();

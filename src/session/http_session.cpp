@@ -349,7 +349,8 @@ void HttpSession::dispatch_kept() {
 
 // As Session has it: no request that follows is read until the body has been.
 const std::shared_ptr<LongMessage>& HttpSession::begin_long() {
-  long_message_ = std::make_shared<LongMessage>(std::exchange(body_, Buffer{}), host_->limits, hold_input(), [this] { interrupt(); });
+  long_message_ = std::make_shared<LongMessage>(std::exchange(body_, Buffer{}), host_->limits, hold_input(),
+                                                [this] { interrupt(); });
   return long_message_;
 }
 

@@ -178,7 +178,8 @@ bool Session::read_whole(std::span<char> frame, bool kept) {
 // Nothing that follows the message, which has been kept, is looked at until it has been read elsewhere.
 const std::shared_ptr<LongMessage>& Session::begin_long() {
   std::shared_ptr<LongMessage>& begun = rare().long_message;
-  begun = std::make_shared<LongMessage>(std::exchange(message_, Buffer{}), host_->limits, hold_input(), [this] { interrupt(); });
+  begun = std::make_shared<LongMessage>(std::exchange(message_, Buffer{}), host_->limits, hold_input(),
+                                        [this] { interrupt(); });
   return begun;
 }
 

@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <gtest/gtest.h>
 #include <limits>
+#include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -49,6 +50,12 @@ class RecordingOutlet final : public rpc::Outlet {
   [[nodiscard]] std::string peer_source() const override { return source; }
   [[nodiscard]] std::size_t waiting_bytes() const noexcept override { return waiting; }
   void close() override { ++closes; }
+  [[nodiscard]] std::shared_ptr<void> hold_input() override {
+    if (!holds_input) return nullptr;
+    std::shared_ptr<void> hold = input_hold.lock();
+    if (hold == nullptr) input_hold = hold = std::make_shared<int>();
+    return hold;
+  }
   [[nodiscard]] bool open() const noexcept { return open_; }
   /// What has come since the last call, one message a line.
   [[nodiscard]] std::string take() {
@@ -66,7 +73,9 @@ class RecordingOutlet final : public rpc::Outlet {
   bool is_connected = true;
   bool overfull = false;
   std::size_t overfull_from = std::numeric_limits<std::size_t>::max();
-  bool lines = false;  ///< the peer may read a message as one line, and so is sent none of several
+  bool lines = false;        ///< the peer may read a message as one line, and so is sent none of several
+  bool holds_input = false;  ///< when it is asked to; whoever sends is to see to that
+  std::weak_ptr<void> input_hold;
   int closes = 0;
   std::string source;
   std::size_t waiting = 0;

@@ -571,6 +571,74 @@ TEST(Shares, a_long_request_is_asked_of_all_in_a_bounded_share_of_a_turn) {
   expect_bounded(call + call, call + call + call + call, Answers::results);
 }
 
+// An event for many, or a large one, is sent by several turns.
+class LargeEvents : public testing::Test {
+ protected:
+  void subscribe(int count, const std::string& topic) {
+    for (int i = 0; i < count; ++i) {
+      subscribers.push_back(&crowd.connect());
+      subscribers.back()->peer->send(R"({"jsonrpc":"2.0","method":"rpc.subscribe","params":{"topic":")" + topic +
+                                     R"("},"id":1})");
+    }
+    for (int i = 0; i < 20; ++i) crowd.turn();
+    for (const Line* one : subscribers)
+      EXPECT_EQ(one->peer->take(), R"({"jsonrpc":"2.0","result":true,"id":1})"
+                                   "\n");
+  }
+  // Until so many events have been told, and what has been said of that is on its way.
+  void tell(std::uint64_t events) {
+    for (int i = 0, more = 20; i < kTurnsMax && more != 0; ++i) {
+      const std::size_t bytes = crowd.workspace.stats.bytes_out;
+      const std::uint64_t messages = crowd.workspace.stats.messages_out;
+      const std::size_t requested = memory::requested_bytes();
+      crowd.turn();
+      EXPECT_LE(crowd.workspace.stats.bytes_out - bytes, kTurnBytesMax);
+      EXPECT_LE(crowd.workspace.stats.messages_out - messages, 600U);
+      EXPECT_LE(memory::requested_bytes() - requested, kTurnRequestedMax);
+      if (crowd.workspace.stats.events_delivered >= events) --more;
+    }
+    EXPECT_EQ(crowd.workspace.stats.events_delivered, events);
+  }
+  static std::string published(const std::string& topic, std::size_t bytes) {
+    return R"({"jsonrpc":"2.0","method":"rpc.publish","params":{"topic":")" + topic + R"(","params":[")" +
+           std::string(bytes, 'x') + R"("]},"id":1})";
+  }
+
+  Crowd crowd;
+  std::vector<Line*> subscribers;
+};
+
+TEST_F(LargeEvents, to_some_are_sent_by_several_turns) {
+  subscribe(60, "large");
+  crowd.attacker->peer->send(published("large", 1'000'000));
+  tell(60);
+  EXPECT_EQ(crowd.attacker->peer->take(), R"({"jsonrpc":"2.0","result":60,"id":1})"
+                                          "\n");
+}
+
+TEST_F(LargeEvents, to_very_many_are_sent_by_several_turns_however_small) {
+  subscribe(2000, "small");
+  crowd.attacker->peer->send(published("small", 1));
+  tell(2000);
+  EXPECT_EQ(crowd.attacker->peer->take(), R"({"jsonrpc":"2.0","result":2000,"id":1})"
+                                          "\n");
+}
+
+TEST_F(LargeEvents, are_not_overtaken_by_what_their_publisher_says_next) {
+  subscribe(4, "work");
+  for (Line* one : subscribers)
+    one->peer->send(R"({"jsonrpc":"2.0","method":"rpc.register","params":{"method":"work"}})");
+  for (int i = 0; i < 20; ++i) crowd.turn();
+  const std::string small = R"({"jsonrpc":"2.0","method":"work","params":[2]})";
+  const std::string large = R"({"jsonrpc":"2.0","method":"work","params":[")" + std::string(1'500'000, 'x') + "\"]}";
+  crowd.attacker->peer->send(large + small + "[" + published("work", 1'500'000) + "," + small + "]" + small);
+  tell(5 * 4);
+  const std::string text = large + "\n" + small + "\n" + large + "\n" + small + "\n" + small + "\n";
+  for (const Line* one : subscribers) EXPECT_TRUE(one->peer->take() == text);
+  EXPECT_EQ(crowd.attacker->peer->take(), R"([{"jsonrpc":"2.0","result":4,"id":1}])"
+                                          "\n");
+}
+
 TEST(Shares, a_listing_in_a_batch_is_written_however_long_its_request_is) {
   Crowd crowd;
   crowd.attacker->peer->send(R"([{"jsonrpc":"2.0","method":"rpc.discover","id":1,"x":")" + std::string(1'000'000, 'x') +
@@ -581,6 +649,29 @@ TEST(Shares, a_listing_in_a_batch_is_written_however_long_its_request_is) {
     answer += crowd.attacker->peer->take();
   }
   EXPECT_TRUE(answer.starts_with(R"([{"jsonrpc":"2.0","result":{)")) << answer.substr(0, 200);
+}
+
+TEST_F(LargeEvents, are_not_overtaken_by_a_request_behind_them_by_http_either) {
+  subscribe(4, "work");
+  const std::string small = R"({"jsonrpc":"2.0","method":"work","params":[2]})";
+  crowd.attacker->peer->send(posted(published("work", 1'500'000)) + posted(small) + posted(published("work", 2)));
+  tell(3 * 4);
+  for (const Line* one : subscribers) {
+    EXPECT_TRUE(one->peer->take().ends_with("x\"]}\n" + small + "\n" +
+                                            R"({"jsonrpc":"2.0","method":"work","params":["xx"]})" + "\n"));
+  }
+  const std::string answers = crowd.attacker->peer->take();
+  EXPECT_EQ(count_of(answers, "HTTP/1.1 20"), 3U);
+  EXPECT_EQ(count_of(answers, R"("result":4)"), 2U);
+}
+
+TEST_F(LargeEvents, of_a_publisher_that_says_no_more_are_told_all_the_same) {
+  subscribe(4, "work");
+  crowd.attacker->peer->send(published("work", 1'500'000));
+  crowd.attacker->peer->finish();
+  tell(4);
+  EXPECT_EQ(crowd.attacker->peer->take(), R"({"jsonrpc":"2.0","result":4,"id":1})"
+                                          "\n");
 }
 
 TEST(Shares, a_call_of_all_costs_its_caller_each_provider_that_is_asked) {

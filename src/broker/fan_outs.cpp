@@ -1,0 +1,122 @@
+// The part of Exchange (exchange.hpp) by which an event for many, or a large one, is told over several turns. Who is
+// told is decided when it is published; who leaves or unsubscribes before his turn comes is not. Until all have been
+// told, nothing more that the publisher sends is looked at, so that nothing of its own overtakes the event.
+#include "broker/fan_outs.hpp"
+
+#include <algorithm>
+#include <chrono>
+#include <memory>
+#include <new>
+#include <span>
+#include <utility>
+
+#include "base/words.hpp"
+#include "broker/exchange.hpp"
+#include "broker/outgoing.hpp"
+#include "rpc/access.hpp"
+
+namespace wirecall::broker {
+namespace {
+
+// To look at one subscription of who has ended another costs as much as to send so many bytes.
+constexpr std::size_t kBytesOfSubscription = 32;
+
+}  // namespace
+
+// Null where they are to be told at once: there are no later turns, the publisher's input cannot be held, or there is
+// no memory.
+FanOut* Exchange::begin_fan_out(Peer* publisher, const NewEvent& event, std::span<Subscriber* const> chosen) noexcept {
+  if (workspace_->scheduler == nullptr) return nullptr;
+  try {
+    const bool own = is_reserved(event.topic);
+    std::shared_ptr<void> input = publisher != nullptr && !own ? publisher->outlet().hold_input() : nullptr;
+    if (input == nullptr && !own) return nullptr;
+    auto answer = own ? nullptr : std::make_shared<DeliveredCount>();
+    std::vector<FanOut::Recipient> recipients;
+    recipients.reserve(chosen.size());
+    Buffer copy = event.owned == nullptr ? Buffer{event.text} : Buffer{};
+    fan_out_later();
+    const auto account = publisher != nullptr && !own ? publisher->load().calls.account() : nullptr;
+    FanOut& begun =
+        fan_outs_.emplace_back(event.topic, event.owned == nullptr ? std::move(copy) : std::move(*event.owned), account,
+                               *workspace_, *limits_);
+    begun.number = subscriptions_.last_event();
+    begun.retained = event.topic == retaining_;
+    begun.answer = std::move(answer);
+    begun.input = std::move(input);
+    begun.recipients = std::move(recipients);
+    for (Subscriber* const one : chosen) {
+      Peer& peer = static_cast<Peer&>(*one);
+      if (!event.method.empty() && !rpc::may_call(peer.principal, event.method)) continue;
+      peer.told_of = event_;
+      begun.recipients.push_back({.peer = peer.number, .ended = peer.subscriptions_ended()});  // there is room
+    }
+    if (own) announced_ = &begun;
+    if (!FanOut::fits_turn(1, begun.text.size())) spend(begun.text.size());  // which this turn has read already
+    begun.weigh();
+    return &begun;
+  } catch (const std::bad_alloc&) {
+    return nullptr;
+  }
+}
+
+// As long as the turn has any bytes left.
+void Exchange::tell_rest(FanOut& fan_out) {
+  retaining_ = fan_out.retained ? std::string_view{fan_out.topic} : std::string_view{};
+  while (fan_out_bytes_left_ > 0 && !fan_out.is_done()) {
+    const FanOut::Recipient& recipient = fan_out.recipients[fan_out.at++];
+    spend(FanOut::kBytesOfDelivery);
+    Peer* const peer = find_recipient(fan_out, recipient);
+    if (peer == nullptr) continue;
+    if (fan_out.gives_way()) {
+      drop_for_budget(*peer, fan_out.topic);
+      continue;
+    }
+    spend(fan_out.text.size());
+    if (!send_event(*peer, fan_out.topic, fan_out.event)) continue;
+    ++workspace_->stats.events_delivered;
+    if (fan_out.answer) ++fan_out.answer->count;
+  }
+  retaining_ = {};
+}
+
+// Null for one who has gone, or has unsubscribed.
+Peer* Exchange::find_recipient(const FanOut& fan_out, const FanOut::Recipient& recipient) noexcept {
+  const auto known = peers_.find(recipient.peer);
+  if (known == peers_.end()) return nullptr;
+  Peer* const peer = known->second;
+  if (peer->subscriptions_ended() == recipient.ended) [[likely]]
+    return peer;
+  spend(kBytesOfSubscription * peer->subscription_count());
+  return Subscriptions::still_has(*peer, fan_out.topic, fan_out.number) ? peer : nullptr;
+}
+
+// A turn that goes beyond its bytes leaves the next ones with fewer: what is large is not sent to one after the other
+// in turns that follow each other, or whoever comes meanwhile would wait for two of them.
+void Exchange::spend(std::size_t bytes) noexcept { fan_out_bytes_left_ -= static_cast<std::int64_t>(bytes); }
+
+void Exchange::fan_out_more() noexcept {
+  fans_out_ = false;
+  fan_out_bytes_left_ = std::min(fan_out_bytes_left_ + FanOut::kBytesInTurn, FanOut::kBytesInTurn);
+  while (!fan_outs_.empty() && fan_out_bytes_left_ > 0) {
+    FanOut& first = fan_outs_.front();
+    if_memory_allows([&] { tell_rest(first); });
+    if (first.is_done()) {
+      if (announced_ == &first) announced_ = nullptr;
+      fan_outs_.pop_front();
+    } else {
+      first.weigh();
+      fan_outs_.splice(fan_outs_.end(), fan_outs_, fan_outs_.begin());
+    }
+  }
+  if (fan_outs_.empty() && fan_out_bytes_left_ == FanOut::kBytesInTurn) return;
+  if_memory_allows([&] { fan_out_later(); });
+}
+
+void Exchange::fan_out_later() {
+  if (fans_out_) return;
+  workspace_->scheduler->start(fanning_out_, std::chrono::nanoseconds{0});
+  fans_out_ = true;
+}
+
+}  // namespace wirecall::broker

@@ -1,0 +1,257 @@
+// An event for many, or a large one, is told over several turns: no turn sends more than its share, who is told is
+// decided when it is published, nothing of the publisher's overtakes it, and what it holds is on its account.
+#include "broker/fan_outs.hpp"
+
+#include <algorithm>
+#include <cstddef>
+#include <gtest/gtest.h>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "tests/broker/world.hpp"
+
+namespace wirecall {
+namespace {
+
+using namespace test;
+using broker::FanOut;
+
+constexpr std::size_t kCrowd = 3000;
+// Of a small event, in one turn.
+constexpr std::size_t kBytesInTurn = FanOut::kBytesInTurn;
+constexpr std::size_t kToldInTurn = kBytesInTurn / FanOut::kBytesOfDelivery;
+constexpr std::string_view kSmallEvent = R"({"topic":"news","params":[1]})";
+
+std::string large_event(std::string_view topic, std::size_t bytes) {
+  return R"({"topic":")" + std::string{topic} + R"(","params":[")" + std::string(bytes, 'x') + "\"]}";
+}
+std::string subscribing(std::string_view topic, std::string_view more = "") {
+  return request("rpc.subscribe", R"({"topic":")" + std::string{topic} + "\"" + std::string{more} + "}");
+}
+
+class FanOuts : public testing::Test {
+ protected:
+  FanOuts() { publisher.outlet->holds_input = true; }
+
+  void subscribe(std::size_t count, std::string_view topic = "news") {
+    for (std::size_t i = 0; i < count; ++i) {
+      subscribers.push_back(std::make_unique<Client>(world));
+      EXPECT_EQ(subscribers.back()->ask(subscribing(topic)), result_reply("true"));
+    }
+  }
+  [[nodiscard]] std::size_t told() const {
+    return static_cast<std::size_t>(
+        std::ranges::count_if(subscribers, [](const auto& one) { return !one->outlet->messages.empty(); }));
+  }
+  [[nodiscard]] bool is_held() const { return !publisher.outlet->input_hold.expired(); }
+  // The turns until all have been told.
+  int tell_all() {
+    int turns = 0;
+    for (std::size_t before = told(); is_held() && turns < 1000; before = told(), ++turns) {
+      EXPECT_TRUE(world.scheduler.expire_one());
+      EXPECT_LE(told() - before, kToldInTurn);
+    }
+    return turns;
+  }
+  // What the publisher is answered.
+  std::string answer() {
+    tell_all();
+    publisher.dispatcher->resume_batch();
+    return publisher.received();
+  }
+
+  World world;
+  std::vector<std::unique_ptr<Client>> subscribers;
+  Client publisher{world};
+};
+
+TEST_F(FanOuts, an_event_for_many_is_told_over_several_turns) {
+  subscribe(kCrowd);
+  publisher.send(notification("news", "[1]"));
+  EXPECT_EQ(told(), 0U);
+  EXPECT_TRUE(is_held());
+  EXPECT_EQ(tell_all(), static_cast<int>(kCrowd / kToldInTurn + 1));
+  for (const auto& one : subscribers) EXPECT_EQ(one->received(), notification("news", "[1]"));
+  EXPECT_FALSE(is_held());
+  while (world.scheduler.expire_one()) {
+  }
+  EXPECT_EQ(world.workspace.stats.events_delivered, kCrowd);
+  EXPECT_EQ(world.scheduler.running(), 0U);
+}
+
+TEST_F(FanOuts, an_event_for_few_is_told_at_once) {
+  subscribe(100);
+  EXPECT_EQ(publisher.ask(request("rpc.publish", kSmallEvent)), result_reply("100"));
+  EXPECT_EQ(told(), 100U);
+  EXPECT_FALSE(is_held());
+}
+
+TEST_F(FanOuts, publish_is_answered_with_how_many_have_been_told_when_they_have) {
+  subscribe(kCrowd);
+  EXPECT_EQ(publisher.ask(request("rpc.publish", kSmallEvent)), "");
+  EXPECT_EQ(answer(), result_reply(std::to_string(kCrowd)));
+  EXPECT_EQ(told(), kCrowd);
+}
+
+TEST_F(FanOuts, publish_in_a_batch_is_answered_in_its_place) {
+  subscribe(kCrowd);
+  EXPECT_EQ(publisher.ask("[" + request("rpc.publish", kSmallEvent, "1") + "," + request("rpc.ping", {}, "2") + "]"),
+            "");
+  EXPECT_EQ(answer(), "[" + result_reply(std::to_string(kCrowd), "1") + "," + result_reply("\"pong\"", "2") + "]");
+}
+
+TEST_F(FanOuts, publish_without_an_id_leaves_its_answer_to_nobody) {
+  subscribe(kCrowd);
+  EXPECT_EQ(publisher.ask(notification("rpc.publish", kSmallEvent)), "");
+  Client other{world};
+  EXPECT_EQ(other.ask(subscribing("others")), result_reply("true"));
+  tell_all();
+  EXPECT_EQ(told(), kCrowd);
+  EXPECT_EQ(publisher.ask(request("rpc.publish", R"({"topic":"others"})")), result_reply("1"));
+}
+
+TEST_F(FanOuts, a_large_event_is_told_to_one_at_a_time_with_turns_in_between) {
+  subscribe(7);
+  publisher.send(request("rpc.publish", large_event("news", 4 * kBytesInTurn)));
+  for (std::size_t i = 0; i < 7; ++i) {
+    for (int between = 0; between < 4; ++between) {
+      EXPECT_EQ(told(), i);
+      EXPECT_TRUE(world.scheduler.expire_one());
+    }
+    EXPECT_EQ(told(), i + 1);
+  }
+  EXPECT_EQ(answer(), result_reply("7"));
+}
+
+TEST_F(FanOuts, who_leaves_or_unsubscribes_meanwhile_is_told_nothing_and_not_counted) {
+  subscribe(kCrowd);
+  EXPECT_EQ(publisher.ask(request("rpc.publish", kSmallEvent)), "");
+  subscribers[kCrowd - 1]->leave();
+  EXPECT_EQ(subscribers[kCrowd - 2]->ask(request("rpc.unsubscribe", R"({"topic":"news"})")), result_reply("true"));
+  subscribers[kCrowd - 3]->dispatcher->peer_ended();
+  EXPECT_EQ(subscribers[kCrowd - 4]->ask(request("rpc.unsubscribe", R"({"topic":"news"})")), result_reply("true"));
+  EXPECT_EQ(subscribers[kCrowd - 4]->ask(subscribing("news")), result_reply("true"));
+  subscribers[kCrowd - 1]->connect();
+  EXPECT_EQ(answer(), result_reply(std::to_string(kCrowd - 4)));
+  for (std::size_t i = 1; i <= 4; ++i) EXPECT_EQ(subscribers[kCrowd - i]->received(), "") << i;
+}
+
+TEST_F(FanOuts, who_still_has_another_subscription_to_it_is_told) {
+  subscribe(kCrowd);
+  Client& last = *subscribers.back();
+  EXPECT_EQ(last.ask(subscribing("*")), result_reply("true"));
+  EXPECT_EQ(publisher.ask(request("rpc.publish", kSmallEvent)), "");
+  EXPECT_EQ(last.ask(request("rpc.unsubscribe", R"({"topic":"news"})")), result_reply("true"));
+  EXPECT_EQ(subscribers[kCrowd - 2]->ask(subscribing("news", R"(,"group":"g")")), result_reply("true"));
+  EXPECT_EQ(answer(), result_reply(std::to_string(kCrowd)));
+}
+
+TEST_F(FanOuts, who_subscribes_meanwhile_is_told_nothing) {
+  subscribe(kCrowd);
+  EXPECT_EQ(publisher.ask(request("rpc.publish", kSmallEvent)), "");
+  Client late{world};
+  EXPECT_EQ(late.ask(subscribing("news")), result_reply("true"));
+  tell_all();
+  EXPECT_EQ(late.received(), "");
+}
+
+TEST_F(FanOuts, who_takes_too_little_when_its_turn_comes_learns_what_it_has_lost) {
+  subscribe(kCrowd);
+  EXPECT_EQ(publisher.ask(request("rpc.publish", kSmallEvent)), "");
+  Client& last = *subscribers.back();
+  last.outlet->overfull = true;
+  EXPECT_EQ(answer(), result_reply(std::to_string(kCrowd - 1)));
+  last.outlet->overfull = false;
+  last.dispatcher->room();
+  EXPECT_EQ(last.received(), notification("rpc.lagged", R"({"topic":"news","dropped":1})"));
+}
+
+TEST_F(FanOuts, of_a_group_one_is_told_whoever_of_it_leaves_meanwhile) {
+  subscribe(kCrowd);
+  Client a{world};
+  Client b{world};
+  for (Client* one : {&a, &b}) EXPECT_EQ(one->ask(subscribing("news", R"(,"group":"g")")), result_reply("true"));
+  EXPECT_EQ(publisher.ask(request("rpc.publish", kSmallEvent)), "");
+  EXPECT_EQ(a.ask(request("rpc.unsubscribe", R"({"topic":"news"})")), result_reply("true"));
+  EXPECT_EQ(answer(), result_reply(std::to_string(kCrowd)));
+  EXPECT_EQ(b.received(), "");
+}
+
+TEST_F(FanOuts, a_publisher_that_leaves_has_published_it_all_the_same) {
+  subscribe(kCrowd);
+  publisher.send(notification("news", "[1]"));
+  publisher.leave();
+  while (world.scheduler.expire_one()) {
+  }
+  EXPECT_EQ(told(), kCrowd);
+}
+
+TEST_F(FanOuts, several_take_turns) {
+  subscribe(kCrowd);
+  Client other{world};
+  other.outlet->holds_input = true;
+  Client third{world};
+  EXPECT_EQ(third.ask(subscribing("few")), result_reply("true"));
+  publisher.send(request("rpc.publish", kSmallEvent));
+  other.send(request("rpc.publish", large_event("few", 2 * kBytesInTurn)));
+  EXPECT_EQ(third.received(), "");
+  for (int i = 0; i < 4; ++i) EXPECT_TRUE(world.scheduler.expire_one());
+  EXPECT_NE(third.received(), "");
+  EXPECT_TRUE(is_held());
+  EXPECT_EQ(answer(), result_reply(std::to_string(kCrowd)));
+}
+
+TEST_F(FanOuts, what_is_retained_is_so_at_once) {
+  subscribe(kCrowd);
+  EXPECT_EQ(publisher.ask(request("rpc.publish", R"({"topic":"news","params":[1],"retain":true})")), "");
+  Client late{world};
+  EXPECT_EQ(late.ask(subscribing("news", R"(,"last":true)")),
+            result_reply("true") + "\n" + notification("news", "[1]"));
+  EXPECT_EQ(answer(), result_reply(std::to_string(kCrowd)));
+  EXPECT_EQ(late.received(), "");
+}
+
+TEST_F(FanOuts, announcements_before_many_keep_their_order) {
+  subscribe(kCrowd, "rpc.method.registered");
+  for (const auto& one : subscribers) EXPECT_EQ(one->ask(subscribing("rpc.method.unregistered")), result_reply("true"));
+  publisher.provide("m");
+  EXPECT_EQ(publisher.ask(request("rpc.unregister", R"({"method":"m"})")), result_reply("1"));
+  EXPECT_LE(told(), kToldInTurn);
+  EXPECT_FALSE(is_held());
+  while (world.scheduler.expire_one()) {
+  }
+  const std::string params = R"({"client":null,"method":"m"})";
+  for (const auto& one : subscribers)
+    ASSERT_EQ(one->received(),
+              notification("rpc.method.registered", params) + "\n" + notification("rpc.method.unregistered", params));
+}
+
+TEST_F(FanOuts, what_is_too_much_for_the_account_is_lost_by_who_has_not_been_told) {
+  world.limits.principal_bytes = 10'000'000;
+  subscribe(3);
+  std::vector<std::unique_ptr<Client>> publishers;
+  for (int i = 0; i < 3; ++i) {
+    publishers.push_back(std::make_unique<Client>(world));
+    publishers.back()->outlet->holds_input = true;
+    publishers.back()->send(
+        notification("news", R"([")" + std::string(4'000'000 + 1000 * static_cast<std::size_t>(i), 'x') + "\"]"));
+  }
+  while (world.scheduler.expire_one()) {
+  }
+  for (const auto& one : subscribers) {
+    EXPECT_EQ(one->outlet->messages.size(), 3U);
+    EXPECT_EQ(std::ranges::count(one->outlet->messages, notification("rpc.lagged", R"({"topic":"news","dropped":1})")),
+              1);
+  }
+}
+
+TEST_F(FanOuts, a_broker_that_ends_meanwhile_tells_nothing_more) {
+  subscribe(kCrowd);
+  publisher.send(notification("news", "[1]"));
+  EXPECT_LE(told(), kToldInTurn);
+}
+
+}  // namespace
+}  // namespace wirecall
