@@ -8,6 +8,7 @@
 #include <string_view>
 #include <utility>
 
+#include "base/one_line.hpp"
 #include "cli/arguments.hpp"
 #include "cli/blobs.hpp"
 #include "cli/files.hpp"
@@ -22,6 +23,12 @@
 
 namespace wirecall::cli {
 namespace {
+
+// By HTTP a provider's line breaks come as they are; who reads lines takes each for an answer.
+int print_line(std::string json) {
+  make_one_line(json.data(), json.data() + json.size());
+  return print(json + '\n');
+}
 
 // Each result on a line, as soon as it is there.
 int print_stream(Caller& caller, std::string_view method, detail::OutgoingCall call, const StopAtSignal& signal) {
@@ -50,7 +57,7 @@ int print_response(detail::OutgoingCall call, const StopAtSignal& signal) {
     complain_of(answer.error());
     return exit_of(answer.error());
   }
-  const int printed = print(std::string{response} + '\n');
+  const int printed = print_line(std::string{response});
   return printed != kSuccess || answer.ok() ? printed : exit_of_answer(answer.error());
 }
 
@@ -58,13 +65,13 @@ int print_response(detail::OutgoingCall call, const StopAtSignal& signal) {
 int print_json(const Error& error) {
   std::string text = fmt::format(R"({{"error":{{"code":{},"message":{})", error.code(), to_json(error.message()));
   if (!error.data().empty()) text.append(R"(,"data":)").append(error.data());
-  return print(text + "}}\n");
+  return print_line(text + "}}");
 }
 
 int print_json(Caller& caller, std::string_view method, detail::OutgoingCall call, const StopAtSignal& signal) {
   call.keep_response();
   detail::Answer answer = call.wait();
-  if (answer.ok()) return print(R"({"result":)" + std::string{answer.result()} + "}\n");
+  if (answer.ok()) return print_line(R"({"result":)" + std::string{answer.result()} + "}");
   const Error& error = answer.error();
   if (const int printed = print_json(told_of(caller, method, error)); printed != kSuccess) return printed;
   if (signal.gave_up(error)) return signal.status();
@@ -76,7 +83,7 @@ int print_result(Caller& caller, std::string_view method, detail::OutgoingCall c
   const auto result = result_of(caller, method, std::move(call), signal);
   if (!result) return result.error();
   const std::optional<Blob> blob = blob_of(*result);
-  if (!blob) return print(*result + '\n');
+  if (!blob) return print_line(*result);
   if (!prints_to_terminal()) return print(blob->content);
   return print(blob->description + ", " + std::to_string(blob->content.size()) +
                " bytes: redirect it to a file (> out" + std::string{blob->suffix} + ")\n");

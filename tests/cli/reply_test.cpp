@@ -123,6 +123,25 @@ TEST_F(Reply, a_call_waits_for_who_is_about_to_provide) {
   EXPECT_EQ(run({"call", "nobody", "--wait", "0"}).status, 1);
 }
 
+TEST_F(Reply, what_a_call_prints_is_one_line_by_http_as_well) {
+  session::RawPeer provider{Endpoint{url_}};
+  provider.send(R"({"jsonrpc":"2.0","method":"rpc.register","params":["pretty"],"id":1})"
+                "\n");
+  EXPECT_NE(provider.line().find("result"), std::string::npos);
+  const auto printed = [&](std::vector<std::string> flags) {
+    flags.insert(flags.begin(), {"call", "pretty"});
+    Process call{std::move(flags), "http://127.0.0.1:" + std::to_string(port_)};
+    const std::string id = nlohmann::json::parse(provider.line()).at("id").dump();
+    provider.send("{\"jsonrpc\":\"2.0\",\"result\":[1,\n2,\r\n3],\"id\":" + id + "}\n");
+    std::string line = call.line();
+    EXPECT_EQ(call.wait(), 0);
+    return line;
+  };
+  EXPECT_EQ(printed({}), "[1, 2,  3]");
+  EXPECT_EQ(printed({"--json"}), R"({"result":[1, 2,  3]})");
+  EXPECT_NE(printed({"--raw"}).find("[1, 2,  3]"), std::string::npos);
+}
+
 TEST(ReplyAlone, a_call_waits_for_a_server_that_is_being_started) {
   const session::Folder folder;
   const std::string place = folder.socket();
