@@ -23,6 +23,10 @@ METHODS methods and TOPICS retained events. Bounds: its quiet median and 1 ms at
     patterns    4,096 patterns of 250 bytes with wildcards, and then notifications
     streams     GET /events?last=true, on one connection after the other
     documents   pipelined GET /openrpc.json and /metrics
+    elements    one batch of eight million elements, which is over its limit
+    names       one rpc.register of a million methods
+    events      events of 1 MiB to 100 subscribers
+    asks_all    rpc.call_all with 1 MiB of params, of 100 providers
 
     neighbours.py [WIRECALL] [--only NAME] [--engine epoll|uring] [--rounds N] [--seconds S] [--methods N] [--topics N]
 
@@ -35,6 +39,7 @@ import contextlib
 import json
 import multiprocessing
 import os
+import selectors
 import socket
 import statistics
 import struct
@@ -207,7 +212,44 @@ def documents(address: Address) -> None:
                                for place in ("/openrpc.json", "/metrics")) * 100)
 
 
-COSTS = [subscribes, misspells, discovers, lists, asks, registers, patterns, streams, documents]
+def elements(address: Address) -> None:
+    exchange(address, b"[" + b"1," * 7_999_999 + b"1]\n")
+
+
+def names(address: Address) -> None:
+    exchange(address, request("rpc.register", {"methods": [{"method": "a"}] * 1_000_000}, 1))
+
+
+def among_many(address: Address, greeting: bytes, message: bytes) -> None:
+    """The same as `exchange`, with a hundred others that have sent the greeting and read whatever comes."""
+    with selectors.DefaultSelector() as readable:
+        client = connect(address)
+        for other in [client, *(connect(address) for _ in range(100))]:
+            if other is not client:
+                other.sendall(greeting)
+            other.setblocking(False)
+            readable.register(other, selectors.EVENT_READ)
+        left = b""
+        while True:
+            with contextlib.suppress(BlockingIOError):
+                left = left or message
+                left = left[client.send(left):]
+            for ready, _ in readable.select(0.001):
+                if not ready.fileobj.recv(1 << 20):
+                    return
+
+
+def events(address: Address) -> None:
+    among_many(address, request("rpc.subscribe", {"topic": "wide"}, 1), request("wide", ["x" * (1 << 20)]))
+
+
+def asks_all(address: Address) -> None:
+    call = {"method": "all", "params": ["x" * (1 << 20)], "timeout_ms": 100}
+    among_many(address, request("rpc.register", {"method": "all"}, 1), request("rpc.call_all", call, 1))
+
+
+COSTS = [subscribes, misspells, discovers, lists, asks, registers, patterns, streams, documents, elements, names, events,
+         asks_all]
 PING_MORE_MS = 1.0
 PING_WORST_MS = 20.0
 
