@@ -241,7 +241,8 @@ void Exchange::ask_for(const Asking& asking, std::uint32_t place, const Peer& ca
   ++counts.calls;
   asking.gathering->asked(place, calls_.number_of(*slot));
   if (!taps_.empty()) [[unlikely]]
-    tap_call(*slot, *provider, {.caller = caller, .method = asking.method, .params = asking.request->params()});
+    tap_call(*slot, *provider,
+             {.caller = caller, .method = asking.method, .params = {.text = asking.request->params()}});
   hand_to(*provider, *slot);
 }
 
