@@ -244,7 +244,8 @@ Exchange::Delivered Exchange::deliver_event(Peer* publisher, const NewEvent& eve
       event.topic, publisher, [](Subscriber& one) { return static_cast<Peer&>(one).takes_events(); });
   const std::size_t bytes = event.text.size();
   Delivered delivered;
-  if (!FanOut::fits_turn(chosen.size(), bytes)) [[unlikely]]
+  if (!FanOut::fits_turn(chosen.size(), bytes) || (!fan_outs_.empty() && !chosen.empty() && is_being_told(event.topic)))
+      [[unlikely]]
     delivered.later = begin_fan_out(publisher, event, chosen);
   // An event for many costs whoever publishes it more of a turn than its message.
   if (delivered.later == nullptr) [[likely]] {

@@ -385,6 +385,10 @@ class Exchange final : public rpc::Broker, private Timer {
   };
   Delivered deliver_event(Peer* publisher, const NewEvent& event);
   [[nodiscard]] std::size_t tell_at_once(const NewEvent& event, std::span<Subscriber* const> chosen);
+  [[nodiscard]] bool is_being_told(std::string_view topic) const noexcept;
+  void follow_same_topic(FanOut& begun);
+  void end_fan_out(const FanOut& done) noexcept;
+  void fan_out_share() noexcept;
   [[nodiscard]] FanOut* begin_fan_out(Peer* publisher, const NewEvent& event,
                                       std::span<Subscriber* const> chosen) noexcept;
   void tell_rest(FanOut& fan_out);
@@ -460,6 +464,7 @@ class Exchange final : public rpc::Broker, private Timer {
   std::string_view retaining_;  // the topic of the event at hand, where it is retained
   std::uint64_t event_steps_ = 0;
   std::list<FanOut> fan_outs_;  // events whose recipients are told over several turns, which they take in turns
+  std::unordered_map<std::string_view, FanOut*> last_fan_outs_;  // of each topic, the one that was published last
   Continuation fanning_out_{*this, &Exchange::fan_out_more};
   bool fans_out_ = false;  // fanning_out_ runs
   std::int64_t fan_out_bytes_left_ = FanOut::kBytesInTurn;

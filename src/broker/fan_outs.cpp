@@ -5,6 +5,8 @@
 
 #include <algorithm>
 #include <chrono>
+#include <cstdint>
+#include <limits>
 #include <memory>
 #include <new>
 #include <span>
@@ -28,6 +30,7 @@ constexpr std::size_t kBytesOfSubscription = 32;
 FanOut* Exchange::begin_fan_out(Peer* publisher, const NewEvent& event, std::span<Subscriber* const> chosen) noexcept {
   if (workspace_->scheduler == nullptr) return nullptr;
   try {
+    last_fan_outs_.reserve(last_fan_outs_.size() + 1);
     const bool own = is_reserved(event.topic);
     std::shared_ptr<void> input = publisher != nullptr && !own ? publisher->outlet().hold_input() : nullptr;
     if (input == nullptr && !own) return nullptr;
@@ -45,6 +48,7 @@ FanOut* Exchange::begin_fan_out(Peer* publisher, const NewEvent& event, std::spa
     begun.answer = std::move(answer);
     begun.input = std::move(input);
     begun.recipients = std::move(recipients);
+    if (!own) follow_same_topic(begun);
     for (Subscriber* const one : chosen) {
       Peer& peer = static_cast<Peer&>(*one);
       if (!event.method.empty() && !rpc::may_call(peer.principal, event.method)) continue;
@@ -58,6 +62,28 @@ FanOut* Exchange::begin_fan_out(Peer* publisher, const NewEvent& event, std::spa
   } catch (const std::bad_alloc&) {
     return nullptr;
   }
+}
+
+// Whether an event of the topic is still being told: the next one, whoever publishes it, must not overtake it, or some
+// would be left with the older of two.
+bool Exchange::is_being_told(std::string_view topic) const noexcept { return last_fan_outs_.contains(topic); }
+
+void Exchange::follow_same_topic(FanOut& begun) {
+  // The key is the topic of the one that stays longest.
+  const auto last = last_fan_outs_.find(begun.topic);
+  if (last != last_fan_outs_.end()) {
+    last->second->follower = &begun;
+    begun.waits = true;
+    last_fan_outs_.erase(last);
+  }
+  last_fan_outs_.emplace(begun.topic, &begun);
+}
+
+void Exchange::end_fan_out(const FanOut& done) noexcept {
+  if (announced_ == &done) announced_ = nullptr;
+  if (done.follower != nullptr) done.follower->waits = false;
+  const auto last = last_fan_outs_.find(done.topic);
+  if (last != last_fan_outs_.end() && last->second == &done) last_fan_outs_.erase(last);
 }
 
 // As long as the turn has any bytes left.
@@ -98,19 +124,30 @@ void Exchange::spend(std::size_t bytes) noexcept { fan_out_bytes_left_ -= static
 void Exchange::fan_out_more() noexcept {
   fans_out_ = false;
   fan_out_bytes_left_ = std::min(fan_out_bytes_left_ + FanOut::kBytesInTurn, FanOut::kBytesInTurn);
+  fan_out_share();
+  if (fan_outs_.empty() && fan_out_bytes_left_ == FanOut::kBytesInTurn) return;
+  try {
+    fan_out_later();
+  } catch (const std::bad_alloc&) {
+    // There is no later turn, and their publishers wait.
+    fan_out_bytes_left_ = std::numeric_limits<std::int64_t>::max();
+    fan_out_share();
+  }
+}
+
+// As many as the turn has bytes for. Those that wait are behind one that does not.
+void Exchange::fan_out_share() noexcept {
   while (!fan_outs_.empty() && fan_out_bytes_left_ > 0) {
     FanOut& first = fan_outs_.front();
-    if_memory_allows([&] { tell_rest(first); });
+    if (!first.waits) if_memory_allows([&] { tell_rest(first); });
     if (first.is_done()) {
-      if (announced_ == &first) announced_ = nullptr;
+      end_fan_out(first);
       fan_outs_.pop_front();
     } else {
       first.weigh();
       fan_outs_.splice(fan_outs_.end(), fan_outs_, fan_outs_.begin());
     }
   }
-  if (fan_outs_.empty() && fan_out_bytes_left_ == FanOut::kBytesInTurn) return;
-  if_memory_allows([&] { fan_out_later(); });
 }
 
 void Exchange::fan_out_later() {

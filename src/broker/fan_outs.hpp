@@ -7,6 +7,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <new>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -61,14 +62,15 @@ class FanOut final : private rpc::Holder {
         limits_(&limits) {}
   FanOut(FanOut&&) = delete;
 
-  /// What it holds may have changed. It may have to give way at once.
-  void weigh() {
+  /// What it holds may have changed. It may have to give way at once; without memory it counts as it did.
+  void weigh() noexcept try {
     if (!account_ || gives_way_) return;
     const std::size_t bytes = text.size() + event.forms_bytes() + recipients.capacity() * sizeof(Recipient);
     account_->buffers.hold(*this, bytes, limits_->principal_bytes);
+  } catch (const std::bad_alloc&) {
   }
   [[nodiscard]] bool gives_way() const noexcept { return gives_way_; }
-  [[nodiscard]] bool is_done() const noexcept { return at == recipients.size(); }
+  [[nodiscard]] bool is_done() const noexcept { return !waits && at == recipients.size(); }
 
   const std::string topic;
   const Buffer text;
@@ -77,6 +79,8 @@ class FanOut final : private rpc::Holder {
   std::size_t at = 0;                      ///< the first of them that has not been told
   std::uint64_t number = 0;                ///< Subscriptions::last_event
   bool retained = false;                   ///< for those who ask by `last`
+  bool waits = false;                      ///< for an event of the same topic, which it must not overtake
+  FanOut* follower = nullptr;              ///< that waits for this one; null for none
   std::shared_ptr<DeliveredCount> answer;  ///< counts those who have been told; null for an event of the broker's own
   std::shared_ptr<void> input;             ///< the publisher's (Outlet::hold_input); likewise
 

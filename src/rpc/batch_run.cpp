@@ -196,6 +196,7 @@ void Dispatcher::refuse_open_batch() noexcept {
   if (found == workspace_->open_batches.end()) return;
   BatchRun& run = static_cast<OpenBatch*>(found->second.get())->run;
   run.way = BatchRun::Way::refused;
+  run.begun = run.rendering != nullptr;
   run.rendering.reset();
 }
 
@@ -236,7 +237,10 @@ void Dispatcher::refuse_batch(const Received& batch, const Error& error) {
     if (has_waiting_id(element)) bytes += head.size() + element.id().size() + 2;
     if (++looked_at == kRefusedElementsMax) bytes = bytes_max + 1;
   }
-  if (!any) return;  // a response is never answered
+  if (!any) {  // a response is never answered; but what has not been looked at may be waited for
+    if (bytes > bytes_max) outlet_->close();
+    return;
+  }
   const bool each = bytes > 1 && bytes <= bytes_max;
   if (bytes > bytes_max) outlet_->close();  // what waits by its id is not told otherwise
   Buffer& out = outlet_->open_message();

@@ -44,6 +44,7 @@ struct BatchRun {
   /// How the elements are read, and what becomes of them: `refused` ones are answered, and not run.
   enum class Way : std::uint8_t { plain, transcoded, packed, refused };
   Way way = Way::plain;
+  bool begun = false;   ///< the element that is served next has begun, though its way is `refused` by now
   bool single = false;  ///< one message, which stands in an array of its own
 };
 

@@ -63,9 +63,16 @@ constexpr std::uint32_t bit(Member member) { return std::uint32_t{1} << static_c
 // What a request may say of its own handling.
 constexpr std::uint32_t kTerms = bit(Member::timeout_ms) | bit(Member::stream) | bit(Member::hops);
 
-// What is left of a batch is answered so that is not run any more.
-Error closes_within_batch() {
-  return message::make({.code = ErrorCode::draining, .reason = "the connection is being closed", .delivered = "no"});
+// What is left of a batch is answered so that is not run any more; what of it has begun may have done what it was to
+// do.
+Error closes_within_batch(bool begun) {
+  return message::make(
+      {.code = ErrorCode::draining, .reason = "the connection is being closed", .delivered = begun ? "maybe" : "no"});
+}
+
+Error late_call() {
+  return message::make(
+      {.code = ErrorCode::timeout, .reason = "the time was up before the call began", .delivered = "no"});
 }
 
 bool is_batch_over_limit(const Received& message) noexcept {
@@ -412,13 +419,13 @@ void Dispatcher::handle(const Received& message, std::span<const Received> eleme
   handle_single(message, state);
 }
 
-void Dispatcher::serve_element(const BatchRun& run, const Received& element, CallState& state) {
+void Dispatcher::serve_element(BatchRun& run, const Received& element, CallState& state) {
   if (run.way == BatchRun::Way::plain) [[likely]]
     return handle_single(element, state);
   serve_element_as(run, element, state);
 }
 
-void Dispatcher::serve_element_as(const BatchRun& run, const Received& element, CallState& state) {
+void Dispatcher::serve_element_as(BatchRun& run, const Received& element, CallState& state) {
   if (run.way == BatchRun::Way::packed) {
     const bool calls = element.kind == MessageKind::request || element.kind == MessageKind::notification;
     // Somebody may have begun to look on since the batch has come.
@@ -429,7 +436,8 @@ void Dispatcher::serve_element_as(const BatchRun& run, const Received& element, 
     const auto offset = static_cast<std::size_t>(element.text.data() - run.text.data());
     return handle_transcoded(element, state, run.offset + offset, run.unheld);
   }
-  if (element.kind != MessageKind::notification) state.reply.error(closes_within_batch(), element.id());
+  if (element.kind != MessageKind::notification) state.reply.error(closes_within_batch(run.begun), element.id());
+  run.begun = false;
 }
 
 void Dispatcher::handle_transcoded(const Received& message, std::span<const Received> elements,
@@ -606,10 +614,7 @@ bool Dispatcher::take_terms(const Received& message, CallState& state) {
     const std::chrono::milliseconds time{*extras.timeout_ms};
     const bool late =
         *extras.timeout_ms == 0 || (workspace_->scheduler != nullptr && workspace_->scheduler->now() - came() >= time);
-    if (late) {
-      return refused(message::make(
-          {.code = ErrorCode::timeout, .reason = "the time was up before the call began", .delivered = "no"}));
-    }
+    if (late) return refused(is_continued() ? late_answer() : late_call());
   }
   return true;
 }

@@ -405,10 +405,10 @@ class Dispatcher {
                          std::span<const message::Unheld> unheld);
   void handle_packed(const Received& message, CallState& state, std::string_view packed, std::string_view text,
                      bool too_large = false);
-  void serve_element(const BatchRun& run, const Received& element, CallState& state);
+  void serve_element(BatchRun& run, const Received& element, CallState& state);
   void handle_batch(BatchRun& run, std::size_t count, std::span<const Received> elements);
   void handle_as_json(const Received& element, CallState& state, std::string_view packed);
-  void serve_element_as(const BatchRun& run, const Received& element, CallState& state);
+  void serve_element_as(BatchRun& run, const Received& element, CallState& state);
   [[nodiscard]] inline bool serve_next(BatchRun& run, BatchScope* scope, const Received& element, Share* share);
   void interrupt_batch(BatchRun& run);
   [[nodiscard]] bool admit_element(const Received& element, CallState& state);

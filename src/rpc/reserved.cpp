@@ -250,8 +250,7 @@ const ReservedMethod* find_own(std::string_view name) noexcept {
 template <class Answer, class Refuse>
 bool render(const ReservedCall& call, std::string_view name, const Answer& answer, const Refuse& refuse) {
   if (call.late) {
-    refuse(message::make(
-        {.code = ErrorCode::timeout, .reason = "the time was up before the answer was written", .delivered = "maybe"}));
+    refuse(late_answer());
     return true;
   }
   if (!call.reply.is_too_large(name)) {
@@ -275,6 +274,11 @@ Error unauthenticated() {
   return message::make({.code = ErrorCode::unauthenticated,
                         .reason = "say who you are: rpc.hello with a token that is known, or Authorization by HTTP",
                         .delivered = "no"});
+}
+
+Error late_answer() {
+  return message::make(
+      {.code = ErrorCode::timeout, .reason = "the time was up before the answer was written", .delivered = "maybe"});
 }
 
 Served serve_reserved(const ReservedCall& call) {

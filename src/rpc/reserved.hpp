@@ -66,6 +66,8 @@ enum class Served : std::uint8_t {
 
 /// What somebody is answered who has not said who he is, or nobody who is known.
 [[nodiscard]] Error unauthenticated();
+/// Of a call that has begun, and may have done what it was to do.
+[[nodiscard]] Error late_answer();
 
 /// Serves `call` and answers it, if its name is one of these.
 [[nodiscard]] Served serve_reserved(const ReservedCall& call);

@@ -149,6 +149,8 @@ class Channel : public Connection, private transport::StreamUser, private runtim
     if (!host_->looking_came) host_->looking_came = backlog_.empty() ? host_->loop.now() : backlog_came_;
     return host_->looking_came;
   }
+  /// What is looked at now, of a message that has been put by, came then.
+  void input_came_at(std::optional<std::chrono::nanoseconds> time) noexcept { host_->looking_came = time; }
   [[nodiscard]] std::optional<PeerCredentials> peer_credentials() const { return stream_->peer_credentials(); }
   [[nodiscard]] std::string peer_source() const { return stream_->peer_source(); }
   void count_into(rpc::ConnectionCounts* counts) noexcept;

@@ -349,8 +349,8 @@ void HttpSession::dispatch_kept() {
 
 // As Session has it: no request that follows is read until the body has been.
 const std::shared_ptr<LongMessage>& HttpSession::begin_long() {
-  long_message_ = std::make_shared<LongMessage>(std::exchange(body_, Buffer{}), host_->limits, hold_input(),
-                                                [this] { interrupt(); });
+  long_message_ = std::make_shared<LongMessage>(std::exchange(body_, Buffer{}), host_->limits, input_came(),
+                                                hold_input(), [this] { interrupt(); });
   return long_message_;
 }
 
@@ -358,10 +358,14 @@ void HttpSession::go_on_with_long() {
   const std::shared_ptr<LongMessage> read = std::exchange(long_message_, nullptr);
   if (input_ended()) return;
   if (read->out_of_memory) throw std::bad_alloc{};
+  input_came_at(read->came);
   const bool checked = read->is_msgpack() && !read->transcoded;
   body_ = std::move(read->text);
   const std::span<char> text{body_.data(), body_.size()};
-  if (checked) return dispatch_checked(text, read->status, read->members);
+  if (checked) {
+    dispatch_checked(text, read->status, read->members);
+    return give_back(body_);
+  }
   if (read->status != LongMessage::Status::done) {
     refuse_msgpack(read->status);
   } else if (draining_) {

@@ -4,9 +4,11 @@
 // (`forget`).
 #pragma once
 
+#include <chrono>
 #include <cstddef>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -33,8 +35,9 @@ class LongMessage {
   using Then = std::move_only_function<void()>;
 
   /// `hold` keeps what follows from being looked at, until after `then`.
-  LongMessage(Buffer text, const Limits& limits, std::shared_ptr<void> hold, Then then)
-      : text(std::move(text)), limits_(limits), hold_(std::move(hold)), then_(std::move(then)) {}
+  LongMessage(Buffer text, const Limits& limits, std::optional<std::chrono::nanoseconds> came,
+              std::shared_ptr<void> hold, Then then)
+      : came(came), text(std::move(text)), limits_(limits), hold_(std::move(hold)), then_(std::move(then)) {}
   LongMessage(LongMessage&&) = delete;
 
   /// Reads JSON; of MessagePack, `checks` it. On the pool, or here where that has no thread to be had. The loop's
@@ -50,6 +53,8 @@ class LongMessage {
   [[nodiscard]] bool is_msgpack() const noexcept { return !text.empty() && message::is_msgpack(text.data()[0]); }
   /// What it holds of memory. Any thread.
   [[nodiscard]] std::size_t bytes() const noexcept { return bytes_; }
+
+  const std::optional<std::chrono::nanoseconds> came;  ///< when its last byte had
 
   // Once it has been read.
   Buffer text;                 ///< or what MessagePack is in JSON; without the byte order mark that `mark` counts

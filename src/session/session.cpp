@@ -178,7 +178,7 @@ bool Session::read_whole(std::span<char> frame, bool kept) {
 // Nothing that follows the message, which has been kept, is looked at until it has been read elsewhere.
 const std::shared_ptr<LongMessage>& Session::begin_long() {
   std::shared_ptr<LongMessage>& begun = rare().long_message;
-  begun = std::make_shared<LongMessage>(std::exchange(message_, Buffer{}), host_->limits, hold_input(),
+  begun = std::make_shared<LongMessage>(std::exchange(message_, Buffer{}), host_->limits, input_came(), hold_input(),
                                         [this] { interrupt(); });
   return begun;
 }
@@ -188,6 +188,7 @@ void Session::go_on_with_long() {
   const std::shared_ptr<LongMessage> read = std::exchange(rare_->long_message, nullptr);
   if (input_ended()) return;
   if (read->out_of_memory) throw std::bad_alloc{};
+  input_came_at(read->came);
   message_ = std::move(read->text);
   const std::span<char> text{message_.data(), message_.size()};
   if (binary_) dispatcher_.answer_as(msgpack_ ? MessageForm::transcoded : MessageForm::json);
@@ -515,7 +516,8 @@ void Session::stop_reading(End why) {
 void Session::input_complete() {
   const Found found = framing_->end_of_stream();
   if (found.find == Find::message) {
-    read_whole({message_.data(), message_.size()}, true);  // never a batch, whose last byte ends it
+    message_came();
+    read_json({message_.data(), message_.size()}, true, {});  // a value that no bracket ends, and so no message
   } else if (found.find == Find::malformed && caller_ == nullptr) {
     // Half a response is not answered; that the peer has gone, its callers learn in any case.
     dispatcher_.refuse_syntax(ScanStatus::malformed, {.offset = message_.size(), .cause = framing_->cause()});

@@ -95,6 +95,47 @@ TEST_F(FanOuts, publish_is_answered_with_how_many_have_been_told_when_they_have)
   EXPECT_EQ(told(), kCrowd);
 }
 
+TEST_F(FanOuts, an_event_is_not_overtaken_by_the_next_of_its_topic_whoever_publishes_it) {
+  subscribe(kCrowd);
+  Client next{world};
+  next.outlet->holds_input = true;
+  Client last{world};
+  last.outlet->holds_input = true;
+  Client elsewhere{world};
+  Client other{world};
+  EXPECT_EQ(other.ask(subscribing("others")), result_reply("true"));
+  publisher.send(notification("news", "[1]"));
+  next.send(notification("news", "[2]"));
+  last.send(notification("news", "[3]"));
+  elsewhere.send(notification("others", "[4]"));
+  EXPECT_EQ(other.received(), notification("others", "[4]")) << "another topic does not wait";
+  while (world.scheduler.expire_one()) {
+  }
+  const std::string all =
+      notification("news", "[1]") + "\n" + notification("news", "[2]") + "\n" + notification("news", "[3]");
+  for (const auto& one : subscribers) EXPECT_EQ(one->received(), all);
+  EXPECT_TRUE(next.outlet->input_hold.expired());
+  EXPECT_TRUE(last.outlet->input_hold.expired());
+  EXPECT_EQ(world.scheduler.running(), 0U);
+}
+
+TEST_F(FanOuts, publish_that_is_late_or_cut_off_may_have_been_delivered) {
+  subscribe(kCrowd);
+  const std::string publish =
+      R"({"jsonrpc":"2.0","method":"rpc.publish","params":)" + std::string{kSmallEvent} + R"(,"timeout_ms":1,"id":1})";
+  EXPECT_EQ(publisher.ask(publish), "");
+  world.scheduler.advance(std::chrono::milliseconds{2});
+  const std::string late = answer();
+  EXPECT_NE(late.find("-32002"), std::string::npos) << late;
+  EXPECT_NE(late.find(R"("delivered":"maybe")"), std::string::npos) << late;
+  EXPECT_EQ(publisher.ask("[" + request("rpc.publish", kSmallEvent, "1") + "," + request("rpc.ping", {}, "2") + "]"),
+            "");
+  publisher.dispatcher->refuse_open_batch();
+  const std::string cut = answer();
+  EXPECT_NE(cut.find(R"("delivered":"maybe"}},"id":1})"), std::string::npos) << cut;
+  EXPECT_NE(cut.find(R"("delivered":"no"}},"id":2})"), std::string::npos) << cut;
+}
+
 TEST_F(FanOuts, publish_in_a_batch_is_answered_in_its_place) {
   subscribe(kCrowd);
   EXPECT_EQ(publisher.ask("[" + request("rpc.publish", kSmallEvent, "1") + "," + request("rpc.ping", {}, "2") + "]"),

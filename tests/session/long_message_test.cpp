@@ -124,6 +124,27 @@ TEST_P(LongMessages, by_http_are_answered_in_their_order) {
   }
 }
 
+TEST_P(LongMessages, by_http_leave_nothing_to_the_next_request) {
+  RawPeer peer{*place_};
+  const std::string text(2 * kLongMessageBytes, 'x');
+  const std::string as_msgpack = "Content-Type: application/msgpack\r\nAccept: application/json\r\n";
+  for (const std::string& params : {"[[" + list_ + "]]", R"([")" + text + R"("])"}) {
+    peer.send(http(packed(R"({"jsonrpc":"2.0","method":"nothing","params":)" + params + R"(,"id":1})"), as_msgpack) +
+              http(counting("1,1", 2), "Connection: close\r\n"));
+    const std::string all = peer.all();
+    EXPECT_NE(all.find("-32601"), std::string::npos) << all;
+    EXPECT_NE(all.find(result("2", 2)), std::string::npos) << all;
+    peer = RawPeer{*place_};
+  }
+}
+
+TEST_P(LongMessages, that_are_values_and_end_with_the_connection_are_answered) {
+  RawPeer peer{*place_};
+  peer.send(std::string(kLongMessageBytes + 1000, '1'));
+  peer.finish();
+  EXPECT_NE(peer.all().find("-32600"), std::string::npos);
+}
+
 TEST_P(LongMessages, whose_senders_go_or_whose_server_stops_leave_nothing) {
   for (int i = 0; i < 20; ++i) {
     RawPeer raw{*place_};

@@ -564,8 +564,7 @@ TEST(Shares, calls_that_wait_for_who_unregisters_end_in_shares) {
 }
 
 TEST(Shares, a_long_request_is_asked_of_all_in_a_bounded_share_of_a_turn) {
-  std::string params = "[1";
-  for (int i = 0; i < 128 * 1024; ++i) params += ",1";
+  const std::string params = "[\"" + std::string(256 * 1024, 'x') + "\"";
   const std::string call = R"({"jsonrpc":"2.0","method":"rpc.call_all","params":{"method":"shared","params":)" +
                            params + R"(],"timeout_ms":1},"id":1})" + "\n";
   expect_bounded(call + call, call + call + call + call, Answers::results);
