@@ -9,7 +9,6 @@
 #include <optional>
 
 #include "rpc/dispatcher.hpp"
-#include "wirecall/detail/blocking_pool.hpp"
 #include "wirecall/limits.hpp"
 #include "wirecall/loop.hpp"
 #include "wirecall/registry.hpp"
@@ -82,6 +81,7 @@ class Owner {
 };
 
 class Channel;
+class LongReader;
 
 /// What all connections of one loop have in common.
 struct Host {
@@ -92,7 +92,7 @@ struct Host {
   Owner& owner;
   Channel* looking = nullptr;  ///< whose handlers may be running, unless they have come back late
   std::optional<std::chrono::nanoseconds> looking_came = {};  ///< when its input had come, once that is asked
-  detail::BlockingPool* readers = nullptr;  ///< for long messages (long_message.hpp); null: they are read by the loop
+  LongReader* long_reader = nullptr;                          ///< null where long messages are read by the loop itself
 };
 
 }  // namespace wirecall::session

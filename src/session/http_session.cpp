@@ -341,16 +341,18 @@ void HttpSession::expired() {
 void HttpSession::dispatch_kept() {
   // A peer that has sent no body gets what no message is answered.
   static_cast<void>(body_.padded());
-  if (body_.size() > kLongMessageBytes && host_->readers != nullptr && !draining_) [[unlikely]]
-    return LongMessage::read(begin_long(), *host_->readers);
+  if (body_.size() > kLongMessageBytes && host_->long_reader != nullptr && !draining_) [[unlikely]]
+    return host_->long_reader->read(begin_long());
   dispatch({body_.data(), body_.size()});
   give_back(body_);
 }
 
 // As Session has it: no request that follows is read until the body has been.
 const std::shared_ptr<LongMessage>& HttpSession::begin_long() {
-  long_message_ = std::make_shared<LongMessage>(std::exchange(body_, Buffer{}), host_->limits, input_came(),
-                                                hold_input(), [this] { interrupt(); });
+  long_message_ = std::make_shared<LongMessage>(
+      std::exchange(body_, Buffer{}), host_->limits,
+      LongMessage::Sender{
+          .account = account(), .came = input_came(), .hold = hold_input(), .then = [this] { interrupt(); }});
   return long_message_;
 }
 
@@ -413,9 +415,9 @@ void HttpSession::dispatch_checked(std::span<char> bytes, message::Transcoder::S
     const Stays stays = asks ? exchange.dispatcher.may_stay_packed(packed, members) : Stays::no;
     if (stays != Stays::no && dispatch_packed(packed, members, stays == Stays::too_large)) return;
   }
-  if (status == Status::done && body_.size() > kLongMessageBytes && host_->readers != nullptr && !draining_)
+  if (status == Status::done && body_.size() > kLongMessageBytes && host_->long_reader != nullptr && !draining_)
       [[unlikely]]
-    return LongMessage::transcode(begin_long(), *host_->readers);
+    return host_->long_reader->transcode(begin_long());
   Buffer json = host_->loop.take_buffer();
   if (status == Status::done) status = transcoder.checked_to_json(packed, host_->limits, json);
   give_back(body_);

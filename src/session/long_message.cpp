@@ -8,37 +8,17 @@
 
 namespace wirecall::session {
 
-void LongMessage::read(const std::shared_ptr<LongMessage>& message, detail::BlockingPool& pool) {
-  run(message, &LongMessage::read_or_check, pool);
-}
-
-void LongMessage::transcode(const std::shared_ptr<LongMessage>& message, detail::BlockingPool& pool) {
-  run(message, &LongMessage::make_json, pool);
-}
-
-void LongMessage::run(const std::shared_ptr<LongMessage>& message, Step step, detail::BlockingPool& pool) {
+void LongMessage::perform() noexcept {
   try {
-    pool.run([message, step]() -> detail::BlockingPool::Job {
-      message->perform(step);
-      return [message] { message->tell(); };
-    });
-  } catch (const std::system_error&) {
-    message->perform(step);
-    message->tell();
+    (this->*step_)();
+  } catch (const std::bad_alloc&) {
+    out_of_memory = true;
   }
 }
 
 void LongMessage::tell() noexcept {
-  if (then_) then_();
-  hold_.reset();
-}
-
-void LongMessage::perform(Step step) noexcept {
-  try {
-    (this->*step)();
-  } catch (const std::bad_alloc&) {
-    out_of_memory = true;
-  }
+  if (sender_.then) sender_.then();
+  sender_.hold.reset();
 }
 
 void LongMessage::read_or_check() {
@@ -65,6 +45,45 @@ void LongMessage::make_json() {
   unheld = transcoder.take_unheld();
   cancels = transcoder.take_cancels();
   read_json();
+}
+
+void LongReader::begin(const std::shared_ptr<LongMessage>& message, LongMessage::Step step) {
+  message->step_ = step;
+  const auto [line, alone] = lines_.try_emplace(message->sender_.account.get());
+  if (!alone) return line->second.push_back(message);
+  if (!run(message)) finish(*message);
+}
+
+// False when there is no thread for it, and it has been read here.
+bool LongReader::run(const std::shared_ptr<LongMessage>& message) {
+  try {
+    pool_->run([this, message]() -> detail::BlockingPool::Job {
+      message->perform();
+      return [this, message] { finish(*message); };
+    });
+    return true;
+  } catch (const std::system_error&) {
+    message->perform();
+    return false;
+  }
+}
+
+// The next one of its account has its turn; one whose connection has gone is left out.
+void LongReader::finish(LongMessage& message) noexcept {
+  const auto line = lines_.find(message.sender_.account.get());
+  message.tell();
+  while (!line->second.empty()) {
+    const std::shared_ptr<LongMessage> next = std::move(line->second.front());
+    line->second.pop_front();
+    if (!next->sender_.then) continue;
+    try {
+      if (run(next)) return;
+    } catch (const std::bad_alloc&) {
+      next->out_of_memory = true;
+    }
+    next->tell();
+  }
+  lines_.erase(line);
 }
 
 }  // namespace wirecall::session

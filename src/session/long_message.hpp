@@ -1,20 +1,23 @@
-// LongMessage: a message that takes milliseconds to read, and is read on another thread meanwhile the loop serves
-// others. Whoever has received it hands it over by `read`, looks at nothing that follows, and is told on its loop's
-// thread when it has been read. Owned by the connection and by the thread that reads it; who goes before that says so
-// (`forget`).
+// LongMessage: a message that takes milliseconds to read; LongReader has such messages read on another thread, while
+// the loop serves others. Whoever has received one hands it over, looks at nothing that follows, and is told on its
+// loop's thread when it has been read. A message is owned by its connection and by who reads it; a connection that goes
+// before says so (`forget`).
 #pragma once
 
 #include <chrono>
 #include <cstddef>
+#include <deque>
 #include <functional>
 #include <memory>
 #include <optional>
 #include <string>
+#include <unordered_map>
 #include <utility>
 #include <vector>
 
 #include "message/explain.hpp"
 #include "message/transcoder.hpp"
+#include "rpc/accounts.hpp"
 #include "wirecall/bytes.hpp"
 #include "wirecall/codec.hpp"
 #include "wirecall/detail/blocking_pool.hpp"
@@ -34,27 +37,28 @@ class LongMessage {
   /// Called when it has been read. Thread: the loop's.
   using Then = std::move_only_function<void()>;
 
-  /// `hold` keeps what follows from being looked at, until after `then`.
-  LongMessage(Buffer text, const Limits& limits, std::optional<std::chrono::nanoseconds> came,
-              std::shared_ptr<void> hold, Then then)
-      : came(came), text(std::move(text)), limits_(limits), hold_(std::move(hold)), then_(std::move(then)) {}
+  /// From whom it is, as far as its reading goes.
+  struct Sender {
+    std::shared_ptr<rpc::Account> account;
+    std::optional<std::chrono::nanoseconds> came;  ///< when its last byte had
+    std::shared_ptr<void> hold;                    ///< keeps what follows from being looked at, until after `then`
+    Then then;
+  };
+
+  LongMessage(Buffer text, const Limits& limits, Sender sender)
+      : came(sender.came), text(std::move(text)), limits_(limits), sender_(std::move(sender)) {}
   LongMessage(LongMessage&&) = delete;
 
-  /// Reads JSON; of MessagePack, `checks` it. On the pool, or here where that has no thread to be had. The loop's
-  /// thread.
-  static void read(const std::shared_ptr<LongMessage>& message, detail::BlockingPool& pool);
-  /// Makes JSON of MessagePack that has been checked, and reads that.
-  static void transcode(const std::shared_ptr<LongMessage>& message, detail::BlockingPool& pool);
   /// Nobody is there any more to be told.
   void forget() noexcept {
-    then_ = nullptr;
-    hold_.reset();
+    sender_.then = nullptr;
+    sender_.hold.reset();
   }
   [[nodiscard]] bool is_msgpack() const noexcept { return !text.empty() && message::is_msgpack(text.data()[0]); }
   /// What it holds of memory. Any thread.
   [[nodiscard]] std::size_t bytes() const noexcept { return bytes_; }
 
-  const std::optional<std::chrono::nanoseconds> came;  ///< when its last byte had
+  const std::optional<std::chrono::nanoseconds> came;
 
   // Once it has been read.
   Buffer text;                 ///< or what MessagePack is in JSON; without the byte order mark that `mark` counts
@@ -69,19 +73,41 @@ class LongMessage {
   Received message;                     ///< of JSON that is complete: views of `text`
 
  private:
+  friend class LongReader;
   using Step = void (LongMessage::*)();
 
-  static void run(const std::shared_ptr<LongMessage>& message, Step step, detail::BlockingPool& pool);
-  void tell() noexcept;
-  void perform(Step step) noexcept;
+  void perform() noexcept;
   void read_or_check();
   void read_json();
   void make_json();
+  void tell() noexcept;
 
   const Limits limits_;
   const std::size_t bytes_ = text.capacity();
-  std::shared_ptr<void> hold_;
-  Then then_;
+  Sender sender_;
+  Step step_ = nullptr;
+};
+
+/// Has the messages of a loop read, one of each account at a time: who sends many delays himself. Thread: the loop's.
+class LongReader {
+ public:
+  explicit LongReader(detail::BlockingPool& pool) noexcept : pool_(&pool) {}
+  LongReader(LongReader&&) = delete;
+
+  /// Reads JSON; of MessagePack, checks it.
+  void read(const std::shared_ptr<LongMessage>& message) { begin(message, &LongMessage::read_or_check); }
+  /// Makes JSON of MessagePack that has been checked, and reads that.
+  void transcode(const std::shared_ptr<LongMessage>& message) { begin(message, &LongMessage::make_json); }
+
+ private:
+  using Line = std::deque<std::shared_ptr<LongMessage>>;
+
+  void begin(const std::shared_ptr<LongMessage>& message, LongMessage::Step step);
+  [[nodiscard]] bool run(const std::shared_ptr<LongMessage>& message);
+  void finish(LongMessage& message) noexcept;
+
+  detail::BlockingPool* pool_;
+  std::unordered_map<const rpc::Account*, Line> lines_;  // of accounts that have one at work: who waits for that
 };
 
 }  // namespace wirecall::session

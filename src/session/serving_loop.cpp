@@ -56,7 +56,7 @@ ServingLoop::ServingLoop(std::unique_ptr<runtime::Backend> backend, ServerCommon
     exchange_->count_by([this] { return stats(); });
   }
   if (commons.threads != nullptr) workspace_.blocking_pool = &offload_.emplace(*commons.threads, loop_);
-  if (commons.readers != nullptr) host_.readers = &readers_.emplace(*commons.readers, loop_);
+  if (commons.readers != nullptr) host_.long_reader = &long_reader_.emplace(readers_.emplace(*commons.readers, loop_));
   look_for_idle_later();
 }
 

@@ -18,6 +18,7 @@
 #include "runtime/thread_pool.hpp"
 #include "session/connection.hpp"
 #include "session/hand_over.hpp"
+#include "session/long_message.hpp"
 #include "session/undecided.hpp"
 #include "transport/io_thread.hpp"
 #include "transport/source.hpp"
@@ -129,6 +130,7 @@ class ServingLoop final : private Keeper, private Timer {
   HandOver hand_over_;
   std::optional<Offload> offload_;
   std::optional<Offload> readers_;
+  std::optional<LongReader> long_reader_;
 };
 
 }  // namespace wirecall::session

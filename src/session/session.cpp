@@ -166,8 +166,8 @@ bool Session::read_whole(std::span<char> frame, bool kept) {
     msgpack_ = !frame.empty() && message::is_msgpack(frame[0]);
     dispatcher_.answer_as(msgpack_ ? MessageForm::transcoded : MessageForm::json);
   }
-  if (kept && frame.size() > kLongMessageBytes && host_->readers != nullptr) [[unlikely]] {
-    LongMessage::read(begin_long(), *host_->readers);
+  if (kept && frame.size() > kLongMessageBytes && host_->long_reader != nullptr) [[unlikely]] {
+    host_->long_reader->read(begin_long());
     return false;
   }
   if (msgpack_) [[unlikely]]
@@ -178,8 +178,10 @@ bool Session::read_whole(std::span<char> frame, bool kept) {
 // Nothing that follows the message, which has been kept, is looked at until it has been read elsewhere.
 const std::shared_ptr<LongMessage>& Session::begin_long() {
   std::shared_ptr<LongMessage>& begun = rare().long_message;
-  begun = std::make_shared<LongMessage>(std::exchange(message_, Buffer{}), host_->limits, input_came(), hold_input(),
-                                        [this] { interrupt(); });
+  begun = std::make_shared<LongMessage>(
+      std::exchange(message_, Buffer{}), host_->limits,
+      LongMessage::Sender{
+          .account = account(), .came = input_came(), .hold = hold_input(), .then = [this] { interrupt(); }});
   return begun;
 }
 
@@ -293,8 +295,9 @@ bool Session::takes_packed(const Received& message) {
 // What the frame is in JSON takes its place, as a message that has been kept. `status` is what Transcoder::check says.
 bool Session::read_transcoded(std::span<char> frame, bool kept, message::Transcoder::Status status) {
   using Status = message::Transcoder::Status;
-  if (kept && status == Status::done && frame.size() > kLongMessageBytes && host_->readers != nullptr) [[unlikely]] {
-    LongMessage::transcode(begin_long(), *host_->readers);
+  if (kept && status == Status::done && frame.size() > kLongMessageBytes && host_->long_reader != nullptr)
+      [[unlikely]] {
+    host_->long_reader->transcode(begin_long());
     return false;
   }
   message::Transcoder& transcoder = host_->workspace.transcoder();

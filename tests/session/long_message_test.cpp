@@ -2,9 +2,13 @@
 // whatever becomes of their connection meanwhile.
 #include "session/long_message.hpp"
 
+#include <deque>
 #include <gtest/gtest.h>
+#include <memory>
 #include <optional>
 #include <string>
+#include <system_error>
+#include <utility>
 
 #include "tests/codec/msgpack.hpp"
 #include "tests/session/engines.hpp"
@@ -162,6 +166,63 @@ TEST_P(LongMessages, whose_senders_go_or_whose_server_stops_leave_nothing) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Each, LongMessages, kEachEngine, engine_name);
+
+// Runs what it is given when it is told to, or has no thread.
+class HandPool final : public detail::BlockingPool {
+ public:
+  void run(Work work) override {
+    if (refuses) throw std::system_error{std::make_error_code(std::errc::resource_unavailable_try_again)};
+    works.push_back(std::move(work));
+  }
+  void run_next() {
+    Work work = std::move(works.front());
+    works.pop_front();
+    work()();
+  }
+
+  std::deque<Work> works;
+  bool refuses = false;
+};
+
+class LongReading : public testing::Test {
+ protected:
+  std::shared_ptr<LongMessage> message(const std::shared_ptr<rpc::Account>& account, const std::string& name) {
+    return std::make_shared<LongMessage>(
+        Buffer{"{}"}, limits_,
+        LongMessage::Sender{.account = account, .came = {}, .hold = {}, .then = [this, name] { read_ += name; }});
+  }
+
+  const Limits limits_;
+  HandPool pool_;
+  LongReader reader_{pool_};
+  const std::shared_ptr<rpc::Account> a_ = std::make_shared<rpc::Account>();
+  const std::shared_ptr<rpc::Account> b_ = std::make_shared<rpc::Account>();
+  std::string read_;
+};
+
+TEST_F(LongReading, takes_one_message_of_each_account_at_a_time) {
+  const auto gone = message(a_, "gone ");
+  for (const char* name : {"a1 ", "a2 "}) reader_.read(message(a_, name));
+  reader_.read(gone);
+  reader_.read(message(a_, "a3 "));
+  reader_.read(message(b_, "b1 "));
+  EXPECT_EQ(pool_.works.size(), 2U);
+  gone->forget();
+  while (!pool_.works.empty()) pool_.run_next();
+  EXPECT_EQ(read_, "a1 b1 a2 a3 ");
+  reader_.read(message(a_, "a4 "));
+  EXPECT_EQ(pool_.works.size(), 1U);
+}
+
+TEST_F(LongReading, needs_no_thread) {
+  reader_.read(message(a_, "a1 "));
+  reader_.read(message(a_, "a2 "));
+  pool_.refuses = true;
+  reader_.read(message(b_, "b1 "));
+  EXPECT_EQ(read_, "b1 ");
+  pool_.run_next();
+  EXPECT_EQ(read_, "b1 a1 a2 ");
+}
 
 }  // namespace
 }  // namespace wirecall::session
