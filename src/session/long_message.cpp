@@ -54,7 +54,7 @@ void LongReader::begin(const std::shared_ptr<LongMessage>& message, LongMessage:
   if (!run(message)) finish(*message);
 }
 
-// False when there is no thread for it, and it has been read here.
+// False when there is no thread for it, and it has been read here, or no memory.
 bool LongReader::run(const std::shared_ptr<LongMessage>& message) {
   try {
     pool_->run([this, message]() -> detail::BlockingPool::Job {
@@ -64,8 +64,10 @@ bool LongReader::run(const std::shared_ptr<LongMessage>& message) {
     return true;
   } catch (const std::system_error&) {
     message->perform();
-    return false;
+  } catch (const std::bad_alloc&) {
+    message->out_of_memory = true;
   }
+  return false;
 }
 
 // The next one of its account has its turn; one whose connection has gone is left out.
@@ -76,11 +78,7 @@ void LongReader::finish(LongMessage& message) noexcept {
     const std::shared_ptr<LongMessage> next = std::move(line->second.front());
     line->second.pop_front();
     if (!next->sender_.then) continue;
-    try {
-      if (run(next)) return;
-    } catch (const std::bad_alloc&) {
-      next->out_of_memory = true;
-    }
+    if (run(next)) return;
     next->tell();
   }
   lines_.erase(line);

@@ -5,6 +5,7 @@
 #include <deque>
 #include <gtest/gtest.h>
 #include <memory>
+#include <new>
 #include <optional>
 #include <string>
 #include <system_error>
@@ -172,6 +173,7 @@ class HandPool final : public detail::BlockingPool {
  public:
   void run(Work work) override {
     if (refuses) throw std::system_error{std::make_error_code(std::errc::resource_unavailable_try_again)};
+    if (out_of_memory) throw std::bad_alloc{};
     works.push_back(std::move(work));
   }
   void run_next() {
@@ -182,6 +184,7 @@ class HandPool final : public detail::BlockingPool {
 
   std::deque<Work> works;
   bool refuses = false;
+  bool out_of_memory = false;
 };
 
 class LongReading : public testing::Test {
@@ -212,6 +215,19 @@ TEST_F(LongReading, takes_one_message_of_each_account_at_a_time) {
   EXPECT_EQ(read_, "a1 b1 a2 a3 ");
   reader_.read(message(a_, "a4 "));
   EXPECT_EQ(pool_.works.size(), 1U);
+}
+
+TEST_F(LongReading, without_memory_for_one_message_goes_on_with_the_next_of_its_account) {
+  pool_.out_of_memory = true;
+  const auto lost = message(a_, "lost ");
+  reader_.read(lost);
+  EXPECT_TRUE(lost->out_of_memory);
+  EXPECT_EQ(read_, "lost ") << "its connection is told, and ends";
+  pool_.out_of_memory = false;
+  reader_.read(message(a_, "a1 "));
+  ASSERT_EQ(pool_.works.size(), 1U);
+  pool_.run_next();
+  EXPECT_EQ(read_, "lost a1 ");
 }
 
 TEST_F(LongReading, needs_no_thread) {
