@@ -19,7 +19,7 @@
 #include <unistd.h>
 #include <vector>
 
-#include "transport/places.hpp"
+#include "transport/endpoint_socket.hpp"
 #include "wirecall/server.hpp"
 #include "wirecall/task.hpp"
 
@@ -57,8 +57,8 @@ double round_trip_us(double seconds, const std::function<void()>& call) {
 }
 
 // The ceiling of that: write prepared bytes, read until a newline.
-double bare_round_trip_us(double seconds, const Endpoint& place) {
-  const int fd = transport::connect_to(place, std::chrono::milliseconds{1000});
+double bare_round_trip_us(double seconds, const Endpoint& endpoint) {
+  const int fd = transport::connect_to(endpoint, std::chrono::milliseconds{1000});
   ::fcntl(fd, F_SETFL, ::fcntl(fd, F_GETFL) & ~O_NONBLOCK);
   const std::string request = R"({"jsonrpc":"2.0","method":"subtract","params":[42,23],"id":1})"
                               "\n";
@@ -143,14 +143,14 @@ int main(int count, char** words) {
   const double seconds = count > 1 ? std::atof(words[1]) : 1;
   Server server;
   server.method("subtract", [](int a, int b) { return a - b; });
-  const Endpoint place = server.listen("tcp://127.0.0.1:0");
+  const Endpoint endpoint = server.listen("tcp://127.0.0.1:0");
   std::thread serving{[&] { server.run(); }};
 
   std::printf("%-44s %10s\n", "one call at a time", "p50");
-  const double ceiling = bare_round_trip_us(seconds, place);
+  const double ceiling = bare_round_trip_us(seconds, endpoint);
   std::printf("%-44s %7.1f us\n", "ceiling: prepared bytes", ceiling);
   {
-    Client client{place.uri()};
+    Client client{endpoint.uri()};
     const double us = round_trip_us(seconds, [&] {
       if (client.call<int>("subtract", 42, 23) != 19) std::abort();
     });
@@ -158,7 +158,7 @@ int main(int count, char** words) {
   }
   std::printf("\n%-44s %10s\n", "100 in flight on one connection", "calls/s");
   {
-    Client client{place.uri()};
+    Client client{endpoint.uri()};
     Callers awaiting{client, seconds};
     const double rate = awaiting.rate();
     std::printf("%-44s %10.0f   %.0f ns of the client's processor a call\n", "co_await inside client.run", rate,

@@ -13,24 +13,24 @@ ROOT = Path(__file__).resolve().parents[1]
 WIRECALL = str(ROOT / "build" / "wirecall")
 
 
-class Listening(typing.NamedTuple):
+class ServerProcess(typing.NamedTuple):
     pid: int
     urls: "list[str]"
 
 
 @contextlib.contextmanager
-def listening(words: "list[str]", places: int = 1) -> "typing.Iterator[Listening]":
-    """Runs a process that begins by telling stderr at how many places it listens."""
+def listening(words: "list[str]", endpoints: int = 1) -> "typing.Iterator[ServerProcess]":
+    """Runs a process that begins by telling stderr at how many endpoints it listens."""
     process = subprocess.Popen(words, stderr=subprocess.PIPE, text=True)
     try:
         urls = []
         for line in process.stderr:
             urls += re.findall(r"(?:tcp|unix)://\S+", line)
-            if len(urls) >= places:
+            if len(urls) >= endpoints:
                 break
         else:
             sys.exit(f"{' '.join(words)}: does not say where it listens")
-        yield Listening(process.pid, urls)
+        yield ServerProcess(process.pid, urls)
     finally:
         process.kill()
         process.stderr.close()

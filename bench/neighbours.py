@@ -208,8 +208,8 @@ def streams(address: Address) -> None:
 
 
 def documents(address: Address) -> None:
-    exchange(address, b"".join(f"GET {place} HTTP/1.1\r\nHost: localhost\r\n\r\n".encode()
-                               for place in ("/openrpc.json", "/metrics")) * 100)
+    exchange(address, b"".join(f"GET {path} HTTP/1.1\r\nHost: localhost\r\n\r\n".encode()
+                               for path in ("/openrpc.json", "/metrics")) * 100)
 
 
 def elements(address: Address) -> None:

@@ -49,7 +49,7 @@ def port_of(url: str) -> str:
 
 
 @contextlib.contextmanager
-def nats() -> "typing.Iterator[harness.Listening]":
+def nats() -> "typing.Iterator[harness.ServerProcess]":
     with socket.create_server(("127.0.0.1", 0)) as free:
         port = free.getsockname()[1]
     with subprocess.Popen(["nats-server", "-a", "127.0.0.1", "-p", str(port)], stderr=subprocess.DEVNULL,
@@ -59,12 +59,12 @@ def nats() -> "typing.Iterator[harness.Listening]":
                 with contextlib.suppress(OSError), socket.create_connection(("127.0.0.1", port)):
                     break
                 time.sleep(0.01)
-            yield harness.Listening(process.pid, [f"tcp://127.0.0.1:{port}"])
+            yield harness.ServerProcess(process.pid, [f"tcp://127.0.0.1:{port}"])
         finally:
             process.kill()
 
 
-def measured(options: argparse.Namespace, protocol: str, server: harness.Listening, row: Row) -> Cost:
+def measured(options: argparse.Namespace, protocol: str, server: harness.ServerProcess, row: Row) -> Cost:
     words = [options.load, protocol, port_of(server.urls[0]), *row.words, str(options.seconds)]
     before = harness.processor_seconds(server.pid)
     done = subprocess.run(words, capture_output=True, text=True, timeout=options.seconds + 30)

@@ -69,35 +69,36 @@ class Turns:
                 with listener.accept()[0] as peer, peer.makefile("rb") as stream:
                     requests = [stream.readline() for _ in range(load.pipeline)]
                 loading.kill()
-        kind, _, place = server_url.partition("://")
-        host, _, port = place.rpartition(":")
+        kind, _, address = server_url.partition("://")
+        host, _, port = address.rpartition(":")
         with socket.socket(socket.AF_UNIX if kind == "unix" else socket.AF_INET) as client:
             client.settimeout(30)
-            client.connect(place if kind == "unix" else (host, int(port)))
+            client.connect(address if kind == "unix" else (host, int(port)))
             client.sendall(b"".join(requests))
             with client.makefile("rb") as stream:
                 return requests, [stream.readline() for _ in range(load.pipeline)]
 
     @contextlib.contextmanager
-    def pair(self, kind: str, *loads: Load) -> "typing.Iterator[tuple[harness.Listening, harness.Listening]]":
-        """The ceiling, which has a place for each of the loads, and the server, which has the same one for all."""
-        def place(name: str) -> str:
+    def pair(self, kind: str, *loads: Load) -> "typing.Iterator[tuple[harness.ServerProcess, harness.ServerProcess]]":
+        """The ceiling, which has an endpoint for each of the loads, and the server, which has the same one for all."""
+        def endpoint(name: str) -> str:
             return f"unix://{self.folder / name}" if kind == "unix" else "tcp://127.0.0.1:0"
 
         pinned = ["taskset", "-c", str(self.core)]
-        serve = [self.options.wirecall, "serve", "--demo", "--engine", self.options.engine, "--listen", place("server")]
+        serve = [self.options.wirecall, "serve", "--demo", "--engine", self.options.engine, "--listen",
+                 endpoint("server")]
         with harness.listening(pinned + serve) as server:
             words = pinned + [self.options.ceiling]
             for i, load in enumerate(loads):
                 requests, replies = self.recorded(server.urls[0], load)
                 texts = self.folder / f"replies{i}"
                 texts.write_bytes(b"".join(replies))
-                words += [place(f"ceiling{i}"), str(len(requests[0])), str(texts)]
+                words += [endpoint(f"ceiling{i}"), str(len(requests[0])), str(texts)]
             with harness.listening(words, len(loads)) as ceiling:
-                yield ceiling, harness.Listening(server.pid, server.urls * len(loads))
+                yield ceiling, harness.ServerProcess(server.pid, server.urls * len(loads))
 
-    def rows(self, ceiling: harness.Listening, server: harness.Listening, name: str, unit: str, bound: float,
-             measure: "typing.Callable[[harness.Listening], dict[str, float]]") -> "list[tuple[str, float, float]]":
+    def rows(self, ceiling: harness.ServerProcess, server: harness.ServerProcess, name: str, unit: str, bound: float,
+             measure: "typing.Callable[[harness.ServerProcess], dict[str, float]]") -> "list[tuple[str, float, float]]":
         """A row for each of the figures that `measure` has of a server."""
         rounds = [[measure(which) for which in (ceiling, server, ceiling)] for _ in range(self.options.rounds)]
         rows = []
@@ -109,8 +110,8 @@ class Turns:
             rows.append((f"{name} {figure}, of the ceiling's {base:.0f} {unit} ({itself:.2f})", ratio, bound))
         return rows
 
-    def processor_a_call(self, load: Load) -> "typing.Callable[[harness.Listening], dict[str, float]]":
-        def measure(which: harness.Listening) -> "dict[str, float]":
+    def processor_a_call(self, load: Load) -> "typing.Callable[[harness.ServerProcess], dict[str, float]]":
+        def measure(which: harness.ServerProcess) -> "dict[str, float]":
             before = harness.processor_seconds(which.pid)
             calls = self.measured(which.urls[0], load, "--warm-up", "1ms")["calls"]
             return {"processor a call": (harness.processor_seconds(which.pid) - before) / calls * 1e9}
@@ -120,7 +121,7 @@ class Turns:
         flood = Load(["subtract", "42", "23"], 32, 16)
         client = Load(["subtract", "42", "23"], 1, 1)
 
-        def measure(which: harness.Listening) -> "dict[str, float]":
+        def measure(which: harness.ServerProcess) -> "dict[str, float]":
             with subprocess.Popen(self.bench(which.urls[0], flood, 3600), stdout=subprocess.DEVNULL) as flooding:
                 try:
                     latency = self.measured(which.urls[1], client)["latency_us"]

@@ -27,10 +27,10 @@ class Heap {
  public:
   struct Entry final : wirecall::Timer {
     void expired() override {}
-    std::uint64_t place = 0;
+    std::uint64_t index = 0;
   };
-  void start(Entry& entry, nanoseconds due) { heap_.insert(entry, entry.place, due); }
-  void stop(Entry& entry) { heap_.remove(entry.place); }
+  void start(Entry& entry, nanoseconds due) { heap_.insert(entry, entry.index, due); }
+  void stop(Entry& entry) { heap_.remove(entry.index); }
 
  private:
   wirecall::runtime::TimerHeap heap_;

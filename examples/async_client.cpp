@@ -27,10 +27,10 @@ int main() {
     co_await wirecall::sleep_for(context, std::chrono::milliseconds{ms});
     co_return ms;
   });
-  const wirecall::Endpoint place = server.listen("tcp://127.0.0.1:0");
+  const wirecall::Endpoint endpoint = server.listen("tcp://127.0.0.1:0");
   std::jthread loop{[&] { server.run(); }};
 
-  wirecall::Client client{place.uri()};
+  wirecall::Client client{endpoint.uri()};
   const int blocking = client.call<int>("subtract", 42, 23);
 
   std::promise<int> called_back;

@@ -27,10 +27,10 @@ int main() {
                   return oldest;
                 },
                 {"people"});
-  const wirecall::Endpoint place = server.listen("tcp://127.0.0.1:0");
+  const wirecall::Endpoint endpoint = server.listen("tcp://127.0.0.1:0");
   std::jthread loop{[&] { server.run(); }};
 
-  wirecall::Client client{place.uri()};
+  wirecall::Client client{endpoint.uri()};
   // The type of the result is named; that of the arguments is their own. An error is thrown.
   const int difference = client.call<int>("subtract", 42, 23);
   const std::vector<Person> people{{"Ada", 1815}, {"Grace", 1906}};

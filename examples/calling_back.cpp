@@ -7,7 +7,7 @@
 
 // Such a handler is a coroutine, and waits without holding up anybody else.
 wirecall::Task<int> clear(wirecall::Context context, std::string folder) {
-  const wirecall::Peer caller{context};
+  const wirecall::Caller caller{context};
   const int files = 3;
   if (!co_await caller.call<bool>("confirm", "clear " + folder + "?", files)) throw wirecall::Error{"not confirmed"};
   for (int i = 1; i <= files; ++i) caller.notify("removed", i);
@@ -17,12 +17,12 @@ wirecall::Task<int> clear(wirecall::Context context, std::string folder) {
 int main() {
   wirecall::Server server;
   server.method("clear", clear, {"folder"});
-  const wirecall::Endpoint place = server.listen("tcp://127.0.0.1:0");
+  const wirecall::Endpoint endpoint = server.listen("tcp://127.0.0.1:0");
   std::jthread loop{[&] { server.run(); }};
 
   // What a client offers is served on the thread that drives it: here, while it waits for its call.
   int told = 0;
-  wirecall::Client client{place.uri()};
+  wirecall::Client client{endpoint.uri()};
   client.method("confirm", [](std::string question, int files) { return question == "clear old?" && files < 10; });
   client.method("removed", [&told](int) { ++told; });
 

@@ -8,7 +8,7 @@
 
 int main() {
   wirecall::Broker broker;
-  const std::string place = broker.listen("tcp://127.0.0.1:0").uri();
+  const std::string endpoint = broker.listen("tcp://127.0.0.1:0").uri();
   std::thread serving{[&] { broker.run(); }};
 
   int sum = 0;
@@ -16,12 +16,12 @@ int main() {
     // One call at a time comes here, and up to 100 more wait at the broker.
     wirecall::ClientOptions options;
     options.client_id = "adder";
-    wirecall::Client provider{place, options};
+    wirecall::Client provider{endpoint, options};
     provider.provide("gpu.add", [](int a, int b) { return a + b; },
                      {.concurrency = 1, .queue = 100, .params = {"a", "b"}});
     provider.connect();  // throws if the broker refuses it
 
-    wirecall::Client caller{place};
+    wirecall::Client caller{endpoint};
     sum = caller.call<int>("gpu.add", 42, 23);
     std::printf("42 + 23 = %d\n", sum);
   }

@@ -19,10 +19,10 @@ wirecall::Task<int> sum(wirecall::Client& client) {
 int main() {
   wirecall::Server server;
   server.method("count", count);
-  const wirecall::Endpoint place = server.listen("tcp://127.0.0.1:0");
+  const wirecall::Endpoint endpoint = server.listen("tcp://127.0.0.1:0");
   std::jthread loop{[&] { server.run(); }};
 
-  wirecall::Client client{place.uri()};
+  wirecall::Client client{endpoint.uri()};
   int blocking = 0;
   for (const int item : client.stream<int>("count", 5)) blocking += item;
   const int awaited = client.run(sum(client));

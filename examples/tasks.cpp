@@ -41,10 +41,10 @@ int main() {
   server.method("price_of", price_of, {"item"});
   server.method("price_of_both", price_of_both, {"first", "second"});
   server.method("price_within", price_within, {"item", "ms"});
-  const wirecall::Endpoint place = server.listen("tcp://127.0.0.1:0");
+  const wirecall::Endpoint endpoint = server.listen("tcp://127.0.0.1:0");
   std::jthread loop{[&] { server.run(); }};
 
-  wirecall::Client client{place.uri()};
+  wirecall::Client client{endpoint.uri()};
   const int both = client.call<int>("price_of_both", "tea", "coffee");
   const auto late = client.try_call<std::string>("price_within", "tea", 1);
   std::cout << "both: " << both << ", within 1 ms: " << (late ? *late : late.error().message()) << "\n";

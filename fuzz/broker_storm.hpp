@@ -115,7 +115,7 @@ class BrokerStorm {
     const std::uint8_t flags = choices_.byte();
     guarded_ = (flags & 1) != 0;
     wirecall::Options options;
-    options.hand_over_ms = options.slow_handler_ms = 0;
+    options.takeover_ms = options.slow_handler_ms = 0;
     options.kick_ms = 0;  // those who are kicked come back at once
     options.limits.batch = 5;
     options.limits.subscriptions = 8;
@@ -134,9 +134,9 @@ class BrokerStorm {
     wirecall::Registry registry;
     add_own(registry);
     const wirecall::session::HttpSettings http;
-    wirecall::session::ServerCommons commons{.options = options, .registry = registry, .http = http, .broker = true};
+    wirecall::session::ServerShared shared{.options = options, .registry = registry, .http = http, .broker = true};
     backend_ = new wirecall::runtime::SimulatedBackend{seed};
-    wirecall::session::ServingLoop serving{std::unique_ptr<wirecall::runtime::Backend>{backend_}, commons};
+    wirecall::session::ServingLoop serving{std::unique_ptr<wirecall::runtime::Backend>{backend_}, shared};
     serving_ = &serving;
     if (guarded_) reload();
 
@@ -154,10 +154,10 @@ class BrokerStorm {
     const wirecall::Stats stats = serving.stats();
     if (stats.connections_open != 0) faults_.emplace_back("connections are counted as open");
     if (stats.calls_in_flight != 0) faults_.push_back("in flight: " + std::to_string(stats.calls_in_flight));
-    const auto& exchange = *serving.exchange();
-    if (exchange.relayed_calls().in_use() != 0) faults_.emplace_back("relayed calls are left");
-    if (exchange.methods().size() != 0) faults_.emplace_back("provided methods are left");
-    if (exchange.next_peer(0) != nullptr) faults_.emplace_back("peers are left");
+    const auto& router = *serving.router();
+    if (router.relayed_calls().in_use() != 0) faults_.emplace_back("relayed calls are left");
+    if (router.methods().size() != 0) faults_.emplace_back("provided methods are left");
+    if (router.next_peer(0) != nullptr) faults_.emplace_back("peers are left");
     return faults_;
   }
   [[nodiscard]] std::size_t results() const { return results_; }
@@ -650,8 +650,8 @@ class BrokerStorm {
       case StormFraming::lengths:
         return peer.wire->send(behind_length(text));
       case StormFraming::msgpack: {
-        const std::vector<std::uint8_t> packed = json::to_msgpack(message);
-        return peer.wire->send(behind_length({packed.begin(), packed.end()}));
+        const std::vector<std::uint8_t> msgpack = json::to_msgpack(message);
+        return peer.wire->send(behind_length({msgpack.begin(), msgpack.end()}));
       }
       case StormFraming::http:
         return peer.wire->send("POST /rpc HTTP/1.1\r\nHost: localhost\r\n" + authorization(peer) + length + "\r\n" +

@@ -69,13 +69,13 @@ Heard hear(const Methods& methods, std::string_view input, const std::vector<fuz
   static const wirecall::session::HttpSettings settings = [] {
     wirecall::session::HttpSettings made;
     made.metrics = [](const wirecall::rpc::Asker&) { return std::make_unique<wirecall::rpc::PlainText>("metric 1\n"); };
-    made.openrpc = [](wirecall::rpc::Workspace&, const wirecall::rpc::Asker&, std::span<const std::string>) {
+    made.openrpc = [](wirecall::rpc::LoopContext&, const wirecall::rpc::Asker&, std::span<const std::string>) {
       return std::make_unique<wirecall::rpc::PlainText>("{}");
     };
     return made;
   }();
   fuzz::Peer peer{methods.registry, kLimits,
-                  [](wirecall::session::Host& host, std::unique_ptr<wirecall::transport::Stream> stream) {
+                  [](wirecall::session::Host& host, std::unique_ptr<wirecall::transport::ByteStream> stream) {
                     return std::make_unique<wirecall::session::HttpSession>(host, settings, std::move(stream));
                   }};
   send(peer);

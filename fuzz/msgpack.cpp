@@ -14,7 +14,7 @@
 #include "fuzz/msgpack_maker.hpp"
 #include "fuzz/simdjson_opinion.hpp"
 #include "fuzz/texts.hpp"
-#include "message/packed_walk.hpp"
+#include "message/msgpack_walk.hpp"
 #include "wirecall/reflect.hpp"
 #include "wirecall/value.hpp"
 
@@ -103,7 +103,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   const std::uint32_t depth = wirecall::Limits{}.depth;
   const Scan scan = wirecall::msgpack::scan(exact.view(), depth);
   require(scan.offset <= input.size(), "the end is behind the end", input);
-  wirecall::message::PackedMembers members;
+  wirecall::message::MsgpackMembers members;
   const ScanStatus walked = wirecall::message::walk_message(exact.view(), depth, members);
   const bool whole = scan.status == ScanStatus::complete && scan.offset == input.size();
   const ScanStatus wanted = scan.status == ScanStatus::too_deep ? scan.status : ScanStatus::malformed;

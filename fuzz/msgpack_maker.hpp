@@ -37,11 +37,11 @@ class MsgpackMaker {
         "\xDE\x00\x01\xA1$\x90"sv,
         "\xD9\x01\xC3"sv};
     if (random().one_in(4)) return std::string{random().of(kOnly)};
-    return packed(json_.value());
+    return msgpack_of(json_.value());
   }
   /// A message, or nearly one; behind its length in one byte, as fuzz/frames.cpp has them.
   std::string frame() {
-    std::string bytes = random().one_in(8) ? value() : packed(json_.message());
+    std::string bytes = random().one_in(8) ? value() : msgpack_of(json_.message());
     if (random().one_in(4)) json_.damage(bytes, 255);
     if (bytes.size() > 255) bytes.resize(255);
     return std::string(1, static_cast<char>(bytes.size())) + bytes;
@@ -50,7 +50,7 @@ class MsgpackMaker {
   Random& random() noexcept { return json_.random(); }
 
  private:
-  std::string packed(std::string_view text) {
+  std::string msgpack_of(std::string_view text) {
     wirecall::Buffer json{text};
     wirecall::Buffer out;
     to_msgpack_(json.padded(), out);

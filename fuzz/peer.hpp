@@ -44,7 +44,7 @@ struct Wire {
   std::string out;
 };
 
-class FakeStream final : public wirecall::transport::Stream {
+class FakeStream final : public wirecall::transport::ByteStream {
  public:
   explicit FakeStream(Wire& wire) : wire_(&wire) {}
   ~FakeStream() override { wire_->user = nullptr; }
@@ -65,18 +65,18 @@ class FakeStream final : public wirecall::transport::Stream {
 };
 
 /// Says what it is given, and hears everything that is said to it.
-class Peer final : wirecall::session::Owner {
+class Peer final : wirecall::session::ConnectionOwner {
  public:
-  using Make = std::function<std::unique_ptr<wirecall::session::Channel>(wirecall::session::Host&,
-                                                                         std::unique_ptr<wirecall::transport::Stream>)>;
+  using Make = std::function<std::unique_ptr<wirecall::session::Channel>(
+      wirecall::session::Host&, std::unique_ptr<wirecall::transport::ByteStream>)>;
 
   /// `make` makes what is served. All that is referred to outlives the peer.
   Peer(const wirecall::Registry& registry, const wirecall::Limits& limits, const Make& make) {
     auto backend = std::make_unique<NoBackend>();
     backend_ = backend.get();
     loop_ = std::make_unique<wirecall::Loop>(std::move(backend));
-    workspace_ = std::make_unique<wirecall::rpc::Workspace>(wirecall::json_codec(), loop_.get());
-    host_.reset(new wirecall::session::Host{*loop_, registry, limits, *workspace_, *this});
+    loop_context_ = std::make_unique<wirecall::rpc::LoopContext>(wirecall::json_codec(), loop_.get());
+    host_.reset(new wirecall::session::Host{*loop_, registry, limits, *loop_context_, *this});
     channel_ = make(*host_, std::make_unique<FakeStream>(wire_));
   }
   /// Sends as soon as it is read.
@@ -107,7 +107,7 @@ class Peer final : wirecall::session::Owner {
   // What needs no time is done in so many turns.
   static constexpr int kTurnsWithoutTime = 100;
 
-  void connection_ended(wirecall::session::Connection&, wirecall::session::End, int) override { over_ = true; }
+  void connection_ended(wirecall::session::Connection&, wirecall::session::CloseReason, int) override { over_ = true; }
   void wait_to_be_read(std::string_view input) {
     for (int turns = 0; wire_.paused && !over_; ++turns) {
       if (turns > kTurnsMax) found("a session never reads on", input);
@@ -131,7 +131,7 @@ class Peer final : wirecall::session::Owner {
 
   NoBackend* backend_ = nullptr;
   std::unique_ptr<wirecall::Loop> loop_;
-  std::unique_ptr<wirecall::rpc::Workspace> workspace_;
+  std::unique_ptr<wirecall::rpc::LoopContext> loop_context_;
   std::unique_ptr<wirecall::session::Host> host_;
   Wire wire_;
   std::unique_ptr<wirecall::session::Channel> channel_;

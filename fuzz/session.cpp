@@ -39,7 +39,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   const std::string_view input = all.substr(std::min<std::size_t>(2, all.size()));
 
   static const wirecall::framing::JsonTextSettings settings{kLimits};
-  const auto make = [](wirecall::session::Host& host, std::unique_ptr<wirecall::transport::Stream> stream) {
+  const auto make = [](wirecall::session::Host& host, std::unique_ptr<wirecall::transport::ByteStream> stream) {
     return std::make_unique<wirecall::session::Session>(host, std::move(stream),
                                                         std::make_unique<wirecall::framing::JsonText>(settings));
   };

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""Holds the rank table (tools/ranks): no include of src/ or include/ goes up or sideways between rooms, no pure room
-knows a descriptor or a thread, no I/O room knows JSON. Prints each offending line; exits with 1 if there is one.
+"""Holds the rank table (tools/ranks): no include of src/ or include/ goes up or sideways between layers, no pure layer
+knows a descriptor or a thread, no I/O layer knows JSON. Prints each offending line; exits with 1 if there is one.
 
 Run it without arguments from anywhere; `--self-test` shows that it finds what it is there to find.
 """
@@ -11,56 +11,56 @@ import sys
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 INCLUDE = re.compile(r'^\s*#\s*include\s+(["<])([^">]+)[">]')
-# System headers that a pure room has no business with.
+# System headers that a pure layer has no business with.
 SYSTEM = re.compile(
     r"^(sys/(socket|epoll|event|eventfd|timerfd|un|uio|poll|select|mman|stat|types)\.h|netinet/.*|arpa/.*|netdb\.h"
     r"|unistd\.h|poll\.h|fcntl\.h|signal\.h|pthread\.h|thread|mutex|shared_mutex|condition_variable|future)$"
 )
 
 
-class Room:
+class Layer:
     def __init__(self, rank: int, name: str, column: str):
         self.rank, self.name, self.column = rank, name, column
 
 
 class Ranks:
     def __init__(self, text: str):
-        self.rooms: dict[str, Room] = {}
-        self.room_of_header: dict[str, Room] = {}
+        self.layers: dict[str, Layer] = {}
+        self.layer_of_header: dict[str, Layer] = {}
         for line in text.splitlines():
             words = line.split("#")[0].split()
             if not words:
                 continue
-            room = Room(int(words[0]), words[1], words[2])
-            self.rooms[room.name] = room
+            layer = Layer(int(words[0]), words[1], words[2])
+            self.layers[layer.name] = layer
             for header in words[3:]:
-                self.room_of_header[header] = room
+                self.layer_of_header[header] = layer
 
-    def room_of(self, path: str) -> Room | None:
-        """The room of a file given relative to src/ or include/; None for a file that has none."""
+    def layer_of(self, path: str) -> Layer | None:
+        """The layer of a file given relative to src/ or include/; None for a file that has none."""
         parts = path.split("/")
         if parts[0] == "wirecall":
-            return self.room_of_header.get(pathlib.PurePath(path).stem)
-        return self.rooms.get(parts[0])
+            return self.layer_of_header.get(pathlib.PurePath(path).stem)
+        return self.layers.get(parts[0])
 
     def offence(self, source: str, quote: str, target: str) -> str | None:
         """Why `source` must not include `target`, or None if it may."""
-        room = self.room_of(source)
-        if room is None:
+        layer = self.layer_of(source)
+        if layer is None:
             return None  # said once for the file
         if quote == "<":
-            if room.column == "pure" and SYSTEM.match(target):
-                return f"room {room.name} is pure, <{target}> is not"
+            if layer.column == "pure" and SYSTEM.match(target):
+                return f"layer {layer.name} is pure, <{target}> is not"
             return f'write "{target}"' if target.startswith("wirecall/") else None
-        other = self.room_of(target)
+        other = self.layer_of(target)
         if other is None:
-            return f'"{target}" belongs to no room of tools/ranks'
-        if other.name == room.name:
+            return f'"{target}" belongs to no layer of tools/ranks'
+        if other.name == layer.name:
             return None
-        if other.rank >= room.rank:
-            return f"room {room.name} (rank {room.rank}) includes room {other.name} (rank {other.rank})"
-        if {room.column, other.column} == {"pure", "io"}:
-            return f"room {room.name} is {room.column}, room {other.name} is {other.column}"
+        if other.rank >= layer.rank:
+            return f"layer {layer.name} (rank {layer.rank}) includes layer {other.name} (rank {other.rank})"
+        if {layer.column, other.column} == {"pure", "io"}:
+            return f"layer {layer.name} is {layer.column}, layer {other.name} is {other.column}"
         return None
 
 
@@ -70,9 +70,9 @@ def check(ranks: Ranks) -> int:
         for path in sorted(base.rglob("*.[ch]pp")):
             files += 1
             source = path.relative_to(base).as_posix()
-            if ranks.room_of(source) is None:
+            if ranks.layer_of(source) is None:
                 offences += 1
-                print(f"{path.relative_to(ROOT)}: belongs to no room of tools/ranks")
+                print(f"{path.relative_to(ROOT)}: belongs to no layer of tools/ranks")
             for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), 1):
                 found = INCLUDE.match(line)
                 reason = ranks.offence(source, *found.groups()) if found else None

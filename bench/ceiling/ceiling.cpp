@@ -5,7 +5,7 @@
 //   ceiling [URI REQUEST_BYTES REPLIES_FILE]...
 //
 // URI is tcp://127.0.0.1:PORT, where 0 lets the system choose, or unix:///path; where it listens goes to stderr. The
-// requests at one place have one size. So have the replies, one a line, which a connection is sent in turn.
+// requests at one endpoint have one size. So have the replies, one a line, which a connection is sent in turn.
 #include <algorithm>
 #include <cstdio>
 #include <cstdlib>
@@ -22,40 +22,40 @@
 #include <unistd.h>
 #include <vector>
 
-#include "transport/places.hpp"
+#include "transport/endpoint_socket.hpp"
 #include "wirecall/endpoint.hpp"
 
 namespace {
 
 constexpr std::size_t kReadBytes = std::size_t{1} << 18;
 
-struct Place {
-  wirecall::transport::Listening listening;
+struct Endpoint {
+  wirecall::transport::BoundSocket bound;
   std::size_t request_bytes;
   std::size_t reply_bytes;
   std::size_t cycle;    // replies until the first comes again
   std::string replies;  // from each of the cycle on, one for every request that a read can end
 };
 
-Place place_of(const char* uri, const char* request_bytes, const char* path) {
+Endpoint endpoint_of(const char* uri, const char* request_bytes, const char* path) {
   std::ifstream file{path, std::ios::binary};
   const std::string lines{std::istreambuf_iterator<char>{file}, {}};
-  Place place{.listening = wirecall::transport::listen_on(wirecall::Endpoint{uri}),
-              .request_bytes = std::strtoul(request_bytes, nullptr, 10),
-              .reply_bytes = lines.find('\n') + 1,
-              .cycle = static_cast<std::size_t>(std::ranges::count(lines, '\n')),
-              .replies = {}};
-  if (place.request_bytes == 0 || place.cycle == 0 || lines.size() != place.cycle * place.reply_bytes) {
+  Endpoint endpoint{.bound = wirecall::transport::listen_on(wirecall::Endpoint{uri}),
+                    .request_bytes = std::strtoul(request_bytes, nullptr, 10),
+                    .reply_bytes = lines.find('\n') + 1,
+                    .cycle = static_cast<std::size_t>(std::ranges::count(lines, '\n')),
+                    .replies = {}};
+  if (endpoint.request_bytes == 0 || endpoint.cycle == 0 || lines.size() != endpoint.cycle * endpoint.reply_bytes) {
     throw std::runtime_error{std::string{path} + " has no lines of one size, or a request no bytes"};
   }
-  const std::size_t needed = place.cycle + kReadBytes / place.request_bytes + 1;
-  while (place.replies.size() < needed * place.reply_bytes) place.replies += lines;
-  return place;
+  const std::size_t needed = endpoint.cycle + kReadBytes / endpoint.request_bytes + 1;
+  while (endpoint.replies.size() < needed * endpoint.reply_bytes) endpoint.replies += lines;
+  return endpoint;
 }
 
-/// What an open descriptor is: the listener of a place, or a connection there.
+/// What an open descriptor is: the listener of an endpoint, or a connection there.
 struct Descriptor {
-  const Place* place;
+  const Endpoint* endpoint;
   bool listens;
   std::size_t unfinished;  // bytes of a request that is not whole
   std::size_t next;        // which reply of the cycle
@@ -63,10 +63,10 @@ struct Descriptor {
 
 class Ceiling {
  public:
-  void add(Place place) {
-    const Place& added = places_.emplace_back(std::move(place));
-    watch(added.listening.descriptor, {&added, true, 0, 0});
-    std::fprintf(stderr, "%s\n", added.listening.endpoint.uri().c_str());
+  void add(Endpoint endpoint) {
+    const Endpoint& added = endpoints_.emplace_back(std::move(endpoint));
+    watch(added.bound.descriptor, {&added, true, 0, 0});
+    std::fprintf(stderr, "%s\n", added.bound.endpoint.uri().c_str());
   }
 
   [[noreturn]] void run() {
@@ -77,7 +77,7 @@ class Ceiling {
         const int fd = events[i].data.fd;
         Descriptor& ready = descriptors_[static_cast<std::size_t>(fd)];
         if (ready.listens) {
-          accept(*ready.place);
+          accept(*ready.endpoint);
         } else {
           answer(fd, ready);
         }
@@ -96,11 +96,11 @@ class Ceiling {
     ::epoll_ctl(poll_, EPOLL_CTL_ADD, fd, &event);
   }
 
-  void accept(const Place& place) {
-    for (int fd; (fd = ::accept4(place.listening.descriptor, nullptr, nullptr, SOCK_CLOEXEC)) >= 0;) {
+  void accept(const Endpoint& endpoint) {
+    for (int fd; (fd = ::accept4(endpoint.bound.descriptor, nullptr, nullptr, SOCK_CLOEXEC)) >= 0;) {
       const int on = 1;
       ::setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);  // in vain for a unix socket
-      watch(fd, {&place, false, 0, 0});
+      watch(fd, {&endpoint, false, 0, 0});
     }
   }
 
@@ -110,17 +110,17 @@ class Ceiling {
       ::close(fd);
       return;
     }
-    const Place& place = *connection.place;
+    const Endpoint& endpoint = *connection.endpoint;
     connection.unfinished += static_cast<std::size_t>(got);
-    const std::size_t answers = connection.unfinished / place.request_bytes;
+    const std::size_t answers = connection.unfinished / endpoint.request_bytes;
     if (answers == 0) return;
-    connection.unfinished %= place.request_bytes;
-    (void)::send(fd, place.replies.data() + connection.next * place.reply_bytes, answers * place.reply_bytes,
+    connection.unfinished %= endpoint.request_bytes;
+    (void)::send(fd, endpoint.replies.data() + connection.next * endpoint.reply_bytes, answers * endpoint.reply_bytes,
                  MSG_NOSIGNAL);
-    connection.next = (connection.next + answers) % place.cycle;
+    connection.next = (connection.next + answers) % endpoint.cycle;
   }
 
-  std::deque<Place> places_;
+  std::deque<Endpoint> endpoints_;
   std::vector<Descriptor> descriptors_;  // by number
   std::vector<char> input_ = std::vector<char>(kReadBytes);
   const int poll_ = ::epoll_create1(EPOLL_CLOEXEC);
@@ -135,7 +135,7 @@ int main(int argc, char** argv) {
   }
   try {
     Ceiling ceiling;
-    for (int i = 1; i < argc; i += 3) ceiling.add(place_of(argv[i], argv[i + 1], argv[i + 2]));
+    for (int i = 1; i < argc; i += 3) ceiling.add(endpoint_of(argv[i], argv[i + 1], argv[i + 2]));
     ceiling.run();
   } catch (const std::exception& error) {
     std::fprintf(stderr, "ceiling: %s\n", error.what());

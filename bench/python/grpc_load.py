@@ -8,8 +8,8 @@ import time
 import grpc
 
 
-async def main(place: str, seconds: float) -> None:
-    async with grpc.aio.insecure_channel(place) as channel:
+async def main(endpoint: str, seconds: float) -> None:
+    async with grpc.aio.insecure_channel(endpoint) as channel:
         call = channel.unary_unary(
             "/bench.Calc/sum",
             request_serializer=lambda pair: struct.pack("<qq", *pair),

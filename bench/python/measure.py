@@ -56,8 +56,8 @@ def processes_of(pid: int) -> "list[int]":
 
 
 def free_port() -> int:
-    with socket.create_server(("127.0.0.1", 0)) as place:
-        return place.getsockname()[1]
+    with socket.create_server(("127.0.0.1", 0)) as bound:
+        return bound.getsockname()[1]
 
 
 class Bench:
@@ -121,8 +121,8 @@ class Bench:
             sys.exit(f"{url}: {done.stderr}{done.stdout}")
         return json.loads(done.stdout)
 
-    def grpc_load(self, place: str) -> dict:
-        words = [OTHERS / "bin/python", HERE / "grpc_load.py", place, str(self.options.seconds)]
+    def grpc_load(self, endpoint: str) -> dict:
+        words = [OTHERS / "bin/python", HERE / "grpc_load.py", endpoint, str(self.options.seconds)]
         return {"calls": int(subprocess.run(words, capture_output=True, text=True, check=True).stdout)}
 
     def processor_us(self, serving, load) -> float:

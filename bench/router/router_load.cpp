@@ -40,7 +40,7 @@ struct Peer {
   std::size_t number = 0;
   std::string in;
   std::string out;
-  std::vector<Clock::time_point> sent;  // of a caller, by place in flight
+  std::vector<Clock::time_point> sent;  // of a caller, by slot in flight
 
   explicit Peer(int port) : fd(::socket(AF_INET, SOCK_STREAM, 0)) {
     sockaddr_in to{};
@@ -77,12 +77,12 @@ struct Protocol {
   virtual void respond_to_calls(Peer& peer) = 0;
   virtual void subscribe(Peer& peer) = 0;
   virtual void begin_caller(Peer& peer) = 0;
-  virtual void call(Peer& peer, std::size_t place) = 0;
+  virtual void call(Peer& peer, std::size_t slot) = 0;
   virtual void publish(Peer& peer, std::string_view payload) = 0;
   /// Answers all calls that have come.
   virtual void answer(Peer& peer) = 0;
-  /// The places of the replies that have come.
-  virtual void replies(Peer& peer, std::vector<std::size_t>& places) = 0;
+  /// The slots of the replies that have come.
+  virtual void replies(Peer& peer, std::vector<std::size_t>& slots) = 0;
   /// How many events have come.
   virtual std::size_t events(Peer& peer) = 0;
 
@@ -106,9 +106,9 @@ struct JsonRpc final : Protocol {
     settle(peer);
   }
   void begin_caller(Peer&) override {}
-  void call(Peer& peer, std::size_t place) override {
+  void call(Peer& peer, std::size_t slot) override {
     peer.out.append(R"({"jsonrpc":"2.0","method":"echo","params":)").append(kPayload).append(R"(,"id":)");
-    peer.out.append(std::to_string(place)).append("}\n");
+    peer.out.append(std::to_string(slot)).append("}\n");
   }
   void publish(Peer& peer, std::string_view payload) override {
     peer.out.append(R"({"jsonrpc":"2.0","method":"news","params":[")").append(payload).append("\"]}\n");
@@ -120,8 +120,8 @@ struct JsonRpc final : Protocol {
       peer.out.append(line.substr(at)).push_back('\n');
     });
   }
-  void replies(Peer& peer, std::vector<std::size_t>& places) override {
-    each(peer, [&](std::string_view line) { places.push_back(number_at(line, line.rfind(':') + 1)); });
+  void replies(Peer& peer, std::vector<std::size_t>& slots) override {
+    each(peer, [&](std::string_view line) { slots.push_back(number_at(line, line.rfind(':') + 1)); });
   }
   std::size_t events(Peer& peer) override {
     std::size_t count = 0;
@@ -151,25 +151,25 @@ struct Nats final : Protocol {
   void respond_to_calls(Peer& peer) override { settle(peer, "SUB echo 1\r\n"); }
   void subscribe(Peer& peer) override { settle(peer, "SUB news 1\r\n"); }
   void begin_caller(Peer& peer) override { settle(peer, "SUB _INBOX." + std::to_string(peer.number) + ".* 1\r\n"); }
-  void call(Peer& peer, std::size_t place) override {
+  void call(Peer& peer, std::size_t slot) override {
     peer.out.append("PUB echo _INBOX.").append(std::to_string(peer.number)).append(".");
-    peer.out.append(std::to_string(place)).append(" ").append(std::to_string(kPayload.size())).append("\r\n");
+    peer.out.append(std::to_string(slot)).append(" ").append(std::to_string(kPayload.size())).append("\r\n");
     peer.out.append(kPayload).append("\r\n");
   }
   void publish(Peer& peer, std::string_view payload) override {
     peer.out.append("PUB news ").append(std::to_string(payload.size())).append("\r\n").append(payload).append("\r\n");
   }
   void answer(Peer& peer) override {
-    each(peer, [&](std::string_view head) {  // MSG echo 1 _INBOX.<caller>.<place> 14
+    each(peer, [&](std::string_view head) {  // MSG echo 1 _INBOX.<caller>.<slot> 14
       const std::size_t size_at = head.rfind(' ');
       const std::size_t to = head.rfind(' ', size_at - 1) + 1;
       peer.out.append("PUB ").append(head.substr(to, size_at - to)).append(head.substr(size_at)).append("\r\n");
       peer.out.append(kPayload).append("\r\n");
     });
   }
-  void replies(Peer& peer, std::vector<std::size_t>& places) override {
-    each(peer, [&](std::string_view head) {  // MSG _INBOX.<caller>.<place> 1 14
-      places.push_back(number_at(head, head.find('.', 11) + 1));
+  void replies(Peer& peer, std::vector<std::size_t>& slots) override {
+    each(peer, [&](std::string_view head) {  // MSG _INBOX.<caller>.<slot> 1 14
+      slots.push_back(number_at(head, head.find('.', 11) + 1));
     });
   }
   std::size_t events(Peer& peer) override {
@@ -261,24 +261,24 @@ void calls(Load& load, std::size_t connections, std::size_t in_flight, double se
   for (const auto& peer : load.peers) {
     if (peer.get() == &responder) continue;
     peer->sent.assign(in_flight, begin);
-    for (std::size_t place = 0; place < in_flight; ++place) load.protocol->call(*peer, place);
+    for (std::size_t slot = 0; slot < in_flight; ++slot) load.protocol->call(*peer, slot);
     peer->flush();
   }
   std::size_t count = 0;
   std::vector<double> times;
-  std::vector<std::size_t> places;
+  std::vector<std::size_t> slots;
   load.serve_until(begin + std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(seconds)),
                    [&](Peer& peer) {
                      if (&peer == &responder) return load.protocol->answer(peer);
-                     places.clear();
-                     load.protocol->replies(peer, places);
+                     slots.clear();
+                     load.protocol->replies(peer, slots);
                      const auto now = Clock::now();
-                     for (const std::size_t place : places) {
-                       times.push_back(std::chrono::duration<double, std::micro>(now - peer.sent.at(place)).count());
-                       peer.sent[place] = now;
-                       load.protocol->call(peer, place);
+                     for (const std::size_t slot : slots) {
+                       times.push_back(std::chrono::duration<double, std::micro>(now - peer.sent.at(slot)).count());
+                       peer.sent[slot] = now;
+                       load.protocol->call(peer, slot);
                      }
-                     count += places.size();
+                     count += slots.size();
                    });
   print(count, seconds, times);
 }

@@ -4,8 +4,8 @@
 //     auto squares = client.batch_of<int>();
 //     for (int i = 0; i < n; ++i) squares.call("square", i);
 //     for (const std::expected<int, Error>& square : std::move(squares).send()) …
-// Begun by Client, and made in the same four ways as a Request. Each call has its own outcome, so what `send` returns
-// are std::expected. One thread.
+// Client::batch and Client::batch_of make them; they are sent in the same four ways as a Request. Each call has its own
+// outcome, so each result is a std::expected. Thread: any, one at a time.
 #pragma once
 
 #include <chrono>
@@ -30,12 +30,12 @@ namespace detail {
 class OutgoingBatch;
 }  // namespace detail
 
-/// A batch on its way, to be given up. A copyable name: it may outlive the batch and the client.
+/// A handle by which a started batch is cancelled. Copyable; it may outlive the batch and the client.
 class BatchHandle {
  public:
   BatchHandle() = default;
-  /// Gives up each of its calls that has not ended: that ends with -32800, and the server is told. False when all had
-  /// ended already. Any thread.
+  /// Cancels each of its calls that has not ended: the call ends with -32800, and the server is told. False when all
+  /// have ended already. Any thread.
   bool cancel() const;
 
  private:
@@ -46,7 +46,7 @@ class BatchHandle {
 
 namespace detail {
 
-/// The calls of a batch, and which of its results each comes to.
+/// The calls of a batch, each with the index of its result.
 class OutgoingBatch {
  public:
   static constexpr std::size_t kNoResult = std::numeric_limits<std::size_t>::max();
@@ -56,30 +56,30 @@ class OutgoingBatch {
   [[nodiscard]] OutgoingCall begin_call(std::string_view method) const { return OutgoingCall{core_, method}; }
   void add(OutgoingCall call, std::size_t result);
   void add_notification(OutgoingCall call);
-  /// Of what has been added.
+  /// For the calls that have been added.
   void set_timeout(std::chrono::milliseconds timeout) noexcept;
-  /// Of what has been added, and what will be.
+  /// For the calls that have been added, and for later ones.
   void set_stop(const std::stop_token& stop);
   void set_context(const Context& context);
   [[nodiscard]] std::size_t size() const noexcept { return calls_.size(); }
-  /// Room for what the calls come to, so that taking it in needs none.
+  /// Allocates the results beforehand, so that receiving them needs no memory.
   template <class Results>
   [[nodiscard]] Results make_results() const {
     Results results;
     if constexpr (requires { results.resize(result_count_); }) results.resize(result_count_);
     return results;
   }
-  /// The home of the thread that drives.
-  [[nodiscard]] const Home* driver() const noexcept { return calls_.front().driver(); }
+  /// The executor of the thread that drives the client.
+  [[nodiscard]] const Executor* driver() const noexcept { return calls_.front().driver(); }
 
   using Each = std::move_only_function<void(std::size_t result, Answer& answer)>;
   /// Makes the calls and blocks; then `each` is called once for each that has a result.
   void wait(Each each);
   /// Makes the calls; `each` is called for each that has a result, and at the end `done`, on the thread that drives.
   BatchHandle start(Each each, std::move_only_function<void()> done);
-  /// After `start`, on the thread that drives: gives up what has not ended; neither function is called any more.
+  /// After `start`, on the thread that drives: cancels the calls that have not ended; neither function is called.
   void forget() noexcept;
-  /// After `start`, on any thread: gives up what has not ended.
+  /// After `start`, on any thread: cancels the calls that have not ended.
   void cancel() const noexcept;
 
  private:
@@ -89,8 +89,8 @@ class OutgoingBatch {
   std::vector<OutgoingCall> calls_;
   std::vector<std::size_t> results_;
   std::size_t result_count_ = 0;
-  std::optional<Context> context_;       // of what is still to be added
-  std::optional<std::stop_token> stop_;  // likewise; in place of the context's
+  std::optional<Context> context_;       // for calls that are added later
+  std::optional<std::stop_token> stop_;  // likewise; it replaces the context's
 };
 
 class BatchAwaiterBase : private Waiter {
@@ -109,21 +109,21 @@ class BatchAwaiterBase : private Waiter {
   [[nodiscard]] const OutgoingBatch& batch() const noexcept { return batch_; }
 
  private:
-  using Answers = std::vector<std::pair<std::size_t, KeptAnswer>>;
-  using Away = Absence<BatchAwaiterBase, Answers>;
-  friend Away;
+  using Answers = std::vector<std::pair<std::size_t, BufferedAnswer>>;
+  using Pending = PendingResumption<BatchAwaiterBase, Answers>;
+  friend Pending;
 
   bool suspend(Root& root);
-  void come_home(Answers& answers) noexcept;
+  void resume_with(Answers& payload) noexcept;
   void forget() noexcept final;
   virtual void answered(std::size_t result, Answer& answer) = 0;
 
   OutgoingBatch batch_;
-  std::shared_ptr<Away> away_;  // null where the task has no home
+  std::shared_ptr<Pending> pending_;  // null where the thread that drives resumes the task
   bool waiting_ = false;
 };
 
-/// Reads the answer into that one of the results.
+/// Decodes the answer into the result of that index.
 template <class... Ts>
 void read_result(std::tuple<std::expected<Ts, Error>...>& results, std::size_t index, Answer& answer) {
   [&]<std::size_t... I>(std::index_sequence<I...>) {
@@ -155,20 +155,20 @@ class BatchAwaiter final : public BatchAwaiterBase {
 template <class... Args>
 void write_params(OutgoingCall& call, const Args&... args);
 
-/// The four ways to make a batch of either kind.
+/// The four ways to send a batch of either kind.
 template <class R>
 class BatchWays {
  public:
   using Results = R;
 
-  /// Sends it and blocks until each call has ended.
+  /// Sends it and blocks until all calls have ended.
   [[nodiscard]] Results send() && {
     Results results = batch_.template make_results<Results>();
     batch_.wait([&](std::size_t index, Answer& answer) { read_result(results, index, answer); });
     return results;
   }
-  /// Sends it; `callback(Results)` is called once, when each call has ended, and must not throw. The handle
-  /// gives up what has not ended.
+  /// Sends it and returns; `callback(Results)` is called once, when all calls have ended, and must not throw. The
+  /// handle cancels the calls that have not ended.
   template <std::invocable<Results> F>
   BatchHandle then(F callback) && {
     auto results = std::make_shared<Results>(batch_.template make_results<Results>());
@@ -180,7 +180,7 @@ class BatchWays {
     std::move(*this).then([promise](Results results) { promise->set_value(std::move(results)); });
     return promise->get_future();
   }
-  /// Sends it when it is awaited; throws Cancelled when the task is asked to stop, which gives all of it up.
+  /// Sends it when awaited. Throws Cancelled when stop is requested of the task, which also cancels all calls.
   [[nodiscard]] BatchAwaiter<Results> operator co_await() && { return BatchAwaiter<Results>{std::move(batch_)}; }
 
  protected:
@@ -198,7 +198,7 @@ class BatchWays {
 
 }  // namespace detail
 
-/// A batch whose calls each have a result of their own type.
+/// A batch that knows the type of each result.
 template <class... Ts>
 class [[nodiscard]] Batch : public detail::BatchWays<std::tuple<std::expected<Ts, Error>...>> {
   using Ways = detail::BatchWays<std::tuple<std::expected<Ts, Error>...>>;
@@ -208,7 +208,7 @@ class [[nodiscard]] Batch : public detail::BatchWays<std::tuple<std::expected<Ts
  public:
   explicit Batch(detail::OutgoingBatch batch) noexcept : Ways(std::move(batch)) {}
 
-  /// Adds a call, whose result is the next one.
+  /// Adds a call; its result comes after those of the calls before.
   template <class T = void, class... Args>
   Batch<Ts..., T> call(std::string_view method, const Args&... args) && {
     batch_.add(begin_call(method, args...), sizeof...(Ts));
@@ -220,25 +220,25 @@ class [[nodiscard]] Batch : public detail::BatchWays<std::tuple<std::expected<Ts
     batch_.add_notification(begin_call(method, args...));
     return std::move(*this);
   }
-  /// For each of the calls that are in it; see Request::timeout.
+  /// For the calls that have been added; see Request::timeout.
   Batch&& timeout(std::chrono::milliseconds timeout) && {
     batch_.set_timeout(timeout);
     return std::move(*this);
   }
-  /// For all of it, whatever is added later, too; see Request::stop.
+  /// For all calls, later ones too; see Request::stop.
   Batch&& stop(const std::stop_token& stop) && {
     batch_.set_stop(stop);
     return std::move(*this);
   }
-  /// For all of it, whatever is added later, too; see Request::within.
+  /// For all calls, later ones too; see Request::within.
   Batch&& within(const Context& context) && {
     batch_.set_context(context);
     return std::move(*this);
   }
 };
 
-/// A batch of as many calls as are added, each with a T for its result; the results are a vector in the calls' order.
-/// More than Limits::batch of them are not sent: each ends with -32006.
+/// A batch of any number of calls, each with a T as its result; the results are a vector in the order of the calls.
+/// With more than Limits::batch calls nothing is sent, and each ends with -32006.
 template <class T = void>
 class [[nodiscard]] BatchOf : public detail::BatchWays<std::vector<std::expected<T, Error>>> {
   using Ways = detail::BatchWays<std::vector<std::expected<T, Error>>>;
@@ -248,7 +248,7 @@ class [[nodiscard]] BatchOf : public detail::BatchWays<std::vector<std::expected
  public:
   explicit BatchOf(detail::OutgoingBatch batch) noexcept : Ways(std::move(batch)) {}
 
-  /// Adds a call, whose result is the next one.
+  /// Adds a call; its result comes after those of the calls before.
   template <class... Args>
   void call(std::string_view method, const Args&... args) {
     batch_.add(begin_call(method, args...), calls_++);
@@ -258,11 +258,11 @@ class [[nodiscard]] BatchOf : public detail::BatchWays<std::vector<std::expected
   void notify(std::string_view method, const Args&... args) {
     batch_.add_notification(begin_call(method, args...));
   }
-  /// For each of the calls that are in it; see Request::timeout.
+  /// For the calls that have been added; see Request::timeout.
   void timeout(std::chrono::milliseconds timeout) noexcept { batch_.set_timeout(timeout); }
-  /// For all of it, whatever is added later, too; see Request::stop.
+  /// For all calls, later ones too; see Request::stop.
   void stop(const std::stop_token& stop) { batch_.set_stop(stop); }
-  /// For all of it, whatever is added later, too; see Request::within.
+  /// For all calls, later ones too; see Request::within.
   void within(const Context& context) { batch_.set_context(context); }
   /// How many calls are in it.
   [[nodiscard]] std::size_t size() const noexcept { return calls_; }

@@ -1,5 +1,4 @@
-// Buffer: the one growing byte buffer of wirecall. Replies are encoded into it, and partial input waits in it.
-// Not a stream and not a string: it owns bytes and keeps room behind them.
+// Buffer: a growing byte buffer. Replies are encoded into it, and partial input is kept in it.
 // A value with one owner (movable, not copyable). Not thread-safe.
 //
 // Invariant: size <= capacity, and kPaddingBytes writable bytes lie behind capacity, so scanners may load whole
@@ -15,7 +14,7 @@
 
 namespace wirecall {
 
-/// Bytes that are readable behind every text the scanner is given, the first of them zero.
+/// How many bytes are readable behind every text that the scanner is given; the first of them is zero.
 inline constexpr std::size_t kPaddingBytes = 64;
 
 class Buffer {
@@ -44,7 +43,7 @@ class Buffer {
   [[nodiscard]] bool empty() const noexcept { return size_ == 0; }
   [[nodiscard]] std::string_view view() const noexcept { return {data_, size_}; }
 
-  /// Room for `bytes` more; returns where they go. They count once `set_end` or `grow` says so.
+  /// Makes room for `bytes` more and returns where they go. `set_end` or `grow` then adds them to the size.
   [[nodiscard]] char* reserve(std::size_t bytes) {
     if (capacity_ - size_ < bytes) [[unlikely]]
       enlarge(bytes);
@@ -77,7 +76,7 @@ class Buffer {
     std::memset(data_ + size_, 0, kPaddingBytes);
     return view();
   }
-  /// Gives the memory back.
+  /// Frees the memory.
   void release() noexcept { *this = Buffer{}; }
 
  private:

@@ -1,6 +1,6 @@
-// Call: one request or notification on its way to its handler, and ReplySink: the one way in which any handler (sync,
-// Task, stream, middleware, and whatever answers later) gives its answer. Handlers that are plain functions never see
-// either; middleware and untyped handlers do.
+// Call: one received request or notification, as middleware and untyped handlers see it (gRPC's ServerCall). ReplySink:
+// the handle by which a call is answered later, once (as a responder). Typed handlers, functions and coroutines, see
+// neither: they return their result.
 // Thread: the one that dispatches (the loop's). Neither may be used from another.
 #pragma once
 
@@ -13,7 +13,7 @@
 
 #include "wirecall/codec.hpp"
 #include "wirecall/context.hpp"
-#include "wirecall/detail/handler_window.hpp"
+#include "wirecall/detail/watchdog_slot.hpp"
 #include "wirecall/error.hpp"
 #include "wirecall/limits.hpp"
 #include "wirecall/message.hpp"
@@ -26,27 +26,27 @@ class TaskScope;
 namespace detail {
 class BlockingPool;
 class EventSink;
-class Home;
+class Executor;
 class Items;
 struct ParamReaders;
 }  // namespace detail
 namespace rpc {
 class BrokerPeer;
 class Dispatcher;
-class Outlet;
+class MessageSink;
 struct CallState;
 struct PendingCalls;
 }  // namespace rpc
 
-/// How a call ended, for middleware that asks: the error's code, or 0 for a result.
+/// How a call ended, for middleware: the error's code, or 0 for a result.
 struct Outcome {
   int code = 0;
   [[nodiscard]] bool ok() const noexcept { return code == 0; }
 };
 using ReplyHook = std::function<void(const Outcome&)>;
 
-/// Answers one call, once, at any later time. Movable. A sink that is destroyed without an answer answers -32603; one
-/// whose caller has gone answers into nothing.
+/// Answers one call, once, at any later time. Movable. Destroying it without an answer answers -32603. Where the caller
+/// has disconnected, answers are dropped.
 class ReplySink {
  public:
   ReplySink() = default;
@@ -54,21 +54,21 @@ class ReplySink {
   ReplySink& operator=(ReplySink&& other) noexcept;
   ~ReplySink();
 
-  /// Answers with a result: one value is written with what begin_result returns, then end_result is called. It returns
-  /// null where nobody waits for a value (a notification, a caller that has gone); end_result is due all the same.
-  /// Between the two nothing else may be answered on this thread, and nothing may wait: all calls share one writer.
+  /// Answers with a result: write one value with the Writer that begin_result returns, then call end_result. The Writer
+  /// is null where nobody waits for a value (a notification, a caller that has disconnected); end_result must be called
+  /// all the same. Between the two this thread must not answer another call or suspend: all calls share one writer.
   [[nodiscard]] Writer* begin_result();
   void end_result();
-  /// The same as both for a value that is encoded already; ended as if it had failed for a reason that is not empty.
+  /// Answers with a value that is encoded already. A non-empty `failure` is why encoding failed: the answer is -32603.
   void encoded_result(std::string_view value, std::string_view failure);
-  /// Answers with another's response to the same call, as it stands but for its id, which `id` views. `code` is that
-  /// of its error, 0 for a result.
+  /// Relays another server's response to this call. `text` is the response, `id` a view of its id, which is replaced by
+  /// the call's own; `code` is the code of its error, 0 for a result.
   void response(std::string_view text, std::string_view id, int code);
   void error(const Error& error);
-  /// Answers with the exception in flight; only in a catch block. An Error is sent as it is; anything else is -32603,
-  /// and its text goes to the log.
+  /// Answers with the current exception; only in a catch block. An Error is sent as it is. Any other exception is
+  /// -32603, and its text goes to the log.
   void error_in_flight();
-  /// False once answered, and when the caller has gone.
+  /// False once answered, and when the caller has disconnected.
   [[nodiscard]] bool wanted() const noexcept;
 
  private:
@@ -94,21 +94,21 @@ class Call {
   [[nodiscard]] std::string_view params() const noexcept {
     return message_->has(Member::params) ? (*message_)[Member::params] : std::string_view{};
   }
-  /// What a handler may know beyond its parameters; makes the copies that outlive the frame.
+  /// The Context for the handler. It copies what outlives the message.
   [[nodiscard]] Context context();
-  /// The parts of it that those need who take no Context: stop is requested when nobody waits for the answer any more;
-  /// null where there are no timers.
+  /// The stop token of the Context: stop is requested when nobody waits for the answer any more. And its scheduler,
+  /// null without timers.
   [[nodiscard]] std::stop_token stop_token();
   [[nodiscard]] Scheduler* scheduler() const noexcept;
-  /// Called once with the outcome, before the reply leaves, whether it is given now or later; with -32800 when the
-  /// caller has gone before.
+  /// Calls `hook` once with the outcome, before the reply is sent, now or later; with -32800 when the caller has
+  /// disconnected before.
   void on_reply(ReplyHook hook);
   [[nodiscard]] const Limits& limits() const noexcept;
 
-  /// The ways to answer on the caller's stack: as ReplySink's.
+  /// Answer before the handler returns; as ReplySink's functions.
   [[nodiscard]] Writer* begin_result();
   void end_result();
-  /// The same as both for an integer, which is the commonest result.
+  /// Both for an integer, the commonest result.
   void integer_result(std::int64_t value);
   void encoded_result(std::string_view value, std::string_view failure);
   void error(const Error& error);
@@ -117,9 +117,9 @@ class Call {
   void invalid_params(const Reader& reader);
   /// The way to answer later: the call joins the table of calls in flight, unless it has by lose_loop.
   [[nodiscard]] ReplySink detach();
-  /// The handler runs for `ran` already and does not come back, and the loop goes on without it: the call joins those
-  /// in flight, and what the handler answers when it comes back goes the way of a sink. Meant for who has taken the
-  /// loop. Again: no effect. Throws std::bad_alloc, and has no effect then.
+  /// The handler has run for `ran` and loses the loop: the call joins those in flight, and the handler's answer goes
+  /// the way of a sink. For the thread that takes the loop over. Again: no effect. Throws std::bad_alloc, and has no
+  /// effect then.
   void lose_loop(std::chrono::nanoseconds ran);
 
   // What follows is for a broker.
@@ -153,23 +153,24 @@ class Call {
   /// For the method that ends subscriptions: whether this connection has had one of that id.
   bool unsubscribe(std::string_view id) noexcept;
   /// To be open while a handler runs that does not wait; may be null.
-  [[nodiscard]] detail::HandlerWindow* window() const noexcept { return window_; }
-  /// For who has come back late: the window is another one from now on.
-  void renew_window() noexcept;
+  [[nodiscard]] detail::WatchdogSlot* watchdog_slot() const noexcept { return watchdog_slot_; }
+  /// After a rejoin: the slot is another one from now on.
+  void renew_watchdog_slot() noexcept;
   /// For a handler that blocks: where it runs. Null where there are no threads but this one.
   [[nodiscard]] detail::BlockingPool* blocking_pool() const noexcept;
   /// What owns the tasks that calls of this thread start.
   [[nodiscard]] TaskScope& tasks() noexcept;
-  /// Where what another thread has done for a call comes back to this one. Null where there is no loop.
-  [[nodiscard]] const std::shared_ptr<detail::Home>& home() const noexcept;
+  /// The executor of this thread's loop, by which other threads return what they have done for a call. Null without a
+  /// loop.
+  [[nodiscard]] const std::shared_ptr<detail::Executor>& executor() const noexcept;
   /// `after` is called once the turn of this thread's loop has ended, once a turn; where there is no loop, never:
   /// false.
   bool at_turn_end(void (*after)() noexcept) noexcept;
 
  private:
   friend class rpc::Dispatcher;
-  Call(rpc::CallState& state, const Received& message, const Method& method, detail::HandlerWindow* window) noexcept
-      : state_(&state), message_(&message), method_(&method), window_(window) {}
+  Call(rpc::CallState& state, const Received& message, const Method& method, detail::WatchdogSlot* slot) noexcept
+      : state_(&state), message_(&message), method_(&method), watchdog_slot_(slot) {}
 
   [[gnu::noinline]] void end_result_slowly();
   void answered(int code) noexcept;
@@ -179,7 +180,7 @@ class Call {
   rpc::CallState* state_;
   const Received* message_;
   const Method* method_;
-  detail::HandlerWindow* window_;
+  detail::WatchdogSlot* watchdog_slot_;
 };
 
 }  // namespace wirecall

@@ -1,8 +1,8 @@
-// The codec seam: how typed values are read from and written to bytes, whatever the encoding.
-// Reader and Writer are pull and push cursors that templates call (reflect.hpp); Codec makes them. There are two
-// codecs, JSON and MessagePack; others implement the same three interfaces. Nothing here knows a socket or a method.
+// Codec: reads typed values from bytes and writes them, whatever the encoding. Reader and Writer are the pull and push
+// cursors that reflect.hpp calls; a Codec makes them. There are two codecs, JSON and MessagePack; others implement the
+// same three interfaces.
 //
-// A Reader walks bytes that have been validated as a whole before; it reports wrong types, never wrong syntax.
+// A Reader reads bytes that have been validated as a whole before: it reports wrong types, never wrong syntax.
 // One thread at a time.
 #pragma once
 
@@ -29,14 +29,14 @@ inline constexpr std::int8_t kTimestampExtension = -1;  ///< its own; in JSON a 
 inline constexpr std::int8_t kImageExtension = 73;      ///< a PNG or JPEG; in JSON {"$image":"<base64>"}
 inline constexpr std::int8_t kNpyExtension = 78;        ///< the bytes of a .npy file; in JSON {"$npy":"<base64>"}
 
-/// Why a value could not be decoded: what the type wanted, what was there (as JSON text, shortened), and the way to it.
+/// Why a value could not be decoded: what was expected, what was there (as JSON text, shortened), and its path.
 struct DecodeFailure {
   using Step = std::variant<std::string, std::size_t>;  ///< a member's name or an element's position, from 0
   std::string expected;
   std::string got;
   std::vector<Step> path;                ///< innermost first
-  std::string meant;                     ///< of a name that is unknown: the known one next to it; empty for none
-  std::vector<DecodeFailure> also = {};  ///< what else does not fit; these have none themselves
+  std::string meant;                     ///< for an unknown name: the most similar known one; empty for none
+  std::vector<DecodeFailure> also = {};  ///< further values that do not fit; their `also` is empty
 };
 
 /// A pull cursor over one encoded value. A read that fails records why, consumes nothing and returns false.
@@ -55,8 +55,8 @@ class Reader {
   virtual bool read_int(std::int64_t min, std::int64_t max, std::int64_t& out) = 0;
   virtual bool read_uint(std::uint64_t max, std::uint64_t& out) = 0;
   virtual bool read_double(double& out) = 0;
-  /// Whether the number that comes next is a float by its form, where the encoding tells them from integers by that; in
-  /// JSON the text tells.
+  /// Whether the next number has the form of a float, in an encoding that has integers and floats. False in JSON, where
+  /// the text of the number tells.
   [[nodiscard]] virtual bool next_is_float() const { return false; }
   /// A number as its own text, for values that no arithmetic type holds.
   virtual bool read_number_text(std::string_view& out) = 0;
@@ -81,13 +81,13 @@ class Reader {
   /// The next value as JSON text, for error messages and untyped copies, of a long one only the first `bytes_max`
   /// bytes; consumes nothing.
   virtual std::string json(std::size_t bytes_max = std::numeric_limits<std::size_t>::max()) = 0;
-  /// Where the cursor stands, which is at a value, to read the same again after `rewind`. Good until the next reset.
+  /// The cursor's position, at a value, for `rewind`. Valid until the next reset.
   [[nodiscard]] virtual const char* mark() const noexcept = 0;
   virtual void rewind(const char* mark) noexcept = 0;
 
   /// Records that the next value is not what was expected, in place of an earlier failure. Always false.
   bool fail(std::string_view expected);
-  /// Records a failure that no value stands for ("nothing" was there). Always false.
+  /// Records a failure where no value is (it got "nothing"). Always false.
   bool fail_missing(std::string_view expected);
   /// Adds one outer step to the failure's path. Always false.
   bool failed_at(std::string_view member);
@@ -104,8 +104,8 @@ class Reader {
   }
   /// Records a failure that was taken. Always false.
   bool fail(DecodeFailure failure);
-  /// Asks leave to have read `bytes` in vain, before the same values are read another way. False once that has been
-  /// done to many times the text since the last reset: alternatives within alternatives would cost exponential time.
+  /// Whether `bytes` that were read in vain may be read again another way. False when, since the last reset, 16 times
+  /// the text and 64 KiB have been: alternatives within alternatives would take exponential time.
   bool may_reread(std::size_t bytes) noexcept {
     if (bytes > reread_left_) return false;
     reread_left_ -= bytes;

@@ -1,5 +1,6 @@
-// What a handler may know of the call it serves and may ask of its surroundings: Scheduler (timers), Context.
-// The surroundings are interfaces, so handlers run the same on a loop, on a simulated one, or without any.
+// Context: the call that a handler serves: its id, deadline, cancellation and caller, as gRPC's ServerContext.
+// Scheduler: the timers of its thread, an interface, so that handlers run the same on a loop, on a simulated one, or on
+// none.
 #pragma once
 
 #include <chrono>
@@ -17,8 +18,7 @@ namespace rpc {
 class CallerLink;
 }
 
-/// Something that waits to be woken once. Owned by whoever waits; a started timer must be stopped or must have
-/// expired before it is destroyed.
+/// A one-shot timer. Whoever waits owns it. It must not be destroyed between Scheduler::start and its expiry or stop.
 class Timer {
  public:
   virtual void expired() = 0;
@@ -28,45 +28,46 @@ class Timer {
 
  private:
   friend class Scheduler;
-  std::uint64_t place_ = 0;  ///< where the scheduler on which it runs has it; that scheduler's
+  std::uint64_t index_ = 0;  ///< where the scheduler on which it runs has it; that scheduler's
 };
 
-/// Timers of one thread: the loop's, or a simulated clock's. Called on that thread only.
+/// The timers of one thread, by its loop's clock or a simulated one. Thread: that one.
 class Scheduler {
  public:
   virtual ~Scheduler() = default;
-  /// `timer.expired()` is called once, from the thread's turn, not before `delay` has passed, never from within start.
+  /// Calls `timer.expired()` once, `delay` nanoseconds from now or later, from a turn of the loop; never from within
+  /// start.
   virtual void start(Timer& timer, std::chrono::nanoseconds delay) = 0;
-  /// The timer does not expire any more. No effect on one that is not running.
+  /// Stops the timer, so that it does not expire. No effect on one that is not running.
   virtual void stop(Timer& timer) noexcept = 0;
-  /// The time that the timers go by: it only ever grows, and has nothing to do with the calendar.
+  /// The monotonic clock of the timers, in nanoseconds since an arbitrary moment.
   [[nodiscard]] virtual std::chrono::nanoseconds now() const noexcept = 0;
 
  protected:
   /// 0 for a timer that has never been started.
-  static std::uint64_t& place(Timer& timer) noexcept { return timer.place_; }
+  static std::uint64_t& index(Timer& timer) noexcept { return timer.index_; }
 };
 
-/// No end to a call's time.
+/// The deadline of a call without one.
 inline constexpr std::chrono::nanoseconds kNoDeadline = std::chrono::nanoseconds::max();
 
-/// How far a call may go.
+/// The bounds of one call: its time and its hops.
 struct CallBounds {
-  std::chrono::nanoseconds began{0};                ///< when its last byte came, by Scheduler::now
+  std::chrono::nanoseconds began{0};                ///< when its last byte was received, by Scheduler::now
   std::chrono::nanoseconds deadline = kNoDeadline;  ///< by Scheduler::now
-  std::uint32_t hops = 0;                           ///< calls within which it was made
+  std::uint32_t hops = 0;                           ///< calls within which it is made; 0 for none
 };
 
-/// Who is at the other end of a connection, as the kernel vouches: the process that connected (or listened, where we
-/// connected), as it was then.
+/// The process at the other end of a unix socket, as the kernel reports it (SO_PEERCRED): its ids when it connected, or
+/// when it began to listen where we connected.
 struct PeerCredentials {
-  pid_t pid;  ///< 0 for a process that ours cannot see, in another container
+  pid_t pid;  ///< 0 for a process outside our pid namespace
   uid_t uid;
   gid_t gid;
 };
 
-/// One call, as its handler sees it. A handler that takes `Context` by value as its first parameter is given it; it
-/// may be copied into coroutines and outlives the frame. Thread: the one the handler runs on.
+/// One call, as its handler sees it. A handler gets it by declaring `Context` as its first parameter, by value. Copies
+/// may outlive the call. Thread: the one that the handler runs on.
 class Context {
  public:
   Context() = default;
@@ -85,30 +86,31 @@ class Context {
   [[nodiscard]] const std::string& method() const noexcept { return method_; }
   /// The request's id as sent, as JSON text; empty for a notification.
   [[nodiscard]] const std::string& id() const noexcept { return id_; }
-  /// Stop is requested when the call is cancelled, its time is up, or its caller has gone: nobody waits for the answer.
+  /// Stop is requested when the call is cancelled, its deadline has passed, or its caller has disconnected: the answer
+  /// is not sent to anybody any more.
   [[nodiscard]] const std::stop_token& stop_token() const noexcept { return stop_; }
   [[nodiscard]] bool cancelled() const noexcept { return stop_.stop_requested(); }
-  /// Timers of the thread that serves the call; null where there is no loop (a registry called directly).
+  /// The timers of the thread that serves the call; null without a loop (Registry::handle).
   [[nodiscard]] Scheduler* scheduler() const noexcept { return scheduler_; }
-  /// When the call is answered -32002 if it has not been before, by scheduler()->now(); kNoDeadline for a stream whose
-  /// caller has set none, and where there are no timers.
+  /// When the call is answered -32002, by scheduler()->now(). kNoDeadline for a stream whose caller has set no timeout,
+  /// and where scheduler() is null.
   [[nodiscard]] std::chrono::nanoseconds deadline() const noexcept { return bounds_.deadline; }
-  /// The time until then; 0 once it has passed, kNoDeadline for none.
+  /// Nanoseconds until the deadline: 0 once it has passed, kNoDeadline where there is none.
   [[nodiscard]] std::chrono::nanoseconds remaining() const noexcept {
     if (bounds_.deadline == kNoDeadline) return kNoDeadline;
     const std::chrono::nanoseconds left = bounds_.deadline - scheduler_->now();
     return left.count() > 0 ? left : std::chrono::nanoseconds{0};
   }
-  /// How many calls this one was made within: 0 for one that a peer has made of itself.
+  /// How many calls this one was made within: 0 for a call that no handler has made.
   [[nodiscard]] std::uint32_t hops() const noexcept { return bounds_.hops; }
-  /// The name that the caller has at a broker, given by its rpc.hello, never by its own word alone: for a method of the
-  /// broker's process that of its connection; for one that a client provides, what the broker says of it, if its option
-  /// `disclose_callers` is set. Empty where there is none.
+  /// The caller's name at a broker, which the broker has granted in answer to rpc.hello. A method of the broker's own
+  /// process always gets it; a method that a client provides gets it where the broker's option `disclose_callers` is
+  /// set. Empty otherwise.
   [[nodiscard]] const std::string& caller() const noexcept { return caller_; }
-  /// Whose program the caller is, on connections by unix sockets, whatever is spoken there; by inproc and stdio it is
-  /// this process itself. nullopt by all others, and where there is no connection.
+  /// The caller's process, on connections by unix socket, in any protocol. By inproc and stdio it is this process.
+  /// nullopt on all other connections, and without a connection.
   [[nodiscard]] const std::optional<PeerCredentials>& peer_credentials() const noexcept { return peer_credentials_; }
-  /// For Peer (peer.hpp).
+  /// Used by Caller (caller.hpp).
   [[nodiscard]] const std::shared_ptr<rpc::CallerLink>& caller_link() const noexcept { return caller_link_; }
 
  private:

@@ -1,4 +1,4 @@
-// Endpoint: a place to listen on or connect to, as a URI names it. A value; resolves nothing and opens nothing.
+// Endpoint: an address to listen on or connect to, as a URI names it. A value; resolves nothing and opens nothing.
 // Understood are tcp://host:port, tcp://host (port 8545), tcp://[::1]:port, host:port for the same, unix:///path of a
 // socket file, stdio: for the standard input and output of this process, inproc://name within it, and, for clients
 // alone, http://host:port/path (docs/wire.md "Connections").
@@ -40,7 +40,7 @@ class Endpoint {
   [[nodiscard]] std::string uri() const;
   /// tcp, http: host and port as an http request names them in Host, without the port that http has anyway.
   [[nodiscard]] std::string authority() const;
-  /// The same place with another port.
+  /// The same endpoint with another port.
   [[nodiscard]] Endpoint with_port(std::uint16_t port) const;
 
   friend bool operator==(const Endpoint&, const Endpoint&) = default;

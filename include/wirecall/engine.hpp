@@ -1,4 +1,4 @@
-// Engine: which of the kernel's interfaces a loop waits by. A value; what becomes of it is the runtime's.
+// Engine: the kernel interface by which a loop does its I/O. A value.
 #pragma once
 
 #include <cstdint>
@@ -6,9 +6,9 @@
 namespace wirecall {
 
 enum class Engine : std::uint8_t {
-  automatic,  ///< io_uring where the kernel has what is needed and allows it (Linux 6.1 or newer), else epoll
+  automatic,  ///< io_uring where the kernel supports and permits it (Linux 6.1 or newer), else epoll
   epoll,
-  uring,  ///< io_uring; epoll with a warning in the log where it is not to be had
+  uring,  ///< io_uring; where that is unavailable, epoll and a warning in the log
 };
 
 }  // namespace wirecall

@@ -1,5 +1,5 @@
 // The error catalogue and the exception that carries a JSON-RPC error object through C++.
-// One list of codes, used by every room; docs/errors.md explains each to a peer's author.
+// One list of codes; docs/errors.md explains each to the author of a client or server.
 #pragma once
 
 #include <exception>
@@ -17,7 +17,7 @@ enum class ErrorCode : int {
   invalid_params = -32602,
   internal_error = -32603,
   server_error = -32000,   ///< raised by a handler without a code
-  provider_lost = -32001,  ///< the peer that was to answer has gone
+  provider_lost = -32001,  ///< the connection to the peer that was to answer is lost
   timeout = -32002,
   forbidden = -32003,
   unauthenticated = -32004,
@@ -32,8 +32,8 @@ enum class ErrorCode : int {
 /// The fixed message of a code; empty for a code that is not in the catalogue.
 [[nodiscard]] std::string_view message_of(ErrorCode code) noexcept;
 
-/// A JSON-RPC error object. Handlers throw it (or return it in std::expected) to answer with it; clients throw it, or
-/// return it, when a call was answered with one. `data` is JSON text, empty for none.
+/// A JSON-RPC error object. A handler answers with it by throwing it, or returning it in std::expected. A client throws
+/// or returns it where a call was answered with an error. `data` is JSON text, empty for none.
 class Error : public std::exception {
  public:
   /// An error without a code of its own: -32000.
@@ -55,9 +55,9 @@ class Error : public std::exception {
   std::string data_;
 };
 
-/// An Error that is about what this program did itself: a value that JSON cannot hold, a Value of another kind than was
-/// asked for, a peer's result of another type. Its code, message and data are for whoever catches it. A handler that
-/// lets it go has failed: its caller is answered -32603, and the text goes to the log.
+/// An Error of this program's own: a value that JSON cannot hold, a Value of another kind than was asked for, a result
+/// of another type than was asked for. A handler that throws it has failed: its caller is answered -32603 without the
+/// text, which goes to the log.
 class LocalError : public Error {
  public:
   using Error::Error;

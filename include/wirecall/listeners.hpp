@@ -1,10 +1,10 @@
-// Listeners: a place on which several processes serve together. One of them opens it, forks the others, and each has
-// its own of the sockets, between which the system spreads the connections:
+// Listeners: an endpoint on which several processes serve together. One of them opens it, forks the others, and each
+// has its own of the sockets, between which the system spreads the connections:
 //     const Listeners listeners{"tcp://127.0.0.1:8545", 4};
 //     … in the n-th child: server.listen(listeners, n); server.run();
-// Who connects to a process that has died waits for the one that is forked in its place. The place is left when the
-// object has gone in all processes; a socket file goes with that of the process that made it. Thread: any, one at a
-// time.
+// A client that connects to the socket of a process that has died waits for the process that replaces it. The endpoint
+// is closed when the object has gone in all processes; a socket file goes with that of the process that made it.
+// Thread: any, one at a time.
 #pragma once
 
 #include <cstddef>
@@ -19,7 +19,7 @@ class Server;
 
 class Listeners {
  public:
-  /// Listens at once on a tcp or unix place. Throws std::invalid_argument for another, and for a count of 0;
+  /// Listens at once on a tcp or unix endpoint. Throws std::invalid_argument for another, and for a count of 0;
   /// std::runtime_error with the cause and the cure.
   Listeners(std::string_view uri, std::size_t count);
   Listeners(Listeners&&) noexcept;

@@ -1,12 +1,11 @@
-// Log: what the library has to tell whoever runs it, as records, and the sink that takes them. The library itself
-// never prints: without a sink nothing is written. Records from info on are made only for what seldom happens, never
-// for a message or a call that goes well. Formatters and a sink for stderr are here for those who have no log of their
-// own.
+// Log: records for whoever runs the program, and the sink that receives them. The library never prints: without a sink
+// nothing is written. Records of level info and above are made for rare events only, never for a message or call that
+// succeeds. Formatters and a sink for stderr are here for programs that have no log of their own.
 //
-// A sink is called on the thread on which the event happened, and for slow handlers on one that watches them; so by
-// several threads at once. What it throws is dropped, with the record. A sink that blocks holds up the connections of
-// its thread for as long, so one that might (a disk, a network) hands its records to a thread of its own; the one for
-// stderr never blocks.
+// Thread: a sink is called on the thread on which the event happened, and for slow handlers on a watching thread, so by
+// several threads at once. An exception that it throws is dropped, with the record. A sink that blocks holds up the
+// connections of its thread; one that might block (a disk, a network) passes its records to its own thread. The sink
+// for stderr never blocks.
 #pragma once
 
 #include <atomic>
@@ -25,9 +24,9 @@
 namespace wirecall {
 
 enum class LogLevel : std::uint8_t {
-  debug,    ///< for who looks for a fault: connections that come and go, a sample of the calls
-  info,     ///< no fault, but good to know: another engine was taken, connections are accepted again
-  warning,  ///< something is not as it should be, and all goes on
+  debug,    ///< for debugging: connections that begin and end, a sample of the calls
+  info,     ///< normal but notable: another engine is used, connections are accepted again
+  warning,  ///< something is wrong, and the server continues to work
   error,    ///< a handler, or the program, has failed at something
 };
 [[nodiscard]] std::string_view name_of(LogLevel level) noexcept;
@@ -38,7 +37,7 @@ struct LogField {
   std::variant<std::string_view, std::int64_t> value;
 };
 
-/// What happened. Its texts last until the sink returns; they may hold what a peer has sent, any bytes at all.
+/// One event. Its texts are valid until the sink returns; they may contain any bytes that a peer has sent.
 struct LogRecord {
   LogLevel level;
   std::chrono::system_clock::time_point time;
@@ -46,7 +45,7 @@ struct LogRecord {
   std::initializer_list<LogField> fields;
 };
 
-/// Where records go; nowhere when empty. Made of anything that can be called with a LogRecord.
+/// A function that receives records; an empty one drops them. Made from anything callable with a LogRecord.
 class LogSink {
  public:
   LogSink() = default;
@@ -60,7 +59,7 @@ class LogSink {
     sink.level_ = level;
     return sink;
   }
-  /// The same sink for records of the level that `level` has at the time, and above.
+  /// The same sink, with a level that may change: `level` is read for each record.
   [[nodiscard]] LogSink at_least(std::shared_ptr<const std::atomic<LogLevel>> level) const {
     LogSink sink = *this;
     sink.moving_level_ = std::move(level);
@@ -72,7 +71,7 @@ class LogSink {
     return level >= level_ && write_ != nullptr;
   }
 
-  /// Gives the sink a record of now.
+  /// Calls the sink with a record of the present time.
   void operator()(LogLevel level, std::string_view message, std::initializer_list<LogField> fields = {}) const noexcept;
 
  private:

@@ -1,6 +1,6 @@
-// Loop: the turns of one thread. Each hands over what was submitted, waits, tells the users of handles what completed,
-// lets timers expire, and at the end lets everybody who produced output submit it. Servers and clients own one.
-// Not a thread and not a task queue: whoever calls `turn` is the loop's thread until it returns.
+// Loop: the event loop of one thread. Each turn submits I/O operations, waits, dispatches completions and expired
+// timers, and last lets the users that have produced output submit it. Servers and clients own loops. It has no thread
+// of its own: the thread that calls `turn` is the loop's thread until `turn` returns.
 //
 // Thread: one at a time for everything but `wake` and `post`.
 #pragma once
@@ -21,7 +21,7 @@ namespace runtime {
 class Backend;
 class Inbox;
 class IoUser;
-class Lane;
+class SpscChannel;
 class TurnUser;
 struct Handle;
 struct Operation;
@@ -39,7 +39,7 @@ class Loop final : public Scheduler {
   void start(Timer& timer, std::chrono::nanoseconds delay) override;
   void stop(Timer& timer) noexcept override;
   [[nodiscard]] std::chrono::nanoseconds now() const noexcept override;
-  /// What `now` said some milliseconds ago at most; cheaper.
+  /// A value of `now` that is at most some milliseconds old; cheaper.
   [[nodiscard]] std::chrono::nanoseconds recently() const noexcept;
 
   /// One turn, waiting at most `wait_max` (negative: for ever) when there is nothing to do.
@@ -47,32 +47,33 @@ class Loop final : public Scheduler {
   /// How many rounds have begun, modulo 2^32: one is over when each who asked for at_next_turn in the one before has
   /// been called. Tells one from the next.
   [[nodiscard]] std::uint32_t rounds() const noexcept;
-  /// Ends the present turn in the place of a thread that does not come back from it: whoever that was busy with is
-  /// left to it, everybody else is served. When it does come back, which must not be during a turn, its `turn` returns
+  /// Ends the present turn in place of a thread that does not return from it: the user that this thread is in is left
+  /// to it, all others are served. When that thread does return, which must not be during a turn, its `turn` returns
   /// without doing anything more.
   void finish_turn();
   /// The bytes lent in the present turn stay readable and writable for as long as what is returned lives.
   [[nodiscard]] std::vector<std::shared_ptr<void>> keep_lent();
   /// Ends the wait of the present or the next turn. Any thread, and signal handlers.
   void wake() noexcept;
-  /// Runs `job`, which does not throw, on the loop's thread in its next turn; jobs keep their order. Any thread. False,
-  /// and `job` is dropped, when 65,536 wait already. Who may outlive the loop posts to its inbox instead.
+  /// Runs `job`, which must not throw, on the loop's thread in its next turn; jobs keep their order. Any thread. False,
+  /// and `job` is dropped, when 65,536 jobs wait already. A thread that may outlive the loop posts to its inbox
+  /// instead.
   [[nodiscard]] bool post(std::move_only_function<void()> job);
 
-  // What follows is for the rooms that do I/O (src/runtime has the types).
+  // What follows is for the layers that do I/O (src/runtime has the types).
 
   [[nodiscard]] const std::shared_ptr<runtime::Inbox>& inbox() const noexcept;
 
-  /// Makes `user` the one who is told what completes on `descriptor`, which the loop owns from now on; not when it
-  /// throws, for want of memory.
+  /// Calls `user` for completions on `descriptor`, which the loop owns from now on. Throws std::bad_alloc, and does not
+  /// own it then.
   runtime::Handle attach(int descriptor, runtime::IoUser& user);
-  /// Closes; the user is told nothing any more, whatever is in flight. It needs no memory.
+  /// Closes the descriptor; its user is not called any more, whatever is in flight. Needs no memory.
   void detach(runtime::Handle handle) noexcept;
-  /// Bytes that have arrived there and have not been received.
+  /// Bytes that the kernel has received on it and the loop has not read.
   [[nodiscard]] std::size_t readable(runtime::Handle handle) const noexcept;
-  /// Bytes of the send in flight that the system has not taken yet.
+  /// Bytes of the send in flight that the kernel has not accepted yet.
   [[nodiscard]] std::size_t unsent(runtime::Handle handle) const noexcept;
-  /// Done at the start of the next turn.
+  /// Starts the operation at the beginning of the next turn.
   void submit(runtime::Operation&& operation);
   /// `user.turn_ended()` is called at the end of this turn; ask once a turn. This and the next two need no memory for
   /// as many users as handles are attached.
@@ -82,15 +83,15 @@ class Loop final : public Scheduler {
   /// `user.next_turn()` is called in the next turn, which then does not wait, or in one soon after: no more than a few
   /// are called in each, in the order in which they asked; ask once a turn.
   void at_next_turn(runtime::TurnUser& user);
-  /// Takes all of these back; for users that end.
+  /// Cancels all of these, for a user that is destroyed.
   void forget(runtime::TurnUser& user) noexcept;
-  /// So many users that have no handle ask for turns as well, until they are released. Throws std::bad_alloc.
+  /// Reserves memory for `users` further users, which have no handle, until `release`. Throws std::bad_alloc.
   void admit(std::size_t users);
   void release(std::size_t users) noexcept;
 
   /// What comes by `in` is told in each turn, and what `out` has collected is handed over when the next one begins; the
   /// loop `other`, which has joined the same two the other way round, is woken for it. Before any turn of the two.
-  void join(runtime::Lane& in, runtime::Lane& out, Loop& other);
+  void join(runtime::SpscChannel& in, runtime::SpscChannel& out, Loop& other);
   /// No more of that.
   void leave(const Loop& other) noexcept;
 

@@ -1,5 +1,5 @@
-// Received: one JSON-RPC message as it came, its members as spans into the frame, the whole text validated.
-// A received envelope is not a built one: `has` tells which members were there, and nothing is filled in by a default.
+// Received: one received JSON-RPC message: its text has been validated, and its members are views into it. `has` tells
+// which members were there; no defaults are filled in.
 // Implements docs/wire.md "Messages" (JSON-RPC 2.0 sections 4 to 6). Pure: no descriptor, clock, thread or allocation.
 #pragma once
 
@@ -16,7 +16,7 @@
 
 namespace wirecall {
 
-/// The envelope names. Each may stand in a message once.
+/// The members of an envelope. Each may occur in a message once.
 enum class Member : std::uint8_t {
   jsonrpc,
   method,
@@ -33,7 +33,7 @@ enum class Member : std::uint8_t {
   tracestate,
 };
 inline constexpr std::size_t kMemberCount = 13;
-/// How many integers of params are kept.
+/// The most integers of params that are kept.
 inline constexpr std::size_t kIntegersKept = 8;
 
 enum class MessageKind : std::uint8_t {
@@ -44,11 +44,11 @@ enum class MessageKind : std::uint8_t {
   invalid,   ///< -32600; `fault` says why, `has(Member::id)` whether the id can be echoed
 };
 
-/// What a message that has been written is, and what it is to be sent as.
+/// The encoding of a written message, and that in which it is sent.
 enum class MessageForm : std::uint8_t {
   json,        ///< JSON text
   transcoded,  ///< JSON text that is sent as MessagePack
-  packed,      ///< MessagePack
+  msgpack,     ///< MessagePack
 };
 
 /// Why a message is not well formed.
@@ -61,7 +61,7 @@ struct Received {
   MessageKind kind;
   Fault fault;
   bool method_escaped;             ///< `method()` holds escapes: unescape before comparing
-  bool packed;                     ///< params and result are not JSON but MessagePack; never from read_message
+  bool msgpack;                    ///< params and result are not JSON but MessagePack; never from read_message
   std::uint8_t integer_count = 0;  ///< of `integers`; 0 when params have to be read from their span
   std::uint32_t present;           ///< bit 1 << Member; only present members have a span
   std::size_t batch_size;
@@ -71,9 +71,9 @@ struct Received {
     std::size_t size;
   };
   std::array<Span, kMemberCount> spans;  ///< encoded values as sent
-  /// The params, when they are a few integers from 0 to 999,999,999 written with one blank at most behind each bracket,
-  /// comma and colon, and none elsewhere: then they need no second reading. By name, the names are as sent, and hold no
-  /// escapes; one may be given twice.
+  /// The params where they are at most kIntegersKept integers from 0 to 999,999,999, with at most one blank after each
+  /// bracket, comma and colon and none elsewhere: then they need no second parse. Names are as sent, without escapes,
+  /// and may occur twice.
   std::array<std::uint32_t, kIntegersKept> integers;
   std::array<Span, kIntegersKept> integer_names;
   bool integers_named;
@@ -100,10 +100,10 @@ struct Received {
 [[nodiscard]] Scan read_message(std::string_view text, const Limits& limits, bool whole, Received& out,
                                 std::span<Received> elements = {}) noexcept;
 
-/// As many elements as are worth keeping from the first pass.
+/// The most elements that are kept from the first pass.
 inline constexpr std::size_t kBatchElementsKept = 16;
 
-/// Walks the elements of a batch that read_message has found valid. Nested arrays are elements of kind invalid.
+/// Iterates over the elements of a batch that read_message has validated. Nested arrays are elements of kind invalid.
 class BatchElements {
  public:
   /// `batch` is Received::text of a message of kind batch.
@@ -116,7 +116,7 @@ class BatchElements {
   const char* end_;
 };
 
-/// The parts that a reply consists of, appended to `out`: members in the order jsonrpc, result or error, id.
+/// Append the parts of a reply to `out`, with the members in the order jsonrpc, result or error, id.
 /// A result is written between begin_result and end_reply.
 void begin_result(Buffer& out);
 void end_reply(Buffer& out, std::string_view id_json);
@@ -125,8 +125,8 @@ void write_error(Buffer& out, int code, std::string_view message, std::string_vi
 void write_error(Buffer& out, const Error& error, std::string_view id_json);
 
 namespace detail {
-/// `error`, which a handler has come to, as the answer to its call. That was delivered: so an error of another call
-/// that was not, passed on, must not say so, or the caller would make its own again.
+/// The answer to a call whose handler threw `error`. The call itself was delivered. So where `error` comes from another
+/// call and says `delivered` "no", the answer must not say that, or the caller would retry its own call.
 [[nodiscard]] Error as_answer(const Error& error);
 
 }  // namespace detail

@@ -1,4 +1,5 @@
-// Middleware: code around every call, written once for single calls and batches, sync and async handlers.
+// Middleware: code that runs around every call, as a gRPC server interceptor or a FastAPI middleware. The same code
+// serves single calls and batches, handlers that are functions and coroutines.
 #pragma once
 
 #include <cstddef>
@@ -10,12 +11,12 @@ namespace wirecall {
 
 class Next;
 
-/// Called with each call whose method exists. It continues with `next(call)`, or answers itself with call.error(...)
-/// and does not. What should happen when the reply is known goes into call.on_reply(...). An exception it throws
-/// answers the call as a handler's would.
+/// Called with each call whose method exists. It continues by `next(call)`, or answers by call.error(...) instead. What
+/// it does after the reply goes into call.on_reply(...). An exception that it throws answers the call as a handler's
+/// does. Thread: the one that dispatches the call; several threads at once where a server has several.
 using Middleware = std::function<void(Call& call, Next next)>;
 
-/// What comes after a middleware: the next one, at last the handler. Call it once at most, before returning.
+/// The rest of the chain: the next middleware, or the handler. Call it at most once, before returning.
 class Next {
  public:
   void operator()(Call& call) const;

@@ -1,6 +1,6 @@
-// What a client says to a broker, and learns there, of methods that clients provide: ProvideOptions is how a method is
-// to be called, ProviderOutcome what one of several providers has answered to Client::call_all; PublishOptions belongs
-// to events. Values. See docs/client.md, "At a broker".
+// Values for a client at a broker (docs/client.md, "At a broker"): ProvideOptions says how the broker calls a method
+// that the client provides, PublishOptions how it treats a published event, and ProviderOutcome is one provider's
+// answer to Client::call_all.
 #pragma once
 
 #include <cstdint>
@@ -20,30 +20,30 @@
 
 namespace wirecall {
 
-/// How a broker is to call a method that a client provides. What is left out, the broker decides.
+/// How a broker calls a method that a client provides. The broker decides about members that are left empty.
 struct ProvideOptions {
-  /// Calls that are at this client at once, from 1; further ones wait at the broker.
+  /// The most calls that the broker sends to this client at once, at least 1; further calls wait at the broker.
   std::optional<std::uint32_t> concurrency = {};
-  /// How many wait there for this client at most; beyond that a call is answered -32005.
+  /// The most calls that wait at the broker for this client; a further call is answered -32005.
   std::optional<std::uint32_t> queue = {};
-  /// Which of several providers is asked: "least_inflight", "round_robin", "hash:<param>", "exclusive", "random",
-  /// "first" or "last"; all have to name the same.
+  /// How the broker chooses among several providers: "least_inflight", "round_robin", "hash:<param>", "exclusive",
+  /// "random", "first" or "last". All providers of a method have to name the same policy.
   std::string policy = {};
-  /// A call may be made again at another provider where this one is lost.
+  /// The broker may send a call again to another provider when this one is lost.
   bool idempotent = false;
-  /// It changes nothing.
+  /// The method changes nothing, so that it may be called by HTTP GET.
   bool safe = false;
   std::string summary = {};
-  /// The parameters' names, as of Registry::method.
+  /// The parameters, as for Registry::method.
   std::vector<Param> params = {};
 };
 
 struct PublishOptions {
-  /// The broker keeps the value for those who subscribe later with `last`.
+  /// The broker keeps the value for clients that subscribe later with SubscribeOptions::last.
   bool retain = false;
 };
 
-/// What one provider has answered.
+/// One provider's answer.
 template <class T = void>
 struct ProviderOutcome {
   std::string client;  ///< the provider's name; empty where it has none, or the broker does not tell
@@ -52,13 +52,13 @@ struct ProviderOutcome {
 
 namespace detail {
 
-/// The error object at which the reader stands; of what is none, that it is none.
+/// The error object that the reader reads next; where that is not an error object, an Error that says so.
 [[nodiscard]] Error take_error(Reader& reader);
 
 }  // namespace detail
 
-/// An object with `result` or `error`, and `client`. A result that is no T is that provider's outcome, not the end of
-/// all: LocalError -32603.
+/// Decodes {"result" or "error", "client"}. A result that is not a T makes this provider's outcome an Error -32603; it
+/// does not fail the other outcomes.
 template <class T>
 struct Adapt<ProviderOutcome<T>> {
   static bool decode(Reader& reader, ProviderOutcome<T>& out) {

@@ -77,7 +77,7 @@ void encode(Writer& writer, const T& value) {
 [[nodiscard]] Error decode_error(const Reader& reader);
 
 namespace detail {
-/// Validates `text` and decodes it; an error's place is `error`.
+/// Validates `text` and decodes it; an error's location is `error`.
 bool decode_text(std::string_view text, DecodeFunction decode, void* out, std::uint32_t depth_max, Error& error);
 [[nodiscard]] std::string encode_text(EncodeFunction encode, const void* value);
 /// The same for MessagePack.

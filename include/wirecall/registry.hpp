@@ -1,6 +1,6 @@
-// Registry: the methods a program offers, each a plain function under a name. It can be served by a Server, put under
-// any other transport, or called directly: text in, text out.
-// Filled by one thread before it is served; then it is not changed, and any number of threads may serve from it.
+// Registry: the methods that a program offers, each a C++ function under a name. A Server serves it; or any other
+// transport calls `handle`, which takes the text of a message and returns the text of the reply.
+// Thread: one thread fills it before it is served. Then it does not change, and any number of threads serve from it.
 #pragma once
 
 #include <cstddef>
@@ -13,16 +13,16 @@
 #include <utility>
 #include <vector>
 
-#include "wirecall/access.hpp"
 #include "wirecall/call.hpp"
 #include "wirecall/detail/bind.hpp"
 #include "wirecall/limits.hpp"
 #include "wirecall/log.hpp"
 #include "wirecall/middleware.hpp"
+#include "wirecall/principal.hpp"
 
 namespace wirecall {
 
-/// A parameter's name, and what documents or completes it.
+/// A parameter: its name, its documentation, its default.
 class Param {
  public:
   Param(const char* name) : name_(name) {}             // NOLINT: implicit, so that lists of names read as such
@@ -33,7 +33,7 @@ class Param {
     return *this;
   }
   Param&& doc(std::string text) && { return std::move(doc(std::move(text))); }
-  /// The value where a caller gives none; it is encoded now and decoded as the parameter's type in each such call.
+  /// The default value. It is encoded now, and decoded as the parameter's type in each call that leaves it out.
   template <class T>
   Param& otherwise(const T& value) & {
     set_default(to_json(value));
@@ -44,7 +44,7 @@ class Param {
     return std::move(otherwise(value));
   }
 
-  /// What the function itself takes where a caller gives none, as JSON text, for documents alone.
+  /// The default that documents show, as JSON text, where the function itself has one. It is not used in calls.
   Param& shown_default(std::string json) & {
     shown_default_ = std::move(json);
     return *this;
@@ -53,7 +53,7 @@ class Param {
 
   [[nodiscard]] const std::string& name() const noexcept { return name_; }
   [[nodiscard]] const std::string& doc() const noexcept { return doc_; }
-  /// The default for documents; empty for none.
+  /// The default that documents show; empty for none.
   [[nodiscard]] std::string_view shown_default() const noexcept {
     return shown_default_.empty() ? default_json() : std::string_view{shown_default_};
   }
@@ -70,8 +70,8 @@ class Param {
   std::string shown_default_;
 };
 
-/// The two methods and the notification of a subscription, as in Ethereum's API: eth_subscribe, eth_unsubscribe,
-/// eth_subscription.
+/// The names of a subscription's two methods and of its notification, as in Ethereum's API: eth_subscribe,
+/// eth_unsubscribe, eth_subscription.
 struct SubscriptionNames {
   std::string subscribe;
   std::string unsubscribe;
@@ -87,7 +87,7 @@ class Method {
     summary_ = std::move(text);
     return *this;
   }
-  /// Declares that calling it changes nothing: then it may be called by GET as well.
+  /// Declares that the method changes nothing, so that it may be called by HTTP GET as well.
   Method& safe() & {
     safe_ = true;
     return *this;
@@ -95,12 +95,12 @@ class Method {
   [[nodiscard]] const std::string& name() const noexcept { return name_; }
   [[nodiscard]] const std::string& summary() const noexcept { return summary_; }
   [[nodiscard]] bool is_safe() const noexcept { return safe_; }
-  /// Its place among its registry's methods; the largest size_t for one that is in none.
+  /// Its index among its registry's methods; the largest size_t where it is in none.
   [[nodiscard]] std::size_t index() const noexcept { return index_; }
   [[nodiscard]] const std::vector<Param>& params() const noexcept { return params_; }
-  /// Of a method that subscribes (Registry::subscription); null of all others.
+  /// The names, for a method made by Registry::subscription; null for all others.
   [[nodiscard]] const SubscriptionNames* subscription() const noexcept { return subscription_.get(); }
-  /// What the function takes and returns (detail/bind.hpp).
+  /// The types of the function's parameters and result (detail/bind.hpp).
   [[nodiscard]] const detail::Signature& signature() const noexcept { return *binding_.signature; }
   void invoke(Call& call) const { binding_.invoke(binding_.callable.get(), call); }
 
@@ -123,9 +123,9 @@ class Registry {
   Registry(Registry&&) noexcept;
   Registry& operator=(Registry&&) noexcept;
 
-  /// Offers `callable` (a function, lambda or functor; of several overloads, one named with wirecall::overload) as
-  /// `name`. `params` names its parameters in order, Context and Rest left out; those without a name are arg0, arg1, …
-  /// Throws Error -32007 for a name that is taken, std::invalid_argument for one that is reserved or malformed.
+  /// Offers `callable` (a function, lambda or functor; wirecall::overload selects one of several overloads) as `name`.
+  /// `params` names its parameters in order, without Context and Rest; parameters without a name are arg0, arg1, …
+  /// Throws Error -32007 for a name that is taken, std::invalid_argument for a reserved or malformed name.
   template <class F>
   Method& method(std::string name, F&& callable, std::vector<Param> params = {}) {
     return add(std::move(name), std::move(params), detail::bind(std::forward<F>(callable)));
@@ -136,47 +136,47 @@ class Registry {
   Method& method(std::string name, M member, C& object, std::vector<Param> params = {}) {
     return add(std::move(name), std::move(params), detail::bind_member(member, object));
   }
-  /// Offers a coroutine that returns a Stream as something to subscribe to. A call of `names.subscribe` with the
-  /// coroutine's arguments is answered with an id, a string, and each value that it then yields is the notification
-  /// `names.notification` with the params {"subscription": id, "result": value}. `names.unsubscribe`, a method which
-  /// several subscriptions may share, ends it. So does the end of the connection, and either requests stop of the
-  /// coroutine. What it throws before it first waits or yields is the answer; what it throws later is one more
-  /// notification, with "error" in place of "result". It waits while its caller takes too little. Limits::subscriptions
-  /// bounds a connection's. By HTTP POST, -32600. Returns the method that subscribes. Throws as `method`.
+  /// Offers a coroutine that returns a Stream as a subscription. A call of `names.subscribe` with the coroutine's
+  /// arguments is answered with an id, a string. Each value that the coroutine then yields is sent as the notification
+  /// `names.notification` with the params {"subscription": id, "result": value}. A call of `names.unsubscribe`, which
+  /// several subscriptions may share, ends it, as does the end of the connection; both request stop of the coroutine.
+  /// An error that it throws before it first waits or yields is the answer to the call; a later one is sent as a last
+  /// notification, with "error" in place of "result". It is suspended while its caller does not read.
+  /// Limits::subscriptions bounds the subscriptions of one connection. By HTTP POST the call is -32600. Returns the
+  /// method that subscribes. Throws as `method`.
   template <class F>
   Method& subscription(SubscriptionNames names, F&& stream_function, std::vector<Param> params = {}) {
     return add_subscription(std::move(names), std::move(params),
                             detail::bind_subscription(std::forward<F>(stream_function)));
   }
-  /// The same of what somebody has bound in another way.
+  /// The same for a function that was not bound by `subscription`, as of another language.
   Method& add_subscription(SubscriptionNames names, std::vector<Param> params, detail::Binding binding);
-  /// Offers what somebody has bound in another way than `method` does, as a package for another language has. Throws as
-  /// `method`.
+  /// Offers a function that was not bound by `method`, as a package for another language does. Throws as `method`.
   Method& add(std::string name, std::vector<Param> params, detail::Binding binding);
-  /// Offers that method no longer; false when there is none. Calls of it that are in progress end as they would.
+  /// Removes the method of that name; false when there is none. Calls of it that are in progress are still answered.
   bool remove(std::string_view name);
   /// Adds a middleware around every call; the first added is the outermost (middleware.hpp).
   void use(Middleware middleware);
 
   /// The method of that name, or null.
   [[nodiscard]] const Method* find(std::string_view name) const noexcept;
-  /// The name nearest to one that is not there, for people who mistyped it; empty when none is near.
-  /// With a principal, of those that it may call.
+  /// The name of the method that is most similar to `name`, for "did you mean"; empty when none is similar. With a
+  /// principal, only among the methods that it may call.
   [[nodiscard]] std::string_view nearest(std::string_view name, const Principal* principal = nullptr) const noexcept;
   /// All methods in the order in which they were added.
   [[nodiscard]] const std::vector<std::unique_ptr<Method>>& methods() const noexcept;
   [[nodiscard]] const std::vector<Middleware>& middleware() const noexcept;
 
-  /// Serves one message or batch without any socket: `out` becomes the reply, empty when none is due. A handler that
-  /// does not finish at once cannot be waited for here: it is asked to stop, which a task answers -32800, and what goes
-  /// on waiting is answered -32603. Throws std::bad_alloc when there is no memory for the reply.
-  /// Not thread-safe: the scratch memory of one registry serves one thread at a time. Re-entrant.
+  /// Serves one message or batch without a socket: `out` becomes the reply, empty when none is due. A handler that
+  /// suspends cannot be waited for here: stop is requested of it, which answers -32800; where it still waits after
+  /// that, its call is answered -32603. Throws std::bad_alloc when there is no memory for the reply. Thread: one at a
+  /// time, since a registry has one scratch memory. Re-entrant.
   void handle(std::string_view text, Buffer& out);
   void handle(std::string_view text, std::string& out);
   [[nodiscard]] std::string handle(std::string_view text);
-  /// The same for text that already has kPaddingBytes readable behind it, the first of them zero: saves a copy.
+  /// The same without a copy, for text with kPaddingBytes readable behind it, the first of them zero.
   void handle_padded(std::string_view text, Buffer& out);
-  /// Limits and log for handle(); a Server has its own. Throws std::invalid_argument for limits that cannot be.
+  /// Sets limits and log of `handle`; a Server has its own. Throws std::invalid_argument for invalid limits.
   void set_limits(const Limits& limits);
   void set_log(LogSink log);
 
@@ -193,10 +193,9 @@ constexpr Signature* overload(Signature* function) noexcept {
   return function;
 }
 
-/// Says that a callable blocks: waits for files, locks, other programs, or computes for long. A server runs it on one
-/// of Options::blocking_threads threads then, several calls at a time if there are several, so it has to be
-/// thread-safe, and so has what decodes and encodes its types (Adapt); where there are no such threads
-/// (Registry::handle, methods of a client) it is called as any other.
+/// Marks a callable that blocks: it waits for files, locks or other programs, or computes for long. A server runs it on
+/// a pool of Options::blocking_threads threads, several calls at once, so the callable and the Adapt of its types have
+/// to be thread-safe. Without such a pool (Registry::handle, methods of a client) it is called as any other callable.
 /// server.method("digest", wirecall::blocking(digest), {"path"}).
 template <class F>
 [[nodiscard]] detail::Blocking<std::decay_t<F>> blocking(F&& callable) {

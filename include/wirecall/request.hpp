@@ -1,10 +1,10 @@
-// Request: a call that is ready to be made, and the four ways to make it: wait for it, be called back, take a
-// std::future, or co_await it. It is made by Client::request and holds its arguments encoded, so nothing that it was
-// made from has to last. Not a connection and not an answer.
+// Request: a call that is prepared and not sent, and the four ways to make it: block for the result, be called back,
+// get a std::future, or co_await it. Client::request makes it. It holds its arguments encoded, so they need not outlive
+// it.
 //
-// Thread: any, one at a time. Where a callback runs: on the thread that drives the client, which is inside Client::run
-// while that runs, else the client's background thread, started at the first use. Where a coroutine goes on: a handler,
-// and a task of Client::run, on the thread of its own loop; one that was started by hand, on the thread that drives.
+// Thread: any, one at a time. A callback runs on the thread that drives the client: that of Client::run while that
+// runs, else the client's background thread, which the first use starts. A coroutine is resumed on the thread of its
+// own loop where a server, or Client::run, runs it; on the thread that drives where it was started by hand.
 #pragma once
 
 #include <chrono>
@@ -41,11 +41,11 @@ namespace detail {
 class OutgoingCall;
 }  // namespace detail
 
-/// One call on its way, to be given up. A copyable name: it may outlive the call and the client.
+/// A handle by which a started call is cancelled. Copyable; it may outlive the call and the client.
 class CallHandle {
  public:
   CallHandle() = default;
-  /// Gives the call up: it ends with -32800, and the server is told. False when it had ended already. Any thread.
+  /// Cancels the call: it ends with -32800, and the server is told. False when it has ended already. Any thread.
   bool cancel() const;
 
  private:
@@ -58,31 +58,31 @@ class CallHandle {
 
 namespace detail {
 
-/// As what an error is thrown.
+/// The class as which an error is thrown.
 enum class ErrorClass : std::uint8_t { error, connection_error, local_error };
 
-/// How a call has ended, for whoever decodes it: a result, or an error. Lasts until the receiver returns.
+/// What a call was answered with, before decoding: a result or an error. Valid until the receiver returns.
 class Answer {
  public:
-  /// Of a notification: there is no result, and no error.
+  /// The answer of a notification: neither result nor error.
   Answer() = default;
-  /// `reader` stands before the value.
+  /// `reader` reads the value next.
   explicit Answer(Reader& reader) noexcept : reader_(&reader) {}
   Answer(Reader& reader, std::string_view result) noexcept : reader_(&reader), result_(result) {}
   explicit Answer(Error error, ErrorClass thrown = ErrorClass::error) noexcept
       : error_(std::move(error)), error_class_(thrown) {}
 
   [[nodiscard]] bool ok() const noexcept { return !error_; }
-  /// The result's encoded value, kPaddingBytes readable behind it, and in which codec that is.
+  /// The encoded result, with kPaddingBytes readable behind it, and its codec.
   [[nodiscard]] std::string_view result() const noexcept { return result_; }
   [[nodiscard]] const Codec& codec() const noexcept { return reader_->is_json() ? json_codec() : msgpack_codec(); }
   [[nodiscard]] Reader& reader() {
     if (!result_.empty()) reader_->reset(result_);
     return *reader_;
   }
-  /// The result cannot be read as what was asked for: that is an error, too.
+  /// Makes this an error: the result could not be decoded as a `type`.
   void refuse(std::string_view type) noexcept;
-  /// Likewise, for want of memory.
+  /// Makes this an error: there was no memory to decode the result.
   void refuse() noexcept;
   [[nodiscard]] Error& error() noexcept { return *error_; }
   [[nodiscard]] ErrorClass error_class() const noexcept { return error_class_; }
@@ -95,8 +95,8 @@ class Answer {
   ErrorClass error_class_ = ErrorClass::error;
 };
 
-/// The result as a T; false when `answer` is an error, or becomes one because it is none, or there is no memory for it:
-/// whoever is called back with an answer has nobody to throw that to.
+/// Decodes the result as a T. False when `answer` is an error, or has become one because the result is not a T or there
+/// is no memory for it. Never throws, since a callback has nobody to throw to.
 template <class T>
 bool read_answer(Answer& answer, T& out) {
   if (!answer.ok()) return false;
@@ -135,7 +135,7 @@ T value_of(Answer& answer) {
 
 using AnswerFunction = std::move_only_function<void(Answer&)>;
 
-/// A call that is being written, and is then handed in once. One owner.
+/// A call that is being written, and is then sent once. One owner.
 class OutgoingCall {
  public:
   OutgoingCall(std::shared_ptr<session::ClientCore> core, std::string_view method);
@@ -146,45 +146,45 @@ class OutgoingCall {
     if (call_ != nullptr && generation_ == 0) drop();
   }
 
-  /// Where the params go, as one array or object. Not asked for where there are none.
+  /// Writes the params, as one array or object. Not called where there are none.
   [[nodiscard]] Writer& params();
-  /// The same for params that are JSON text already, which is validated.
+  /// The same for params that are JSON text, which is validated.
   void set_params(std::string_view json);
   void set_timeout(std::chrono::milliseconds timeout) noexcept;
   void set_wait(std::chrono::milliseconds wait) noexcept;
   void set_stop(std::stop_token stop);
   void set_context(const Context& context);
   void set_to(std::string_view provider);
-  /// The results are wanted as they come, at first so many of them; then `release` hands the call on.
+  /// Makes this a streaming call with `credit` results to begin with; `release` then hands the call to a ClientStream.
   void set_credit(std::uint32_t credit) noexcept;
   [[nodiscard]] std::unique_ptr<session::ClientStream> release();
-  /// The response itself is wanted; see `response`.
+  /// Keeps the text of the response for `response`.
   void keep_response() noexcept;
-  /// The result is wanted as JSON, whatever the connection speaks.
+  /// Has the result converted to JSON where the connection speaks MessagePack.
   void want_json() noexcept;
 
-  /// Makes the call and blocks until it has ended. The answer lasts as long as this.
+  /// Makes the call and blocks until it has ended. The answer is valid as long as this object.
   [[nodiscard]] Answer wait();
-  /// Sends it without an id, and blocks until the system has taken it.
+  /// Sends it as a notification, and blocks until the kernel has accepted its bytes.
   [[nodiscard]] Answer notify();
   /// Makes the call; `done` is called exactly once, on the thread that drives the client, never from within start.
   void start(AnswerFunction done);
-  /// The home of the thread that drives.
-  [[nodiscard]] const Home* driver() const noexcept;
-  /// After `start`: names the call.
+  /// The executor of the thread that drives the client.
+  [[nodiscard]] const Executor* driver() const noexcept;
+  /// After `start`: the handle of the call.
   [[nodiscard]] CallHandle handle() const;
-  /// After `start`, on the thread that drives: gives the call up, and `done` is not called.
+  /// After `start`, on the thread that drives: cancels the call; `done` is not called.
   void forget() noexcept;
-  // For several calls in one message: what `wait`, `notify` and `start` are made of.
+  // The parts of `wait`, `notify` and `start`, for several calls in one message.
   void make_notification() noexcept;
-  /// It is not to be sent, and ends with an error.
+  /// The call is not sent, and ends with an error.
   void leave_unsent() noexcept;
   [[nodiscard]] session::ClientCall& prepare();
   [[nodiscard]] session::ClientCall& hand_in(AnswerFunction done);
-  /// After hand_in: it could not be started, and is to be handed in again or dropped.
+  /// After hand_in, where starting has failed: takes the call back, to be handed in again or dropped.
   void take_back() noexcept;
   [[nodiscard]] Answer answer();
-  /// After `wait`, with keep_response: the text of the response; empty when none came.
+  /// After `wait` with keep_response: the text of the response; empty when none has come.
   [[nodiscard]] std::string_view response() const noexcept;
 
  private:
@@ -194,15 +194,15 @@ class OutgoingCall {
 
   std::shared_ptr<session::ClientCore> core_;
   session::ClientCall* call_;
-  std::uint64_t generation_ = 0;  // names the call once it has been started, and is no longer ours
+  std::uint64_t generation_ = 0;  // of the call once it has been started, and belongs to the core; 0 before
 };
 
-/// What happens to a task away from its home (src/session/client_await.cpp).
-template <class Awaiter, class News>
-struct Absence;
-struct KeptAnswer;
+/// A task that its own executor resumes with the answer (src/session/client_await.cpp).
+template <class Awaiter, class Payload>
+struct PendingResumption;
+struct BufferedAnswer;
 
-/// What awaits a request, but for the type of the result.
+/// Awaits a request, whatever the type of its result.
 class RequestAwaiterBase : private Waiter {
  public:
   explicit RequestAwaiterBase(OutgoingCall call) noexcept : call_(std::move(call)) {}
@@ -218,17 +218,17 @@ class RequestAwaiterBase : private Waiter {
   using Waiter::throw_if_stopped;
 
  private:
-  using Away = Absence<RequestAwaiterBase, std::optional<KeptAnswer>>;
-  friend Away;
+  using Pending = PendingResumption<RequestAwaiterBase, std::optional<BufferedAnswer>>;
+  friend Pending;
 
   bool suspend(Root& root);
-  void come_home(std::optional<KeptAnswer>& answer) noexcept;
+  void resume_with(std::optional<BufferedAnswer>& payload) noexcept;
   void forget() noexcept final;
   /// Reads the answer, and does not throw.
   virtual void answered(Answer& answer) noexcept = 0;
 
   OutgoingCall call_;
-  std::shared_ptr<Away> away_;  // null where the task has no home
+  std::shared_ptr<Pending> pending_;  // null where the thread that drives resumes the task
   bool waiting_ = false;
 };
 
@@ -265,59 +265,59 @@ class [[nodiscard]] Request {
  public:
   explicit Request(detail::OutgoingCall call) noexcept : call_(std::move(call)) {}
 
-  /// How long the call may take, connecting and one retry included; ClientOptions::call_timeout_ms where none is given.
-  /// The server is told as well.
+  /// Bounds the time of the call, connecting and one retry included; the server is told as well. The default is
+  /// ClientOptions::call_timeout_ms. When it is over, the call ends with -32002.
   Request&& timeout(std::chrono::milliseconds timeout) && {
     call_.set_timeout(timeout);
     return std::move(*this);
   }
-  /// How long the call is made again, from its begin on and within its time, while nobody provides its method;
-  /// ClientOptions::wait_ms where none is given.
+  /// For how long, from now on and within its timeout, the call is retried while no client provides its method at the
+  /// broker. The default is ClientOptions::wait_ms.
   Request&& wait(std::chrono::milliseconds wait) && {
     call_.set_wait(wait);
     return std::move(*this);
   }
-  /// Gives the call up when stop is requested, on any thread: it ends with -32800.
+  /// Cancels the call when stop is requested, on any thread: it ends with -32800.
   Request&& stop(std::stop_token stop) && {
     call_.set_stop(std::move(stop));
     return std::move(*this);
   }
 
-  /// For a handler: makes the call as a part of the one that it serves. It has the time that is left of that one, or
-  /// its own where that is less, is given up with it, and counts as one hop further: one that goes round in a circle
-  /// ends with -32005. Said last: it takes the place of a `stop` before it, and a `timeout` or `stop` behind it takes
-  /// the place of the context's.
+  /// Makes the call as part of the call that a handler serves. It has the time that is left of that call, or its own
+  /// default where that is less; it is cancelled with that call; and it counts as one hop further, so that calls in a
+  /// circle end with -32005. It replaces a `stop` before it; a `timeout` or `stop` after it replaces the context's.
   Request&& within(const Context& context) && {
     call_.set_context(context);
     return std::move(*this);
   }
 
-  /// At a broker: of all who provide the method, calls the client of that name, which its rpc.hello has been given
-  /// (ClientOptions::client_id), and no other: where it does not, the call ends with -32001, `delivered` "no". Empty
-  /// for any. Elsewhere it means nothing.
+  /// At a broker: calls the provider of that name (its ClientOptions::client_id) and no other. Where that client does
+  /// not provide the method, the call ends with -32001, `delivered` "no". Empty means any provider. Without a broker it
+  /// has no effect.
   Request&& to(std::string_view provider) && {
     call_.set_to(provider);
     return std::move(*this);
   }
 
-  /// Makes the call and blocks. Throws the Error it ended with; see Client::call.
+  /// Makes the call and blocks for the result. Throws as Client::call.
   T call() && {
     detail::Answer answer = call_.wait();
     return detail::value_of<T>(answer);
   }
-  /// The same without exceptions.
+  /// The same, with the error returned in place of thrown.
   [[nodiscard]] std::expected<T, Error> try_call() && {
     detail::Answer answer = call_.wait();
     return detail::expected_of<T>(answer);
   }
-  /// Makes the call; `callback(std::expected<T, Error>)` is called once, whatever comes, and must not throw.
+  /// Makes the call and returns; `callback(std::expected<T, Error>)` is called exactly once, on the thread that drives,
+  /// and must not throw.
   template <std::invocable<std::expected<T, Error>> F>
   CallHandle then(F callback) && {
     call_.start(
         [callback = std::move(callback)](detail::Answer& answer) mutable { callback(detail::expected_of<T>(answer)); });
     return call_.handle();
   }
-  /// Makes the call; the future throws what `call` would.
+  /// Makes the call and returns; the future throws what `call` throws.
   [[nodiscard]] std::future<T> future() && {
     std::promise<T> promise;
     std::future<T> future = promise.get_future();
@@ -335,8 +335,8 @@ class [[nodiscard]] Request {
     });
     return future;
   }
-  /// Makes the call when it is awaited, in a Task or Stream; throws what `call` would, and Cancelled when the task is
-  /// asked to stop, which gives the call up.
+  /// Makes the call when awaited, in a Task or Stream. Throws what `call` throws, and Cancelled when stop is requested
+  /// of the task, which also cancels the call.
   [[nodiscard]] detail::RequestAwaiter<T> operator co_await() && noexcept {
     return detail::RequestAwaiter<T>{std::move(call_)};
   }

@@ -1,8 +1,9 @@
-// ResultStream: the results of one call, as they come. Made by Client::stream; the call is made when the first result
-// is asked for. It blocks, item by item, or becomes a Stream for co_await. The server sends no more than it has been
-// given credit for, and credit is given as results are taken: who stops taking them stops the server, and who drops the
-// stream ends the call.
-// Not a Stream, which is what handlers make results with. One thread at a time.
+// ResultStream<T>: the client's side of one server-streaming call, as gRPC's ClientReader<T>: it reads the results of
+// the call one by one as they come. Client::stream makes it; the call is sent when the first result is asked for.
+// Reading blocks the thread, or `awaited` turns it into a Stream for co_await. The server sends as many results as it
+// has credit for, and each result that is taken gives it credit again. So a consumer that stops reading stops the
+// server, and destroying the ResultStream cancels the call.
+// Not a Stream, which is what a handler yields results from. One thread at a time.
 #pragma once
 
 #include <chrono>
@@ -25,19 +26,19 @@ namespace session {
 class ClientStream;
 }  // namespace session
 
-/// Results that may be on their way at once, where Client::stream says nothing else.
+/// Results that a server may send ahead of the consumer: the credit of Client::stream.
 inline constexpr std::uint32_t kStreamCredit = 64;
 
 namespace detail {
 
-/// A stream of encoded items. One owner.
-class IncomingStream {
+/// Reads the encoded items of one call. One owner.
+class ItemReader {
  public:
-  IncomingStream(OutgoingCall call, std::uint32_t credit);
-  IncomingStream(IncomingStream&&) noexcept;
-  ~IncomingStream();
+  ItemReader(OutgoingCall call, std::uint32_t credit);
+  ItemReader(ItemReader&&) noexcept;
+  ~ItemReader();
 
-  // No effect once an item has been asked for.
+  // These have no effect after the first item has been asked for.
   void set_timeout(std::chrono::milliseconds timeout) noexcept;
   void set_stop(std::stop_token stop);
   void set_context(const Context& context);
@@ -46,15 +47,15 @@ class IncomingStream {
   enum class Next : std::uint8_t { item, end, none };
   /// Blocks until there is an item, or the end.
   [[nodiscard]] Next wait();
-  /// Does not block: for `none`, `wake` is called once, unless `forget` is before.
+  /// Does not block. After `none`, `wake` is called once, unless `forget` is called first.
   [[nodiscard]] Next poll(std::function<void()> wake);
   void forget() noexcept;
-  /// The home of the thread that drives.
-  [[nodiscard]] const Home* driver();
+  /// The executor of the thread that drives the client.
+  [[nodiscard]] const Executor* driver();
 
   /// The item that was taken last.
   [[nodiscard]] Reader& item();
-  /// At the end: throws what the call ended with, if that is an error.
+  /// At the end: throws the error that the call has ended with, if there is one.
   void throw_if_failed() const;
 
  private:
@@ -64,10 +65,10 @@ class IncomingStream {
   std::unique_ptr<session::ClientStream> stream_;  // has taken the call over; null until an item is asked for
 };
 
-/// Waits for the next item of a stream.
+/// Awaits the next item.
 class ItemAwaiter final : private Waiter {
  public:
-  explicit ItemAwaiter(IncomingStream& stream) noexcept : stream_(&stream) {}
+  explicit ItemAwaiter(ItemReader& stream) noexcept : stream_(&stream) {}
   ~ItemAwaiter() { forget(); }
 
   [[nodiscard]] bool await_ready() const noexcept { return false; }
@@ -75,40 +76,40 @@ class ItemAwaiter final : private Waiter {
   bool await_suspend(std::coroutine_handle<Promise> coroutine) {
     return suspend(*coroutine.promise().root);
   }
-  /// False: look again.
-  [[nodiscard]] IncomingStream::Next await_resume() const {
+  /// `none` means: poll again.
+  [[nodiscard]] ItemReader::Next await_resume() const {
     throw_if_stopped();
     return next_;
   }
 
  private:
   struct Nothing {};
-  using Away = Absence<ItemAwaiter, Nothing>;
-  friend Away;
+  using Pending = PendingResumption<ItemAwaiter, Nothing>;
+  friend Pending;
 
   bool suspend(Root& root);
-  void come_home(Nothing&) noexcept { come_home(); }
-  void come_home() noexcept;
+  void resume_with(Nothing&) noexcept { resume(); }
+  void resume() noexcept;
   void forget() noexcept override;
 
-  IncomingStream* stream_;
-  std::shared_ptr<Away> away_;  // null where the task has no home
-  IncomingStream::Next next_ = IncomingStream::Next::none;
+  ItemReader* stream_;
+  std::shared_ptr<Pending> pending_;  // null where the thread that drives resumes the task
+  ItemReader::Next next_ = ItemReader::Next::none;
   bool waiting_ = false;
 };
 
 template <class T>
-T read_item(IncomingStream& stream) {
+T read_item(ItemReader& stream) {
   Answer answer{stream.item()};
   return value_of<T>(answer);
 }
 
 template <class T>
-Stream<T> items_of(IncomingStream stream) {
+Stream<T> items_of(ItemReader stream) {
   for (;;) {
-    const IncomingStream::Next next = co_await ItemAwaiter{stream};
-    if (next == IncomingStream::Next::end) break;
-    if (next == IncomingStream::Next::item) co_yield read_item<T>(stream);
+    const ItemReader::Next next = co_await ItemAwaiter{stream};
+    if (next == ItemReader::Next::end) break;
+    if (next == ItemReader::Next::item) co_yield read_item<T>(stream);
   }
   stream.throw_if_failed();
 }
@@ -118,38 +119,39 @@ Stream<T> items_of(IncomingStream stream) {
 template <class T>
 class [[nodiscard]] ResultStream {
  public:
-  explicit ResultStream(detail::IncomingStream stream) noexcept : stream_(std::move(stream)) {}
+  explicit ResultStream(detail::ItemReader stream) noexcept : stream_(std::move(stream)) {}
 
-  // These are said before the first result is asked for; later they have no effect. They return the stream itself, not
-  // a reference, for the sake of `for (int i : client.stream<int>("count", 5).timeout(1s))`.
+  // These have no effect after the first result has been asked for. They return the stream by value, so that
+  // `for (int i : client.stream<int>("count", 5).timeout(1s))` does not dangle.
 
-  /// How long all of it may take, from the first result's being asked for to the end; the server is told as well.
-  /// ClientOptions::call_timeout_ms goes on to bound the time without a result.
+  /// Bounds the time of the whole stream, in milliseconds from when the first result is asked for; the server is told
+  /// as well. ClientOptions::call_timeout_ms still bounds the time between two results.
   ResultStream timeout(std::chrono::milliseconds timeout) && {
     stream_.set_timeout(timeout);
     return std::move(*this);
   }
-  /// Gives the call up when stop is requested, on any thread: what has come can still be taken, then it ends with
-  /// -32800.
+  /// Cancels the call when stop is requested, on any thread. Results that have come can still be read; then the stream
+  /// ends with -32800.
   ResultStream stop(std::stop_token stop) && {
     stream_.set_stop(std::move(stop));
     return std::move(*this);
   }
-  /// For a handler: see Request::within. What is left of its call's time is for all of the stream.
+  /// Makes the call as part of the call that a handler serves: see Request::within. The whole stream has what is left
+  /// of that call's time.
   ResultStream within(const Context& context) && {
     stream_.set_context(context);
     return std::move(*this);
   }
-  /// At a broker, of one provider: see Request::to.
+  /// Calls one provider of a broker: see Request::to.
   ResultStream to(std::string_view provider) && {
     stream_.set_to(provider);
     return std::move(*this);
   }
 
-  /// Blocks for the next result; empty at the end, and for ever after. Throws the Error that the call has ended with
-  /// (see Client::call), and LocalError -32603 for a result that is no T.
+  /// Blocks until the next result; nullopt at the end and from then on. Throws the Error that the call has ended with
+  /// (see Client::call), and LocalError -32603 for a result that is not a T.
   [[nodiscard]] std::optional<T> next() {
-    if (stream_.wait() == detail::IncomingStream::Next::item) return detail::read_item<T>(stream_);
+    if (stream_.wait() == detail::ItemReader::Next::item) return detail::read_item<T>(stream_);
     stream_.throw_if_failed();
     return std::nullopt;
   }
@@ -177,11 +179,11 @@ class [[nodiscard]] ResultStream {
   [[nodiscard]] iterator begin() { return iterator{*this}; }
   [[nodiscard]] std::default_sentinel_t end() const noexcept { return {}; }
 
-  /// The same results for a coroutine: Stream<int> items = client.stream<int>("count", 5).awaited();
+  /// The same results, for a coroutine to await: Stream<int> items = client.stream<int>("count", 5).awaited();
   [[nodiscard]] Stream<T> awaited() && { return detail::items_of<T>(std::move(stream_)); }
 
  private:
-  detail::IncomingStream stream_;
+  detail::ItemReader stream_;
 };
 
 }  // namespace wirecall

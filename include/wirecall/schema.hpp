@@ -1,7 +1,6 @@
-// TypeInfo: what a C++ type looks like on the wire, as plain constant data that type_info<T>() (reflect.hpp) makes once
-// a type. It says nothing of how values are read or written; the same data gives error messages their words and
-// documents their JSON Schema (draft 2020-12).
-// All of it is constant and may be used from any thread.
+// TypeInfo: a description of how a C++ type looks on the wire, as constant data that type_info<T>() (reflect.hpp) makes
+// once per type. Error messages take their words from it, and documents their JSON Schema (draft 2020-12).
+// Thread: any, since all of it is constant.
 #pragma once
 
 #include <cstddef>
@@ -16,7 +15,7 @@
 
 namespace wirecall {
 
-/// What C++ does not say about a member of a struct. Limits are checked when a value is decoded and stand in the
+/// Documentation and bounds of one member of a struct. Limits are checked when a value is decoded and stand in the
 /// schema; lengths count the characters of a string, the elements of an array, the members of a map.
 ///
 ///     template <> struct wirecall::Describe<Job> {
@@ -30,12 +29,12 @@ struct About {
   std::string_view member;  ///< its name in C++
   std::string_view docs = {};
   std::string_view name = {};    ///< its name on the wire, where that is another
-  std::string_view format = {};  ///< JSON Schema's "format"; tells readers, is not checked
+  std::string_view format = {};  ///< JSON Schema's "format"; not checked
   double minimum = -std::numeric_limits<double>::infinity();
   double maximum = std::numeric_limits<double>::infinity();
   std::size_t length_min = 0;
   std::size_t length_max = std::numeric_limits<std::size_t>::max();
-  /// May be absent although it is no std::optional; it then keeps what its default initialiser gave it.
+  /// May be absent although it is no std::optional; then it keeps the value of its default initialiser.
   bool optional = false;
 };
 
@@ -75,7 +74,7 @@ enum class TypeKind : std::uint8_t {
 
 struct TypeInfo;
 
-/// A schema that is text already. It refers to others of its type's as "#/$defs/NAME".
+/// A schema given as text. It refers to other definitions of its type by "#/$defs/NAME".
 struct SchemaDefinition {
   std::string_view name;  ///< with a dot in it, which the names of structs have not
   std::string_view json;
@@ -148,7 +147,7 @@ class SchemaWriter {
   const std::vector<const TypeInfo*>* apart_ = nullptr;
 };
 
-/// One schema that stands alone, as JSON text. Structs that occur twice or hold themselves stand under "$defs".
+/// One self-contained schema as JSON text. Structs that occur twice or contain themselves are under "$defs".
 [[nodiscard]] std::string json_schema(const TypeInfo& type);
 
 }  // namespace wirecall

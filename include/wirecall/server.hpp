@@ -1,8 +1,8 @@
 // Server: plain functions become JSON-RPC methods on a port. It owns its registry, its loops and its connections.
-// Methods are added and listeners opened before `run`; then that serves, on the thread that called it and, with
-// Options::thread_count, on as many more. Handlers that are plain functions may run at the same time: on those threads,
-// and on one more for each handler that takes longer than Options::hand_over_ms. What they share is theirs to guard.
-// Thread: the one that made it, or `run`s it; what says so may be called from any.
+// Methods are added and listeners opened before `run`, which serves on the calling thread and, for
+// Options::thread_count above 1, on further threads. Handlers that are plain functions run concurrently on these
+// threads, and on one more for each handler that takes longer than Options::takeover_ms: data that they share needs a
+// lock. Thread: the one that made the server; functions whose comment says "any thread" may be called on any.
 #pragma once
 
 #include <cstddef>
@@ -22,7 +22,7 @@
 
 namespace wirecall {
 
-/// What run() does about SIGINT and SIGTERM. `leave`: nothing; they are the program's, of which the server is a part.
+/// What SIGINT and SIGTERM do while run() runs. `stop`: stop the server; `leave`: the program handles them itself.
 enum class OnSignals { stop, leave };
 
 /// How a server's run has ended.
@@ -62,45 +62,45 @@ class Server {
   }
   void use(Middleware middleware) { registry().use(std::move(middleware)); }
 
-  /// Binds at once, so peers may connect from now on; they are served by run(). Several are allowed. Returns the place
-  /// with its actual port. Throws std::invalid_argument or std::runtime_error with the cause and the cure.
+  /// Binds at once, so that clients can connect; run() serves them. May be called several times. Returns the
+  /// endpoint with its actual port. Throws std::invalid_argument or std::runtime_error with the cause and the cure.
   Endpoint listen(std::string_view uri);
-  /// The same for all places that the options name: each of Options::listen, or TCP at Options::host and port.
+  /// The same for all endpoints that the options name: each of Options::listen, or TCP at Options::host and port.
   std::vector<Endpoint> listen();
-  /// Serves those who connect to the socket of that number, counted from 0, of a place that several processes share.
-  /// With several threads the first has all, and hands them round. Throws std::out_of_range, std::system_error.
+  /// Serves those who connect to the socket of that number, counted from 0, of an endpoint that several processes
+  /// share. With several threads the first has all, and hands them round. Throws std::out_of_range, std::system_error.
   Endpoint listen(const Listeners& listeners, std::size_t number);
 
-  /// Who may do what, in place of Options::principals; none: everybody everything. Connections of principals that have
-  /// changed, or have another token, are closed. Takes effect with the next turn of each loop. Any thread. Throws
-  /// std::invalid_argument for principals that cannot be, and has no effect then.
+  /// Replaces Options::principals; an empty list lets everybody do everything. Closes the connections of principals
+  /// that have changed or lost their token. Takes effect in the next turn of each loop. Any thread, at any time. Throws
+  /// std::invalid_argument for invalid principals, and has no effect then.
   void set_principals(std::vector<Principal> principals);
 
-  /// The limits from now on, of open connections as well; each thread takes them between two turns of its loop. What is
-  /// in progress keeps the time it was given, and what has been taken in stays though there is less room. `in_force` is
-  /// called on one of the threads when all have taken them, or with the server; it does not throw. Any thread, at any
-  /// time. Throws std::invalid_argument for limits that cannot be, and nothing has changed then.
+  /// Replaces the limits, for open connections as well; each thread applies them between two turns of its loop. Calls
+  /// in progress keep their deadlines, and data already accepted stays accepted. `in_force` is called once on one of
+  /// the server's threads when all have applied them, or in the destructor; it must not throw. Any thread, at any time.
+  /// Throws std::invalid_argument for invalid limits, and has no effect then.
   void set_limits(const Limits& limits, std::function<void()> in_force = {});
-  /// The least of what its log is told from now on. Any thread, at any time.
+  /// Sets the lowest level that is logged. Any thread, at any time.
   void set_log_level(LogLevel level) noexcept;
-  /// What it has done since it was made. Any thread, at any time.
+  /// The counters since the server was made. Any thread, at any time.
   [[nodiscard]] Stats stats() const;
 
-  /// Serves until stop() or, while it runs, SIGINT or SIGTERM; or the end of standard input, where it listens on
-  /// nothing else. Then it takes no more connections, answers new calls with -32009, and returns when those in progress
-  /// are done, or Options::drain_ms have passed; but a handler that is a plain function is waited for until it comes
-  /// back, since nothing can end it. A second signal makes it return at once, or, where there is such a handler, ends
-  /// the process within a second. Throws what a thread of it failed with, when all have ended, and std::system_error
-  /// when standard output has refused what was sent there, but for its reader having left.
+  /// Serves until stop(), SIGINT or SIGTERM, or, where it listens on stdio only, the end of standard input. Then it
+  /// drains: it accepts no more connections, answers new calls with -32009, and returns when the calls in progress have
+  /// ended, or after Options::drain_ms. It waits longer for a handler that is a plain function, since nothing can end
+  /// that. A second signal makes it return at once; where such a handler runs, it ends the process within a second.
+  /// Throws what one of its threads has failed with, when all have ended, and std::system_error when writing to
+  /// standard output has failed, except because its reader has closed it.
   RunEnd run(OnSignals on_signals = OnSignals::stop);
-  /// Makes run() drain and return; the next one when none is running.
+  /// Makes run() drain and return; where it does not run, the next call of it. Any thread.
   void stop() noexcept;
-  /// The same, but calls in progress are not waited for, except for those of plain functions: as by a second signal.
-  /// That run() returns RunEnd::interrupted.
+  /// The same without draining, as by a second signal: run() waits for handlers that are plain functions only, and
+  /// returns RunEnd::interrupted. Any thread.
   void stop_at_once() noexcept;
 
  protected:
-  /// A broker's connections may provide methods for each other.
+  /// With `broker`, connections may provide methods to each other.
   Server(Options options, bool broker);
 
  private:

@@ -1,6 +1,5 @@
-// Stats: what a server has done since it began. Each loop counts in a struct of its own, which only its thread writes,
-// by a plain increment; Server::stats() adds them up whenever it is asked. A value: copying one takes a snapshot,
-// number by number, so that two numbers of it may be some calls apart.
+// Stats: the counters of a server since it was made. Each loop has its own struct, which only its thread writes;
+// Server::stats() adds them up. A value. A copy is not one atomic snapshot: two of its numbers may be some calls apart.
 #pragma once
 
 #include <atomic>
@@ -11,7 +10,7 @@
 
 namespace wirecall {
 
-/// A number that one thread changes and any may read.
+/// A number that one thread changes and any thread reads.
 class Counter {
  public:
   Counter() = default;
@@ -24,7 +23,7 @@ class Counter {
   [[nodiscard]] std::uint64_t value() const noexcept { return value_.load(std::memory_order_relaxed); }
   operator std::uint64_t() const noexcept { return value(); }
 
-  // The writer's: no atomic addition, since nobody else writes.
+  // For the writing thread only: no atomic addition, since no other thread writes.
   Counter& operator+=(std::uint64_t n) noexcept {
     value_.store(value() + n, std::memory_order_relaxed);
     return *this;
@@ -41,16 +40,16 @@ struct Stats {
   Counter connections_open;  ///< now
   Counter connections_accepted;
   Counter connections_refused;    ///< over Limits::connections, or for want of descriptors
-  Counter connections_timed_out;  ///< idle, or too slow to say what they want
+  Counter connections_timed_out;  ///< idle, or too slow with their first bytes or a header
 
   Counter bytes_in;
   Counter bytes_out;
   Counter messages_in;   ///< a batch is one
   Counter messages_out;  ///< a batch of replies is one
 
-  Counter calls;  ///< requests that have reached their method, those in batches each
+  Counter calls;  ///< requests that have reached their method, each element of a batch counted
   Counter notifications;
-  Counter calls_in_flight;  ///< now: that have begun to wait and are not answered
+  Counter calls_in_flight;  ///< now: calls that have suspended and are not answered
 
   // Errors answered, by code.
   Counter errors_parse;            ///< -32700
@@ -66,15 +65,15 @@ struct Stats {
 
   Counter calls_relayed;     ///< to a provider of a broker's
   Counter events;            ///< published
-  Counter events_delivered;  ///< to a subscriber each
-  Counter events_dropped;    ///< for a subscriber each that took too little
+  Counter events_delivered;  ///< per subscriber
+  Counter events_dropped;    ///< per subscriber that read too slowly
 
-  Counter responses_dropped;  ///< nobody was waiting for them
-  Counter slow_peers_cut;     ///< too much output was waiting for them
+  Counter responses_dropped;  ///< no call was waiting for them
+  Counter slow_peers_cut;     ///< over Limits::hard_output
   Counter streams;            ///< calls answered by a stream of results, sent one by one or gathered
   Counter stream_items;       ///< results of streams
   Counter hand_overs;         ///< of a loop to another thread, from a handler that did not come back
-  Counter slow_handlers;      ///< that were named in the log
+  Counter slow_handlers;      ///< handlers that were named in the log
   Counter loop_turns;
 
   /// Counts an error that is answered.
@@ -82,7 +81,7 @@ struct Stats {
   Stats& operator+=(const Stats& other) noexcept;
 };
 
-/// One number of Stats, for those who walk them.
+/// One counter of Stats, for iteration.
 struct StatsField {
   std::string_view name;
   std::string_view kind;  ///< where several numbers are one by kind: the kind, "parse_error" of "errors"

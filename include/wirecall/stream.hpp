@@ -1,10 +1,11 @@
-// Stream<T>: a coroutine that yields any number of values, and may await tasks and anything else between them:
+// Stream<T>: a coroutine that yields any number of values; a handler that returns one is a server-streaming method, as
+// in gRPC one declared `returns (stream T)`:
 //     Stream<int> count(int n) { for (int i = 0; i < n; ++i) co_yield i; }
-// A handler that returns one answers with its values. Not a byte stream of a connection, and not a container: values
-// are made one at a time, when the consumer asks, and nothing runs ahead of it.
+// Between values it may await tasks and anything else. It makes one value at a time, when the consumer asks for it. It
+// is not the byte stream of a connection, and not a container. ResultStream is the client's side of such a method.
 //
 // Lifetime and thread: as for Task (task.hpp). A Stream is owned and consumed by one task at a time; it may be moved
-// between two `next`, not during one. Dropping it ends it where it stands, and destroys its locals.
+// between two calls of `next`, not during one. Destroying it destroys the suspended coroutine and its locals.
 // Stack: none is taken by yielding or awaiting, however often.
 #pragma once
 

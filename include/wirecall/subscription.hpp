@@ -1,7 +1,6 @@
-// Subscription: what a client has when it wants to be told of events at a broker: Client::subscribe makes it, and
-// events come until it is dropped. Event: one of them. Not a connection: the client says again what it subscribes to on
-// each connection that it makes, and events that were published between two of them are missed. See docs/client.md,
-// "At a broker".
+// Subscription: keeps a client subscribed to events at a broker. Client::subscribe makes it, and destroying it
+// unsubscribes. Event: one of the events. The client subscribes anew on each connection that it makes; it misses the
+// events that are published between two connections. See docs/client.md, "At a broker".
 #pragma once
 
 #include <cstdint>
@@ -23,17 +22,17 @@ class ClientCore;
 struct ClientSubscription;
 }  // namespace session
 
-/// What was published, as it came: a notification whose method is the topic. A value.
+/// One published event: a notification whose method is the topic. A value.
 struct Event {
   std::string topic;
   std::string params_json;  ///< an array or object; empty for none
 
-  /// The value that was published, as JSON text of this event: the params, but the x of [x] where x is no array or
-  /// object, since such values are sent as that; "null" for none.
+  /// The published value as JSON text, a view into this event. A value that is no array or object travels as an array
+  /// of one element, and is taken out of it again; "null" where there are no params.
   [[nodiscard]] std::string_view value_json() const;
 
-  /// The value as a T, which must not borrow. Throws the Error -32602 that tells what does not fit. An array of one
-  /// element is taken for what it is, where T is no x of it.
+  /// The value as a T, which must not borrow. Throws Error -32602, whose data says what does not fit. Where T is an
+  /// array, an array of one element is decoded as such.
   template <class T>
   [[nodiscard]] T as() const {
     const std::string_view text = value_json();
@@ -49,32 +48,33 @@ struct Event {
 /// Called once for each event, one after the other, on the thread that drives the client.
 using EventFunction = std::move_only_function<void(const Event&)>;
 
-/// Called when the server has dropped events of a topic, so many, since this client did not read them in time.
+/// Called when the server has dropped `dropped` events of a topic, since this client did not read them in time.
 using LaggedFunction = std::function<void(std::string_view topic, std::uint64_t dropped)>;
 /// Called when the server refuses a method that the client provides, or a topic that it subscribes to.
 using RefusedFunction = std::function<void(std::string_view name, const Error& error)>;
 
-/// What has become of a connection of a client's.
+/// One connection of a client has been made, or has ended.
 struct ConnectionNews {
-  bool connected = false;  ///< it has been made; else it has ended
-  std::string place;       ///< the URI
-  std::string cause;       ///< why it has ended; empty for one that has been made
+  bool connected = false;  ///< true: made; false: ended
+  std::string endpoint;    ///< the URI
+  std::string cause;       ///< why it has ended; empty for `connected`
 };
 using ConnectionFunction = std::function<void(const ConnectionNews&)>;
 
 struct SubscribeOptions {
-  /// Of all subscriptions of one group, whichever client's, one gets each event; none when empty.
+  /// The name of a group, which subscriptions of several clients may share: each event goes to one of its members.
+  /// Empty for no group: the event comes to this subscription in any case.
   std::string group = {};
   /// Events that this client's own connection has published come as well.
   bool echo = false;
-  /// What is retained at the broker comes first, on each connection anew.
+  /// The event that the broker retains for the topic comes first, on each new connection again.
   bool last = false;
 };
 
-/// One owner. It may outlive its client, and does nothing then.
+/// One owner. It may outlive its client; then its functions have no effect.
 class [[nodiscard]] Subscription {
  public:
-  /// Of nothing.
+  /// A subscription to nothing.
   Subscription() = default;
   Subscription(Subscription&&) noexcept = default;
   Subscription& operator=(Subscription&& other) noexcept {
@@ -83,10 +83,11 @@ class [[nodiscard]] Subscription {
   }
   ~Subscription() { unsubscribe(); }
 
-  /// No call of its function begins any more; one that runs on another thread is waited for, so what it refers to may
-  /// go then. Hold no lock here that the function takes. Any thread; again: no effect.
+  /// Ends the subscription: its function is not called any more. Blocks while the function runs on another thread, so
+  /// that afterwards what it refers to may be destroyed; hold no lock that the function takes. Any thread. A second
+  /// call has no effect.
   void unsubscribe() noexcept;
-  /// It lasts as long as the client.
+  /// Keeps the subscription for as long as the client exists, without this object.
   void keep() noexcept;
 
  private:

@@ -1,12 +1,12 @@
-// Task<T>: a function that can wait, as a lazily started C++20 coroutine, and the ways to start, join, bound and
-// cancel tasks. Not a thread pool and not a future: a task runs on the thread that starts or resumes it.
+// Task<T>: a lazily started C++20 coroutine, and the functions that start, join, time-limit and cancel tasks. Not a
+// thread pool and not a future: a task runs on the thread that starts or resumes it.
 //
 // Lifetime: the frame belongs to the Task, then to whoever awaits or starts it. Whatever a coroutine refers to must
 // outlive it: parameters taken by reference or view, the object behind `this`, and the captures of a lambda coroutine
 // (they live in the lambda, not in the frame). Take parameters by value when the caller does not await at once.
 //
-// Thread: one thread at a time resumes a task, each resumption happening after the suspension before it. What a server
-// or client runs goes on on the thread of its loop, whatever it has waited for but a foreign awaitable. Stop is
+// Thread: one thread at a time resumes a task, each resumption happening after the suspension before it. A task of a
+// server or client is resumed on the thread of its loop, whatever it awaited, except a foreign awaitable. Stop is
 // requested on the thread that runs the task, because a waiting coroutine is resumed from inside request_stop.
 //
 // Stack: awaiting takes none, however many tasks are awaited and however deeply, on every compiler and under
@@ -30,12 +30,12 @@
 
 #include "wirecall/context.hpp"
 #include "wirecall/detail/coroutine.hpp"
-#include "wirecall/detail/home.hpp"
+#include "wirecall/detail/executor.hpp"
 #include "wirecall/error.hpp"
 
 namespace wirecall {
 
-/// What an operation that waits throws when stop is requested: -32800.
+/// Thrown by a waiting operation when stop is requested: -32800.
 class Cancelled : public Error {
  public:
   Cancelled()
@@ -43,7 +43,7 @@ class Cancelled : public Error {
               R"({"reason":"the call was stopped","origin":"local","delivered":"maybe"})") {}
 };
 
-/// What a finished task is handed over as: its value, or what it threw. References come as std::reference_wrapper.
+/// The result of a finished task: its value, or what it threw. A reference is a std::reference_wrapper.
 template <class T>
 using TaskResult =
     std::expected<std::conditional_t<std::is_reference_v<T>, std::reference_wrapper<std::remove_reference_t<T>>, T>,
@@ -71,8 +71,8 @@ using Stored = std::conditional_t<
 
 }  // namespace detail
 
-/// A coroutine that comes to a T (a value, also one that only moves; a reference; void) or throws. It does nothing
-/// until it is awaited, `co_await f()` or `co_await std::move(task)`, or started. Dropping it unstarted is harmless.
+/// A coroutine that returns a T (a value, also a move-only one; a reference; void) or throws. It does nothing until it
+/// is awaited, by `co_await f()` or `co_await std::move(task)`, or started. Destroying it unstarted is harmless.
 template <class T = void>
 class [[nodiscard]] Task {
  public:
@@ -114,8 +114,8 @@ class [[nodiscard]] Task {
 
 namespace this_task {
 
-/// `const std::stop_token& stop = co_await this_task::stop_token();` inside a Task or Stream: the token of whoever
-/// started it. It lasts as long as the coroutine.
+/// `const std::stop_token& stop = co_await this_task::stop_token();` inside a Task or Stream: the token with which it
+/// was started. It is valid as long as the coroutine.
 [[nodiscard]] inline StopTokenRequest stop_token() noexcept { return {}; }
 
 }  // namespace this_task
@@ -158,7 +158,7 @@ class Completion {
 
 // ------------------------------------------------------------------------------------------------- several tasks
 
-/// Runs the tasks side by side, on this thread, and comes to all their values, void as std::monostate. When one
+/// Runs the tasks concurrently, on this thread, and returns all their values, void as std::monostate. When one
 /// throws, the others are asked to stop (those not begun are dropped), and once all are done, that is thrown.
 /// The tasks see a stop token of their own, which also stops when the awaiting task's does.
 template <class... Ts>
@@ -176,8 +176,8 @@ struct FirstOf {
   Value value;
 };
 
-/// Runs the tasks side by side until the first has finished, by a value or by throwing. The others are asked to stop
-/// (those not begun are dropped) and awaited; then this comes to the first one's value, or throws what it threw.
+/// Runs the tasks concurrently until the first has finished, by a value or by throwing. The others are asked to stop
+/// (those not begun are dropped) and awaited; then this returns the first one's value, or throws what it threw.
 /// `when_any(work(), sleep_for(context, 200ms))` bounds the time of work.
 template <class... Ts>
   requires(sizeof...(Ts) > 0)
@@ -191,7 +191,7 @@ template <class T>
 /// Runs `task` until it first waits. `done(TaskResult<T>)` is called exactly once, when it has finished: before start
 /// returns, or later from whoever resumes it. The frame is destroyed before `done` is called; `done` must not throw.
 /// `stop` is the stop token of the task and of all that it awaits.
-/// The task owns itself: should nothing ever finish it, its frame is never freed. See TaskScope.
+/// The task owns itself: if it never finishes, its frame is never freed. See TaskScope.
 template <class T, class Done>
 void start(Task<T> task, std::stop_token stop, Done done);
 
@@ -207,11 +207,12 @@ class TaskScope {
   template <class T, class Done>
   void start(Task<T> task, std::stop_token stop, Done done, const Method* method = nullptr, const void* call = nullptr);
 
-  /// Where tasks that are started from now on go on when another thread wakes them, instead of on that one.
-  void set_home(std::shared_ptr<detail::Home> home) noexcept { home_ = std::move(home); }
-  [[nodiscard]] const std::shared_ptr<detail::Home>& home() const noexcept { return home_; }
-  /// Where handlers that are started from now on show themselves: a pointer to the window, which may be null.
-  void set_window(detail::HandlerWindow* const* window) noexcept { window_ = window; }
+  /// Sets what resumes the tasks that are started from now on. Without an executor, the thread that wakes a task
+  /// resumes it.
+  void set_executor(std::shared_ptr<detail::Executor> executor) noexcept { executor_ = std::move(executor); }
+  [[nodiscard]] const std::shared_ptr<detail::Executor>& executor() const noexcept { return executor_; }
+  /// Where handlers that are started from now on are shown to the watchdog: a pointer to the slot, which may be null.
+  void set_watchdog_slot(detail::WatchdogSlot* const* slot) noexcept { watchdog_slot_ = slot; }
   /// Whether all that was started has finished.
   [[nodiscard]] bool empty() const noexcept { return first_ == nullptr; }
   void destroy_all() noexcept;
@@ -219,8 +220,8 @@ class TaskScope {
  private:
   friend class detail::StartedRoot;
   detail::StartedRoot* first_ = nullptr;
-  std::shared_ptr<detail::Home> home_;
-  detail::HandlerWindow* const* window_ = nullptr;
+  std::shared_ptr<detail::Executor> executor_;
+  detail::WatchdogSlot* const* watchdog_slot_ = nullptr;
 };
 
 /// Runs a task that waits for nothing outside itself and returns what it came to, or throws what it threw. For tests

@@ -1,5 +1,5 @@
-// Value: any JSON value, for data whose type is not known when compiling. Raw: a value that is handed on unread.
-// Rest: the remaining parameters of a call. All three are ordinary types to decode and encode (reflect.hpp).
+// Value: any JSON value, for data whose type is not known at compile time. Raw: a value that is passed on unparsed.
+// Rest: the remaining positional parameters of a call. All three decode and encode as any type (reflect.hpp).
 //
 // A Value is a value: copies are deep, comparison is by content. Objects keep their members in order, repeated names
 // too, so that what was received can be sent on; a look-up finds the last of them. Numbers keep what they are: 64-bit
@@ -98,9 +98,9 @@ class Value {
   [[nodiscard]] bool is_array() const noexcept { return kind() == ValueKind::array; }
   [[nodiscard]] bool is_object() const noexcept { return kind() == ValueKind::object; }
 
-  /// The content. A Value of another kind throws LocalError -32602, whose data says what was expected and what was
-  /// there; as_int and as_uint also take doubles and texts that are exactly integral and in range, as decoding does;
-  /// as_bytes also takes {"$bytes":"<base64>"}, as_extension {"$npy":"<base64>"} and {"$image":"<base64>"}.
+  /// Returns the content. A Value of another kind throws LocalError -32602, whose data says what was expected and what
+  /// was there; as_int and as_uint also take doubles and texts that are exactly integral and in range, as decoding
+  /// does; as_bytes also takes {"$bytes":"<base64>"}, as_extension {"$npy":"<base64>"} and {"$image":"<base64>"}.
   [[nodiscard]] bool as_bool() const;
   [[nodiscard]] std::int64_t as_int() const;
   [[nodiscard]] std::uint64_t as_uint() const;
@@ -113,7 +113,7 @@ class Value {
   [[nodiscard]] const Object& as_object() const;
   [[nodiscard]] Object& as_object();
 
-  /// Elements or members; 0 for what has none.
+  /// The number of elements or members; 0 for other kinds.
   [[nodiscard]] std::size_t size() const noexcept;
   /// The last member of that name, or null when there is none or this is no object.
   [[nodiscard]] const Value* find(std::string_view name) const noexcept;
@@ -160,14 +160,14 @@ class Value {
   Content content_;
 };
 
-/// A value as JSON text, unread: decoding one from JSON copies nothing, encoding one writes its bytes but for the white
-/// space between them. MessagePack is transcoded, there and back. It refers to the message it was decoded from and
-/// lasts as long as that does; `text` is trusted to be one valid JSON value.
+/// A value as unparsed JSON text. Decoding it from JSON copies nothing; encoding it writes its bytes without the white
+/// space between tokens. MessagePack is converted in both directions. It refers to the message that it was decoded
+/// from, and is valid as long as that. `text` has to be one valid JSON value; that is not checked.
 struct Raw {
   std::string_view text = "null";
 };
 
-/// As the last parameter of a handler: all positional params from there on. A few of them take no heap.
+/// The last parameter of a handler: all positional params from there on. Up to 8 of them need no heap memory.
 template <class T>
 class Rest {
  public:

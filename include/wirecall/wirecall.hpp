@@ -2,9 +2,9 @@
 #pragma once
 
 // The engine: wirecall::core.
-#include "wirecall/access.hpp"  // Principal
 #include "wirecall/bytes.hpp"
 #include "wirecall/call.hpp"
+#include "wirecall/caller.hpp"
 #include "wirecall/codec.hpp"
 #include "wirecall/context.hpp"
 #include "wirecall/error.hpp"
@@ -12,7 +12,7 @@
 #include "wirecall/log.hpp"
 #include "wirecall/message.hpp"
 #include "wirecall/middleware.hpp"
-#include "wirecall/peer.hpp"
+#include "wirecall/principal.hpp"  // Principal
 #include "wirecall/reflect.hpp"
 #include "wirecall/registry.hpp"
 #include "wirecall/schema.hpp"

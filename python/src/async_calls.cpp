@@ -18,15 +18,15 @@
 #include "errors.hpp"
 #include "method.hpp"
 #include "reference.hpp"
-#include "wirecall/detail/home.hpp"
+#include "wirecall/detail/executor.hpp"
 
 namespace wirecall::python {
 namespace nb = nanobind;
 namespace {
 
-// One call of an async function, from its arrival to its answer. Shared by whoever has to do with it next.
+// One call of an async function, from its start to its answer. Shared by whoever has to do with it next.
 class AsyncCall final : public AsyncCalls::Entry,
-                        public detail::Home::Arrival,
+                        public detail::Executor::Continuation,
                         public std::enable_shared_from_this<AsyncCall> {
  public:
   AsyncCall(const PythonMethod& method, Call& call, AsyncCalls& calls)
@@ -34,14 +34,14 @@ class AsyncCall final : public AsyncCalls::Entry,
         registered_(&call.method()),
         codec_(&call.codec()),
         calls_(calls.weak_from_this()),
-        home_(call.home()),
+        executor_(call.executor()),
         id_(call.is_notification() ? std::string_view{} : call.message().id()),
         params_(call.params()),
-        aside_(call),
+        reply_(call),
         stop_(call.stop_token()) {
     if (method.takes_context()) {
       const Context context = call.context();
-      context_ = context_aside(context, {call, context, calls.shared_from_this(), handler_});
+      context_ = off_loop_context(context, {call, context, calls.shared_from_this(), handler_});
     }
     static_cast<void>(params_.padded());
   }
@@ -50,7 +50,7 @@ class AsyncCall final : public AsyncCalls::Entry,
   // sink is not this thread's to drop.
   ~AsyncCall() override {
     static_cast<void>(task_.release());
-    if (!at_home_) static_cast<void>(new ReplySink{std::move(sink_)});
+    if (!returned_) static_cast<void>(new ReplySink{std::move(sink_)});
   }
 
   // On the loop's thread: from now on it is asyncio's.
@@ -69,8 +69,8 @@ class AsyncCall final : public AsyncCalls::Entry,
     PythonMethod::Arguments arguments{*method_};
     if (!detail::decode_params(params_.view(), *registered_, readers, arguments.pointers())) {
       if (PyErr_Occurred() != nullptr) return fail();
-      aside_.error(decode_error(*readers.reader));
-      return go_home();
+      reply_.error(decode_error(*readers.reader));
+      return return_to_loop();
     }
     Reference context;
     if (method_->takes_context()) context = Reference::steal(make_context(std::move(*context_)));
@@ -78,8 +78,8 @@ class AsyncCall final : public AsyncCalls::Entry,
     if (!coroutine) return fail();
     if (PyObject_HasAttrString(coroutine.get(), "__await__") == 0) {
       // A plain function, which belongs to this thread.
-      answer(aside_, coroutine.get(), registered_->name(), id_, method_->checked());
-      return go_home();
+      answer(reply_, coroutine.get(), registered_->name(), id_, method_->checked());
+      return return_to_loop();
     }
     const Reference name = Reference::steal(PyUnicode_FromString("create_task"));
     task_ = Reference::steal(PyObject_CallMethodObjArgs(loop, name.get(), coroutine.get(), nullptr));
@@ -99,12 +99,12 @@ class AsyncCall final : public AsyncCalls::Entry,
     if (!done) PyErr_Clear();
   }
 
-  // ---- at home ----
+  // ---- on the loop's thread ----
 
-  void arrive() noexcept override {
-    at_home_ = true;
+  void resume() noexcept override {
+    returned_ = true;
     on_stop_.reset();
-    aside_.give(sink_);
+    reply_.give(sink_);
   }
 
  private:
@@ -135,8 +135,8 @@ class AsyncCall final : public AsyncCalls::Entry,
     if (stop_.stop_requested() && is_cancelled(task)) return give_up();
     const Reference name = Reference::steal(PyUnicode_FromString("result"));
     const Reference result = Reference::steal(PyObject_CallMethodObjArgs(task, name.get(), nullptr));
-    answer(aside_, result.get(), registered_->name(), id_, method_->checked());
-    go_home();
+    answer(reply_, result.get(), registered_->name(), id_, method_->checked());
+    return_to_loop();
   }
   static bool is_cancelled(PyObject* task) {
     const Reference name = Reference::steal(PyUnicode_FromString("cancelled"));
@@ -145,29 +145,29 @@ class AsyncCall final : public AsyncCalls::Entry,
     return cancelled.get() == Py_True;
   }
   void fail() {
-    answer(aside_, nullptr, registered_->name(), id_, method_->checked());
-    go_home();
+    answer(reply_, nullptr, registered_->name(), id_, method_->checked());
+    return_to_loop();
   }
   void give_up() {
-    aside_.error(Error{ErrorCode::cancelled});
-    go_home();
+    reply_.error(Error{ErrorCode::cancelled});
+    return_to_loop();
   }
-  void go_home() noexcept {
-    if (home_ != nullptr) home_->go_on(std::static_pointer_cast<Arrival>(shared_from_this()));
+  void return_to_loop() noexcept {
+    if (executor_ != nullptr) executor_->post(std::static_pointer_cast<Continuation>(shared_from_this()));
   }
 
   const PythonMethod* method_;
   const Method* registered_;
   const Codec* codec_;
   std::weak_ptr<AsyncCalls> calls_;
-  std::shared_ptr<detail::Home> home_;
+  std::shared_ptr<detail::Executor> executor_;
   std::string id_;
   Buffer params_;
-  detail::AsideAnswer aside_;
+  detail::OffLoopReply reply_;
   std::optional<CallContext> context_;
   std::stop_token stop_;
   ReplySink sink_;
-  bool at_home_ = false;  // again
+  bool returned_ = false;  // again
   std::optional<std::stop_callback<Stop>> on_stop_;
   Reference task_;                                                          // asyncio's, with the GIL
   std::shared_ptr<HandlerTask> handler_ = std::make_shared<HandlerTask>();  // the same, for its context
@@ -194,7 +194,7 @@ void AsyncCalls::post(std::shared_ptr<Entry> entry) {
 }
 
 void AsyncCalls::start(const PythonMethod& method, Call& call) {
-  if (call.home() == nullptr)
+  if (call.executor() == nullptr)
     return call.error(Error{ErrorCode::internal_error, "an async method needs a server that runs"});
   const auto started = std::make_shared<AsyncCall>(method, call, *this);
   started->hand_in(call);

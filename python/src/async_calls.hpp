@@ -1,6 +1,6 @@
 // AsyncCalls: the way of async handlers' calls to the thread that runs an asyncio loop, and of their answers back. The
 // loop's thread takes no GIL for it: it puts calls into a queue and wakes the other thread by an eventfd, which that
-// loop watches (wirecall/_asyncio_thread.py); answers come home as Home::Arrival.
+// loop watches (wirecall/_asyncio_thread.py); answers return to it by detail::Executor.
 // Thread: any to start; drain and close are for the one that runs asyncio.
 #pragma once
 

@@ -17,8 +17,8 @@
 #include "message/own_error.hpp"
 #include "reference.hpp"
 #include "values.hpp"
-#include "wirecall/detail/home.hpp"
-#include "wirecall/peer.hpp"
+#include "wirecall/caller.hpp"
+#include "wirecall/detail/executor.hpp"
 #include "wirecall/task.hpp"
 
 namespace wirecall::python {
@@ -118,30 +118,32 @@ class WaitingFuture final : public Waiting, public std::enable_shared_from_this<
   PyObject* future_;
 };
 
-// What is done at home.
-class AtHome final : public detail::Home::Arrival {
+// A function to be run on the loop's thread.
+class PostedFunction final : public detail::Executor::Continuation {
  public:
-  explicit AtHome(std::move_only_function<void()> what) : what_(std::move(what)) {}
-  void arrive() noexcept override { what_(); }
+  explicit PostedFunction(std::move_only_function<void()> what) : what_(std::move(what)) {}
+  void resume() noexcept override { what_(); }
 
  private:
   std::move_only_function<void()> what_;
 };
 
 // A call of the caller, from its making to its answer. Its destructor answers if nobody has.
-class PeerRequest final : public detail::Home::Arrival, public std::enable_shared_from_this<PeerRequest> {
+class PendingCallerRequest final : public detail::Executor::Continuation,
+                                   public std::enable_shared_from_this<PendingCallerRequest> {
  public:
-  PeerRequest(Context context, TaskScope& tasks, std::string method, Buffer params, std::shared_ptr<Waiting> waiting)
+  PendingCallerRequest(Context context, TaskScope& tasks, std::string method, Buffer params,
+                       std::shared_ptr<Waiting> waiting)
       : context_(std::move(context)),
         tasks_(&tasks),
         method_(std::move(method)),
         params_(std::move(params)),
         waiting_(std::move(waiting)) {}
-  ~PeerRequest() override {
+  ~PendingCallerRequest() override {
     if (waiting_ != nullptr) waiting_->give(caller_gone());
   }
 
-  void arrive() noexcept override {
+  void resume() noexcept override {
     if (stop_.stop_requested()) return finish(Error{ErrorCode::cancelled});
     with_handler_.emplace(context_.stop_token(), [this] { stop_.request_stop(); });
     tasks_->start(ask(shared_from_this()), stop_.get_token(), [self = shared_from_this()](TaskResult<Buffer> result) {
@@ -156,12 +158,12 @@ class PeerRequest final : public detail::Home::Arrival, public std::enable_share
       }
     });
   }
-  /// At home.
+  /// On the loop's thread.
   void stop() noexcept { stop_.request_stop(); }
 
  private:
-  static Task<Buffer> ask(std::shared_ptr<PeerRequest> self) {
-    const detail::PeerCall call{self->context_, self->method_, self->params_.view()};
+  static Task<Buffer> ask(std::shared_ptr<PendingCallerRequest> self) {
+    const detail::CallerRequest call{self->context_, self->method_, self->params_.view()};
     co_return co_await call.answer();
   }
   void finish(Outcome outcome) { std::exchange(waiting_, nullptr)->give(std::move(outcome)); }
@@ -195,7 +197,7 @@ CallerLine::CallerLine(Call& call, Context context, std::shared_ptr<AsyncCalls> 
                        std::shared_ptr<HandlerTask> task)
     : context_(std::move(context)),
       tasks_(&call.tasks()),
-      home_(call.home()),
+      executor_(call.executor()),
       calls_(calls),
       task_(std::move(task)),
       refused_(std::make_shared<std::atomic<int>>(0)) {}
@@ -203,8 +205,9 @@ CallerLine::CallerLine(Call& call, Context context, std::shared_ptr<AsyncCalls> 
 nb::object CallerLine::call(const std::string& method, nb::handle args, nb::handle kwargs) const {
   Buffer params = params_of(args, kwargs);
   const auto request = [&](std::shared_ptr<Waiting> waiting) {
-    auto made = std::make_shared<PeerRequest>(context_, *tasks_, method, std::move(params), std::move(waiting));
-    home_->go_on(made);
+    auto made =
+        std::make_shared<PendingCallerRequest>(context_, *tasks_, method, std::move(params), std::move(waiting));
+    executor_->post(made);
     return made;
   };
   if (task_ == nullptr) {
@@ -221,15 +224,16 @@ nb::object CallerLine::call(const std::string& method, nb::handle args, nb::hand
   }
   nb::object future = nb::module_::import_("asyncio").attr("get_running_loop")().attr("create_future")();
   const auto made = request(std::make_shared<WaitingFuture>(calls_, future.ptr()));
-  future.attr("add_done_callback")(nb::cpp_function([home = home_, asked = std::weak_ptr{made}](nb::handle ended) {
-    const auto still = asked.lock();
-    if (still == nullptr || !nb::cast<bool>(ended.attr("cancelled")())) return;
-    home->go_on(std::make_shared<AtHome>([still] { still->stop(); }));
-  }));
+  future.attr("add_done_callback")(
+      nb::cpp_function([executor = executor_, asked = std::weak_ptr{made}](nb::handle ended) {
+        const auto still = asked.lock();
+        if (still == nullptr || !nb::cast<bool>(ended.attr("cancelled")())) return;
+        executor->post(std::make_shared<PostedFunction>([still] { still->stop(); }));
+      }));
   return future;
 }
 
-bool CallerLine::can_notify() const noexcept { return detail::can_notify_peer(context_); }
+bool CallerLine::can_notify() const noexcept { return detail::can_notify_caller(context_); }
 
 // Whether the handler itself runs here, on its thread and in its task.
 bool CallerLine::is_in_handler() const {
@@ -252,10 +256,10 @@ void CallerLine::notify(const std::string& method, nb::handle args, nb::handle k
                      "the caller cannot be told: it has gone, or the call was answered with an error");
   if (refused_->load(std::memory_order_relaxed) == static_cast<int>(ErrorCode::limit_exceeded))
     refuse_to_notify(ErrorCode::limit_exceeded, "too many notifications wait for the call to be answered");
-  home_->go_on(std::make_shared<AtHome>(
+  executor_->post(std::make_shared<PostedFunction>(
       [context = context_, method, params = params_of(args, kwargs), by_handler = is_in_handler(), refused = refused_] {
         try {
-          detail::notify_peer(context, method, params.view(), by_handler);
+          detail::notify_caller(context, method, params.view(), by_handler);
           refused->store(0, std::memory_order_relaxed);
         } catch (const Error& error) {
           refused->store(error.code(), std::memory_order_relaxed);  // the next one raises

@@ -1,6 +1,6 @@
 // CallerLine: the way from a Python handler on a thread of its own back to whoever called it: ctx.call and ctx.notify.
-// What is sent goes by the home of the call's loop; an answer comes to the thread that waits for it, or as a future to
-// asyncio's. Implements docs/wire.md "Calls to the caller". Thread: any, with the GIL.
+// What is sent goes by the executor of the call's loop; an answer comes to the thread that waits for it, or as a future
+// to asyncio's. Implements docs/wire.md "Calls to the caller". Thread: any, with the GIL.
 #pragma once
 
 #include <atomic>
@@ -42,9 +42,9 @@ class CallerLine {
  private:
   [[nodiscard]] bool is_in_handler() const;
 
-  Context context_;  // used at home alone
+  Context context_;  // used on the loop's thread only
   TaskScope* tasks_;
-  std::shared_ptr<detail::Home> home_;
+  std::shared_ptr<detail::Executor> executor_;
   std::weak_ptr<AsyncCalls> calls_;
   std::shared_ptr<HandlerTask> task_;
   std::shared_ptr<std::atomic<int>> refused_;  // the code with which the last notification was; 0 for none

@@ -380,8 +380,8 @@ class CheckedEncoder : public Encoder {
     Buffer json;
     const std::unique_ptr<Writer> writer = json_codec().writer();
     writer->reset(json);
-    Encoder aside{*writer, *where_};
-    if (!aside.value(value)) return fail(std::exchange(*where_, {}));
+    Encoder probe{*writer, *where_};
+    if (!probe.value(value)) return fail(std::exchange(*where_, {}));
     if (writer->failed()) return fail(writer->failure());
     const Reference text =
         Reference::steal(PyBytes_FromStringAndSize(json.data(), static_cast<Py_ssize_t>(json.size())));

@@ -99,19 +99,19 @@ nb::object value_at(Reader& reader) {
 /// The results of one call, as they come.
 class PyStream {
  public:
-  explicit PyStream(detail::IncomingStream stream) : stream_(std::move(stream)) {}
+  explicit PyStream(detail::ItemReader stream) : stream_(std::move(stream)) {}
   PyStream(PyStream&&) = delete;
   ~PyStream() { drop_waiting(); }
 
   /// The next result; StopIteration at the end.
   nb::object next() {
-    detail::IncomingStream::Next next{};
+    detail::ItemReader::Next next{};
     {
       const ReleasedToWait released;
       next = stream_.wait();
     }
     if (PyErr_Occurred() != nullptr) throw nb::python_error();  // a signal has ended the waiting
-    if (next == detail::IncomingStream::Next::item) return value_at(stream_.item());
+    if (next == detail::ItemReader::Next::item) return value_at(stream_.item());
     stream_.throw_if_failed();
     throw nb::stop_iteration();
   }
@@ -122,9 +122,9 @@ class PyStream {
     const auto next = stream_.poll([replies, waiting = waiting_] {
       if (PyObject* const woken = waiting->exchange(nullptr)) replies->add_wake(woken);
     });
-    if (next == detail::IncomingStream::Next::none) return nb::none();
+    if (next == detail::ItemReader::Next::none) return nb::none();
     drop_waiting();
-    if (next == detail::IncomingStream::Next::item) return nb::make_tuple(true, value_at(stream_.item()));
+    if (next == detail::ItemReader::Next::item) return nb::make_tuple(true, value_at(stream_.item()));
     stream_.throw_if_failed();
     return nb::make_tuple(false, nb::none());
   }
@@ -135,7 +135,7 @@ class PyStream {
     if (waiting_ != nullptr) Py_XDECREF(waiting_->exchange(nullptr));
   }
 
-  detail::IncomingStream stream_;
+  detail::ItemReader stream_;
   std::shared_ptr<std::atomic<PyObject*>> waiting_;  // a future, until it is woken
 };
 
@@ -198,7 +198,7 @@ class PyBatch {
   PyBatch(detail::OutgoingBatch batch, double patience) : batch_(std::move(batch)), patience_(patience) {}
   PyBatch(PyBatch&&) = delete;
 
-  /// A call, whose outcome has the next place.
+  /// A call, whose outcome has the next index.
   void add(const std::string& method, nb::handle args, nb::handle kwargs, std::optional<double> timeout,
            const std::string& to, const CallContext* within) {
     batch_.add(written(method, args, kwargs, {timeout, to, within}), count_++);
@@ -329,15 +329,15 @@ class PyClient {
   std::shared_ptr<PyStream> stream(const std::string& method, nb::handle args, nb::handle kwargs,
                                    std::optional<double> timeout, const std::string& to, const CallContext* within) {
     return std::make_shared<PyStream>(
-        detail::IncomingStream{outgoing(method, args, kwargs, {timeout, to, within}, std::nullopt), kStreamCredit});
+        detail::ItemReader{outgoing(method, args, kwargs, {timeout, to, within}, std::nullopt), kStreamCredit});
   }
 
   /// A method for the server alone, by calls within calls.
-  void offer(const std::string& name, nb::object function, int place, nb::list parameters, nb::object result,
+  void offer(const std::string& name, nb::object function, int execution, nb::list parameters, nb::object result,
              nb::object checked, std::shared_ptr<AsyncCalls> calls) {
-    auto method =
-        std::make_unique<PythonMethod>(std::move(function), static_cast<Place>(place), parameters_of(parameters),
-                                       Results{.declared = result, .checked = checked}, calls);
+    auto method = std::make_unique<PythonMethod>(std::move(function), static_cast<Execution>(execution),
+                                                 parameters_of(parameters),
+                                                 Results{.declared = result, .checked = checked}, calls);
     std::vector<Param> params = described_params(*method, parameters);
     detail::Binding binding = PythonMethod::bind(std::move(method));
     std::shared_ptr<Client> client = usable();
@@ -346,11 +346,11 @@ class PyClient {
     client.reset();
   }
 
-  void provide(const std::string& name, nb::object function, int place, nb::list parameters, nb::object result,
+  void provide(const std::string& name, nb::object function, int execution, nb::list parameters, nb::object result,
                nb::object checked, const std::string& summary, nb::dict options, std::shared_ptr<AsyncCalls> calls) {
-    auto method =
-        std::make_unique<PythonMethod>(std::move(function), static_cast<Place>(place), parameters_of(parameters),
-                                       Results{.declared = result, .checked = checked}, calls);
+    auto method = std::make_unique<PythonMethod>(std::move(function), static_cast<Execution>(execution),
+                                                 parameters_of(parameters),
+                                                 Results{.declared = result, .checked = checked}, calls);
     const ProvideOptions provided = provide_options(options, summary, described_params(*method, parameters));
     detail::Binding binding = PythonMethod::bind(std::move(method));
     std::shared_ptr<Client> client = usable();
@@ -362,8 +362,9 @@ class PyClient {
   void provide_subscription(nb::tuple names, nb::object function, nb::list parameters, nb::object event,
                             nb::object checked, const std::string& summary, nb::dict options,
                             std::shared_ptr<AsyncCalls> calls) {
-    auto method = std::make_unique<PythonMethod>(std::move(function), Place::asyncio_stream, parameters_of(parameters),
-                                                 Results{.declared = event, .checked = checked}, calls);
+    auto method =
+        std::make_unique<PythonMethod>(std::move(function), Execution::asyncio_stream, parameters_of(parameters),
+                                       Results{.declared = event, .checked = checked}, calls);
     const ProvideOptions provided = provide_options(options, summary, described_params(*method, parameters));
     const SubscriptionNames declared = subscription_names(names);
     detail::Binding binding = PythonMethod::bind_subscription(std::move(method));
@@ -508,7 +509,7 @@ void add_client(nb::module_& module) {
            "No call of the handler begins any more. Any thread; again: no effect.");
   nb::class_<ConnectionNews>(module, "ConnectionNews", "What has become of a connection of a client's.")
       .def_ro("connected", &ConnectionNews::connected, "It has been made; else it has ended.")
-      .def_ro("place", &ConnectionNews::place, "The URI.")
+      .def_ro("endpoint", &ConnectionNews::endpoint, "The URI.")
       .def_ro("cause", &ConnectionNews::cause, "Why it has ended; empty for one that has been made.");
   nb::class_<PyStream>(module, "Stream").def("next", &PyStream::next).def("poll", &PyStream::poll);
   nb::class_<CallHandle>(module, "CallHandle").def("cancel", [](const CallHandle& handle) {

@@ -51,7 +51,7 @@ std::optional<double> remaining(const Context& context) {
 
 CallContext context_on_loop(Call& call) { return {detached(call.context()), nullptr}; }
 
-CallContext context_aside(const Context& context, CallerLine line) {
+CallContext off_loop_context(const Context& context, CallerLine line) {
   return {detached(context), std::make_shared<const CallerLine>(std::move(line))};
 }
 

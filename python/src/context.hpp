@@ -25,7 +25,7 @@ struct CallContext {
 /// Of a handler on the loop's own thread, which cannot wait.
 [[nodiscard]] CallContext context_on_loop(Call& call);
 /// Of any other one; `context` is the call's.
-[[nodiscard]] CallContext context_aside(const Context& context, CallerLine line);
+[[nodiscard]] CallContext off_loop_context(const Context& context, CallerLine line);
 /// A new reference; null with a Python exception set.
 [[nodiscard]] PyObject* make_context(CallContext context);
 void add_context(nanobind::module_& module);

@@ -153,7 +153,7 @@ class Encoder {
   bool fail(std::string why);
   bool fail_with_exception();
   bool fail_with_changed_size();
-  /// What is wrong, without the place.
+  /// What is wrong, without the location.
   [[nodiscard]] const std::string& why() const noexcept { return why_; }
   /// Whether the failure is about the value being written, and not about one inside it.
   [[nodiscard]] bool fails_here() const noexcept { return path_.empty(); }

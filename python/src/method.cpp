@@ -15,12 +15,12 @@
 #include "gil.hpp"
 #include "streams.hpp"
 #include "wirecall/detail/blocking_pool.hpp"
-#include "wirecall/detail/handler_window.hpp"
+#include "wirecall/detail/watchdog_slot.hpp"
 
 namespace wirecall::python {
 namespace nb = nanobind;
-using detail::HandlerWindow;
-using detail::InHandler;
+using detail::WatchdogScope;
+using detail::WatchdogSlot;
 
 namespace {
 
@@ -63,7 +63,7 @@ bool accepts_nothing(Reader&) { return false; }
 
 // Arrays, images and the like, which libraries make.
 bool may_hold_extensions(const Call& call) {
-  return call.message().packed || call.params().find("\"$") != std::string_view::npos;
+  return call.message().msgpack || call.params().find("\"$") != std::string_view::npos;
 }
 
 }  // namespace
@@ -82,7 +82,7 @@ void answer(Sink& sink, PyObject* result, std::string_view method, std::string_v
   sink.end_result();
 }
 template void answer(Call&, PyObject*, std::string_view, std::string_view, const Shape*);
-template void answer(detail::AsideAnswer&, PyObject*, std::string_view, std::string_view, const Shape*);
+template void answer(detail::OffLoopReply&, PyObject*, std::string_view, std::string_view, const Shape*);
 
 std::vector<Parameter> parameters_of(nb::list described) {
   std::vector<Parameter> parameters;
@@ -99,19 +99,19 @@ std::vector<Parameter> parameters_of(nb::list described) {
   return parameters;
 }
 
-PythonMethod::PythonMethod(nb::object function, Place place, std::vector<Parameter> parameters, Results results,
+PythonMethod::PythonMethod(nb::object function, Execution execution, std::vector<Parameter> parameters, Results results,
                            std::shared_ptr<AsyncCalls> async_calls)
     : function_(std::move(function)),
-      place_(place),
+      execution_(execution),
       parameters_(std::move(parameters)),
-      place_of_(parameters_.size()),
+      index_of_argument_(parameters_.size()),
       results_(std::move(results)),
       checked_(results_.checked.is_none() ? nullptr : nb::cast<Shape*>(results_.checked)),
       checks_by_python_(checked_ != nullptr && checked_->checks_by_python()),
       async_calls_(std::move(async_calls)) {
   // The order of the signature: what has a name first, then what gathers.
   const auto add = [&](std::size_t index, const detail::ArgumentType& type) {
-    place_of_[index] = types_.size();
+    index_of_argument_[index] = types_.size();
     types_.push_back(type);
     shapes_.push_back(parameters_[index].shape);
   };
@@ -160,8 +160,8 @@ PythonMethod::PythonMethod(nb::object function, Place place, std::vector<Paramet
                   std::ranges::all_of(shapes_, [](const Shape* s) { return s->kind() == ShapeKind::integer; });
   signature_ = {.arguments = types_,
                 .result = &nb::cast<Shape*>(results_.declared)->info(),
-                .asynchronous = place != Place::loop,
-                .stream = place == Place::pool_stream || place == Place::asyncio_stream};
+                .asynchronous = execution != Execution::loop,
+                .stream = execution == Execution::pool_stream || execution == Execution::asyncio_stream};
 }
 
 std::vector<Param> PythonMethod::params() const {
@@ -188,15 +188,15 @@ detail::Binding PythonMethod::bind_subscription(std::unique_ptr<PythonMethod> me
 
 detail::Binding PythonMethod::bind(std::unique_ptr<PythonMethod> method) {
   const auto invoke = [&]() -> detail::Invoke {
-    switch (method->place_) {
-      case Place::loop:
+    switch (method->execution_) {
+      case Execution::loop:
         return &invoke_on_loop;
-      case Place::pool:
+      case Execution::pool:
         return &invoke_on_pool;
-      case Place::asyncio:
+      case Execution::asyncio:
         return &invoke_on_asyncio;
-      case Place::pool_stream:
-      case Place::asyncio_stream:
+      case Execution::pool_stream:
+      case Execution::asyncio_stream:
         break;
     }
     return &invoke_stream;
@@ -244,7 +244,7 @@ PyObject* PythonMethod::call(Arguments& arguments, PyObject* context) const {
   const auto value_of = [&](std::size_t i) -> PyObject* {
     const Parameter& parameter = parameters_[i];
     if (parameter.shape == nullptr) return context;
-    PyObject* const given = arguments[place_of_[i]].value.get();
+    PyObject* const given = arguments[index_of_argument_[i]].value.get();
     return given != nullptr ? given : parameter.otherwise.ptr();
   };
   if (!gathers_) [[likely]] {
@@ -292,10 +292,10 @@ void PythonMethod::invoke_on_loop(void* stored, Call& call) {
   // Somebody waits for the GIL already: the loop goes on, and this call waits behind.
   if (call.blocking_pool() != nullptr && !turn::claim()) return invoke_on_pool(stored, call);
   {
-    InHandler waiting{call.window(), call.method(), &call, HandlerWindow::kAround};
+    WatchdogScope waiting{call.watchdog_slot(), call.method(), &call, WatchdogSlot::kAround};
     turn::take_gil();
   }
-  call.renew_window();
+  call.renew_watchdog_slot();
   const bool kept = call.at_turn_end(&turn::release);
   method.run(call);
   if (!kept) turn::release();
@@ -317,35 +317,35 @@ void PythonMethod::run(Call& call) const {
   Reference context;
   if (takes_context_) context = Reference::steal(make_context(context_on_loop(call)));
   // Whatever may take long, or is somebody's own code, happens while the loop can go on without this thread: so the
-  // answer is written aside as well, but for those that are written at once.
-  InHandler in_handler{call.window(), call.method(), &call,
-                       decodes_long ? HandlerWindow::kAround : HandlerWindow::kHandler};
+  // answer is written off the loop as well, but for those that are written at once.
+  WatchdogScope scope{call.watchdog_slot(), call.method(), &call,
+                      decodes_long ? WatchdogSlot::kAround : WatchdogSlot::kHandler};
   std::optional<Error> refusal;
   if (decodes_long) {
     refusal = decode_long(call, arguments, id);
-    in_handler.goes_on_to(HandlerWindow::kHandler);
+    scope.enter_phase(WatchdogSlot::kHandler);
   }
   Reference result;
   if (!refusal) {
     result = Reference::steal(this->call(arguments, context.get()));
-    if (!in_handler.may_be_late() && result && !checks_by_python_ && is_written_at_once(result.get())) [[likely]] {
-      in_handler.close();
+    if (!scope.may_be_late() && result && !checks_by_python_ && is_written_at_once(result.get())) [[likely]] {
+      scope.close();
       return answer(call, result.get(), call.method().name(), id, checked_);
     }
   }
-  detail::AsideAnswer aside{call};
-  in_handler.goes_on_to(HandlerWindow::kAround);
+  detail::OffLoopReply reply{call};
+  scope.enter_phase(WatchdogSlot::kAround);
   if (refusal) {
-    aside.error(*refusal);
+    reply.error(*refusal);
   } else {
-    answer(aside, result.get(), call.method().name(), id, checked_);
+    answer(reply, result.get(), call.method().name(), id, checked_);
   }
   result = {};
   context = {};
   for (std::size_t i = 0; i != arguments.size(); ++i) arguments[i].value = {};
-  if (in_handler.may_be_late()) turn::release();
-  in_handler.close();
-  aside.give(call);
+  if (scope.may_be_late()) turn::release();
+  scope.close();
+  reply.give(call);
 }
 
 // What is wrong with the params; nothing when they have been decoded.
@@ -358,13 +358,13 @@ std::optional<Error> PythonMethod::decode_long(Call& call, Arguments& arguments,
 
 // ---- on the pool ----
 
-void PythonMethod::run_aside(std::string_view params, const Codec& codec, const Method& method, std::string_view id,
-                             std::optional<CallContext>& context, detail::AsideAnswer& aside) const {
+void PythonMethod::run_off_loop(std::string_view params, const Codec& codec, const Method& method, std::string_view id,
+                                std::optional<CallContext>& context, detail::OffLoopReply& reply) const {
   detail::ParamReaders readers{.reader = codec.reader(), .defaults = {}};
   Arguments arguments{*this};
   if (!detail::decode_params(params, method, readers, arguments.pointers())) {
-    if (PyErr_Occurred() != nullptr) return answer(aside, nullptr, method.name(), id, nullptr);
-    return aside.error(decode_error(*readers.reader));
+    if (PyErr_Occurred() != nullptr) return answer(reply, nullptr, method.name(), id, nullptr);
+    return reply.error(decode_error(*readers.reader));
   }
   Reference seen;
   const void* const handled = context && context->line != nullptr ? context->line->handled_call() : nullptr;
@@ -373,7 +373,7 @@ void PythonMethod::run_aside(std::string_view params, const Codec& codec, const 
     const detail::HandlerScope handler{handled};
     return call(arguments, seen.get());
   }());
-  answer(aside, result.get(), method.name(), id, checked_);
+  answer(reply, result.get(), method.name(), id, checked_);
 }
 
 void PythonMethod::invoke_on_pool(void* stored, Call& call) {
@@ -383,26 +383,27 @@ void PythonMethod::invoke_on_pool(void* stored, Call& call) {
     const Gil gil;
     return method.run(call);
   }
-  detail::AsideAnswer aside{call};
+  detail::OffLoopReply reply{call};
   Buffer params{call.params()};
   static_cast<void>(params.padded());
   std::string id{call.is_notification() ? std::string_view{} : call.message().id()};
   const std::stop_token stop = call.stop_token();
   std::optional<CallContext> context;
   if (method.takes_context_)
-    context = method.place_ == Place::pool ? context_aside(call.context(), {call, call.context(), nullptr, nullptr})
-                                           : context_on_loop(call);
+    context = method.execution_ == Execution::pool
+                  ? off_loop_context(call.context(), {call, call.context(), nullptr, nullptr})
+                  : context_on_loop(call);
   const Codec& codec = call.codec();
   const Method& registered = call.method();
-  pool->run([&method, &codec, &registered, aside = std::move(aside), params = std::move(params), id = std::move(id),
+  pool->run([&method, &codec, &registered, reply = std::move(reply), params = std::move(params), id = std::move(id),
              context = std::move(context), stop, sink = call.detach()]() mutable -> detail::BlockingPool::Job {
     if (stop.stop_requested()) {  // nobody has waited so long for a thread to be free
-      aside.error(Error{ErrorCode::cancelled});
+      reply.error(Error{ErrorCode::cancelled});
     } else {
       const Gil gil;
-      method.run_aside(params.view(), codec, registered, id, context, aside);
+      method.run_off_loop(params.view(), codec, registered, id, context, reply);
     }
-    return [aside = std::move(aside), sink = std::move(sink)]() mutable { aside.give(sink); };
+    return [reply = std::move(reply), sink = std::move(sink)]() mutable { reply.give(sink); };
   });
 }
 

@@ -15,8 +15,8 @@
 #include "reference.hpp"
 #include "shape.hpp"
 #include "wirecall/call.hpp"
-#include "wirecall/detail/aside_answer.hpp"
 #include "wirecall/detail/bind.hpp"
+#include "wirecall/detail/off_loop_reply.hpp"
 #include "wirecall/registry.hpp"
 
 namespace wirecall::python {
@@ -25,7 +25,7 @@ class AsyncCalls;
 struct CallContext;
 
 /// Where a method's function runs.
-enum class Place : std::uint8_t { loop, pool, asyncio, pool_stream, asyncio_stream };
+enum class Execution : std::uint8_t { loop, pool, asyncio, pool_stream, asyncio_stream };
 
 /// How one parameter is filled; wirecall/_methods.py has the same list.
 enum class Filled : std::uint8_t { by_position, by_name, rest, others, context, context_by_name };
@@ -59,7 +59,7 @@ struct Argument {
 
 class PythonMethod {
  public:
-  PythonMethod(nanobind::object function, Place place, std::vector<Parameter> parameters, Results results,
+  PythonMethod(nanobind::object function, Execution execution, std::vector<Parameter> parameters, Results results,
                std::shared_ptr<AsyncCalls> async_calls);
 
   /// The method for Registry::add, which owns it from then on.
@@ -86,12 +86,12 @@ class PythonMethod {
   [[nodiscard]] bool takes_context() const noexcept { return takes_context_; }
   /// Whether a parameter of that name is given the call: peers have none of that name, and may not give it.
   [[nodiscard]] bool is_context(std::string_view name) const noexcept;
-  [[nodiscard]] Place place() const noexcept { return place_; }
+  [[nodiscard]] Execution execution() const noexcept { return execution_; }
   /// What results, or a stream's items, are held against; null for nothing.
   [[nodiscard]] const Shape* checked() const noexcept { return checked_; }
   /// Decodes, calls, and writes the answer. With the GIL, on any thread.
-  void run_aside(std::string_view params, const Codec& codec, const Method& method, std::string_view id,
-                 std::optional<CallContext>& context, detail::AsideAnswer& aside) const;
+  void run_off_loop(std::string_view params, const Codec& codec, const Method& method, std::string_view id,
+                    std::optional<CallContext>& context, detail::OffLoopReply& reply) const;
 
  private:
   static void invoke_on_loop(void* stored, Call& call);
@@ -104,9 +104,9 @@ class PythonMethod {
   bool take_kept(const Call& call, Arguments& arguments) const;
 
   nanobind::object function_;
-  Place place_;
-  std::vector<Parameter> parameters_;  // in the order in which the function has them
-  std::vector<std::size_t> place_of_;  // by parameter: where its argument is
+  Execution execution_;
+  std::vector<Parameter> parameters_;           // in the order in which the function has them
+  std::vector<std::size_t> index_of_argument_;  // by parameter: where its argument is
   std::vector<detail::ArgumentType> types_;
   std::vector<const Shape*> shapes_;  // by argument
   detail::Signature signature_;

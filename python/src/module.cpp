@@ -10,7 +10,7 @@
 #include "encode.hpp"
 #include "errors.hpp"
 #include "gil.hpp"
-#include "message/error_words.hpp"
+#include "message/error_description.hpp"
 #include "server.hpp"
 #include "shape.hpp"
 #include "streams.hpp"
@@ -107,7 +107,7 @@ NB_MODULE(_native, module) {
   module.def("set_error_functions",
              [](nb::handle make, nb::handle explain) { set_error_functions(make.ptr(), explain.ptr()); });
   module.def("set_extension_reader", [](nb::handle function) { set_extension_reader(function.ptr()); });
-  module.def("error_words", &message::error_words, nb::arg("message"), nb::arg("data"));
+  module.def("error_description", &message::error_description, nb::arg("message"), nb::arg("data"));
   module.def("end_waits", &end_waits);
   module.def("end_threads", &end_threads);
   add_context(module);

@@ -43,7 +43,7 @@ bool call_method(PyObject* name, PyObject* self, PyObject* argument) {
 Replies::Replies()
     : event_(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)),
       reader_(json_codec().reader()),
-      packed_reader_(msgpack_codec().reader()) {
+      msgpack_reader_(msgpack_codec().reader()) {
   if (event_ < 0) throw std::system_error{errno, std::generic_category(), "eventfd"};
 }
 
@@ -64,7 +64,7 @@ void Replies::add(PyObject* future, detail::Answer& answer) noexcept {
       Entry entry{.future = future, .begin = texts_.size(), .size = 0, .failed = {}};
       if (answer.ok()) {
         entry.size = answer.result().size();
-        entry.packed = !answer.reader().is_json();
+        entry.msgpack = !answer.reader().is_json();
         texts_.append(answer.result());
         texts_.push_back('\0');
       } else {
@@ -103,7 +103,7 @@ void Replies::complete(const Entry& entry, std::string_view text) {
   if (call_method(names().done, future.get(), nullptr)) return;
   if (entry.wake) return static_cast<void>(call_method(names().set_result, future.get(), Py_None));
   if (entry.failed == nullptr) {
-    Reader& reader = entry.packed ? *packed_reader_ : *reader_;
+    Reader& reader = entry.msgpack ? *msgpack_reader_ : *reader_;
     reader.reset(text.substr(entry.begin, entry.size));
     const Reference value = Reference::steal(decode_any(reader));
     if (value) return static_cast<void>(call_method(names().set_result, future.get(), value.get()));

@@ -36,7 +36,7 @@ class Replies {
     std::size_t begin;
     std::size_t size;
     std::unique_ptr<detail::Answer> failed;
-    bool packed = false;  // MessagePack
+    bool msgpack = false;  // MessagePack
     bool wake = false;
   };
 
@@ -52,7 +52,7 @@ class Replies {
   std::vector<Entry> taken_;
   Buffer taken_texts_;
   std::unique_ptr<Reader> reader_;
-  std::unique_ptr<Reader> packed_reader_;
+  std::unique_ptr<Reader> msgpack_reader_;
 };
 
 }  // namespace wirecall::python

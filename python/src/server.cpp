@@ -16,7 +16,7 @@
 #include <vector>
 
 #include "async_calls.hpp"
-#include "cli/reloading.hpp"
+#include "cli/config_reloader.hpp"
 #include "described.hpp"
 #include "errors.hpp"
 #include "gil.hpp"
@@ -75,11 +75,11 @@ class PyServer {
     server_.reset();
   }
 
-  void add(const std::string& name, nb::object function, int place, nb::list parameters, nb::object result,
+  void add(const std::string& name, nb::object function, int execution, nb::list parameters, nb::object result,
            nb::object checked, const std::string& summary, bool safe) {
-    auto method =
-        std::make_unique<PythonMethod>(std::move(function), static_cast<Place>(place), parameters_of(parameters),
-                                       Results{.declared = result, .checked = checked}, calls_);
+    auto method = std::make_unique<PythonMethod>(std::move(function), static_cast<Execution>(execution),
+                                                 parameters_of(parameters),
+                                                 Results{.declared = result, .checked = checked}, calls_);
     std::vector<Param> params = described_params(*method, parameters);
     Method& added = server_->registry().add(name, std::move(params), PythonMethod::bind(std::move(method)));
     added.summary(summary);
@@ -89,8 +89,9 @@ class PyServer {
   /// `names` as of subscription_names.
   void add_subscription(nb::tuple names, nb::object function, nb::list parameters, nb::object event, nb::object checked,
                         const std::string& summary) {
-    auto method = std::make_unique<PythonMethod>(std::move(function), Place::asyncio_stream, parameters_of(parameters),
-                                                 Results{.declared = event, .checked = checked}, calls_);
+    auto method =
+        std::make_unique<PythonMethod>(std::move(function), Execution::asyncio_stream, parameters_of(parameters),
+                                       Results{.declared = event, .checked = checked}, calls_);
     std::vector<Param> params = described_params(*method, parameters);
     server_->registry()
         .add_subscription(subscription_names(names), std::move(params),
@@ -102,11 +103,11 @@ class PyServer {
     return os_error_for([&] { return server_->listen(uri).uri(); });
   }
   /// Where its options say.
-  [[nodiscard]] std::vector<std::string> places() const { return options_.listen_uris(); }
+  [[nodiscard]] std::vector<std::string> endpoints() const { return options_.listen_uris(); }
   void listen_shared(const Listeners& listeners, std::size_t number) { server_->listen(listeners, number); }
 
   /// As a record of its log, where that is JSON; else false.
-  bool tell_of_listening(const std::string& version, const std::string& places, std::int64_t methods,
+  bool tell_of_listening(const std::string& version, const std::string& endpoints, std::int64_t methods,
                          std::int64_t workers) {
     if (options_.log_format != LogFormat::json) return false;
     const bool asks = !options_.principals_file.empty();
@@ -114,7 +115,7 @@ class PyServer {
         LogLevel::info, "the server listens",
         {{"version", version},
          {"name", options_.name},
-         {"listen", places},
+         {"listen", endpoints},
          {"methods", methods},
          {"workers", workers},
          {"serves", asks ? "those that principals_file names" : "whoever can connect"}});
@@ -185,7 +186,7 @@ class PyServer {
 }  // namespace
 
 void add_server(nb::module_& module) {
-  nb::class_<Listeners>(module, "Listeners", "A place on which several processes listen together.")
+  nb::class_<Listeners>(module, "Listeners", "An endpoint on which several processes listen together.")
       .def(nb::new_([](const std::string& uri, std::size_t count) {
         return os_error_for([&] { return std::make_unique<Listeners>(uri, count); });
       }))
@@ -193,15 +194,15 @@ void add_server(nb::module_& module) {
   module.def("is_local", [](const std::string& uri) { return transport::is_local(Endpoint{uri}); });
   nb::class_<PyServer>(module, "Server")
       .def(nb::init<const std::string&, bool>(), nb::arg("options_json"), nb::arg("broker") = false)
-      .def("add", &PyServer::add, nb::arg("name"), nb::arg("function"), nb::arg("place"), nb::arg("parameters"),
+      .def("add", &PyServer::add, nb::arg("name"), nb::arg("function"), nb::arg("execution"), nb::arg("parameters"),
            nb::arg("result"), nb::arg("checked").none(), nb::arg("summary"), nb::arg("safe"))
       .def("add_subscription", &PyServer::add_subscription, nb::arg("names"), nb::arg("function"),
            nb::arg("parameters"), nb::arg("event"), nb::arg("checked").none(), nb::arg("summary"))
       .def("listen", &PyServer::listen)
-      .def("places", &PyServer::places)
+      .def("endpoints", &PyServer::endpoints)
       .def("listen_shared", &PyServer::listen_shared)
-      .def("tell_of_listening", &PyServer::tell_of_listening, nb::arg("version"), nb::arg("places"), nb::arg("methods"),
-           nb::arg("workers"))
+      .def("tell_of_listening", &PyServer::tell_of_listening, nb::arg("version"), nb::arg("endpoints"),
+           nb::arg("methods"), nb::arg("workers"))
       .def("take_hang_ups", &PyServer::take_hang_ups, nb::arg("load"), nb::arg("replaces"))
       .def("leave_hang_ups", &PyServer::leave_hang_ups)
       .def("run", &PyServer::run, nb::arg("signals"))

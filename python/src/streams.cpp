@@ -20,7 +20,7 @@
 #include "listener.hpp"
 #include "method.hpp"
 #include "reference.hpp"
-#include "wirecall/detail/home.hpp"
+#include "wirecall/detail/executor.hpp"
 #include "wirecall/detail/items.hpp"
 #include "wirecall/task.hpp"
 
@@ -43,14 +43,14 @@ class Feed final : public std::enable_shared_from_this<Feed> {
         registered_(&call.method()),
         codec_(&call.codec()),
         calls_(calls.weak_from_this()),
-        home_(call.home()),
+        executor_(call.executor()),
         pool_(call.blocking_pool()),
         id_(call.is_notification() ? std::string_view{} : call.message().id()),
         params_(call.params()),
         subscription_(subscription),
-        handler_(method.place() == Place::asyncio_stream ? std::make_shared<HandlerTask>() : nullptr) {
+        handler_(method.execution() == Execution::asyncio_stream ? std::make_shared<HandlerTask>() : nullptr) {
     if (method.takes_context()) {
-      context_ = context_aside(context, {call, context, handler_ ? calls.shared_from_this() : nullptr, handler_});
+      context_ = off_loop_context(context, {call, context, handler_ ? calls.shared_from_this() : nullptr, handler_});
       handled_ = context_->line->handled_call();
     }
     static_cast<void>(params_.padded());
@@ -73,7 +73,7 @@ class Feed final : public std::enable_shared_from_this<Feed> {
   [[nodiscard]] bool is_subscription() const noexcept { return subscription_; }
   /// For detail::HandlerScope.
   [[nodiscard]] const void* handled_call() const noexcept { return handled_; }
-  [[nodiscard]] const std::shared_ptr<detail::Home>& home() const noexcept { return home_; }
+  [[nodiscard]] const std::shared_ptr<detail::Executor>& executor() const noexcept { return executor_; }
 
   // ---- the generator's thread, with the GIL ----
 
@@ -156,11 +156,11 @@ class Feed final : public std::enable_shared_from_this<Feed> {
     return parked_ = true;
   }
   /// `future` is given a result when there is room, or nobody wants more.
-  void when_room(nb::object future) {
+  void when_writable(nb::object future) {
     const std::scoped_lock lock{mutex_};
     future_ = std::move(future);
     future_waits_ = true;
-    if (stopped_ || ended_ || items_.size() < kFeedMax / 2) post_room();
+    if (stopped_ || ended_ || items_.size() < kFeedMax / 2) post_writable();
   }
   [[nodiscard]] nb::object take_future() {
     const std::scoped_lock lock{mutex_};
@@ -178,7 +178,7 @@ class Feed final : public std::enable_shared_from_this<Feed> {
     std::unique_lock lock{mutex_};
     Taken taken{std::exchange(items_, {}), ended_, started_};
     started_told_ = started_;
-    if (future_waits_) post_room();
+    if (future_waits_) post_writable();
     const bool resumes = std::exchange(parked_, false);
     lock.unlock();
     if (resumes) resume();
@@ -187,7 +187,7 @@ class Feed final : public std::enable_shared_from_this<Feed> {
   /// Has a plain generator run on a thread of the pool.
   void resume();
   [[nodiscard]] const std::optional<Error>& error() const noexcept { return error_; }
-  /// Completes `news` at home when there is something to take.
+  /// Completes `news` on the loop's thread when there is something to take.
   void wait(Completion<> news) {
     const std::scoped_lock lock{mutex_};
     news_ = std::make_shared<News>(std::move(news));
@@ -200,26 +200,26 @@ class Feed final : public std::enable_shared_from_this<Feed> {
     cancel = cancel_;
     stopped_ = true;
     items_.clear();
-    if (future_waits_) post_room();
+    if (future_waits_) post_writable();
     if (!ended_ && cancel_ != nullptr) cancel_now();
     // What it has to do at its end, it does on the pool, which is there as long as the loop turns.
     if (!std::exchange(parked_, false)) return;
     try {
-      home_->go_on(std::make_shared<End>(shared_from_this()));
+      executor_->post(std::make_shared<End>(shared_from_this()));
     } catch (const std::bad_alloc&) {
       // It goes with the feed.
     }
   }
 
  private:
-  struct News final : detail::Home::Arrival {
+  struct News final : detail::Executor::Continuation {
     explicit News(Completion<> what) : completion(std::move(what)) {}
-    void arrive() noexcept override { completion.set(); }
+    void resume() noexcept override { completion.set(); }
     Completion<> completion;
   };
-  struct End final : detail::Home::Arrival {
+  struct End final : detail::Executor::Continuation {
     explicit End(std::shared_ptr<Feed> which) : feed(std::move(which)) {}
-    void arrive() noexcept override { feed->resume(); }
+    void resume() noexcept override { feed->resume(); }
     std::shared_ptr<Feed> feed;
   };
   struct Room final : AsyncCalls::Entry {
@@ -234,10 +234,10 @@ class Feed final : public std::enable_shared_from_this<Feed> {
 
   // With the mutex held.
   void tell() noexcept {
-    if (news_ != nullptr) home_->go_on(std::exchange(news_, nullptr));
+    if (news_ != nullptr) executor_->post(std::exchange(news_, nullptr));
   }
   void cancel_now() { Listener::tell_and_go(std::exchange(cancel_, nullptr)); }
-  void post_room() {
+  void post_writable() {
     future_waits_ = false;
     if (const auto calls = calls_.lock()) calls->post(std::make_shared<Room>(shared_from_this()));
   }
@@ -246,7 +246,7 @@ class Feed final : public std::enable_shared_from_this<Feed> {
   const Method* registered_;
   const Codec* codec_;
   std::weak_ptr<AsyncCalls> calls_;
-  std::shared_ptr<detail::Home> home_;
+  std::shared_ptr<detail::Executor> executor_;
   detail::BlockingPool* pool_;  // the loop's
   std::string id_;
   Buffer params_;
@@ -309,7 +309,7 @@ Task<void> pass_on(Consumer consumer, std::shared_ptr<detail::Items> items, std:
       co_await subscribing->events->answered();
     }
     for (const Buffer& item : taken.items) {
-      co_await items->room();
+      co_await items->until_writable();
       items->add_encoded(item.view());
       if (++count % detail::kItemsPerTurn == 0 && scheduler != nullptr)
         co_await sleep_for(*scheduler, std::chrono::nanoseconds{0});
@@ -381,7 +381,7 @@ void Feed::resume() {
 
 void start_stream(const PythonMethod& method, Call& call, AsyncCalls& calls) {
   detail::BlockingPool* const pool = call.blocking_pool();
-  if (call.home() == nullptr || (pool == nullptr && method.place() == Place::pool_stream))
+  if (call.executor() == nullptr || (pool == nullptr && method.execution() == Execution::pool_stream))
     return call.error(Error{ErrorCode::internal_error, "a stream needs a server that runs"});
   const std::shared_ptr<detail::Items> items = call.items();
   const Context context = call.context();
@@ -411,7 +411,7 @@ void start_stream(const PythonMethod& method, Call& call, AsyncCalls& calls) {
   state->sink = call.detach();
   state->detached = true;
   if (state->early) return finish(state->sink, *state->early);
-  if (method.place() == Place::asyncio_stream) {
+  if (method.execution() == Execution::asyncio_stream) {
     calls.post(std::make_shared<StartAsync>(feed));
   } else {
     feed->resume();
@@ -422,7 +422,7 @@ void start_subscription(const PythonMethod& method, Call& call, AsyncCalls& call
   const auto state = std::make_shared<Subscribing>();
   state->events = call.subscribe();
   if (state->events == nullptr) return;
-  if (call.home() == nullptr)
+  if (call.executor() == nullptr)
     return call.error(Error{ErrorCode::internal_error, "a subscription needs a server that runs"});
   const Context& context = state->events->context();
   const auto feed = std::make_shared<Feed>(method, call, context, calls, true);
@@ -451,7 +451,7 @@ void add_feed(nb::module_& module) {
       .def("run_by_none", &Feed::run_by_none)
       .def("end", [](Feed& feed) { feed.end(std::nullopt); })
       .def("end_with", [](Feed& feed, nb::handle exception) { feed.end_with(exception.ptr()); })
-      .def("when_room", &Feed::when_room)
+      .def("when_writable", &Feed::when_writable)
       .def_prop_ro("wanted", &Feed::wanted);
 }
 

@@ -50,8 +50,8 @@ def blocks_of(page: pathlib.Path, section: str = "") -> list[Block]:
 
 
 def free_port() -> int:
-    with socket.create_server(("127.0.0.1", 0)) as place:
-        port: int = place.getsockname()[1]
+    with socket.create_server(("127.0.0.1", 0)) as endpoint:
+        port: int = endpoint.getsockname()[1]
         return port
 
 

@@ -136,7 +136,7 @@ def test_positions_and_names_do_not_mix(uri):
         c.sum(1, b=2)
 
 
-def test_what_cannot_be_sent_is_a_type_error_with_its_place(uri):
+def test_what_cannot_be_sent_is_a_type_error_with_its_location(uri):
     with wirecall.connect(uri) as c:
         with pytest.raises(TypeError, match=r"at 0\.a: builtins\.object has no form"):
             c.echo({"a": object()})
@@ -172,7 +172,7 @@ def test_no_server():
     assert "\n" not in str(caught.value)
 
 
-def test_what_is_no_place():
+def test_what_is_no_endpoint():
     with pytest.raises(ValueError, match="nonsense"):
         wirecall.connect("nonsense://x")
 
@@ -260,7 +260,7 @@ def test_an_error_says_nothing_twice():
 
 @pytest.mark.parametrize("result", ["1e999", "[" + "9" * 5000 + "]"])
 def test_a_result_that_python_cannot_hold_is_a_local_error(result):
-    with Answering(f'"result":{result}') as place, wirecall.connect(place) as c:
+    with Answering(f'"result":{result}') as endpoint, wirecall.connect(endpoint) as c:
         with pytest.raises(wirecall.LocalError, match="the result cannot be read: expected"):
             c.anything()
         with c.batch() as b:
@@ -268,13 +268,13 @@ def test_a_result_that_python_cannot_hold_is_a_local_error(result):
         with pytest.raises(wirecall.LocalError, match="the result cannot be read"):
             one.result()
 
-    async def main(place: str) -> None:
-        async with wirecall.aconnect(place) as c:
+    async def main(endpoint: str) -> None:
+        async with wirecall.aconnect(endpoint) as c:
             with pytest.raises(wirecall.LocalError, match="the result cannot be read: expected"):
                 await c.anything()
 
-    with Answering(f'"result":{result}') as place:
-        asyncio.run(main(place))
+    with Answering(f'"result":{result}') as endpoint:
+        asyncio.run(main(endpoint))
 
 
 @pytest.mark.parametrize(
@@ -291,7 +291,7 @@ def test_a_result_that_python_cannot_hold_is_a_local_error(result):
 )
 def test_an_error_can_be_told_whatever_its_data(data, words):
     error = f'"error":{{"code":7,"message":"seven","data":{data}}}'
-    with Answering(error) as place, wirecall.connect(place) as c, pytest.raises(wirecall.Error) as caught:
+    with Answering(error) as endpoint, wirecall.connect(endpoint) as c, pytest.raises(wirecall.Error) as caught:
         c.anything()
     assert str(caught.value) == f"seven (7): {words}"
 
@@ -316,12 +316,12 @@ def test_an_error_can_be_told_whatever_its_data(data, words):
 )
 def test_an_error_reads_as_the_command_tells_it(data):
     tool = pathlib.Path(sys.executable).with_name("wirecall")
-    with Answering(f'"error":{{"code":7,"message":"it is seven","data":{data}}}') as place:
+    with Answering(f'"error":{{"code":7,"message":"it is seven","data":{data}}}') as endpoint:
         told = subprocess.run(
-            [tool, "call", "anything", "--url", place], capture_output=True, text=True, timeout=300, check=False
+            [tool, "call", "anything", "--url", endpoint], capture_output=True, text=True, timeout=300, check=False
         ).stderr
     again = Answering(f'"error":{{"code":7,"message":"it is seven","data":{data}}}')
-    with again as place, wirecall.connect(place) as c, pytest.raises(wirecall.Error) as caught:
+    with again as endpoint, wirecall.connect(endpoint) as c, pytest.raises(wirecall.Error) as caught:
         c.anything()
     assert told == str(caught.value).replace("it is seven (7)", "error 7: it is seven") + "\n"
 

@@ -45,18 +45,18 @@ GOING_ON = {
         @app(blocking=True)
         def wait() -> None:
             threading.Event().wait()
-        place = app.listen("tcp://127.0.0.1:0")
+        endpoint = app.listen("tcp://127.0.0.1:0")
         threading.Thread(target=app.run, kwargs={"quiet": True}, daemon=True).start()
-        c = wirecall.connect(place)
+        c = wirecall.connect(endpoint)
         threading.Thread(target=c.later, daemon=True).start()
         c["rpc.ping"]()
     """,
     "a provider at work": """
         hub = wirecall.Server(broker=True)
-        place = hub.listen("tcp://127.0.0.1:0")
+        endpoint = hub.listen("tcp://127.0.0.1:0")
         threading.Thread(target=hub.run, kwargs={"quiet": True}, daemon=True).start()
         async def main():
-            one, two = wirecall.aconnect(place), wirecall.aconnect(place)
+            one, two = wirecall.aconnect(endpoint), wirecall.aconnect(endpoint)
             began = asyncio.Event()
             async def never():
                 began.set()
@@ -68,13 +68,13 @@ GOING_ON = {
     """,
     "a plain function that a client provides": """
         hub = wirecall.Server(broker=True)
-        place = hub.listen("tcp://127.0.0.1:0")
+        endpoint = hub.listen("tcp://127.0.0.1:0")
         threading.Thread(target=hub.run, kwargs={"quiet": True}, daemon=True).start()
         began = threading.Event()
         def never():
             began.set()
             threading.Event().wait()
-        one, two = wirecall.connect(place), wirecall.connect(place)
+        one, two = wirecall.connect(endpoint), wirecall.connect(endpoint)
         one.provide("never", never)
         threading.Thread(target=two.never, daemon=True).start()
         began.wait()

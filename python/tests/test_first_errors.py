@@ -29,13 +29,13 @@ def sum(a: int, b: int = 1) -> int:
 
 
 if __name__ == "__main__":
-    app.run("{place}")
+    app.run("{endpoint}")
 """
 
 
 @pytest.fixture
 def taken() -> Iterator[str]:
-    """A place where another program listens."""
+    """An endpoint where another program listens."""
     with socket.create_server(("127.0.0.1", 0)) as listening:
         yield f"tcp://127.0.0.1:{listening.getsockname()[1]}"
 
@@ -71,15 +71,15 @@ def last_line(what: Callable[[], object]) -> str:
     return lines[0].rstrip("\n")
 
 
-def in_use(place: str) -> str:
+def in_use(endpoint: str) -> str:
     return (
-        f"wirecall: cannot listen on {place}: Address already in use; another program listens there: stop it, or "
+        f"wirecall: cannot listen on {endpoint}: Address already in use; another program listens there: stop it, or "
         "listen on another port\n"
     )
 
 
 def test_the_port_is_busy(tmp_path, taken):
-    (tmp_path / "calc.py").write_text(CALC.format(place=taken))
+    (tmp_path / "calc.py").write_text(CALC.format(endpoint=taken))
     assert run(sys.executable, "calc.py", folder=tmp_path) == (3, in_use(taken))
     assert run(WIRECALL, "serve", "calc.py", "--listen", taken, folder=tmp_path) == (3, in_use(taken))
     workers = run(WIRECALL, "serve", "calc.py", "--listen", taken, "--workers", "2", folder=tmp_path)
@@ -98,8 +98,8 @@ OPEN = (
 
 
 @pytest.mark.parametrize("workers", ["1", "2"])
-def test_a_place_that_other_machines_reach(tmp_path, workers):
-    (tmp_path / "calc.py").write_text(CALC.format(place="tcp://127.0.0.1:0"))
+def test_an_endpoint_that_other_machines_reach(tmp_path, workers):
+    (tmp_path / "calc.py").write_text(CALC.format(endpoint="tcp://127.0.0.1:0"))
     said = f"wirecall: {OPEN.format('--insecure')}\n"
     for words in (
         ["--host", "0.0.0.0", "--port", "0"],
@@ -111,7 +111,8 @@ def test_a_place_that_other_machines_reach(tmp_path, workers):
 
 @pytest.mark.parametrize("workers", [1, 2])
 def test_a_program_that_listens_where_other_machines_reach(tmp_path, workers):
-    program = CALC.format(place="{place}").replace('app.run("{place}"', f'app.run("tcp://0.0.0.0:0", workers={workers}')
+    run_anywhere = f'app.run("tcp://0.0.0.0:0", workers={workers}'
+    program = CALC.format(endpoint="{endpoint}").replace('app.run("{endpoint}"', run_anywhere)
     (tmp_path / "calc.py").write_text(program)
     status, said = run(sys.executable, "calc.py", folder=tmp_path)
     assert (status, said.splitlines()[-1]) == (1, f"ValueError: wirecall: {OPEN.format('insecure=True')}")
@@ -227,23 +228,23 @@ def test_a_host_and_a_port(capfd):
     with pytest.raises(ValueError, match="insecure=True"):
         app.run(host="::", port=0)
     assert last_line(lambda: app.run("tcp://127.0.0.1:0", port=1)) == (
-        "TypeError: wirecall: run takes a place, or a host and a port, not both"
+        "TypeError: wirecall: run takes an endpoint, or a host and a port, not both"
     )
     assert last_line(lambda: app.run(8545)) == (  # type: ignore[arg-type]
         'TypeError: wirecall: run takes where to listen as a URI, "tcp://127.0.0.1:8545", not 8545'
     )
 
 
-def test_a_number_in_place_of_a_place():
+def test_a_number_in_place_of_an_endpoint():
     app: object = wirecall.Server("calc")
     for what, call in (
         ("listen takes where to listen", lambda: app.listen(21102)),  # type: ignore[attr-defined]
         ("serving takes where to listen", lambda: app.serving(21102).__enter__()),  # type: ignore[attr-defined]
         ("run takes where to listen", lambda: app.run(21102)),  # type: ignore[attr-defined]
         ("run takes where to listen", lambda: app.run([21102])),  # type: ignore[attr-defined]
-        ("a client takes the place of a server", lambda: wirecall.connect(21102)),  # type: ignore[arg-type]
-        ("a client takes the place of a server", lambda: wirecall.connect([21102])),  # type: ignore[list-item]
-        ("a client takes the place of a server", lambda: wirecall.aconnect(21102)),  # type: ignore[arg-type]
+        ("a client takes the endpoint of a server", lambda: wirecall.connect(21102)),  # type: ignore[arg-type]
+        ("a client takes the endpoint of a server", lambda: wirecall.connect([21102])),  # type: ignore[list-item]
+        ("a client takes the endpoint of a server", lambda: wirecall.aconnect(21102)),  # type: ignore[arg-type]
     ):
         assert last_line(call) == f'TypeError: wirecall: {what} as a URI, "tcp://127.0.0.1:21102", not 21102'
 
@@ -262,13 +263,13 @@ def test_no_workers_at_all(workers):
     )
 
 
-def test_listen_without_a_place_listens_where_the_options_say(tmp_path):
+def test_listen_without_an_endpoint_listens_where_the_options_say(tmp_path):
     app = wirecall.Server(host="127.0.0.2", port=0)
     assert app.listen().startswith("tcp://127.0.0.2:")
-    places = [f"unix://{tmp_path}/{name}.sock" for name in "ab"]
-    app = wirecall.Server(listen=places)
-    assert app.listen() == places[0]
-    assert app._listening == places
+    endpoints = [f"unix://{tmp_path}/{name}.sock" for name in "ab"]
+    app = wirecall.Server(listen=endpoints)
+    assert app.listen() == endpoints[0]
+    assert app._listening == endpoints
     with pytest.raises(ValueError, match="can be reached from other machines"):
         wirecall.Server(host="0.0.0.0", port=0).listen()
     assert wirecall.Server(host="0.0.0.0", port=0).listen(insecure=True).startswith("tcp://0.0.0.0:")
@@ -346,7 +347,7 @@ def test_a_misspelt_option_of_an_asyncio_call(app):
 
 @pytest.mark.parametrize("connect", [wirecall.connect, wirecall.aconnect])
 def test_a_misspelt_option_of_a_client(connect):
-    place = "localhost:1"
+    endpoint = "localhost:1"
     said = "ValueError: there is no option "
     for options, words in (
         ({"timout": 3}, "timout; did you mean timeout?"),
@@ -355,12 +356,12 @@ def test_a_misspelt_option_of_a_client(connect):
         ({"tokn": "x"}, "tokn; did you mean token?"),
         ({"nothing_near": 3}, "nothing_near"),
     ):
-        assert last_line(lambda options=options: connect(place, **options)) == said + words  # type: ignore[misc]
+        assert last_line(lambda options=options: connect(endpoint, **options)) == said + words  # type: ignore[misc]
     for options, words in (
         ({"host": "localhost", "port": 1}, 'host; the address is the first argument: connect("localhost:1")'),
         ({"host": "::1"}, 'host; the address is the first argument: connect("[::1]:8545")'),
         ({"port": 1}, 'port; the address is the first argument: connect("localhost:1")'),
-        ({"url": place}, "url; did you mean uri?"),
+        ({"url": endpoint}, "url; did you mean uri?"),
     ):
         assert last_line(lambda options=options: connect(**options)) == said + words  # type: ignore[misc]
 
@@ -376,10 +377,10 @@ def test_a_server_that_asks_for_a_token(tmp_path, scheme):
         "http": "the server answered with HTTP status 401 (Unauthorized) (-32004)",
     }[scheme]
     with wirecall.Server(principals_file=str(principals)).serving() as uri:
-        place = uri.replace("tcp:", f"{scheme}:")
+        endpoint = uri.replace("tcp:", f"{scheme}:")
         for options in ({}, {"token": "another-token-of-ada"}):
             with pytest.raises(wirecall.Unauthenticated) as caught:
-                wirecall.connect(place, **options).anything()
+                wirecall.connect(endpoint, **options).anything()
             assert str(caught.value) == f'{why}; give the server\'s token: connect(token="…")'
             assert (caught.value.code, "token=" in caught.value.message) == (-32004, False)
             assert caught.value.data["delivered"] == "no"
@@ -438,16 +439,17 @@ def test_a_misspelt_method(c):
 
 
 def test_there_is_no_server():
-    place = "tcp://127.0.0.1:1"
-    why = f"cannot connect to {place}: Connection refused; nothing listens there: start the server, or check the place"
-    assert last_line(lambda: wirecall.connect(place)) == f"wirecall.errors.ConnectionLost: {why} (-32001)"
-    assert run(WIRECALL, "call", "sum", 2, 3, "--url", place, folder=pathlib.Path()) == (3, f"wirecall: {why}\n")
+    endpoint = "tcp://127.0.0.1:1"
+    cure = "nothing listens there: start the server, or check the address"
+    why = f"cannot connect to {endpoint}: Connection refused; {cure}"
+    assert last_line(lambda: wirecall.connect(endpoint)) == f"wirecall.errors.ConnectionLost: {why} (-32001)"
+    assert run(WIRECALL, "call", "sum", 2, 3, "--url", endpoint, folder=pathlib.Path()) == (3, f"wirecall: {why}\n")
 
 
-def test_what_is_no_place():
+def test_what_is_no_endpoint():
     assert last_line(lambda: wirecall.connect("localhost")) == (
-        'ValueError: "localhost" names no place: it has no scheme; write host:port, such as localhost:8545, or a URI, '
-        "such as tcp://127.0.0.1:8545"
+        'ValueError: "localhost" is not an endpoint URI: it has no scheme; write host:port, such as localhost:8545, '
+        "or a URI, such as tcp://127.0.0.1:8545"
     )
 
 

@@ -29,10 +29,10 @@ class Hog:
         _fields_ = (("fd", ctypes.c_int), ("events", ctypes.c_short), ("revents", ctypes.c_short))
 
     def __init__(self, folder: pathlib.Path) -> None:
-        self.places = [folder / "begun", folder / "release"]
-        for place in self.places:
-            os.mkfifo(place)
-        self._begun, self._release = (os.open(place, os.O_RDWR) for place in self.places)
+        self.pipes = [folder / "begun", folder / "release"]
+        for pipe in self.pipes:
+            os.mkfifo(pipe)
+        self._begun, self._release = (os.open(pipe, os.O_RDWR) for pipe in self.pipes)
 
     def __call__(self) -> bool:
         """Whether it was let go on, and has not given up."""
@@ -117,7 +117,7 @@ def uri(app, tmp_path) -> Iterator[str]:
         return value is not None
 
     @app(blocking=True)
-    def aside(n: int) -> int:
+    def off_loop(n: int) -> int:
         return n
 
     with app.serving() as uri:
@@ -139,7 +139,7 @@ def run_client(uri: str, program: str) -> str:
             return thread
     """
     done = subprocess.run(
-        [sys.executable, "-c", textwrap.dedent(header) + textwrap.dedent(program), uri, *HOGS[0].places],
+        [sys.executable, "-c", textwrap.dedent(header) + textwrap.dedent(program), uri, *HOGS[0].pipes],
         capture_output=True, text=True, timeout=300, check=False,
     )  # fmt: skip
     assert done.returncode == 0, done.stderr
@@ -213,7 +213,7 @@ def test_streams_that_nobody_reads_take_no_threads(uri):
             reader.recv(1)
             readers.append(reader)
         c = connect()
-        print([c.aside(n, _timeout=300) for n in range(20)] == list(range(20)))
+        print([c.off_loop(n, _timeout=300) for n in range(20)] == list(range(20)))
         print(list(c.each.stream(1000)) == list(range(1000)))
         for reader in readers:  # one that is read after all goes on where it was
             reader.sendall(b'{"jsonrpc":"2.0","method":"rpc.credit","params":{"id":1,"n":200}}\\n')

@@ -68,7 +68,7 @@ def client(app) -> Iterator[wirecall.Client]:
         return value
 
     @app(blocking=True)
-    def aside(value: Any, ctx: wirecall.Context) -> Any:
+    def off_loop(value: Any, ctx: wirecall.Context) -> Any:
         return value
 
     @app
@@ -113,7 +113,7 @@ WAYS: dict[str, Callable[[wirecall.Client], Any]] = {
     "fails": lambda c: failing(c.fails)(),
     "refuses": lambda c: failing(c.refuses)(),
     "later": lambda c: c.later(KEPT),
-    "aside": lambda c: c.aside(KEPT),
+    "off_loop": lambda c: c.off_loop(KEPT),
     "streams": lambda c: (list(c.count.stream(3)), list(c.count_async.stream(3))),
     "half a stream": lambda c: next(c.count.stream(100)),
     "batch": batch,

@@ -1,5 +1,5 @@
-"""What a client in C++ can do at a broker and elsewhere, by both faces: taps, news, several places, calls within calls,
-names, sessions."""
+"""What a client in C++ can do at a broker and elsewhere, by both faces: taps, news, several endpoints,
+calls within calls, names, sessions."""
 
 from __future__ import annotations
 
@@ -99,7 +99,7 @@ def test_connections_are_told_of(app):
         with pytest.raises(wirecall.MethodNotFound):
             c.nothing()
         made = news.get(timeout=300)
-        assert (made.connected, made.place, made.cause) == (True, uri, "")
+        assert (made.connected, made.endpoint, made.cause) == (True, uri, "")
     with pytest.raises(wirecall.Error):
         c.nothing(_timeout=0.1)  # somebody has to look at the connection
     ended = news.get(timeout=300)
@@ -149,7 +149,7 @@ def test_dropped_events_are_told_of():
         assert count > 0
 
 
-def test_the_next_place_is_tried(app):
+def test_the_next_endpoint_is_tried(app):
     app.add(abs, name="abs")
 
     async def asynchronous(uri: str) -> None:

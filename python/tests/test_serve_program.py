@@ -46,7 +46,7 @@ def serve(tmp_path) -> Iterator[Serve]:
         process.communicate()
 
 
-def places_in(greeting: str) -> list[str]:
+def endpoints_in(greeting: str) -> list[str]:
     return re.findall(r"\w+://[^\s,]+", greeting)
 
 
@@ -73,30 +73,30 @@ def said(process: subprocess.Popen[str]) -> tuple[int, str]:
     ],
 )
 @pytest.mark.parametrize(
-    ("words", "place"),
+    ("words", "endpoint"),
     [
         (["--port", "0", "--host", "127.0.0.2"], "tcp://127.0.0.2:"),
         (["--listen", "tcp://127.0.0.2:0"], "tcp://127.0.0.2:"),
-        (["-c", "places.toml"], "tcp://127.0.0.2:"),
-        (["-c", "places.toml", "--host", "127.0.0.4", "--port", "0"], "tcp://127.0.0.4:"),
-        (["-c", "places.toml", "--listen", "tcp://127.0.0.4:0"], "tcp://127.0.0.4:"),
+        (["-c", "endpoints.toml"], "tcp://127.0.0.2:"),
+        (["-c", "endpoints.toml", "--host", "127.0.0.4", "--port", "0"], "tcp://127.0.0.4:"),
+        (["-c", "endpoints.toml", "--listen", "tcp://127.0.0.4:0"], "tcp://127.0.0.4:"),
     ],
 )
-def test_the_places_of_the_command_go_over_those_of_the_program(serve, tmp_path, runs, words, place):
-    (tmp_path / "places.toml").write_text('listen = ["tcp://127.0.0.2:0"]\n')
+def test_the_endpoints_of_the_command_go_over_those_of_the_program(serve, tmp_path, runs, words, endpoint):
+    (tmp_path / "endpoints.toml").write_text('listen = ["tcp://127.0.0.2:0"]\n')
     status, told = said(serve(stopping(runs), "calc.py", *words))
     assert status == 0, told
-    (only,) = places_in(told)
-    assert only.startswith(place)
+    (only,) = endpoints_in(told)
+    assert only.startswith(endpoint)
 
 
-def test_a_port_goes_over_a_server_s_list_of_places(serve):
+def test_a_port_goes_over_a_server_s_list_of_endpoints(serve):
     program = stopping("").replace("Server('calc')", "Server('calc', listen=['unix:///nowhere/at/all'])")
     status, told = said(serve(program, "calc.py", "--port", "0"))
-    assert (status, places_in(told)[0].rsplit(":", 1)[0]) == (0, "tcp://127.0.0.1")
+    assert (status, endpoints_in(told)[0].rsplit(":", 1)[0]) == (0, "tcp://127.0.0.1")
 
 
-def test_a_place_and_a_port_are_refused_as_the_broker_refuses_them(serve):
+def test_an_endpoint_and_a_port_are_refused_as_the_broker_refuses_them(serve):
     words = ["--listen", "tcp://127.0.0.1:0", "--port", "1"]
     line = (2, "wirecall: --listen says where to listen, so leave --host and --port out\n")
     assert said(serve(HEAD, "calc.py", *words)) == line
@@ -107,7 +107,7 @@ def test_a_place_and_a_port_are_refused_as_the_broker_refuses_them(serve):
 def test_a_server_that_is_not_the_named_one_listens_where_the_program_says(serve, tmp_path, name):
     program = HEAD + f"other = wirecall.Server('other')\nprint(other.listen('unix://{tmp_path}/o.sock'))\napp.stop()\n"
     status, told = said(serve(program, f"calc.py{name}", "--listen", f"unix://{tmp_path}/a.sock"))
-    assert (status, places_in(told)) == (0, [f"unix://{tmp_path}/o.sock", f"unix://{tmp_path}/a.sock"])
+    assert (status, endpoints_in(told)) == (0, [f"unix://{tmp_path}/o.sock", f"unix://{tmp_path}/a.sock"])
 
 
 def test_it_runs_again_after_it_has_served_in_the_background(capfd):
@@ -118,11 +118,11 @@ def test_it_runs_again_after_it_has_served_in_the_background(capfd):
             assert c.seven() == 7
     app.stop()
     app.run("tcp://127.0.0.1:0")
-    (place,) = places_in(capfd.readouterr().err)
-    assert place != uri
+    (endpoint,) = endpoints_in(capfd.readouterr().err)
+    assert endpoint != uri
     app.stop()
     app.run(port=0)
-    assert len(places_in(capfd.readouterr().err)) == 1
+    assert len(endpoints_in(capfd.readouterr().err)) == 1
 
 
 @pytest.mark.parametrize(
@@ -262,14 +262,14 @@ def principals(**tokens: str) -> str:
     return json.dumps([{"name": name, "tokens": [token], "call": [">"]} for name, token in tokens.items()])
 
 
-def calls_with(place: str, token: str) -> Any:
-    with wirecall.connect(place, token=token) as c:
+def calls_with(endpoint: str, token: str) -> Any:
+    with wirecall.connect(endpoint, token=token) as c:
         return c.twice(4)
 
 
-def is_known(place: str, token: str) -> bool:
+def is_known(endpoint: str, token: str) -> bool:
     try:
-        return bool(calls_with(place, token) == 8)
+        return bool(calls_with(endpoint, token) == 8)
     except wirecall.Unauthenticated:
         return False
 
@@ -295,18 +295,18 @@ def test_a_hang_up_makes_it_read_the_principals_anew(serve, tmp_path, workers, b
     else:
         runs = f"app.run('tcp://127.0.0.1:0', workers={workers})\n"
         process = serve(GUARDED + runs, "calc.py", command=(sys.executable,))
-    (place,) = places_in(lines_until(process, " at ")[-1])
-    assert is_known(place, "a-token-of-ann")
-    assert not is_known(place, "a-token-of-bob")
+    (endpoint,) = endpoints_in(lines_until(process, " at ")[-1])
+    assert is_known(endpoint, "a-token-of-ann")
+    assert not is_known(endpoint, "a-token-of-bob")
     file.write_text(principals(bob="a-token-of-bob"))
     process.send_signal(signal.SIGHUP)
     lines_until(process, "the configuration is in force", workers)
-    assert is_known(place, "a-token-of-bob")
-    assert not is_known(place, "a-token-of-ann")
+    assert is_known(endpoint, "a-token-of-bob")
+    assert not is_known(endpoint, "a-token-of-ann")
     file.write_text("{")  # refused as a whole, and all stays
     process.send_signal(signal.SIGHUP)
     lines_until(process, "the configuration is refused", workers)
-    assert is_known(place, "a-token-of-bob")
+    assert is_known(endpoint, "a-token-of-bob")
     process.send_signal(signal.SIGTERM)
     assert process.wait(timeout=300) == 0
 
@@ -315,13 +315,13 @@ def test_a_hang_up_makes_it_read_its_configuration_anew(serve, tmp_path):
     file = tmp_path / "calc.toml"
     file.write_text("[limits]\nbatch = 5\n")
     process = serve(HEAD, "calc.py", "--port", "0", "-c", "calc.toml", "--limits-depth", "9")
-    (place,) = places_in(lines_until(process, " at ")[-1])
+    (endpoint,) = endpoints_in(lines_until(process, " at ")[-1])
     file.write_text("[limits]\nbatch = 2\ndepth = 100\n")
     process.send_signal(signal.SIGHUP)
     told = lines_until(process, "the configuration is in force")
     assert any("limits.batch" in line for line in told)
     assert not any("limits.depth" in line for line in told), "a flag goes over the file"
-    with wirecall.connect(place) as c, c.batch() as b:
+    with wirecall.connect(endpoint) as c, c.batch() as b:
         three = [b.twice(1) for _ in range(3)]
     with pytest.raises(wirecall.Error, match="batch"):
         three[0].result()
@@ -341,12 +341,12 @@ def test_a_program_s_own_handler_of_hang_ups_stays(serve, tmp_path):
     (tmp_path / "principals.json").write_text(principals(ann="a-token-of-ann"))
     own = "import signal\nsignal.signal(signal.SIGHUP, lambda *_: app.stop())\n"
     process = serve(GUARDED + own, "calc.py", "--port", "0")
-    (place,) = places_in(lines_until(process, " at ")[-1])
-    assert calls_with(place, "a-token-of-ann") == 8
+    (endpoint,) = endpoints_in(lines_until(process, " at ")[-1])
+    assert calls_with(endpoint, "a-token-of-ann") == 8
     os.kill(process.pid, signal.SIGHUP)
     # Python's handlers run with its next function, which this may be; unless that has been and all is over.
     with contextlib.suppress(wirecall.Error):
-        calls_with(place, "a-token-of-ann")
+        calls_with(endpoint, "a-token-of-ann")
     assert process.wait(timeout=300) == 0
 
 
@@ -362,11 +362,11 @@ def test_a_hang_up_while_the_program_loads_is_for_the_server_that_it_makes(serve
     (tmp_path / "principals.json").write_text(principals(ann="a-token-of-ann"))
     program = HANGS_UP + GUARDED + ALSO_BOB if where == "before" else GUARDED + ALSO_BOB + HANGS_UP
     process = serve(program, "calc.py", "--port", "0", "--workers", str(workers))
-    (place,) = places_in(lines_until(process, " at ")[-1])
+    (endpoint,) = endpoints_in(lines_until(process, " at ")[-1])
     if workers == 1:
         lines_until(process, "the configuration is in force")
-    assert is_known(place, "a-token-of-bob")
-    assert not is_known(place, "a-token-of-ann")
+    assert is_known(endpoint, "a-token-of-bob")
+    assert not is_known(endpoint, "a-token-of-ann")
     process.send_signal(signal.SIGHUP)  # and those that follow are as ever
     lines_until(process, "the configuration is in force", workers)
     process.send_signal(signal.SIGTERM)
@@ -411,20 +411,20 @@ def test_the_command_holds_hang_ups_until_the_package_takes_them(tmp_path):
 def test_a_token_that_was_removed_before_the_server_ran_ends_with_a_hang_up(serve, tmp_path):
     (tmp_path / "principals.json").write_text(principals(ann="a-token-of-ann"))
     process = serve(GUARDED + ALSO_BOB, "calc.py", "--port", "0")
-    (place,) = places_in(lines_until(process, " at ")[-1])
-    with wirecall.connect(place, token="a-token-of-ann") as ann:
+    (endpoint,) = endpoints_in(lines_until(process, " at ")[-1])
+    with wirecall.connect(endpoint, token="a-token-of-ann") as ann:
         assert ann.twice(4) == 8, "as the server was made"
         process.send_signal(signal.SIGHUP)
         lines_until(process, "the configuration is in force")
         with pytest.raises(wirecall.Error):
             ann.twice(4)
-    assert not is_known(place, "a-token-of-ann")
-    assert is_known(place, "a-token-of-bob")
+    assert not is_known(endpoint, "a-token-of-ann")
+    assert is_known(endpoint, "a-token-of-bob")
 
 
 def test_workers_know_no_token_that_was_removed_before_they_ran(serve, tmp_path):
     (tmp_path / "principals.json").write_text(principals(ann="a-token-of-ann"))
     process = serve(GUARDED + ALSO_BOB, "calc.py", "--port", "0", "--workers", "2")
-    (place,) = places_in(lines_until(process, " at ")[-1])
-    assert is_known(place, "a-token-of-bob")
-    assert not is_known(place, "a-token-of-ann")
+    (endpoint,) = endpoints_in(lines_until(process, " at ")[-1])
+    assert is_known(endpoint, "a-token-of-bob")
+    assert not is_known(endpoint, "a-token-of-ann")

@@ -84,7 +84,7 @@ def test_what_is_given_by_name_only_takes_no_position(app):
         ([None, 2], ["a"], "integer", "null"),
     ],
 )
-def test_what_does_not_fit_is_said_with_its_place(app, params, loc, expected, got):
+def test_what_does_not_fit_is_said_with_its_location(app, params, loc, expected, got):
     @app
     def add(a: int, b: int) -> int:
         return a + b
@@ -350,8 +350,8 @@ def dislike(value: int) -> bool:
     raise KeyError("/etc/secret")
 
 
-@pytest.mark.parametrize("place", ["loop", "pool", "async", "stream", "choice", "list"])
-def test_of_what_a_validator_raises_only_value_errors_are_told(app, caplog, place):
+@pytest.mark.parametrize("execution", ["loop", "pool", "async", "stream", "choice", "list"])
+def test_of_what_a_validator_raises_only_value_errors_are_told(app, caplog, execution):
     def take(value: Fussy) -> None: ...
 
     async def take_async(value: Fussy) -> None: ...
@@ -363,15 +363,15 @@ def test_of_what_a_validator_raises_only_value_errors_are_told(app, caplog, plac
 
     def take_all(value: list[Fussy]) -> None: ...
 
-    function = {"async": take_async, "stream": stream, "choice": choose, "list": take_all}.get(place, take)
-    app.add(function, name="take") if place != "pool" else app(name="take", blocking=True)(function)
+    function = {"async": take_async, "stream": stream, "choice": choose, "list": take_all}.get(execution, take)
+    app.add(function, name="take") if execution != "pool" else app(name="take", blocking=True)(function)
     with app.serving() as uri, wirecall.connect(uri) as c:
 
         def call(dislikes: str) -> None:
             value = {"dislikes": dislikes}
-            c.take([value] if place == "list" else value)
+            c.take([value] if execution == "list" else value)
 
-        with pytest.raises(wirecall.InvalidParams, match=None if place == "choice" else "be nicer"):
+        with pytest.raises(wirecall.InvalidParams, match=None if execution == "choice" else "be nicer"):
             call("value")
         assert not caplog.records
         for other in ("key", "type", "overflow", "interrupt"):
@@ -393,7 +393,7 @@ def test_a_predicate_that_fails_is_not_the_callers_mistake(app, caplog):
     assert "/etc/secret" in caplog.text
 
 
-def test_what_cannot_be_in_a_set_is_said_with_its_place(app):
+def test_what_cannot_be_in_a_set_is_said_with_its_location(app):
     @app
     def take(value: set[Any]) -> int:
         return len(value)
@@ -569,11 +569,11 @@ def test_the_document_has_the_name_of_the_server_and_where_it_is():
         return n * 2**64
 
     with app.serving("tcp://127.0.0.1:0") as uri:
-        place = uri.replace("tcp://", "http://")
-        with urllib.request.urlopen(f"{place}/openrpc.json") as response:
+        url = uri.replace("tcp://", "http://")
+        with urllib.request.urlopen(f"{url}/openrpc.json") as response:
             document = json.load(response)
     assert document["info"]["title"] == "calc"
-    assert document["servers"] == [{"name": "calc", "url": f"{place}/rpc"}]
+    assert document["servers"] == [{"name": "calc", "url": f"{url}/rpc"}]
     assert document["methods"][0]["result"]["schema"] == {"type": "integer"}
 
 

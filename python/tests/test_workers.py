@@ -1,4 +1,4 @@
-"""Several processes behind one place, and `wirecall serve FILE.py`."""
+"""Several processes behind one endpoint, and `wirecall serve FILE.py`."""
 
 from __future__ import annotations
 
@@ -47,9 +47,9 @@ class Serving:
         self.process = subprocess.Popen([command, "serve", program, *words], stderr=subprocess.PIPE, text=True)
         assert self.process.stderr is not None
         self.greeting = self.process.stderr.readline()
-        place = re.search(r"at (\S+?)[, ]", self.greeting)
-        assert place, self.greeting + self.process.stderr.read()
-        self.uri = place[1]
+        endpoint = re.search(r"at (\S+?)[, ]", self.greeting)
+        assert endpoint, self.greeting + self.process.stderr.read()
+        self.uri = endpoint[1]
 
     def end(self) -> str:
         """What it has said after its greeting."""
@@ -79,8 +79,8 @@ def program(tmp_path) -> pathlib.Path:
 
 @pytest.fixture(params=["tcp://127.0.0.1:0", "unix"])
 def serving(program, request) -> Iterator[Serving]:
-    place = f"unix://{program.parent}/socket" if request.param == "unix" else request.param
-    served = Serving(program, "--listen", place, "--workers", "2")
+    endpoint = f"unix://{program.parent}/socket" if request.param == "unix" else request.param
+    served = Serving(program, "--listen", endpoint, "--workers", "2")
     yield served
     served.process.kill()
     served.process.communicate()
@@ -94,7 +94,7 @@ def alive(pid: int) -> bool:
     return True
 
 
-def test_share_a_place_and_end_together(serving):
+def test_share_an_endpoint_and_end_together(serving):
     workers = serving.ask_until(2)
     assert "4 methods at " in serving.greeting
     assert ", by 2 workers" in serving.greeting
@@ -147,12 +147,12 @@ def test_run_says_what_workers_cannot_be(app):
 
 
 def test_a_server_is_of_use_after_its_workers(program):
-    place = f"unix://{program.parent}/socket"
+    endpoint = f"unix://{program.parent}/socket"
     stopping = f"""
 import wirecall
 while True:
     try:
-        with wirecall.connect({place!r}) as c:
+        with wirecall.connect({endpoint!r}) as c:
             c.stop()
         break
     except wirecall.ConnectionLost:
@@ -163,7 +163,7 @@ while True:
         + f"""
 import subprocess, sys
 stopping = subprocess.Popen([sys.executable, "-c", {stopping!r}])
-app.run({place!r}, workers=2, quiet=True)
+app.run({endpoint!r}, workers=2, quiet=True)
 print(app.handle('{{"jsonrpc":"2.0","method":"pid","id":1}}'))
 stopping.wait()
 """

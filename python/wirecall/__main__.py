@@ -33,9 +33,9 @@ def main(words: list[str] | None = None) -> int:
     """The exit status: 0 done, 1 the program raises, 2 what is asked for cannot be, 3 nothing can be listened on."""
     parser = Parser(prog="wirecall serve", description=DESCRIPTION, epilog=EPILOG, allow_abbrev=False)
     parser.add_argument("program", metavar="FILE.py[:NAME]", help="the program; a module's name will do as well")
-    parser.add_argument("--listen", action="append", default=[], metavar="URI", help="where, once for each place")
+    parser.add_argument("--listen", action="append", default=[], metavar="URI", help="where, once for each endpoint")
     parser.add_argument("--print-config", action="store_true", help="print the options in force as TOML, and exit")
-    parser.add_argument("--workers", metavar="N", help="processes that share the places")
+    parser.add_argument("--workers", metavar="N", help="processes that share the endpoints")
     parser.add_argument("--insecure", action="store_true", help="listen also where other machines can connect")
     parser.add_argument("-c", "--config", metavar="FILE", help="options as TOML, which flags go over")
     words = sys.argv[1:] if words is None else words
@@ -55,7 +55,7 @@ def main(words: list[str] | None = None) -> int:
 
     def options() -> dict[str, Any]:
         of_file = {} if told.config is None else _options_of_file(told.config)
-        return server._over_places(of_file, of_flags)
+        return server._over_endpoints(of_file, of_flags)
 
     try:
         at_start = options()
@@ -75,7 +75,7 @@ def main(words: list[str] | None = None) -> int:
         served = _server_in(module, program, name)
         try:
             served.run()
-        except ValueError as failure:  # of a place, which this command line or a file names
+        except ValueError as failure:  # of an endpoint, which this command line or a file names
             _refuse(str(failure).removeprefix("wirecall: "))
     return 0
 

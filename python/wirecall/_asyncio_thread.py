@@ -90,9 +90,9 @@ async def feed_from(generator: AsyncIterator[Any], feed: Any, subscription: bool
                 continue
             if not feed.wanted:
                 break
-            room = loop.create_future()
-            feed.when_room(room)
-            await room
+            writable = loop.create_future()
+            feed.when_writable(writable)
+            await writable
             if not feed.wanted:
                 break
         feed.end()

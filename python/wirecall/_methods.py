@@ -31,7 +31,7 @@ Row = tuple[str, int, Shape | None, bool, Any, str, str]
 class Described(typing.NamedTuple):
     """What the native side is told of a function."""
 
-    place: int
+    execution: int
     parameters: list[Row]
     result: Shape
     checked: Shape | None  # what a result, or an item of a stream, is held against
@@ -41,7 +41,7 @@ class Described(typing.NamedTuple):
 def describe_subscription(function: Callable[..., Any], name: str, *, check_results: bool = True) -> Described:
     """The same of an async generator, whose values are events; `result` is the shape of one."""
     described = describe(function, name, check_results=check_results)
-    if described.place != ASYNCIO_STREAM:
+    if described.execution != ASYNCIO_STREAM:
         raise TypeError(f"wirecall: {name}: what can be subscribed to is an async generator: async def with yield")
     return described._replace(result=_item(_hints(function, name)))
 
@@ -76,14 +76,14 @@ def describe(
         ))  # fmt: skip
     if unhinted:
         errors._unhinted[name] = unhinted
-    place = _place(function, blocking)
+    execution = _execution(function, blocking)
     result = _result(function, hints)
     checked = None
     if check_results:
-        checked = _item(hints) if place in (POOL_STREAM, ASYNCIO_STREAM) else result
+        checked = _item(hints) if execution in (POOL_STREAM, ASYNCIO_STREAM) else result
         if checked is _shape_of_anything():
             checked = None
-    return Described(place, rows, result, checked, _summary(function))
+    return Described(execution, rows, result, checked, _summary(function))
 
 
 def _is_context(hint: Any) -> bool:
@@ -181,7 +181,7 @@ def _shape_of_anything() -> Shape:
     return shape_of(Any)
 
 
-def _place(function: Callable[..., Any], blocking: bool) -> int:
+def _execution(function: Callable[..., Any], blocking: bool) -> int:
     inner: Any = function
     while isinstance(inner, functools.partial):
         inner = inner.func

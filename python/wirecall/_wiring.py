@@ -11,7 +11,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-DEFAULT_PLACE = "tcp://127.0.0.1:8545"
+DEFAULT_URI = "tcp://127.0.0.1:8545"
 
 _native.set_planner(_values.plan_for)
 _native.set_extension_reader(_values.of_extension)
@@ -20,7 +20,7 @@ _native.set_error_functions(errors._make, errors._explain)
 _endings: set[weakref.WeakMethod[Callable[[], object]]] = set()
 
 
-def check_place(uri: object, what: str) -> None:
+def check_endpoint(uri: object, what: str) -> None:
     """TypeError for what is no text. `what`: who takes it, and what it stands for."""
     if isinstance(uri, str):
         return

@@ -1,4 +1,4 @@
-"""Workers: processes that serve the same places, forked by one that starts another when one crashes, and ends all."""
+"""Workers: processes that serve the same endpoints. Their parent forks them, replaces one that crashes, and ends all."""
 
 from __future__ import annotations
 

@@ -11,7 +11,7 @@ import asyncio
 from typing import TYPE_CHECKING, Any
 
 from . import _native
-from ._wiring import DEFAULT_PLACE
+from ._wiring import DEFAULT_URI
 from .client import (
     BatchMethod,
     _all_params,
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from types import TracebackType
 
     from ._methods import Described
-    from .client import Places
+    from .client import Endpoints
 
 
 class Reply(asyncio.Future[Any]):
@@ -52,7 +52,7 @@ class AsyncClient(_Base):
     the answer."""
 
     def __init__(
-        self, uri: Places = DEFAULT_PLACE, *, timeout: float | None = None, wait: float | None = None, **options: Any
+        self, uri: Endpoints = DEFAULT_URI, *, timeout: float | None = None, wait: float | None = None, **options: Any
     ) -> None:
         super().__init__(uri, timeout=timeout, wait=wait, **options)
         self._replies = _native.Replies()
@@ -124,7 +124,7 @@ class AsyncClient(_Base):
         """Lets the server call a function, plain or `async def`, while it serves a call of this client (`ctx.call`). It
         runs in this loop. `check_results` as for `Server`."""
         told = self._described(function, name, check_results)
-        self._native.offer(name, function, told.place, told.parameters, told.result, told.checked, self._calls)
+        self._native.offer(name, function, told.execution, told.parameters, told.result, told.checked, self._calls)
 
     async def provide(
         self, name: str, function: Callable[..., Any], *, check_results: bool = True, **options: Any
@@ -164,9 +164,9 @@ class AsyncClient(_Base):
 
         self._join()
         described = describe(function, name, check_results=check_results)
-        if described.place == POOL_STREAM:
+        if described.execution == POOL_STREAM:
             raise TypeError(f"wirecall: {name} is a plain generator, which would hold up the loop: make it async def")
-        return described if described.place == ASYNCIO_STREAM else described._replace(place=ASYNCIO)
+        return described if described.execution == ASYNCIO_STREAM else described._replace(execution=ASYNCIO)
 
     def unprovide(self, name: str) -> bool:
         """Provides that method no longer; False when it is not provided."""
@@ -335,7 +335,7 @@ class AsyncMethod:
 
 
 def aconnect(
-    uri: Places = DEFAULT_PLACE, *, timeout: float | None = None, wait: float | None = None, **options: Any
+    uri: Endpoints = DEFAULT_URI, *, timeout: float | None = None, wait: float | None = None, **options: Any
 ) -> AsyncClient:
     """As `connect`, for asyncio: `async with wirecall.aconnect(uri) as c:`."""
     return AsyncClient(uri, timeout=timeout, wait=wait, **options)

@@ -11,7 +11,7 @@ from __future__ import annotations
 import json
 
 from . import _native, _wiring
-from ._wiring import DEFAULT_PLACE, check_place
+from ._wiring import DEFAULT_URI, check_endpoint
 from .errors import LocalError, _of_the_call
 
 TYPE_CHECKING = False
@@ -22,8 +22,8 @@ if TYPE_CHECKING:
 
     from ._methods import Described
 
-    # One place, or several of one service: the next is tried where one does not answer.
-    Places = str | list[str] | tuple[str, ...]
+    # One endpoint, or several of one service: the next is tried where one does not answer.
+    Endpoints = str | list[str] | tuple[str, ...]
     OnRefused = TypeVar("OnRefused", bound=Callable[[str, Exception], object])
     OnLagged = TypeVar("OnLagged", bound=Callable[[str, int], object])
     OnConnection = TypeVar("OnConnection", bound=Callable[[_native.ConnectionNews], object])
@@ -70,8 +70,8 @@ def _cure_of_option(failure: str, options: dict[str, Any]) -> str:
             continue
         if name in ("host", "port"):
             host = str(options.get("host", "localhost"))
-            place = f"{f'[{host}]' if ':' in host else host}:{options.get('port', 8545)}"
-            return f'; the address is the first argument: connect("{place}")'
+            endpoint = f"{f'[{host}]' if ':' in host else host}:{options.get('port', 8545)}"
+            return f'; the address is the first argument: connect("{endpoint}")'
         if nearest := _native.nearest(name, ["timeout", "wait", "uri"]):
             return f"; did you mean {nearest}?"
     return ""
@@ -91,7 +91,7 @@ class _Base(_Named):
     _native: _native.Client
 
     def __init__(
-        self, uri: Places = DEFAULT_PLACE, *, timeout: float | None = None, wait: float | None = None, **options: Any
+        self, uri: Endpoints = DEFAULT_URI, *, timeout: float | None = None, wait: float | None = None, **options: Any
     ) -> None:
         if timeout is not None:
             _check_timeout(timeout)
@@ -99,8 +99,8 @@ class _Base(_Named):
         if wait is not None:
             _check_timeout(wait)
             options["wait_ms"] = max(0, round(wait * 1000))
-        for place in uri if isinstance(uri, list | tuple) else [uri]:
-            check_place(place, "a client takes the place of a server")
+        for endpoint in uri if isinstance(uri, list | tuple) else [uri]:
+            check_endpoint(endpoint, "a client takes the endpoint of a server")
         try:
             self._native = _native.Client([uri] if isinstance(uri, str) else list(uri), json.dumps(options))
         except ValueError as failure:
@@ -127,7 +127,7 @@ class _Base(_Named):
         return function
 
     def on_connection(self, function: OnConnection) -> OnConnection:
-        """`function(news)` is called when a connection has been made or has ended (`news.connected`, `news.place`,
+        """`function(news)` is called when a connection has been made or has ended (`news.connected`, `news.endpoint`,
         `news.cause`): who subscribes looks there anew at what it has missed meanwhile."""
         self._native.on_connection(self._task_of(function), self._calls)
         return function
@@ -171,7 +171,7 @@ class Client(_Base):
         """Lets the server call a function while it serves a call of this client (`ctx.call`). It runs on the thread
         that drives the client. `async def` needs `aconnect`. `check_results` as for `Server`."""
         told = _plain(function, name, check_results)
-        self._native.offer(name, function, told.place, told.parameters, told.result, told.checked, None)
+        self._native.offer(name, function, told.execution, told.parameters, told.result, told.checked, None)
 
     def provide(self, name: str, function: Callable[..., Any], *, check_results: bool = True, **options: Any) -> None:
         """At a broker: provides a method to its other clients. `options`: concurrency, queue, policy, idempotent, safe.
@@ -305,7 +305,7 @@ def _plain(function: Callable[..., Any], name: str, check_results: bool) -> Desc
     from ._methods import LOOP, describe
 
     described = describe(function, name, check_results=check_results)
-    if described.place != LOOP:
+    if described.execution != LOOP:
         raise TypeError(f"wirecall: {name} is asynchronous or yields: a client of wirecall.aconnect takes async def")
     return described
 
@@ -412,10 +412,10 @@ def _event_params(topic: str, value: Any, retain: bool) -> dict[str, Any]:
 
 
 def connect(
-    uri: Places = DEFAULT_PLACE, *, timeout: float | None = None, wait: float | None = None, **options: Any
+    uri: Endpoints = DEFAULT_URI, *, timeout: float | None = None, wait: float | None = None, **options: Any
 ) -> Client:
-    """A client of a server at a place such as "tcp://127.0.0.1:8545", "unix:///run/wc.sock" or "http://host/rpc",
-    connected; of several places the next is tried where one does not answer. `timeout`: seconds for each call;
+    """A client of a server at an endpoint such as "tcp://127.0.0.1:8545", "unix:///run/wc.sock" or "http://host/rpc",
+    connected; of several endpoints the next is tried where one does not answer. `timeout`: seconds for each call;
     `wait`: seconds for which it goes on trying while there is no server, or, with each call, while nobody provides its
     method; `options`: those of a client in docs/options.md. ConnectionLost when there is no server."""
     client = Client(uri, timeout=timeout, wait=wait, **options)

@@ -234,13 +234,13 @@ def _meant_for_the_call(data: Any) -> str:
 
 def _details(data: Any, message: str) -> str:
     """What of an error's data a person wants to read in one line, and has not read in the message: the words of the
-    command (src/message/error_words.hpp)."""
+    command (src/message/error_description.hpp)."""
     if data is None:
         return ""
     from . import _native
 
     try:
-        words = _native.error_words(message.encode(errors="replace").decode(), _native.dumps(data).decode())
+        words = _native.error_description(message.encode(errors="replace").decode(), _native.dumps(data).decode())
     except (TypeError, ValueError):  # an error of this program, with data that cannot be sent
         return repr(data)
     cure = _meant_for_the_call(data)

@@ -22,7 +22,7 @@ from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any, TypeVar, overload
 
 from . import _native, _wiring
-from ._wiring import check_place
+from ._wiring import check_endpoint
 
 if TYPE_CHECKING:
     from ._held_hang_ups import HeldHangUps
@@ -142,7 +142,7 @@ class Server:
         told = (called, function, *described, safe)
         self._engine.add(*told)
         self._methods[called] = told
-        self._asynchronous = self._asynchronous or described.place in (ASYNCIO, ASYNCIO_STREAM)
+        self._asynchronous = self._asynchronous or described.execution in (ASYNCIO, ASYNCIO_STREAM)
         return function
 
     def subscription(self, subscribe: str, /, *, unsubscribe: str, notification: str) -> Callable[[F], F]:
@@ -177,19 +177,19 @@ class Server:
                 self.add(getattr(instance, name), name=prefix + name)
 
     def listen(self, uri: str | None = None, *, insecure: bool = False) -> str:
-        """Listens at once, so that peers may connect; they are served by `run`. Returns the place with its actual port:
-        `listen("tcp://127.0.0.1:0")`. Without a place, at those that the server's options name; returns the first.
+        """Listens at once, so that peers may connect; they are served by `run`. Returns the endpoint with its port:
+        `listen("tcp://127.0.0.1:0")`. Without an endpoint, at those that the server's options name; returns the first.
         What `wirecall serve` is told goes over the program: it then listens there, once, and nowhere else.
         OSError with the cause and the cure when it cannot be had.
 
         `insecure`: other machines may connect although nobody has to authenticate. Without it, and without a
-        `principals_file`, a place that they can reach is a ValueError."""
+        `principals_file`, an endpoint that they can reach is a ValueError."""
         if uri is not None:
-            check_place(uri, "listen takes where to listen")
-        told = self._told_places()
+            check_endpoint(uri, "listen takes where to listen")
+        told = self._told_endpoints()
         if told is not None and self._listening:
             return self._listening[0]
-        uris = told if told is not None else self._engine.places() if uri is None else [uri]
+        uris = told if told is not None else self._engine.endpoints() if uri is None else [uri]
         self._permit(uris, insecure)
         first, *_ = [self._listen_at(one) for one in uris]
         return first
@@ -199,7 +199,7 @@ class Server:
         self._listening.append(actual)
         return actual
 
-    def _told_places(self) -> list[str] | None:
+    def _told_endpoints(self) -> list[str] | None:
         """Where the command line, or its file, says that this server listens; None where it says nothing."""
         if _told is None or _told.names_another(self):
             return None
@@ -209,7 +209,7 @@ class Server:
             sys.exit(0)
         if _told.listen:
             return _told.listen
-        return self._engine.places() if _told.options.keys() & _PLACES else None
+        return self._engine.endpoints() if _told.options.keys() & _ENDPOINTS else None
 
     def _at(self, host: str | None, port: int | None) -> str:
         """TCP there. What the command line says goes over both, and the server's options stand for what is missing."""
@@ -243,21 +243,21 @@ class Server:
     ) -> None:
         """Serves until `stop`, Ctrl-C or SIGTERM; calls in progress are finished first.
 
-        `listen`: a place as a URI, or several; without it, or with `host` and `port` instead, TCP at those, which are
-        the server's options where they are not given.
-        `workers`: so many processes, forked from this one, share the places. One that crashes is replaced. Each has the
-        program's state as it was when `run` was called; nothing that one of them changes is seen by the others.
+        `listen`: an endpoint as a URI, or several; without it, or with `host` and `port` instead, TCP at those, which
+        are the server's options where they are not given.
+        `workers`: so many processes, forked from this one, share the endpoints. One that crashes is replaced. Each has
+        the program's state as it was when `run` was called; nothing that one of them changes is seen by the others.
         `insecure`: as for `listen`.
         In another thread than the main one signals are left to the program, and `stop` ends it.
-        A program whose place cannot be had ends with one line that says why; `listen` raises OSError instead.
+        A program whose endpoint cannot be had ends with one line that says why; `listen` raises OSError instead.
         """
         if listen is not None and (host is not None or port is not None):
-            raise TypeError("wirecall: run takes a place, or a host and a port, not both")
+            raise TypeError("wirecall: run takes an endpoint, or a host and a port, not both")
         if host is not None or port is not None:
             listen = self._at(host, port)
         uris = list(listen) if isinstance(listen, list | tuple) else [] if listen is None else [listen]
         for uri in uris:
-            check_place(uri, "run takes where to listen")
+            check_endpoint(uri, "run takes where to listen")
         if workers < 1:
             raise ValueError(f"wirecall: workers={workers}: give the number of processes, at least 1")
         if _told is not None:
@@ -265,13 +265,13 @@ class Server:
                 return None
             workers = _told.workers or workers
             _told.has_run = True
-            told = self._told_places()
+            told = self._told_endpoints()
             if told is not None and self._listening:
                 uris = []
             elif told is not None and (_told.says_where() or (host is None and port is None)):
                 uris = told
         if not uris and not self._listening:
-            uris = self._engine.places()
+            uris = self._engine.endpoints()
         self._permit(uris, insecure)  # all of them before the first one listens
         if workers > 1:
             return self._run_workers(uris, workers, quiet)
@@ -336,7 +336,7 @@ class Server:
         options = self._options
         try:
             if _told is not None and _told.options_anew is not None:
-                options = _over_places(self._own_options, _told.options_anew())
+                options = _over_endpoints(self._own_options, _told.options_anew())
         except ValueError as failure:
             return "", str(failure)
         return json.dumps({"name": self.name, **options}), ""
@@ -360,8 +360,8 @@ class Server:
                 self._options = {name: value for name, value in json.loads(anew).items() if name != "name"}
             self._workers = None
             self._made = self._make_native()
-            for place in listeners:
-                self._engine.listen_shared(place, number)
+            for endpoint in listeners:
+                self._engine.listen_shared(endpoint, number)
             listeners.clear()
             with self._taking_hang_ups():
                 if reloads:
@@ -411,7 +411,7 @@ class Server:
     def serving(self, listen: str = "tcp://127.0.0.1:0", *, insecure: bool = False) -> Iterator[str]:
         """Serves in the background, for tests and notebooks: `with app.serving() as uri: …`. `insecure` as for
         `listen`."""
-        check_place(listen, "serving takes where to listen")
+        check_endpoint(listen, "serving takes where to listen")
         self._permit([listen], insecure)
         uri = self._listen_at(listen)
         thread = threading.Thread(target=self._serve, name="wirecall-server", daemon=True)
@@ -476,7 +476,7 @@ class Told:
 
     def over(self, options: dict[str, Any]) -> dict[str, Any]:
         """The options of a server with these over them."""
-        return _over_places(options, self.options)
+        return _over_endpoints(options, self.options)
 
     def says_where(self) -> bool:
         """All of it, not only the host or the port."""
@@ -484,7 +484,7 @@ class Told:
 
 
 _told: Told | None = None
-_PLACES = {"listen", "host", "port"}
+_ENDPOINTS = {"listen", "host", "port"}
 # What is none of the server's options, and where it is said.
 _SAID_OF_RUN = {
     "insecure": "say where it listens that other machines may connect, app.run(insecure=True)",
@@ -493,8 +493,8 @@ _SAID_OF_RUN = {
 }
 
 
-def _over_places(below: dict[str, Any], above: dict[str, Any]) -> dict[str, Any]:
-    """A host or a port above goes over a list of places below."""
+def _over_endpoints(below: dict[str, Any], above: dict[str, Any]) -> dict[str, Any]:
+    """A host or a port above goes over a list of endpoints below."""
     goes_over = above.keys() & {"host", "port"} and "listen" not in above
     return _over({name: value for name, value in below.items() if not (goes_over and name == "listen")}, above)
 

@@ -1,7 +1,7 @@
 // What is behind Task and is no template: the loop that runs coroutines, waiting, joining, sleeping.
 #include "wirecall/task.hpp"
 
-#include "wirecall/detail/handler_window.hpp"
+#include "wirecall/detail/watchdog_slot.hpp"
 
 namespace wirecall {
 namespace detail {
@@ -30,7 +30,7 @@ void Root::run(Turn& turn) noexcept {
         innermost.resume();
       } else {
         // A coroutine touches its loop, and so keeps it.
-        const InHandler in_handler{*root.window_, *root.method_, nullptr};
+        const WatchdogScope scope{*root.watchdog_slot_, *root.method_, nullptr};
         innermost.resume();
       }
     } else {

@@ -1,4 +1,4 @@
-// The part of Exchange (exchange.hpp) that is rpc.call_all: one call is asked of all providers of a method, each of
+// The part of Router (router.hpp) that is rpc.call_all: one call is asked of all providers of a method, each of
 // whom has a relayed call of its own, and their outcomes are gathered. Many, and those of a long request, are asked in
 // shares, over several turns.
 #include <algorithm>
@@ -14,14 +14,14 @@
 #include <string>
 #include <utility>
 
-#include "broker/exchange.hpp"
-#include "broker/gathering.hpp"
+#include "broker/call_all_results.hpp"
 #include "broker/outgoing.hpp"
 #include "broker/request_to_all.hpp"
+#include "broker/router.hpp"
 #include "message/own_error.hpp"
 #include "rpc/access.hpp"
+#include "rpc/call_options.hpp"
 #include "rpc/reserved_params.hpp"
-#include "rpc/terms.hpp"
 #include "wirecall/reflect.hpp"
 
 namespace wirecall::broker {
@@ -39,7 +39,7 @@ constexpr std::size_t kStepsOfProvider = 4;
 // So many outcomes are prepared for in a step.
 constexpr std::size_t kExpectedInStep = 4;
 
-constexpr std::size_t kAskAll = std::numeric_limits<std::size_t>::max();
+constexpr std::size_t kScatterAll = std::numeric_limits<std::size_t>::max();
 
 // What is left of the call's time when the last provider has had its own: for putting together what has come.
 constexpr nanoseconds kToAnswer = milliseconds{50};
@@ -57,15 +57,15 @@ Error unknown_method(std::string_view near) {
 
 }  // namespace
 
-void Exchange::call_all(Call& call) {
+void Router::call_all(Call& call) {
   if (call.message().has(Member::to)) return call.error(errors_.not_there);
   const rpc::ReservedParams<3> params{call.reader(), call.params(), kNames};
   const auto method = params.as<std::string>(0);
   if (!method) params.refuse("method", params.find(0), "string");
-  const rpc::Sent* const given = params.value(1);
+  const rpc::RawValue* const given = params.value(1);
   if (given != nullptr && given->kind != ValueKind::array && given->kind != ValueKind::object)
     params.refuse("params", params.find(1), "array or object");
-  const rpc::Sent* const time = params.value(2);
+  const rpc::RawValue* const time = params.value(2);
   if (time != nullptr && (time->kind != ValueKind::number || time->text.starts_with('-')))
     params.refuse("timeout_ms", params.find(2), "number from 0");
   std::optional<std::uint32_t> timeout;
@@ -105,128 +105,129 @@ void Exchange::call_all(Call& call) {
                           .progress_token = progress_token(asked_for),
                           .timed = bounds.deadline != kNoDeadline && (timeout || message.has(Member::timeout_ms))},
       message);
-  const auto gathering = std::make_shared<Gathering>(limits_->max_message_size, caller.shared_load());
-  std::list<Asking> asking;
-  asking.push_back({.gathering = gathering,
-                    .request = request,
-                    .caller = caller.number,
-                    .route = route->name(),
-                    .method = *method,
-                    .bounds = bounds,
-                    .kept = may_keep(caller, request->text())});
-  if (asking.front().kept) request->keep_for(caller.shared_load());
+  const auto results = std::make_shared<CallAllResults>(limits_->max_message_size, caller.shared_load());
+  std::list<Scatter> scatter;
+  scatter.push_back({.results = results,
+                     .request = request,
+                     .caller = caller.number,
+                     .route = route->name(),
+                     .method = *method,
+                     .bounds = bounds,
+                     .kept = may_keep(caller, request->text())});
+  if (scatter.front().kept) request->keep_for(caller.shared_load());
   for (const auto& provider : route->providers()) {
     if (provider->ended) continue;
-    asking.front().providers.push_back(provider->peer->number);
-    gathering->expect(provider->peer->name);
+    scatter.front().providers.push_back(provider->peer->number);
+    results->expect(provider->peer->name);
   }
-  caller.outlet().charge(asking.front().providers.size() / kExpectedInStep);
-  call.on_reply([this, gathering](const Outcome& outcome) {
-    gathering->end([&](std::uint64_t number) { caller_ended(number, outcome); });
+  caller.sink().charge(scatter.front().providers.size() / kExpectedInStep);
+  call.on_reply([this, results](const Outcome& outcome) {
+    results->end([&](std::uint64_t number) { caller_ended(number, outcome); });
   });
-  gathering->answer_by(call.detach());
-  begin_asking(std::move(asking));
+  results->set_sink(call.detach());
+  begin_scatter(std::move(scatter));
 }
 
 // So many of the providers in this turn as it has time for, and the others in later ones, where several calls take
 // turns.
-void Exchange::begin_asking(std::list<Asking> asking) noexcept {
-  Asking& begun = asking.front();
-  if (workspace_->scheduler == nullptr) return static_cast<void>(ask_some(begun, kAskAll));
-  ask_share(begun, askings_.empty() ? kAskingSteps : kAskingStepsAtOnce);
+void Router::begin_scatter(std::list<Scatter> scatter) noexcept {
+  Scatter& begun = scatter.front();
+  if (loop_context_->scheduler == nullptr) return static_cast<void>(scatter_some(begun, kScatterAll));
+  scatter_share(begun, scatters_.empty() ? kScatterSteps : kScatterStepsAtOnce);
   if (!begun.is_done()) {
     if (!begun.kept) begun.request = nullptr;
-    askings_.splice(askings_.end(), asking);
+    scatters_.splice(scatters_.end(), scatter);
   }
-  ask_later();
+  scatter_later();
 }
 
-void Exchange::ask_share(Asking& asking, std::size_t steps) noexcept {
-  const std::size_t taken = ask_some(asking, std::min(steps, asking_steps_left_));
-  asking_steps_left_ -= std::min(asking_steps_left_, taken);
+void Router::scatter_share(Scatter& scatter, std::size_t steps) noexcept {
+  const std::size_t taken = scatter_some(scatter, std::min(steps, scatter_steps_left_));
+  scatter_steps_left_ -= std::min(scatter_steps_left_, taken);
 }
 
 // Returns what it has taken: the last one may take more than there was left.
-std::size_t Exchange::ask_some(Asking& asking, std::size_t steps) noexcept {
-  const auto caller = peers_.find(asking.caller);
-  if (caller == peers_.end()) asking.gathering->abandon();
-  const std::size_t bytes = asking.request ? asking.request->size() : 0;
+std::size_t Router::scatter_some(Scatter& scatter, std::size_t steps) noexcept {
+  const auto caller = peers_.find(scatter.caller);
+  if (caller == peers_.end()) scatter.results->abandon();
+  const std::size_t bytes = scatter.request ? scatter.request->size() : 0;
   const std::size_t each = kStepsOfProvider + cost_of_deliveries(1, bytes);
   std::size_t taken = 0;
-  for (; taken < steps && !asking.is_done(); taken += each) {
-    const std::uint32_t place = asking.asked++;
-    caller->second->outlet().charge(each);
+  for (; taken < steps && !scatter.is_done(); taken += each) {
+    const std::uint32_t index = scatter.asked++;
+    caller->second->sink().charge(each);
     try {
-      ask_for(asking, place, *caller->second);
+      scatter_to(scatter, index, *caller->second);
     } catch (const Error& error) {
-      asking.gathering->put(place, error);
+      scatter.results->set(index, error);
     } catch (const std::bad_alloc&) {
-      asking.gathering->put(place, errors_.no_memory);
+      scatter.results->set(index, errors_.no_memory);
     }
   }
   return taken;
 }
 
-bool Exchange::Asking::is_done() const noexcept { return asked == providers.size() || gathering->has_ended(); }
+bool Router::Scatter::is_done() const noexcept { return asked == providers.size() || results->has_ended(); }
 
-void Exchange::ask_more() noexcept {
-  asks_ = false;
-  asking_steps_left_ = kAskingSteps;
-  while (!askings_.empty() && asking_steps_left_ != 0) {
-    ask_share(askings_.front(), kAskingStepsAtOnce);
-    if (askings_.front().is_done()) {
-      askings_.pop_front();
+void Router::scatter_more() noexcept {
+  scatter_pending_ = false;
+  scatter_steps_left_ = kScatterSteps;
+  while (!scatters_.empty() && scatter_steps_left_ != 0) {
+    scatter_share(scatters_.front(), kScatterStepsAtOnce);
+    if (scatters_.front().is_done()) {
+      scatters_.pop_front();
     } else {
-      askings_.splice(askings_.end(), askings_, askings_.begin());
+      scatters_.splice(scatters_.end(), scatters_, scatters_.begin());
     }
   }
-  ask_later();
+  scatter_later();
 }
 
-void Exchange::ask_later() noexcept {
-  if (asks_ || (askings_.empty() && asking_steps_left_ == kAskingSteps)) return;
+void Router::scatter_later() noexcept {
+  if (scatter_pending_ || (scatters_.empty() && scatter_steps_left_ == kScatterSteps)) return;
   try {
-    workspace_->scheduler->start(asking_, nanoseconds{0});
-    asks_ = true;
+    loop_context_->scheduler->start(scatter_timer_, nanoseconds{0});
+    scatter_pending_ = true;
   } catch (const std::bad_alloc&) {
-    for (; !askings_.empty(); askings_.pop_front()) static_cast<void>(ask_some(askings_.front(), kAskAll));
-    asking_steps_left_ = kAskingSteps;
+    for (; !scatters_.empty(); scatters_.pop_front()) static_cast<void>(scatter_some(scatters_.front(), kScatterAll));
+    scatter_steps_left_ = kScatterSteps;
   }
 }
 
-// The provider in that place, unless it has gone since the call came, or provides the method no more.
-Provider* Exchange::provider_at(const Asking& asking, std::uint32_t place) const noexcept {
-  const auto peer = peers_.find(asking.providers[place]);
-  const Route* const route = methods_.find_registered(asking.route);
+// The provider at that index, unless it has gone since the call came, or provides the method no more.
+Provider* Router::provider_at(const Scatter& scatter, std::uint32_t index) const noexcept {
+  const auto peer = peers_.find(scatter.providers[index]);
+  const Route* const route = methods_.find_registered(scatter.route);
   if (peer == peers_.end() || route == nullptr) return nullptr;
   if (route->description.subscription || route->description.unsubscribes) return nullptr;
   Provider* const provider = route->find(*peer->second);
   return provider == nullptr || provider->ended ? nullptr : provider;
 }
 
-// A relayed call of that very provider's, whose outcome is gathered.
-void Exchange::ask_for(const Asking& asking, std::uint32_t place, const Peer& caller) {
-  Provider* const provider = provider_at(asking, place);
+// A relayed call of that very provider's, whose outcome goes into the results.
+void Router::scatter_to(const Scatter& scatter, std::uint32_t index, const Peer& caller) {
+  Provider* const provider = provider_at(scatter, index);
   if (provider == nullptr) throw errors_.not_delivered;
-  if (asking.bounds.deadline != kNoDeadline && now() >= asking.bounds.deadline) throw errors_.timed_out_before;
+  if (scatter.bounds.deadline != kNoDeadline && now() >= scatter.bounds.deadline) throw errors_.timed_out_before;
   const bool waits = !provider->is_free();
-  if (!asking.request || (waits && !asking.kept)) throw too_many_bytes();
-  if (!waits && !has_budget(*provider, asking.request->size())) throw provider_holds_too_much();
-  if (waits && provider->waiting >= provider->terms.queue && !make_way(*provider, caller)) throw queue_is_full();
+  if (!scatter.request || (waits && !scatter.kept)) throw too_many_bytes();
+  if (!waits && !has_budget(*provider, scatter.request->size())) throw provider_holds_too_much();
+  if (waits && provider->waiting >= provider->options.queue && !shed_waiting_call(*provider, caller))
+    throw queue_is_full();
   rpc::MethodCounts& counts = provider->route->counts();
   auto extras = std::make_unique<RelayExtras>();
-  extras->to_all = asking.request;
+  extras->to_all = scatter.request;
   extras->asked_by = &caller;
   extras->asker = caller.number;
-  extras->gathered = {asking.gathering, place};
+  extras->call_all = {scatter.results, index};
   const std::optional<SlotNumber> slot = calls_.take("0");
   if (!slot) throw too_many_calls();
   RelayedCall& call = calls_[*slot];
-  call.began = asking.bounds.began;
+  call.began = scatter.bounds.began;
   call.extras = std::move(extras);
   call.state = State::waiting;
   call.addressed = true;
-  call.deadline = asking.bounds.deadline;
+  call.deadline = scatter.bounds.deadline;
   if (call.deadline != kNoDeadline) {
     deadlines_.add(*slot);
     call.timed = true;
@@ -239,20 +240,20 @@ void Exchange::ask_for(const Asking& asking, std::uint32_t place, const Peer& ca
     }
   }
   ++counts.calls;
-  asking.gathering->asked(place, calls_.number_of(*slot));
+  scatter.results->set_call(index, calls_.number_of(*slot));
   if (!taps_.empty()) [[unlikely]]
     tap_call(*slot, *provider,
-             {.caller = caller, .method = asking.method, .params = {.text = asking.request->params()}});
+             {.caller = caller, .method = scatter.method, .params = {.text = scatter.request->params()}});
   hand_to(*provider, *slot);
 }
 
 // A call in no list of its provider's goes there. Throws std::bad_alloc.
-void Exchange::send_to_all(SlotNumber slot) {
+void Router::send_to_all(SlotNumber slot) {
   const RelayedCall& call = calls_[slot];
   const RequestToAll& request = *call.extras->to_all;
   const milliseconds left{call.deadline == kNoDeadline ? 0 : milliseconds_left(call)};
   const Digits id{calls_.number_of(slot)};
-  append_message(call.provider->peer->outlet(), [&](Buffer& out) { request.append_to(out, id.view(), left); });
+  append_message(call.provider->peer->sink(), [&](Buffer& out) { request.append_to(out, id.view(), left); });
   sent(slot);
   calls_[slot].extras->to_all = nullptr;
 }

@@ -34,9 +34,9 @@ class Deadlines {
   template <class Expired>
   void expire(std::chrono::nanoseconds now, std::size_t most, const Expired& expired) {
     const std::int64_t last = tick_of(now);
-    if (last - looked_at_ > static_cast<std::int64_t>(kLists)) looked_at_ = last - static_cast<std::int64_t>(kLists);
-    for (; looked_at_ < last; ++looked_at_) {
-      const std::size_t at = static_cast<std::size_t>(looked_at_) % kLists;
+    if (last - consumed_ > static_cast<std::int64_t>(kLists)) consumed_ = last - static_cast<std::int64_t>(kLists);
+    for (; consumed_ < last; ++consumed_) {
+      const std::size_t at = static_cast<std::size_t>(consumed_) % kLists;
       for (SlotNumber slot = lists_[at].first; slot != kNoSlot;) {
         const SlotNumber after = (*calls_)[slot].of_deadline.after;
         if ((*calls_)[slot].deadline <= now) {  // and not a turn of the wheel later
@@ -50,7 +50,7 @@ class Deadlines {
   }
   /// When `expire` has something to look at next; kNoDeadline for never.
   [[nodiscard]] std::chrono::nanoseconds next() const noexcept {
-    const std::size_t from = static_cast<std::size_t>(looked_at_) % kLists;
+    const std::size_t from = static_cast<std::size_t>(consumed_) % kLists;
     for (std::size_t i = 0; i <= kWords; ++i) {
       const std::size_t word = (from / 64 + i) % kWords;
       std::uint64_t bits = used_[word];
@@ -59,7 +59,7 @@ class Deadlines {
       if (bits == 0) continue;
       const std::size_t at = word * 64 + static_cast<std::size_t>(std::countr_zero(bits));
       const std::int64_t ahead = static_cast<std::int64_t>((at + kLists - from) % kLists);
-      return kTick * (looked_at_ + ahead + 1);
+      return kTick * (consumed_ + ahead + 1);
     }
     return kNoDeadline;
   }
@@ -77,7 +77,7 @@ class Deadlines {
   RelayedCalls* calls_;
   std::array<RelayedCalls::List, kLists> lists_{};
   std::array<std::uint64_t, kWords> used_{};
-  std::int64_t looked_at_ = 0;  // ticks before it
+  std::int64_t consumed_ = 0;  // ticks before it
 };
 
 }  // namespace wirecall::broker

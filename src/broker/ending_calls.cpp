@@ -1,4 +1,4 @@
-// The part of Exchange (exchange.hpp) that is about relayed calls that no provider answers: their time is up, their
+// The part of Router (router.hpp) that is about relayed calls that no provider answers: their time is up, their
 // caller cancels them or leaves, or their provider leaves. Many that end together do so in shares, over several turns.
 #include <algorithm>
 #include <limits>
@@ -6,9 +6,9 @@
 #include <new>
 #include <utility>
 
-#include "broker/exchange.hpp"
-#include "broker/gathering.hpp"
+#include "broker/call_all_results.hpp"
 #include "broker/outgoing.hpp"
+#include "broker/router.hpp"
 #include "message/cancel_request.hpp"
 
 namespace wirecall::broker {
@@ -30,7 +30,7 @@ constexpr milliseconds kHeaviestPause{10};
 
 }  // namespace
 
-void Exchange::expired() {
+void Router::expired() {
   wakes_at_ = kNoDeadline;
   deadlines_.expire(now(), kExpiredATurn, [this](SlotNumber slot) {
     if (calls_[slot].state == State::sent) calls_[slot].provider->peer->has_run_out();
@@ -38,12 +38,12 @@ void Exchange::expired() {
   });
   const nanoseconds next = deadlines_.next();
   if (next == kNoDeadline) return;
-  workspace_->scheduler->start(*this, std::max(next - now(), nanoseconds{0}));
+  loop_context_->scheduler->start(*this, std::max(next - now(), nanoseconds{0}));
   wakes_at_ = next;
 }
 
 // The first of the caller's calls with that id, streams before others.
-SlotNumber Exchange::find(Peer& caller, std::string_view id_json) {
+SlotNumber Router::find(Peer& caller, std::string_view id_json) {
   if (caller.calls_made > kCallsLookedThrough) return caller.calls_by_id.find(id_json, calls_, caller.calls);
   SlotNumber found = kNoSlot;
   for (SlotNumber slot = caller.calls.first; slot != kNoSlot; slot = calls_[slot].of_caller.after) {
@@ -54,7 +54,7 @@ SlotNumber Exchange::find(Peer& caller, std::string_view id_json) {
   return found;
 }
 
-std::size_t Exchange::cancel(Peer& caller, std::string_view id_json) {
+std::size_t Router::cancel(Peer& caller, std::string_view id_json) {
   std::size_t count = 0;
   for (SlotNumber slot = find(caller, id_json); slot != kNoSlot; slot = find(caller, id_json), ++count) {
     give_up(slot, calls_[slot].state == State::waiting ? errors_.cancelled_before : errors_.cancelled);
@@ -62,7 +62,7 @@ std::size_t Exchange::cancel(Peer& caller, std::string_view id_json) {
   return count;
 }
 
-void Exchange::end_calls(Peer& caller, const Error* error) noexcept {
+void Router::end_calls(Peer& caller, const Error* error) noexcept {
   while (!caller.calls.empty()) {
     const SlotNumber slot = caller.calls.first;
     if (error != nullptr) {
@@ -76,7 +76,7 @@ void Exchange::end_calls(Peer& caller, const Error* error) noexcept {
 }
 
 // The connection with the most is looked for now and then, since there may be many.
-bool Exchange::make_way(const Peer& caller) noexcept {
+bool Router::shed_call(const Peer& caller) noexcept {
   rpc::Account& account = *caller.load().calls.account();
   const auto heavier = [&] {
     const auto* const heaviest = static_cast<const Peer*>(account.heaviest);
@@ -98,12 +98,12 @@ bool Exchange::make_way(const Peer& caller) noexcept {
   return true;
 }
 
-void Exchange::limit_calls(Peer& caller, std::size_t kept, nanoseconds until, const Error& error) noexcept {
+void Router::limit_calls(Peer& caller, std::size_t kept, nanoseconds until, const Error& error) noexcept {
   while (caller.calls_made > kept) give_up(caller.calls.last, error);
   for (SlotNumber slot = caller.calls.first; slot != kNoSlot; slot = calls_[slot].of_caller.after) end_by(slot, until);
 }
 
-void Exchange::end_by(SlotNumber slot, nanoseconds until) noexcept {
+void Router::end_by(SlotNumber slot, nanoseconds until) noexcept {
   RelayedCall& call = calls_[slot];
   call.ends = std::min(call.ends, until);
   if (call.deadline <= until) return;
@@ -115,7 +115,7 @@ void Exchange::end_by(SlotNumber slot, nanoseconds until) noexcept {
 }
 
 // The dispatcher of a call that a sink answers has ended it.
-void Exchange::caller_ended(std::uint64_t number, const Outcome& outcome) noexcept {
+void Router::caller_ended(std::uint64_t number, const Outcome& outcome) noexcept {
   const SlotNumber slot = calls_.find(Digits{number}.view());
   if (slot == kNoSlot || calls_[slot].caller != nullptr || calls_[slot].state == State::given_up) return;
   if_memory_allows([&] {
@@ -126,25 +126,25 @@ void Exchange::caller_ended(std::uint64_t number, const Outcome& outcome) noexce
   // They go when the call is no longer there for what that sets off.
   RelayExtras& extras = *calls_[slot].extras;
   const ReplySink sink = std::move(extras.sink);
-  const Gathered gathered = std::move(extras.gathered);
+  const CallAllEntry call_all = std::move(extras.call_all);
   give_up(slot);
 }
 
 // Whoever waits for the call is told, and so is the provider.
-void Exchange::give_up(SlotNumber slot, const Error& error) noexcept {
+void Router::give_up(SlotNumber slot, const Error& error) noexcept {
   log_failure(slot, error);
   if (!taps_.empty()) tap_end(slot, error);
   if (calls_[slot].caller != nullptr) {
     answer(slot, error);
     return give_up(slot);
   }
-  const Gathered gathered = std::move(calls_[slot].extras->gathered);
+  const CallAllEntry call_all = std::move(calls_[slot].extras->call_all);
   give_up(slot);
-  gathered.gathering->put(gathered.place, error);
+  call_all.results->set(call_all.index, error);
 }
 
 // Nobody waits for the call any more.
-void Exchange::give_up(SlotNumber slot) noexcept {
+void Router::give_up(SlotNumber slot) noexcept {
   RelayedCall& call = calls_[slot];
   Provider& provider = *call.provider;
   if (!taps_.empty()) tap_end(slot, errors_.cancelled);
@@ -152,11 +152,11 @@ void Exchange::give_up(SlotNumber slot) noexcept {
   if (call.state != State::sent) return forget_call(slot);
   if_memory_allows([&] {
     const Digits id{calls_.number_of(slot)};
-    append_message(provider.peer->outlet(), [&](Buffer& out) { out.append(message::cancel_request(id.view())); });
+    append_message(provider.peer->sink(), [&](Buffer& out) { out.append(message::cancel_request(id.view())); });
   });
   // A subscription that begins all the same has to be ended.
   const bool may_begin = provider.route->description.subscription && provider.at_work <= limits_->in_flight;
-  if (provider.terms.concurrency == Terms::kUnlimited && !may_begin) {
+  if (provider.options.concurrency == ProviderOptions::kUnlimited && !may_begin) {
     forget_call(slot);
     return free_again(provider);
   }
@@ -171,13 +171,13 @@ void Exchange::give_up(SlotNumber slot) noexcept {
 
 // ---- peers that leave ----
 
-void Exchange::end_peer(Peer& peer) noexcept {
+void Router::end_peer(Peer& peer) noexcept {
   peer.keep_last();
   peer.ended = true;
   subscriptions_.remove_all(peer);
   end_subscriptions_of(peer);
   untap(peer);
-  streams_go_on(peer);
+  resume_streams(peer);
   for (Provider* provider : peer.provides) {
     if (!std::exchange(provider->ended, true)) announce(peer, "rpc.method.unregistered", provider->route->name());
     end_method(*provider);
@@ -186,9 +186,9 @@ void Exchange::end_peer(Peer& peer) noexcept {
 }
 
 // So many of its calls in this turn as it has time for, and the others in later ones.
-void Exchange::end_left(Peer& peer) noexcept {
+void Router::end_left(Peer& peer) noexcept {
   std::size_t all = std::numeric_limits<std::size_t>::max();
-  const bool done = end_some(peer, workspace_->scheduler == nullptr ? all : calls_to_end_);
+  const bool done = end_some(peer, loop_context_->scheduler == nullptr ? all : calls_to_end_);
   if (!done && !peer.leaves) {
     try {
       ended_calls_.push_back({.peer = &peer, .provider = nullptr});
@@ -197,15 +197,15 @@ void Exchange::end_left(Peer& peer) noexcept {
       static_cast<void>(end_some(peer, all));
     }
   }
-  if (workspace_->scheduler != nullptr) if_memory_allows([&] { end_later(); });
+  if (loop_context_->scheduler != nullptr) if_memory_allows([&] { end_later(); });
   if (peer.left && !peer.leaves) delete &peer;
 }
 
 // The same for the calls that wait for a provider which has unregistered. It goes with the last one that it has.
-void Exchange::end_waiting(Provider& provider) noexcept {
+void Router::end_waiting(Provider& provider) noexcept {
   if (provider.ending) return;  // it has registered and unregistered again meanwhile
   std::size_t all = std::numeric_limits<std::size_t>::max();
-  if (!lose_some(provider, false, workspace_->scheduler == nullptr ? all : calls_to_end_)) {
+  if (!lose_some(provider, false, loop_context_->scheduler == nullptr ? all : calls_to_end_)) {
     try {
       provider.ending = std::make_shared<Provider*>(&provider);
       ended_calls_.push_back({.peer = nullptr, .provider = provider.ending});
@@ -214,12 +214,12 @@ void Exchange::end_waiting(Provider& provider) noexcept {
       static_cast<void>(lose_some(provider, false, all));
     }
   }
-  if (workspace_->scheduler != nullptr) if_memory_allows([&] { end_later(); });
+  if (loop_context_->scheduler != nullptr) if_memory_allows([&] { end_later(); });
   if (!provider.ending && provider.at_work == 0) remove_provider(provider);
 }
 
 // Takes what it needs off `steps`: one for each call or more, and one for each method. Whether nothing is left.
-bool Exchange::end_some(Peer& peer, std::size_t& steps) noexcept {
+bool Router::end_some(Peer& peer, std::size_t& steps) noexcept {
   const auto may = [&steps] { return steps != 0 && steps-- != 0; };
   while (peer.left && !peer.calls.empty()) {
     if (!may()) return false;
@@ -234,7 +234,7 @@ bool Exchange::end_some(Peer& peer, std::size_t& steps) noexcept {
 }
 
 // The same for the calls that wait for the provider, and, where it has gone, for those that it has been sent.
-bool Exchange::lose_some(Provider& provider, bool sent_too, std::size_t& steps) noexcept {
+bool Router::lose_some(Provider& provider, bool sent_too, std::size_t& steps) noexcept {
   const auto next = [&] {
     if (!provider.queue.empty()) return provider.queue.next();
     if (!provider.addressed_queue.empty()) return provider.addressed_queue.next();
@@ -249,13 +249,13 @@ bool Exchange::lose_some(Provider& provider, bool sent_too, std::size_t& steps) 
 }
 
 // Where another provider may be asked, the call's text is copied, and each of them looked at.
-std::size_t Exchange::steps_to_lose(SlotNumber slot) noexcept {
+std::size_t Router::steps_to_lose(SlotNumber slot) noexcept {
   const RelayedCall& call = calls_[slot];
   if (!call.extras || call.addressed) return 1;
   return 1 + call.extras->request.size() / kBytesInStep + call.provider->route->providers().size() / kProvidersInStep;
 }
 
-void Exchange::end_more_calls() noexcept {
+void Router::end_more_calls() noexcept {
   calls_to_end_ = kCallsEndedATurn;
   while (!ended_calls_.empty()) {
     const EndedCalls ended = ended_calls_.front();
@@ -273,7 +273,7 @@ void Exchange::end_more_calls() noexcept {
 }
 
 // Their connections have gone all, and with these the providers.
-void Exchange::end_all_left() noexcept {
+void Router::end_all_left() noexcept {
   for (std::size_t all = std::numeric_limits<std::size_t>::max(); !ended_calls_.empty(); ended_calls_.pop_front()) {
     Peer* const peer = ended_calls_.front().peer;
     if (peer == nullptr) continue;
@@ -283,7 +283,7 @@ void Exchange::end_all_left() noexcept {
 }
 
 // The provider will not answer this call: it is asked of another one, where that is safe, or ends.
-void Exchange::lose(SlotNumber slot) noexcept {
+void Router::lose(SlotNumber slot) noexcept {
   RelayedCall& call = calls_[slot];
   if (call.state == State::given_up) return forget_call(slot);
   const bool sent = call.state == State::sent;
@@ -295,11 +295,11 @@ void Exchange::lose(SlotNumber slot) noexcept {
 
 // A call that has not been sent goes to any other provider; one that was, only where doing it twice does no harm. Its
 // request has been kept if its provider had said so by then.
-bool Exchange::ask_another(SlotNumber slot) noexcept {
+bool Router::ask_another(SlotNumber slot) noexcept {
   RelayedCall& call = calls_[slot];
   Provider& lost = *call.provider;
   const bool sent = call.state == State::sent;
-  if (sent && (!lost.terms.idempotent || call.retried || call.stream)) return false;
+  if (sent && (!lost.options.idempotent || call.retried || call.stream)) return false;
   if (call.addressed || !call.extras || call.extras->request.empty()) return false;
   Received message;
   Buffer read;
@@ -311,14 +311,14 @@ bool Exchange::ask_another(SlotNumber slot) noexcept {
       static_cast<void>(read_kept(call.extras->request.padded(), true, read, message));
       if (message.has(Member::params)) params = message[Member::params];
     }
-    const bool packed = !params.empty() && message.packed;
-    other = lost.route->choose(params, *workspace_->readers_of(packed ? MessageForm::packed : MessageForm::json).reader,
-                               &lost);
+    const bool msgpack = !params.empty() && message.msgpack;
+    other = lost.route->choose(
+        params, *loop_context_->readers_of(msgpack ? MessageForm::msgpack : MessageForm::json).reader, &lost);
   } catch (const std::bad_alloc&) {
     return false;
   }
   if (other == nullptr) return false;
-  if (!other->is_free() && other->waiting >= other->terms.queue) return false;
+  if (!other->is_free() && other->waiting >= other->options.queue) return false;
   leave_provider(slot);
   call.retried = call.retried || sent;
   call.state = State::waiting;

@@ -1,6 +1,6 @@
 // FanOut: one event on its way to many, or a large one, of which a turn tells a share: its text, who has not been told
 // yet, and what keeps its publisher from overtaking it. It counts among what the publisher's principal holds, and gives
-// way where that is too much: whoever has not been told by then has lost the event. The Exchange's (fan_outs.cpp). One
+// way where that is too much: whoever has not been told by then has lost the event. The Router's (fan_outs.cpp). One
 // thread.
 #pragma once
 
@@ -15,7 +15,7 @@
 
 #include "rpc/accounts.hpp"
 #include "rpc/event_text.hpp"
-#include "rpc/holders.hpp"
+#include "rpc/memory_budget.hpp"
 #include "rpc/rendering.hpp"
 #include "wirecall/bytes.hpp"
 #include "wirecall/limits.hpp"
@@ -34,7 +34,7 @@ class DeliveredCount final : public rpc::Rendering {
   }
 };
 
-class FanOut final : private rpc::Holder {
+class FanOut final : private rpc::MemoryConsumer {
  public:
   /// Bytes that one turn sends of all of them together; a delivery that goes beyond is on account of later turns.
   static constexpr std::int64_t kBytesInTurn = 1024 * 1024;
@@ -54,22 +54,22 @@ class FanOut final : private rpc::Holder {
 
   /// All referred to outlive it. `of_account` holds the bytes; null for nobody.
   FanOut(std::string_view of_topic, Buffer&& event_text, std::shared_ptr<rpc::Account> of_account,
-         rpc::Workspace& workspace, const Limits& limits)
+         rpc::LoopContext& loop_context, const Limits& limits)
       : topic(of_topic),
         text(std::move(event_text)),
-        event(text.view(), workspace, limits),
+        event(text.view(), loop_context, limits),
         account_(std::move(of_account)),
         limits_(&limits) {}
   FanOut(FanOut&&) = delete;
 
   /// What it holds may have changed. It may have to give way at once; without memory it counts as it did.
   void weigh() noexcept try {
-    if (!account_ || gives_way_) return;
+    if (!account_ || evicted_) return;
     const std::size_t bytes = text.size() + event.forms_bytes() + recipients.capacity() * sizeof(Recipient);
     account_->buffers.hold(*this, bytes, limits_->principal_bytes);
   } catch (const std::bad_alloc&) {
   }
-  [[nodiscard]] bool gives_way() const noexcept { return gives_way_; }
+  [[nodiscard]] bool is_evicted() const noexcept { return evicted_; }
   [[nodiscard]] bool is_done() const noexcept { return !waits && at == recipients.size(); }
 
   const std::string topic;
@@ -82,15 +82,15 @@ class FanOut final : private rpc::Holder {
   bool waits = false;                      ///< for an event of the same topic, which it must not overtake
   FanOut* follower = nullptr;              ///< that waits for this one; null for none
   std::shared_ptr<DeliveredCount> answer;  ///< counts those who have been told; null for an event of the broker's own
-  std::shared_ptr<void> input;             ///< the publisher's (Outlet::hold_input); likewise
+  std::shared_ptr<void> input;             ///< the publisher's (MessageSink::hold_input); likewise
 
  private:
   // Perhaps while somebody is told.
-  void give_way() override { gives_way_ = true; }
+  void evict() override { evicted_ = true; }
 
   std::shared_ptr<rpc::Account> account_;
   const Limits* limits_;
-  bool gives_way_ = false;
+  bool evicted_ = false;
 };
 
 }  // namespace wirecall::broker

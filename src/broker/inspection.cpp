@@ -9,8 +9,8 @@
 #include <string_view>
 #include <utility>
 
-#include "broker/exchange.hpp"
 #include "broker/report.hpp"
+#include "broker/router.hpp"
 #include "rpc/access.hpp"
 #include "rpc/listed_methods.hpp"
 #include "rpc/reserved_params.hpp"
@@ -56,12 +56,12 @@ std::string policy_text(const Route& route) {
 // As rpc::MethodList, with those that connections provide.
 class MethodList final : public rpc::Rendering {
  public:
-  MethodList(const Exchange& exchange, rpc::Asker asker) : exchange_(&exchange), asker_(std::move(asker)) {}
+  MethodList(const Router& router, rpc::Asker asker) : router_(&router), asker_(std::move(asker)) {}
 
  private:
   bool write_piece() override {
-    const Method* const own = rpc::next_own(exchange_->workspace(), exchange_->own(), after_);
-    const Route* const route = exchange_->methods().next(after_);
+    const Method* const own = rpc::next_own(router_->loop_context(), router_->own(), after_);
+    const Route* const route = router_->methods().next(after_);
     if (own == nullptr && route == nullptr) {
       text_.append(text_.empty() ? "[]" : "]");
       return false;
@@ -88,7 +88,7 @@ class MethodList final : public rpc::Rendering {
     return listed;
   }
 
-  const Exchange* exchange_;
+  const Router* router_;
   const rpc::Asker asker_;
   std::string after_;
 };
@@ -107,11 +107,11 @@ struct ListedClient {
 // A client a piece.
 class ClientList final : public rpc::Rendering {
  public:
-  ClientList(const Exchange& exchange, rpc::Asker asker) : exchange_(&exchange), asker_(std::move(asker)) {}
+  ClientList(const Router& router, rpc::Asker asker) : router_(&router), asker_(std::move(asker)) {}
 
  private:
   bool write_piece() override {
-    const Peer* const peer = exchange_->next_peer(after_);
+    const Peer* const peer = router_->next_peer(after_);
     if (peer == nullptr) {
       text_.append(text_.empty() ? "[]" : "]");
       return false;
@@ -125,19 +125,18 @@ class ClientList final : public rpc::Rendering {
     return true;
   }
   [[nodiscard]] ListedClient list(const Peer& peer) const {
-    const nanoseconds connected = exchange_->now() - peer.met;
-    return {
-        .name = peer.name,
-        .methods = methods_of(asker_.principal, peer),
-        .subscriptions = peer.subscription_count(),
-        .in_flight = peer.calls_made,
-        .connected_ms = milliseconds_of(connected),
-        .silent_ms = milliseconds_of(std::clamp(exchange_->now() - peer.counts.heard_at, nanoseconds{0}, connected)),
-        .bytes_in = peer.counts.bytes_in,
-        .bytes_out = peer.counts.bytes_out};
+    const nanoseconds connected = router_->now() - peer.connected_at;
+    return {.name = peer.name,
+            .methods = methods_of(asker_.principal, peer),
+            .subscriptions = peer.subscription_count(),
+            .in_flight = peer.calls_made,
+            .connected_ms = milliseconds_of(connected),
+            .silent_ms = milliseconds_of(std::clamp(router_->now() - peer.counts.heard_at, nanoseconds{0}, connected)),
+            .bytes_in = peer.counts.bytes_in,
+            .bytes_out = peer.counts.bytes_out};
   }
 
-  const Exchange* exchange_;
+  const Router* router_;
   const rpc::Asker asker_;
   std::uint64_t after_ = 0;
 };
@@ -151,41 +150,41 @@ struct Health {
 
 std::shared_ptr<rpc::Rendering> list_methods(const ReservedCall& call) {
   require_no_params(call);
-  return std::make_shared<MethodList>(peer_of(call).exchange(), call.asker());
+  return std::make_shared<MethodList>(peer_of(call).router(), call.asker());
 }
 
 std::shared_ptr<rpc::Rendering> list_clients(const ReservedCall& call) {
   require_no_params(call);
-  return std::make_shared<ClientList>(peer_of(call).exchange(), call.asker());
+  return std::make_shared<ClientList>(peer_of(call).router(), call.asker());
 }
 
 std::shared_ptr<rpc::Rendering> tell_stats(const ReservedCall& call) {
   require_no_params(call);
-  return std::make_shared<StatsText>(peer_of(call).exchange(), call.asker());
+  return std::make_shared<StatsText>(peer_of(call).router(), call.asker());
 }
 
 std::string tell_health(const ReservedCall& call) {
   require_no_params(call);
-  const Exchange& exchange = peer_of(call).exchange();
+  const Router& router = peer_of(call).router();
   return wirecall::to_json(
-      Health{.status = exchange.is_draining() ? "draining" : "ok", .uptime_ms = milliseconds_of(exchange.uptime())});
+      Health{.status = router.is_draining() ? "draining" : "ok", .uptime_ms = milliseconds_of(router.uptime())});
 }
 
 std::string kick(const ReservedCall& call) {
   static constexpr std::array<std::string_view, 1> kNames{"client"};
-  if (!rpc::is_admin(peer_of(call).principal)) throw Exchange::forbidden();
+  if (!rpc::is_admin(peer_of(call).principal)) throw Router::forbidden();
   const ReservedParams params{call, kNames};
   const auto name = params.as<std::string>(0);
   if (!name) params.refuse("client", params.find(0), "string");
-  return peer_of(call).exchange().kick(peer_of(call), *name) ? "true" : "false";
+  return peer_of(call).router().kick(peer_of(call), *name) ? "true" : "false";
 }
 
-const Peer* Exchange::next_peer(std::uint64_t after) const noexcept {
+const Peer* Router::next_peer(std::uint64_t after) const noexcept {
   const auto next = peers_.upper_bound(after);
   return next != peers_.end() ? next->second : nullptr;
 }
 
-bool Exchange::kick(const Peer& by, std::string_view name) {
+bool Router::kick(const Peer& by, std::string_view name) {
   const auto found = names_.find(name);
   if (found == names_.end()) return false;
   log_.kicked(by, name);
@@ -194,11 +193,11 @@ bool Exchange::kick(const Peer& by, std::string_view name) {
     const std::string_view principal = peer.principal != nullptr ? std::string_view{peer.principal->name} : "";
     kicked_.add({.name = name, .principal = principal, .session = peer.session}, now() + settings_.kick_time);
   }
-  peer.outlet().close();
+  peer.sink().close();
   return true;
 }
 
-bool Exchange::next_method(std::string_view after, const Principal* asker, rpc::DescribedMethod& method) const {
+bool Router::next_method(std::string_view after, const Principal* asker, rpc::DescribedMethod& method) const {
   const Route* const route = methods_.next(after);
   if (route == nullptr) return false;
   method.name = route->name();
@@ -230,12 +229,12 @@ void fill(MethodReport& method, const rpc::MethodCounts& counts) {
 
 }  // namespace
 
-Report Exchange::report() const {
-  return {.uptime = uptime(), .counters = counters_ ? counters_() : workspace_->stats};
+Report Router::report() const {
+  return {.uptime = uptime(), .counters = counters_ ? counters_() : loop_context_->stats};
 }
 
-bool Exchange::next_report(std::string_view after, const Principal* asker, MethodReport& method) const {
-  const Method* const own = rpc::next_own(*workspace_, *own_, after);
+bool Router::next_report(std::string_view after, const Principal* asker, MethodReport& method) const {
+  const Method* const own = rpc::next_own(*loop_context_, *own_, after);
   const Route* const route = methods_.next(after);
   if (own == nullptr && route == nullptr) return false;
   const bool is_own = route == nullptr || (own != nullptr && own->name() < route->name());

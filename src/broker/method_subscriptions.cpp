@@ -53,14 +53,14 @@ std::size_t SubscriptionSource::forget_early() noexcept {
 MethodSubscription* MethodSubscriptions::add(MethodSubscription subscription) {
   auto owned = std::make_unique<MethodSubscription>(std::move(subscription));
   MethodSubscription* const added = owned.get();
-  const auto place = by_provider_.emplace(Key{added->method->provider.get(), added->provider_id}, added);
-  if (!place.second) return nullptr;
+  const auto inserted = by_provider_.emplace(Key{added->method->provider.get(), added->provider_id}, added);
+  if (!inserted.second) return nullptr;
   auto of_method = by_method_.end();
   try {
     of_method = by_method_.emplace(added->method.get(), added).first;
     by_caller_.emplace(Key{added->caller.get(), added->id}, std::move(owned));
   } catch (...) {
-    by_provider_.erase(place.first);
+    by_provider_.erase(inserted.first);
     if (of_method != by_method_.end()) by_method_.erase(of_method);
     throw;
   }

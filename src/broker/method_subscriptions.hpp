@@ -2,7 +2,7 @@
 // `subscription`): for each by which id its caller knows it, and by which its provider does. The two are never the same
 // text, so that ids of two providers do not collide, and each is found by its own side alone.
 // A side that has gone is known until each of its subscriptions has been ended, which may take several turns.
-// Owned by the exchange. One thread. Pure.
+// Owned by the router. One thread. Pure.
 #pragma once
 
 #include <cstddef>

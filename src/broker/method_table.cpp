@@ -5,7 +5,7 @@
 #include <functional>
 #include <utility>
 
-#include "broker/exchange.hpp"
+#include "broker/router.hpp"
 #include "rpc/access.hpp"
 
 namespace wirecall::broker {
@@ -31,23 +31,23 @@ std::string_view hashed_value(std::string_view params, std::string_view param, R
 
 Method method_of(Route& route, std::string name) {
   if (route.description.subscription) {
-    return untyped_method<[](Route& own, Call& call) { own.exchange().relay_subscribing(own, call); }>(std::move(name),
-                                                                                                       route, true);
+    return untyped_method<[](Route& own, Call& call) { own.router().relay_subscribing(own, call); }>(std::move(name),
+                                                                                                     route, true);
   }
   if (route.description.unsubscribes) {
-    return untyped_method<[](Route& own, Call& call) { own.exchange().unsubscribe_method(own, call); }>(std::move(name),
-                                                                                                        route);
+    return untyped_method<[](Route& own, Call& call) { own.router().unsubscribe_method(own, call); }>(std::move(name),
+                                                                                                      route);
   }
-  return untyped_method<[](Route& own, Call& call) { own.exchange().relay(own, call); }>(std::move(name), route);
+  return untyped_method<[](Route& own, Call& call) { own.router().relay(own, call); }>(std::move(name), route);
 }
 
 }  // namespace
 
 // ---- Route ----
 
-Route::Route(Exchange& exchange, std::string name, Policy policy, std::string hash_param, Description described)
+Route::Route(Router& router, std::string name, Policy policy, std::string hash_param, Description described)
     : description(std::move(described)),
-      exchange_(&exchange),
+      router_(&router),
       method_(method_of(*this, std::move(name))),
       policy_(policy),
       hash_param_(std::move(hash_param)) {
@@ -80,13 +80,13 @@ Provider* Route::find(const Peer& peer) const noexcept {
   return found == providers_.end() ? nullptr : found->get();
 }
 
-Provider& Route::add(Peer& peer, const Terms& terms) {
+Provider& Route::add(Peer& peer, const ProviderOptions& options) {
   if (Provider* const known = find(peer)) {
-    known->terms = terms;
+    known->options = options;
     known->ended = false;
     return *known;
   }
-  providers_.push_back(std::unique_ptr<Provider>{new Provider{.route = this, .peer = &peer, .terms = terms}});
+  providers_.push_back(std::unique_ptr<Provider>{new Provider{.route = this, .peer = &peer, .options = options}});
   if (providers_.size() == 1) account();
   return *providers_.back();
 }
@@ -172,7 +172,7 @@ Provider* Route::choose(std::string_view params, Reader& reader, const Provider*
 // One that does not answer any more is asked after those that do.
 std::size_t Provider::load() const noexcept { return std::size_t{at_work} + waiting + peer->overdue; }
 
-bool Provider::is_free() const { return at_work < terms.concurrency && !peer->is_congested(); }
+bool Provider::is_free() const { return at_work < options.concurrency && !peer->is_congested(); }
 
 // ---- MethodTable ----
 

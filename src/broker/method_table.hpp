@@ -15,9 +15,9 @@
 #include <unordered_map>
 #include <vector>
 
+#include "base/dotted_name.hpp"
 #include "base/edit_distance.hpp"
 #include "base/seeded_hash.hpp"
-#include "base/words.hpp"
 #include "broker/relayed_calls.hpp"
 #include "broker/waiting_calls.hpp"
 #include "rpc/method_counts.hpp"
@@ -26,7 +26,7 @@
 
 namespace wirecall::broker {
 
-class Exchange;
+class Router;
 class Peer;
 class Route;
 struct SubscriptionMethod;
@@ -71,7 +71,7 @@ inline constexpr PolicyName kPolicyNames[] = {{"least_inflight", Policy::least_i
                                               {"last", Policy::last}};
 
 /// What a registration says of its method, but for what is the route's.
-struct Terms {
+struct ProviderOptions {
   static constexpr std::uint32_t kUnlimited = ~std::uint32_t{0};
   static constexpr std::uint32_t kQueueDefault = 1000;
 
@@ -84,7 +84,7 @@ struct Terms {
 struct Provider {
   Route* route;
   Peer* peer;
-  Terms terms;
+  ProviderOptions options;
   std::uint32_t at_work = 0;            ///< calls sent and not answered, those that were given up among them
   std::uint32_t waiting = 0;            ///< calls that wait for it
   RelayedCalls::List sent{};            ///< those at work
@@ -123,21 +123,21 @@ struct Description {
 
 class Route {
  public:
-  Route(Exchange& exchange, std::string name, Policy policy, std::string hash_param, Description description);
+  Route(Router& router, std::string name, Policy policy, std::string hash_param, Description description);
 
   [[nodiscard]] const std::string& name() const noexcept { return method_.name(); }
   /// The method that dispatchers invoke: it relays.
   [[nodiscard]] const Method& method() const noexcept { return method_; }
   [[nodiscard]] Policy policy() const noexcept { return policy_; }
   [[nodiscard]] const std::string& hash_param() const noexcept { return hash_param_; }
-  [[nodiscard]] Exchange& exchange() const noexcept { return *exchange_; }
+  [[nodiscard]] Router& router() const noexcept { return *router_; }
   [[nodiscard]] const std::vector<std::unique_ptr<Provider>>& providers() const noexcept { return providers_; }
 
   /// What the first registration fixes, anew; where nobody provides it any more.
   void renew(Policy policy, std::string hash_param, Description description);
-  /// Adds a provider, or gives the one that this peer is already new terms. The first has the description on its
+  /// Adds a provider, or gives the one that this peer is already new options. The first has the description on its
   /// account (Peer::described_bytes).
-  Provider& add(Peer& peer, const Terms& terms);
+  Provider& add(Peer& peer, const ProviderOptions& options);
   void remove(const Provider& provider) noexcept;
   [[nodiscard]] Provider* find(const Peer& peer) const noexcept;
   /// Whether there is a provider that may be asked.
@@ -168,7 +168,7 @@ class Route {
   void account() const noexcept;
   void discount() const noexcept;
 
-  Exchange* exchange_;
+  Router* router_;
   Method method_;
   Policy policy_;
   std::string hash_param_;

@@ -9,9 +9,9 @@
 #include <utility>
 #include <vector>
 
-#include "base/words.hpp"
-#include "broker/exchange.hpp"
+#include "base/dotted_name.hpp"
 #include "broker/inspection.hpp"
+#include "broker/router.hpp"
 #include "message/own_error.hpp"
 #include "rpc/access.hpp"
 #include "rpc/reserved_params.hpp"
@@ -20,11 +20,11 @@
 namespace wirecall::broker {
 namespace {
 
+using rpc::RawValue;
 using rpc::ReservedCall;
 using rpc::ReservedMethod;
 using rpc::ReservedParams;
-using rpc::Sent;
-using rpc::take_sent;
+using rpc::take_raw;
 
 // ---- rpc.register ----
 
@@ -43,21 +43,21 @@ constexpr std::string_view kPolicies = "least_inflight, round_robin, hash:<param
 // What describes a method is kept as long as the method is.
 constexpr std::size_t kDescriptionBytesMax = 64 * 1024;
 
-bool is_schema(const Sent& sent) { return sent.kind == ValueKind::object || sent.kind == ValueKind::boolean; }
+bool is_schema(const RawValue& sent) { return sent.kind == ValueKind::object || sent.kind == ValueKind::boolean; }
 
-bool is_array_of_objects(const Sent& sent, Reader& reader) {
+bool is_array_of_objects(const RawValue& sent, Reader& reader) {
   if (sent.kind != ValueKind::array) return false;
   reader.reset(sent.text);
   static_cast<void>(reader.begin_array());
   while (reader.next_element()) {
-    if (take_sent(reader).kind != ValueKind::object) return false;
+    if (take_raw(reader).kind != ValueKind::object) return false;
   }
   return true;
 }
 
 // New work is refused by a server that is about to end.
 void require_open(const ReservedCall& call) {
-  if (!peer_of(call).exchange().is_draining()) return;
+  if (!peer_of(call).router().is_draining()) return;
   throw message::make({.code = ErrorCode::draining, .reason = "the server is shutting down", .delivered = "no"});
 }
 
@@ -67,8 +67,8 @@ struct Declared {
   std::string notification;
 };
 
-const Sent* described(const ReservedParams<11>& params, std::size_t index) {
-  const Sent* const sent = params.value(index);
+const RawValue* described(const ReservedParams<11>& params, std::size_t index) {
+  const RawValue* const sent = params.value(index);
   if (sent != nullptr && sent->text.size() > kDescriptionBytesMax)
     params.refuse(kRegisterNames[index], params.find(index), "at most 65536 bytes");
   return sent;
@@ -81,12 +81,12 @@ Registration read_registration(const ReservedParams<11>& params, Reader& reader)
   if (!name) params.refuse("method", params.find(0), "string");
   if (!is_name_or_prefix(*name) || is_reserved(*name)) params.refuse("method", params.find(0), kNameExpected);
   registration.name = *name;
-  if (const Sent* schema = described(params, 1)) {
+  if (const RawValue* schema = described(params, 1)) {
     if (!is_schema(*schema) && !is_array_of_objects(*schema, reader))
       params.refuse("params", params.find(1), "JSON Schema, or array of objects with name and schema");
     registration.description.params_schema = schema->text;
   }
-  if (const Sent* schema = described(params, 2)) {
+  if (const RawValue* schema = described(params, 2)) {
     if (!is_schema(*schema)) params.refuse("result", params.find(2), "JSON Schema, or object with name and schema");
     registration.description.result_schema = schema->text;
   }
@@ -104,12 +104,12 @@ Registration read_registration(const ReservedParams<11>& params, Reader& reader)
     }
   }
   if (const auto concurrency = params.as<std::uint32_t>(5)) {
-    if (*concurrency == 0 || *concurrency == Terms::kUnlimited)
+    if (*concurrency == 0 || *concurrency == ProviderOptions::kUnlimited)
       params.refuse("concurrency", params.find(5), "integer from 1 to 4294967294");
-    registration.terms.concurrency = *concurrency;
+    registration.options.concurrency = *concurrency;
   }
-  registration.terms.queue = params.as<std::uint32_t>(6).value_or(Terms::kQueueDefault);
-  registration.terms.idempotent = params.as<bool>(7).value_or(false);
+  registration.options.queue = params.as<std::uint32_t>(6).value_or(ProviderOptions::kQueueDefault);
+  registration.options.idempotent = params.as<bool>(7).value_or(false);
   registration.description.safe = params.as<bool>(8).value_or(false);
   if (auto declared = params.as<Declared>(kSubscriptionAt)) {
     const auto valid = [](std::string_view one) { return is_name(one) && !is_reserved(one); };
@@ -129,26 +129,26 @@ Registration read_registration(const ReservedParams<11>& params, Reader& reader)
 Error within_methods(const Error& error, std::size_t index) {
   constexpr std::string_view kLoc = R"({"loc":[)";
   if (!error.data().starts_with(kLoc)) return error;
-  const std::string place = R"("methods",)" + std::to_string(index) + ",";
-  return {error.code(), error.message(), std::string{kLoc} + place + error.data().substr(kLoc.size())};
+  const std::string location = R"("methods",)" + std::to_string(index) + ",";
+  return {error.code(), error.message(), std::string{kLoc} + location + error.data().substr(kLoc.size())};
 }
 
 std::string register_methods(const ReservedCall& call) {
   require_open(call);
   const ReservedParams<11> params{call, kRegisterNames};
-  Reader& scratch = *call.workspace.readers.reader;
+  Reader& scratch = *call.loop_context.readers.reader;
   std::vector<Registration> registrations;
-  if (const Sent* methods = params.value(kMethodsAt)) {
+  if (const RawValue* methods = params.value(kMethodsAt)) {
     if (methods->kind != ValueKind::array) params.refuse("methods", params.find(kMethodsAt), "array");
     // One after the other is read as if it were a call's params.
-    const std::unique_ptr<Reader> reader = call.workspace.codec->reader();
+    const std::unique_ptr<Reader> reader = call.loop_context.codec->reader();
     reader->reset(methods->text);
     static_cast<void>(reader->begin_array());
     while (reader->next_element()) {
-      if (registrations.size() == call.limits.methods) throw Exchange::too_many_methods();
+      if (registrations.size() == call.limits.methods) throw Router::too_many_methods();
       if (reader->kind() != ValueKind::object)
         params.refuse("methods", params.find(kMethodsAt), R"(array of objects, as {"method":"add"})");
-      const Sent one = take_sent(*reader);
+      const RawValue one = take_raw(*reader);
       try {
         registrations.push_back(read_registration({scratch, one.text, kRegisterNames}, scratch));
       } catch (const Error& error) {
@@ -159,24 +159,24 @@ std::string register_methods(const ReservedCall& call) {
     registrations.push_back(read_registration(params, scratch));
   }
   const std::size_t count = registrations.size();
-  call.outlet.charge(kRegistrationSteps * count);
+  call.sink.charge(kRegistrationSteps * count);
   const std::string first = count != 0 ? registrations.front().name : std::string{};
-  peer_of(call).exchange().register_methods(peer_of(call), std::move(registrations));
-  if (count != 0) peer_of(call).exchange().log().registered(peer_of(call), first, count);
+  peer_of(call).router().register_methods(peer_of(call), std::move(registrations));
+  if (count != 0) peer_of(call).router().log().registered(peer_of(call), first, count);
   return std::to_string(count);
 }
 
 // The strings of an array, of which there are no more than a connection can provide.
 std::vector<std::string> read_names(const ReservedCall& call, const ReservedParams<2>& params, std::size_t at) {
   std::vector<std::string> names;
-  const Sent* const sent = params.value(at);
+  const RawValue* const sent = params.value(at);
   if (sent == nullptr) return names;
   if (sent->kind != ValueKind::array) params.refuse("methods", params.find(at), "array");
-  const std::unique_ptr<Reader> reader = call.workspace.codec->reader();
+  const std::unique_ptr<Reader> reader = call.loop_context.codec->reader();
   reader->reset(sent->text);
   static_cast<void>(reader->begin_array());
   for (std::string_view name; reader->next_element();) {
-    if (names.size() == call.limits.methods) throw Exchange::too_many_methods();
+    if (names.size() == call.limits.methods) throw Router::too_many_methods();
     if (!reader->read_string(name)) {
       static_cast<void>(reader->failed_at(names.size()));
       rpc::detail::throw_failure(*reader, "methods");
@@ -193,9 +193,9 @@ std::string unregister(const ReservedCall& call) {
   if (const auto one = params.as<std::string>(0)) names.push_back(*one);
   if (names.empty()) params.refuse("method", params.find(0), "string");
   std::size_t count = 0;
-  call.outlet.charge(kRegistrationSteps * names.size());
-  for (const std::string& name : names) count += peer_of(call).exchange().unregister(peer_of(call), name) ? 1 : 0;
-  if (count != 0) peer_of(call).exchange().log().unregistered(peer_of(call), names.front(), count);
+  call.sink.charge(kRegistrationSteps * names.size());
+  for (const std::string& name : names) count += peer_of(call).router().unregister(peer_of(call), name) ? 1 : 0;
+  if (count != 0) peer_of(call).router().log().unregistered(peer_of(call), names.front(), count);
   return std::to_string(count);
 }
 
@@ -219,15 +219,15 @@ std::string subscribe(const ReservedCall& call) {
   const std::string group = params.as<std::string>(2).value_or(std::string{});
   const bool echo = params.as<bool>(3).value_or(false);
   if (group.size() > kNameBytesMax) params.refuse("group", params.find(2), "string of 255 bytes at most");
-  peer_of(call).exchange().subscribe(peer_of(call), topic, {.group = group, .echo = echo});
-  if (last) peer_of(call).exchange().want_retained(peer_of(call), std::move(topic));
+  peer_of(call).router().subscribe(peer_of(call), topic, {.group = group, .echo = echo});
+  if (last) peer_of(call).router().request_retained(peer_of(call), std::move(topic));
   return "true";
 }
 
 std::string unsubscribe(const ReservedCall& call) {
   static constexpr std::array<std::string_view, 1> kNames{"topic"};
   const std::string topic = topic_of(ReservedParams{call, kNames}, &is_pattern, kPattern);
-  if (!peer_of(call).exchange().unsubscribe(peer_of(call), topic)) {
+  if (!peer_of(call).router().unsubscribe(peer_of(call), topic)) {
     throw message::make({.code = ErrorCode::no_subscription,
                          .reason = "this connection does not subscribe to that",
                          .delivered = "no"});
@@ -242,12 +242,13 @@ std::string publish(const ReservedCall& call) {
   const auto valid = [](std::string_view topic) { return is_name(topic) && !is_reserved(topic); };
   const std::string topic =
       topic_of(params, valid, "words between dots, without white space, * and >; not one of rpc. or $/");
-  const Sent* const given = params.value(1);
+  const RawValue* const given = params.value(1);
   if (given != nullptr && given->kind != ValueKind::array && given->kind != ValueKind::object)
     params.refuse("params", params.find(1), "array or object");
   const bool retain = params.as<bool>(2).value_or(false);
-  const SentValue event{.text = given != nullptr ? given->text : std::string_view{}, .packed = call.message.packed};
-  return std::to_string(peer_of(call).exchange().publish(peer_of(call), topic, event, retain));
+  const EncodedValue event{.text = given != nullptr ? given->text : std::string_view{},
+                           .msgpack = call.message.msgpack};
+  return std::to_string(peer_of(call).router().publish(peer_of(call), topic, event, retain));
 }
 
 // ---- rpc.tap ----
@@ -255,25 +256,25 @@ std::string publish(const ReservedCall& call) {
 // Without a pattern, for all; with null, no more.
 std::string tap(const ReservedCall& call) {
   static constexpr std::array<std::string_view, 1> kNames{"pattern"};
-  if (!rpc::is_admin(peer_of(call).principal)) throw Exchange::forbidden();
+  if (!rpc::is_admin(peer_of(call).principal)) throw Router::forbidden();
   const ReservedParams params{call, kNames};
-  const std::optional<Sent>& given = params.find(0);
-  if (given && given->kind == ValueKind::null) return peer_of(call).exchange().untap(peer_of(call)) ? "true" : "false";
+  const std::optional<RawValue>& given = params.find(0);
+  if (given && given->kind == ValueKind::null) return peer_of(call).router().untap(peer_of(call)) ? "true" : "false";
   const std::string pattern = params.as<std::string>(0).value_or(">");
   if (!is_pattern(pattern)) params.refuse("pattern", given, kPattern);
-  peer_of(call).exchange().tap(peer_of(call), pattern);
+  peer_of(call).router().tap(peer_of(call), pattern);
   return "true";
 }
 
 // ---- streams ----
 
 std::string item(const ReservedCall& call) {
-  peer_of(call).exchange().item(peer_of(call), call.message);
+  peer_of(call).router().item(peer_of(call), call.message);
   return "null";
 }
 
 std::string progress(const ReservedCall& call) {
-  peer_of(call).exchange().progress(peer_of(call), call.message);
+  peer_of(call).router().progress(peer_of(call), call.message);
   return "null";
 }
 

@@ -3,10 +3,10 @@
 
 #include <utility>
 
-#include "broker/exchange.hpp"
 #include "broker/peer.hpp"
+#include "broker/router.hpp"
 #include "rpc/dispatcher.hpp"
-#include "wirecall/access.hpp"
+#include "wirecall/principal.hpp"
 
 namespace wirecall::broker {
 
@@ -26,8 +26,8 @@ std::int64_t count_of(std::uint64_t number) noexcept { return static_cast<std::i
 }  // namespace
 
 bool OperationsLog::admits(Budget& budget, LogLevel level) noexcept {
-  if (workspace_->log == nullptr || !workspace_->log->takes(level)) return false;
-  const nanoseconds now = workspace_->scheduler != nullptr ? workspace_->scheduler->now() : nanoseconds{0};
+  if (loop_context_->log == nullptr || !loop_context_->log->takes(level)) return false;
+  const nanoseconds now = loop_context_->scheduler != nullptr ? loop_context_->scheduler->now() : nanoseconds{0};
   if (now - budget.second >= std::chrono::seconds{1}) {
     budget.second = now;
     budget.written = 0;
@@ -44,7 +44,7 @@ bool OperationsLog::admits(Budget& budget, LogLevel level) noexcept {
 
 void OperationsLog::write(LogLevel level, std::string_view message,
                           std::initializer_list<LogField> fields) const noexcept {
-  if (workspace_->log != nullptr) (*workspace_->log)(level, message, fields);
+  if (loop_context_->log != nullptr) (*loop_context_->log)(level, message, fields);
 }
 
 void OperationsLog::greeted(const Peer& peer) noexcept {
@@ -65,7 +65,7 @@ void OperationsLog::left(const Peer& peer) noexcept {
         {{"client", peer.name},
          {"principal", principal_of(peer)},
          {"reason", reason},
-         {"connected_ms", floor<milliseconds>(peer.exchange().now() - peer.met).count()},
+         {"connected_ms", floor<milliseconds>(peer.router().now() - peer.connected_at).count()},
          {"bytes_in", count_of(peer.counts.bytes_in)},
          {"bytes_out", count_of(peer.counts.bytes_out)},
          {"methods", count_of(peer.methods_last)},

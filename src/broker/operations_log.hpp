@@ -13,7 +13,7 @@
 #include "wirecall/log.hpp"
 
 namespace wirecall::rpc {
-struct Workspace;
+struct LoopContext;
 }
 
 namespace wirecall::broker {
@@ -23,9 +23,9 @@ struct Provider;
 
 class OperationsLog {
  public:
-  /// `workspace` outlives it. One call of `calls_every` is written, none where that is 0.
-  OperationsLog(const rpc::Workspace& workspace, std::uint32_t calls_every) noexcept
-      : workspace_(&workspace), calls_every_(calls_every), until_call_(calls_every) {}
+  /// `loop_context` outlives it. One call of `calls_every` is written, none where that is 0.
+  OperationsLog(const rpc::LoopContext& loop_context, std::uint32_t calls_every) noexcept
+      : loop_context_(&loop_context), calls_every_(calls_every), until_call_(calls_every) {}
 
   void greeted(const Peer& peer) noexcept;
   /// `peer` has taken the place of another connection.
@@ -71,7 +71,7 @@ class OperationsLog {
                      std::string_view about) const noexcept;
   void write(LogLevel level, std::string_view message, std::initializer_list<LogField> fields) const noexcept;
 
-  const rpc::Workspace* workspace_;
+  const rpc::LoopContext* loop_context_;
   std::uint32_t calls_every_;
   std::uint32_t until_call_;
   Budget clients_{.a_second = 100, .left_out_text = "clients that come and go are left out"};

@@ -1,4 +1,4 @@
-// What the parts of the exchange share where they write messages of their own. One thread.
+// What the parts of the router share where they write messages of their own. One thread.
 #pragma once
 
 #include <array>
@@ -31,7 +31,7 @@ class Digits {
 
 /// As which JSON text is sent to who has asked in that form.
 [[nodiscard]] inline MessageForm sent_as(MessageForm form) noexcept {
-  return form == MessageForm::packed ? MessageForm::transcoded : form;
+  return form == MessageForm::msgpack ? MessageForm::transcoded : form;
 }
 
 /// What a request has in place of what its caller wrote, where that is not a part of either.
@@ -70,25 +70,25 @@ inline void append_addressed(Buffer& out, const Received& message, std::string_v
 
 /// Appends one message to what a peer is sent, whole or not at all.
 template <class Append>
-void write_message(rpc::Outlet& outlet, const Append& append) {
-  Buffer& out = outlet.open_message();
+void write_message(rpc::MessageSink& sink, const Append& append) {
+  Buffer& out = sink.open_message();
   try {
     append(out);
   } catch (...) {
-    outlet.discard_message();
+    sink.discard_message();
     throw;
   }
 }
 template <class Append>
-void append_message(rpc::Outlet& outlet, const Append& append) {
-  write_message(outlet, append);
-  outlet.close_message();
+void append_message(rpc::MessageSink& sink, const Append& append) {
+  write_message(sink, append);
+  sink.close_message();
 }
 /// The same of that form: for the answer to a request, in its encoding.
 template <class Append>
-void append_message_as(rpc::Outlet& outlet, MessageForm form, const Append& append) {
-  write_message(outlet, append);
-  outlet.close_message_as(form);
+void append_message_as(rpc::MessageSink& sink, MessageForm form, const Append& append) {
+  write_message(sink, append);
+  sink.close_message_as(form);
 }
 
 /// What it costs of a connection's share (rpc::Share) to send so many others a text of so many bytes.

@@ -1,4 +1,4 @@
-// Peer: one connection as the exchange knows it: its name, what it provides, and the calls it has made that others
+// Peer: one connection as the router knows it: its name, what it provides, and the calls it has made that others
 // work on. Owned by the connection's dispatcher. One thread.
 #pragma once
 
@@ -21,7 +21,7 @@
 
 namespace wirecall::broker {
 
-class Exchange;
+class Router;
 struct Provider;
 
 /// Events of one topic that a peer has lost, since it took too little.
@@ -31,21 +31,21 @@ struct Lag {
 };
 
 /// What is retained that a peer has asked for.
-struct RetainedWishes {
+struct RetainedRequests {
   /// Bytes of events that are kept for the peer until it has been sent what is retained.
   static constexpr std::size_t kHeldBytesMax = 64 * 1024;
 
   std::string asked;                                    ///< a pattern, until its subscription has been answered
   std::map<std::string, std::string, std::less<>> due;  ///< by pattern: the topic from which on it has not been sent
-  bool choked = false;            ///< too much waits for the peer: until there is room, events are dropped
-  bool queued = false;            ///< goes on in a later turn (Exchange::walkers_)
+  bool backpressured = false;     ///< too much waits for the peer: events are dropped until it is writable
+  bool queued = false;            ///< goes on in a later turn (Router::retained_queue_)
   std::vector<std::string> held;  ///< events that follow, as they are sent
   std::size_t held_bytes = 0;
 };
 
 class Peer final : public rpc::BrokerPeer, public Subscriber {
  public:
-  Peer(Exchange& exchange, rpc::Outlet& outlet, std::shared_ptr<rpc::PeerLoad> load);
+  Peer(Router& router, rpc::MessageSink& sink, std::shared_ptr<rpc::PeerLoad> load);
   Peer(Peer&&) = delete;
   void leave() noexcept override;
 
@@ -54,8 +54,8 @@ class Peer final : public rpc::BrokerPeer, public Subscriber {
   [[nodiscard]] const rpc::ReservedMethod* find_reserved(std::string_view name) const noexcept override;
   void identify(const Principal* shown) noexcept override { principal = shown; }
   [[nodiscard]] const std::string& name_given() const noexcept override { return name; }
-  rpc::Introduction introduce(std::string_view name, std::string_view resume) override;
-  [[nodiscard]] bool takes_packed(const Received& message) const noexcept override;
+  rpc::HelloResult hello(std::string_view name, std::string_view resume) override;
+  [[nodiscard]] bool takes_msgpack(const Received& message) const noexcept override;
   [[nodiscard]] bool response(const Received& message) override;
   [[nodiscard]] bool awaits_responses() const noexcept override { return !provides.empty(); }
   [[nodiscard]] bool provides_any() const noexcept override { return !provides.empty(); }
@@ -66,45 +66,45 @@ class Peer final : public rpc::BrokerPeer, public Subscriber {
   void tapped(Call& call, std::string_view name) override;
   void refused(std::string_view method, std::string_view params, const Error& error) noexcept override;
   void not_granted(std::string_view method) noexcept override;
-  void room() override;
+  void on_writable() override;
   [[nodiscard]] std::shared_ptr<rpc::Rendering> take_answer() noexcept override;
   void reserved_answered() override;
   std::size_t cancel(std::string_view id_json) override;
   bool grant(std::string_view id_json, std::uint64_t more) override;
   [[nodiscard]] std::size_t in_flight() const noexcept override { return calls_made; }
-  bool make_way() noexcept override;
+  bool shed_call() noexcept override;
   void end_calls(const Error& error) noexcept override;
   void limit_calls(std::size_t kept, std::chrono::nanoseconds until, const Error& error) noexcept override;
   void peer_ended() noexcept override;
 
-  [[nodiscard]] Exchange& exchange() const noexcept { return *exchange_; }
-  [[nodiscard]] rpc::Outlet& outlet() const noexcept { return *outlet_; }
+  [[nodiscard]] Router& router() const noexcept { return *router_; }
+  [[nodiscard]] rpc::MessageSink& sink() const noexcept { return *sink_; }
   [[nodiscard]] rpc::PeerLoad& load() const noexcept { return *load_; }
   [[nodiscard]] const std::shared_ptr<rpc::PeerLoad>& shared_load() const noexcept { return load_; }
   void has_run_out() noexcept { overdue += overdue != std::numeric_limits<std::uint16_t>::max() ? 1 : 0; }
   /// Whether events are sent to it, not dropped. One that has lost some while it was congested loses all until there is
   /// room again.
-  [[nodiscard]] bool takes_events() { return !(lag && congested) && !is_sent_retained() && !outlet_->is_overfull(); }
+  [[nodiscard]] bool takes_events() { return !(lag && congested) && !is_sent_retained() && !sink_->is_overfull(); }
   /// Whether what is retained is still being sent, as it takes it.
   [[nodiscard]] bool is_sent_retained() const noexcept {
     return retained != nullptr && (!retained->due.empty() || !retained->held.empty());
   }
   /// Whether so much waits for it that what is not for it alone goes elsewhere, or waits: until there is room again.
   [[nodiscard]] bool is_congested() {
-    if (!congested && outlet_->is_overfull()) congested = true;
+    if (!congested && sink_->is_overfull()) congested = true;
     return congested;
   }
 
   /// Remembers for the log how much it had.
   void keep_last() noexcept;
 
-  // The exchange's.
-  std::uint64_t number = 0;              ///< larger than those of all connections before it
-  std::uint64_t session = 0;             ///< the same once rpc.hello has begun one; else 0
-  const Principal* principal = nullptr;  ///< null where nobody has to say who he is
-  std::string name;                      ///< empty before rpc.hello has given one
-  std::chrono::nanoseconds met{};        ///< when, by Scheduler::now
-  rpc::ConnectionCounts counts;          ///< since then
+  // The router's.
+  std::uint64_t number = 0;                 ///< larger than those of all connections before it
+  std::uint64_t session = 0;                ///< the same once rpc.hello has begun one; else 0
+  const Principal* principal = nullptr;     ///< null where nobody has to say who he is
+  std::string name;                         ///< empty before rpc.hello has given one
+  std::chrono::nanoseconds connected_at{};  ///< when, by Scheduler::now
+  rpc::ConnectionCounts counts;             ///< since then
   std::vector<Provider*> provides;
   RelayedCalls::List calls;                ///< that are answered by a message to this peer
   std::uint32_t calls_made = 0;            ///< how many these are
@@ -115,13 +115,13 @@ class Peer final : public rpc::BrokerPeer, public Subscriber {
       subscribed;                              ///< what its subscriptions to methods know it by; null before the first
   std::unique_ptr<SubscriptionSource> source;  ///< null where it has declared no method to subscribe by
   std::unique_ptr<std::vector<Lag>> lag;       ///< null where nothing was lost
-  std::uint64_t told_of = 0;                   ///< the last event that was for this peer
-  std::unique_ptr<RetainedWishes> retained;    ///< null for nothing
+  std::uint64_t last_event = 0;                ///< the last event that was for this peer
+  std::unique_ptr<RetainedRequests> retained;  ///< null for nothing
   bool taps : 1 = false;                       ///< looks on (Taps)
   bool took_part : 1 = false;                  ///< has provided, or subscribed to, anything
   bool ended : 1 = false;                      ///< says nothing any more
-  bool left : 1 = false;                       ///< its connection has gone: the exchange owns it
-  bool leaves : 1 = false;                     ///< what it leaves undone is being done (Exchange::ended_calls_)
+  bool left : 1 = false;                       ///< its connection has gone: the router owns it
+  bool leaves : 1 = false;                     ///< what it leaves undone is being done (Router::ended_calls_)
   bool congested : 1 = false;                  ///< until there is room: nothing overtakes what waits
   std::uint16_t overdue = 0;                   ///< calls that have run out of time there since it has answered any
   std::size_t described_bytes = 0;             ///< of the routes whose first provider it is
@@ -129,8 +129,8 @@ class Peer final : public rpc::BrokerPeer, public Subscriber {
   std::uint32_t subscriptions_last = 0;        ///< likewise
 
  private:
-  Exchange* exchange_;
-  rpc::Outlet* outlet_;
+  Router* router_;
+  rpc::MessageSink* sink_;
   std::shared_ptr<rpc::PeerLoad> load_;
 };
 

@@ -1,4 +1,4 @@
-// The part of Exchange (exchange.hpp) that is about who provides what: names, registrations, and what becomes of the
+// The part of Router (router.hpp) that is about who provides what: names, registrations, and what becomes of the
 // calls of a provider that goes.
 #include <algorithm>
 #include <chrono>
@@ -10,10 +10,10 @@
 #include <utility>
 #include <vector>
 
-#include "base/room.hpp"
+#include "base/dotted_name.hpp"
+#include "base/reserve_extra.hpp"
 #include "base/seeded_hash.hpp"
-#include "base/words.hpp"
-#include "broker/exchange.hpp"
+#include "broker/router.hpp"
 #include "message/own_error.hpp"
 #include "rpc/access.hpp"
 
@@ -35,20 +35,20 @@ Error conflict(std::string_view reason) {
 
 }  // namespace
 
-Error Exchange::forbidden() {
+Error Router::forbidden() {
   return message::make(
       {.code = ErrorCode::forbidden, .reason = "the principal has no grant for that", .delivered = "no"});
 }
 
-rpc::JoinedPeer Exchange::meet(rpc::Outlet& outlet, std::shared_ptr<rpc::PeerLoad> load) {
-  rpc::JoinedPeer joined{new Peer{*this, outlet, std::move(load)}};
+rpc::JoinedPeer Router::attach_peer(rpc::MessageSink& sink, std::shared_ptr<rpc::PeerLoad> load) {
+  rpc::JoinedPeer joined{new Peer{*this, sink, std::move(load)}};
   auto* const peer = static_cast<Peer*>(joined.get());
   peer->number = session_keys_.begin(now());
   peers_.emplace_hint(peers_.end(), peer->number, peer);
   return joined;
 }
 
-void Exchange::forget(Peer& peer) noexcept {
+void Router::forget(Peer& peer) noexcept {
   peer.keep_last();
   if (peer.session != 0 || peer.took_part) log_.left(peer);
   peer.left = true;
@@ -64,7 +64,7 @@ void Exchange::forget(Peer& peer) noexcept {
   end_left(peer);
 }
 
-rpc::Introduction Exchange::introduce(Peer& peer, std::string_view name, std::string_view resume) {
+rpc::HelloResult Router::hello(Peer& peer, std::string_view name, std::string_view resume) {
   if (name.size() > kNameBytesMax) {
     throw Error{ErrorCode::invalid_params, std::string{message_of(ErrorCode::invalid_params)},
                 R"({"loc":["name"],"expected":"string of 1 to 255 bytes"})"};
@@ -80,12 +80,12 @@ rpc::Introduction Exchange::introduce(Peer& peer, std::string_view name, std::st
 }
 
 // Whoever was kicked is answered when it may come again, and its connection closed.
-void Exchange::refuse_kicked(Peer& peer, std::string_view name, std::string_view resume) {
+void Router::refuse_kicked(Peer& peer, std::string_view name, std::string_view resume) {
   const std::string_view principal = name_of(peer.principal);
   const std::uint64_t session = resume.empty() ? 0 : session_keys_.find(resume, principal).value_or(0);
   const nanoseconds left = kicked_.left({.name = name, .principal = principal, .session = session}, now());
   if (left == nanoseconds{0}) return;
-  peer.outlet().close();
+  peer.sink().close();
   throw message::make(
       {.code = ErrorCode::forbidden,
        .reason = "an administrator has ended this client, which is not let in again for a time",
@@ -95,7 +95,7 @@ void Exchange::refuse_kicked(Peer& peer, std::string_view name, std::string_view
 
 // The connection of that session, if it is still there, is replaced by this peer's: its calls end, and its name goes on
 // without anybody being told that it went.
-void Exchange::take_over(Peer& peer, std::string_view name, std::string_view resume) {
+void Router::take_over(Peer& peer, std::string_view name, std::string_view resume) {
   const auto session = session_keys_.find(resume, name_of(peer.principal));
   const auto known = !session ? peers_.end() : peers_.find(*session);
   const auto found = known != peers_.end() && known->second->session == *session ? known : peers_.end();
@@ -121,7 +121,7 @@ void Exchange::take_over(Peer& peer, std::string_view name, std::string_view res
     old.name.clear();
   }
   log_.resumed(peer);
-  old.outlet().close();
+  old.sink().close();
 }
 
 namespace {
@@ -144,7 +144,7 @@ bool is_like(std::string_view given, std::string_view name) noexcept {
 
 // `name`, or else the same with a number behind it: where many are taken not the smallest, but one that is found by
 // looking at few of them, or the one that the peer has.
-std::string Exchange::free_name(const Peer& peer, std::string_view name) const {
+std::string Router::free_name(const Peer& peer, std::string_view name) const {
   if (!names_.contains(name)) return std::string{name};
   std::uint64_t taken = 1;
   std::uint64_t free = 2;
@@ -164,7 +164,7 @@ std::string Exchange::free_name(const Peer& peer, std::string_view name) const {
   return numbered(name, free);
 }
 
-void Exchange::give_name(Peer& peer, std::string_view name) {
+void Router::give_name(Peer& peer, std::string_view name) {
   if (const auto known = names_.find(name); known != names_.end()) {
     if (known->second == &peer) return;
     if (!rpc::same_principal(known->second->principal, peer.principal))
@@ -198,18 +198,18 @@ void add_unsubscribing(std::vector<Registration>& registrations) {
   if (!any) [[likely]]
     return;
   const std::size_t count = registrations.size();
-  std::unordered_map<std::string, std::size_t, SeededHash> places;
-  for (std::size_t i = 0; i < count; ++i) places.emplace(registrations[i].name, i);
+  std::unordered_map<std::string, std::size_t, SeededHash> index_of;
+  for (std::size_t i = 0; i < count; ++i) index_of.emplace(registrations[i].name, i);
   for (std::size_t i = 0; i < count; ++i) {
     if (!registrations[i].description.subscription) continue;
     const std::string& name = registrations[i].description.subscription->unsubscribe;
-    const auto [place, added] = places.emplace(name, registrations.size());
+    const auto [found, added] = index_of.emplace(name, registrations.size());
     if (added) {
       Registration one;
       one.name = name;
       registrations.push_back(std::move(one));
     }
-    registrations[place->second].description.unsubscribes = true;
+    registrations[found->second].description.unsubscribes = true;
   }
 }
 
@@ -230,14 +230,14 @@ void require_notifications(const Peer& peer, const std::vector<Registration>& re
 
 }  // namespace
 
-Error Exchange::too_many_methods() {
+Error Router::too_many_methods() {
   return message::make({.code = ErrorCode::limit_exceeded,
                         .reason = "too many methods of this connection",
                         .delivered = "no",
                         .limit = "methods"});
 }
 
-void Exchange::register_methods(Peer& peer, std::vector<Registration> registrations) {
+void Router::register_methods(Peer& peer, std::vector<Registration> registrations) {
   add_unsubscribing(registrations);
   if (peer.ended) throw conflict("the connection has ended its side");
   if (peer.provides.size() + registrations.size() > limits_->methods) throw too_many_methods();
@@ -280,7 +280,7 @@ void Exchange::register_methods(Peer& peer, std::vector<Registration> registrati
       route = &methods_.add(std::make_unique<Route>(*this, std::move(one.name), one.policy, std::move(one.hash_param),
                                                     std::move(one.description)));
     }
-    make_room(peer.provides, 1);
+    reserve_extra(peer.provides, 1);
     const Provider* const known = route->find(peer);
     const auto& names = route->description.subscription;
     if (names && (known == nullptr || known->ended)) {
@@ -288,7 +288,7 @@ void Exchange::register_methods(Peer& peer, std::vector<Registration> registrati
       peer.source->notifications.insert(names->notification);
       ++peer.source->unsubscribes[names->unsubscribe];
     }
-    Provider& provider = route->add(peer, one.terms);
+    Provider& provider = route->add(peer, one.options);
     if (known == nullptr) {
       provider.index = static_cast<std::uint32_t>(peer.provides.size());
       peer.provides.push_back(&provider);
@@ -299,7 +299,7 @@ void Exchange::register_methods(Peer& peer, std::vector<Registration> registrati
   }
 }
 
-bool Exchange::unregister(Peer& peer, std::string_view name) {
+bool Router::unregister(Peer& peer, std::string_view name) {
   Route* const route = methods_.find_registered(name);
   Provider* const provider = route == nullptr ? nullptr : route->find(peer);
   if (provider == nullptr || provider->ended) return false;
@@ -317,7 +317,7 @@ bool Exchange::unregister(Peer& peer, std::string_view name) {
   return true;
 }
 
-void Exchange::remove_provider(Provider& provider) noexcept {
+void Router::remove_provider(Provider& provider) noexcept {
   if (provider.ending) *provider.ending = nullptr;
   Route& route = *provider.route;
   std::vector<Provider*>& own = provider.peer->provides;

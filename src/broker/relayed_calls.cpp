@@ -5,7 +5,7 @@
 #include <cstring>
 #include <system_error>
 
-#include "base/room.hpp"
+#include "base/reserve_extra.hpp"
 
 namespace wirecall::broker {
 
@@ -15,7 +15,7 @@ std::optional<SlotNumber> RelayedCalls::take(std::string_view id_json) {
   if (free_ == kNoSlot) {
     const std::size_t first = blocks_.size() * kBlockSlots;
     if (first + kBlockSlots > std::size_t{1} << kSlotBits) return std::nullopt;
-    make_room(blocks_, 1);
+    reserve_extra(blocks_, 1);
     blocks_.push_back(std::make_unique<RelayedCall[]>(kBlockSlots));
     for (std::size_t i = kBlockSlots; i != 0; --i) {
       const auto slot = static_cast<SlotNumber>(first + i - 1);

@@ -25,7 +25,7 @@
 
 namespace wirecall::broker {
 
-class Gathering;
+class CallAllResults;
 class Peer;
 class RequestToAll;
 struct Provider;
@@ -33,16 +33,16 @@ struct Provider;
 using SlotNumber = std::uint32_t;
 inline constexpr SlotNumber kNoSlot = ~SlotNumber{0};
 
-/// A place in a list of slots.
+/// An index in a list of slots.
 struct Links {
   SlotNumber before = kNoSlot;
   SlotNumber after = kNoSlot;
 };
 
-/// Whose outcome is one of several: its place among them.
-struct Gathered {
-  std::shared_ptr<Gathering> gathering;  ///< null for none
-  std::uint32_t place = 0;
+/// Whose outcome is one of several: its index among them.
+struct CallAllEntry {
+  std::shared_ptr<CallAllResults> results;  ///< null for none
+  std::uint32_t index = 0;
 };
 
 /// A call that was asked for its results as they come.
@@ -85,13 +85,13 @@ struct Subscribing {
 
 /// What few calls need.
 struct RelayExtras {
-  ReplySink sink;     ///< answers a call that is no message of its own: in a batch, by HTTP
-  Gathered gathered;  ///< the same, of rpc.call_all
+  ReplySink sink;         ///< answers a call that is no message of its own: in a batch, by HTTP
+  CallAllEntry call_all;  ///< the same, of rpc.call_all
   Subscribing subscribing;
   rpc::HeldBytes id;                           ///< of an id of more than rpc::kIdBytesUncounted
   std::shared_ptr<const RequestToAll> to_all;  ///< the request of rpc.call_all, until it has been sent
   KeptRequest request;                         ///< as it came: of a call that waits, or that may be made again
-  std::string from;                            ///< with it, who made it (Exchange::from_of)
+  std::string from;                            ///< with it, who made it (Router::from_of)
   const Peer* asked_by = nullptr;  ///< the same: whose turn it is to wait; to be compared, since it may have gone
   std::uint64_t asker = 0;         ///< the same: its Peer::number
 };

@@ -1,7 +1,7 @@
 // Retained: the last event of each topic that was published to be kept, for those who subscribe later. Bounded in
-// bytes, all together and for each holder, the principal or source that has published it. Where there is no room the
-// holder with the most gives way, its oldest events first, to one who has less; and so does, within one holder, the
-// client with the most. A client is a name within its holder, since what it retains outlives its connection. Who looks
+// bytes, all together and for each owner, the principal or source that has published it. Where there is no room the
+// owner with the most gives way, its oldest events first, to one who has less; and so does, within one owner, the
+// client with the most. A client is a name within its owner, since what it retains outlives its connection. Who looks
 // for what a pattern matches does so in pieces (Walk), each of bounded steps. One thread. Pure.
 #pragma once
 
@@ -18,55 +18,55 @@
 #include <unordered_map>
 #include <utility>
 
+#include "base/dotted_name.hpp"
 #include "base/seeded_hash.hpp"
-#include "base/words.hpp"
 
 namespace wirecall::broker {
 
 class Retained {
  public:
-  Retained(std::size_t bytes_max, std::size_t holder_bytes_max) noexcept
-      : bytes_max_(bytes_max), holder_bytes_max_(holder_bytes_max) {}
+  Retained(std::size_t bytes_max, std::size_t owner_bytes_max) noexcept
+      : bytes_max_(bytes_max), owner_bytes_max_(owner_bytes_max) {}
   Retained(Retained&&) = delete;
 
-  enum class Kept : std::uint8_t { yes, no_room, too_much_of_holder };
+  enum class Kept : std::uint8_t { yes, full, owner_is_full };
   /// Whose an event is.
   struct By {
-    std::string_view holder;
+    std::string_view owner;
     std::string_view client;  ///< empty for one without a name
   };
 
   /// So many events at most give way to one: who publishes a large one among very small ones may have to do so again.
-  static constexpr std::size_t kGiveWayMax = 2048;
+  static constexpr std::size_t kEvictionsMax = 2048;
 
   /// Keeps `message`, in place of what there was of this topic, whoever had published that. Throws std::bad_alloc;
   /// then, and where it is not kept, what there was of the topic is still there, unless it had to give way. Adds to
-  /// `gave_way` how many events have.
-  [[nodiscard]] Kept keep(std::string_view topic, std::string_view message, const By& by, std::size_t& gave_way) {
+  /// `evicted` how many events have.
+  [[nodiscard]] Kept keep(std::string_view topic, std::string_view message, const By& by, std::size_t& evicted) {
     const std::size_t after = cost(topic, message);
-    std::size_t may_give_way = kGiveWayMax;
-    if (after > holder_bytes_max_) return Kept::too_much_of_holder;
-    if (after > bytes_max_) return Kept::no_room;
+    std::size_t evictions_left = kEvictionsMax;
+    if (after > owner_bytes_max_) return Kept::owner_is_full;
+    if (after > bytes_max_) return Kept::full;
     for (;;) {
       const Sums sums = sums_with(topic, after, by);
-      const bool too_much = sums.of_holder > holder_bytes_max_;
+      const bool too_much = sums.of_owner > owner_bytes_max_;
       if (!too_much && sums.of_all <= bytes_max_) break;
-      const Holder* const giving = too_much ? find(by.holder) : by_bytes_.rbegin()->second;
-      const Client& most = *giving->by_bytes.rbegin()->second;
-      const bool own = giving->name == by.holder;
+      const Owner* const victim = too_much ? find(by.owner) : by_bytes_.rbegin()->second;
+      const Client& most = *victim->by_bytes.rbegin()->second;
+      const bool own = victim->name == by.owner;
       const bool has_less =
-          own ? most.bytes <= sums.of_client || most.name == by.client : giving->bytes <= sums.of_holder;
-      if (has_less || may_give_way == 0) return too_much ? Kept::too_much_of_holder : Kept::no_room;
+          own ? most.bytes <= sums.of_client || most.name == by.client : victim->bytes <= sums.of_owner;
+      if (has_less || evictions_left == 0) return too_much ? Kept::owner_is_full : Kept::full;
       clear(*most.topics.front());
-      --may_give_way;
-      ++gave_way;
+      --evictions_left;
+      ++evicted;
     }
-    put(topic, message, by);
+    insert(topic, message, by);
     return Kept::yes;
   }
   void clear(std::string_view topic) noexcept {
     const auto found = messages_.find(topic);
-    if (found != messages_.end()) take_out(found);
+    if (found != messages_.end()) erase(found);
   }
   /// Calls visit(topic, message) for each topic from `next` on that `pattern`, a valid one, matches, by their names,
   /// until it returns false, or `steps` are used up. Takes what it needs off `steps`: one to begin, one for each topic
@@ -104,7 +104,7 @@ class Retained {
 
  private:
   struct Client;
-  struct Holder {
+  struct Owner {
     std::string name;
     std::size_t bytes = 0;
     std::map<std::string, Client, std::less<>> clients;  // those that hold anything
@@ -112,19 +112,19 @@ class Retained {
   };
   struct Client {
     std::string name;
-    Holder* holder = nullptr;
+    Owner* owner = nullptr;
     std::size_t bytes = 0;
     std::list<const std::string*> topics;  // of its events, the oldest first
   };
   struct Event {
     std::string message;
     Client* client = nullptr;
-    std::list<const std::string*>::iterator place;  // among its client's topics
+    std::list<const std::string*>::iterator position;  // among its client's topics
   };
   // What there is once an event is kept.
   struct Sums {
     std::size_t of_all = 0;
-    std::size_t of_holder = 0;
+    std::size_t of_owner = 0;
     std::size_t of_client = 0;
   };
   using Messages = std::map<std::string, Event, std::less<>>;
@@ -134,95 +134,94 @@ class Retained {
     return topic.size() + message.size() + kOverhead;
   }
 
-  [[nodiscard]] Holder* find(std::string_view holder) const noexcept {
-    const auto found = holders_.find(holder);
-    return found == holders_.end() ? nullptr : found->second.get();
+  [[nodiscard]] Owner* find(std::string_view owner) const noexcept {
+    const auto found = owners_.find(owner);
+    return found == owners_.end() ? nullptr : found->second.get();
   }
   [[nodiscard]] Sums sums_with(std::string_view topic, std::size_t bytes, const By& by) const noexcept {
-    Sums sums{.of_all = bytes_ + bytes, .of_holder = bytes, .of_client = bytes};
-    const Holder* const holder = find(by.holder);
-    if (holder != nullptr) {
-      sums.of_holder += holder->bytes;
-      const auto client = holder->clients.find(by.client);
-      if (client != holder->clients.end()) sums.of_client += client->second.bytes;
+    Sums sums{.of_all = bytes_ + bytes, .of_owner = bytes, .of_client = bytes};
+    const Owner* const owner = find(by.owner);
+    if (owner != nullptr) {
+      sums.of_owner += owner->bytes;
+      const auto client = owner->clients.find(by.client);
+      if (client != owner->clients.end()) sums.of_client += client->second.bytes;
     }
     const auto before = messages_.find(topic);
     if (before == messages_.end()) return sums;
     const Client& client = *before->second.client;
     const std::size_t replaced = cost(topic, before->second.message);
     sums.of_all -= replaced;
-    if (client.holder == holder) sums.of_holder -= replaced;
-    if (client.holder == holder && client.name == by.client) sums.of_client -= replaced;
+    if (client.owner == owner) sums.of_owner -= replaced;
+    if (client.owner == owner && client.name == by.client) sums.of_client -= replaced;
     return sums;
   }
   // Throws std::bad_alloc, and nothing has happened.
   Client& client_of(const By& by) {
-    Holder* holder = find(by.holder);
-    if (holder == nullptr) {
-      auto made = std::make_unique<Holder>();
-      made->name = by.holder;
-      holder = made.get();
-      by_bytes_.emplace(0, holder);
+    Owner* owner = find(by.owner);
+    if (owner == nullptr) {
+      auto made = std::make_unique<Owner>();
+      made->name = by.owner;
+      owner = made.get();
+      by_bytes_.emplace(0, owner);
       try {
-        holders_.emplace(holder->name, std::move(made));
+        owners_.emplace(owner->name, std::move(made));
       } catch (...) {
-        by_bytes_.erase({0, holder});
+        by_bytes_.erase({0, owner});
         throw;
       }
     }
-    const auto known = holder->clients.find(by.client);
-    if (known != holder->clients.end()) return known->second;
+    const auto known = owner->clients.find(by.client);
+    if (known != owner->clients.end()) return known->second;
     std::map<std::string, Client, std::less<>> fresh;
     try {
       Client& client = fresh.emplace(by.client, Client{}).first->second;
       client.name = by.client;
-      client.holder = holder;
-      holder->by_bytes.emplace(0, &client);
-      holder->clients.insert(fresh.extract(fresh.begin()));
+      client.owner = owner;
+      owner->by_bytes.emplace(0, &client);
+      owner->clients.insert(fresh.extract(fresh.begin()));
       return client;
     } catch (...) {
-      drop_if_empty(*holder);
+      drop_if_empty(*owner);
       throw;
     }
   }
   // What needs memory comes first.
-  void put(std::string_view topic, std::string_view message, const By& by) {
+  void insert(std::string_view topic, std::string_view message, const By& by) {
     Messages fresh;
     const auto made =
-        fresh.emplace(std::string{topic}, Event{.message = std::string{message}, .client = {}, .place = {}});
-    std::list<const std::string*> place{&made.first->first};
+        fresh.emplace(std::string{topic}, Event{.message = std::string{message}, .client = {}, .position = {}});
+    std::list<const std::string*> node{&made.first->first};
     Client& client = client_of(by);
     recount(client, client.bytes + cost(topic, message));  // so that it stays, though it may hold nothing else
     clear(topic);
     Event& event = made.first->second;
     event.client = &client;
-    event.place = place.begin();
-    client.topics.splice(client.topics.end(), place);
+    event.position = node.begin();
+    client.topics.splice(client.topics.end(), node);
     messages_.insert(fresh.extract(fresh.begin()));
   }
-  void take_out(Messages::iterator at) noexcept {
+  void erase(Messages::iterator at) noexcept {
     Client& client = *at->second.client;
-    client.topics.erase(at->second.place);
+    client.topics.erase(at->second.position);
     recount(client, client.bytes - cost(at->first, at->second.message));
     messages_.erase(at);
     if (client.bytes != 0) return;
-    Holder& holder = *client.holder;
-    holder.by_bytes.erase({0, &client});
-    holder.clients.erase(holder.clients.find(client.name));
-    drop_if_empty(holder);
+    Owner& owner = *client.owner;
+    owner.by_bytes.erase({0, &client});
+    owner.clients.erase(owner.clients.find(client.name));
+    drop_if_empty(owner);
   }
-  void drop_if_empty(Holder& holder) noexcept {
-    if (!holder.clients.empty()) return;
-    by_bytes_.erase({holder.bytes, &holder});
-    static_cast<void>(
-        holders_.extract(holders_.find(holder.name)));  // the key is a view into the holder: it goes first
+  void drop_if_empty(Owner& owner) noexcept {
+    if (!owner.clients.empty()) return;
+    by_bytes_.erase({owner.bytes, &owner});
+    static_cast<void>(owners_.extract(owners_.find(owner.name)));  // the key is a view into the owner: it goes first
   }
   void recount(Client& client, std::size_t bytes) noexcept {
-    Holder& holder = *client.holder;
-    const std::size_t holder_bytes = holder.bytes + bytes - client.bytes;
+    Owner& owner = *client.owner;
+    const std::size_t owner_bytes = owner.bytes + bytes - client.bytes;
     bytes_ += bytes - client.bytes;
-    move(holder.by_bytes, client, bytes);
-    move(by_bytes_, holder, holder_bytes);
+    move(owner.by_bytes, client, bytes);
+    move(by_bytes_, owner, owner_bytes);
   }
   // Within memory that there is.
   template <class One>
@@ -234,11 +233,11 @@ class Retained {
   }
 
   Messages messages_;
-  std::unordered_map<std::string_view, std::unique_ptr<Holder>, SeededHash> holders_;  // by Holder::name
-  std::set<std::pair<std::size_t, Holder*>> by_bytes_;
+  std::unordered_map<std::string_view, std::unique_ptr<Owner>, SeededHash> owners_;  // by Owner::name
+  std::set<std::pair<std::size_t, Owner*>> by_bytes_;
   std::size_t bytes_ = 0;
   std::size_t bytes_max_;
-  std::size_t holder_bytes_max_;
+  std::size_t owner_bytes_max_;
 };
 
 }  // namespace wirecall::broker

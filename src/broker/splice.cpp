@@ -1,9 +1,8 @@
 // See splice.hpp.
 #include "broker/splice.hpp"
 
-#include <cassert>
-
 #include "base/ascii.hpp"
+#include "base/assert.hpp"
 
 namespace wirecall::broker {
 namespace {
@@ -25,7 +24,7 @@ const char* member_of(const char* value) noexcept {
 }  // namespace
 
 void Splice::add(const Change& change) noexcept {
-  assert(count_ < kChangesMax);
+  WIRECALL_ASSERT(count_ < kChangesMax);
   std::size_t at = count_++;
   for (; at != 0 && changes_[at - 1].value.data() > change.value.data(); --at) changes_[at] = changes_[at - 1];
   changes_[at] = change;

@@ -1,4 +1,4 @@
-// Splice: a message as it came, with a few places changed: another id, another timeout_ms, without `to`, with another
+// Splice: a message as it came, with a few spans changed: another id, another timeout_ms, without `to`, with another
 // `from`, or none. The bytes between stay what the sender wrote (docs/wire.md "Relaying"). Pure.
 #pragma once
 
@@ -23,7 +23,7 @@ class Splice {
   void prepend(std::string_view members) noexcept { add({text_.substr(1, 0), members, false}); }
   /// The member whose value that is goes. Its name holds no quote.
   void remove(std::string_view value) noexcept { add({value, {}, true}); }
-  /// Whether there is no place for another change.
+  /// Whether there is no room for another change.
   [[nodiscard]] bool is_full() const noexcept { return count_ == kChangesMax; }
   /// Appends the text as changed.
   void append_to(Buffer& out) const;

@@ -1,4 +1,4 @@
-// The part of Exchange (exchange.hpp) that is about subscriptions to methods which providers have declared so: ids are
+// The part of Router (router.hpp) that is about subscriptions to methods which providers have declared so: ids are
 // mapped between caller and provider, events go to that caller alone, and whoever goes ends what the other side has.
 // Implements docs/broker.md "Subscriptions to a method".
 #include <array>
@@ -13,8 +13,8 @@
 #include <utility>
 
 #include "base/random_id.hpp"
-#include "broker/exchange.hpp"
 #include "broker/outgoing.hpp"
+#include "broker/router.hpp"
 #include "codec/transcode.hpp"
 #include "message/error_text.hpp"
 #include "message/own_error.hpp"
@@ -30,14 +30,14 @@ namespace {
 constexpr std::string_view kUnsubscribeId = R"("rpc.unsubscribe")";
 
 // A provider's id in the one form in which it is compared, JSON; empty for what is none.
-std::string comparable_id(const rpc::Sent& sent) {
+std::string comparable_id(const rpc::RawValue& sent) {
   if (sent.kind == ValueKind::number) return std::string{sent.text};
   if (sent.kind != ValueKind::string) return {};
   return to_json(from_json<std::string>(sent.text).value());
 }
 
 // The same of one in MessagePack.
-std::string comparable_packed_id(const rpc::Sent& sent) {
+std::string comparable_msgpack_id(const rpc::RawValue& sent) {
   if (sent.kind != ValueKind::number && sent.kind != ValueKind::string) return {};
   Buffer json;
   if (!codec::MsgpackToJson{}(sent.text, json).done()) return {};
@@ -50,7 +50,7 @@ Buffer event_with_id(std::string_view name, std::string_view params, std::string
   const std::string_view before = params.substr(0, at);
   const std::string_view behind = params.substr(at + sent_id.size());
   if (message::is_msgpack(params.front())) {
-    Buffer text = rpc::packed_event_of(name, before);
+    Buffer text = rpc::msgpack_event_of(name, before);
     codec::append_string(text, id);
     text.append(behind);
     return text;
@@ -74,9 +74,9 @@ Error too_many_subscriptions() {
 
 }  // namespace
 
-bool Exchange::is_unsubscribed(const Received& message) noexcept { return message.id() == kUnsubscribeId; }
+bool Router::is_unsubscribed(const Received& message) noexcept { return message.id() == kUnsubscribeId; }
 
-void Exchange::relay_subscribing(Route& route, Call& call) {
+void Router::relay_subscribing(Route& route, Call& call) {
   Peer& caller = static_cast<Peer&>(*call.broker_peer());
   if (call.is_notification()) return call.end_result();  // nobody would learn the id
   if (call.context().caller_link() == nullptr) {
@@ -90,15 +90,15 @@ void Exchange::relay_subscribing(Route& route, Call& call) {
 }
 
 // The provider has answered a call that subscribes with a result.
-void Exchange::begin_subscription(SlotNumber slot, const Received& message, Provider& provider) {
+void Router::begin_subscription(SlotNumber slot, const Received& message, Provider& provider) {
   RelayExtras& extras = *calls_[slot].extras;
   ReplySink sink = std::move(extras.sink);
   const Subscribing subscribing = std::move(extras.subscribing);
   forget_call(slot);
-  Reader& reader = *workspace_->readers_of(message.packed ? MessageForm::packed : MessageForm::json).reader;
+  Reader& reader = *loop_context_->readers_of(message.msgpack ? MessageForm::msgpack : MessageForm::json).reader;
   reader.reset(message[Member::result]);
-  const rpc::Sent sent = rpc::take_sent(reader);
-  const std::string provider_id = message.packed ? comparable_packed_id(sent) : comparable_id(sent);
+  const rpc::RawValue sent = rpc::take_raw(reader);
+  const std::string provider_id = message.msgpack ? comparable_msgpack_id(sent) : comparable_id(sent);
   if (provider_id.empty()) return sink.error(errors_.malformed);
   const SubscriptionNames& names = *provider.route->description.subscription;
   Peer& caller = *subscribing.caller;
@@ -130,19 +130,19 @@ void Exchange::begin_subscription(SlotNumber slot, const Received& message, Prov
 }
 
 // It was given up before the provider answered: what that has begun for it ends.
-void Exchange::end_unwanted(const Provider& provider, const Received& message) noexcept {
+void Router::end_unwanted(const Provider& provider, const Received& message) noexcept {
   if (!message.has(Member::result) || message.fault != Fault::none) return;
   if_memory_allows([&] {
-    Reader& reader = *workspace_->readers.reader;
+    Reader& reader = *loop_context_->readers.reader;
     reader.reset(message[Member::result]);
-    const std::string id = comparable_id(rpc::take_sent(reader));
+    const std::string id = comparable_id(rpc::take_raw(reader));
     if (!id.empty()) send_unsubscribe(*provider.peer, provider.route->description.subscription->unsubscribe, id);
   });
 }
 
-void Exchange::send_unsubscribe(const Peer& provider, std::string_view method, std::string_view provider_id) {
+void Router::send_unsubscribe(const Peer& provider, std::string_view method, std::string_view provider_id) {
   provider.source->begin_unsubscribing(provider_id);
-  append_message(provider.outlet(), [&](Buffer& out) {
+  append_message(provider.sink(), [&](Buffer& out) {
     out.append(R"({"jsonrpc":"2.0","method":)");
     out.append(to_json(method));
     out.append(R"(,"params":[)");
@@ -153,21 +153,21 @@ void Exchange::send_unsubscribe(const Peer& provider, std::string_view method, s
   });
 }
 
-MethodSubscription Exchange::take_out(MethodSubscription& subscription) noexcept {
+MethodSubscription Router::take_out(MethodSubscription& subscription) noexcept {
   if (Peer* const caller = subscription.caller->peer) --caller->method_subscriptions;
   return subscriptions_to_methods_.remove(subscription);
 }
 
 // By its caller.
-void Exchange::unsubscribe_method(Route& route, Call& call) {
+void Router::unsubscribe_method(Route& route, Call& call) {
   static constexpr std::array<std::string_view, 1> kNames{"subscription"};
   Buffer json;
   Received plain = call.message();
-  if (plain.packed) {
+  if (plain.msgpack) {
     if (const std::optional<Error> why = read_as_json(call.message().text, json, plain))
       return refuse(call, route, *why);
   }
-  const rpc::ReservedParams params{*workspace_->readers.reader,
+  const rpc::ReservedParams params{*loop_context_->readers.reader,
                                    plain.has(Member::params) ? plain[Member::params] : std::string_view{}, kNames};
   const std::optional<std::string> id = params.as<std::string>(0);
   if (!id) params.refuse("subscription", params.find(0), "string");
@@ -192,14 +192,14 @@ void Exchange::unsubscribe_method(Route& route, Call& call) {
 }
 
 // With the caller's id, and to that alone: an event of a subscription that is not there, or no longer, goes to nobody.
-bool Exchange::method_event(Peer& provider, std::string_view name, const Received& message) {
+bool Router::method_event(Peer& provider, std::string_view name, const Received& message) {
   SubscriptionSource& source = *provider.source;
   if (!source.notifications.contains(name)) return false;
   withheld_event_ = ++event_;
   std::size_t delivered = 0;
   const std::string_view params = message.has(Member::params) ? message[Member::params] : std::string_view{};
-  if (const std::optional<rpc::Sent> sent = subscription_in(params, message.packed)) {
-    const std::string id = message.packed ? comparable_packed_id(*sent) : comparable_id(*sent);
+  if (const std::optional<rpc::RawValue> sent = subscription_in(params, message.msgpack)) {
+    const std::string id = message.msgpack ? comparable_msgpack_id(*sent) : comparable_id(*sent);
     const MethodSubscription* const found =
         source.side ? subscriptions_to_methods_.find_of_provider(*source.side, id) : nullptr;
     const bool wanted = found != nullptr && !found->method->ended && found->caller->peer != nullptr;
@@ -214,17 +214,17 @@ bool Exchange::method_event(Peer& provider, std::string_view name, const Receive
     }
   }
   if (!taps_.empty()) [[unlikely]]
-    tap_event(&provider, name, {.text = params, .packed = message.packed}, delivered);
+    tap_event(&provider, name, {.text = params, .msgpack = message.msgpack}, delivered);
   return true;
 }
 
 // What `params` name as their subscription; nothing where they name none, or two.
-std::optional<rpc::Sent> Exchange::subscription_in(std::string_view params, bool packed) {
+std::optional<rpc::RawValue> Router::subscription_in(std::string_view params, bool msgpack) {
   if (params.empty()) return std::nullopt;
-  Reader& reader = *workspace_->readers_of(packed ? MessageForm::packed : MessageForm::json).reader;
+  Reader& reader = *loop_context_->readers_of(msgpack ? MessageForm::msgpack : MessageForm::json).reader;
   reader.reset(params);
   if (reader.kind() != ValueKind::object) return std::nullopt;
-  std::optional<rpc::Sent> sent;
+  std::optional<rpc::RawValue> sent;
   static_cast<void>(reader.begin_object());
   for (std::string_view member; reader.next_member(member);) {
     if (member != "subscription") {
@@ -232,14 +232,14 @@ std::optional<rpc::Sent> Exchange::subscription_in(std::string_view params, bool
       continue;
     }
     if (sent) return std::nullopt;
-    sent = rpc::take_sent(reader);
+    sent = rpc::take_raw(reader);
   }
   return sent;
 }
 
 // Its caller is there. Returns whether it has been sent, or is behind the answer.
-bool Exchange::send_subscription_event(const MethodSubscription& subscription, std::string_view params,
-                                       std::string_view id) {
+bool Router::send_subscription_event(const MethodSubscription& subscription, std::string_view params,
+                                     std::string_view id) {
   const std::string& name = subscription.method->names.notification;
   Peer& caller = *subscription.caller->peer;
   if (!caller.takes_events()) {
@@ -247,11 +247,11 @@ bool Exchange::send_subscription_event(const MethodSubscription& subscription, s
     return false;
   }
   const Buffer text = event_with_id(name, params, id, subscription.id);
-  if (!caller.outlet().has_budget_for(text.size())) {
+  if (!caller.sink().has_budget_for(text.size())) {
     drop_for_budget(caller, name);
     return false;
   }
-  ++workspace_->stats.events;
+  ++loop_context_->stats.events;
   try {
     subscription.link->send_behind_answer(text.view());
     tell_lag(caller);
@@ -259,17 +259,17 @@ bool Exchange::send_subscription_event(const MethodSubscription& subscription, s
     drop_event(caller, name);  // too many wait for the answer
     return false;
   }
-  ++workspace_->stats.events_delivered;
+  ++loop_context_->stats.events_delivered;
   return true;
 }
 
 // ---- events that come before the answer ----
 
-void Exchange::keep_early_event(Peer& provider, EarlyEvent event) {
+void Router::keep_early_event(Peer& provider, EarlyEvent event) {
   SubscriptionSource& source = *provider.source;
   const std::size_t bytes = event.bytes();
   if (source.early_bytes + bytes > SubscriptionSource::kEarlyBytesMax) {
-    ++workspace_->stats.events_dropped;
+    ++loop_context_->stats.events_dropped;
     return source.lose_early(event.notification, event.provider_id);
   }
   source.early.push_back(std::move(event));
@@ -277,7 +277,7 @@ void Exchange::keep_early_event(Peer& provider, EarlyEvent event) {
 }
 
 // And how many there were beyond those that have been kept.
-void Exchange::send_early_events(SubscriptionSource& source, const MethodSubscription& subscription) {
+void Router::send_early_events(SubscriptionSource& source, const MethodSubscription& subscription) {
   const std::string& notification = subscription.method->names.notification;
   for (auto event = source.early.begin(); event != source.early.end();) {
     if (event->provider_id != subscription.provider_id || event->notification != notification) {
@@ -300,23 +300,23 @@ void Exchange::send_early_events(SubscriptionSource& source, const MethodSubscri
 }
 
 // No further subscription begins for now: those that were meant have been refused, or given up.
-void Exchange::drop_early_events(Peer& provider) noexcept {
+void Router::drop_early_events(Peer& provider) noexcept {
   SubscriptionSource& source = *provider.source;
   if (source.asked != 0) return;
-  workspace_->stats.events_dropped += source.forget_early();
+  loop_context_->stats.events_dropped += source.forget_early();
 }
 
 // ---- subscriptions that end otherwise ----
 
 // Its provider provides it no more: its caller is told by one last event, and the provider to end it.
-void Exchange::lose_subscription(MethodSubscription& subscription) noexcept {
+void Router::lose_subscription(MethodSubscription& subscription) noexcept {
   const MethodSubscription ended = take_out(subscription);
   if (const Peer* const provider = ended.method->provider->peer)
     if_memory_allows([&] { send_unsubscribe(*provider, ended.method->names.unsubscribe, ended.provider_id); });
   tell_of_lost_subscription(ended);
 }
 
-void Exchange::tell_of_lost_subscription(const MethodSubscription& lost) noexcept {
+void Router::tell_of_lost_subscription(const MethodSubscription& lost) noexcept {
   if (lost.caller->peer == nullptr || !lost.method->ended) return;
   try {
     lost.link->send_behind_answer(R"({"jsonrpc":"2.0","method":)" + to_json(lost.method->names.notification) +
@@ -328,7 +328,7 @@ void Exchange::tell_of_lost_subscription(const MethodSubscription& lost) noexcep
 }
 
 // The provider provides the method no more.
-void Exchange::end_method(Provider& provider) noexcept {
+void Router::end_method(Provider& provider) noexcept {
   const std::shared_ptr<SubscriptionMethod> method = std::move(provider.subscribing);
   if (!method) return;
   method->ended = true;
@@ -336,7 +336,7 @@ void Exchange::end_method(Provider& provider) noexcept {
 }
 
 // As a caller; and it is told no more as a provider, whose methods end by themselves.
-void Exchange::end_subscriptions_of(Peer& peer) noexcept {
+void Router::end_subscriptions_of(Peer& peer) noexcept {
   if (peer.source && peer.source->side) peer.source->side->peer = nullptr;
   const std::shared_ptr<SubscriptionPeer> caller = std::move(peer.subscribed);
   if (!caller) return;
@@ -346,9 +346,9 @@ void Exchange::end_subscriptions_of(Peer& peer) noexcept {
 }
 
 // So many in this turn as it has time for, and the others in later ones.
-void Exchange::end_subscriptions(EndedSubscriptions ended) noexcept {
+void Router::end_subscriptions(EndedSubscriptions ended) noexcept {
   std::size_t all = std::numeric_limits<std::size_t>::max();
-  if (workspace_->scheduler == nullptr) return static_cast<void>(end_some(ended, all));
+  if (loop_context_->scheduler == nullptr) return static_cast<void>(end_some(ended, all));
   const bool done = end_some(ended, subscriptions_to_end_);
   try {
     if (!done) ended_subscriptions_.push_back(ended);
@@ -359,7 +359,7 @@ void Exchange::end_subscriptions(EndedSubscriptions ended) noexcept {
 }
 
 // Takes what it needs off `steps`. Whether there is none left.
-bool Exchange::end_some(const EndedSubscriptions& ended, std::size_t& steps) noexcept {
+bool Router::end_some(const EndedSubscriptions& ended, std::size_t& steps) noexcept {
   while (MethodSubscription* const one = subscriptions_to_methods_.any_of(ended)) {
     if (steps == 0) return false;
     --steps;
@@ -368,7 +368,7 @@ bool Exchange::end_some(const EndedSubscriptions& ended, std::size_t& steps) noe
   return true;
 }
 
-void Exchange::end_more() noexcept {
+void Router::end_more() noexcept {
   ends_ = false;
   subscriptions_to_end_ = kSubscriptionsEndedATurn;
   end_more_calls();
@@ -377,11 +377,11 @@ void Exchange::end_more() noexcept {
   if_memory_allows([&] { end_later(); });
 }
 
-void Exchange::end_later() {
+void Router::end_later() {
   const bool none = ended_subscriptions_.empty() && subscriptions_to_end_ == kSubscriptionsEndedATurn &&
                     ended_calls_.empty() && calls_to_end_ == kCallsEndedATurn;
   if (ends_ || none) return;
-  workspace_->scheduler->start(ending_, std::chrono::nanoseconds{0});
+  loop_context_->scheduler->start(ending_, std::chrono::nanoseconds{0});
   ends_ = true;
 }
 

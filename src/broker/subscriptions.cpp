@@ -7,8 +7,8 @@
 #include <map>
 #include <utility>
 
-#include "base/room.hpp"
-#include "base/words.hpp"
+#include "base/dotted_name.hpp"
+#include "base/reserve_extra.hpp"
 
 namespace wirecall::broker {
 
@@ -165,23 +165,23 @@ bool Subscriptions::still_has(const Subscriber& subscriber, std::string_view top
   });
 }
 
-void Subscriptions::subscribe(Subscriber& subscriber, std::string_view pattern, const SubscribeTerms& terms) {
+void Subscriptions::subscribe(Subscriber& subscriber, std::string_view pattern, const SubscriptionOptions& options) {
   Pattern* at = find(pattern);
   Subscription* const before = at != nullptr ? find(subscriber, *at) : nullptr;
   if (before != nullptr) {
     const std::string_view group = before->group != nullptr ? std::string_view{before->group->name} : "";
-    if (group == terms.group) {
-      before->echo = terms.echo ? 1 : 0;
+    if (group == options.group) {
+      before->echo = options.echo ? 1 : 0;
       return;
     }
   }
-  make_room(subscriber.subscriptions_, 1);
-  make_room(subscriber.long_shapes_, 1);
+  reserve_extra(subscriber.subscriptions_, 1);
+  reserve_extra(subscriber.long_shapes_, 1);
   if (at == nullptr) at = &make_pattern(pattern);
   try {
-    add(subscriber, *at, terms);
+    add(subscriber, *at, options);
   } catch (...) {
-    const auto made = at->groups.find(terms.group);
+    const auto made = at->groups.find(options.group);
     clean(*at, made != at->groups.end() ? made->second.get() : nullptr);
     throw;
   }
@@ -204,31 +204,31 @@ Pattern& Subscriptions::make_pattern(std::string_view text) {
   return pattern;
 }
 
-void Subscriptions::add(Subscriber& subscriber, Pattern& pattern, const SubscribeTerms& terms) {
+void Subscriptions::add(Subscriber& subscriber, Pattern& pattern, const SubscriptionOptions& options) {
   Group* group = nullptr;
-  if (!terms.group.empty()) {
-    const auto found = pattern.groups.find(terms.group);
+  if (!options.group.empty()) {
+    const auto found = pattern.groups.find(options.group);
     if (found != pattern.groups.end()) {
       group = found->second.get();
     } else {
       auto made = std::make_unique<Group>();
-      made->name = terms.group;
+      made->name = options.group;
       group = made.get();
       pattern.groups.emplace(group->name, std::move(made));
     }
   }
   Members& members = group != nullptr ? group->members : pattern.members;
-  make_room(members, 1);
+  reserve_extra(members, 1);
   members.push_back(std::make_unique<Subscription>(
       Subscription{.subscriber = &subscriber,
                    .pattern = &pattern,
                    .group = group,
                    .at = static_cast<std::uint32_t>(members.size()),
                    .of_subscriber = static_cast<std::uint32_t>(subscriber.subscriptions_.size()),
-                   .echo = terms.echo,
+                   .echo = options.echo,
                    .since = event_}));
   subscriber.subscriptions_.push_back(members.back().get());
-  subscriber.subscription_bytes_ += cost(pattern.text, terms);
+  subscriber.subscription_bytes_ += cost(pattern.text, options);
   ++pattern.subscriptions;
   if (pattern.shape == nullptr || !pattern.shape->is_long()) return;
   const auto use = std::ranges::find(subscriber.long_shapes_, pattern.shape, &Subscriber::ShapeUse::shape);
@@ -307,7 +307,7 @@ bool Subscriptions::admits(const Subscriber& subscriber, std::string_view patter
 Shape& Subscriptions::take_shape(std::string_view pattern) {
   Shape* shape = find_shape(pattern);
   if (shape == nullptr) {
-    make_room(shapes_, 1);
+    reserve_extra(shapes_, 1);
     shape = shapes_.emplace_back(std::make_unique<Shape>(shape_of(pattern))).get();
     if (shape->is_long()) long_steps_ += shape->steps();
   }

@@ -1,6 +1,6 @@
 // Subscriptions: who is told of which topics. A pattern is held once, with all who subscribe to it, and found by its
 // text. The shape of a pattern is where its wildcards stand: of "a.*.b" and "c.*.d" it is the same. For each shape in
-// use an event looks one text up: its topic with wildcards in those places. So an event costs what shapes there are,
+// use an event looks one text up: its topic with wildcards at those positions. So an event costs what shapes there are,
 // however many patterns have them, and a pattern is kept as its text alone.
 //
 // The cost is bounded by construction. Shapes of at most kFreeWords words are few; those of longer patterns share
@@ -58,7 +58,7 @@ class Subscriber {
   std::uint64_t ended_ = 0;
 };
 
-struct SubscribeTerms {
+struct SubscriptionOptions {
   std::string_view group;  ///< of several in one group one is told; empty for none
   bool echo = false;       ///< told of its own events as well
 };
@@ -79,15 +79,15 @@ class Subscriptions {
   Subscriptions(Subscriptions&&) = delete;
 
   /// Bytes that a subscription holds.
-  [[nodiscard]] static std::size_t cost(std::string_view pattern, const SubscribeTerms& terms) noexcept {
-    return kOverheadBytes + pattern.size() + terms.group.size();
+  [[nodiscard]] static std::size_t cost(std::string_view pattern, const SubscriptionOptions& options) noexcept {
+    return kOverheadBytes + pattern.size() + options.group.size();
   }
   [[nodiscard]] bool has(const Subscriber& subscriber, std::string_view pattern) const noexcept;
   /// Whether an event has steps left for `pattern`, a valid one. The long shapes of one subscriber have at
   /// most a sixteenth as many steps as are left for the others, so that those who come later find some.
   [[nodiscard]] bool admits(const Subscriber& subscriber, std::string_view pattern) const noexcept;
-  /// `pattern` is valid, and admitted. Again, it replaces the terms. Throws std::bad_alloc, and has no effect then.
-  void subscribe(Subscriber& subscriber, std::string_view pattern, const SubscribeTerms& terms);
+  /// `pattern` is valid, and admitted. Again, it replaces the options. Throws std::bad_alloc, and has no effect then.
+  void subscribe(Subscriber& subscriber, std::string_view pattern, const SubscriptionOptions& options);
   /// Whether there was such a subscription.
   bool unsubscribe(Subscriber& subscriber, std::string_view pattern) noexcept;
   void remove_all(Subscriber& subscriber) noexcept;
@@ -132,7 +132,7 @@ class Subscriptions {
   [[nodiscard]] Pattern* find(std::string_view pattern) const noexcept;
   [[nodiscard]] static Subscription* find(const Subscriber& subscriber, const Pattern& pattern) noexcept;
   Pattern& make_pattern(std::string_view text);
-  void add(Subscriber& subscriber, Pattern& pattern, const SubscribeTerms& terms);
+  void add(Subscriber& subscriber, Pattern& pattern, const SubscriptionOptions& options);
   void remove(Subscription& subscription) noexcept;
   void clean(Pattern& pattern, const Group* group) noexcept;
   [[nodiscard]] Shape* find_shape(std::string_view pattern) const noexcept;

@@ -1,4 +1,4 @@
-// The part of Exchange (exchange.hpp) that is rpc.tap: what those are sent who look on. Nothing here fails or holds up
+// The part of Router (router.hpp) that is rpc.tap: what those are sent who look on. Nothing here fails or holds up
 // what is looked at: who looks on loses what it has no room for, and without memory nobody is shown anything.
 #include <chrono>
 #include <optional>
@@ -7,8 +7,8 @@
 #include <utility>
 
 #include "broker/clean_response.hpp"
-#include "broker/exchange.hpp"
 #include "broker/outgoing.hpp"
+#include "broker/router.hpp"
 #include "message/error_text.hpp"
 #include "message/own_error.hpp"
 #include "rpc/event_text.hpp"
@@ -29,14 +29,14 @@ std::string method_of(const Received& message, Reader& reader) {
   return std::string{name};
 }
 
-SentValue params_of(const Received& message) {
+EncodedValue params_of(const Received& message) {
   if (!message.has(Member::params)) return {};
-  return {.text = message[Member::params], .packed = message.packed};
+  return {.text = message[Member::params], .msgpack = message.msgpack};
 }
 
 }  // namespace
 
-void Exchange::tap(Peer& peer, std::string_view pattern) {
+void Router::tap(Peer& peer, std::string_view pattern) {
   if (peer.ended) {
     throw message::make(
         {.code = ErrorCode::conflict, .reason = "the connection has ended its side", .delivered = "no"});
@@ -45,7 +45,7 @@ void Exchange::tap(Peer& peer, std::string_view pattern) {
   peer.taps = tapped_ = true;
 }
 
-bool Exchange::untap(Peer& peer) noexcept {
+bool Router::untap(Peer& peer) noexcept {
   if (!peer.taps) return false;
   peer.taps = false;
   static_cast<void>(taps_.remove(peer));
@@ -54,54 +54,54 @@ bool Exchange::untap(Peer& peer) noexcept {
 }
 
 // Returns what it costs of a connection's share (rpc::Share).
-std::size_t Exchange::show(const Sight& sight) {
-  if (!taps_.any(sight.method)) return 0;
-  const std::string text = text_of(sight);
-  rpc::EventText event{text, *workspace_, *limits_};
+std::size_t Router::show(const TapRecord& record) {
+  if (!taps_.any(record.method)) return 0;
+  const std::string text = text_of(record);
+  rpc::EventText event{text, *loop_context_, *limits_};
   std::size_t shown = 0;
-  taps_.each(sight.method, [&](Peer& peer) {
+  taps_.each(record.method, [&](Peer& peer) {
     send_event(peer, kTopic, event);
     ++shown;
   });
   return cost_of_deliveries(shown, text.size());
 }
 
-void Exchange::tap_call(SlotNumber slot, const Provider& provider, const Asked& asked) noexcept {
-  if (!taps_.any(asked.method)) return;
+void Router::tap_call(SlotNumber slot, const Provider& provider, const TappedRequest& request) noexcept {
+  if (!taps_.any(request.method)) return;
   if_memory_allows([&] {
-    const TappedCall call = taps_.begin(calls_.number_of(slot), asked.method, asked.caller.name);
+    const TappedCall call = taps_.begin(calls_.number_of(slot), request.method, request.caller.name);
     const std::size_t cost = show({.kind = "call",
                                    .id = call.id,
-                                   .method = asked.method,
+                                   .method = request.method,
                                    .client = call.client,
                                    .provider = provider.peer->name,
                                    .member = "params",
-                                   .value = asked.params});
-    asked.caller.outlet().charge(kSightsOfCall * cost);
+                                   .value = request.params});
+    request.caller.sink().charge(kSightsOfCall * cost);
   });
 }
 
-void Exchange::tap_call(SlotNumber slot, const Peer& caller, const Received& message) noexcept {
+void Router::tap_call(SlotNumber slot, const Peer& caller, const Received& message) noexcept {
   if_memory_allows([&] {
-    const std::string method = method_of(message, *workspace_->readers.reader);
+    const std::string method = method_of(message, *loop_context_->readers.reader);
     tap_call(slot, *calls_[slot].provider, {.caller = caller, .method = method, .params = params_of(message)});
   });
 }
 
-void Exchange::tap_notification(const Provider& provider, const Peer& caller, const Received& message) noexcept {
+void Router::tap_notification(const Provider& provider, const Peer& caller, const Received& message) noexcept {
   if_memory_allows([&] {
-    const std::string method = method_of(message, *workspace_->readers.reader);
-    caller.outlet().charge(show({.kind = "notification",
-                                 .method = method,
-                                 .client = caller.name,
-                                 .provider = provider.peer->name,
-                                 .member = "params",
-                                 .value = params_of(message)}));
+    const std::string method = method_of(message, *loop_context_->readers.reader);
+    caller.sink().charge(show({.kind = "notification",
+                               .method = method,
+                               .client = caller.name,
+                               .provider = provider.peer->name,
+                               .member = "params",
+                               .value = params_of(message)}));
   });
 }
 
-void Exchange::tap_event(const Peer* publisher, std::string_view topic, const SentValue& params,
-                         std::size_t delivered) noexcept {
+void Router::tap_event(const Peer* publisher, std::string_view topic, const EncodedValue& params,
+                       std::size_t delivered) noexcept {
   if_memory_allows([&] {
     const std::size_t cost =
         show({.kind = "event",
@@ -110,40 +110,40 @@ void Exchange::tap_event(const Peer* publisher, std::string_view topic, const Se
               .delivered = delivered,
               .member = "params",
               .value = params});
-    if (publisher != nullptr) publisher->outlet().charge(cost);
+    if (publisher != nullptr) publisher->sink().charge(cost);
   });
 }
 
-void Exchange::tap_own(Call& call, std::string_view name) noexcept {
+void Router::tap_own(Call& call, std::string_view name) noexcept {
   if (own_->find(name) != &call.method() || !taps_.any(name)) return;
   if_memory_allows([&] {
     const Peer& caller = static_cast<Peer&>(*call.broker_peer());
     const std::string& client = caller.name;
-    const SentValue params{.text = call.params(), .packed = call.message().packed};
+    const EncodedValue params{.text = call.params(), .msgpack = call.message().msgpack};
     if (call.is_notification()) {
-      return caller.outlet().charge(
+      return caller.sink().charge(
           show({.kind = "notification", .method = name, .client = client, .member = "params", .value = params}));
     }
     const TappedCall tapped = taps_.begin({}, name, client);
     call.on_reply([this, tapped, began = now()](const Outcome& outcome) {
       if (taps_.empty()) return;
-      Sight sight{
+      TapRecord record{
           .kind = "reply", .id = tapped.id, .method = tapped.method, .client = tapped.client, .time = now() - began};
       const std::string error = R"({"code":)" + std::to_string(outcome.code) + "}";
       if (!outcome.ok()) {
-        sight.member = "error";
-        sight.value = {.text = error};
+        record.member = "error";
+        record.value = {.text = error};
       }
-      show(sight);
+      show(record);
     });
     const std::size_t cost =
         show({.kind = "call", .id = tapped.id, .method = name, .client = client, .member = "params", .value = params});
-    caller.outlet().charge(kSightsOfCall * cost);
+    caller.sink().charge(kSightsOfCall * cost);
   });
 }
 
 // The first of several ways in which a call ends that come together tells how it did.
-void Exchange::tap_end(SlotNumber slot, std::string_view member, const SentValue& value) noexcept {
+void Router::tap_end(SlotNumber slot, std::string_view member, const EncodedValue& value) noexcept {
   if_memory_allows([&] {
     const std::optional<TappedCall> tapped = taps_.end(calls_.number_of(slot));
     if (!tapped) return;
@@ -159,21 +159,21 @@ void Exchange::tap_end(SlotNumber slot, std::string_view member, const SentValue
   });
 }
 
-void Exchange::tap_end(SlotNumber slot, const Error& error) noexcept {
+void Router::tap_end(SlotNumber slot, const Error& error) noexcept {
   if_memory_allows([&] {
     const std::string text = message::error_text(error);
     tap_end(slot, "error", {.text = text});
   });
 }
 
-void Exchange::tap_response(SlotNumber slot, const Received& message) noexcept {
+void Router::tap_response(SlotNumber slot, const Received& message) noexcept {
   const RelayedCall& call = calls_[slot];
   if (call.caller != nullptr && is_too_large(call, message)) return;  // the error that takes its place is shown
   if_memory_allows([&] {
     if (!message.has(Member::error))
-      return tap_end(slot, "result", {.text = message[Member::result], .packed = message.packed});
+      return tap_end(slot, "result", {.text = message[Member::result], .msgpack = message.msgpack});
     Buffer stripped;
-    tap_end(slot, "error", {.text = without_origin(message, *workspace_->readers.reader, stripped).error});
+    tap_end(slot, "error", {.text = without_origin(message, *loop_context_->readers.reader, stripped).error});
   });
 }
 

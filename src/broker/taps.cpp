@@ -29,7 +29,7 @@ std::string_view beginning(std::string_view text, std::size_t bytes_max) noexcep
 }
 
 // As much of it as is shown, and a byte more where that is not all.
-std::string json_of_packed(std::string_view value) {
+std::string json_of_msgpack(std::string_view value) {
   const std::unique_ptr<Reader> reader = msgpack_codec().reader();
   reader->reset(value);
   return reader->json(Taps::kValueShownMax + 1);
@@ -77,28 +77,28 @@ std::optional<TappedCall> Taps::end(std::uint64_t number) {
   return std::move(found.mapped());
 }
 
-std::string text_of(const Sight& sight) {
+std::string text_of(const TapRecord& record) {
   std::string text = R"({"jsonrpc":"2.0","method":"rpc.tap","params":{"kind":")";
-  text.append(sight.kind).append("\"");
-  if (sight.id) text.append(R"(,"id":)").append(std::to_string(*sight.id));
-  text.append(R"(,"method":)").append(to_json(sight.method));
-  text.append(R"(,"client":)").append(name_or_null(sight.client));
-  if (sight.provider) text.append(R"(,"provider":)").append(name_or_null(*sight.provider));
-  if (sight.delivered) text.append(R"(,"delivered":)").append(std::to_string(*sight.delivered));
-  if (sight.time) text.append(R"(,"ms":)").append(milliseconds_text(*sight.time));
-  if (!sight.value.text.empty()) {
-    const std::string unpacked = sight.value.packed ? json_of_packed(sight.value.text) : std::string{};
-    const std::string_view json = sight.value.packed ? unpacked : sight.value.text;
+  text.append(record.kind).append("\"");
+  if (record.id) text.append(R"(,"id":)").append(std::to_string(*record.id));
+  text.append(R"(,"method":)").append(to_json(record.method));
+  text.append(R"(,"client":)").append(name_or_null(record.client));
+  if (record.provider) text.append(R"(,"provider":)").append(name_or_null(*record.provider));
+  if (record.delivered) text.append(R"(,"delivered":)").append(std::to_string(*record.delivered));
+  if (record.time) text.append(R"(,"ms":)").append(milliseconds_text(*record.time));
+  if (!record.value.text.empty()) {
+    const std::string unpacked = record.value.msgpack ? json_of_msgpack(record.value.text) : std::string{};
+    const std::string_view json = record.value.msgpack ? unpacked : record.value.text;
     const bool is_small = json.size() <= Taps::kValueShownMax;
     // What has no form in JSON, as NaN, is shown by its size alone.
     if (is_small && Value::parse(json, Taps::kValueShownMax)) {
-      text.append(",\"").append(sight.member).append("\":").append(json);
+      text.append(",\"").append(record.member).append("\":").append(json);
     } else {
       if (!is_small) {
-        text.append(",\"").append(sight.member).append(R"(_begin":)");
+        text.append(",\"").append(record.member).append(R"(_begin":)");
         text.append(to_json(beginning(json, Taps::kValueShownMax)));
       }
-      text.append(R"(,"bytes":)").append(std::to_string(sight.value.text.size()));
+      text.append(R"(,"bytes":)").append(std::to_string(record.value.text.size()));
     }
   }
   return text += "}}";

@@ -1,5 +1,5 @@
 // Taps: what admins are shown of what passes through a broker (rpc.tap): who looks on at which names, the calls that
-// somebody was shown and that have not ended, and the texts of what they are shown. What is sent is the exchange's
+// somebody was shown and that have not ended, and the texts of what they are shown. What is sent is the router's
 // (tapping.cpp). Nothing of it is asked where nobody looks on. One thread. Pure.
 #pragma once
 
@@ -12,7 +12,7 @@
 #include <unordered_map>
 #include <vector>
 
-#include "base/words.hpp"
+#include "base/dotted_name.hpp"
 
 namespace wirecall::broker {
 
@@ -32,13 +32,13 @@ struct TappedCall {
 };
 
 /// A value as it was sent.
-struct SentValue {
+struct EncodedValue {
   std::string_view text;  ///< empty for none
-  bool packed = false;    ///< it is not JSON but MessagePack
+  bool msgpack = false;   ///< it is not JSON but MessagePack
 };
 
 /// What somebody is shown. The texts are shown as they are; empty ones are left out.
-struct Sight {
+struct TapRecord {
   std::string_view kind;
   std::optional<std::uint64_t> id = {};
   std::string_view method;
@@ -47,7 +47,7 @@ struct Sight {
   std::optional<std::size_t> delivered = {};       ///< to how many
   std::optional<std::chrono::nanoseconds> time{};  ///< from the request to the response
   std::string_view member = {};                    ///< the name of `value`
-  SentValue value = {};                            ///< shown as JSON
+  EncodedValue value = {};                         ///< shown as JSON
 };
 
 class Taps {
@@ -82,6 +82,6 @@ class Taps {
 };
 
 /// The notification that shows it.
-[[nodiscard]] std::string text_of(const Sight& sight);
+[[nodiscard]] std::string text_of(const TapRecord& record);
 
 }  // namespace wirecall::broker

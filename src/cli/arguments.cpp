@@ -38,10 +38,10 @@ bool is_json(std::string_view text) { return Value::parse(text).has_value(); }
 bool is_letter(char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_'; }
 
 // Names are those that programming languages have, with dots and dashes: "http://host/?q=1" and "2+2=4" are values.
-std::optional<Named> named(std::string_view word) {
-  const std::size_t equals = word.find('=');
-  if (equals == std::string_view::npos || is_json(word)) return std::nullopt;
-  Named result{word.substr(0, equals), {}, word.substr(equals + 1)};
+std::optional<Named> named(std::string_view arg) {
+  const std::size_t equals = arg.find('=');
+  if (equals == std::string_view::npos || is_json(arg)) return std::nullopt;
+  Named result{arg.substr(0, equals), {}, arg.substr(equals + 1)};
   if (const std::size_t colon = result.name.find(':'); colon != std::string_view::npos) {
     result.type = result.name.substr(colon + 1);
     result.name = result.name.substr(0, colon);
@@ -70,21 +70,21 @@ Text guessed(std::string_view text) {
 Text typed(std::string_view type, std::string_view text) {
   if (type == "str") return string_json(text);
   if (type == "bytes") return bytes_json(text);
-  const std::string_view word = trimmed(text);
-  const bool json = is_json(word);
+  const std::string_view arg = trimmed(text);
+  const bool json = is_json(arg);
   if (type == "json") {
     if (!json) return std::unexpected("is not JSON; for a string write name:str=…");
   } else if (type == "bool") {
-    if (word != "true" && word != "false") return std::unexpected("is neither true nor false");
+    if (arg != "true" && arg != "false") return std::unexpected("is neither true nor false");
   } else {
-    const bool number = json && (is_digit(word.front()) || word.front() == '-');
+    const bool number = json && (is_digit(arg.front()) || arg.front() == '-');
     if (!number) return std::unexpected("is not a number");
     // Those beyond 64 bits have all digits written out, or none could tell.
-    const bool integer = word.find_first_of(".eE") == std::string_view::npos || from_json<std::int64_t>(word);
+    const bool integer = arg.find_first_of(".eE") == std::string_view::npos || from_json<std::int64_t>(arg);
     if (type == "int" && !integer) return std::unexpected("is not an integer");
-    if (type == "float" && word.find_first_of(".eE") == word.npos) return std::string{word} + ".0";
+    if (type == "float" && arg.find_first_of(".eE") == arg.npos) return std::string{arg} + ".0";
   }
-  return std::string{word};
+  return std::string{arg};
 }
 
 // A file that is named as an array and holds none is a mistake: as a string it would fail far from here, or not at all.
@@ -94,40 +94,40 @@ Text content_of(std::string_view path, const std::string& content) {
   return json_of_content(content);
 }
 
-Text value_of(const Named& word, const FileReader& read_file) {
+Text value_of(const Named& arg, const FileReader& read_file) {
   constexpr std::array<std::string_view, 7> known{"int", "float", "str", "bool", "json", "bytes", "file"};
-  if (!word.type.empty() && std::ranges::find(known, word.type) == known.end()) {
-    return std::unexpected(fmt::format("there is no type {}; types are {}", word.type, kTypes));
+  if (!arg.type.empty() && std::ranges::find(known, arg.type) == known.end()) {
+    return std::unexpected(fmt::format("there is no type {}; types are {}", arg.type, kTypes));
   }
-  std::string text{word.value};
-  const bool from_file = word.type == "file" || text.starts_with('@');
+  std::string text{arg.value};
+  const bool from_file = arg.type == "file" || text.starts_with('@');
   if (from_file) {
     const std::string path = text.substr(text.starts_with('@') ? 1 : 0);
     Text content = read_file(path);
     if (!content) return content;
-    if (word.type.empty()) return content_of(path, *content);
+    if (arg.type.empty()) return content_of(path, *content);
     text = *std::move(content);
   }
-  if (word.type.empty()) return guessed(text);
-  return typed(word.type == "file" ? "bytes" : word.type, text);
+  if (arg.type.empty()) return guessed(text);
+  return typed(arg.type == "file" ? "bytes" : arg.type, text);
 }
 
-Text with_place(Text value, std::string_view word) {
+Text with_arg(Text value, std::string_view arg) {
   if (value) return value;
-  return std::unexpected(fmt::format("{}: {}", word, value.error()));
+  return std::unexpected(fmt::format("{}: {}", arg, value.error()));
 }
 
-Text positional_value(const std::string& word, const FileReader& read_file) {
-  if (word.size() < 2 || !word.starts_with('@')) return guessed(word);
-  const Text content = read_file(word.substr(1));
-  if (content) return content_of(word.substr(1), *content);
-  return std::unexpected(content.error() + "; for the text itself write it as JSON: '" + to_json(word) + "'");
+Text positional_value(const std::string& arg, const FileReader& read_file) {
+  if (arg.size() < 2 || !arg.starts_with('@')) return guessed(arg);
+  const Text content = read_file(arg.substr(1));
+  if (content) return content_of(arg.substr(1), *content);
+  return std::unexpected(content.error() + "; for the text itself write it as JSON: '" + to_json(arg) + "'");
 }
 
-Text positional_params(std::span<const std::string> words, const FileReader& read_file) {
+Text positional_params(std::span<const std::string> args, const FileReader& read_file) {
   std::string json = "[";
-  for (const std::string& word : words) {
-    Text value = with_place(positional_value(word, read_file), word);
+  for (const std::string& arg : args) {
+    Text value = with_arg(positional_value(arg, read_file), arg);
     if (!value) return value;
     if (json.size() > 1) json += ',';
     json += *value;
@@ -135,16 +135,16 @@ Text positional_params(std::span<const std::string> words, const FileReader& rea
   return json + "]";
 }
 
-Text named_params(std::span<const std::string> words, const FileReader& read_file) {
+Text named_params(std::span<const std::string> args, const FileReader& read_file) {
   std::string json = "{";
   std::vector<std::string_view> names;
-  for (const std::string& word : words) {
-    const Named member = named(word).value();
+  for (const std::string& arg : args) {
+    const Named member = named(arg).value();
     if (std::ranges::find(names, member.name) != names.end()) {
-      return std::unexpected(fmt::format("{}: {} is given twice", word, member.name));
+      return std::unexpected(fmt::format("{}: {} is given twice", arg, member.name));
     }
     names.push_back(member.name);
-    Text value = with_place(value_of(member, read_file), word);
+    Text value = with_arg(value_of(member, read_file), arg);
     if (!value) return value;
     if (json.size() > 1) json += ',';
     json += fmt::format("\"{}\":{}", member.name, *value);
@@ -154,30 +154,30 @@ Text named_params(std::span<const std::string> words, const FileReader& read_fil
 
 }  // namespace
 
-std::expected<std::string, std::string> params_of(std::span<const std::string> words, const FileReader& read_file) {
-  if (words.empty()) return std::string{};
-  const auto is_named = [](const std::string& word) { return named(word).has_value(); };
-  const auto named_word = std::ranges::find_if(words, is_named);
-  if (named_word == words.end()) return positional_params(words, read_file);
-  const auto positional_word = std::ranges::find_if_not(words, is_named);
-  if (positional_word == words.end()) return named_params(words, read_file);
+std::expected<std::string, std::string> params_of(std::span<const std::string> args, const FileReader& read_file) {
+  if (args.empty()) return std::string{};
+  const auto is_named = [](const std::string& arg) { return named(arg).has_value(); };
+  const auto named_arg = std::ranges::find_if(args, is_named);
+  if (named_arg == args.end()) return positional_params(args, read_file);
+  const auto positional_arg = std::ranges::find_if_not(args, is_named);
+  if (positional_arg == args.end()) return named_params(args, read_file);
   return std::unexpected(
       fmt::format("{} has a name and {} has none; give all arguments by name or none (a string with = in it is "
                   "written as JSON: '\"a=b\"')",
-                  *named_word, *positional_word));
+                  *named_arg, *positional_arg));
 }
 
-std::expected<std::string, std::string> params_of_event(std::span<const std::string> words,
+std::expected<std::string, std::string> params_of_event(std::span<const std::string> args,
                                                         const FileReader& read_file) {
-  Text params = params_of(words, read_file);
-  if (!params || words.size() != 1) return params;
+  Text params = params_of(args, read_file);
+  if (!params || args.size() != 1) return params;
   const bool holds_one = params->starts_with("[[") || params->starts_with("[{");
   return holds_one ? params->substr(1, params->size() - 2) : params;
 }
 
-std::expected<std::string, std::string> params_of_call(const std::string& method, std::span<const std::string> words,
+std::expected<std::string, std::string> params_of_call(const std::string& method, std::span<const std::string> args,
                                                        const FileReader& read_file) {
-  Text params = params_of(words, read_file);
+  Text params = params_of(args, read_file);
   if (params && !string_json(method)) return std::unexpected("METHOD is not valid UTF-8: " + method);
   return params;
 }

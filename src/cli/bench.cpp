@@ -64,8 +64,8 @@ std::string latency_line(const Histogram& latency) {
 }
 
 void show_progress(const LoadResult& so_far) {
-  tell(fmt::format("\r{:4.0f} s   {:.0f} calls/s   {}\x1b[K", seconds(so_far.elapsed), so_far.rate(),
-                   latency_line(so_far.latency)));
+  print_stderr(fmt::format("\r{:4.0f} s   {:.0f} calls/s   {}\x1b[K", seconds(so_far.elapsed), so_far.rate(),
+                           latency_line(so_far.latency)));
 }
 
 std::string table(const BenchOptions& options, const std::string& url, const LoadResult& result) {
@@ -114,16 +114,16 @@ int report(const BenchOptions& options, const std::string& url, const LoadResult
   }
   if (hdr) {
     if (const auto written = hdr->write(cli::hdr(result.latency)); !written) {
-      complain(written.error());
+      print_error(written.error());
       return kRpcError;
     }
   }
   if (!result.lost.empty()) {
-    complain(result.lost);
+    print_error(result.lost);
     return result.refused ? kRpcError : kCannotConnect;
   }
   if (interrupt.signal() != 0) {
-    complain(interrupt.name() + " came: this is what was measured until then");
+    print_error(interrupt.name() + " came: this is what was measured until then");
     return interrupt.status();
   }
   if (result.errors != 0) return kRpcError;
@@ -135,7 +135,7 @@ int bench(const BenchOptions& options) {
   if (!options.hdr_path.empty()) {
     auto opened = OutputFile::open(options.hdr_path);
     if (!opened) {
-      complain(opened.error());
+      print_error(opened.error());
       return kUsage;
     }
     hdr = *std::move(opened);
@@ -144,7 +144,7 @@ int bench(const BenchOptions& options) {
   for (const std::string& url : options.urls) {
     const auto endpoint = Endpoint::parse(url);
     if (!endpoint) {
-      complain(endpoint.error());
+      print_error(endpoint.error());
       return kUsage;
     }
     LoadOptions load{.endpoint = *endpoint,
@@ -165,10 +165,10 @@ int bench(const BenchOptions& options) {
     try {
       result = run_load(load);
     } catch (const std::runtime_error& error) {
-      complain(error.what());
+      print_error(error.what());
       continue;
     }
-    if (on_terminal()) tell("\r\x1b[K");
+    if (on_terminal()) print_stderr("\r\x1b[K");
     return report(options, url, *result, *interrupt, hdr);
   }
   return kCannotConnect;

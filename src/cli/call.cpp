@@ -31,19 +31,19 @@ int print_line(std::string json) {
 }
 
 // Each result on a line, as soon as it is there.
-int print_stream(Caller& caller, std::string_view method, detail::OutgoingCall call, const StopAtSignal& signal) {
+int print_stream(RawClient& caller, std::string_view method, detail::OutgoingCall call, const StopAtSignal& signal) {
   try {
-    ResultStream<Value> items{detail::IncomingStream{std::move(call), kStreamCredit}};
+    ResultStream<Value> items{detail::ItemReader{std::move(call), kStreamCredit}};
     for (const Value& item : items) {
       if (const int printed = print(item.dump() + '\n'); printed != kSuccess) return printed;
     }
     return kSuccess;
   } catch (const ConnectionError& error) {
-    complain_of(error);
+    print_error(error);
     return kCannotConnect;
   } catch (const Error& error) {
     if (signal.gave_up(error)) return signal.status();
-    complain_of(told_of(caller, method, error));
+    print_error(explained(caller, method, error));
     return exit_of_answer(error);
   }
 }
@@ -54,7 +54,7 @@ int print_response(detail::OutgoingCall call, const StopAtSignal& signal) {
   if (!answer.ok() && signal.gave_up(answer.error())) return signal.status();
   const std::string_view response = call.response();
   if (response.empty()) {
-    complain_of(answer.error());
+    print_error(answer.error());
     return exit_of(answer.error());
   }
   const int printed = print_line(std::string{response});
@@ -68,18 +68,18 @@ int print_json(const Error& error) {
   return print_line(text + "}}");
 }
 
-int print_json(Caller& caller, std::string_view method, detail::OutgoingCall call, const StopAtSignal& signal) {
+int print_json(RawClient& caller, std::string_view method, detail::OutgoingCall call, const StopAtSignal& signal) {
   call.keep_response();
   detail::Answer answer = call.wait();
   if (answer.ok()) return print_line(R"({"result":)" + std::string{answer.result()} + "}");
   const Error& error = answer.error();
-  if (const int printed = print_json(told_of(caller, method, error)); printed != kSuccess) return printed;
+  if (const int printed = print_json(explained(caller, method, error)); printed != kSuccess) return printed;
   if (signal.gave_up(error)) return signal.status();
   return call.response().empty() ? exit_of(error) : exit_of_answer(error);
 }
 
 // An array, an image or bytes go to a file or pipe as such a file has them; a terminal is told what they are.
-int print_result(Caller& caller, std::string_view method, detail::OutgoingCall call, const StopAtSignal& signal) {
+int print_result(RawClient& caller, std::string_view method, detail::OutgoingCall call, const StopAtSignal& signal) {
   const auto result = result_of(caller, method, std::move(call), signal);
   if (!result) return result.error();
   const std::optional<Blob> blob = blob_of(*result);
@@ -143,7 +143,7 @@ class CallCommand final : public MethodCommand {
     } else if (wait_ != "0") {
       server.wait = require(duration_of(wait_), "--wait");
     }
-    return with_server(server, [&](Caller& caller, Left left) -> int {
+    return with_server(server, [&](RawClient& caller, TimeLeft left) -> int {
       const StopAtSignal signal;
       const std::string called = all_ ? "rpc.call_all" : method();
       detail::OutgoingCall call = caller.call(called, all_ ? all_params(params) : params, signal.token());
@@ -184,13 +184,13 @@ class NotifyCommand final : public MethodCommand {
  private:
   int run() override {
     const std::string params = params_json();
-    return with_server(target(), [&](Caller& caller, Left left) -> int {
+    return with_server(target(), [&](RawClient& caller, TimeLeft left) -> int {
       detail::OutgoingCall call = caller.call(method(), params, {});
       call.set_to(to_);
       if (left) call.set_timeout(*left);
       detail::Answer sent = call.notify();
       if (sent.ok()) return kSuccess;
-      complain_of(sent.error());
+      print_error(sent.error());
       return exit_of(sent.error());
     });
   }

@@ -38,22 +38,22 @@ void require(const std::expected<void, std::string>& done) {
   if (!done) throw UsageError{done.error()};
 }
 
-std::string did_you_mean(std::string_view word, const std::vector<std::string>& names, std::string_view else_this) {
-  const std::string_view nearest = wirecall::nearest_of(word, names);
+std::string did_you_mean(std::string_view arg, const std::vector<std::string>& names, std::string_view else_this) {
+  const std::string_view nearest = wirecall::nearest_of(arg, names);
   return nearest.empty() ? std::string{else_this} : fmt::format("; did you mean {}?", nearest);
 }
 
-std::string unknown_command(std::string_view word, const std::vector<std::string>& names) {
-  return fmt::format("there is no command {}{} Commands are {}; wirecall --help tells more", word,
-                     did_you_mean(word, names, "."), fmt::join(names, ", "));
+std::string unknown_command(std::string_view arg, const std::vector<std::string>& names) {
+  return fmt::format("there is no command {}{} Commands are {}; wirecall --help tells more", arg,
+                     did_you_mean(arg, names, "."), fmt::join(names, ", "));
 }
 
-void refuse_unexpected(const CLI::App& command, const std::vector<std::string>& words) {
-  const auto option = std::ranges::find_if(words, [](const std::string& word) { return word.starts_with('-'); });
+void refuse_unexpected(const CLI::App& command, const std::vector<std::string>& args) {
+  const auto option = std::ranges::find_if(args, [](const std::string& arg) { return arg.starts_with('-'); });
   const std::string help =
       fmt::format(" {}{} --help tells more", command.get_parent() != nullptr ? "wirecall " : "", command.get_name());
-  if (option == words.end()) {
-    throw UsageError{fmt::format("{} takes no argument {};{}", command.get_name(), words.front(), help)};
+  if (option == args.end()) {
+    throw UsageError{fmt::format("{} takes no argument {};{}", command.get_name(), args.front(), help)};
   }
   const std::string name = option->substr(0, option->find('='));
   std::vector<std::string> names;
@@ -81,13 +81,13 @@ class UsageFormatter : public CLI::Formatter {
 
 template <class T>
 CLI::Validator within(const std::string& name, T min, T max, const std::string& range) {
-  const auto check = [=](const std::string& word) -> std::string {
+  const auto check = [=](const std::string& arg) -> std::string {
     T value{};
-    const char* const end = word.data() + word.size();
-    const auto [read_to, error] = std::from_chars(word.data(), end, value);
+    const char* const end = arg.data() + arg.size();
+    const auto [read_to, error] = std::from_chars(arg.data(), end, value);
     const bool is_number = error == std::errc{} && read_to == end;
     if (is_number && value >= min && value <= max) return {};
-    return out_of_range(name, is_number ? word : to_json(printable(word)), range);
+    return out_of_range(name, is_number ? arg : to_json(printable(arg)), range);
   };
   return CLI::Validator{check, ""};
 }
@@ -121,7 +121,7 @@ class Command::TargetFlags {
 };
 
 Command::Command(CLI::App& parent, const About& about)
-    : app_(parent.add_subcommand(about.name, about.does)), takes_(about.words) {
+    : app_(parent.add_subcommand(about.name, about.does)), takes_(about.args) {
   app_->allow_extras();
   set_usage(*app_, about.usage);
   app_->footer(about.footer + kExitCodes);
@@ -138,13 +138,13 @@ void Command::add_target_flags(const std::string& timeout_help) {
 Target Command::target() const { return target_flags_->target(); }
 
 int Command::run(const std::vector<std::string>& behind_mark) {
-  words_ = app_->remaining();
-  for (const std::string& word : words_) {
-    const bool negative_number = word.size() > 1 && word[1] >= '0' && word[1] <= '9';
-    if (word.size() > 1 && word.front() == '-' && !negative_number) refuse_unexpected(*app_, {word});
+  args_ = app_->remaining();
+  for (const std::string& arg : args_) {
+    const bool negative_number = arg.size() > 1 && arg[1] >= '0' && arg[1] <= '9';
+    if (arg.size() > 1 && arg.front() == '-' && !negative_number) refuse_unexpected(*app_, {arg});
   }
-  words_.insert(words_.end(), behind_mark.begin(), behind_mark.end());
-  if (takes_ == Words::none && !words_.empty()) refuse_unexpected(*app_, words_);
+  args_.insert(args_.end(), behind_mark.begin(), behind_mark.end());
+  if (takes_ == Positionals::none && !args_.empty()) refuse_unexpected(*app_, args_);
   return run();
 }
 
@@ -153,11 +153,11 @@ MethodCommand::MethodCommand(CLI::App& parent, About about)
                        .does = std::move(about.does),
                        .usage = "METHOD [ARG | name=value | name:type=value | name=@file]...",
                        .footer = kArgumentsHelp + about.footer,
-                       .words = Words::arguments}) {
+                       .args = Positionals::arguments}) {
   app().add_option("METHOD", method_, "The method's name")->required()->type_name("");
 }
 
-std::string MethodCommand::params_json() const { return require(params_of_call(method_, words(), read_file)); }
+std::string MethodCommand::params_json() const { return require(params_of_call(method_, args(), read_file)); }
 
 std::string no_context(const std::string& name, const SavedContexts& saved) {
   return fmt::format("there is no context {}{} wirecall context lists those that there are", name,

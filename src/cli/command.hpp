@@ -35,7 +35,7 @@ extern const char* const kExitCodes;
 extern const char* const kArgumentsHelp;
 
 /// The guess that follows a word that is not known, or `else_this`.
-[[nodiscard]] std::string did_you_mean(std::string_view word, const std::vector<std::string>& names,
+[[nodiscard]] std::string did_you_mean(std::string_view arg, const std::vector<std::string>& names,
                                        std::string_view else_this);
 /// Sets what stands between the command's name and its flags in the line of its usage. CLI11 does not know of ARGs,
 /// because its lists would take [1,2] apart.
@@ -49,9 +49,9 @@ inline constexpr std::uint64_t kCountMax = std::numeric_limits<std::uint32_t>::m
 [[nodiscard]] CLI::Validator number(const std::string& name, double min, double max);
 
 /// What is wrong with a word that is no command.
-[[nodiscard]] std::string unknown_command(std::string_view word, const std::vector<std::string>& names);
+[[nodiscard]] std::string unknown_command(std::string_view arg, const std::vector<std::string>& names);
 /// Refuses the first word that a command knows nothing of.
-[[noreturn]] void refuse_unexpected(const CLI::App& command, const std::vector<std::string>& words);
+[[noreturn]] void refuse_unexpected(const CLI::App& command, const std::vector<std::string>& args);
 
 /// What is wrong with the name of a context that is none.
 [[nodiscard]] std::string no_context(const std::string& name, const SavedContexts& saved);
@@ -76,14 +76,14 @@ class ServerFlags {
 
 class Command {
  public:
-  /// Whether further words are its ARGs.
-  enum class Words { none, arguments };
+  /// Whether further arguments are its ARGs.
+  enum class Positionals { none, arguments };
   struct About {
     std::string name;
     std::string does;
     std::string usage = {};   ///< what stands behind the name, flags left out
     std::string footer = {};  ///< of its help: what there is to know, and examples
-    Words words = Words::none;
+    Positionals args = Positionals::none;
   };
 
   virtual ~Command();
@@ -96,7 +96,7 @@ class Command {
  protected:
   Command(CLI::App& parent, const About& about);
   [[nodiscard]] CLI::App& app() const { return *app_; }
-  [[nodiscard]] const std::vector<std::string>& words() const { return words_; }
+  [[nodiscard]] const std::vector<std::string>& args() const { return args_; }
   /// --url, --timeout, and the options of a client: the last flags of its help.
   void add_target_flags(const std::string& timeout_help);
   /// What these say. Throws UsageError.
@@ -107,8 +107,8 @@ class Command {
   virtual int run() = 0;
 
   CLI::App* app_;
-  Words takes_;
-  std::vector<std::string> words_;
+  Positionals takes_;
+  std::vector<std::string> args_;
   std::unique_ptr<TargetFlags> target_flags_;
 };
 

@@ -42,19 +42,19 @@ std::vector<FlagText> flags_of(const CLI::App& command) {
 }
 
 // The words in small letters that the alternatives of a usage begin with: ls and add of "[ls | add NAME] [OPTIONS]".
-std::vector<std::string> words_of(std::string_view usage) {
-  std::vector<std::string> words;
-  if (usage.find(" | ") == std::string_view::npos) return words;
+std::vector<std::string> choices_of(std::string_view usage) {
+  std::vector<std::string> choices;
+  if (usage.find(" | ") == std::string_view::npos) return choices;
   while (!usage.empty()) {
-    std::string_view word = usage.substr(0, usage.find(" | "));
-    usage.remove_prefix(std::min(word.size() + 3, usage.size()));
-    if (word.starts_with('[')) word.remove_prefix(1);
+    std::string_view choice = usage.substr(0, usage.find(" | "));
+    usage.remove_prefix(std::min(choice.size() + 3, usage.size()));
+    if (choice.starts_with('[')) choice.remove_prefix(1);
     const auto is_small = [](unsigned char c) { return std::islower(c) != 0; };
-    const auto end = static_cast<std::size_t>(std::ranges::find_if_not(word, is_small) - word.begin());
-    if (end != 0 && (end == word.size() || word[end] == ' ' || word[end] == ']'))
-      words.emplace_back(word.substr(0, end));
+    const auto end = static_cast<std::size_t>(std::ranges::find_if_not(choice, is_small) - choice.begin());
+    if (end != 0 && (end == choice.size() || choice[end] == ' ' || choice[end] == ']'))
+      choices.emplace_back(choice.substr(0, end));
   }
-  return words;
+  return choices;
 }
 
 CommandText text_of(const CLI::App& command, const std::string& name) {
@@ -63,7 +63,7 @@ CommandText text_of(const CLI::App& command, const std::string& name) {
                    .usage = {},
                    .footer = command.get_footer(),
                    .flags = flags_of(command),
-                   .words = {}};
+                   .choices = {}};
   const std::string help = command.get_formatter()->make_help(&command, name, CLI::AppFormatMode::Normal);
   constexpr std::string_view kUsage = "Usage: ";
   const std::size_t begin = help.find(kUsage) + kUsage.size();
@@ -78,12 +78,13 @@ std::vector<CommandText> command_texts(const CLI::App& app) {
   std::vector<CommandText> texts{text_of(app, app.get_name())};
   for (const CLI::App* command : app.get_subcommands(nullptr)) {
     CommandText text = text_of(*command, app.get_name() + ' ' + command->get_name());
-    text.words = words_of(std::string_view{text.usage}.substr(app.get_name().size() + command->get_name().size() + 2));
-    texts.front().words.push_back(text.name);
+    text.choices =
+        choices_of(std::string_view{text.usage}.substr(app.get_name().size() + command->get_name().size() + 2));
+    texts.front().choices.push_back(text.name);
     texts.push_back(std::move(text));
   }
   for (CommandText& text : texts) {
-    if (text.usage.find("[COMMAND]") != std::string::npos) text.words = texts.front().words;
+    if (text.usage.find("[COMMAND]") != std::string::npos) text.choices = texts.front().choices;
   }
   return texts;
 }

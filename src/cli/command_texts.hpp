@@ -21,11 +21,11 @@ struct CommandText {
   std::string usage;   ///< "wirecall call METHOD [ARG]... [OPTIONS]"
   std::string footer;  ///< of its help
   std::vector<FlagText> flags;
-  std::vector<std::string> words;  ///< that may stand behind its name, where these are known
-  std::string file_suffix = {};    ///< of the files that may stand there, as ".py"; empty for any
+  std::vector<std::string> choices;  ///< that may stand behind its name, where these are known
+  std::string file_suffix = {};      ///< of the files that may stand there, as ".py"; empty for any
 };
 
-/// `wirecall` itself comes first, its words being the names of the commands that follow.
+/// `wirecall` itself comes first, its choices being the names of the commands that follow.
 [[nodiscard]] std::vector<CommandText> command_texts(const CLI::App& app);
 
 }  // namespace wirecall::cli

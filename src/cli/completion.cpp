@@ -31,7 +31,7 @@ std::string in_quotes(std::string_view text) { return "'" + replaced(text, "'", 
 std::string first_of(const std::string& does) { return does.substr(0, does.find_first_of(";:\n")); }
 
 std::vector<std::string> words_and_flags(const CommandText& command) {
-  std::vector<std::string> all = command.words;
+  std::vector<std::string> all = command.choices;
   for (const FlagText& flag : command.flags) all.insert(all.end(), flag.names.begin(), flag.names.end());
   return all;
 }
@@ -130,7 +130,7 @@ std::string zsh_completion(std::span<const CommandText> commands) {
         text += fmt::format(" \\\n        {}", in_quotes("*" + name + "[" + does + "]" + value));
       }
     }
-    if (!command.words.empty()) text += fmt::format(" \\\n        '1: :({})'", fmt::join(command.words, " "));
+    if (!command.choices.empty()) text += fmt::format(" \\\n        '1: :({})'", fmt::join(command.choices, " "));
     const std::string files = command.file_suffix.empty() ? "_files" : "_files -g \"*" + command.file_suffix + '"';
     text += fmt::format(" \\\n        '*: :{}' ;;\n", files);
   }
@@ -150,9 +150,9 @@ std::string fish_completion(std::span<const CommandText> commands) {
     const bool itself = &command == &commands.front();
     const std::string when = itself ? "__fish_use_subcommand" : "__fish_seen_subcommand_from " + command.name;
     if (!itself) add("__fish_use_subcommand", " -f -a " + command.name, command.does);
-    if (!itself && !command.words.empty())
+    if (!itself && !command.choices.empty())
       text += fmt::format("complete -c wirecall -n {} -f -a {}\n", in_quotes(when),
-                          in_quotes(fmt::format("{}", fmt::join(command.words, " "))));
+                          in_quotes(fmt::format("{}", fmt::join(command.choices, " "))));
     if (!command.file_suffix.empty())
       text += fmt::format("complete -c wirecall -n {} -k -a '(__fish_complete_suffix {})'\n", in_quotes(when),
                           command.file_suffix);
@@ -180,13 +180,13 @@ class CompletionCommand final : public Command {
                                    "  source <(wirecall completion bash)\n"
                                    "  wirecall completion zsh > \"${fpath[1]}/_wirecall\"\n"
                                    "  wirecall completion fish > ~/.config/fish/completions/wirecall.fish\n\n",
-                         .words = Words::arguments}) {}
+                         .args = Positionals::arguments}) {}
 
  private:
   int run() override {
-    if (words().size() > 1) refuse_unexpected(app(), {words()[1]});
+    if (args().size() > 1) refuse_unexpected(app(), {args()[1]});
     const std::vector<CommandText> commands = command_texts(*app().get_parent());
-    const std::string shell = words().empty() ? "" : words()[0];
+    const std::string shell = args().empty() ? "" : args()[0];
     if (shell == "bash") return print(bash_completion(commands));
     if (shell == "zsh") return print(zsh_completion(commands));
     if (shell == "fish") return print(fish_completion(commands));

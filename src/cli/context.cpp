@@ -50,7 +50,7 @@ class ContextCommand final : public Command {
                            "  wirecall context use lab\n"
                            "  wirecall call greet name=Ada --context lab\n"
                            "  wirecall context\n\n",
-                 .words = Words::arguments}) {
+                 .args = Positionals::arguments}) {
     app()
         .add_option("--url", urls_, "Of `add`: the server; when repeated, the first that can be connected to")
         ->type_name("URI")
@@ -68,7 +68,7 @@ class ContextCommand final : public Command {
 };
 
 int ContextCommand::run() {
-  const std::string what = words().empty() ? "ls" : words()[0];
+  const std::string what = args().empty() ? "ls" : args()[0];
   const std::vector<std::string> known{"ls", "add", "use", "rm"};
   if (std::ranges::find(known, what) == known.end()) {
     throw UsageError{fmt::format("context does not know {}{} It takes {}", what, did_you_mean(what, known, "."),
@@ -76,11 +76,11 @@ int ContextCommand::run() {
   }
   SavedContexts saved = require(load_contexts());
   if (what == "ls") {
-    if (words().size() > 1) refuse_unexpected(app(), {words()[1]});
+    if (args().size() > 1) refuse_unexpected(app(), {args()[1]});
     return list(saved);
   }
-  if (words().size() != 2) throw UsageError{fmt::format("context {} takes one name", what)};
-  const std::string& name = words()[1];
+  if (args().size() != 2) throw UsageError{fmt::format("context {} takes one name", what)};
+  const std::string& name = args()[1];
   const SavedContext* const found = saved.find(name);
   if (what == "add") {
     SavedContext context = context_to_add(name);
@@ -128,7 +128,7 @@ int ContextCommand::list(const SavedContexts& saved) const {
     return print(to_json(shown) + '\n');
   }
   if (saved.contexts.empty()) {
-    tell("there are no contexts; wirecall context add NAME --url URI adds one\n");
+    print_stderr("there are no contexts; wirecall context add NAME --url URI adds one\n");
     return kSuccess;
   }
   Table table{{{""}, {"NAME"}, {"URL"}, {"TOKEN"}}};

@@ -91,16 +91,16 @@ class DescribeCommand final : public Command {
 
  private:
   int run() override {
-    return with_server(target(), [this](Caller& caller, Left left) { return describe(caller, left); });
+    return with_server(target(), [this](RawClient& caller, TimeLeft left) { return describe(caller, left); });
   }
-  [[nodiscard]] int describe(Caller& caller, Left left) const;
+  [[nodiscard]] int describe(RawClient& caller, TimeLeft left) const;
   [[nodiscard]] int refuse(const Value::Array& methods) const;
 
   std::string method_;
   bool json_ = false;
 };
 
-int DescribeCommand::describe(Caller& caller, Left left) const {
+int DescribeCommand::describe(RawClient& caller, TimeLeft left) const {
   const StopAtSignal signal;
   const auto ask = [&](std::string_view method) {
     detail::OutgoingCall call = caller.call(method, {}, signal.token());
@@ -127,7 +127,7 @@ int DescribeCommand::refuse(const Value::Array& methods) const {
   const std::string_view nearest = nearest_of(method_, names);
   const std::string data = nearest.empty() ? "" : R"({"did_you_mean":)" + to_json(nearest) + "}";
   const Error error{ErrorCode::method_not_found, std::string{message_of(ErrorCode::method_not_found)}, data};
-  complain_of(error);
+  print_error(error);
   return exit_of_answer(error);
 }
 

@@ -67,7 +67,7 @@ std::expected<void, std::string> OutputFile::write(std::string_view content) {
 int print(std::string_view text) {
   const bool written = std::fwrite(text.data(), 1, text.size(), stdout) == text.size();
   if (written && std::fflush(stdout) == 0) return kSuccess;
-  complain(fmt::format("cannot write to stdout: {}", std::strerror(errno)));
+  print_error(fmt::format("cannot write to stdout: {}", std::strerror(errno)));
   return kRpcError;
 }
 

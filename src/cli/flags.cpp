@@ -37,7 +37,7 @@ OptionFlags<T>::OptionFlags(CLI::App& command) {
     Flag& flag = flags_.emplace_back(Flag{&row, {}});
     std::string names = session::flag_of(row);
     if (!row.alias.empty()) names.append(",--").append(row.alias);
-    command.add_option(names, flag.words, help_of(row, session::json_of(row, in(defaults, row))))
+    command.add_option(names, flag.values, help_of(row, session::json_of(row, in(defaults, row))))
         ->type_name(value_name(row))
         ->expected(1)
         ->take_all()
@@ -48,10 +48,10 @@ OptionFlags<T>::OptionFlags(CLI::App& command) {
 template <class T>
 std::expected<void, std::string> OptionFlags<T>::apply(T& options) const {
   for (const Flag& flag : flags_) {
-    if (flag.words.empty()) continue;
+    if (flag.values.empty()) continue;
     const OptionRow& row = *flag.row;
     auto assigned =
-        session::assign(row, session::slot_in<T>(row)(options, row), session::value_of_words(row, flag.words));
+        session::assign(row, session::slot_in<T>(row)(options, row), session::value_of_words(row, flag.values));
     if (!assigned) return std::unexpected(session::flag_of(row) + ": " + assigned.error());
   }
   try {
@@ -64,17 +64,17 @@ std::expected<void, std::string> OptionFlags<T>::apply(T& options) const {
 
 template <class T>
 bool OptionFlags<T>::given(std::string_view name) const {
-  return std::ranges::any_of(flags_, [&](const Flag& flag) { return flag.row->name == name && !flag.words.empty(); });
+  return std::ranges::any_of(flags_, [&](const Flag& flag) { return flag.row->name == name && !flag.values.empty(); });
 }
 
-std::vector<std::string> with_truths(const std::vector<std::string>& words) {
+std::vector<std::string> with_truths(const std::vector<std::string>& args) {
   std::vector<std::string> all;
-  for (std::size_t i = 0; i != words.size(); ++i) {
-    all.push_back(words[i]);
-    if (words[i] == "--")
-      return all.insert(all.end(), words.begin() + static_cast<std::ptrdiff_t>(i) + 1, words.end()), all;
-    const bool has_value = i + 1 != words.size() && (words[i + 1] == "true" || words[i + 1] == "false");
-    if (!has_value && session::is_truth_flag(words[i])) all.emplace_back("true");
+  for (std::size_t i = 0; i != args.size(); ++i) {
+    all.push_back(args[i]);
+    if (args[i] == "--")
+      return all.insert(all.end(), args.begin() + static_cast<std::ptrdiff_t>(i) + 1, args.end()), all;
+    const bool has_value = i + 1 != args.size() && (args[i + 1] == "true" || args[i + 1] == "false");
+    if (!has_value && session::is_truth_flag(args[i])) all.emplace_back("true");
   }
   return all;
 }

@@ -29,14 +29,15 @@ class OptionFlags {
  private:
   struct Flag {
     const session::OptionRow* row;
-    std::vector<std::string> words;
+    std::vector<std::string> values;
   };
-  std::deque<Flag> flags_;  // the parser holds on to the words
+  std::deque<Flag> flags_;  // the parser holds on to the values
 };
 
-/// The words of a command line with `true` behind each flag of an option that is true or false and has no value there:
+/// The arguments of a command line with `true` behind each flag of an option that is true or false and has no value
+/// there:
 /// --log-calls is --log-calls true. Words behind -- are left alone.
-[[nodiscard]] std::vector<std::string> with_truths(const std::vector<std::string>& words);
+[[nodiscard]] std::vector<std::string> with_truths(const std::vector<std::string>& args);
 
 extern template class OptionFlags<Options>;
 extern template class OptionFlags<ClientOptions>;

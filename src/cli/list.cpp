@@ -7,7 +7,7 @@
 #include <string>
 #include <utility>
 
-#include "base/words.hpp"
+#include "base/dotted_name.hpp"
 #include "cli/files.hpp"
 #include "cli/members.hpp"
 #include "cli/table.hpp"
@@ -31,7 +31,7 @@ std::chrono::milliseconds ms_of(const Value& object, std::string_view name) {
 // A table without rows would look like an answer.
 int print_table(const Table& table, const std::string& if_empty) {
   if (!table.empty()) return print(table.text());
-  note(if_empty);
+  print_note(if_empty);
   return kSuccess;
 }
 
@@ -118,7 +118,7 @@ class ClientsCommand final : public Command {
       std::string name = text_of(client, "name");
       table.add({name.empty() ? "-" : std::move(name), count_text(client, "methods"),
                  count_text(client, "subscriptions"), count_text(client, "in_flight"),
-                 span_text(ms_of(client, "connected_ms")), span_text(ms_of(client, "silent_ms")),
+                 duration_text(ms_of(client, "connected_ms")), duration_text(ms_of(client, "silent_ms")),
                  bytes_text(number_of(client, "bytes_in")), bytes_text(number_of(client, "bytes_out"))});
     }
     return print_table(table, "no client has a name, provides or subscribes");

@@ -1,4 +1,4 @@
-// See load.hpp. A Lane is one connection with its calls in flight; Run paces all of them on one loop.
+// See load.hpp. A LoadConnection is one connection with its calls in flight; Run paces all of them on one loop.
 #include "cli/load.hpp"
 
 #include <algorithm>
@@ -14,8 +14,8 @@
 #include "base/printable.hpp"
 #include "cli/load_http.hpp"
 #include "cli/target.hpp"
-#include "message/error_words.hpp"
-#include "transport/places.hpp"
+#include "message/error_description.hpp"
+#include "transport/endpoint_socket.hpp"
 #include "transport/socket.hpp"
 #include "wirecall/bytes.hpp"
 #include "wirecall/codec.hpp"
@@ -61,13 +61,13 @@ class Texts {
   std::size_t bytes_ = 0;
 };
 
-std::string error_words_of(std::string_view json) {
+std::string error_description_of(std::string_view json) {
   const auto error = Value::parse(json);
   const Value* const data = error ? error->find("data") : nullptr;
-  return data != nullptr ? message::error_words({}, data->dump()) : std::string{json};
+  return data != nullptr ? message::error_description({}, data->dump()) : std::string{json};
 }
 
-class Lane;
+class LoadConnection;
 
 class Run {
  public:
@@ -75,7 +75,7 @@ class Run {
 
   LoadResult go();
 
-  // For the lanes.
+  // For the connections.
   Loop loop;
   const LoadOptions& options;
   const std::uint64_t first_id;
@@ -99,7 +99,7 @@ class Run {
   [[nodiscard]] bool http() const noexcept { return options.endpoint.kind() == EndpointKind::http; }
   [[nodiscard]] bool open_loop() const noexcept { return options.rate > 0; }
   [[nodiscard]] bool sending() const noexcept { return sending_; }
-  std::size_t free_slots = 0;  // of all lanes
+  std::size_t free_slots = 0;  // of all connections
 
  private:
   [[nodiscard]] nanoseconds due_of(std::uint64_t call) const noexcept {
@@ -112,8 +112,8 @@ class Run {
   void send_due(nanoseconds now);
   void turn(nanoseconds until);
 
-  std::vector<std::unique_ptr<Lane>> lanes_;
-  std::size_t next_lane_ = 0;
+  std::vector<std::unique_ptr<LoadConnection>> connections_;
+  std::size_t next_connection_ = 0;
   nanoseconds first_due_{};
   std::uint64_t calls_ = 0;  // open loop: that have been sent
   nanoseconds begin_ = nanoseconds::max();
@@ -122,9 +122,9 @@ class Run {
   LoadResult result_;
 };
 
-class Lane final : private transport::StreamUser {
+class LoadConnection final : private transport::StreamUser {
  public:
-  Lane(Run& run, int descriptor)
+  LoadConnection(Run& run, int descriptor)
       : run_(&run), stream_(std::make_unique<transport::SocketStream>(run.loop, descriptor)) {
     const std::uint32_t slots = run.options.pipeline;
     due_.resize(slots, kFree);
@@ -135,7 +135,7 @@ class Lane final : private transport::StreamUser {
     if (!run.http() && !run.options.token.empty()) out_.append(hello(run.options.token));
     stream_->start(*this);
   }
-  Lane(Lane&&) = delete;
+  LoadConnection(LoadConnection&&) = delete;
 
   [[nodiscard]] std::uint32_t free_count() const noexcept { return free_count_; }
 
@@ -195,7 +195,7 @@ class Lane final : private transport::StreamUser {
   }
 
   Run* run_;
-  std::unique_ptr<transport::Stream> stream_;
+  std::unique_ptr<transport::ByteStream> stream_;
   std::vector<nanoseconds> due_;     // by slot: when its call was due; kFree when it has none
   std::vector<std::uint32_t> free_;  // a ring of slots, those free for longest first
   std::size_t free_at_ = 0;
@@ -216,7 +216,7 @@ int error_code(std::string_view json) {
   return code != nullptr && code->number_kind() == Value::NumberKind::integer ? static_cast<int>(code->as_int()) : 0;
 }
 
-void Lane::received(std::span<char> bytes) {
+void LoadConnection::received(std::span<char> bytes) {
   const nanoseconds now = run_->loop.now();
   read_known({bytes.data(), bytes.size()}, now);
   if (run_->open_loop() || !run_->sending()) return;
@@ -225,7 +225,7 @@ void Lane::received(std::span<char> bytes) {
 }
 
 // The way of nearly all replies: they are what they were the last time.
-void Lane::read_known(std::string_view bytes, nanoseconds now) {
+void LoadConnection::read_known(std::string_view bytes, nanoseconds now) {
   const Texts& replies = run_->replies;
   while (!bytes.empty()) {
     if (replies.empty() || !unread_.empty() || due_[expected_] == kFree) return read_unknown(bytes, now);
@@ -243,7 +243,7 @@ void Lane::read_known(std::string_view bytes, nanoseconds now) {
   }
 }
 
-void Lane::read_unknown(std::string_view bytes, nanoseconds now) {
+void LoadConnection::read_unknown(std::string_view bytes, nanoseconds now) {
   unread_.append(bytes);
   const std::string_view text = unread_.padded();
   const std::string_view rest = run_->http() ? read_http(text, now) : read_texts(text, now);
@@ -251,7 +251,7 @@ void Lane::read_unknown(std::string_view bytes, nanoseconds now) {
 }
 
 // What is left is the beginning of a reply.
-std::string_view Lane::read_texts(std::string_view text, nanoseconds now) {
+std::string_view LoadConnection::read_texts(std::string_view text, nanoseconds now) {
   const auto skip_space = [&] { text.remove_prefix(std::min(text.find_first_not_of(" \t\r\n"), text.size())); };
   Received message;
   for (skip_space(); !text.empty(); skip_space()) {
@@ -268,7 +268,7 @@ std::string_view Lane::read_texts(std::string_view text, nanoseconds now) {
   return text;
 }
 
-std::string_view Lane::read_http(std::string_view text, nanoseconds now) {
+std::string_view LoadConnection::read_http(std::string_view text, nanoseconds now) {
   while (!text.empty()) {
     const HttpReply reply = read_http_reply(text, joined_);
     if (reply.unauthenticated) {
@@ -297,16 +297,16 @@ std::string_view Lane::read_http(std::string_view text, nanoseconds now) {
 }
 
 // `reply` is all that was sent for the message; empty where the next may be sent in another way.
-void Lane::read(const Received& message, std::string_view reply, nanoseconds now) {
+void LoadConnection::read(const Received& message, std::string_view reply, nanoseconds now) {
   // Nobody serves what the server calls.
   if (message.kind == MessageKind::request || message.kind == MessageKind::notification) return;
   const std::string_view id = message.kind == MessageKind::response ? message.id() : std::string_view{};
   if (id == kHelloId && !run_->options.token.empty()) {
-    if (message.has(Member::error)) run_->refused(error_words_of(message[Member::error]));
+    if (message.has(Member::error)) run_->refused(error_description_of(message[Member::error]));
     return;
   }
   if (message.has(Member::error) && error_code(message[Member::error]) == kUnauthenticated)
-    return run_->refused(error_words_of(message[Member::error]));
+    return run_->refused(error_description_of(message[Member::error]));
   const std::uint64_t slot = slot_of(id);
   if (slot >= due_.size() || due_[slot] == kFree) return run_->strayed(message);
   const nanoseconds due = free(static_cast<std::uint32_t>(slot));
@@ -338,9 +338,10 @@ Texts make_requests(const LoadOptions& options, std::uint64_t first_id) {
 
 Run::Run(const LoadOptions& given)
     : options(given), first_id(first_id_for(given.pipeline)), requests(make_requests(given, first_id)) {
-  lanes_.reserve(options.connections);
+  connections_.reserve(options.connections);
   for (std::uint32_t i = 0; i < options.connections; ++i) {
-    lanes_.push_back(std::make_unique<Lane>(*this, transport::connect_to(options.endpoint, kConnectTimeout)));
+    connections_.push_back(
+        std::make_unique<LoadConnection>(*this, transport::connect_to(options.endpoint, kConnectTimeout)));
   }
 }
 
@@ -372,11 +373,12 @@ void Run::strayed(const Received& message) {
 // Begins all calls that are due by now, as far as the connections have room.
 void Run::send_due(nanoseconds now) {
   while (free_slots != 0 && due_of(calls_) <= now) {
-    while (lanes_[next_lane_]->free_count() == 0) next_lane_ = (next_lane_ + 1) % lanes_.size();
-    lanes_[next_lane_]->call(due_of(calls_++));
-    next_lane_ = (next_lane_ + 1) % lanes_.size();
+    while (connections_[next_connection_]->free_count() == 0)
+      next_connection_ = (next_connection_ + 1) % connections_.size();
+    connections_[next_connection_]->call(due_of(calls_++));
+    next_connection_ = (next_connection_ + 1) % connections_.size();
   }
-  for (const auto& lane : lanes_) lane->flush();
+  for (const auto& connection : connections_) connection->flush();
 }
 
 void Run::turn(nanoseconds until) {
@@ -395,9 +397,9 @@ LoadResult Run::go() {
   if (options.connected) options.connected();
   const nanoseconds start = first_due_ = loop.now();
   if (!open_loop()) {
-    for (const auto& lane : lanes_) {
-      while (lane->free_count() != 0) lane->call(start);
-      lane->flush();
+    for (const auto& connection : connections_) {
+      while (connection->free_count() != 0) connection->call(start);
+      connection->flush();
     }
   }
   nanoseconds now = start;
@@ -420,7 +422,7 @@ LoadResult Run::go() {
   result_.elapsed = end_ - begin_;
 
   sending_ = false;
-  const auto in_flight = [&] { return lanes_.size() * options.pipeline - free_slots; };
+  const auto in_flight = [&] { return connections_.size() * options.pipeline - free_slots; };
   const nanoseconds last = now + options.patience;
   for (; now < last && in_flight() != 0 && result_.lost.empty(); now = loop.now()) turn(last);
   if (result_.refused) {  // with its connection, the calls in flight
@@ -432,7 +434,7 @@ LoadResult Run::go() {
   if (open_loop()) {
     for (; due_of(calls_) < end_; ++calls_) result_.unsent += due_of(calls_) >= begin_;
   }
-  lanes_.clear();
+  connections_.clear();
   return std::move(result_);
 }
 

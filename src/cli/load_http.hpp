@@ -16,7 +16,7 @@ namespace wirecall::cli {
 inline constexpr Limits kReplyLimits{};
 
 /// The head of a request whose body has so many bytes, with a token where there is one.
-[[nodiscard]] std::string http_request_head(const Endpoint& place, std::string_view token, std::size_t body_bytes);
+[[nodiscard]] std::string http_request_head(const Endpoint& endpoint, std::string_view token, std::size_t body_bytes);
 
 struct HttpReply {
   std::size_t size = 0;          ///< bytes of the reply, its head included; 0: it has not come as a whole

@@ -50,16 +50,16 @@ constexpr const char* kServeFooter =
     "  wirecall serve calc.py --workers 4\n\n";
 
 /// Refuses a first word that is neither a command nor a flag of `wirecall` itself.
-void require_known(const CLI::App& app, const std::string& word) {
-  if (word.starts_with('-')) {
-    const std::string name = word.substr(0, word.find('='));
+void require_known(const CLI::App& app, const std::string& arg) {
+  if (arg.starts_with('-')) {
+    const std::string name = arg.substr(0, arg.find('='));
     const auto is_it = [&](const CLI::Option* option) { return option->check_name(name); };
-    if (!std::ranges::any_of(app.get_options(), is_it)) refuse_unexpected(app, {word});
+    if (!std::ranges::any_of(app.get_options(), is_it)) refuse_unexpected(app, {arg});
     return;
   }
   std::vector<std::string> names;
   for (const CLI::App* command : app.get_subcommands(nullptr)) names.push_back(command->get_name());
-  if (std::ranges::find(names, word) == names.end()) throw UsageError{unknown_command(word, names)};
+  if (std::ranges::find(names, arg) == names.end()) throw UsageError{unknown_command(arg, names)};
 }
 
 /// The parser's own, but of a flag whose value is neither true nor false: all others check theirs.
@@ -74,7 +74,7 @@ std::string words_of(const CLI::ParseError& error) {
 }
 
 int run(int argc, char** argv) {
-  if (const std::span words{argv + 1, argv + argc}; asks_for_python(words)) return become_python(words);
+  if (const std::span args{argv + 1, argv + argc}; is_python_program(args)) return exec_python(args);
   CLI::App app{"A JSON-RPC 2.0 server and client.", "wirecall"};
   app.set_version_flag("--version", std::string{"wirecall "} + WIRECALL_VERSION);
   app.set_help_flag("-h,--help", "Print this help and exit");
@@ -89,7 +89,7 @@ int run(int argc, char** argv) {
   set_usage(*serve_command, kServeUsage);
   serve_command->footer(kServeFooter + std::string{kExitCodes});
   std::string workers;
-  serve_command->add_option("--workers", workers, "With FILE.py: processes that share the places")->type_name("N");
+  serve_command->add_option("--workers", workers, "With FILE.py: processes that share the endpoints")->type_name("N");
   serve_command->add_flag("--demo", serving.demo, "Serve the demo methods: subtract, sum, echo, sleep, fail, count");
   serve_command->add_flag("--insecure", serving.insecure, "Listen also where other machines can connect");
   serve_command->allow_extras();
@@ -105,29 +105,29 @@ int run(int argc, char** argv) {
     commands.push_back(declare(app));
 
   if (argc == 1) {
-    tell(app.help());
+    print_stderr(app.help());
     return kUsage;
   }
 
   // Whatever stands behind -- is an ARG.
   char** const end = argv + argc;
-  char** const mark = std::find_if(argv, end, [](const char* word) { return std::string_view{word} == "--"; });
+  char** const mark = std::find_if(argv, end, [](const char* arg) { return std::string_view{arg} == "--"; });
   const std::vector<std::string> behind_mark(mark == end ? end : mark + 1, end);
   try {
     require_known(app, argv[1]);
-    std::vector<std::string> words = with_truths({argv + 1, mark});
-    std::ranges::reverse(words);  // as the parser takes them
-    app.parse(std::move(words));
+    std::vector<std::string> args = with_truths({argv + 1, mark});
+    std::ranges::reverse(args);  // as the parser takes them
+    app.parse(std::move(args));
     if (serve_command->parsed()) {
       std::vector<std::string> unexpected = serve_command->remaining();
       unexpected.insert(unexpected.end(), behind_mark.begin(), behind_mark.end());
-      if (asks_for_module(unexpected)) return become_python({argv + 1, end});
+      if (asks_for_module(unexpected)) return exec_python({argv + 1, end});
       if (const std::string module = missing_module(unexpected); !module.empty() && !serving.demo)
         throw UsageError{"there is no module " + module + ": name one, or a file that ends in .py"};
       if (!unexpected.empty()) refuse_unexpected(*serve_command, unexpected);
       if (!workers.empty())
         throw UsageError{"--workers is for a Python program: wirecall serve FILE.py --workers " + workers};
-      if (!serve_config.path().empty()) hold_hang_ups();  // one that comes from now on is for the server
+      if (!serve_config.path().empty()) block_sighup();  // one that comes from now on is for the server
       serving.server = require(serve_config.load());
       if (print_config) return print(toml_of_options(serving.server));
       if (!serve_config.path().empty() || !serving.server.principals_file.empty())
@@ -141,10 +141,10 @@ int run(int argc, char** argv) {
     if (error.get_exit_code() == 0) return print(error.what() + std::string{"\n"});  // the version
     std::string help = "wirecall ";
     for (const CLI::App* command : app.get_subcommands()) help += command->get_name() + ' ';
-    complain(fmt::format("{}; {}--help tells more", words_of(error), help));
+    print_error(fmt::format("{}; {}--help tells more", words_of(error), help));
     return kUsage;
   } catch (const UsageError& error) {
-    complain(error.text);
+    print_error(error.text);
     return kUsage;
   }
 }
@@ -168,7 +168,7 @@ int main(int argc, char** argv) {
   try {
     return run(argc, argv);
   } catch (const std::exception& error) {
-    complain(error.what());
+    print_error(error.what());
     return kUsage;
   }
 }

@@ -104,20 +104,20 @@ class HelpCommand final : public Command {
       : Command(parent, {.name = "help",
                          .does = "Print the help of a command, or of all",
                          .usage = "[COMMAND]",
-                         .words = Words::arguments}) {}
+                         .args = Positionals::arguments}) {}
 
  private:
   int run() override {
     const CLI::App* const parent = app().get_parent();
-    if (words().empty())
+    if (args().empty())
       return print(parent->get_formatter()->make_help(parent, "wirecall", CLI::AppFormatMode::Normal));
-    if (words().size() > 1) refuse_unexpected(app(), {words()[1]});
+    if (args().size() > 1) refuse_unexpected(app(), {args()[1]});
     std::vector<std::string> names;
     for (const CLI::App* command : parent->get_subcommands(nullptr)) {
-      if (command->get_name() == words()[0]) return print(command->help("wirecall"));
+      if (command->get_name() == args()[0]) return print(command->help("wirecall"));
       names.push_back(command->get_name());
     }
-    throw UsageError{unknown_command(words()[0], names)};
+    throw UsageError{unknown_command(args()[0], names)};
   }
 };
 

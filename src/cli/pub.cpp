@@ -41,7 +41,7 @@ class PubCommand final : public Command {
  private:
   int run() override;
   [[nodiscard]] std::string publication() const;
-  [[nodiscard]] int publish(Caller& caller, const std::string& params, Left left, milliseconds wait) const;
+  [[nodiscard]] int publish(RawClient& caller, const std::string& params, TimeLeft left, milliseconds wait) const;
 
   std::string topic_;
   bool retain_ = false;
@@ -59,7 +59,7 @@ PubCommand::PubCommand(CLI::App& parent)
                                  "  wirecall pub door.front state=open by=Ada\n"
                                  "  wirecall pub news 'all is well' --retain\n"
                                  "  wirecall pub news --retain               forgets what is retained\n\n",
-                       .words = Words::arguments}) {
+                       .args = Positionals::arguments}) {
   app().add_option("TOPIC", topic_, "Words between dots")->required()->type_name("");
   app().add_flag("--retain", retain_, "Keep the value for those who subscribe later with --last");
   app()
@@ -72,7 +72,7 @@ PubCommand::PubCommand(CLI::App& parent)
 
 // The params of rpc.publish.
 std::string PubCommand::publication() const {
-  const std::string event = require(params_of_event(words(), read_file));
+  const std::string event = require(params_of_event(args(), read_file));
   std::string params = "{\"topic\":" + to_json(topic_);
   if (!event.empty()) params += ",\"params\":" + event;
   if (retain_) params += ",\"retain\":true";
@@ -87,10 +87,10 @@ int PubCommand::run() {
     wait = require(duration_of(wait_), "--wait");
   }
   const std::string params = publication();
-  return with_server(target(), [&](Caller& caller, Left left) { return publish(caller, params, left, wait); });
+  return with_server(target(), [&](RawClient& caller, TimeLeft left) { return publish(caller, params, left, wait); });
 }
 
-int PubCommand::publish(Caller& caller, const std::string& params, Left left, milliseconds wait) const {
+int PubCommand::publish(RawClient& caller, const std::string& params, TimeLeft left, milliseconds wait) const {
   const StopAtSignal signal;
   const auto until = steady_clock::now() + wait;
   for (;;) {
@@ -103,7 +103,7 @@ int PubCommand::publish(Caller& caller, const std::string& params, Left left, mi
     if (steady_clock::now() >= until) break;
     if (!pause(signal.token())) return signal.status();
   }
-  note(fmt::format("nobody subscribes to {}", topic_));
+  print_note(fmt::format("nobody subscribes to {}", topic_));
   return kSuccess;
 }
 

@@ -13,31 +13,31 @@
 #include <vector>
 
 #include "cli/command.hpp"
-#include "cli/reloading.hpp"
+#include "cli/config_reloader.hpp"
 #include "cli/terminal.hpp"
 
 namespace wirecall::cli {
 
-bool asks_for_python(std::span<char* const> words) {
-  return !words.empty() && std::string_view{words.front()} == "serve" &&
-         std::ranges::any_of(words.subspan(1), [](std::string_view word) {
-           return word.ends_with(".py") || (word.find(".py:") != std::string_view::npos && !word.starts_with('-'));
+bool is_python_program(std::span<char* const> args) {
+  return !args.empty() && std::string_view{args.front()} == "serve" &&
+         std::ranges::any_of(args.subspan(1), [](std::string_view arg) {
+           return arg.ends_with(".py") || (arg.find(".py:") != std::string_view::npos && !arg.starts_with('-'));
          });
 }
 
 namespace {
 
-bool is_name(std::string_view word) {
+bool is_name(std::string_view arg) {
   const auto is_letter = [](char c) { return c == '_' || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z'); };
   const auto continues = [&](char c) { return is_letter(c) || (c >= '0' && c <= '9'); };
-  return !word.empty() && is_letter(word.front()) && std::ranges::all_of(word, continues);
+  return !arg.empty() && is_letter(arg.front()) && std::ranges::all_of(arg, continues);
 }
 
-bool names_module(std::string_view word) {
-  const std::size_t colon = word.find(':');
-  if (colon != std::string_view::npos && !is_name(word.substr(colon + 1))) return false;
+bool names_module(std::string_view arg) {
+  const std::size_t colon = arg.find(':');
+  if (colon != std::string_view::npos && !is_name(arg.substr(colon + 1))) return false;
   std::string path;
-  for (std::string_view left = word.substr(0, colon); !left.empty();) {
+  for (std::string_view left = arg.substr(0, colon); !left.empty();) {
     const std::string_view name = left.substr(0, left.find('.'));
     if (!is_name(name) || left.ends_with('.')) return false;
     path.append(path.empty() ? "" : "/").append(name);
@@ -68,9 +68,9 @@ namespace {
 
 std::string first_argument(const std::vector<std::string>& unexpected) {
   bool is_value = false;
-  for (const std::string& word : unexpected) {
-    if (std::exchange(is_value, word == "--workers") || word.starts_with('-')) continue;
-    return word;
+  for (const std::string& arg : unexpected) {
+    if (std::exchange(is_value, arg == "--workers") || arg.starts_with('-')) continue;
+    return arg;
   }
   return {};
 }
@@ -81,13 +81,13 @@ bool asks_for_module(const std::vector<std::string>& unexpected) { return names_
 
 std::string missing_module(const std::vector<std::string>& unexpected) {
   // What is wrong with a flag goes first.
-  const auto is_unknown = [](std::string_view word) { return word.starts_with('-') && !word.starts_with("--workers"); };
+  const auto is_unknown = [](std::string_view arg) { return arg.starts_with('-') && !arg.starts_with("--workers"); };
   if (std::ranges::any_of(unexpected, is_unknown)) return {};
-  std::string word = first_argument(unexpected);
-  return is_name(word) && !names_module(word) ? word : std::string{};
+  std::string arg = first_argument(unexpected);
+  return is_name(arg) && !names_module(arg) ? arg : std::string{};
 }
 
-int become_python(std::span<char* const> words) {
+int exec_python(std::span<char* const> args) {
   std::string python{"python3"};
   std::error_code failure;
   const std::filesystem::path folder = std::filesystem::read_symlink("/proc/self/exe", failure).parent_path();
@@ -100,11 +100,11 @@ int become_python(std::span<char* const> words) {
   std::string flag{"-c"};
   std::string program{kProgram};
   std::vector<char*> arguments{python.data(), flag.data(), program.data()};
-  arguments.insert(arguments.end(), words.begin(), words.end());
+  arguments.insert(arguments.end(), args.begin(), args.end());
   arguments.push_back(nullptr);
-  hold_hang_ups();  // until the package takes them, for the server
+  block_sighup();  // until the package takes them, for the server
   ::execvp(python.c_str(), arguments.data());
-  complain(python + " cannot be run: " + std::strerror(errno) + "; install Python 3, and the package with pip");
+  print_error(python + " cannot be run: " + std::strerror(errno) + "; install Python 3, and the package with pip");
   return kUsage;
 }
 

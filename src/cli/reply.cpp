@@ -16,8 +16,8 @@
 #include <vector>
 
 #include "cli/arguments.hpp"
+#include "cli/long_running.hpp"
 #include "cli/reply_template.hpp"
-#include "cli/standing.hpp"
 #include "cli/terminal.hpp"
 #include "wirecall/call.hpp"
 #include "wirecall/client.hpp"
@@ -132,7 +132,7 @@ ReplyCommand::ReplyCommand(CLI::App& parent)
                "  wirecall reply greet 'Hello, {name}!'\n"
                "  wirecall reply sensor.read '{\"sensor\": \"{0}\", \"celsius\": 21.5}'\n"
                "  wirecall reply slow done --delay 2s --concurrency 1 --queue 10\n\n",
-           .words = Words::arguments}) {
+           .args = Positionals::arguments}) {
   app().add_option("METHOD", method_, "The method's name")->required()->type_name("");
   app()
       .add_option("--policy", policy_,
@@ -157,11 +157,11 @@ ReplyCommand::ReplyCommand(CLI::App& parent)
 }
 
 ReplyTemplate ReplyCommand::reply_template() const {
-  if (words().size() != 1) {
-    throw UsageError{words().empty() ? "TEMPLATE is required; wirecall reply --help tells more"
-                                     : "TEMPLATE is one word: put it between quotes"};
+  if (args().size() != 1) {
+    throw UsageError{args().empty() ? "TEMPLATE is required; wirecall reply --help tells more"
+                                    : "TEMPLATE is one word: put it between quotes"};
   }
-  return require(ReplyTemplate::parse(words().front()), "TEMPLATE");
+  return require(ReplyTemplate::parse(args().front()), "TEMPLATE");
 }
 
 ProvideOptions ReplyCommand::provide_options(const ReplyTemplate& text) const {
@@ -175,15 +175,15 @@ int ReplyCommand::run() {
   const ProvideOptions options = provide_options(text);
   Replies replies{std::move(text), delay_.empty() ? milliseconds{0} : require(duration_of(delay_), "--delay")};
   try {
-    Standing standing{target()};
-    Client& client = standing.client();
+    LongRunning command{target()};
+    Client& client = command.client();
     // Every call is answered before its params are looked at: those that the template does not use are not wrong.
     client.registry().use([&](Call& call, const Next&) {
       replies.answer(call);
-      if (replies.begun() == count_) standing.end(kSuccess);
+      if (replies.begun() == count_) command.end(kSuccess);
     });
     provide(client, method_, options);
-    return standing.stay("provides " + method_, [&] {
+    return command.stay("provides " + method_, [&] {
       // Calls that have been sent here are answered before the connection ends.
       static_cast<void>(client.request("rpc.unregister", method_).timeout(kUnregister).try_call());
       replies.wait();

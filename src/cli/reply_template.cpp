@@ -66,9 +66,9 @@ Added ReplyTemplate::add(const Value& value) {
 }
 
 Added ReplyTemplate::add_string(std::string_view text) {
-  const bool only_a_place =
+  const bool only_a_placeholder =
       text.size() > 1 && text.front() == '{' && text[1] != '{' && text.find('}') + 1 == text.size();
-  std::string json = only_a_place ? "" : "\"";
+  std::string json = only_a_placeholder ? "" : "\"";
   while (!text.empty()) {
     const std::size_t brace = std::min(text.find_first_of("{}"), text.size());
     json += unquoted(text.substr(0, brace));
@@ -88,27 +88,27 @@ Added ReplyTemplate::add_string(std::string_view text) {
     if (!param) return std::unexpected(param.error());
     add_json(std::exchange(json, {}));
     pieces_.back().param = *param;
-    pieces_.back().in_text = !only_a_place;
+    pieces_.back().in_text = !only_a_placeholder;
     text.remove_prefix(end + 1);
   }
-  add_json(json + (only_a_place ? "" : "\""));
+  add_json(json + (only_a_placeholder ? "" : "\""));
   return {};
 }
 
-std::expected<std::size_t, std::string> ReplyTemplate::param_of(std::string_view place) {
+std::expected<std::size_t, std::string> ReplyTemplate::param_of(std::string_view placeholder) {
   std::size_t position = next_;
-  const auto [end, error] = std::from_chars(place.data(), place.data() + place.size(), position);
-  const bool number = error != std::errc::invalid_argument && end == place.data() + place.size();
+  const auto [end, error] = std::from_chars(placeholder.data(), placeholder.data() + placeholder.size(), position);
+  const bool number = error != std::errc::invalid_argument && end == placeholder.data() + placeholder.size();
   if (error == std::errc::result_out_of_range) position = kParamsMax;
-  if (place.empty()) ++next_;
-  (place.empty() || number ? by_position_ : by_name_) = true;
+  if (placeholder.empty()) ++next_;
+  (placeholder.empty() || number ? by_position_ : by_name_) = true;
   if (by_name_ && by_position_) {
     return std::unexpected("a call gives its params by name or by position, not both: write {0} or {name} throughout");
   }
   if (by_name_) {
-    const auto known = std::ranges::find(names_, place);
+    const auto known = std::ranges::find(names_, placeholder);
     position = static_cast<std::size_t>(known - names_.begin());
-    if (known == names_.end()) names_.emplace_back(place);
+    if (known == names_.end()) names_.emplace_back(placeholder);
   }
   if (position >= kParamsMax) return std::unexpected(fmt::format("there may be {} params at most", kParamsMax));
   while (names_.size() <= position) names_.push_back(fmt::format("arg{}", names_.size()));

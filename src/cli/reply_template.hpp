@@ -1,4 +1,4 @@
-// ReplyTemplate: a text or JSON value with places in it that a call's params fill, as `wirecall reply` answers with.
+// ReplyTemplate: a text or JSON value with placeholders that a call's params fill, as `wirecall reply` answers with.
 // Pure.
 //
 //     Hello, {name}!          a string; {name} is the param of that name
@@ -6,9 +6,9 @@
 //     {{                      a brace; so is }}
 //     {"sum":"{total}"}       what is JSON is that value, with the strings in it filled in
 //
-// Within other text a param that is a string is its text, any other its JSON. A string that is nothing but one place is
-// the param itself, whatever it is. Names are positions as well, in the order in which they first appear, so that
-// callers may give params either way.
+// Within other text a param that is a string is its text, any other its JSON. A string that is nothing but one
+// placeholder is the param itself, whatever it is. Names are positions as well, in the order in which they first
+// appear, so that callers may give params either way.
 #pragma once
 
 #include <cstddef>
@@ -51,7 +51,7 @@ class ReplyTemplate {
 
   [[nodiscard]] std::expected<void, std::string> add(const Value& value);
   [[nodiscard]] std::expected<void, std::string> add_string(std::string_view text);
-  [[nodiscard]] std::expected<std::size_t, std::string> param_of(std::string_view place);
+  [[nodiscard]] std::expected<std::size_t, std::string> param_of(std::string_view placeholder);
   void add_json(std::string_view json);
 
   std::vector<Piece> pieces_;

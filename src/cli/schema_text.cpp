@@ -88,8 +88,8 @@ std::string Words::of_reference(const std::string& reference, int depth) {
     if (std::ranges::find(told_, reference) != told_.end()) return name;
     told_.push_back(reference);
   }
-  const std::string words = of(*definition, depth + 1);  // it is no level of its own
-  return words.starts_with('{') ? name + words : words;
+  const std::string text = of(*definition, depth + 1);  // it is no level of its own
+  return text.starts_with('{') ? name + text : text;
 }
 
 std::string Words::of(const Value& schema, int depth) {

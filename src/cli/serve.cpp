@@ -32,7 +32,7 @@ Endpoint reachable(const Endpoint& endpoint) {
   return endpoint;
 }
 
-std::expected<std::vector<Endpoint>, std::string> places(const ServeOptions& options) {
+std::expected<std::vector<Endpoint>, std::string> endpoints_of(const ServeOptions& options) {
   std::vector<Endpoint> result;
   for (const std::string& uri : options.server.listen_uris()) {
     auto endpoint = Endpoint::parse(uri);
@@ -87,12 +87,12 @@ std::string signature(const Method& method) {
 // The banner for programs that read the log as JSON, as a record of it.
 void log_banner(const LogSink& log, const ServeOptions& options, std::span<const Endpoint> endpoints,
                 const Registry& registry) {
-  std::string places;
-  for (const Endpoint& endpoint : endpoints) places += (places.empty() ? "" : ",") + endpoint.uri();
+  std::string uris;
+  for (const Endpoint& endpoint : endpoints) uris += (uris.empty() ? "" : ",") + endpoint.uri();
   const bool asks = !options.server.principals_file.empty();
   log(LogLevel::info, "the server listens",
       {{"version", options.version},
-       {"listen", places},
+       {"listen", uris},
        {"methods", static_cast<std::int64_t>(registry.methods().size())},
        {"serves", asks ? "those that principals_file names" : "whoever can connect"}});
 }
@@ -100,13 +100,13 @@ void log_banner(const LogSink& log, const ServeOptions& options, std::span<const
 }  // namespace
 
 int serve(const ServeOptions& options) {
-  const auto wanted = places(options);
+  const auto wanted = endpoints_of(options);
   if (!wanted) {
-    complain(wanted.error());
+    print_error(wanted.error());
     return kUsage;
   }
   try {
-    if (options.reload) hold_hang_ups();
+    if (options.reload) block_sighup();
     Options server_options = options.server;
     server_options.log = stderr_log(server_options.log_format);
     const LogSink server_log = server_options.log.at_least(server_options.log_level);
@@ -115,34 +115,34 @@ int serve(const ServeOptions& options) {
     std::vector<Endpoint> endpoints;
     for (const Endpoint& endpoint : *wanted) endpoints.push_back(server.listen(endpoint.uri()));
     const EarlySignals signals{server};
-    std::optional<Reloading> reloading;
-    if (options.reload) reloading.emplace(server, std::move(server_options), options.reload);
+    std::optional<ConfigReloader> reloader;
+    if (options.reload) reloader.emplace(server, std::move(server_options), options.reload);
     if (options.server.log_format == LogFormat::json) {
       log_banner(server_log, options, endpoints, server.registry());
     } else {
-      tell(banner(options, endpoints, server.registry()));
+      print_stderr(banner(options, endpoints, server.registry()));
     }
     notify_ready();
     const RunEnd end = server.run();
     notify_stopping();
     return end == RunEnd::drained ? kSuccess : kInterrupted;
   } catch (const std::invalid_argument& error) {  // of an option, or a file that one names
-    complain(error.what());
+    print_error(error.what());
     return kUsage;
   } catch (const std::exception& error) {
-    complain(error.what());
+    print_error(error.what());
     return kCannotConnect;
   }
 }
 
 namespace {
 
-// Lines that reach `place` from a terminal; none where only the parent or this process reaches it.
-std::string lines_to_copy(const ServeOptions& options, const Endpoint& place) {
-  const bool tcp = place.kind() == EndpointKind::tcp;
-  if (!tcp && place.kind() != EndpointKind::unix_socket) return {};
-  const bool usual = place == Endpoint{"tcp://127.0.0.1"};
-  const std::string url = usual ? std::string{} : fmt::format(" --url {}", place.uri());
+// Lines that reach `endpoint` from a terminal; none where only the parent or this process reaches it.
+std::string lines_to_copy(const ServeOptions& options, const Endpoint& endpoint) {
+  const bool tcp = endpoint.kind() == EndpointKind::tcp;
+  if (!tcp && endpoint.kind() != EndpointKind::unix_socket) return {};
+  const bool usual = endpoint == Endpoint{"tcp://127.0.0.1"};
+  const std::string url = usual ? std::string{} : fmt::format(" --url {}", endpoint.uri());
 
   const bool asks = !options.server.principals_file.empty();
   std::string text = fmt::format("\n{}\n", bold(asks ? "To copy into another terminal, with a token in $WIRECALL_TOKEN:"
@@ -158,8 +158,8 @@ std::string lines_to_copy(const ServeOptions& options, const Endpoint& place) {
     text += fmt::format("  {} call greet name=Ada{}\n", options.program, url);
     text += fmt::format("  {} ls{}\n", options.program, url);
   }
-  const std::string socket =
-      tcp ? fmt::format("nc -q1 {} {}", place.host(), place.port()) : fmt::format("nc -q1 -U {}", place.path());
+  const std::string socket = tcp ? fmt::format("nc -q1 {} {}", endpoint.host(), endpoint.port())
+                                 : fmt::format("nc -q1 -U {}", endpoint.path());
   if (asks) {
     constexpr std::string_view kHello = R"({"jsonrpc":"2.0","method":"rpc.hello","params":{"token":"%s"},"id":0})";
     text += fmt::format("  printf '{}\\n{}\\n' \"$WIRECALL_TOKEN\" | {}\n", kHello, request, socket);
@@ -168,9 +168,9 @@ std::string lines_to_copy(const ServeOptions& options, const Endpoint& place) {
   }
   const std::string_view who = asks ? R"(-H "Authorization: Bearer $WIRECALL_TOKEN" )" : "";
   if (tcp) {
-    text += fmt::format("  curl {}-d '{}' http://{}/rpc\n", who, request, place.authority());
+    text += fmt::format("  curl {}-d '{}' http://{}/rpc\n", who, request, endpoint.authority());
   } else {
-    text += fmt::format("  curl {}-d '{}' --unix-socket {} http://localhost/rpc\n", who, request, place.path());
+    text += fmt::format("  curl {}-d '{}' --unix-socket {} http://localhost/rpc\n", who, request, endpoint.path());
   }
   if (asks) return text;
   text += fmt::format("  printf 'Content-Length: {}\\r\\n\\r\\n{}' | {}\n", request.size(), request, socket);

@@ -4,7 +4,7 @@
 #include <span>
 #include <string>
 
-#include "cli/reloading.hpp"
+#include "cli/config_reloader.hpp"
 #include "wirecall/endpoint.hpp"
 #include "wirecall/options.hpp"
 #include "wirecall/registry.hpp"
@@ -15,7 +15,7 @@ struct ServeOptions {
   bool demo = false;
   bool insecure = false;  ///< listens beyond this machine
   Options server;
-  Reloading::Load reload;            ///< the same anew, at SIGHUP; empty where that ends the process
+  ConfigReloader::Load reload;       ///< the same anew, at SIGHUP; empty where that ends the process
   std::string program = "wirecall";  ///< as the user called it, for lines to copy
   std::string version;
 };

@@ -14,10 +14,10 @@ namespace {
 
 // Kinds of errors that there were none of are left out.
 std::string tables(const BrokerStats& stats) {
-  std::string text = fmt::format("up {}\n\n", span_text(stats.uptime));
+  std::string text = fmt::format("up {}\n\n", duration_text(stats.uptime));
   Table counters{{{"COUNTER"}, {"VALUE", true}}};
   for (const auto& [name, value] : stats.counters) {
-    if (value != 0 || !is_error_counter(name)) counters.add({name, whole_text(value)});
+    if (value != 0 || !is_error_counter(name)) counters.add({name, count_text(value)});
   }
   text += counters.text();
   Table methods{{{"METHOD"},
@@ -31,8 +31,8 @@ std::string tables(const BrokerStats& stats) {
                  {"P99", true},
                  {"MAX", true}}};
   for (const MethodStats& method : stats.methods) {
-    methods.add({method.name, whole_text(method.calls), whole_text(method.errors), whole_text(method.providers),
-                 whole_text(method.in_flight), whole_text(method.waiting), latency_text(method.p50_us, method),
+    methods.add({method.name, count_text(method.calls), count_text(method.errors), count_text(method.providers),
+                 count_text(method.in_flight), count_text(method.waiting), latency_text(method.p50_us, method),
                  latency_text(method.p90_us, method), latency_text(method.p99_us, method),
                  latency_text(method.max_us, method)});
   }

@@ -7,10 +7,10 @@
 #include <string>
 #include <string_view>
 
+#include "base/dotted_name.hpp"
 #include "base/printable.hpp"
-#include "base/words.hpp"
 #include "cli/files.hpp"
-#include "cli/standing.hpp"
+#include "cli/long_running.hpp"
 #include "cli/terminal.hpp"
 #include "wirecall/reflect.hpp"
 #include "wirecall/subscription.hpp"
@@ -74,17 +74,17 @@ int SubCommand::run() {
         "{} is no topic: words between dots, any of which may be * and the last one >, without white space", topic_)};
   }
   try {
-    Standing standing{target()};
+    LongRunning command{target()};
     std::uint64_t printed = 0;
-    standing.client().on_lagged([](std::string_view topic, std::uint64_t dropped) {
-      complain(fmt::format("{} events of {} were dropped: they are not read as fast as they come", dropped, topic));
+    command.client().on_lagged([](std::string_view topic, std::uint64_t dropped) {
+      print_error(fmt::format("{} events of {} were dropped: they are not read as fast as they come", dropped, topic));
     });
-    const Subscription subscription = standing.client().subscribe(topic_, options_, [&](const Event& event) {
+    const Subscription subscription = command.client().subscribe(topic_, options_, [&](const Event& event) {
       if (count_ != 0 && printed == count_) return;
-      if (const int status = print(line_of(event)); status != kSuccess) return standing.end(status);
-      if (++printed == count_) standing.end(kSuccess);
+      if (const int status = print(line_of(event)); status != kSuccess) return command.end(status);
+      if (++printed == count_) command.end(kSuccess);
     });
-    return standing.stay("subscribed to " + topic_);
+    return command.stay("subscribed to " + topic_);
   } catch (const std::logic_error& error) {
     throw UsageError{error.what()};
   }

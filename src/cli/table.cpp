@@ -64,7 +64,7 @@ std::size_t width_of(std::string_view text) {
   return static_cast<std::size_t>(std::ranges::count_if(text, &begins_character));
 }
 
-std::string span_text(std::chrono::milliseconds time) {
+std::string duration_text(std::chrono::milliseconds time) {
   const auto seconds = std::chrono::floor<std::chrono::seconds>(time).count();
   if (seconds < 60) return fmt::format("{} s", seconds);
   if (seconds < 3600) return fmt::format("{} m {} s", seconds / 60, seconds % 60);
@@ -72,7 +72,7 @@ std::string span_text(std::chrono::milliseconds time) {
   return fmt::format("{} d {} h", seconds / 86'400, seconds / 3600 % 24);
 }
 
-std::string whole_text(double number) { return fmt::format("{:.0f}", number); }
+std::string count_text(double number) { return fmt::format("{:.0f}", number); }
 
 std::string time_text(double ns) {
   constexpr std::array<std::string_view, 4> kUnits{"ns", "us", "ms", "s"};

@@ -14,7 +14,7 @@ class Table {
  public:
   struct Column {
     std::string title;
-    bool number = false;  ///< its cells end at the same place
+    bool number = false;  ///< its cells end at the same column
   };
 
   explicit Table(std::vector<Column> columns) : columns_(std::move(columns)) {}
@@ -38,11 +38,11 @@ class Table {
 [[nodiscard]] std::size_t width_of(std::string_view text);
 
 /// "0 s", "59 s", "2 m 5 s", "3 h 0 m", "12 d 3 h".
-[[nodiscard]] std::string span_text(std::chrono::milliseconds time);
+[[nodiscard]] std::string duration_text(std::chrono::milliseconds time);
 /// With three digits: "812 ns", "12.3 us", "4.56 ms", "1.20 s".
 [[nodiscard]] std::string time_text(double ns);
 /// 1234.4 -> "1234".
-[[nodiscard]] std::string whole_text(double number);
+[[nodiscard]] std::string count_text(double number);
 /// With three digits: "812 B", "1.50 KiB", "23.4 MiB".
 [[nodiscard]] std::string bytes_text(double bytes);
 /// With three digits where there are decimals: "0", "0.25", "12.5", "1532".

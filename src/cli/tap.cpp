@@ -9,10 +9,10 @@
 #include <string_view>
 #include <utility>
 
+#include "base/dotted_name.hpp"
 #include "base/printable.hpp"
-#include "base/words.hpp"
 #include "cli/files.hpp"
-#include "cli/standing.hpp"
+#include "cli/long_running.hpp"
 #include "cli/terminal.hpp"
 #include "wirecall/bytes.hpp"
 #include "wirecall/codec.hpp"
@@ -104,18 +104,18 @@ int TapCommand::run() {
         pattern_)};
   }
   try {
-    Standing standing{target()};
+    LongRunning command{target()};
     std::uint64_t printed = 0;
-    standing.client().on_lagged([](std::string_view, std::uint64_t dropped) {
-      complain(fmt::format("{} lines are missing: they are not read as fast as they come", dropped));
+    command.client().on_lagged([](std::string_view, std::uint64_t dropped) {
+      print_error(fmt::format("{} lines are missing: they are not read as fast as they come", dropped));
     });
-    const Subscription tap = standing.client().tap(pattern_, [&](const Event& event) {
+    const Subscription tap = command.client().tap(pattern_, [&](const Event& event) {
       if (count_ != 0 && printed == count_) return;
       const std::string line = json_ ? to_json(Raw{event.params_json}) : tap_line(event.params_json);
-      if (const int status = print(line + '\n'); status != kSuccess) return standing.end(status);
-      if (++printed == count_) standing.end(kSuccess);
+      if (const int status = print(line + '\n'); status != kSuccess) return command.end(status);
+      if (++printed == count_) command.end(kSuccess);
     });
-    return standing.stay("shows what passes under " + pattern_);
+    return command.stay("shows what passes under " + pattern_);
   } catch (const std::logic_error& error) {
     throw UsageError{error.what()};
   }

@@ -11,7 +11,7 @@
 #include "base/printable.hpp"
 #include "broker/methods.hpp"
 #include "cli/terminal.hpp"
-#include "message/error_words.hpp"
+#include "message/error_description.hpp"
 #include "session/client_core.hpp"
 #include "wirecall/client.hpp"
 
@@ -22,13 +22,13 @@ using std::chrono::steady_clock;
 
 const char* const kTokenCure = "; give the server's token by --token or in $WIRECALL_TOKEN";
 
-Caller::Caller(std::string_view url, const ClientOptions& options)
+RawClient::RawClient(std::string_view url, const ClientOptions& options)
     : url_(url), core_(std::make_shared<session::ClientCore>(std::vector{Endpoint{url}}, options)) {}
-Caller::~Caller() { core_->close(); }
+RawClient::~RawClient() { core_->close(); }
 
-void Caller::connect() { core_->connect(); }
+void RawClient::connect() { core_->connect(); }
 
-detail::OutgoingCall Caller::call(std::string_view method, std::string_view params, std::stop_token stop) {
+detail::OutgoingCall RawClient::call(std::string_view method, std::string_view params, std::stop_token stop) {
   detail::OutgoingCall call{core_, method};
   if (!params.empty()) call.set_params(params);
   call.set_stop(std::move(stop));
@@ -41,17 +41,17 @@ namespace {
 constexpr milliseconds kPause{20};
 
 // Of `time`, which is for connecting as well; a server that does not answer leaves time to those behind it.
-void give_time(ClientOptions& options, milliseconds time, std::size_t places) {
+void give_time(ClientOptions& options, milliseconds time, std::size_t endpoints) {
   options.call_timeout_ms = static_cast<std::uint32_t>(time.count());
-  const milliseconds share = time / static_cast<std::int64_t>(places);
+  const milliseconds share = time / static_cast<std::int64_t>(endpoints);
   options.connect_timeout_ms = static_cast<std::uint32_t>(std::max(share, milliseconds{1}).count());
 }
 
 }  // namespace
 
-int with_server(const Target& target, const std::function<int(Caller&, Left)>& use) {
+int with_server(const Target& target, const std::function<int(RawClient&, TimeLeft)>& use) {
   const auto begun = steady_clock::now();
-  const auto left = [&]() -> Left {
+  const auto left = [&]() -> TimeLeft {
     if (!target.timeout) return {};
     const auto passed = std::chrono::floor<milliseconds>(steady_clock::now() - begun);
     return std::max(*target.timeout - passed, milliseconds{1});
@@ -60,14 +60,14 @@ int with_server(const Target& target, const std::function<int(Caller&, Left)>& u
     std::size_t urls_left = target.urls.size();
     std::vector<ConnectionError> failures;
     const auto tell_failures = [&failures] {
-      for (const ConnectionError& failure : std::exchange(failures, {})) complain(failure.what());
+      for (const ConnectionError& failure : std::exchange(failures, {})) print_error(failure.what());
     };
     bool used = false;
     for (const std::string& url : target.urls) {
       try {
         ClientOptions options = target.client;
-        if (const Left time = left()) give_time(options, *time, urls_left--);
-        Caller caller{url, options};
+        if (const TimeLeft time = left()) give_time(options, *time, urls_left--);
+        RawClient caller{url, options};
         caller.connect();
         used = true;
         tell_failures();
@@ -75,14 +75,14 @@ int with_server(const Target& target, const std::function<int(Caller&, Left)>& u
       } catch (const ConnectionError& error) {
         if (error.code() == static_cast<int>(ErrorCode::unauthenticated)) {
           tell_failures();
-          complain_of(error);
+          print_error(error);
           if (target.unreachable) target.unreachable(error);
           return kRpcError;
         }
         failures.push_back(error);
       } catch (const std::invalid_argument& error) {
         tell_failures();
-        complain(error.what());
+        print_error(error.what());
         return kUsage;
       }
     }
@@ -96,10 +96,10 @@ int with_server(const Target& target, const std::function<int(Caller&, Left)>& u
   }
 }
 
-std::vector<Endpoint> places_of(const Target& target) {
-  std::vector<Endpoint> places;
-  for (const std::string& url : target.urls) places.emplace_back(url);
-  return places;
+std::vector<Endpoint> endpoints_of(const Target& target) {
+  std::vector<Endpoint> endpoints;
+  for (const std::string& url : target.urls) endpoints.emplace_back(url);
+  return endpoints;
 }
 
 ClientOptions client_options_of(const Target& target) {
@@ -110,7 +110,7 @@ ClientOptions client_options_of(const Target& target) {
 
 bool StopAtSignal::gave_up(const Error& error) const {
   if (interrupt_.signal() == 0 || error.code() != static_cast<int>(ErrorCode::cancelled)) return false;
-  complain(interrupt_.name() + " came: the call was given up");
+  print_error(interrupt_.name() + " came: the call was given up");
   return true;
 }
 
@@ -118,7 +118,7 @@ namespace {
 
 bool has_no_method(const Error& error) { return error.code() == static_cast<int>(ErrorCode::method_not_found); }
 
-bool is_broker(Caller& caller) {
+bool is_broker(RawClient& caller) {
   constexpr milliseconds kPatience{1000};
   detail::OutgoingCall call = caller.call("rpc.health", {}, {});
   call.set_timeout(kPatience);
@@ -128,25 +128,25 @@ bool is_broker(Caller& caller) {
 
 }  // namespace
 
-Error told_of(Caller& caller, std::string_view method, const Error& error) {
+Error explained(RawClient& caller, std::string_view method, const Error& error) {
   constexpr std::string_view kCallAll = "rpc.call_all";
   const bool of_brokers = method == kCallAll || (method != "rpc.methods" && broker::find_broker_method(method));
   if (!of_brokers || !has_no_method(error) || (method == kCallAll && is_broker(caller))) return error;
-  return Error{error.code(), error.message() + std::string{message::no_broker_words(error.code())}, error.data()};
+  return Error{error.code(), error.message() + std::string{message::no_broker_hint(error.code())}, error.data()};
 }
 
-std::expected<std::string, int> result_of(Caller& caller, std::string_view method, detail::OutgoingCall call,
+std::expected<std::string, int> result_of(RawClient& caller, std::string_view method, detail::OutgoingCall call,
                                           const StopAtSignal& signal) {
   call.keep_response();
   detail::Answer answer = call.wait();
   if (answer.ok()) return std::string{answer.result()};
   if (signal.gave_up(answer.error())) return std::unexpected(signal.status());
-  complain_of(told_of(caller, method, answer.error()));
+  print_error(explained(caller, method, answer.error()));
   return std::unexpected(call.response().empty() ? exit_of(answer.error()) : exit_of_answer(answer.error()));
 }
 
 int with_result(const Target& target, std::string_view method, const std::function<int(const std::string&)>& use) {
-  return with_server(target, [&](Caller& caller, Left left) -> int {
+  return with_server(target, [&](RawClient& caller, TimeLeft left) -> int {
     const StopAtSignal signal;
     detail::OutgoingCall call = caller.call(method, {}, signal.token());
     if (left) call.set_timeout(*left);
@@ -165,12 +165,12 @@ int exit_of_answer(const Error& error) {
   return error.code() == static_cast<int>(ErrorCode::timeout) ? kTimeout : kRpcError;
 }
 
-void complain_of(const Error& error) {
+void print_error(const Error& error) {
   std::string line = fmt::format("{} {}", bold(fmt::format("error {}:", error.code())), printable(error.message()));
-  if (const std::string words = message::error_words(error.message(), error.data()); !words.empty())
-    line += ": " + printable(words);
+  if (const std::string description = message::error_description(error.message(), error.data()); !description.empty())
+    line += ": " + printable(description);
   if (error.code() == static_cast<int>(ErrorCode::unauthenticated)) line += kTokenCure;
-  tell(line + '\n');
+  print_stderr(line + '\n');
 }
 
 }  // namespace wirecall::cli

@@ -31,14 +31,14 @@ struct Target {
 };
 
 /// What is left of the time, where there is one.
-using Left = std::optional<std::chrono::milliseconds>;
+using TimeLeft = std::optional<std::chrono::milliseconds>;
 
 /// A client of which a call can be given up whose response is wanted as it came: Client has none of these.
-class Caller {
+class RawClient {
  public:
-  Caller(std::string_view url, const ClientOptions& options);
-  Caller(Caller&&) = delete;
-  ~Caller();
+  RawClient(std::string_view url, const ClientOptions& options);
+  RawClient(RawClient&&) = delete;
+  ~RawClient();
 
   [[nodiscard]] const std::string& url() const noexcept { return url_; }
   void connect();
@@ -51,11 +51,11 @@ class Caller {
 };
 
 /// Uses the first server that can be connected to; `use` returns the exit status. What cannot be connected to is told.
-[[nodiscard]] int with_server(const Target& target, const std::function<int(Caller&, Left)>& use);
+[[nodiscard]] int with_server(const Target& target, const std::function<int(RawClient&, TimeLeft)>& use);
 
-/// All places, for a client that changes between them by itself. Throws std::invalid_argument for what is none.
-[[nodiscard]] std::vector<Endpoint> places_of(const Target& target);
-/// The options of that client, each place having its share of the time.
+/// All endpoints, for a client that changes between them by itself. Throws std::invalid_argument for what is none.
+[[nodiscard]] std::vector<Endpoint> endpoints_of(const Target& target);
+/// The options of that client, each endpoint having its share of the time.
 [[nodiscard]] ClientOptions client_options_of(const Target& target);
 
 /// Requests a stop when a signal comes.
@@ -82,11 +82,11 @@ class StopAtSignal {
 
 /// What is told of the error that a call of `method` was answered with: where brokers alone have that method and the
 /// server has not, that it is no broker. rpc.call_all is answered so by a broker, too: that is asked another method.
-[[nodiscard]] Error told_of(Caller& caller, std::string_view method, const Error& error);
+[[nodiscard]] Error explained(RawClient& caller, std::string_view method, const Error& error);
 
 /// Makes the call, of `method`, and returns its result as JSON text, or the exit status when there is none and that has
 /// been told.
-[[nodiscard]] std::expected<std::string, int> result_of(Caller& caller, std::string_view method,
+[[nodiscard]] std::expected<std::string, int> result_of(RawClient& caller, std::string_view method,
                                                         detail::OutgoingCall call, const StopAtSignal& signal);
 
 /// Makes one call, of a method that answers at once, at the first server that can be connected to. `use` is given the
@@ -102,6 +102,6 @@ class StopAtSignal {
 /// What to do where a server is told no token, or one that it does not know; stands behind the error.
 extern const char* const kTokenCure;
 /// The error on a line of stderr: its data in words, and of -32004 the cure.
-void complain_of(const Error& error);
+void print_error(const Error& error);
 
 }  // namespace wirecall::cli

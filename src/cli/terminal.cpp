@@ -30,18 +30,18 @@ bool prints_to_terminal() { return isatty(STDOUT_FILENO) == 1; }
 std::string bold(std::string_view text) { return styled("1", text); }
 std::string dim(std::string_view text) { return styled("2", text); }
 
-void tell(std::string_view text) {
+void print_stderr(std::string_view text) {
   std::fwrite(text.data(), 1, text.size(), stderr);
   std::fflush(stderr);
 }
 
-void complain(std::string_view text) {
+void print_error(std::string_view text) {
   // The library says as well who it is.
   constexpr std::string_view kLibrary = "wirecall: ";
   if (text.starts_with(kLibrary)) text.remove_prefix(kLibrary.size());
-  tell(fmt::format("{}: {}\n", bold("wirecall"), printable(text)));
+  print_stderr(fmt::format("{}: {}\n", bold("wirecall"), printable(text)));
 }
-void note(std::string_view text) { complain(text); }
+void print_note(std::string_view text) { print_error(text); }
 
 void occupy_standard_descriptors() {
   // Opened the wrong way round, so that whoever reads or writes there is told as before.

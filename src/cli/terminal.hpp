@@ -26,13 +26,13 @@ enum Exit : int {
 [[nodiscard]] std::string bold(std::string_view text);
 [[nodiscard]] std::string dim(std::string_view text);
 
-/// Takes the places of those of descriptors 0 to 2 that are closed, or what is opened next would be taken for them.
+/// Fills those of descriptors 0 to 2 that are closed, or what is opened next would be taken for them.
 void occupy_standard_descriptors();
 /// The text on stderr; where that cannot be written, nobody is told.
-void tell(std::string_view text);
+void print_stderr(std::string_view text);
 /// "wirecall: <text>" on stderr, on one line that steers no terminal; a cause and a cure.
-void complain(std::string_view text);
+void print_error(std::string_view text);
 /// The same line, for what is no complaint.
-void note(std::string_view text);
+void print_note(std::string_view text);
 
 }  // namespace wirecall::cli

@@ -43,14 +43,15 @@ class TopCommand final : public Command {
 
  private:
   int run() override;
-  [[nodiscard]] int show(Caller& caller, const StopAtSignal& signal, Observed& observed, std::optional<Error>& refusal);
+  [[nodiscard]] int show(RawClient& caller, const StopAtSignal& signal, BrokerSamples& observed,
+                         std::optional<Error>& refusal);
 
   std::string interval_text_;
   milliseconds interval_{1000};
   milliseconds timeout_{1000};
 };
 
-void take(Observed& observed, std::string_view answer) {
+void take(BrokerSamples& observed, std::string_view answer) {
   observed.before = std::exchange(observed.now, BrokerStats::parse(answer));
   // Of a broker that was started anew nothing is known before.
   if (observed.before.uptime > observed.now.uptime) observed.before = observed.now;
@@ -58,7 +59,7 @@ void take(Observed& observed, std::string_view answer) {
 }
 
 /// Asks once more. An answer that is an error is the end; what is no answer may be one the next time.
-std::optional<Error> look(detail::OutgoingCall call, Observed& observed) {
+std::optional<Error> observe(detail::OutgoingCall call, BrokerSamples& observed) {
   call.keep_response();
   detail::Answer answer = call.wait();
   if (answer.ok()) {
@@ -72,7 +73,8 @@ std::optional<Error> look(detail::OutgoingCall call, Observed& observed) {
 }
 
 // Until the end, or what cannot be shown: then `refusal` says why.
-int TopCommand::show(Caller& caller, const StopAtSignal& signal, Observed& observed, std::optional<Error>& refusal) {
+int TopCommand::show(RawClient& caller, const StopAtSignal& signal, BrokerSamples& observed,
+                     std::optional<Error>& refusal) {
   const Screen screen;
   const std::stop_callback wake{signal.token(), [&screen] { screen.wake(); }};
   const auto ask = [&] {
@@ -92,7 +94,7 @@ int TopCommand::show(Caller& caller, const StopAtSignal& signal, Observed& obser
       const bool quits = event == Screen::Event::key && (key == 'q' || key == 'Q');
       if (quits || event == Screen::Event::closed) return kSuccess;
     } while (event != Screen::Event::time_up);
-    refusal = look(ask(), observed);
+    refusal = observe(ask(), observed);
     if (signal.came()) return signal.status();
     if (refusal) return exit_of_answer(*refusal);
   }
@@ -105,19 +107,19 @@ int TopCommand::run() {
   if (!interval_text_.empty()) interval_ = require(duration_of(interval_text_), "--interval");
   const Target where = target();
   timeout_ = where.timeout.value_or(timeout_);
-  return with_server(where, [this](Caller& caller, Left) -> int {
+  return with_server(where, [this](RawClient& caller, TimeLeft) -> int {
     const StopAtSignal signal;
     detail::OutgoingCall call = caller.call(kMethod, {}, signal.token());
     call.set_timeout(timeout_);
     const auto first = result_of(caller, kMethod, std::move(call), signal);
     if (!first) return first.error();
-    Observed observed;
+    BrokerSamples observed;
     observed.url = caller.url();
     take(observed, *first);
     observed.before = observed.now;
     std::optional<Error> refusal;
     const int status = show(caller, signal, observed, refusal);
-    if (refusal) complain_of(told_of(caller, kMethod, *refusal));
+    if (refusal) print_error(explained(caller, kMethod, *refusal));
     return status;
   });
 }

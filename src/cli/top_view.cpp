@@ -19,7 +19,7 @@ double grown(double now, double before) { return now >= before ? now - before : 
 /// What has been counted in a second.
 class Rates {
  public:
-  explicit Rates(const Observed& observed)
+  explicit Rates(const BrokerSamples& observed)
       : now_(observed.now),
         before_(observed.before),
         seconds_(std::chrono::duration<double>(observed.now.uptime - observed.before.uptime).count()) {}
@@ -48,7 +48,7 @@ struct Row {
   double rate;  ///< calls a second
 };
 
-std::vector<Row> rows_of(const Observed& observed, const Rates& rates) {
+std::vector<Row> rows_of(const BrokerSamples& observed, const Rates& rates) {
   std::vector<Row> rows;
   for (const MethodStats& method : observed.now.methods) {
     const auto known = std::ranges::find(observed.before.methods, method.name, &MethodStats::name);
@@ -76,33 +76,33 @@ Table table_of(const std::vector<Row>& rows, const Rates& rates) {
                {"ERRORS", true}}};
   for (const auto& [now, before, rate] : rows) {
     table.add({now->name, rates.text(now->calls, before.calls), rates.text(now->errors, before.errors),
-               whole_text(now->in_flight), whole_text(now->waiting), latency_text(now->p50_us, *now),
-               latency_text(now->p99_us, *now), latency_text(now->max_us, *now), whole_text(now->providers),
-               whole_text(now->calls), whole_text(now->errors)});
+               count_text(now->in_flight), count_text(now->waiting), latency_text(now->p50_us, *now),
+               latency_text(now->p99_us, *now), latency_text(now->max_us, *now), count_text(now->providers),
+               count_text(now->calls), count_text(now->errors)});
   }
   return table;
 }
 
 }  // namespace
 
-std::vector<ScreenLine> top_lines(const Observed& observed, WindowSize size) {
+std::vector<ScreenLine> top_lines(const BrokerSamples& observed, WindowSize size) {
   const Rates rates{observed};
   const BrokerStats& now = observed.now;
   std::vector<ScreenLine> lines;
-  lines.push_back({fmt::format("{}   up {}   q ends", printable(observed.url), span_text(now.uptime))});
+  lines.push_back({fmt::format("{}   up {}   q ends", printable(observed.url), duration_text(now.uptime))});
   lines.push_back({fmt::format("connections {}   calls/s {}   errors/s {}   in flight {}   events/s {}",
-                               whole_text(now.counter("connections_open")), rates.counter("calls"),
+                               count_text(now.counter("connections_open")), rates.counter("calls"),
                                rates.text(now.errors(), observed.before.errors()),
-                               whole_text(now.counter("calls_in_flight")), rates.counter("events"))});
+                               count_text(now.counter("calls_in_flight")), rates.counter("events"))});
   lines.push_back({fmt::format("received/s {}   sent/s {}   events dropped {}", rates.bytes("bytes_in"),
-                               rates.bytes("bytes_out"), whole_text(now.counter("events_dropped")))});
+                               rates.bytes("bytes_out"), count_text(now.counter("events_dropped")))});
   lines.push_back({printable(observed.trouble)});
   const std::vector<Row> rows = rows_of(observed, rates);
   std::vector<std::string> table = table_of(rows, rates).lines();
   lines.push_back({std::move(table.front()), true});
   if (rows.empty()) lines.push_back({"no client provides a method"});
-  const std::size_t room = size.lines - std::min(size.lines, lines.size());
-  std::size_t shown = std::min(rows.size(), room);
+  const std::size_t lines_left = size.lines - std::min(size.lines, lines.size());
+  std::size_t shown = std::min(rows.size(), lines_left);
   if (shown < rows.size() && shown > 0) --shown;  // its line says how many are left
   for (std::size_t i = 0; i < shown; ++i) lines.push_back({std::move(table[i + 1])});
   if (shown < rows.size()) lines.push_back({fmt::format("and {} more", rows.size() - shown)});

@@ -12,7 +12,7 @@
 namespace wirecall::cli {
 
 /// The broker when it was asked last, and before that.
-struct Observed {
+struct BrokerSamples {
   std::string url;
   BrokerStats now;
   BrokerStats before;   ///< no later than `now`
@@ -21,6 +21,6 @@ struct Observed {
 
 /// So many lines and characters as the window has, at most. The busiest methods come first; those for which there is no
 /// room are counted.
-[[nodiscard]] std::vector<ScreenLine> top_lines(const Observed& observed, WindowSize size);
+[[nodiscard]] std::vector<ScreenLine> top_lines(const BrokerSamples& observed, WindowSize size);
 
 }  // namespace wirecall::cli

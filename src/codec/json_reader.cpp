@@ -28,7 +28,7 @@ const char* find_quote_or_escape(const char* p) noexcept {
   return NativeOps::find_quote_or_backslash(p);
 }
 
-/// `p` is behind the opening quote; returns the place behind the closing one.
+/// `p` is behind the opening quote; returns the position behind the closing one.
 const char* skip_string(const char* p) noexcept {
   for (;;) {
     p = find_quote_or_escape(p);

@@ -4,7 +4,7 @@
 //
 // Contract with the caller: behind the text kPaddingBytes are readable and the first of them is zero. A zero byte is
 // valid nowhere in JSON, so it ends every loop without a bounds check. Each function takes the place where its token
-// begins and returns the place behind it, or null after setting `bad` to the first byte with which no JSON text can
+// begins and returns the position behind it, or null after setting `bad` to the first byte with which no JSON text can
 // continue. That byte may be the zero behind the text: then the text is incomplete, not wrong.
 #pragma once
 

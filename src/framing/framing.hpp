@@ -36,7 +36,7 @@ struct Found {
 /// How reading goes on after a message that cannot be understood.
 enum class Recovery : std::uint8_t {
   resume,         ///< behind the message, whose end is known: nothing else is lost
-  resynchronise,  ///< at the offending byte, from which `next` looks for a place to start again
+  resynchronise,  ///< at the offending byte, from which `next` looks for a position to start again
   close,          ///< not at all
 };
 

@@ -20,11 +20,11 @@ bool begins_json(char c) noexcept { return kJsonStarts.find(c) != kJsonStarts.np
 // A byte order mark is one of JSON text where that follows it, be it behind white space.
 Protocol choose_behind_mark(std::string_view text) noexcept {
   if (!text.starts_with(kByteOrderMark)) {
-    return kByteOrderMark.starts_with(text) ? Protocol::undecided : Protocol::unknown;
+    return kByteOrderMark.starts_with(text) ? Protocol::undetermined : Protocol::unknown;
   }
   const std::size_t at = text.find_first_not_of(" \t\r\n", kByteOrderMark.size());
   if (at != text.npos) return begins_json(text[at]) ? Protocol::json_text : Protocol::unknown;
-  return text.size() < FirstBytes::kDecisiveBytes ? Protocol::undecided : Protocol::json_text;
+  return text.size() < FirstBytes::kDecisiveBytes ? Protocol::undetermined : Protocol::json_text;
 }
 
 // `text` begins with the first byte that is not white space, and has as many as are known.
@@ -37,28 +37,28 @@ Protocol choose(std::string_view text) noexcept {
   std::size_t same = 0;
   while (same < text.size() && same < kHeaderName.size() && lower(text[same]) == kHeaderName[same]) ++same;
   if (same == kHeaderName.size()) return Protocol::content_length;
-  if (same == text.size()) return Protocol::undecided;
+  if (same == text.size()) return Protocol::undetermined;
 
   std::size_t capitals = 0;
   while (capitals < text.size() && text[capitals] >= 'A' && text[capitals] <= 'Z') ++capitals;
   if (capitals > kMethodBytesMax) return Protocol::unknown;
-  if (capitals == text.size()) return Protocol::undecided;
+  if (capitals == text.size()) return Protocol::undetermined;
   return capitals != 0 && text[capitals] == ' ' ? Protocol::http : Protocol::unknown;
 }
 
 }  // namespace
 
-Protocol FirstBytes::look(std::string_view input) noexcept {
+Protocol FirstBytes::feed(std::string_view input) noexcept {
   skipped_ = 0;
   if (kept_bytes_ == 0) {
     while (is_space(input[skipped_])) {
       if (spaces_ == kLeadingSpaceBytesMax) return Protocol::unknown;
       ++spaces_;
-      if (++skipped_ == input.size()) return Protocol::undecided;
+      if (++skipped_ == input.size()) return Protocol::undetermined;
     }
     const std::string_view text = input.substr(skipped_);
     const Protocol protocol = choose(text);
-    if (protocol == Protocol::undecided) {
+    if (protocol == Protocol::undetermined) {
       // Seventeen bytes decide, so these are fewer.
       std::copy(text.begin(), text.end(), kept_.begin());
       kept_bytes_ = static_cast<std::uint8_t>(text.size());
@@ -69,7 +69,7 @@ Protocol FirstBytes::look(std::string_view input) noexcept {
   const std::size_t more = std::min(input.size(), kDecisiveBytes - kept_bytes_);
   std::copy_n(input.begin(), more, known.begin() + kept_bytes_);
   const Protocol protocol = choose({known.data(), kept_bytes_ + more});
-  if (protocol == Protocol::undecided) {
+  if (protocol == Protocol::undetermined) {
     kept_ = known;
     kept_bytes_ = static_cast<std::uint8_t>(kept_bytes_ + more);
   }

@@ -13,7 +13,7 @@
 namespace wirecall::framing {
 
 enum class Protocol : std::uint8_t {
-  undecided,
+  undetermined,
   json_text,       ///< what begins a JSON value, a byte order mark before it or not
   content_length,  ///< `Content-` in any case
   length_prefix,   ///< a byte from 00 to 08
@@ -24,7 +24,7 @@ enum class Protocol : std::uint8_t {
 class FirstBytes {
  public:
   /// Looks at the bytes that follow those looked at before; `input` is not empty. Not called again once decided.
-  Protocol look(std::string_view input) noexcept;
+  Protocol feed(std::string_view input) noexcept;
   /// Bytes of the last input that are white space in front of everything.
   [[nodiscard]] std::size_t skipped() const noexcept { return skipped_; }
   /// Bytes of earlier inputs, white space left out, that stand before the last input.

@@ -74,8 +74,8 @@ Found find_members(std::string_view object) {
   return found;
 }
 
-// `packed`: what stands for params and id of a wrong type is not what was sent.
-std::string why_object_is_invalid(std::string_view object, bool packed) {
+// `msgpack`: what stands for params and id of a wrong type is not what was sent.
+std::string why_object_is_invalid(std::string_view object, bool msgpack) {
   const Found found = find_members(object);
   if (!found.twice.empty()) return std::string{found.twice} + " is there twice";
   if (!found.is_version) return R"("jsonrpc" must be "2.0")";
@@ -85,10 +85,10 @@ std::string why_object_is_invalid(std::string_view object, bool packed) {
   const std::optional<ValueKind> params = found["params"];
   const bool structured = !params || *params == ValueKind::array || *params == ValueKind::object;
   if (!structured && *params != ValueKind::null)
-    return packed ? "params is neither an array nor a map" : is("params", *params);
+    return msgpack ? "params is neither an array nor a map" : is("params", *params);
   const std::optional<ValueKind> id = found["id"];
   if (id && (*id == ValueKind::boolean || *id == ValueKind::array || *id == ValueKind::object))
-    return packed ? "id is neither a string nor a number" : is("id", *id);
+    return msgpack ? "id is neither a string nor a number" : is("id", *id);
   if (found["timeout_ms"]) return "timeout_ms must be a number from 0";
   return found["result"] ? "a request with a result" : "a request with an error";
 }
@@ -97,19 +97,19 @@ std::string why_object_is_invalid(std::string_view object, bool packed) {
 
 std::string why_unreadable(ScanStatus status, const Unreadable& where) {
   if (!where.cause.empty()) return std::string{where.cause};
-  const std::string place = "byte " + std::to_string(where.offset);
-  if (status == ScanStatus::too_deep) return place + " nests deeper than allowed";
-  if (!where.byte) return "the text ends at " + place;
+  const std::string position = "byte " + std::to_string(where.offset);
+  if (status == ScanStatus::too_deep) return position + " nests deeper than allowed";
+  if (!where.byte) return "the text ends at " + position;
   const unsigned char byte = *where.byte;
-  if (byte > ' ' && byte < 0x7F) return place + " is '" + static_cast<char>(byte) + "'";
+  if (byte > ' ' && byte < 0x7F) return position + " is '" + static_cast<char>(byte) + "'";
   constexpr std::string_view kDigits = "0123456789ABCDEF";
-  return (place + " is 0x") + kDigits[byte >> 4] + kDigits[byte & 15];
+  return (position + " is 0x") + kDigits[byte >> 4] + kDigits[byte & 15];
 }
 
 std::string why_invalid(const Received& message, bool in_batch) {
   if (message.fault == Fault::id_limit) return "the id has more than " + std::to_string(kIdBytesMax) + " bytes";
   const std::string_view text = message.text;
-  if (text.starts_with('{')) return why_object_is_invalid(text, message.packed);
+  if (text.starts_with('{')) return why_object_is_invalid(text, message.msgpack);
   if (text.starts_with('[')) return in_batch ? "an array within a batch is no request" : "the batch is empty";
   const std::unique_ptr<Reader> reader = json_codec().reader();
   reader->reset(text);

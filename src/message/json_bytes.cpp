@@ -8,7 +8,7 @@
 
 #include "codec/base64.hpp"
 #include "codec/msgpack_format.hpp"
-#include "message/packed_walk.hpp"
+#include "message/msgpack_walk.hpp"
 #include "wirecall/codec.hpp"
 #include "wirecall/limits.hpp"
 

@@ -15,8 +15,8 @@
 #include "base/decimal.hpp"
 #include "codec/msgpack_format.hpp"
 #include "message/error_text.hpp"
+#include "message/msgpack_walk.hpp"
 #include "message/own_error.hpp"
-#include "message/packed_walk.hpp"
 #include "wirecall/codec.hpp"
 #include "wirecall/error.hpp"
 #include "wirecall/message.hpp"
@@ -83,15 +83,15 @@ void write_head(Buffer& out, std::size_t at, const msgpack::SizeForms& forms, st
 
 }  // namespace
 
-Error unheld_params(std::string_view why) { return cannot(ErrorCode::invalid_params, why); }
-Error unheld_result(std::string_view why) { return cannot(ErrorCode::internal_error, why); }
+Error unrepresentable_params(std::string_view why) { return cannot(ErrorCode::invalid_params, why); }
+Error unrepresentable_result(std::string_view why) { return cannot(ErrorCode::internal_error, why); }
 
 namespace {
 
 // The error in MessagePack, of which only the data have no form in JSON, with the data of `other`; else `other`.
-Error with_other_data(std::string_view packed, Error other) {
+Error with_other_data(std::string_view msgpack, Error other) {
   const std::unique_ptr<Reader> reader = msgpack_codec().reader();
-  reader->reset(packed);
+  reader->reset(msgpack);
   if (reader->kind() != ValueKind::object) return other;
   static_cast<void>(reader->begin_object());
   std::optional<std::int64_t> code;
@@ -124,7 +124,7 @@ void Transcoder::shrink() noexcept {
 
 // ---- to JSON ----
 
-Transcoder::Status Transcoder::check(std::string_view message, const Limits& limits, PackedMembers& members) noexcept {
+Transcoder::Status Transcoder::check(std::string_view message, const Limits& limits, MsgpackMembers& members) noexcept {
   switch (walk_message(message, limits.depth, members)) {
     case ScanStatus::complete:
       return Status::done;
@@ -136,7 +136,7 @@ Transcoder::Status Transcoder::check(std::string_view message, const Limits& lim
 }
 
 Transcoder::Status Transcoder::check(std::string_view message, const Limits& limits) noexcept {
-  PackedMembers members;
+  MsgpackMembers members;
   return check(message, limits, members);
 }
 
@@ -147,15 +147,15 @@ Transcoder::Status Transcoder::to_json(std::string_view message, const Limits& l
 
 Transcoder::Status Transcoder::checked_to_json(std::string_view message, const Limits& limits, Buffer& out) {
   message_ = nullptr;
-  unheld_.clear();
+  unrepresentable_.clear();
   cancels_.clear();
   return convert(message, limits, out);
 }
 
 Transcoder::Status Transcoder::read(std::string_view message, const Limits& limits, Buffer& text, Received& received,
-                                    std::span<Received> elements, const PackedMembers& members) {
+                                    std::span<Received> elements, const MsgpackMembers& members) {
   message_ = message.data();
-  unheld_.clear();
+  unrepresentable_.clear();
   cancels_.clear();
   if (members.are_all()) {
     start_ = text.size();
@@ -172,7 +172,7 @@ Transcoder::Status Transcoder::read(std::string_view message, const Limits& limi
 }
 
 std::string_view Transcoder::unpack(Received& restored, const Limits& limits, Buffer& json) {
-  restored.packed = false;
+  restored.msgpack = false;
   for (const Member member : {Member::params, Member::result}) {
     if (!restored.has(member)) continue;
     const std::size_t begin = json.size();
@@ -259,7 +259,7 @@ Refusable refusable_at(const char* p) noexcept {
 Transcoder::Status Transcoder::read_long_batch(std::string_view batch, const Limits& limits, bool responses,
                                                Buffer& text, Received& received) {
   message_ = nullptr;
-  unheld_.clear();
+  unrepresentable_.clear();
   cancels_.clear();
   start_ = text.size();
   bytes_max_ = limits.max_message_size * kGrowth;
@@ -320,7 +320,7 @@ std::size_t Transcoder::write_refusable(std::string_view id, Buffer& out) {
   return out.size() - before;
 }
 
-std::size_t Transcoder::room(const Buffer& out) const noexcept {
+std::size_t Transcoder::bytes_left(const Buffer& out) const noexcept {
   return bytes_max_ - std::min(bytes_max_, out.size() - start_);
 }
 
@@ -340,9 +340,9 @@ bool has_member(std::string_view envelope, std::string_view wanted) noexcept {
 
 }  // namespace
 
-std::string_view Transcoder::method_of(std::string_view envelope, const PackedMembers& members) noexcept {
+std::string_view Transcoder::method_of(std::string_view envelope, const MsgpackMembers& members) noexcept {
   if (!members.are_all()) return method_of(envelope);
-  const PackedMember* const method = members.find("method");
+  const MsgpackMember* const method = members.find("method");
   if (method == nullptr) return {};
   const Head head = msgpack::read_head(method->value.data());
   return head.type == Type::string ? string_at(method->value.data(), head) : std::string_view{};
@@ -379,7 +379,7 @@ std::string_view Transcoder::element_at(std::string_view batch, std::size_t offs
   return {begin, static_cast<std::size_t>(end_of(begin) - begin)};
 }
 
-bool Transcoder::has_response(std::string_view message, const PackedMembers& members) noexcept {
+bool Transcoder::has_response(std::string_view message, const MsgpackMembers& members) noexcept {
   return members.are_all() ? members.find("method") == nullptr : has_response(message);
 }
 
@@ -409,19 +409,19 @@ bool Transcoder::keep(std::string_view name, std::string_view value, Buffer& out
 }
 
 void Transcoder::restore(std::string_view message, Received& received) noexcept {
-  received.packed = true;
+  received.msgpack = true;
   received.integer_count = 0;
   for (const Member member : {Member::params, Member::result}) {
     if (!received.has(member)) continue;
-    const std::string_view place = received[member];
-    if (place.front() != '[') {  // null, or what is refused
+    const std::string_view span = received[member];
+    if (span.front() != '[') {  // null, or what is refused
       received.present &= ~(std::uint32_t{1} << static_cast<unsigned>(member));
       continue;
     }
     std::size_t offset = 0;
     std::size_t size = 0;
-    const char* const end = place.data() + place.size();
-    const char* const comma = std::from_chars(place.data() + 1, end, offset).ptr;
+    const char* const end = span.data() + span.size();
+    const char* const comma = std::from_chars(span.data() + 1, end, offset).ptr;
     std::from_chars(comma + 1, end, size);
     received.spans[static_cast<std::size_t>(member)] = {message.data() + offset, size};
   }
@@ -430,7 +430,7 @@ void Transcoder::restore(std::string_view message, Received& received) noexcept 
 /// A value where a message should be, which is refused whatever it is.
 bool Transcoder::element(std::string_view value, Buffer& out) {
   const std::size_t begin = out.size();
-  const Transcoded result = to_json_(value, out, room(out));
+  const Transcoded result = to_json_(value, out, bytes_left(out));
   if (result.status == TranscodeStatus::no_form) {
     out.truncate(begin);
     out.append("false");
@@ -447,7 +447,7 @@ void Transcoder::begin_envelope(Buffer& out) {
 /// Its end; null when it becomes too large.
 const char* Transcoder::envelope(const char* p, Buffer& out) {
   begin_envelope(out);
-  const std::size_t unheld_before = unheld_.size();
+  const std::size_t unrepresentable_before = unrepresentable_.size();
   std::string_view params;
   const Head head = msgpack::read_head(p);
   p += head.bytes;
@@ -459,7 +459,7 @@ const char* Transcoder::envelope(const char* p, Buffer& out) {
     // A key that is no string is no member that anybody asks for.
     if (name.type == Type::string) {
       if (!member(string_at(key, name), {p, end}, out)) return nullptr;
-      if (unheld_.size() != unheld_before && params.empty()) params = {p, end};
+      if (unrepresentable_.size() != unrepresentable_before && params.empty()) params = {p, end};
     }
     p = end;
   }
@@ -467,9 +467,9 @@ const char* Transcoder::envelope(const char* p, Buffer& out) {
 }
 
 /// The same of one whose members are known.
-bool Transcoder::envelope(const PackedMembers& members, Buffer& out) {
+bool Transcoder::envelope(const MsgpackMembers& members, Buffer& out) {
   begin_envelope(out);
-  for (const PackedMember& one : members.view()) {
+  for (const MsgpackMember& one : members.view()) {
     if (!member(one.name, one.value, out)) return false;
   }
   return end_envelope({}, out);  // params that stay are none without a form
@@ -494,11 +494,11 @@ void Transcoder::break_stream(std::string_view params, Buffer& out) {
     const char* const end = end_of(p);
     Buffer id;
     if (is_id && to_json_({p, end}, id).done()) {
-      const Error error = cannot(ErrorCode::internal_error, unheld_.back().why);
+      const Error error = cannot(ErrorCode::internal_error, unrepresentable_.back().why);
       out.truncate(begin_);
       write_error(out, error, id.view());
       cancels_.push_back(cancel_of(id.view()));
-      return unheld_.pop_back();
+      return unrepresentable_.pop_back();
     }
     p = end;
   }
@@ -537,12 +537,13 @@ bool Transcoder::member(std::string_view name, std::string_view value, Buffer& o
     const Head head = msgpack::read_head(value.data());
     if (head.type == Type::string) method_ = string_at(value.data(), head);
   }
-  const Transcoded result = to_json_(value, out, room(out), is_params ? codec::Names::members : codec::Names::data);
+  const Transcoded result =
+      to_json_(value, out, bytes_left(out), is_params ? codec::Names::members : codec::Names::data);
   if (result.status == TranscodeStatus::too_large) return false;
   if (result.done()) return true;
   out.truncate(begin);
   if (is_params) {
-    unheld_.push_back({begin_ - start_, result.why});
+    unrepresentable_.push_back({begin_ - start_, result.why});
     out.append("null");
   } else if (is_term(name)) {
     out.append("false");

@@ -25,7 +25,7 @@
 #include "codec/json_reader.hpp"
 #include "codec/json_writer.hpp"
 #include "codec/transcode.hpp"
-#include "message/packed_walk.hpp"
+#include "message/msgpack_walk.hpp"
 #include "wirecall/bytes.hpp"
 #include "wirecall/error.hpp"
 #include "wirecall/limits.hpp"
@@ -40,7 +40,7 @@ namespace wirecall::message {
 }
 
 /// A request or notification whose params have no form in JSON; in the text they are null.
-struct Unheld {
+struct Unrepresentable {
   std::size_t offset;    ///< of its first byte in the text
   std::string_view why;  ///< a constant
 };
@@ -52,9 +52,9 @@ struct Broken {
 };
 
 /// What a request is answered with whose params have no form in JSON, for that reason; or are too large in it.
-[[nodiscard]] Error unheld_params(std::string_view why);
+[[nodiscard]] Error unrepresentable_params(std::string_view why);
 /// The same of a result or an item.
-[[nodiscard]] Error unheld_result(std::string_view why);
+[[nodiscard]] Error unrepresentable_result(std::string_view why);
 [[nodiscard]] Error too_large_as_json();
 
 class Transcoder {
@@ -78,7 +78,7 @@ class Transcoder {
   /// Whether that is one whole message of MessagePack.
   [[nodiscard]] static Status check(std::string_view message, const Limits& limits) noexcept;
   /// The same, with what there is in a single envelope, for those below that would look for it again.
-  [[nodiscard]] static Status check(std::string_view message, const Limits& limits, PackedMembers& members) noexcept;
+  [[nodiscard]] static Status check(std::string_view message, const Limits& limits, MsgpackMembers& members) noexcept;
   /// Appends the JSON of one whole message to `out`; only when it is done, all of what has been appended means
   /// something.
   Status to_json(std::string_view message, const Limits& limits, Buffer& out);
@@ -95,7 +95,7 @@ class Transcoder {
   /// in `text`, which has only members that somebody asks for. Params and results are not in there, but the places that
   /// they have in the message: `restore` makes them views of that. `members` are what `check` has found in it.
   Status read(std::string_view message, const Limits& limits, Buffer& text, Received& received,
-              std::span<Received> elements = {}, const PackedMembers& members = {});
+              std::span<Received> elements = {}, const MsgpackMembers& members = {});
   /// For what `read` has read: a single message, or one element of a batch.
   static void restore(std::string_view message, Received& received) noexcept;
   /// Has `json` hold as JSON what has been restored, the params or the result. Empty, or the reason why they have no
@@ -103,7 +103,7 @@ class Transcoder {
   [[nodiscard]] std::string_view unpack(Received& restored, const Limits& limits, Buffer& json);
   /// The name of the method in one envelope that has been checked; empty where there is none.
   [[nodiscard]] static std::string_view method_of(std::string_view envelope) noexcept;
-  [[nodiscard]] static std::string_view method_of(std::string_view envelope, const PackedMembers& members) noexcept;
+  [[nodiscard]] static std::string_view method_of(std::string_view envelope, const MsgpackMembers& members) noexcept;
   /// Whether a message that has been checked is no batch.
   [[nodiscard]] static bool is_single(std::string_view message) noexcept;
   /// Of a batch that has been checked: what is in front of its elements, in bytes; and the element that begins at that
@@ -113,9 +113,11 @@ class Transcoder {
   /// Whether in a message that has been checked there is a response, or what is nothing at all: an envelope without a
   /// method.
   [[nodiscard]] static bool has_response(std::string_view message) noexcept;
-  [[nodiscard]] static bool has_response(std::string_view message, const PackedMembers& members) noexcept;
+  [[nodiscard]] static bool has_response(std::string_view message, const MsgpackMembers& members) noexcept;
   /// Of the last message. Taken away, since its handlers may outlive the next.
-  [[nodiscard]] std::vector<Unheld> take_unheld() noexcept { return std::exchange(unheld_, {}); }
+  [[nodiscard]] std::vector<Unrepresentable> take_unrepresentable() noexcept {
+    return std::exchange(unrepresentable_, {});
+  }
 
   /// Of the last message: what the peer is to be told, since it sends items in vain; as JSON.
   [[nodiscard]] std::vector<std::string> take_cancels() noexcept { return std::exchange(cancels_, {}); }
@@ -147,14 +149,14 @@ class Transcoder {
   Status convert(std::string_view message, const Limits& limits, Buffer& out);
   void begin_envelope(Buffer& out);
   const char* envelope(const char* p, Buffer& out);
-  bool envelope(const PackedMembers& members, Buffer& out);
+  bool envelope(const MsgpackMembers& members, Buffer& out);
   bool end_envelope(std::string_view params, Buffer& out);
   bool member(std::string_view name, std::string_view value, Buffer& out);
   bool element(std::string_view value, Buffer& out);
   std::size_t write_refusable(std::string_view id, Buffer& out);
   bool keep(std::string_view name, std::string_view value, Buffer& out);
   void break_stream(std::string_view params, Buffer& out);
-  [[nodiscard]] std::size_t room(const Buffer& out) const noexcept;
+  [[nodiscard]] std::size_t bytes_left(const Buffer& out) const noexcept;
   [[nodiscard]] bool fits(const Buffer& out) const noexcept { return out.size() - start_ <= bytes_max_; }
   void begin_member(std::string_view name, Buffer& out);
 
@@ -178,7 +180,7 @@ class Transcoder {
   std::size_t bytes_max_ = 0;      // of the text
   std::size_t begin_ = 0;          // of the envelope in the buffer
   std::string_view method_;        // of the envelope, where it is a string
-  std::vector<Unheld> unheld_;
+  std::vector<Unrepresentable> unrepresentable_;
   std::vector<Named> members_;
   std::vector<std::string_view> elements_;
   std::vector<std::string> refusals_;

@@ -7,7 +7,7 @@
 #include <stdexcept>
 #include <utility>
 
-#include "base/words.hpp"
+#include "base/dotted_name.hpp"
 
 namespace wirecall::rpc {
 namespace {
@@ -82,7 +82,7 @@ Authority::Authority(std::vector<Principal> principals) : principals_(std::move(
     for (const auto& [name, patterns] :
          {Grants{"call", &principal.call}, Grants{"provide", &principal.provide}, Grants{"publish", &principal.publish},
           Grants{"subscribe", &principal.subscribe}}) {
-      // Told by its place: it may be a token that stands there by mistake.
+      // Named by its index: it may be a token that stands there by mistake.
       const auto wrong = std::ranges::find_if_not(*patterns, &is_pattern);
       require(wrong == patterns->end(), std::string{name} + " of " + principal.name + ", entry " +
                                             std::to_string(wrong - patterns->begin() + 1) +

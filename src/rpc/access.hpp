@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "base/seeded_hash.hpp"
-#include "wirecall/access.hpp"
+#include "wirecall/principal.hpp"
 
 namespace wirecall::rpc {
 

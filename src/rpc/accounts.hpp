@@ -14,7 +14,7 @@
 #include <utility>
 
 #include "base/seeded_hash.hpp"
-#include "rpc/holders.hpp"
+#include "rpc/memory_budget.hpp"
 
 namespace wirecall::rpc {
 
@@ -24,7 +24,7 @@ struct Account {
   std::string name;                      ///< of a principal, or a source; never both the same
   std::size_t calls = 0;                 ///< of its connections, as PeerLoad counts them
   std::chrono::nanoseconds rate_due{0};  ///< as PeerLoad::rate_due, at Limits::principal_rate
-  Holders buffers;  ///< what its connections hold, those that hold little left out (Limits::principal_bytes)
+  MemoryBudget buffers;  ///< what its connections hold, those that hold little left out (Limits::principal_bytes)
   BrokerPeer* heaviest = nullptr;  ///< the one of its connections that had most calls at `looked_at`; null for none
   std::chrono::nanoseconds looked_at = std::chrono::nanoseconds::min() / 2;
 };

@@ -24,10 +24,13 @@ bool has_waiting_id(const Received& element) noexcept {
 }  // namespace
 
 OpenBatch::OpenBatch(const BatchRun& of, MessageForm form)
-    : packed(of.packed), unheld(of.unheld.begin(), of.unheld.end()), form(form), elements(copy_rest(of)) {
-  run.packed = packed.view();
-  run.packed_rest = of.packed_rest;
-  run.unheld = unheld;
+    : msgpack(of.msgpack),
+      unrepresentable(of.unrepresentable.begin(), of.unrepresentable.end()),
+      form(form),
+      elements(copy_rest(of)) {
+  run.msgpack = msgpack.view();
+  run.msgpack_rest = of.msgpack_rest;
+  run.unrepresentable = unrepresentable;
   run.offset = of.offset + static_cast<std::size_t>(of.rest - of.text.data()) - 1;
   run.way = of.way;
   run.single = of.single;
@@ -43,10 +46,10 @@ std::string_view OpenBatch::copy_rest(const BatchRun& of) {
 
 void Dispatcher::handle_batch(BatchRun& run, std::size_t count, std::span<const Received> elements) {
   // The scratch memory goes with the batch, in case a handler brings in another one.
-  run.scope.local.text = std::move(workspace_->batch_text);
+  run.scope.local.text = std::move(loop_context_->batch_text);
   run.scope.local.begin(form_);
-  const RunningBatch running{*this, run, *workspace_};
-  Share* const share = outlet_->share();
+  const RunningBatch running{*this, run, *loop_context_};
+  Share* const share = sink_->share();
   for (const Received& element : elements.first(std::min(count, elements.size()))) {
     if (!serve_next(run, &run.scope, element, share)) [[unlikely]]
       return interrupt_batch(run);
@@ -66,24 +69,24 @@ void Dispatcher::handle_batch(BatchRun& run, std::size_t count, std::span<const 
 // batch is one message.
 [[gnu::always_inline]] inline bool Dispatcher::serve_next(BatchRun& run, BatchScope* scope, const Received& element,
                                                           Share* share) {
-  if (share != nullptr && share->steps_left <= 0 && !outlet_->next_share()) [[unlikely]]
+  if (share != nullptr && share->steps_left <= 0 && !sink_->next_share()) [[unlikely]]
     return false;
   std::size_t bytes = element.text.size();
-  if (!run.packed.empty()) [[unlikely]] {
-    run.packed_element = message::Transcoder::element_at(run.packed, run.packed_rest);
-    bytes = run.packed_element.size();
-    run.packed_rest += bytes;
+  if (!run.msgpack.empty()) [[unlikely]] {
+    run.msgpack_element = message::Transcoder::element_at(run.msgpack, run.msgpack_rest);
+    bytes = run.msgpack_element.size();
+    run.msgpack_rest += bytes;
   }
   // One that is served once more has been paid for: a large one would use up each share before any of its answer.
   const std::size_t paid = run.rendering != nullptr ? bytes : 0;
   if (share != nullptr) share->steps_left -= static_cast<std::int32_t>(1 + (bytes - paid) / Share::kBytesOfStep);
   run.rest = element.text.data() + element.text.size();
   if (element.kind == MessageKind::response) {
-    outlet_->batched_response(element, run.packed, run.packed_element);
+    sink_->batched_response(element, run.msgpack, run.msgpack_element);
     return true;
   }
   CallState state{*this, scope};
-  if (workspace_->authority == nullptr || admit_element(element, state)) serve_element(run, element, state);
+  if (loop_context_->authority == nullptr || admit_element(element, state)) serve_element(run, element, state);
   if (run.next == BatchRun::Next::element) [[likely]] {
     if (run.rendering != nullptr) [[unlikely]]
       run.rendering.reset();  // of one whose time was up
@@ -91,7 +94,7 @@ void Dispatcher::handle_batch(BatchRun& run, std::size_t count, std::span<const 
   }
   if (run.next == BatchRun::Next::same_element) {
     run.rest = element.text.data();
-    if (!run.packed.empty()) run.packed_rest -= bytes;
+    if (!run.msgpack.empty()) run.msgpack_rest -= bytes;
   }
   return false;
 }
@@ -106,7 +109,7 @@ bool Dispatcher::admit_element(const Received& element, CallState& state) {
   if (element.kind == MessageKind::notification) return false;
   const Error error = unauthenticated();
   log_unauthenticated(element);
-  workspace_->stats.count_error(error.code());
+  loop_context_->stats.count_error(error.code());
   state.reply.error(error, element.id());
   return false;
 }
@@ -117,10 +120,10 @@ void Dispatcher::open_batch(BatchRun& run) {
   open->run.scope.local = std::move(run.scope.local);
   open->run.scope.shared = std::move(run.scope.shared);
   open->run.rendering = std::move(run.rendering);
-  if (workspace_->scheduler != nullptr) open->run.came = came();
+  if (loop_context_->scheduler != nullptr) open->run.received_at = received_at();
   hold_batch(open->run);
   keep_open_batch(std::move(open));
-  outlet_->interrupt();
+  sink_->interrupt();
 }
 
 // Of a message only what is asked for when it is served once more, which its params are not.
@@ -145,7 +148,7 @@ bool Dispatcher::leave_batch() {
     run.scope.shared = std::move(shared);
   }
   open->run.scope.shared = run.scope.shared;
-  open->run.came = came();
+  open->run.received_at = received_at();
   keep_open_batch(std::move(open));
   run.next = BatchRun::Next::none;
   return true;
@@ -157,8 +160,8 @@ void Dispatcher::resume_batch() {
   if (open == nullptr) return;
   BatchRun& run = open->run;
   form_ = open->form;
-  const RunningBatch running{*this, run, *workspace_};
-  Share* const share = outlet_->share();
+  const RunningBatch running{*this, run, *loop_context_};
+  Share* const share = sink_->share();
   Received element;
   BatchElements walk = open->elements;
   while (walk.next(element)) {
@@ -167,14 +170,14 @@ void Dispatcher::resume_batch() {
       run.next = BatchRun::Next::element;
       hold_batch(run);
       keep_open_batch(std::move(open));
-      return outlet_->interrupt();
+      return sink_->interrupt();
     }
     open->elements = walk;
   }
   close_batch(run);
 }
 
-BatchRun* Dispatcher::running_batch() const noexcept { return RunningBatch::of(*this, *workspace_); }
+BatchRun* Dispatcher::running_batch() const noexcept { return RunningBatch::of(*this, *loop_context_); }
 
 // Whether the message has been served in part.
 bool Dispatcher::is_continued() const noexcept {
@@ -183,17 +186,17 @@ bool Dispatcher::is_continued() const noexcept {
 }
 
 std::shared_ptr<OpenBatch> Dispatcher::take_open_batch() noexcept {
-  const auto node = workspace_->open_batches.extract(this);
+  const auto node = loop_context_->open_batches.extract(this);
   return node.empty() ? nullptr : std::static_pointer_cast<OpenBatch>(node.mapped());
 }
 
 void Dispatcher::keep_open_batch(std::shared_ptr<OpenBatch> open) {
-  workspace_->open_batches.insert_or_assign(this, std::move(open));
+  loop_context_->open_batches.insert_or_assign(this, std::move(open));
 }
 
 void Dispatcher::refuse_open_batch() noexcept {
-  const auto found = workspace_->open_batches.find(this);
-  if (found == workspace_->open_batches.end()) return;
+  const auto found = loop_context_->open_batches.find(this);
+  if (found == loop_context_->open_batches.end()) return;
   BatchRun& run = static_cast<OpenBatch*>(found->second.get())->run;
   run.way = BatchRun::Way::refused;
   run.begun = run.rendering != nullptr;
@@ -205,8 +208,8 @@ void Dispatcher::hold_batch(BatchRun& run) {
   BatchReply& batch = run.scope.current();
   const std::size_t answers = std::max(batch.bytes, batch.text.capacity());
   const std::size_t listed = run.rendering != nullptr ? run.rendering->text().size() : 0;
-  batch.held.set(pending().load, answers + listed + run.text.size() + run.packed.size());
-  outlet_->held_changed();
+  batch.held.set(pending().load, answers + listed + run.text.size() + run.msgpack.size());
+  sink_->held_changed();
 }
 
 // All its calls have been made.
@@ -216,10 +219,10 @@ void Dispatcher::close_batch(BatchRun& run) {
   batch.dispatched = true;
   if (batch.unanswered != 0) {
     batch.held.set(pending().load, std::max(batch.bytes, batch.text.capacity()));
-    return outlet_->held_changed();
+    return sink_->held_changed();
   }
-  send_batch(*outlet_, batch);
-  workspace_->batch_text = std::move(batch.text);
+  send_batch(*sink_, batch);
+  loop_context_->batch_text = std::move(batch.text);
 }
 
 // Nothing in the batch is run, and whoever waits for the answer to one of its ids is told by that id: an answer without
@@ -238,15 +241,15 @@ void Dispatcher::refuse_batch(const Received& batch, const Error& error) {
     if (++looked_at == kRefusedElementsMax) bytes = bytes_max + 1;
   }
   if (!any) {  // a response is never answered; but what has not been looked at may be waited for
-    if (bytes > bytes_max) outlet_->close();
+    if (bytes > bytes_max) sink_->close();
     return;
   }
   const bool each = bytes > 1 && bytes <= bytes_max;
-  if (bytes > bytes_max) outlet_->close();  // what waits by its id is not told otherwise
-  Buffer& out = outlet_->open_message();
+  if (bytes > bytes_max) sink_->close();  // what waits by its id is not told otherwise
+  Buffer& out = sink_->open_message();
   try {
     const auto append = [&](std::string_view id) {
-      workspace_->stats.count_error(error.code());
+      loop_context_->stats.count_error(error.code());
       out.append(head);
       out.append(id);
       out.push_back('}');
@@ -263,10 +266,10 @@ void Dispatcher::refuse_batch(const Received& batch, const Error& error) {
       append("null");
     }
   } catch (...) {
-    outlet_->discard_message();
+    sink_->discard_message();
     throw;
   }
-  outlet_->close_compact_as(form_);
+  sink_->close_compact_as(form_);
 }
 
 }  // namespace wirecall::rpc

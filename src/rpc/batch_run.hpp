@@ -28,21 +28,21 @@ struct BatchRun {
   explicit BatchRun(std::string_view batch) noexcept : text(batch), rest(batch.data() + 1) {}
 
   BatchScope scope;
-  std::string_view text;                           ///< of the batch
-  const char* rest = nullptr;                      ///< behind the last element that has been served
-  std::string_view packed;                         ///< of one in MessagePack, whose params are there
-  std::size_t packed_rest = 0;                     ///< where in that the next element begins
-  std::string_view packed_element;                 ///< the one that is served
-  std::span<const message::Unheld> unheld;         ///< of one that was none of JSON
-  std::size_t offset = 0;                          ///< of `text` in what these offsets count from
-  std::shared_ptr<Rendering> rendering;            ///< of the answer to the element that is served; null for none
-  std::optional<std::chrono::nanoseconds> came{};  ///< the last byte, of one that has been interrupted
+  std::string_view text;                                      ///< of the batch
+  const char* rest = nullptr;                                 ///< behind the last element that has been served
+  std::string_view msgpack;                                   ///< of one in MessagePack, whose params are there
+  std::size_t msgpack_rest = 0;                               ///< where in that the next element begins
+  std::string_view msgpack_element;                           ///< the one that is served
+  std::span<const message::Unrepresentable> unrepresentable;  ///< of one that was none of JSON
+  std::size_t offset = 0;                                     ///< of `text` in what these offsets count from
+  std::shared_ptr<Rendering> rendering;  ///< of the answer to the element that is served; null for none
+  std::optional<std::chrono::nanoseconds> received_at{};  ///< the last byte, of one that has been interrupted
   /// What is served next: `same_element` once more the one that has been served in part, `none` where others serve the
   /// rest.
   enum class Next : std::uint8_t { element, same_element, none };
   Next next = Next::element;
   /// How the elements are read, and what becomes of them: `refused` ones are answered, and not run.
-  enum class Way : std::uint8_t { plain, transcoded, packed, refused };
+  enum class Way : std::uint8_t { plain, transcoded, msgpack, refused };
   Way way = Way::plain;
   bool begun = false;   ///< the element that is served next has begun, though its way is `refused` by now
   bool single = false;  ///< one message, which stands in an array of its own
@@ -52,14 +52,14 @@ struct BatchRun {
 /// lost the loop stand in the same list, and leave it in any order.
 class RunningBatch {
  public:
-  RunningBatch(const Dispatcher& dispatcher, BatchRun& run, Workspace& workspace) noexcept
+  RunningBatch(const Dispatcher& dispatcher, BatchRun& run, LoopContext& loop_context) noexcept
       : dispatcher_(&dispatcher),
         run_(&run),
-        workspace_(&workspace),
-        outer_(std::exchange(workspace.running_batch, this)) {}
+        loop_context_(&loop_context),
+        outer_(std::exchange(loop_context.running_batch, this)) {}
   RunningBatch(RunningBatch&&) = delete;
   ~RunningBatch() {
-    for (RunningBatch** at = &workspace_->running_batch; *at != nullptr; at = &(*at)->outer_) {
+    for (RunningBatch** at = &loop_context_->running_batch; *at != nullptr; at = &(*at)->outer_) {
       if (*at != this) continue;
       *at = outer_;
       return;
@@ -67,8 +67,8 @@ class RunningBatch {
   }
 
   /// The innermost batch that `dispatcher` serves and has not left; null for none.
-  [[nodiscard]] static BatchRun* of(const Dispatcher& dispatcher, const Workspace& workspace) noexcept {
-    for (const RunningBatch* one = workspace.running_batch; one != nullptr; one = one->outer_) {
+  [[nodiscard]] static BatchRun* of(const Dispatcher& dispatcher, const LoopContext& loop_context) noexcept {
+    for (const RunningBatch* one = loop_context.running_batch; one != nullptr; one = one->outer_) {
       if (one->dispatcher_ == &dispatcher && one->run_->next != BatchRun::Next::none) return one->run_;
     }
     return nullptr;
@@ -77,7 +77,7 @@ class RunningBatch {
  private:
   const Dispatcher* dispatcher_;
   BatchRun* run_;
-  Workspace* workspace_;
+  LoopContext* loop_context_;
   RunningBatch* outer_;
 };
 
@@ -87,8 +87,8 @@ struct OpenBatch {
   OpenBatch(OpenBatch&&) = delete;
 
   Buffer text;
-  Buffer packed;
-  std::vector<message::Unheld> unheld;
+  Buffer msgpack;
+  std::vector<message::Unrepresentable> unrepresentable;
   MessageForm form;  ///< of its replies
   BatchRun run;
   BatchElements elements;

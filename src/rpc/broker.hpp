@@ -13,10 +13,10 @@
 
 #include "rpc/dispatcher.hpp"
 #include "rpc/openrpc.hpp"
-#include "wirecall/access.hpp"
 #include "wirecall/call.hpp"
 #include "wirecall/error.hpp"
 #include "wirecall/message.hpp"
+#include "wirecall/principal.hpp"
 #include "wirecall/registry.hpp"
 
 namespace wirecall::rpc {
@@ -24,8 +24,8 @@ namespace wirecall::rpc {
 class Rendering;
 struct ReservedMethod;
 
-/// What a peer is given that has said hello.
-struct Introduction {
+/// What rpc.hello gives a peer.
+struct HelloResult {
   std::string name;     ///< empty for none
   std::string session;  ///< the secret by which it comes back
 };
@@ -33,7 +33,7 @@ struct Introduction {
 /// One connection as the broker knows it. Owned by the connection's dispatcher, and by the broker once it has left.
 class BrokerPeer {
  public:
-  /// The connection has gone, and nothing is sent to its outlet any more: its registrations end, what it was asked to
+  /// The connection has gone, and nothing is sent to its sink any more: its registrations end, what it was asked to
   /// do fails, and what it has asked for is given up. Much of that takes several turns. Then the peer is destroyed.
   virtual void leave() noexcept = 0;
 
@@ -50,10 +50,10 @@ class BrokerPeer {
   /// The name that it has been given by then; empty for none.
   [[nodiscard]] virtual const std::string& name_given() const noexcept = 0;
   /// rpc.hello with that name and the secret of an earlier session, each empty for none. Throws Error.
-  virtual Introduction introduce(std::string_view name, std::string_view resume) = 0;
+  virtual HelloResult hello(std::string_view name, std::string_view resume) = 0;
 
   /// Whether a response in MessagePack, of which the envelope has been read alone, may be handed on as it is.
-  [[nodiscard]] virtual bool takes_packed(const Received& message) const noexcept = 0;
+  [[nodiscard]] virtual bool takes_msgpack(const Received& message) const noexcept = 0;
   /// A response; false when it answers nothing that this peer was asked. Its spans last until this returns.
   [[nodiscard]] virtual bool response(const Received& message) = 0;
   /// Whether the peer has been asked for anything that it has not answered.
@@ -71,8 +71,8 @@ class BrokerPeer {
   virtual void refused(std::string_view name, std::string_view params, const Error& error) noexcept = 0;
   /// A call of this peer's to a method that it may not call has been answered as one to an unknown method.
   virtual void not_granted(std::string_view name) noexcept = 0;
-  /// There is room for what nobody waits for again.
-  virtual void room() = 0;
+  /// What nobody waits for may be sent again.
+  virtual void on_writable() = 0;
   /// What the method under a reserved name that has just been served is answered with, once the peer's input is looked
   /// at again; null for what it has returned.
   [[nodiscard]] virtual std::shared_ptr<Rendering> take_answer() noexcept = 0;
@@ -85,7 +85,7 @@ class BrokerPeer {
   /// Relayed calls of this peer that have not been answered yet.
   [[nodiscard]] virtual std::size_t in_flight() const noexcept = 0;
   /// Of those of the peer's account the connection with the most gives one up, where that is another. False for none.
-  virtual bool make_way() noexcept = 0;
+  virtual bool shed_call() noexcept = 0;
   /// Answers them all with `error`.
   virtual void end_calls(const Error& error) noexcept = 0;
   /// Of this peer's relayed calls the first `kept` go on, until `until` at most; the others are answered with `error`.
@@ -100,8 +100,8 @@ class BrokerPeer {
 /// Where the dispatchers of one thread get a BrokerPeer, and the methods that connections provide. Outlives them.
 class Broker : public MethodSource {
  public:
-  /// Of the peer behind `outlet`, whose calls in progress `load` counts.
-  [[nodiscard]] virtual JoinedPeer meet(Outlet& outlet, std::shared_ptr<PeerLoad> load) = 0;
+  /// Of the peer behind `sink`, whose calls in progress `load` counts.
+  [[nodiscard]] virtual JoinedPeer attach_peer(MessageSink& sink, std::shared_ptr<PeerLoad> load) = 0;
   /// Whether somebody looks on.
   [[nodiscard]] bool is_tapped() const noexcept { return tapped_; }
 

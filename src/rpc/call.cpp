@@ -17,31 +17,32 @@ using rpc::PendingCall;
 namespace {
 
 // A result that its codec cannot hold is the handler's mistake: the peer learns no more than of an exception.
-Error result_not_encodable(const rpc::Workspace& workspace, const Method& method, const Writer& writer) {
-  if (workspace.log != nullptr) {
+Error result_not_encodable(const rpc::LoopContext& loop_context, const Method& method, const Writer& writer) {
+  if (loop_context.log != nullptr) {
     // Of a result that can be encoded, and is refused nevertheless, the failure says what it "is not".
     const char* begin = writer.failure().starts_with("is not ") ? "the result " : "the result cannot be encoded: ";
-    (*workspace.log)(LogLevel::error, begin + writer.failure(), {{"method", method.name()}});
+    (*loop_context.log)(LogLevel::error, begin + writer.failure(), {{"method", method.name()}});
   }
   return Error{ErrorCode::internal_error};
 }
 
 // A result that does not fit, or that its codec cannot hold, becomes an error. Out of line: no call that goes well
 // should pay for its stack frame.
-[[gnu::noinline, gnu::cold]] int replace_result(rpc::Reply& reply, rpc::Workspace& workspace, const Method& method,
+[[gnu::noinline, gnu::cold]] int replace_result(rpc::Reply& reply, rpc::LoopContext& loop_context, const Method& method,
                                                 std::string_view id) {
-  const Writer& writer = workspace.writer_of(reply.form());
-  const Error error = writer.failed() ? result_not_encodable(workspace, method, writer) : rpc::reply_too_large();
-  rpc::count_error(workspace, method, error.code());
+  const Writer& writer = loop_context.writer_of(reply.form());
+  const Error error = writer.failed() ? result_not_encodable(loop_context, method, writer) : rpc::reply_too_large();
+  rpc::count_error(loop_context, method, error.code());
   reply.error(error, id);
   return error.code();
 }
 
 // end_result without begin_result: a mistake of the handler's, but the peer waits.
-int result_never_begun(rpc::Reply& reply, const rpc::Workspace& workspace, const Method& method, std::string_view id) {
-  workspace.write_log(LogLevel::error, "method " + method.name() + ": a result was ended that had not been begun");
+int result_never_begun(rpc::Reply& reply, const rpc::LoopContext& loop_context, const Method& method,
+                       std::string_view id) {
+  loop_context.write_log(LogLevel::error, "method " + method.name() + ": a result was ended that had not been begun");
   const Error error{ErrorCode::internal_error};
-  rpc::count_error(workspace, method, error.code());
+  rpc::count_error(loop_context, method, error.code());
   reply.error(error, id);
   return error.code();
 }
@@ -64,22 +65,22 @@ std::string progress_token(std::string_view params, Reader& reader) {
 }
 
 // The one end of every result.
-[[gnu::always_inline]] inline int end_result(rpc::Reply& reply, rpc::Workspace& workspace, const Method& method,
+[[gnu::always_inline]] inline int end_result(rpc::Reply& reply, rpc::LoopContext& loop_context, const Method& method,
                                              std::string_view id) {
-  if (workspace.writer_of(reply.form()).failed() || !reply.end(id)) [[unlikely]]
-    return replace_result(reply, workspace, method, id);
+  if (loop_context.writer_of(reply.form()).failed() || !reply.end(id)) [[unlikely]]
+    return replace_result(reply, loop_context, method, id);
   return 0;
 }
 
 // Ends the result that was begun, or answers for one that never was: the code that the call has come to.
-int settle(rpc::Outlet& outlet, rpc::Reply& reply, rpc::Workspace& workspace, const Method& method, std::string_view id,
-           bool notification) {
+int finish_reply(rpc::MessageSink& sink, rpc::Reply& reply, rpc::LoopContext& loop_context, const Method& method,
+                 std::string_view id, bool notification) {
   int code = static_cast<int>(ErrorCode::internal_error);
-  rpc::answer_within_memory(outlet, reply, [&] {
+  rpc::answer_within_memory(sink, reply, [&] {
     if (reply.begun()) {
-      code = end_result(reply, workspace, method, id);
+      code = end_result(reply, loop_context, method, id);
     } else if (!notification) {
-      code = result_never_begun(reply, workspace, method, id);
+      code = result_never_begun(reply, loop_context, method, id);
     } else {
       code = 0;
     }
@@ -100,7 +101,7 @@ Context Call::context() {
           scheduler(),
           bounds(),
           link,
-          state_->dispatcher->outlet_->peer_credentials(),
+          state_->dispatcher->sink_->peer_credentials(),
           caller()};
 }
 
@@ -110,12 +111,12 @@ std::stop_token Call::stop_token() {
   return stop.get_token();
 }
 
-Scheduler* Call::scheduler() const noexcept { return state_->dispatcher->workspace_->scheduler; }
+Scheduler* Call::scheduler() const noexcept { return state_->dispatcher->loop_context_->scheduler; }
 
 // What a client says of itself is no proof; a broker takes it out of what it hands on.
 std::string Call::caller() const {
   if (const rpc::BrokerPeer* const peer = broker_peer()) return peer->name_given();
-  if (!state_->dispatcher->workspace_->told_of_callers || !message_->has(Member::from)) return {};
+  if (!state_->dispatcher->loop_context_->told_of_callers || !message_->has(Member::from)) return {};
   return from_json<std::string>((*message_)[Member::from]).value_or(std::string{});
 }
 
@@ -124,25 +125,25 @@ void Call::on_reply(ReplyHook hook) { state_->extras().hooks.push_back(std::move
 const Limits& Call::limits() const noexcept { return *state_->dispatcher->limits_; }
 
 const Codec& Call::codec() const noexcept {
-  return message_->packed ? msgpack_codec() : *state_->dispatcher->workspace_->codec;
+  return message_->msgpack ? msgpack_codec() : *state_->dispatcher->loop_context_->codec;
 }
 
 Reader& Call::reader() noexcept { return *param_readers().reader; }
 
 detail::ParamReaders& Call::param_readers() noexcept {
-  rpc::Workspace& workspace = *state_->dispatcher->workspace_;
-  return message_->packed ? workspace.packed().readers : workspace.readers;
+  rpc::LoopContext& loop_context = *state_->dispatcher->loop_context_;
+  return message_->msgpack ? loop_context.msgpack().readers : loop_context.readers;
 }
 
 std::shared_ptr<detail::Items> Call::items() {
   rpc::Dispatcher& dispatcher = *state_->dispatcher;
   rpc::PendingCalls& calls = dispatcher.pending();
-  ++dispatcher.workspace_->stats.streams;
+  ++dispatcher.loop_context_->stats.streams;
   // What an element of a batch is answered with has its place in the array; a notification has no name to send under.
-  if (state_->batch == nullptr && !is_notification() && dispatcher.outlet_->connected()) {
+  if (state_->batch == nullptr && !is_notification() && dispatcher.sink_->connected()) {
     const auto send = [&](rpc::SentItems::Way way, std::string_view name, std::uint64_t credit) {
-      const auto items = std::make_shared<rpc::SentItems>(*dispatcher.outlet_, *dispatcher.workspace_,
-                                                          state_->reply.form(), calls.waiting_for_room,
+      const auto items = std::make_shared<rpc::SentItems>(*dispatcher.sink_, *dispatcher.loop_context_,
+                                                          state_->reply.form(), calls.waiting_until_writable,
                                                           dispatcher.limits_->max_message_size, way, name, credit);
       state_->extras().items =
           std::shared_ptr<rpc::SentItems>{items.get(), [items](rpc::SentItems* sent) { sent->call_ended(); }};
@@ -153,26 +154,26 @@ std::shared_ptr<detail::Items> Call::items() {
     const std::string token = progress_token(params(), reader());
     if (!token.empty()) return send(rpc::SentItems::Way::progress, token, 0);
   }
-  return std::make_shared<rpc::GatheredItems>(codec(), limits(), dispatcher.workspace_->stats,
+  return std::make_shared<rpc::GatheredItems>(codec(), limits(), dispatcher.loop_context_->stats,
                                               std::shared_ptr<std::size_t>{calls.load, &calls.load->held_bytes});
 }
 
-void Call::renew_window() noexcept {
-  if (window_ != nullptr) window_ = state_->dispatcher->workspace_->window;
+void Call::renew_watchdog_slot() noexcept {
+  if (watchdog_slot_ != nullptr) watchdog_slot_ = state_->dispatcher->loop_context_->watchdog_slot;
 }
 
-detail::BlockingPool* Call::blocking_pool() const noexcept { return state_->dispatcher->workspace_->blocking_pool; }
+detail::BlockingPool* Call::blocking_pool() const noexcept { return state_->dispatcher->loop_context_->blocking_pool; }
 
-TaskScope& Call::tasks() noexcept { return state_->dispatcher->workspace_->tasks; }
+TaskScope& Call::tasks() noexcept { return state_->dispatcher->loop_context_->tasks; }
 
-const std::shared_ptr<detail::Home>& Call::home() const noexcept {
-  return state_->dispatcher->workspace_->tasks.home();
+const std::shared_ptr<detail::Executor>& Call::executor() const noexcept {
+  return state_->dispatcher->loop_context_->tasks.executor();
 }
 
 bool Call::at_turn_end(void (*after)() noexcept) noexcept {
-  rpc::Workspace& workspace = *state_->dispatcher->workspace_;
-  if (!workspace.has_turns) return false;
-  workspace.after_turn = after;
+  rpc::LoopContext& loop_context = *state_->dispatcher->loop_context_;
+  if (!loop_context.has_turns) return false;
+  loop_context.after_turn = after;
   return true;
 }
 
@@ -182,17 +183,17 @@ Writer* Call::begin_result() {
     return late != nullptr ? late->begin_result() : nullptr;
   }
   if (is_notification()) return nullptr;
-  Writer& writer = state_->dispatcher->workspace_->writer_of(state_->reply.form());
+  Writer& writer = state_->dispatcher->loop_context_->writer_of(state_->reply.form());
   writer.reset(state_->reply.begin());
   return &writer;
 }
 
-// The way of nearly every call: what follows the last check is a jump into the outlet.
+// The way of nearly every call: what follows the last check is a jump into the sink.
 void Call::end_result() {
   rpc::CallState& state = *state_;
   if (state.answered || state.rare || !state.reply.begun() ||
-      state.dispatcher->workspace_->writer_of(state.reply.form()).failed() || !state.reply.append_end(message_->id()))
-      [[unlikely]]
+      state.dispatcher->loop_context_->writer_of(state.reply.form()).failed() ||
+      !state.reply.append_end(message_->id())) [[unlikely]]
     return end_result_slowly();
   state.answered = true;
   state.reply.close_written();
@@ -200,8 +201,8 @@ void Call::end_result() {
 
 void Call::integer_result(std::int64_t value) {
   rpc::CallState& state = *state_;
-  if (state.answered || state.rare || is_notification() || state.reply.packed() ||
-      !state.dispatcher->workspace_->readers.reader->is_json() || !state.reply.append_integer(value, message_->id()))
+  if (state.answered || state.rare || is_notification() || state.reply.is_msgpack() ||
+      !state.dispatcher->loop_context_->readers.reader->is_json() || !state.reply.append_integer(value, message_->id()))
       [[unlikely]] {
     if (Writer* writer = begin_result()) writer->integer(value);
     return end_result();
@@ -214,17 +215,17 @@ void Call::end_result_slowly() {
   if (ReplySink* const late = late_sink()) return late->end_result();
   if (state_->answered) return;
   state_->answered = true;
-  rpc::Workspace& workspace = *state_->dispatcher->workspace_;
-  const int code =
-      settle(*state_->dispatcher->outlet_, state_->reply, workspace, *method_, message_->id(), is_notification());
+  rpc::LoopContext& loop_context = *state_->dispatcher->loop_context_;
+  const int code = finish_reply(*state_->dispatcher->sink_, state_->reply, loop_context, *method_, message_->id(),
+                                is_notification());
   if (state_->rare) answered(code);
 }
 
 // The link and the hooks may be anybody's.
 void Call::answered(int code) noexcept {
   rpc::BatchReply* const batch = state_->batch != nullptr && !is_notification() ? &state_->batch->current() : nullptr;
-  if (state_->rare->link) rpc::settle_link(std::move(state_->rare->link), code, batch);
-  rpc::call_hooks(*state_->dispatcher->workspace_, state_->rare->hooks, code);
+  if (state_->rare->link) rpc::complete_link(std::move(state_->rare->link), code, batch);
+  rpc::call_hooks(*state_->dispatcher->loop_context_, state_->rare->hooks, code);
 }
 
 void Call::encoded_result(std::string_view value, std::string_view failure) {
@@ -242,14 +243,14 @@ void Call::error(const Error& error) {
   if (state_->answered && !state_->reply.begun()) return;
   state_->answered = true;
   if (!is_notification()) {
-    rpc::answer_within_memory(*state_->dispatcher->outlet_, state_->reply, [&] {
-      rpc::send_error(state_->reply, *state_->dispatcher->workspace_, *method_, error, message_->id());
+    rpc::answer_within_memory(*state_->dispatcher->sink_, state_->reply, [&] {
+      rpc::send_error(state_->reply, *state_->dispatcher->loop_context_, *method_, error, message_->id());
     });
   }
   if (state_->rare) answered(error.code());
 }
 
-void Call::error_in_flight() { error(rpc::error_of_exception(*state_->dispatcher->workspace_, *method_)); }
+void Call::error_in_flight() { error(rpc::error_of_exception(*state_->dispatcher->loop_context_, *method_)); }
 
 MessageForm Call::form() const noexcept { return state_->reply.form(); }
 
@@ -260,7 +261,7 @@ const Principal* Call::principal() const noexcept { return state_->dispatcher->p
 rpc::BrokerPeer* Call::broker_peer() const noexcept { return state_->dispatcher->broker_peer_.get(); }
 
 bool Call::can_be_left() const noexcept {
-  return state_->batch == nullptr && state_->dispatcher->outlet_->connected() &&
+  return state_->batch == nullptr && state_->dispatcher->sink_->connected() &&
          (!state_->rare || state_->rare->hooks.empty());
 }
 
@@ -284,7 +285,7 @@ void Call::lose_loop(std::chrono::nanoseconds ran) {
   if (extras.late_sink) return;
   // Its time began before it ran, at the latest.
   if (!extras.bounded && state_->dispatcher->bounds(*state_).deadline != kNoDeadline) {
-    const Scheduler& scheduler = *state_->dispatcher->workspace_->scheduler;
+    const Scheduler& scheduler = *state_->dispatcher->loop_context_->scheduler;
     const std::chrono::nanoseconds over = extras.bounds.began - (scheduler.now() - ran);
     extras.bounds.deadline -= std::max(over, std::chrono::nanoseconds{0});
   }
@@ -326,7 +327,7 @@ bool ReplySink::wanted() const noexcept { return calls_ != nullptr && calls_->fi
 Writer* ReplySink::begin_result() {
   PendingCall* call = calls_ != nullptr ? calls_->find(slot_, generation_) : nullptr;
   if (call == nullptr || call->notification) return nullptr;
-  Writer& writer = calls_->owner->workspace_->writer_of(call->form);
+  Writer& writer = calls_->owner->loop_context_->writer_of(call->form);
   writer.reset(calls_->reply_to(*call).begin());  // what was begun before and not ended is dropped
   return &writer;
 }
@@ -334,8 +335,8 @@ Writer* ReplySink::begin_result() {
 void ReplySink::end_result() {
   PendingCall* call = calls_ != nullptr ? calls_->find(slot_, generation_) : nullptr;
   if (call == nullptr) return;
-  const int code = settle(*calls_->owner->outlet_, calls_->reply_to(*call), *calls_->owner->workspace_, *call->method,
-                          call->id, call->notification);
+  const int code = finish_reply(*calls_->owner->sink_, calls_->reply_to(*call), *calls_->owner->loop_context_,
+                                *call->method, call->id, call->notification);
   calls_->finish(*call, code);  // last: a hook may destroy this sink
 }
 
@@ -351,13 +352,13 @@ void ReplySink::response(std::string_view text, std::string_view id, int code) {
   PendingCall* call = calls_ != nullptr ? calls_->find(slot_, generation_) : nullptr;
   if (call == nullptr) return;
   if (!call->notification) {
-    const rpc::Workspace& workspace = *calls_->owner->workspace_;
+    const rpc::LoopContext& loop_context = *calls_->owner->loop_context_;
     rpc::Reply& reply = calls_->reply_to(*call);
-    rpc::answer_within_memory(*calls_->owner->outlet_, reply, [&] {
+    rpc::answer_within_memory(*calls_->owner->sink_, reply, [&] {
       if (reply.response(text, id, call->id)) return;
       const Error error = rpc::reply_too_large();
       code = error.code();
-      rpc::send_error(reply, workspace, *call->method, error, call->id);
+      rpc::send_error(reply, loop_context, *call->method, error, call->id);
     });
   }
   calls_->finish(*call, code);  // last: a hook may destroy this sink
@@ -366,18 +367,18 @@ void ReplySink::response(std::string_view text, std::string_view id, int code) {
 void ReplySink::error(const Error& error) {
   PendingCall* call = calls_ != nullptr ? calls_->find(slot_, generation_) : nullptr;
   if (call == nullptr) return;
-  const rpc::Workspace& workspace = *calls_->owner->workspace_;
+  const rpc::LoopContext& loop_context = *calls_->owner->loop_context_;
   if (!call->notification) {
     rpc::Reply& reply = calls_->reply_to(*call);
-    rpc::answer_within_memory(*calls_->owner->outlet_, reply,
-                              [&] { rpc::send_error(reply, workspace, *call->method, error, call->id); });
+    rpc::answer_within_memory(*calls_->owner->sink_, reply,
+                              [&] { rpc::send_error(reply, loop_context, *call->method, error, call->id); });
   }
   calls_->finish(*call, error.code());  // last: a hook may destroy this sink
 }
 
 void ReplySink::error_in_flight() {
   const PendingCall* call = calls_ != nullptr ? calls_->find(slot_, generation_) : nullptr;
-  if (call != nullptr) error(rpc::error_of_exception(*calls_->owner->workspace_, *call->method));
+  if (call != nullptr) error(rpc::error_of_exception(*calls_->owner->loop_context_, *call->method));
 }
 
 }  // namespace wirecall

@@ -7,7 +7,7 @@
 #include <optional>
 #include <utility>
 
-#include "base/words.hpp"
+#include "base/dotted_name.hpp"
 #include "message/explain.hpp"
 #include "message/json_bytes.hpp"
 #include "message/own_error.hpp"
@@ -15,6 +15,7 @@
 #include "rpc/access.hpp"
 #include "rpc/batch_run.hpp"
 #include "rpc/broker.hpp"
+#include "rpc/call_options.hpp"
 #include "rpc/call_record.hpp"
 #include "rpc/method_counts.hpp"
 #include "rpc/own_subscriptions.hpp"
@@ -23,7 +24,6 @@
 #include "rpc/rendering.hpp"
 #include "rpc/request_subject.hpp"
 #include "rpc/reserved.hpp"
-#include "rpc/terms.hpp"
 #include "wirecall/reflect.hpp"
 
 namespace wirecall {
@@ -39,12 +39,12 @@ namespace {
 bool is_item(std::string_view name) noexcept { return name == "rpc.item" || name == "$/progress"; }
 
 // Whether a reserved method takes its params in MessagePack as they came: events and items go on to others.
-bool reads_packed(std::string_view reserved) noexcept { return reserved == "rpc.publish" || is_item(reserved); }
+bool reads_msgpack(std::string_view reserved) noexcept { return reserved == "rpc.publish" || is_item(reserved); }
 
 // The three errors of the specification about a message that reaches no handler.
-void reply_error(CallState& state, const Workspace& workspace, ErrorCode code, std::string_view data_json,
+void reply_error(CallState& state, const LoopContext& loop_context, ErrorCode code, std::string_view data_json,
                  std::string_view id_json) {
-  workspace.stats.count_error(static_cast<int>(code));
+  loop_context.stats.count_error(static_cast<int>(code));
   if (data_json.empty()) return state.reply.plain_error(code, id_json);
   state.reply.error(static_cast<int>(code), message_of(code), data_json, id_json);
 }
@@ -61,7 +61,7 @@ constexpr std::size_t kJsonBytesOfByte = 7;
 
 constexpr std::uint32_t bit(Member member) { return std::uint32_t{1} << static_cast<unsigned>(member); }
 // What a request may say of its own handling.
-constexpr std::uint32_t kTerms = bit(Member::timeout_ms) | bit(Member::stream) | bit(Member::hops);
+constexpr std::uint32_t kCallOptions = bit(Member::timeout_ms) | bit(Member::stream) | bit(Member::hops);
 
 // What is left of a batch is answered so that is not run any more; what of it has begun may have done what it was to
 // do.
@@ -89,48 +89,48 @@ constexpr std::string_view kPingId = R"("rpc.ping")";
 
 }  // namespace
 
-Workspace::Workspace(const Codec& codec, Scheduler* timers, const LogSink* log)
+LoopContext::LoopContext(const Codec& codec, Scheduler* timers, const LogSink* log)
     : codec(&codec),
       readers{.reader = codec.reader(), .defaults = {}},
       writer(codec.writer()),
       scheduler(timers),
       log(log),
       refusals(log, timers) {
-  tasks.set_window(&window);
+  tasks.set_watchdog_slot(&watchdog_slot);
 }
 
-Workspace::~Workspace() = default;
+LoopContext::~LoopContext() = default;
 
-Workspace::Scratch Workspace::make_scratch() const {
+LoopContext::Scratch LoopContext::make_scratch() const {
   return {{.reader = codec->reader(), .defaults = {}}, std::make_unique<Elements>(), nullptr};
 }
 
-Workspace::Scratch Workspace::give_up_scratch(Scratch fresh) noexcept {
+LoopContext::Scratch LoopContext::give_up_scratch(Scratch fresh) noexcept {
   return {std::exchange(readers, std::move(fresh.readers)), std::exchange(elements, std::move(fresh.elements)),
-          std::move(packed_made)};
+          std::move(msgpack_made)};
 }
 
-message::Transcoder& Workspace::transcoder() {
+message::Transcoder& LoopContext::transcoder() {
   if (!transcoder_made) transcoder_made = std::make_unique<message::Transcoder>();
   return *transcoder_made;
 }
 
-Workspace::PackedCursors& Workspace::packed() {
-  if (!packed_made) packed_made = std::make_unique<PackedCursors>();
-  return *packed_made;
+LoopContext::MsgpackCursors& LoopContext::msgpack() {
+  if (!msgpack_made) msgpack_made = std::make_unique<MsgpackCursors>();
+  return *msgpack_made;
 }
 
-void Workspace::write_log(LogLevel level, std::string_view line) const {
+void LoopContext::write_log(LogLevel level, std::string_view line) const {
   if (log != nullptr) (*log)(level, line);
 }
 
-Dispatcher::Dispatcher(const Registry& registry, Outlet& outlet, const Limits& limits, Workspace& workspace,
+Dispatcher::Dispatcher(const Registry& registry, MessageSink& sink, const Limits& limits, LoopContext& loop_context,
                        const PeerLoad* load) noexcept
     : registry_(&registry),
       middleware_(&registry.middleware()),
-      outlet_(&outlet),
+      sink_(&sink),
       limits_(&limits),
-      workspace_(&workspace),
+      loop_context_(&loop_context),
       load_(load) {}
 
 Dispatcher::~Dispatcher() { abandon(); }
@@ -158,13 +158,14 @@ bool Dispatcher::belongs_to_a_call(const Received& message) noexcept {
     }
   } catch (...) {
     if (state.answered && !state.reply.begun() && call.late_sink() == nullptr) {
-      static_cast<void>(error_of_exception(*workspace_, call.method()));  // too late for the peer, but not for the log
+      static_cast<void>(
+          error_of_exception(*loop_context_, call.method()));  // too late for the peer, but not for the log
     } else {
       call.error_in_flight();
     }
   }
   if (!state.answered) [[unlikely]] {
-    workspace_->write_log(LogLevel::error, "method " + call.method().name() + ": nobody answered the call");
+    loop_context_->write_log(LogLevel::error, "method " + call.method().name() + ": nobody answered the call");
     call.error(Error{ErrorCode::internal_error});
   }
 }
@@ -176,31 +177,31 @@ bool Dispatcher::belongs_to_a_call(const Received& message) noexcept {
     if (const RateWait wait = wait_for_rate(); wait.time > std::chrono::nanoseconds{0})
       return refuse_rate(message, state, wait);
   }
-  if ((message.present & kTerms) != 0 || timeout_max_ms_ != kNoTimeout) [[unlikely]] {
-    if (!take_terms(message, state)) return;
+  if ((message.present & kCallOptions) != 0 || timeout_max_ms_ != kNoTimeout) [[unlikely]] {
+    if (!take_call_options(message, state)) return;
   }
   std::string_view name = message.method();
   if (message.method_escaped) [[unlikely]] {
-    workspace_->readers.reader->reset(message[Member::method]);
-    static_cast<void>(workspace_->readers.reader->read_string(name));
+    loop_context_->readers.reader->reset(message[Member::method]);
+    static_cast<void>(loop_context_->readers.reader->read_string(name));
   }
-  if (message.kind == MessageKind::notification && workspace_->broker != nullptr)
+  if (message.kind == MessageKind::notification && loop_context_->broker != nullptr)
     broker_peer()->notified(message, name);
-  if (workspace_->authority != nullptr && !is_reserved(name) && !may_call(principal(), name)) [[unlikely]] {
-    if (workspace_->broker != nullptr) broker_peer()->not_granted(name);
+  if (loop_context_->authority != nullptr && !is_reserved(name) && !may_call(principal(), name)) [[unlikely]] {
+    if (loop_context_->broker != nullptr) broker_peer()->not_granted(name);
     return unknown_method(message, name, state);
   }
   const Method* method = registry_->find(name);
   if (method == nullptr) {
-    if (workspace_->broker != nullptr) method = broker_peer()->find(name);
+    if (loop_context_->broker != nullptr) method = broker_peer()->find(name);
     if (method == nullptr) [[unlikely]]
       return unknown_method(message, name, state);
   } else if (message.has(Member::to)) [[unlikely]] {
     return refuse_addressed(message, name, state);
   }
-  Stats& stats = workspace_->stats;
+  Stats& stats = loop_context_->stats;
   ++(message.kind == MessageKind::notification ? stats.notifications : stats.calls);
-  Call call{state, message, *method, workspace_->window};
+  Call call{state, message, *method, loop_context_->watchdog_slot};
   if (draining_) [[unlikely]] {
     return call.error(
         message::make({.code = ErrorCode::draining, .reason = "the server is shutting down", .delivered = "no"}));
@@ -208,10 +209,10 @@ bool Dispatcher::belongs_to_a_call(const Received& message) noexcept {
   if (is_full()) [[unlikely]] {
     if (const std::optional<Error> why = refuse_full()) return call.error(*why);
   }
-  if (workspace_->broker != nullptr && workspace_->broker->is_tapped()) [[unlikely]]
+  if (loop_context_->broker != nullptr && loop_context_->broker->is_tapped()) [[unlikely]]
     broker_peer()->tapped(call, name);
-  if (workspace_->own_counts != nullptr) {
-    OwnCounts::Row* const row = workspace_->own_counts->of(*method);
+  if (loop_context_->own_counts != nullptr) {
+    OwnCounts::Row* const row = loop_context_->own_counts->of(*method);
     if (row != nullptr) {
       ++row->calls;
       if (row->timed_in != stats.loop_turns) [[unlikely]]
@@ -224,8 +225,8 @@ bool Dispatcher::belongs_to_a_call(const Received& message) noexcept {
 // A call that is answered at once is timed where it is the method's first in its turn: looking at the clock costs as
 // much as many a method, and next to nothing beside a turn. Those that wait are timed when they are closed.
 void Dispatcher::run_timed(Call& call, CallState& state, OwnCountsRow& row) {
-  row.timed_in = workspace_->stats.loop_turns;
-  const Scheduler* const clock = workspace_->scheduler;
+  row.timed_in = loop_context_->stats.loop_turns;
+  const Scheduler* const clock = loop_context_->scheduler;
   const std::chrono::nanoseconds began = clock != nullptr ? clock->now() : std::chrono::nanoseconds{0};
   run(call, state);
   if (!state.waits && clock != nullptr) row.record(clock->now() - began);
@@ -239,7 +240,7 @@ std::optional<Error> Dispatcher::refuse_full() {
                           .delivered = "no",
                           .limit = "in_flight"});
   }
-  if (broker_peer_ && broker_peer_->make_way()) return std::nullopt;
+  if (broker_peer_ && broker_peer_->shed_call()) return std::nullopt;
   return too_many_of_principal("no");
 }
 
@@ -260,9 +261,9 @@ Error too_many_of_principal(std::string_view delivered) {
 // of the connection, and one of its account.
 Dispatcher::RateWait Dispatcher::wait_for_rate() {
   using std::chrono::nanoseconds;
-  if (workspace_->scheduler == nullptr) return {};
+  if (loop_context_->scheduler == nullptr) return {};
   constexpr nanoseconds kSecond = std::chrono::seconds{1};
-  const nanoseconds now = workspace_->scheduler->now();
+  const nanoseconds now = loop_context_->scheduler->now();
   PeerLoad& load = *pending().load;
   Account& account = *load.calls.account();
   const auto next = [&](nanoseconds due, std::uint32_t rate) {
@@ -280,7 +281,7 @@ Dispatcher::RateWait Dispatcher::wait_for_rate() {
 
 void Dispatcher::refuse_rate(const Received& message, CallState& state, const RateWait& wait) {
   const auto milliseconds = std::chrono::ceil<std::chrono::milliseconds>(wait.time).count();
-  workspace_->stats.count_error(static_cast<int>(ErrorCode::limit_exceeded));
+  loop_context_->stats.count_error(static_cast<int>(ErrorCode::limit_exceeded));
   if (message.kind == MessageKind::notification) return;
   const bool own = wait.limit == "rate";
   state.reply.error(message::make({.code = ErrorCode::limit_exceeded,
@@ -302,9 +303,9 @@ void Dispatcher::use_account() {
     const std::string_view before = calls.account()->name;
     if (before.starts_with(kind) && (known == nullptr || before.substr(kind.size()) == known->name)) return;
   }
-  const std::string name = std::string{kind} + (known != nullptr ? known->name : outlet_->peer_source());
-  const Scheduler* const clock = workspace_->scheduler;
-  calls.use(workspace_->accounts.of(name, clock != nullptr ? clock->now() : std::chrono::nanoseconds{0}));
+  const std::string name = std::string{kind} + (known != nullptr ? known->name : sink_->peer_source());
+  const Scheduler* const clock = loop_context_->scheduler;
+  calls.use(loop_context_->accounts.of(name, clock != nullptr ? clock->now() : std::chrono::nanoseconds{0}));
 }
 
 const std::shared_ptr<Account>& Dispatcher::account() { return pending().load->calls.account(); }
@@ -320,14 +321,14 @@ PeerIdentity& Dispatcher::identity() {
 }
 
 void Dispatcher::await_identity() {
-  if (workspace_->authority == nullptr) return;
+  if (loop_context_->authority == nullptr) return;
   const std::chrono::milliseconds time{limits_->registration_timeout_ms};
-  identity().awaited = std::make_unique<AwaitedIdentity>(*outlet_, *workspace_, time);
+  identity().awaited = std::make_unique<AwaitedIdentity>(*sink_, *loop_context_, time);
 }
 
 void Dispatcher::identify(const Principal* principal, std::string_view token) {
   PeerIdentity& known = identity();
-  known.shown = {.authority = workspace_->authority, .principal = principal, .token = std::string{token}};
+  known.shown = {.authority = loop_context_->authority, .principal = principal, .token = std::string{token}};
   if (principal != nullptr) known.awaited.reset();
   use_account();
   if (broker_peer_) broker_peer_->identify(principal);
@@ -335,21 +336,22 @@ void Dispatcher::identify(const Principal* principal, std::string_view token) {
 
 void Dispatcher::hold_unidentified(std::size_t bytes) {
   if (!pending_ || !pending_->identity || !pending_->identity->awaited) return;
-  workspace_->unidentified.hold(*pending_->identity->awaited, bytes, limits_->unidentified_bytes);
+  loop_context_->unidentified.hold(*pending_->identity->awaited, bytes, limits_->unidentified_bytes);
 }
 
 bool Dispatcher::is_still_known(bool was_open) const noexcept {
   const Principal* const before = principal();
-  if (before == nullptr) return !was_open || workspace_->authority == nullptr;
+  if (before == nullptr) return !was_open || loop_context_->authority == nullptr;
   const Identity& shown = pending_->identity->shown;
-  if (shown.authority == workspace_->authority) return true;
-  const Principal* const after = workspace_->authority != nullptr ? workspace_->authority->find(shown.token) : nullptr;
+  if (shown.authority == loop_context_->authority) return true;
+  const Principal* const after =
+      loop_context_->authority != nullptr ? loop_context_->authority->find(shown.token) : nullptr;
   return after != nullptr && same_grants(*after, *before);
 }
 
 void Dispatcher::end_if_revoked() noexcept {
-  if (principal() == nullptr || workspace_->authority == nullptr) return;
-  if (workspace_->authority->find(pending_->identity->shown.token) != nullptr) return;
+  if (principal() == nullptr || loop_context_->authority == nullptr) return;
+  if (loop_context_->authority->find(pending_->identity->shown.token) != nullptr) return;
   refuse_open_batch();
   end_calls(message::make({.code = ErrorCode::unauthenticated,
                            .reason = "the token that the caller has shown is not known any more",
@@ -358,27 +360,27 @@ void Dispatcher::end_if_revoked() noexcept {
 
 // Whether a peer that has not said who it is may say this, or one that has still may: else it is refused, and its
 // connection closed.
-bool Dispatcher::admit(const Received& message, std::string_view packed) {
+bool Dispatcher::admit(const Received& message, std::string_view msgpack) {
   const bool known = principal() != nullptr;
-  if (known && pending_->identity->shown.authority == workspace_->authority) [[likely]]
+  if (known && pending_->identity->shown.authority == loop_context_->authority) [[likely]]
     return true;
   if (known && is_still_known()) {
     const std::string token = std::move(pending_->identity->shown.token);
-    identify(workspace_->authority->find(token), token);
+    identify(loop_context_->authority->find(token), token);
     return true;
   }
   const bool single = message.kind == MessageKind::request || message.kind == MessageKind::notification;
   const std::string_view name = single && !message.method_escaped ? message.method() : std::string_view{};
   if (!known && (name == "rpc.hello" || name == "rpc.ping" || name == "keepAlive")) {
-    const std::size_t unread = outlet_->waiting_bytes();
+    const std::size_t unread = sink_->waiting_bytes();
     hold_unidentified(unread);
     if (unread <= kUnidentifiedBytesMax) return true;
-    outlet_->close();
+    sink_->close();
     return false;
   }
   const Error error = unauthenticated();
   const auto log = [&](Received refused) {
-    if (!packed.empty()) message::Transcoder::restore(packed, refused);
+    if (!msgpack.empty()) message::Transcoder::restore(msgpack, refused);
     log_unauthenticated(refused);
   };
   if (message.kind == MessageKind::batch || is_batch_over_limit(message)) {
@@ -388,11 +390,11 @@ bool Dispatcher::admit(const Received& message, std::string_view packed) {
   } else {
     log(message);
     if (message.kind != MessageKind::notification) {
-      workspace_->stats.count_error(error.code());
+      loop_context_->stats.count_error(error.code());
       CallState{*this, nullptr}.reply.error(error, message.id());
     }
   }
-  outlet_->close();
+  sink_->close();
   return false;
 }
 
@@ -400,16 +402,16 @@ void Dispatcher::log_unauthenticated(const Received& message) noexcept try {
   if (message.kind != MessageKind::request && message.kind != MessageKind::notification) return;
   const bool tells = is_reserved(message.method()) && message.has(Member::params);
   const bool shown = pending_ != nullptr && pending_->identity != nullptr && !pending_->identity->shown.token.empty();
-  workspace_->refusals.log_unauthenticated({.what = message.method(),
-                                            .about = tells ? subject_of(message[Member::params]) : std::string{},
-                                            .source = outlet_->peer_source(),
-                                            .reason = shown ? Refusals::kRemovedToken : Refusals::kNoToken});
+  loop_context_->refusals.log_unauthenticated({.what = message.method(),
+                                               .about = tells ? subject_of(message[Member::params]) : std::string{},
+                                               .source = sink_->peer_source(),
+                                               .reason = shown ? Refusals::kRemovedToken : Refusals::kNoToken});
 } catch (const std::bad_alloc&) {
   // The peer is told all the same.
 }
 
 void Dispatcher::handle(const Received& message, std::span<const Received> elements) {
-  if (workspace_->authority != nullptr && !admit(message)) [[unlikely]]
+  if (loop_context_->authority != nullptr && !admit(message)) [[unlikely]]
     return;
   if (message.kind == MessageKind::batch) [[unlikely]] {
     BatchRun run{message.text};
@@ -426,76 +428,76 @@ void Dispatcher::serve_element(BatchRun& run, const Received& element, CallState
 }
 
 void Dispatcher::serve_element_as(BatchRun& run, const Received& element, CallState& state) {
-  if (run.way == BatchRun::Way::packed) {
+  if (run.way == BatchRun::Way::msgpack) {
     const bool calls = element.kind == MessageKind::request || element.kind == MessageKind::notification;
     // Somebody may have begun to look on since the batch has come.
-    if (calls && !takes_packed(element)) return handle_as_json(element, state, run.packed_element);
-    return handle_packed(element, state, run.packed, run.packed_element);
+    if (calls && !takes_msgpack(element)) return handle_as_json(element, state, run.msgpack_element);
+    return handle_msgpack(element, state, run.msgpack, run.msgpack_element);
   }
   if (run.way == BatchRun::Way::transcoded) {
     const auto offset = static_cast<std::size_t>(element.text.data() - run.text.data());
-    return handle_transcoded(element, state, run.offset + offset, run.unheld);
+    return handle_transcoded(element, state, run.offset + offset, run.unrepresentable);
   }
   if (element.kind != MessageKind::notification) state.reply.error(closes_within_batch(run.begun), element.id());
   run.begun = false;
 }
 
 void Dispatcher::handle_transcoded(const Received& message, std::span<const Received> elements,
-                                   std::span<const message::Unheld> unheld) {
-  if (workspace_->authority != nullptr && !admit(message)) return;
+                                   std::span<const message::Unrepresentable> unrepresentable) {
+  if (loop_context_->authority != nullptr && !admit(message)) return;
   if (message.kind == MessageKind::batch) {
     BatchRun run{message.text};
-    run.unheld = unheld;
+    run.unrepresentable = unrepresentable;
     run.way = BatchRun::Way::transcoded;
     return handle_batch(run, message.batch_size, elements);
   }
   CallState state{*this, nullptr};
-  handle_transcoded(message, state, 0, unheld);
+  handle_transcoded(message, state, 0, unrepresentable);
 }
 
 void Dispatcher::handle_transcoded(const Received& message, CallState& state, std::size_t offset,
-                                   std::span<const message::Unheld> unheld) {
-  if (!refuse_values(message, state, offset, unheld)) handle_single(message, state);
+                                   std::span<const message::Unrepresentable> unrepresentable) {
+  if (!refuse_values(message, state, offset, unrepresentable)) handle_single(message, state);
 }
 
-void Dispatcher::handle_packed(const Received& message, std::span<const Received> elements, std::string_view packed,
-                               bool too_large) {
-  if (workspace_->authority != nullptr && !admit(message, packed)) return;
+void Dispatcher::handle_msgpack(const Received& message, std::span<const Received> elements, std::string_view msgpack,
+                                bool too_large) {
+  if (loop_context_->authority != nullptr && !admit(message, msgpack)) return;
   if (message.kind == MessageKind::batch) {
     BatchRun run{message.text};
-    run.packed = packed;
-    run.packed_rest = message::Transcoder::elements_offset(packed);
-    run.way = BatchRun::Way::packed;
+    run.msgpack = msgpack;
+    run.msgpack_rest = message::Transcoder::elements_offset(msgpack);
+    run.way = BatchRun::Way::msgpack;
     return handle_batch(run, message.batch_size, elements);
   }
   CallState state{*this, nullptr};
-  handle_packed(message, state, packed, packed, too_large);
+  handle_msgpack(message, state, msgpack, msgpack, too_large);
 }
 
-// An element of a batch in MessagePack, `packed` itself, as if the batch had come as JSON. A handler may read from that
-// as long as it runs: it is on this stack.
-void Dispatcher::handle_as_json(const Received& element, CallState& state, std::string_view packed) {
-  message::Transcoder& transcoder = workspace_->transcoder();
+// An element of a batch in MessagePack, `msgpack` itself, as if the batch had come as JSON. A handler may read from
+// that as long as it runs: it is on this stack.
+void Dispatcher::handle_as_json(const Received& element, CallState& state, std::string_view msgpack) {
+  message::Transcoder& transcoder = loop_context_->transcoder();
   Buffer json;
-  const bool done = transcoder.checked_to_json(packed, *limits_, json) == message::Transcoder::Status::done;
-  const std::vector<message::Unheld> unheld = transcoder.take_unheld();
+  const bool done = transcoder.checked_to_json(msgpack, *limits_, json) == message::Transcoder::Status::done;
+  const std::vector<message::Unrepresentable> unrepresentable = transcoder.take_unrepresentable();
   static_cast<void>(transcoder.take_cancels());  // of items, which stay as they are
   Received message;
   if (done && read_message(json.padded(), *limits_, true, message).status == ScanStatus::complete)
-    return handle_transcoded(message, state, 0, unheld);
+    return handle_transcoded(message, state, 0, unrepresentable);
   refuse_too_large(element, state);
 }
 
-// `text` is the message itself: all of `packed`, or an element of it.
-void Dispatcher::handle_packed(const Received& message, CallState& state, std::string_view packed,
-                               std::string_view text, bool too_large) {
+// `text` is the message itself: all of `msgpack`, or an element of it.
+void Dispatcher::handle_msgpack(const Received& message, CallState& state, std::string_view msgpack,
+                                std::string_view text, bool too_large) {
   Received restored = message;
-  message::Transcoder::restore(packed, restored);
+  message::Transcoder::restore(msgpack, restored);
   if (restored.kind != MessageKind::invalid) restored.text = text;
-  if (is_for_reserved(restored) && !reads_packed(restored.method())) {
+  if (is_for_reserved(restored) && !reads_msgpack(restored.method())) {
     if (too_large) return refuse_too_large(restored, state);
-    const bool single = text.data() == packed.data();
-    const bool measured = workspace_->broker != nullptr && single && text.size() > kTranscodedBytes;
+    const bool single = text.data() == msgpack.data();
+    const bool measured = loop_context_->broker != nullptr && single && text.size() > kTranscodedBytes;
     if (!measured || !takes_no_params(restored.method())) return handle_unpacked(restored, state);
   }
   handle_single(restored, state);
@@ -504,7 +506,7 @@ void Dispatcher::handle_packed(const Received& message, CallState& state, std::s
 // A request that would be too large as JSON.
 void Dispatcher::refuse_too_large(const Received& message, CallState& state) {
   const Error error = message::too_large_as_json();
-  workspace_->stats.count_error(error.code());
+  loop_context_->stats.count_error(error.code());
   if (message.kind == MessageKind::request) state.reply.error(error, message.id());
 }
 
@@ -516,53 +518,54 @@ bool Dispatcher::is_for_reserved(const Received& message) const noexcept {
 // What is said to wirecall itself is looked at as JSON.
 void Dispatcher::handle_unpacked(Received& message, CallState& state) {
   Buffer json;
-  const std::string_view why = workspace_->transcoder().unpack(message, *limits_, json);
+  const std::string_view why = loop_context_->transcoder().unpack(message, *limits_, json);
   if (why.empty()) return handle_single(message, state);
-  workspace_->stats.count_error(static_cast<int>(ErrorCode::invalid_params));
-  if (message.kind == MessageKind::request) state.reply.error(message::unheld_params(why), message.id());
+  loop_context_->stats.count_error(static_cast<int>(ErrorCode::invalid_params));
+  if (message.kind == MessageKind::request) state.reply.error(message::unrepresentable_params(why), message.id());
 }
 
-Dispatcher::Stays Dispatcher::may_stay_packed(std::string_view packed, const message::PackedMembers& members) noexcept {
-  if (workspace_->broker == nullptr) return Stays::yes;
-  if (!message::Transcoder::is_single(packed)) return Stays::yes;
-  const std::string_view name = message::Transcoder::method_of(packed, members);
-  if (name.empty()) return Stays::no;
-  return !is_reserved(name) || reads_packed(name) ? Stays::yes : need_not_be_json(packed, name);
+Dispatcher::Passthrough Dispatcher::may_pass_through(std::string_view msgpack,
+                                                     const message::MsgpackMembers& members) noexcept {
+  if (loop_context_->broker == nullptr) return Passthrough::yes;
+  if (!message::Transcoder::is_single(msgpack)) return Passthrough::yes;
+  const std::string_view name = message::Transcoder::method_of(msgpack, members);
+  if (name.empty()) return Passthrough::no;
+  return !is_reserved(name) || reads_msgpack(name) ? Passthrough::yes : need_not_be_json(msgpack, name);
 }
 
 // Whether a single message for a reserved method, which looks at JSON, is handled as it would be as such without being
 // made that: because it is too large, or nobody looks at its params.
-Dispatcher::Stays Dispatcher::need_not_be_json(std::string_view packed, std::string_view name) noexcept {
+Dispatcher::Passthrough Dispatcher::need_not_be_json(std::string_view msgpack, std::string_view name) noexcept {
   const std::size_t bytes_max = limits_->max_message_size;
-  const bool unread = takes_no_params(name) && packed.size() > kTranscodedBytes;
-  if (!unread && packed.size() <= bytes_max / kJsonBytesOfByte) return Stays::no;
-  if (registry_->find(name) != nullptr) return Stays::no;
-  const std::optional<message::JsonBytes> bytes = message::json_bytes_of(packed, limits_->depth);
-  if (!bytes || bytes->max > bytes_max * message::Transcoder::kGrowth) return Stays::no;
-  if (bytes->min > bytes_max) return Stays::too_large;
-  return unread && bytes->max <= bytes_max ? Stays::yes : Stays::no;
+  const bool unread = takes_no_params(name) && msgpack.size() > kTranscodedBytes;
+  if (!unread && msgpack.size() <= bytes_max / kJsonBytesOfByte) return Passthrough::no;
+  if (registry_->find(name) != nullptr) return Passthrough::no;
+  const std::optional<message::JsonBytes> bytes = message::json_bytes_of(msgpack, limits_->depth);
+  if (!bytes || bytes->max > bytes_max * message::Transcoder::kGrowth) return Passthrough::no;
+  if (bytes->min > bytes_max) return Passthrough::too_large;
+  return unread && bytes->max <= bytes_max ? Passthrough::yes : Passthrough::no;
 }
 
-bool Dispatcher::takes_packed(const Received& message) const noexcept {
-  if (message.kind == MessageKind::response) return broker_peer_ != nullptr && broker_peer_->takes_packed(message);
-  return workspace_->broker == nullptr || message.kind != MessageKind::invalid;
+bool Dispatcher::takes_msgpack(const Received& message) const noexcept {
+  if (message.kind == MessageKind::response) return broker_peer_ != nullptr && broker_peer_->takes_msgpack(message);
+  return loop_context_->broker == nullptr || message.kind != MessageKind::invalid;
 }
 
 // Whether the message, `offset` bytes into what has come, is one that was no JSON as it was sent, and is answered for
 // that.
 bool Dispatcher::refuse_values(const Received& message, CallState& state, std::size_t offset,
-                               std::span<const message::Unheld> unheld) {
+                               std::span<const message::Unrepresentable> unrepresentable) {
   if (message.kind != MessageKind::request && message.kind != MessageKind::notification) return false;
-  const auto found = std::ranges::find(unheld, offset, &message::Unheld::offset);
+  const auto found = std::ranges::find(unrepresentable, offset, &message::Unrepresentable::offset);
   std::optional<Error> error;
-  if (found != unheld.end()) {
-    error = message::unheld_params(found->why);
-  } else if (workspace_->broker != nullptr && message.text.size() > limits_->max_message_size) {
+  if (found != unrepresentable.end()) {
+    error = message::unrepresentable_params(found->why);
+  } else if (loop_context_->broker != nullptr && message.text.size() > limits_->max_message_size) {
     // Peers that it may be relayed to take no more than that.
     error = message::too_large_as_json();
   }
   if (!error) return false;
-  workspace_->stats.count_error(error->code());
+  loop_context_->stats.count_error(error->code());
   if (message.kind == MessageKind::request) state.reply.error(*error, message.id());
   return true;
 }
@@ -571,33 +574,33 @@ void Dispatcher::refuse(const Received& message, CallState& state) {
   if (is_batch_over_limit(message)) {
     const auto why = [&] { return "the batch has more than " + std::to_string(limits_->batch) + " elements"; };
     return refuse_batch(message, Error{ErrorCode::invalid_request, std::string{message_of(ErrorCode::invalid_request)},
-                                       workspace_->refusals.data(ErrorCode::invalid_request, "batch", why)});
+                                       loop_context_->refusals.data(ErrorCode::invalid_request, "batch", why)});
   }
   const std::string data =
-      workspace_->refusals.data(ErrorCode::invalid_request, message.fault == Fault::id_limit ? "id" : "",
-                                [&] { return message::why_invalid(message, state.batch != nullptr); });
-  reply_error(state, *workspace_, ErrorCode::invalid_request, data, message.id());
+      loop_context_->refusals.data(ErrorCode::invalid_request, message.fault == Fault::id_limit ? "id" : "",
+                                   [&] { return message::why_invalid(message, state.batch != nullptr); });
+  reply_error(state, *loop_context_, ErrorCode::invalid_request, data, message.id());
 }
 
 // Reads what the request says of its own handling. False when that is the end of it.
-bool Dispatcher::take_terms(const Received& message, CallState& state) {
+bool Dispatcher::take_call_options(const Received& message, CallState& state) {
   const auto refused = [&](const Error& error) {
     if (message.kind == MessageKind::notification) return false;
-    workspace_->stats.count_error(error.code());
+    loop_context_->stats.count_error(error.code());
     state.reply.error(error, message.id());
     return false;
   };
   const auto invalid = [&](std::string_view why) {
     return Error{ErrorCode::invalid_request, std::string{message_of(ErrorCode::invalid_request)},
-                 workspace_->refusals.data(ErrorCode::invalid_request, {}, [&] { return std::string{why}; })};
+                 loop_context_->refusals.data(ErrorCode::invalid_request, {}, [&] { return std::string{why}; })};
   };
   CallExtras& extras = state.extras();
   if (message.has(Member::stream)) {
-    extras.credit = read_count(*workspace_, message[Member::stream]).value_or(0);
+    extras.credit = read_count(*loop_context_, message[Member::stream]).value_or(0);
     if (extras.credit == 0) return refused(invalid("stream must be a whole number from 1"));
   }
   if (message.has(Member::hops)) {
-    const std::optional<std::uint64_t> hops = read_count(*workspace_, message[Member::hops]);
+    const std::optional<std::uint64_t> hops = read_count(*loop_context_, message[Member::hops]);
     if (!hops) return refused(invalid("hops must be a whole number from 0"));
     if (*hops > limits_->hops) {
       return refused(message::make({.code = ErrorCode::limit_exceeded,
@@ -612,20 +615,20 @@ bool Dispatcher::take_terms(const Received& message, CallState& state) {
         message.has(Member::timeout_ms) ? milliseconds_of(message[Member::timeout_ms]) : kNoTimeout;
     extras.timeout_ms = std::min(own, timeout_max_ms_);
     const std::chrono::milliseconds time{*extras.timeout_ms};
-    const bool late =
-        *extras.timeout_ms == 0 || (workspace_->scheduler != nullptr && workspace_->scheduler->now() - came() >= time);
+    const bool late = *extras.timeout_ms == 0 ||
+                      (loop_context_->scheduler != nullptr && loop_context_->scheduler->now() - received_at() >= time);
     if (late) return refused(is_continued() ? late_answer() : late_call());
   }
   return true;
 }
 
-std::chrono::nanoseconds Dispatcher::came() const {
-  if (workspace_->running_batch != nullptr) [[unlikely]] {
+std::chrono::nanoseconds Dispatcher::received_at() const {
+  if (loop_context_->running_batch != nullptr) [[unlikely]] {
     const BatchRun* const running = running_batch();
-    if (running != nullptr && running->came) return *running->came;
+    if (running != nullptr && running->received_at) return *running->received_at;
   }
-  const std::optional<std::chrono::nanoseconds> known = outlet_->came();
-  return known ? *known : workspace_->scheduler->now();
+  const std::optional<std::chrono::nanoseconds> known = sink_->received_at();
+  return known ? *known : loop_context_->scheduler->now();
 }
 
 CallBounds Dispatcher::bounds(CallState& state) const {
@@ -641,8 +644,8 @@ CallBounds Dispatcher::bounds(CallState& state) const {
       timeout_ms = std::min(*timeout_ms, extras->timeout_ms.value_or(*timeout_ms));
     }
   }
-  if (workspace_->scheduler != nullptr) {
-    bounds.began = came();
+  if (loop_context_->scheduler != nullptr) {
+    bounds.began = received_at();
     if (timeout_ms) bounds.deadline = bounds.began + std::chrono::milliseconds{*timeout_ms};
   }
   if (extras != nullptr) {
@@ -656,24 +659,24 @@ CallBounds Dispatcher::bounds(CallState& state) const {
 void Dispatcher::refuse_addressed(const Received& message, std::string_view name, CallState& state) {
   if (message.kind == MessageKind::notification) return;
   log_unserved(name, ErrorCode::provider_lost);
-  workspace_->stats.count_error(static_cast<int>(ErrorCode::provider_lost));
+  loop_context_->stats.count_error(static_cast<int>(ErrorCode::provider_lost));
   state.reply.error(no_such_client(), message.id());
 }
 
 // Whether the time is up of what is served again in a later turn, so far as it does not say so itself.
 bool Dispatcher::is_late(const BatchRun& run) const {
   const std::chrono::milliseconds time{limits_->call_timeout_ms};
-  return run.came && workspace_->scheduler->now() - *run.came >= time;
+  return run.received_at && loop_context_->scheduler->now() - *run.received_at >= time;
 }
 
 void Dispatcher::unknown_method(const Received& message, std::string_view name, CallState& state) {
   if (message.has(Member::to) && is_reserved(name) && !belongs_to_a_call(message)) [[unlikely]]
     return refuse_addressed(message, name, state);
   BrokerPeer* const broker = broker_peer();
-  Identity* const shown = workspace_->authority != nullptr ? &identity().shown : nullptr;
+  Identity* const shown = loop_context_->authority != nullptr ? &identity().shown : nullptr;
   BatchRun* const running = running_batch();
   std::shared_ptr<Rendering> rendering;
-  switch (serve_reserved({message, name, state.reply, *workspace_, *limits_, *outlet_, *registry_, pending_.get(),
+  switch (serve_reserved({message, name, state.reply, *loop_context_, *limits_, *sink_, *registry_, pending_.get(),
                           broker, greeted_, shown, running != nullptr ? running->rendering : rendering,
                           running != nullptr && is_late(*running)})) {
     case Served::done:
@@ -694,20 +697,21 @@ void Dispatcher::unknown_method(const Received& message, std::string_view name, 
   if (may_suggest()) {
     near = registry_->nearest(name, principal());
     if (near.empty() && broker != nullptr) near = broker->nearest(name);
-    outlet_->charge(kSuggestionSteps);
+    sink_->charge(kSuggestionSteps);
   }
   std::string data;
   if (!near.empty()) data.append(R"({"did_you_mean":)").append(to_json(near)).append("}");
-  if (outlet_->connected()) pending().load->count_undelivered();
+  if (sink_->connected()) pending().load->count_undelivered();
   log_unserved(name, ErrorCode::method_not_found);
-  reply_error(state, *workspace_, ErrorCode::method_not_found, data, message.id());
+  reply_error(state, *loop_context_, ErrorCode::method_not_found, data, message.id());
 }
 
 // Calls that reach a method are logged by middleware.
 void Dispatcher::log_unserved(std::string_view name, ErrorCode code) const noexcept {
-  if (workspace_->call_log == nullptr || is_reserved(name) || !workspace_->call_log->takes(LogLevel::info)) return;
+  if (loop_context_->call_log == nullptr || is_reserved(name) || !loop_context_->call_log->takes(LogLevel::info))
+    return;
   const Principal* const known = principal();
-  write_call_record(*workspace_->call_log,
+  write_call_record(*loop_context_->call_log,
                     {.method = name,
                      .client = broker_peer_ ? std::string_view{broker_peer_->name_given()} : std::string_view{},
                      .principal = known != nullptr ? std::string_view{known->name} : std::string_view{},
@@ -717,9 +721,9 @@ void Dispatcher::log_unserved(std::string_view name, ErrorCode code) const noexc
 
 // A search costs as much as many a call: whoever mistypes one name after the other is no person.
 bool Dispatcher::may_suggest() {
-  if (workspace_->scheduler == nullptr) return true;
+  if (loop_context_->scheduler == nullptr) return true;
   constexpr std::chrono::nanoseconds kSecond = std::chrono::seconds{1};
-  const std::chrono::nanoseconds now = workspace_->scheduler->now();
+  const std::chrono::nanoseconds now = loop_context_->scheduler->now();
   std::chrono::nanoseconds& due = pending().load->suggestion_due;
   const std::chrono::nanoseconds next = std::max(due, now) + kSecond / kSuggestionsInSecond;
   if (next - now > kSecond) return false;
@@ -730,13 +734,13 @@ bool Dispatcher::may_suggest() {
 void Dispatcher::refuse_syntax(ScanStatus status, const message::Unreadable& where) {
   CallState state{*this, nullptr};
   const std::string data =
-      workspace_->refusals.data(ErrorCode::parse_error, status == ScanStatus::too_deep ? "depth" : "",
-                                [&] { return message::why_unreadable(status, where); });
-  reply_error(state, *workspace_, ErrorCode::parse_error, data, "null");
+      loop_context_->refusals.data(ErrorCode::parse_error, status == ScanStatus::too_deep ? "depth" : "",
+                                   [&] { return message::why_unreadable(status, where); });
+  reply_error(state, *loop_context_, ErrorCode::parse_error, data, "null");
 }
 
 void Dispatcher::refuse_size() {
-  workspace_->stats.count_error(static_cast<int>(ErrorCode::too_large));
+  loop_context_->stats.count_error(static_cast<int>(ErrorCode::too_large));
   CallState{*this, nullptr}.reply.error(message::make({.code = ErrorCode::too_large,
                                                        .reason = "the message is larger than allowed",
                                                        .delivered = "no",
@@ -751,27 +755,27 @@ std::size_t Dispatcher::waiting_calls() const noexcept {
 void LeavesBroker::operator()(BrokerPeer* peer) const noexcept { peer->leave(); }
 
 BrokerPeer* Dispatcher::broker_peer() {
-  if (!broker_peer_ && workspace_->broker != nullptr) {
-    broker_peer_ = workspace_->broker->meet(*outlet_, pending().load);
+  if (!broker_peer_ && loop_context_->broker != nullptr) {
+    broker_peer_ = loop_context_->broker->attach_peer(*sink_, pending().load);
     broker_peer_->identify(principal());
   }
   return broker_peer_.get();
 }
 
-void Dispatcher::room() {
-  if (broker_peer_) broker_peer_->room();
+void Dispatcher::on_writable() {
+  if (broker_peer_) broker_peer_->on_writable();
   const std::shared_ptr<PendingCalls> calls = pending_;
   if (!calls) return;
   // Those that have to rest again are at the end of the queue then: each had its turn.
-  for (std::size_t left = calls->waiting_for_room.size(); left != 0; --left) {
-    if (calls->waiting_for_room.empty() || !outlet_->has_room()) return;
-    calls->waiting_for_room.front()->go_on();
+  for (std::size_t left = calls->waiting_until_writable.size(); left != 0; --left) {
+    if (calls->waiting_until_writable.empty() || !sink_->writable()) return;
+    calls->waiting_until_writable.front()->resume();
   }
 }
 
 PendingCalls& Dispatcher::pending() {
   if (pending_) return *pending_;
-  pending_ = std::make_shared<PendingCalls>(*this, outlet_->load());
+  pending_ = std::make_shared<PendingCalls>(*this, sink_->load());
   try {
     use_account();
   } catch (...) {
@@ -792,18 +796,18 @@ void Dispatcher::drain() noexcept {
 }
 
 void Dispatcher::send_own(std::string_view text) {
-  Buffer& out = outlet_->open_message();
+  Buffer& out = sink_->open_message();
   try {
     out.append(text);
   } catch (...) {
-    outlet_->discard_message();
+    sink_->discard_message();
     throw;
   }
-  outlet_->close_message();
+  sink_->close_message();
 }
 
 void Dispatcher::ask_to_stop() noexcept {
-  if (pending_) pending_->stop_all(*workspace_);
+  if (pending_) pending_->stop_all(*loop_context_);
 }
 
 void Dispatcher::end_calls(const Error& error) noexcept {
@@ -819,21 +823,21 @@ void Dispatcher::stop_calls() noexcept {
 
 // Null where the caller cannot be called.
 std::shared_ptr<CallerLink> Dispatcher::caller_link() {
-  if (!outlet_->connected()) return nullptr;
+  if (!sink_->connected()) return nullptr;
   PendingCalls& calls = pending();
-  if (!calls.peer_calls) calls.peer_calls = std::make_shared<PeerCalls>(*outlet_, *workspace_, *limits_);
+  if (!calls.peer_calls) calls.peer_calls = std::make_shared<PeerCalls>(*sink_, *loop_context_, *limits_);
   return std::make_shared<CallerLink>(calls.peer_calls, calls.load, limits_->soft_output, limits_->hard_output);
 }
 
-bool Dispatcher::ask_for_life() {
+bool Dispatcher::send_keepalive() {
   if (!greeted_) return false;
   send_own(kPing);
   return true;
 }
 
-bool Dispatcher::is_relied_on() const noexcept { return broker_peer_ && broker_peer_->provides_any(); }
+bool Dispatcher::is_provider() const noexcept { return broker_peer_ && broker_peer_->provides_any(); }
 
-bool Dispatcher::is_kept() const noexcept {
+bool Dispatcher::idle_exempt() const noexcept {
   if (pending_ && pending_->subscriptions && !pending_->subscriptions->empty()) return true;
   return broker_peer_ && (broker_peer_->provides_any() || broker_peer_->subscribes_any());
 }
@@ -866,14 +870,14 @@ void Dispatcher::peer_ended() {
 void Dispatcher::limit_half_closed() {
   const std::shared_ptr<PendingCalls> calls = pending_;
   const std::size_t waiting = waiting_calls();
-  if (!calls || waiting == 0 || calls->half_closed != 0 || workspace_->scheduler == nullptr) return;
-  std::size_t& all = workspace_->half_closed_calls;
+  if (!calls || waiting == 0 || calls->half_closed != 0 || loop_context_->scheduler == nullptr) return;
+  std::size_t& all = loop_context_->half_closed_calls;
   const std::size_t left = limits_->half_closed_calls - std::min(limits_->half_closed_calls, all);
   const std::size_t kept = std::min(waiting, (left + 1) / 2);
   calls->half_closed = kept;
   all += kept;
   const std::chrono::nanoseconds until =
-      workspace_->scheduler->now() + std::chrono::milliseconds{limits_->half_closed_ms};
+      loop_context_->scheduler->now() + std::chrono::milliseconds{limits_->half_closed_ms};
   const Error error = message::make({.code = ErrorCode::limit_exceeded,
                                      .reason = "too many calls wait for callers that have ended their side",
                                      .delivered = "maybe",
@@ -884,16 +888,16 @@ void Dispatcher::limit_half_closed() {
 }
 
 void Dispatcher::abandon() noexcept {
-  if (pending_) workspace_->half_closed_calls -= std::exchange(pending_->half_closed, 0);
+  if (pending_) loop_context_->half_closed_calls -= std::exchange(pending_->half_closed, 0);
   broker_peer_.reset();
-  if (!workspace_->open_batches.empty()) workspace_->open_batches.erase(this);
+  if (!loop_context_->open_batches.empty()) loop_context_->open_batches.erase(this);
   if (!pending_) return;
   load_ = nullptr;  // which goes with them
   const std::shared_ptr<PendingCalls> calls = std::move(pending_);
   if (calls->identity) calls->identity->awaited.reset();
   const std::shared_ptr<PeerCalls> peer_calls = calls->peer_calls;
   if (peer_calls) peer_calls->gone();
-  calls->abandon(*workspace_);
+  calls->abandon(*loop_context_);
   // Who has survived being stopped learns why nobody answers.
   if (peer_calls) peer_calls->peer_ended();
 }

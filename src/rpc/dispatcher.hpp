@@ -1,6 +1,6 @@
-// Dispatcher: serves one peer's messages from a Registry and sends what comes of them to an Outlet. It owns the table
-// of calls being worked on. It knows no socket: a session or Registry::handle stands behind Outlet.
-// One thread (the loop's). Implements docs/wire.md "Messages", "Batches" and "Deadlines and cancelling".
+// Dispatcher: serves one peer's messages from a Registry and sends what comes of them to an MessageSink. It owns the
+// table of calls being worked on. It knows no socket: a session or Registry::handle stands behind MessageSink. One
+// thread (the loop's). Implements docs/wire.md "Messages", "Batches" and "Deadlines and cancelling".
 #pragma once
 
 #include <algorithm>
@@ -18,14 +18,14 @@
 #include <vector>
 
 #include "rpc/accounts.hpp"
-#include "rpc/holders.hpp"
+#include "rpc/memory_budget.hpp"
 #include "rpc/refusals.hpp"
 #include "rpc/stop_requests.hpp"
 #include "wirecall/bytes.hpp"
 #include "wirecall/context.hpp"
 #include "wirecall/detail/blocking_pool.hpp"
-#include "wirecall/detail/handler_window.hpp"
 #include "wirecall/detail/param_readers.hpp"
+#include "wirecall/detail/watchdog_slot.hpp"
 #include "wirecall/limits.hpp"
 #include "wirecall/log.hpp"
 #include "wirecall/message.hpp"
@@ -34,9 +34,9 @@
 #include "wirecall/task.hpp"
 
 namespace wirecall::message {
-class PackedMembers;
+class MsgpackMembers;
 class Transcoder;
-struct Unheld;
+struct Unrepresentable;
 struct Unreadable;
 }  // namespace wirecall::message
 
@@ -96,14 +96,14 @@ struct Share {
   /// One message costs no more than that, whatever it is charged.
   static constexpr std::size_t kChargeMax = std::size_t{1} << 20;
 
-  std::int32_t steps_left = 0;  ///< until Outlet::next_share; negative when one message has cost more
+  std::int32_t steps_left = 0;  ///< until MessageSink::next_share; negative when one message has cost more
 };
 
 /// Where finished messages go.
-class Outlet {
+class MessageSink {
  public:
   /// The buffer to which the next message is appended. Between open_message and close_message (or discard_message) the
-  /// outlet is not asked for anything else.
+  /// sink is not asked for anything else.
   virtual Buffer& open_message() = 0;
   /// What was appended since open_message is one whole message, JSON text, which is sent in the peer's encoding.
   virtual void close_message() = 0;
@@ -114,26 +114,25 @@ class Outlet {
   }
   /// The same of a message that holds no line break, since our own writers alone have written it, or it has been made
   /// one line: nobody looks for one again. JSON text of others' (a handler's, another peer's) is closed by
-  /// close_message or close_message_as, where the outlet makes it one line for a peer that may read lines.
+  /// close_message or close_message_as, where the sink makes it one line for a peer that may read lines.
   virtual void close_compact_as(MessageForm form) { close_message_as(form); }
-  /// What was appended since open_message is to be forgotten: the outlet truncates its buffer to where it was.
+  /// What was appended since open_message is to be forgotten: the sink truncates its buffer to where it was.
   virtual void discard_message() noexcept = 0;
-  /// An answer that is due cannot be written, for want of memory. The peer must not wait for it: so the outlet ends the
+  /// An answer that is due cannot be written, for want of memory. The peer must not wait for it: so the sink ends the
   /// connection, or tells its caller, once nobody is on the way through it any more.
   virtual void lose_answer() noexcept {}
 
-  /// When the last byte of the message that is being looked at came, by Scheduler::now, as far as that is known: at the
-  /// latest when this is asked first about what came together, which is asked more cheaply than the time. nullopt for
-  /// just now.
-  [[nodiscard]] virtual std::optional<std::chrono::nanoseconds> came() noexcept { return std::nullopt; }
-  /// Whether more may be sent that no request waits for. After false, Dispatcher::room is called once there is room.
-  [[nodiscard]] virtual bool has_room() noexcept { return true; }
-  /// Whether so much waits for the peer that what nobody waits for had better be dropped. After true, Dispatcher::room
-  /// is called once there is room.
+  /// When the last byte of the current message was received, by Scheduler::now: sampled once per read, when it is first
+  /// asked for, and never too early. nullopt for just now.
+  [[nodiscard]] virtual std::optional<std::chrono::nanoseconds> received_at() noexcept { return std::nullopt; }
+  /// Whether more may be sent that no request waits for. After false, Dispatcher::on_writable is called once it may.
+  [[nodiscard]] virtual bool writable() noexcept { return true; }
+  /// Above the soft limit: what nobody waits for is to be dropped. After true, Dispatcher::on_writable is called once
+  /// it is below.
   [[nodiscard]] virtual bool is_overfull() noexcept { return false; }
   /// Whether a message of so many bytes that the peer has not asked for may wait for it: together with what else waits
-  /// for its principal it is within half of Limits::principal_bytes. After false, Dispatcher::room is called once what
-  /// waits for it alone has been sent, if anything does.
+  /// for its principal it is within half of Limits::principal_bytes. After false, Dispatcher::on_writable is called
+  /// once what waits for it alone has been sent, if anything does.
   [[nodiscard]] virtual bool has_budget_for(std::size_t bytes) noexcept {
     static_cast<void>(bytes);
     return true;
@@ -144,7 +143,7 @@ class Outlet {
   [[nodiscard]] virtual std::optional<PeerCredentials> peer_credentials() const { return std::nullopt; }
   /// The connection counts there from now on, where it is one; null for nowhere.
   virtual void count_into(ConnectionCounts*) noexcept {}
-  /// Of the connection; null where others wait for nothing. Lives as long as the outlet.
+  /// Of the connection; null where others wait for nothing. Lives as long as the sink.
   [[nodiscard]] virtual Share* share() noexcept { return nullptr; }
   /// Asked when no steps are left: false when it is others' turn.
   [[nodiscard]] virtual bool next_share() noexcept { return true; }
@@ -168,10 +167,10 @@ class Outlet {
   [[nodiscard]] virtual bool speaks_msgpack() const noexcept { return false; }
   /// Where the peer comes from: an address, or a user of this machine. The same text is the same source.
   [[nodiscard]] virtual std::string peer_source() const { return {}; }
-  /// A response among the elements of a batch, in its turn. `packed` is the batch in MessagePack, of which `element` is
-  /// the response; both are empty for JSON.
-  virtual void batched_response(const Received& response, std::string_view packed, std::string_view element) {
-    static_cast<void>(response), static_cast<void>(packed), static_cast<void>(element);
+  /// A response among the elements of a batch, in its turn. `msgpack` is the batch in MessagePack, of which `element`
+  /// is the response; both are empty for JSON.
+  virtual void batched_response(const Received& response, std::string_view msgpack, std::string_view element) {
+    static_cast<void>(response), static_cast<void>(msgpack), static_cast<void>(element);
   }
   /// The Host by which the present request has come by HTTP, where it is one of ours; else empty.
   [[nodiscard]] virtual std::string_view http_host() const noexcept { return {}; }
@@ -183,21 +182,21 @@ class Outlet {
   [[nodiscard]] virtual std::shared_ptr<PeerLoad> load() { return std::make_shared<PeerLoad>(); }
 
  protected:
-  ~Outlet() = default;
+  ~MessageSink() = default;
 };
 
 /// What the dispatchers of one thread share: cursors with their scratch memory, running tasks, timers, the log.
 /// Outlives the dispatchers that use it.
-struct Workspace {
-  explicit Workspace(const Codec& codec = json_codec(), Scheduler* timers = nullptr, const LogSink* log = nullptr);
-  ~Workspace();
-  Workspace(Workspace&&) = delete;
+struct LoopContext {
+  explicit LoopContext(const Codec& codec = json_codec(), Scheduler* timers = nullptr, const LogSink* log = nullptr);
+  ~LoopContext();
+  LoopContext(LoopContext&&) = delete;
 
   /// Of a batch that is being read; those beyond are read again when it is served.
   using Elements = std::array<Received, kBatchElementsKept>;
 
   /// What reads params and writes results in MessagePack.
-  struct PackedCursors {
+  struct MsgpackCursors {
     detail::ParamReaders readers{.reader = msgpack_codec().reader(), .defaults = {}};
     std::unique_ptr<Writer> writer = msgpack_codec().writer();
   };
@@ -206,7 +205,7 @@ struct Workspace {
   struct Scratch {
     detail::ParamReaders readers;
     std::unique_ptr<Elements> elements;
-    std::unique_ptr<PackedCursors> packed;
+    std::unique_ptr<MsgpackCursors> msgpack;
   };
   [[nodiscard]] Scratch make_scratch() const;
   /// Gives away what there is for `fresh`, which make_scratch has made.
@@ -215,12 +214,14 @@ struct Workspace {
   void write_log(LogLevel level, std::string_view line) const;
   /// For peers that speak MessagePack; both are made when the first does.
   [[nodiscard]] message::Transcoder& transcoder();
-  [[nodiscard]] PackedCursors& packed();
+  [[nodiscard]] MsgpackCursors& msgpack();
   /// Of calls of that form.
   [[nodiscard]] detail::ParamReaders& readers_of(MessageForm form) {
-    return form != MessageForm::packed ? readers : packed().readers;
+    return form != MessageForm::msgpack ? readers : msgpack().readers;
   }
-  [[nodiscard]] Writer& writer_of(MessageForm form) { return form != MessageForm::packed ? *writer : *packed().writer; }
+  [[nodiscard]] Writer& writer_of(MessageForm form) {
+    return form != MessageForm::msgpack ? *writer : *msgpack().writer;
+  }
 
   const Codec* codec;
   detail::ParamReaders readers;
@@ -232,7 +233,7 @@ struct Workspace {
   std::unordered_map<const Dispatcher*, std::shared_ptr<void>> open_batches;
   RunningBatch* running_batch = nullptr;  ///< the innermost; dispatchers'
   std::unique_ptr<Elements> elements = std::make_unique<Elements>();
-  detail::HandlerWindow* window = nullptr;        ///< null where nobody watches the handlers
+  detail::WatchdogSlot* watchdog_slot = nullptr;  ///< null without a watchdog
   detail::BlockingPool* blocking_pool = nullptr;  ///< null where there are no threads for handlers that block
   std::shared_ptr<const Authority> authority;     ///< null where nobody has to say who he is
   Broker* broker = nullptr;                       ///< null where connections cannot provide methods for each other
@@ -241,16 +242,16 @@ struct Workspace {
   bool has_turns = false;                         ///< a loop calls `after_turn`
   void (*after_turn)() noexcept = nullptr;        ///< to be called once when the turn has ended; null for nothing
   Scheduler* scheduler;
-  const LogSink* log;                              ///< may be null; outlives the workspace
-  std::string_view title = "wirecall";             ///< of the server; outlives the workspace
+  const LogSink* log;                              ///< may be null; outlives the loop_context
+  std::string_view title = "wirecall";             ///< of the server; outlives the loop_context
   const std::vector<std::string>* urls = nullptr;  ///< at which its methods are called by HTTP; null for none
   const LogSink* call_log = nullptr;               ///< of calls that reach no method; null where none are logged
   Refusals refusals;                               ///< who is told why
   mutable Stats stats;                             ///< of all that happens on this thread, whoever counts it
   std::unique_ptr<message::Transcoder> transcoder_made;
-  std::unique_ptr<PackedCursors> packed_made;
+  std::unique_ptr<MsgpackCursors> msgpack_made;
   Accounts accounts;
-  Holders unidentified;               ///< where peers have to say who they are
+  MemoryBudget unidentified;          ///< where peers have to say who they are
   std::size_t half_closed_calls = 0;  ///< that wait for peers that have ended their side
   StopRequests stop_requests{scheduler};
   TaskScope tasks;  ///< last: the tasks go before what they use
@@ -266,24 +267,24 @@ class Dispatcher {
  public:
   /// Everything referred to outlives the dispatcher; `registry` is not changed any more. `load` is the connection's, if
   /// another dispatcher has asked for it.
-  Dispatcher(const Registry& registry, Outlet& outlet, const Limits& limits, Workspace& workspace,
+  Dispatcher(const Registry& registry, MessageSink& sink, const Limits& limits, LoopContext& loop_context,
              const PeerLoad* load = nullptr) noexcept;
   ~Dispatcher();
   Dispatcher(Dispatcher&&) = delete;
 
-  /// Serves a message whose kind is not response. What it answers at once is at the outlet when this returns; calls
+  /// Serves a message whose kind is not response. What it answers at once is at the sink when this returns; calls
   /// that wait are answered later, from the thread's turn.
   /// `elements` are those of a batch that read_message has kept.
   void handle(const Received& message, std::span<const Received> elements = {});
-  /// The same for a message that was none of JSON before: requests whose params JSON cannot hold are `unheld`, and
-  /// answered -32602.
+  /// The same for a message that was none of JSON before: requests whose params JSON cannot hold are `unrepresentable`,
+  /// and answered -32602.
   void handle_transcoded(const Received& message, std::span<const Received> elements,
-                         std::span<const message::Unheld> unheld);
-  /// The same for one whose params are still in `packed`, the message of MessagePack (Transcoder::restore).
-  void handle_packed(const Received& message, std::span<const Received> elements, std::string_view packed,
-                     bool too_large = false);
-  /// Whether a batch is interrupted (Outlet::interrupt).
-  [[nodiscard]] bool has_open_batch() const noexcept { return workspace_->open_batches.contains(this); }
+                         std::span<const message::Unrepresentable> unrepresentable);
+  /// The same for one whose params are still in `msgpack`, the message of MessagePack (Transcoder::restore).
+  void handle_msgpack(const Received& message, std::span<const Received> elements, std::string_view msgpack,
+                      bool too_large = false);
+  /// Whether a batch is interrupted (MessageSink::interrupt).
+  [[nodiscard]] bool has_open_batch() const noexcept { return loop_context_->open_batches.contains(this); }
   /// Serves more of the open batch: the rest of it, or as much as the connection's share allows.
   void resume_batch();
   /// What is left of the open batch is answered -32009, and not run.
@@ -292,15 +293,15 @@ class Dispatcher {
   /// alone when that handler returns. False when no batch is being served. Throws std::bad_alloc.
   bool leave_batch();
   /// Whether a message of MessagePack may be handled as it is: a single one is no response. Then, its envelope having
-  /// been read, `takes_packed` says whether it is; so it does of each response in a batch.
+  /// been read, `takes_msgpack` says whether it is; so it does of each response in a batch.
   /// `members` are what Transcoder::check has found in it.
-  enum class Stays : std::uint8_t {
+  enum class Passthrough : std::uint8_t {
     no,  ///< it is handled as JSON
     yes,
     too_large  ///< it is handled as it is, being for a reserved method, and larger as JSON than a message may be
   };
-  [[nodiscard]] Stays may_stay_packed(std::string_view packed, const message::PackedMembers& members) noexcept;
-  [[nodiscard]] bool takes_packed(const Received& message) const noexcept;
+  [[nodiscard]] Passthrough may_pass_through(std::string_view msgpack, const message::MsgpackMembers& members) noexcept;
+  [[nodiscard]] bool takes_msgpack(const Received& message) const noexcept;
   /// In what form messages are answered from now on.
   void answer_as(MessageForm form) noexcept { form_ = form; }
   /// Where peers have to say who they are: the connection is closed unless this one has within
@@ -308,7 +309,7 @@ class Dispatcher {
   void await_identity();
   /// Where peers have to say who they are: whether this one has not.
   [[nodiscard]] bool is_unidentified() const noexcept {
-    return workspace_->authority != nullptr && principal() == nullptr;
+    return loop_context_->authority != nullptr && principal() == nullptr;
   }
   /// A peer that has not said who it is makes this connection hold so many bytes. It may be closed for that, and so may
   /// others that hold more.
@@ -321,7 +322,7 @@ class Dispatcher {
   }
   /// Where peers have to say who they are: this one has, by other means than rpc.hello; null for one that has not.
   void identify(const Principal* principal, std::string_view token);
-  /// Whether the peer still is who it was when Workspace::authority has become another one, and may do the same.
+  /// Whether the peer still is who it was when LoopContext::authority has become another one, and may do the same.
   /// One that has not said yet who it is may still do so, unless it could do everything before: where it `was_open`.
   [[nodiscard]] bool is_still_known(bool was_open = true) const noexcept;
   /// Where the token of a peer is known no more, its calls end with -32004 at once: nothing that they still give is
@@ -332,8 +333,8 @@ class Dispatcher {
   /// Answers a message over max_message_size: -32006.
   void refuse_size();
 
-  /// There is room for more output again: streams that rest go on.
-  void room();
+  /// The sink is writable again: resumes the streams that wait for that.
+  void on_writable();
 
   static constexpr std::uint32_t kNoTimeout = ~std::uint32_t{0};
   /// Calls from now on have so many milliseconds, or less, as if each had said so by `timeout_ms`; kNoTimeout ends
@@ -342,11 +343,11 @@ class Dispatcher {
   /// New requests are answered -32009 from now on. A peer that has said hello is told, by rpc.draining.
   void drain() noexcept;
   /// Whether other connections rely on the peer, since it provides methods for them.
-  [[nodiscard]] bool is_relied_on() const noexcept;
+  [[nodiscard]] bool is_provider() const noexcept;
   /// Calls rpc.ping, whose answer is for nobody, at a peer that has said hello; false for one that has not.
-  [[nodiscard]] bool ask_for_life();
+  [[nodiscard]] bool send_keepalive();
   /// Whether the connection is needed though nothing happens on it: the peer provides methods, or waits for events.
-  [[nodiscard]] bool is_kept() const noexcept;
+  [[nodiscard]] bool idle_exempt() const noexcept;
   /// Whether the peer has been called, and is waited for.
   [[nodiscard]] bool awaits_responses() const noexcept;
   /// A response, perhaps to one of these calls; false when it is none.
@@ -364,7 +365,7 @@ class Dispatcher {
   void end_calls(const Error& error) noexcept;
   /// The same when their time to finish before the server ends is up: -32009.
   void stop_calls() noexcept;
-  /// The peer has gone: asks all its calls to stop; nothing is sent to the outlet any more.
+  /// The peer has gone: asks all its calls to stop; nothing is sent to the sink any more.
   void abandon() noexcept;
 
  private:
@@ -382,7 +383,7 @@ class Dispatcher {
   void send_own(std::string_view text);
   [[nodiscard]] const Principal* principal() const noexcept;
   PeerIdentity& identity();
-  [[nodiscard]] bool admit(const Received& message, std::string_view packed = {});
+  [[nodiscard]] bool admit(const Received& message, std::string_view msgpack = {});
   struct RateWait {
     std::chrono::nanoseconds time{0};  // 0 for none
     std::string_view limit;
@@ -391,23 +392,23 @@ class Dispatcher {
   [[gnu::noinline]] void refuse_rate(const Received& message, CallState& state, const RateWait& wait);
   [[nodiscard]] std::optional<Error> refuse_full();
   void use_account();
-  bool take_terms(const Received& message, CallState& state);
+  bool take_call_options(const Received& message, CallState& state);
   [[nodiscard]] CallBounds bounds(CallState& state) const;
   [[nodiscard]] bool is_for_reserved(const Received& message) const noexcept;
-  [[nodiscard]] Stays need_not_be_json(std::string_view packed, std::string_view name) noexcept;
+  [[nodiscard]] Passthrough need_not_be_json(std::string_view msgpack, std::string_view name) noexcept;
   void refuse_too_large(const Received& message, CallState& state);
   void handle_unpacked(Received& message, CallState& state);
-  [[nodiscard]] std::chrono::nanoseconds came() const;
+  [[nodiscard]] std::chrono::nanoseconds received_at() const;
   [[nodiscard]] static bool belongs_to_a_call(const Received& message) noexcept;
 
   inline void handle_single(const Received& message, CallState& state);
   void handle_transcoded(const Received& message, CallState& state, std::size_t offset,
-                         std::span<const message::Unheld> unheld);
-  void handle_packed(const Received& message, CallState& state, std::string_view packed, std::string_view text,
-                     bool too_large = false);
+                         std::span<const message::Unrepresentable> unrepresentable);
+  void handle_msgpack(const Received& message, CallState& state, std::string_view msgpack, std::string_view text,
+                      bool too_large = false);
   void serve_element(BatchRun& run, const Received& element, CallState& state);
   void handle_batch(BatchRun& run, std::size_t count, std::span<const Received> elements);
-  void handle_as_json(const Received& element, CallState& state, std::string_view packed);
+  void handle_as_json(const Received& element, CallState& state, std::string_view msgpack);
   void serve_element_as(BatchRun& run, const Received& element, CallState& state);
   [[nodiscard]] inline bool serve_next(BatchRun& run, BatchScope* scope, const Received& element, Share* share);
   void interrupt_batch(BatchRun& run);
@@ -422,7 +423,7 @@ class Dispatcher {
   void hold_batch(BatchRun& run);
   void close_batch(BatchRun& run);
   [[nodiscard]] bool refuse_values(const Received& message, CallState& state, std::size_t offset,
-                                   std::span<const message::Unheld> unheld);
+                                   std::span<const message::Unrepresentable> unrepresentable);
   void refuse(const Received& message, CallState& state);
   void refuse_batch(const Received& batch, const Error& error);
   void log_unauthenticated(const Received& message) noexcept;
@@ -435,9 +436,9 @@ class Dispatcher {
 
   const Registry* registry_;
   const std::vector<Middleware>* middleware_;  // the registry's
-  Outlet* outlet_;
+  MessageSink* sink_;
   const Limits* limits_;
-  Workspace* workspace_;
+  LoopContext* loop_context_;
   const PeerLoad* load_;                   // the connection's; null as long as no call has waited
   std::shared_ptr<PendingCalls> pending_;  // made when the first call waits
   JoinedPeer broker_peer_;                 // made when a broker is first asked

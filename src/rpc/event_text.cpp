@@ -2,7 +2,7 @@
 #include "rpc/event_text.hpp"
 
 #include "codec/transcode.hpp"
-#include "message/packed_reply.hpp"
+#include "message/msgpack_reply.hpp"
 #include "wirecall/message.hpp"
 #include "wirecall/reflect.hpp"
 
@@ -19,13 +19,13 @@ Buffer event_of(std::string_view topic, std::string_view params) {
   return text;
 }
 
-Buffer packed_event_of(std::string_view topic, std::string_view params) {
+Buffer msgpack_event_of(std::string_view topic, std::string_view params) {
   Buffer text;
   message::append_map_head(text, params.empty() ? 2 : 3);
-  text.append(message::kPackedMethod);
+  text.append(message::kMsgpackMethod);
   codec::append_string(text, topic);
   if (!params.empty()) {
-    text.append(message::kPackedParams);
+    text.append(message::kMsgpackParams);
     text.append(params);
   }
   return text;
@@ -49,15 +49,15 @@ std::size_t EventText::forms_bytes() const noexcept {
 }
 
 // As not everybody takes it.
-EventText::Sent EventText::send_form(Outlet& outlet, bool packs) {
+EventText::SendResult EventText::send_form(MessageSink& sink, bool as_msgpack) {
   std::string_view text = text_;
-  if (packs != packed_) {
+  if (as_msgpack != msgpack_) {
     text = transcoded();
-    if (text.empty()) return Sent::no_form;
-  } else if (outlet.takes_lines()) {
+    if (text.empty()) return SendResult::no_form;
+  } else if (sink.takes_lines()) {
     text = one_line();
   }
-  return send(outlet, text, packs);
+  return send(sink, text, as_msgpack);
 }
 
 std::string_view EventText::one_line() {
@@ -72,7 +72,7 @@ std::string_view EventText::one_line() {
 std::string_view EventText::transcoded() {
   Forms& forms = this->forms();
   if (!forms.is_transcoded) {
-    const bool done = packed_ ? to_json(forms.transcoded) : to_msgpack(forms.transcoded);
+    const bool done = msgpack_ ? to_json(forms.transcoded) : to_msgpack(forms.transcoded);
     if (!done) forms.transcoded.clear();
     forms.is_transcoded = true;
   }
@@ -81,17 +81,17 @@ std::string_view EventText::transcoded() {
 
 // As JSON it may nest deeper than a message may: an object of one member whose name begins with `$` is wrapped there.
 bool EventText::to_json(Buffer& json) {
-  message::Transcoder& transcoder = workspace_->transcoder();
+  message::Transcoder& transcoder = loop_context_->transcoder();
   const bool done = transcoder.to_json(text_, *limits_, json) == message::Transcoder::Status::done;
-  if (!transcoder.take_unheld().empty() || !done || json.size() > limits_->max_message_size) return false;
+  if (!transcoder.take_unrepresentable().empty() || !done || json.size() > limits_->max_message_size) return false;
   Received message;
   return read_message(json.padded(), *limits_, true, message).status == ScanStatus::complete;
 }
 
-bool EventText::to_msgpack(Buffer& packed) {
+bool EventText::to_msgpack(Buffer& msgpack) {
   Buffer padded{text_};
-  const bool done = workspace_->transcoder().to_msgpack(padded.padded(), *limits_, packed);
-  static_cast<void>(workspace_->transcoder().take_refusals());
+  const bool done = loop_context_->transcoder().to_msgpack(padded.padded(), *limits_, msgpack);
+  static_cast<void>(loop_context_->transcoder().take_refusals());
   return done;
 }
 

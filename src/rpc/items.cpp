@@ -5,12 +5,12 @@
 #include <utility>
 
 #include "base/decimal.hpp"
+#include "message/msgpack_reply.hpp"
 #include "message/own_error.hpp"
-#include "message/packed_reply.hpp"
 
 namespace wirecall::detail {
 
-bool ItemsAwaiter::await_ready() const noexcept { return items_->has_room(); }
+bool ItemsAwaiter::await_ready() const noexcept { return items_->writable(); }
 
 void ItemsAwaiter::join() {
   joined_ = true;
@@ -85,24 +85,24 @@ void GatheredItems::write_result(Writer& writer) {
 
 // ---- sent ----
 
-SentItems::SentItems(Outlet& outlet, Workspace& workspace, MessageForm form, RoomQueue& queue, std::size_t bytes_max,
-                     Way way, std::string_view name, std::uint64_t credit)
-    : outlet_(&outlet),
-      workspace_(&workspace),
+SentItems::SentItems(MessageSink& sink, LoopContext& loop_context, MessageForm form, WritableQueue& queue,
+                     std::size_t bytes_max, Way way, std::string_view name, std::uint64_t credit)
+    : sink_(&sink),
+      loop_context_(&loop_context),
       queue_(&queue),
       bytes_max_(bytes_max),
       credit_(credit),
-      last_(workspace.scheduler != nullptr ? workspace.scheduler->now() : nanoseconds{0}),
+      last_(loop_context.scheduler != nullptr ? loop_context.scheduler->now() : nanoseconds{0}),
       way_(way),
       form_(form) {
   const bool credited = way == Way::credit;
   if (way == Way::event) {
     head_.append(name);
-    if (form == MessageForm::packed) head_ = packed_head();
+    if (form == MessageForm::msgpack) head_ = msgpack_head();
     return;
   }
-  if (form == MessageForm::packed) {
-    message::append_packed_item_head(head_, credited, name, workspace.transcoder());
+  if (form == MessageForm::msgpack) {
+    message::append_msgpack_item_head(head_, credited, name, loop_context.transcoder());
     return;
   }
   head_.append(credited ? R"({"jsonrpc":"2.0","method":"rpc.item","params":{"id":)"
@@ -112,13 +112,13 @@ SentItems::SentItems(Outlet& outlet, Workspace& workspace, MessageForm form, Roo
 }
 
 // What the head is in MessagePack, before the value.
-Buffer SentItems::packed_head() const {
+Buffer SentItems::msgpack_head() const {
   Buffer json{head_.view()};
   json.append("null}}");
-  Buffer packed;
-  static_cast<void>(workspace_->transcoder().to_msgpack(json.padded(), Limits{}, packed));
-  packed.truncate(packed.size() - 1);  // the null
-  return packed;
+  Buffer msgpack;
+  static_cast<void>(loop_context_->transcoder().to_msgpack(json.padded(), Limits{}, msgpack));
+  msgpack.truncate(msgpack.size() - 1);  // the null
+  return msgpack;
 }
 
 Writer& SentItems::begin() {
@@ -128,10 +128,10 @@ Writer& SentItems::begin() {
                          .reason = "the caller has ended the connection, and gives no more credit",
                          .delivered = "maybe"});
   }
-  out_ = &outlet_->open_message();
+  out_ = &sink_->open_message();
   start_ = out_->size();
   append_head();
-  Writer& writer = workspace_->writer_of(form_);
+  Writer& writer = loop_context_->writer_of(form_);
   writer.reset(*out_);
   return writer;
 }
@@ -141,7 +141,7 @@ void SentItems::append_head() {
   try {
     out_->append(head_.view());
     if (way_ != Way::credit) return;
-    if (form_ == MessageForm::packed) return message::append_packed_item_number(*out_, sequence_);
+    if (form_ == MessageForm::msgpack) return message::append_msgpack_item_number(*out_, sequence_);
     append_number(*out_, sequence_);
     out_->append(R"(,"value":)");
   } catch (...) {
@@ -152,12 +152,12 @@ void SentItems::append_head() {
 
 void SentItems::end() {
   try {
-    if (form_ != MessageForm::packed) out_->append("}}");
+    if (form_ != MessageForm::msgpack) out_->append("}}");
   } catch (...) {
     discard();
     throw;
   }
-  const Writer& writer = workspace_->writer_of(form_);
+  const Writer& writer = loop_context_->writer_of(form_);
   const bool too_large = out_->size() - start_ > bytes_max_;
   if (too_large || writer.failed()) {
     discard();
@@ -167,45 +167,45 @@ void SentItems::end() {
                          .delivered = "maybe",
                          .limit = "max_message_size"});
   }
-  outlet_->close_compact_as(form_);  // a writer has written the item
-  ++workspace_->stats.stream_items;
+  sink_->close_compact_as(form_);  // a writer has written the item
+  ++loop_context_->stats.stream_items;
   ++sequence_;
   if (way_ == Way::credit) --credit_;
-  if (workspace_->scheduler != nullptr) last_ = workspace_->scheduler->now();
+  if (loop_context_->scheduler != nullptr) last_ = loop_context_->scheduler->now();
 }
 
-bool SentItems::has_room() noexcept {
+bool SentItems::writable() noexcept {
   if (ended_ || starved()) return true;  // to hear of it
-  return may_send() && outlet_->has_room();
+  return may_send() && sink_->writable();
 }
 
 void SentItems::wait_begins() {
   if (!may_send()) return;
-  place_ = queue_->insert(queue_->end(), this);
+  position_ = queue_->insert(queue_->end(), this);
   queued_ = true;
 }
 
 void SentItems::leave_queue() noexcept {
-  if (std::exchange(queued_, false)) queue_->erase(place_);
+  if (std::exchange(queued_, false)) queue_->erase(position_);
 }
 
 void SentItems::grant(std::uint64_t more) {
   const bool had_none = credit_ == 0;
   credit_ = more > std::numeric_limits<std::uint64_t>::max() - credit_ ? std::numeric_limits<std::uint64_t>::max()
                                                                        : credit_ + more;
-  if (had_none) go_on();
+  if (had_none) resume();
 }
 
 void SentItems::peer_ended() {
   no_more_credit_ = true;
-  if (starved()) go_on();
+  if (starved()) resume();
 }
 
-void SentItems::go_on() {
+void SentItems::resume() {
   if (!waiting()) return;
   leave_queue();
-  if (!has_room()) return wait_begins();
-  if (workspace_->scheduler != nullptr) last_ = workspace_->scheduler->now();
+  if (!writable()) return wait_begins();
+  if (loop_context_->scheduler != nullptr) last_ = loop_context_->scheduler->now();
   wake();
 }
 
@@ -215,7 +215,7 @@ void SentItems::call_ended() noexcept {
 }
 
 nanoseconds SentItems::next_due(nanoseconds gap_max) const noexcept {
-  return (waiting() ? workspace_->scheduler->now() : last_) + gap_max;
+  return (waiting() ? loop_context_->scheduler->now() : last_) + gap_max;
 }
 
 }  // namespace wirecall::rpc

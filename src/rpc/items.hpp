@@ -32,7 +32,7 @@ class GatheredItems final : public detail::Items {
   Writer& begin() override { return *writer_; }
   void end() override;
   void discard() noexcept override {}  // the array will not be used
-  [[nodiscard]] bool has_room() noexcept override { return true; }
+  [[nodiscard]] bool writable() noexcept override { return true; }
 
   Buffer text_;
   std::unique_ptr<Writer> writer_;
@@ -44,8 +44,8 @@ class GatheredItems final : public detail::Items {
 };
 
 class SentItems;
-/// Streams that rest until their peer has taken more, in the order in which they began to.
-using RoomQueue = std::list<SentItems*>;
+/// Streams that wait until their sink is writable, in the order in which they began to.
+using WritableQueue = std::list<SentItems*>;
 
 class SentItems final : public detail::Items {
  public:
@@ -55,16 +55,16 @@ class SentItems final : public detail::Items {
   /// which "}}" is the end. `credit` counts for Way::credit. The first three
   /// are used until `call_ended`.
   /// The items are written, and sent, in that form.
-  SentItems(Outlet& outlet, Workspace& workspace, MessageForm form, RoomQueue& queue, std::size_t bytes_max, Way way,
-            std::string_view name, std::uint64_t credit);
+  SentItems(MessageSink& sink, LoopContext& loop_context, MessageForm form, WritableQueue& queue, std::size_t bytes_max,
+            Way way, std::string_view name, std::uint64_t credit);
   ~SentItems() override { leave_queue(); }
 
   /// The caller takes `more` items. May end the call, and `this`.
   void grant(std::uint64_t more);
   /// The caller says nothing any more: where it has no credit left, the stream fails; as grant.
   void peer_ended();
-  /// There may be room again; as grant.
-  void go_on();
+  /// The sink may be writable again; as grant.
+  void resume();
   /// Nobody waits for items any more: none is sent from now on.
   void call_ended() noexcept;
   /// When the next item has to have come, after at most `gap_max` without one. Time in which the stream waits for its
@@ -76,20 +76,20 @@ class SentItems final : public detail::Items {
  private:
   Writer& begin() override;
   void end() override;
-  void discard() noexcept override { outlet_->discard_message(); }
+  void discard() noexcept override { sink_->discard_message(); }
   void append_head();
-  [[nodiscard]] Buffer packed_head() const;
+  [[nodiscard]] Buffer msgpack_head() const;
   [[nodiscard]] bool starved() const noexcept { return no_more_credit_ && !may_send(); }
-  [[nodiscard]] bool has_room() noexcept override;
+  [[nodiscard]] bool writable() noexcept override;
   void wait_begins() override;
   void wait_ends() noexcept override { leave_queue(); }
   void leave_queue() noexcept;
   [[nodiscard]] bool may_send() const noexcept { return way_ != Way::credit || credit_ != 0; }
 
-  Outlet* outlet_;
-  Workspace* workspace_;
-  RoomQueue* queue_;
-  RoomQueue::iterator place_;  // while queued_
+  MessageSink* sink_;
+  LoopContext* loop_context_;
+  WritableQueue* queue_;
+  WritableQueue::iterator position_;  // while queued_
   std::size_t bytes_max_;
   Buffer head_;  // of each item, up to its number or value
   std::uint64_t credit_;

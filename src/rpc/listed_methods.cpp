@@ -21,7 +21,7 @@ void append_listed(Buffer& out, const ListedMethod& listed) {
 }
 
 bool MethodList::write_piece() {
-  const Method* const method = next_own(*workspace_, *registry_, after_);
+  const Method* const method = next_own(*loop_context_, *registry_, after_);
   if (method == nullptr) {
     text_.append(text_.empty() ? "[]" : "]");
     return false;

@@ -7,7 +7,7 @@
 #include <utility>
 
 #include "rpc/rendering.hpp"
-#include "wirecall/access.hpp"
+#include "wirecall/principal.hpp"
 #include "wirecall/registry.hpp"
 
 namespace wirecall::rpc {
@@ -29,13 +29,13 @@ void append_listed(Buffer& out, const ListedMethod& listed);
 /// Those of the process's own that who asks may call, by their names.
 class MethodList final : public Rendering {
  public:
-  MethodList(Workspace& workspace, const Registry& registry, Asker asker)
-      : workspace_(&workspace), registry_(&registry), asker_(std::move(asker)) {}
+  MethodList(LoopContext& loop_context, const Registry& registry, Asker asker)
+      : loop_context_(&loop_context), registry_(&registry), asker_(std::move(asker)) {}
 
  private:
   bool write_piece() override;
 
-  Workspace* workspace_;
+  LoopContext* loop_context_;
   const Registry* registry_;
   const Asker asker_;
   std::string after_;

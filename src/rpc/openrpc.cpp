@@ -157,9 +157,9 @@ void write_result(Writer& writer, const Method& method) {
   writer.end_object();
 }
 
-OpenRpcDocument::OpenRpcDocument(Workspace& workspace, const Registry& registry, const MethodSource* others,
+OpenRpcDocument::OpenRpcDocument(LoopContext& loop_context, const Registry& registry, const MethodSource* others,
                                  std::string_view version, Asker asker, const DocumentOrigin& origin)
-    : workspace_(&workspace),
+    : loop_context_(&loop_context),
       registry_(&registry),
       others_(others),
       asker_(std::move(asker)),
@@ -179,7 +179,7 @@ OpenRpcDocument::OpenRpcDocument(Workspace& workspace, const Registry& registry,
 }
 
 bool OpenRpcDocument::write_piece() {
-  const Method* const own = next_own(*workspace_, *registry_, after_);
+  const Method* const own = next_own(*loop_context_, *registry_, after_);
   DescribedMethod other;
   const bool any_other = others_ != nullptr && others_->next_method(after_, asker_.principal, other);
   if (own == nullptr && !any_other) {

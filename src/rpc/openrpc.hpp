@@ -52,14 +52,14 @@ class MethodSource {
 /// `version` is the one of the format that was asked for: of those known it is given, else the oldest, 1.2.6.
 class OpenRpcDocument final : public Rendering {
  public:
-  OpenRpcDocument(Workspace& workspace, const Registry& registry, const MethodSource* others, std::string_view version,
-                  Asker asker, const DocumentOrigin& origin = {});
+  OpenRpcDocument(LoopContext& loop_context, const Registry& registry, const MethodSource* others,
+                  std::string_view version, Asker asker, const DocumentOrigin& origin = {});
 
  private:
   bool write_piece() override;
   void begin_method(std::string_view name, std::string_view summary);
 
-  Workspace* workspace_;
+  LoopContext* loop_context_;
   const Registry* registry_;
   const MethodSource* others_;
   const Asker asker_;

@@ -58,7 +58,7 @@ class OwnSubscriptions::Sink final : public detail::EventSink {
     try {
       std::rethrow_exception(error);
     } catch (...) {
-      send_error(error_of_exception(*table_->workspace_, *method_));
+      send_error(error_of_exception(*table_->loop_context_, *method_));
     }
   }
 
@@ -77,7 +77,7 @@ class OwnSubscriptions::Sink final : public detail::EventSink {
   void send_error(const Error& error) noexcept {
     try {
       const std::string text = event_head(method_->subscription()->notification, id(), "error");
-      const Buffer data = clean_data(*table_->workspace_, *method_, error);
+      const Buffer data = clean_data(*table_->loop_context_, *method_, error);
       const Error clean{error.code(), error.message(), std::string{data.view()}};
       link_->send_behind_answer(text + message::error_text(clean) + "}}");
     } catch (const std::exception&) {
@@ -103,7 +103,7 @@ std::shared_ptr<detail::EventSink> OwnSubscriptions::begin(const Method& method,
   }
   std::string id = random_id();
   const std::string head = event_head(method.subscription()->notification, id, "result");
-  auto items = std::make_shared<SentItems>(*outlet_, *workspace_, form, *queue_, limits_->max_message_size,
+  auto items = std::make_shared<SentItems>(*message_sink_, *loop_context_, form, *queue_, limits_->max_message_size,
                                            SentItems::Way::event, head, 0);
   const auto sink = std::make_shared<Sink>(*this, method, context, std::move(link), std::move(id), std::move(items),
                                            std::stop_source{});
@@ -116,7 +116,7 @@ void OwnSubscriptions::end(ById::iterator at) noexcept {
   std::stop_source stop = sink.stop();  // the task may end, and the sink with it
   by_id_.erase(at);
   sink.unlist();
-  workspace_->stop_requests.ask(std::move(stop));
+  loop_context_->stop_requests.ask(std::move(stop));
 }
 
 bool OwnSubscriptions::end(std::string_view id, std::string_view unsubscribe) noexcept {
@@ -179,7 +179,7 @@ Method& Registry::add_subscription(SubscriptionNames names, std::vector<Param> p
 
 std::shared_ptr<detail::EventSink> Call::subscribe() {
   rpc::Dispatcher& dispatcher = *state_->dispatcher;
-  const bool connected = dispatcher.outlet_->connected();
+  const bool connected = dispatcher.sink_->connected();
   if (is_notification() || !connected) {
     error(Error{ErrorCode::invalid_request, std::string{message_of(ErrorCode::invalid_request)},
                 connected ? "" : R"({"reason":"needs_connection"})"});
@@ -187,8 +187,8 @@ std::shared_ptr<detail::EventSink> Call::subscribe() {
   }
   rpc::PendingCalls& calls = dispatcher.pending();
   if (!calls.subscriptions) {
-    calls.subscriptions = std::make_shared<rpc::OwnSubscriptions>(*dispatcher.outlet_, *dispatcher.workspace_,
-                                                                  *dispatcher.limits_, calls.waiting_for_room);
+    calls.subscriptions = std::make_shared<rpc::OwnSubscriptions>(*dispatcher.sink_, *dispatcher.loop_context_,
+                                                                  *dispatcher.limits_, calls.waiting_until_writable);
   }
   Context seen = context();
   try {

@@ -20,8 +20,9 @@ namespace wirecall::rpc {
 class OwnSubscriptions : public std::enable_shared_from_this<OwnSubscriptions> {
  public:
   /// All referred to are used until `end_all`.
-  OwnSubscriptions(Outlet& outlet, Workspace& workspace, const Limits& limits, RoomQueue& queue) noexcept
-      : outlet_(&outlet), workspace_(&workspace), limits_(&limits), queue_(&queue) {}
+  OwnSubscriptions(MessageSink& message_sink, LoopContext& loop_context, const Limits& limits,
+                   WritableQueue& queue) noexcept
+      : message_sink_(&message_sink), loop_context_(&loop_context), limits_(&limits), queue_(&queue) {}
   OwnSubscriptions(OwnSubscriptions&&) = delete;
 
   /// A new one, by the call of a method that was declared so, which `context` is of. Throws Error -32005.
@@ -38,10 +39,10 @@ class OwnSubscriptions : public std::enable_shared_from_this<OwnSubscriptions> {
   using ById = std::map<std::string_view, Sink*>;
   void end(ById::iterator at) noexcept;
 
-  Outlet* outlet_;
-  Workspace* workspace_;
+  MessageSink* message_sink_;
+  LoopContext* loop_context_;
   const Limits* limits_;
-  RoomQueue* queue_;
+  WritableQueue* queue_;
   ById by_id_;
 };
 

@@ -54,22 +54,22 @@ rpc::PeerCalls& calls_of(const Context& context) {
 
 }  // namespace
 
-PeerCall::PeerCall(const Context& context, std::string_view method, std::string_view params_json)
+CallerRequest::CallerRequest(const Context& context, std::string_view method, std::string_view params_json)
     : calls_(context.caller_link() != nullptr ? context.caller_link()->shared_calls() : nullptr) {
   calls_of(context).begin(*this, context, method, params_json);
 }
 
-PeerCall::~PeerCall() {
+CallerRequest::~CallerRequest() {
   if (id_ != 0) calls_->give_up(*this);
 }
 
-void PeerCall::expired() { calls_->expired(*this); }
+void CallerRequest::expired() { calls_->expired(*this); }
 
-void notify_peer(const Context& context, std::string_view method, std::string_view params_json, bool by_handler) {
+void notify_caller(const Context& context, std::string_view method, std::string_view params_json, bool by_handler) {
   calls_of(context).notify(context, method, params_json, by_handler);
 }
 
-bool can_notify_peer(const Context& context) noexcept {
+bool can_notify_caller(const Context& context) noexcept {
   return context.caller_link() != nullptr && context.caller_link()->can_notify();
 }
 
@@ -124,7 +124,7 @@ void PeerCalls::require_sendable(const Context& context) const {
   }
 }
 
-void PeerCalls::begin(detail::PeerCall& call, const Context& context, std::string_view method,
+void PeerCalls::begin(detail::CallerRequest& call, const Context& context, std::string_view method,
                       std::string_view params_json) {
   if (ended_) throw lost("no");
   require_sendable(context);
@@ -141,7 +141,7 @@ void PeerCalls::begin(detail::PeerCall& call, const Context& context, std::strin
   }
   Buffer text;
   append_call(text, method, params_json);
-  if (!outlet_->strict_peer()) {
+  if (!sink_->strict_peer()) {
     append_hops(text, context);
     text.append(R"(,"timeout_ms":)");
     append_number(text, static_cast<std::uint64_t>(std::chrono::ceil<milliseconds>(left).count()));
@@ -153,7 +153,7 @@ void PeerCalls::begin(detail::PeerCall& call, const Context& context, std::strin
   calls_.emplace(last_id_ + 1, &call);
   call.id_ = ++last_id_;
   try {
-    if (workspace_->scheduler != nullptr) workspace_->scheduler->start(call, left);
+    if (loop_context_->scheduler != nullptr) loop_context_->scheduler->start(call, left);
     send(text.view());
   } catch (...) {
     forget(call);
@@ -169,37 +169,37 @@ void PeerCalls::require_fitting(const Buffer& text, std::string_view reason) con
 void PeerCalls::send(std::string_view text) {
   if (gone_) return;
   if (message::is_msgpack(text.front())) [[unlikely]] {
-    EventText event{text, *workspace_, *limits_};
-    static_cast<void>(event.send_to(*outlet_));  // or it has no form there
+    EventText event{text, *loop_context_, *limits_};
+    static_cast<void>(event.send_to(*sink_));  // or it has no form there
     return;
   }
-  Buffer& out = outlet_->open_message();
+  Buffer& out = sink_->open_message();
   try {
     out.append(text);
   } catch (...) {
-    outlet_->discard_message();
+    sink_->discard_message();
     throw;
   }
-  outlet_->close_message();
+  sink_->close_message();
 }
 
 void PeerCalls::notify(const Context& context, std::string_view method, std::string_view params_json, bool by_handler) {
   require_sendable(context);
   Buffer text;
   append_call(text, method, params_json);
-  if (!outlet_->strict_peer()) append_hops(text, context);
+  if (!sink_->strict_peer()) append_hops(text, context);
   text.push_back('}');
   require_fitting(text, "the notification is larger than a message may be");
   if (by_handler) return send(text.view());
   context.caller_link()->send_behind_answer(text.view());
 }
 
-void PeerCalls::forget(detail::PeerCall& call) noexcept {
-  if (!gone_ && workspace_->scheduler != nullptr) workspace_->scheduler->stop(call);
+void PeerCalls::forget(detail::CallerRequest& call) noexcept {
+  if (!gone_ && loop_context_->scheduler != nullptr) loop_context_->scheduler->stop(call);
   calls_.erase(std::exchange(call.id_, 0));
 }
 
-void PeerCalls::give_up(detail::PeerCall& call) noexcept {
+void PeerCalls::give_up(detail::CallerRequest& call) noexcept {
   const std::uint64_t id = call.id_;
   forget(call);
   if (gone_) return;
@@ -212,7 +212,7 @@ void PeerCalls::give_up(detail::PeerCall& call) noexcept {
   }
 }
 
-void PeerCalls::expired(detail::PeerCall& call) {
+void PeerCalls::expired(detail::CallerRequest& call) {
   const Completion<Buffer> answer = call.answer_;
   give_up(call);
   answer.fail(made([] {
@@ -229,13 +229,13 @@ bool PeerCalls::response(const Received& message) {
   if (error != std::errc{} || end != id.data() + id.size() - 1 || id[2] == '0') return false;
   const auto found = calls_.find(number);
   if (found == calls_.end()) return false;
-  detail::PeerCall& call = *found->second;
+  detail::CallerRequest& call = *found->second;
   const Completion<Buffer> answer = call.answer_;  // whoever waits may end, and the call with it
   forget(call);
   if (message.fault != Fault::none) {
     answer.fail(made([] { return message::malformed_response(); }));
   } else if (message.has(Member::error)) {
-    answer.fail(made([&] { return message::read_error(*workspace_->readers.reader, message[Member::error]); }));
+    answer.fail(made([&] { return message::read_error(*loop_context_->readers.reader, message[Member::error]); }));
   } else {
     answer.set(Buffer{message[Member::result]});
   }
@@ -245,7 +245,7 @@ bool PeerCalls::response(const Received& message) {
 void PeerCalls::peer_ended() {
   ended_ = true;
   while (!calls_.empty()) {
-    detail::PeerCall& call = *calls_.begin()->second;
+    detail::CallerRequest& call = *calls_.begin()->second;
     const Completion<Buffer> answer = call.answer_;
     forget(call);
     answer.fail(made([] { return lost("maybe"); }));
@@ -254,7 +254,7 @@ void PeerCalls::peer_ended() {
 
 void PeerCalls::gone() noexcept {
   for (const auto& [id, call] : calls_) {
-    if (workspace_->scheduler != nullptr) workspace_->scheduler->stop(*call);
+    if (loop_context_->scheduler != nullptr) loop_context_->scheduler->stop(*call);
   }
   gone_ = true;
 }
@@ -294,7 +294,7 @@ Completion<> CallerLink::answered() {
   return completion;
 }
 
-void CallerLink::settle(int code) noexcept {
+void CallerLink::complete(int code) noexcept {
   if (state_.load(std::memory_order_relaxed) != State::waiting) return;
   state_.store(code == 0 ? State::answered : State::failed, std::memory_order_relaxed);
   load_->held_bytes -= std::exchange(held_bytes_, 0);

@@ -14,26 +14,27 @@
 #include <vector>
 
 #include "rpc/dispatcher.hpp"
+#include "wirecall/caller.hpp"
 #include "wirecall/error.hpp"
-#include "wirecall/peer.hpp"
 
 namespace wirecall::rpc {
 
 class PeerCalls {
  public:
   /// All referred to are used until `gone`.
-  PeerCalls(Outlet& outlet, Workspace& workspace, const Limits& limits) noexcept
-      : outlet_(&outlet), workspace_(&workspace), limits_(&limits) {}
+  PeerCalls(MessageSink& sink, LoopContext& loop_context, const Limits& limits) noexcept
+      : sink_(&sink), loop_context_(&loop_context), limits_(&limits) {}
 
   /// Sends a request for `call`. Throws Error when it cannot.
-  void begin(detail::PeerCall& call, const Context& context, std::string_view method, std::string_view params_json);
+  void begin(detail::CallerRequest& call, const Context& context, std::string_view method,
+             std::string_view params_json);
   void notify(const Context& context, std::string_view method, std::string_view params_json, bool by_handler);
   /// Sends one message, whole or not at all: JSON, or a notification in MessagePack (EventText). Nothing is sent once
   /// the connection is over.
   void send(std::string_view text);
   /// The call is not waited for any more: tells the peer.
-  void give_up(detail::PeerCall& call) noexcept;
-  void expired(detail::PeerCall& call);
+  void give_up(detail::CallerRequest& call) noexcept;
+  void expired(detail::CallerRequest& call);
   /// False when the response is to none of these calls. Its spans last until this returns.
   bool response(const Received& message);
   /// The peer answers nothing any more: all fail with -32001.
@@ -47,12 +48,12 @@ class PeerCalls {
  private:
   void require_sendable(const Context& context) const;
   void require_fitting(const Buffer& text, std::string_view reason) const;
-  void forget(detail::PeerCall& call) noexcept;
+  void forget(detail::CallerRequest& call) noexcept;
 
-  Outlet* outlet_;
-  Workspace* workspace_;
+  MessageSink* sink_;
+  LoopContext* loop_context_;
   const Limits* limits_;
-  std::map<std::uint64_t, detail::PeerCall*> calls_;
+  std::map<std::uint64_t, detail::CallerRequest*> calls_;
   std::uint64_t last_id_ = 0;
   bool ended_ = false;  // the peer sends no more
   std::atomic<bool> gone_ = false;
@@ -79,7 +80,7 @@ class CallerLink {
   /// To be awaited: the call's answer has been written. Throws Cancelled when that was an error.
   [[nodiscard]] Completion<> answered();
   /// The answer has been written, or will never be: `code` is that of its error, 0 for a result.
-  void settle(int code) noexcept;
+  void complete(int code) noexcept;
 
  private:
   enum class State : std::uint8_t { waiting, answered, failed };

@@ -5,11 +5,11 @@
 #include <exception>
 #include <utility>
 
-#include "base/room.hpp"
+#include "base/reserve_extra.hpp"
 #include "codec/json_compact.hpp"
 #include "codec/json_scan.hpp"
+#include "message/msgpack_reply.hpp"
 #include "message/own_error.hpp"
-#include "message/packed_reply.hpp"
 #include "rpc/method_counts.hpp"
 #include "rpc/own_subscriptions.hpp"
 #include "rpc/peer_calls.hpp"
@@ -18,16 +18,16 @@
 namespace wirecall::rpc {
 namespace {
 
-OwnCounts::Row* own_row(const Workspace& workspace, const Method& method) noexcept {
-  return workspace.own_counts != nullptr ? workspace.own_counts->of(method) : nullptr;
+OwnCounts::Row* own_row(const LoopContext& loop_context, const Method& method) noexcept {
+  return loop_context.own_counts != nullptr ? loop_context.own_counts->of(method) : nullptr;
 }
 
 // From a turn, in which nobody answers for the message any more.
-void send_late_batch(Outlet& outlet, BatchReply& batch) noexcept {
+void send_late_batch(MessageSink& sink, BatchReply& batch) noexcept {
   try {
-    send_batch(outlet, batch);
+    send_batch(sink, batch);
   } catch (const std::bad_alloc&) {
-    outlet.lose_answer();
+    sink.lose_answer();
   }
 }
 
@@ -37,14 +37,14 @@ void PendingCall::expired() { calls->expired(*this); }
 
 // Starts the timer for the time at which the call, or its next item, has to have come.
 void PendingCalls::watch(PendingCall& call) {
-  Scheduler* const scheduler = owner->workspace_->scheduler;
+  Scheduler* const scheduler = owner->loop_context_->scheduler;
   if (scheduler == nullptr) return;
   const std::chrono::nanoseconds due = call.due(*owner->limits_);
   if (due != kNoDeadline) scheduler->start(call, due - scheduler->now());
 }
 
 void PendingCalls::expired(PendingCall& call) {
-  if (call.due(*owner->limits_) > owner->workspace_->scheduler->now()) return watch(call);  // items have come
+  if (call.due(*owner->limits_) > owner->loop_context_->scheduler->now()) return watch(call);  // items have come
   end(call,
       message::make({.code = ErrorCode::timeout, .reason = "the call was not answered in time", .delivered = "maybe"}));
 }
@@ -56,8 +56,8 @@ std::chrono::nanoseconds PendingCall::due(const Limits& limits) const noexcept {
 
 PendingCall& PendingCalls::add(CallState& state, const Received& message, const Method& method) {
   if (free.empty()) {
-    make_room(free, slots.size() + 1);  // all of them may come back
-    make_room(slots, 1);
+    reserve_extra(free, slots.size() + 1);  // all of them may come back
+    reserve_extra(slots, 1);
     slots.push_back(std::make_unique<PendingCall>(*this, static_cast<std::uint32_t>(slots.size())));
     free.push_back(slots.back()->slot);
   }
@@ -71,17 +71,17 @@ PendingCall& PendingCalls::add(CallState& state, const Received& message, const 
   std::shared_ptr<BatchReply> shared;  // whereto the batch moves, when it has not yet
   if (leaves_gap) {
     if (!state.batch->shared) shared = std::make_shared<BatchReply>();
-    make_room(state.batch->current().gaps, 1);
+    reserve_extra(state.batch->current().gaps, 1);
   }
   const PendingCall::Key key{.id = call.id, .stream = state.rare && state.rare->items};
   if (call.notification) {
     // Nobody can name it.
-  } else if (call.no_place) {
-    call.no_place.key() = key;
-    call.no_place.mapped() = &call;
-    call.place = by_id.insert(std::move(call.no_place));
+  } else if (call.spare_node) {
+    call.spare_node.key() = key;
+    call.spare_node.mapped() = &call;
+    call.entry = by_id.insert(std::move(call.spare_node));
   } else {
-    call.place = by_id.emplace(key, &call);
+    call.entry = by_id.emplace(key, &call);
   }
   if (state.rare) call.extras = std::move(*state.rare);
   call.extras.bounds = bounds;
@@ -106,19 +106,19 @@ PendingCall& PendingCalls::add(CallState& state, const Received& message, const 
   free.pop_back();
   ++active;
   ++load->calls;
-  ++owner->workspace_->stats.calls_in_flight;
-  if (OwnCounts::Row* const row = own_row(*owner->workspace_, method)) ++row->waiting;
+  ++owner->loop_context_->stats.calls_in_flight;
+  if (OwnCounts::Row* const row = own_row(*owner->loop_context_, method)) ++row->waiting;
   state.waits = true;
   if (call.id.size() > kIdBytesUncounted) [[unlikely]] {
     call.id_held.set(load, call.id.size());
-    owner->outlet_->held_changed();
+    owner->sink_->held_changed();
   }
   return call;
 }
 
 // There was no memory for it: it is answered as a call that does not wait.
 void PendingCalls::take_back(PendingCall& call, CallState& state) noexcept {
-  if (!call.notification) call.no_place = by_id.extract(call.place);
+  if (!call.notification) call.spare_node = by_id.extract(call.entry);
   CallExtras extras = std::exchange(call.extras, {});
   if (state.rare) *state.rare = std::move(extras);
 }
@@ -139,48 +139,48 @@ void PendingCalls::finish(PendingCall& call, int code) noexcept {
 void PendingCalls::end(PendingCall& call, const Error& error) noexcept {
   std::stop_source stop = call.extras.stop;
   if (!call.notification) {
-    count_error(*owner->workspace_, *call.method, error.code());
+    count_error(*owner->loop_context_, *call.method, error.code());
     Reply& reply = reply_to(call);
-    answer_within_memory(*owner->outlet_, reply, [&] { reply.error(error, call.id); });
+    answer_within_memory(*owner->sink_, reply, [&] { reply.error(error, call.id); });
   }
-  Workspace& workspace = *owner->workspace_;
+  LoopContext& loop_context = *owner->loop_context_;
   const std::uint32_t slot = call.slot;
   const std::uint32_t generation = call.generation;
   close(call, error.code());
-  if (workspace.stop_requests.ask(std::move(stop))) uncount(slot, generation);
+  if (loop_context.stop_requests.ask(std::move(stop))) uncount(slot, generation);
 }
 
 // It has been answered.
 void PendingCalls::close(PendingCall& call, int code) noexcept {
-  const Workspace& workspace = *owner->workspace_;
-  if (workspace.scheduler != nullptr) workspace.scheduler->stop(call);
-  if (!call.notification) call.no_place = by_id.extract(call.place);
+  const LoopContext& loop_context = *owner->loop_context_;
+  if (loop_context.scheduler != nullptr) loop_context.scheduler->stop(call);
+  if (!call.notification) call.spare_node = by_id.extract(call.entry);
   if (call.id.size() > kIdBytesUncounted) [[unlikely]] {
     call.id = std::string{};
     call.id_held.release();
   }
   call.active = false;
   --active;
-  --workspace.stats.calls_in_flight;
-  if (OwnCounts::Row* const row = own_row(workspace, *call.method)) {
+  --loop_context.stats.calls_in_flight;
+  if (OwnCounts::Row* const row = own_row(loop_context, *call.method)) {
     --row->waiting;
-    if (workspace.scheduler != nullptr) row->record(workspace.scheduler->now() - call.extras.bounds.began);
+    if (loop_context.scheduler != nullptr) row->record(loop_context.scheduler->now() - call.extras.bounds.began);
   }
   const std::shared_ptr<BatchReply> batch = std::move(call.batch);
   CallExtras extras = std::exchange(call.extras, {});
   call.reply.reset();
-  if (extras.link) settle_link(std::move(extras.link), code, call.notification ? nullptr : batch.get());
+  if (extras.link) complete_link(std::move(extras.link), code, call.notification ? nullptr : batch.get());
   if (batch) close_in_batch(*batch);
-  call_hooks(workspace, extras.hooks, code);
+  call_hooks(loop_context, extras.hooks, code);
 }
 
 // One of the batch's calls has been answered.
 void PendingCalls::close_in_batch(BatchReply& batch) noexcept {
   const bool last = --batch.unanswered == 0;
   if (!batch.dispatched) return;
-  if (last) return send_late_batch(*owner->outlet_, batch);
+  if (last) return send_late_batch(*owner->sink_, batch);
   batch.held.set(load, std::max(batch.bytes, batch.text.capacity()));
-  owner->outlet_->held_changed();
+  owner->sink_->held_changed();
 }
 
 void PendingCalls::release(std::uint32_t slot, std::uint32_t generation) noexcept {
@@ -223,23 +223,23 @@ void PendingCalls::peer_ended() {
   }
 }
 
-void PendingCalls::abandon(Workspace& workspace) noexcept {
+void PendingCalls::abandon(LoopContext& loop_context) noexcept {
   owner = nullptr;
   if (const std::shared_ptr<OwnSubscriptions> ended = std::move(subscriptions)) ended->end_all();
-  workspace.stats.calls_in_flight -= active;
+  loop_context.stats.calls_in_flight -= active;
   for (const std::unique_ptr<PendingCall>& call : slots) {
     if (!call->active) continue;
-    if (workspace.scheduler != nullptr) workspace.scheduler->stop(*call);
-    if (OwnCounts::Row* const row = own_row(workspace, *call->method)) {
+    if (loop_context.scheduler != nullptr) loop_context.scheduler->stop(*call);
+    if (OwnCounts::Row* const row = own_row(loop_context, *call->method)) {
       --row->waiting;
       ++row->errors;
     }
     call->extras.items.reset();
-    if (call->extras.link) settle_link(call->extras.link, static_cast<int>(ErrorCode::cancelled), nullptr);
+    if (call->extras.link) complete_link(call->extras.link, static_cast<int>(ErrorCode::cancelled), nullptr);
   }
-  stop_all(workspace);
+  stop_all(loop_context);
   for (const std::unique_ptr<PendingCall>& call : slots) {
-    if (call->active) call_hooks(workspace, call->extras.hooks, static_cast<int>(ErrorCode::cancelled));
+    if (call->active) call_hooks(loop_context, call->extras.hooks, static_cast<int>(ErrorCode::cancelled));
   }
 }
 
@@ -267,12 +267,12 @@ void PendingCalls::limit(std::size_t kept, std::chrono::nanoseconds until, const
   }
 }
 
-void PendingCalls::stop_all(Workspace& workspace) noexcept {
+void PendingCalls::stop_all(LoopContext& loop_context) noexcept {
   const std::size_t count = slots.size();
   for (std::size_t slot = 0; slot < count; ++slot) {
     if (!slots[slot]->active) continue;
     const std::uint32_t generation = slots[slot]->generation;
-    if (workspace.stop_requests.ask(slots[slot]->extras.stop) && owner == nullptr)
+    if (loop_context.stop_requests.ask(slots[slot]->extras.stop) && owner == nullptr)
       uncount(static_cast<std::uint32_t>(slot), generation);
   }
 }
@@ -281,19 +281,19 @@ Reply& PendingCalls::reply_to(PendingCall& call) noexcept {
   if (!call.reply) {
     const std::size_t bytes_max = owner->limits_->max_message_size;
     if (call.batch) {
-      call.reply.emplace(call.batch->gaps[call.gap].reply, *call.batch, owner->workspace_, bytes_max);
+      call.reply.emplace(call.batch->gaps[call.gap].reply, *call.batch, owner->loop_context_, bytes_max);
     } else {
-      call.reply.emplace(owner->outlet_, owner->workspace_, call.form, bytes_max);
+      call.reply.emplace(owner->sink_, owner->loop_context_, call.form, bytes_max);
     }
   }
   return *call.reply;
 }
 
-void send_batch(Outlet& outlet, BatchReply& batch) {
+void send_batch(MessageSink& sink, BatchReply& batch) {
   if (batch.count == 0) return;
-  Buffer& out = outlet.open_message();
+  Buffer& out = sink.open_message();
   try {
-    if (batch.form == MessageForm::packed) message::append_array_head(out, batch.count);
+    if (batch.form == MessageForm::msgpack) message::append_array_head(out, batch.count);
     std::string_view text = batch.text.view();
     std::size_t from = 0;
     for (const BatchReply::Gap& gap : batch.gaps) {
@@ -303,21 +303,21 @@ void send_batch(Outlet& outlet, BatchReply& batch) {
     }
     out.append(text.substr(from));
   } catch (...) {
-    outlet.discard_message();
+    sink.discard_message();
     throw;
   }
-  if (batch.form != MessageForm::packed) out.data()[out.size() - 1] = ']';  // in place of the last comma
+  if (batch.form != MessageForm::msgpack) out.data()[out.size() - 1] = ']';  // in place of the last comma
   if (batch.raw) {
-    outlet.close_message_as(batch.form);
+    sink.close_message_as(batch.form);
   } else {
-    outlet.close_compact_as(batch.form);
+    sink.close_compact_as(batch.form);
   }
-  for (const std::shared_ptr<CallerLink>& link : std::exchange(batch.links, {})) link->settle(0);
+  for (const std::shared_ptr<CallerLink>& link : std::exchange(batch.links, {})) link->complete(0);
 }
 
-void count_error(const Workspace& workspace, const Method& method, int code) noexcept {
-  workspace.stats.count_error(code);
-  if (OwnCounts::Row* const row = own_row(workspace, method)) ++row->errors;
+void count_error(const LoopContext& loop_context, const Method& method, int code) noexcept {
+  loop_context.stats.count_error(code);
+  if (OwnCounts::Row* const row = own_row(loop_context, method)) ++row->errors;
 }
 
 namespace {
@@ -335,17 +335,18 @@ bool make_compact(Buffer& text) {
 
 }  // namespace
 
-void send_error(Reply& reply, const Workspace& workspace, const Method& method, const Error& error,
+void send_error(Reply& reply, const LoopContext& loop_context, const Method& method, const Error& error,
                 std::string_view id_json) {
-  count_error(workspace, method, error.code());
+  count_error(loop_context, method, error.code());
   if (error.data().empty()) return reply.error(error, id_json);
-  reply.error(error.code(), error.message(), clean_data(workspace, method, error).view(), id_json);
+  reply.error(error.code(), error.message(), clean_data(loop_context, method, error).view(), id_json);
 }
 
-Buffer clean_data(const Workspace& workspace, const Method& method, const Error& error) {
+Buffer clean_data(const LoopContext& loop_context, const Method& method, const Error& error) {
   Buffer data{error.data()};
   if (!data.empty() && !make_compact(data)) {
-    workspace.write_log(LogLevel::error, "method " + method.name() + ": the data of its error is not JSON: left out");
+    loop_context.write_log(LogLevel::error,
+                           "method " + method.name() + ": the data of its error is not JSON: left out");
     data.clear();
   }
   return data;
@@ -353,7 +354,7 @@ Buffer clean_data(const Workspace& workspace, const Method& method, const Error&
 
 namespace {
 
-Error error_to_answer(const Workspace& workspace, const Method& method) {
+Error error_to_answer(const LoopContext& loop_context, const Method& method) {
   std::string text;
   try {
     throw;
@@ -366,38 +367,38 @@ Error error_to_answer(const Workspace& workspace, const Method& method) {
   } catch (...) {
     text = "something that is not a std::exception";
   }
-  workspace.write_log(LogLevel::error, "method " + method.name() + " raised: " + text);
+  loop_context.write_log(LogLevel::error, "method " + method.name() + " raised: " + text);
   return Error{ErrorCode::internal_error};
 }
 
 }  // namespace
 
-Error error_of_exception(const Workspace& workspace, const Method& method) noexcept {
+Error error_of_exception(const LoopContext& loop_context, const Method& method) noexcept {
   try {
-    return error_to_answer(workspace, method);
+    return error_to_answer(loop_context, method);
   } catch (const std::bad_alloc&) {
     // It was no Error, or there is no memory for a copy; and none for a line in the log.
     return Error{ErrorCode::internal_error};
   }
 }
 
-void settle_link(std::shared_ptr<CallerLink> link, int code, BatchReply* batch) noexcept {
-  if (code != 0 || batch == nullptr) return link->settle(code);
+void complete_link(std::shared_ptr<CallerLink> link, int code, BatchReply* batch) noexcept {
+  if (code != 0 || batch == nullptr) return link->complete(code);
   try {
     batch->links.push_back(std::move(link));
   } catch (const std::bad_alloc&) {
-    link->settle(static_cast<int>(ErrorCode::internal_error));  // as events that are lost
+    link->complete(static_cast<int>(ErrorCode::internal_error));  // as events that are lost
   }
 }
 
-void call_hooks(const Workspace& workspace, std::vector<ReplyHook>& hooks, int code) noexcept {
+void call_hooks(const LoopContext& loop_context, std::vector<ReplyHook>& hooks, int code) noexcept {
   const std::vector<ReplyHook> called = std::move(hooks);
   hooks.clear();
   for (const ReplyHook& hook : called) {
     try {
       hook(Outcome{code});
     } catch (...) {
-      workspace.write_log(LogLevel::error, "a reply hook raised; ignored");
+      loop_context.write_log(LogLevel::error, "a reply hook raised; ignored");
     }
   }
 }

@@ -56,9 +56,9 @@ struct CallState {
 
   [[nodiscard]] Reply make_reply() noexcept {
     const std::size_t bytes_max = dispatcher->limits_->max_message_size;
-    if (batch == nullptr) return {dispatcher->outlet_, dispatcher->workspace_, dispatcher->form_, bytes_max};
+    if (batch == nullptr) return {dispatcher->sink_, dispatcher->loop_context_, dispatcher->form_, bytes_max};
     BatchReply& current = batch->current();
-    return {current.text, current, dispatcher->workspace_, bytes_max};
+    return {current.text, current, dispatcher->loop_context_, bytes_max};
   }
   [[nodiscard]] CallExtras& extras() {
     if (!rare) rare = std::make_unique<CallExtras>();
@@ -74,27 +74,28 @@ struct CallState {
 };
 
 /// Closes the connection of a peer that does not say in time who it is, or holds too much until then.
-class AwaitedIdentity final : public Timer, public Holder {
+class AwaitedIdentity final : public Timer, public MemoryConsumer {
  public:
   /// `time` is 0 for ever.
-  AwaitedIdentity(Outlet& outlet, Workspace& workspace, std::chrono::nanoseconds time)
-      : outlet_(&outlet), workspace_(&workspace) {
-    if (workspace.scheduler != nullptr && time != std::chrono::nanoseconds{0}) workspace.scheduler->start(*this, time);
+  AwaitedIdentity(MessageSink& sink, LoopContext& loop_context, std::chrono::nanoseconds time)
+      : sink_(&sink), loop_context_(&loop_context) {
+    if (loop_context.scheduler != nullptr && time != std::chrono::nanoseconds{0})
+      loop_context.scheduler->start(*this, time);
   }
   AwaitedIdentity(AwaitedIdentity&&) = delete;
   ~AwaitedIdentity() {
-    if (workspace_->scheduler != nullptr) workspace_->scheduler->stop(*this);
+    if (loop_context_->scheduler != nullptr) loop_context_->scheduler->stop(*this);
   }
 
  private:
-  void give_way() override { outlet_->close(); }
+  void evict() override { sink_->close(); }
   void expired() override {
-    ++workspace_->stats.connections_timed_out;
-    outlet_->close();
+    ++loop_context_->stats.connections_timed_out;
+    sink_->close();
   }
 
-  Outlet* outlet_;
-  Workspace* workspace_;
+  MessageSink* sink_;
+  LoopContext* loop_context_;
 };
 
 /// Who a peer is that has to say so.
@@ -145,8 +146,8 @@ struct PendingCall final : Timer {
   std::shared_ptr<BatchReply> batch;  ///< null for a single call
   std::size_t gap = 0;
   std::optional<Reply> reply;
-  ById::iterator place;      ///< of an active request
-  ById::node_type no_place;  ///< otherwise, for the next one here: a connection that is warm allocates none
+  ById::iterator entry;        ///< of an active request
+  ById::node_type spare_node;  ///< otherwise, for the next one here: a connection that is warm allocates none
 };
 
 struct PendingCalls {
@@ -173,9 +174,9 @@ struct PendingCalls {
   void end_all(const Error& error) noexcept;
   /// So many of the calls go on, until `until` at most; the others end with `error`.
   void limit(std::size_t kept, std::chrono::nanoseconds until, const Error& error);
-  void stop_all(Workspace& workspace) noexcept;
+  void stop_all(LoopContext& loop_context) noexcept;
   /// The peer has gone: no sink reaches a call any more; all are asked to stop, and their hooks are called.
-  void abandon(Workspace& workspace) noexcept;
+  void abandon(LoopContext& loop_context) noexcept;
   /// Where a call that has not been answered is answered.
   [[nodiscard]] Reply& reply_to(PendingCall& call) noexcept;
 
@@ -183,11 +184,11 @@ struct PendingCalls {
   std::vector<std::unique_ptr<PendingCall>> slots;
   std::vector<std::uint32_t> free;
   PendingCall::ById by_id;  ///< active requests
-  RoomQueue waiting_for_room;
+  WritableQueue waiting_until_writable;
   std::shared_ptr<PeerCalls> peer_calls;            ///< made for the first handler that could make one
   std::shared_ptr<OwnSubscriptions> subscriptions;  ///< made for the first one
   std::size_t active = 0;                           ///< calls that have not been answered
-  std::size_t half_closed = 0;                      ///< of Workspace::half_closed_calls, those of this dispatcher
+  std::size_t half_closed = 0;                      ///< of LoopContext::half_closed_calls, those of this dispatcher
   std::shared_ptr<PeerLoad> load;                   ///< of the connection
   std::unique_ptr<PeerIdentity> identity;  ///< null where nobody has to say who he is, or it has not been asked yet
 
@@ -202,35 +203,35 @@ struct PendingCalls {
 };
 
 /// Sends a batch whose calls are all answered; nothing for one of notifications only.
-void send_batch(Outlet& outlet, BatchReply& batch);
+void send_batch(MessageSink& sink, BatchReply& batch);
 
-/// Answers by `act`; where there is no memory for that, `outlet` is told that the answer is lost.
+/// Answers by `act`; where there is no memory for that, `sink` is told that the answer is lost.
 template <class Act>
-void answer_within_memory(Outlet& outlet, Reply& reply, const Act& act) noexcept {
+void answer_within_memory(MessageSink& sink, Reply& reply, const Act& act) noexcept {
   try {
     act();
   } catch (const std::bad_alloc&) {
     reply.discard();
-    outlet.lose_answer();
+    sink.lose_answer();
   }
 }
 
 /// A call of the method is answered with an error of that code.
-void count_error(const Workspace& workspace, const Method& method, int code) noexcept;
+void count_error(const LoopContext& loop_context, const Method& method, int code) noexcept;
 
 /// What both ways of answering do with an error: data that is not JSON is left out, other data is made compact.
-void send_error(Reply& reply, const Workspace& workspace, const Method& method, const Error& error,
+void send_error(Reply& reply, const LoopContext& loop_context, const Method& method, const Error& error,
                 std::string_view id_json);
 /// The data that is sent so.
-[[nodiscard]] Buffer clean_data(const Workspace& workspace, const Method& method, const Error& error);
+[[nodiscard]] Buffer clean_data(const LoopContext& loop_context, const Method& method, const Error& error);
 
 /// What both ways of answering do with the exception in flight; only in a catch block.
-[[nodiscard]] Error error_of_exception(const Workspace& workspace, const Method& method) noexcept;
+[[nodiscard]] Error error_of_exception(const LoopContext& loop_context, const Method& method) noexcept;
 
-void call_hooks(const Workspace& workspace, std::vector<ReplyHook>& hooks, int code) noexcept;
+void call_hooks(const LoopContext& loop_context, std::vector<ReplyHook>& hooks, int code) noexcept;
 
 /// The call has been answered, with an error of that code or, for 0, a result: what waited for that may follow. In a
 /// batch, which is null for a single message, it waits for all of that.
-void settle_link(std::shared_ptr<CallerLink> link, int code, BatchReply* batch) noexcept;
+void complete_link(std::shared_ptr<CallerLink> link, int code, BatchReply* batch) noexcept;
 
 }  // namespace wirecall::rpc

@@ -45,7 +45,7 @@ class Refusals {
   struct Unauthenticated {
     std::string_view what;    ///< a method, or a method of HTTP with a path
     std::string_view about;   ///< what its params name (request_subject.hpp)
-    std::string_view source;  ///< Outlet::peer_source
+    std::string_view source;  ///< MessageSink::peer_source
     std::string_view reason;
   };
   static constexpr std::string_view kNoToken = "no token";

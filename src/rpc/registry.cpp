@@ -8,9 +8,9 @@
 #include <new>
 #include <stdexcept>
 
+#include "base/dotted_name.hpp"
 #include "base/edit_distance.hpp"
-#include "base/room.hpp"
-#include "base/words.hpp"
+#include "base/reserve_extra.hpp"
 #include "message/explain.hpp"
 #include "rpc/access.hpp"
 #include "rpc/dispatcher.hpp"
@@ -96,8 +96,8 @@ Method::Method(std::string name, std::vector<Param> params, detail::Binding bind
 
 namespace {
 
-// The outlet of handle(): one message, or nothing.
-class TextOutlet final : public rpc::Outlet {
+// The sink of handle(): one message, or nothing.
+class TextSink final : public rpc::MessageSink {
  public:
   Buffer& open_message() override { return *out; }
   void close_message() override {}
@@ -122,21 +122,21 @@ class Serving {
 // What serves one text at a time.
 struct Engine {
   Engine(const Registry& registry, const Limits& limits, const LogSink& log)
-      : workspace(json_codec(), nullptr, &log), dispatcher(registry, outlet, limits, workspace) {}
+      : loop_context(json_codec(), nullptr, &log), dispatcher(registry, sink, limits, loop_context) {}
 
   [[gnu::always_inline]] void serve(std::string_view text, const Limits& limits, Buffer& out) {
-    outlet.out = &out;
-    outlet.lost = false;
+    sink.out = &out;
+    sink.lost = false;
     Received message;
     if (text.size() > limits.max_message_size) [[unlikely]]
       return dispatcher.refuse_size();
-    const Scan scan = read_message(text, limits, true, message, *workspace.elements);
+    const Scan scan = read_message(text, limits, true, message, *loop_context.elements);
     if (scan.status != ScanStatus::complete) [[unlikely]]
       return dispatcher.refuse_syntax(scan.status, message::unreadable_at(text, scan.offset));
     if (message.kind == MessageKind::response) [[unlikely]]
       return;
     try {
-      dispatcher.handle(message, *workspace.elements);
+      dispatcher.handle(message, *loop_context.elements);
     } catch (...) {
       // Without memory: who waits must not answer into another message's reply.
       if (dispatcher.in_flight() != 0) stop();
@@ -145,7 +145,7 @@ struct Engine {
     }
     if (dispatcher.in_flight() != 0) [[unlikely]]
       stop();
-    if (outlet.lost) [[unlikely]] {
+    if (sink.lost) [[unlikely]] {
       out.clear();
       throw std::bad_alloc{};
     }
@@ -155,13 +155,13 @@ struct Engine {
   void stop() {
     dispatcher.ask_to_stop();
     if (dispatcher.in_flight() == 0) return;
-    workspace.write_log(LogLevel::error, "a handler waits, but Registry::handle cannot: serve it from a loop");
-    workspace.tasks.destroy_all();
+    loop_context.write_log(LogLevel::error, "a handler waits, but Registry::handle cannot: serve it from a loop");
+    loop_context.tasks.destroy_all();
     dispatcher.end_calls(Error{ErrorCode::internal_error});
   }
 
-  TextOutlet outlet;
-  rpc::Workspace workspace;
+  TextSink sink;
+  rpc::LoopContext loop_context;
   rpc::Dispatcher dispatcher;
 };
 
@@ -179,13 +179,13 @@ struct Registry::Impl {
   };
 
   // From then on nothing fails.
-  void make_room_for_one() {
-    make_room(methods, 1);
+  void reserve_one() {
+    reserve_extra(methods, 1);
     if (2 * (methods.size() + 1) <= table.size()) return;
     table.assign(4 * table.size(), {});
-    for (const auto& known : methods) place(*known);
+    for (const auto& known : methods) insert(*known);
   }
-  void place(const Method& method) noexcept {
+  void insert(const Method& method) noexcept {
     const std::uint64_t hash = hash_of(method.name());
     std::size_t at = hash & (table.size() - 1);
     while (table[at].method != nullptr) at = (at + 1) & (table.size() - 1);
@@ -224,12 +224,12 @@ Method& Registry::add(std::string name, std::vector<Param> params, detail::Bindi
     throw Error{ErrorCode::conflict, "method " + name + " is registered already"};
   }
   auto method = std::make_unique<Method>(std::move(name), std::move(params), std::move(binding));
-  impl_->make_room_for_one();
-  make_room(impl_->spelled, 1);
+  impl_->reserve_one();
+  reserve_extra(impl_->spelled, 1);
   auto spelled = std::make_unique<SpelledName>(SpelledName{.name = method->name()});
   impl_->spelled_names.add(*spelled);
   impl_->spelled.push_back(std::move(spelled));
-  impl_->place(*method);
+  impl_->insert(*method);
   method->index_ = impl_->methods.size();
   impl_->methods.push_back(std::move(method));
   return *impl_->methods.back();
@@ -240,7 +240,7 @@ bool Registry::remove(std::string_view name) {
   const auto found =
       std::ranges::find(impl.methods, name, [](const auto& method) { return std::string_view{method->name()}; });
   if (found == impl.methods.end()) return false;
-  make_room(impl.removed, 1);
+  reserve_extra(impl.removed, 1);
   const auto spelled = impl.spelled.begin() + (found - impl.methods.begin());
   impl.spelled_names.remove(**spelled);
   impl.spelled.erase(spelled);
@@ -249,7 +249,7 @@ bool Registry::remove(std::string_view name) {
   std::ranges::fill(impl.table, Impl::Slot{});
   for (std::size_t at = 0; at < impl.methods.size(); ++at) {
     impl.methods[at]->index_ = at;
-    impl.place(*impl.methods[at]);
+    impl.insert(*impl.methods[at]);
   }
   return true;
 }

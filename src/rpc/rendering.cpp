@@ -14,28 +14,28 @@ constexpr std::size_t kPieceSteps = 8;
 
 }  // namespace
 
-bool Rendering::advance(Outlet& outlet, std::size_t bytes_max) {
-  const Share* const share = outlet.share();
+bool Rendering::advance(MessageSink& sink, std::size_t bytes_max) {
+  const Share* const share = sink.share();
   while (!done_) {
-    if (share != nullptr && share->steps_left <= 0 && !outlet.next_share()) return false;
+    if (share != nullptr && share->steps_left <= 0 && !sink.next_share()) return false;
     const std::size_t before = text_.size();
     done_ = !write_piece() || text_.size() > bytes_max;
-    outlet.charge(kPieceSteps + std::exchange(more_steps_, 0) + (text_.size() - before) / Share::kBytesOfStep);
+    sink.charge(kPieceSteps + std::exchange(more_steps_, 0) + (text_.size() - before) / Share::kBytesOfStep);
   }
   return true;
 }
 
 // A registry never forgets a method, so the last one tells, together with how many there are, whether they have
 // changed.
-const Method* next_own(Workspace& workspace, const Registry& registry, std::string_view after) {
+const Method* next_own(LoopContext& loop_context, const Registry& registry, std::string_view after) {
   const auto& methods = registry.methods();
-  std::vector<const Method*>& sorted = workspace.own_by_name;
+  std::vector<const Method*>& sorted = loop_context.own_by_name;
   const Method* const last = methods.empty() ? nullptr : methods.back().get();
-  if (sorted.size() != methods.size() || workspace.own_last != last) {
+  if (sorted.size() != methods.size() || loop_context.own_last != last) {
     sorted.clear();
     for (const auto& method : methods) sorted.push_back(method.get());
     std::ranges::sort(sorted, {}, &Method::name);
-    workspace.own_last = last;
+    loop_context.own_last = last;
   }
   const auto found = std::ranges::upper_bound(sorted, after, {},
                                               [](const Method* method) { return std::string_view{method->name()}; });

@@ -10,15 +10,15 @@
 #include <string_view>
 #include <utility>
 
-#include "wirecall/access.hpp"
 #include "wirecall/bytes.hpp"
+#include "wirecall/principal.hpp"
 #include "wirecall/registry.hpp"
 
 namespace wirecall::rpc {
 
 class Authority;
-class Outlet;
-struct Workspace;
+class MessageSink;
+struct LoopContext;
 
 /// Who asks, as far as that has to be known.
 struct Asker {
@@ -32,9 +32,9 @@ class Rendering {
   Rendering(Rendering&&) = delete;
   virtual ~Rendering() = default;
 
-  /// Writes more of it, at the expense of the outlet's share, until it is done or larger than `bytes_max`. False when
+  /// Writes more of it, at the expense of the sink's share, until it is done or larger than `bytes_max`. False when
   /// it is others' turn first.
-  [[nodiscard]] bool advance(Outlet& outlet, std::size_t bytes_max);
+  [[nodiscard]] bool advance(MessageSink& sink, std::size_t bytes_max);
   /// All of it, once it is done.
   [[nodiscard]] std::string_view text() const noexcept { return text_.view(); }
 
@@ -59,6 +59,6 @@ class PlainText final : public Rendering {
 };
 
 /// The first of the process's own methods whose name is behind `after`; null for none.
-[[nodiscard]] const Method* next_own(Workspace& workspace, const Registry& registry, std::string_view after);
+[[nodiscard]] const Method* next_own(LoopContext& loop_context, const Registry& registry, std::string_view after);
 
 }  // namespace wirecall::rpc

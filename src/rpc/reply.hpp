@@ -1,4 +1,4 @@
-// Reply: one answer being written, wherever it goes: the outlet, a batch that is being dispatched, or the gap that a
+// Reply: one answer being written, wherever it goes: the sink, a batch that is being dispatched, or the gap that a
 // waiting call has left in one. Call and ReplySink share it, so that both keep the same rules: one answer a call,
 // within max_message_size, never half a one.
 #pragma once
@@ -10,7 +10,7 @@
 #include <utility>
 #include <vector>
 
-#include "message/packed_reply.hpp"
+#include "message/msgpack_reply.hpp"
 #include "message/replaced.hpp"
 #include "message/reply_text.hpp"
 #include "rpc/dispatcher.hpp"
@@ -33,7 +33,7 @@ struct BatchReply {
     text.clear();
     form = of_replies;
     raw = false;
-    if (form == MessageForm::packed) return;
+    if (form == MessageForm::msgpack) return;
     text.push_back('[');
     bytes = 1;
   }
@@ -58,24 +58,24 @@ class Reply {
   static constexpr std::size_t kArrayHeadBytesMax = 5;  // of MessagePack
 
  public:
-  /// To the outlet.
-  Reply(Outlet* outlet, Workspace* workspace, MessageForm form, std::size_t bytes_max) noexcept
-      : outlet_(outlet), workspace_(workspace), bytes_max_(bytes_max), form_(form) {}
+  /// To the sink.
+  Reply(MessageSink* sink, LoopContext* loop_context, MessageForm form, std::size_t bytes_max) noexcept
+      : sink_(sink), loop_context_(loop_context), bytes_max_(bytes_max), form_(form) {}
   /// Into a batch: its text, or one of its gaps.
-  Reply(Buffer& array, BatchReply& batch, Workspace* workspace, std::size_t bytes_max) noexcept
-      : outlet_(nullptr),
+  Reply(Buffer& array, BatchReply& batch, LoopContext* loop_context, std::size_t bytes_max) noexcept
+      : sink_(nullptr),
         array_(&array),
         batch_(&batch),
-        workspace_(workspace),
+        loop_context_(loop_context),
         bytes_max_(bytes_max),
         form_(batch.form) {}
 
   [[nodiscard]] MessageForm form() const noexcept { return form_; }
-  [[nodiscard]] bool packed() const noexcept { return form_ == MessageForm::packed; }
+  [[nodiscard]] bool is_msgpack() const noexcept { return form_ == MessageForm::msgpack; }
 
   /// No value that is larger as JSON fits a result that is begun now.
   [[nodiscard]] std::size_t json_bytes_max() const noexcept {
-    return packed() || batch_ == nullptr ? bytes_max_ : bytes_max_ - std::min(bytes_max_, batch_->bytes);
+    return is_msgpack() || batch_ == nullptr ? bytes_max_ : bytes_max_ - std::min(bytes_max_, batch_->bytes);
   }
   /// Whether a listing of that name has been too large for the rest of the array, which only becomes smaller.
   [[nodiscard]] bool is_too_large(std::string_view listing) const noexcept {
@@ -89,8 +89,8 @@ class Reply {
   /// Where the result's value is to be written, in the codec of its form. A result already begun is dropped.
   Buffer& begin() {
     open();
-    if (packed()) [[unlikely]] {
-      message::begin_packed_result(*out_);
+    if (is_msgpack()) [[unlikely]] {
+      message::begin_msgpack_result(*out_);
     } else {
       message::begin_result(*out_);
     }
@@ -115,8 +115,8 @@ class Reply {
   /// Its two halves: the text, which is taken back when it is too large (false), and the sending.
   [[nodiscard, gnu::always_inline]] bool append_end(std::string_view id_json) {
     const std::size_t value_end = out_->size();
-    if (packed()) [[unlikely]] {
-      message::end_packed_reply(*out_, id_json, workspace_->transcoder());
+    if (is_msgpack()) [[unlikely]] {
+      message::end_msgpack_reply(*out_, id_json, loop_context_->transcoder());
     } else {
       message::end_reply(*out_, id_json);
     }
@@ -134,19 +134,19 @@ class Reply {
     discard();
     return false;
   }
-  /// Without memory it either throws, and the reply is still begun, or the outlet knows what to do.
+  /// Without memory it either throws, and the reply is still begun, or the sink knows what to do.
   [[gnu::always_inline]] void close() {
-    if (outlet_ != nullptr) [[likely]] {
+    if (sink_ != nullptr) [[likely]] {
       out_ = nullptr;
-      return raw_ ? outlet_->close_message_as(form_) : outlet_->close_compact_as(form_);
+      return raw_ ? sink_->close_message_as(form_) : sink_->close_compact_as(form_);
     }
     close_in_batch();
   }
   /// The same of a result that a Writer alone has written, or an integer.
   [[gnu::always_inline]] void close_written() {
-    if (outlet_ != nullptr) [[likely]] {
+    if (sink_ != nullptr) [[likely]] {
       out_ = nullptr;
-      return outlet_->close_compact_as(form_);
+      return sink_->close_compact_as(form_);
     }
     close_in_batch();
   }
@@ -154,8 +154,8 @@ class Reply {
   [[nodiscard]] bool response(std::string_view text, std::string_view id, std::string_view id_json) {
     open();
     raw_ = true;
-    if (packed()) [[unlikely]] {
-      write_packed(text, id, id_json);
+    if (is_msgpack()) [[unlikely]] {
+      write_msgpack(text, id, id_json);
     } else {
       message::append_replaced(*out_, text, id, id_json);
     }
@@ -174,7 +174,7 @@ class Reply {
   }
   /// -32700, -32600 or -32601 without data.
   void plain_error(ErrorCode code, std::string_view id_json) {
-    if (packed()) [[unlikely]]
+    if (is_msgpack()) [[unlikely]]
       return error(static_cast<int>(code), message_of(code), {}, id_json);
     open();
     message::write_plain_error(*out_, code, id_json);
@@ -188,11 +188,11 @@ class Reply {
   /// Of the message that this reply would end.
   [[nodiscard]] std::size_t bytes_with_array() const noexcept {
     // With the closing bracket, or the head.
-    const std::size_t array_bytes = batch_ != nullptr ? batch_->bytes + (packed() ? kArrayHeadBytesMax : 1) : 0;
+    const std::size_t array_bytes = batch_ != nullptr ? batch_->bytes + (is_msgpack() ? kArrayHeadBytesMax : 1) : 0;
     return out_->size() - start_ + array_bytes;
   }
   void close_in_batch() {
-    if (!packed()) out_->push_back(',');
+    if (!is_msgpack()) out_->push_back(',');
     batch_->bytes += out_->size() - start_;
     batch_->raw = batch_->raw || raw_;
     ++batch_->count;
@@ -201,16 +201,16 @@ class Reply {
   void open() {
     if (begun()) [[unlikely]]
       discard();
-    out_ = outlet_ != nullptr ? &outlet_->open_message() : array_;
+    out_ = sink_ != nullptr ? &sink_->open_message() : array_;
     start_ = out_->size();
   }
-  void write_packed(std::string_view text, std::string_view id, std::string_view id_json);
+  void write_msgpack(std::string_view text, std::string_view id, std::string_view id_json);
   void write(int code, std::string_view message, std::string_view data_json, std::string_view id_json);
 
-  Outlet* outlet_;
+  MessageSink* sink_;
   Buffer* array_ = nullptr;
   BatchReply* batch_ = nullptr;
-  Workspace* workspace_;
+  LoopContext* loop_context_;
   std::size_t bytes_max_;
   Buffer* out_ = nullptr;
   std::size_t start_ = 0;

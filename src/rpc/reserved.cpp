@@ -14,17 +14,17 @@
 #include "message/own_error.hpp"
 #include "rpc/access.hpp"
 #include "rpc/broker.hpp"
+#include "rpc/call_options.hpp"
 #include "rpc/listed_methods.hpp"
 #include "rpc/openrpc.hpp"
 #include "rpc/reserved_params.hpp"
-#include "rpc/terms.hpp"
 #include "wirecall/reflect.hpp"
 
 namespace wirecall::rpc {
 namespace {
 
 // Of ids, `sent` is one: what a request can have.
-void require_id(Reader& reader, const std::optional<Sent>& sent) {
+void require_id(Reader& reader, const std::optional<RawValue>& sent) {
   const bool is_id =
       sent && (sent->kind == ValueKind::string || sent->kind == ValueKind::number || sent->kind == ValueKind::null);
   if (!is_id) refuse_param(reader, "id", sent, "string, number or null");
@@ -34,7 +34,7 @@ template <class Use>
 void each_element(Reader& reader, std::string_view array, const Use& use) {
   reader.reset(array);
   static_cast<void>(reader.begin_array());
-  while (reader.next_element()) use(take_sent(reader));
+  while (reader.next_element()) use(take_raw(reader));
 }
 
 // Of the share, for each id that is looked for, and for each call that ends.
@@ -58,9 +58,9 @@ std::size_t cancel_one(const ReservedCall& call, std::string_view id_json) {
 
 std::size_t cancel_each(const ReservedCall& call, std::string_view ids) {
   // None of them is kept: they are read once to see that all can be cancelled, and once more to do it.
-  Reader& reader = *call.workspace.readers.reader;
+  Reader& reader = *call.loop_context.readers.reader;
   std::size_t named = 0;
-  each_element(reader, ids, [&](const Sent& id) {
+  each_element(reader, ids, [&](const RawValue& id) {
     if (++named > call.limits.in_flight) throw too_many_ids(call.limits.in_flight);
     require_id(reader, id);
   });
@@ -68,21 +68,21 @@ std::size_t cancel_each(const ReservedCall& call, std::string_view ids) {
   if (call.pending == nullptr && call.broker == nullptr) return 0;
   std::size_t count = 0;
   // Handlers that are asked to stop may use the reader of all.
-  const std::unique_ptr<Reader> own = call.workspace.codec->reader();
-  each_element(*own, ids, [&](const Sent& id) { count += cancel_one(call, id.text); });
-  call.outlet.charge(kStepsOfId * named + kStepsOfCancelled * count);
+  const std::unique_ptr<Reader> own = call.loop_context.codec->reader();
+  each_element(*own, ids, [&](const RawValue& id) { count += cancel_one(call, id.text); });
+  call.sink.charge(kStepsOfId * named + kStepsOfCancelled * count);
   return count;
 }
 
 std::string cancel(const ReservedCall& call) {
   static constexpr std::array<std::string_view, 1> kNames{"id"};
-  Reader& reader = *call.workspace.readers.reader;
+  Reader& reader = *call.loop_context.readers.reader;
   if (call.message.has(Member::params)) {
     const std::string_view params = call.message[Member::params];
     reader.reset(params);
     if (reader.kind() == ValueKind::array) return std::to_string(cancel_each(call, params));
   }
-  const std::optional<Sent> id = ReservedParams{call, kNames}.find(0);
+  const std::optional<RawValue> id = ReservedParams{call, kNames}.find(0);
   require_id(reader, id);
   return std::to_string(cancel_one(call, id->text));
 }
@@ -90,10 +90,10 @@ std::string cancel(const ReservedCall& call) {
 std::string credit(const ReservedCall& call) {
   static constexpr std::array<std::string_view, 2> kNames{"id", "n"};
   const ReservedParams params{call, kNames};
-  const std::optional<Sent> id = params.find(0);
-  const std::optional<Sent> more = params.find(1);
-  require_id(*call.workspace.readers.reader, id);
-  const std::optional<std::uint64_t> count = more ? read_count(call.workspace, more->text) : std::nullopt;
+  const std::optional<RawValue> id = params.find(0);
+  const std::optional<RawValue> more = params.find(1);
+  require_id(*call.loop_context.readers.reader, id);
+  const std::optional<std::uint64_t> count = more ? read_count(call.loop_context, more->text) : std::nullopt;
   if (count.value_or(0) == 0) params.refuse("n", more, "integer from 1");
   const bool granted = (call.pending != nullptr && call.pending->grant(id->text, *count)) ||
                        (call.broker != nullptr && call.broker->grant(id->text, *count));
@@ -112,13 +112,13 @@ std::string undelivered(const ReservedCall& call) {
 }
 
 // The token that hello brings, where one is needed.
-void authenticate(const ReservedCall& call, const std::optional<Sent>& sent) {
+void authenticate(const ReservedCall& call, const std::optional<RawValue>& sent) {
   Identity* const identity = call.identity;
   if (identity == nullptr) return;
   const auto refuse = [&](std::string_view reason) {
     identity->principal = nullptr;
-    call.workspace.refusals.log_unauthenticated(
-        {.what = call.name, .about = {}, .source = call.outlet.peer_source(), .reason = reason});
+    call.loop_context.refusals.log_unauthenticated(
+        {.what = call.name, .about = {}, .source = call.sink.peer_source(), .reason = reason});
     throw unauthenticated();
   };
   if (!sent || sent->kind == ValueKind::null) {
@@ -126,35 +126,35 @@ void authenticate(const ReservedCall& call, const std::optional<Sent>& sent) {
     return;
   }
   std::string token = from_json<std::string>(sent->text).value();
-  const Principal* const principal = call.workspace.authority->find(token);
+  const Principal* const principal = call.loop_context.authority->find(token);
   if (principal == nullptr) refuse(Refusals::kUnknownToken);
   // One that says it is another than it was is nobody.
   if (identity->principal != nullptr && !same_principal(identity->principal, principal))
     refuse(Refusals::kOtherPrincipal);
-  *identity = {.authority = call.workspace.authority, .principal = principal, .token = std::move(token)};
+  *identity = {.authority = call.loop_context.authority, .principal = principal, .token = std::move(token)};
   if (call.broker != nullptr) call.broker->identify(principal);
 }
 
 std::shared_ptr<Rendering> discover(const ReservedCall& call) {
   static constexpr std::array<std::string_view, 1> kNames{"version"};
   const std::optional<std::string> version = ReservedParams{call, kNames}.as<std::string>(0);
-  const Workspace& workspace = call.workspace;
-  DocumentOrigin origin{.title = workspace.title};
+  const LoopContext& loop_context = call.loop_context;
+  DocumentOrigin origin{.title = loop_context.title};
   std::string own_url;
-  if (const std::string_view host = call.outlet.http_host(); !host.empty()) {
+  if (const std::string_view host = call.sink.http_host(); !host.empty()) {
     own_url = "http://" + std::string{host} + "/rpc";
     origin.urls = {&own_url, 1};
-  } else if (workspace.urls != nullptr) {
-    origin.urls = *workspace.urls;
+  } else if (loop_context.urls != nullptr) {
+    origin.urls = *loop_context.urls;
   }
-  return std::make_shared<OpenRpcDocument>(call.workspace, call.registry, call.workspace.broker,
+  return std::make_shared<OpenRpcDocument>(call.loop_context, call.registry, call.loop_context.broker,
                                            version.value_or(std::string{}), call.asker(), origin);
 }
 
 // A broker's is another, which knows of those that clients provide.
 std::shared_ptr<Rendering> methods(const ReservedCall& call) {
   static_cast<void>(ReservedParams{call, std::array<std::string_view, 0>{}});
-  return std::make_shared<MethodList>(call.workspace, call.registry, call.asker());
+  return std::make_shared<MethodList>(call.loop_context, call.registry, call.asker());
 }
 
 struct HelloLimits {
@@ -181,7 +181,7 @@ std::string hello(const ReservedCall& call) {
   const ReservedParams params{call, kNames, Quotes::no};  // one of these is a token, or meant to be
   std::optional<std::string> name;
   for (std::size_t i = 0; i < kNames.size(); ++i) {
-    const std::optional<Sent> sent = params.find(i);
+    const std::optional<RawValue> sent = params.find(i);
     if (!sent || sent->kind == ValueKind::null) continue;
     if (sent->kind != ValueKind::string) params.refuse(kNames[i], sent, "string");
     if (i == 0) name = from_json<std::string>(sent->text).value();
@@ -190,9 +190,9 @@ std::string hello(const ReservedCall& call) {
   const std::string resume = params.as<std::string>(2).value_or(std::string{});
   std::optional<std::string> session;
   if (call.broker != nullptr) {
-    Introduction introduced = call.broker->introduce(name.value_or(std::string{}), resume);
-    name = std::move(introduced.name);
-    session = std::move(introduced.session);
+    HelloResult result = call.broker->hello(name.value_or(std::string{}), resume);
+    name = std::move(result.name);
+    session = std::move(result.session);
   } else if (!resume.empty()) {
     throw message::make({.code = ErrorCode::unauthenticated, .reason = "there is no such session", .delivered = "no"});
   }
@@ -255,7 +255,7 @@ bool render(const ReservedCall& call, std::string_view name, const Answer& answe
   }
   if (!call.reply.is_too_large(name)) {
     const std::size_t bytes_max = call.reply.json_bytes_max();
-    if (!call.rendering->advance(call.outlet, bytes_max)) return false;
+    if (!call.rendering->advance(call.sink, bytes_max)) return false;
     if (call.rendering->text().size() <= bytes_max) {
       answer(call.rendering->text());
       return true;
@@ -286,11 +286,11 @@ Served serve_reserved(const ReservedCall& call) {
   const ReservedMethod* found = call.broker != nullptr ? call.broker->find_reserved(call.name) : nullptr;
   if (found == nullptr) found = find_own(call.name);
   if (found == nullptr) return Served::unknown;
-  const bool lacks_connection = found->needs == Needs::connection && !call.outlet.connected();
+  const bool lacks_connection = found->needs == Needs::connection && !call.sink.connected();
   if (found->serve == nullptr && found->render == nullptr && !lacks_connection) return Served::unknown;
   const bool answers = call.message.kind != MessageKind::notification;
   const auto refuse = [&call](const Error& error) {
-    call.workspace.stats.count_error(error.code());
+    call.loop_context.stats.count_error(error.code());
     call.reply.error(error, call.message.id());
   };
   try {
@@ -299,7 +299,7 @@ Served serve_reserved(const ReservedCall& call) {
                   R"({"reason":"needs_connection"})"};
     }
     const auto answer = [&](std::string_view result) {
-      call.outlet.charge(result.size() / kBytesCopiedInStep);
+      call.sink.charge(result.size() / kBytesCopiedInStep);
       call.reply.begin();
       call.reply.append_json(result);
       if (!call.reply.end(call.message.id())) refuse(reply_too_large());
@@ -326,7 +326,7 @@ Served serve_reserved(const ReservedCall& call) {
       call.broker->refused(call.name, has_params ? call.message[Member::params] : std::string_view{}, error);
     }
     if (answers) refuse(error);
-    if (unknown) call.outlet.close();
+    if (unknown) call.sink.close();
   }
   return Served::done;
 }

@@ -23,9 +23,9 @@ struct ReservedCall {
   const Received& message;
   std::string_view name;  ///< unescaped
   Reply& reply;
-  Workspace& workspace;
+  LoopContext& loop_context;
   const Limits& limits;
-  Outlet& outlet;
+  MessageSink& sink;
   const Registry& registry;
   PendingCalls* pending;                  ///< of the connection; null as long as none has waited
   BrokerPeer* broker;                     ///< of the connection; null where there is no broker
@@ -36,7 +36,7 @@ struct ReservedCall {
 
   /// Of the params, in their encoding.
   [[nodiscard]] Reader& reader() const {
-    return *workspace.readers_of(message.packed ? MessageForm::packed : MessageForm::json).reader;
+    return *loop_context.readers_of(message.msgpack ? MessageForm::msgpack : MessageForm::json).reader;
   }
   [[nodiscard]] Asker asker() const {
     return identity != nullptr ? Asker{.authority = identity->authority, .principal = identity->principal} : Asker{};

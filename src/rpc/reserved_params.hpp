@@ -15,22 +15,22 @@
 namespace wirecall::rpc {
 
 /// A value as it was sent.
-struct Sent {
+struct RawValue {
   std::string_view text;
   ValueKind kind = ValueKind::null;
 };
 
-[[nodiscard]] inline Sent take_sent(Reader& reader) {
+[[nodiscard]] inline RawValue take_raw(Reader& reader) {
   const ValueKind kind = reader.kind();
   return {reader.skip(), kind};
 }
 
 namespace detail {
 
-// Refuses what the reader has failed at; `place` is a name or position.
-template <class Place>
-[[noreturn]] void throw_failure(Reader& reader, Place place) {
-  static_cast<void>(reader.failed_at(place));
+// Refuses what the reader has failed at; `location` is a name or position.
+template <class Location>
+[[noreturn]] void throw_failure(Reader& reader, Location location) {
+  static_cast<void>(reader.failed_at(location));
   Error error = decode_error(reader);
   reader.clear_failure();
   throw error;
@@ -39,21 +39,21 @@ template <class Place>
 }  // namespace detail
 
 /// Refuses the value at which the reader stands: throws -32602.
-template <class Place>
-[[noreturn]] void refuse_here(Reader& reader, Place place, std::string_view expected) {
+template <class Location>
+[[noreturn]] void refuse_here(Reader& reader, Location location, std::string_view expected) {
   static_cast<void>(reader.fail(expected));
-  detail::throw_failure(reader, place);
+  detail::throw_failure(reader, location);
 }
 
 /// The same without a word of the value, which may be a secret.
-template <class Place>
-[[noreturn]] void refuse_unshown(Place place, std::string_view expected) {
+template <class Location>
+[[noreturn]] void refuse_unshown(Location location, std::string_view expected) {
   throw Error{ErrorCode::invalid_params, std::string{message_of(ErrorCode::invalid_params)},
-              R"({"loc":[)" + to_json(place) + R"(],"expected":)" + to_json(expected) + "}"};
+              R"({"loc":[)" + to_json(location) + R"(],"expected":)" + to_json(expected) + "}"};
 }
 
 /// Refuses what was given for `name`, or that nothing was: throws -32602.
-[[noreturn]] inline void refuse_param(Reader& reader, std::string_view name, const std::optional<Sent>& sent,
+[[noreturn]] inline void refuse_param(Reader& reader, std::string_view name, const std::optional<RawValue>& sent,
                                       std::string_view expected) {
   if (sent) {
     reader.reset(sent->text);
@@ -84,7 +84,7 @@ class ReservedParams {
       static_cast<void>(reader_.begin_array());
       for (std::size_t position = 0; reader_.next_element(); ++position) {
         if (position >= N) refuse_value(position, "nothing");
-        given_[position] = take_sent(reader_);
+        given_[position] = take_raw(reader_);
       }
     } else if (reader_.kind() == ValueKind::object) {
       static_cast<void>(reader_.begin_object());
@@ -94,45 +94,46 @@ class ReservedParams {
           static_cast<void>(reader_.skip());  // peers may be newer
           continue;
         }
-        std::optional<Sent>& given = given_[static_cast<std::size_t>(found - names.begin())];
+        std::optional<RawValue>& given = given_[static_cast<std::size_t>(found - names.begin())];
         if (given) refuse_value(*found, "one value");
-        given = take_sent(reader_);
+        given = take_raw(reader_);
       }
     }
   }
 
-  [[nodiscard]] const std::optional<Sent>& find(std::size_t index) const noexcept { return given_[index]; }
+  [[nodiscard]] const std::optional<RawValue>& find(std::size_t index) const noexcept { return given_[index]; }
   /// The same, null as nothing.
-  [[nodiscard]] const Sent* value(std::size_t index) const noexcept {
-    const std::optional<Sent>& sent = given_[index];
+  [[nodiscard]] const RawValue* value(std::size_t index) const noexcept {
+    const std::optional<RawValue>& sent = given_[index];
     return sent && sent->kind != ValueKind::null ? &*sent : nullptr;
   }
   /// The param as a T; nothing where it was not given, or null. Throws -32602 where it is no T.
   template <class T>
   [[nodiscard]] std::optional<T> as(std::size_t index) const {
-    const Sent* const sent = value(index);
+    const RawValue* const sent = value(index);
     if (sent == nullptr) return std::nullopt;
     reader_.reset(sent->text);
     std::optional<T> result{std::in_place};
     if (!decode(reader_, *result)) detail::throw_failure(reader_, (*names_)[index]);
     return result;
   }
-  [[noreturn]] void refuse(std::string_view name, const std::optional<Sent>& sent, std::string_view expected) const {
+  [[noreturn]] void refuse(std::string_view name, const std::optional<RawValue>& sent,
+                           std::string_view expected) const {
     if (quotes_ == Quotes::no) refuse_unshown(name, expected);
     refuse_param(reader_, name, sent, expected);
   }
 
  private:
-  template <class Place>
-  [[noreturn]] void refuse_value(Place place, std::string_view expected) {
-    if (quotes_ == Quotes::no) refuse_unshown(place, expected);
-    refuse_here(reader_, place, expected);
+  template <class Location>
+  [[noreturn]] void refuse_value(Location location, std::string_view expected) {
+    if (quotes_ == Quotes::no) refuse_unshown(location, expected);
+    refuse_here(reader_, location, expected);
   }
 
   Reader& reader_;
   const std::array<std::string_view, N>* names_;
   Quotes quotes_;
-  std::array<std::optional<Sent>, N> given_;
+  std::array<std::optional<RawValue>, N> given_;
 };
 
 }  // namespace wirecall::rpc

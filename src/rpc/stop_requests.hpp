@@ -33,11 +33,11 @@ class StopRequests final : private Timer {
       try {
         if (left_ == 0 || !waiting_.empty()) {
           waiting_.push_back(stop);
-          go_on_later();
+          schedule_rest();
           return true;
         }
         // Few are not worth a timer: they are counted together with those of later turns.
-        if (left_ <= kATurn / 2) go_on_later();
+        if (left_ <= kATurn / 2) schedule_rest();
         --left_;
       } catch (const std::bad_alloc&) {
         if (!waiting_.empty() && !runs_) ask_waiting();
@@ -58,7 +58,7 @@ class StopRequests final : private Timer {
     left_ = kATurn;
     if (waiting_.empty()) return;
     try {
-      go_on_later();
+      schedule_rest();
     } catch (const std::bad_alloc&) {
       return ask_waiting();
     }
@@ -66,7 +66,7 @@ class StopRequests final : private Timer {
     left_ = 0;
   }
   /// Throws std::bad_alloc.
-  void go_on_later() {
+  void schedule_rest() {
     if (runs_) return;
     scheduler_->start(*this, std::chrono::nanoseconds{0});
     runs_ = true;

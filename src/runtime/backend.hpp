@@ -31,10 +31,10 @@ struct Handle {
 
 enum class OperationKind : std::uint8_t {
   open,       ///< `descriptor` is known as `handle` from now on; never completes
-  accept,     ///< standing: completes once for each connection that arrives
-  receive,    ///< standing: completes once for each run of bytes, then with zero bytes at the end of the stream; and
+  accept,     ///< multishot: completes once for each connection that arrives
+  receive,    ///< multishot: completes once for each run of bytes, then with zero bytes at the end of the stream; and
               ///< unasked, with an error, when a connection breaks on which nothing is in flight
-  cancel,     ///< ends the standing operation of `handle`, which completes with ECANCELED; itself it never completes
+  cancel,     ///< ends the multishot operation of `handle`, which completes with ECANCELED; itself it never completes
   send,       ///< completes when all bytes are taken, or with an error; at most one a handle at a time
   shut_down,  ///< ends the stream towards the peer; never completes
   close,      ///< what is in flight completes with ECANCELED, then this completes, and the slot is free
@@ -54,7 +54,7 @@ struct Operation {
 /// What became of an operation.
 struct Completion {
   OperationKind kind;
-  /// A standing operation has ended with this, and must be submitted again to go on.
+  /// A multishot operation has ended with this, and must be submitted again to go on.
   bool last = true;
   Handle handle;
   int error = 0;          ///< an errno, 0 for success

@@ -19,12 +19,12 @@
 #include <utility>
 #include <vector>
 
-#include "base/room.hpp"
+#include "base/reserve_extra.hpp"
 #include "base/sanitizers.hpp"
-#include "runtime/alarm.hpp"
 #include "runtime/backend.hpp"
-#include "runtime/precedence.hpp"
+#include "runtime/fair_scheduler.hpp"
 #include "runtime/system.hpp"
+#include "runtime/wait_timer.hpp"
 
 namespace wirecall::runtime {
 namespace {
@@ -52,7 +52,7 @@ constexpr int kHeavyDivisor = 4;
 // Connections taken from one listener in a turn.
 constexpr int kAcceptsMax = 64;
 constexpr std::uint64_t kWakeKey = ~std::uint64_t{0};
-constexpr std::uint64_t kAlarmKey = kWakeKey - 1;
+constexpr std::uint64_t kTimerKey = kWakeKey - 1;
 
 // The calls of a turn. Around each of them the C library lets the thread be cancelled, once there is a second one,
 // which costs a turn with one request 2 %; nobody here cancels threads. ThreadSanitizer has to see them.
@@ -77,10 +77,10 @@ class EpollBackend final : public Backend {
   ~EpollBackend() override;
 
   void expect(std::size_t slots) override {
-    if (slots > slots_.size()) make_room(slots_, slots - slots_.size());
+    if (slots > slots_.size()) reserve_extra(slots_, slots - slots_.size());
   }
   std::span<Completion> turn(std::span<Operation> submitted, nanoseconds until) override;
-  [[nodiscard]] bool time_may_be_up() const noexcept override { return alarm_.time_may_be_up(); }
+  [[nodiscard]] bool time_may_be_up() const noexcept override { return wait_timer_.time_may_be_up(); }
   void wake() noexcept override {
     const std::uint64_t one = 1;
     // It can only fail because the counter is full, and then the wait has ended already.
@@ -122,7 +122,7 @@ class EpollBackend final : public Backend {
   void send(Operation& operation);
   void go_on_sending(Handle handle);
   void end_send(Handle handle, int error);
-  void end_standing(Handle handle, int error);
+  void end_multishot(Handle handle, int error);
   void watch(Handle handle);
   void unwatch(Handle handle);
   void end_idle(Handle handle, std::uint32_t events);
@@ -134,7 +134,7 @@ class EpollBackend final : public Backend {
     return slots_[static_cast<std::uint32_t>(event.data.u64)];
   }
   [[nodiscard]] bool heavy(const epoll_event& event) noexcept {
-    return event.data.u64 < kAlarmKey && precedence_.heavy(slot_of(event).last_bytes);
+    return event.data.u64 < kTimerKey && fair_scheduler_.heavy(slot_of(event).last_bytes);
   }
   bool receive(Handle handle);
   void accept(Handle handle);
@@ -147,7 +147,7 @@ class EpollBackend final : public Backend {
   const std::uint32_t receive_bytes_;
   Descriptor epoll_;
   Descriptor wake_;
-  Alarm alarm_;
+  WaitTimer wait_timer_;
   std::vector<Slot> slots_;
   std::vector<Completion> completions_;
   bool prompt_ = false;  // something has completed that is not to wait
@@ -156,7 +156,7 @@ class EpollBackend final : public Backend {
   int events_end_ = 0;
   std::shared_ptr<char[]> region_ = make_region();
   std::size_t region_used_ = 0;
-  Precedence precedence_;
+  FairScheduler fair_scheduler_;
   bool parted_ = false;    // the last turn has served a part of what there was
   nanoseconds told_at_{};  // then: when it had
   int heavy_served_ = 0;   // since epoll was asked
@@ -167,9 +167,9 @@ EpollBackend::EpollBackend(std::size_t receive_bytes)
     : receive_bytes_(static_cast<std::uint32_t>(std::min(receive_bytes, kReceiveBytesMax))),
       epoll_(::epoll_create1(EPOLL_CLOEXEC), "epoll_create1"),
       wake_(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK), "eventfd"),
-      alarm_(TFD_NONBLOCK) {
-  make_room(completions_, 4 * kCompletionsOfOne * kEventsMax);
-  for (const auto& [key, descriptor] : {std::pair{kWakeKey, wake_.get()}, {kAlarmKey, alarm_.descriptor()}}) {
+      wait_timer_(TFD_NONBLOCK) {
+  reserve_extra(completions_, 4 * kCompletionsOfOne * kEventsMax);
+  for (const auto& [key, descriptor] : {std::pair{kWakeKey, wake_.get()}, {kTimerKey, wait_timer_.descriptor()}}) {
     epoll_event event{};
     event.events = EPOLLIN;
     event.data.u64 = key;
@@ -190,12 +190,12 @@ EpollBackend::~EpollBackend() {
 
 std::span<Completion> EpollBackend::turn(std::span<Operation> submitted, nanoseconds until) {
   completions_.clear();
-  make_room(completions_, kCompletionsOfOne * (submitted.size() + 2 * kEventsMax));
+  reserve_extra(completions_, kCompletionsOfOne * (submitted.size() + 2 * kEventsMax));
   region_used_ = 0;
   prompt_ = false;
   for (Operation& operation : submitted) perform(operation);
   if (parted_) [[unlikely]]
-    precedence_.took(now() - told_at_);
+    fair_scheduler_.took(now() - told_at_);
   parted_ = false;
   // Those for whom there was no room last turn go first, or the same few could have all of it every turn.
   if (events_at_ == events_end_) {
@@ -231,7 +231,7 @@ void EpollBackend::perform(Operation& operation) {
       watch(handle);
       break;
     case OperationKind::cancel:
-      end_standing(handle, ECANCELED);
+      end_multishot(handle, ECANCELED);
       prompt_ = true;
       break;
     case OperationKind::send:
@@ -249,7 +249,7 @@ void EpollBackend::perform(Operation& operation) {
 
 void EpollBackend::close(Handle handle) {
   Slot& slot = slots_[handle.slot];
-  end_standing(handle, ECANCELED);
+  end_multishot(handle, ECANCELED);
   if (!slot.unsent.empty()) end_send(handle, ECANCELED);
   ::close(slot.fd);  // which takes it out of the epoll set: nobody else has the description
   slot = Slot{};
@@ -290,7 +290,7 @@ void EpollBackend::end_send(Handle handle, int error) {
   complete(OperationKind::send, handle, error).buffer = std::exchange(slot.unsent, Buffer{});
 }
 
-void EpollBackend::end_standing(Handle handle, int error) {
+void EpollBackend::end_multishot(Handle handle, int error) {
   Slot& slot = slots_[handle.slot];
   if (slot.accepting) complete(OperationKind::accept, handle, error);
   if (slot.receiving) complete(OperationKind::receive, handle, error);
@@ -314,7 +314,7 @@ void EpollBackend::watch(Handle handle) {
   // The kernel has no memory or no watches left: what waits on this descriptor cannot be waited for.
   prompt_ = true;
   const int error = errno;
-  end_standing(handle, error);
+  end_multishot(handle, error);
   if (!slot.unsent.empty()) end_send(handle, error);
 }
 
@@ -355,7 +355,7 @@ std::size_t EpollBackend::unsent(Handle handle) const noexcept {
 }
 
 void EpollBackend::wait(nanoseconds until) {
-  const nanoseconds limit = alarm_.limit(until);
+  const nanoseconds limit = wait_timer_.limit(until);
   int milliseconds = -1;
   if (limit >= nanoseconds{0}) {
     // Rounded up, or a timer's last millisecond would be spun away.
@@ -369,7 +369,7 @@ void EpollBackend::wait(nanoseconds until) {
   int lights = 0;
   for (int i = 0; i < events_end_; ++i) {
     epoll_event& event = events_[static_cast<std::size_t>(i)];
-    if (event.data.u64 < kAlarmKey) slot_of(event).listed = true;
+    if (event.data.u64 < kTimerKey) slot_of(event).listed = true;
     if (heavy(event)) continue;
     std::swap(event, events_[static_cast<std::size_t>(lights++)]);
   }
@@ -381,14 +381,14 @@ void EpollBackend::look_for_light() {
   const int count = wait_for_events(epoll_.get(), events_again_, 0);
   for (int i = 0; i < count; ++i) {
     const epoll_event& event = events_again_[static_cast<std::size_t>(i)];
-    if (event.data.u64 >= kAlarmKey || heavy(event) || slot_of(event).listed) continue;
+    if (event.data.u64 >= kTimerKey || heavy(event) || slot_of(event).listed) continue;
     if (!serve(event)) return;
   }
 }
 
 // The light ones, which are in front, and a few of the heavy ones.
 void EpollBackend::serve_some() {
-  for (int heavies = precedence_.begin_turn(); events_at_ != events_end_; ++events_at_) {
+  for (int heavies = fair_scheduler_.begin_turn(); events_at_ != events_end_; ++events_at_) {
     const epoll_event& event = events_[static_cast<std::size_t>(events_at_)];
     const int weight = heavy(event) ? 1 : 0;
     if (heavies < weight || !serve(event)) return;
@@ -399,11 +399,11 @@ void EpollBackend::serve_some() {
 
 // False when there is no room left to receive into: the event is to be looked at again next turn.
 bool EpollBackend::serve(const epoll_event& event) {
-  if (event.data.u64 >= kAlarmKey) {
+  if (event.data.u64 >= kTimerKey) {
     const bool woken = event.data.u64 == kWakeKey;
-    if (!woken) alarm_.went_off();
+    if (!woken) wait_timer_.expired();
     std::uint64_t count;
-    [[maybe_unused]] const ssize_t got = ::read(woken ? wake_.get() : alarm_.descriptor(), &count, sizeof count);
+    [[maybe_unused]] const ssize_t got = ::read(woken ? wake_.get() : wait_timer_.descriptor(), &count, sizeof count);
     return true;
   }
   const Handle handle{static_cast<std::uint32_t>(event.data.u64), static_cast<std::uint32_t>(event.data.u64 >> 32)};
@@ -431,12 +431,12 @@ bool EpollBackend::receive(Handle handle) {
   Slot& slot = slots_[handle.slot];
   char* const to = region_.get() + region_used_;
   std::size_t most = std::max(slot.receive_bytes, receive_bytes_);
-  const std::size_t part = precedence_.part_of(handle.slot);
+  const std::size_t part = fair_scheduler_.part_of(handle.slot);
   const bool limited = most > part;
   most = std::min(most, part);
   if (kRegionBytes - region_used_ < (most > kReceiveBytesMax ? most : kReceiveBytesMin)) return false;
-  const std::size_t room = std::min(most, kRegionBytes - region_used_);
-  const ssize_t got = receive_now(slot.fd, {to, room});
+  const std::size_t space = std::min(most, kRegionBytes - region_used_);
+  const ssize_t got = receive_now(slot.fd, {to, space});
   if (got > 0) [[likely]] {
     const auto bytes = static_cast<std::size_t>(got);
     if (limited) {
@@ -446,7 +446,7 @@ bool EpollBackend::receive(Handle handle) {
       slot.receive_bytes = static_cast<std::uint32_t>(std::min(2 * most, kLargeReceiveBytesMax));
       slot.small = 0;
     } else if (most <= kReceiveBytesMax) {
-      if (bytes < room) slot.receive_bytes = 0;
+      if (bytes < space) slot.receive_bytes = 0;
     } else if (bytes >= kSmallReceiveBytes) {
       slot.small = 0;
     } else if (++slot.small == kSmallInARow) {
@@ -454,7 +454,7 @@ bool EpollBackend::receive(Handle handle) {
       slot.receive_bytes = 0;
     }
     const auto brought = static_cast<std::uint32_t>(bytes);
-    precedence_.brought(handle.slot, std::exchange(slot.last_bytes, brought), brought);
+    fair_scheduler_.brought(handle.slot, std::exchange(slot.last_bytes, brought), brought);
     to[bytes] = 0;
     region_used_ = std::min(kRegionBytes, (region_used_ + bytes + kPaddingBytes + 63) / 64 * 64);
     Completion& completion = complete(OperationKind::receive, handle, 0);
@@ -464,7 +464,7 @@ bool EpollBackend::receive(Handle handle) {
   }
   if (got < 0 && (errno == EAGAIN || errno == EWOULDBLOCK || errno == EINTR)) return true;
   slot.ended = got == 0;
-  end_standing(handle, got == 0 ? 0 : errno);
+  end_multishot(handle, got == 0 ? 0 : errno);
   return true;
 }
 
@@ -484,7 +484,7 @@ void EpollBackend::accept(Handle handle) {
     if (errno == EAGAIN) return;
     // No descriptors or no memory. The listener stays readable, so going on now would spin: whoever submitted the
     // accept submits it again when it thinks best.
-    if (errno != EINTR && !concerns_one_connection(errno)) return end_standing(handle, errno);
+    if (errno != EINTR && !concerns_one_connection(errno)) return end_multishot(handle, errno);
     ++accepted;
   }
 }

@@ -4,23 +4,23 @@
 namespace wirecall::runtime {
 namespace {
 
-using Arrival = detail::Home::Arrival;
+using Continuation = detail::Executor::Continuation;
 
-struct Posted final : Arrival {
+struct Posted final : Continuation {
   explicit Posted(Inbox::Job&& given) noexcept : job(std::move(given)) {}
-  void arrive() noexcept override { job(); }
+  void resume() noexcept override { job(); }
 
   Inbox::Job job;
 };
 
-std::shared_ptr<Arrival> take(std::shared_ptr<Arrival>& first) noexcept {
-  std::shared_ptr<Arrival> taken = std::move(first);
+std::shared_ptr<Continuation> take(std::shared_ptr<Continuation>& first) noexcept {
+  std::shared_ptr<Continuation> taken = std::move(first);
   first = std::move(taken->next);
   return taken;
 }
 
 // One by one: as many as may wait are too many to destroy each other.
-void drop(std::shared_ptr<Arrival> first) noexcept {
+void drop(std::shared_ptr<Continuation> first) noexcept {
   while (first != nullptr) static_cast<void>(take(first));
 }
 
@@ -38,14 +38,14 @@ bool Inbox::put(Job&& job, std::size_t jobs_max) {
   return true;
 }
 
-void Inbox::go_on(std::shared_ptr<Arrival> arrival) noexcept {
+void Inbox::post(std::shared_ptr<Continuation> continuation) noexcept {
   const std::scoped_lock lock{mutex_};
-  if (backend_ != nullptr) append(std::move(arrival));
+  if (backend_ != nullptr) append(std::move(continuation));
 }
 
-void Inbox::append(std::shared_ptr<Arrival> arrival) noexcept {
-  Arrival* const last = arrival.get();
-  (first_ == nullptr ? first_ : last_->next) = std::move(arrival);
+void Inbox::append(std::shared_ptr<Continuation> continuation) noexcept {
+  Continuation* const last = continuation.get();
+  (first_ == nullptr ? first_ : last_->next) = std::move(continuation);
   last_ = last;
   ++size_;
   // The first to come wakes the loop, which takes all that have come by the time it looks. Under the lock, so that the
@@ -60,11 +60,11 @@ void Inbox::run() {
     size_ = 0;
     waiting_.store(false, std::memory_order_relaxed);
   }
-  while (running_ != nullptr) take(running_)->arrive();
+  while (running_ != nullptr) take(running_)->resume();
 }
 
 void Inbox::close() noexcept {
-  std::shared_ptr<Arrival> left;
+  std::shared_ptr<Continuation> left;
   {
     const std::scoped_lock lock{mutex_};
     backend_ = nullptr;

@@ -3,7 +3,7 @@
 // loop.
 // Shared by the loop and whoever posts, so that it may be held longer than the loop lives; jobs left then are destroyed
 // without being run. A lock is held for as long as it takes to put a job into a list.
-// Thread: any for `post`, `post_owed` and `go_on`, the loop's for the rest.
+// Thread: any for `post` and `post_owed`, the loop's for the rest.
 #pragma once
 
 #include <atomic>
@@ -14,11 +14,11 @@
 #include <utility>
 
 #include "runtime/backend.hpp"
-#include "wirecall/detail/home.hpp"
+#include "wirecall/detail/executor.hpp"
 
 namespace wirecall::runtime {
 
-class Inbox final : public detail::Home {
+class Inbox final : public detail::Executor {
  public:
   using Job = std::move_only_function<void()>;
 
@@ -34,8 +34,8 @@ class Inbox final : public detail::Home {
   /// For jobs of which something else bounds the number, and which nobody could make up for: one for each connection,
   /// the result of what the loop has asked for. False when the loop has gone.
   bool post_owed(Job&& job) { return put(std::move(job), static_cast<std::size_t>(-1)); }
-  /// A task's wait has ended: as post_owed, but that it cannot fail.
-  void go_on(std::shared_ptr<Arrival> arrival) noexcept override;
+  /// Resumes a task that has waited for another thread: as post_owed, but it allocates nothing and cannot fail.
+  void post(std::shared_ptr<Continuation> continuation) noexcept override;
 
   /// Whether there is something to run: an ordinary load, for each turn to ask.
   [[nodiscard]] bool waiting() const noexcept { return waiting_.load(std::memory_order_relaxed); }
@@ -49,15 +49,15 @@ class Inbox final : public detail::Home {
 
  private:
   [[nodiscard]] bool put(Job&& job, std::size_t jobs_max);
-  void append(std::shared_ptr<Arrival> arrival) noexcept;
+  void append(std::shared_ptr<Continuation> continuation) noexcept;
 
   std::mutex mutex_;
   Backend* backend_;  // null when closed
   // What waits, in the order in which it came: each owns the next.
-  std::shared_ptr<Arrival> first_;
-  Arrival* last_ = nullptr;  // where there is a first
+  std::shared_ptr<Continuation> first_;
+  Continuation* last_ = nullptr;  // where there is a first
   std::size_t size_ = 0;
-  std::shared_ptr<Arrival> running_;  // the loop's: what is to be run before that
+  std::shared_ptr<Continuation> running_;  // the loop's: what is to be run before that
   std::atomic<bool> waiting_{false};
 };
 

@@ -7,11 +7,11 @@
 #include <utility>
 #include <vector>
 
-#include "base/room.hpp"
+#include "base/reserve_extra.hpp"
 #include "runtime/backend.hpp"
+#include "runtime/fair_scheduler.hpp"
 #include "runtime/inbox.hpp"
-#include "runtime/lane.hpp"
-#include "runtime/precedence.hpp"
+#include "runtime/spsc_channel.hpp"
 #include "runtime/timers.hpp"
 #include "runtime/turn.hpp"
 
@@ -46,8 +46,8 @@ struct Slot {
 
 // Another loop, and the ways from and to it.
 struct Joined {
-  runtime::Lane* in;
-  runtime::Lane* out;
+  runtime::SpscChannel* in;
+  runtime::SpscChannel* out;
   Loop* other;
 };
 
@@ -99,7 +99,7 @@ struct Loop::State {
   void complete(Completion& completion);
   void expire_timers();
   void end_turn(std::vector<TurnUser*>& users);
-  void keep_places(std::size_t more);
+  void reserve_slots(std::size_t more);
   void keep_slot();
   nanoseconds hand_over(nanoseconds until) noexcept;
   [[nodiscard]] bool may_wait() noexcept;
@@ -120,10 +120,10 @@ Loop::~Loop() {
 void Loop::start(Timer& timer, nanoseconds delay) {
   const nanoseconds start = now();
   const nanoseconds longest = runtime::kForever - start;
-  state_->timers.insert(timer, place(timer), start + std::clamp(delay, nanoseconds{0}, longest));
+  state_->timers.insert(timer, index(timer), start + std::clamp(delay, nanoseconds{0}, longest));
 }
 
-void Loop::stop(Timer& timer) noexcept { state_->timers.remove(place(timer)); }
+void Loop::stop(Timer& timer) noexcept { state_->timers.remove(index(timer)); }
 
 std::uint32_t Loop::rounds() const noexcept { return state_->rounds; }
 
@@ -228,7 +228,7 @@ bool Loop::State::deliver(std::uint64_t mine) {
   return true;
 }
 
-void Loop::join(runtime::Lane& in, runtime::Lane& out, Loop& other) {
+void Loop::join(runtime::SpscChannel& in, runtime::SpscChannel& out, Loop& other) {
   state_->joined.push_back({.in = &in, .out = &out, .other = &other});
   state_->joined_at = state_->joined.size();
 }
@@ -242,7 +242,7 @@ void Loop::leave(const Loop& other) noexcept {
 std::vector<std::shared_ptr<void>> Loop::keep_lent() {
   std::vector<std::shared_ptr<void>>& kept = state_->kept;
   kept.reserve(kept.size() + 1 +
-               2 * state_->joined.size());  // what the backend gives must not be lost for want of a place
+               2 * state_->joined.size());  // what the backend gives must not be lost for want of a slot
   kept.push_back(state_->backend->keep_lent());
   for (const Joined& joined : state_->joined) joined.in->keep_lent(kept);
   return kept;
@@ -261,9 +261,9 @@ void Loop::State::complete(Completion& completion) {
   } else if (completion.descriptor >= 0) {
     // A connection that arrived for a listener that has gone: only the backend can close it.
     const Handle handle{static_cast<std::uint32_t>(slots.size()), 0};
-    make_room(submitted, 2 + attached);
-    make_room(slots, 1);
-    make_room(free_slots, slots.size() + 1);
+    reserve_extra(submitted, 2 + attached);
+    reserve_extra(slots, 1);
+    reserve_extra(free_slots, slots.size() + 1);
     backend->expect(slots.size() + 1);
     slots.emplace_back();
     submitted.push_back({.kind = OperationKind::open,
@@ -292,23 +292,23 @@ const std::shared_ptr<runtime::Inbox>& Loop::inbox() const noexcept { return sta
 
 // Whatever needs memory comes first: what fails has then changed nothing, and what is attached can be told, asked to be
 // called and closed without any.
-void Loop::State::keep_places(std::size_t more) {
+void Loop::State::reserve_slots(std::size_t more) {
   const std::size_t users = attached + admitted + more;
-  make_room(submitted, 2 + users);
-  for (auto* list : {&at_turn_end, &at_next_turn_end, &ending, &at_next_turn, &going_on}) make_room(*list, users);
+  reserve_extra(submitted, 2 + users);
+  for (auto* list : {&at_turn_end, &at_next_turn_end, &ending, &at_next_turn, &going_on}) reserve_extra(*list, users);
 }
 
 void Loop::State::keep_slot() {
   if (!free_slots.empty()) return;
-  make_room(slots, 1);
-  make_room(free_slots, slots.size() + 1);
+  reserve_extra(slots, 1);
+  reserve_extra(free_slots, slots.size() + 1);
   backend->expect(slots.size() + 1);
   free_slots.push_back(static_cast<std::uint32_t>(slots.size()));
   slots.emplace_back();
 }
 
 void Loop::admit(std::size_t users) {
-  state_->keep_places(users);
+  state_->reserve_slots(users);
   state_->admitted += users;
 }
 
@@ -316,7 +316,7 @@ void Loop::release(std::size_t users) noexcept { state_->admitted -= users; }
 
 Handle Loop::attach(int descriptor, IoUser& user) {
   State& state = *state_;
-  state.keep_places(1);
+  state.reserve_slots(1);
   state.keep_slot();
   const std::uint32_t at = state.free_slots.back();
   state.free_slots.pop_back();
@@ -335,9 +335,9 @@ void Loop::detach(Handle handle) noexcept {
   state_->submitted.push_back({.kind = OperationKind::close, .handle = handle, .buffer = {}});
 }
 
-// submitted.size() + attached <= submitted.capacity(): everything attached has the place in which it is closed.
+// submitted.size() + attached <= submitted.capacity(): everything attached has the slot in which it is closed.
 void Loop::submit(Operation&& operation) {
-  make_room(state_->submitted, 1 + state_->attached);
+  reserve_extra(state_->submitted, 1 + state_->attached);
   state_->submitted.push_back(std::move(operation));
 }
 

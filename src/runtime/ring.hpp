@@ -72,8 +72,8 @@ class Ring {
   /// Hands over all entries and waits at most `wait_max` (for ever when negative) for a completion or a signal.
   void enter(std::chrono::nanoseconds wait_max);
 
-  /// Appends all completions that there are, those included that had no room in the ring, as long as `into` has places
-  /// that need no memory for a whole ring of them.
+  /// Appends all completions that there are, those included that had no room in the ring, as long as `into` has
+  /// capacity for them; capacity for a whole ring needs no memory.
   void take(std::vector<RingCompletion>& into);
   [[nodiscard]] const ReceiveBuffers& buffers() const noexcept { return buffers_; }
 

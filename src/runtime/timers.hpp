@@ -1,5 +1,5 @@
 // Timers: a binary heap of what is due, earliest first; equal times in the order of their start. Each running timer
-// knows its place, so stopping one costs as little as starting it. Not a clock: it is told the time.
+// knows its index, so stopping one costs as little as starting it. Not a clock: it is told the time.
 // Owned by a loop, used on its thread. The timers themselves belong to those who wait.
 //
 // Why no timer wheel: docs/architecture.md. Nothing starts a timer for each message: who waits for a connection to fall
@@ -17,23 +17,23 @@ namespace wirecall::runtime {
 
 class TimerHeap {
  public:
-  /// Starts `timer`, or starts it again. `place` is the number in it that only heirs of Scheduler reach: its place,
+  /// Starts `timer`, or starts it again. `index` is the number in it that only heirs of Scheduler reach: its index,
   /// from 1.
-  void insert(Timer& timer, std::uint64_t& place, std::chrono::nanoseconds due) {
-    if (place != 0) remove(place);
-    entries_.push_back({due.count(), next_order_++, &timer, &place});
+  void insert(Timer& timer, std::uint64_t& index, std::chrono::nanoseconds due) {
+    if (index != 0) remove(index);
+    entries_.push_back({due.count(), next_order_++, &timer, &index});
     rise(entries_.size() - 1);
   }
-  void remove(std::uint64_t& place) noexcept {
-    if (place == 0) return;
-    const std::size_t at = place - 1;
-    place = 0;
+  void remove(std::uint64_t& index) noexcept {
+    if (index == 0) return;
+    const std::size_t at = index - 1;
+    index = 0;
     const Entry last = entries_.back();
     entries_.pop_back();
     if (at == entries_.size()) return;
     put(at, last);
     rise(at);
-    sink(*last.place - 1);
+    sink(*last.index - 1);
   }
   [[nodiscard]] bool empty() const noexcept { return entries_.empty(); }
   [[nodiscard]] std::chrono::nanoseconds first_due() const noexcept {
@@ -45,7 +45,7 @@ class TimerHeap {
   [[nodiscard]] Timer* take(std::chrono::nanoseconds now, std::uint64_t order) noexcept {
     if (entries_.empty() || entries_.front().due > now.count() || entries_.front().order >= order) return nullptr;
     Timer* timer = entries_.front().timer;
-    remove(*entries_.front().place);
+    remove(*entries_.front().index);
     return timer;
   }
 
@@ -54,7 +54,7 @@ class TimerHeap {
     std::int64_t due;
     std::uint64_t order;
     Timer* timer;
-    std::uint64_t* place;
+    std::uint64_t* index;
 
     bool operator<(const Entry& other) const noexcept {
       return due != other.due ? due < other.due : order < other.order;
@@ -63,7 +63,7 @@ class TimerHeap {
 
   void put(std::size_t at, const Entry& entry) noexcept {
     entries_[at] = entry;
-    *entry.place = at + 1;
+    *entry.index = at + 1;
   }
   void rise(std::size_t at) noexcept {
     const Entry entry = entries_[at];

@@ -40,10 +40,10 @@ UringBackend::~UringBackend() {
 }
 
 // For all that can happen in a turn, so that nothing in it fails for want of memory.
-void UringBackend::keep_places(std::size_t operations) {
+void UringBackend::reserve_slots(std::size_t operations) {
   const std::size_t slots = slots_.size() + operations;  // some may open one
-  const auto keep = [](auto& list, std::size_t places) {
-    if (list.capacity() < places) make_room(list, places - list.size());
+  const auto keep = [](auto& list, std::size_t slots) {
+    if (list.capacity() < slots) reserve_extra(list, slots - list.size());
   };
   // The user may be looking at those of this turn, which stay where they are.
   const std::size_t completions = 2 * (Ring::kCompletions + operations + slots);
@@ -65,7 +65,7 @@ std::span<Completion> UringBackend::turn(std::span<Operation> submitted, nanosec
   if (std::exchange(returned_, false)) completions_.clear();
   if (completions_.empty() && larger_.capacity() > completions_.capacity()) [[unlikely]]
     completions_ = std::exchange(larger_, {});
-  keep_places(submitted.size());
+  reserve_slots(submitted.size());
   former_memory_.reset();
   // A send that goes on, now that there is room, has kept its user waiting already.
   prompt_ = !sends_.empty();
@@ -79,9 +79,9 @@ std::span<Completion> UringBackend::turn(std::span<Operation> submitted, nanosec
   if (!to_watch_.empty()) [[unlikely]]
     watch_idle();
   if (parted_) [[unlikely]]
-    precedence_.took(now() - told_at_);
+    fair_scheduler_.took(now() - told_at_);
   parted_ = false;
-  ring_->enter(alarm_.limit(prompt_ || !deferred_.empty() || !to_arm_.empty() ? kAtOnce : until));
+  ring_->enter(wait_timer_.limit(prompt_ || !deferred_.empty() || !to_arm_.empty() ? kAtOnce : until));
   arrived_.clear();
   ring_->take(arrived_);
   if (!sends_.empty()) tell_sends();
@@ -101,9 +101,9 @@ void UringBackend::take_some() {
   const auto serve = [&](Arrived& told) {
     if (entry_of(told.user_data) == Entry::receive) {
       Slot& slot = slots_[slot_of(told.user_data)];
-      const std::size_t part = precedence_.part_of(slot_of(told.user_data));
+      const std::size_t part = fair_scheduler_.part_of(slot_of(told.user_data));
       const bool large = told.result > 0 && static_cast<std::size_t>(told.result - told.handed_on) > part;
-      const int weight = told.result > 0 && !slot.closing && (large || precedence_.heavy(slot.last_bytes)) ? 1 : 0;
+      const int weight = told.result > 0 && !slot.closing && (large || fair_scheduler_.heavy(slot.last_bytes)) ? 1 : 0;
       if (heavies < weight || slot.deferred_in == takes_) {
         slot.deferred_in = takes_;  // whatever else has come for it, has come after that
         return false;
@@ -132,7 +132,7 @@ void UringBackend::take_some() {
 // What is deferred keeps its buffer. A part of the small ones is for those who are not heavy: what would take that is
 // served.
 int UringBackend::heavies_of_turn() {
-  const int heavies = precedence_.begin_turn();
+  const int heavies = fair_scheduler_.begin_turn();
   const auto holds_small = [](const RingCompletion& told) {
     return entry_of(told.user_data) == Entry::receive && (told.flags & IORING_CQE_F_BUFFER) != 0 &&
            !ReceiveBuffers::is_large(told.flags >> IORING_CQE_BUFFER_SHIFT);
@@ -167,9 +167,9 @@ void UringBackend::take_over() {
   owner_ = thread_number();
   lent_.clear();  // the new ring has all buffers
   listen(Entry::wake);
-  listen(Entry::alarm);
-  alarm_.went_off();
-  prompt_ = true;  // in case the former ring took note of a wake, or of the alarm
+  listen(Entry::wait_timer);
+  wait_timer_.expired();
+  prompt_ = true;  // in case the former ring took note of a wake, or of the wait timer
   to_arm_.clear();
   to_watch_.clear();
   sends_.clear();
@@ -181,7 +181,7 @@ void UringBackend::take_over() {
     slot.armed = slot.watched = false;
     if (slot.closing) continue;
     if (slot.cancelling) {
-      end_standing(at, ECANCELED);
+      end_multishot(at, ECANCELED);
     } else if (slot.receiving || slot.accepting) {
       arm_later(at);
     }
@@ -264,7 +264,7 @@ void UringBackend::perform(Operation& operation) {
 // when the kernel has let go of it, so that its number is nobody else's while it is named in an entry.
 void UringBackend::close(std::uint32_t at) {
   Slot& slot = slots_[at];
-  end_standing(at, ECANCELED);
+  end_multishot(at, ECANCELED);
   if (!slot.unsent.empty() && !slot.queued) end_send(at, ECANCELED);
   slot.closing = true;
   if (slot.in_flight != 0) {
@@ -323,7 +323,7 @@ void UringBackend::tell_sends() {
     } else if (slot.closing) {
       end_send(at, ECANCELED);
     } else {
-      poll(at, Entry::room, POLLOUT);
+      poll(at, Entry::writable, POLLOUT);
     }
   }
   sends_.clear();
@@ -388,7 +388,7 @@ void UringBackend::completed(const Arrived& told) {
       if (slots_[at].accepting) accept_arrivals(at);
       break;
     }
-    case Entry::room:
+    case Entry::writable:
       --slots_[at].in_flight;
       if (!slots_[at].closing) queue_send(at);
       break;
@@ -400,8 +400,8 @@ void UringBackend::completed(const Arrived& told) {
       if (told.result > 0) slots_[at].hung_up |= static_cast<short>(told.result & (POLLERR | POLLHUP));
       tell_broken(at);
       break;
-    case Entry::alarm:
-      alarm_.went_off();
+    case Entry::wait_timer:
+      wait_timer_.expired();
       [[fallthrough]];
     case Entry::wake:
       listen(entry_of(told.user_data));

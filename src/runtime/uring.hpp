@@ -18,29 +18,29 @@
 #include <utility>
 #include <vector>
 
-#include "base/room.hpp"
-#include "runtime/alarm.hpp"
+#include "base/reserve_extra.hpp"
 #include "runtime/backend.hpp"
-#include "runtime/precedence.hpp"
+#include "runtime/fair_scheduler.hpp"
 #include "runtime/ring.hpp"
 #include "runtime/system.hpp"
+#include "runtime/wait_timer.hpp"
 
 namespace wirecall::runtime {
 
 class UringBackend final : public Backend {
  public:
-  UringBackend() : wake_(::eventfd(0, EFD_CLOEXEC), "eventfd"), alarm_(0), ring_(try_and_make_ring(buffers_)) {
-    keep_places(0);
+  UringBackend() : wake_(::eventfd(0, EFD_CLOEXEC), "eventfd"), wait_timer_(0), ring_(try_and_make_ring(buffers_)) {
+    reserve_slots(0);
   }
   ~UringBackend() override;
 
   void expect(std::size_t slots) override {
     if (slots <= slots_.size()) return;
-    make_room(slots_, slots - slots_.size());
-    keep_places(4 * slots + kOperationsAtOnce);
+    reserve_extra(slots_, slots - slots_.size());
+    reserve_slots(4 * slots + kOperationsAtOnce);
   }
   std::span<Completion> turn(std::span<Operation> submitted, std::chrono::nanoseconds until) override;
-  [[nodiscard]] bool time_may_be_up() const noexcept override { return alarm_.time_may_be_up(); }
+  [[nodiscard]] bool time_may_be_up() const noexcept override { return wait_timer_.time_may_be_up(); }
   void wake() noexcept override {
     const std::uint64_t one = 1;
     [[maybe_unused]] const ssize_t written = ::write(wake_.get(), &one, sizeof one);
@@ -53,7 +53,7 @@ class UringBackend final : public Backend {
 
  private:
   // Every entry is known by its slot and one of these. A slot is used again only when nothing of it is in flight.
-  enum class Entry : std::uint8_t { receive, accept, arrivals, send, room, hang_up, wake, alarm, cancel };
+  enum class Entry : std::uint8_t { receive, accept, arrivals, send, writable, hang_up, wake, wait_timer, cancel };
 
   static constexpr std::uint64_t key(Entry entry, std::uint32_t slot) noexcept {
     return static_cast<std::uint64_t>(entry) << 32 | slot;
@@ -81,7 +81,7 @@ class UringBackend final : public Backend {
     std::uint8_t in_flight = 0;  // entries at the kernel, but for sends
     bool receiving = false;      // the user's view
     bool accepting = false;
-    bool armed = false;       // the kernel's: the standing entry is there
+    bool armed = false;       // the kernel's: the multishot entry is there
     bool cancelling = false;  // and is to end
     bool watched = false;     // by an entry for hang-ups
     bool queued = false;      // a send goes with the next enter, or has gone with this
@@ -89,7 +89,7 @@ class UringBackend final : public Backend {
     bool shut_down = false;   // we have
     bool closing = false;
     bool broken = false;            // has been told
-    bool waiting = false;           // for its standing entry to be made again; listed in to_arm_
+    bool waiting = false;           // for its multishot entry to be made again; listed in to_arm_
     bool large = false;             // the next receive has a large buffer
     std::uint8_t small = 0;         // those for which a small one would have been enough, the last in a row
     short hung_up = 0;              // POLLERR and POLLHUP, as far as we have heard of them
@@ -100,7 +100,7 @@ class UringBackend final : public Backend {
     std::int32_t taken = 0;         // what the last try gave: bytes, or a negative errno
   };
 
-  void keep_places(std::size_t operations);
+  void reserve_slots(std::size_t operations);
   void take_over();
   void take_all_of_former();
   void take_some();
@@ -116,15 +116,15 @@ class UringBackend final : public Backend {
   void tell_broken(std::uint32_t at);
   void completed(const Arrived& told);
 
-  // What stands (uring_standing.cpp).
+  // Multishot operations (uring_multishot.cpp).
   void arm(std::uint32_t at);
   void arm_later(std::uint32_t at);
   void arm_those_that_ended();
   [[nodiscard]] unsigned free_buffers(bool large) const noexcept;
   void cancel(std::uint32_t at);
   void end_entry(std::uint32_t at);
-  void end_standing(std::uint32_t at, int error);
-  bool standing_completed(std::uint32_t at, const RingCompletion& told);
+  void end_multishot(std::uint32_t at, int error);
+  bool multishot_completed(std::uint32_t at, const RingCompletion& told);
   void received(std::uint32_t at, const Arrived& told);
   void hand_on_part(Arrived& told, std::size_t bytes);
   std::span<char> rest_of(const Arrived& told) noexcept;
@@ -140,13 +140,13 @@ class UringBackend final : public Backend {
   }
   void listen(Entry which) {
     io_uring_sqe& entry = ring_->entry();
-    const int from = which == Entry::wake ? wake_.get() : alarm_.descriptor();
+    const int from = which == Entry::wake ? wake_.get() : wait_timer_.descriptor();
     ::io_uring_prep_read(&entry, from, &ignored_, sizeof ignored_, 0);
     entry.user_data = key(which, 0);
   }
 
   Descriptor wake_;
-  Alarm alarm_;
+  WaitTimer wait_timer_;
   std::uint64_t ignored_ = 0;  // the kernel writes here how often it was woken; nobody reads it
   ReceiveBuffers buffers_;
   std::unique_ptr<Ring> ring_;
@@ -157,11 +157,11 @@ class UringBackend final : public Backend {
   std::vector<Completion> larger_;       // takes the place of completions_ in the next turn, if it has room for more
   bool prompt_ = false;                  // something has completed that is not to wait
   std::vector<unsigned> lent_;           // buffers that the user has until the next turn
-  std::vector<std::uint32_t> to_arm_;    // whose standing entry has ended without their asking, the longest first
+  std::vector<std::uint32_t> to_arm_;    // whose multishot entry has ended without their asking, the longest first
   std::vector<std::uint32_t> to_watch_;  // who may have nothing in flight
   std::vector<std::uint32_t> sends_;     // of this turn
   std::vector<std::uint32_t> closing_;
-  Precedence precedence_;
+  FairScheduler fair_scheduler_;
   bool parted_ = false;                    // the last turn has served a part of what there was
   std::chrono::nanoseconds told_at_{};     // then: when it had
   std::vector<RingCompletion> arrived_;    // in this turn

@@ -8,7 +8,7 @@
 
 #include "rpc/broker.hpp"
 #include "rpc/call_record.hpp"
-#include "wirecall/access.hpp"
+#include "wirecall/principal.hpp"
 
 namespace wirecall::session {
 namespace {

@@ -17,7 +17,7 @@ namespace {
 constexpr std::size_t kLowOutputDivisor = 4;
 // Output that no request waits for fills this share of it at most: what it fills, the peer must be able to cancel, and
 // so is still to be read.
-constexpr std::size_t kRoomDivisor = 2;
+constexpr std::size_t kWritableDivisor = 2;
 // Who was sent so much at once is likely to be sent as much again.
 constexpr std::size_t kLargeOutputBytes = 256 * 1024;
 // A message that has begun brings this much within Limits::keepalive_timeout_ms, or its connection counts as idle.
@@ -28,12 +28,12 @@ constexpr std::int32_t kSliceSteps = 64;
 constexpr std::uint32_t kSliceBytes = 16 * 1024;
 constexpr std::uint16_t kSlices = 32;
 constexpr std::chrono::milliseconds kShareTime{1};
-// What counts the looks of `end_if_idle` has four bits.
+// The counters of `end_if_idle` have four bits.
 constexpr std::uint8_t kTimesMax = 15;
 
 }  // namespace
 
-Channel::Channel(Host& host, std::unique_ptr<transport::Stream> stream)
+Channel::Channel(Host& host, std::unique_ptr<transport::ByteStream> stream)
     : host_(&host),
       stream_(std::move(stream)),
       weighed_from_(host.limits.hard_output >= kWeighedBytes ? 1 : 0),
@@ -57,15 +57,15 @@ void Channel::give_back(Buffer& buffer) noexcept {
   buffer = Buffer{};
 }
 
-void Channel::exhaust() noexcept {
-  exhausted_ = true;
+void Channel::fail_out_of_memory() noexcept {
+  out_of_memory_ = true;
   mark();
 }
 
-// What is being looked at counts already.
+// The input that is being read counts already.
 void Channel::count_into(rpc::ConnectionCounts* counts) noexcept {
   counts_ = counts;
-  if (counts_ != nullptr && looking_) counts_->bytes_in += input_.size();
+  if (counts_ != nullptr && consuming_) counts_->bytes_in += input_.size();
 }
 
 // ---- input ----
@@ -75,66 +75,66 @@ void Channel::received(std::span<char> bytes) {
 }
 
 void Channel::receive(std::span<char> bytes) {
-  host_->workspace.stats.bytes_in += bytes.size();
+  host_->loop_context.stats.bytes_in += bytes.size();
   if (counts_ != nullptr) {
     counts_->bytes_in += bytes.size();
     counts_->heard_at = host_->loop.recently();
   }
   moved_ += static_cast<std::uint32_t>(bytes.size());
-  if (owed_bytes_ != 0) [[unlikely]] {
-    owed_bytes_ -= std::min(owed_bytes_, bytes.size());
-    if (owed_bytes_ == 0) owed_bytes_ = stream_->readable();  // until there is nothing for once
+  if (drain_bytes_left_ != 0) [[unlikely]] {
+    drain_bytes_left_ -= std::min(drain_bytes_left_, bytes.size());
+    if (drain_bytes_left_ == 0) drain_bytes_left_ = stream_->readable();  // until there is nothing for once
   }
   if (input_ended_ || over_) return;
   if (!backlog_.empty()) {
-    backlog_came_ = host_->loop.now();
+    backlog_received_at_ = host_->loop.now();
     return backlog_.append({bytes.data(), bytes.size()});
   }
-  std::size_t seen = 0;
-  if (!look_at(bytes, seen)) return;
-  if (seen != bytes.size() && !input_ended_) [[unlikely]] {
-    Buffer put_by = room_for(bytes.size() - seen);
-    put_by.append({bytes.data() + seen, bytes.size() - seen});
-    hold_back(std::move(put_by));
+  std::size_t consumed = 0;
+  if (!consume_input(bytes, consumed)) return;
+  if (consumed != bytes.size() && !input_ended_) [[unlikely]] {
+    Buffer rest = buffer_for(bytes.size() - consumed);
+    rest.append({bytes.data() + consumed, bytes.size() - consumed});
+    defer_input(std::move(rest));
   }
 }
 
-// False when a handler has come back so late that others have gone on with what it left.
-template <class Look>
-bool Channel::look(std::span<char> input, const Look& look) {
-  host_->looking = this;
+// Runs `act` on `input`. False when a handler lost the loop meanwhile, and other threads have served the rest.
+template <class Consume>
+bool Channel::consume(std::span<char> input, const Consume& act) {
+  host_->active_channel = this;
   input_ = input;
-  host_->looking_came.reset();
-  looking_ = true;
-  within_memory(look);
-  host_->looking = nullptr;
-  if (looking_) [[likely]] {
-    looking_ = false;
+  host_->input_received_at.reset();
+  consuming_ = true;
+  within_memory(act);
+  host_->active_channel = nullptr;
+  if (consuming_) [[likely]] {
+    consuming_ = false;
     if (is_weighed()) [[unlikely]]
       weigh();
     return true;
   }
-  --away_;
-  came_back();
+  --off_loop_;
+  handler_rejoined();
   mark();
   return false;
 }
 
-// The same for bytes of the input: how many have been `seen`.
-bool Channel::look_at(std::span<char> input, std::size_t& seen) {
+// The same for received bytes, of which `read` has `consumed` so many.
+bool Channel::consume_input(std::span<char> input, std::size_t& consumed) {
   begin_share();
-  if (!look(input, [&] { seen = read(input); })) return false;
-  slice_ends_ -= static_cast<std::uint32_t>(std::min<std::size_t>(slice_ends_, seen));
+  if (!consume(input, [&] { consumed = read(input); })) return false;
+  slice_ends_ -= static_cast<std::uint32_t>(std::min<std::size_t>(slice_ends_, consumed));
   return true;
 }
 
-// The same for the rest of a message that has been interrupted. False when nothing behind it is to be looked at yet.
-bool Channel::look_on() {
+// The same for the rest of an interrupted message. False when nothing behind it may be dispatched yet.
+bool Channel::consume_interrupted() {
   if (blocked_ || held_ || output_waits()) return false;
   interrupted_ = false;
   begin_share();
-  looked_at_ = 0;
-  return look({}, [&] { resume_message(); }) && !interrupted_;
+  consumed_ = 0;
+  return consume({}, [&] { resume_message(); }) && !interrupted_;
 }
 
 void Channel::begin_share() noexcept {
@@ -178,30 +178,30 @@ void Channel::interrupt() {
   if (over_) return;
   interrupted_ = true;
   pause();
-  go_on();
+  schedule_input();
 }
 
 void Channel::leave_handler(std::vector<Buffer>& kept) {
-  if (!looking_) return;
-  const std::span<char> rest = input_.subspan(std::min(looked_at_, input_.size()));
+  if (!consuming_) return;
+  const std::span<char> unread = input_.subspan(std::min(consumed_, input_.size()));
   // What needs memory comes first: without it the handler keeps the loop, and nothing has changed.
-  Buffer put_by = room_for(rest.size());
+  Buffer rest = buffer_for(unread.size());
   kept.reserve(kept.size() + 2);
   if (leave_rest()) interrupt();
   const bool was_backlog = !backlog_.empty() && !input_.empty();
-  looking_ = false;
-  ++away_;
+  consuming_ = false;
+  ++off_loop_;
   leave_message(kept);
-  put_by.append({rest.data(), rest.size()});
+  rest.append({unread.data(), unread.size()});
   if (was_backlog) kept.push_back(std::exchange(backlog_, Buffer{}));
-  if (!put_by.empty()) {
-    hold_back(std::move(put_by));
+  if (!rest.empty()) {
+    defer_input(std::move(rest));
   } else if (was_backlog) {
-    go_on();
+    schedule_input();
   }
 }
 
-Buffer Channel::room_for(std::size_t bytes) {
+Buffer Channel::buffer_for(std::size_t bytes) {
   if (bytes == 0) return {};
   Buffer buffer = host_->loop.take_buffer();
   static_cast<void>(buffer.reserve(bytes));
@@ -213,7 +213,7 @@ void Channel::take(std::span<char> first, bool all) {
   if (all && !over_) ended();
 }
 
-void Channel::stop_reading(End why) {
+void Channel::stop_reading(CloseReason why) {
   why_stopped_ = why;
   finish();
 }
@@ -233,8 +233,8 @@ void Channel::ended() {
 }
 
 void Channel::end_of_stream() {
-  looked_at_ = 0;
-  static_cast<void>(look({}, [&] { input_complete(); }));
+  consumed_ = 0;
+  static_cast<void>(consume({}, [&] { input_complete(); }));
   input_ended_ = true;
   lingers_ = false;  // the peer sends nothing more
   mark();
@@ -242,12 +242,12 @@ void Channel::end_of_stream() {
 
 // ---- input that waits ----
 
-void Channel::hold_back(Buffer rest) noexcept {
+void Channel::defer_input(Buffer rest) noexcept {
   backlog_ = std::move(rest);
   backlog_at_ = 0;
-  backlog_came_ = host_->loop.now();
+  backlog_received_at_ = host_->loop.now();
   pause();
-  go_on();
+  schedule_input();
 }
 
 void Channel::pause() noexcept {
@@ -255,12 +255,12 @@ void Channel::pause() noexcept {
   try {
     stream_->pause();
   } catch (const std::bad_alloc&) {
-    exhaust();
+    fail_out_of_memory();
   }
 }
 
-// Looks at what waits in the next turn, unless the output has to drain first.
-void Channel::go_on() {
+// Has the backlog processed in the next turn, unless the output has to drain first.
+void Channel::schedule_input() {
   if (scheduled_ || blocked_ || held_ || output_waits()) return;
   scheduled_ = true;
   host_->loop.at_next_turn(*this);
@@ -268,7 +268,7 @@ void Channel::go_on() {
 
 void Channel::unblock() {
   blocked_ = false;
-  if (paused_ && (interrupted_ || !input_ended_) && !over_) go_on();
+  if (paused_ && (interrupted_ || !input_ended_) && !over_) schedule_input();
 }
 
 std::shared_ptr<void> Channel::hold_input() {
@@ -282,29 +282,29 @@ std::shared_ptr<void> Channel::hold_input() {
 
 void Channel::release_input() noexcept {
   held_ = false;
-  if ((paused_ || end_is_near_) && (interrupted_ || !input_ended_) && !over_) go_on();
+  if ((paused_ || end_is_near_) && (interrupted_ || !input_ended_) && !over_) schedule_input();
 }
 
 void Channel::next_turn() {
   scheduled_ = false;
-  if (!over_) within_memory([&] { go_on_reading(); });
+  if (!over_) within_memory([&] { process_backlog(); });
 }
 
-void Channel::go_on_reading() {
-  if (interrupted_ && !look_on()) return;
+void Channel::process_backlog() {
+  if (interrupted_ && !consume_interrupted()) return;
   if (!backlog_.empty()) {
     static_cast<void>(backlog_.padded());
     const std::span<char> waiting{backlog_.data() + backlog_at_, backlog_.size() - backlog_at_};
-    std::size_t seen = 0;
-    if (!look_at(waiting, seen)) return;
-    backlog_at_ += seen;
-    if (backlog_at_ != backlog_.size() && !input_ended_) return go_on();
+    std::size_t consumed = 0;
+    if (!consume_input(waiting, consumed)) return;
+    backlog_at_ += consumed;
+    if (backlog_at_ != backlog_.size() && !input_ended_) return schedule_input();
     give_back(backlog_);
     backlog_at_ = 0;
   }
   if (over_) return;
   if (end_is_near_ && !input_ended_ && !held_) return end_of_stream();
-  if (choked()) return;
+  if (backpressured()) return;
   paused_ = false;
   stream_->resume();
 }
@@ -324,17 +324,17 @@ void Channel::turn_ended() {
 }
 
 void Channel::finish_turn() {
-  if (unsettled_) [[unlikely]] {
-    unsettled_ = false;
-    settle();
+  if (turn_end_requested_) [[unlikely]] {
+    turn_end_requested_ = false;
+    on_turn_end();
   }
-  if (exhausted_) [[unlikely]]
-    return end(End::lost, ENOMEM);
+  if (out_of_memory_) [[unlikely]]
+    return end(CloseReason::lost, ENOMEM);
   if (cut_) [[unlikely]]
     return end_cut();
   flush();
   // What follows a refusal is not even thrown away before the peer has taken that.
-  if ((choked() || (input_ended_ && has_output())) && !paused_) [[unlikely]] {
+  if ((backpressured() || (input_ended_ && has_output())) && !paused_) [[unlikely]] {
     paused_ = true;
     stream_->pause();
   }
@@ -346,13 +346,13 @@ void Channel::flush() {
   if (sending_ || out_.empty() || over_) return;
   sending_ = true;
   sending_bytes_ = out_.size();
-  host_->workspace.stats.bytes_out += sending_bytes_;
+  host_->loop_context.stats.bytes_out += sending_bytes_;
   if (counts_ != nullptr) counts_->bytes_out += sending_bytes_;
   try {
     // Whoever reads on hears of the send with the next input. The others have nothing else to wake them.
-    stream_->send(std::move(out_), paused_ || input_ended_ || choked() || wants_room_);
+    stream_->send(std::move(out_), paused_ || input_ended_ || backpressured() || awaits_writable_);
   } catch (const std::bad_alloc&) {
-    exhaust();  // not at once, since it may be the owner who calls this
+    fail_out_of_memory();  // not at once, since it may be the owner who calls this
   }
   out_ = Buffer{};
 }
@@ -367,25 +367,25 @@ void Channel::sent(Buffer buffer) {
   host_->loop.give_buffer(std::move(buffer));
   if (is_weighed()) [[unlikely]]
     weigh();
-  within_memory([&] { go_on_writing(); });
+  within_memory([&] { continue_output(); });
 }
 
-void Channel::go_on_writing() {
+void Channel::continue_output() {
   const bool low = out_.size() <= host_->limits.soft_output / kLowOutputDivisor;
-  if (wants_room_ && low) [[unlikely]] {
-    wants_room_ = false;
+  if (awaits_writable_ && low) [[unlikely]] {
+    awaits_writable_ = false;
     output_drained();  // which may fill it again: reading goes on all the same
   }
   if (!out_.empty() || input_ended_) mark();
   if (!paused_ || (input_ended_ && !interrupted_) || !low) [[likely]]
     return;
-  go_on();
+  schedule_input();
 }
 
-bool Channel::output_has_room() noexcept {
-  if (output_bytes() <= host_->limits.soft_output / kRoomDivisor) [[likely]]
+bool Channel::output_writable() noexcept {
+  if (output_bytes() <= host_->limits.soft_output / kWritableDivisor) [[likely]]
     return true;
-  wants_room_ = true;
+  awaits_writable_ = true;
   return false;
 }
 
@@ -397,9 +397,9 @@ void Channel::finish() {
   mark();
 }
 
-void Channel::message_came() noexcept { moved_ += kMessageBytesMin; }
+void Channel::message_completed() noexcept { moved_ += kMessageBytesMin; }
 
-// Whether output has waited all the time since the last look, and none of it has been taken.
+// Whether output has waited since the last call, and the peer has taken none of it.
 bool Channel::stalled() noexcept {
   const std::uint32_t unsent_before = std::exchange(unsent_, static_cast<std::uint32_t>(stream_->unsent()));
   const bool taken = sent_ || unsent_ != unsent_before;  // while it is one send, there is less and less
@@ -415,7 +415,7 @@ void Channel::end_if_idle(std::uint8_t times) {
     return mark();
   }
   if (input_ended_) return;
-  if (is_kept()) return end_if_silent();
+  if (idle_exempt()) return end_if_silent();
   // In the part of the time in which it began, a message need not have brought anything yet.
   const bool began_before = was_unfinished_;
   was_unfinished_ = unfinished();
@@ -423,8 +423,8 @@ void Channel::end_if_idle(std::uint8_t times) {
   const bool alive = std::exchange(moved_, 0) >= least || busy() || has_output();
   idle_times_ = alive ? 0 : (idle_times_ + 1) & kTimesMax;
   if (idle_times_ < times) return;
-  ++host_->workspace.stats.connections_timed_out;
-  stop_reading(End::silent);
+  ++host_->loop_context.stats.connections_timed_out;
+  stop_reading(CloseReason::silent);
 }
 
 // A peer that is kept though nothing happens is asked from half the time on whether it is still there. One that is not
@@ -434,49 +434,49 @@ void Channel::end_if_silent() {
   idle_times_ = 0;
   const std::chrono::milliseconds time{host_->limits.keepalive_timeout_ms};
   const std::chrono::nanoseconds silent = host_->loop.recently() - counts_->heard_at;
-  if (silent < time / 2 || choked() || has_output() || !backlog_.empty()) return;
+  if (silent < time / 2 || backpressured() || has_output() || !backlog_.empty()) return;
   within_memory([&] {
-    if (!ask_for_life()) {
+    if (!send_keepalive()) {
       if (!watched_) stream_->watch_peer(time);
       watched_ = true;
     } else if (silent >= time) {
-      ++host_->workspace.stats.connections_timed_out;
-      end(End::silent);
+      ++host_->loop_context.stats.connections_timed_out;
+      end(CloseReason::silent);
     }
   });
 }
 
 void Channel::finish_if_done() {
   if (sending_ || !out_.empty() || lingering()) return;
-  if (working() || away_ != 0 || interrupted_ || held_) {
-    // A notification that is done says nothing: so it is looked for.
+  if (working() || off_loop_ != 0 || interrupted_ || held_) {
+    // A notification that is done says nothing: so this is asked once a turn.
     if (watching_) return;
     watching_ = true;
     return host_->loop.at_next_turn_end(*this);
   }
-  if (!lingers_) return end(End::finished);
+  if (!lingers_) return end(CloseReason::finished);
   stream_->shut_down();
   if (paused_) stream_->resume();
   rare().linger = std::make_unique<Linger>(*this);
 }
 
 void Channel::failed(int error) {
-  if (!over_) end(End::lost, error);
+  if (!over_) end(CloseReason::lost, error);
 }
 
-void Channel::end(End end, int error) {
+void Channel::end(CloseReason reason, int error) {
   if (over_) return;  // a completion and a timer of one turn may both find the end
   over_ = input_ended_ = true;
-  if (counts_ != nullptr) counts_->end = name_of(end);
+  if (counts_ != nullptr) counts_->end = name_of(reason);
   abandon();
-  if (away_ != 0) {
-    // It stays open until its handler has come back, but the peer need not wait for that.
+  if (off_loop_ != 0) {
+    // It stays open until its handler has rejoined the loop, but the peer need not wait for that.
     try {
       stream_->shut_down();
     } catch (const std::bad_alloc&) {
     }
   }
-  host_->owner.connection_ended(*this, end, error);
+  host_->owner.connection_ended(*this, reason, error);
 }
 
 }  // namespace wirecall::session

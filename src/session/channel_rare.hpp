@@ -1,5 +1,5 @@
-// What few channels have: the time in which the end of a peer is waited for, a place in the budget of a principal, and
-// what keeps their input from being looked at.
+// What few channels have: the time in which the end of a peer is waited for, a share of the budget of a principal, and
+// what holds their input.
 // Private to the sources of Channel.
 #pragma once
 
@@ -30,7 +30,7 @@ class Channel::Linger final : private Timer {
 };
 
 // What the connection holds of its account's budget.
-class Channel::Weight final : public rpc::Holder {
+class Channel::Weight final : public rpc::MemoryConsumer {
  public:
   explicit Weight(Channel& channel) noexcept : channel_(&channel) {}
 
@@ -41,13 +41,13 @@ class Channel::Weight final : public rpc::Holder {
   [[nodiscard]] std::size_t of(const rpc::Account& account) const noexcept { return account.buffers.of(*this); }
 
  private:
-  void give_way() override;
+  void evict() override;
 
   Channel* channel_;
   std::shared_ptr<rpc::Account> account_;
 };
 
-// What keeps the input from being looked at.
+// Holds the input: none is read while it lives.
 class Channel::InputHold final {
  public:
   explicit InputHold(Channel& channel) noexcept : channel_(&channel) {}

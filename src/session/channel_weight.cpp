@@ -10,7 +10,8 @@
 namespace wirecall::session {
 namespace {
 
-// What nobody has asked for fills this share of Limits::principal_bytes at most, so that answers find room.
+// What nobody has asked for fills this share of Limits::principal_bytes at most, so that answers stay within the
+// budget.
 constexpr std::size_t kUnaskedDivisor = 2;
 // A message is sent with no more than that around it.
 constexpr std::size_t kFramingBytesMax = 1024;
@@ -26,18 +27,18 @@ bool Channel::lingering() const noexcept { return rare_ && rare_->linger; }
 
 bool Channel::holds_much() const noexcept { return rare_->weight != nullptr; }
 
-void Channel::Weight::give_way() {
-  channel_->gives_way_ = channel_->cut_ = true;
+void Channel::Weight::evict() {
+  channel_->evicted_ = channel_->cut_ = true;
   channel_->mark();
-  channel_->host_->workspace.write_log(
+  channel_->host_->loop_context.write_log(
       LogLevel::warning, "a connection is closed: those of " + account_->name +
                              " hold more than limits.principal_bytes of messages and answers, and it most of them");
 }
 
 void Channel::end_cut() {
-  if (gives_way_) return end(End::heaviest);
-  ++host_->workspace.stats.slow_peers_cut;
-  end(End::slow);
+  if (evicted_) return end(CloseReason::heaviest);
+  ++host_->loop_context.stats.slow_peers_cut;
+  end(CloseReason::slow);
 }
 
 void Channel::output_is_large(std::size_t waiting) noexcept {
@@ -46,7 +47,7 @@ void Channel::output_is_large(std::size_t waiting) noexcept {
 }
 
 // What is kept for the connection besides its output is not known to be counted yet: so it is counted here anew. Where
-// that is too much, there may be room once its own output has been sent.
+// that is too much, there may be budget once its own output has been sent.
 bool Channel::is_within_budget(std::size_t more) noexcept {
   try {
     const std::shared_ptr<rpc::Account> on = account();
@@ -54,7 +55,7 @@ bool Channel::is_within_budget(std::size_t more) noexcept {
     const std::size_t counted = is_weighed() ? rare_->weight->of(*on) : 0;
     const std::size_t own = output_bytes() + more + kFramingBytesMax + held_by(backlog_) + kept_bytes();
     if (on->buffers.bytes() - counted + own <= host_->limits.principal_bytes / kUnaskedDivisor) return true;
-    if (output_bytes() != 0) wants_room_ = true;
+    if (output_bytes() != 0) awaits_writable_ = true;
     return false;
   } catch (const std::bad_alloc&) {
     return false;
@@ -65,7 +66,7 @@ bool Channel::is_overfull_beyond_little() noexcept {
   const std::size_t output = output_bytes();
   const bool little = output <= kLittleOutput || is_within_budget(rpc::kBytesUnasked);
   if (output <= host_->limits.soft_output && little) return false;
-  wants_room_ = true;
+  awaits_writable_ = true;
   return true;
 }
 
@@ -86,7 +87,7 @@ void Channel::weigh() noexcept {
     if (!rare().weight) rare_->weight = std::make_unique<Weight>(*this);
     rare_->weight->set(std::move(on), bytes);
   } catch (const std::bad_alloc&) {
-    exhaust();
+    fail_out_of_memory();
   }
 }
 

@@ -8,8 +8,8 @@
 
 #include "codec/json_compact.hpp"
 #include "codec/transcode.hpp"
+#include "message/msgpack_reply.hpp"
 #include "message/own_error.hpp"
-#include "message/packed_reply.hpp"
 #include "session/client_core.hpp"
 #include "session/client_stream.hpp"
 #include "wirecall/endpoint.hpp"
@@ -100,7 +100,7 @@ std::expected<void, Error> Client::notify_raw(std::string_view method, std::stri
   return {};
 }
 
-std::shared_ptr<detail::Home> Client::home() const { return core_->home(); }
+std::shared_ptr<detail::Executor> Client::executor() const { return core_->executor(); }
 
 void Client::run(std::stop_token stop, const std::function<void(std::stop_token)>& begin, const bool& finished) {
   // Whoever waits in a task is resumed by the request to stop: so that is passed on by the thread that runs the task.
@@ -171,7 +171,7 @@ OutgoingCall::OutgoingCall(std::shared_ptr<ClientCore> core, std::string_view me
   call_->wait = milliseconds{core_->options().wait_ms};
   call_->notification = call_->own_timeout = false;
   call_->request.clear();
-  call_->request.append(core_->packs() ? message::kPackedMethod : R"({"jsonrpc":"2.0","method":)");
+  call_->request.append(core_->uses_msgpack() ? message::kMsgpackMethod : R"({"jsonrpc":"2.0","method":)");
   call_->writer->reset(call_->request);
   call_->writer->string(method);
   if (call_->writer->failed()) refuse(*call_, ErrorCode::invalid_request, "the method's name is not UTF-8");
@@ -187,7 +187,7 @@ Writer& OutgoingCall::params() {
 
 void OutgoingCall::begin_params() {
   call_->has_params = true;
-  call_->request.append(core_->packs() ? message::kPackedParams : R"(,"params":)");
+  call_->request.append(core_->uses_msgpack() ? message::kMsgpackParams : R"(,"params":)");
 }
 
 void OutgoingCall::set_params(std::string_view json) {
@@ -202,15 +202,15 @@ void OutgoingCall::set_params(std::string_view json) {
     refuse(*call_, ErrorCode::invalid_params, "the params are neither an array nor an object");
   }
   begin_params();
-  if (!core_->packs()) {
+  if (!core_->uses_msgpack()) {
     // A request is one line, as are those that writers write.
     char* const to = call_->request.reserve(json.size());
     return call_->request.set_end(json::compact(to, json));
   }
-  codec::JsonToMsgpack pack;
+  codec::JsonToMsgpack transcode;
   if (call_->error) return;
-  const codec::Transcoded packed = pack(padded.view(), call_->request, codec::Names::members);
-  if (!packed.done()) refuse(*call_, ErrorCode::invalid_params, std::string{packed.why});
+  const codec::Transcoded msgpack = transcode(padded.view(), call_->request, codec::Names::members);
+  if (!msgpack.done()) refuse(*call_, ErrorCode::invalid_params, std::string{msgpack.why});
 }
 
 void OutgoingCall::set_timeout(milliseconds timeout) noexcept {
@@ -261,14 +261,14 @@ ClientCall& OutgoingCall::prepare() {
 
 Answer OutgoingCall::wait() {
   ClientCall* const call = &prepare();
-  core_->exchange({&call, 1});
+  core_->call_and_wait({&call, 1});
   return answer();
 }
 
 Answer OutgoingCall::answer() {
   if (call_->error) return Answer{*call_->error, call_->error_class};
-  if (call_->reader == nullptr || call_->reader->is_json() == call_->response_packed)
-    call_->reader = (call_->response_packed ? msgpack_codec() : json_codec()).reader();
+  if (call_->reader == nullptr || call_->reader->is_json() == call_->response_msgpack)
+    call_->reader = (call_->response_msgpack ? msgpack_codec() : json_codec()).reader();
   return {*call_->reader, call_->response.padded().substr(call_->result_at, call_->result_size)};
 }
 
@@ -313,7 +313,7 @@ CallHandle OutgoingCall::handle() const {
   return handle;
 }
 
-const Home* OutgoingCall::driver() const noexcept { return core_->home().get(); }
+const Executor* OutgoingCall::driver() const noexcept { return core_->executor().get(); }
 
 void OutgoingCall::forget() noexcept { core_->forget(*call_, generation_); }
 

@@ -1,6 +1,6 @@
 // What awaits a client's answers: a request, a batch, the next item of a stream. An answer comes on the thread that
-// drives the client. A task that has its home there, or none, goes on at once, and reads the answer in place; any other
-// is sent for, and what it was waiting for is kept for it until then.
+// drives the client. A task whose executor is that thread, or that has no executor, is resumed at once and reads the
+// answer in place. For any other task the answer is copied, and the task is resumed by its executor.
 #include <memory>
 #include <new>
 #include <optional>
@@ -9,15 +9,15 @@
 
 #include "session/client_core.hpp"
 #include "wirecall/batch.hpp"
-#include "wirecall/detail/home.hpp"
+#include "wirecall/detail/executor.hpp"
 #include "wirecall/request.hpp"
 #include "wirecall/result_stream.hpp"
 
 namespace wirecall::detail {
 
-/// An answer that outlives its receiver; -32603 where there is no memory for it.
-struct KeptAnswer {
-  explicit KeptAnswer(Answer& answer) noexcept {
+/// A copy of an answer, which lasts longer than the receiver; -32603 where there is no memory for the copy.
+struct BufferedAnswer {
+  explicit BufferedAnswer(Answer& answer) noexcept {
     if (!answer.ok()) {
       failed.emplace(std::move(answer));
       return;
@@ -40,31 +40,32 @@ struct KeptAnswer {
   std::optional<Answer> failed;
 };
 
-/// A task away from its home: shared by the awaiter, which is at home, and by whoever brings it news.
-template <class Awaiter, class News>
-struct Absence final : Home::Arrival {
-  Absence(Awaiter& who, std::shared_ptr<Home> where) : awaiter(&who), home(std::move(where)) {}
+/// A task that waits for an answer on another thread than its own: shared by the awaiter and by the thread that drives
+/// the client, which fills in the payload and then posts this to the task's executor.
+template <class Awaiter, class Payload>
+struct PendingResumption final : Executor::Continuation {
+  PendingResumption(Awaiter& who, std::shared_ptr<Executor> where) : awaiter(&who), executor(std::move(where)) {}
 
-  /// On the thread that drives: all news has come.
-  static void send_for(const std::shared_ptr<Absence>& away) noexcept { away->home->go_on(away); }
-  void arrive() noexcept override {
-    if (awaiter != nullptr) awaiter->come_home(news);
+  /// On the thread that drives: the payload is complete.
+  static void post(const std::shared_ptr<PendingResumption>& pending) noexcept { pending->executor->post(pending); }
+  void resume() noexcept override {
+    if (awaiter != nullptr) awaiter->resume_with(payload);
   }
 
-  Awaiter* awaiter;  // for the home's thread; null once it waits no more
-  News news{};       // first for the thread that drives, then for the home's
-  const std::shared_ptr<Home> home;
+  Awaiter* awaiter;   // used on the executor's thread; null once it waits no more
+  Payload payload{};  // used on the thread that drives until it posts this, then on the executor's
+  const std::shared_ptr<Executor> executor;
 };
 
 namespace {
 
-// Null where the root goes on on the thread that drives.
-template <class Absence, class Awaiter>
-std::shared_ptr<Absence> absence_of(Awaiter& awaiter, const Root& root, const Home* driver) {
-  const std::shared_ptr<Home>* const home = root.home();
-  if (home == nullptr || *home == nullptr || home->get() == driver) [[likely]]
+// Null where the root is resumed on the thread that drives.
+template <class Resumption, class Awaiter>
+std::shared_ptr<Resumption> make_resumption(Awaiter& awaiter, const Root& root, const Executor* driver) {
+  const std::shared_ptr<Executor>* const executor = root.executor();
+  if (executor == nullptr || *executor == nullptr || executor->get() == driver) [[likely]]
     return nullptr;
-  return std::make_shared<Absence>(awaiter, *home);
+  return std::make_shared<Resumption>(awaiter, *executor);
 }
 
 }  // namespace
@@ -73,13 +74,13 @@ std::shared_ptr<Absence> absence_of(Awaiter& awaiter, const Root& root, const Ho
 
 bool RequestAwaiterBase::suspend(Root& root) try {
   if (!wait(root)) return false;
-  away_ = absence_of<Away>(*this, root, call_.driver());
+  pending_ = make_resumption<Pending>(*this, root, call_.driver());
   waiting_ = true;
-  // Nothing of this is looked at afterwards: the coroutine may be going on already, on the thread that drives.
-  if (away_ != nullptr) {
-    call_.start([away = away_](Answer& answer) {
-      away->news.emplace(answer);
-      Away::send_for(away);
+  // From here on `this` is not used: the thread that drives may have resumed the coroutine already.
+  if (pending_ != nullptr) {
+    call_.start([pending = pending_](Answer& answer) {
+      pending->payload.emplace(answer);
+      Pending::post(pending);
     });
   } else {
     call_.start([this](Answer& answer) {
@@ -90,23 +91,23 @@ bool RequestAwaiterBase::suspend(Root& root) try {
   }
   return true;
 } catch (...) {
-  // Nothing has been begun.
+  // Nothing has been started.
   waiting_ = false;
   wait_no_more();
   throw;
 }
 
-void RequestAwaiterBase::come_home(std::optional<KeptAnswer>& news) noexcept {
+void RequestAwaiterBase::resume_with(std::optional<BufferedAnswer>& payload) noexcept {
   waiting_ = false;
-  Answer answer = news->take();
+  Answer answer = payload->take();
   answered(answer);
   wake();
 }
 
 void RequestAwaiterBase::forget() noexcept {
   if (!std::exchange(waiting_, false)) return;
-  if (away_ == nullptr) return call_.forget();
-  away_->awaiter = nullptr;
+  if (pending_ == nullptr) return call_.forget();
+  pending_->awaiter = nullptr;
   static_cast<void>(call_.handle().cancel());
 }
 
@@ -114,13 +115,14 @@ void RequestAwaiterBase::forget() noexcept {
 
 bool BatchAwaiterBase::suspend(Root& root) try {
   if (!wait(root)) return false;
-  away_ = absence_of<Away>(*this, root, batch_.driver());
-  if (away_ != nullptr) away_->news.reserve(batch_.size());
+  pending_ = make_resumption<Pending>(*this, root, batch_.driver());
+  if (pending_ != nullptr) pending_->payload.reserve(batch_.size());
   waiting_ = true;
   // As above.
-  if (away_ != nullptr) {
-    batch_.start([away = away_](std::size_t result, Answer& answer) { away->news.emplace_back(result, answer); },
-                 [away = away_] { Away::send_for(away); });
+  if (pending_ != nullptr) {
+    batch_.start(
+        [pending = pending_](std::size_t result, Answer& answer) { pending->payload.emplace_back(result, answer); },
+        [pending = pending_] { Pending::post(pending); });
   } else {
     batch_.start([this](std::size_t result, Answer& answer) { answered(result, answer); },
                  [this] {
@@ -130,16 +132,16 @@ bool BatchAwaiterBase::suspend(Root& root) try {
   }
   return true;
 } catch (...) {
-  // Nothing has been begun.
+  // Nothing has been started.
   waiting_ = false;
   wait_no_more();
   throw;
 }
 
-void BatchAwaiterBase::come_home(Answers& news) noexcept {
+void BatchAwaiterBase::resume_with(Answers& payload) noexcept {
   waiting_ = false;
-  for (auto& [result, kept] : news) {
-    Answer answer = kept.take();
+  for (auto& [result, buffered] : payload) {
+    Answer answer = buffered.take();
     answered(result, answer);
   }
   wake();
@@ -147,8 +149,8 @@ void BatchAwaiterBase::come_home(Answers& news) noexcept {
 
 void BatchAwaiterBase::forget() noexcept {
   if (!std::exchange(waiting_, false)) return;
-  if (away_ == nullptr) return batch_.forget();
-  away_->awaiter = nullptr;
+  if (pending_ == nullptr) return batch_.forget();
+  pending_->awaiter = nullptr;
   batch_.cancel();
 }
 
@@ -156,34 +158,34 @@ void BatchAwaiterBase::forget() noexcept {
 
 bool ItemAwaiter::suspend(Root& root) try {
   if (!wait(root)) return false;
-  away_ = absence_of<Away>(*this, root, stream_->driver());
+  pending_ = make_resumption<Pending>(*this, root, stream_->driver());
   waiting_ = true;
-  // Once it is to be woken, the coroutine may be going on already, on the thread that drives.
-  IncomingStream::Next next;
-  if (away_ != nullptr) {
-    next = stream_->poll([away = away_] { Away::send_for(away); });
+  // From poll on, the thread that drives may resume the coroutine.
+  ItemReader::Next next;
+  if (pending_ != nullptr) {
+    next = stream_->poll([pending = pending_] { Pending::post(pending); });
   } else {
-    next = stream_->poll([this] { come_home(); });
+    next = stream_->poll([this] { resume(); });
   }
-  if (next == IncomingStream::Next::none) return true;
+  if (next == ItemReader::Next::none) return true;
   waiting_ = false;
   next_ = next;
   return false;
 } catch (...) {
-  // Nothing has been begun.
+  // Nothing has been started.
   waiting_ = false;
   wait_no_more();
   throw;
 }
 
-void ItemAwaiter::come_home() noexcept {
+void ItemAwaiter::resume() noexcept {
   waiting_ = false;
   wake();
 }
 
 void ItemAwaiter::forget() noexcept {
   if (!std::exchange(waiting_, false)) return;
-  if (away_ != nullptr) away_->awaiter = nullptr;
+  if (pending_ != nullptr) pending_->awaiter = nullptr;
   stream_->forget();
 }
 

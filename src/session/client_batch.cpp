@@ -50,7 +50,7 @@ void OutgoingBatch::set_context(const Context& context) {
 void OutgoingBatch::wait(Each each) {
   std::vector<ClientCall*> calls;
   for (OutgoingCall& call : calls_) calls.push_back(&call.prepare());
-  core_->exchange(calls);
+  core_->call_and_wait(calls);
   for (std::size_t i = 0; i < calls_.size(); ++i) {
     if (results_[i] == kNoResult) continue;
     Answer answer = calls_[i].answer();

@@ -13,9 +13,9 @@
 #include <utility>
 #include <vector>
 
-#include "base/room.hpp"
-#include "base/words.hpp"
-#include "message/error_words.hpp"
+#include "base/dotted_name.hpp"
+#include "base/reserve_extra.hpp"
+#include "message/error_description.hpp"
 #include "message/read_error.hpp"
 #include "session/client_core.hpp"
 #include "session/client_declarations.hpp"
@@ -68,23 +68,23 @@ void call_user(const LogSink& log, std::string_view failure, std::string_view na
 // What only http:// can be had for would wait for ever.
 void ClientCore::require_callable(std::string_view what) const {
   const bool any =
-      std::ranges::any_of(endpoints_, [](const Endpoint& place) { return place.kind() != EndpointKind::http; });
+      std::ranges::any_of(endpoints_, [](const Endpoint& endpoint) { return endpoint.kind() != EndpointKind::http; });
   if (any) return;
   throw std::logic_error(std::string{what} + " at " + endpoints_.front().uri() +
                          ": a server does not call its client by HTTP; connect to tcp:// or unix://");
 }
 
-void ClientCore::alone(const std::function<void()>& change) {
+void ClientCore::exclusively(const std::function<void()>& change) {
   if (on_driver()) return change();
   Lock lock{mutex_};
-  while (alone_) run_ready_.wait(lock);
+  while (exclusive_) run_ready_.wait(lock);
   if (running_) {
     throw std::logic_error(
         "what a client offers cannot be changed while another thread is in Client::run: do it before, or inside");
   }
-  running_ = alone_ = true;
+  running_ = exclusive_ = true;
   const Leaving leaving{*this};
-  while (led_) {
+  while (driven_) {
     wake_driver();
     run_ready_.wait(lock);
   }
@@ -101,7 +101,7 @@ void ClientCore::provide(std::string_view name, const ProvideOptions& options,
     withdrawn = std::erase(withdrawn_, name) != 0;
   }
   Declaration declaration;
-  alone([&] {
+  exclusively([&] {
     if (withdrawn) registry_.remove(name);
     Method& method = add(registry_);
     method.summary(options.summary);
@@ -117,7 +117,7 @@ void ClientCore::provide(std::string_view name, const ProvideOptions& options,
 bool ClientCore::unprovide(std::string_view name) {
   std::string message = R"({"jsonrpc":"2.0","method":"rpc.unregister","params":{"method":)" + to_json(name) + "}}";
   Lock lock{mutex_};
-  make_room(withdrawn_, 1);
+  reserve_extra(withdrawn_, 1);
   std::string withdrawn{name};
   const std::optional<bool> told = declarations_.remove_method(name);
   if (!told) return false;
@@ -131,7 +131,7 @@ bool ClientCore::unprovide(std::string_view name) {
 // What nobody waits for an answer to, at once.
 void ClientCore::say(Lock& lock, ClientConnection& connection, std::string message) {
   connection.controls.push_back(std::move(message));
-  connection.unawaited.add(1, 0);
+  connection.unattributed.add(1, 0);
   if (on_driver()) return write_queued();
   send_controls(lock);
 }
@@ -187,14 +187,14 @@ void ClientCore::unsubscribe(ClientSubscription& subscription) noexcept {
 void ClientCore::declare(ClientConnection& connection) {
   if (&connection != &declaring()) return;
   if (!connection.up()) declarations_.forget_messages();
-  connection.unawaited.add(static_cast<std::uint32_t>(declarations_.append_messages(connection.controls)), 0);
+  connection.unattributed.add(static_cast<std::uint32_t>(declarations_.append_messages(connection.controls)), 0);
 }
 
 void ClientCore::declare_now(Lock& lock) {
   if (!running_) start_background();
   ClientConnection& connection = declaring();
   if (connection.up() && connection.http != nullptr) {
-    connection.draining = given_up_ = true;  // another place may do
+    connection.draining = given_up_ = true;  // another endpoint may do
   } else if (connection.up() && !connection.draining) {
     declare(connection);
   }
@@ -207,7 +207,7 @@ void ClientCore::await_declared(Lock& lock) {
   if (const Declaration* refused = declarations_.refused()) {
     const Error& why = *refused->refusal;
     std::string told = refused->name + " is refused: " + why.message();
-    throw Error{why.code(), told.append(message::no_broker_words(why.code())), why.data()};
+    throw Error{why.code(), told.append(message::no_broker_hint(why.code())), why.data()};
   }
   if (declarations_.all_answered()) return;
   if (refusal_) throw ConnectionError{*refusal_};
@@ -280,7 +280,8 @@ void ClientCore::announce(ClientConnection& connection) noexcept {
 void ClientCore::note_connection(bool connected, const ClientConnection& connection, std::string_view cause) noexcept {
   if (on_connection_ == nullptr) return;
   try {
-    news_.push_back({.connected = connected, .place = connection.dialer.endpoint().uri(), .cause = std::string{cause}});
+    news_.push_back(
+        {.connected = connected, .endpoint = connection.dialer.endpoint().uri(), .cause = std::string{cause}});
   } catch (const std::bad_alloc&) {
     // Without memory nobody is told.
   }
@@ -293,7 +294,7 @@ void ClientCore::tell_news(Lock& lock) noexcept {
     if (function == nullptr) return;
     const Unlocked unlocked{lock};
     for (const ConnectionNews& one : news)
-      call_user(options_.log, "the function for connections has failed", one.place, [&] { (*function)(one); });
+      call_user(options_.log, "the function for connections has failed", one.endpoint, [&] { (*function)(one); });
   }
 }
 
@@ -388,7 +389,7 @@ void Client::provide_method(std::string_view name, const ProvideOptions& options
   core_->provide(name, options, add);
 }
 bool Client::unprovide(std::string_view name) { return core_->unprovide(name); }
-void Client::alone(const std::function<void()>& change) { core_->alone(change); }
+void Client::exclusively(const std::function<void()>& change) { core_->exclusively(change); }
 Subscription Client::subscribe(std::string_view topic, SubscribeOptions options, EventFunction function) {
   return Subscription{core_, core_->subscribe(topic, std::move(options), std::move(function))};
 }

@@ -7,19 +7,19 @@
 namespace wirecall::session {
 
 void CallTable::insert(ClientCall& call) {
-  if (2 * size_ >= places_.size()) {
-    // Ids that had different places still have: the places of a larger table say more of the id.
-    std::vector<ClientCall*> places(2 * places_.size());
-    for (ClientCall* other : places_) {
-      if (other != nullptr) places[other->id & (places.size() - 1)] = other;
+  if (2 * size_ >= slots_.size()) {
+    // Ids that had different slots still have: the slots of a larger table say more of the id.
+    std::vector<ClientCall*> slots(2 * slots_.size());
+    for (ClientCall* other : slots_) {
+      if (other != nullptr) slots[other->id & (slots.size() - 1)] = other;
     }
-    places_ = std::move(places);
+    slots_ = std::move(slots);
   }
   do {
     ++last_id_;
-  } while (places_[last_id_ & (places_.size() - 1)] != nullptr);
+  } while (slots_[last_id_ & (slots_.size() - 1)] != nullptr);
   call.id = last_id_;
-  places_[last_id_ & (places_.size() - 1)] = &call;
+  slots_[last_id_ & (slots_.size() - 1)] = &call;
   ++size_;
 }
 

@@ -63,11 +63,11 @@ struct ClientCall {
   bool keeps_large = false;           ///< buffers, when it is not in use
   bool has_params = false;
   bool keep_response = false;
-  bool wants_json = false;       ///< the result is to be JSON, whatever comes
-  bool response_packed = false;  ///< it is not, but MessagePack
-  std::string to;                ///< to be said, as JSON text; empty for nobody
-  std::uint32_t hops = 0;        ///< to be said; 0 for none
-  std::uint32_t credit = 0;      ///< items of a stream that may come at first; 0 for no stream
+  bool wants_json = false;        ///< the result is to be JSON, whatever comes
+  bool response_msgpack = false;  ///< it is not, but MessagePack
+  std::string to;                 ///< to be said, as JSON text; empty for nobody
+  std::uint32_t hops = 0;         ///< to be said; 0 for none
+  std::uint32_t credit = 0;       ///< items of a stream that may come at first; 0 for no stream
 
   /// Between a refusal and the next attempt, after so many: 10 ms, doubled up to 100 ms. Each attempt costs the server.
   [[nodiscard]] static constexpr std::chrono::milliseconds pause_of(std::uint8_t attempts) noexcept {
@@ -90,7 +90,7 @@ struct ClientCall {
   std::chrono::nanoseconds not_before{0};
   ClientConnection* connection = nullptr;  ///< on which it was sent
   std::uint64_t position = 0;              ///< of its message's end in that connection's output
-  std::uint32_t place = 0;                 ///< in that message
+  std::uint32_t index = 0;                 ///< in that message
   bool in_batch = false;                   ///< that is a batch
   ClientCall* next_in_batch = nullptr;     ///< goes into the same message; until it is written
   bool behind_another = false;             ///< goes into the message of the one that is in the list
@@ -144,7 +144,7 @@ class CallList {
   }
   /// The call is in this list.
   void remove(const ClientCall& call) noexcept { set_links(call, call.next_listed, call.previous_listed); }
-  /// The other takes the place of the call, which is in this list.
+  /// The other takes the index of the call, which is in this list.
   void replace(const ClientCall& call, ClientCall& other) noexcept {
     other.next_listed = call.next_listed;
     other.previous_listed = call.previous_listed;
@@ -162,24 +162,24 @@ class CallList {
   ClientCall* last_ = nullptr;
 };
 
-/// The calls that wait for an answer. An id is the next number whose place is free, so ids are never used twice, and a
+/// The calls that wait for an answer. An id is the next number whose slot is free, so ids are never used twice, and a
 /// call is found by its id alone, in one step.
 class CallTable {
  public:
   /// Gives the call its id.
   void insert(ClientCall& call);
   [[nodiscard]] ClientCall* find(std::uint64_t id) const noexcept {
-    ClientCall* call = places_[id & (places_.size() - 1)];
+    ClientCall* call = slots_[id & (slots_.size() - 1)];
     return call != nullptr && call->id == id ? call : nullptr;
   }
   void erase(const ClientCall& call) noexcept {
-    places_[call.id & (places_.size() - 1)] = nullptr;
+    slots_[call.id & (slots_.size() - 1)] = nullptr;
     --size_;
   }
   [[nodiscard]] std::size_t size() const noexcept { return size_; }
 
  private:
-  std::vector<ClientCall*> places_ = std::vector<ClientCall*>(64);  // a power of two, at most half of it in use
+  std::vector<ClientCall*> slots_ = std::vector<ClientCall*>(64);  // a power of two, at most half of it in use
   std::size_t size_ = 0;
   std::uint64_t last_id_ = 0;
 };

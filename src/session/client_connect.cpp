@@ -8,7 +8,7 @@
 
 #include "framing/length_prefix.hpp"
 #include "session/client_core.hpp"
-#include "transport/places.hpp"
+#include "transport/endpoint_socket.hpp"
 #include "transport/setup.hpp"
 #include "transport/socket.hpp"
 #include "wirecall/client.hpp"
@@ -39,7 +39,7 @@ bool ClientCore::wanted(const ClientConnection& connection) const noexcept {
   for (const auto& other : connections_) {
     if (other.get() == &connection) continue;
     if (other->dialer.dialing()) return false;
-    if (other->up() && !other->draining && !other->exchanging && (other->in_flight == 0 || queue_.empty()))
+    if (other->up() && !other->draining && !other->awaiting_response && (other->in_flight == 0 || queue_.empty()))
       return false;
   }
   return true;
@@ -47,12 +47,12 @@ bool ClientCore::wanted(const ClientConnection& connection) const noexcept {
 
 // Whether a thread that blocks for at most `wait_max` makes the connection itself. An attempt has its own time, and so
 // does not end with the time of a call that happens to be the one which drives.
-bool ClientCore::may_dial_here(const Endpoint& place, nanoseconds wait_max) const noexcept {
-  return !background_needed() && !any_up() && !transport::resolves_a_name(place) &&
+bool ClientCore::may_dial_here(const Endpoint& endpoint, nanoseconds wait_max) const noexcept {
+  return !background_needed() && !any_up() && !transport::resolves_a_name(endpoint) &&
          (wait_max < nanoseconds{0} || wait_max >= milliseconds{options_.connect_timeout_ms});
 }
 
-void ClientCore::tend(Lock& lock, nanoseconds& wait_max, bool may_block) {
+void ClientCore::maintain_connections(Lock& lock, nanoseconds& wait_max, bool may_block) {
   const auto look_after = [&wait_max](nanoseconds time) {
     wait_max = wait_max < nanoseconds{0} ? time : std::min(wait_max, time);
   };
@@ -92,10 +92,10 @@ void ClientCore::tend(Lock& lock, nanoseconds& wait_max, bool may_block) {
         if (wait_max == nanoseconds{0}) continue;
         milliseconds timeout{options_.connect_timeout_ms};
         if (wait_max >= nanoseconds{0}) timeout = std::min(timeout, std::chrono::ceil<milliseconds>(wait_max));
-        const Endpoint place = dialer.endpoint();
+        const Endpoint endpoint = dialer.endpoint();
         {
           const Unlocked unlocked{lock};
-          result = Dialer::attempt(dialer.function(), place, timeout);
+          result = Dialer::attempt(dialer.function(), endpoint, timeout);
         }
         wait_max = nanoseconds{0};  // time has passed, and what is to be done next is seen in the next step
       } else {
@@ -115,8 +115,8 @@ void ClientCore::tend(Lock& lock, nanoseconds& wait_max, bool may_block) {
 
 void ClientCore::connected(ClientConnection& connection, int descriptor) {
   transport::Socket socket{descriptor};
-  connection.over = connection.draining = connection.useful = connection.exchanging = false;
-  connection.unawaited.clear();
+  connection.over = connection.draining = connection.useful = connection.awaiting_response = false;
+  connection.unattributed.clear();
   settle_missing(connection, false);
   connection.unknown_methods = 0;
   connection.asks_undelivered = connection.batched = false;
@@ -130,9 +130,9 @@ void ClientCore::connected(ClientConnection& connection, int descriptor) {
   static_cast<void>(socket.release());
   auto stream = std::make_unique<CountedStream>(std::move(socket_stream));
   connection.stream = stream.get();
-  if (const Endpoint& place = connection.dialer.endpoint(); place.kind() == EndpointKind::http) {
-    auto http = std::make_unique<ClientHttp>(host_, std::move(stream), place, options_, connection);
-    connection.outlet = connection.http = http.get();
+  if (const Endpoint& endpoint = connection.dialer.endpoint(); endpoint.kind() == EndpointKind::http) {
+    auto http = std::make_unique<ClientHttp>(host_, std::move(stream), endpoint, options_, connection);
+    connection.sink = connection.http = http.get();
     connection.session = std::move(http);
   } else {
     const bool msgpack = options_.encoding == Encoding::msgpack;
@@ -144,7 +144,7 @@ void ClientCore::connected(ClientConnection& connection, int descriptor) {
     }
     auto session = std::make_unique<Session>(host_, std::move(stream), std::move(framing), &connection);
     if (msgpack) session->speak_msgpack();
-    connection.outlet = session.get();
+    connection.sink = session.get();
     connection.http = nullptr;
     say_hello(connection);
     declare(connection);
@@ -183,9 +183,9 @@ void ClientCore::not_connected(ClientConnection& connection, std::string failure
 // Its server takes no more calls, on none of the connections to it.
 void ClientCore::leave(const ClientConnection& connection) noexcept {
   if (connection.draining) return;
-  const Endpoint& place = connection.dialer.endpoint();
+  const Endpoint& endpoint = connection.dialer.endpoint();
   for (const auto& other : connections_) {
-    if (other->up() && other->dialer.endpoint() == place) other->draining = true;
+    if (other->up() && other->dialer.endpoint() == endpoint) other->draining = true;
   }
 }
 
@@ -206,7 +206,7 @@ void ClientCore::end_connection(ClientConnection& connection, std::string_view c
 }
 
 // It takes no more calls, since its server is leaving, and owes us nothing: the next one is made instead, elsewhere if
-// there is another place.
+// there is another endpoint.
 bool ClientCore::done_with(const ClientConnection& connection) noexcept {
   return connection.draining && !connection.over && !connection.awaits() && connection.controls.empty() &&
          !connection.session->busy() && !connection.session->has_output();
@@ -239,7 +239,7 @@ void ClientCore::again_as_it_was(CallList& again, ClientCall& call) noexcept {
   call.behind_another = false;
   if (again.empty() || again.back().position != call.position) return again.push_back(call);
   ClientCall& first = again.back();
-  if (call.place < first.place) {
+  if (call.index < first.index) {
     again.replace(first, call);
     call.next_in_batch = &first;
     first.behind_another = true;
@@ -247,19 +247,19 @@ void ClientCore::again_as_it_was(CallList& again, ClientCall& call) noexcept {
   }
   call.behind_another = true;
   ClientCall* before = &first;
-  while (before->next_in_batch != nullptr && before->next_in_batch->place < call.place) before = before->next_in_batch;
+  while (before->next_in_batch != nullptr && before->next_in_batch->index < call.index) before = before->next_in_batch;
   call.next_in_batch = std::exchange(before->next_in_batch, &call);
 }
 
 // Called without the mutex, from within the turn. Nothing here may fail: each call has to end, or to be made again.
-void ClientCore::connection_ended(Connection& ended, End end, int error) noexcept {
+void ClientCore::connection_ended(Connection& ended, CloseReason reason, int error) noexcept {
   const Lock lock{mutex_};
   const auto found = std::ranges::find_if(connections_, [&ended](const auto& c) { return c->session.get() == &ended; });
   ClientConnection& connection = **found;
   if (connection.over) return;  // given up meanwhile
   const std::uint64_t handed = connection.stream->bytes();
   const std::uint64_t taken = connection.taken_bytes();
-  std::string gone = why_gone(connection, end, error);
+  std::string gone = why_gone(connection, reason, error);
   end_connection(connection, gone);
   connection.controls.clear();
   // What the system has seen any byte of may have been delivered, and is never sent again. The rest goes back to where
@@ -281,28 +281,28 @@ void ClientCore::connection_ended(Connection& ended, End end, int error) noexcep
   if (!connection.useful) last_failure_ = std::move(gone);
 }
 
-std::string ClientCore::why_gone(const ClientConnection& connection, End end, int error) const noexcept try {
+std::string ClientCore::why_gone(const ClientConnection& connection, CloseReason reason, int error) const noexcept try {
   std::string why = "the connection to " + connection.dialer.endpoint().uri() + " is gone: ";
   if (connection.http != nullptr && !connection.http->failure().empty()) return why + connection.http->failure();
-  switch (end) {
-    case End::finished:
+  switch (reason) {
+    case CloseReason::finished:
       return why + "the server closed it";
-    case End::lost:
+    case CloseReason::lost:
       return why + std::strerror(error);
-    case End::slow:
+    case CloseReason::slow:
       return why + "the server does not read what it is sent";
-    case End::unreadable:
+    case CloseReason::unreadable:
       return why + "the server sent what is no JSON-RPC; check that one listens there";
-    case End::too_large:
+    case CloseReason::too_large:
       return why + "the server sent a message of more than " + std::to_string(options_.limits.max_message_size) +
              " bytes; raise ClientOptions.limits.max_message_size";
-    case End::too_deep:
+    case CloseReason::too_deep:
       return why + "the server sent a message that nests deeper than " + std::to_string(options_.limits.depth) +
              " levels; raise ClientOptions.limits.depth";
-    case End::silent:
+    case CloseReason::silent:
       return why + "the server did not answer in time";
-    case End::heaviest:
-    case End::refused:
+    case CloseReason::heaviest:
+    case CloseReason::refused:
       return why + "it was refused";
   }
   return why;

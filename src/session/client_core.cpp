@@ -7,7 +7,7 @@
 #include <stdexcept>
 #include <utility>
 
-#include "transport/places.hpp"
+#include "transport/endpoint_socket.hpp"
 #include "wirecall/client.hpp"
 
 namespace wirecall::session {
@@ -64,12 +64,12 @@ std::unique_ptr<runtime::Backend> checked(const ClientOptions& options, std::uni
 // begun to wait for that. Made and destroyed with the mutex held.
 struct ClientCore::Driving {
   explicit Driving(ClientCore& owner) : core(owner) {
-    core.led_ = true;
+    core.driven_ = true;
     core.driver_.store(this_thread_name(), std::memory_order_relaxed);
   }
   Driving(Driving&&) = delete;
   ~Driving() {
-    core.led_ = false;
+    core.driven_ = false;
     core.driver_.store(nullptr, std::memory_order_relaxed);
     core.pass_on();
   }
@@ -82,13 +82,17 @@ ClientCore::ClientCore(std::vector<Endpoint> endpoints, ClientOptions options, C
       one_thread_(seams.one_thread),
       http_(std::ranges::find(endpoints_, EndpointKind::http, &Endpoint::kind) != endpoints_.end()),
       loop_(checked(options_, std::move(seams.backend))),
-      workspace_(json_codec(), &loop_, &options_.log),
+      loop_context_(json_codec(), &loop_, &options_.log),
       text_(options_.limits, options_.delimiter),
       hello_(hello_of(options_)),
-      host_{.loop = loop_, .registry = registry_, .limits = options_.limits, .workspace = workspace_, .owner = *this},
+      host_{.loop = loop_,
+            .registry = registry_,
+            .limits = options_.limits,
+            .loop_context = loop_context_,
+            .owner = *this},
       reader_(json_codec().reader()) {
-  workspace_.tasks.set_home(loop_.inbox());
-  workspace_.told_of_callers = true;
+  loop_context_.tasks.set_executor(loop_.inbox());
+  loop_context_.told_of_callers = true;
   if (endpoints_.empty()) throw std::invalid_argument("a client needs at least one URI to connect to");
   if (!seams.dial) seams.dial = &transport::connect_to;
   unsigned seed = seams.seed != 0 ? seams.seed : std::random_device{}();
@@ -98,7 +102,7 @@ ClientCore::ClientCore(std::vector<Endpoint> endpoints, ClientOptions options, C
 }
 
 ClientCore::~ClientCore() {
-  workspace_.stop_requests.finish();
+  loop_context_.stop_requests.finish();
   for (const auto& connection : connections_) connection->session.reset();
 }
 
@@ -111,7 +115,7 @@ std::uint64_t ClientCore::responses_dropped() const {
 
 // ---- the ways to call ----
 
-void ClientCore::exchange(std::span<ClientCall* const> calls) {
+void ClientCore::call_and_wait(std::span<ClientCall* const> calls) {
   if (calls.empty()) return;
   if (on_driver()) {
     for (ClientCall* call : calls) {
@@ -173,7 +177,7 @@ bool ClientCore::controls_wait() const noexcept {
 void ClientCore::send_controls(Lock& lock) noexcept {
   if (!controls_wait()) [[likely]]
     return;
-  if (led_) return wake_driver();
+  if (driven_) return wake_driver();
   if (others_drive()) return pass_on();
   const Driving driving{*this};
   try {
@@ -197,7 +201,7 @@ void ClientCore::want_driver() {
 
 void ClientCore::asynchronous_begun(Lock& lock) noexcept {
   if (on_driver()) return write_queued();
-  if (closing_ && !led_) {
+  if (closing_ && !driven_) {
     // The client is no more, and nobody drives any more: so what has failed for that reason is told here.
     const Driving driving{*this};
     return deliver_ended(lock);
@@ -244,14 +248,14 @@ void ClientCore::await_news(Lock& lock, nanoseconds time, const std::function<bo
 
 // Who drives looks at what it drives for before it waits again: so it need not wake itself.
 void ClientCore::wake_driver() noexcept {
-  if (!led_) return background_ready_.notify_one();
+  if (!driven_) return background_ready_.notify_one();
   if (on_driver() || std::exchange(wake_asked_, true)) return;
   loop_.wake();
 }
 
 // Somebody else is to drive now, if anybody wants to.
 void ClientCore::pass_on() noexcept {
-  if (led_) return;
+  if (driven_) return;
   if (closing_) return close_ready_.notify_all();
   if (running_) return run_ready_.notify_all();
   if (background_needed()) return background_ready_.notify_one();
@@ -275,12 +279,12 @@ bool ClientCore::wait(Lock& lock, Waiting& waiting, nanoseconds now, nanoseconds
   };
   const PassingOn passing_on{*this};
   const Listed listed{waiting_, waiting};
-  if (led_) wake_driver();  // it has not seen what we want to send
+  if (driven_) wake_driver();  // it has not seen what we want to send
   nanoseconds ask = interrupted_ ? now + kInterruptionLook : nanoseconds::max();
   while (waiting.unfinished != 0 && now < deadline) {
     const nanoseconds until = std::min(ask, deadline);
-    if (!led_ && !others_drive()) {
-      lead(lock, waiting, now, until);
+    if (!driven_ && !others_drive()) {
+      drive(lock, waiting, now, until);
       if (waiting.unfinished == 0) break;
     } else {
       waiting.ready.wait_until(lock, steady_clock::time_point{until});
@@ -294,7 +298,7 @@ bool ClientCore::wait(Lock& lock, Waiting& waiting, nanoseconds now, nanoseconds
   return true;
 }
 
-void ClientCore::lead(Lock& lock, const Waiting& waiting, nanoseconds now, nanoseconds deadline) {
+void ClientCore::drive(Lock& lock, const Waiting& waiting, nanoseconds now, nanoseconds deadline) {
   const Driving driving{*this};
   for (; now < deadline; now = loop_.now()) {
     step(lock, deadline - now, true);
@@ -345,15 +349,15 @@ void ClientCore::step(Lock& lock, nanoseconds wait_max, bool may_block) {
     wake_asked_ = false;
     turned = true;
   }
-  tend(lock, wait_max, may_block);
+  maintain_connections(lock, wait_max, may_block);
   tell_news(lock);
   if (may_block && others_drive()) return;  // they have come meanwhile, and call back on their own threads
   write_queued();
   for (const auto& connection : connections_) {
     if (connection->notifications.empty() || connection->http != nullptr) continue;
     // Nothing wakes us when the system has taken them: so that is looked for, at once and then now and again.
-    const nanoseconds look = std::exchange(connection->notifications_fresh, false) ? nanoseconds{0} : kSendLook;
-    wait_max = wait_max < nanoseconds{0} ? look : std::min(wait_max, look);
+    const nanoseconds poll_max = std::exchange(connection->notifications_fresh, false) ? nanoseconds{0} : kSendLook;
+    wait_max = wait_max < nanoseconds{0} ? poll_max : std::min(wait_max, poll_max);
   }
   // Whoever drives may have waited for just what has ended meanwhile.
   if (turned || told_ || !ended_.empty()) wait_max = nanoseconds{0};
@@ -402,9 +406,9 @@ void ClientCore::start_background() {
   background_ = std::thread{[self = shared_from_this()] { self->background(); }};
 }
 
-// A step of those whom others wait for: where there is no memory for it, nothing of it is lost, and the next one goes
-// on with it.
-void ClientCore::go_on(Lock& lock, nanoseconds wait_max) {
+// One step of the background thread or of `run`. Without memory for it nothing is lost: this waits for kMemoryPause,
+// and the next step continues.
+void ClientCore::drive_once(Lock& lock, nanoseconds wait_max) {
   try {
     step(lock, wait_max, false);
   } catch (const std::bad_alloc&) {
@@ -416,25 +420,26 @@ void ClientCore::go_on(Lock& lock, nanoseconds wait_max) {
 void ClientCore::background() {
   Lock lock{mutex_};
   while (!closing_) {
-    if (led_ || running_ || !background_needed()) {
-      // Whoever leads has to know that it is wanted here.
-      if (led_ && background_needed() && !running_) wake_driver();
+    if (driven_ || running_ || !background_needed()) {
+      // The thread that drives has to hand over to this one.
+      if (driven_ && background_needed() && !running_) wake_driver();
       background_ready_.wait(lock);
       continue;
     }
     const Driving driving{*this};
-    while (!closing_ && !running_ && background_needed()) go_on(lock, nanoseconds{-1});
+    while (!closing_ && !running_ && background_needed()) drive_once(lock, nanoseconds{-1});
     if (closing_) {
       end_all(lock);
     } else if (controls_wait()) {
-      go_on(lock, nanoseconds{0});
+      drive_once(lock, nanoseconds{0});
     }
   }
 }
 
-// It was run, or `alone`, that drove. Others may have left to it meanwhile what a thread in the background is for.
+// `run` or `exclusively` has driven until now. Meanwhile other threads may have started what needs the background
+// thread.
 ClientCore::Leaving::~Leaving() {
-  core.running_ = core.alone_ = false;
+  core.running_ = core.exclusive_ = false;
   try {
     if (core.asynchronous_ != 0 || core.declares()) core.start_background();
   } catch (const std::exception&) {
@@ -450,10 +455,10 @@ void ClientCore::run(const std::function<void()>& begin, const bool& finished,
     throw std::logic_error("Client::run inside a callback, handler or coroutine of the same client: co_await instead");
   }
   Lock lock{mutex_};
-  while (alone_) run_ready_.wait(lock);
+  while (exclusive_) run_ready_.wait(lock);
   if (running_) throw std::logic_error("Client::run while another thread is in it: one runs at a time");
   running_ = true;
-  while (led_) {
+  while (driven_) {
     wake_driver();
     run_ready_.wait(lock);
   }
@@ -465,11 +470,11 @@ void ClientCore::run(const std::function<void()>& begin, const bool& finished,
     begin();
   }
   while (!finished) {
-    go_on(lock, nanoseconds{-1});
+    drive_once(lock, nanoseconds{-1});
     const Unlocked unlocked{lock};
     after_each_turn();
   }
-  if (controls_wait()) go_on(lock, nanoseconds{0});
+  if (controls_wait()) drive_once(lock, nanoseconds{0});
 }
 
 // ---- the end ----
@@ -489,7 +494,7 @@ void ClientCore::close() noexcept {
     background_.join();
   }
   // Another thread may drive for a call of its own. It leaves that to us, and is told what has become of its call.
-  close_ready_.wait(lock, [this] { return !led_; });
+  close_ready_.wait(lock, [this] { return !driven_; });
   const Driving driving{*this};
   end_all(lock);
 }

@@ -34,7 +34,7 @@
 #include "session/client_http.hpp"
 #include "session/counted_stream.hpp"
 #include "session/session.hpp"
-#include "session/unawaited.hpp"
+#include "session/unattributed_errors.hpp"
 #include "wirecall/endpoint.hpp"
 #include "wirecall/loop.hpp"
 #include "wirecall/options.hpp"
@@ -47,7 +47,7 @@ namespace wirecall::session {
 /// server while the client looks at the rest, so both are busy at the same time.
 inline constexpr std::size_t kClientReceiveBytes = 2048;
 
-struct Terms;
+struct EnvelopeMembers;
 
 /// What a client stands on; the default is the system.
 struct ClientSeams {
@@ -58,17 +58,17 @@ struct ClientSeams {
 };
 
 /// One of a client's connections, and what has been sent on it.
-class ClientConnection final : public Caller, public HttpUser {
+class ClientConnection final : public ResponseHandler, public HttpUser {
  public:
   ClientConnection(ClientCore& owner, const std::vector<Endpoint>& endpoints, const ClientOptions& options,
                    DialFunction dial, unsigned seed)
       : core(&owner), dialer(endpoints, options, std::move(dial), seed) {}
 
   [[nodiscard]] bool response(const Received& message) override;
-  [[nodiscard]] bool takes_packed(const Received& message) override;
+  [[nodiscard]] bool takes_msgpack(const Received& message) override;
   [[nodiscard]] bool notified(const Received& message) override;
   [[nodiscard]] bool waiting() const override;
-  [[nodiscard]] std::optional<HttpNonsense> answered(const HttpAnswer& answer) override;
+  [[nodiscard]] std::optional<HttpProtocolError> answered(const HttpAnswer& answer) override;
 
   [[nodiscard]] bool up() const noexcept { return session != nullptr && !over; }
   /// Something that was sent here has not ended.
@@ -79,7 +79,7 @@ class ClientConnection final : public Caller, public HttpUser {
 
   ClientCore* core;
   std::unique_ptr<Channel> session;  ///< the driver's
-  rpc::Outlet* outlet = nullptr;     ///< the session: where messages are written
+  rpc::MessageSink* sink = nullptr;  ///< the session: where messages are written
   ClientHttp* http = nullptr;        ///< the session, where it speaks HTTP
   CountedStream* stream = nullptr;   ///< the session's
   Dialer dialer;
@@ -87,16 +87,16 @@ class ClientConnection final : public Caller, public HttpUser {
   bool draining = false;              ///< the server takes no more calls here
   bool useful = false;                ///< it has served a call
   std::chrono::nanoseconds since{0};  ///< when it was made
-  bool exchanging = false;            ///< by HTTP: the response to what was sent last is due
+  bool awaiting_response = false;     ///< by HTTP: to the last request
   CallList calls;                     ///< those in the table that were sent here, in the order in which they were
   std::size_t in_flight = 0;          ///< how many these are
-  Unawaited unawaited;
+  UnattributedErrors unattributed;
   CallList notifications;  ///< not all taken by the system yet; by HTTP: not responded to
   bool notifications_fresh = false;
   std::vector<std::string> controls;        ///< whole messages of our own, to be sent before calls
   std::chrono::nanoseconds hello_until{0};  ///< until then rpc.hello may be answered; 0 where it is not any more
   std::string resume;                       ///< the secret by which its session goes on; empty for none
-  std::string resume_place;                 ///< who has given it, and alone is told it
+  std::string resume_endpoint;              ///< who has given it, and alone is told it
   bool resumes = false;                     ///< the last rpc.hello has said so
   bool announced = false;                   ///< as made, to who asks for news of connections
   std::uint8_t unknown_methods = 0;         ///< -32601 here since rpc.undelivered was last answered; 255 for more
@@ -107,7 +107,7 @@ class ClientConnection final : public Caller, public HttpUser {
   std::size_t batch_max = 0;
 };
 
-class ClientCore final : public std::enable_shared_from_this<ClientCore>, private Owner {
+class ClientCore final : public std::enable_shared_from_this<ClientCore>, private ConnectionOwner {
  public:
   ClientCore(std::vector<Endpoint> endpoints, ClientOptions options, ClientSeams seams = {});
   ~ClientCore();
@@ -115,12 +115,12 @@ class ClientCore final : public std::enable_shared_from_this<ClientCore>, privat
 
   [[nodiscard]] Registry& registry() noexcept { return registry_; }
   [[nodiscard]] Scheduler& scheduler() noexcept { return loop_; }
-  /// Where tasks that it runs go on.
-  [[nodiscard]] const std::shared_ptr<runtime::Inbox>& home() const noexcept { return loop_.inbox(); }
+  /// The executor of the tasks that this client runs.
+  [[nodiscard]] const std::shared_ptr<runtime::Inbox>& executor() const noexcept { return loop_.inbox(); }
   [[nodiscard]] const ClientOptions& options() const noexcept { return options_; }
   /// In which calls are written.
-  [[nodiscard]] const Codec& codec() const noexcept { return packs() ? msgpack_codec() : json_codec(); }
-  [[nodiscard]] bool packs() const noexcept { return options_.encoding == Encoding::msgpack; }
+  [[nodiscard]] const Codec& codec() const noexcept { return uses_msgpack() ? msgpack_codec() : json_codec(); }
+  [[nodiscard]] bool uses_msgpack() const noexcept { return options_.encoding == Encoding::msgpack; }
   void on_wait(std::function<bool()> interrupted) { interrupted_ = std::move(interrupted); }
   [[nodiscard]] std::uint64_t responses_dropped() const;
 
@@ -128,8 +128,8 @@ class ClientCore final : public std::enable_shared_from_this<ClientCore>, privat
   [[nodiscard]] ClientCall& take();
   void give_back(ClientCall& call) noexcept;
 
-  /// Makes the calls, as one message, and blocks until they have ended.
-  void exchange(std::span<ClientCall* const> calls);
+  /// Sends the calls as one message, and blocks until all have ended.
+  void call_and_wait(std::span<ClientCall* const> calls);
   /// Makes the calls, as one message; each one's `done` is called once, later. They are the core's from here on,
   /// unless it throws.
   void start(std::span<ClientCall* const> calls);
@@ -157,8 +157,9 @@ class ClientCore final : public std::enable_shared_from_this<ClientCore>, privat
                                                               EventFunction function);
   [[nodiscard]] std::shared_ptr<ClientSubscription> tap(std::string_view pattern, EventFunction function);
   void unsubscribe(ClientSubscription& subscription) noexcept;
-  /// Changes what the driver has to itself while nobody drives. Throws std::logic_error while `run` does.
-  void alone(const std::function<void()>& change);
+  /// Runs `change` while no thread drives, so that it may change what is the driver's. Throws std::logic_error while
+  /// another thread is in `run`.
+  void exclusively(const std::function<void()>& change);
   void on_refused(RefusedFunction function);
   void on_lagged(LaggedFunction function);
   void on_connection(ConnectionFunction function);
@@ -196,10 +197,10 @@ class ClientCore final : public std::enable_shared_from_this<ClientCore>, privat
   [[nodiscard]] bool wait(Lock& lock, Waiting& waiting, std::chrono::nanoseconds now,
                           std::chrono::nanoseconds deadline);
   [[nodiscard]] bool interrupted(Lock& lock);
-  void lead(Lock& lock, const Waiting& waiting, std::chrono::nanoseconds now, std::chrono::nanoseconds deadline);
+  void drive(Lock& lock, const Waiting& waiting, std::chrono::nanoseconds now, std::chrono::nanoseconds deadline);
   bool look_first(Lock& lock);
   void step(Lock& lock, std::chrono::nanoseconds wait_max, bool may_block);
-  void go_on(Lock& lock, std::chrono::nanoseconds wait_max);
+  void drive_once(Lock& lock, std::chrono::nanoseconds wait_max);
   void background();
   void start_background();
   [[nodiscard]] bool background_needed() const noexcept {
@@ -239,14 +240,14 @@ class ClientCore final : public std::enable_shared_from_this<ClientCore>, privat
   bool item(ClientConnection& connection, const Received& message);
 
   // Connections: client_connect.cpp.
-  void tend(Lock& lock, std::chrono::nanoseconds& wait_max, bool may_block);
+  void maintain_connections(Lock& lock, std::chrono::nanoseconds& wait_max, bool may_block);
   void connected(ClientConnection& connection, int descriptor);
   void not_connected(ClientConnection& connection, std::string failure);
   void tell_connecting() noexcept;
   [[nodiscard]] bool wanted(const ClientConnection& connection) const noexcept;
   [[nodiscard]] bool any_up() const noexcept;
   [[nodiscard]] bool connected_as_wanted() const noexcept;
-  [[nodiscard]] bool may_dial_here(const Endpoint& place, std::chrono::nanoseconds wait_max) const noexcept;
+  [[nodiscard]] bool may_dial_here(const Endpoint& endpoint, std::chrono::nanoseconds wait_max) const noexcept;
   void leave(const ClientConnection& connection) noexcept;
   void end_connection(ClientConnection& connection, std::string_view cause) noexcept;
   void announce(ClientConnection& connection) noexcept;
@@ -255,8 +256,8 @@ class ClientCore final : public std::enable_shared_from_this<ClientCore>, privat
   [[nodiscard]] static bool done_with(const ClientConnection& connection) noexcept;
   void after_turn(Lock& lock);
   static void again_as_it_was(CallList& again, ClientCall& call) noexcept;
-  void connection_ended(Connection& ended, End end, int error) noexcept override;
-  [[nodiscard]] std::string why_gone(const ClientConnection& connection, End end, int error) const noexcept;
+  void connection_ended(Connection& ended, CloseReason reason, int error) noexcept override;
+  [[nodiscard]] std::string why_gone(const ClientConnection& connection, CloseReason reason, int error) const noexcept;
 
   // What goes over them: client_exchange.cpp.
   [[nodiscard]] ClientConnection* free_connection() const noexcept;
@@ -265,7 +266,7 @@ class ClientCore final : public std::enable_shared_from_this<ClientCore>, privat
   void write(ClientCall& call, ClientConnection& connection) noexcept;
   void not_written(ClientCall& first, std::string_view limit) noexcept;
   void append(Buffer& out, ClientCall& call, bool with_members);
-  void append_packed(Buffer& out, const ClientCall& call, const Terms& terms);
+  void append_msgpack(Buffer& out, const ClientCall& call, const EnvelopeMembers& members);
   [[nodiscard]] static bool says_timeout(const ClientCall& call) noexcept;
   bool response(ClientConnection& connection, const Received& message);
   [[nodiscard]] ClientCall* find_call(const ClientConnection& connection, const Received& message) noexcept;
@@ -303,23 +304,24 @@ class ClientCore final : public std::enable_shared_from_this<ClientCore>, privat
   void lagged(const Received& message);
 
   // Connections that speak HTTP: client_posts.cpp.
-  std::optional<HttpNonsense> answered(ClientConnection& connection, const HttpAnswer& answer);
+  std::optional<HttpProtocolError> answered(ClientConnection& connection, const HttpAnswer& answer);
   void refused(ClientConnection& connection, const Received& message);
-  [[nodiscard]] static HttpNonsense nonsense_of(const HttpAnswer& answer, ScanStatus read);
+  [[nodiscard]] static HttpProtocolError protocol_error_of(const HttpAnswer& answer, ScanStatus read);
   [[nodiscard]] std::chrono::milliseconds time_to_tell(const ClientCall& first) const;
   void withdraw_posted(ClientCall& call) noexcept;
-  [[nodiscard]] std::string cannot_offer(const Endpoint& place) const;
+  [[nodiscard]] std::string cannot_offer(const Endpoint& endpoint) const;
   [[nodiscard]] bool offers_in_vain() const noexcept;
 
   const ClientOptions options_;
   const std::vector<Endpoint> endpoints_;
   const bool one_thread_;
-  const bool http_;  // there is a place where HTTP is spoken: there servers close between calls as a matter of course
+  const bool
+      http_;  // there is an endpoint where HTTP is spoken: there servers close between calls as a matter of course
 
   // The driver's.
   Registry registry_;
   Loop loop_;
-  rpc::Workspace workspace_;
+  rpc::LoopContext loop_context_;
   framing::JsonTextSettings text_;
   const std::string hello_;  // the message rpc.hello of a session that begins; empty for none
   Host host_;
@@ -332,9 +334,9 @@ class ClientCore final : public std::enable_shared_from_this<ClientCore>, privat
   // Everybody's.
   mutable std::mutex mutex_;
   std::atomic<const void*> driver_{nullptr};  // names the thread that drives
-  bool led_ = false;
-  bool running_ = false;  // run drives, or waits to
-  bool alone_ = false;    // likewise; it is not run but `alone`
+  bool driven_ = false;                       // a thread drives
+  bool running_ = false;                      // run drives, or waits to
+  bool exclusive_ = false;                    // running_ is set by `exclusively`, not by `run`
   bool closing_ = false;
   bool wake_asked_ = false;
   bool told_ = false;      // somebody who blocks, in this step

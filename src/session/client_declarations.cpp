@@ -7,8 +7,8 @@
 #include <stdexcept>
 #include <utility>
 
-#include "base/room.hpp"
-#include "base/words.hpp"
+#include "base/dotted_name.hpp"
+#include "base/reserve_extra.hpp"
 #include "rpc/openrpc.hpp"
 #include "wirecall/bytes.hpp"
 #include "wirecall/codec.hpp"
@@ -195,7 +195,7 @@ std::size_t Declarations::append_messages(std::vector<std::string>& out) {
   for (const auto& subscription : subscriptions_) {
     if (subscription->message == 0) add(subscription->tap ? "rpc.tap" : "rpc.subscribe", subscription->params);
   }
-  make_room(out, texts.size());  // from here on nothing fails
+  reserve_extra(out, texts.size());  // from here on nothing fails
   std::ranges::move(texts, std::back_inserter(out));
   const std::uint64_t first = last_message_ + 1;
   last_message_ += together.empty() ? 0 : 1;

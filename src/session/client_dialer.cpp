@@ -60,8 +60,8 @@ void Dialer::start(std::function<void()> wake, nanoseconds now) {
   auto shared = std::make_shared<Attempt>();
   shared->wake = std::move(wake);
   const milliseconds timeout{options_->connect_timeout_ms};
-  const auto tried = [shared, dial = dial_, place = endpoint(), timeout] {
-    Result result = attempt(dial, place, timeout);
+  const auto tried = [shared, dial = dial_, target = endpoint(), timeout] {
+    Result result = attempt(dial, target, timeout);
     const std::scoped_lock lock{shared->mutex};
     if (!shared->abandoned) {
       shared->result = std::move(result);

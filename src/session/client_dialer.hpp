@@ -1,4 +1,4 @@
-// Dialer: how one connection of a client comes to be: which of several places is tried, how long after a failure the
+// Dialer: how one connection of a client comes to be: which of several endpoints is tried, how long after a failure the
 // next attempt is made, and the attempt itself, on the caller's thread or on one of its own. It makes descriptors, not
 // sessions. Owned by a ClientConnection and guarded by the client's mutex.
 #pragma once
@@ -33,7 +33,7 @@ class Dialer {
   /// Leaves an attempt that is under way to itself: its connection is closed when it comes.
   ~Dialer();
 
-  /// The place that is tried next; while the connection that was made there lasts, where it leads.
+  /// The endpoint that is tried next; while the connection that was made there lasts, where it leads.
   [[nodiscard]] const Endpoint& endpoint() const noexcept { return (*endpoints_)[at_]; }
   /// Before this time nothing is tried.
   [[nodiscard]] std::chrono::nanoseconds due() const noexcept { return due_; }
@@ -42,7 +42,7 @@ class Dialer {
     failures_ = 0;
     due_ = std::chrono::nanoseconds{0};
   }
-  /// How often every place has been tried in vain since the last connection.
+  /// How often every endpoint has been tried in vain since the last connection.
   [[nodiscard]] std::size_t rounds() const noexcept { return failures_ / endpoints_->size(); }
 
   /// Tries, and blocks for at most `timeout`. Touches nothing but the function, so no lock is needed.
@@ -57,11 +57,11 @@ class Dialer {
   /// The result of `start`, once it is there, or that it is given up.
   [[nodiscard]] std::optional<Result> poll(std::chrono::nanoseconds now);
 
-  /// The attempt that ended at `now` has failed: the next place is tried, after all of them not before a pause.
+  /// The attempt that ended at `now` has failed: the next endpoint is tried, after all of them not before a pause.
   void failed(std::chrono::nanoseconds now);
   /// The connection that was made has ended. `useful`: it had served, so that there is no reason to wait.
   void ended(std::chrono::nanoseconds now, bool useful);
-  /// As ended, by a connection whose server is leaving: the next one is made to another place, if there is one.
+  /// As ended, by a connection whose server is leaving: the next one is made to another endpoint, if there is one.
   void left(std::chrono::nanoseconds now, bool useful);
 
  private:

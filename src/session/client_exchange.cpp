@@ -7,8 +7,8 @@
 #include <utility>
 
 #include "base/decimal.hpp"
+#include "message/msgpack_reply.hpp"
 #include "message/own_error.hpp"
-#include "message/packed_reply.hpp"
 #include "message/read_error.hpp"
 #include "session/client_core.hpp"
 #include "session/client_stream.hpp"
@@ -71,15 +71,15 @@ RetryAdvice advice_of(const Error& error) {
 }
 
 // All of it, or nothing.
-void send(rpc::Outlet& outlet, std::string_view message) {
-  Buffer& out = outlet.open_message();
+void send(rpc::MessageSink& sink, std::string_view message) {
+  Buffer& out = sink.open_message();
   try {
     out.append(message);
   } catch (...) {
-    outlet.discard_message();
+    sink.discard_message();
     throw;
   }
-  outlet.close_message();
+  sink.close_message();
 }
 
 void append_member(Buffer& out, std::string_view name, std::optional<std::uint64_t> number) {
@@ -90,8 +90,8 @@ void append_member(Buffer& out, std::string_view name, std::optional<std::uint64
 
 }  // namespace
 
-/// What a request says beside its method and params.
-struct Terms {
+/// The optional members of a request's envelope; an empty one is not written.
+struct EnvelopeMembers {
   std::optional<std::uint64_t> id;
   std::optional<std::uint64_t> timeout_ms;
   std::optional<std::uint64_t> stream;
@@ -100,7 +100,7 @@ struct Terms {
 
 bool ClientConnection::response(const Received& message) { return core->response(*this, message); }
 
-bool ClientConnection::takes_packed(const Received& message) {
+bool ClientConnection::takes_msgpack(const Received& message) {
   if (message.kind == MessageKind::notification) return message.method() == "rpc.item";
   const std::scoped_lock lock{core->mutex_};
   const ClientCall* const call = core->find_call(*this, message);
@@ -127,7 +127,8 @@ bool ClientConnection::waiting() const {
 ClientConnection* ClientCore::free_connection() const noexcept {
   ClientConnection* best = nullptr;
   for (const auto& connection : connections_) {
-    if (!connection->up() || connection->draining || connection->exchanging || !connection->controls.empty()) continue;
+    if (!connection->up() || connection->draining || connection->awaiting_response || !connection->controls.empty())
+      continue;
     if (connection->in_flight >= connection->in_flight_max) continue;
     if (connection->session->output_bytes() > kOutputBytesMax) continue;
     if (best == nullptr || connection->in_flight < best->in_flight) best = connection.get();
@@ -150,16 +151,16 @@ void ClientCore::write_queued() noexcept {
 void ClientCore::write_controls(ClientConnection& connection) noexcept {
   auto next = connection.controls.begin();
   try {
-    for (; next != connection.controls.end(); ++next) send(*connection.outlet, *next);
+    for (; next != connection.controls.end(); ++next) send(*connection.sink, *next);
   } catch (const std::bad_alloc&) {
   }
   connection.controls.erase(connection.controls.begin(), next);
-  connection.unawaited.go_on(connection.written_bytes());
+  connection.unattributed.extend(connection.written_bytes());
 }
 
 // Writes the call and those that go with it as one message.
 void ClientCore::write(ClientCall& first, ClientConnection& connection) noexcept {
-  rpc::Outlet& session = *connection.outlet;
+  rpc::MessageSink& session = *connection.sink;
   const bool http = connection.http != nullptr;
   if (http) [[unlikely]]
     connection.http->set_timeout(time_to_tell(first));
@@ -171,7 +172,7 @@ void ClientCore::write(ClientCall& first, ClientConnection& connection) noexcept
     opened = &out;
     const std::size_t begin = out.size();
     std::size_t count = 0;
-    const bool text = !packs();
+    const bool text = !uses_msgpack();
     for (const ClientCall* call = &first; call != nullptr; call = call->next_in_batch) ++count;
     if (batch && text) out.push_back('[');
     if (batch && !text) message::append_array_head(out, count);
@@ -184,26 +185,26 @@ void ClientCore::write(ClientCall& first, ClientConnection& connection) noexcept
       session.discard_message();
       return not_written(first, count > connection.batch_max ? "batch" : "max_message_size");
     }
-    session.close_compact_as(text ? MessageForm::json : MessageForm::packed);
+    session.close_compact_as(text ? MessageForm::json : MessageForm::msgpack);
   } catch (const std::bad_alloc&) {
     if (opened != nullptr) session.discard_message();
     return not_written(first, {});
   }
   if (http) [[unlikely]] {
-    connection.exchanging = true;
-    connection.unawaited.clear();
+    connection.awaiting_response = true;
+    connection.unattributed.clear();
   }
   const std::uint64_t position = connection.written_bytes();
-  std::uint32_t place = 0;
+  std::uint32_t index = 0;
   for (ClientCall* call = &first; call != nullptr;) {
     ClientCall* next = std::exchange(call->next_in_batch, nullptr);
     call->stage = ClientCall::Stage::written;
     call->connection = &connection;
     call->position = position;
-    call->place = place++;
+    call->index = index++;
     call->in_batch = batch;
     if (call->notification) {
-      connection.unawaited.add(1, batch ? Unawaited::kInBatch : position);
+      connection.unattributed.add(1, batch ? UnattributedErrors::kInBatch : position);
       connection.notifications_fresh = true;
       connection.notifications.push_back(*call);
     } else {
@@ -235,26 +236,26 @@ bool ClientCore::says_timeout(const ClientCall& call) noexcept {
 
 // `with_members`: of ours; else the head of a POST says what there is to say, and a stream comes all at once.
 void ClientCore::append(Buffer& out, ClientCall& call, bool with_members) {
-  Terms terms;
+  EnvelopeMembers members;
   if (!call.notification) {
     table_.insert(call);
-    terms.id = call.id;
+    members.id = call.id;
     if (with_members && says_timeout(call)) {
       // To the next item of a stream there may be less.
       const nanoseconds deadline = call.stream != nullptr ? call.stream->whole_until_ : call.deadline;
       const auto left = std::chrono::ceil<milliseconds>(deadline - loop_.now());
-      terms.timeout_ms = static_cast<std::uint64_t>(std::max<std::int64_t>(left.count(), 1));
+      members.timeout_ms = static_cast<std::uint64_t>(std::max<std::int64_t>(left.count(), 1));
     }
-    if (with_members && call.credit != 0) terms.stream = call.credit;
+    if (with_members && call.credit != 0) members.stream = call.credit;
   }
-  if (call.hops != 0) terms.hops = call.hops;
-  if (packs()) [[unlikely]]
-    return append_packed(out, call, terms);
+  if (call.hops != 0) members.hops = call.hops;
+  if (uses_msgpack()) [[unlikely]]
+    return append_msgpack(out, call, members);
   out.append(call.request.view());
-  append_member(out, R"(,"id":)", terms.id);
-  append_member(out, R"(,"timeout_ms":)", terms.timeout_ms);
-  append_member(out, R"(,"stream":)", terms.stream);
-  append_member(out, R"(,"hops":)", terms.hops);
+  append_member(out, R"(,"id":)", members.id);
+  append_member(out, R"(,"timeout_ms":)", members.timeout_ms);
+  append_member(out, R"(,"stream":)", members.stream);
+  append_member(out, R"(,"hops":)", members.hops);
   if (!call.to.empty()) {
     out.append(R"(,"to":)");
     out.append(call.to);
@@ -262,24 +263,24 @@ void ClientCore::append(Buffer& out, ClientCall& call, bool with_members) {
   out.push_back('}');
 }
 
-void ClientCore::append_packed(Buffer& out, const ClientCall& call, const Terms& terms) {
+void ClientCore::append_msgpack(Buffer& out, const ClientCall& call, const EnvelopeMembers& members) {
   struct Named {
     std::string_view name;
     const std::optional<std::uint64_t>& number;
   };
   const Named named[] = {
-      {"id", terms.id}, {"timeout_ms", terms.timeout_ms}, {"stream", terms.stream}, {"hops", terms.hops}};
+      {"id", members.id}, {"timeout_ms", members.timeout_ms}, {"stream", members.stream}, {"hops", members.hops}};
   std::size_t count = call.has_params ? 3 : 2;
   for (const Named& one : named) count += one.number ? 1 : 0;
   message::append_map_head(out, count + (call.to.empty() ? 0 : 1));
   out.append(call.request.view());
   for (const Named& one : named) {
-    if (one.number) message::append_packed_member(out, one.name, *one.number);
+    if (one.number) message::append_msgpack_member(out, one.name, *one.number);
   }
   if (call.to.empty()) return;
   Buffer to{call.to};
   out.append("\xA2to");
-  if (!workspace_.transcoder().append_value(to.padded(), out)) out.push_back('\xC0');
+  if (!loop_context_.transcoder().append_value(to.padded(), out)) out.push_back('\xC0');
 }
 
 // ---- what comes back ----
@@ -320,7 +321,7 @@ bool ClientCore::response(ClientConnection& connection, const Received& message)
            declared(lock, connection, message) || stray(connection, message);
   connection.useful = true;
   take_out(*call);
-  if (connection.controls.empty()) connection.unawaited.answered(call->position);
+  if (connection.controls.empty()) connection.unattributed.answered(call->position);
   try {
     answer(lock, *call, message);
   } catch (const std::bad_alloc&) {
@@ -344,7 +345,7 @@ void ClientCore::answer(Lock& lock, ClientCall& call, const Received& message) {
   const std::string_view result = call.error ? std::string_view{} : message[Member::result];
   if (!call.asynchronous || call.stream != nullptr) {
     call.response.clear();
-    call.response_packed = message.packed;
+    call.response_msgpack = message.msgpack;
     if (!malformed) call.response.append(call.keep_response ? message.text : result);
     call.result_size = result.size();
     call.result_at =
@@ -357,7 +358,7 @@ void ClientCore::answer(Lock& lock, ClientCall& call, const Received& message) {
     Answer answer{std::move(*call.error)};
     deliver(call, answer);
   } else {
-    Answer answer{message.packed ? *workspace_.packed().readers.reader : *reader_, result};
+    Answer answer{message.msgpack ? *loop_context_.msgpack().readers.reader : *reader_, result};
     deliver(call, answer);
   }
 }
@@ -368,7 +369,7 @@ bool ClientCore::stray(ClientConnection& connection, const Received& message) {
     // The server could not make out the id of what it refuses, but where there is only one message that it can be, it
     // is that. Where there may be others, nobody is blamed: whose call it was, has its answer or its timeout.
     const CallList& sent = connection.calls;
-    if (connection.unawaited.refused()) {
+    if (connection.unattributed.refused()) {
       // One refusal less that may still come for nobody.
     } else if (hello_due(connection)) {
       connection.hello_until = nanoseconds{0};  // it may have been its answer, and there is only one

@@ -1,7 +1,7 @@
 // The part of ClientCore (client_core.hpp) that introduces the client: rpc.hello (docs/wire.md), the first message on a
 // connection. No call waits for its answer. What that says of the server's limits spares the calls that it would
-// refuse; and by the session that it gives, the next connection to the same place is the same client's for the server,
-// which may not know yet that the former one is lost.
+// refuse; and by the session that it gives, the next connection to the same endpoint is the same client's for the
+// server, which may not know yet that the former one is lost.
 #include <algorithm>
 #include <cstdint>
 #include <optional>
@@ -43,7 +43,7 @@ std::string ClientCore::hello_of(const ClientOptions& options, std::string_view 
 
 void ClientCore::say_hello(ClientConnection& connection) {
   if (hello_.empty()) return;
-  connection.resumes = !connection.resume.empty() && connection.resume_place == connection.dialer.endpoint().uri();
+  connection.resumes = !connection.resume.empty() && connection.resume_endpoint == connection.dialer.endpoint().uri();
   connection.controls.push_back(connection.resumes ? hello_of(options_, connection.resume) : hello_);
   connection.hello_until = loop_.now() + std::chrono::milliseconds{options_.call_timeout_ms};
 }
@@ -91,7 +91,7 @@ bool ClientCore::greeted(Lock& lock, ClientConnection& connection, const Receive
   const auto greeting = from_json<Greeting>(message[Member::result]);
   if (!greeting) return true;
   connection.resume = greeting->session.value_or(std::string{});
-  connection.resume_place = connection.dialer.endpoint().uri();
+  connection.resume_endpoint = connection.dialer.endpoint().uri();
   if (!greeting->limits) return true;
   const ServerLimits& limits = *greeting->limits;
   const auto lower = [](std::size_t& own, const std::optional<std::uint64_t>& theirs) {

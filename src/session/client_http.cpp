@@ -27,19 +27,19 @@ constexpr std::string_view kLength = "Content-Length: ";
 
 }  // namespace
 
-std::string request_head_of(const Endpoint& place, std::string_view token, Encoding encoding) {
+std::string request_head_of(const Endpoint& endpoint, std::string_view token, Encoding encoding) {
   std::string head = "POST ";
-  head.append(place.path()).append(" HTTP/1.1\r\nHost: ").append(place.authority());
+  head.append(endpoint.path()).append(" HTTP/1.1\r\nHost: ").append(endpoint.authority());
   if (!token.empty()) head.append("\r\nAuthorization: Bearer ").append(token);
   const std::string_view type = encoding == Encoding::msgpack ? kMsgpackType : kJsonType;
   return head.append("\r\nContent-Type: ").append(type).append("\r\nAccept: ").append(type).append("\r\n");
 }
 
-ClientHttp::ClientHttp(Host& host, std::unique_ptr<transport::Stream> stream, const Endpoint& place,
+ClientHttp::ClientHttp(Host& host, std::unique_ptr<transport::ByteStream> stream, const Endpoint& endpoint,
                        const ClientOptions& options, HttpUser& user)
     : Channel(host, std::move(stream)),
       user_(&user),
-      request_head_(request_head_of(place, options.token, options.encoding)),
+      request_head_(request_head_of(endpoint, options.token, options.encoding)),
       msgpack_(options.encoding == Encoding::msgpack) {}
 
 ClientHttp::~ClientHttp() {
@@ -69,20 +69,20 @@ Buffer& ClientHttp::open_message() {
 }
 
 void ClientHttp::close_message_as(MessageForm form) {
-  if (msgpack_ && form != MessageForm::packed && !transcode_request()) {
+  if (msgpack_ && form != MessageForm::msgpack && !transcode_request()) {
     discard_message();
     unsent_ = true;
-    return settle_later();
+    return request_turn_end();
   }
   digits_ = end_response(out_, request_, false);  // first, since it may need memory
-  ++host_->workspace.stats.messages_out;
+  ++host_->loop_context.stats.messages_out;
   waiting_ = true;
   output_grew(request_.begin);
 }
 
 // False when nothing is left of the message.
 bool ClientHttp::transcode_request() {
-  message::Transcoder& transcoder = host_->workspace.transcoder();
+  message::Transcoder& transcoder = host_->loop_context.transcoder();
   Buffer& bytes = transcoder.scratch();
   bytes.clear();
   const bool any = transcoder.to_msgpack(out_.padded().substr(request_.body_at), host_->limits, bytes);
@@ -94,7 +94,7 @@ bool ClientHttp::transcode_request() {
 }
 
 // Not where the message was written: whoever does that does not expect an answer before it is done.
-void ClientHttp::settle() {
+void ClientHttp::on_turn_end() {
   if (!std::exchange(unsent_, false)) return;
   Buffer all;
   const std::string_view body = with_refusals({}, all);
@@ -109,7 +109,7 @@ std::size_t ClientHttp::read(std::span<char> input) {
   while (at < input.size() && !over()) {
     const std::span<char> rest = input.subspan(at);
     if (!waiting_) {
-      fail(End::unreadable, "the server sent what nobody had asked for");
+      fail(CloseReason::unreadable, "the server sent what nobody had asked for");
       break;
     }
     switch (reading_) {
@@ -142,7 +142,7 @@ std::size_t ClientHttp::read_head(std::span<char> input) {
   }
   const HttpHeadRead read = read_http_response_head(text, bytes_max, head);
   if (read.status != 0) {
-    fail(End::unreadable, std::string{"the server sent what is no HTTP response: "}.append(read.cause));
+    fail(CloseReason::unreadable, std::string{"the server sent what is no HTTP response: "}.append(read.cause));
     return input.size();
   }
   if (read.size == 0) {
@@ -160,7 +160,7 @@ std::size_t ClientHttp::read_head(std::span<char> input) {
 
 void ClientHttp::begin_response(const HttpResponseHead& head) {
   if (head.status == 101)
-    return fail(End::unreadable, "the server speaks something else from here on (HTTP status 101)");
+    return fail(CloseReason::unreadable, "the server speaks something else from here on (HTTP status 101)");
   if (head.status < 200) return;  // the response is still to come
   status_ = head.status;
   closes_ = head.closes || head.endless();
@@ -179,7 +179,7 @@ void ClientHttp::begin_response(const HttpResponseHead& head) {
   } else if (left_ == 0) {
     finish_response({});
   } else if (left_ > host_->limits.max_message_size) {
-    end(End::too_large);
+    end(CloseReason::too_large);
   } else {
     reading_ = Reading::length;
   }
@@ -204,7 +204,7 @@ std::size_t ClientHttp::read_length(std::span<char> input) {
 std::size_t ClientHttp::read_chunks(std::span<char> input) {
   const Found found = chunks_.next({input.data(), input.size()});
   if (found.find == Find::malformed) {
-    fail(End::unreadable, "the server sent what is no HTTP response: a chunk that is malformed");
+    fail(CloseReason::unreadable, "the server sent what is no HTTP response: a chunk that is malformed");
     return input.size();
   }
   keep({input.data() + found.skip, found.size});
@@ -213,7 +213,7 @@ std::size_t ClientHttp::read_chunks(std::span<char> input) {
 }
 
 void ClientHttp::keep(std::string_view part) {
-  if (body_.size() + part.size() > host_->limits.max_message_size) return end(End::too_large);
+  if (body_.size() + part.size() > host_->limits.max_message_size) return end(CloseReason::too_large);
   if (body_.capacity() == 0) body_ = host_->loop.take_buffer();
   body_.append(part);
 }
@@ -228,7 +228,7 @@ void ClientHttp::finish_kept() {
 std::string_view ClientHttp::transcode_response(std::string_view body, Buffer& json) {
   if (!encoded_) body.remove_prefix(framing::byte_order_mark_bytes(body));
   if (body.empty() || encoded_ || !message::is_msgpack(body[0])) return body;
-  const auto status = host_->workspace.transcoder().to_json(body, host_->limits, json);
+  const auto status = host_->loop_context.transcoder().to_json(body, host_->limits, json);
   return status == message::Transcoder::Status::done ? json.padded() : body;
 }
 
@@ -251,7 +251,7 @@ std::string_view ClientHttp::with_refusals(std::string_view body, Buffer& all) {
 }
 
 void ClientHttp::finish_response(std::string_view body) {
-  ++host_->workspace.stats.messages_in;
+  ++host_->loop_context.stats.messages_in;
   reading_ = Reading::head;
   waiting_ = false;
   // The server may have answered without having heard us out: what is left of the request cannot be taken back.
@@ -260,10 +260,10 @@ void ClientHttp::finish_response(std::string_view body) {
   Buffer all;
   body = transcode_response(body, json);
   if (status_ < 300) body = with_refusals(body, all);
-  const std::optional<HttpNonsense> nonsense =
+  const std::optional<HttpProtocolError> protocol_error =
       user_->answered({.status = status_, .encoded = encoded_, .location = location_, .body = body});
-  if (nonsense) return fail(nonsense->end, nonsense->cause);
-  if (last) end(End::finished);
+  if (protocol_error) return fail(protocol_error->end, protocol_error->cause);
+  if (last) end(CloseReason::finished);
 }
 
 // No bytes follow.
@@ -271,10 +271,10 @@ void ClientHttp::input_complete() {
   if (reading_ == Reading::to_the_end) return finish_kept();
   if (!waiting_) return;
   const bool within = reading_ != Reading::head || !head_.empty();
-  fail(End::finished, within ? "the server closed it within a response" : "the server closed it");
+  fail(CloseReason::finished, within ? "the server closed it within a response" : "the server closed it");
 }
 
-void ClientHttp::fail(End why, std::string_view cause) {
+void ClientHttp::fail(CloseReason why, std::string_view cause) {
   failure_ = cause;
   end(why);
 }

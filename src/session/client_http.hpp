@@ -37,28 +37,28 @@ struct HttpAnswer {
 };
 
 /// Why a response makes no sense to the user.
-struct HttpNonsense {
-  End end;
+struct HttpProtocolError {
+  CloseReason end;
   std::string_view cause;
 };
 
 class HttpUser {
  public:
   /// The response to what was written last. An error ends the connection.
-  [[nodiscard]] virtual std::optional<HttpNonsense> answered(const HttpAnswer& answer) = 0;
+  [[nodiscard]] virtual std::optional<HttpProtocolError> answered(const HttpAnswer& answer) = 0;
 
  protected:
   ~HttpUser() = default;
 };
 
-/// The head of each request to `place`, up to the fields that differ; the next one follows.
-[[nodiscard]] std::string request_head_of(const Endpoint& place, std::string_view token = {},
+/// The head of each request to `endpoint`, up to the fields that differ; the next one follows.
+[[nodiscard]] std::string request_head_of(const Endpoint& endpoint, std::string_view token = {},
                                           Encoding encoding = Encoding::json);
 
-class ClientHttp final : public Channel, public rpc::Outlet {
+class ClientHttp final : public Channel, public rpc::MessageSink {
  public:
-  ClientHttp(Host& host, std::unique_ptr<transport::Stream> stream, const Endpoint& place, const ClientOptions& options,
-             HttpUser& user);
+  ClientHttp(Host& host, std::unique_ptr<transport::ByteStream> stream, const Endpoint& endpoint,
+             const ClientOptions& options, HttpUser& user);
   ~ClientHttp() override;
 
   void stop_calls() noexcept override {}
@@ -71,7 +71,7 @@ class ClientHttp final : public Channel, public rpc::Outlet {
   void close_message_as(MessageForm form) override;
   void close_compact_as(MessageForm form) override { close_message_as(form); }
   void discard_message() noexcept override { out_.truncate(request_.begin); }
-  void settle() override;
+  void on_turn_end() override;
 
   /// In which way the server has not kept to HTTP, after an end for that reason; else empty.
   [[nodiscard]] const std::string& failure() const noexcept { return failure_; }
@@ -98,7 +98,7 @@ class ClientHttp final : public Channel, public rpc::Outlet {
   bool transcode_request();
   std::string_view transcode_response(std::string_view body, Buffer& json);
   std::string_view with_refusals(std::string_view body, Buffer& all);
-  void fail(End why, std::string_view cause);
+  void fail(CloseReason why, std::string_view cause);
 
   HttpUser* user_;
   const std::string request_head_;  // of all requests, up to what differs

@@ -10,7 +10,7 @@
 #include <string_view>
 #include <utility>
 
-#include "base/room.hpp"
+#include "base/reserve_extra.hpp"
 #include "message/cancel_request.hpp"
 #include "message/own_error.hpp"
 #include "session/client_core.hpp"
@@ -54,7 +54,7 @@ ClientCall& ClientCore::take() {
   }
   const std::scoped_lock lock{mutex_};
   if (idle_.empty()) {
-    make_room(idle_, calls_.size() + 1);  // for when they come back
+    reserve_extra(idle_, calls_.size() + 1);  // for when they come back
     ClientCall& call = calls_.emplace_back(codec());
     if (calls_.size() > kMany) many_.store(true, std::memory_order_relaxed);
     return call;
@@ -199,7 +199,8 @@ void ClientCore::withdraw(ClientCall& call) noexcept {
         break;
       }
       // Also that it is given up may be refused, which is said next. A notification is one of them already.
-      if (!call.notification) connection.unawaited.add(2, call.in_batch ? Unawaited::kInBatch : call.position);
+      if (!call.notification)
+        connection.unattributed.add(2, call.in_batch ? UnattributedErrors::kInBatch : call.position);
       if (call.notification) {
         connection.notifications.remove(call);
         break;
@@ -239,7 +240,7 @@ void ClientCore::stop(ClientCall& call) noexcept {
 
 void ClientCore::expire(nanoseconds now) noexcept {
   earliest_ = nanoseconds::max();
-  const auto look = [this, now](ClientCall& call) {
+  const auto check = [this, now](ClientCall& call) {
     if (!call.asynchronous) return;
     if (call.deadline <= now) {
       give_up(call);
@@ -248,12 +249,12 @@ void ClientCore::expire(nanoseconds now) noexcept {
     }
   };
   for (ClientCall* head : queue_) {
-    for (ClientCall* call = head; call != nullptr;) look(*std::exchange(call, call->next_in_batch));
+    for (ClientCall* call = head; call != nullptr;) check(*std::exchange(call, call->next_in_batch));
   }
-  for (ClientCall* call : delayed_) look(*call);
+  for (ClientCall* call : delayed_) check(*call);
   for (const auto& connection : connections_) {
-    for (ClientCall* call : connection->calls) look(*call);
-    for (ClientCall* call : connection->notifications) look(*call);
+    for (ClientCall* call : connection->calls) check(*call);
+    for (ClientCall* call : connection->notifications) check(*call);
   }
   // Of very many calls, some have to wait a little, or nothing else would be done but to look at them.
   const nanoseconds after = loop_.now();

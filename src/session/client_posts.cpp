@@ -53,8 +53,8 @@ Error error_of(const HttpAnswer& answer) {
   std::string text = "the server answered with " + status;
   if (answer.status < 400) {
     text = "the server redirects to ";
-    text += answer.location.empty() ? "another place" : printable(answer.location);
-    text += " (" + status + "), where calls do not follow: name that place if it is the right one";
+    text += answer.location.empty() ? "another endpoint" : printable(answer.location);
+    text += " (" + status + "), where calls do not follow: name that endpoint if it is the right one";
   } else if (const std::string_view reason = reason_of(answer.status); reason != "Unknown") {
     text.append(" (").append(reason).append(")");
   }
@@ -65,14 +65,14 @@ Error error_of(const HttpAnswer& answer) {
 
 }  // namespace
 
-std::optional<HttpNonsense> ClientConnection::answered(const HttpAnswer& answer) {
+std::optional<HttpProtocolError> ClientConnection::answered(const HttpAnswer& answer) {
   return core->answered(*this, answer);
 }
 
 // ---- what a response means ----
 
 // Called without the mutex.
-std::optional<HttpNonsense> ClientCore::answered(ClientConnection& connection, const HttpAnswer& answer) {
+std::optional<HttpProtocolError> ClientCore::answered(ClientConnection& connection, const HttpAnswer& answer) {
   const bool success = answer.status < 300;
   Received message;
   Scan scan{.status = ScanStatus::malformed, .offset = 0};
@@ -91,9 +91,9 @@ std::optional<HttpNonsense> ClientCore::answered(ClientConnection& connection, c
   }
 
   const Lock lock{mutex_};
-  connection.exchanging = false;
+  connection.awaiting_response = false;
   connection.useful = true;
-  if (connection.in_flight != 0 && success) return nonsense_of(answer, scan.status);
+  if (connection.in_flight != 0 && success) return protocol_error_of(answer, scan.status);
   while (connection.awaits()) {
     if (success) {
       finish(take_first(connection));
@@ -116,8 +116,8 @@ void ClientCore::refused(ClientConnection& connection, const Received& message) 
 }
 
 // A response that should have answered calls, and has not. It ends the connection: the answer may have been another's.
-HttpNonsense ClientCore::nonsense_of(const HttpAnswer& answer, ScanStatus read) {
-  if (read == ScanStatus::too_deep) return {.end = End::too_deep, .cause = {}};
+HttpProtocolError ClientCore::protocol_error_of(const HttpAnswer& answer, ScanStatus read) {
+  if (read == ScanStatus::too_deep) return {.end = CloseReason::too_deep, .cause = {}};
   std::string_view cause = "the server's response is no JSON-RPC; check the path";
   if (answer.encoded) {
     cause = "the server's response has a Content-Encoding that was not asked for";
@@ -126,7 +126,7 @@ HttpNonsense ClientCore::nonsense_of(const HttpAnswer& answer, ScanStatus read) 
   } else if (read == ScanStatus::complete) {
     cause = "the server's response does not answer what it was asked";
   }
-  return {.end = End::unreadable, .cause = cause};
+  return {.end = CloseReason::unreadable, .cause = cause};
 }
 
 // ---- what a POST says, and giving it up ----
@@ -158,16 +158,17 @@ void ClientCore::withdraw_posted(ClientCall& call) noexcept {
 }
 
 // A server cannot call its client by HTTP: whoever offers it methods would wait for ever.
-std::string ClientCore::cannot_offer(const Endpoint& place) const {
-  if (place.kind() != EndpointKind::http || (!provides() && !declares())) return {};
-  return (provides() ? "methods cannot be offered at " : "events cannot be had at ") + place.uri() +
+std::string ClientCore::cannot_offer(const Endpoint& endpoint) const {
+  if (endpoint.kind() != EndpointKind::http || (!provides() && !declares())) return {};
+  return (provides() ? "methods cannot be offered at " : "events cannot be had at ") + endpoint.uri() +
          ": a server does not call its client by HTTP; connect to tcp:// or unix://" +
          (provides() ? ", or add no methods" : "");
 }
 
 bool ClientCore::offers_in_vain() const noexcept {
-  return (provides() || declares()) &&
-         std::ranges::all_of(endpoints_, [](const Endpoint& place) { return place.kind() == EndpointKind::http; });
+  return (provides() || declares()) && std::ranges::all_of(endpoints_, [](const Endpoint& endpoint) {
+           return endpoint.kind() == EndpointKind::http;
+         });
 }
 
 }  // namespace wirecall::session

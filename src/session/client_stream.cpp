@@ -16,7 +16,7 @@ using std::chrono::nanoseconds;
 
 namespace {
 
-const Codec& codec_of(bool packed) noexcept { return packed ? msgpack_codec() : json_codec(); }
+const Codec& codec_of(bool msgpack) noexcept { return msgpack ? msgpack_codec() : json_codec(); }
 
 }  // namespace
 
@@ -66,7 +66,7 @@ void ClientStream::grant() {
 
 Reader& ClientStream::item() {
   const Items::End end = taken_.ends[at_ - 1];
-  if (reader_ == nullptr || reader_->is_json() == end.packed) reader_ = codec_of(end.packed).reader();
+  if (reader_ == nullptr || reader_->is_json() == end.msgpack) reader_ = codec_of(end.msgpack).reader();
   const std::size_t begin = at_ == 1 ? 0 : taken_.ends[at_ - 2].at;
   reader_->reset(taken_.bytes.padded().substr(begin, end.at - begin));
   return *reader_;
@@ -74,17 +74,17 @@ Reader& ClientStream::item() {
 
 // A server that knows no streams answers with all results at once: they are items just the same. So is the result of a
 // method that has one.
-void ClientStream::gathered(std::string_view result, bool packed) {
+void ClientStream::gathered(std::string_view result, bool msgpack) {
   if (next_seq_ != 0 || result.empty()) return;
-  const std::unique_ptr<Reader> reader = codec_of(packed).reader();
+  const std::unique_ptr<Reader> reader = codec_of(msgpack).reader();
   Buffer padded{result};
   reader->reset(padded.padded());
   const ValueKind kind = reader->kind();
   if (kind == ValueKind::null) return;
-  if (kind != ValueKind::array) return arrived_.add(result, packed);
+  if (kind != ValueKind::array) return arrived_.add(result, msgpack);
   if (!reader->begin_array()) return;
   while (reader->next_element()) {
-    arrived_.add(reader->skip(), packed);
+    arrived_.add(reader->skip(), msgpack);
   }
 }
 
@@ -192,7 +192,7 @@ void ClientCore::grant(ClientStream& stream) {
 // The call's end, in whichever way; `call.error` says whether it failed.
 void ClientCore::finish_stream(ClientCall& call) {
   ClientStream& stream = *call.stream;
-  if (!call.error) stream.gathered(call.response.view(), call.response_packed);
+  if (!call.error) stream.gathered(call.response.view(), call.response_msgpack);
   stream.ended_ = true;
   if (call.asynchronous) {
     ended_.push_back(call);
@@ -233,7 +233,7 @@ bool ClientCore::item(ClientConnection& connection, const Received& message) {
   std::uint64_t seq = 0;
   std::string_view value;
   std::string_view name;
-  Reader& reader = message.packed ? *workspace_.packed().readers.reader : *reader_;
+  Reader& reader = message.msgpack ? *loop_context_.msgpack().readers.reader : *reader_;
   reader.reset(message[Member::params]);
   bool sound = reader.begin_object();
   bool named = false;
@@ -268,7 +268,7 @@ bool ClientCore::item(ClientConnection& connection, const Received& message) {
   }
   ++stream.next_seq_;
   --stream.granted_;
-  stream.arrived_.add(value, message.packed);
+  stream.arrived_.add(value, message.msgpack);
   if (!call->asynchronous) {
     if (std::exchange(call->waiting->unfinished, 0) != 0) call->waiting->ready.notify_one();
     return true;
@@ -286,40 +286,38 @@ bool ClientCore::item(ClientConnection& connection, const Received& message) {
 
 namespace detail {
 
-static_assert(static_cast<int>(IncomingStream::Next::none) == static_cast<int>(session::ClientStream::Next::none));
+static_assert(static_cast<int>(ItemReader::Next::none) == static_cast<int>(session::ClientStream::Next::none));
 
-IncomingStream::IncomingStream(OutgoingCall call, std::uint32_t credit) : call_(std::move(call)) {
-  call_.set_credit(credit);
-}
-IncomingStream::IncomingStream(IncomingStream&&) noexcept = default;
-IncomingStream::~IncomingStream() = default;
+ItemReader::ItemReader(OutgoingCall call, std::uint32_t credit) : call_(std::move(call)) { call_.set_credit(credit); }
+ItemReader::ItemReader(ItemReader&&) noexcept = default;
+ItemReader::~ItemReader() = default;
 
-void IncomingStream::set_timeout(std::chrono::milliseconds timeout) noexcept {
+void ItemReader::set_timeout(std::chrono::milliseconds timeout) noexcept {
   if (stream_ == nullptr) call_.set_timeout(timeout);
 }
-void IncomingStream::set_stop(std::stop_token stop) {
+void ItemReader::set_stop(std::stop_token stop) {
   if (stream_ == nullptr) call_.set_stop(std::move(stop));
 }
-void IncomingStream::set_context(const Context& context) {
+void ItemReader::set_context(const Context& context) {
   if (stream_ == nullptr) call_.set_context(context);
 }
-void IncomingStream::set_to(std::string_view provider) {
+void ItemReader::set_to(std::string_view provider) {
   if (stream_ == nullptr) call_.set_to(provider);
 }
 
-session::ClientStream& IncomingStream::begun() {
+session::ClientStream& ItemReader::begun() {
   if (stream_ == nullptr) stream_ = call_.release();
   return *stream_;
 }
 
-IncomingStream::Next IncomingStream::wait() { return static_cast<Next>(begun().wait()); }
-IncomingStream::Next IncomingStream::poll(std::function<void()> wake) {
+ItemReader::Next ItemReader::wait() { return static_cast<Next>(begun().wait()); }
+ItemReader::Next ItemReader::poll(std::function<void()> wake) {
   return static_cast<Next>(begun().poll(std::move(wake)));
 }
-const Home* IncomingStream::driver() { return begun().driver(); }
-void IncomingStream::forget() noexcept { stream_->forget(); }
-Reader& IncomingStream::item() { return stream_->item(); }
-void IncomingStream::throw_if_failed() const {
+const Executor* ItemReader::driver() { return begun().driver(); }
+void ItemReader::forget() noexcept { stream_->forget(); }
+Reader& ItemReader::item() { return stream_->item(); }
+void ItemReader::throw_if_failed() const {
   if (stream_->error() != nullptr) Answer{*stream_->error(), stream_->error_class()}.throw_error();
 }
 

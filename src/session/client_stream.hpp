@@ -39,7 +39,7 @@ class ClientStream {
   /// Poll's `wake` is not called any more.
   void forget() noexcept;
 
-  [[nodiscard]] const detail::Home* driver() const noexcept { return core_->home().get(); }
+  [[nodiscard]] const detail::Executor* driver() const noexcept { return core_->executor().get(); }
 
   /// The item that was taken last; until the next is.
   [[nodiscard]] Reader& item();
@@ -52,14 +52,14 @@ class ClientStream {
   struct Items {
     struct End {
       std::size_t at;
-      bool packed;
+      bool msgpack;
     };
     Buffer bytes;
     std::vector<End> ends;
-    void add(std::string_view item, bool packed) {
+    void add(std::string_view item, bool msgpack) {
       bytes.append(item);
-      if (!packed) bytes.push_back('\n');  // a number ends where something else stands
-      ends.push_back({.at = bytes.size(), .packed = packed});
+      if (!msgpack) bytes.push_back('\n');  // a number ends where something else stands
+      ends.push_back({.at = bytes.size(), .msgpack = msgpack});
     }
     void clear() noexcept {
       bytes.clear();
@@ -70,7 +70,7 @@ class ClientStream {
   bool take();
   void begin(bool asynchronous);
   void grant();
-  void gathered(std::string_view result, bool packed);
+  void gathered(std::string_view result, bool msgpack);
 
   const std::shared_ptr<ClientCore> core_;
   ClientCall* const call_;

@@ -1,6 +1,6 @@
-// CountedStream: a Stream that knows how many bytes it was given to send. A client has to know what of its output the
-// system may have seen; a server does not, and its connections are small because they keep nothing that they do not
-// need. Owned by a session, as any Stream; used on its loop's thread.
+// CountedStream: a ByteStream that knows how many bytes it was given to send. A client has to know what of its output
+// the system may have seen; a server does not, and its connections are small because they keep nothing that they do not
+// need. Owned by a session, as any ByteStream; used on its loop's thread.
 #pragma once
 
 #include <cstdint>
@@ -8,13 +8,13 @@
 #include <optional>
 #include <utility>
 
-#include "transport/stream.hpp"
+#include "transport/byte_stream.hpp"
 
 namespace wirecall::session {
 
-class CountedStream final : public transport::Stream {
+class CountedStream final : public transport::ByteStream {
  public:
-  explicit CountedStream(std::unique_ptr<transport::Stream> stream) : stream_(std::move(stream)) {}
+  explicit CountedStream(std::unique_ptr<transport::ByteStream> stream) : stream_(std::move(stream)) {}
 
   [[nodiscard]] std::uint64_t bytes() const noexcept { return bytes_; }
 
@@ -32,7 +32,7 @@ class CountedStream final : public transport::Stream {
   [[nodiscard]] std::string peer_source() const override { return stream_->peer_source(); }
 
  private:
-  std::unique_ptr<transport::Stream> stream_;
+  std::unique_ptr<transport::ByteStream> stream_;
   std::uint64_t bytes_ = 0;
 };
 

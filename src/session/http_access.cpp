@@ -48,7 +48,7 @@ Access access_by_host(const HttpHead& head, const HttpSettings& settings, const 
   return allows_host(settings, text, host) ? Access::own : Access::foreign_host;
 }
 
-// Whether `origin` is the place that Host names, over http, or over https where something in front of us ends TLS.
+// Whether `origin` is the origin that Host names, over http, or over https where something in front of us ends TLS.
 bool same_origin(std::string_view origin, const HostAndPort& host) noexcept {
   const std::size_t colon = origin.find("://");
   if (colon == origin.npos) return false;
@@ -56,7 +56,9 @@ bool same_origin(std::string_view origin, const HostAndPort& host) noexcept {
   const std::string_view usual_port = same_text(scheme, "https") ? "443" : "80";
   if (!same_text(scheme, "http") && !same_text(scheme, "https")) return false;
   const HostAndPort parts = split_host(origin.substr(colon + 3));
-  const auto port = [usual_port](const HostAndPort& place) { return place.port.empty() ? usual_port : place.port; };
+  const auto port = [usual_port](const HostAndPort& address) {
+    return address.port.empty() ? usual_port : address.port;
+  };
   return !parts.host.empty() && same_text(parts.host, host.host) && port(parts) == port(host);
 }
 

@@ -15,7 +15,7 @@
 
 #include "framing/http1.hpp"
 #include "rpc/rendering.hpp"
-#include "wirecall/access.hpp"
+#include "wirecall/principal.hpp"
 
 namespace wirecall::session {
 
@@ -34,8 +34,8 @@ struct HttpSettings {
   std::uint16_t notification_status = 204;
   /// The text of /metrics, as who asks may see it.
   std::function<std::unique_ptr<rpc::Rendering>(rpc::Asker)> metrics;
-  /// The text of /openrpc.json, likewise. The workspace is the connection's, and `urls` are where this is called.
-  std::function<std::unique_ptr<rpc::Rendering>(rpc::Workspace&, rpc::Asker, std::span<const std::string> urls)>
+  /// The text of /openrpc.json, likewise. The loop_context is the connection's, and `urls` are where this is called.
+  std::function<std::unique_ptr<rpc::Rendering>(rpc::LoopContext&, rpc::Asker, std::span<const std::string> urls)>
       openrpc;
 };
 

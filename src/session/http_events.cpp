@@ -73,8 +73,8 @@ std::expected<EventQuery, std::string_view> read_event_query(std::string_view qu
 HttpSession::EventStream::EventStream(HttpSession& session, bool named)
     : session_(&session),
       named_(named),
-      dispatcher(session.host_->registry, *this, session.host_->limits, session.host_->workspace, session.load_.get()) {
-}
+      dispatcher(session.host_->registry, *this, session.host_->limits, session.host_->loop_context,
+                 session.load_.get()) {}
 
 std::shared_ptr<rpc::PeerLoad> HttpSession::EventStream::load() {
   if (!session_->load_) session_->load_ = std::make_shared<rpc::PeerLoad>();
@@ -133,7 +133,7 @@ void HttpSession::EventStream::close_message() {
     const std::string topic = from_json<std::string>(message[Member::method]).value();
     write_event(topic, message.text);
   } catch (const std::bad_alloc&) {
-    session_->exhaust();
+    session_->fail_out_of_memory();
   }
 }
 
@@ -156,29 +156,29 @@ void HttpSession::EventStream::write_event(std::string_view topic, std::string_v
     out.truncate(waiting);
     throw;
   }
-  ++session_->host_->workspace.stats.messages_out;
+  ++session_->host_->loop_context.stats.messages_out;
   session_->output_grew(waiting);
 }
 
 // ---- of the session ----
 
 void HttpSession::begin_events(const framing::HttpHead& head, std::string_view query) {
-  if (host_->workspace.broker == nullptr) return refuse(404, "there are no events here");
-  Exchange& exchange = current();
+  if (host_->loop_context.broker == nullptr) return refuse(404, "there are no events here");
+  HttpTransaction& transaction = current();
   if (draining_) {
-    exchange.fields += "Retry-After: 1\r\n";
+    transaction.fields += "Retry-After: 1\r\n";
     return refuse(503, "the server is shutting down");
   }
   if (!waiting_.empty()) return refuse_and_close(400, "earlier requests of this connection are still to be answered");
   const auto asked = read_event_query(query);
   if (!asked) return refuse(400, asked.error());
   auto stream = std::make_unique<EventStream>(*this, asked->named);
-  if (host_->workspace.authority != nullptr) stream->dispatcher.identify(principal_, bearer_token(head));
+  if (host_->loop_context.authority != nullptr) stream->dispatcher.identify(principal_, bearer_token(head));
   const std::uint16_t status = stream->subscribe(asked->topics);
   if (status != 200) return refuse(status, stream->refused_since());
-  if (exchange.head_only) return respond(200, {}, kEventType);
+  if (transaction.head_only) return respond(200, {}, kEventType);
   const std::size_t waiting = output().size();
-  write_endless_response(out_, {.content_type = kEventType, .fields = exchange.fields});
+  write_endless_response(out_, {.content_type = kEventType, .fields = transaction.fields});
   output_grew(waiting);
   current_.reset();
   reading_ = Body::none;
@@ -197,17 +197,18 @@ void HttpSession::comment_events() {
 }
 
 void HttpSession::authority_changed(bool was_open) {
-  if (events_ && !events_->dispatcher.is_still_known(was_open)) stop_reading(End::refused);
-  if (current_ != nullptr) current_->dispatcher.end_if_revoked();  // its handler is away, or its batch interrupted
-  for (const auto* exchanges : {&waiting_, &silent_}) {
-    for (const auto& exchange : *exchanges) {
-      if (exchange != nullptr) exchange->dispatcher.end_if_revoked();
+  if (events_ && !events_->dispatcher.is_still_known(was_open)) stop_reading(CloseReason::refused);
+  if (current_ != nullptr)
+    current_->dispatcher.end_if_revoked();  // its handler is off the loop, or its batch interrupted
+  for (const auto* transactions : {&waiting_, &silent_}) {
+    for (const auto& transaction : *transactions) {
+      if (transaction != nullptr) transaction->dispatcher.end_if_revoked();
     }
   }
 }
 
 void HttpSession::output_drained() {
-  if (events_) events_->dispatcher.room();
+  if (events_) events_->dispatcher.on_writable();
 }
 
 }  // namespace wirecall::session

@@ -25,7 +25,7 @@ struct EventQuery {
 /// The error says what is wrong with `query`.
 [[nodiscard]] std::expected<EventQuery, std::string_view> read_event_query(std::string_view query);
 
-class HttpSession::EventStream final : public rpc::Outlet {
+class HttpSession::EventStream final : public rpc::MessageSink {
  public:
   EventStream(HttpSession& session, bool named);
 
@@ -38,8 +38,8 @@ class HttpSession::EventStream final : public rpc::Outlet {
   Buffer& open_message() override;
   void close_message() override;
   void discard_message() noexcept override { text_.clear(); }
-  void lose_answer() noexcept override { session_->exhaust(); }
-  [[nodiscard]] bool has_room() noexcept override { return session_->output_has_room(); }
+  void lose_answer() noexcept override { session_->fail_out_of_memory(); }
+  [[nodiscard]] bool writable() noexcept override { return session_->output_writable(); }
   [[nodiscard]] bool is_overfull() noexcept override { return session_->output_is_overfull(); }
   [[nodiscard]] std::size_t waiting_bytes() const noexcept override { return session_->output_bytes(); }
   [[nodiscard]] bool has_budget_for(std::size_t bytes) noexcept override {
@@ -52,7 +52,7 @@ class HttpSession::EventStream final : public rpc::Outlet {
   [[nodiscard]] std::string peer_source() const override { return session_->peer_source(); }
   void count_into(rpc::ConnectionCounts* counts) noexcept override { session_->count_into(counts); }
   [[nodiscard]] rpc::Share* share() noexcept override { return &session_->own_share(); }
-  void close() override { session_->stop_reading(End::refused); }
+  void close() override { session_->stop_reading(CloseReason::refused); }
   [[nodiscard]] std::shared_ptr<rpc::PeerLoad> load() override;
 
  private:

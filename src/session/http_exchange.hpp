@@ -1,4 +1,4 @@
-// The exchange of an HttpSession: private to its sources.
+// HttpTransaction: one request of an HttpSession and its response. Private to its sources.
 #pragma once
 
 #include <chrono>
@@ -20,11 +20,11 @@ inline constexpr std::size_t kDiscardedBytesMax = 1024 * 1024;
 
 // One request's answer. Its dispatcher serves the body of a POST, as a session of its own; so it is told apart, by its
 // address, whose the answer is that comes late.
-class HttpSession::Exchange final : public rpc::Outlet {
+class HttpSession::HttpTransaction final : public rpc::MessageSink {
  public:
-  explicit Exchange(HttpSession& owner)
+  explicit HttpTransaction(HttpSession& owner)
       : session(&owner),
-        dispatcher(owner.host_->registry, *this, owner.host_->limits, owner.host_->workspace, owner.load_.get()) {}
+        dispatcher(owner.host_->registry, *this, owner.host_->limits, owner.host_->loop_context, owner.load_.get()) {}
 
   Buffer& open_message() override {
     out_ = session->is_next(*this) ? &session->output() : &held;
@@ -47,9 +47,9 @@ class HttpSession::Exchange final : public rpc::Outlet {
   void close_message() override { close_message_as(MessageForm::json); }
   // Which encoding the answer has, Accept may say.
   void close_message_as(MessageForm form) override {
-    ++session->host_->workspace.stats.messages_out;
+    ++session->host_->loop_context.stats.messages_out;
     try {
-      if (msgpack && form != MessageForm::packed) [[unlikely]]
+      if (msgpack && form != MessageForm::msgpack) [[unlikely]]
         transcode();
       session->digits_ = static_cast<std::uint8_t>(end_response(*out_, response_, head_only));
     } catch (const std::bad_alloc&) {
@@ -57,18 +57,20 @@ class HttpSession::Exchange final : public rpc::Outlet {
     }
     written(response_.begin);
     answered = true;
-    if (!dispatching) session->settle_later();
+    if (!dispatching) session->request_turn_end();
   }
   void close_compact_as(MessageForm form) override { close_message_as(form); }
   void discard_message() noexcept override { out_->truncate(response_.begin); }
-  void lose_answer() noexcept override { session->exhaust(); }
+  void lose_answer() noexcept override { session->fail_out_of_memory(); }
   void close() override { closes = true; }
   void held_changed() noexcept override { session->weigh(); }
   [[nodiscard]] std::shared_ptr<rpc::PeerLoad> load() override {
     if (!session->load_) session->load_ = std::make_shared<rpc::PeerLoad>();
     return session->load_;
   }
-  [[nodiscard]] std::optional<std::chrono::nanoseconds> came() noexcept override { return session->input_came(); }
+  [[nodiscard]] std::optional<std::chrono::nanoseconds> received_at() noexcept override {
+    return session->input_received_at();
+  }
 
   [[nodiscard]] std::optional<PeerCredentials> peer_credentials() const override { return session->peer_credentials(); }
   [[nodiscard]] rpc::Share* share() noexcept override { return &session->own_share(); }
@@ -104,7 +106,7 @@ class HttpSession::Exchange final : public rpc::Outlet {
  private:
   // Answers can always be said: as an error, if need be.
   void transcode() {
-    message::Transcoder& transcoder = session->host_->workspace.transcoder();
+    message::Transcoder& transcoder = session->host_->loop_context.transcoder();
     Buffer& bytes = transcoder.scratch();
     bytes.clear();
     static_cast<void>(transcoder.to_msgpack(out_->padded().substr(response_.body_at), session->host_->limits, bytes));

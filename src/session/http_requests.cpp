@@ -27,13 +27,13 @@ constexpr std::string_view kPreflight =
     "Wirecall-Timeout-Ms\r\n"
     "Access-Control-Max-Age: 600\r\n";
 
-constexpr std::array<std::string_view, 5> kPlaces{"/healthz", "/readyz", "/metrics", "/openrpc.json", "/events"};
+constexpr std::array<std::string_view, 5> kGetPaths{"/healthz", "/readyz", "/metrics", "/openrpc.json", "/events"};
 
 // Which methods a path has; empty for a path that is not served.
 std::string_view allow_of(std::string_view path) noexcept {
   if (path == "/rpc") return kPostAllow;
   if (path == "/" || path == "*") return kFrontAllow;
-  if (std::ranges::find(kPlaces, path) != kPlaces.end() || path.starts_with("/rpc/")) return kGetAllow;
+  if (std::ranges::find(kGetPaths, path) != kGetPaths.end() || path.starts_with("/rpc/")) return kGetAllow;
   return {};
 }
 
@@ -67,27 +67,27 @@ bool has_websocket(std::string_view path) noexcept { return path == "/" || path 
 
 }  // namespace
 
-std::span<const std::string_view> http_places() noexcept { return kPlaces; }
+std::span<const std::string_view> http_paths() noexcept { return kGetPaths; }
 
 void HttpSession::begin_request(const HttpHead& head, bool more) {
   if (pacing_) [[unlikely]] {
     pacing_ = false;
     host_->loop.stop(*this);
   }
-  Exchange& exchange = current();
-  exchange.closes = head.closes || draining_;
-  exchange.keeps_alive = head.keeps_alive;
-  exchange.head_only = head.method == HttpMethod::head;
+  HttpTransaction& transaction = current();
+  transaction.closes = head.closes || draining_;
+  transaction.keeps_alive = head.keeps_alive;
+  transaction.head_only = head.method == HttpMethod::head;
   if (head.has_body()) {
     // Unless somebody wants it, it has to be got out of the way; where it is long, or may not come at all, by closing.
     reading_ = head.chunked ? Body::chunks : Body::length;
     left_ = head.content_length;
     chunks_ = {};
     discards_ = true;
-    exchange.closes = exchange.closes || left_ > kDiscardedBytesMax || head.has(HttpField::expect);
+    transaction.closes = transaction.closes || left_ > kDiscardedBytesMax || head.has(HttpField::expect);
   }
   if (!let_in(head)) return;
-  if (host_->workspace.authority != nullptr && !authenticate(head)) [[unlikely]]
+  if (host_->loop_context.authority != nullptr && !authenticate(head)) [[unlikely]]
     return;
   const std::string_view target = head.target;
   const std::size_t question = std::min(target.find('?'), target.size());
@@ -97,18 +97,18 @@ void HttpSession::begin_request(const HttpHead& head, bool more) {
 
   if (head.method == HttpMethod::unknown) return refuse(501, "this method is not one of HTTP");
   if (has_websocket(path) && head.upgrades && framing::same_word(head[HttpField::upgrade], "websocket")) {
-    exchange.fields += "Connection: Upgrade\r\nUpgrade: websocket\r\nSec-WebSocket-Version: 13\r\n";
+    transaction.fields += "Connection: Upgrade\r\nUpgrade: websocket\r\nSec-WebSocket-Version: 13\r\n";
     return refuse(426, "a WebSocket is not offered here");
   }
   const std::string_view allow = allow_of(path);
   if (allow.empty() && !path.empty()) return refuse(404, "there is nothing here");
   if (head.method == HttpMethod::options) {
-    exchange.fields += allow;
-    if (head.has(HttpField::origin)) exchange.fields += kPreflight;
+    transaction.fields += allow;
+    if (head.has(HttpField::origin)) transaction.fields += kPreflight;
     return respond_empty(204);
   }
   if (head.method == HttpMethod::post || head.method == HttpMethod::other || path == "/rpc" || path == "*") {
-    exchange.fields += allow.empty() ? kFrontAllow : allow;
+    transaction.fields += allow.empty() ? kFrontAllow : allow;
     return refuse(405, "this method is not one of this place");
   }
   get(head, path, target.substr(std::min(question + 1, target.size())));
@@ -160,23 +160,23 @@ std::string_view HttpSession::bearer_token(const HttpHead& head) noexcept {
 
 // Whether the head says who asks, where that has to be said; else it has been refused.
 bool HttpSession::authenticate(const HttpHead& head) {
-  Exchange& exchange = current();
+  HttpTransaction& transaction = current();
   const std::string_view path = head.target.substr(0, head.target.find('?'));
   const std::string_view given = head[HttpField::authorization];
   const std::string_view token = bearer_token(head);
-  const Principal* const principal = token.empty() ? nullptr : host_->workspace.authority->find(token);
-  exchange.dispatcher.identify(principal, token);
+  const Principal* const principal = token.empty() ? nullptr : host_->loop_context.authority->find(token);
+  transaction.dispatcher.identify(principal, token);
   principal_ = principal;
   // What says nothing but that this is a server; and what browsers ask before they send an Authorization.
   const bool open = head.method == HttpMethod::options || path == "/healthz" || path == "/readyz";
   if (principal != nullptr || (open && given.empty())) return true;
   using rpc::Refusals;
-  host_->workspace.refusals.log_unauthenticated(
+  host_->loop_context.refusals.log_unauthenticated(
       {.what = std::string{name_of(head.method)}.append(path),
        .about = {},
        .source = peer_source(),
        .reason = given.empty() ? Refusals::kNoToken : Refusals::kUnknownToken});
-  exchange.fields += "WWW-Authenticate: Bearer\r\n";
+  transaction.fields += "WWW-Authenticate: Bearer\r\n";
   refuse_and_close(401, "say who you are, by Authorization: Bearer and a token that is known");
   return false;
 }
@@ -264,14 +264,14 @@ void HttpSession::get(const HttpHead& head, std::string_view path, std::string_v
   respond(200, front_page(ways));
 }
 
-// It names the place by which it was asked for, unless that is not known to be one of ours.
+// It names the address by which it was asked for, unless that is not known to be one of ours.
 std::unique_ptr<rpc::Rendering> HttpSession::openrpc(const HttpHead& head) const {
   if (!settings_->openrpc) return std::make_unique<rpc::PlainText>("");
   const Access access = access_of(head, *settings_);
   if (access != Access::own && access != Access::allowed_origin)
-    return settings_->openrpc(host_->workspace, asker(), settings_->urls);
+    return settings_->openrpc(host_->loop_context, asker(), settings_->urls);
   const std::string url = "http://" + std::string{head[HttpField::host]} + "/rpc";
-  return settings_->openrpc(host_->workspace, asker(), {&url, 1});
+  return settings_->openrpc(host_->loop_context, asker(), {&url, 1});
 }
 
 void HttpSession::get_method(std::string_view name, std::string_view query) {

@@ -9,7 +9,7 @@
 
 #include "framing/byte_order_mark.hpp"
 #include "message/explain.hpp"
-#include "rpc/holders.hpp"
+#include "rpc/memory_budget.hpp"
 #include "session/http_events.hpp"
 #include "session/http_exchange.hpp"
 
@@ -22,7 +22,7 @@ using framing::HttpHead;
 using framing::HttpHeadRead;
 using std::chrono::milliseconds;
 
-// Exchanges of one connection that wait: beyond them it is not read, since their responses have an order anyway.
+// Transactions of one connection that wait: beyond them it is not read, since their responses have an order anyway.
 constexpr std::size_t kWaitingMax = 256;
 // A body that brings less than this within Limits::header_timeout_ms is given up.
 constexpr std::size_t kBodyBytesMin = 4096;
@@ -43,47 +43,48 @@ std::size_t asked_by(const Received& message) {
   return asked;
 }
 
-// A body, or what one of MessagePack is in JSON; only that has `unheld`.
+// A body, or what one of MessagePack is in JSON; only that has `unrepresentable`.
 struct ReadBody {
   std::string_view text;
   Scan scan;
   const Received& message;
   std::span<const Received> elements;
-  const std::vector<message::Unheld>* unheld;
+  const std::vector<message::Unrepresentable>* unrepresentable;
 };
 
 // Has `dispatcher` serve the message that it is.
 [[gnu::always_inline]] inline void serve(Host& host, rpc::Dispatcher& dispatcher, const ReadBody& body) {
-  host.workspace.stats.messages_in += body.scan.status == ScanStatus::complete;
+  host.loop_context.stats.messages_in += body.scan.status == ScanStatus::complete;
   if (body.scan.status != ScanStatus::complete) [[unlikely]] {
     dispatcher.refuse_syntax(body.scan.status, message::unreadable_at(body.text, body.scan.offset));
   } else if (body.message.kind == MessageKind::response) [[unlikely]] {
-    ++host.workspace.stats.responses_dropped;
-  } else if (body.unheld != nullptr) [[unlikely]] {
-    dispatcher.handle_transcoded(body.message, body.elements, *body.unheld);
+    ++host.loop_context.stats.responses_dropped;
+  } else if (body.unrepresentable != nullptr) [[unlikely]] {
+    dispatcher.handle_transcoded(body.message, body.elements, *body.unrepresentable);
   } else {
     dispatcher.handle(body.message, body.elements);
   }
 }
 
 [[gnu::always_inline]] inline Scan serve(Host& host, rpc::Dispatcher& dispatcher, std::span<char> text,
-                                         const std::vector<message::Unheld>* unheld, Received& message) {
-  Scan scan = read_message({text.data(), text.size()}, host.limits, true, message, *host.workspace.elements);
+                                         const std::vector<message::Unrepresentable>* unrepresentable,
+                                         Received& message) {
+  Scan scan = read_message({text.data(), text.size()}, host.limits, true, message, *host.loop_context.elements);
   if (scan.status != ScanStatus::complete) [[unlikely]] {
     const std::size_t mark = framing::byte_order_mark_bytes({text.data(), text.size()});
     text = text.subspan(mark);
     if (mark != 0)
-      scan = read_message({text.data(), text.size()}, host.limits, true, message, *host.workspace.elements);
+      scan = read_message({text.data(), text.size()}, host.limits, true, message, *host.loop_context.elements);
   }
-  serve(host, dispatcher, {{text.data(), text.size()}, scan, message, *host.workspace.elements, unheld});
+  serve(host, dispatcher, {{text.data(), text.size()}, scan, message, *host.loop_context.elements, unrepresentable});
   return scan;
 }
 
 }  // namespace
 
 // Keeps an answer whose status is not known before it is there.
-struct HttpSession::KeptAnswer final : rpc::Outlet {
-  explicit KeptAnswer(HttpSession& owner) : session(&owner) {}
+struct HttpSession::BufferedReply final : rpc::MessageSink {
+  explicit BufferedReply(HttpSession& owner) : session(&owner) {}
   Buffer& open_message() override { return text; }
   void close_message() override {}
   void discard_message() noexcept override { text.clear(); }
@@ -98,17 +99,17 @@ struct HttpSession::KeptAnswer final : rpc::Outlet {
 };
 
 // The beginning of a head, before which nobody knows who sends it (Limits::unidentified_bytes).
-class HttpSession::HeldHead final : public rpc::Holder {
+class HttpSession::HeldHead final : public rpc::MemoryConsumer {
  public:
   explicit HeldHead(HttpSession& session) : session_(&session) {}
 
  private:
-  void give_way() override { session_->drop_head(); }
+  void evict() override { session_->drop_head(); }
 
   HttpSession* session_;
 };
 
-HttpSession::HttpSession(Host& host, const HttpSettings& settings, std::unique_ptr<transport::Stream> stream)
+HttpSession::HttpSession(Host& host, const HttpSettings& settings, std::unique_ptr<transport::ByteStream> stream)
     : Channel(host, std::move(stream)), settings_(&settings) {}
 
 HttpSession::~HttpSession() {
@@ -125,9 +126,9 @@ void HttpSession::drain() noexcept {
 }
 
 void HttpSession::stop_calls() noexcept {
-  if (current_ != nullptr) current_->dispatcher.stop_calls();  // its handler is away
-  for (const auto* exchanges : {&waiting_, &silent_}) {
-    for (const auto& exchange : *exchanges) exchange->dispatcher.stop_calls();
+  if (current_ != nullptr) current_->dispatcher.stop_calls();  // its handler is off the loop
+  for (const auto* transactions : {&waiting_, &silent_}) {
+    for (const auto& transaction : *transactions) transaction->dispatcher.stop_calls();
   }
 }
 
@@ -147,16 +148,16 @@ void HttpSession::weigh_body() noexcept {
 
 bool HttpSession::working() const noexcept {
   return !waiting_.empty() ||
-         std::ranges::any_of(silent_, [](const auto& exchange) { return exchange->dispatcher.in_flight() != 0; });
+         std::ranges::any_of(silent_, [](const auto& transaction) { return transaction->dispatcher.in_flight() != 0; });
 }
 
 void HttpSession::abandon() noexcept {
   host_->loop.stop(*this);
   if (events_) events_->dispatcher.abandon();
   if (current_ != nullptr) current_->dispatcher.abandon();
-  for (const auto* exchanges : {&waiting_, &silent_}) {
-    for (const auto& exchange : *exchanges) {
-      if (exchange != nullptr) exchange->dispatcher.abandon();  // null: where release_answered had no memory to go on
+  for (const auto* transactions : {&waiting_, &silent_}) {
+    for (const auto& transaction : *transactions) {
+      if (transaction != nullptr) transaction->dispatcher.abandon();  // null: where release_answered ran out of memory
     }
   }
 }
@@ -167,18 +168,18 @@ std::size_t HttpSession::read(std::span<char> input) {
   std::size_t at = 0;
   if (events_) [[unlikely]]
     return input.size();
-  while (at < input.size() && !input_ended() && !choked()) {
+  while (at < input.size() && !input_ended() && !backpressured()) {
     const std::span<char> rest = input.subspan(at);
     at_ = at;
     if (reading_ == Body::none) {
-      if (!may_look(at)) break;
+      if (!may_dispatch(at)) break;
       at += read_head(rest);
     } else if (reading_ == Body::length) {
       at += read_length(rest);
     } else {
       at += read_chunks(rest);
     }
-    if (passed_on()) [[unlikely]]
+    if (lost_loop()) [[unlikely]]
       return at;
     if (events_) [[unlikely]]
       return input.size();
@@ -212,7 +213,7 @@ std::size_t HttpSession::read_head(std::span<char> input) {
   }
   held_head_.reset();
   const std::size_t used = read.size - kept;
-  looking_at(at_ + used);
+  mark_consumed(at_ + used);
   begin_request(head, used < input.size());
   if (kept != 0) give_back(head_);
   return used;
@@ -220,23 +221,23 @@ std::size_t HttpSession::read_head(std::span<char> input) {
 
 // May close this connection, or others that hold more.
 void HttpSession::hold_head() {
-  rpc::Workspace& workspace = host_->workspace;
-  if (workspace.authority == nullptr || principal_ != nullptr) [[likely]]
+  rpc::LoopContext& loop_context = host_->loop_context;
+  if (loop_context.authority == nullptr || principal_ != nullptr) [[likely]]
     return;
   if (!held_head_) held_head_ = std::make_unique<HeldHead>(*this);
-  workspace.unidentified.hold(*held_head_, head_.size(), host_->limits.unidentified_bytes);
+  loop_context.unidentified.hold(*held_head_, head_.size(), host_->limits.unidentified_bytes);
 }
 
 void HttpSession::drop_head() {
   give_back(head_);
-  stop_reading(End::refused);
+  stop_reading(CloseReason::refused);
 }
 
 std::size_t HttpSession::read_length(std::span<char> input) {
   const std::size_t here = std::min(left_, input.size());
   const bool complete = here == left_;
   left_ -= here;
-  came_ += here;
+  paced_bytes_ += here;
   if (complete) reading_ = Body::none;
   if (discards_) [[unlikely]] {
     discards_ = !complete;
@@ -245,7 +246,7 @@ std::size_t HttpSession::read_length(std::span<char> input) {
   if (complete && body_.empty()) [[likely]] {
     // What stands behind the body belongs to the next request; the scanner wants a zero there.
     char& behind = *(input.data() + here);
-    looking_at(at_ + here);
+    mark_consumed(at_ + here);
     ended_by_zero_ = &behind;
     behind_zero_ = std::exchange(behind, '\0');
     dispatch(input.first(here));
@@ -255,7 +256,7 @@ std::size_t HttpSession::read_length(std::span<char> input) {
   if (body_.capacity() == 0) body_ = host_->loop.take_buffer();
   body_.append({input.data(), here});
   weigh_body();
-  looking_at(at_ + here);
+  mark_consumed(at_ + here);
   if (complete) dispatch_kept();
   return here;
 }
@@ -263,13 +264,13 @@ std::size_t HttpSession::read_length(std::span<char> input) {
 std::size_t HttpSession::read_chunks(std::span<char> input) {
   const Found found = chunks_.next({input.data(), input.size()});
   const std::size_t used = found.skip + found.size;
-  came_ += found.size;
-  looking_at(at_ + used);
+  paced_bytes_ += found.size;
+  mark_consumed(at_ + used);
   switch (found.find) {
     case Find::part:
       if (discards_) {
         left_ += found.size;
-        if (left_ > kDiscardedBytesMax) stop_reading(End::finished);
+        if (left_ > kDiscardedBytesMax) stop_reading(CloseReason::finished);
       } else if (body_.size() + found.size > host_->limits.max_message_size) {
         body_too_large();
       } else {
@@ -284,7 +285,7 @@ std::size_t HttpSession::read_chunks(std::span<char> input) {
       break;
     case Find::malformed:
       if (discards_) {
-        stop_reading(End::unreadable);
+        stop_reading(CloseReason::unreadable);
       } else {
         refuse_and_close(400, "a chunk that is malformed");
       }
@@ -306,9 +307,9 @@ void HttpSession::leave_message(std::vector<Buffer>& kept) {
 // Nothing follows: what has not ended now is none.
 void HttpSession::input_complete() {
   if (events_) return events_->dispatcher.peer_ended();
-  for (const auto* exchanges : {&waiting_, &silent_}) {
-    for (const auto& exchange : *exchanges) {
-      if (exchange != nullptr) exchange->dispatcher.peer_ended();
+  for (const auto* transactions : {&waiting_, &silent_}) {
+    for (const auto& transaction : *transactions) {
+      if (transaction != nullptr) transaction->dispatcher.peer_ended();
     }
   }
   const bool unfinished = !head_.empty() || (reading_ != Body::none && !discards_);
@@ -320,7 +321,7 @@ void HttpSession::watch_pace() {
   const bool needed = !input_ended() && (reading_ != Body::none || !head_.empty());
   if (needed == pacing_) return;
   pacing_ = needed;
-  came_ = 0;
+  paced_bytes_ = 0;
   if (!needed) return host_->loop.stop(*this);
   host_->loop.start(*this, milliseconds{host_->limits.header_timeout_ms});
 }
@@ -328,11 +329,11 @@ void HttpSession::watch_pace() {
 void HttpSession::expired() {
   if (events_) return within_memory([&] { comment_events(); });
   pacing_ = false;
-  if (over() || input_ended() || away() != 0) return;
-  const bool comes = reading_ != Body::none && (came_ >= kBodyBytesMin || choked());
+  if (over() || input_ended() || off_loop() != 0) return;
+  const bool comes = reading_ != Body::none && (paced_bytes_ >= kBodyBytesMin || backpressured());
   if (comes) return within_memory([&] { watch_pace(); });
-  if (discards_) return stop_reading(End::silent);
-  ++host_->workspace.stats.connections_timed_out;
+  if (discards_) return stop_reading(CloseReason::silent);
+  ++host_->loop_context.stats.connections_timed_out;
   within_memory([&] { refuse_and_close(408, "the request did not come in time"); });
 }
 
@@ -349,18 +350,19 @@ void HttpSession::dispatch_kept() {
 
 // As Session has it: no request that follows is read until the body has been.
 const std::shared_ptr<LongMessage>& HttpSession::begin_long() {
-  long_message_ = std::make_shared<LongMessage>(
-      std::exchange(body_, Buffer{}), host_->limits,
-      LongMessage::Sender{
-          .account = account(), .came = input_came(), .hold = hold_input(), .then = [this] { interrupt(); }});
+  long_message_ = std::make_shared<LongMessage>(std::exchange(body_, Buffer{}), host_->limits,
+                                                LongMessage::Sender{.account = account(),
+                                                                    .received_at = input_received_at(),
+                                                                    .hold = hold_input(),
+                                                                    .then = [this] { interrupt(); }});
   return long_message_;
 }
 
-void HttpSession::go_on_with_long() {
+void HttpSession::resume_long() {
   const std::shared_ptr<LongMessage> read = std::exchange(long_message_, nullptr);
   if (input_ended()) return;
   if (read->out_of_memory) throw std::bad_alloc{};
-  input_came_at(read->came);
+  set_input_received_at(read->received_at);
   const bool checked = read->is_msgpack() && !read->transcoded;
   body_ = std::move(read->text);
   const std::span<char> text{body_.data(), body_.size()};
@@ -371,17 +373,17 @@ void HttpSession::go_on_with_long() {
   if (read->status != LongMessage::Status::done) {
     refuse_msgpack(read->status);
   } else if (draining_) {
-    dispatch_draining(text, read->transcoded ? &read->unheld : nullptr);
+    dispatch_draining(text, read->transcoded ? &read->unrepresentable : nullptr);
   } else {
-    Exchange& exchange = current();
-    exchange.dispatching = true;
-    serve(*host_, exchange.dispatcher,
+    HttpTransaction& transaction = current();
+    transaction.dispatching = true;
+    serve(*host_, transaction.dispatcher,
           {.text = std::string_view{text.data(), text.size()}.substr(read->mark),
            .scan = read->scan,
            .message = read->message,
            .elements = {},
-           .unheld = read->transcoded ? &read->unheld : nullptr});
-    exchange.dispatching = false;
+           .unrepresentable = read->transcoded ? &read->unrepresentable : nullptr});
+    transaction.dispatching = false;
     if (!over()) [[likely]]
       finish_dispatch(read->message);
   }
@@ -395,37 +397,38 @@ void HttpSession::dispatch(std::span<char> text) {
 }
 
 void HttpSession::dispatch_msgpack(std::span<char> bytes) {
-  message::PackedMembers members;
+  message::MsgpackMembers members;
   const auto status = message::Transcoder::check({bytes.data(), bytes.size()}, host_->limits, members);
   dispatch_checked(bytes, status, members);
 }
 
 // What the body is in JSON takes its place.
 void HttpSession::dispatch_checked(std::span<char> bytes, message::Transcoder::Status status,
-                                   const message::PackedMembers& members) {
+                                   const message::MsgpackMembers& members) {
   using Status = message::Transcoder::Status;
-  Exchange& exchange = current();
-  if (!exchange.as_asked) exchange.msgpack = true;
-  message::Transcoder& transcoder = host_->workspace.transcoder();
-  const std::string_view packed{bytes.data(), bytes.size()};
+  HttpTransaction& transaction = current();
+  if (!transaction.as_asked) transaction.msgpack = true;
+  message::Transcoder& transcoder = host_->loop_context.transcoder();
+  const std::string_view msgpack{bytes.data(), bytes.size()};
   if (status == Status::done && !draining_) {
-    if (transcoder.is_long_batch(packed, host_->limits)) return dispatch_long_batch(packed);
-    using Stays = rpc::Dispatcher::Stays;
-    const bool asks = exchange.msgpack && !transcoder.has_response(packed, members);
-    const Stays stays = asks ? exchange.dispatcher.may_stay_packed(packed, members) : Stays::no;
-    if (stays != Stays::no && dispatch_packed(packed, members, stays == Stays::too_large)) return;
+    if (transcoder.is_long_batch(msgpack, host_->limits)) return dispatch_long_batch(msgpack);
+    using Passthrough = rpc::Dispatcher::Passthrough;
+    const bool asks = transaction.msgpack && !transcoder.has_response(msgpack, members);
+    const Passthrough passthrough = asks ? transaction.dispatcher.may_pass_through(msgpack, members) : Passthrough::no;
+    if (passthrough != Passthrough::no && dispatch_as_msgpack(msgpack, members, passthrough == Passthrough::too_large))
+      return;
   }
   if (status == Status::done && body_.size() > kLongMessageBytes && host_->long_reader != nullptr && !draining_)
       [[unlikely]]
     return host_->long_reader->transcode(begin_long());
   Buffer json = host_->loop.take_buffer();
-  if (status == Status::done) status = transcoder.checked_to_json(packed, host_->limits, json);
+  if (status == Status::done) status = transcoder.checked_to_json(msgpack, host_->limits, json);
   give_back(body_);
   body_ = std::move(json);
   if (status == Status::done) {
-    const std::vector<message::Unheld> unheld = transcoder.take_unheld();
+    const std::vector<message::Unrepresentable> unrepresentable = transcoder.take_unrepresentable();
     static_cast<void>(body_.padded());
-    dispatch_json({body_.data(), body_.size()}, &unheld);
+    dispatch_json({body_.data(), body_.size()}, &unrepresentable);
   } else {
     refuse_msgpack(status);
   }
@@ -435,50 +438,52 @@ void HttpSession::dispatch_checked(std::span<char> bytes, message::Transcoder::S
 void HttpSession::refuse_msgpack(message::Transcoder::Status status) {
   using Status = message::Transcoder::Status;
   if (status == Status::too_large) return body_too_large();
-  Exchange& exchange = current();
-  exchange.dispatching = true;
-  exchange.dispatcher.refuse_syntax(status == Status::too_deep ? ScanStatus::too_deep : ScanStatus::malformed,
-                                    {.cause = message::Transcoder::cause_of(status)});
-  exchange.dispatching = false;
-  finish_exchange();
+  HttpTransaction& transaction = current();
+  transaction.dispatching = true;
+  transaction.dispatcher.refuse_syntax(status == Status::too_deep ? ScanStatus::too_deep : ScanStatus::malformed,
+                                       {.cause = message::Transcoder::cause_of(status)});
+  transaction.dispatching = false;
+  finish_transaction();
 }
 
-void HttpSession::dispatch_long_batch(std::string_view packed) {
+void HttpSession::dispatch_long_batch(std::string_view msgpack) {
   Buffer text = host_->loop.take_buffer();
   Received batch;
   // Responses are left out: nobody waits for one here.
-  static_cast<void>(host_->workspace.transcoder().read_long_batch(packed, host_->limits, false, text, batch));
-  ++host_->workspace.stats.messages_in;
-  Exchange& exchange = current();
-  exchange.dispatching = true;
-  exchange.dispatcher.handle_transcoded(batch, {}, {});
-  exchange.dispatching = false;
+  static_cast<void>(host_->loop_context.transcoder().read_long_batch(msgpack, host_->limits, false, text, batch));
+  ++host_->loop_context.stats.messages_in;
+  HttpTransaction& transaction = current();
+  transaction.dispatching = true;
+  transaction.dispatcher.handle_transcoded(batch, {}, {});
+  transaction.dispatching = false;
   if (!over()) [[likely]]
     finish_dispatch(batch);
   give_back(text);
 }
 
-// As Session::read_packed: params stay in the body, results are written as they are sent.
+// As Session::read_as_msgpack: params stay in the body, results are written as they are sent.
 // False: it is for who reads it as JSON.
-bool HttpSession::dispatch_packed(std::string_view packed, const message::PackedMembers& members, bool too_large) {
+bool HttpSession::dispatch_as_msgpack(std::string_view msgpack, const message::MsgpackMembers& members,
+                                      bool too_large) {
   Buffer envelope = host_->loop.take_buffer();
   Received message;
-  std::span<Received> elements{*host_->workspace.elements};
-  const auto status = host_->workspace.transcoder().read(packed, host_->limits, envelope, message, elements, members);
+  std::span<Received> elements{*host_->loop_context.elements};
+  const auto status =
+      host_->loop_context.transcoder().read(msgpack, host_->limits, envelope, message, elements, members);
   if (status != message::Transcoder::Status::done) {
     body_too_large();
     return true;
   }
-  if (!current().dispatcher.takes_packed(message)) {
+  if (!current().dispatcher.takes_msgpack(message)) {
     give_back(envelope);
     return false;
   }
-  ++host_->workspace.stats.messages_in;
-  Exchange& exchange = current();
-  exchange.dispatching = true;
-  exchange.dispatcher.answer_as(MessageForm::packed);
-  exchange.dispatcher.handle_packed(message, elements, packed, too_large);
-  exchange.dispatching = false;
+  ++host_->loop_context.stats.messages_in;
+  HttpTransaction& transaction = current();
+  transaction.dispatching = true;
+  transaction.dispatcher.answer_as(MessageForm::msgpack);
+  transaction.dispatcher.handle_msgpack(message, elements, msgpack, too_large);
+  transaction.dispatching = false;
   if (over()) [[unlikely]]
     return true;
   finish_dispatch(message);
@@ -486,14 +491,14 @@ bool HttpSession::dispatch_packed(std::string_view packed, const message::Packed
   return true;
 }
 
-void HttpSession::dispatch_json(std::span<char> text, const std::vector<message::Unheld>* unheld) {
+void HttpSession::dispatch_json(std::span<char> text, const std::vector<message::Unrepresentable>* unrepresentable) {
   if (draining_) [[unlikely]]
-    return dispatch_draining(text, unheld);
-  Exchange& exchange = current();
+    return dispatch_draining(text, unrepresentable);
+  HttpTransaction& transaction = current();
   Received message;
-  exchange.dispatching = true;
-  static_cast<void>(serve(*host_, exchange.dispatcher, text, unheld, message));
-  exchange.dispatching = false;
+  transaction.dispatching = true;
+  static_cast<void>(serve(*host_, transaction.dispatcher, text, unrepresentable, message));
+  transaction.dispatching = false;
   if (over()) [[unlikely]]
     return;
   finish_dispatch(message);
@@ -501,89 +506,90 @@ void HttpSession::dispatch_json(std::span<char> text, const std::vector<message:
 
 // The body has been served, though perhaps not answered.
 void HttpSession::finish_dispatch(const Received& message) {
-  const Exchange& exchange = current();
-  if (exchange.answered) [[likely]]
-    return finish_exchange();
+  const HttpTransaction& transaction = current();
+  if (transaction.answered) [[likely]]
+    return finish_transaction();
   batch_asks_ = asked_by(message) != 0;
-  if (!exchange.dispatcher.has_open_batch()) finish_dispatched(batch_asks_);
+  if (!transaction.dispatcher.has_open_batch()) finish_dispatched(batch_asks_);
 }
 
 void HttpSession::finish_dispatched(bool asks) {
-  const Exchange& exchange = current();
-  const bool asked = exchange.answered || (asks && exchange.dispatcher.in_flight() != 0);
+  const HttpTransaction& transaction = current();
+  const bool asked = transaction.answered || (asks && transaction.dispatcher.in_flight() != 0);
   if (!asked) return respond_empty(settings_->notification_status);
-  finish_exchange();
+  finish_transaction();
 }
 
 void HttpSession::resume_message() {
   if (rendering_) return respond_rendered();
-  if (long_message_) return go_on_with_long();
-  Exchange& exchange = current();
-  if (input_ended()) exchange.dispatcher.refuse_open_batch();
-  exchange.dispatching = true;
-  exchange.dispatcher.resume_batch();
-  exchange.dispatching = false;
-  if (over() || exchange.dispatcher.has_open_batch()) [[unlikely]]
+  if (long_message_) return resume_long();
+  HttpTransaction& transaction = current();
+  if (input_ended()) transaction.dispatcher.refuse_open_batch();
+  transaction.dispatching = true;
+  transaction.dispatcher.resume_batch();
+  transaction.dispatching = false;
+  if (over() || transaction.dispatcher.has_open_batch()) [[unlikely]]
     return;
   finish_dispatched(batch_asks_);
 }
 
 // No handler runs any more. Where nothing but refusals is left to say, the status says so too.
-void HttpSession::dispatch_draining(std::span<char> text, const std::vector<message::Unheld>* unheld) {
-  const std::uint64_t refused_before = host_->workspace.stats.errors_draining;
-  KeptAnswer answer{*this};
-  rpc::Dispatcher dispatcher{host_->registry, answer, host_->limits, host_->workspace};
-  if (host_->workspace.authority != nullptr) dispatcher.identify(principal_, {});
+void HttpSession::dispatch_draining(std::span<char> text,
+                                    const std::vector<message::Unrepresentable>* unrepresentable) {
+  const std::uint64_t refused_before = host_->loop_context.stats.errors_draining;
+  BufferedReply answer{*this};
+  rpc::Dispatcher dispatcher{host_->registry, answer, host_->limits, host_->loop_context};
+  if (host_->loop_context.authority != nullptr) dispatcher.identify(principal_, {});
   dispatcher.drain();
   Received message;
-  const bool read = serve(*host_, dispatcher, text, unheld, message).status == ScanStatus::complete;
+  const bool read = serve(*host_, dispatcher, text, unrepresentable, message).status == ScanStatus::complete;
   if (dispatcher.has_open_batch()) {
     dispatcher.refuse_open_batch();
     answer.unbounded = true;
     dispatcher.resume_batch();
   }
-  if (answer.lost) return exhaust();
+  if (answer.lost) return fail_out_of_memory();
   const std::size_t asked = read ? asked_by(message) : 1;
-  const bool refused = host_->workspace.stats.errors_draining - refused_before == asked;
+  const bool refused = host_->loop_context.stats.errors_draining - refused_before == asked;
   if (refused) current().fields += "Retry-After: 1\r\n";
   if (answer.text.empty()) return respond_empty(503);
-  ++host_->workspace.stats.messages_out;
+  ++host_->loop_context.stats.messages_out;
   if (!current().msgpack) return respond(refused ? 503 : 200, answer.text.view(), kJsonType);
   Buffer bytes;
-  static_cast<void>(host_->workspace.transcoder().to_msgpack(answer.text.padded(), host_->limits, bytes));
+  static_cast<void>(host_->loop_context.transcoder().to_msgpack(answer.text.padded(), host_->limits, bytes));
   respond(refused ? 503 : 200, bytes.view(), kMsgpackType);
 }
 
 // Answered as a message that is too large, and nothing more is read.
 void HttpSession::body_too_large() {
-  Exchange& exchange = current();
-  exchange.status = 413;
-  exchange.closes = exchange.dispatching = true;
-  exchange.dispatcher.refuse_size();
-  exchange.dispatching = false;
-  finish_exchange();
+  HttpTransaction& transaction = current();
+  transaction.status = 413;
+  transaction.closes = transaction.dispatching = true;
+  transaction.dispatcher.refuse_size();
+  transaction.dispatching = false;
+  finish_transaction();
 }
 
 // ---- answering ----
 
-HttpSession::Exchange& HttpSession::current() {
+HttpSession::HttpTransaction& HttpSession::current() {
   if (current_ == nullptr) [[unlikely]]
-    current_ = std::make_unique<Exchange>(*this);
+    current_ = std::make_unique<HttpTransaction>(*this);
   return *current_;
 }
 
 void HttpSession::respond(std::uint16_t status, std::string_view body, std::string_view content_type) {
-  Exchange& exchange = current();
-  exchange.answer([&](Buffer& out) {
+  HttpTransaction& transaction = current();
+  transaction.answer([&](Buffer& out) {
     write_response(out,
                    {.status = status,
                     .content_type = content_type,
-                    .fields = exchange.fields,
-                    .closes = exchange.closes,
-                    .keeps_alive = exchange.keeps_alive},
-                   body, exchange.head_only);
+                    .fields = transaction.fields,
+                    .closes = transaction.closes,
+                    .keeps_alive = transaction.keeps_alive},
+                   body, transaction.head_only);
   });
-  finish_exchange();
+  finish_transaction();
 }
 
 void HttpSession::respond(std::unique_ptr<rpc::Rendering> text, std::string_view content_type) {
@@ -604,17 +610,18 @@ void HttpSession::respond_rendered() {
 }
 
 void HttpSession::respond_empty(std::uint16_t status) {
-  Exchange& exchange = current();
-  exchange.answer([&](Buffer& out) {
-    write_empty_response(
-        out,
-        {.status = status, .fields = exchange.fields, .closes = exchange.closes, .keeps_alive = exchange.keeps_alive});
+  HttpTransaction& transaction = current();
+  transaction.answer([&](Buffer& out) {
+    write_empty_response(out, {.status = status,
+                               .fields = transaction.fields,
+                               .closes = transaction.closes,
+                               .keeps_alive = transaction.keeps_alive});
   });
-  finish_exchange();
+  finish_transaction();
 }
 
 void HttpSession::refuse(std::uint16_t status, std::string_view cause) {
-  rpc::Refusals& refusals = host_->workspace.refusals;
+  rpc::Refusals& refusals = host_->loop_context.refusals;
   if (status == 400 && refusals.wants_reason()) refusals.log_http(cause);
   std::string text{reason_of(status)};
   text.append(": ").append(cause).append("\n");
@@ -626,59 +633,59 @@ void HttpSession::refuse_and_close(std::uint16_t status, std::string_view cause)
   refuse(status, cause);
 }
 
-// The current request has been dispatched: its exchange waits, or is free for the next.
-void HttpSession::finish_exchange() {
-  Exchange& exchange = *current_;
-  const bool closes = exchange.closes;
-  if (exchange.answered && waiting_.empty() && exchange.held.empty()) [[likely]] {
-    if (exchange.dispatcher.in_flight() != 0) [[unlikely]] {
+// The current request has been dispatched: its transaction waits, or is free for the next.
+void HttpSession::finish_transaction() {
+  HttpTransaction& transaction = *current_;
+  const bool closes = transaction.closes;
+  if (transaction.answered && waiting_.empty() && transaction.held.empty()) [[likely]] {
+    if (transaction.dispatcher.in_flight() != 0) [[unlikely]] {
       keep_silent(std::move(current_));
     } else {
-      exchange.answered = exchange.closes = exchange.keeps_alive = exchange.head_only = false;
-      exchange.msgpack = exchange.as_asked = false;
-      exchange.status = 200;
-      exchange.fields.clear();
-      exchange.dispatcher.limit_timeout(rpc::Dispatcher::kNoTimeout);
-      exchange.dispatcher.answer_as(MessageForm::json);
+      transaction.answered = transaction.closes = transaction.keeps_alive = transaction.head_only = false;
+      transaction.msgpack = transaction.as_asked = false;
+      transaction.status = 200;
+      transaction.fields.clear();
+      transaction.dispatcher.limit_timeout(rpc::Dispatcher::kNoTimeout);
+      transaction.dispatcher.answer_as(MessageForm::json);
     }
   } else {
-    if (exchange.answered) settle_later();
+    if (transaction.answered) request_turn_end();
     waiting_.push_back(std::move(current_));
     if (waiting_.size() >= kWaitingMax || held_bytes_ > host_->limits.soft_output) block();
   }
   if (closes) [[unlikely]]
-    stop_reading(End::finished);
+    stop_reading(CloseReason::finished);
 }
 
-// Those that are done say nothing: they are looked for where room has to be made.
-void HttpSession::keep_silent(std::unique_ptr<Exchange> exchange) {
+// Those that are done say nothing: they are removed when another one is to be kept.
+void HttpSession::keep_silent(std::unique_ptr<HttpTransaction> transaction) {
   if (silent_.size() == silent_.capacity())
     std::erase_if(silent_, [](const auto& other) { return other->dispatcher.in_flight() == 0; });
-  silent_.push_back(std::move(exchange));
+  silent_.push_back(std::move(transaction));
 }
 
 // At the end of a turn in which a response has come that was waited for.
-void HttpSession::settle() {
+void HttpSession::on_turn_end() {
   release_answered();
-  std::erase_if(silent_, [](const auto& exchange) { return exchange->dispatcher.in_flight() == 0; });
+  std::erase_if(silent_, [](const auto& transaction) { return transaction->dispatcher.in_flight() == 0; });
   if (waiting_.empty() && std::exchange(continue_due_, false) && reading_ != Body::none) continue_body(false);
-  if (waiting_.size() <= kWaitingMax / 2 && held_bytes_ <= host_->limits.soft_output && away() == 0) unblock();
+  if (waiting_.size() <= kWaitingMax / 2 && held_bytes_ <= host_->limits.soft_output && off_loop() == 0) unblock();
 }
 
 void HttpSession::release_answered() {
   std::size_t gone = 0;
   for (; gone != waiting_.size() && waiting_[gone]->answered; ++gone) {
-    Exchange& exchange = *waiting_[gone];
+    HttpTransaction& transaction = *waiting_[gone];
     const std::size_t waiting = output().size();
-    held_bytes_ -= exchange.held.size();
+    held_bytes_ -= transaction.held.size();
     if (waiting == 0) {
-      std::swap(out_, exchange.held);
+      std::swap(out_, transaction.held);
     } else {
-      out_.append(exchange.held.view());
+      out_.append(transaction.held.view());
     }
-    give_back(exchange.held);
+    give_back(transaction.held);
     output_grew(waiting);
-    if (exchange.dispatcher.in_flight() != 0) keep_silent(std::move(waiting_[gone]));
+    if (transaction.dispatcher.in_flight() != 0) keep_silent(std::move(waiting_[gone]));
   }
   waiting_.erase(waiting_.begin(), waiting_.begin() + static_cast<std::ptrdiff_t>(gone));
 }

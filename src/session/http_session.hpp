@@ -1,11 +1,11 @@
-// HttpSession: a connection on which HTTP/1.1 is spoken (docs/wire.md "HTTP"). Each request is an exchange of its own
-// with a response of its own; responses go out in the order of the requests, whenever their calls are done. It decides
-// what a request is answered; what HTTP looks like is framing's and http_response's, who may ask http_access's. Owned
-// by a server; lives on its loop's thread. The host and settings and all that they refer to outlive it.
+// HttpSession: a connection on which HTTP/1.1 is spoken (docs/wire.md "HTTP"). Each request is a transaction of its
+// own with a response of its own; responses go out in the order of the requests, whenever their calls are done. It
+// decides what a request is answered; what HTTP looks like is framing's and http_response's, who may ask http_access's.
+// Owned by a server; lives on its loop's thread. The host and settings and all that they refer to outlive it.
 //
 // Input, in order of its bytes: head_ (the beginning of a head) or body_ (that of a body), the channel's backlog.
-// Exchanges, in order of their requests: waiting_ (the first of which writes into the output, the others hold what they
-// have to say), current_ (whose request is being read or dispatched).
+// Transactions, in order of their requests: waiting_ (the first of which writes into the output, the others hold what
+// they have to say), current_ (whose request is being read or dispatched).
 #pragma once
 
 #include <cstddef>
@@ -29,12 +29,12 @@
 
 namespace wirecall::session {
 
-/// The places that are read by GET, but for methods (/rpc/NAME).
-[[nodiscard]] std::span<const std::string_view> http_places() noexcept;
+/// The paths that are read by GET, but for methods (/rpc/NAME).
+[[nodiscard]] std::span<const std::string_view> http_paths() noexcept;
 
 class HttpSession final : public Channel, private Timer {
  public:
-  HttpSession(Host& host, const HttpSettings& settings, std::unique_ptr<transport::Stream> stream);
+  HttpSession(Host& host, const HttpSettings& settings, std::unique_ptr<transport::ByteStream> stream);
   ~HttpSession() override;
 
   void drain() noexcept override;
@@ -42,25 +42,25 @@ class HttpSession final : public Channel, private Timer {
   void authority_changed(bool was_open) override;
 
  private:
-  class Exchange;
+  class HttpTransaction;
   class EventStream;
   class HeldHead;
-  struct KeptAnswer;
+  struct BufferedReply;
   enum class Body : std::uint8_t { none, length, chunks };
 
   std::size_t read(std::span<char> input) override;
   void input_complete() override;
   void resume_message() override;
   void leave_message(std::vector<Buffer>& kept) override;
-  void came_back() override { settle_later(); }
+  void handler_rejoined() override { request_turn_end(); }
   [[nodiscard]] std::size_t kept_bytes() const noexcept override;
   [[nodiscard]] std::shared_ptr<rpc::Account> account() override;
   void weigh_body() noexcept;
   [[nodiscard]] bool working() const noexcept override;
   void abandon() noexcept override;
-  void settle() override;
+  void on_turn_end() override;
   void output_drained() override;
-  [[nodiscard]] bool is_kept() const noexcept override { return events_ != nullptr; }
+  [[nodiscard]] bool idle_exempt() const noexcept override { return events_ != nullptr; }
   void expired() override;
 
   // Reading: each returns how many bytes of its input it has used up.
@@ -87,47 +87,49 @@ class HttpSession final : public Channel, private Timer {
   void dispatch(std::span<char> text);
   void dispatch_msgpack(std::span<char> bytes);
   void dispatch_checked(std::span<char> bytes, message::Transcoder::Status status,
-                        const message::PackedMembers& members);
+                        const message::MsgpackMembers& members);
   void refuse_msgpack(message::Transcoder::Status status);
   const std::shared_ptr<LongMessage>& begin_long();
-  void go_on_with_long();
-  void dispatch_long_batch(std::string_view packed);
-  bool dispatch_packed(std::string_view packed, const message::PackedMembers& members, bool too_large);
+  void resume_long();
+  void dispatch_long_batch(std::string_view msgpack);
+  bool dispatch_as_msgpack(std::string_view msgpack, const message::MsgpackMembers& members, bool too_large);
   void finish_dispatch(const Received& message);
   void finish_dispatched(bool asks);
-  void dispatch_json(std::span<char> text, const std::vector<message::Unheld>* unheld);
+  void dispatch_json(std::span<char> text, const std::vector<message::Unrepresentable>* unrepresentable);
   void choose_encoding(const framing::HttpHead& head);
-  void dispatch_draining(std::span<char> text, const std::vector<message::Unheld>* unheld);
+  void dispatch_draining(std::span<char> text, const std::vector<message::Unrepresentable>* unrepresentable);
   void dispatch_kept();
   void body_too_large();
 
   // Answering the current request.
-  Exchange& current();
+  HttpTransaction& current();
   void respond(std::uint16_t status, std::string_view body,
                std::string_view content_type = "text/plain; charset=utf-8");
   void respond(std::unique_ptr<rpc::Rendering> text, std::string_view content_type);
   void respond_rendered();
-  [[nodiscard]] rpc::Asker asker() const { return {.authority = host_->workspace.authority, .principal = principal_}; }
+  [[nodiscard]] rpc::Asker asker() const {
+    return {.authority = host_->loop_context.authority, .principal = principal_};
+  }
   void respond_empty(std::uint16_t status);
   void refuse(std::uint16_t status, std::string_view cause);
   void refuse_and_close(std::uint16_t status, std::string_view cause);
-  void finish_exchange();
-  void keep_silent(std::unique_ptr<Exchange> exchange);
+  void finish_transaction();
+  void keep_silent(std::unique_ptr<HttpTransaction> transaction);
   void release_answered();
-  [[nodiscard]] bool is_next(const Exchange& exchange) const noexcept {
-    return waiting_.empty() || waiting_.front().get() == &exchange;
+  [[nodiscard]] bool is_next(const HttpTransaction& transaction) const noexcept {
+    return waiting_.empty() || waiting_.front().get() == &transaction;
   }
 
   const HttpSettings* settings_;
-  const Principal* principal_ = nullptr;  // who has made the request that is being looked at
-  std::shared_ptr<rpc::PeerLoad> load_;   // of all exchanges; null as long as no call has waited
-  std::unique_ptr<Exchange> current_;
-  std::vector<std::unique_ptr<Exchange>> waiting_;
-  std::vector<std::unique_ptr<Exchange>> silent_;  // answered, while calls of theirs that say nothing go on
-  std::unique_ptr<rpc::Rendering> rendering_;      // of the current response, that is interrupted; null for none
-  std::string_view rendering_type_;                // a constant
-  std::unique_ptr<EventStream> events_;  // the response that does not end: nothing that comes is looked at any more
-  std::size_t held_bytes_ = 0;           // of responses that wait for those before them
+  const Principal* principal_ = nullptr;  // who has made the request that is being read
+  std::shared_ptr<rpc::PeerLoad> load_;   // of all transactions; null as long as no call has waited
+  std::unique_ptr<HttpTransaction> current_;
+  std::vector<std::unique_ptr<HttpTransaction>> waiting_;
+  std::vector<std::unique_ptr<HttpTransaction>> silent_;  // answered, while calls of theirs that say nothing go on
+  std::unique_ptr<rpc::Rendering> rendering_;             // of the current response, that is interrupted; null for none
+  std::string_view rendering_type_;                       // a constant
+  std::unique_ptr<EventStream> events_;                   // the response that does not end: no more input is read
+  std::size_t held_bytes_ = 0;                            // of responses that wait for those before them
   std::shared_ptr<LongMessage> long_message_;  // the body, that is read elsewhere, or has been; null for none
   std::string host_name_;                      // of the last POST, where it is one of ours; else empty
   Buffer head_;
@@ -137,7 +139,7 @@ class HttpSession final : public Channel, private Timer {
   char* ended_by_zero_ = nullptr;  // the byte behind the body being served, where it belongs to the next request
   char behind_zero_ = '\0';        // what stood there
   std::size_t left_ = 0;           // bytes of the body: that have not come, or, of chunks, that have been thrown away
-  std::size_t came_ = 0;           // bytes of the body since the timer was started
+  std::size_t paced_bytes_ = 0;    // of the body, received since the timer was started
   framing::ChunkedBody chunks_;
   Body reading_ = Body::none;
   std::uint8_t digits_ = 2;  // of the last response's length

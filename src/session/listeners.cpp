@@ -17,7 +17,7 @@ Listeners::Listeners(std::string_view uri, std::size_t count) : state_(std::make
   } else if (endpoint.kind() == EndpointKind::unix_socket) {
     state_->all.push_back(transport::listen_on(endpoint));
   } else {
-    throw std::invalid_argument{endpoint.uri() + " is not for several processes: name a tcp or unix place"};
+    throw std::invalid_argument{endpoint.uri() + " is not for several processes: name a tcp or unix endpoint"};
   }
   state_->count = count;
 }
@@ -29,17 +29,17 @@ const Endpoint& Listeners::endpoint() const noexcept { return state_->all.front(
 std::size_t Listeners::count() const noexcept { return state_->count; }
 
 Listeners::State::~State() {
-  for (transport::Listening& listening : all) {
-    if (::getpid() != maker) listening.file.keep();
-    ::close(listening.descriptor);
+  for (transport::BoundSocket& bound : all) {
+    if (::getpid() != maker) bound.file.keep();
+    ::close(bound.descriptor);
   }
 }
 
-transport::Listening Listeners::State::share(std::size_t index) const {
-  const transport::Listening& listening = all[index % all.size()];
-  const int descriptor = ::fcntl(listening.descriptor, F_DUPFD_CLOEXEC, 0);
+transport::BoundSocket Listeners::State::share(std::size_t index) const {
+  const transport::BoundSocket& bound = all[index % all.size()];
+  const int descriptor = ::fcntl(bound.descriptor, F_DUPFD_CLOEXEC, 0);
   if (descriptor < 0) throw std::system_error{errno, std::generic_category(), "a listener cannot be shared"};
-  return {descriptor, listening.endpoint, {}, all.size() < count};
+  return {descriptor, bound.endpoint, {}, all.size() < count};
 }
 
 }  // namespace wirecall

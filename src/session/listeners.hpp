@@ -6,7 +6,7 @@
 #include <unistd.h>
 #include <vector>
 
-#include "transport/places.hpp"
+#include "transport/endpoint_socket.hpp"
 #include "wirecall/listeners.hpp"
 
 namespace wirecall {
@@ -16,9 +16,9 @@ struct Listeners::State {
   State(State&&) = delete;
   ~State();
   /// A second descriptor of that socket. Throws std::system_error.
-  [[nodiscard]] transport::Listening share(std::size_t index) const;
+  [[nodiscard]] transport::BoundSocket share(std::size_t index) const;
 
-  std::vector<transport::Listening> all;  // of a unix place one, which all share
+  std::vector<transport::BoundSocket> all;  // of a unix endpoint one, which all share
   std::size_t count = 0;
   pid_t maker = ::getpid();
 };

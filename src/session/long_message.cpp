@@ -42,7 +42,7 @@ void LongMessage::make_json() {
   text = std::move(json);
   transcoded = true;
   if (status != Status::done) return;
-  unheld = transcoder.take_unheld();
+  unrepresentable = transcoder.take_unrepresentable();
   cancels = transcoder.take_cancels();
   read_json();
 }

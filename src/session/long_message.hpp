@@ -40,13 +40,13 @@ class LongMessage {
   /// From whom it is, as far as its reading goes.
   struct Sender {
     std::shared_ptr<rpc::Account> account;
-    std::optional<std::chrono::nanoseconds> came;  ///< when its last byte had
-    std::shared_ptr<void> hold;                    ///< keeps what follows from being looked at, until after `then`
+    std::optional<std::chrono::nanoseconds> received_at;  ///< when its last byte was
+    std::shared_ptr<void> hold;                           ///< holds what follows until after `then`
     Then then;
   };
 
   LongMessage(Buffer text, const Limits& limits, Sender sender)
-      : came(sender.came), text(std::move(text)), limits_(limits), sender_(std::move(sender)) {}
+      : received_at(sender.received_at), text(std::move(text)), limits_(limits), sender_(std::move(sender)) {}
   LongMessage(LongMessage&&) = delete;
 
   /// Nobody is there any more to be told.
@@ -58,7 +58,7 @@ class LongMessage {
   /// What it holds of memory. Any thread.
   [[nodiscard]] std::size_t bytes() const noexcept { return bytes_; }
 
-  const std::optional<std::chrono::nanoseconds> came;
+  const std::optional<std::chrono::nanoseconds> received_at;
 
   // Once it has been read.
   Buffer text;                 ///< or what MessagePack is in JSON; without the byte order mark that `mark` counts
@@ -66,11 +66,11 @@ class LongMessage {
   bool transcoded = false;     ///< it was MessagePack, and is JSON now
   bool out_of_memory = false;  ///< nothing else means anything
   Status status = Status::done;
-  message::PackedMembers members;       ///< of MessagePack
-  std::vector<message::Unheld> unheld;  ///< of what was transcoded
-  std::vector<std::string> cancels;     ///< likewise
-  Scan scan;                            ///< of JSON
-  Received message;                     ///< of JSON that is complete: views of `text`
+  message::MsgpackMembers members;                        ///< of MessagePack
+  std::vector<message::Unrepresentable> unrepresentable;  ///< of what was transcoded
+  std::vector<std::string> cancels;                       ///< likewise
+  Scan scan;                                              ///< of JSON
+  Received message;                                       ///< of JSON that is complete: views of `text`
 
  private:
   friend class LongReader;

@@ -26,14 +26,14 @@
 namespace wirecall {
 namespace {
 
-// Reads the file's text. What it says of faults names places, and no value: that may be a token.
+// Reads the file's text. What it says of faults names locations, and no value: that may be a token.
 class PrincipalsText {
  public:
   explicit PrincipalsText(const std::string& path) : path_(path) {}
 
   [[nodiscard]] std::vector<Principal> read(const std::string& json) const {
     const auto parsed = Value::parse(json);
-    if (!parsed) refuse("is no JSON" + place_of_fault(json));
+    if (!parsed) refuse("is no JSON" + location_of_fault(json));
     if (!parsed->is_array()) refuse("holds no array of principals");
     if (parsed->as_array().empty()) refuse("holds an empty array: nobody could say who he is");
     std::vector<Principal> principals;
@@ -43,7 +43,7 @@ class PrincipalsText {
 
  private:
   // Where no JSON text can go on as this one does.
-  [[nodiscard]] static std::string place_of_fault(const std::string& json) {
+  [[nodiscard]] static std::string location_of_fault(const std::string& json) {
     Buffer padded{json};
     const Scan scan = json::scan(padded.padded(), kDepthMax);
     const bool whole = scan.status == ScanStatus::complete;
@@ -56,13 +56,13 @@ class PrincipalsText {
   }
 
   [[nodiscard]] Principal principal(const Value& value, std::size_t index) const {
-    const std::string place = "principal " + std::to_string(index + 1);
-    if (!value.is_object()) refuse(place + " is no object");
+    const std::string location = "principal " + std::to_string(index + 1);
+    if (!value.is_object()) refuse(location + " is no object");
     Principal result;
     for (const auto& [key, member] : value.as_object()) {
-      const auto texts = [&] { return texts_of(member, place + ": " + key); };
+      const auto texts = [&] { return texts_of(member, location + ": " + key); };
       if (key == "name") {
-        if (!member.is_string()) refuse(place + ": name is no text");
+        if (!member.is_string()) refuse(location + ": name is no text");
         result.name = member.as_string();
       } else if (key == "tokens") {
         result.tokens = texts();
@@ -75,22 +75,22 @@ class PrincipalsText {
       } else if (key == "subscribe") {
         result.subscribe = texts();
       } else if (key == "admin") {
-        if (!member.is_bool()) refuse(place + ": admin is neither true nor false");
+        if (!member.is_bool()) refuse(location + ": admin is neither true nor false");
         result.admin = member.as_bool();
       } else {
-        refuse(place + ": " + printable(key.substr(0, 64)) +
+        refuse(location + ": " + printable(key.substr(0, 64)) +
                " is none of name, tokens, call, provide, publish, subscribe and admin");
       }
     }
-    if (result.name.empty()) refuse(place + " has no name");
+    if (result.name.empty()) refuse(location + " has no name");
     return result;
   }
 
-  [[nodiscard]] std::vector<std::string> texts_of(const Value& value, const std::string& place) const {
+  [[nodiscard]] std::vector<std::string> texts_of(const Value& value, const std::string& location) const {
     std::vector<std::string> texts;
-    if (!value.is_array()) refuse(place + " is no array of texts");
+    if (!value.is_array()) refuse(location + " is no array of texts");
     for (const Value& text : value.as_array()) {
-      if (!text.is_string()) refuse(place + " is no array of texts");
+      if (!text.is_string()) refuse(location + " is no array of texts");
       texts.emplace_back(text.as_string());
     }
     return texts;

@@ -30,7 +30,7 @@
 #include "session/principals.hpp"
 #include "session/serving_loop.hpp"
 #include "session/stop_signals.hpp"
-#include "transport/source.hpp"
+#include "transport/acceptor.hpp"
 #include "wirecall/broker.hpp"
 #include "wirecall/loop.hpp"
 #include "wirecall/stats.hpp"
@@ -70,7 +70,7 @@ class Pinned {
 };
 
 // Slow handlers are found and left behind by membarrier(2) alone: without it they hold up their loops unseen.
-void warn_of_no_hand_over(const LogSink& log, int error) {
+void warn_of_no_takeover(const LogSink& log, int error) {
   std::string line{"membarrier refused: "};
   line.append(std::strerror(error)).append("; ");
   switch (error) {
@@ -87,7 +87,7 @@ void warn_of_no_hand_over(const LogSink& log, int error) {
     default:
       line += "nothing is known to help";
   }
-  line += "; a handler that does not come back holds up its loop (hand_over_ms) and is not named (slow_handler_ms)";
+  line += "; a handler that does not come back holds up its loop (takeover_ms) and is not named (slow_handler_ms)";
   log(LogLevel::warning, line);
 }
 
@@ -111,7 +111,7 @@ struct Server::State {
     io_stopping.store(true);
     for (transport::IoThread* const io : io_threads) io->loop().wake();
   }
-  void is_bound(const Endpoint& place);
+  void is_bound(const Endpoint& endpoint);
   void hand_round(int descriptor);  // each loop in its turn is given one of those that come to the first
   void wake_all() noexcept {
     for (const auto& loop : loops) loop->loop().wake();
@@ -124,8 +124,8 @@ struct Server::State {
 
   // On the thread of the loop that is asked: a broker has but one.
   [[nodiscard]] std::unique_ptr<rpc::Rendering> metrics(rpc::Asker asker) const {
-    if (const broker::Exchange* const exchange = loops.front()->exchange())
-      return std::make_unique<broker::MetricsText>(*exchange, std::move(asker));
+    if (const broker::Router* const router = loops.front()->router())
+      return std::make_unique<broker::MetricsText>(*router, std::move(asker));
     return std::make_unique<rpc::PlainText>(format_stats(StatsFormat::prometheus, stats()));
   }
 
@@ -136,7 +136,7 @@ struct Server::State {
   session::HttpSettings http;
   std::unique_ptr<runtime::ThreadPool> threads;  // for handlers that block; null for none
   runtime::ThreadPool readers{1};                // of long messages: they take turns, and a processor is left to others
-  session::ServerCommons commons;
+  session::ServerShared shared;
   std::vector<std::unique_ptr<ServingLoop>> loops;  // at least one; of a broker just one
   std::vector<transport::IoThread*> io_threads;     // of the broker's loop
   std::size_t next = 0;                             // whose turn it is to be handed a connection: the first loop's
@@ -167,26 +167,26 @@ Server::State::State(Options given, std::shared_ptr<std::atomic<LogLevel>> level
            .notification_status = options.http_notification_status,
            .metrics = [this](rpc::Asker asker) { return metrics(std::move(asker)); },
            .openrpc =
-               [this](rpc::Workspace& workspace, rpc::Asker asker, std::span<const std::string> urls) {
+               [this](rpc::LoopContext& loop_context, rpc::Asker asker, std::span<const std::string> urls) {
                  return std::make_unique<rpc::OpenRpcDocument>(
-                     workspace, registry, workspace.broker, "", std::move(asker),
+                     loop_context, registry, loop_context.broker, "", std::move(asker),
                      rpc::DocumentOrigin{.title = options.name, .urls = urls});
                }},
       threads(options.blocking_threads != 0 ? std::make_unique<runtime::ThreadPool>(options.blocking_threads)
                                             : nullptr),
-      commons{.options = options,
-              .registry = registry,
-              .http = http,
-              .threads = threads.get(),
-              .readers = &readers,
-              .broker = broker} {
+      shared{.options = options,
+             .registry = registry,
+             .http = http,
+             .threads = threads.get(),
+             .readers = &readers,
+             .broker = broker} {
   if (options.log_calls) registry.use(session::call_log(options.log));
   const std::size_t count = options.thread_count != 0 ? options.thread_count : std::thread::hardware_concurrency();
   for (std::size_t i = 0; i < std::max<std::size_t>(count, 1); ++i) {
     // What one of them cannot have, none can, and it is said once.
     auto backend = runtime::make_backend(options.engine, i == 0 ? options.log : LogSink{});
     if (i == 0 || !broker) {
-      loops.push_back(std::make_unique<ServingLoop>(std::move(backend), commons));
+      loops.push_back(std::make_unique<ServingLoop>(std::move(backend), shared));
     } else {
       io_threads.push_back(&loops.front()->add_io_thread(std::move(backend)));
     }
@@ -196,7 +196,7 @@ Server::State::State(Options given, std::shared_ptr<std::atomic<LogLevel>> level
     for (const auto& loop : loops) loop->set_authority(authority);
     session::warn_of_open_principals_file(options);
   }
-  if (const int error = loops.front()->hand_over_refused(); error != 0) warn_of_no_hand_over(options.log, error);
+  if (const int error = loops.front()->takeover_refused(); error != 0) warn_of_no_takeover(options.log, error);
 }
 
 Server::Server() : Server(Options{}) {}
@@ -247,16 +247,16 @@ Endpoint Server::listen(std::string_view uri) {
   const Endpoint endpoint{uri};
   ServingLoop& first = *state.loops.front();
   if (endpoint.kind() == EndpointKind::tcp) {
-    std::vector<transport::Listening> listening;
+    std::vector<transport::BoundSocket> sockets;
     if (state.loops.size() == 1) {
-      listening.push_back(transport::listen_on(endpoint));
+      sockets.push_back(transport::listen_on(endpoint));
     } else {
-      listening = transport::listen_together(endpoint, state.loops.size());
+      sockets = transport::listen_together(endpoint, state.loops.size());
     }
-    const Endpoint bound = listening.front().endpoint;
+    const Endpoint bound = sockets.front().endpoint;
     state.is_bound(bound);
-    for (std::size_t i = 0; i < listening.size(); ++i) {
-      state.loops[i]->listen(std::move(listening[i]),
+    for (std::size_t i = 0; i < sockets.size(); ++i) {
+      state.loops[i]->listen(std::move(sockets[i]),
                              [&loop = *state.loops[i]](int descriptor) { loop.open(descriptor); });
     }
     return bound;
@@ -280,13 +280,13 @@ Endpoint Server::listen(const Listeners& listeners, std::size_t number) {
 }
 
 // By which name others reach a port that is bound at all addresses, only they know: each knows this one for itself.
-void Server::State::is_bound(const Endpoint& place) {
-  if (place.kind() == EndpointKind::unix_socket) http.unix_paths.push_back(place.path());
-  if (place.kind() != EndpointKind::tcp) return;
-  http.bound_hosts.push_back(place.host());
-  const bool everywhere = place.host() == "0.0.0.0" || place.host() == "::";
-  const std::string host = place.host().contains(':') ? '[' + place.host() + ']' : place.host();
-  http.urls.push_back("http://" + (everywhere ? "localhost" : host) + ":" + std::to_string(place.port()) + "/rpc");
+void Server::State::is_bound(const Endpoint& endpoint) {
+  if (endpoint.kind() == EndpointKind::unix_socket) http.unix_paths.push_back(endpoint.path());
+  if (endpoint.kind() != EndpointKind::tcp) return;
+  http.bound_hosts.push_back(endpoint.host());
+  const bool everywhere = endpoint.host() == "0.0.0.0" || endpoint.host() == "::";
+  const std::string host = endpoint.host().contains(':') ? '[' + endpoint.host() + ']' : endpoint.host();
+  http.urls.push_back("http://" + (everywhere ? "localhost" : host) + ":" + std::to_string(endpoint.port()) + "/rpc");
 }
 
 void Server::State::hand_round(int descriptor) {
@@ -297,9 +297,9 @@ void Server::State::hand_round(int descriptor) {
 }
 
 std::vector<Endpoint> Server::listen() {
-  std::vector<Endpoint> places;
-  for (const std::string& uri : state_->options.listen_uris()) places.push_back(listen(uri));
-  return places;
+  std::vector<Endpoint> endpoints;
+  for (const std::string& uri : state_->options.listen_uris()) endpoints.push_back(listen(uri));
+  return endpoints;
 }
 
 RunEnd Server::run(OnSignals on_signals) {

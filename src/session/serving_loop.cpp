@@ -7,7 +7,7 @@
 #include <thread>
 #include <utility>
 
-#include "base/room.hpp"
+#include "base/reserve_extra.hpp"
 #include "runtime/backend.hpp"
 #include "runtime/inbox.hpp"
 #include "runtime/system.hpp"
@@ -32,56 +32,57 @@ constexpr nanoseconds kFullLogPause = std::chrono::minutes{1};
 
 }  // namespace
 
-ServingLoop::ServingLoop(std::unique_ptr<runtime::Backend> backend, ServerCommons& commons)
-    : commons_(&commons),
-      options_(&commons.options),
-      limits_(commons.options.limits),
+ServingLoop::ServingLoop(std::unique_ptr<runtime::Backend> backend, ServerShared& shared)
+    : shared_(&shared),
+      options_(&shared.options),
+      limits_(shared.options.limits),
       loop_(std::move(backend)),
-      workspace_(json_codec(), &loop_, &options_->log),
-      host_{.loop = loop_, .registry = commons.registry, .limits = limits_, .workspace = workspace_, .owner = *this},
-      hand_over_(host_, {.after = milliseconds{options_->hand_over_ms},
+      loop_context_(json_codec(), &loop_, &options_->log),
+      host_{
+          .loop = loop_, .registry = shared.registry, .limits = limits_, .loop_context = loop_context_, .owner = *this},
+      hand_over_(host_, {.after = milliseconds{options_->takeover_ms},
                          .logged_after = milliseconds{options_->slow_handler_ms},
-                         .threads_max = options_->hand_over_threads}) {
-  workspace_.tasks.set_home(loop_.inbox());
-  workspace_.has_turns = true;
-  workspace_.refusals.explain(options_->explain_errors);
-  if (options_->log_calls) workspace_.call_log = &options_->log;
-  workspace_.title = options_->name;
-  workspace_.urls = &commons.http.urls;
-  if (commons.broker) {
-    workspace_.broker = &exchange_.emplace(commons.registry, limits_, workspace_,
-                                           broker::Settings{.disclose_callers = options_->disclose_callers,
-                                                            .log_calls_every = options_->log_calls_every,
-                                                            .kick_time = milliseconds{options_->kick_ms}});
-    exchange_->count_by([this] { return stats(); });
+                         .threads_max = options_->takeover_threads}) {
+  loop_context_.tasks.set_executor(loop_.inbox());
+  loop_context_.has_turns = true;
+  loop_context_.refusals.explain(options_->explain_errors);
+  if (options_->log_calls) loop_context_.call_log = &options_->log;
+  loop_context_.title = options_->name;
+  loop_context_.urls = &shared.http.urls;
+  if (shared.broker) {
+    loop_context_.broker = &router_.emplace(shared.registry, limits_, loop_context_,
+                                            broker::Settings{.disclose_callers = options_->disclose_callers,
+                                                             .log_calls_every = options_->log_calls_every,
+                                                             .kick_time = milliseconds{options_->kick_ms}});
+    router_->count_by([this] { return stats(); });
   }
-  if (commons.threads != nullptr) workspace_.blocking_pool = &offload_.emplace(*commons.threads, loop_);
-  if (commons.readers != nullptr) host_.long_reader = &long_reader_.emplace(readers_.emplace(*commons.readers, loop_));
+  if (shared.threads != nullptr) loop_context_.blocking_pool = &offload_.emplace(*shared.threads, loop_);
+  if (shared.readers != nullptr) host_.long_reader = &long_reader_.emplace(readers_.emplace(*shared.readers, loop_));
   look_for_idle_later();
 }
 
 void ServingLoop::set_authority(std::shared_ptr<const rpc::Authority> authority) {
-  const bool was_open = workspace_.authority == nullptr;
-  workspace_.authority = std::move(authority);
+  const bool was_open = loop_context_.authority == nullptr;
+  loop_context_.authority = std::move(authority);
   each([was_open](Connection& connection) { connection.authority_changed(was_open); });
 }
 
 ServingLoop::~ServingLoop() { loop_.stop(*this); }
 
 const Endpoint& ServingLoop::listen(const Endpoint& endpoint, transport::Listener::Accepted accepted) {
-  sources_.push_back(transport::open_source(loop_, endpoint, std::move(accepted), failed()));
-  return sources_.back()->endpoint();
+  acceptors_.push_back(transport::open_acceptor(loop_, endpoint, std::move(accepted), failed()));
+  return acceptors_.back()->endpoint();
 }
 
-void ServingLoop::listen(transport::Listening listening, transport::Listener::Accepted accepted) {
-  sources_.push_back(transport::open_source(loop_, std::move(listening), std::move(accepted), failed()));
+void ServingLoop::listen(transport::BoundSocket bound, transport::Listener::Accepted accepted) {
+  acceptors_.push_back(transport::open_acceptor(loop_, std::move(bound), std::move(accepted), failed()));
 }
 
 transport::Listener::Failed ServingLoop::failed() {
   return [this](int error) {
     const LogSink& log = options_->log;
     if (error == 0) return log(LogLevel::info, "connections are accepted again");
-    ++workspace_.stats.connections_refused;
+    ++loop_context_.stats.connections_refused;
     std::string line{"no connections are accepted for a moment: "};
     line += std::strerror(error);
     if (const std::string_view cure = runtime::cure_of_shortage(error); !cure.empty()) line.append("; ").append(cure);
@@ -101,14 +102,14 @@ void ServingLoop::open(int descriptor) {
 
 void ServingLoop::take(int descriptor, transport::IoThread* io) {
   transport::Socket socket{descriptor};
-  const bool full = commons_->connections_open.fetch_add(1, std::memory_order_relaxed) >= limits_.connections;
+  const bool full = shared_->connections_open.fetch_add(1, std::memory_order_relaxed) >= limits_.connections;
   if (full) log_full();
   if (take_in(socket, io, full)) {
-    ++workspace_.stats.connections_open;
-    ++workspace_.stats.connections_accepted;
+    ++loop_context_.stats.connections_open;
+    ++loop_context_.stats.connections_accepted;
   } else {
-    ++workspace_.stats.connections_refused;
-    commons_->connections_open.fetch_sub(1, std::memory_order_relaxed);
+    ++loop_context_.stats.connections_refused;
+    shared_->connections_open.fetch_sub(1, std::memory_order_relaxed);
   }
 }
 
@@ -121,13 +122,13 @@ void ServingLoop::log_full() {
                 {{"turned_away", std::exchange(turned_away_, 0)}});
 }
 
-// False when there is no memory for one more, or no place: then it is closed.
+// False when there is no memory for one more, or no slot: then it is closed.
 bool ServingLoop::take_in(transport::Socket& socket, transport::IoThread* io, bool full) {
   try {
-    // Each connection goes into ended_ twice at most, as what it was before it was decided and as what it became: then
-    // there must be a place, since it may end because there is no memory.
-    make_room(ended_, 2 * (connections_.size() + 1));
-    std::unique_ptr<transport::Stream> stream;
+    // Each connection goes into ended_ twice at most, as a detector and as what that was promoted to: then
+    // there must be a slot, since it may end because there is no memory.
+    reserve_extra(ended_, 2 * (connections_.size() + 1));
+    std::unique_ptr<transport::ByteStream> stream;
     if (io != nullptr) {
       stream = io->open(socket.get());
     } else {
@@ -135,8 +136,8 @@ bool ServingLoop::take_in(transport::Socket& socket, transport::IoThread* io, bo
     }
     static_cast<void>(socket.release());
     if (full) return false;
-    Keeper& keeper = *this;
-    auto connection = std::make_unique<Undecided>(host_, keeper, protocols_, std::move(stream));
+    DetectorOwner& owner = *this;
+    auto connection = std::make_unique<ProtocolDetector>(host_, owner, protocols_, std::move(stream));
     connection->position = connections_.size();
     connections_.push_back(std::move(connection));
     options_->log(LogLevel::debug, "a connection is accepted");
@@ -155,8 +156,8 @@ void ServingLoop::each(const F& act) {
 
 // So many are no longer in the table.
 void ServingLoop::forget(std::size_t connections) noexcept {
-  workspace_.stats.connections_open -= connections;
-  commons_->connections_open.fetch_sub(connections, std::memory_order_relaxed);
+  loop_context_.stats.connections_open -= connections;
+  shared_->connections_open.fetch_sub(connections, std::memory_order_relaxed);
 }
 
 void ServingLoop::Offload::run(Work work) {
@@ -189,66 +190,66 @@ int ServingLoop::run(const std::function<bool()>& stop, const std::function<bool
   ended_.clear();
   loop_.turn(nanoseconds{0});  // closes
   int refused = 0;
-  for (const auto& source : sources_) {
-    if (const int error = source->end(); error != 0) refused = error;
+  for (const auto& acceptor : acceptors_) {
+    if (const int error = acceptor->end(); error != 0) refused = error;
   }
-  sources_.clear();
+  acceptors_.clear();
   loop_.turn(nanoseconds{0});
   return refused;
 }
 
 void ServingLoop::turn(nanoseconds wait_max) {
-  ++workspace_.stats.loop_turns;
+  ++loop_context_.stats.loop_turns;
   try {
     hand_over_.turn(wait_max);
   } catch (const std::bad_alloc&) {
     // Nothing of the turn is lost, and the next one goes on with it.
     std::this_thread::sleep_for(kMemoryPause);
   }
-  if (!ended_.empty()) std::erase_if(ended_, [](const auto& connection) { return !connection->handler_away(); });
+  if (!ended_.empty()) std::erase_if(ended_, [](const auto& connection) { return !connection->handler_off_loop(); });
 }
 
 // There is nothing to serve, and nothing can come.
 bool ServingLoop::exhausted() const noexcept {
-  return connections_.empty() && !sources_.empty() &&
-         std::ranges::all_of(sources_, [](const auto& source) { return source->exhausted(); });
+  return connections_.empty() && !acceptors_.empty() &&
+         std::ranges::all_of(acceptors_, [](const auto& acceptor) { return acceptor->exhausted(); });
 }
 
 void ServingLoop::drain(const std::function<bool()>& hurry) {
   const nanoseconds deadline = loop_.now() + milliseconds{options_->drain_ms};
   const auto left = [&](nanoseconds until) { return std::max(until - loop_.now(), nanoseconds{0}); };
-  const auto go_on = [&](nanoseconds until) { return !hurry() && left(until) != nanoseconds{0}; };
+  const auto keep_serving = [&](nanoseconds until) { return !hurry() && left(until) != nanoseconds{0}; };
 
   // Who has connected belongs to us, and so does what they have sent up to now: the kernel has accepted it.
   turn(nanoseconds{0});
   // Standard input and output live as long as their connection.
-  std::erase_if(sources_, [](const auto& source) { return !source->exhausted(); });
+  std::erase_if(acceptors_, [](const auto& acceptor) { return !acceptor->exhausted(); });
   turn(nanoseconds{0});
   // Calls that come from now on, while others are still in progress, are answered with -32009.
-  if (exchange_) exchange_->drain();
+  if (router_) router_->drain();
   each([](Connection& connection) { connection.drain(); });
-  while (go_on(deadline) && any(&Connection::busy)) turn(left(deadline));
+  while (keep_serving(deadline) && any(&Connection::busy)) turn(left(deadline));
   turn(nanoseconds{0});
   if (any(&Connection::busy)) {
     options_->log(LogLevel::warning, "calls were still in progress when the server stopped");
     // Those that can stop are answered as stopped.
-    workspace_.stop_requests.finish();
+    loop_context_.stop_requests.finish();
     each([](Connection& connection) { connection.stop_calls(); });
     const nanoseconds last = loop_.now() + kParting;
-    while (go_on(last) && any(&Connection::busy)) turn(left(last));
+    while (keep_serving(last) && any(&Connection::busy)) turn(left(last));
   }
 
   // Who calls all the time learns from an answer that this is over, and may leave by itself.
   const nanoseconds notice = loop_.now() + kParting;
-  while (go_on(std::min(notice, deadline)) && !connections_.empty()) turn(left(std::min(notice, deadline)));
+  while (keep_serving(std::min(notice, deadline)) && !connections_.empty()) turn(left(std::min(notice, deadline)));
 
   // Then each connection gets what it is owed, and some time to take notice.
   each([](Connection& connection) { connection.finish(); });
   turn(nanoseconds{0});
-  while (go_on(deadline) && any(&Connection::has_output)) turn(left(deadline));
+  while (keep_serving(deadline) && any(&Connection::has_output)) turn(left(deadline));
   const nanoseconds parting = loop_.now() + kParting;
-  while (go_on(parting) && !connections_.empty()) turn(left(parting));
-  workspace_.stop_requests.finish();
+  while (keep_serving(parting) && !connections_.empty()) turn(left(parting));
+  loop_context_.stop_requests.finish();
   while (!connections_.empty()) connections_.back()->cut();
   turn(nanoseconds{0});
 }
@@ -263,13 +264,13 @@ void ServingLoop::expired() {
   each([](Connection& connection) { connection.end_if_idle(kIdleLooks); });
 }
 
-void ServingLoop::connection_decided(Connection& undecided, std::unique_ptr<Connection> decided) {
-  decided->position = undecided.position;
-  ended_.push_back(std::exchange(connections_[decided->position], std::move(decided)));
+void ServingLoop::connection_promoted(Connection& detector, std::unique_ptr<Connection> promoted) {
+  promoted->position = detector.position;
+  ended_.push_back(std::exchange(connections_[promoted->position], std::move(promoted)));
 }
 
-void ServingLoop::connection_ended(Connection& connection, End end, int error) {
-  options_->log(LogLevel::debug, "a connection has ended", {{"reason", name_of(end)}, {"errno", error}});
+void ServingLoop::connection_ended(Connection& connection, CloseReason reason, int error) {
+  options_->log(LogLevel::debug, "a connection has ended", {{"reason", name_of(reason)}, {"errno", error}});
   const std::size_t position = connection.position;
   forget(1);
   ended_.push_back(std::move(connections_[position]));
@@ -281,7 +282,7 @@ void ServingLoop::connection_ended(Connection& connection, End end, int error) {
 }
 
 Stats ServingLoop::stats() const {
-  Stats stats = workspace_.stats;
+  Stats stats = loop_context_.stats;
   stats.hand_overs += hand_over_.count();
   stats.slow_handlers += hand_over_.slow();
   return stats;

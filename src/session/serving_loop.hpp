@@ -1,6 +1,6 @@
 // ServingLoop: one loop of a server with the connections that live on it: accepts, serves, and in the end drains them.
 // A server has one for each of its threads; nothing is shared between them but what does not change while they run.
-// Made and given its sources by the thread that makes the server, before anything runs; from then on everything but
+// Made and given its acceptors by the thread that makes the server, before anything runs; from then on everything but
 // `serve_elsewhere`, `stats` and waking is for the one thread at a time that has the loop.
 #pragma once
 
@@ -14,14 +14,14 @@
 #include <string>
 #include <vector>
 
-#include "broker/exchange.hpp"
+#include "broker/router.hpp"
 #include "runtime/thread_pool.hpp"
 #include "session/connection.hpp"
 #include "session/hand_over.hpp"
 #include "session/long_message.hpp"
 #include "session/undecided.hpp"
+#include "transport/acceptor.hpp"
 #include "transport/io_thread.hpp"
-#include "transport/source.hpp"
 #include "wirecall/detail/blocking_pool.hpp"
 #include "wirecall/loop.hpp"
 #include "wirecall/options.hpp"
@@ -33,8 +33,8 @@ class Socket;
 
 namespace wirecall::session {
 
-/// What all loops of one server have in common. Outlives them.
-struct ServerCommons {
+/// What all loops of one server share. Outlives them.
+struct ServerShared {
   const Options& options;
   const Registry& registry;
   const HttpSettings& http;
@@ -44,17 +44,17 @@ struct ServerCommons {
   std::atomic<std::size_t> connections_open{0};
 };
 
-class ServingLoop final : private Keeper, private Timer {
+class ServingLoop final : private DetectorOwner, private Timer {
  public:
-  ServingLoop(std::unique_ptr<runtime::Backend> backend, ServerCommons& commons);
+  ServingLoop(std::unique_ptr<runtime::Backend> backend, ServerShared& shared);
   ~ServingLoop();
   ServingLoop(ServingLoop&&) = delete;
 
   [[nodiscard]] Loop& loop() noexcept { return loop_; }
-  /// Peers may connect from now on; `accepted` is given their descriptors. Throws as transport::open_source does.
+  /// Peers may connect from now on; `accepted` is given their descriptors. Throws as transport::open_acceptor does.
   const Endpoint& listen(const Endpoint& endpoint, transport::Listener::Accepted accepted);
   /// The same of a socket that listens already.
-  void listen(transport::Listening listening, transport::Listener::Accepted accepted);
+  void listen(transport::BoundSocket bound, transport::Listener::Accepted accepted);
   /// Another thread may receive and send for this loop: one connection after the other is given to the next of those
   /// that there are, this one among them.
   transport::IoThread& add_io_thread(std::unique_ptr<runtime::Backend> backend);
@@ -70,8 +70,8 @@ class ServingLoop final : private Keeper, private Timer {
   /// connections, finishes the calls in progress, and closes: at once when `hurry` says so. Returns 0, or the errno
   /// with which standard output has refused what was sent there.
   int run(const std::function<bool()>& stop, const std::function<bool()>& hurry);
-  /// The errno with which the kernel has refused what it takes to go on without a slow handler; 0 for none.
-  [[nodiscard]] int hand_over_refused() const noexcept { return hand_over_.refused(); }
+  /// The errno with which the kernel refused what a takeover of the loop needs; 0 for none.
+  [[nodiscard]] int takeover_refused() const noexcept { return hand_over_.refused(); }
   /// Who may do what from now on: connections whose peers are not who they were are closed.
   void set_authority(std::shared_ptr<const rpc::Authority> authority);
   /// Any thread: these are the limits of all its connections from its next turn on, and `taken` is let go of then, or
@@ -80,11 +80,11 @@ class ServingLoop final : private Keeper, private Timer {
   /// Any thread.
   [[nodiscard]] Stats stats() const;
   /// Null where this is no broker's.
-  [[nodiscard]] const broker::Exchange* exchange() const noexcept { return exchange_ ? &*exchange_ : nullptr; }
+  [[nodiscard]] const broker::Router* router() const noexcept { return router_ ? &*router_ : nullptr; }
 
  private:
-  void connection_ended(Connection& connection, End end, int error) override;
-  void connection_decided(Connection& undecided, std::unique_ptr<Connection> decided) override;
+  void connection_ended(Connection& connection, CloseReason reason, int error) override;
+  void connection_promoted(Connection& detector, std::unique_ptr<Connection> promoted) override;
   void expired() override;
   void look_for_idle_later();
   [[nodiscard]] transport::Listener::Failed failed();
@@ -110,24 +110,24 @@ class ServingLoop final : private Keeper, private Timer {
     const Loop* loop_;
   };
 
-  ServerCommons* commons_;
+  ServerShared* shared_;
   const Options* options_;
   Limits limits_;  // all that is said of them here refers to these: they change on the loop's thread alone
   framing::JsonTextSettings text_{limits_, options_->delimiter};
-  Protocols protocols_{text_, commons_->http};
+  Protocols protocols_{text_, shared_->http};
   std::int64_t turned_away_ = 0;  // connections beyond the limit of which the log has not been told
   std::optional<std::chrono::nanoseconds> logged_full_;  // when it was told last
   // In the order in which they need each other: what is below goes first.
   Loop loop_;
-  rpc::Workspace workspace_;
-  std::optional<broker::Exchange> exchange_;
+  rpc::LoopContext loop_context_;
+  std::optional<broker::Router> router_;
   Host host_;
   std::vector<std::unique_ptr<transport::IoThread>> io_threads_;
   std::size_t next_io_thread_ = 0;  // whose turn it is to be given a connection: with all of them, this one's
-  std::vector<std::unique_ptr<transport::Source>> sources_;
+  std::vector<std::unique_ptr<transport::Acceptor>> acceptors_;
   std::vector<std::unique_ptr<Connection>> connections_;
-  std::vector<std::unique_ptr<Connection>> ended_;  // in this turn, or while a handler is away
-  HandOver hand_over_;
+  std::vector<std::unique_ptr<Connection>> ended_;  // in this turn, or while a handler is off the loop
+  LoopTakeover hand_over_;
   std::optional<Offload> offload_;
   std::optional<Offload> readers_;
   std::optional<LongReader> long_reader_;

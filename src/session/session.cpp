@@ -3,10 +3,10 @@
 #include "session/session.hpp"
 
 #include <algorithm>
-#include <cassert>
 #include <chrono>
 #include <utility>
 
+#include "base/assert.hpp"
 #include "base/one_line.hpp"
 #include "framing/byte_order_mark.hpp"
 
@@ -42,20 +42,20 @@ class Session::HeadTimer final : private Timer {
   void expired() override {
     running_ = false;
     if (session_->over() || session_->input_ended()) return;
-    ++session_->host_->workspace.stats.connections_timed_out;
-    session_->within_memory([this] { session_->stop_reading(End::silent); });
+    ++session_->host_->loop_context.stats.connections_timed_out;
+    session_->within_memory([this] { session_->stop_reading(CloseReason::silent); });
   }
 
   Session* session_;
   bool running_ = false;
 };
 
-Session::Session(Host& host, std::unique_ptr<transport::Stream> stream, std::unique_ptr<framing::Framing> framing,
-                 Caller* caller)
+Session::Session(Host& host, std::unique_ptr<transport::ByteStream> stream, std::unique_ptr<framing::Framing> framing,
+                 ResponseHandler* caller)
     : Channel(host, std::move(stream)),
       framing_(std::move(framing)),
       caller_(caller),
-      dispatcher_(host.registry, *this, host.limits, host.workspace),
+      dispatcher_(host.registry, *this, host.limits, host.loop_context),
       tail_(framing_->tail().data()),
       tail_bytes_(static_cast<std::uint32_t>(framing_->tail().size())),
       head_bytes_(static_cast<std::uint8_t>(framing_->head_bytes())),
@@ -91,18 +91,18 @@ void Session::watch_head() {
   Received message;
   std::size_t at = 0;
   while (at < input.size()) {
-    if (input_ended() || choked() || !may_look(at)) [[unlikely]]
+    if (input_ended() || backpressured() || !may_dispatch(at)) [[unlikely]]
       break;
     Found found = framing_->next({input.data() + at, std::min(input.size() - at, kFramingBytesMax)});
     at += found.skip;
     const std::string_view text{input.data() + at, input.size() - at};
     if (found.find == Find::opening) [[likely]] {
-      const Scan scan = read_message(text, limits, false, message, *host_->workspace.elements);
+      const Scan scan = read_message(text, limits, false, message, *host_->loop_context.elements);
       if (scan.status == ScanStatus::complete && !is_too_large(scan.offset)) [[likely]] {
         at += scan.offset;
-        looking_at(at);
-        accept(message, *host_->workspace.elements, {}, false);
-        if (passed_on()) [[unlikely]]
+        mark_consumed(at);
+        accept(message, *host_->loop_context.elements, {}, false);
+        if (lost_loop()) [[unlikely]]
           return at;
         continue;
       }
@@ -116,7 +116,7 @@ void Session::watch_head() {
       }
     }
     at += found.size;
-    looking_at(at);
+    mark_consumed(at);
     const std::string_view part = text.substr(0, found.size);
     switch (found.find) {
       case Find::nothing:
@@ -142,7 +142,7 @@ void Session::watch_head() {
         return at;
       case Find::lost:
       case Find::opening:
-        stop_reading(End::unreadable);
+        stop_reading(CloseReason::unreadable);
         return at;
     }
   }
@@ -151,17 +151,17 @@ void Session::watch_head() {
 
 std::size_t Session::read(std::span<char> input) {
   const std::size_t seen = read_messages(input);
-  if (head_bytes_ != 0 && !passed_on()) watch_head();
+  if (head_bytes_ != 0 && !lost_loop()) watch_head();
   return seen;
 }
 
-// A message whose end is known, in the input or `kept`. False when no more input is to be looked at.
+// A message whose end is known, in the input or `kept`. False when no more input is to be read.
 bool Session::read_whole(std::span<char> frame, bool kept) {
   if (is_too_large(frame.size())) {
     refuse_size();
     return false;
   }
-  message_came();
+  message_completed();
   if (binary_) {
     msgpack_ = !frame.empty() && message::is_msgpack(frame[0]);
     dispatcher_.answer_as(msgpack_ ? MessageForm::transcoded : MessageForm::json);
@@ -178,19 +178,20 @@ bool Session::read_whole(std::span<char> frame, bool kept) {
 // Nothing that follows the message, which has been kept, is looked at until it has been read elsewhere.
 const std::shared_ptr<LongMessage>& Session::begin_long() {
   std::shared_ptr<LongMessage>& begun = rare().long_message;
-  begun = std::make_shared<LongMessage>(
-      std::exchange(message_, Buffer{}), host_->limits,
-      LongMessage::Sender{
-          .account = account(), .came = input_came(), .hold = hold_input(), .then = [this] { interrupt(); }});
+  begun = std::make_shared<LongMessage>(std::exchange(message_, Buffer{}), host_->limits,
+                                        LongMessage::Sender{.account = account(),
+                                                            .received_at = input_received_at(),
+                                                            .hold = hold_input(),
+                                                            .then = [this] { interrupt(); }});
   return begun;
 }
 
 // As read_whole goes on with what it has read itself.
-void Session::go_on_with_long() {
+void Session::resume_long() {
   const std::shared_ptr<LongMessage> read = std::exchange(rare_->long_message, nullptr);
   if (input_ended()) return;
   if (read->out_of_memory) throw std::bad_alloc{};
-  input_came_at(read->came);
+  set_input_received_at(read->received_at);
   message_ = std::move(read->text);
   const std::span<char> text{message_.data(), message_.size()};
   if (binary_) dispatcher_.answer_as(msgpack_ ? MessageForm::transcoded : MessageForm::json);
@@ -200,8 +201,8 @@ void Session::go_on_with_long() {
     static_cast<void>(refuse_transcoded(read->status));
   } else if (read->scan.status == ScanStatus::complete) {
     for (const std::string& cancel : read->cancels) send(cancel);
-    accept(read->message, {}, read->unheld, read->transcoded);
-    if (!passed_on()) give_back(message_);
+    accept(read->message, {}, read->unrepresentable, read->transcoded);
+    if (!lost_loop()) give_back(message_);
   } else {
     const message::Unreadable where =
         message::unreadable_at(std::string_view{text.data(), text.size()}.substr(read->mark), read->scan.offset);
@@ -211,34 +212,35 @@ void Session::go_on_with_long() {
 }
 
 bool Session::read_msgpack(std::span<char> frame, bool kept) {
-  message::PackedMembers members;
+  message::MsgpackMembers members;
   const auto status = message::Transcoder::check({frame.data(), frame.size()}, host_->limits, members);
   return read_checked(frame, kept, status, members);
 }
 
 bool Session::read_checked(std::span<char> frame, bool kept, message::Transcoder::Status status,
-                           const message::PackedMembers& members) {
+                           const message::MsgpackMembers& members) {
   using message::Transcoder;
-  using Stays = rpc::Dispatcher::Stays;
-  const std::string_view packed{frame.data(), frame.size()};
+  using Passthrough = rpc::Dispatcher::Passthrough;
+  const std::string_view msgpack{frame.data(), frame.size()};
   if (status == Transcoder::Status::done) {
-    if (Transcoder::is_long_batch(packed, host_->limits)) return read_long_batch(packed, kept);
-    const bool is_response = Transcoder::is_single(packed) && Transcoder::has_response(packed, members);
+    if (Transcoder::is_long_batch(msgpack, host_->limits)) return read_long_batch(msgpack, kept);
+    const bool is_response = Transcoder::is_single(msgpack) && Transcoder::has_response(msgpack, members);
     const bool as_it_is = is_response || caller_ != nullptr;
-    const Stays stays = as_it_is ? Stays::yes : dispatcher_.may_stay_packed(packed, members);
-    if (stays != Stays::no) return read_packed(frame, kept, members, stays == Stays::too_large);
+    const Passthrough passthrough = as_it_is ? Passthrough::yes : dispatcher_.may_pass_through(msgpack, members);
+    if (passthrough != Passthrough::no)
+      return read_as_msgpack(frame, kept, members, passthrough == Passthrough::too_large);
   }
   return read_transcoded(frame, kept, status);
 }
 
-bool Session::read_long_batch(std::string_view packed, bool kept) {
+bool Session::read_long_batch(std::string_view msgpack, bool kept) {
   using Status = message::Transcoder::Status;
   Buffer text = host_->loop.take_buffer();
   Received batch;
   const Status status =
-      host_->workspace.transcoder().read_long_batch(packed, host_->limits, awaits_responses(), text, batch);
-  if (status == Status::done) accept(batch, *host_->workspace.elements, {}, true);
-  if (passed_on()) [[unlikely]]
+      host_->loop_context.transcoder().read_long_batch(msgpack, host_->limits, awaits_responses(), text, batch);
+  if (status == Status::done) accept(batch, *host_->loop_context.elements, {}, true);
+  if (lost_loop()) [[unlikely]]
     return false;
   give_back(text);
   if (kept) give_back(message_);
@@ -249,36 +251,38 @@ bool Session::read_long_batch(std::string_view packed, bool kept) {
 
 // Params and results stay in the frame. Its envelope in JSON lasts as long as a handler that reads from it may run: on
 // this stack.
-bool Session::read_packed(std::span<char> frame, bool kept, const message::PackedMembers& members, bool too_large) {
+bool Session::read_as_msgpack(std::span<char> frame, bool kept, const message::MsgpackMembers& members,
+                              bool too_large) {
   using message::Transcoder;
-  const std::string_view packed{frame.data(), frame.size()};
+  const std::string_view msgpack{frame.data(), frame.size()};
   Buffer envelope = host_->loop.take_buffer();
   Received message;
-  std::span<Received> elements{*host_->workspace.elements};
-  const auto status = host_->workspace.transcoder().read(packed, host_->limits, envelope, message, elements, members);
+  std::span<Received> elements{*host_->loop_context.elements};
+  const auto status =
+      host_->loop_context.transcoder().read(msgpack, host_->limits, envelope, message, elements, members);
   if (status != Transcoder::Status::done) {
     give_back(envelope);
     return read_transcoded(frame, kept, Transcoder::Status::done);  // which says why
   }
   const bool response = message.kind == MessageKind::response;
   const bool for_caller = response || (caller_ != nullptr && message.kind == MessageKind::notification);
-  if (!takes_packed(message)) {
+  if (!takes_msgpack(message)) {
     give_back(envelope);
     return read_transcoded(frame, kept, Transcoder::Status::done);
   }
   unreadable_ = 0;
-  ++host_->workspace.stats.messages_in;
+  ++host_->loop_context.stats.messages_in;
   if (for_caller) {
-    Transcoder::restore(packed, message);
-    message.text = packed;
+    Transcoder::restore(msgpack, message);
+    message.text = msgpack;
   }
   const bool batch = message.kind == MessageKind::batch;
-  if (batch && caller_ != nullptr) accept_responses(message, packed);
+  if (batch && caller_ != nullptr) accept_responses(message, msgpack);
   if (message.kind == MessageKind::request || (batch ? !over() : accept_other(message))) {
-    dispatcher_.answer_as(MessageForm::packed);
-    dispatcher_.handle_packed(message, elements, packed, too_large);
+    dispatcher_.answer_as(MessageForm::msgpack);
+    dispatcher_.handle_msgpack(message, elements, msgpack, too_large);
   }
-  if (passed_on()) [[unlikely]]
+  if (lost_loop()) [[unlikely]]
     return false;
   give_back(envelope);
   if (kept) give_back(message_);
@@ -286,10 +290,10 @@ bool Session::read_packed(std::span<char> frame, bool kept, const message::Packe
 }
 
 // Events and the like are for the caller in JSON.
-bool Session::takes_packed(const Received& message) {
+bool Session::takes_msgpack(const Received& message) {
   const bool asks = message.kind != MessageKind::response && message.kind != MessageKind::notification;
-  if (caller_ != nullptr && !asks) return caller_->takes_packed(message);
-  return dispatcher_.takes_packed(message);
+  if (caller_ != nullptr && !asks) return caller_->takes_msgpack(message);
+  return dispatcher_.takes_msgpack(message);
 }
 
 // What the frame is in JSON takes its place, as a message that has been kept. `status` is what Transcoder::check says.
@@ -300,17 +304,17 @@ bool Session::read_transcoded(std::span<char> frame, bool kept, message::Transco
     host_->long_reader->transcode(begin_long());
     return false;
   }
-  message::Transcoder& transcoder = host_->workspace.transcoder();
+  message::Transcoder& transcoder = host_->loop_context.transcoder();
   Buffer json = host_->loop.take_buffer();
   if (status == Status::done) status = transcoder.checked_to_json({frame.data(), frame.size()}, host_->limits, json);
   if (kept) give_back(message_);
   message_ = std::move(json);
   if (status == Status::done) {
-    const std::vector<message::Unheld> unheld = transcoder.take_unheld();
+    const std::vector<message::Unrepresentable> unrepresentable = transcoder.take_unrepresentable();
     for (const std::string& cancel : transcoder.take_cancels()) {
       send(cancel);
     }
-    return read_json({message_.data(), message_.size()}, true, unheld);
+    return read_json({message_.data(), message_.size()}, true, unrepresentable);
   }
   return refuse_transcoded(status);
 }
@@ -325,29 +329,30 @@ bool Session::refuse_transcoded(message::Transcoder::Status status) {
   return false;
 }
 
-// `unheld` may be asked for as long as a handler of the message runs.
-bool Session::read_json(std::span<char> frame, bool kept, const std::vector<message::Unheld>& unheld) {
+// `unrepresentable` may be asked for as long as a handler of the message runs.
+bool Session::read_json(std::span<char> frame, bool kept,
+                        const std::vector<message::Unrepresentable>& unrepresentable) {
   const bool transcoded = msgpack_;
   Received message;
   // What stands behind a frame in the input belongs to the next one; the scanner wants a zero there.
   char& behind = kept ? *message_.reserve(1) : *(frame.data() + frame.size());
   if (kept) frame = {message_.data(), message_.size()};
   const char saved = std::exchange(behind, '\0');
-  Scan scan = read_message({frame.data(), frame.size()}, host_->limits, true, message, *host_->workspace.elements);
+  Scan scan = read_message({frame.data(), frame.size()}, host_->limits, true, message, *host_->loop_context.elements);
   if (scan.status == ScanStatus::malformed && scan.offset == 0) {
     const std::size_t mark = framing::byte_order_mark_bytes({frame.data(), frame.size()});
     if (mark != 0) {
       frame = frame.subspan(mark);
-      scan = read_message({frame.data(), frame.size()}, host_->limits, true, message, *host_->workspace.elements);
+      scan = read_message({frame.data(), frame.size()}, host_->limits, true, message, *host_->loop_context.elements);
     }
   }
   const bool complete = scan.status == ScanStatus::complete;
   if (complete) {
     ended_by_zero_ = kept ? nullptr : &behind;
     behind_zero_ = saved;
-    accept(message, *host_->workspace.elements, unheld, transcoded);
+    accept(message, *host_->loop_context.elements, unrepresentable, transcoded);
     ended_by_zero_ = nullptr;
-    if (passed_on()) [[unlikely]]
+    if (lost_loop()) [[unlikely]]
       return false;
   }
   message::Unreadable where;
@@ -359,14 +364,15 @@ bool Session::read_json(std::span<char> frame, bool kept, const std::vector<mess
 }
 
 inline void Session::accept(const Received& message, std::span<const Received> elements,
-                            std::span<const message::Unheld> unheld, bool transcoded) {
+                            std::span<const message::Unrepresentable> unrepresentable, bool transcoded) {
   unreadable_ = 0;
-  ++host_->workspace.stats.messages_in;
-  const bool lost = !unheld.empty() && message.kind == MessageKind::notification;  // nobody can be told what it said
+  ++host_->loop_context.stats.messages_in;
+  const bool lost =
+      !unrepresentable.empty() && message.kind == MessageKind::notification;  // nobody can be told what it said
   if (message.kind != MessageKind::request && (lost || !accept_other(message))) [[unlikely]]
     return;
   if (transcoded) [[unlikely]]
-    return dispatcher_.handle_transcoded(message, elements, unheld);
+    return dispatcher_.handle_transcoded(message, elements, unrepresentable);
   dispatcher_.handle(message, elements);
 }
 
@@ -389,46 +395,47 @@ bool Session::accept_other(const Received& message) {
 }
 
 // Those of a client's batch, before anything else in it; and of one over the limit, of which nothing else is served.
-// `packed` is what it was in MessagePack, of which they have their results still.
-void Session::accept_responses(const Received& batch, std::string_view packed) {
+// `msgpack` is what it was in MessagePack, of which they have their results still.
+void Session::accept_responses(const Received& batch, std::string_view msgpack) {
   charge(batch.batch_size);
   BatchElements elements{batch.text};
   Received element;
   Buffer json;
   for (std::size_t left = rpc::kRefusedElementsMax; left != 0 && !over() && elements.next(element); --left) {
     if (element.kind != MessageKind::response) continue;
-    if (!packed.empty()) take_result(packed, element, json);
+    if (!msgpack.empty()) take_result(msgpack, element, json);
     accept_response(element);
   }
 }
 
 // What others wait for stays in the order in which it was sent, and costs the sender's share as any element does.
-void Session::batched_response(const Received& response, std::string_view packed, std::string_view element) {
+void Session::batched_response(const Received& response, std::string_view msgpack, std::string_view element) {
   if (caller_ != nullptr || !dispatcher_.awaits_responses()) return;
-  if (packed.empty()) return accept_response(response);
+  if (msgpack.empty()) return accept_response(response);
   Received own = response;
   Buffer json;
-  accept_packed_response(packed, element, own, json);
+  accept_msgpack_response(msgpack, element, own, json);
 }
 
 // One of a batch at a server, which may be handed on: `text` is the whole of it.
-void Session::accept_packed_response(std::string_view packed, std::string_view text, Received& response, Buffer& json) {
-  message::Transcoder::restore(packed, response);
+void Session::accept_msgpack_response(std::string_view msgpack, std::string_view text, Received& response,
+                                      Buffer& json) {
+  message::Transcoder::restore(msgpack, response);
   response.text = text;
-  if (dispatcher_.takes_packed(response)) return accept_response(response);
+  if (dispatcher_.takes_msgpack(response)) return accept_response(response);
   json.clear();
-  if (host_->workspace.transcoder().to_json(text, host_->limits, json) != message::Transcoder::Status::done) return;
+  if (host_->loop_context.transcoder().to_json(text, host_->limits, json) != message::Transcoder::Status::done) return;
   Received plain;
   const Scan scan = read_message(json.padded(), host_->limits, true, plain);
   if (scan.status == ScanStatus::complete) accept_response(plain);
 }
 
 // As it is, or in JSON for who does not take it so; where it has no form in that, the response is one of an error.
-void Session::take_result(std::string_view packed, Received& response, Buffer& json) {
-  message::Transcoder::restore(packed, response);
-  if (caller_->takes_packed(response)) return;
+void Session::take_result(std::string_view msgpack, Received& response, Buffer& json) {
+  message::Transcoder::restore(msgpack, response);
+  if (caller_->takes_msgpack(response)) return;
   json.clear();
-  const std::string_view why = host_->workspace.transcoder().unpack(response, host_->limits, json);
+  const std::string_view why = host_->loop_context.transcoder().unpack(response, host_->limits, json);
   if (why.empty()) return;
   json.clear();
   json.append(R"({"code":-32603,"message":"Internal error","data":{"reason":")");
@@ -443,9 +450,9 @@ void Session::take_result(std::string_view packed, Received& response, Buffer& j
 void Session::accept_response(const Received& message) {
   if (dispatcher_.response(message)) return;
   if (caller_ == nullptr) {
-    ++host_->workspace.stats.responses_dropped;
+    ++host_->loop_context.stats.responses_dropped;
   } else if (!caller_->response(message)) {
-    end(End::unreadable);
+    end(CloseReason::unreadable);
   }
 }
 
@@ -468,7 +475,7 @@ bool Session::keep(std::string_view part) {
   if (caller_ != nullptr) return true;
   if (!dispatcher_.is_unidentified()) {
     if (held_by(message_) > kWeighedBytes) weigh();
-    return !gives_way();
+    return !is_evicted();
   }
   dispatcher_.hold_unidentified(held_by(message_) + output_bytes());
   if (!input_ended()) return true;
@@ -478,8 +485,8 @@ bool Session::keep(std::string_view part) {
 
 // What has come of a message is of no use to a peer that is refused.
 void Session::close() {
-  stop_reading(End::refused);
-  if (host_->looking != this) give_back(message_);
+  stop_reading(CloseReason::refused);
+  if (host_->active_channel != this) give_back(message_);
 }
 
 // Where `text` goes on with a message of which message_ is the part before.
@@ -489,7 +496,7 @@ message::Unreadable Session::unreadable(std::string_view text, std::size_t offse
   return where;
 }
 
-// A byte that cannot be part of a message came behind message_ and `part`. False when no more input is to be looked at.
+// A byte that cannot be part of a message came behind message_ and `part`. False when no more input is to be read.
 bool Session::refuse(ScanStatus status, std::string_view part, const message::Unreadable& where) {
   if (is_too_large(message_.size() + part.size())) {
     refuse_size();
@@ -501,16 +508,16 @@ bool Session::refuse(ScanStatus status, std::string_view part, const message::Un
   const bool hopeless = recovery == Recovery::close ||
                         (recovery == Recovery::resynchronise && ++unreadable_ >= kSyntaxErrorsInARowMax) ||
                         (caller_ != nullptr && caller_->waiting());
-  if (hopeless) stop_reading(status == ScanStatus::too_deep ? End::too_deep : End::unreadable);
+  if (hopeless) stop_reading(status == ScanStatus::too_deep ? CloseReason::too_deep : CloseReason::unreadable);
   return !hopeless;
 }
 
 void Session::refuse_size() {
   dispatcher_.refuse_size();
-  stop_reading(End::too_large);
+  stop_reading(CloseReason::too_large);
 }
 
-void Session::stop_reading(End why) {
+void Session::stop_reading(CloseReason why) {
   Channel::stop_reading(why);
   dispatcher_.peer_ended();
   if (caller_ != nullptr && caller_->waiting()) end(why);
@@ -519,7 +526,7 @@ void Session::stop_reading(End why) {
 void Session::input_complete() {
   const Found found = framing_->end_of_stream();
   if (found.find == Find::message) {
-    message_came();
+    message_completed();
     read_json({message_.data(), message_.size()}, true, {});  // a value that no bracket ends, and so no message
   } else if (found.find == Find::malformed && caller_ == nullptr) {
     // Half a response is not answered; that the peer has gone, its callers learn in any case.
@@ -530,7 +537,7 @@ void Session::input_complete() {
 
 void Session::resume_message() {
   if (reads_long()) [[unlikely]]
-    return go_on_with_long();
+    return resume_long();
   if (input_ended()) dispatcher_.refuse_open_batch();
   dispatcher_.resume_batch();
 }
@@ -572,8 +579,8 @@ void Session::close_message_as(MessageForm form) {
 }
 
 void Session::close_compact_as(MessageForm form) {
-  assert(!lines_ || !has_line_break(out_.view().substr(begin_)));
-  ++host_->workspace.stats.messages_out;
+  WIRECALL_ASSERT(!lines_ || !has_line_break(out_.view().substr(begin_)));
+  ++host_->loop_context.stats.messages_out;
   try {
     if (head_bytes_ != 0) {
       if (form == MessageForm::transcoded && !transcode_output(begin_ + head_bytes_)) [[unlikely]]
@@ -586,14 +593,14 @@ void Session::close_compact_as(MessageForm form) {
       out_.append({tail_, tail_bytes_});
     }
   } catch (const std::bad_alloc&) {
-    return exhaust();
+    return fail_out_of_memory();
   }
   output_grew(begin_);
 }
 
 // What is behind `at` becomes MessagePack. False when nothing is left to be sent.
 bool Session::transcode_output(std::size_t at) {
-  message::Transcoder& transcoder = host_->workspace.transcoder();
+  message::Transcoder& transcoder = host_->loop_context.transcoder();
   if (!rare().unsent) rare_->unsent = std::make_unique<Unsent>();
   Unsent& unsent = *rare_->unsent;
   Buffer& bytes = transcoder.scratch();
@@ -604,13 +611,13 @@ bool Session::transcode_output(std::size_t at) {
   transcoder.shrink();
   for (std::string& news : transcoder.take_refusals()) {
     unsent.news.push_back(std::move(news));
-    settle_later();
+    request_turn_end();
   }
   return any;
 }
 
 // Not where the message was written: whoever makes a request does not expect its answer before that is done.
-void Session::settle() {
+void Session::on_turn_end() {
   if (!rare_ || !rare_->unsent) return;
   for (const std::string& news : std::exchange(rare_->unsent->news, {})) {
     Buffer text{news};

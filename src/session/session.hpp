@@ -31,7 +31,7 @@
 namespace wirecall::session {
 
 /// Who waits for responses on a session.
-class Caller {
+class ResponseHandler {
  public:
   /// A notification, before any method is looked for: true when it was for the caller.
   [[nodiscard]] virtual bool notified(const Received& message) {
@@ -42,7 +42,7 @@ class Caller {
   /// session is to end.
   [[nodiscard]] virtual bool response(const Received& message) = 0;
   /// Of one in MessagePack: whether its result is wanted as it is, not as JSON. `message` has no result yet.
-  [[nodiscard]] virtual bool takes_packed(const Received& message) {
+  [[nodiscard]] virtual bool takes_msgpack(const Received& message) {
     static_cast<void>(message);
     return false;
   }
@@ -51,14 +51,14 @@ class Caller {
   [[nodiscard]] virtual bool waiting() const = 0;
 
  protected:
-  ~Caller() = default;
+  ~ResponseHandler() = default;
 };
 
-class Session final : public Channel, public rpc::Outlet {
+class Session final : public Channel, public rpc::MessageSink {
  public:
   /// `caller` is null where no calls are made.
-  Session(Host& host, std::unique_ptr<transport::Stream> stream, std::unique_ptr<framing::Framing> framing,
-          Caller* caller = nullptr);
+  Session(Host& host, std::unique_ptr<transport::ByteStream> stream, std::unique_ptr<framing::Framing> framing,
+          ResponseHandler* caller = nullptr);
   ~Session() override;
 
   /// What is sent is MessagePack, as long as the peer sends that; the framing carries it.
@@ -78,9 +78,9 @@ class Session final : public Channel, public rpc::Outlet {
   void close_message_as(MessageForm form) override;
   void close_compact_as(MessageForm form) override;
   void discard_message() noexcept override { out_.truncate(begin_); }
-  void lose_answer() noexcept override { exhaust(); }
-  [[nodiscard]] std::optional<std::chrono::nanoseconds> came() noexcept override { return input_came(); }
-  [[nodiscard]] bool has_room() noexcept override { return output_has_room(); }
+  void lose_answer() noexcept override { fail_out_of_memory(); }
+  [[nodiscard]] std::optional<std::chrono::nanoseconds> received_at() noexcept override { return input_received_at(); }
+  [[nodiscard]] bool writable() noexcept override { return output_writable(); }
   [[nodiscard]] bool is_overfull() noexcept override { return output_is_overfull(); }
   [[nodiscard]] bool has_budget_for(std::size_t bytes) noexcept override { return output_has_budget_for(bytes); }
   [[nodiscard]] bool connected() const noexcept override { return true; }
@@ -118,36 +118,36 @@ class Session final : public Channel, public rpc::Outlet {
     return caller_ == nullptr ? dispatcher_.account() : nullptr;
   }
   [[nodiscard]] bool unfinished() const noexcept override { return !message_.empty() || framing_->begun(); }
-  [[nodiscard]] bool is_relied_on() const noexcept override { return dispatcher_.is_relied_on(); }
-  [[nodiscard]] bool is_kept() const noexcept override { return dispatcher_.is_kept(); }
-  [[nodiscard]] bool ask_for_life() override { return dispatcher_.ask_for_life(); }
+  [[nodiscard]] bool is_provider() const noexcept override { return dispatcher_.is_provider(); }
+  [[nodiscard]] bool idle_exempt() const noexcept override { return dispatcher_.idle_exempt(); }
+  [[nodiscard]] bool send_keepalive() override { return dispatcher_.send_keepalive(); }
   [[nodiscard]] bool working() const noexcept override { return dispatcher_.in_flight() != 0; }
   void abandon() noexcept override { dispatcher_.abandon(); }
-  void output_drained() override { dispatcher_.room(); }
+  void output_drained() override { dispatcher_.on_writable(); }
 
-  void settle() override;
+  void on_turn_end() override;
 
   bool read_whole(std::span<char> frame, bool kept);
   bool read_msgpack(std::span<char> frame, bool kept);
   bool read_checked(std::span<char> frame, bool kept, message::Transcoder::Status status,
-                    const message::PackedMembers& members);
+                    const message::MsgpackMembers& members);
   const std::shared_ptr<LongMessage>& begin_long();
-  void go_on_with_long();
-  bool read_packed(std::span<char> frame, bool kept, const message::PackedMembers& members, bool too_large);
-  bool read_long_batch(std::string_view packed, bool kept);
+  void resume_long();
+  bool read_as_msgpack(std::span<char> frame, bool kept, const message::MsgpackMembers& members, bool too_large);
+  bool read_long_batch(std::string_view msgpack, bool kept);
   bool read_transcoded(std::span<char> frame, bool kept, message::Transcoder::Status status);
-  bool takes_packed(const Received& message);
-  bool read_json(std::span<char> frame, bool kept, const std::vector<message::Unheld>& unheld);
+  bool takes_msgpack(const Received& message);
+  bool read_json(std::span<char> frame, bool kept, const std::vector<message::Unrepresentable>& unrepresentable);
   bool refuse_transcoded(message::Transcoder::Status status);
-  void accept(const Received& message, std::span<const Received> elements, std::span<const message::Unheld> unheld,
-              bool transcoded);
+  void accept(const Received& message, std::span<const Received> elements,
+              std::span<const message::Unrepresentable> unrepresentable, bool transcoded);
   bool accept_other(const Received& message);
   [[nodiscard]] bool awaits_responses() const noexcept { return caller_ != nullptr || dispatcher_.awaits_responses(); }
   void accept_response(const Received& message);
-  void accept_responses(const Received& batch, std::string_view packed);
-  void batched_response(const Received& response, std::string_view packed, std::string_view element) override;
-  void take_result(std::string_view packed, Received& response, Buffer& json);
-  void accept_packed_response(std::string_view packed, std::string_view text, Received& response, Buffer& json);
+  void accept_responses(const Received& batch, std::string_view msgpack);
+  void batched_response(const Received& response, std::string_view msgpack, std::string_view element) override;
+  void take_result(std::string_view msgpack, Received& response, Buffer& json);
+  void accept_msgpack_response(std::string_view msgpack, std::string_view text, Received& response, Buffer& json);
   void send(std::string_view json);
   bool keep(std::string_view part);
   [[nodiscard]] bool is_too_large(std::size_t bytes) const noexcept {
@@ -157,12 +157,12 @@ class Session final : public Channel, public rpc::Outlet {
   bool refuse(ScanStatus status, std::string_view read, const message::Unreadable& where);
   void refuse_size();
   [[nodiscard]] message::Unreadable unreadable(std::string_view text, std::size_t offset) const;
-  void stop_reading(End why);
+  void stop_reading(CloseReason why);
   bool transcode_output(std::size_t at);
   void watch_head();
 
   std::unique_ptr<framing::Framing> framing_;
-  Caller* caller_;
+  ResponseHandler* caller_;
   rpc::Dispatcher dispatcher_;
 
   // What the framing says of itself, and beside it what fits there: a connection is small.

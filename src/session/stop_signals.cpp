@@ -48,9 +48,9 @@ extern "C" void wirecall_stop_signal(int) {
 StopSignals::StopSignals(Loop& loop) : loop_(&loop), before_(arrived.load()) {
   const std::scoped_lock lock{installing};
   bool placed = false;
-  for (std::atomic<Loop*>& place : loops) {
+  for (std::atomic<Loop*>& slot : loops) {
     Loop* none = nullptr;
-    if (place.compare_exchange_strong(none, &loop)) {
+    if (slot.compare_exchange_strong(none, &loop)) {
       placed = true;
       break;
     }
@@ -76,9 +76,9 @@ StopSignals::~StopSignals() {
     ::sigaction(SIGINT, &previous_interrupt, nullptr);
     ::sigaction(SIGTERM, &previous_terminate, nullptr);
   }
-  for (std::atomic<Loop*>& place : loops) {
+  for (std::atomic<Loop*>& slot : loops) {
     Loop* ours = loop_;
-    if (place.compare_exchange_strong(ours, nullptr)) break;
+    if (slot.compare_exchange_strong(ours, nullptr)) break;
   }
   // The loop must not go while another thread's handler is waking it.
   while (handlers_running.load() != 0) {

@@ -18,28 +18,29 @@ namespace wirecall::session {
 using framing::Protocol;
 using std::chrono::milliseconds;
 
-Undecided::Undecided(Host& host, Keeper& keeper, const Protocols& protocols, std::unique_ptr<transport::Stream> stream)
-    : host_(&host), keeper_(&keeper), protocols_(&protocols), stream_(std::move(stream)) {
+ProtocolDetector::ProtocolDetector(Host& host, DetectorOwner& owner, const Protocols& protocols,
+                                   std::unique_ptr<transport::ByteStream> stream)
+    : host_(&host), owner_(&owner), protocols_(&protocols), stream_(std::move(stream)) {
   stream_->start(*this);
   host_->loop.start(*this, milliseconds{host_->limits.header_timeout_ms});  // last: nothing may fail while it runs
 }
 
-void Undecided::received(std::span<char> bytes) {
+void ProtocolDetector::received(std::span<char> bytes) {
   if (over_) return;
-  const Protocol protocol = first_.look({bytes.data(), bytes.size()});
-  if (protocol != Protocol::undecided) return become(protocol, bytes, false);
-  if (draining_) owed_ = stream_->readable() != 0;
+  const Protocol protocol = first_.feed({bytes.data(), bytes.size()});
+  if (protocol != Protocol::undetermined) return promote(protocol, bytes, false);
+  if (draining_) drain_pending_ = stream_->readable() != 0;
 }
 
-void Undecided::ended() {
+void ProtocolDetector::ended() {
   if (over_) return;
   // A mark alone is text in which nothing has been said.
   const bool mark = first_.kept().starts_with(framing::kByteOrderMark);
-  if (!first_.kept().empty()) return become(mark ? Protocol::json_text : Protocol::unknown, {}, true);
-  end(End::finished, 0);
+  if (!first_.kept().empty()) return promote(mark ? Protocol::json_text : Protocol::unknown, {}, true);
+  end(CloseReason::finished, 0);
 }
 
-void Undecided::become(Protocol protocol, std::span<char> bytes, bool all) {
+void ProtocolDetector::promote(Protocol protocol, std::span<char> bytes, bool all) {
   std::unique_ptr<Channel> made;
   std::span<char> first = bytes.subspan(std::min(first_.skipped(), bytes.size()));
   Buffer whole;
@@ -53,25 +54,25 @@ void Undecided::become(Protocol protocol, std::span<char> bytes, bool all) {
     }
     made = make(protocol);
   } catch (const std::bad_alloc&) {
-    return end(End::lost, ENOMEM);
+    return end(CloseReason::lost, ENOMEM);
   }
   over_ = true;
   host_->loop.stop(*this);
   Channel& channel = *made;
-  keeper_->connection_decided(*this, std::move(made));
+  owner_->connection_promoted(*this, std::move(made));
   if (draining_) channel.drain();
-  passing_on_ = true;
+  promoting_ = true;
   channel.take(first, all);
-  passing_on_ = false;
+  promoting_ = false;
   host_->loop.give_buffer(std::move(whole));
 }
 
-void Undecided::end(End why, int error) {
+void ProtocolDetector::end(CloseReason why, int error) {
   if (std::exchange(over_, true)) return;
   host_->owner.connection_ended(*this, why, error);
 }
 
-std::unique_ptr<Channel> Undecided::make(Protocol protocol) {
+std::unique_ptr<Channel> ProtocolDetector::make(Protocol protocol) {
   std::unique_ptr<framing::Framing> framing;
   switch (protocol) {
     case Protocol::json_text:
@@ -86,28 +87,28 @@ std::unique_ptr<Channel> Undecided::make(Protocol protocol) {
     case Protocol::http:
       return std::make_unique<HttpSession>(*host_, protocols_->http, std::move(stream_));
     case Protocol::unknown:
-    case Protocol::undecided:
+    case Protocol::undetermined:
       framing = std::make_unique<framing::Unknown>();
       break;
   }
   return std::make_unique<Session>(*host_, std::move(stream_), std::move(framing));
 }
 
-void Undecided::failed(int error) { end(End::lost, error); }
+void ProtocolDetector::failed(int error) { end(CloseReason::lost, error); }
 
-void Undecided::expired() {
+void ProtocolDetector::expired() {
   if (over_) return;
-  ++host_->workspace.stats.connections_timed_out;
-  end(End::silent, 0);
+  ++host_->loop_context.stats.connections_timed_out;
+  end(CloseReason::silent, 0);
 }
 
-void Undecided::drain() noexcept {
+void ProtocolDetector::drain() noexcept {
   draining_ = true;
-  owed_ = stream_->readable() != 0;
+  drain_pending_ = stream_->readable() != 0;
 }
 
 // It has said nothing, so nothing is owed to it. From the turn, since the owner is walking through its connections.
-void Undecided::finish() {
+void ProtocolDetector::finish() {
   host_->loop.stop(*this);
   host_->loop.start(*this, milliseconds{0});
 }

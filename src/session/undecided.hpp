@@ -1,5 +1,5 @@
-// Undecided: an accepted connection that has not said yet what is spoken on it. By its first bytes it becomes a Session
-// with a framing, or an HttpSession, which takes over the stream and these bytes; when they do not come in time it
+// ProtocolDetector: an accepted connection whose protocol is not known yet. Its first bytes promote it to a Session
+// with a framing, or to an HttpSession, which takes over the stream and these bytes; when they do not come in time it
 // ends. It has no buffers, so that connections which say nothing cost little. Owned by a server; lives on its loop's
 // thread.
 #pragma once
@@ -13,19 +13,19 @@
 #include "session/channel.hpp"
 #include "session/connection.hpp"
 #include "session/http_access.hpp"
-#include "transport/stream.hpp"
+#include "transport/byte_stream.hpp"
 #include "wirecall/context.hpp"
 
 namespace wirecall::session {
 
-/// An owner of connections that have yet to be decided: a server.
-class Keeper : public Owner {
+/// Owns connections whose protocol is still to be detected: a server.
+class DetectorOwner : public ConnectionOwner {
  public:
-  /// `decided` takes the place of `undecided`, which does nothing any more; destroy it as after connection_ended.
-  virtual void connection_decided(Connection& undecided, std::unique_ptr<Connection> decided) = 0;
+  /// `promoted` takes the place of `detector`, which does nothing any more; destroy it as after connection_ended.
+  virtual void connection_promoted(Connection& detector, std::unique_ptr<Connection> promoted) = 0;
 
  protected:
-  ~Keeper() = default;
+  ~DetectorOwner() = default;
 };
 
 /// What the connections of a server may speak.
@@ -34,18 +34,19 @@ struct Protocols {
   const HttpSettings& http;
 };
 
-class Undecided final : public Connection, private transport::StreamUser, private Timer {
+class ProtocolDetector final : public Connection, private transport::StreamUser, private Timer {
  public:
-  /// The host's owner is `keeper`. All that is referred to outlives the connection.
-  Undecided(Host& host, Keeper& keeper, const Protocols& protocols, std::unique_ptr<transport::Stream> stream);
-  ~Undecided() override { host_->loop.stop(*this); }
+  /// The host's owner is `owner`. All that is referred to outlives the connection.
+  ProtocolDetector(Host& host, DetectorOwner& owner, const Protocols& protocols,
+                   std::unique_ptr<transport::ByteStream> stream);
+  ~ProtocolDetector() override { host_->loop.stop(*this); }
 
   void drain() noexcept override;
-  [[nodiscard]] bool busy() const noexcept override { return owed_; }
+  [[nodiscard]] bool busy() const noexcept override { return drain_pending_; }
   void stop_calls() noexcept override {}
-  [[nodiscard]] bool handler_away() const noexcept override { return passing_on_; }
+  [[nodiscard]] bool handler_off_loop() const noexcept override { return promoting_; }
   void finish() override;
-  void cut() override { end(End::finished, 0); }
+  void cut() override { end(CloseReason::finished, 0); }
   void end_if_idle(std::uint8_t) override {}  // it has a timeout of its own
   [[nodiscard]] std::size_t output_bytes() const noexcept override { return 0; }
 
@@ -56,19 +57,19 @@ class Undecided final : public Connection, private transport::StreamUser, privat
   void failed(int error) override;
   void expired() override;
 
-  void become(framing::Protocol protocol, std::span<char> bytes, bool all);
+  void promote(framing::Protocol protocol, std::span<char> bytes, bool all);
   std::unique_ptr<Channel> make(framing::Protocol protocol);
-  void end(End why, int error);
+  void end(CloseReason why, int error);
 
   Host* host_;
-  Keeper* keeper_;
+  DetectorOwner* owner_;
   const Protocols* protocols_;
-  std::unique_ptr<transport::Stream> stream_;
+  std::unique_ptr<transport::ByteStream> stream_;
   framing::FirstBytes first_;
   bool draining_ = false;
-  bool owed_ = false;  // bytes have arrived while draining, and are still to be received
+  bool drain_pending_ = false;  // bytes arrived while draining, and are still to be received
   bool over_ = false;
-  bool passing_on_ = false;  // what has come is being looked at by what it has become
+  bool promoting_ = false;  // the promoted connection reads the first bytes
 };
 
 }  // namespace wirecall::session

@@ -1,12 +1,12 @@
-// The grammar of endpoints (see endpoint.hpp), of RFC 3986 as much as names a place. Paths and names are taken as they
-// stand; nothing is decoded.
+// The grammar of endpoints (see endpoint.hpp), of RFC 3986 as much as names an endpoint. Paths and names are taken as
+// they stand; nothing is decoded.
 #include "wirecall/endpoint.hpp"
 
 #include <algorithm>
 #include <charconv>
 #include <stdexcept>
 
-#include "base/words.hpp"
+#include "base/dotted_name.hpp"
 
 namespace wirecall {
 namespace {
@@ -64,7 +64,7 @@ std::string_view cure_without_scheme(std::string_view text) {
 
 std::string refusal(std::string_view uri, std::string_view cause, std::string_view cure) {
   std::string text{"\""};
-  text.append(uri).append("\" names no place: ").append(cause).append("; ");
+  text.append(uri).append("\" is not an endpoint URI: ").append(cause).append("; ");
   return text.append(cure);
 }
 

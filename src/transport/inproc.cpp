@@ -14,15 +14,15 @@
 namespace wirecall::transport {
 namespace {
 
-struct Place {
+struct InprocAddress {
   std::shared_ptr<runtime::Inbox> inbox;
   // Looked at on the inbox's loop only, where the listener goes as well: so it is there until the job is done.
   std::weak_ptr<InprocListener::Accepted> accepted;
 };
 
 std::mutex mutex;  // guards what follows
-std::map<std::string, Place, std::less<>>& places() {
-  static std::map<std::string, Place, std::less<>> all;
+std::map<std::string, InprocAddress, std::less<>>& registry() {
+  static std::map<std::string, InprocAddress, std::less<>> all;
   return all;
 }
 
@@ -31,7 +31,7 @@ std::map<std::string, Place, std::less<>>& places() {
 InprocListener::InprocListener(Loop& loop, const Endpoint& endpoint, Accepted accepted)
     : name_(endpoint.path()), accepted_(std::make_shared<Accepted>(std::move(accepted))) {
   const std::scoped_lock lock{mutex};
-  if (!places().try_emplace(name_, loop.inbox(), accepted_).second) {
+  if (!registry().try_emplace(name_, loop.inbox(), accepted_).second) {
     throw failure("cannot listen on", endpoint, "another server of this process listens there",
                   "stop it, or listen on another name");
   }
@@ -39,23 +39,23 @@ InprocListener::InprocListener(Loop& loop, const Endpoint& endpoint, Accepted ac
 
 InprocListener::~InprocListener() {
   const std::scoped_lock lock{mutex};
-  places().erase(name_);
+  registry().erase(name_);
 }
 
 int connect_to_inproc(const Endpoint& endpoint) {
-  Place place;
+  InprocAddress address;
   {
     const std::scoped_lock lock{mutex};
-    const auto found = places().find(endpoint.path());
-    if (found == places().end()) throw connect_failure(endpoint, ECONNREFUSED);
-    place = found->second;
+    const auto found = registry().find(endpoint.path());
+    if (found == registry().end()) throw connect_failure(endpoint, ECONNREFUSED);
+    address = found->second;
   }
   int ends[2];
   if (::socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0, ends) != 0) {
     throw connect_failure(endpoint, errno);
   }
   Socket ours{ends[0]};
-  const bool posted = place.inbox->post([theirs = Socket{ends[1]}, accepted = std::move(place.accepted)]() mutable {
+  const bool posted = address.inbox->post([theirs = Socket{ends[1]}, accepted = std::move(address.accepted)]() mutable {
     if (const auto listener = accepted.lock()) (*listener)(theirs.release());
   });
   if (!posted) throw connect_failure(endpoint, ECONNREFUSED);

@@ -1,5 +1,5 @@
-// See io_thread.hpp. A connection has two halves: RemoteStream, which is at home and goes when its user likes, and
-// Connection, which has the socket and goes when both have ended it.
+// See io_thread.hpp. A connection has two halves: RemoteStream, which lives on the owner's loop and goes when its user
+// likes, and Connection, which has the socket and goes when both have ended it.
 #include "transport/io_thread.hpp"
 
 #include <algorithm>
@@ -11,15 +11,15 @@
 #include <thread>
 #include <utility>
 
-#include "base/room.hpp"
+#include "base/reserve_extra.hpp"
 #include "runtime/turn.hpp"
 #include "transport/setup.hpp"
 #include "transport/socket.hpp"
 
 namespace wirecall::transport {
 
-using runtime::Notice;
-using runtime::Parcel;
+using runtime::IntrusiveRecord;
+using runtime::Record;
 using std::chrono::nanoseconds;
 
 namespace {
@@ -35,7 +35,7 @@ enum To : std::uint8_t {
   kShutDown,
   kCount,  // what has been taken of a send
   kClose,
-  kGoOn,  // there is room: what waits for it is received again
+  kDrained,  // the owner has looked at enough of what crossed: held connections receive again
   // To its stream.
   kReceived,
   kEnded,
@@ -70,13 +70,13 @@ class IoThread::Connection final : public StreamUser, public runtime::TurnUser, 
   void turn_ended() override;
   void next_turn() override {}
 
-  // What the home says.
-  void perform(Parcel& parcel);
+  // What the owner says.
+  void perform(Record& record);
   void end() noexcept;
   /// Without what is left to send.
   void close() noexcept;
-  /// There is room for what it receives again. Returns who waits next.
-  Connection* go_on() noexcept;
+  /// The owner takes its input again. Returns the next held connection.
+  Connection* resume_held() noexcept;
 
   // Both sides'.
   Socket descriptor;  // until the loop has it
@@ -102,19 +102,19 @@ class IoThread::Connection final : public StreamUser, public runtime::TurnUser, 
   bool waiting_tells_ = false;  // the same for what waits
   bool marked_ = false;
   bool shuts_down_ = false;  // when all has been taken
-  bool wanted_ = true;       // input is, at home
-  bool held_ = false;        // it waits for the home loop
+  bool wanted_ = true;       // the owner's stream wants input
+  bool held_ = false;        // it waits for the owner's loop
   bool failed_ = false;
   bool closing_ = false;
   bool closed_ = false;
   Connection* next_held_ = nullptr;
-  Notice failing_;
+  IntrusiveRecord failing_;
 
  public:
-  // The home's, away from what the other side writes to all the time; `sends_rest` goes with the notice.
+  // The owner's side's, away from what the other side writes to all the time; `sends_rest` goes with the record.
   alignas(64) RemoteStream* stream = nullptr;
   std::size_t position = 0;
-  Notice closing;
+  IntrusiveRecord closing;
   bool sends_rest = false;
 };
 
@@ -135,18 +135,18 @@ void IoThread::Connection::received(std::span<char> bytes) {
   arrived.store(arrived.load(std::memory_order_relaxed) + bytes.size(), std::memory_order_relaxed);
   const bool told = tell([&] {
     io_->tell_taken();
-    for (; !bytes.empty(); bytes = bytes.subspan(std::min(bytes.size(), runtime::Lane::kBytesMax))) {
-      io_->to_home_.add(kReceived, this, bytes.first(std::min(bytes.size(), runtime::Lane::kBytesMax)));
+    for (; !bytes.empty(); bytes = bytes.subspan(std::min(bytes.size(), runtime::SpscChannel::kBytesMax))) {
+      io_->to_owner_.add(kReceived, this, bytes.first(std::min(bytes.size(), runtime::SpscChannel::kBytesMax)));
     }
   });
-  if (told && io_->to_home_.bytes_ahead() > kBytesAhead) hold();
+  if (told && io_->to_owner_.bytes_ahead() > kBytesAhead) hold();
 }
 
 void IoThread::Connection::ended() {
   if (closing_ || failed_) return;
   tell([&] {
     io_->tell_taken();
-    io_->to_home_.add(kEnded, this);
+    io_->to_owner_.add(kEnded, this);
   });
 }
 
@@ -156,7 +156,7 @@ void IoThread::Connection::sent(Buffer buffer) {
   if (closing_) return waiting_.empty() ? close() : send();
   if (!waiting_.empty()) mark();
   tell([&] {
-    make_room(io_->taken_, 1);
+    reserve_extra(io_->taken_, 1);
     io_->taken_.push_back({.connection = this, .buffer = std::move(buffer), .bytes = bytes});
     if (tells_ || io_->taken_.size() >= kUntoldMax) io_->tell_taken();
     if (shuts_down_) shut_down_if_sent();
@@ -173,16 +173,16 @@ void IoThread::Connection::mark() {
   if (!std::exchange(marked_, true)) io_->loop_.at_turn_end(*this);
 }
 
-// What the home has said in a turn leaves in one send.
+// What the owner has said in a turn leaves in one send.
 void IoThread::Connection::turn_ended() {
   marked_ = false;
   if (sending_ == 0 && !waiting_.empty() && !failed_) send();
 }
 
-void IoThread::Connection::perform(Parcel& parcel) {
+void IoThread::Connection::perform(Record& record) {
   if (failed_) return;
   tell([&] {
-    switch (parcel.kind) {
+    switch (record.kind) {
       case kOpen:
         socket_.emplace(io_->loop_, descriptor.get());
         static_cast<void>(descriptor.release());
@@ -197,12 +197,12 @@ void IoThread::Connection::perform(Parcel& parcel) {
         return;
       case kSend:
       case kSendAndTell:
-        unsent.store(unsent.load(std::memory_order_relaxed) + parcel.buffer.size(), std::memory_order_relaxed);
-        waiting_tells_ = waiting_tells_ || parcel.kind == kSendAndTell;
+        unsent.store(unsent.load(std::memory_order_relaxed) + record.buffer.size(), std::memory_order_relaxed);
+        waiting_tells_ = waiting_tells_ || record.kind == kSendAndTell;
         if (waiting_.empty()) {
-          waiting_ = std::move(parcel.buffer);
+          waiting_ = std::move(record.buffer);
         } else {
-          waiting_.append(parcel.buffer.view());
+          waiting_.append(record.buffer.view());
         }
         return mark();
       case kShutDown:
@@ -216,7 +216,7 @@ void IoThread::Connection::perform(Parcel& parcel) {
   });
 }
 
-IoThread::Connection* IoThread::Connection::go_on() noexcept {
+IoThread::Connection* IoThread::Connection::resume_held() noexcept {
   held_ = false;
   Connection* const next = std::exchange(next_held_, nullptr);
   if (wanted_ && !failed_) tell([&] { socket_->resume(); });
@@ -227,7 +227,7 @@ void IoThread::Connection::end() noexcept {
   closing_ = true;
   if (!sends_rest || failed_ || (sending_ == 0 && waiting_.empty())) return close();
   try {
-    make_room(io_->ending_, 1);
+    reserve_extra(io_->ending_, 1);
     io_->loop_.start(*this, kLastBytesTime);
     io_->ending_.push_back(this);
     if (sending_ == 0) send();
@@ -240,7 +240,7 @@ void IoThread::Connection::fail(int why) noexcept {
   if (std::exchange(failed_, true)) return;
   if (closing_) return close();
   error = why;
-  io_->to_home_.add(failing_);
+  io_->to_owner_.add(failing_);
 }
 
 void IoThread::Connection::send() {
@@ -271,42 +271,42 @@ void IoThread::Connection::close() noexcept {
   std::erase_if(io_->taken_, [this](const Taken& taken) { return taken.connection == this; });
   socket_.reset();
   closing.kind = kClosed;
-  io_->to_home_.add(closing);
+  io_->to_owner_.add(closing);
 }
 
 // What the kernel has taken is told before what comes next.
 void IoThread::tell_taken() {
   while (!taken_.empty()) {
     Taken& taken = taken_.back();
-    Parcel& parcel = to_home_.add(kSent, taken.connection);
-    parcel.at = static_cast<std::uint32_t>(taken.bytes);
-    parcel.buffer = std::move(taken.buffer);
+    Record& record = to_owner_.add(kSent, taken.connection);
+    record.at = static_cast<std::uint32_t>(taken.bytes);
+    record.buffer = std::move(taken.buffer);
     taken_.pop_back();
   }
 }
 
-void IoThread::Sockets::arrived(Parcel& parcel, std::span<char>) {
-  static_cast<Connection*>(parcel.about)->perform(parcel);
+void IoThread::SocketSide::arrived(Record& record, std::span<char>) {
+  static_cast<Connection*>(record.about)->perform(record);
 }
 
-void IoThread::Sockets::noticed(Notice& notice) noexcept {
-  if (notice.kind == kClose) return static_cast<Connection*>(notice.about)->end();
-  io_->room_told_.store(false, std::memory_order_release);
-  for (Connection* held = std::exchange(io_->held_, nullptr); held != nullptr;) held = held->go_on();
+void IoThread::SocketSide::arrived(IntrusiveRecord& record) noexcept {
+  if (record.kind == kClose) return static_cast<Connection*>(record.about)->end();
+  io_->drained_told_.store(false, std::memory_order_release);
+  for (Connection* held = std::exchange(io_->held_, nullptr); held != nullptr;) held = held->resume_held();
 }
 
-// ---- at home ----
+// ---- on the owner's loop ----
 
-class IoThread::RemoteStream final : public Stream, public runtime::TurnUser {
+class IoThread::RemoteStream final : public ByteStream, public runtime::TurnUser {
  public:
   RemoteStream(IoThread& io, Connection& connection, int fd) : io_(&io), connection_(&connection), fd_(fd) {
-    io.home_->admit(2);  // itself and its user
+    io.owner_->admit(2);  // itself and its user
   }
   RemoteStream(RemoteStream&&) = delete;
   ~RemoteStream() override {
-    io_->home_->release(2);
+    io_->owner_->release(2);
     if (connection_->stream == nullptr) return;  // it has not been opened
-    if (scheduled_) io_->home_->forget(*this);
+    if (scheduled_) io_->owner_->forget(*this);
     std::ranges::replace(io_->sent_, this, nullptr);
     connection_->stream = nullptr;
     connection_->sends_rest = !waits_;
@@ -321,7 +321,7 @@ class IoThread::RemoteStream final : public Stream, public runtime::TurnUser {
   void send(Buffer bytes, bool prompt) override {
     const std::size_t size = bytes.size();
     waits_ = prompt || under_way_ + size > kSentAtOnce;
-    if (!waits_) make_room(io_->sent_, 1);
+    if (!waits_) reserve_extra(io_->sent_, 1);
     io_->to_sockets_.add(waits_ ? kSendAndTell : kSend, connection_).buffer = std::move(bytes);
     under_way_ += size;
     if (!waits_) io_->sent_.push_back(this);
@@ -335,7 +335,7 @@ class IoThread::RemoteStream final : public Stream, public runtime::TurnUser {
     if (wanted_) return;
     io_->to_sockets_.add(kResume, connection_);
     wanted_ = true;
-    if (late_ || late_end_) go_on_later();
+    if (late_ || late_end_) schedule();
   }
   [[nodiscard]] std::size_t readable() const noexcept override {
     int bytes = 0;
@@ -402,15 +402,15 @@ class IoThread::RemoteStream final : public Stream, public runtime::TurnUser {
       io_->lent_ = std::move(late_);
       static_cast<void>(io_->lent_->padded());
       received_ += io_->lent_->size();
-      if (late_end_) go_on_later();
+      if (late_end_) schedule();
       return user_->received({io_->lent_->data(), io_->lent_->size()});
     }
     if (wanted_ && std::exchange(late_end_, false)) ended();
   }
 
  private:
-  void go_on_later() {
-    if (!std::exchange(scheduled_, true)) io_->home_->at_next_turn(*this);
+  void schedule() {
+    if (!std::exchange(scheduled_, true)) io_->owner_->at_next_turn(*this);
   }
 
   IoThread* io_;
@@ -427,26 +427,27 @@ class IoThread::RemoteStream final : public Stream, public runtime::TurnUser {
   bool scheduled_ = false;
 };
 
-void IoThread::Home::arrived(Parcel& parcel, std::span<char> bytes) {
-  RemoteStream* const stream = static_cast<Connection*>(parcel.about)->stream;
-  if (parcel.kind == kSent) {
-    io_->home_->give_buffer(std::move(parcel.buffer));
-    if (stream != nullptr) stream->sent(parcel.at);
+void IoThread::OwnerSide::arrived(Record& record, std::span<char> bytes) {
+  RemoteStream* const stream = static_cast<Connection*>(record.about)->stream;
+  if (record.kind == kSent) {
+    io_->owner_->give_buffer(std::move(record.buffer));
+    if (stream != nullptr) stream->sent(record.at);
     return;
   }
-  if (parcel.kind == kReceived && io_->starved_.load(std::memory_order_relaxed) &&
-      io_->to_home_.bytes_ahead() <= kBytesAhead / 2 && !io_->room_told_.exchange(true, std::memory_order_acquire)) {
+  if (record.kind == kReceived && io_->starved_.load(std::memory_order_relaxed) &&
+      io_->to_owner_.bytes_ahead() <= kBytesAhead / 2 &&
+      !io_->drained_told_.exchange(true, std::memory_order_acquire)) {
     io_->starved_.store(false, std::memory_order_relaxed);
-    io_->to_sockets_.add(io_->room_);
+    io_->to_sockets_.add(io_->drained_);
   }
   if (stream == nullptr) return;
-  if (parcel.kind == kReceived) return stream->received(bytes);
+  if (record.kind == kReceived) return stream->received(bytes);
   stream->ended();
 }
 
-void IoThread::Home::noticed(Notice& notice) noexcept {
-  Connection& connection = *static_cast<Connection*>(notice.about);
-  if (notice.kind == kFailed) {
+void IoThread::OwnerSide::arrived(IntrusiveRecord& record) noexcept {
+  Connection& connection = *static_cast<Connection*>(record.about);
+  if (record.kind == kFailed) {
     if (connection.stream != nullptr) connection.stream->failed(connection.error);
     return;
   }
@@ -456,7 +457,7 @@ void IoThread::Home::noticed(Notice& notice) noexcept {
   io_->connections_.pop_back();
 }
 
-bool IoThread::Home::go_on() {
+bool IoThread::OwnerSide::drain_one() {
   io_->lent_.reset();
   while (io_->sent_at_ != io_->sent_.size()) {
     if (RemoteStream* const stream = io_->sent_[io_->sent_at_++]; stream != nullptr) {
@@ -469,20 +470,20 @@ bool IoThread::Home::go_on() {
   return false;
 }
 
-std::shared_ptr<void> IoThread::Home::lent() const noexcept { return io_->lent_; }
+std::shared_ptr<void> IoThread::OwnerSide::lent() const noexcept { return io_->lent_; }
 
 // ---- the thread ----
 
-IoThread::IoThread(Loop& home, std::unique_ptr<runtime::Backend> backend) : home_(&home), loop_(std::move(backend)) {
-  room_.kind = kGoOn;
-  home.join(to_home_, to_sockets_, loop_);
-  loop_.join(to_sockets_, to_home_, home);
+IoThread::IoThread(Loop& owner, std::unique_ptr<runtime::Backend> backend) : owner_(&owner), loop_(std::move(backend)) {
+  drained_.kind = kDrained;
+  owner.join(to_owner_, to_sockets_, loop_);
+  loop_.join(to_sockets_, to_owner_, owner);
 }
 
-IoThread::~IoThread() { home_->leave(loop_); }
+IoThread::~IoThread() { owner_->leave(loop_); }
 
-std::unique_ptr<Stream> IoThread::open(int descriptor) {
-  make_room(connections_, 1);
+std::unique_ptr<ByteStream> IoThread::open(int descriptor) {
+  reserve_extra(connections_, 1);
   auto connection = std::make_unique<Connection>(*this);
   auto stream = std::make_unique<RemoteStream>(*this, *connection, descriptor);
   to_sockets_.add(kOpen, connection.get());
@@ -495,7 +496,7 @@ std::unique_ptr<Stream> IoThread::open(int descriptor) {
 
 void IoThread::run(const std::function<bool()>& stop) {
   while (!stop()) turn(nanoseconds{-1});
-  // What the home has said last is looked at in the first turn, and done in the second.
+  // What the owner has said last is looked at in the first turn, and done in the second.
   turn(nanoseconds{0});
   turn(nanoseconds{0});
   const nanoseconds until = loop_.now() + kLastWords;

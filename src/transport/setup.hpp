@@ -1,5 +1,5 @@
-// What the kinds of places have in common when something is set up: a descriptor that is closed unless it is released,
-// and errors with a cause and a cure. For the sources of this room alone.
+// What the kinds of endpoints have in common when something is set up: a descriptor that is closed unless it is
+// released, and errors with a cause and a cure. For the sources of this layer alone.
 #pragma once
 
 #include <chrono>
@@ -11,14 +11,14 @@
 #include <unistd.h>
 #include <utility>
 
-#include "transport/places.hpp"
+#include "transport/endpoint_socket.hpp"
 
 namespace wirecall::transport {
 
 /// Connections that the kernel keeps for us until they are accepted.
 inline constexpr int kBacklog = 4096;
-/// A program that was killed gives its places back a moment after it has gone, where io_uring waited for them: so often
-/// one that is in use is tried again, and so long after.
+/// A program that was killed gives its addresses back a moment after it has gone, where io_uring waited for them: so
+/// often one that is in use is tried again, and so long after.
 inline constexpr int kInUseTries = 20;
 inline constexpr std::chrono::milliseconds kInUsePause{10};
 
@@ -47,14 +47,14 @@ class Socket {
 [[nodiscard]] std::runtime_error listen_failure(const Endpoint& endpoint, int error);
 [[nodiscard]] std::runtime_error connect_failure(const Endpoint& endpoint, int error);
 
-[[nodiscard]] Listening listen_on_tcp(const Endpoint& endpoint);
+[[nodiscard]] BoundSocket listen_on_tcp(const Endpoint& endpoint);
 [[nodiscard]] int connect_to_tcp(const Endpoint& endpoint, std::chrono::milliseconds timeout);
 /// A socket connected to the first of the addresses that answers, or the last one's errno. What time there is when one
 /// is tried is shared with those behind it, so that one which does not answer leaves them theirs.
 [[nodiscard]] std::expected<int, int> connect_to_one_of(const addrinfo* addresses,
                                                         std::chrono::steady_clock::time_point deadline);
 [[nodiscard]] bool is_address(const std::string& host) noexcept;
-[[nodiscard]] Listening listen_on_unix(const Endpoint& endpoint);
+[[nodiscard]] BoundSocket listen_on_unix(const Endpoint& endpoint);
 [[nodiscard]] int connect_to_unix(const Endpoint& endpoint, std::chrono::milliseconds timeout);
 
 }  // namespace wirecall::transport

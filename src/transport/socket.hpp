@@ -1,6 +1,6 @@
-// Sockets under the seams: SocketStream is a Stream over a loop's handle, and Listener accepts connections. How they
-// are opened is places.hpp's, and which address family they are of makes no difference here. Streams and listeners
-// belong to their users and live on their loop's thread.
+// Sockets under the seams: SocketStream is a ByteStream over a loop's handle, and Listener accepts connections. How
+// they are opened is endpoint_socket.hpp's, and which address family they are of makes no difference here. Streams and
+// listeners belong to their users and live on their loop's thread.
 #pragma once
 
 #include <cstdint>
@@ -8,18 +8,18 @@
 #include <optional>
 
 #include "runtime/turn.hpp"
-#include "transport/stream.hpp"
+#include "transport/byte_stream.hpp"
 #include "wirecall/context.hpp"
 #include "wirecall/loop.hpp"
 
 namespace wirecall::transport {
 
-/// What Stream::watch_peer and Stream::peer_credentials are for a socket. Any thread, while it is open.
+/// What ByteStream::watch_peer and ByteStream::peer_credentials are for a socket. Any thread, while it is open.
 void watch_peer(int descriptor, std::chrono::nanoseconds time) noexcept;
 [[nodiscard]] std::optional<PeerCredentials> peer_credentials(int descriptor) noexcept;
 [[nodiscard]] std::string peer_source(int descriptor);
 
-class SocketStream final : public Stream, private runtime::IoUser {
+class SocketStream final : public ByteStream, private runtime::IoUser {
  public:
   /// `descriptor` is a connected, non-blocking socket, owned by the stream's loop from now on.
   SocketStream(Loop& loop, int descriptor);
@@ -45,7 +45,7 @@ class SocketStream final : public Stream, private runtime::IoUser {
   StreamUser* user_ = nullptr;
   runtime::Handle handle_;
   bool wanted_ = false;                  // input is wanted
-  bool receiving_ = false;               // a receive is standing
+  bool receiving_ = false;               // a multishot receive is armed
   mutable bool nobody_vouches_ = false;  // for the peer: the system has been asked
 };
 

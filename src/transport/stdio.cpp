@@ -30,7 +30,7 @@ constexpr milliseconds kParting{1000};
 std::atomic<bool> in_use{false};
 
 // Bytes on their way in one direction.
-struct Lane {
+struct Direction {
   std::array<char, 64 * 1024> bytes;
   std::size_t begin = 0;
   std::size_t end = 0;
@@ -92,8 +92,8 @@ int Pump::end() noexcept {
 }
 
 void Pump::run() {
-  Lane in;
-  Lane out;
+  Direction in;
+  Direction out;
   std::optional<steady_clock::time_point> deadline;  // when we are to stop
   while (!(out.ended && out.empty())) {
     const bool reads = !deadline && !in.ended && in.empty();

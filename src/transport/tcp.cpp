@@ -1,6 +1,6 @@
-// TCP sockets for places.hpp. Replies are small and must not wait for acknowledgements, so every connection has
-// TCP_NODELAY; those that are accepted have it from their listener. Names are resolved here, by the system and on the
-// caller's thread.
+// TCP sockets for endpoint_socket.hpp. Replies are small and must not wait for acknowledgements, so every connection
+// has TCP_NODELAY; those that are accepted have it from their listener. Names are resolved here, by the system and on
+// the caller's thread.
 #include <algorithm>
 #include <arpa/inet.h>
 #include <cerrno>
@@ -71,7 +71,7 @@ int finish_connecting(int fd, std::chrono::steady_clock::time_point deadline) {
 
 }  // namespace
 
-Listening listen_on_tcp(const Endpoint& endpoint) {
+BoundSocket listen_on_tcp(const Endpoint& endpoint) {
   const Addresses addresses = resolve(endpoint, "cannot listen on", AI_PASSIVE);
   for (int tries = 0;; ++tries) {
     int error = 0;
@@ -94,25 +94,25 @@ Listening listen_on_tcp(const Endpoint& endpoint) {
 // Those who say SO_REUSEPORT share a port with any program of this user that says it too, and none of them notices. So
 // the first binds and listens without it, which fails unless nobody else is there, and says it only then: from here on
 // the others may come, and whoever begins as we do is refused.
-std::vector<Listening> listen_together(const Endpoint& endpoint, std::size_t count) {
-  Listening first = listen_on_tcp(endpoint);
+std::vector<BoundSocket> listen_together(const Endpoint& endpoint, std::size_t count) {
+  BoundSocket first = listen_on_tcp(endpoint);
   std::vector<Socket> sockets;
   sockets.emplace_back(first.descriptor);
   set_option(first.descriptor, SOL_SOCKET, SO_REUSEPORT);
-  sockaddr_storage place{};
-  socklen_t size = sizeof place;
-  ::getsockname(first.descriptor, reinterpret_cast<sockaddr*>(&place), &size);
+  sockaddr_storage address{};
+  socklen_t size = sizeof address;
+  ::getsockname(first.descriptor, reinterpret_cast<sockaddr*>(&address), &size);
   while (sockets.size() < count) {
-    Socket& socket = sockets.emplace_back(open_socket(place.ss_family));
+    Socket& socket = sockets.emplace_back(open_socket(address.ss_family));
     if (socket.get() < 0) throw listen_failure(first.endpoint, errno);
     set_option(socket.get(), SOL_SOCKET, SO_REUSEADDR);
     set_option(socket.get(), SOL_SOCKET, SO_REUSEPORT);
-    if (::bind(socket.get(), reinterpret_cast<const sockaddr*>(&place), size) != 0 ||
+    if (::bind(socket.get(), reinterpret_cast<const sockaddr*>(&address), size) != 0 ||
         ::listen(socket.get(), kBacklog) != 0) {
       throw listen_failure(first.endpoint, errno);
     }
   }
-  std::vector<Listening> all;
+  std::vector<BoundSocket> all;
   all.reserve(count);
   for (Socket& socket : sockets) all.push_back({socket.release(), first.endpoint, {}});
   return all;

@@ -1,9 +1,9 @@
-// Unix sockets for places.hpp. A socket's file stays behind when its program dies, so one on which nobody listens is
-// replaced; anything else that stands at the path is left alone. While the file is looked at and replaced its folder is
-// locked, so that two programs that start at once do not take each other's fresh file for an old one. Whoever may read
-// the folder can lock it, and for as long as it likes: so the lock is waited for no longer than a moment, and then gone
-// without. Only then can the second of two programs that start at once remove the first one's file, which listens on
-// where nobody finds it.
+// Unix sockets for endpoint_socket.hpp. A socket's file stays behind when its program dies, so one on which nobody
+// listens is replaced; anything else that stands at the path is left alone. While the file is looked at and replaced
+// its folder is locked, so that two programs that start at once do not take each other's fresh file for an old one.
+// Whoever may read the folder can lock it, and for as long as it likes: so the lock is waited for no longer than a
+// moment, and then gone without. Only then can the second of two programs that start at once remove the first one's
+// file, which listens on where nobody finds it.
 #include <algorithm>
 #include <cerrno>
 #include <chrono>
@@ -103,7 +103,7 @@ SocketFile::~SocketFile() {
   ::unlink(path_.c_str());
 }
 
-Listening listen_on_unix(const Endpoint& endpoint) {
+BoundSocket listen_on_unix(const Endpoint& endpoint) {
   Socket socket{::socket(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0)};
   if (socket.get() < 0) throw listen_failure(endpoint, errno);
   std::expected<SocketFile, int> file = listen_there(socket.get(), endpoint);

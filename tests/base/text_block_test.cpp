@@ -6,7 +6,7 @@
 namespace wirecall {
 namespace {
 
-TEST(TextBlock, each_byte_is_told_in_each_place) {
+TEST(TextBlock, each_byte_is_told_at_each_index) {
   for (std::ptrdiff_t at = 0; at < TextBlock::kBytes; ++at) {
     for (int byte = 0; byte < 256; ++byte) {
       std::vector<char> text(TextBlock::kBytes, 'x');

@@ -14,12 +14,12 @@ class VirtualScheduler final : public Scheduler {
  public:
   void start(Timer& timer, std::chrono::nanoseconds delay) override {
     stop(timer);
-    place(timer) = ++started_;
+    index(timer) = ++started_;
     dues_.emplace(started_, now_ + delay);
     timers_.emplace(Key{now_ + delay, started_}, &timer);
   }
   void stop(Timer& timer) noexcept override {
-    const auto due = dues_.find(place(timer));
+    const auto due = dues_.find(index(timer));
     if (due == dues_.end()) return;
     timers_.erase({due->second, due->first});
     dues_.erase(due);
@@ -52,10 +52,10 @@ class VirtualScheduler final : public Scheduler {
   [[nodiscard]] std::uint64_t started() const noexcept { return started_; }
 
  private:
-  using Key = std::pair<std::chrono::nanoseconds, std::uint64_t>;  // when it is due, and its place
+  using Key = std::pair<std::chrono::nanoseconds, std::uint64_t>;  // when it is due, and its index
 
   std::map<Key, Timer*> timers_;
-  std::map<std::uint64_t, std::chrono::nanoseconds> dues_;  // by place
+  std::map<std::uint64_t, std::chrono::nanoseconds> dues_;  // by index
   std::chrono::nanoseconds now_{0};
   std::uint64_t started_ = 0;
 };

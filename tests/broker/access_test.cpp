@@ -52,7 +52,7 @@ class AccessTest : public testing::Test {
     use({kRobot, kDesk, kBoss});
   }
   void use(std::vector<Principal> principals) {
-    world.workspace.authority = std::make_shared<const rpc::Authority>(std::move(principals));
+    world.loop_context.authority = std::make_shared<const rpc::Authority>(std::move(principals));
   }
   static std::string hello(std::string_view token) {
     return request("rpc.hello", R"({"token":")" + std::string{token} + "\"}");
@@ -94,7 +94,7 @@ TEST_F(AccessTest, events_of_subscriptions_have_names_that_their_provider_may_pu
 TEST_F(AccessTest, before_a_token_only_hello_and_ping_are_accepted) {
   EXPECT_EQ(robot.ask(request("rpc.ping")), result_reply("\"pong\""));
   EXPECT_EQ(robot.ask(request("keepAlive")), result_reply("\"pong\""));
-  EXPECT_EQ(robot.outlet->closes, 0);
+  EXPECT_EQ(robot.sink->closes, 0);
   for (const std::string& message :
        {request("own.one"), request("nothing"), request("rpc.methods"), request("rpc.cancel", "[1]"),
         request("rpc.h\\u0065llo"), "[" + request("rpc.ping") + "]", request("rpc.hello"), hello("wrong"), hello(""),
@@ -102,11 +102,11 @@ TEST_F(AccessTest, before_a_token_only_hello_and_ping_are_accepted) {
     Client stranger{world};
     const std::string reply = stranger.ask(message);
     EXPECT_NE(reply.find("\"code\":-32004"), std::string::npos) << message << reply;
-    EXPECT_EQ(stranger.outlet->closes, 1) << message;
+    EXPECT_EQ(stranger.sink->closes, 1) << message;
   }
   Client stranger{world};
   EXPECT_EQ(stranger.ask(notification("own.one")), "");
-  EXPECT_EQ(stranger.outlet->closes, 1);
+  EXPECT_EQ(stranger.sink->closes, 1);
 }
 
 TEST_F(AccessTest, nothing_tells_which_methods_there_are) {
@@ -135,9 +135,9 @@ TEST_F(AccessTest, a_second_hello_may_not_say_another) {
   log_in(robot, "robot-secret");
   log_in(robot, "robot-second");
   EXPECT_NE(robot.ask(request("rpc.hello", R"({"name":"r"})")).find("\"name\":\"r\""), std::string::npos);
-  EXPECT_EQ(robot.outlet->closes, 0);
+  EXPECT_EQ(robot.sink->closes, 0);
   EXPECT_NE(robot.ask(hello("desk-secret")).find("-32004"), std::string::npos);
-  EXPECT_EQ(robot.outlet->closes, 1);
+  EXPECT_EQ(robot.sink->closes, 1);
   EXPECT_NE(robot.ask(request("own.one")).find("-32004"), std::string::npos) << "what it had sent behind it";
 }
 
@@ -161,7 +161,7 @@ TEST_F(AccessTest, registering_subscribing_and_publishing_need_a_grant) {
 }
 
 TEST_F(AccessTest, presence_tells_of_methods_that_one_may_call) {
-  world.workspace.authority = std::make_shared<const rpc::Authority>(std::vector<Principal>{
+  world.loop_context.authority = std::make_shared<const rpc::Authority>(std::vector<Principal>{
       {.name = "watch",
        .tokens = {"watch-secret"},
        .call = {"shown"},
@@ -236,9 +236,9 @@ TEST_F(AccessTest, only_admins_kick) {
   static_cast<void>(robot.ask(request("rpc.hello", R"({"name":"robot"})")));
   const std::string kick = request("rpc.kick", R"(["robot"])");
   EXPECT_NE(robot.ask(kick).find("-32003"), std::string::npos);
-  EXPECT_EQ(robot.outlet->closes, 0);
+  EXPECT_EQ(robot.sink->closes, 0);
   EXPECT_EQ(boss.ask(kick), result_reply("true"));
-  EXPECT_EQ(robot.outlet->closes, 1);
+  EXPECT_EQ(robot.sink->closes, 1);
 }
 
 TEST_F(AccessTest, a_name_belongs_to_the_principal_that_holds_it) {
@@ -264,7 +264,7 @@ TEST_F(AccessTest, a_token_that_is_removed_ends_what_it_had_let_in) {
   EXPECT_FALSE(second.dispatcher->is_still_known());
   EXPECT_FALSE(desk.dispatcher->is_still_known()) << "it may do something else now";
   EXPECT_NE(second.ask(request("own.one")).find("-32004"), std::string::npos);
-  EXPECT_EQ(second.outlet->closes, 1);
+  EXPECT_EQ(second.sink->closes, 1);
   EXPECT_EQ(robot.ask(request("own.one")), result_reply("1")) << "another token was removed";
 }
 
@@ -273,7 +273,7 @@ TEST_F(AccessTest, a_principal_that_has_not_changed_goes_on) {
   use({kBoss, kRobot});
   EXPECT_TRUE(robot.dispatcher->is_still_known());
   EXPECT_EQ(robot.ask(request("own.one")), result_reply("1"));
-  world.workspace.authority = nullptr;
+  world.loop_context.authority = nullptr;
   EXPECT_FALSE(robot.dispatcher->is_still_known());
 }
 
@@ -303,7 +303,7 @@ TEST_F(AccessTest, a_session_is_resumed_after_a_reload) {
   log_in(second, "robot-second");
   const std::string resumed = second.ask(request("rpc.hello", R"({"resume":")" + session + "\"}"));
   EXPECT_NE(resumed.find("\"name\":\"arm\""), std::string::npos) << resumed;
-  EXPECT_EQ(robot.outlet->closes, 1);
+  EXPECT_EQ(robot.sink->closes, 1);
 }
 
 TEST_F(AccessTest, no_error_of_hello_quotes_a_token) {

@@ -48,10 +48,10 @@ class Announcing : public testing::Test {
     do {
       std::size_t told = 0;
       for (const auto& watcher : watchers) {
-        told += watcher->outlet->messages.size();
+        told += watcher->sink->messages.size();
         if (watcher == watchers.front())
-          first.insert(first.end(), watcher->outlet->messages.begin(), watcher->outlet->messages.end());
-        watcher->outlet->messages.clear();
+          first.insert(first.end(), watcher->sink->messages.begin(), watcher->sink->messages.end());
+        watcher->sink->messages.clear();
       }
       EXPECT_LE(told, kShare);
     } while (world.scheduler.expire_one());

@@ -109,18 +109,18 @@ TEST_F(HalfClosed, calls_of_the_servers_own_methods_count_as_well) {
 TEST(PrincipalRate, outlasts_connections_and_is_of_one_source) {
   World world{Limits{.principal_rate = 2}};
   Client a{world};
-  a.outlet->source = "10.0.0.1";
+  a.sink->source = "10.0.0.1";
   EXPECT_EQ(a.ask(request("rpc.ping")), result_reply("\"pong\""));
   EXPECT_EQ(a.ask(request("rpc.ping")), result_reply("\"pong\""));
   EXPECT_TRUE(exceeds(a.ask(request("rpc.ping")), "principal_rate"));
   a.leave();
   a.connect();
-  a.outlet->source = "10.0.0.1";
+  a.sink->source = "10.0.0.1";
   const std::string refused = a.ask(request("rpc.ping"));
   EXPECT_TRUE(exceeds(refused, "principal_rate")) << "a new connection brings no new burst";
   EXPECT_NE(refused.find("\"retry_after_ms\":500"), std::string::npos) << refused;
   Client b{world};
-  b.outlet->source = "10.0.0.2";
+  b.sink->source = "10.0.0.2";
   EXPECT_EQ(b.ask(request("rpc.ping")), result_reply("\"pong\""));
   world.advance(500ms);
   EXPECT_EQ(a.ask(request("rpc.ping")), result_reply("\"pong\""));
@@ -139,18 +139,18 @@ TEST(PrincipalRate, is_of_the_principal_wherever_it_comes_from) {
   Principal desk = kRobot;
   desk.name = "desk";
   desk.tokens = {"desk-token"};
-  world.workspace.authority = std::make_shared<const rpc::Authority>(std::vector{kRobot, desk});
+  world.loop_context.authority = std::make_shared<const rpc::Authority>(std::vector{kRobot, desk});
   const auto hello = [](std::string_view token) {
     return request("rpc.hello", R"({"token":")" + std::string{token} + "\"}");
   };
   Client a{world};
-  a.outlet->source = "10.0.0.1";
+  a.sink->source = "10.0.0.1";
   EXPECT_NE(a.ask(hello("robot-token")).find("\"result\""), std::string::npos);
   Client b{world};
-  b.outlet->source = "10.0.0.2";
+  b.sink->source = "10.0.0.2";
   EXPECT_NE(b.ask(hello("robot-token")).find("\"result\""), std::string::npos);
   Client c{world};
-  c.outlet->source = "10.0.0.1";
+  c.sink->source = "10.0.0.1";
   EXPECT_NE(c.ask(hello("desk-token")).find("\"result\""), std::string::npos);
   for (int i = 0; i < 3; ++i) EXPECT_EQ((i % 2 == 0 ? a : b).ask(request("rpc.ping")), result_reply("\"pong\"")) << i;
   EXPECT_TRUE(exceeds(a.ask(request("rpc.ping")), "principal_rate"));
@@ -161,13 +161,13 @@ TEST(PrincipalRate, is_of_the_principal_wherever_it_comes_from) {
 TEST(PrincipalCalls, the_connection_with_the_most_gives_way_to_another_of_its_source) {
   World world{Limits{.principal_calls = 4}};
   Client provider{world};
-  provider.outlet->source = "p";
+  provider.sink->source = "p";
   provider.provide("slow");
   Client a{world};
   Client b{world};
   Client c{world};
-  a.outlet->source = b.outlet->source = "one";
-  c.outlet->source = "two";
+  a.sink->source = b.sink->source = "one";
+  c.sink->source = "two";
   for (int i = 1; i <= 4; ++i) a.send(request("slow", "[1]", std::to_string(i)));
   EXPECT_EQ(a.received(), "");
   EXPECT_TRUE(exceeds(a.ask(request("slow", "[1]", "5")), "principal_calls")) << "itself it gives no way";
@@ -217,8 +217,8 @@ TEST(PrincipalRetained, a_bounded_number_of_events_gives_way_to_one) {
   World world{Limits{.retained_bytes = 4'000'000, .principal_retained_bytes = 4'000'000}};
   Client a{world};
   Client b{world};
-  a.outlet->source = "one";
-  b.outlet->source = "two";
+  a.sink->source = "one";
+  b.sink->source = "two";
   const auto keep = [](Client& who, const std::string& topic, std::size_t bytes) {
     return who.ask(request("rpc.publish", R"({"topic":")" + topic + R"(","params":[")" + std::string(bytes, 'x') +
                                               R"("],"retain":true})"));
@@ -233,12 +233,12 @@ TEST(PrincipalRetained, a_bounded_number_of_events_gives_way_to_one) {
   EXPECT_LE(tries, 3) << "each time 2,048";
 }
 
-TEST(PrincipalRetained, the_holder_of_most_gives_way_to_one_of_less) {
+TEST(PrincipalRetained, the_owner_of_most_gives_way_to_one_of_less) {
   World world{Limits{.retained_bytes = 10'000, .principal_retained_bytes = 9000}};
   Client a{world};
   Client b{world};
-  a.outlet->source = "one";
-  b.outlet->source = "two";
+  a.sink->source = "one";
+  b.sink->source = "two";
   const std::string text(500, 'x');
   const auto keep = [&](Client& who, std::string_view topic, int i) {
     return who.ask(request("rpc.publish", R"({"topic":")" + std::string{topic} + std::to_string(i) +
@@ -300,7 +300,7 @@ TEST(Accounts, calls_in_progress_go_where_their_connection_goes) {
 class Unidentified : public testing::Test {
  protected:
   Unidentified() {
-    world.workspace.authority = std::make_shared<const rpc::Authority>(std::vector{kRobot});
+    world.loop_context.authority = std::make_shared<const rpc::Authority>(std::vector{kRobot});
     for (Client* const one : {&a, &b, &c}) one->dispatcher->await_identity();
   }
 
@@ -313,13 +313,13 @@ class Unidentified : public testing::Test {
 TEST_F(Unidentified, peers_hold_so_much_together_and_the_one_with_most_is_closed) {
   a.dispatcher->hold_unidentified(50'000);
   b.dispatcher->hold_unidentified(40'000);
-  EXPECT_EQ(a.outlet->closes + b.outlet->closes, 0);
+  EXPECT_EQ(a.sink->closes + b.sink->closes, 0);
   c.dispatcher->hold_unidentified(20'000);
-  EXPECT_EQ(a.outlet->closes, 1) << "not the newcomer";
-  EXPECT_EQ(b.outlet->closes + c.outlet->closes, 0);
-  EXPECT_EQ(world.workspace.unidentified.bytes(), 60'000U);
+  EXPECT_EQ(a.sink->closes, 1) << "not the newcomer";
+  EXPECT_EQ(b.sink->closes + c.sink->closes, 0);
+  EXPECT_EQ(world.loop_context.unidentified.bytes(), 60'000U);
   b.leave();
-  EXPECT_EQ(world.workspace.unidentified.bytes(), 20'000U);
+  EXPECT_EQ(world.loop_context.unidentified.bytes(), 20'000U);
 }
 
 TEST_F(Unidentified, peers_count_no_more_once_they_have_said_who_they_are) {
@@ -327,17 +327,17 @@ TEST_F(Unidentified, peers_count_no_more_once_they_have_said_who_they_are) {
   EXPECT_TRUE(a.dispatcher->is_unidentified());
   EXPECT_NE(a.ask(request("rpc.hello", R"({"token":"robot-token"})")).find("\"result\""), std::string::npos);
   EXPECT_FALSE(a.dispatcher->is_unidentified());
-  EXPECT_EQ(world.workspace.unidentified.bytes(), 0U);
+  EXPECT_EQ(world.loop_context.unidentified.bytes(), 0U);
   a.dispatcher->hold_unidentified(200'000);
-  EXPECT_EQ(world.workspace.unidentified.bytes(), 0U);
+  EXPECT_EQ(world.loop_context.unidentified.bytes(), 0U);
 }
 
 TEST_F(Unidentified, a_peer_that_leaves_its_answers_unread_is_closed) {
-  a.outlet->waiting = 64 * 1024;
+  a.sink->waiting = 64 * 1024;
   EXPECT_EQ(a.ask(request("rpc.ping")), result_reply("\"pong\""));
-  a.outlet->waiting += 1;
+  a.sink->waiting += 1;
   EXPECT_EQ(a.ask(request("rpc.ping")), "");
-  EXPECT_EQ(a.outlet->closes, 1);
+  EXPECT_EQ(a.sink->closes, 1);
 }
 
 }  // namespace

@@ -72,7 +72,7 @@ TEST_F(CallAll, each_provider_is_asked_and_the_outcomes_come_in_the_order_of_reg
       caller.received(),
       outcomes(
           R"({"client":"a \"1\"","result":{ "v": 1.50 }},{"error":{"code":-32000,"message":"no","data":{"x":1}}})"));
-  EXPECT_EQ(world.exchange.relayed_calls().in_use(), 0u);
+  EXPECT_EQ(world.router.relayed_calls().in_use(), 0u);
   EXPECT_EQ(caller.dispatcher->in_flight(), 0u);
 }
 
@@ -90,7 +90,7 @@ TEST_F(CallAll, each_that_is_asked_counts_as_a_call_in_flight) {
   EXPECT_NE(one.received(), "");
   two.leave();
   busy.leave();
-  EXPECT_EQ(few.exchange.relayed_calls().in_use(), 0U);
+  EXPECT_EQ(few.router.relayed_calls().in_use(), 0U);
 }
 
 TEST_F(CallAll, time_is_any_number_and_none_of_it_asks_nobody) {
@@ -187,7 +187,7 @@ TEST_F(CallAll, a_caller_that_cancels_or_goes_ends_them_all) {
   a.send(result_reply("1", to_a));
   EXPECT_EQ(a.received(), "") << "the one that waited went with its caller";
   EXPECT_EQ(b.received(), cancel_notification(to_b));
-  EXPECT_EQ(world.exchange.relayed_calls().in_use(), 1u) << "b is at work";
+  EXPECT_EQ(world.router.relayed_calls().in_use(), 1u) << "b is at work";
 }
 
 TEST_F(CallAll, a_provider_that_goes_has_not_kept_what_ended_with_the_caller) {
@@ -196,7 +196,7 @@ TEST_F(CallAll, a_provider_that_goes_has_not_kept_what_ended_with_the_caller) {
   caller.leave();
   a.leave();
   b.leave();
-  EXPECT_EQ(world.exchange.relayed_calls().in_use(), 0u);
+  EXPECT_EQ(world.router.relayed_calls().in_use(), 0u);
 }
 
 TEST_F(CallAll, a_token_for_progress_goes_nowhere) {
@@ -221,7 +221,7 @@ class CallMany : public testing::Test {
   int answer() {
     int asked = 0;
     for (const auto& provider : providers) {
-      const std::string text = provider->outlet == nullptr ? "" : provider->received();
+      const std::string text = provider->sink == nullptr ? "" : provider->received();
       if (text.empty()) continue;
       ++asked;
       provider->send(result_reply("1", id_of(text)));
@@ -275,7 +275,7 @@ TEST_F(CallMany, a_caller_that_cancels_in_the_middle_asks_no_more) {
   }
   for (const auto& provider : providers) told += provider->received().empty() ? 0 : 1;
   EXPECT_EQ(told, kShare);
-  EXPECT_EQ(world.exchange.relayed_calls().in_use(), 0U);
+  EXPECT_EQ(world.router.relayed_calls().in_use(), 0U);
   EXPECT_EQ(caller.dispatcher->in_flight(), 0U);
 }
 
@@ -286,7 +286,7 @@ TEST_F(CallMany, a_caller_that_goes_in_the_middle_asks_no_more) {
   while (world.scheduler.expire_one()) {
   }
   EXPECT_EQ(answer(), 0);
-  EXPECT_EQ(world.exchange.relayed_calls().in_use(), 0U);
+  EXPECT_EQ(world.router.relayed_calls().in_use(), 0U);
 }
 
 TEST_F(CallMany, a_broker_may_end_in_the_middle) {

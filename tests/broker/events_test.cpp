@@ -143,7 +143,7 @@ TEST_F(Events, what_is_kept_comes_as_it_is_taken_and_then_what_is_new) {
     EXPECT_EQ(publisher.ask(request("rpc.publish",
                                     R"({"topic":"state.)" + std::to_string(i) + R"(","params":[1],"retain":true})")),
               result_reply("0"));
-  a.outlet->overfull_from = 4;
+  a.sink->overfull_from = 4;
   a.send(request("rpc.subscribe", R"({"topic":"state.*","last":true})"));
   const auto event = [](int i, int value) {
     return notification("state." + std::to_string(i), "[" + std::to_string(value) + "]");
@@ -153,9 +153,9 @@ TEST_F(Events, what_is_kept_comes_as_it_is_taken_and_then_what_is_new) {
   EXPECT_EQ(publisher.ask(request("rpc.publish", R"({"topic":"state.5","params":[2],"retain":true})")),
             result_reply("0"));
   publisher.send(notification("state.0", "[3]"));
-  a.dispatcher->room();
+  a.dispatcher->on_writable();
   EXPECT_EQ(a.received(), event(3, 1) + "\n" + event(4, 1) + "\n" + event(5, 2) + "\n" + event(6, 1));
-  a.dispatcher->room();
+  a.dispatcher->on_writable();
   const std::string last = a.received();
   EXPECT_TRUE(last.starts_with(event(7, 1) + "\n" + event(8, 1) + "\n")) << last;
   EXPECT_NE(last.find(R"("method":"rpc.lagged","params":{"topic":"state.0","dropped":1})"), std::string::npos) << last;
@@ -167,11 +167,11 @@ TEST_F(Events, what_is_kept_does_not_come_to_who_has_unsubscribed) {
   for (const char* const topic : {"a.1", "a.2"})
     publisher.send(
         notification("rpc.publish", R"({"topic":")" + std::string{topic} + R"(","params":[1],"retain":true})"));
-  a.outlet->overfull = true;
+  a.sink->overfull = true;
   EXPECT_EQ(a.ask(request("rpc.subscribe", R"({"topic":"a.*","last":true})")), result_reply("true"));
   EXPECT_EQ(a.ask(request("rpc.unsubscribe", R"(["a.*"])")), result_reply("true"));
-  a.outlet->overfull = false;
-  a.dispatcher->room();
+  a.sink->overfull = false;
+  a.dispatcher->on_writable();
   EXPECT_EQ(a.received(), "");
 }
 
@@ -190,7 +190,7 @@ class Kept : public Events {
   }
   // In the order of their names.
   static std::string topic(int i) { return "a.b.c" + std::to_string(10'000 + i); }
-  std::uint64_t steps() const { return world.exchange.event_steps(); }
+  std::uint64_t steps() const { return world.router.event_steps(); }
 };
 
 TEST_F(Kept, is_looked_for_in_pieces_whatever_is_asked_for_at_once) {
@@ -274,12 +274,12 @@ TEST_F(Kept, is_forgotten_with_who_asked_for_it) {
 TEST_F(Events, one_of_a_group_that_takes_too_little_leaves_them_to_others) {
   for (Client* member : {&a, &b})
     EXPECT_EQ(member->ask(request("rpc.subscribe", R"({"topic":"work","group":"g"})")), result_reply("true"));
-  a.outlet->overfull = true;
+  a.sink->overfull = true;
   for (int i = 0; i < 4; ++i)
     EXPECT_EQ(publisher.ask(request("rpc.publish", R"({"topic":"work"})")), result_reply("1"));
   EXPECT_EQ(a.received(), "");
-  EXPECT_EQ(b.outlet->messages.size(), 4U);
-  b.outlet->overfull = true;
+  EXPECT_EQ(b.sink->messages.size(), 4U);
+  b.sink->overfull = true;
   EXPECT_EQ(publisher.ask(request("rpc.publish", R"({"topic":"work"})")), result_reply("0"));
 }
 
@@ -337,13 +337,13 @@ TEST_F(Events, subscriptions_of_a_connection_are_bounded) {
 TEST_F(Events, a_subscriber_that_takes_too_little_learns_how_much_it_has_lost) {
   subscribe(a, R"({"topic":">"})");
   subscribe(b, R"({"topic":">"})");
-  a.outlet->overfull = true;
+  a.sink->overfull = true;
   for (int i = 0; i < 3; ++i) publisher.send(notification("x"));
-  a.outlet->overfull = false;
+  a.sink->overfull = false;
   // It is told in order: nothing new before it knows what it has missed.
   EXPECT_EQ(publisher.ask(request("rpc.publish", R"({"topic":"y"})")), result_reply("1"));
   EXPECT_EQ(a.received(), "");
-  a.dispatcher->room();
+  a.dispatcher->on_writable();
   EXPECT_EQ(a.received(), notification("rpc.lagged", R"({"topic":"x","dropped":3})") + "\n" +
                               notification("rpc.lagged", R"({"topic":"y","dropped":1})"));
   publisher.send(notification("x"));
@@ -354,10 +354,10 @@ TEST_F(Events, a_subscriber_that_takes_too_little_learns_how_much_it_has_lost) {
 
 TEST_F(Events, what_is_remembered_of_lost_events_is_bounded) {
   subscribe(a, R"({"topic":">"})");
-  a.outlet->overfull = true;
+  a.sink->overfull = true;
   for (int i = 0; i < 1000; ++i) publisher.send(notification("t" + std::to_string(i)));
-  a.outlet->overfull = false;
-  a.dispatcher->room();
+  a.sink->overfull = false;
+  a.dispatcher->on_writable();
   const std::string lagged = a.received();
   EXPECT_LE(std::ranges::count(lagged, '\n'), 64);
   EXPECT_NE(lagged.find(R"({"topic":">","dropped":937})"), std::string::npos) << lagged;

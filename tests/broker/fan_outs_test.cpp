@@ -33,7 +33,7 @@ std::string subscribing(std::string_view topic, std::string_view more = "") {
 
 class FanOuts : public testing::Test {
  protected:
-  FanOuts() { publisher.outlet->holds_input = true; }
+  FanOuts() { publisher.sink->holds_input = true; }
 
   void subscribe(std::size_t count, std::string_view topic = "news") {
     for (std::size_t i = 0; i < count; ++i) {
@@ -43,9 +43,9 @@ class FanOuts : public testing::Test {
   }
   [[nodiscard]] std::size_t told() const {
     return static_cast<std::size_t>(
-        std::ranges::count_if(subscribers, [](const auto& one) { return !one->outlet->messages.empty(); }));
+        std::ranges::count_if(subscribers, [](const auto& one) { return !one->sink->messages.empty(); }));
   }
-  [[nodiscard]] bool is_held() const { return !publisher.outlet->input_hold.expired(); }
+  [[nodiscard]] bool is_held() const { return !publisher.sink->input_hold.expired(); }
   // The turns until all have been told.
   int tell_all() {
     int turns = 0;
@@ -77,7 +77,7 @@ TEST_F(FanOuts, an_event_for_many_is_told_over_several_turns) {
   EXPECT_FALSE(is_held());
   while (world.scheduler.expire_one()) {
   }
-  EXPECT_EQ(world.workspace.stats.events_delivered, kCrowd);
+  EXPECT_EQ(world.loop_context.stats.events_delivered, kCrowd);
   EXPECT_EQ(world.scheduler.running(), 0U);
 }
 
@@ -98,9 +98,9 @@ TEST_F(FanOuts, publish_is_answered_with_how_many_have_been_told_when_they_have)
 TEST_F(FanOuts, an_event_is_not_overtaken_by_the_next_of_its_topic_whoever_publishes_it) {
   subscribe(kCrowd);
   Client next{world};
-  next.outlet->holds_input = true;
+  next.sink->holds_input = true;
   Client last{world};
-  last.outlet->holds_input = true;
+  last.sink->holds_input = true;
   Client elsewhere{world};
   Client other{world};
   EXPECT_EQ(other.ask(subscribing("others")), result_reply("true"));
@@ -114,8 +114,8 @@ TEST_F(FanOuts, an_event_is_not_overtaken_by_the_next_of_its_topic_whoever_publi
   const std::string all =
       notification("news", "[1]") + "\n" + notification("news", "[2]") + "\n" + notification("news", "[3]");
   for (const auto& one : subscribers) EXPECT_EQ(one->received(), all);
-  EXPECT_TRUE(next.outlet->input_hold.expired());
-  EXPECT_TRUE(last.outlet->input_hold.expired());
+  EXPECT_TRUE(next.sink->input_hold.expired());
+  EXPECT_TRUE(last.sink->input_hold.expired());
   EXPECT_EQ(world.scheduler.running(), 0U);
 }
 
@@ -202,10 +202,10 @@ TEST_F(FanOuts, who_takes_too_little_when_its_turn_comes_learns_what_it_has_lost
   subscribe(kCrowd);
   EXPECT_EQ(publisher.ask(request("rpc.publish", kSmallEvent)), "");
   Client& last = *subscribers.back();
-  last.outlet->overfull = true;
+  last.sink->overfull = true;
   EXPECT_EQ(answer(), result_reply(std::to_string(kCrowd - 1)));
-  last.outlet->overfull = false;
-  last.dispatcher->room();
+  last.sink->overfull = false;
+  last.dispatcher->on_writable();
   EXPECT_EQ(last.received(), notification("rpc.lagged", R"({"topic":"news","dropped":1})"));
 }
 
@@ -232,7 +232,7 @@ TEST_F(FanOuts, a_publisher_that_leaves_has_published_it_all_the_same) {
 TEST_F(FanOuts, several_take_turns) {
   subscribe(kCrowd);
   Client other{world};
-  other.outlet->holds_input = true;
+  other.sink->holds_input = true;
   Client third{world};
   EXPECT_EQ(third.ask(subscribing("few")), result_reply("true"));
   publisher.send(request("rpc.publish", kSmallEvent));
@@ -275,15 +275,15 @@ TEST_F(FanOuts, what_is_too_much_for_the_account_is_lost_by_who_has_not_been_tol
   std::vector<std::unique_ptr<Client>> publishers;
   for (int i = 0; i < 3; ++i) {
     publishers.push_back(std::make_unique<Client>(world));
-    publishers.back()->outlet->holds_input = true;
+    publishers.back()->sink->holds_input = true;
     publishers.back()->send(
         notification("news", R"([")" + std::string(4'000'000 + 1000 * static_cast<std::size_t>(i), 'x') + "\"]"));
   }
   while (world.scheduler.expire_one()) {
   }
   for (const auto& one : subscribers) {
-    EXPECT_EQ(one->outlet->messages.size(), 3U);
-    EXPECT_EQ(std::ranges::count(one->outlet->messages, notification("rpc.lagged", R"({"topic":"news","dropped":1})")),
+    EXPECT_EQ(one->sink->messages.size(), 3U);
+    EXPECT_EQ(std::ranges::count(one->sink->messages, notification("rpc.lagged", R"({"topic":"news","dropped":1})")),
               1);
   }
 }

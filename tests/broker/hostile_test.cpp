@@ -46,7 +46,7 @@ TEST_F(HostilePeers, an_answer_that_says_something_twice_is_none) {
   const std::string id = id_of(provider.received());
   provider.send(R"({"jsonrpc":"2.0","result":1,"r\u0065sult":2,"id":)" + id + "}");
   EXPECT_NE(caller.received().find("-32603"), std::string::npos);
-  EXPECT_EQ(world.exchange.relayed_calls().in_use(), 0U);
+  EXPECT_EQ(world.router.relayed_calls().in_use(), 0U);
 }
 
 TEST_F(HostilePeers, batches_are_taken_apart_or_refused_before_anybody_is_asked) {
@@ -64,18 +64,18 @@ TEST_F(HostilePeers, batches_are_taken_apart_or_refused_before_anybody_is_asked)
 
 TEST_F(HostilePeers, who_sends_more_than_a_provider_takes_costs_it_nothing_and_waits) {
   provider.provide("add");
-  provider.outlet->overfull = true;
+  provider.sink->overfull = true;
   for (int i = 0; i < 5; ++i) caller.send(notification("add", "[1]"));
   EXPECT_EQ(provider.received(), "");
-  EXPECT_EQ(world.workspace.stats.events_dropped, 5U);
+  EXPECT_EQ(world.loop_context.stats.events_dropped, 5U);
   caller.send(request("add", "[2]", "1"));
   caller.send(request("add", "[3]", "2"));
   EXPECT_EQ(provider.received(), "");
-  provider.outlet->overfull = false;
+  provider.sink->overfull = false;
   caller.send(request("add", "[4]", "3"));
   caller.send(notification("add", "[5]"));
   EXPECT_EQ(provider.received(), "") << "nothing overtakes what waits";
-  provider.dispatcher->room();
+  provider.dispatcher->on_writable();
   EXPECT_EQ(provider.received(),
             request("add", "[2]", "0") + "\n" + request("add", "[3]", "1") + "\n" + request("add", "[4]", "2"));
   caller.send(notification("add", "[6]"));
@@ -103,17 +103,17 @@ TEST_F(HostilePeers, what_waits_for_a_provider_is_bounded_in_bytes) {
   EXPECT_EQ(greedy.received(), "");
   greedy.leave();
   modest.leave();
-  EXPECT_EQ(small.exchange.relayed_calls().in_use(), 1U) << "the one that the provider is at work on";
+  EXPECT_EQ(small.router.relayed_calls().in_use(), 1U) << "the one that the provider is at work on";
 }
 
 TEST_F(HostilePeers, a_text_of_several_lines_is_one_line_for_who_may_read_lines) {
   Client lines{world};
-  lines.outlet->lines = true;
+  lines.sink->lines = true;
   lines.provide("add");
   EXPECT_EQ(lines.ask(request("rpc.subscribe", R"(["news"])")), result_reply("true"));
   caller.send("{\"jsonrpc\":\"2.0\",\r\n\t\"method\" : \"add\",\n\"params\":[\"a\\nb\"],\n\"id\":1\n}");
   EXPECT_EQ(lines.received(), "{\"jsonrpc\":\"2.0\",  \t\"method\" : \"add\", \"params\":[\"a\\nb\"], \"id\":0 }");
-  caller.outlet->lines = true;
+  caller.sink->lines = true;
   lines.send("{\"jsonrpc\":\"2.0\",\n\"result\":[\n1\n],\"id\":0}");
   EXPECT_EQ(caller.received(), R"({"jsonrpc":"2.0", "result":[ 1 ],"id":1})");
   caller.send("{\"jsonrpc\":\"2.0\",\n\"method\":\"news\"}");
@@ -174,7 +174,7 @@ TEST_F(HostilePeers, two_that_call_each_other_within_their_calls_come_to_an_end)
     answers.send(error_reply(-32000, "too far", {}, asked[static_cast<std::size_t>(i)]));
   }
   EXPECT_EQ(caller.received(), error_reply(-32000, "too far", {}, "\"outer\""));
-  EXPECT_EQ(world.exchange.relayed_calls().in_use(), 0U);
+  EXPECT_EQ(world.router.relayed_calls().in_use(), 0U);
 }
 
 TEST_F(HostilePeers, a_cancellation_and_an_answer_that_cross_are_one_outcome) {
@@ -248,7 +248,7 @@ TEST_F(HostilePeers, one_that_stalls_loses_its_own_events_and_delays_nobody) {
   Client quick{world};
   EXPECT_EQ(stalled.ask(request("rpc.subscribe", R"(["news"])")), result_reply("true"));
   EXPECT_EQ(quick.ask(request("rpc.subscribe", R"(["news"])")), result_reply("true"));
-  stalled.outlet->overfull = true;
+  stalled.sink->overfull = true;
   for (int i = 0; i < 3; ++i)
     EXPECT_EQ(caller.ask(request("rpc.publish", R"({"topic":"news","params":[1]})")), result_reply("1"));
   EXPECT_EQ(stalled.received(), "");

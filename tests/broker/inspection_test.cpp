@@ -32,8 +32,8 @@ class Inspection : public testing::Test {
     return {};
   }
   std::string metrics() {
-    broker::MetricsText text{world.exchange, {}};
-    EXPECT_TRUE(text.advance(*asks.outlet, ~std::size_t{0}));
+    broker::MetricsText text{world.router, {}};
+    EXPECT_TRUE(text.advance(*asks.sink, ~std::size_t{0}));
     return std::string{text.text()};
   }
 
@@ -109,7 +109,7 @@ TEST_F(Inspection, methods_of_the_process_itself_are_counted_as_well) {
   });
   EXPECT_EQ(method("now").at("calls"), 0);
   for (const std::string good : {"true", "false", "true"}) {
-    ++world.workspace.stats.loop_turns;
+    ++world.loop_context.stats.loop_turns;
     static_cast<void>(caller.ask(request("now", "[" + good + "]")));
   }
   static_cast<void>(caller.ask(request("now", "[1]")));
@@ -138,7 +138,7 @@ TEST_F(Inspection, of_calls_of_one_turn_the_first_is_timed) {
   int calls = 0;
   world.registry.method("fast", [&] { world.advance(++calls * 1ms); });
   for (int i = 0; i < 3; ++i) static_cast<void>(caller.ask(request("fast")));
-  ++world.workspace.stats.loop_turns;
+  ++world.loop_context.stats.loop_turns;
   static_cast<void>(caller.ask(request("fast")));
   EXPECT_EQ(method("fast").at("calls"), 4);
   EXPECT_EQ(method("fast").at("max_us"), 4000);
@@ -192,9 +192,9 @@ TEST_F(Inspection, clients_are_told_with_what_they_do) {
 TEST_F(Inspection, a_client_can_be_kicked_by_its_name) {
   static_cast<void>(provider.ask(request("rpc.hello", R"({"name":"worker"})")));
   EXPECT_EQ(asks.ask(request("rpc.kick", R"({"client":"other"})")), result_reply("false"));
-  EXPECT_EQ(provider.outlet->closes, 0);
+  EXPECT_EQ(provider.sink->closes, 0);
   EXPECT_EQ(asks.ask(request("rpc.kick", R"({"client":"worker"})")), result_reply("true"));
-  EXPECT_EQ(provider.outlet->closes, 1);
+  EXPECT_EQ(provider.sink->closes, 1);
   EXPECT_NE(asks.ask(request("rpc.kick")).find("-32602"), std::string::npos);
 }
 
@@ -232,11 +232,11 @@ TEST_F(Kicking, who_was_kicked_is_not_let_in_again_for_a_time) {
     const json refused = json::parse(back.ask(again)).at("error");
     EXPECT_EQ(refused.at("code"), -32003);
     EXPECT_EQ(refused.at("data").at("retry_after_ms"), 59'000);
-    EXPECT_EQ(back.outlet->closes, 1);
+    EXPECT_EQ(back.sink->closes, 1);
   }
   Client other{world};
   EXPECT_NE(other.ask(hello("other")).find("\"result\""), std::string::npos);
-  EXPECT_EQ(other.outlet->closes, 0);
+  EXPECT_EQ(other.sink->closes, 0);
   world.advance(59s);
   Client back{world};
   EXPECT_NE(back.ask(hello("worker")).find("\"result\""), std::string::npos);
@@ -258,7 +258,7 @@ TEST(KickedClients, are_known_by_name_and_principal_or_by_session_and_forgotten_
 
 TEST_F(Inspection, health_says_when_the_broker_is_about_to_leave) {
   EXPECT_EQ(result("rpc.health").at("status"), "ok");
-  world.exchange.drain();
+  world.router.drain();
   EXPECT_EQ(result("rpc.health").at("status"), "draining");
   EXPECT_NE(asks.ask(request("rpc.health", "[1]")).find("-32602"), std::string::npos);
 }

@@ -53,7 +53,7 @@ TEST_F(Leaving, callers_give_up_their_calls_in_shares) {
   static_cast<void>(provider.received());
   caller.leave();
   EXPECT_EQ(expect_shares(provider), kMany) << "each is cancelled";
-  EXPECT_EQ(world.exchange.relayed_calls().in_use(), 0U);
+  EXPECT_EQ(world.router.relayed_calls().in_use(), 0U);
 }
 
 TEST_F(Leaving, callers_of_one_turn_have_one_share_together) {
@@ -71,7 +71,7 @@ TEST_F(Leaving, providers_lose_their_calls_in_shares_and_callers_are_told) {
   static_cast<void>(provider.received());
   provider.leave();
   EXPECT_EQ(expect_shares(caller), kMany);
-  EXPECT_EQ(world.exchange.methods().size(), 0U);
+  EXPECT_EQ(world.router.methods().size(), 0U);
 }
 
 TEST_F(Leaving, providers_with_calls_that_wait_lose_them_in_shares) {
@@ -80,7 +80,7 @@ TEST_F(Leaving, providers_with_calls_that_wait_lose_them_in_shares) {
   static_cast<void>(provider.received());
   provider.leave();
   EXPECT_EQ(expect_shares(caller), kMany);
-  EXPECT_EQ(world.exchange.relayed_calls().in_use(), 0U);
+  EXPECT_EQ(world.router.relayed_calls().in_use(), 0U);
 }
 
 TEST_F(Leaving, providers_that_end_their_side_do_so_too) {
@@ -119,8 +119,8 @@ class Unregistering : public Leaving {
     const std::string said = client.ask(request("rpc.register", R"({"method":"work","concurrency":1,"queue":5000})"));
     EXPECT_EQ(lines_of(said), 2) << said;
   }
-  [[nodiscard]] std::size_t waiting_for(int place) {
-    return world.exchange.methods().find_registered("work")->providers()[static_cast<std::size_t>(place)]->waiting;
+  [[nodiscard]] std::size_t waiting_for(int index) {
+    return world.router.methods().find_registered("work")->providers()[static_cast<std::size_t>(index)]->waiting;
   }
 };
 
@@ -132,8 +132,8 @@ TEST_F(Unregistering, calls_that_wait_end_in_shares_and_the_one_at_work_is_answe
   EXPECT_EQ(provider.received(), "");
   provider.send(result_reply("5", id_of(asked)));
   EXPECT_EQ(caller.received(), result_reply("5", "1"));
-  EXPECT_EQ(world.exchange.methods().size(), 0U);
-  EXPECT_EQ(world.exchange.relayed_calls().in_use(), 0U);
+  EXPECT_EQ(world.router.methods().size(), 0U);
+  EXPECT_EQ(world.router.relayed_calls().in_use(), 0U);
 }
 
 TEST_F(Unregistering, providers_go_when_the_one_at_work_is_answered_first) {
@@ -142,10 +142,10 @@ TEST_F(Unregistering, providers_go_when_the_one_at_work_is_answered_first) {
   unregister();
   provider.send(result_reply("5", id_of(asked)));
   EXPECT_EQ(provider.received(), "") << "asked nothing further";
-  EXPECT_EQ(world.exchange.methods().size(), 1U);
+  EXPECT_EQ(world.router.methods().size(), 1U);
   static_cast<void>(caller.received());
   EXPECT_EQ(expect_shares(caller), kMany - 1 - kShare);
-  EXPECT_EQ(world.exchange.methods().size(), 0U);
+  EXPECT_EQ(world.router.methods().size(), 0U);
 }
 
 TEST_F(Unregistering, calls_that_wait_go_to_another_provider_in_shares) {
@@ -186,9 +186,9 @@ TEST_F(Unregistering, who_registers_again_meanwhile_is_asked_what_still_waits) {
     provider.send(result_reply("1", id_of(next)));
   EXPECT_EQ(answered, 600 - kShare);
   EXPECT_EQ(lines_of(caller.received()), 600 - kShare);
-  EXPECT_EQ(world.exchange.relayed_calls().in_use(), 0U);
+  EXPECT_EQ(world.router.relayed_calls().in_use(), 0U);
   unregister();
-  EXPECT_EQ(world.exchange.methods().size(), 0U);
+  EXPECT_EQ(world.router.methods().size(), 0U);
 }
 
 TEST_F(Unregistering, registering_and_unregistering_again_goes_on_where_it_was) {
@@ -225,7 +225,7 @@ TEST_F(Unregistering, the_time_of_calls_goes_on_meanwhile) {
   world.advance(std::chrono::milliseconds{100});
   told += lines_of(caller.received());
   EXPECT_EQ(told, 599);
-  EXPECT_EQ(world.exchange.relayed_calls().in_use(), 1U);
+  EXPECT_EQ(world.router.relayed_calls().in_use(), 1U);
 }
 
 TEST_F(Unregistering, a_broker_may_end_in_the_middle) {
@@ -249,8 +249,8 @@ TEST_F(Leaving, callers_are_told_nothing_that_is_answered_meanwhile) {
   provider.send(result_reply("1", last));
   EXPECT_EQ(provider.dropped, 0U) << "the call was still there";
   static_cast<void>(expect_shares(provider));
-  EXPECT_EQ(world.exchange.relayed_calls().in_use(), 0U);
-  EXPECT_EQ(world.workspace.stats.calls_in_flight, 0U);
+  EXPECT_EQ(world.router.relayed_calls().in_use(), 0U);
+  EXPECT_EQ(world.loop_context.stats.calls_in_flight, 0U);
 }
 
 TEST_F(Leaving, both_of_a_broker_that_ends_in_the_middle_go_with_it) {

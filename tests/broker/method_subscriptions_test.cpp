@@ -208,7 +208,7 @@ TEST_F(MethodSubscriptions, KeepABoundedPartOfWhatComesBeforeTheirAnswer) {
   const std::string call = asked(provider);
   const std::string value = quoted(std::string(30'000, 'x'));
   for (int i = 0; i < 5; ++i) provider.send(event(R"("0x1")", value));
-  EXPECT_EQ(world.workspace.stats.events_dropped, 3U);
+  EXPECT_EQ(world.loop_context.stats.events_dropped, 3U);
   provider.send(result_reply(R"("0x1")", call));
   const std::string told = caller.received();
   EXPECT_GT(told.size(), 2 * value.size());
@@ -254,7 +254,7 @@ TEST_F(MethodSubscriptions, CountALossInBoundedMemory) {
   const std::string call = asked(provider);
   const std::string value = quoted(std::string(70'000, 'x'));
   for (int i = 0; i < 5000; ++i) provider.send(event(std::to_string(i), value));
-  EXPECT_EQ(world.workspace.stats.events_dropped, 5000U);
+  EXPECT_EQ(world.loop_context.stats.events_dropped, 5000U);
   provider.send(result_reply("4999", call));
   EXPECT_EQ(caller.received().find("lagged"), std::string::npos) << "beyond what is kept of them";
 }
@@ -263,7 +263,7 @@ TEST_F(MethodSubscriptions, TakeNoOtherValueOfMessagePackForAnId) {
   provide(provider);
   const auto answer = [&](std::string_view result_hex) {
     EXPECT_EQ(caller.ask(request("eth_subscribe", R"(["newHeads"])")), "");
-    provider.send_packed(packing::with(R"({"jsonrpc":"2.0","id":)" + asked(provider) + "}", "result", result_hex));
+    provider.send_msgpack(packing::with(R"({"jsonrpc":"2.0","id":)" + asked(provider) + "}", "result", result_hex));
     return caller.received();
   };
   for (const bool is_tapped : {false, true}) {
@@ -275,7 +275,7 @@ TEST_F(MethodSubscriptions, TakeNoOtherValueOfMessagePackForAnId) {
     EXPECT_NE(answer("c0").find("malformed"), std::string::npos);
     const std::string id = id_of(answer(is_tapped ? "07" : "a1 61"));
     const std::string own = is_tapped ? "7" : R"("a")";
-    provider.send_packed(packing::packed(event(own, "1")));
+    provider.send_msgpack(packing::msgpack_of(event(own, "1")));
     EXPECT_EQ(caller.received(), event(quoted(id), "1"));
     EXPECT_EQ(caller.ask(unsubscribe(id)), result_reply("true", "9"));
     EXPECT_EQ(provider.received(), told_to_end(own));
@@ -288,7 +288,7 @@ TEST_F(MethodSubscriptions, OfMessagePackAreShownToWhoLooksOn) {
   const auto shown = [&](std::string_view result_hex) {
     EXPECT_EQ(caller.ask(request("eth_subscribe", R"(["newHeads"])")), "");
     static_cast<void>(other.received());
-    provider.send_packed(packing::with(R"({"jsonrpc":"2.0","id":)" + asked(provider) + "}", "result", result_hex));
+    provider.send_msgpack(packing::with(R"({"jsonrpc":"2.0","id":)" + asked(provider) + "}", "result", result_hex));
     static_cast<void>(caller.received());
     return other.received();
   };
@@ -446,12 +446,12 @@ TEST_F(MethodSubscriptions, OfABatchSendTheirEventsBehindIt) {
 TEST_F(MethodSubscriptions, OfASlowCallerLoseEventsAndSaySo) {
   provide(provider);
   const std::string id = subscribe(caller, provider, R"("0x1")");
-  caller.outlet->overfull = true;
+  caller.sink->overfull = true;
   provider.send(event(R"("0x1")", "1"));
   provider.send(event(R"("0x1")", "2"));
   EXPECT_EQ(caller.received(), "");
-  caller.outlet->overfull = false;
-  caller.dispatcher->room();
+  caller.sink->overfull = false;
+  caller.dispatcher->on_writable();
   EXPECT_EQ(caller.received(), notification("rpc.lagged", R"({"topic":"eth_subscription","dropped":2})"));
   provider.send(event(R"("0x1")", "3"));
   EXPECT_EQ(caller.received(), event(quoted(id), "3"));
@@ -459,7 +459,7 @@ TEST_F(MethodSubscriptions, OfASlowCallerLoseEventsAndSaySo) {
 
 TEST_F(MethodSubscriptions, AreOneLineWhateverTheProviderSends) {
   provide(provider);
-  caller.outlet->lines = true;
+  caller.sink->lines = true;
   const std::string id = subscribe(caller, provider, R"("0x1")");
   provider.send(
       "{\"jsonrpc\":\"2.0\",\n\"method\":\"eth_subscription\",\"params\":{\n\"result\":[\n1],\n"
@@ -475,7 +475,7 @@ TEST_F(MethodSubscriptions, AreOneLineWhateverTheProviderSends) {
 
 TEST_F(MethodSubscriptions, NeedAConnectionAndAnId) {
   provide(provider);
-  caller.outlet->is_connected = false;
+  caller.sink->is_connected = false;
   EXPECT_EQ(caller.ask(request("eth_subscribe", R"(["newHeads"])")),
             error_reply(-32600, "Invalid Request", R"({"reason":"needs_connection"})"));
   EXPECT_EQ(other.ask(notification("eth_subscribe", R"(["newHeads"])")), "");

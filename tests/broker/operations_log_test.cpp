@@ -30,7 +30,7 @@ using Lines = std::vector<std::string>;
 class OperationsLogTest : public testing::Test {
  protected:
   explicit OperationsLogTest(std::uint32_t calls_every = 3) : world{Limits{}, {.log_calls_every = calls_every}} {
-    world.workspace.log = &sink;
+    world.loop_context.log = &sink;
   }
   // What has been written since the last call, each without its time.
   Lines log() { return std::exchange(written, {}); }
@@ -154,7 +154,7 @@ TEST_F(OperationsLogTest, calls_that_fail_here_are_told_with_the_reason) {
       log(),
       Lines{"warning a call has failed method=add client=ada principal=\"\" about=\"\" code=-32002 error=Timeout" +
             data("the call was not answered in time", "maybe")});
-  provider.send(result_reply("1", id_of(provider.outlet->messages.front())));
+  provider.send(result_reply("1", id_of(provider.sink->messages.front())));
   caller.send(request("add", {}, "3"));
   static_cast<void>(caller.ask(request("rpc.cancel", "[3]")));
   EXPECT_EQ(log(), Lines{}) << "as its caller wanted it";
@@ -187,10 +187,10 @@ TEST_F(OperationsLogTest, requests_that_are_refused_are_told_without_what_was_se
 }
 
 TEST_F(OperationsLogTest, who_is_not_let_in_is_told_with_where_it_comes_from) {
-  world.workspace.refusals = rpc::Refusals{&sink, &world.scheduler};
-  world.workspace.authority = std::make_shared<const rpc::Authority>(std::vector<Principal>{
+  world.loop_context.refusals = rpc::Refusals{&sink, &world.scheduler};
+  world.loop_context.authority = std::make_shared<const rpc::Authority>(std::vector<Principal>{
       {.name = "robot", .tokens = {"robot-token"}, .call = {}, .provide = {}, .publish = {}, .subscribe = {}}});
-  caller.outlet->source = "192.0.2.7";
+  caller.sink->source = "192.0.2.7";
   EXPECT_NE(caller.ask(request("rpc.hello", R"({"token":"hunter2"})")).find("-32004"), std::string::npos);
   EXPECT_EQ(log(), Lines{"warning a caller is not let in method=rpc.hello about=\"\" source=192.0.2.7 "
                          "reason=\"a token that is not known\" code=-32004"});
@@ -204,11 +204,11 @@ TEST_F(OperationsLogTest, who_is_not_let_in_is_told_with_where_it_comes_from) {
 }
 
 TEST_F(OperationsLogTest, who_says_that_it_is_another_is_told_of_as_such) {
-  world.workspace.refusals = rpc::Refusals{&sink, &world.scheduler};
+  world.loop_context.refusals = rpc::Refusals{&sink, &world.scheduler};
   const auto known = [](const char* name, const char* token) {
     return Principal{.name = name, .tokens = {token}, .call = {}, .provide = {}, .publish = {}, .subscribe = {}};
   };
-  world.workspace.authority = std::make_shared<const rpc::Authority>(
+  world.loop_context.authority = std::make_shared<const rpc::Authority>(
       std::vector<Principal>{known("robot", "robot-token"), known("desk", "desk-token")});
   static_cast<void>(caller.ask(request("rpc.hello", R"({"token":"robot-token"})")));
   static_cast<void>(log());
@@ -220,7 +220,7 @@ TEST_F(OperationsLogTest, who_says_that_it_is_another_is_told_of_as_such) {
 
 TEST_F(OperationsLogTest, calls_that_reach_no_method_are_in_the_access_log) {
   world.registry.method("own", [] { return 1; });
-  world.workspace.call_log = &sink;
+  world.loop_context.call_log = &sink;
   const std::string begin = "info a call is answered method=";
   const std::string rest = " client=\"\" principal=\"\" us=0 outcome=error code=";
   static_cast<void>(caller.ask(request("nothing")));
@@ -235,7 +235,7 @@ TEST_F(OperationsLogTest, calls_that_reach_no_method_are_in_the_access_log) {
 
 TEST_F(OperationsLogTest, refusals_name_who_is_refused_what) {
   world.registry.method("secret", [] { return 1; });
-  world.workspace.authority = std::make_shared<const rpc::Authority>(std::vector<Principal>{
+  world.loop_context.authority = std::make_shared<const rpc::Authority>(std::vector<Principal>{
       {.name = "robot", .tokens = {"robot-token"}, .call = {"status"}, .provide = {}, .publish = {}, .subscribe = {}}});
   Client robot{world};
   static_cast<void>(robot.ask(request("rpc.hello", R"({"name":"r2","token":"robot-token"})")));
@@ -262,30 +262,30 @@ TEST_F(OperationsLogTest, refusals_name_who_is_refused_what) {
 }
 
 TEST_F(OperationsLogTest, refusals_name_the_topic_whatever_its_encoding) {
-  world.workspace.refusals = rpc::Refusals{&sink, &world.scheduler};
-  world.workspace.authority = std::make_shared<const rpc::Authority>(std::vector<Principal>{
+  world.loop_context.refusals = rpc::Refusals{&sink, &world.scheduler};
+  world.loop_context.authority = std::make_shared<const rpc::Authority>(std::vector<Principal>{
       {.name = "robot", .tokens = {"robot-token"}, .call = {}, .provide = {}, .publish = {}, .subscribe = {}}});
   const auto about = [&](std::string_view publish) {
     Client robot{world};
     static_cast<void>(robot.ask(request("rpc.hello", R"({"name":"r2","token":"robot-token"})")));
     static_cast<void>(log());
-    robot.send_packed(publish);
+    robot.send_msgpack(publish);
     const Lines lines = log();
     EXPECT_EQ(lines.size(), 1U);
     const std::string line = lines.empty() ? std::string{} : lines[0];
     const std::size_t at = line.find(" about=");
     return line.substr(at, line.find(" code=") - at);
   };
-  EXPECT_EQ(about(packing::packed(request("rpc.publish", R"({"params":[1],"topic":"news.today"})"))),
+  EXPECT_EQ(about(packing::msgpack_of(request("rpc.publish", R"({"params":[1],"topic":"news.today"})"))),
             " about=news.today");
-  EXPECT_EQ(about(packing::packed(request("rpc.publish", R"(["news.today",[1]])"))), " about=news.today");
+  EXPECT_EQ(about(packing::msgpack_of(request("rpc.publish", R"(["news.today",[1]])"))), " about=news.today");
   // The value is one that JSON has no form for: NaN.
   const std::string params = packing::with(R"({"topic":"news.today"})", "params", "91 cb 7f f8 00 00 00 00 00 00");
   EXPECT_EQ(about(packing::with(request("rpc.publish"), "params", packing::to_hex(params))), " about=news.today");
-  EXPECT_EQ(about(packing::packed(request("rpc.publish", R"([7])"))), " about=\"\"");
+  EXPECT_EQ(about(packing::msgpack_of(request("rpc.publish", R"([7])"))), " about=\"\"");
   static_cast<void>(log());
   // Before anybody has said who it is.
-  caller.send_packed(packing::packed(request("rpc.publish", R"({"topic":"news.today"})")));
+  caller.send_msgpack(packing::msgpack_of(request("rpc.publish", R"({"topic":"news.today"})")));
   const Lines lines = log();
   ASSERT_EQ(lines.size(), 1U);
   EXPECT_NE(lines[0].find(" about=news.today source="), std::string::npos) << lines[0];
@@ -307,9 +307,9 @@ TEST_F(OperationsLogTest, what_clients_cause_cannot_fill_it) {
 }
 
 TEST_F(OperationsLogTest, principals_are_told_and_never_what_they_show) {
-  world.workspace.authority = std::make_shared<const rpc::Authority>(std::vector<Principal>{
+  world.loop_context.authority = std::make_shared<const rpc::Authority>(std::vector<Principal>{
       {.name = "robot", .tokens = {"robot-token"}, .call = {}, .provide = {}, .publish = {}, .subscribe = {}}});
-  world.workspace.refusals = rpc::Refusals{&sink, &world.scheduler};
+  world.loop_context.refusals = rpc::Refusals{&sink, &world.scheduler};
   Client robot{world};
   const std::string reply = robot.ask(request("rpc.hello", R"({"name":"r2","token":"robot-token"})"));
   const std::string session = nlohmann::json::parse(reply).at("result").at("session");

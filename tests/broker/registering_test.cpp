@@ -105,7 +105,7 @@ TEST_F(Registering, what_is_wrong_with_one_of_several_says_which) {
 
 TEST_F(Registering, nothing_begins_at_a_broker_that_is_about_to_end) {
   a.provide("add");
-  world.exchange.drain();
+  world.router.drain();
   for (const std::string& text : {request("rpc.register", R"(["sub"])"), request("rpc.subscribe", R"(["news"])"),
                                   request("rpc.publish", R"(["news"])")})
     EXPECT_NE(a.ask(text).find("-32009"), std::string::npos) << text;

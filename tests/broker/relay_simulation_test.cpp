@@ -38,24 +38,24 @@ class Simulation {
       providers_.push_back(std::make_unique<Client>(world_));
       asked_.emplace_back();
     }
-    callers_.back()->outlet->is_connected = false;  // as by HTTP
+    callers_.back()->sink->is_connected = false;  // as by HTTP
   }
 
   [[nodiscard]] const Outcomes& run() {
     for (int step = 0; step < 300; ++step) {
       act();
-      look();
+      process_received();
     }
     // Whatever is still on its way ends by its time; a stream that waits for credit, once there can be none any more.
     for (const auto& caller : callers_) caller->dispatcher->peer_ended();
     world_.advance(200s);
-    look();
+    process_received();
     outcomes_.close();
     return outcomes_;
   }
   [[nodiscard]] std::size_t kept() {
     for (const auto& provider : providers_) provider->leave();
-    return world_.exchange.relayed_calls().in_use() + world_.exchange.methods().size();
+    return world_.router.relayed_calls().in_use() + world_.router.methods().size();
   }
 
  private:
@@ -158,7 +158,7 @@ class Simulation {
 
   void leave(std::size_t who) {
     if (pick(2) == 0) {
-      look();
+      process_received();
       outcomes_.left(who);
       callers_[who]->leave();
       callers_[who]->connect();
@@ -180,9 +180,9 @@ class Simulation {
   }
 
   // Everybody reads what has come.
-  void look() {
+  void process_received() {
     for (std::size_t i = 0; i < providers_.size(); ++i) {
-      if (!providers_[i]->outlet) continue;
+      if (!providers_[i]->sink) continue;
       std::istringstream lines{providers_[i]->received()};
       for (std::string line; std::getline(lines, line);) {
         const json message = json::parse(line);

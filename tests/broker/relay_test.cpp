@@ -116,7 +116,7 @@ TEST_F(Relay, the_elements_of_a_batch_go_to_providers_one_by_one_and_come_back_i
 
 TEST_F(Relay, a_caller_without_a_connection_is_answered_as_any_other) {
   provider.provide("add");
-  caller.outlet->is_connected = false;
+  caller.sink->is_connected = false;
   caller.send(request("add", {}, "7"));
   provider.send(result_reply("2", id_of(provider.received())));
   EXPECT_EQ(caller.received(), result_reply("2", "7"));
@@ -222,7 +222,7 @@ TEST_F(Relay, a_call_whose_time_is_up_is_answered_and_its_provider_told) {
   EXPECT_EQ(provider.received(), cancel_notification("0"));
   provider.send(result_reply("1", "0"));
   EXPECT_EQ(caller.received(), "");
-  EXPECT_EQ(world.exchange.relayed_calls().in_use(), 0u);
+  EXPECT_EQ(world.router.relayed_calls().in_use(), 0u);
 }
 
 TEST_F(Relay, timeouts_come_in_their_order_however_far_they_are) {
@@ -262,7 +262,7 @@ TEST_F(Relay, a_caller_that_leaves_gives_its_calls_up) {
   const std::string told = provider.received();
   EXPECT_NE(told.find(cancel_notification("0")), told.npos);
   EXPECT_NE(told.find(cancel_notification("1")), told.npos);
-  EXPECT_EQ(world.exchange.relayed_calls().in_use(), 0u);
+  EXPECT_EQ(world.router.relayed_calls().in_use(), 0u);
   provider.send(result_reply("1", "0"));
   EXPECT_EQ(provider.dropped, 1u);
 }
@@ -276,7 +276,7 @@ TEST_F(Relay, a_provider_that_leaves_ends_its_calls) {
   EXPECT_NE(answers.find(provider_lost("maybe", "1")), answers.npos);
   EXPECT_NE(answers.find(provider_lost("no", "2")), answers.npos);
   EXPECT_EQ(caller.ask(request("add")), error_reply(-32601, "Method not found"));
-  EXPECT_EQ(world.exchange.relayed_calls().in_use(), 0u);
+  EXPECT_EQ(world.router.relayed_calls().in_use(), 0u);
 }
 
 TEST_F(Relay, a_provider_that_says_nothing_more_is_none_but_its_own_calls_run_on) {

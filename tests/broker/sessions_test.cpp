@@ -58,8 +58,8 @@ TEST_F(Sessions, who_resumes_takes_the_name_and_ends_the_old_connection) {
   EXPECT_EQ(resumed.at("name"), "worker");
   EXPECT_NE(resumed.at("session"), session);
   EXPECT_EQ(caller.received(), provider_lost("maybe", "7"));
-  EXPECT_EQ(first.outlet->closes, 1);
-  EXPECT_EQ(second.outlet->closes, 0);
+  EXPECT_EQ(first.sink->closes, 1);
+  EXPECT_EQ(second.sink->closes, 0);
   first.send(result_reply("1", asked));
   EXPECT_EQ(caller.received(), "");
   second.provide("add");
@@ -78,7 +78,7 @@ TEST_F(Sessions, what_the_old_connection_had_asked_for_is_given_up) {
   const std::string asked = id_of(provider.received());
   EXPECT_TRUE(hello(second, {{"resume", session}}).is_object());
   EXPECT_EQ(provider.received(), cancel_notification(asked));
-  EXPECT_EQ(world.exchange.relayed_calls().in_use(), 0U);
+  EXPECT_EQ(world.router.relayed_calls().in_use(), 0U);
 }
 
 TEST_F(Sessions, nobody_is_told_of_a_client_that_only_changed_its_connection) {
@@ -125,14 +125,14 @@ TEST_F(Sessions, that_are_none_are_refused_alike_and_change_nothing) {
   earlier.front() = '1';
   for (const std::string& wrong : {std::string{"x"}, changed, earlier, session + "0", std::string(48, '0')})
     EXPECT_EQ(hello(second, {{"name", "worker"}, {"resume", wrong}}), -32004) << wrong;
-  EXPECT_EQ(first.outlet->closes + second.outlet->closes, 0);
+  EXPECT_EQ(first.sink->closes + second.sink->closes, 0);
   EXPECT_EQ(hello(second, {{"name", "worker"}}).at("name"), "worker~2");
 }
 
 TEST_F(Sessions, one_of_its_own_is_nothing_new) {
   const std::string session = session_of(first, "worker");
   EXPECT_EQ(hello(first, {{"resume", session}}).at("session"), session);
-  EXPECT_EQ(first.outlet->closes, 0);
+  EXPECT_EQ(first.sink->closes, 0);
 }
 
 TEST_F(Sessions, of_another_principal_is_none) {
@@ -145,11 +145,11 @@ TEST_F(Sessions, of_another_principal_is_none) {
                      .subscribe = {},
                      .admin = false};
   };
-  world.workspace.authority =
+  world.loop_context.authority =
       std::make_shared<const rpc::Authority>(std::vector<Principal>{principal("a", "one"), principal("b", "two")});
   const std::string session = hello(first, {{"token", "one"}, {"name", "worker"}}).at("session");
   EXPECT_EQ(hello(second, {{"token", "two"}, {"resume", session}}), -32004);
-  EXPECT_EQ(first.outlet->closes + second.outlet->closes, 0);
+  EXPECT_EQ(first.sink->closes + second.sink->closes, 0);
   Client third{world};
   EXPECT_EQ(hello(third, {{"token", "one"}, {"resume", session}}).at("name"), "worker");
 }

@@ -41,10 +41,10 @@ class Streams : public testing::Test {
  protected:
   void SetUp() override { provider.provide("count"); }
   // The caller takes no more, and more again.
-  void stall() { caller.outlet->messages_max = 0; }
+  void stall() { caller.sink->messages_max = 0; }
   void drain() {
-    caller.outlet->messages_max = 1'000'000;
-    caller.dispatcher->room();
+    caller.sink->messages_max = 1'000'000;
+    caller.dispatcher->on_writable();
   }
 
   World world{Limits{.call_timeout_ms = 100}};
@@ -109,26 +109,26 @@ TEST_F(Streams, a_caller_that_does_not_read_stops_its_own_stream_and_no_other) {
   EXPECT_EQ(provider.received().find(R"("id":0)"), std::string::npos) << "no credit for the one that does not read";
   provider.send(result_reply("null", "1"));
   world.advance(10s);
-  EXPECT_EQ(caller.outlet->messages.size(), 64U) << "that it waits for its caller takes none of its time";
+  EXPECT_EQ(caller.sink->messages.size(), 64U) << "that it waits for its caller takes none of its time";
   drain();
   EXPECT_EQ(provider.received(), credit("0", 1024));
   world.advance(110ms);
-  EXPECT_EQ(caller.outlet->messages.back(), timed_out()) << "now the provider is waited for";
+  EXPECT_EQ(caller.sink->messages.back(), timed_out()) << "now the provider is waited for";
 }
 
 TEST_F(Streams, a_provider_that_does_not_count_is_stopped_where_its_caller_has_no_room) {
   caller.send(streaming("1000"));
   static_cast<void>(provider.received());
   for (int i = 0; i < 500; ++i) provider.send(item("0"));
-  EXPECT_EQ(caller.outlet->messages.size(), 500U);
+  EXPECT_EQ(caller.sink->messages.size(), 500U);
   stall();
-  caller.outlet->overfull = true;
+  caller.sink->overfull = true;
   static_cast<void>(caller.received());
   for (int i = 0; i < 600; ++i) provider.send(item("0"));
-  ASSERT_LE(caller.outlet->messages.size(), 501U);
-  EXPECT_EQ(caller.outlet->messages.back(), overrun());
+  ASSERT_LE(caller.sink->messages.size(), 501U);
+  EXPECT_EQ(caller.sink->messages.back(), overrun());
   EXPECT_TRUE(provider.received().ends_with(cancel_notification("0")));
-  EXPECT_EQ(world.exchange.relayed_calls().in_use(), 0U);
+  EXPECT_EQ(world.router.relayed_calls().in_use(), 0U);
 }
 
 TEST_F(Streams, items_beyond_what_the_caller_takes_end_the_stream) {
@@ -201,7 +201,7 @@ TEST_F(Streams, and_of_one_that_sends_progress_itself) {
 TEST_F(Streams, progress_for_a_caller_that_takes_too_little_ends_its_call) {
   caller.send(request("count", R"({"partialResultToken":7})"));
   static_cast<void>(provider.received());
-  caller.outlet->waiting = world.limits.soft_output + 1;
+  caller.sink->waiting = world.limits.soft_output + 1;
   provider.send(progress(R"("0")", "1"));
   EXPECT_EQ(caller.received(), overrun());
   EXPECT_EQ(provider.received(), cancel_notification("0"));

@@ -12,7 +12,7 @@
 #include <utility>
 #include <vector>
 
-#include "base/words.hpp"
+#include "base/dotted_name.hpp"
 
 namespace wirecall::broker {
 namespace {

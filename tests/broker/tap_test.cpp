@@ -40,7 +40,7 @@ class Tap : public testing::Test {
   /// What has come, each the params of a rpc.tap without its id.
   static std::vector<json> seen(Client& client) {
     std::vector<json> all;
-    for (const std::string& message : std::exchange(client.outlet->messages, {})) {
+    for (const std::string& message : std::exchange(client.sink->messages, {})) {
       json one = json::parse(message);
       EXPECT_EQ(one.at("method"), "rpc.tap") << message;
       EXPECT_FALSE(one.contains("id")) << message;
@@ -97,7 +97,7 @@ TEST_F(Tap, every_way_in_which_a_call_ends_is_one_reply) {
   };
   caller.send(request("add"));
   provider.send(error_reply(-7, "no", R"({"origin":"local","a":1})", id_of(provider.received())));
-  EXPECT_EQ(admin.outlet->messages.back(),
+  EXPECT_EQ(admin.sink->messages.back(),
             R"({"jsonrpc":"2.0","method":"rpc.tap","params":{"kind":"reply","id":1,"method":"add","client":"ada",)"
             R"("provider":"worker","ms":0.000,"error":{"code":-7,"message":"no","data":{"a":1}}}})");
   EXPECT_EQ(end("an error"), -7);
@@ -203,26 +203,26 @@ TEST_F(Tap, a_pattern_chooses_what_is_shown) {
 TEST_F(Tap, ends_by_null_and_with_its_connection) {
   provider.provide("add");
   EXPECT_EQ(admin.ask(request("rpc.tap", R"({"pattern":null})")), result_reply("false"));
-  EXPECT_FALSE(world.exchange.is_tapped());
+  EXPECT_FALSE(world.router.is_tapped());
   tap(admin);
-  EXPECT_TRUE(admin.dispatcher->is_kept()) << "it need not say anything";
+  EXPECT_TRUE(admin.dispatcher->idle_exempt()) << "it need not say anything";
   Client other{world};
   tap(other);
   caller.send(request("add"));
   EXPECT_EQ(seen(other), seen(admin));
   EXPECT_EQ(admin.ask(request("rpc.tap", R"({"pattern":null})")), result_reply("true"));
-  EXPECT_FALSE(admin.dispatcher->is_kept());
+  EXPECT_FALSE(admin.dispatcher->idle_exempt());
   answer("1");
   EXPECT_EQ(seen(admin), list({}));
   EXPECT_EQ(seen(other).size(), 1U);
   other.leave();
-  EXPECT_FALSE(world.exchange.is_tapped());
+  EXPECT_FALSE(world.router.is_tapped());
   tap(admin);
   admin.dispatcher->peer_ended();
-  EXPECT_FALSE(world.exchange.is_tapped());
+  EXPECT_FALSE(world.router.is_tapped());
   EXPECT_NE(admin.ask(request("rpc.tap")).find("-32007"), std::string::npos);
   Client poster{world};
-  poster.outlet->is_connected = false;
+  poster.sink->is_connected = false;
   EXPECT_NE(poster.ask(request("rpc.tap")).find("needs_connection"), std::string::npos);
 }
 
@@ -237,16 +237,16 @@ TEST_F(Tap, calls_that_began_before_it_are_not_shown) {
 TEST_F(Tap, one_that_takes_too_little_loses_and_is_told_how_much) {
   provider.provide("add");
   tap(admin);
-  admin.outlet->overfull = true;
+  admin.sink->overfull = true;
   for (int i = 0; i < 3; ++i) {
     caller.send(request("add"));
     answer("1");
   }
   EXPECT_EQ(admin.received(), "");
-  admin.outlet->overfull = false;
-  admin.dispatcher->room();
+  admin.sink->overfull = false;
+  admin.dispatcher->on_writable();
   EXPECT_EQ(admin.received(), notification("rpc.lagged", R"({"topic":"rpc.tap","dropped":6})"));
-  EXPECT_EQ(world.workspace.stats.events_dropped, 6U);
+  EXPECT_EQ(world.loop_context.stats.events_dropped, 6U);
   caller.send(request("add"));
   EXPECT_EQ(seen(admin).size(), 1U);
 }
@@ -281,7 +281,7 @@ TEST_F(Tap, nothing_secret_is_shown) {
 }
 
 TEST_F(Tap, only_admins_look_on) {
-  world.workspace.authority = std::make_shared<const rpc::Authority>(std::vector<Principal>{
+  world.loop_context.authority = std::make_shared<const rpc::Authority>(std::vector<Principal>{
       {.name = "robot",
        .tokens = {"r"},
        .call = {">"},

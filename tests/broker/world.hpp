@@ -1,4 +1,4 @@
-// A broker without sockets: peers that send texts to dispatchers of one exchange and keep what comes back, on a clock
+// A broker without sockets: peers that send texts to dispatchers of one router and keep what comes back, on a clock
 // that a test moves.
 #pragma once
 
@@ -9,7 +9,7 @@
 #include <string_view>
 #include <utility>
 
-#include "broker/exchange.hpp"
+#include "broker/router.hpp"
 #include "message/transcoder.hpp"
 #include "rpc/dispatcher.hpp"
 #include "tests/base/virtual_scheduler.hpp"
@@ -23,7 +23,7 @@ class World {
  public:
   explicit World(const Limits& given = {}, const broker::Settings& of_broker = {})
       : limits(given), settings(of_broker) {
-    workspace.broker = &exchange;
+    loop_context.broker = &router;
   }
   World(World&&) = delete;
 
@@ -33,8 +33,8 @@ class World {
   Limits limits;
   broker::Settings settings;
   VirtualScheduler scheduler;
-  rpc::Workspace workspace{json_codec(), &scheduler};
-  broker::Exchange exchange{registry, limits, workspace, settings};
+  rpc::LoopContext loop_context{json_codec(), &scheduler};
+  broker::Router router{registry, limits, loop_context, settings};
 };
 
 /// One connection of the world.
@@ -54,28 +54,28 @@ class Client {
     } else {
       dispatcher->handle(message);
     }
-    EXPECT_FALSE(outlet->open());
+    EXPECT_FALSE(sink->open());
   }
   /// A message in MessagePack, given to the broker as a session does.
-  void send_packed(std::string_view message) {
+  void send_msgpack(std::string_view message) {
     using message::Transcoder;
     const PaddedText frame{message};
-    Transcoder& transcoder = world_->workspace.transcoder();
+    Transcoder& transcoder = world_->loop_context.transcoder();
     Buffer envelope;
     Received read;
     ASSERT_EQ(transcoder.read(frame.view(), world_->limits, envelope, read), Transcoder::Status::done);
-    if (!dispatcher->takes_packed(read)) {
+    if (!dispatcher->takes_msgpack(read)) {
       Buffer json;
       ASSERT_EQ(transcoder.to_json(frame.view(), world_->limits, json), Transcoder::Status::done);
       return send(json.view());
     }
-    if (read.kind != MessageKind::response) return dispatcher->handle_packed(read, {}, frame.view());
+    if (read.kind != MessageKind::response) return dispatcher->handle_msgpack(read, {}, frame.view());
     Transcoder::restore(frame.view(), read);
     read.text = frame.view();
     if (!dispatcher->response(read)) ++dropped;
   }
   /// What has come since the last call, one message a line.
-  [[nodiscard]] std::string received() { return outlet->take(); }
+  [[nodiscard]] std::string received() { return sink->take(); }
   [[nodiscard]] std::string ask(std::string_view text) {
     send(text);
     return received();
@@ -87,14 +87,14 @@ class Client {
   /// The connection is lost.
   void leave() {
     dispatcher.reset();
-    outlet.reset();
+    sink.reset();
   }
   void connect() {
-    outlet = std::make_unique<RecordingOutlet>();
-    dispatcher = std::make_unique<rpc::Dispatcher>(world_->registry, *outlet, world_->limits, world_->workspace);
+    sink = std::make_unique<RecordingSink>();
+    dispatcher = std::make_unique<rpc::Dispatcher>(world_->registry, *sink, world_->limits, world_->loop_context);
   }
 
-  std::unique_ptr<RecordingOutlet> outlet;
+  std::unique_ptr<RecordingSink> sink;
   std::unique_ptr<rpc::Dispatcher> dispatcher;
   std::size_t dropped = 0;  ///< responses that were to nothing
 

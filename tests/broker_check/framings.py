@@ -73,7 +73,7 @@ class Lengths(Lines):
         return messages
 
 
-class Packed(Lengths):
+class Msgpack(Lengths):
     """MessagePack behind its length."""
     name = "msgpack"
 
@@ -111,7 +111,7 @@ class Http(Lines):
         return messages
 
 
-ALL = [Lines, Headers, Lengths, Packed, Http]
+ALL = [Lines, Headers, Lengths, Msgpack, Http]
 
 
 def pack(value):

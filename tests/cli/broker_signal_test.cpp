@@ -55,8 +55,8 @@ std::string call_until_the_end(RawPeer& caller, int who, std::atomic<int>& round
 class BrokerSignal : public BrokerTool {};
 
 TEST_F(BrokerSignal, SigtermUnderLoadLeavesNoCallWithoutAnAnswer) {
-  const Endpoint place{url_};
-  RawPeer provider{place};
+  const Endpoint endpoint{url_};
+  RawPeer provider{endpoint};
   provider.send("{\"jsonrpc\":\"2.0\",\"method\":\"rpc.register\",\"params\":[\"twice\"],\"id\":1}\n");
   EXPECT_NE(provider.line().find("\"result\":1"), std::string::npos);
   std::thread providing{[&] {
@@ -73,7 +73,7 @@ TEST_F(BrokerSignal, SigtermUnderLoadLeavesNoCallWithoutAnAnswer) {
   std::vector<std::thread> calling;
   for (int who = 0; who < kCallers; ++who) {
     calling.emplace_back([&, who] {
-      RawPeer caller{place};
+      RawPeer caller{endpoint};
       faults[static_cast<std::size_t>(who)] = call_until_the_end(caller, who, rounds);
     });
   }

@@ -77,18 +77,18 @@ class SilentServer {
 /// A server that is no broker.
 class PlainServer {
  public:
-  PlainServer() : place_(server_.listen("tcp://127.0.0.1:0")), thread_([this] { server_.run(); }) {}
+  PlainServer() : endpoint_(server_.listen("tcp://127.0.0.1:0")), thread_([this] { server_.run(); }) {}
   PlainServer(PlainServer&&) = delete;
   ~PlainServer() {
     server_.stop();
     thread_.join();
   }
 
-  [[nodiscard]] std::string url() const { return place_.uri(); }
+  [[nodiscard]] std::string url() const { return endpoint_.uri(); }
 
  private:
   Server server_;
-  Endpoint place_;
+  Endpoint endpoint_;
   std::thread thread_;
 };
 

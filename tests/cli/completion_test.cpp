@@ -156,8 +156,8 @@ TEST_F(Completion, no_word_is_offered_that_is_only_the_name_of_a_value) {
   one.add_option("--way", "Which way: one of up, to:PLACE, down; up unless given")->type_name("WORD");
   const std::vector<CommandText> texts = command_texts(app);
   ASSERT_EQ(texts.size(), 2U);
-  EXPECT_EQ(texts[0].words, std::vector<std::string>{"one"});
-  EXPECT_TRUE(texts[1].words.empty());
+  EXPECT_EQ(texts[0].choices, std::vector<std::string>{"one"});
+  EXPECT_TRUE(texts[1].choices.empty());
   ASSERT_EQ(texts[1].flags.size(), 4U) << "help, place, quietly and way";
   EXPECT_EQ(texts[1].flags[1].names, (std::vector<std::string>{"-p", "--place"}));
   EXPECT_EQ(texts[1].flags[1].value, "URI");
@@ -183,9 +183,9 @@ TEST(Manual, text_that_looks_like_a_request_is_text) {
                       .usage = "wirecall one",
                       .footer = ".so /etc/passwd\n'tis \\fB\n",
                       .flags = {},
-                      .words = {}};
+                      .choices = {}};
   const std::vector<CommandText> commands{
-      CommandText{.name = "wirecall", .does = {}, .usage = {}, .footer = {}, .flags = {}, .words = {}}, command};
+      CommandText{.name = "wirecall", .does = {}, .usage = {}, .footer = {}, .flags = {}, .choices = {}}, command};
   const std::string page = manual_page(commands, "1.2.3");
   EXPECT_NE(page.find("\n\\&.so /etc/passwd\n\\&'tis \\efB\n"), std::string::npos) << page;
   EXPECT_NE(page.find("wirecall 1.2.3"), std::string::npos);

@@ -69,20 +69,20 @@ TEST_F(Context, keeps_the_token_to_itself_and_for_its_server) {
   const std::string principals = folder_.path + "/principals.json";
   std::ofstream{principals} << R"([{"name":"ada","tokens":["lab-secret"],"call":[">"],"admin":true}])";
   Process guarded{BrokerTool::serve({"--principals-file", principals})};
-  const std::string place = "tcp://127.0.0.1:" + std::to_string(port_of(guarded));
+  const std::string endpoint = "tcp://127.0.0.1:" + std::to_string(port_of(guarded));
   setenv("WIRECALL_TOKEN", "lab-secret", 1);
-  EXPECT_EQ(plain({"context", "add", "lab", "--url", place}).status, 0);
+  EXPECT_EQ(plain({"context", "add", "lab", "--url", endpoint}).status, 0);
   unsetenv("WIRECALL_TOKEN");
   EXPECT_EQ(plain({"call", "rpc.methods", "--context", "lab"}).output, "[]\n");
-  EXPECT_EQ(plain({"call", "rpc.methods", "--url", place}).status, 1);
+  EXPECT_EQ(plain({"call", "rpc.methods", "--url", endpoint}).status, 1);
   const std::vector<std::string> bench{"bench", "rpc.methods", "-z", "50ms", "--warm-up", "1ms"};
   const auto with = [&bench](std::vector<std::string> more) {
     more.insert(more.begin(), bench.begin(), bench.end());
     return plain(std::move(more));
   };
   EXPECT_EQ(with({"--context", "lab"}).status, 0);
-  EXPECT_EQ(with({"--url", "http" + place.substr(3) + "/rpc", "--token", "lab-secret"}).status, 0);
-  const Ended refused = with({"--url", place, "--token", "another"});
+  EXPECT_EQ(with({"--url", "http" + endpoint.substr(3) + "/rpc", "--token", "lab-secret"}).status, 0);
+  const Ended refused = with({"--url", endpoint, "--token", "another"});
   EXPECT_EQ(refused.status, 1);
   EXPECT_NE(refused.error.find("the server refuses the token"), std::string::npos) << refused.error;
   for (const Ended& shown : {plain({"context"}), plain({"context", "ls", "--json"})}) {

@@ -63,20 +63,20 @@ class FewDescriptors : public testing::TestWithParam<std::string> {
   }
 
   Process server_ = serve();
-  const Endpoint place_{"tcp://127.0.0.1:" + std::to_string(port_of(server_))};
+  const Endpoint endpoint_{"tcp://127.0.0.1:" + std::to_string(port_of(server_))};
 };
 
 TEST_P(FewDescriptors, are_waited_for_at_rest_while_others_are_served_and_then_everybody_is) {
   using Clock = std::chrono::steady_clock;
-  RawPeer steady{place_};
-  RawPeer other{place_};
+  RawPeer steady{endpoint_};
+  RawPeer other{endpoint_};
   steady.send(request(0));
   ASSERT_EQ(steady.line(), answer(0));
   ASSERT_GT(metric(other, "wirecall_loop_turns_total"), 0);
 
   std::vector<RawPeer> peers;
   for (int id = 0; id < 2 * kDescriptors; ++id) {
-    peers.emplace_back(place_);
+    peers.emplace_back(endpoint_);
     peers.back().send(request(id));
   }
   const std::string_view warning = "no connections are accepted for a moment";
@@ -105,7 +105,7 @@ TEST_P(FewDescriptors, are_waited_for_at_rest_while_others_are_served_and_then_e
   }
   const std::string_view relief = "connections are accepted again";
   EXPECT_NE(server_.read_error_until(relief).find(relief), std::string::npos);
-  RawPeer late{place_};
+  RawPeer late{endpoint_};
   late.send(request(1));
   EXPECT_EQ(late.line(), answer(1));
   steady.send(request(2));

@@ -32,8 +32,8 @@ class InterruptTest : public testing::TestWithParam<int> {
   void expect_given_up(std::vector<std::string> words, const std::string& url);
 
   Process server_{{"serve", "--demo", "--port", "0"}};
-  std::string place_ = "127.0.0.1:" + std::to_string(port_of(server_));
-  std::string url_ = "tcp://" + place_;
+  std::string endpoint_ = "127.0.0.1:" + std::to_string(port_of(server_));
+  std::string url_ = "tcp://" + endpoint_;
   session::RawPeer metrics_{Endpoint{url_}};
 };
 
@@ -54,7 +54,7 @@ TEST_P(InterruptTest, a_call_is_given_up_and_the_server_told) {
 }
 
 TEST_P(InterruptTest, a_call_by_http_is_given_up) {
-  expect_given_up({"call", "sleep", "3000000", "--timeout", "1h"}, "http://" + place_);
+  expect_given_up({"call", "sleep", "3000000", "--timeout", "1h"}, "http://" + endpoint_);
 }
 
 TEST_P(InterruptTest, a_stream_that_has_begun_is_given_up) {

@@ -38,12 +38,12 @@ class LargeMessages : public testing::TestWithParam<std::string> {
   }
 
   Process server_{{"serve", "--demo", "--port", "0", "--engine", GetParam()}};
-  const Endpoint place_{"tcp://127.0.0.1:" + std::to_string(port_of(server_))};
+  const Endpoint endpoint_{"tcp://127.0.0.1:" + std::to_string(port_of(server_))};
 };
 
 TEST_P(LargeMessages, leave_nothing_behind) {
   std::vector<RawPeer> peers;
-  for (int i = 0; i < 2; ++i) peers.emplace_back(place_);
+  for (int i = 0; i < 2; ++i) peers.emplace_back(endpoint_);
   // What is made once, and kept for the messages that are usual, is there then.
   for (int i = 0; i < 3; ++i) expect_echoed(peers, kMiB / 8);
   const std::size_t before = server_.resident_bytes();
@@ -64,7 +64,7 @@ TEST_P(LargeMessages, of_many_at_a_time_leave_little_behind) {
   {
     std::vector<RawPeer> peers;
     for (std::size_t i = 0; i < kPeers; ++i) {
-      peers.emplace_back(place_);
+      peers.emplace_back(endpoint_);
       ASSERT_TRUE(peers.back().send(most));
     }
     // All of it is there, or the test would show nothing.

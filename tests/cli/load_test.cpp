@@ -14,7 +14,7 @@
 #include <utility>
 #include <vector>
 
-#include "transport/places.hpp"
+#include "transport/endpoint_socket.hpp"
 #include "wirecall/server.hpp"
 
 namespace wirecall::cli {
@@ -177,14 +177,14 @@ class Stranger {
   Stranger(Stranger&&) = delete;
   ~Stranger() {
     thread_.join();
-    close(listening_.descriptor);
+    close(bound_.descriptor);
   }
-  [[nodiscard]] const Endpoint& endpoint() const { return listening_.endpoint; }
+  [[nodiscard]] const Endpoint& endpoint() const { return bound_.endpoint; }
 
  private:
   void serve() {
     int peer = -1;
-    while ((peer = accept4(listening_.descriptor, nullptr, nullptr, SOCK_CLOEXEC)) < 0) std::this_thread::yield();
+    while ((peer = accept4(bound_.descriptor, nullptr, nullptr, SOCK_CLOEXEC)) < 0) std::this_thread::yield();
     std::string block(1 << 16, '\0');
     for (ssize_t bytes = 0; (bytes = recv(peer, block.data(), block.size(), 0)) > 0;) {
       const std::string out = answer_(block.substr(0, static_cast<std::size_t>(bytes)));
@@ -195,7 +195,7 @@ class Stranger {
   }
 
   std::function<std::string(const std::string&)> answer_;
-  transport::Listening listening_ = transport::listen_on(Endpoint{"tcp://127.0.0.1:0"});
+  transport::BoundSocket bound_ = transport::listen_on(Endpoint{"tcp://127.0.0.1:0"});
   std::thread thread_;
 };
 
@@ -384,9 +384,9 @@ TEST(LoadOfStrangers, calls_that_nobody_answers_are_counted) {
 }
 
 TEST(LoadOfStrangers, nobody_there_is_told_by_an_exception) {
-  transport::Listening listening = transport::listen_on(Endpoint{"tcp://127.0.0.1:0"});
-  close(listening.descriptor);
-  EXPECT_THROW(static_cast<void>(run_load({.endpoint = listening.endpoint, .method = "any", .params = {}})),
+  transport::BoundSocket bound = transport::listen_on(Endpoint{"tcp://127.0.0.1:0"});
+  close(bound.descriptor);
+  EXPECT_THROW(static_cast<void>(run_load({.endpoint = bound.endpoint, .method = "any", .params = {}})),
                std::runtime_error);
 }
 

@@ -16,7 +16,7 @@ namespace {
 bool asks(std::vector<std::string> words) {
   std::vector<char*> pointers;
   for (std::string& word : words) pointers.push_back(word.data());
-  return asks_for_python(pointers);
+  return is_python_program(pointers);
 }
 
 TEST(PythonProgram, is_asked_for_by_its_file) {

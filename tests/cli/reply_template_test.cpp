@@ -48,7 +48,7 @@ TEST(ReplyTemplate, a_string_keeps_its_escapes) {
   EXPECT_EQ(filled("is {x}", R"({"x":"\"\u00e9\n"})"), R"("is \"\u00e9\n")");
 }
 
-TEST(ReplyTemplate, only_a_place_is_the_param_itself) {
+TEST(ReplyTemplate, only_a_placeholder_is_the_param_itself) {
   EXPECT_EQ(filled("{x}", R"({"x": [1, 2.50]})"), "[1,2.50]");
   EXPECT_EQ(filled("{x}", R"({"x":"a"})"), "\"a\"");
   EXPECT_EQ(filled("{x} ", R"({"x":1})"), "\"1 \"");

@@ -144,10 +144,10 @@ TEST_F(Reply, what_a_call_prints_is_one_line_by_http_as_well) {
 
 TEST(ReplyAlone, a_call_waits_for_a_server_that_is_being_started) {
   const session::Folder folder;
-  const std::string place = folder.socket();
-  EXPECT_EQ(run({"call", "sum", "1", "2", "--wait", "0"}, place).status, 3);
-  Process waiting{{"call", "sum", "1", "2", "--wait", "50s"}, place};
-  const Staying server{{"serve", "--demo", "--listen", place}, {}, "calls.sock"};
+  const std::string endpoint = folder.socket();
+  EXPECT_EQ(run({"call", "sum", "1", "2", "--wait", "0"}, endpoint).status, 3);
+  Process waiting{{"call", "sum", "1", "2", "--wait", "50s"}, endpoint};
+  const Staying server{{"serve", "--demo", "--listen", endpoint}, {}, "calls.sock"};
   EXPECT_EQ(waiting.line(), "3");
   EXPECT_EQ(waiting.wait(), 0);
 }

@@ -63,7 +63,7 @@ TEST_F(ServeConfigTest, flags_go_over_the_file) {
   EXPECT_NE(text.find("\nlog_level = \"error\"\n"), std::string::npos);
 }
 
-TEST_F(ServeConfigTest, a_port_on_the_command_line_goes_over_the_places_of_the_file) {
+TEST_F(ServeConfigTest, a_port_on_the_command_line_goes_over_the_endpoints_of_the_file) {
   const std::string path = file("listen = ['unix:/nowhere']\n");
   EXPECT_NE(printed({"-c", path}).find("\nlisten = [\"unix:/nowhere\"]\n"), std::string::npos);
   EXPECT_NE(printed({"-c", path, "--port", "3"}).find("\nlisten = []\n"), std::string::npos);

@@ -42,7 +42,7 @@ class StreamMemory : public testing::TestWithParam<std::string> {
   [[nodiscard]] std::size_t resident_bytes() const { return server_.resident_bytes(); }
   /// Has a stream served to its end: whatever is made once is there then.
   void warm_up() {
-    RawPeer peer{place_};
+    RawPeer peer{endpoint_};
     peer.send(R"({"jsonrpc":"2.0","method":"count","params":[1000],"stream":1000,"id":0})");
     for (int line = 0; line < 1000; ++line) peer.line();
     EXPECT_EQ(peer.line(), R"({"jsonrpc":"2.0","result":null,"id":0})");
@@ -53,17 +53,17 @@ class StreamMemory : public testing::TestWithParam<std::string> {
   Process server_{{"serve", "--demo", "--port", "0", "--engine", GetParam()}};
 
  protected:
-  const Endpoint place_{"tcp://127.0.0.1:" + std::to_string(port_of(server_))};
+  const Endpoint endpoint_{"tcp://127.0.0.1:" + std::to_string(port_of(server_))};
 
  private:
-  RawPeer other_{place_};
+  RawPeer other_{endpoint_};
 };
 
 TEST_P(StreamMemory, with_credit_a_client_that_stops_reading_costs_less_than_a_mebibyte) {
   warm_up();
   const long items_before = items();
   const std::size_t before = resident_bytes();
-  RawPeer peer{place_};
+  RawPeer peer{endpoint_};
   peer.send(R"({"jsonrpc":"2.0","method":"count","params":[1000000000],"stream":1000,"id":1})");
   for (int line = 0; line < 600; ++line) ASSERT_NE(peer.line(), "");
   peer.send(R"({"jsonrpc":"2.0","method":"rpc.credit","params":{"id":1,"n":600}})");
@@ -75,7 +75,7 @@ TEST_P(StreamMemory, with_credit_a_client_that_stops_reading_costs_less_than_a_m
 TEST_P(StreamMemory, by_progress_a_client_that_stops_reading_costs_less_than_the_soft_mark_and_a_mebibyte) {
   warm_up();
   const std::size_t before = resident_bytes();
-  RawPeer peer{place_};
+  RawPeer peer{endpoint_};
   peer.send(R"({"jsonrpc":"2.0","method":"count","params":{"n":1000000000,"partialResultToken":"t"},"id":1})");
   EXPECT_EQ(peer.line(), R"({"jsonrpc":"2.0","method":"$/progress","params":{"token":"t","value":0}})");
   EXPECT_LT(items_at_rest(), 1'000'000);
@@ -84,7 +84,7 @@ TEST_P(StreamMemory, by_progress_a_client_that_stops_reading_costs_less_than_the
 }
 
 TEST_P(StreamMemory, a_cancel_stops_it_within_the_turn_that_reads_it) {
-  RawPeer peer{place_};
+  RawPeer peer{endpoint_};
   peer.send(R"({"jsonrpc":"2.0","method":"count","params":{"n":1000000000,"partialResultToken":"t"},"id":1})");
   EXPECT_EQ(peer.line(), R"({"jsonrpc":"2.0","method":"$/progress","params":{"token":"t","value":0}})");
   // The second is read in the same turn as the first, and answered behind whatever was made until then.

@@ -49,11 +49,11 @@ TEST(Text, is_cut_between_characters) {
 }
 
 TEST(Text, of_a_time_has_two_units) {
-  EXPECT_EQ(span_text(milliseconds{999}), "0 s");
-  EXPECT_EQ(span_text(milliseconds{59'999}), "59 s");
-  EXPECT_EQ(span_text(milliseconds{125'000}), "2 m 5 s");
-  EXPECT_EQ(span_text(milliseconds{3'600'000}), "1 h 0 m");
-  EXPECT_EQ(span_text(milliseconds{90'061'000}), "1 d 1 h");
+  EXPECT_EQ(duration_text(milliseconds{999}), "0 s");
+  EXPECT_EQ(duration_text(milliseconds{59'999}), "59 s");
+  EXPECT_EQ(duration_text(milliseconds{125'000}), "2 m 5 s");
+  EXPECT_EQ(duration_text(milliseconds{3'600'000}), "1 h 0 m");
+  EXPECT_EQ(duration_text(milliseconds{90'061'000}), "1 d 1 h");
 }
 
 TEST(Text, of_bytes_has_three_digits) {

@@ -193,7 +193,7 @@ TEST_F(Tool, CallsNotifiesAndLoadsByHttp) {
   EXPECT_EQ(elsewhere.output, "");
   EXPECT_EQ(elsewhere.error, "error -32001: the server answered with HTTP status 404 (Not Found)\n");
   EXPECT_EQ(elsewhere.status, 3);
-  EXPECT_EQ(run({"serve", "--demo", "--listen", http}).status, 3) << "a place for clients";
+  EXPECT_EQ(run({"serve", "--demo", "--listen", http}).status, 3) << "an endpoint for clients";
 }
 
 TEST_F(Tool, BenchPrintsATableOrOneJsonObject) {

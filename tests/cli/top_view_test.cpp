@@ -10,8 +10,8 @@ namespace {
 
 using std::chrono::milliseconds;
 
-Observed observed() {
-  Observed seen;
+BrokerSamples observed() {
+  BrokerSamples seen;
   seen.url = "tcp://127.0.0.1:8545";
   seen.before.uptime = milliseconds{60'000};
   seen.before.counters = {{"calls", 100}, {"errors.timeout", 1}, {"bytes_in", 0}, {"events", 10}};
@@ -26,7 +26,7 @@ Observed observed() {
   return seen;
 }
 
-std::vector<std::string> lines(const Observed& seen, WindowSize size = {}) {
+std::vector<std::string> lines(const BrokerSamples& seen, WindowSize size = {}) {
   std::vector<std::string> texts;
   for (const ScreenLine& line : top_lines(seen, size)) texts.push_back(line.text);
   return texts;
@@ -47,13 +47,13 @@ TEST(TopView, tells_rates_between_two_answers_and_the_busiest_first) {
 }
 
 TEST(TopView, knows_no_rates_of_one_answer) {
-  Observed seen = observed();
+  BrokerSamples seen = observed();
   seen.before = seen.now;
   EXPECT_EQ(lines(seen)[1], "connections 3   calls/s -   errors/s -   in flight 0   events/s -");
 }
 
 TEST(TopView, a_method_that_is_provided_anew_counts_from_none) {
-  Observed seen = observed();
+  BrokerSamples seen = observed();
   seen.before.methods[1].calls = 1000;
   EXPECT_TRUE(lines(seen)[5].starts_with("b          75.0 ")) << lines(seen)[5];
 }
@@ -76,7 +76,7 @@ TEST(TopView, counts_the_methods_for_which_there_is_no_room) {
 }
 
 TEST(TopView, says_what_the_trouble_is_and_when_there_is_nothing) {
-  Observed seen = observed();
+  BrokerSamples seen = observed();
   seen.trouble = "cannot connect\x1b";
   seen.now.methods.clear();
   EXPECT_EQ(lines(seen)[3], "cannot connect\\x1b");

@@ -4,9 +4,9 @@ import { createRequire } from 'node:module';
 import path from 'node:path';
 
 const jayson = createRequire(path.join(process.env.PACKAGES, 'x'))('jayson/promise');
-const place = { host: '127.0.0.1', port: Number(process.env.TCP_PORT) };
+const endpoint = { host: '127.0.0.1', port: Number(process.env.TCP_PORT) };
 
-for (const client of [jayson.Client.http({ ...place, path: '/rpc' }), jayson.Client.tcp(place)]) {
+for (const client of [jayson.Client.http({ ...endpoint, path: '/rpc' }), jayson.Client.tcp(endpoint)]) {
   const result = async (...call) => (await client.request(...call)).result;
   assert.equal(await result('subtract', [42, 23]), 19);
   assert.equal(await result('subtract', { subtrahend: 23, minuend: 42 }), 19);

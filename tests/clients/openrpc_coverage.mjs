@@ -8,9 +8,9 @@ const require = createRequire(path.join(process.env.PACKAGES, 'x'));
 const coverage = require('@open-rpc/test-coverage').default;
 const { parseOpenRPCDocument } = require('@open-rpc/schema-utils-js');
 
-const place = `http://127.0.0.1:${process.env.TCP_PORT}`;
-const document = await (await fetch(`${place}/openrpc.json`)).json();
-document.servers ??= [{ name: 'here', url: `${place}/rpc` }];
+const endpoint = `http://127.0.0.1:${process.env.TCP_PORT}`;
+const document = await (await fetch(`${endpoint}/openrpc.json`)).json();
+document.servers ??= [{ name: 'here', url: `${endpoint}/rpc` }];
 const parsed = await parseOpenRPCDocument(JSON.stringify(document));
 // They call back, fail, wait, or need a connection; and the difference of two numbers of 64 bits may have none.
 const left = ['ask', 'fail', 'sleep', 'count', 'eth_subscribe', 'subtract'];

@@ -155,11 +155,11 @@ def npm_of(python: Path) -> Path:
 
 
 @contextlib.contextmanager
-def serving(*command: object, places: int) -> Iterator[list[str]]:
-    """Runs a server, and says at which so many places it listens."""
+def serving(*command: object, endpoints: int) -> Iterator[list[str]]:
+    """Runs a server, and says at which so many endpoints it listens."""
     server = subprocess.Popen([str(word) for word in command], stderr=subprocess.PIPE, text=True)
     try:
-        yield [listening(server) for _ in range(places)]
+        yield [listening(server) for _ in range(endpoints)]
     finally:
         server.terminate()
         server.stderr.close()
@@ -210,10 +210,10 @@ def main() -> int:
 
     with tempfile.TemporaryDirectory() as sockets:
         unix_path, broker_path = (os.path.join(sockets, name) for name in ("served.sock", "broker.sock"))
-        with serving(options.served, "tcp://127.0.0.1:0", f"unix://{unix_path}", places=2) as places, \
-             serving(options.served, "--broker", f"unix://{broker_path}", places=1):
+        with serving(options.served, "tcp://127.0.0.1:0", f"unix://{unix_path}", endpoints=2) as endpoints, \
+             serving(options.served, "--broker", f"unix://{broker_path}", endpoints=1):
             failed = run_clients(clients, environment_of(folder) | {
-                "TCP_PORT": places[0].rsplit(":", 1)[1], "UNIX_PATH": unix_path, "BROKER_PATH": broker_path,
+                "TCP_PORT": endpoints[0].rsplit(":", 1)[1], "UNIX_PATH": unix_path, "BROKER_PATH": broker_path,
                 "SERVED": str(options.served.resolve())})
     if failed:
         return 1

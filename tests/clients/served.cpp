@@ -18,7 +18,7 @@ namespace {
 
 // Asks the caller's method `answer` the question.
 wirecall::Task<std::string> ask(wirecall::Context context, std::string question) {
-  const wirecall::Peer caller{context};
+  const wirecall::Caller caller{context};
   co_return co_await caller.call<std::string>("answer", question);
 }
 
@@ -70,8 +70,8 @@ void serve(char** begin, char** end) {
 
 void serve_broker(const char* uri) {
   wirecall::Broker broker{served_options()};
-  const std::string place = broker.listen(uri).uri();
-  wirecall::Client provider{place};
+  const std::string endpoint = broker.listen(uri).uri();
+  wirecall::Client provider{endpoint};
   provider.provide("subtract", [](std::int64_t minuend, std::int64_t subtrahend) { return minuend - subtrahend; },
                    {.params = {"minuend", "subtrahend"}});
   provider.provide("echo", [](wirecall::Value value) { return value; }, {.params = {"value"}});
@@ -82,7 +82,7 @@ void serve_broker(const char* uri) {
   provider.provide_subscription(kEthereum, heads, {.params = {"kind"}});
   const std::jthread connecting{[&] {
     provider.connect();
-    tell(place);
+    tell(endpoint);
   }};
   broker.run();
 }

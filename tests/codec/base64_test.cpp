@@ -17,12 +17,12 @@ std::string encode(std::string_view data) {
 
 // The output has exactly the room that the contract asks for.
 std::string decode(std::string_view text) {
-  const auto room = std::make_unique<std::byte[]>(text.size() / 4 * 3);
+  const auto output = std::make_unique<std::byte[]>(text.size() / 4 * 3);
   const std::unique_ptr<char[]> exact{new char[text.size()]};
   text.copy(exact.get(), text.size());
-  const std::size_t size = base64_decode({exact.get(), text.size()}, room.get());
+  const std::size_t size = base64_decode({exact.get(), text.size()}, output.get());
   if (size == kNotBase64) return "not base64";
-  return {reinterpret_cast<const char*>(room.get()), size};
+  return {reinterpret_cast<const char*>(output.get()), size};
 }
 
 TEST(Base64, EncodesAndDecodesTheExamplesOfRfc4648) {

@@ -44,14 +44,14 @@ inline std::vector<std::byte> bytes_of(std::string_view text) {
 inline std::vector<std::byte> hex(std::string_view digits) { return bytes_of(from_hex(digits)); }
 
 /// A JSON text as MessagePack.
-inline std::string packed(std::string_view json) {
+inline std::string msgpack_of(std::string_view json) {
   const auto bytes = to_msgpack(Raw{json});
   return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
 }
 
 /// The same, of an object, with a further member whose value is put together by hand.
 inline std::string with(std::string_view json, std::string_view name, std::string_view value_hex) {
-  std::string out = packed(json);
+  std::string out = msgpack_of(json);
   ++out[0];
   out += static_cast<char>(0xA0 + name.size());
   return out.append(name) + from_hex(value_hex);

@@ -13,7 +13,7 @@ namespace {
 using namespace std::string_literals;
 
 struct Choice {
-  Protocol protocol = Protocol::undecided;
+  Protocol protocol = Protocol::undetermined;
   std::string seen;  // what the protocol is given of what had come when it was chosen
 };
 
@@ -24,12 +24,12 @@ Choice choice(std::string_view input, std::size_t piece_bytes) {
     const std::unique_ptr<char[]> block{new char[piece.size()]};
     std::memcpy(block.get(), piece.data(), piece.size());
     const std::string_view bytes{block.get(), piece.size()};
-    const Protocol protocol = first.look(bytes);
-    if (protocol != Protocol::undecided) {
+    const Protocol protocol = first.feed(bytes);
+    if (protocol != Protocol::undetermined) {
       return {protocol, std::string{first.kept()} + std::string{bytes.substr(first.skipped())}};
     }
   }
-  return {Protocol::undecided, std::string{first.kept()}};
+  return {Protocol::undetermined, std::string{first.kept()}};
 }
 
 // Whole and in pieces of each size; nothing that was not white space is lost.
@@ -40,7 +40,7 @@ void expect_choice(std::string_view input, Protocol expected) {
     EXPECT_EQ(chosen.protocol, expected) << input << " in pieces of " << piece;
     if (expected == Protocol::unknown) continue;
     EXPECT_TRUE(text.starts_with(chosen.seen)) << input << " in pieces of " << piece;
-    EXPECT_FALSE(expected != Protocol::undecided && chosen.seen.empty());
+    EXPECT_FALSE(expected != Protocol::undetermined && chosen.seen.empty());
   }
 }
 
@@ -61,7 +61,7 @@ TEST(FirstBytes, a_byte_order_mark_may_stand_before_json_text) {
     expect_choice("\n \xEF\xBB\xBF" + std::string{text}, Protocol::json_text);
   }
   for (const std::string_view part : {"\xEF", "\xEF\xBB", "\xEF\xBB\xBF", "\xEF\xBB\xBF \n"}) {
-    expect_choice(part, Protocol::undecided);
+    expect_choice(part, Protocol::undetermined);
   }
 }
 
@@ -91,16 +91,16 @@ TEST(FirstBytes, anything_else_is_unknown) {
   }
 }
 
-TEST(FirstBytes, what_may_become_two_things_is_undecided) {
+TEST(FirstBytes, what_may_be_two_things_is_undetermined) {
   for (const std::string_view text : {"C", "CONTENT", "content", "Cont", "GET", "ABCDEFGHIJKLMNOP", " ", "\r\n\t "}) {
-    expect_choice(text, Protocol::undecided);
+    expect_choice(text, Protocol::undetermined);
   }
 }
 
 TEST(FirstBytes, up_to_64_bytes_of_white_space_may_come_first) {
   expect_choice(std::string(64, ' ') + "{", Protocol::json_text);
   expect_choice(std::string(64, '\n') + "GET ", Protocol::http);
-  expect_choice(std::string(64, '\t'), Protocol::undecided);
+  expect_choice(std::string(64, '\t'), Protocol::undetermined);
   expect_choice(std::string(65, '\r') + "{", Protocol::unknown);
 }
 

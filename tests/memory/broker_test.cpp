@@ -75,16 +75,16 @@ class Peer {
   void say(const std::string& message) { send(message + "\n"); }
   void send(std::string_view bytes) { peer_->send(bytes); }
   /// Looks at what has come.
-  void look() {
+  void process_received() {
     received_ += peer_->take();
-    look(received_);
+    process_received(received_);
   }
   void finish() { peer_->finish(); }
   [[nodiscard]] bool closed() const { return refused_ || peer_->closed; }
 
  private:
   // Whole messages, but of HTTP.
-  virtual void look(std::string& received) {
+  virtual void process_received(std::string& received) {
     for (std::size_t end; (end = received.find('\n')) != std::string::npos; received.erase(0, end + 1)) {
       const json message = json::parse(received.substr(0, end), nullptr, false);
       ASSERT_FALSE(message.is_discarded()) << received.substr(0, end);
@@ -155,7 +155,7 @@ class Provider final : public Peer {
 };
 
 // Calls, and keeps what becomes of it.
-class Caller final : public Peer {
+class CallingPeer final : public Peer {
  public:
   using Peer::Peer;
 
@@ -315,7 +315,7 @@ class Poster final : public Peer {
   [[nodiscard]] bool answered() const { return responses_ == 4; }
 
  private:
-  void look(std::string& received) override {
+  void process_received(std::string& received) override {
     for (std::size_t end; (end = received.find("\r\n\r\n")) != std::string::npos;) {
       const std::size_t length = received.find("Content-Length: ");
       ASSERT_LT(length, end) << received;
@@ -338,7 +338,7 @@ class Listener final : public Peer {
   [[nodiscard]] const std::vector<int>& numbers() const { return numbers_; }
 
  private:
-  void look(std::string& received) override {
+  void process_received(std::string& received) override {
     asked_ = asked_ || received.starts_with("HTTP/1.1 200");
     for (std::size_t end; (end = received.find('\n')) != std::string::npos; received.erase(0, end + 1)) {
       if (const std::size_t at = received.find("data: "); at < end) {
@@ -378,7 +378,7 @@ struct Company {
       caller.say(request({}, "numbers.soon", {}));
       poster.send("POST");
     }
-    for (Peer* peer : peers()) peer->look();
+    for (Peer* peer : peers()) peer->process_received();
     const bool provided = (first.ready() || first.closed()) && (second.ready() || second.closed()) &&
                           (subscriber.asked() || subscriber.closed()) && (listener.asked() || listener.closed());
     if (!begun && (provided || turns > kPatience)) {
@@ -398,7 +398,7 @@ struct Company {
   static constexpr int kTurnsToArrive = 10;
   Provider first;
   Provider second;
-  Caller caller;
+  CallingPeer caller;
   Publisher publisher;
   Subscriber subscriber;
   Poster poster;
@@ -415,17 +415,17 @@ constexpr int kFor = 60;  // turns for which it fails
 // Whether the memory still failed.
 bool serve(std::size_t number, Failing failing) {
   Options options;
-  options.hand_over_ms = options.slow_handler_ms = 0;
+  options.takeover_ms = options.slow_handler_ms = 0;
   options.log_calls_every = 3;
   options.disclose_callers = true;
   options.log = [](const LogRecord& record) { static_cast<void>(format_log(LogFormat::json, record)); };
   Registry registry;
   registry.method("own", [](int a) { return a; }, {"a"});
   const HttpSettings http;
-  ServerCommons commons{.options = options, .registry = registry, .http = http, .broker = true};
+  ServerShared shared{.options = options, .registry = registry, .http = http, .broker = true};
   auto owned = std::make_unique<SparedBackend>();
   SparedBackend& backend = *owned;
-  ServingLoop serving{std::move(owned), commons};
+  ServingLoop serving{std::move(owned), shared};
   Company unlucky{serving, backend};
   Company lucky{serving, backend};
   std::optional<FailingMemory> memory;
@@ -505,8 +505,8 @@ bool serve(std::size_t number, Failing failing) {
   const Stats stats = serving.stats();
   EXPECT_EQ(stats.connections_open, 0U);
   EXPECT_EQ(stats.calls_in_flight, 0U);
-  EXPECT_EQ(serving.exchange()->relayed_calls().in_use(), 0U);
-  EXPECT_EQ(serving.exchange()->methods().size(), 0U);
+  EXPECT_EQ(serving.router()->relayed_calls().in_use(), 0U);
+  EXPECT_EQ(serving.router()->methods().size(), 0U);
   return failed;
 }
 

@@ -51,18 +51,18 @@ class SparedServer final : public runtime::WrappedBackend {
   explicit SparedServer(bool speaks_http) : WrappedBackend(simulated), http(speaks_http) {}
   std::span<runtime::Completion> turn(std::span<runtime::Operation> submitted, nanoseconds until) override {
     const Spared spared;
-    look();
+    process_received();
     if (peer != nullptr) serve();
     return simulated.turn(submitted, std::min<nanoseconds>(until, simulated.now() + milliseconds{1}));
   }
   [[nodiscard]] nanoseconds now() const noexcept override {
-    look();
+    process_received();
     return simulated.now();
   }
 
   int dial() {
     const Spared spared;
-    look();
+    process_received();
     auto [descriptor, end] = simulated.pair();
     peer = end;
     received.clear();
@@ -73,7 +73,7 @@ class SparedServer final : public runtime::WrappedBackend {
   }
 
   // Who goes on until there is memory again waits no longer than this.
-  void look() const {
+  void process_received() const {
     if (memory != nullptr && ++looks == 200) memory->end();
   }
 
@@ -110,7 +110,7 @@ class SparedServer final : public runtime::WrappedBackend {
         if (!http) peer->send(reply.dump() + "\n");
       }
     }
-    for (auto& [id, items] : streams) go_on(id, items);
+    for (auto& [id, items] : streams) resume(id, items);
     std::erase_if(streams, [](const auto& stream) { return stream.second.sent == stream.second.all; });
   }
   std::optional<std::string> take_line() {
@@ -170,7 +170,7 @@ class SparedServer final : public runtime::WrappedBackend {
       EXPECT_LE(items.granted, items.sent) << "more items than were sent cannot have been taken";
     }
   }
-  void go_on(const json& id, Items& items) {
+  void resume(const json& id, Items& items) {
     for (; items.sent != items.all && items.credit != 0; ++items.sent, --items.credit) {
       const json item{
           {"jsonrpc", "2.0"}, {"method", "rpc.item"}, {"params", {{"id", id}, {"seq", items.sent}, {"value", 19}}}};
@@ -278,7 +278,7 @@ void a_stream_with_credit(Scene& scene) {
       ++items;
     } catch (const std::bad_alloc&) {
       ++failed;
-      scene.server->look();
+      scene.server->process_received();
     }
   }
   EXPECT_LE(items, 100);
@@ -390,9 +390,9 @@ void what_a_broker_is_told(Scene& scene) {
   expect_sensible(client.try_call<int>("a"));
 }
 
-// As a handler of a server does: its home is another loop than the client's.
+// As a handler of a server does: its executor is another loop than the client's.
 void a_task_from_elsewhere(Scene& scene) {
-  std::optional<Loop> home;
+  std::optional<Loop> handler_loop;
   TaskScope handlers;
   int ended = 0;
   const auto handle = [](Client& of) -> Task<void> {
@@ -405,18 +405,18 @@ void a_task_from_elsewhere(Scene& scene) {
   };
   {
     const Spared spared;
-    home.emplace(std::make_unique<runtime::SimulatedBackend>(3U));
-    handlers.set_home(home->inbox());
+    handler_loop.emplace(std::make_unique<runtime::SimulatedBackend>(3U));
+    handlers.set_executor(handler_loop->inbox());
   }
   handlers.start(handle(*scene.client), {}, [&](const TaskResult<void>&) { ++ended; });
   for (int i = 0; i < 1000 && ended == 0; ++i) {
     try {
       pause(*scene.client, milliseconds{1});
     } catch (const std::bad_alloc&) {
-      scene.server->look();
+      scene.server->process_received();
     }
     const Spared spared;
-    home->turn(nanoseconds{0});
+    handler_loop->turn(nanoseconds{0});
   }
   EXPECT_EQ(ended, 1);
 }
@@ -424,21 +424,21 @@ void a_task_from_elsewhere(Scene& scene) {
 struct Way {
   const char* name;
   void (*calls)(Scene&);
-  const char* place = "tcp://place:1";
+  const char* endpoint = "tcp://place:1";
 };
 // Where the head of a request is longer than a buffer is at first.
-const std::string kFarPlace = "http://place/" + std::string(400, 'x');
+const std::string kFarEndpoint = "http://place/" + std::string(400, 'x');
 
 // Whether the memory still failed.
 bool call(const Way& way, std::size_t number, Failing failing) {
-  const bool http = std::string_view{way.place}.starts_with("http");
+  const bool http = std::string_view{way.endpoint}.starts_with("http");
   auto owned = std::make_unique<SparedServer>(http);
   SparedServer& server = *owned;
   ClientOptions options;
   options.client_id = "a client with a name";
   options.call_timeout_ms = 500;
   Scene scene{.client = detail::ClientAccess::client(std::make_shared<ClientCore>(
-                  std::vector{Endpoint{way.place}}, options,
+                  std::vector{Endpoint{way.endpoint}}, options,
                   ClientSeams{.backend = std::move(owned),
                               .dial = [&server](const Endpoint&, milliseconds) { return server.dial(); },
                               .seed = 1,
@@ -505,7 +505,7 @@ const Way kWays[] = {
     {"calls that are given up, by HTTP", &calls_that_are_given_up, "http://place/"},
     {"calls whose connection is lost, by HTTP", &calls_whose_connection_is_lost, "http://place/"},
     {"notifications of many lengths, by HTTP", &notifications_of_many_lengths, "http://place/"},
-    {"calls that block, by HTTP, far away", &calls_that_block, kFarPlace.c_str()},
+    {"calls that block, by HTTP, far away", &calls_that_block, kFarEndpoint.c_str()},
 };
 
 // On threads of its own, as a client is: it is the caller's memory that fails.
@@ -634,13 +634,13 @@ TEST(ClientMemory, who_could_not_begin_to_wait_for_a_call_gives_up_none) {
 }
 
 TEST(ClientMemory, an_attempt_to_connect_that_cannot_say_why_it_failed_has_failed) {
-  const Endpoint place{"tcp://place:1"};
+  const Endpoint endpoint{"tcp://place:1"};
   const DialFunction refuse = [](const Endpoint&, milliseconds) -> int {
     throw std::runtime_error("a reason that is long enough to need memory");
   };
   for (std::size_t number = 1; number < 10; ++number) {
     const FailingMemory memory{number, Failing::since};
-    const Dialer::Result result = Dialer::attempt(refuse, place, milliseconds{1});
+    const Dialer::Result result = Dialer::attempt(refuse, endpoint, milliseconds{1});
     const Spared spared;
     EXPECT_EQ(result.descriptor, -1);
     EXPECT_NE(result.failure, "");

@@ -30,8 +30,8 @@
 #include "tests/runtime/wrapped_backend.hpp"
 #include "transport/io_thread.hpp"
 #include "transport/setup.hpp"
+#include "wirecall/caller.hpp"
 #include "wirecall/context.hpp"
-#include "wirecall/peer.hpp"
 #include "wirecall/stream.hpp"
 #include "wirecall/task.hpp"
 #include "wirecall/value.hpp"
@@ -226,9 +226,9 @@ class Told {
   int responses_ = 0;
 };
 
-class Caller {
+class ConversationClient {
  public:
-  Caller(Protocol protocol, std::shared_ptr<SimulatedPeer> peer)
+  ConversationClient(Protocol protocol, std::shared_ptr<SimulatedPeer> peer)
       : protocol_(protocol), peer_(std::move(peer)), told_(protocol) {
     for (const Said& said : conversation()) {
       std::string text = framed(protocol, said.text);
@@ -316,7 +316,7 @@ void add_methods(Registry& registry) {
     const auto [x, y] = co_await when_all(one(a), one(b));
     co_return x + y;
   });
-  registry.method("ask", [](Context context) -> Task<int> { co_return co_await Peer{context}.call<int>("number"); });
+  registry.method("ask", [](Context context) -> Task<int> { co_return co_await Caller{context}.call<int>("number"); });
 }
 
 enum class World : std::uint8_t {
@@ -382,14 +382,14 @@ bool serve(World world, Protocol protocol, std::size_t number, Failing failing) 
   // Between threads not even the end of a connection is told without memory: it waits until there is some again.
   const int turns_without = has_io_threads(world) ? 1000 : turns_max;
   Options options;
-  options.hand_over_ms = options.slow_handler_ms = 0;
+  options.takeover_ms = options.slow_handler_ms = 0;
   options.limits.in_flight = 100;
   // Some of what is sent together waits for its turn.
   options.limits.soft_output = number % 2 == 0 ? 6000 : Limits{}.soft_output;
   Registry registry;
   add_methods(registry);
   const HttpSettings http;
-  ServerCommons commons{.options = options, .registry = registry, .http = http};
+  ServerShared shared{.options = options, .registry = registry, .http = http};
   SparedBackend* simulated = nullptr;
   std::unique_ptr<runtime::Backend> backend;
   if (world == World::simulated) {
@@ -397,7 +397,7 @@ bool serve(World world, Protocol protocol, std::size_t number, Failing failing) 
   } else {
     backend = world == World::io_uring ? runtime::make_uring_backend() : runtime::make_epoll_backend();
   }
-  ServingLoop serving{std::move(backend), commons};
+  ServingLoop serving{std::move(backend), shared};
   // The first caller is given to the first of them, the second to the second.
   std::optional<SideThread> side;
   std::optional<SideThread> other_side;
@@ -412,8 +412,8 @@ bool serve(World world, Protocol protocol, std::size_t number, Failing failing) 
 
   Line first_line{simulated};
   Line second_line{simulated};
-  Caller first{protocol, first_line.peer()};
-  Caller second{protocol, second_line.peer()};
+  ConversationClient first{protocol, first_line.peer()};
+  ConversationClient second{protocol, second_line.peer()};
   first.act();
   std::optional<FailingMemory> memory;
   bool refused = false;
@@ -421,7 +421,7 @@ bool serve(World world, Protocol protocol, std::size_t number, Failing failing) 
   int turns = 0;
   bool failed = false;
   // Simulated time passes where nothing wakes the loop; at the system, only we know that bytes are to be carried.
-  const auto go_on = [&] {
+  const auto run_turns = [&] {
     if (simulated == nullptr) serving.loop().wake();
   };
   const std::function<bool()> over = [&] {
@@ -432,13 +432,13 @@ bool serve(World world, Protocol protocol, std::size_t number, Failing failing) 
       serving.open(first_line.descriptor());
       const Spared spared;
       refused = serving.stats().connections_refused != 0;
-      go_on();
+      run_turns();
       return false;
     }
     const Spared spared;
     ++turns;
-    go_on();
-    Caller& caller = is_second ? second : first;
+    run_turns();
+    ConversationClient& caller = is_second ? second : first;
     Line& line = is_second ? second_line : first_line;
     line.carry();
     caller.act();

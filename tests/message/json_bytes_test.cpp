@@ -11,7 +11,7 @@ namespace wirecall::message {
 namespace {
 
 using packing::from_hex;
-using packing::packed;
+using packing::msgpack_of;
 using packing::with;
 
 constexpr std::uint32_t kDepth = 64;
@@ -20,7 +20,7 @@ std::uint64_t written(std::string_view envelope) {
   Transcoder transcoder;
   Buffer out;
   EXPECT_EQ(transcoder.to_json(envelope, Limits{}, out), Transcoder::Status::done);
-  EXPECT_TRUE(transcoder.take_unheld().empty());
+  EXPECT_TRUE(transcoder.take_unrepresentable().empty());
   return out.size();
 }
 
@@ -56,7 +56,7 @@ TEST(JsonBytes, AreThoseThatAreWritten) {
            R"({"params":[{"$bytes":""},{"$bytes":"AA=="},{"$bytes":"AAA="},{"$bytes":"AAAA"}]})",
            R"({"params":[{"$npy":"AAAA"},{"$image":"AA=="}]})",
        }) {
-    expect_exact(packed(json));
+    expect_exact(msgpack_of(json));
   }
   // In forms that are longer than need be.
   constexpr std::string_view kLong = "dd 00 00 00 03 d9 01 61 cf 00 00 00 00 00 00 00 05 d3 ff ff ff ff ff ff ff ff";
@@ -68,7 +68,7 @@ TEST(JsonBytes, OfFloatsAndTimestampsAreBetweenTwoBounds) {
   for (const char* json :
        {R"({"params":[0.0,-0.0,1.5,1e300,-2.2250738585072014e-308,123456789.125,1e22,-1.7976931348623157e308]})",
         R"({"params":[0.1,100000.0,1e16,-1e-7,4.9e-324]})"}) {
-    expect_between(packed(json));
+    expect_between(msgpack_of(json));
   }
   for (const char* value :
        {"ca 3f 80 00 00", "ca 00 00 00 01", "ca ff 7f ff ff", "d6 ff 00 00 00 00", "d6 ff ff ff ff ff"})

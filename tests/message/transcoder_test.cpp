@@ -14,7 +14,7 @@ namespace wirecall::message {
 namespace {
 
 using packing::from_hex;
-using packing::packed;
+using packing::msgpack_of;
 using packing::to_hex;
 using packing::with;
 using Status = Transcoder::Status;
@@ -26,13 +26,13 @@ constexpr std::string_view kNaN = "cb 7f f8 00 00 00 00 00 00";
 
 struct ToJson {
   std::string text;
-  std::vector<Unheld> unheld;
+  std::vector<Unrepresentable> unrepresentable;
 };
 ToJson to_json_of(std::string_view message, Status status = Status::done, const Limits& limits = kLimits) {
   Transcoder transcoder;
   Buffer out{"kept"};
   EXPECT_EQ(transcoder.to_json(message, limits, out), status);
-  return {std::string{out.view().substr(4)}, transcoder.take_unheld()};
+  return {std::string{out.view().substr(4)}, transcoder.take_unrepresentable()};
 }
 
 struct ToMsgpack {
@@ -78,14 +78,14 @@ TEST(Transcoder, MessagesGoThereAndBack) {
           R"({"jsonrpc":"2.0","method":"m","id":1,"timeout_ms":5,"stream":2,"hops":1,"to":"x","from":"y","other":[1]})",
           R"({})",
       }) {
-    const ToJson there = to_json_of(packed(json));
+    const ToJson there = to_json_of(msgpack_of(json));
     EXPECT_EQ(there.text, json);
-    EXPECT_TRUE(there.unheld.empty());
+    EXPECT_TRUE(there.unrepresentable.empty());
     Transcoder transcoder;
     Buffer text{json};
     Buffer out;
     ASSERT_TRUE(transcoder.to_msgpack(text.padded(), kLimits, out));
-    EXPECT_EQ(to_hex(out.view()), to_hex(packed(json)));
+    EXPECT_EQ(to_hex(out.view()), to_hex(msgpack_of(json)));
   }
   EXPECT_EQ(to_json_of("\x90").text, "[]");
 }
@@ -108,7 +108,7 @@ TEST(Transcoder, BytesAreNeitherParamsNorIds) {
 }
 
 TEST(Transcoder, WhatIsNoMessagePackSaysSo) {
-  const std::string message = packed(R"({"jsonrpc":"2.0","method":"m","params":[[[1]]],"id":1})");
+  const std::string message = msgpack_of(R"({"jsonrpc":"2.0","method":"m","params":[[[1]]],"id":1})");
   for (std::size_t size = 1; size < message.size(); ++size) {
     to_json_of(std::string_view{message}.substr(0, size), Status::malformed);
   }
@@ -121,10 +121,11 @@ TEST(Transcoder, WhatIsNoMessagePackSaysSo) {
 
 TEST(Transcoder, AsJsonAMessageHasTwiceTheSizeAtMost) {
   const Limits limits{.max_message_size = 50};
-  EXPECT_EQ(to_json_of(packed('{' + (R"("a":")" + std::string(92, 'x') + R"("})")), Status::done, limits).text.size(),
-            100U);
-  to_json_of(packed(R"({"a":")" + std::string(93, 'x') + R"("})"), Status::too_large, limits);
-  to_json_of(packed(R"({"params":")" + std::string(100, 'x') + R"("})"), Status::too_large, limits);
+  EXPECT_EQ(
+      to_json_of(msgpack_of('{' + (R"("a":")" + std::string(92, 'x') + R"("})")), Status::done, limits).text.size(),
+      100U);
+  to_json_of(msgpack_of(R"({"a":")" + std::string(93, 'x') + R"("})"), Status::too_large, limits);
+  to_json_of(msgpack_of(R"({"params":")" + std::string(100, 'x') + R"("})"), Status::too_large, limits);
   // A control character is six bytes of JSON.
   to_json_of(with("{}", "a", "b0 01010101010101010101010101010101"), Status::too_large, limits);
   to_json_of(from_hex("91 b0 01010101010101010101010101010101"), Status::done, limits);
@@ -137,17 +138,17 @@ TEST(Transcoder, ParamsThatJsonCannotHoldAreTold) {
   const std::string request = with(R"({"jsonrpc":"2.0","method":"m","id":7})", "params", "91" + std::string{kNaN});
   const ToJson one = to_json_of(request);
   EXPECT_EQ(one.text, R"({"jsonrpc":"2.0","method":"m","id":7,"params":null})");
-  ASSERT_EQ(one.unheld.size(), 1U);
-  EXPECT_EQ(one.unheld[0].offset, 0U);
-  EXPECT_EQ(one.unheld[0].why, "a number is NaN or infinite, which JSON cannot express");
+  ASSERT_EQ(one.unrepresentable.size(), 1U);
+  EXPECT_EQ(one.unrepresentable[0].offset, 0U);
+  EXPECT_EQ(one.unrepresentable[0].why, "a number is NaN or infinite, which JSON cannot express");
 
-  const std::string good = packed(R"({"id":1})");
+  const std::string good = msgpack_of(R"({"id":1})");
   const ToJson batch = to_json_of('\x93' + good + request + request);
-  ASSERT_EQ(batch.unheld.size(), 2U);
-  EXPECT_EQ(batch.unheld[0].offset, batch.text.find(R"({"jsonrpc")"));
-  EXPECT_EQ(batch.unheld[1].offset, batch.text.rfind(R"({"jsonrpc")"));
-  EXPECT_EQ(to_json_of(with("{}", "params", "81 01 02")).unheld.size(), 1U);
-  EXPECT_EQ(to_json_of(with("{}", "params", "91 d4 05 00")).unheld.size(), 1U);
+  ASSERT_EQ(batch.unrepresentable.size(), 2U);
+  EXPECT_EQ(batch.unrepresentable[0].offset, batch.text.find(R"({"jsonrpc")"));
+  EXPECT_EQ(batch.unrepresentable[1].offset, batch.text.rfind(R"({"jsonrpc")"));
+  EXPECT_EQ(to_json_of(with("{}", "params", "81 01 02")).unrepresentable.size(), 1U);
+  EXPECT_EQ(to_json_of(with("{}", "params", "91 d4 05 00")).unrepresentable.size(), 1U);
 }
 
 TEST(Transcoder, ResultsThatJsonCannotHoldAreErrors) {
@@ -213,12 +214,12 @@ TEST(Transcoder, AnItemThatJsonCannotHoldEndsItsStream) {
   EXPECT_EQ(
       out.view(),
       R"({"jsonrpc":"2.0","error":{"code":-32603,"message":"Internal error","data":{"reason":"a number is NaN or infinite, which JSON cannot express"}},"id":7})");
-  EXPECT_TRUE(transcoder.take_unheld().empty());
+  EXPECT_TRUE(transcoder.take_unrepresentable().empty());
   EXPECT_EQ(transcoder.take_cancels(),
             std::vector<std::string>{R"({"jsonrpc":"2.0","method":"$/cancelRequest","params":{"id":7}})"});
   // Without an id it is a notification that is dropped.
   const ToJson other = to_json_of(with(R"({"jsonrpc":"2.0","method":"rpc.item"})", "params", "91" + std::string{kNaN}));
-  EXPECT_EQ(other.unheld.size(), 1U);
+  EXPECT_EQ(other.unrepresentable.size(), 1U);
 }
 
 TEST(Transcoder, AnItemThatMessagePackCannotHoldEndsItsStream) {
@@ -299,8 +300,8 @@ TEST(Transcoder, ALongBatchIsReadAsWhatItsRefusalNeeds) {
     for (int i = 0; i < 65536; ++i) batch += from_hex(one);
     EXPECT_EQ(read(batch, true), "[0]") << one;
   }
-  const std::string request = packed(R"({"jsonrpc":"2.0","method":"m","params":[1,2,3],"id":1})");
-  const std::string response = packed(R"({"jsonrpc":"2.0","result":5,"id":1})");
+  const std::string request = msgpack_of(R"({"jsonrpc":"2.0","method":"m","params":[1,2,3],"id":1})");
+  const std::string response = msgpack_of(R"({"jsonrpc":"2.0","result":5,"id":1})");
   EXPECT_EQ(read("\x93" + response + response + response, false), "[]");
   EXPECT_EQ(read("\x93" + response + request + '\x01', true),
             R"([{"jsonrpc":"2.0","result":5,"id":1},{"jsonrpc":"2.0","method":"","id":1},0])");
@@ -317,9 +318,9 @@ TEST(Transcoder, IsUsedAgainAndAgain) {
   const std::string bad = with(R"({"id":7})", "params", kNaN);
   EXPECT_EQ(transcoder.to_json(bad, kLimits, out), Status::done);
   out.clear();
-  EXPECT_EQ(transcoder.to_json(packed(R"({"id":8})"), kLimits, out), Status::done);
+  EXPECT_EQ(transcoder.to_json(msgpack_of(R"({"id":8})"), kLimits, out), Status::done);
   EXPECT_EQ(out.view(), R"({"id":8})");
-  EXPECT_TRUE(transcoder.take_unheld().empty());
+  EXPECT_TRUE(transcoder.take_unrepresentable().empty());
   transcoder.scratch().append(std::string(2 << 20, 'x'));
   transcoder.shrink();
   EXPECT_TRUE(transcoder.scratch().empty());

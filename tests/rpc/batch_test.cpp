@@ -140,7 +140,7 @@ TEST_F(Batch, OverTheLimitTellsAllWhoMayWaitByAnIdAndNobodyElse) {
             array_of({over_limit(R"("x\"y")"), over_limit("7"), over_limit("null")}));
   EXPECT_EQ(peer.ask(array_of({response, response, response})), "") << "a response is never answered";
   EXPECT_EQ(peer.ask(array_of({response, response, notification("a")})), over_limit("null"));
-  EXPECT_EQ(peer.outlet.closes, 0);
+  EXPECT_EQ(peer.sink.closes, 0);
 }
 
 TEST_F(Batch, OverTheLimitIsOneErrorAndTheEndWhereTheErrorsAreMoreThanAPeerIsSent) {
@@ -152,7 +152,7 @@ TEST_F(Batch, OverTheLimitIsOneErrorAndTheEndWhereTheErrorsAreMoreThanAPeerIsSen
     small.max_message_size = message_bytes;
     Peer peer{empty, small};
     const std::string reply = peer.ask(array_of(std::vector<std::string>(elements, test::request("a"))));
-    EXPECT_EQ(peer.outlet.closes, closes);
+    EXPECT_EQ(peer.sink.closes, closes);
     EXPECT_LE(reply.size(), std::min(soft_output, message_bytes));
     return reply;
   };

@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "rpc/terms.hpp"
+#include "rpc/call_options.hpp"
 #include "tests/rpc/peer.hpp"
 #include "wirecall/registry.hpp"
 
@@ -113,7 +113,7 @@ TEST_F(Deadline, OfZeroIsNotDelivered) {
 
 TEST_F(Deadline, CountsTheTimeThatTheRequestHasWaited) {
   Peer peer{registry};
-  peer.outlet.came_at = peer.scheduler.now() - 15ms;
+  peer.sink.received_time = peer.scheduler.now() - 15ms;
   EXPECT_EQ(peer.ask(with_timeout("15", "now")), too_late());
   EXPECT_EQ(begun, 0);
   peer.send(with_timeout("20"));
@@ -160,7 +160,7 @@ TEST_F(Deadline, IsKnownToTheHandler) {
   Peer peer{registry};
   EXPECT_EQ(peer.ask(with_timeout("20", "left")), result_reply("20"));
   EXPECT_EQ(peer.ask(test::request("left")), result_reply("30000"));
-  peer.outlet.came_at = peer.scheduler.now() - 5ms;
+  peer.sink.received_time = peer.scheduler.now() - 5ms;
   EXPECT_EQ(peer.ask(with_timeout("20", "left")), result_reply("15"));
   registry.method("none", [](const Context& context) {
     return context.deadline() == kNoDeadline && context.remaining() == kNoDeadline && context.scheduler() == nullptr;

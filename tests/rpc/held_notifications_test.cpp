@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "tests/rpc/peer.hpp"
-#include "wirecall/peer.hpp"
+#include "wirecall/caller.hpp"
 #include "wirecall/registry.hpp"
 
 namespace wirecall {
@@ -24,13 +24,13 @@ std::string event(std::string_view params = "[1]") {
 }
 
 Task<void> tell(Context context, int n) {
-  Peer{context}.notify("event", n);
+  Caller{context}.notify("event", n);
   co_return;
 }
 
 Task<void> tell_later(Context context, std::chrono::nanoseconds after) {
   co_await sleep_for(context, after);
-  Peer{context}.notify("event", 1);
+  Caller{context}.notify("event", 1);
 }
 
 class HeldNotifications : public testing::Test {
@@ -97,7 +97,7 @@ TEST_F(HeldNotifications, AreNotThoseOfTheHandlerNorOfWhatItAwaits) {
   registry.method("awaits", [](Context context) -> Task<void> {
     co_await tell(context, 1);
     co_await when_all(tell(context, 2), tell_later(context, 1ms));
-    Peer{context}.notify("event", 3);
+    Caller{context}.notify("event", 3);
   });
   test::Peer peer{registry};
   EXPECT_EQ(peer.ask(request("awaits")), event() + "\n" + event("[2]"));
@@ -113,11 +113,11 @@ TEST_F(HeldNotifications, AreThoseFromOutsideAnyTask) {
   });
   test::Peer peer{registry};
   EXPECT_EQ(peer.ask(request("waits")), "");
-  Peer{*seen}.notify("event", 1);
+  Caller{*seen}.notify("event", 1);
   EXPECT_EQ(peer.received(), "");
   peer.advance(1ms);
   EXPECT_EQ(peer.received(), result_reply("null") + "\n" + event());
-  Peer{*seen}.notify("event", 1);
+  Caller{*seen}.notify("event", 1);
   EXPECT_EQ(peer.received(), event()) << "answered";
 }
 
@@ -135,7 +135,7 @@ TEST_F(HeldNotifications, AreBoundedInBytesOfACallAndOfAConnection) {
   const auto fill = [](const Context& context) {
     int held = 0;
     try {
-      for (; held < 1000; ++held) Peer{context}.notify("event", std::string(1000, 'x'));
+      for (; held < 1000; ++held) Caller{context}.notify("event", std::string(1000, 'x'));
     } catch (const Error& error) {
       EXPECT_EQ(error.code(), static_cast<int>(ErrorCode::limit_exceeded));
       return std::to_string(held) + " " + error.data();
@@ -147,7 +147,7 @@ TEST_F(HeldNotifications, AreBoundedInBytesOfACallAndOfAConnection) {
   EXPECT_EQ(fill(seen[0]), "3 " + because + R"("limit":"soft_output"})");
   EXPECT_EQ(fill(seen[1]), "2 " + because + R"("limit":"hard_output"})");
   peer.advance(1ms);
-  EXPECT_EQ(peer.outlet.messages.size(), 7U) << "two answers, and what was held";
+  EXPECT_EQ(peer.sink.messages.size(), 7U) << "two answers, and what was held";
   static_cast<void>(peer.received());
   EXPECT_EQ(peer.ask(request("waits", {}, "3")), "");
   EXPECT_EQ(fill(seen[2]), "3 " + because + R"("limit":"soft_output"})") << "nothing is held any more";
@@ -162,9 +162,9 @@ TEST_F(HeldNotifications, AreRefusedWhereNobodyCanBeTold) {
   };
   registry.method("waits", waits);
   const auto why = [](const Context& context) {
-    EXPECT_FALSE(Peer{context}.can_notify());
+    EXPECT_FALSE(Caller{context}.can_notify());
     try {
-      Peer{context}.notify("event", 1);
+      Caller{context}.notify("event", 1);
     } catch (const Error& error) {
       return error.code();
     }
@@ -173,17 +173,17 @@ TEST_F(HeldNotifications, AreRefusedWhereNobodyCanBeTold) {
   {
     test::Peer peer{registry};
     EXPECT_EQ(peer.ask(request("waits")), "");
-    EXPECT_TRUE(Peer{seen[0]}.can_notify());
+    EXPECT_TRUE(Caller{seen[0]}.can_notify());
     peer.advance(1ms);
     EXPECT_EQ(peer.received(), test::error_reply(1, "no"));
     EXPECT_EQ(why(seen[0]), -32001) << "after an error";
     EXPECT_EQ(peer.ask(request("waits")), "");
-    EXPECT_TRUE(Peer{seen[1]}.can_notify());
+    EXPECT_TRUE(Caller{seen[1]}.can_notify());
     peer.dispatcher.abandon();
     EXPECT_EQ(why(seen[1]), -32001) << "the connection has gone";
   }
   test::Peer by_http{registry};
-  by_http.outlet.is_connected = false;
+  by_http.sink.is_connected = false;
   EXPECT_EQ(by_http.ask(request("waits")), "");
   EXPECT_EQ(why(seen[2]), -32001) << "no connection";
   by_http.dispatcher.abandon();

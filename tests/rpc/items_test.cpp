@@ -260,7 +260,7 @@ TEST_F(Items, AreGatheredInBatchesAndWithoutAConnection) {
   EXPECT_EQ(peer.ask("[" + stream_request("count", "[3]", "1") + "," + with_token + "]"),
             "[" + result_reply("[0,1,2]") + "," + result_reply("[0,1]", "2") + "]");
   EXPECT_EQ(registry.handle(stream_request("count", "[3]", "1")), result_reply("[0,1,2]"));
-  peer.outlet.is_connected = false;
+  peer.sink.is_connected = false;
   EXPECT_EQ(peer.ask(stream_request("count", "[3]", "1")), result_reply("[0,1,2]"));
   EXPECT_EQ(peer.ask(with_token), result_reply("[0,1]", "2"));
 }
@@ -343,14 +343,14 @@ TEST_F(Items, TakeTurnsWithOtherCalls) {
 
 TEST_F(Items, RestWhileThereIsNoRoomAndThenGoOnInTurn) {
   Peer peer{registry};
-  peer.outlet.messages_max = 2;
+  peer.sink.messages_max = 2;
   EXPECT_EQ(peer.ask(stream_request("count", "[4]", "9", "1")), items(0, 2, "1"));
   EXPECT_EQ(peer.ask(stream_request("count", "[4]", "9", "2")), items(0, 2, "2"));
-  peer.dispatcher.room();
+  peer.dispatcher.on_writable();
   EXPECT_EQ(peer.received(), items(2, 4, "1") + "\n" + result_reply("null", "1"));
-  peer.dispatcher.room();
+  peer.dispatcher.on_writable();
   EXPECT_EQ(peer.received(), items(2, 4, "2") + "\n" + result_reply("null", "2"));
-  peer.dispatcher.room();
+  peer.dispatcher.on_writable();
   EXPECT_EQ(peer.received(), "");
 }
 
@@ -358,33 +358,33 @@ TEST_F(Items, ThatRestAreCancelledAndAbandonedLikeOthers) {
   for (const bool gone : {false, true}) {
     ended = 0;
     Peer peer{registry};
-    peer.outlet.messages_max = 1;
+    peer.sink.messages_max = 1;
     EXPECT_EQ(peer.ask(stream_request("watched", "[4]", "9", "1")), item(0, "0"));
     EXPECT_EQ(peer.ask(stream_request("watched", "[4]", "9", "2")), item(0, "0", "2"));
     if (gone) {
       peer.dispatcher.abandon();
     } else {
       EXPECT_EQ(peer.ask(notification("rpc.cancel", "[1]")), cancelled());
-      peer.dispatcher.room();
+      peer.dispatcher.on_writable();
       EXPECT_EQ(peer.received(), item(1, "1", "2"));
       peer.dispatcher.stop_calls();
     }
     EXPECT_EQ(ended, 2);
     EXPECT_EQ(peer.scheduler.running(), 0U);
-    peer.dispatcher.room();
+    peer.dispatcher.on_writable();
   }
 }
 
 TEST_F(Items, WithoutCreditOrRoomNeedBoth) {
   Peer peer{registry};
-  peer.outlet.messages_max = 1;
+  peer.sink.messages_max = 1;
   EXPECT_EQ(peer.ask(stream_request("count", "[9]", "1")), item(0, "0"));
-  peer.outlet.messages_max = 0;
+  peer.sink.messages_max = 0;
   EXPECT_EQ(peer.ask(grant("1")), "");
-  peer.outlet.messages_max = 9;
-  peer.dispatcher.room();
+  peer.sink.messages_max = 9;
+  peer.dispatcher.on_writable();
   EXPECT_EQ(peer.received(), item(1, "1"));
-  peer.dispatcher.room();
+  peer.dispatcher.on_writable();
   EXPECT_EQ(peer.received(), "");
 }
 
@@ -405,9 +405,9 @@ TEST_F(Items, GoByProgressWhereThereIsAToken) {
 
 TEST_F(Items, ProgressRestsWhileThereIsNoRoom) {
   Peer peer{registry};
-  peer.outlet.messages_max = 3;
+  peer.sink.messages_max = 3;
   peer.send(request("watched", R"({"arg0":1000000000,"partialResultToken":1})"));
-  EXPECT_EQ(peer.outlet.messages.size(), 3U);
+  EXPECT_EQ(peer.sink.messages.size(), 3U);
   EXPECT_EQ(made, 4);
   EXPECT_EQ(peer.ask(notification("$/cancelRequest", R"({"id":1})")).substr(3 * progress("1", "0").size() + 3),
             cancelled());

@@ -46,10 +46,10 @@ struct Others final : rpc::MethodSource {
 json document_of(const Registry& registry, std::vector<rpc::DescribedMethod> of_others,
                  const rpc::DocumentOrigin& origin = {}) {
   const Others others{std::move(of_others)};
-  rpc::Workspace workspace;
-  test::RecordingOutlet outlet;
-  rpc::OpenRpcDocument written{workspace, registry, &others, {}, {}, origin};
-  EXPECT_TRUE(written.advance(outlet, ~std::size_t{0}));
+  rpc::LoopContext loop_context;
+  test::RecordingSink sink;
+  rpc::OpenRpcDocument written{loop_context, registry, &others, {}, {}, origin};
+  EXPECT_TRUE(written.advance(sink, ~std::size_t{0}));
   return json::parse(written.text());
 }
 
@@ -146,7 +146,7 @@ TEST_F(OpenRpc, rpc_methods_lists_what_can_be_called) {
 }
 
 TEST_F(OpenRpc, names_the_server_and_where_it_is_called) {
-  EXPECT_FALSE(discover().contains("servers")) << "a place that is not known is not made up";
+  EXPECT_FALSE(discover().contains("servers")) << "an address that is not known is not made up";
   const std::vector<std::string> urls{"http://a:1/rpc", "http://[::1]:2/rpc"};
   const json document = document_of(registry, {}, {.title = "calc \"2\"", .urls = urls});
   EXPECT_EQ(document.at("info").at("title"), "calc \"2\"");

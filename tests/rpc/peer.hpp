@@ -21,7 +21,7 @@
 namespace wirecall::test {
 
 /// Keeps whole messages, and checks that the dispatcher opens, closes and discards them in turn.
-class RecordingOutlet final : public rpc::Outlet {
+class RecordingSink final : public rpc::MessageSink {
  public:
   Buffer& open_message() override {
     EXPECT_FALSE(open_) << "a message was opened while another one was open";
@@ -42,8 +42,8 @@ class RecordingOutlet final : public rpc::Outlet {
     EXPECT_TRUE(std::exchange(open_, false));
     out_.truncate(start_);
   }
-  [[nodiscard]] std::optional<std::chrono::nanoseconds> came() noexcept override { return came_at; }
-  [[nodiscard]] bool has_room() noexcept override { return messages.size() < messages_max; }
+  [[nodiscard]] std::optional<std::chrono::nanoseconds> received_at() noexcept override { return received_time; }
+  [[nodiscard]] bool writable() noexcept override { return messages.size() < messages_max; }
   [[nodiscard]] bool is_overfull() noexcept override { return overfull || messages.size() >= overfull_from; }
   [[nodiscard]] bool connected() const noexcept override { return is_connected; }
   [[nodiscard]] bool takes_lines() const noexcept override { return lines; }
@@ -69,7 +69,7 @@ class RecordingOutlet final : public rpc::Outlet {
 
   std::vector<std::string> messages;
   std::size_t messages_max = std::numeric_limits<std::size_t>::max();
-  std::optional<std::chrono::nanoseconds> came_at;
+  std::optional<std::chrono::nanoseconds> received_time;
   bool is_connected = true;
   bool overfull = false;
   std::size_t overfull_from = std::numeric_limits<std::size_t>::max();
@@ -96,8 +96,8 @@ class Peer {
   explicit Peer(const Registry& registry, const Limits& limits = {})
       : limits_(limits),
         log_([this](const LogRecord& record) { log.emplace_back(record.message); }),
-        workspace_(json_codec(), &scheduler, &log_),
-        dispatcher(registry, outlet, limits_, workspace_) {}
+        loop_context_(json_codec(), &scheduler, &log_),
+        dispatcher(registry, sink, limits_, loop_context_) {}
   Peer(Peer&&) = delete;
 
   /// Gives the dispatcher one text, which is gone when this returns: nothing may refer to it any more.
@@ -109,25 +109,25 @@ class Peer {
     if (scan.status != ScanStatus::complete)
       return dispatcher.refuse_syntax(scan.status, message::unreadable_at(text, scan.offset));
     if (message.kind != MessageKind::response) dispatcher.handle(message);
-    EXPECT_FALSE(outlet.open());
+    EXPECT_FALSE(sink.open());
   }
   /// What has come back since the last call, one message a line.
-  [[nodiscard]] std::string received() { return outlet.take(); }
+  [[nodiscard]] std::string received() { return sink.take(); }
   [[nodiscard]] std::string ask(std::string_view text) {
     send(text);
     return received();
   }
   void advance(std::chrono::nanoseconds by) { scheduler.advance(by); }
-  [[nodiscard]] const Stats& stats() const noexcept { return workspace_.stats; }
+  [[nodiscard]] const Stats& stats() const noexcept { return loop_context_.stats; }
 
   VirtualScheduler scheduler;
   std::vector<std::string> log;
-  RecordingOutlet outlet;
+  RecordingSink sink;
 
  private:
   Limits limits_;
   LogSink log_;
-  rpc::Workspace workspace_;
+  rpc::LoopContext loop_context_;
 
  public:
   rpc::Dispatcher dispatcher;

@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "tests/rpc/peer.hpp"
-#include "wirecall/peer.hpp"
+#include "wirecall/caller.hpp"
 #include "wirecall/registry.hpp"
 
 namespace wirecall {
@@ -43,19 +43,19 @@ class PeerCalls : public testing::Test {
  protected:
   PeerCalls() {
     registry.method("twice", [](Context context, int n) -> Task<int> {
-      co_return 2 * co_await Peer{context}.call<int>("get", n, "x");
+      co_return 2 * co_await Caller{context}.call<int>("get", n, "x");
     });
     registry.method("edit", [](Context context) -> Task<void> {
       const Edit edit{"a", 7};  // with a name: GCC 12 destroys twice what is made within a co_await in braces
-      co_await Peer{context}.call_with("apply", edit);
-      co_await Peer{context}.call("done");
+      co_await Caller{context}.call_with("apply", edit);
+      co_await Caller{context}.call("done");
     });
     registry.method("tell", [](Context context, int n) -> Task<void> {
-      Peer{context}.notify("told", n);
-      Peer{context}.notify_with("told", Edit{"b", n});
+      Caller{context}.notify("told", n);
+      Caller{context}.notify_with("told", Edit{"b", n});
       co_return;
     });
-    registry.method("plain", [](const Context& context) { Peer{context}.notify("told"); });
+    registry.method("plain", [](const Context& context) { Caller{context}.notify("told"); });
   }
   // Gives the dispatcher a response.
   static bool answer(test::Peer& peer, std::string_view text) {
@@ -124,7 +124,7 @@ TEST_F(PeerCalls, WhatTheHandlerDidItselfIsThrownToItAndNoBusinessOfItsCallers) 
   };
   registry.method("wrong_result", [&note](Context context) -> Task<void> {
     try {
-      co_await Peer{context}.call<int>("get");
+      co_await Caller{context}.call<int>("get");
     } catch (const LocalError& error) {
       note(error);
       throw;
@@ -132,11 +132,11 @@ TEST_F(PeerCalls, WhatTheHandlerDidItselfIsThrownToItAndNoBusinessOfItsCallers) 
   });
   registry.method("wrong_argument", [&note](Context context) -> Task<void> {
     try {
-      co_await Peer{context}.call("get", 0.0 / 0.0);
+      co_await Caller{context}.call("get", 0.0 / 0.0);
     } catch (const LocalError& error) {
       note(error);
     }
-    Peer{context}.notify("told", 0.0 / 0.0);
+    Caller{context}.notify("told", 0.0 / 0.0);
   });
   test::Peer peer{registry};
   EXPECT_EQ(peer.ask(request("wrong_result")), asked("get", "", 1, 30'000, 1));
@@ -155,7 +155,7 @@ TEST_F(PeerCalls, ErrorsThatNobodyCatchesDoNotSayThatTheHandlerWasNotCalled) {
   // Or its caller would make the call again.
   registry.method("careful", [](Context context) -> Task<std::string> {
     try {
-      co_await Peer{context}.call("get");
+      co_await Caller{context}.call("get");
     } catch (const Error& error) {
       co_return error.data();
     }
@@ -194,7 +194,7 @@ TEST_F(PeerCalls, AreCancelledWithTheirHandlerAndThePeerIsTold) {
 TEST_F(PeerCalls, HaveWhatRemainsOfTheirHandlersTime) {
   registry.method("later", [](Context context) -> Task<int> {
     co_await sleep_for(context, 15ms);
-    co_return co_await Peer{context}.call<int>("get");
+    co_return co_await Caller{context}.call<int>("get");
   });
   test::Peer peer{registry};
   peer.send(R"({"jsonrpc":"2.0","method":"later","timeout_ms":40,"id":1})");
@@ -221,7 +221,7 @@ TEST_F(PeerCalls, HopsAreCountedUpToTheLimit) {
 TEST_F(PeerCalls, NoMoreWaitThanMayBeInFlight) {
   registry.method("many", [](Context context, int n) -> Task<int> {
     std::vector<Task<int>> calls;
-    for (int i = 0; i < n; ++i) calls.push_back(Peer{context}.call<int>("get", i));
+    for (int i = 0; i < n; ++i) calls.push_back(Caller{context}.call<int>("get", i));
     int sum = 0;
     for (const int value : co_await when_all(std::move(calls))) sum += value;
     co_return sum;
@@ -253,7 +253,7 @@ TEST_F(PeerCalls, FailWhenThePeerAnswersNoMore) {
 TEST_F(PeerCalls, EndSilentlyWithTheirConnection) {
   int caught = 0;
   registry.method("holds", [&caught](Context context) -> Task<int> {
-    const Peer caller{context};
+    const Caller caller{context};
     try {
       co_return co_await caller.call<int>("get");
     } catch (const Error& error) {
@@ -282,7 +282,7 @@ TEST_F(PeerCalls, NeedAConnectionAndACoroutine) {
 
 TEST_F(PeerCalls, OverTheSizeLimitAreNotMade) {
   registry.method("big",
-                  [](Context context) -> Task<void> { co_await Peer{context}.call("take", std::string(300, 'x')); });
+                  [](Context context) -> Task<void> { co_await Caller{context}.call("take", std::string(300, 'x')); });
   Limits limits;
   limits.max_message_size = 300;
   test::Peer peer{registry, limits};
@@ -294,7 +294,7 @@ TEST_F(PeerCalls, OverTheSizeLimitAreNotMade) {
 
 TEST_F(PeerCalls, NotificationsKeepTheLimitsOfCalls) {
   registry.method("big", [](Context context) -> Task<void> {
-    Peer{context}.notify("take", std::string(300, 'x'));
+    Caller{context}.notify("take", std::string(300, 'x'));
     co_return;
   });
   Limits limits;

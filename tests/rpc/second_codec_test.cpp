@@ -282,10 +282,10 @@ TEST(SecondCodec, MethodsAreCalledWithParamsInIt) {
   registry.method("subtract", [](int a, int b) { return a - b; }, {"a", "b"});
   registry.method("later", [](std::string text) -> Task<std::string> { co_return text + "!"; }, {"text"});
   const TaggedCodec codec;
-  test::RecordingOutlet outlet;
+  test::RecordingSink sink;
   const Limits limits;
-  rpc::Workspace workspace{codec};
-  rpc::Dispatcher dispatcher{registry, outlet, limits, workspace};
+  rpc::LoopContext loop_context{codec};
+  rpc::Dispatcher dispatcher{registry, sink, limits, loop_context};
   const auto ask = [&](std::string_view method, const Buffer& params) {
     Received message;
     const test::PaddedText frame{R"({"jsonrpc":"2.0","method":")" + std::string{method} + R"(","id":1})"};
@@ -293,7 +293,7 @@ TEST(SecondCodec, MethodsAreCalledWithParamsInIt) {
     message.present |= 1U << static_cast<unsigned>(Member::params);
     message.spans[static_cast<std::size_t>(Member::params)] = {params.data(), params.size()};
     dispatcher.handle(message);
-    const std::string reply = outlet.messages.back();
+    const std::string reply = sink.messages.back();
     constexpr std::string_view kHead = R"({"jsonrpc":"2.0","result":)";
     constexpr std::string_view kTail = R"(,"id":1})";
     EXPECT_TRUE(reply.starts_with(kHead) && reply.ends_with(kTail)) << reply;

@@ -108,7 +108,7 @@ TEST_F(Stopped, handlers_that_were_not_asked_yet_take_no_place_from_other_calls)
   EXPECT_NE(peer.ask(request("wait", {}, "0")).find("-32005"), std::string::npos);
 }
 
-TEST_F(Stopped, handlers_that_were_not_asked_yet_go_with_their_workspace) {
+TEST_F(Stopped, handlers_that_were_not_asked_yet_go_with_their_loop_context) {
   {
     Peer peer{registry, Limits{.in_flight = kMany}};
     for (int i = 1; i <= kMany; ++i) EXPECT_EQ(peer.ask(request("wait", {}, std::to_string(i))), "");

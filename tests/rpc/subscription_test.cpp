@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "tests/rpc/peer.hpp"
-#include "wirecall/peer.hpp"
+#include "wirecall/caller.hpp"
 #include "wirecall/registry.hpp"
 
 namespace wirecall {
@@ -85,7 +85,7 @@ TEST_F(Subscriptions, AreAnsweredWithAnIdBeforeTheirFirstEvent) {
   peer.advance(2ms);
   EXPECT_EQ(peer.received(), event(id, "1") + "\n" + event(id, "2"));
   EXPECT_EQ(peer.dispatcher.in_flight(), 0U) << "a subscription is no call that waits";
-  EXPECT_TRUE(peer.dispatcher.is_kept());
+  EXPECT_TRUE(peer.dispatcher.idle_exempt());
 }
 
 TEST_F(Subscriptions, EndByUnsubscribing) {
@@ -95,7 +95,7 @@ TEST_F(Subscriptions, EndByUnsubscribing) {
   EXPECT_EQ(peer.received(), event(id, "1"));
   EXPECT_EQ(peer.ask(unsubscribe(id)), result_reply("true", "9"));
   EXPECT_EQ(running, 0);
-  EXPECT_FALSE(peer.dispatcher.is_kept());
+  EXPECT_FALSE(peer.dispatcher.idle_exempt());
   peer.advance(1s);
   EXPECT_EQ(peer.received(), "");
   EXPECT_EQ(peer.ask(unsubscribe(id)), result_reply("false", "9")) << "once only";
@@ -119,7 +119,7 @@ TEST_F(Subscriptions, AreRefusedByWhatTheStreamThrowsFirst) {
   EXPECT_EQ(peer.ask(subscribe("unknown")), error_reply(-32602, "no such kind"));
   EXPECT_EQ(peer.ask(request("eth_subscribe", "[1]")),
             test::invalid_params(R"({"loc":["kind"],"expected":"string","got":"1"})"));
-  EXPECT_FALSE(peer.dispatcher.is_kept());
+  EXPECT_FALSE(peer.dispatcher.idle_exempt());
   EXPECT_EQ(running, 0);
 }
 
@@ -129,14 +129,14 @@ TEST_F(Subscriptions, TellWhatTheStreamThrowsLater) {
   peer.advance(1ms);
   EXPECT_EQ(peer.received(), R"({"jsonrpc":"2.0","method":"eth_subscription","params":{"subscription":")" + id +
                                  R"(","error":{"code":7,"message":"lost it","data":{"at":1}}}})");
-  EXPECT_FALSE(peer.dispatcher.is_kept());
+  EXPECT_FALSE(peer.dispatcher.idle_exempt());
   EXPECT_EQ(peer.ask(unsubscribe(id)), result_reply("false", "9"));
 }
 
 TEST_F(Subscriptions, MayEndByThemselves) {
   test::Peer peer{registry};
   const std::string id = id_of(peer.ask(subscribe("none")));
-  EXPECT_FALSE(peer.dispatcher.is_kept());
+  EXPECT_FALSE(peer.dispatcher.idle_exempt());
   EXPECT_EQ(peer.ask(unsubscribe(id)), result_reply("false", "9"));
 }
 
@@ -175,16 +175,16 @@ TEST_F(Subscriptions, OfABatchBeginWhenItHasBeenAnswered) {
 TEST_F(Subscriptions, WaitForRoom) {
   test::Peer peer{registry};
   const std::string id = id_of(peer.ask(subscribe("flood")));
-  peer.outlet.messages_max = 3;
+  peer.sink.messages_max = 3;
   peer.advance(1ms);
   EXPECT_EQ(peer.received(), event(id, "0") + "\n" + event(id, "1") + "\n" + event(id, "2"));
   peer.advance(1s);
   EXPECT_EQ(peer.received(), "") << "its stream stands still";
-  peer.dispatcher.room();
+  peer.dispatcher.on_writable();
   EXPECT_EQ(peer.received(), event(id, "3") + "\n" + event(id, "4") + "\n" + event(id, "5"));
   EXPECT_EQ(peer.ask(unsubscribe(id)), result_reply("true", "9")) << "also while it waits";
   EXPECT_EQ(running, 0);
-  peer.dispatcher.room();
+  peer.dispatcher.on_writable();
   EXPECT_EQ(peer.received(), "");
 }
 
@@ -206,7 +206,7 @@ TEST_F(Subscriptions, NeedAConnectionAndAnId) {
   test::Peer peer{registry};
   EXPECT_EQ(peer.ask(notification("eth_subscribe", R"(["blocks"])")), "");
   EXPECT_EQ(running, 0);
-  peer.outlet.is_connected = false;
+  peer.sink.is_connected = false;
   EXPECT_EQ(peer.ask(subscribe("blocks")), error_reply(-32600, "Invalid Request", R"({"reason":"needs_connection"})"));
   EXPECT_EQ(running, 0);
 }
@@ -221,7 +221,7 @@ TEST_F(Subscriptions, HaveIdsOfTheirOwn) {
 TEST_F(Subscriptions, KeepWhatTheirHandlerSaysItselfInItsPlace) {
   registry.subscription({.subscribe = "s", .unsubscribe = "u", .notification = "n"},
                         [](Context context) -> Stream<int> {
-                          Peer{context}.notify("hello");
+                          Caller{context}.notify("hello");
                           co_yield 1;
                         });
   test::Peer peer{registry};

@@ -89,7 +89,8 @@ TEST_P(WaitingTest, time_only_goes_forward) {
   EXPECT_GE(world_->backend().now(), before);
 }
 
-// Long ones are ended by an alarm that stays set (alarm.hpp), which must not outlast a change of mind or of the thread.
+// Long ones are ended by a timer that stays set (wait_timer.hpp), which must not outlast a change of mind or of the
+// thread.
 TEST_P(WaitingTest, each_wait_ends_at_its_time) {
   Backend& backend = world_->backend();
   const auto wait_until = [&](nanoseconds until) {
@@ -98,7 +99,7 @@ TEST_P(WaitingTest, each_wait_ends_at_its_time) {
       turn_until(until);
       ++turns;
     }
-    // One may have been ended by an alarm that was set before, one by a wake that nobody has seen yet, and some by the
+    // One may have been ended by a timer that was set before, one by a wake that nobody has seen yet, and some by the
     // kernel, which takes down the rings of other tests when it likes and interrupts this thread for each (ring.hpp). A
     // wait that does not last makes thousands.
     EXPECT_LE(turns, 40);

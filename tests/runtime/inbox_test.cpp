@@ -114,13 +114,13 @@ TEST(Inbox, a_refused_job_is_its_poster_s_still) {
   EXPECT_EQ(ran, 1);
 }
 
-struct Note final : Inbox::Arrival {
+struct Note final : Inbox::Continuation {
   explicit Note(std::string& text) : log(text) {}
-  void arrive() noexcept override { log += 'n'; }
+  void resume() noexcept override { log += 'n'; }
   std::string& log;
 };
 
-TEST(Inbox, a_task_comes_home_in_its_turn_among_the_jobs) {
+TEST(Inbox, a_continuation_runs_in_its_turn_among_the_jobs) {
   std::string log;
   const auto note = std::make_shared<Note>(log);
   const auto late = std::make_shared<Note>(log);
@@ -129,14 +129,14 @@ TEST(Inbox, a_task_comes_home_in_its_turn_among_the_jobs) {
     Loop loop{std::make_unique<SimulatedBackend>(1U)};
     inbox = loop.inbox();
     ASSERT_TRUE(loop.post([&] { log += 'a'; }));
-    inbox->go_on(note);
+    inbox->post(note);
     ASSERT_TRUE(loop.post([&] { log += 'b'; }));
     EXPECT_EQ(note.use_count(), 2);
     loop.turn();
     EXPECT_EQ(log, "anb");
     EXPECT_EQ(note.use_count(), 1);
   }
-  inbox->go_on(late);
+  inbox->post(late);
   EXPECT_EQ(late.use_count(), 1);
   EXPECT_EQ(log, "anb");
 }

@@ -11,7 +11,7 @@
 #include <thread>
 #include <vector>
 
-#include "runtime/precedence.hpp"
+#include "runtime/fair_scheduler.hpp"
 #include "runtime/turn.hpp"
 #include "tests/runtime/simulated_backend.hpp"
 

@@ -146,7 +146,7 @@ class SimulatedBackend final : public Backend {
         end.receiving = true;
         break;
       case OperationKind::cancel:
-        end_standing(end, ECANCELED);
+        end_multishot(end, ECANCELED);
         prompt_ = true;
         break;
       case OperationKind::send:
@@ -160,7 +160,7 @@ class SimulatedBackend final : public Backend {
         end.peer->shut_down = true;
         break;
       case OperationKind::close:
-        end_standing(end, ECANCELED);
+        end_multishot(end, ECANCELED);
         if (end.sending) end_send(end, ECANCELED);
         if (end.peer) end.peer->closed = true;
         end.open = false;
@@ -204,7 +204,7 @@ class SimulatedBackend final : public Backend {
   void accept(End& end) {
     if (end.arrived.empty()) return;
     served_ = true;
-    if (const int error = std::exchange(accept_error_, 0)) return end_standing(end, error);
+    if (const int error = std::exchange(accept_error_, 0)) return end_multishot(end, error);
     Completion& completion = complete(OperationKind::accept, end, 0);
     completion.last = false;
     completion.descriptor = end.arrived.front();
@@ -214,13 +214,13 @@ class SimulatedBackend final : public Backend {
   void receive(End& end) {
     if (end.peer->reset_by_peer) {
       served_ = end.broken = true;
-      return end_standing(end, ECONNRESET);
+      return end_multishot(end, ECONNRESET);
     }
     std::string& waiting = end.peer->to_us;
     if (waiting.empty()) {
       if (!end.peer->finished) return;
       served_ = true;
-      return end_standing(end, 0);
+      return end_multishot(end, 0);
     }
     served_ = true;
     const std::size_t bytes = random_() % 2 == 0 ? waiting.size() : 1 + random_() % waiting.size();
@@ -253,7 +253,7 @@ class SimulatedBackend final : public Backend {
     end.sending = false;
     complete(OperationKind::send, end, error).buffer = std::exchange(end.unsent, Buffer{});
   }
-  void end_standing(End& end, int error) {
+  void end_multishot(End& end, int error) {
     if (std::exchange(end.accepting, false)) complete(OperationKind::accept, end, error);
     if (std::exchange(end.receiving, false)) complete(OperationKind::receive, end, error);
   }

@@ -16,15 +16,15 @@
 
 namespace wirecall::session {
 
-class Accepting : public Keeper {
+class Accepting : public DetectorOwner {
  public:
   explicit Accepting(unsigned seed, Limits given = {})
       : limits(given), backend(new runtime::SimulatedBackend{seed}), loop(std::unique_ptr<runtime::Backend>{backend}) {
     registry.method("subtract", [](int a, int b) { return a - b; }, {"minuend", "subtrahend"});
     auto [descriptor, end] = backend->pair();
     peer = end;
-    connection = std::make_unique<Undecided>(host, *this, protocols,
-                                             std::make_unique<transport::SocketStream>(loop, descriptor));
+    connection = std::make_unique<ProtocolDetector>(host, *this, protocols,
+                                                    std::make_unique<transport::SocketStream>(loop, descriptor));
   }
   ~Accepting() {
     connection.reset();
@@ -46,29 +46,29 @@ class Accepting : public Keeper {
     }
   }
 
-  void connection_ended(Connection&, End why, int code) override {
+  void connection_ended(Connection&, CloseReason why, int code) override {
     EXPECT_FALSE(end.has_value());
     end = why;
     error = code;
   }
-  void connection_decided(Connection& undecided, std::unique_ptr<Connection> decided) override {
-    EXPECT_EQ(&undecided, connection.get());
-    former = std::exchange(connection, std::move(decided));
+  void connection_promoted(Connection& detector, std::unique_ptr<Connection> promoted) override {
+    EXPECT_EQ(&detector, connection.get());
+    former = std::exchange(connection, std::move(promoted));
   }
 
   Limits limits;
   Registry registry;
   runtime::SimulatedBackend* backend;
   Loop loop;
-  rpc::Workspace workspace{json_codec(), &loop, nullptr};
+  rpc::LoopContext loop_context{json_codec(), &loop, nullptr};
   framing::JsonTextSettings text{limits, "\n"};
   HttpSettings http;
   Protocols protocols{text, http};
-  Host host{.loop = loop, .registry = registry, .limits = limits, .workspace = workspace, .owner = *this};
+  Host host{.loop = loop, .registry = registry, .limits = limits, .loop_context = loop_context, .owner = *this};
   std::unique_ptr<Connection> connection;
   std::unique_ptr<Connection> former;
   std::shared_ptr<runtime::SimulatedPeer> peer;
-  std::optional<End> end;
+  std::optional<CloseReason> end;
   int error = 0;
 };
 

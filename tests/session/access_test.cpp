@@ -45,18 +45,18 @@ class Access : public EngineTest {
     broker_.emplace(std::move(given));
     broker_->method("one", [] { return 1; });
     broker_->method("two", [] { return 2; });
-    place_.emplace(broker_->listen("tcp://127.0.0.1:0"));
+    endpoint_.emplace(broker_->listen("tcp://127.0.0.1:0"));
     running_.emplace(*broker_);
   }
-  [[nodiscard]] std::string http() const { return "http://" + place_->authority() + "/rpc"; }
+  [[nodiscard]] std::string http() const { return "http://" + endpoint_->authority() + "/rpc"; }
 
   std::optional<Broker> broker_;
-  std::optional<Endpoint> place_;
+  std::optional<Endpoint> endpoint_;
   std::optional<RunningServer> running_;
 };
 
 TEST_P(Access, who_says_something_before_a_token_is_refused_and_the_connection_closed) {
-  RawPeer stranger{*place_};
+  RawPeer stranger{*endpoint_};
   stranger.send(
       "{\"jsonrpc\":\"2.0\",\"method\":\"one\",\"id\":1}\n{\"jsonrpc\":\"2.0\",\"method\":\"one\",\"id\":2}\n");
   const std::string all = stranger.all();
@@ -65,7 +65,7 @@ TEST_P(Access, who_says_something_before_a_token_is_refused_and_the_connection_c
 }
 
 TEST_P(Access, a_batch_before_a_token_is_refused_by_each_id) {
-  RawPeer stranger{*place_};
+  RawPeer stranger{*endpoint_};
   stranger.send(R"([{"jsonrpc":"2.0","method":"one","id":1},{"jsonrpc":"2.0","method":"one"},)"
                 R"({"jsonrpc":"2.0","method":"two","id":"x"}])"
                 "\n");
@@ -78,37 +78,37 @@ TEST_P(Access, a_batch_before_a_token_is_refused_by_each_id) {
 }
 
 TEST_P(Access, a_client_of_ours_shows_its_token_on_a_connection_and_by_http) {
-  for (const std::string& place : {place_->uri(), http()}) {
-    Client a{place, with_token("token-a")};
-    EXPECT_EQ(a.call<int>("one"), 1) << place;
-    EXPECT_EQ(a.try_call<int>("two").error().code(), -32601) << place;
-    Client b{place, with_token("token-b")};
-    EXPECT_EQ(b.call<int>("two"), 2) << place;
+  for (const std::string& endpoint : {endpoint_->uri(), http()}) {
+    Client a{endpoint, with_token("token-a")};
+    EXPECT_EQ(a.call<int>("one"), 1) << endpoint;
+    EXPECT_EQ(a.try_call<int>("two").error().code(), -32601) << endpoint;
+    Client b{endpoint, with_token("token-b")};
+    EXPECT_EQ(b.call<int>("two"), 2) << endpoint;
   }
 }
 
 TEST_P(Access, a_client_of_ours_that_is_not_known_learns_it_at_once) {
-  for (const std::string& place : {place_->uri(), http()}) {
-    Client unknown{place, with_token("wrong")};
-    EXPECT_EQ(unknown.try_call<int>("one").error().code(), -32004) << place;
-    EXPECT_EQ(unknown.try_call<int>("one").error().code(), -32004) << place << ", again";
+  for (const std::string& endpoint : {endpoint_->uri(), http()}) {
+    Client unknown{endpoint, with_token("wrong")};
+    EXPECT_EQ(unknown.try_call<int>("one").error().code(), -32004) << endpoint;
+    EXPECT_EQ(unknown.try_call<int>("one").error().code(), -32004) << endpoint << ", again";
   }
-  for (const std::string& place : {place_->uri(), http()}) {
-    Client silent{place};
-    EXPECT_EQ(silent.try_call<int>("one").error().code(), -32004) << place;
+  for (const std::string& endpoint : {endpoint_->uri(), http()}) {
+    Client silent{endpoint};
+    EXPECT_EQ(silent.try_call<int>("one").error().code(), -32004) << endpoint;
   }
 }
 
 TEST_P(Access, a_provider_shows_it_before_it_registers) {
-  Client provider{place_->uri(), with_token("token-b")};
+  Client provider{endpoint_->uri(), with_token("token-b")};
   provider.provide("provided", [](int n) { return n + 1; });
   provider.connect();
-  Client a{place_->uri(), with_token("token-a")};
+  Client a{endpoint_->uri(), with_token("token-a")};
   EXPECT_EQ(a.call<int>("provided", 4), 5);
 }
 
 TEST_P(Access, a_provider_or_subscriber_that_is_not_known_learns_why) {
-  Client provider{place_->uri(), with_token("wrong")};
+  Client provider{endpoint_->uri(), with_token("wrong")};
   std::promise<int> told;
   provider.on_refused([&](std::string_view name, const Error& error) {
     EXPECT_EQ(name, "provided");
@@ -117,7 +117,7 @@ TEST_P(Access, a_provider_or_subscriber_that_is_not_known_learns_why) {
   provider.provide("provided", [](int n) { return n + 1; });
   EXPECT_EQ(told.get_future().get(), -32004);
   provider.on_refused(nullptr);
-  Client subscriber{place_->uri(), with_token("wrong")};
+  Client subscriber{endpoint_->uri(), with_token("wrong")};
   const Subscription news = subscriber.subscribe("news", [](const Event&) {});
   try {
     subscriber.connect();
@@ -128,10 +128,10 @@ TEST_P(Access, a_provider_or_subscriber_that_is_not_known_learns_why) {
 }
 
 TEST_P(Access, those_whose_token_is_removed_are_closed_and_others_go_on) {
-  RawPeer a{*place_};
+  RawPeer a{*endpoint_};
   a.send("{\"jsonrpc\":\"2.0\",\"method\":\"rpc.hello\",\"params\":{\"token\":\"token-a\"},\"id\":1}\n");
   EXPECT_NE(a.line().find("\"result\""), std::string::npos);
-  RawPeer b{*place_};
+  RawPeer b{*endpoint_};
   b.send("{\"jsonrpc\":\"2.0\",\"method\":\"rpc.hello\",\"params\":{\"token\":\"token-b\"},\"id\":1}\n");
   EXPECT_NE(b.line().find("\"result\""), std::string::npos);
   EXPECT_THROW(broker_->set_principals({user("", "x", {})}), std::invalid_argument);
@@ -146,7 +146,7 @@ TEST_P(Access, those_whose_token_is_removed_are_closed_and_others_go_on) {
   EXPECT_EQ(a.all(), "");
   b.send("{\"jsonrpc\":\"2.0\",\"method\":\"two\",\"id\":2}\n");
   EXPECT_EQ(b.line(), R"({"jsonrpc":"2.0","result":2,"id":2})");
-  Client c{place_->uri(), with_token("token-c")};
+  Client c{endpoint_->uri(), with_token("token-c")};
   EXPECT_EQ(c.call<int>("one"), 1);
 }
 
@@ -159,19 +159,19 @@ std::string hello_of(std::size_t bytes) {
 
 TEST_P(Access, before_it_has_said_who_it_is_a_message_has_at_most_64_KiB) {
   constexpr std::size_t kMost = 64 * 1024;
-  RawPeer a{*place_};
+  RawPeer a{*endpoint_};
   a.send(hello_of(kMost));
   EXPECT_NE(a.line().find("\"result\""), std::string::npos);
   a.send(hello_of(4 * kMost));
   EXPECT_NE(a.line().find("\"result\""), std::string::npos) << "now it may send as much as others";
-  RawPeer b{*place_};
+  RawPeer b{*endpoint_};
   b.send(hello_of(kMost + 1));
   EXPECT_NE(b.line().find("\"code\":-32006"), std::string::npos);
   EXPECT_EQ(b.all(), "");
 }
 
 TEST_P(Access, who_has_not_said_yet_who_it_is_may_still_do_so_after_a_reload) {
-  RawPeer early{*place_};
+  RawPeer early{*endpoint_};
   early.send(R"({"jsonrpc":"2.0","method":"rpc.ping","id":1})"
              "\n");
   EXPECT_EQ(early.line(), R"({"jsonrpc":"2.0","result":"pong","id":1})");
@@ -185,7 +185,7 @@ TEST_P(Access, who_has_not_said_yet_who_it_is_may_still_do_so_after_a_reload) {
 
 TEST_P(Access, grants_in_another_order_are_the_same_after_a_reload) {
   broker_->set_principals({user("a", "token-a", {"one", "two", "one"})});
-  RawPeer a{*place_};
+  RawPeer a{*endpoint_};
   a.send(hello_of(100));
   EXPECT_NE(a.line().find("\"result\""), std::string::npos);
   broker_->set_principals({user("a", "token-a", {"two", "one"})});

@@ -10,7 +10,7 @@ namespace wirecall::session {
 namespace {
 
 using packing::framed;
-using packing::packed;
+using packing::msgpack_of;
 
 std::string refused(std::string_view id) {
   return R"({"jsonrpc":"2.0","error":{"code":-32600,"message":"Invalid Request","data":{"limit":"batch"}},"id":)" +
@@ -28,11 +28,11 @@ const std::string kRefused = "[" + refused("1") + "," + refused("2") + "," + ref
 TEST(BatchLimit, is_told_by_each_id_and_the_connection_goes_on) {
   expect_answer(kThree + request(4), kRefused + "\n" + result("19", 4) + "\n", {}, two());
   expect_answer(post(kThree) + post(request(4)), ok(kRefused) + ok(result("19", 4)), {}, two());
-  expect_answer(framed(packed(kThree)) + framed(packed(request(4))),
-                framed(packed(kRefused)) + framed(packed(result("19", 4))), {}, two());
+  expect_answer(framed(msgpack_of(kThree)) + framed(msgpack_of(request(4))),
+                framed(msgpack_of(kRefused)) + framed(msgpack_of(result("19", 4))), {}, two());
   const std::string as_msgpack = "Content-Type: application/msgpack\r\n";
-  const std::string body = packed(kRefused);
-  expect_answer(post(packed(kThree), as_msgpack),
+  const std::string body = msgpack_of(kRefused);
+  expect_answer(post(msgpack_of(kThree), as_msgpack),
                 "HTTP/1.1 200 OK\r\nContent-Type: application/msgpack\r\nContent-Length: " +
                     std::to_string(body.size()) + "\r\n\r\n" + body,
                 {}, two());
@@ -41,7 +41,7 @@ TEST(BatchLimit, is_told_by_each_id_and_the_connection_goes_on) {
 TEST(BatchLimit, is_told_once_and_the_connection_ends_where_the_ids_are_too_many) {
   const std::string one = refused("null");
   expect_answer(kThree + request(4), one + "\n", {}, two(200));
-  expect_answer(framed(packed(kThree)) + framed(packed(request(4))), framed(packed(one)), {}, two(200));
+  expect_answer(framed(msgpack_of(kThree)) + framed(msgpack_of(request(4))), framed(msgpack_of(one)), {}, two(200));
   expect_answer(post(kThree) + post(request(4)),
                 "HTTP/1.1 200 OK\r\nConnection: close\r\nContent-Type: application/json\r\nContent-Length: " +
                     std::to_string(one.size()) + "\r\n\r\n" + one,
@@ -100,8 +100,8 @@ TEST(BatchLimit, is_told_the_same_of_elements_in_messagepack_as_of_those_in_json
       for (const std::string_view third : {elements[0], elements[9], elements[16]}) {
         const std::string batch = "[" + std::string{first} + "," + std::string{second} + "," + std::string{third} + "]";
         const std::string in_json = answer({framed(batch)}, {}, two());
-        const std::string told = in_json.empty() ? "" : framed(packed(std::string_view{in_json}.substr(4)));
-        EXPECT_EQ(answer({framed(packed(batch))}, {}, two()), told) << batch;
+        const std::string told = in_json.empty() ? "" : framed(msgpack_of(std::string_view{in_json}.substr(4)));
+        EXPECT_EQ(answer({framed(msgpack_of(batch))}, {}, two()), told) << batch;
       }
     }
   }
@@ -117,9 +117,9 @@ TEST(BatchLimit, of_messagepack_takes_no_id_of_bytes_or_that_comes_twice) {
   const std::string long_one = with(call, "id", "db00010001") + std::string(65537, 'x');
   const std::string other_key = "\x81\x01\x01";
   EXPECT_EQ(answer({framed("\x95" + bytes + nan + twice + long_one + other_key)}, {}, two()),
-            framed(packed(refused("null"))));
-  EXPECT_EQ(answer({framed("\x95" + bytes + nan + twice + packed(request(7)) + other_key)}, {}, two()),
-            framed(packed("[" + refused("7") + "]")));
+            framed(msgpack_of(refused("null"))));
+  EXPECT_EQ(answer({framed("\x95" + bytes + nan + twice + msgpack_of(request(7)) + other_key)}, {}, two()),
+            framed(msgpack_of("[" + refused("7") + "]")));
 }
 
 }  // namespace

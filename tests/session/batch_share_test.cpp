@@ -43,7 +43,7 @@ std::string framed(std::string_view message) {
   for (int shift = 24; shift >= 0; shift -= 8) text += static_cast<char>(message.size() >> shift);
   return text.append(message);
 }
-std::string packed(const std::string& json) {
+std::string msgpack_of(const std::string& json) {
   message::Transcoder transcoder;
   Buffer text{json};
   Buffer bytes;
@@ -114,8 +114,8 @@ TEST_F(BatchShare, is_run_no_further_once_its_connection_has_broken) {
   ASSERT_LT(run, std::size_t{kElements}) << "it takes several turns";
   turns();
   EXPECT_EQ(seen.size(), run);
-  EXPECT_EQ(end, End::lost);
-  EXPECT_TRUE(workspace.open_batches.empty());
+  EXPECT_EQ(end, CloseReason::lost);
+  EXPECT_TRUE(loop_context.open_batches.empty());
 }
 
 TEST_F(BatchShare, a_turn_serves_a_part_of_a_long_batch_and_the_answer_is_one_array_in_order) {
@@ -153,7 +153,7 @@ TEST_F(BatchShare, the_end_behind_a_batch_waits_for_it) {
   turns_until_seen(kElements);
   turns_until_end();
   EXPECT_EQ(peer->take(), results() + "\n");
-  EXPECT_EQ(end, End::finished);
+  EXPECT_EQ(end, CloseReason::finished);
 }
 
 TEST_F(BatchShare, calls_that_wait_are_answered_in_their_places) {
@@ -169,10 +169,10 @@ TEST_F(BatchShare, calls_that_wait_are_answered_in_their_places) {
 }
 
 TEST_F(BatchShare, a_batch_in_messagepack_is_interrupted_as_well) {
-  peer->send(framed(packed(requests("echo"))) + framed(packed(request("echo", kElements))));
+  peer->send(framed(msgpack_of(requests("echo"))) + framed(msgpack_of(request("echo", kElements))));
   EXPECT_GE(turns_until_seen(kElements + 1), kElements / kShareSteps);
   turns();
-  EXPECT_EQ(peer->take(), framed(packed(results())) + framed(packed(result(kElements))));
+  EXPECT_EQ(peer->take(), framed(msgpack_of(results())) + framed(msgpack_of(result(kElements))));
 }
 
 TEST_F(BatchShare, a_body_of_http_is_interrupted_as_well_and_its_response_comes_before_the_next) {

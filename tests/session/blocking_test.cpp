@@ -31,7 +31,7 @@ std::string answer(std::string_view result, int id) {
 Options on_threads(std::uint32_t threads) {
   Options options;
   options.blocking_threads = threads;
-  options.hand_over_ms = 0;
+  options.takeover_ms = 0;
   options.drain_ms = 100;
   return options;
 }

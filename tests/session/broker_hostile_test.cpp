@@ -23,8 +23,8 @@ std::string answer_to(const std::string& request, std::string_view result) {
 
 class HostileAtBroker : public EngineTest {
  protected:
-  static RawPeer provide(const Endpoint& place) {
-    RawPeer provider{place};
+  static RawPeer provide(const Endpoint& endpoint) {
+    RawPeer provider{endpoint};
     provider.send("{\"jsonrpc\":\"2.0\",\"method\":\"rpc.register\",\"params\":[\"greet\"],\"id\":1}\n");
     EXPECT_EQ(provider.line(), R"({"jsonrpc":"2.0","result":1,"id":1})");
     return provider;
@@ -33,11 +33,11 @@ class HostileAtBroker : public EngineTest {
 
 TEST_P(HostileAtBroker, what_cannot_be_read_is_answered_with_nothing_of_anybody_elses) {
   Broker broker{options(1)};
-  const Endpoint place = broker.listen("tcp://127.0.0.1:0");
+  const Endpoint endpoint = broker.listen("tcp://127.0.0.1:0");
   const RunningServer running{broker};
-  RawPeer provider = provide(place);
-  RawPeer caller{place};
-  RawPeer hostile{place};
+  RawPeer provider = provide(endpoint);
+  RawPeer caller{endpoint};
+  RawPeer hostile{endpoint};
   constexpr std::string_view kParseError =
       R"({"jsonrpc":"2.0","error":{"code":-32700,"message":"Parse error"},"id":null})";
   const std::string bad[] = {R"({"jsonrpc":"2.0","method":"greet","id":99,})", R"({"id":99 "jsonrpc")",
@@ -70,10 +70,10 @@ TEST_P(HostileAtBroker, one_that_reads_no_answers_is_cut_and_its_calls_are_given
   small.limits.soft_output = 64 * 1024;
   small.limits.hard_output = 1024 * 1024;
   Broker broker{small};
-  const Endpoint place = broker.listen("tcp://127.0.0.1:0");
+  const Endpoint endpoint = broker.listen("tcp://127.0.0.1:0");
   const RunningServer running{broker};
-  RawPeer provider = provide(place);
-  RawPeer hostile{place};
+  RawPeer provider = provide(endpoint);
+  RawPeer hostile{endpoint};
   std::string calls;
   for (int id = 0; id < kCalls; ++id) calls += call_of("greet", id);
   hostile.send(calls);
@@ -85,7 +85,7 @@ TEST_P(HostileAtBroker, one_that_reads_no_answers_is_cut_and_its_calls_are_given
     ASSERT_TRUE(provider.send(answer_to(line, large)));
   }
   EXPECT_EQ(broker.stats().slow_peers_cut, 1U);
-  RawPeer other{place};
+  RawPeer other{endpoint};
   other.send(call_of("greet", 5));
   // Those calls that the provider has been asked and has not looked at come first; an answer to one is dropped.
   std::thread answering{[&] {

@@ -53,8 +53,8 @@ class BrokerLog : public EngineTest {
   std::vector<std::string> lines_;
 };
 
-RawPeer greeted(const Endpoint& place, const std::string& name) {
-  RawPeer peer{place};
+RawPeer greeted(const Endpoint& endpoint, const std::string& name) {
+  RawPeer peer{endpoint};
   peer.send(R"({"jsonrpc":"2.0","method":"rpc.hello","params":{"name":")" + name + "\"},\"id\":1}\n");
   EXPECT_NE(peer.line().find("\"result\""), std::string::npos);
   return peer;
@@ -62,10 +62,10 @@ RawPeer greeted(const Endpoint& place, const std::string& name) {
 
 TEST_P(BrokerLog, connections_are_told_with_why_they_end) {
   Broker broker = this->broker(LogLevel::debug);
-  const Endpoint place = broker.listen("tcp://127.0.0.1:0");
+  const Endpoint endpoint = broker.listen("tcp://127.0.0.1:0");
   RunningServer running{broker};
   const auto left = [&](const std::string& reason, auto&& end) {
-    RawPeer peer = greeted(place, "ada");
+    RawPeer peer = greeted(endpoint, "ada");
     EXPECT_EQ(next("debug a connection is"), "debug a connection is accepted");
     EXPECT_EQ(next("info"), "info a client has said hello client=ada principal=\"\"");
     end(peer);
@@ -81,7 +81,7 @@ TEST_P(BrokerLog, connections_are_told_with_why_they_end) {
     peer.send("{\"jsonrpc\":\"" + std::string(1001, 'x'));
     EXPECT_NE(peer.line().find("-32006"), std::string::npos);
   });
-  RawPeer admin = greeted(place, "admin");
+  RawPeer admin = greeted(endpoint, "admin");
   next("info a client has said hello client=admin");
   left("refused", [&](RawPeer& peer) {
     admin.send("{\"jsonrpc\":\"2.0\",\"method\":\"rpc.kick\",\"params\":[\"ada\"],\"id\":1}\n");
@@ -94,10 +94,10 @@ TEST_P(BrokerLog, who_calls_before_a_token_is_told_of_with_what_it_called) {
   ada.name = "ada";
   ada.tokens = {"token-a"};
   Broker broker = this->broker(LogLevel::debug, {ada});
-  const Endpoint place = broker.listen("tcp://127.0.0.1:0");
+  const Endpoint endpoint = broker.listen("tcp://127.0.0.1:0");
   RunningServer running{broker};
   const auto told_of = [&](const std::string& sent, const std::string& record) {
-    RawPeer stranger{place};
+    RawPeer stranger{endpoint};
     stranger.send(sent + "\n");
     EXPECT_NE(stranger.all().find("-32004"), std::string::npos) << sent;
     const std::string line = next("warning a caller is not let in");
@@ -110,9 +110,9 @@ TEST_P(BrokerLog, who_calls_before_a_token_is_told_of_with_what_it_called) {
 
 TEST_P(BrokerLog, at_level_error_nothing_is_told_of_clients) {
   Broker broker = this->broker(LogLevel::error);
-  const Endpoint place = broker.listen("tcp://127.0.0.1:0");
+  const Endpoint endpoint = broker.listen("tcp://127.0.0.1:0");
   RunningServer running{broker};
-  greeted(place, "ada").close();
+  greeted(endpoint, "ada").close();
   running.stop();
   EXPECT_EQ(waiting(), 0U);
 }

@@ -55,16 +55,16 @@ TEST_P(BrokerStreams, a_caller_that_does_not_read_is_not_cut_and_another_ones_st
   small.limits.soft_output = 256 * 1024;
   small.limits.hard_output = 2 * 1024 * 1024;
   Broker broker{small};
-  const Endpoint place = broker.listen("tcp://127.0.0.1:0");
+  const Endpoint endpoint = broker.listen("tcp://127.0.0.1:0");
   const RunningServer running{broker};
-  RawPeer provider{place};
+  RawPeer provider{endpoint};
   provider.send(R"({"jsonrpc":"2.0","method":"rpc.register","params":["count"],"id":1})"
                 "\n");
   EXPECT_NE(provider.line().find("result"), std::string::npos);
-  RawPeer idle{place};
+  RawPeer idle{endpoint};
   idle.send(streaming(5) + "{\"jsonrpc\":\"2.0\",\"method\":\"rpc.ping\",\"id\":1}\n");
   EXPECT_NE(idle.line().find("pong"), std::string::npos) << "so its stream is the provider's first";
-  RawPeer caller{place};
+  RawPeer caller{endpoint};
   std::thread providing{[&] { provide(provider, kItems); }};
   caller.send(streaming(6));
   for (int seq = 0; seq < kItems; ++seq) {
@@ -88,13 +88,13 @@ TEST_P(BrokerStreams, a_caller_that_does_not_read_is_not_cut_and_another_ones_st
 
 TEST_P(BrokerStreams, what_stands_before_a_response_in_a_batch_comes_before_it) {
   Broker broker{options(1)};
-  const Endpoint place = broker.listen("tcp://127.0.0.1:0");
+  const Endpoint endpoint = broker.listen("tcp://127.0.0.1:0");
   const RunningServer running{broker};
-  RawPeer provider{place};
+  RawPeer provider{endpoint};
   provider.send(R"({"jsonrpc":"2.0","method":"rpc.register","params":["count"],"id":1})"
                 "\n");
   EXPECT_NE(provider.line().find("result"), std::string::npos);
-  RawPeer caller{place};
+  RawPeer caller{endpoint};
   caller.send(streaming(6));
   const std::int64_t id = from_json<Value>(provider.line()).value().at("id").as_int();
   const auto value = [](std::int64_t of, int seq) {

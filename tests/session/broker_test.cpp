@@ -41,7 +41,7 @@ class BrokerTest : public testing::TestWithParam<Way> {
     if (IsSkipped()) return;
     broker_.emplace(options());
     broker_->method("own", [] { return 1; });
-    place_.emplace(broker_->listen("tcp://127.0.0.1:0"));
+    endpoint_.emplace(broker_->listen("tcp://127.0.0.1:0"));
     running_.emplace(*broker_);
   }
 
@@ -50,7 +50,7 @@ class BrokerTest : public testing::TestWithParam<Way> {
     given.engine = GetParam().engine;
     return given;
   }
-  RawPeer connect() { return RawPeer{*place_}; }
+  RawPeer connect() { return RawPeer{*endpoint_}; }
   RawPeer provide(std::string_view method, std::string_view terms = {}) {
     RawPeer provider = connect();
     provider.send(
@@ -66,7 +66,7 @@ class BrokerTest : public testing::TestWithParam<Way> {
   void stop() { running_->stop(); }
 
   std::optional<Broker> broker_;
-  std::optional<Endpoint> place_;
+  std::optional<Endpoint> endpoint_;
   std::optional<RunningServer> running_;
 };
 
@@ -232,18 +232,18 @@ TEST_P(BrokerTest, a_provider_does_not_count_as_idle) {
   Options quick = options();
   quick.limits.keepalive_timeout_ms = 20;
   Broker broker{quick};
-  const Endpoint place = broker.listen("tcp://127.0.0.1:0");
+  const Endpoint endpoint = broker.listen("tcp://127.0.0.1:0");
   const RunningServer running{broker};
-  RawPeer provider{place};
+  RawPeer provider{endpoint};
   provider.send(line_of("rpc.register", R"(["greet"])", "1"));
   EXPECT_EQ(provider.line(), result_of("1", "1"));
   // Three others one after the other are closed for being idle, and the provider is still there.
   for (int i = 0; i < 3; ++i) {
-    RawPeer idle{place};
+    RawPeer idle{endpoint};
     idle.send(line_of("rpc.ping", "[]", ""));
     EXPECT_EQ(idle.all(), "");
   }
-  RawPeer caller{place};
+  RawPeer caller{endpoint};
   caller.send(line_of("greet", "[]", "1"));
   answer(provider, "5");
   EXPECT_EQ(caller.line(), result_of("5", "1"));

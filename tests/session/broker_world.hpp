@@ -19,8 +19,8 @@
 namespace wirecall::session {
 
 struct BrokerWorld : World {
-  explicit BrokerWorld(ClientOptions options = {}, std::size_t places = 1)
-      : World{1, logging(*this, std::move(options)), places} {
+  explicit BrokerWorld(ClientOptions options = {}, std::size_t endpoints = 1)
+      : World{1, logging(*this, std::move(options)), endpoints} {
     serve = [this] {
       for (std::string request = line(); !request.empty(); request = line()) {
         lines.push_back(request);

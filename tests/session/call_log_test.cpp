@@ -79,9 +79,9 @@ TEST(CallLogOfAServer, tells_calls_of_unknown_methods_too) {
     lines.push_back(line.substr(line.find(' ') + 1));
   };
   Server server{options};
-  const Endpoint place = server.listen("tcp://127.0.0.1:0");
+  const Endpoint endpoint = server.listen("tcp://127.0.0.1:0");
   const RunningServer running{server};
-  RawPeer peer{place};
+  RawPeer peer{endpoint};
   peer.send("{\"jsonrpc\":\"2.0\",\"method\":\"none\",\"id\":1}\n");
   EXPECT_TRUE(peer.line().contains("-32601"));
   const std::scoped_lock lock{mutex};

@@ -3,8 +3,8 @@
 #include <string>
 
 #include "tests/session/peer.hpp"
+#include "wirecall/caller.hpp"
 #include "wirecall/client.hpp"
-#include "wirecall/peer.hpp"
 #include "wirecall/server.hpp"
 
 namespace wirecall::session {
@@ -14,11 +14,12 @@ class CallingBack : public testing::Test {
  protected:
   CallingBack() {
     server.method(
-        "ask", [](Context context, int n) -> Task<int> { co_return 1 + co_await Peer{context}.call<int>("twice", n); },
+        "ask",
+        [](Context context, int n) -> Task<int> { co_return 1 + co_await Caller{context}.call<int>("twice", n); },
         {"n"});
     // Each side calls the other until somebody says that it is enough.
     server.method("free", [] {});
-    server.method("ping", [](Context context) -> Task<void> { co_await Peer{context}.call("pong"); });
+    server.method("ping", [](Context context) -> Task<void> { co_await Caller{context}.call("pong"); });
   }
 
   static Options patient() {
@@ -52,7 +53,7 @@ TEST_F(CallingBack, calls_in_a_circle_end_at_the_limit_of_hops) {
   int pongs = 0;
   client.method("pong", [&pongs](Context context) -> Task<void> {
     ++pongs;
-    co_await Peer{context}.call("ping");
+    co_await Caller{context}.call("ping");
   });
   const auto result = client.try_call("ping");
   ASSERT_FALSE(result.has_value());

@@ -314,9 +314,9 @@ TEST(ClientBatch, over_the_limit_of_a_server_that_tells_nobody_of_it_fails_each_
   Server server{few};
   int calls = 0;
   server.method("a", [&calls] { ++calls; });
-  const Endpoint place = server.listen("tcp://127.0.0.1:0");
+  const Endpoint endpoint = server.listen("tcp://127.0.0.1:0");
   const RunningServer running{server};
-  Client client{place.uri()};
+  Client client{endpoint.uri()};
   BatchOf<int> batch = client.batch_of<int>();
   for (int i = 0; i < 3; ++i) batch.call("a");
   for (const auto& result : std::move(batch).send()) {

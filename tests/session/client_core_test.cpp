@@ -197,15 +197,15 @@ TEST(ClientCore, pauses_between_attempts_double_up_to_the_maximum_less_a_random_
   EXPECT_EQ(again.dialed, world.dialed);
 }
 
-TEST(ClientCore, every_place_is_tried_before_there_is_a_pause) {
+TEST(ClientCore, every_endpoint_is_tried_before_there_is_a_pause) {
   World world{1, {}, 3};
   answer_all(world);
   int attempts = 0;
-  world.refuse = [&](const Endpoint& place) { return ++attempts < 6 || place.host() != "place1"; };
+  world.refuse = [&](const Endpoint& endpoint) { return ++attempts < 6 || endpoint.host() != "place1"; };
   EXPECT_EQ(world.client->try_call<int>("a"), 19);
-  std::vector<std::string> places;
-  for (const auto& [place, time] : world.dialed) places.push_back(place);
-  EXPECT_EQ(places,
+  std::vector<std::string> endpoints;
+  for (const auto& [endpoint, time] : world.dialed) endpoints.push_back(endpoint);
+  EXPECT_EQ(endpoints,
             (std::vector<std::string>{"place0", "place1", "place2", "place0", "place1", "place2", "place0", "place1"}));
   EXPECT_EQ(world.dialed[0].second, world.dialed[2].second);
   EXPECT_LT(world.dialed[2].second, world.dialed[3].second);
@@ -219,7 +219,7 @@ TEST(ClientCore, a_call_may_wait_for_its_server_as_long_as_it_has_time) {
   EXPECT_GE(world.backend->now(), 5s);
 }
 
-TEST(ClientCore, a_draining_server_s_calls_go_to_another_place) {
+TEST(ClientCore, a_draining_server_s_calls_go_to_another_endpoint) {
   World world{4, {}, 2};
   world.serve = [&] {
     for (std::string request = world.line(); !request.empty(); request = world.line()) {
@@ -237,7 +237,7 @@ TEST(ClientCore, a_draining_server_s_calls_go_to_another_place) {
   EXPECT_EQ(world.dialed[1].first, "place1");
 }
 
-TEST(ClientCore, a_draining_server_that_breaks_off_is_the_one_named_and_the_next_place_is_tried) {
+TEST(ClientCore, a_draining_server_that_breaks_off_is_the_one_named_and_the_next_endpoint_is_tried) {
   World world{4, {}, 3};
   world.serve = [&] {
     for (std::string request = world.line(); !request.empty(); request = world.line()) {

@@ -21,7 +21,7 @@
 #include "tests/session/client_access.hpp"
 #include "tests/session/held_dialling.hpp"
 #include "tests/session/peer.hpp"
-#include "transport/places.hpp"
+#include "transport/endpoint_socket.hpp"
 #include "wirecall/client.hpp"
 #include "wirecall/server.hpp"
 #include "wirecall/task.hpp"
@@ -306,7 +306,7 @@ TEST_F(ClientDriving, a_call_of_json_text_may_have_a_time_of_its_own) {
   EXPECT_TRUE(client.notify_raw("subtract", "[42,23]", kWatchdog));
 }
 
-TEST_F(ClientDriving, a_server_that_is_leaving_is_left_for_the_next_place_although_it_keeps_the_connection) {
+TEST_F(ClientDriving, a_server_that_is_leaving_is_left_for_the_next_endpoint_although_it_keeps_the_connection) {
   const ScriptedServer leaving{[](RawPeer peer) {
     peer.line();
     peer.send(
@@ -390,11 +390,12 @@ TEST_F(ClientDriving, a_client_that_goes_ends_its_calls) {
   EXPECT_THROW(future.get(), ConnectionError);
 }
 
-// Attempts to connect that last until the test ends, as long as a name is being resolved; to other places, real ones.
+// Attempts to connect that last until the test ends, as long as a name is being resolved; to other endpoints, real
+// ones.
 struct Resolving {
   DialFunction dial() {
-    return [resolving = resolving_](const Endpoint& place, std::chrono::milliseconds timeout) {
-      if (place.host() != "slow.example") return transport::connect_to(place, timeout);
+    return [resolving = resolving_](const Endpoint& endpoint, std::chrono::milliseconds timeout) {
+      if (endpoint.host() != "slow.example") return transport::connect_to(endpoint, timeout);
       ++resolving->begun;
       resolving->over.wait_for(kWatchdog);
       throw std::runtime_error{"resolved too late"};
@@ -424,7 +425,7 @@ TEST_F(ClientDriving, a_name_that_is_not_resolved_takes_no_call_more_than_its_ti
   EXPECT_LE(resolving.begun(), 1) << "the next call waits for the same attempt";
 }
 
-TEST_F(ClientDriving, after_a_name_that_is_not_resolved_the_next_place_is_tried) {
+TEST_F(ClientDriving, after_a_name_that_is_not_resolved_the_next_endpoint_is_tried) {
   Resolving resolving;
   ClientOptions options;
   options.connect_timeout_ms = 50;

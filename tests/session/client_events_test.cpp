@@ -13,13 +13,13 @@ namespace {
 class ClientEvents : public testing::Test {
  protected:
   Broker broker_;
-  const std::string place_ = broker_.listen("tcp://127.0.0.1:0").uri();
+  const std::string endpoint_ = broker_.listen("tcp://127.0.0.1:0").uri();
   RunningServer running_{broker_};
-  Client publisher_{place_};
+  Client publisher_{endpoint_};
 };
 
 TEST_F(ClientEvents, what_one_publishes_reaches_who_subscribes_as_the_value_it_was) {
-  Client client{place_};
+  Client client{endpoint_};
   std::promise<double> number;
   std::promise<std::string> topic;
   const Subscription subscription = client.subscribe("sensors.*.temp", [&](const Event& event) {
@@ -36,7 +36,7 @@ TEST_F(ClientEvents, what_one_publishes_reaches_who_subscribes_as_the_value_it_w
 TEST_F(ClientEvents, what_is_retained_comes_to_who_asks_for_the_last) {
   EXPECT_EQ(publisher_.publish("news", 1, {.retain = true}), 0u);
   EXPECT_EQ(publisher_.publish("news", 2, {.retain = true}), 0u);
-  Client client{place_};
+  Client client{endpoint_};
   std::promise<int> last;
   const Subscription subscription =
       client.subscribe("news", {.last = true}, [&](const Event& event) { last.set_value(event.as<int>()); });
@@ -44,7 +44,7 @@ TEST_F(ClientEvents, what_is_retained_comes_to_who_asks_for_the_last) {
 }
 
 TEST_F(ClientEvents, a_subscription_that_has_gone_counts_no_more) {
-  Client client{place_};
+  Client client{endpoint_};
   {
     const Subscription subscription = client.subscribe("news", [](const Event&) {});
     client.connect();
@@ -56,7 +56,7 @@ TEST_F(ClientEvents, a_subscription_that_has_gone_counts_no_more) {
 TEST_F(ClientEvents, what_is_provided_is_asked_by_another) {
   ClientOptions options;
   options.client_id = "adder";
-  Client provider{place_, options};
+  Client provider{endpoint_, options};
   provider.provide("add", [](int a, int b) { return a + b; }, {.params = {"a", "b"}});
   provider.connect();
   EXPECT_EQ(publisher_.call<int>("add", 42, 23), 65);

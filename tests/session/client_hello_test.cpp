@@ -187,13 +187,13 @@ TEST(ClientHello, what_is_no_sensible_answer_changes_nothing) {
 TEST(ClientHello, a_server_of_ours_understands_it) {
   Server server;
   server.method("subtract", [](int a, int b) { return a - b; });
-  const Endpoint place = server.listen("tcp://127.0.0.1:0");
+  const Endpoint endpoint = server.listen("tcp://127.0.0.1:0");
   RunningServer running{server};
   std::vector<std::string> log;
   ClientOptions options;
   options.client_id = "me";
   options.log = [&log](const LogRecord& record) { log.emplace_back(record.message); };
-  Client client{place.uri(), options};
+  Client client{endpoint.uri(), options};
   EXPECT_EQ(client.call<int>("subtract", 42, 23), 19);
   EXPECT_EQ(client.responses_dropped(), 0U);
   EXPECT_EQ(log, std::vector<std::string>{});

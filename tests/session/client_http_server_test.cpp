@@ -174,7 +174,7 @@ TEST_F(ClientHttpServer, a_call_whose_time_is_up_is_stopped_there_and_the_client
   EXPECT_EQ(client.call<int>("subtract", 42, 23), 19);
 }
 
-TEST_F(ClientHttpServer, that_goes_is_replaced_by_another_of_the_places) {
+TEST_F(ClientHttpServer, that_goes_is_replaced_by_another_of_the_endpoints) {
   std::optional<Server> first{std::in_place};
   first->method("name", [] { return "first"; });
   Server second;

@@ -37,7 +37,7 @@ Outcome call_with_response(const std::string& response, std::size_t cut, bool en
     });
   };
   world.serve = [&] {
-    if (pieces) pieces->go_on();
+    if (pieces) pieces->resume();
   };
   const Result first = world.client->try_call<int>("a");
   const std::size_t dialed = world.dialed.size();
@@ -135,7 +135,7 @@ TEST(ClientHttp, a_redirect_is_refused_by_name_and_not_followed) {
   EXPECT_EQ(named.first.error().code(), -32001);
   EXPECT_EQ(named.first.error().message(),
             "the server redirects to http://other/\\xffrpc (HTTP status 308), where calls do not follow: name that "
-            "place if it is the right one");
+            "endpoint if it is the right one");
   EXPECT_EQ(named.dialed, 0U);
   EXPECT_NE(call_with_response("HTTP/1.1 304 Not Modified\r\n\r\n", 0).first.error().message().find("HTTP status 304"),
             std::string::npos);

@@ -97,14 +97,14 @@ TEST(PooledClient, takes_answers_while_a_further_connection_is_being_made) {
                   return 1;
                 }));
   server.method("other", [] { return 2; });
-  const Endpoint place = server.listen("tcp://127.0.0.1:0");
+  const Endpoint endpoint = server.listen("tcp://127.0.0.1:0");
   const RunningServer running{server};
   ClientOptions options;
   options.connections = 2;
   ClientSeams seams;
-  seams.dial = dialling.to(place);
+  seams.dial = dialling.to(endpoint);
   Client client = detail::ClientAccess::client(
-      std::make_shared<ClientCore>(std::vector<Endpoint>{place}, options, std::move(seams)));
+      std::make_shared<ClientCore>(std::vector<Endpoint>{endpoint}, options, std::move(seams)));
   {
     std::jthread caller{[&] { EXPECT_EQ(client.call<int>("first"), 1); }};
     begun.get_future().wait();

@@ -56,7 +56,7 @@ TEST(ClientPosts, a_connection_that_breaks_before_the_response_is_whole_fails_th
                          [&peer, in_order] { in_order ? peer.finish() : peer.reset(); });
         };
         world.serve = [&] {
-          if (pieces) pieces->go_on();
+          if (pieces) pieces->resume();
         };
         const Result lost = world.client->try_call<int>("a");
         ASSERT_FALSE(lost.has_value());
@@ -201,7 +201,7 @@ TEST(ClientPosts, a_notification_ends_with_its_response) {
         pieces.emplace(peer, response, cut);
       };
       world.serve = [&] {
-        if (pieces) pieces->go_on();
+        if (pieces) pieces->resume();
       };
       EXPECT_NO_THROW(world.client->notify("n"));
       EXPECT_EQ(world.client->try_call<int>("b"), 19);
@@ -335,7 +335,7 @@ TEST(ClientPosts, a_response_that_does_not_wait_for_the_whole_request_is_the_cal
   }
 }
 
-TEST(ClientPosts, a_draining_server_s_calls_go_to_another_place_of_whatever_kind) {
+TEST(ClientPosts, a_draining_server_s_calls_go_to_another_endpoint_of_whatever_kind) {
   HttpWorld world{4, {}, {Endpoint{"http://first"}, Endpoint{"tcp://second:1"}}};
   world.respond = [](SimulatedPeer& peer, const Post& post) {
     peer.send(with_length("503 Service Unavailable",
@@ -354,7 +354,7 @@ TEST(ClientPosts, a_draining_server_s_calls_go_to_another_place_of_whatever_kind
   EXPECT_EQ(world.dialed[1].first, "second");
 }
 
-TEST(ClientPosts, methods_of_the_client_s_own_cannot_be_offered_and_other_places_are_tried) {
+TEST(ClientPosts, methods_of_the_client_s_own_cannot_be_offered_and_other_endpoints_are_tried) {
   {
     HttpWorld world{1};
     world.client->method("mine", [] { return 1; });

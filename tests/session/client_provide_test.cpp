@@ -19,8 +19,8 @@
 #include "tests/session/broker_world.hpp"
 #include "tests/session/peer.hpp"
 #include "wirecall/broker.hpp"
+#include "wirecall/caller.hpp"
 #include "wirecall/client.hpp"
-#include "wirecall/peer.hpp"
 
 namespace wirecall::session {
 namespace {
@@ -179,7 +179,7 @@ TEST(ClientProvide, of_several_connections_the_first_alone_registers) {
   EXPECT_EQ(std::ranges::count(world.methods(), "rpc.register"), 0);
 }
 
-TEST(ClientProvide, a_server_that_drains_is_left_and_the_next_place_is_told_all) {
+TEST(ClientProvide, a_server_that_drains_is_left_and_the_next_endpoint_is_told_all) {
   BrokerWorld world{named(), 2};
   world.client->provide("gpu.add", add);
   world.client->connect();
@@ -223,9 +223,9 @@ TEST(ClientProvide, what_cannot_be_provided_is_refused_with_the_cure) {
   EXPECT_THROW(static_cast<void>(by_http.subscribe("news", [](const Event&) {})), std::logic_error);
 }
 
-TEST(ClientProvide, a_place_by_http_is_left_for_one_at_which_clients_are_called) {
-  std::vector<Endpoint> places{Endpoint{"http://web:1/rpc"}, Endpoint{"tcp://place:1"}};
-  World world{1, {}, std::move(places)};
+TEST(ClientProvide, an_endpoint_by_http_is_left_for_one_at_which_clients_are_called) {
+  std::vector<Endpoint> endpoints{Endpoint{"http://web:1/rpc"}, Endpoint{"tcp://place:1"}};
+  World world{1, {}, std::move(endpoints)};
   world.serve = [&] {
     if (world.received.find("rpc.register") != std::string::npos) {
       world.received.clear();
@@ -239,8 +239,8 @@ TEST(ClientProvide, a_place_by_http_is_left_for_one_at_which_clients_are_called)
 }
 
 TEST(ClientProvide, a_connection_by_http_goes_when_something_is_provided) {
-  std::vector<Endpoint> places{Endpoint{"http://web:1/rpc"}, Endpoint{"tcp://place:1"}};
-  World world{1, {}, std::move(places)};
+  std::vector<Endpoint> endpoints{Endpoint{"http://web:1/rpc"}, Endpoint{"tcp://place:1"}};
+  World world{1, {}, std::move(endpoints)};
   bool called = false;
   world.serve = [&] {
     if (std::exchange(world.received, {}).find("POST") == std::string::npos) return;
@@ -358,7 +358,7 @@ TEST(ClientProvide, connections_that_end_and_are_made_are_told) {
   Names news;
   world.client->on_connection([&](const ConnectionNews& one) {
     news.push_back((one.connected ? "connected" : one.cause));
-    EXPECT_EQ(one.place, "tcp://place0:1");
+    EXPECT_EQ(one.endpoint, "tcp://place0:1");
   });
   world.client->provide("a", add);
   world.client->connect();
@@ -518,7 +518,7 @@ TEST(ClientProvide, a_handler_calls_the_broker_back_within_its_own_time_and_coun
   BrokerWorld world;
   world.answers["other"] = R"("result":20)";
   world.client->provide("nested", [](Context context, int n) -> Task<int> {
-    co_return n + co_await Peer{context}.call<int>("other", n);
+    co_return n + co_await Caller{context}.call<int>("other", n);
   });
   world.client->connect();
   world.lines.clear();
@@ -537,7 +537,7 @@ TEST(ClientProvide, a_nested_call_ends_with_the_call_that_made_it) {
   BrokerWorld world;
   world.answers["other"] = "";
   world.client->provide("nested",
-                        [](Context context) -> Task<int> { co_return co_await Peer{context}.call<int>("other"); });
+                        [](Context context) -> Task<int> { co_return co_await Caller{context}.call<int>("other"); });
   world.client->connect();
   world.send(R"({"jsonrpc":"2.0","method":"nested","id":7})");
   world.pass(5ms);
@@ -677,10 +677,11 @@ TEST_F(ClientAtBroker, one_client_calls_what_another_provides) {
 
 TEST_F(ClientAtBroker, a_handler_calls_what_others_provide_and_circles_end) {
   Client provider{uri_};
-  provider.provide(
-      "nested", [](Context context, int n) -> Task<int> { co_return 1 + co_await Peer{context}.call<int>("own", n); });
+  provider.provide("nested", [](Context context, int n) -> Task<int> {
+    co_return 1 + co_await Caller{context}.call<int>("own", n);
+  });
   provider.provide("circle",
-                   [](Context context) -> Task<int> { co_return co_await Peer{context}.call<int>("circle"); });
+                   [](Context context) -> Task<int> { co_return co_await Caller{context}.call<int>("circle"); });
   provider.connect();
   Client caller{uri_};
   EXPECT_EQ(caller.call<int>("nested", 2), 21);

@@ -27,7 +27,7 @@ std::string hello(std::string_view resume = {}) {
 }
 
 struct Returning : BrokerWorld {
-  explicit Returning(std::size_t places = 1) : BrokerWorld{named(), places} { session("secret1"); }
+  explicit Returning(std::size_t endpoints = 1) : BrokerWorld{named(), endpoints} { session("secret1"); }
   void session(const std::string& secret) { answers["rpc.hello"] = R"("result":{"session":")" + secret + "\"}"; }
   // The first of the messages that have come.
   std::string first() {
@@ -120,15 +120,15 @@ TEST(ClientResume, one_that_is_not_let_in_is_told_so_and_the_secret_is_nowhere) 
   EXPECT_EQ(again.error().data().find("secret1"), std::string::npos);
 }
 
-TEST(ClientResume, another_place_is_not_told) {
+TEST(ClientResume, another_endpoint_is_not_told) {
   Returning world{2};
   EXPECT_EQ(world.client->try_call<int>("a"), 1);
   world.first();
-  const std::string place = world.dialed.back().first;
-  world.refuse = [&](const Endpoint& to) { return to.host() == place; };
+  const std::string endpoint = world.dialed.back().first;
+  world.refuse = [&](const Endpoint& to) { return to.host() == endpoint; };
   world.lose();
   EXPECT_EQ(world.client->try_call<int>("a"), 1);
-  ASSERT_NE(world.dialed.back().first, place);
+  ASSERT_NE(world.dialed.back().first, endpoint);
   EXPECT_EQ(world.first(), hello());
 }
 

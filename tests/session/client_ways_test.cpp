@@ -241,15 +241,15 @@ TEST_P(ClientWays, take_no_malformed_answer) {
 }
 
 TEST_P(ClientWays, wait_for_a_server_that_is_not_there_yet) {
-  const Endpoint place = [] {
+  const Endpoint endpoint = [] {
     Server server;
     return server.listen("tcp://127.0.0.1:0");
   }();
   ClientOptions options;
   options.reconnect_max_ms = 50;
-  Client client{place.uri(), options};
+  Client client{endpoint.uri(), options};
   std::jthread later{[&] {
-    ScriptedServer server{place, 1, [](RawPeer peer) {
+    ScriptedServer server{endpoint, 1, [](RawPeer peer) {
                             peer.line();
                             peer.send(answer("1"));
                             peer.line();
@@ -257,7 +257,7 @@ TEST_P(ClientWays, wait_for_a_server_that_is_not_there_yet) {
     server.join();
   }};
   EXPECT_EQ(call(client, client.request<int>("a").timeout(kWatchdog)), 19);
-  client = Client{place.uri()};  // closes the connection, so that the server ends
+  client = Client{endpoint.uri()};  // closes the connection, so that the server ends
 }
 
 TEST_P(ClientWays, that_find_no_server_in_their_time_say_why) {

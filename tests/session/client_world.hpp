@@ -37,13 +37,13 @@ class ServedBackend final : public runtime::WrappedBackend {
 };
 
 struct World {
-  explicit World(unsigned seed, ClientOptions options = {}, std::size_t places = 1)
-      : World(seed, std::move(options), tcp_places(places)) {}
+  explicit World(unsigned seed, ClientOptions options = {}, std::size_t endpoints = 1)
+      : World(seed, std::move(options), tcp_endpoints(endpoints)) {}
   World(unsigned seed, ClientOptions options, std::vector<Endpoint> endpoints) {
     auto owned = std::make_unique<ServedBackend>(seed);
     backend = owned.get();
     ClientSeams seams{.backend = std::move(owned),
-                      .dial = [this](const Endpoint& place, std::chrono::milliseconds) { return dial(place); },
+                      .dial = [this](const Endpoint& endpoint, std::chrono::milliseconds) { return dial(endpoint); },
                       .seed = seed + 1,
                       .one_thread = true};
     client.emplace(detail::ClientAccess::client(
@@ -56,14 +56,14 @@ struct World {
   // The last turn of the client's loop comes when what the test has given `serve` is gone.
   ~World() { backend->before_turn = nullptr; }
 
-  static std::vector<Endpoint> tcp_places(std::size_t count) {
+  static std::vector<Endpoint> tcp_endpoints(std::size_t count) {
     std::vector<Endpoint> endpoints;
     for (std::size_t i = 0; i < count; ++i) endpoints.emplace_back("tcp://place" + std::to_string(i) + ":1");
     return endpoints;
   }
-  int dial(const Endpoint& place) {
-    dialed.emplace_back(place.host(), backend->now());
-    if (refuse && refuse(place)) throw std::runtime_error("cannot connect to " + place.uri() + ": refused");
+  int dial(const Endpoint& endpoint) {
+    dialed.emplace_back(endpoint.host(), backend->now());
+    if (refuse && refuse(endpoint)) throw std::runtime_error("cannot connect to " + endpoint.uri() + ": refused");
     auto [descriptor, peer] = backend->inner.pair();
     if (opened) opened(*peer);
     peers.push_back(peer);

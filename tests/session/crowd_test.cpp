@@ -20,7 +20,7 @@
 #include "base/sanitizers.hpp"
 #include "tests/session/engines.hpp"
 #include "tests/session/peer.hpp"
-#include "transport/places.hpp"
+#include "transport/endpoint_socket.hpp"
 #include "wirecall/server.hpp"
 
 namespace wirecall::session {
@@ -66,10 +66,10 @@ constexpr std::chrono::milliseconds kBetweenBytes{2};
 
 class SlowPeer {
  public:
-  SlowPeer(const Endpoint& place, std::size_t kind)
+  SlowPeer(const Endpoint& endpoint, std::size_t kind)
       : how_(&kSlowness[kind]),
         reads_(kind != kReader),
-        fd_(transport::connect_to(place, std::chrono::milliseconds{20'000})) {
+        fd_(transport::connect_to(endpoint, std::chrono::milliseconds{20'000})) {
     ::send(fd_, how_->begin.data(), how_->begin.size(), MSG_NOSIGNAL);
   }
   SlowPeer(SlowPeer&& other) noexcept
@@ -145,15 +145,16 @@ class CrowdTest : public EngineTest {
       gate_.wait();
       return 7;
     });
-    places_ = {server_->listen("tcp://127.0.0.1:0"), server_->listen("unix://" + folder_ + "/calls.sock")};
+    endpoints_ = {server_->listen("tcp://127.0.0.1:0"), server_->listen("unix://" + folder_ + "/calls.sock")};
   }
-  // Peers of each kind at each place, but for those that do not read: for these the system takes far more from a port.
+  // Peers of each kind at each endpoint, but for those that do not read: for these the system takes far more from a
+  // port.
   std::vector<SlowPeer> slow_peers() {
     std::vector<SlowPeer> peers;
     peers.reserve(kSlowPeers);
     for (std::size_t i = 0; i < kSlowPeers; ++i) {
       const std::size_t kind = i % kSlowness.size();
-      peers.emplace_back(places_[kind == kReader ? 1 : i / kSlowness.size() % places_.size()], kind);
+      peers.emplace_back(endpoints_[kind == kReader ? 1 : i / kSlowness.size() % endpoints_.size()], kind);
     }
     return peers;
   }
@@ -167,7 +168,7 @@ class CrowdTest : public EngineTest {
   rlimit descriptors_{};
   Gate gate_;
   std::unique_ptr<Server> server_;
-  std::vector<Endpoint> places_;
+  std::vector<Endpoint> endpoints_;
 };
 
 TEST_P(CrowdTest, beside_a_thousand_slow_peers_every_call_is_answered) {
@@ -179,7 +180,7 @@ TEST_P(CrowdTest, beside_a_thousand_slow_peers_every_call_is_answered) {
   const RunningServer running{*server_};
   std::vector<SlowPeer> slow = slow_peers();
   std::vector<RawPeer> quick;
-  for (const Endpoint& place : places_) quick.emplace_back(place);
+  for (const Endpoint& endpoint : endpoints_) quick.emplace_back(endpoint);
   for (int id = 0; id < 200; ++id) {
     for (SlowPeer& peer : slow) peer.act();
     for (RawPeer& peer : quick) ASSERT_TRUE(is_served(peer, id)) << id;
@@ -197,7 +198,7 @@ TEST_P(CrowdTest, a_thousand_slow_peers_are_closed_when_their_time_is_up_and_nob
   const RunningServer running{*server_};
   {
     std::vector<SlowPeer> slow = slow_peers();
-    RawPeer quick{places_[0]};
+    RawPeer quick{endpoints_[0]};
     int id = 0;
     ASSERT_TRUE(is_served(quick, id));
     ASSERT_TRUE(comes_true([&] {
@@ -232,14 +233,14 @@ TEST_P(CrowdTest, a_thousand_messages_that_are_announced_take_no_memory_before_t
                              "Content-Length: 16000000\r\n\r\n{"s, "\x00\xF4\x24\x00{"s};
   serve(options(1));
   const RunningServer running{*server_};
-  RawPeer quick{places_[0]};
+  RawPeer quick{endpoints_[0]};
   ASSERT_TRUE(is_served(quick, 0));
   const std::uint64_t received = server_->stats().bytes_in;
   const std::size_t heap = heap_bytes();
   std::vector<RawPeer> peers;
   std::size_t sent = 0;
   for (std::size_t i = 0; i < kSlowPeers; ++i) {
-    peers.emplace_back(places_[i % places_.size()]);
+    peers.emplace_back(endpoints_[i % endpoints_.size()]);
     peers.back().send(announced[i % announced.size()]);
     sent += announced[i % announced.size()].size();
   }
@@ -255,7 +256,7 @@ TEST_P(CrowdTest, hundreds_that_come_at_once_and_go_at_once_are_served_and_leave
   constexpr int kPeers = 500;
   serve(options(1));
   const RunningServer running{*server_};
-  RawPeer steady{places_[0]};
+  RawPeer steady{endpoints_[0]};
   ASSERT_TRUE(is_served(steady, 0));
   const std::size_t descriptors = open_descriptors();
   const auto at_once = [&](const auto& happens) {
@@ -270,11 +271,11 @@ TEST_P(CrowdTest, hundreds_that_come_at_once_and_go_at_once_are_served_and_leave
     std::vector<RawPeer> peers;
     at_once([&] {
       for (int i = 0; i < kPeers; ++i) {
-        const Endpoint& place = places_[static_cast<std::size_t>(i) % places_.size()];
-        peers.emplace_back(place);
+        const Endpoint& endpoint = endpoints_[static_cast<std::size_t>(i) % endpoints_.size()];
+        peers.emplace_back(endpoint);
         peers.back().send(call("quick", i));
         if (i % 10 != 0) continue;
-        RawPeer gone{place};  // before it is accepted
+        RawPeer gone{endpoint};  // before it is accepted
         gone.send(call("quick", i));
         gone.reset();
       }
@@ -299,16 +300,16 @@ TEST_P(CrowdTest, hundreds_that_come_at_once_and_go_at_once_are_served_and_leave
 TEST_P(CrowdTest, beside_four_handlers_that_block_every_quick_call_of_their_loop_is_answered) {
   constexpr int kBlocking = 4;
   Options given = options(1);
-  given.hand_over_ms = Options{}.hand_over_ms;
+  given.takeover_ms = Options{}.takeover_ms;
   serve(std::move(given));
   const RunningServer running{*server_};
   std::vector<RawPeer> slow;
   for (int i = 0; i < kBlocking; ++i) {
-    slow.emplace_back(places_[0]);
+    slow.emplace_back(endpoints_[0]);
     slow.back().send(call("block", i));
   }
   gate_.await_inside(kBlocking);
-  RawPeer quick{places_[0]};
+  RawPeer quick{endpoints_[0]};
   for (int id = 0; id < 1000; ++id) ASSERT_TRUE(is_served(quick, id));
   EXPECT_GE(server_->stats().hand_overs, static_cast<std::uint64_t>(kBlocking));
   gate_.open();

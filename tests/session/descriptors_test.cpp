@@ -69,7 +69,7 @@ TEST_P(DescriptorsTest, when_there_are_none_left_it_serves_who_is_there_and_acce
   std::atomic<int> warnings{0};
   Gate gate;
   Options given = options(1);
-  given.hand_over_ms = Options{}.hand_over_ms;
+  given.takeover_ms = Options{}.takeover_ms;
   given.log = [&](const LogRecord& record) {
     warnings += record.level == LogLevel::warning && record.message.find(kCure) != std::string_view::npos;
   };
@@ -79,10 +79,10 @@ TEST_P(DescriptorsTest, when_there_are_none_left_it_serves_who_is_there_and_acce
     gate.wait();
     return 7;
   });
-  const Endpoint place = server.listen("tcp://127.0.0.1:0");
+  const Endpoint endpoint = server.listen("tcp://127.0.0.1:0");
   const RunningServer running{server};
-  RawPeer steady{place};
-  RawPeer slow{place};
+  RawPeer steady{endpoint};
+  RawPeer slow{endpoint};
   steady.send(call("quick", 1));
   ASSERT_EQ(steady.line(), result("19", 1));
   slow.send(call("quick", 1));
@@ -92,7 +92,7 @@ TEST_P(DescriptorsTest, when_there_are_none_left_it_serves_who_is_there_and_acce
   use_up();
   sockaddr_in address{};
   address.sin_family = AF_INET;
-  address.sin_port = htons(place.port());
+  address.sin_port = htons(endpoint.port());
   address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
   ASSERT_EQ(::connect(late, reinterpret_cast<const sockaddr*>(&address), sizeof address), 0);
   ASSERT_TRUE(comes_true([&] { return warnings != 0; }));
@@ -131,16 +131,16 @@ TEST_P(DescriptorsTest, when_there_are_none_left_a_client_says_so_and_goes_on_la
   const Folder folder;
   Server server{options(1)};
   server.method("quick", [] { return 19; });
-  const std::vector<Endpoint> places{server.listen("tcp://127.0.0.1:0"),
-                                     server.listen("unix://" + folder.path + "/calls.sock"),
-                                     server.listen("inproc://descriptors")};
+  const std::vector<Endpoint> endpoints{server.listen("tcp://127.0.0.1:0"),
+                                        server.listen("unix://" + folder.path + "/calls.sock"),
+                                        server.listen("inproc://descriptors")};
   const RunningServer running{server};
-  for (const Endpoint& place : places) {
+  for (const Endpoint& endpoint : endpoints) {
     ClientOptions once;
     once.connect_attempts = 1;
-    Client impatient{place.uri(), once};
-    Client patient{place.uri()};
-    Client connected{place.uri()};
+    Client impatient{endpoint.uri(), once};
+    Client patient{endpoint.uri()};
+    Client connected{endpoint.uri()};
     EXPECT_EQ(connected.call<int>("quick"), 19);
     use_up();
     const std::string failure = failure_of(impatient);
@@ -155,21 +155,21 @@ TEST_P(DescriptorsTest, when_there_are_none_left_a_client_says_so_and_goes_on_la
 
 TEST_P(DescriptorsTest, when_there_are_none_left_nobody_listens_and_nothing_is_left_of_the_attempt) {
   const Folder folder;
-  const std::vector<std::string> places{"tcp://127.0.0.1:0", "unix://" + folder.path + "/calls.sock"};
-  for (const std::string& place : places) {
+  const std::vector<std::string> endpoints{"tcp://127.0.0.1:0", "unix://" + folder.path + "/calls.sock"};
+  for (const std::string& endpoint : endpoints) {
     Server server{options(1)};
     server.method("quick", [] { return 19; });
     use_up();
     std::string failure;
     try {
-      server.listen(place);
+      server.listen(endpoint);
     } catch (const std::exception& error) {
       failure = error.what();
     }
     relieve();
     EXPECT_NE(failure.find(kCure), std::string::npos) << failure;
     EXPECT_TRUE(std::filesystem::is_empty(folder.path));
-    const Endpoint listening = server.listen(place);
+    const Endpoint listening = server.listen(endpoint);
     const RunningServer running{server};
     RawPeer peer{listening};
     peer.send(call("quick", 1));

@@ -15,7 +15,7 @@ namespace wirecall::session {
 inline Options threads(std::uint32_t count) {
   Options options;
   options.thread_count = count;
-  options.hand_over_ms = 0;
+  options.takeover_ms = 0;
   return options;
 }
 

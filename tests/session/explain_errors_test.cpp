@@ -12,7 +12,7 @@ namespace {
 
 using namespace std::string_literals;
 using packing::framed;
-using packing::packed;
+using packing::msgpack_of;
 
 // A connection whose log is kept.
 struct Explained : Http {
@@ -26,8 +26,8 @@ struct Explained : Http {
              }
              log.push_back(line);
            }}.at_least(level);
-    workspace.refusals = rpc::Refusals{&sink, &loop};
-    workspace.refusals.explain(to_sender);
+    loop_context.refusals = rpc::Refusals{&sink, &loop};
+    loop_context.refusals.explain(to_sender);
   }
   std::vector<std::string> log;
   LogSink sink;
@@ -92,14 +92,14 @@ TEST(ExplainErrors, says_it_by_http_and_in_messagepack) {
   EXPECT_EQ(explained(post("")), ok(unreadable(R"({"reason":"the text ends at byte 0"})")));
   EXPECT_EQ(explained(post("\xEF\xBB\xBF[1,]")), ok(unreadable(R"({"reason":"byte 3 is ']'"})")));
   EXPECT_EQ(explained(post("7")), ok(invalid(R"({"reason":"a number is no request"})")));
-  EXPECT_EQ(explained(framed(packed(R"({"jsonrpc":"2.0","method":"a","params":5,"id":1})"))),
-            framed(packed(invalid(R"({"reason":"params is neither an array nor a map"})", "1"))));
-  EXPECT_EQ(explained(framed(packed(R"({"jsonrpc":"2.0","method":"a","id":true})"))),
-            framed(packed(invalid(R"({"reason":"id is neither a string nor a number"})"))));
-  EXPECT_EQ(explained(framed(packed(R"([{"jsonrpc":"2.0","id":1}])"))),
-            framed(packed("[" + invalid(R"({"reason":"method is missing"})", "1") + "]")));
+  EXPECT_EQ(explained(framed(msgpack_of(R"({"jsonrpc":"2.0","method":"a","params":5,"id":1})"))),
+            framed(msgpack_of(invalid(R"({"reason":"params is neither an array nor a map"})", "1"))));
+  EXPECT_EQ(explained(framed(msgpack_of(R"({"jsonrpc":"2.0","method":"a","id":true})"))),
+            framed(msgpack_of(invalid(R"({"reason":"id is neither a string nor a number"})"))));
+  EXPECT_EQ(explained(framed(msgpack_of(R"([{"jsonrpc":"2.0","id":1}])"))),
+            framed(msgpack_of("[" + invalid(R"({"reason":"method is missing"})", "1") + "]")));
   EXPECT_EQ(explained(framed("\x91\xC1"s)),
-            framed(packed(unreadable(R"({"reason":"no MessagePack, or something follows it"})"))));
+            framed(msgpack_of(unreadable(R"({"reason":"no MessagePack, or something follows it"})"))));
 }
 
 TEST(ExplainErrors, off_leaves_errors_as_they_were_and_the_log_tells_at_debug) {

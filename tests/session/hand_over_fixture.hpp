@@ -1,4 +1,4 @@
-// A server whose methods do not come back until the test lets them, for the tests of what becomes of its loop
+// A server whose methods do not return until the test lets them, for the tests of what becomes of its loop
 // meanwhile. A handler is let go by the test, never by time.
 #pragma once
 
@@ -32,9 +32,9 @@ inline std::string result(std::string_view value, int id) {
   return R"({"jsonrpc":"2.0","result":)" + std::string{value} + R"(,"id":)" + std::to_string(id) + "}";
 }
 
-class HandOverTest : public testing::Test {
+class LoopTakeoverTest : public testing::Test {
  protected:
-  HandOverTest() : server(make_options()) {
+  LoopTakeoverTest() : server(make_options()) {
     server.method("add", [](int a, int b) { return a + b; });
     add_block(server);
     server.method("echo_late", [this](std::string_view text, std::string_view other) {
@@ -55,7 +55,7 @@ class HandOverTest : public testing::Test {
     });
     endpoint.emplace(server.listen("tcp://127.0.0.1:0"));
   }
-  ~HandOverTest() override { gate.open(); }
+  ~LoopTakeoverTest() override { gate.open(); }
 
   Options make_options() {
     Options options;
@@ -75,7 +75,7 @@ class HandOverTest : public testing::Test {
     }};
     return options;
   }
-  // A method that comes back when the gate is open.
+  // A method that returns when the gate is open.
   void add_block(Server& to) {
     to.method("block", [this](int value) {
       gate.wait();
@@ -84,15 +84,15 @@ class HandOverTest : public testing::Test {
   }
   // A further server that has such a method, serves, and is called by one peer.
   struct Other {
-    Other(HandOverTest& test, Options options) : server(std::move(options)) {
+    Other(LoopTakeoverTest& test, Options options) : server(std::move(options)) {
       test.add_block(server);
-      place = server.listen("tcp://127.0.0.1:0");
+      endpoint = server.listen("tcp://127.0.0.1:0");
       running.emplace(server);
-      slow.emplace(*place);
+      slow.emplace(*endpoint);
     }
 
     Server server;
-    std::optional<Endpoint> place;
+    std::optional<Endpoint> endpoint;
     std::optional<RunningServer> running;
     std::optional<RawPeer> slow;
   };

@@ -1,5 +1,6 @@
-// Which handlers that do not come back are named in the log, and what is said and done where loops are not handed over:
-// since the handler is a coroutine, since too many are away, since an option says so, or since the kernel forbids it.
+// Which handlers that do not return are named in the log, and what is said and done where loops are not taken over:
+// since the handler is a coroutine, since too many are off the loop, since an option says so, or since the kernel
+// forbids it.
 #include <algorithm>
 #include <cerrno>
 #include <chrono>
@@ -46,7 +47,7 @@ struct Adapt<session::SlowToDecode> {
 namespace session {
 namespace {
 
-TEST_F(HandOverTest, AHandlerThatDoesNotComeBackIsLoggedWithItsName) {
+TEST_F(LoopTakeoverTest, AHandlerThatDoesNotReturnIsLoggedWithItsName) {
   const RunningServer running{server};
   RawPeer slow{*endpoint};
   slow.send(call("block", "[1]", 1));
@@ -59,9 +60,9 @@ TEST_F(HandOverTest, AHandlerThatDoesNotComeBackIsLoggedWithItsName) {
 }
 
 // Whoever is slow for once is told what to do, and not that it is gone.
-TEST_F(HandOverTest, AHandlerThatReturnsIsLoggedWithTheTimeThatItHasTaken) {
+TEST_F(LoopTakeoverTest, AHandlerThatReturnsIsLoggedWithTheTimeThatItHasTaken) {
   Options keeping = make_options();
-  keeping.hand_over_ms = 0;
+  keeping.takeover_ms = 0;
   Other keeps{*this, std::move(keeping)};
   Other loses{*this, make_options()};
   for (Other* const one : {&loses, &keeps}) {
@@ -84,9 +85,9 @@ TEST_F(HandOverTest, AHandlerThatReturnsIsLoggedWithTheTimeThatItHasTaken) {
   }
 }
 
-TEST_F(HandOverTest, AHandlerMayBeAllowedToKeepItsLoopAndIsLoggedAllTheSame) {
+TEST_F(LoopTakeoverTest, AHandlerMayBeAllowedToKeepItsLoopAndIsLoggedAllTheSame) {
   Options options = make_options();
-  options.hand_over_ms = 0;
+  options.takeover_ms = 0;
   Other patient{*this, std::move(options)};
   patient.slow->send(call("block", "[1]", 1) + call("block", "[2]", 2));
   expect_logged("block");
@@ -97,7 +98,7 @@ TEST_F(HandOverTest, AHandlerMayBeAllowedToKeepItsLoopAndIsLoggedAllTheSame) {
   EXPECT_EQ(patient.server.stats().hand_overs, 0U);
 }
 
-TEST_F(HandOverTest, ACoroutineThatBlocksKeepsItsLoopAndIsLoggedWithItsName) {
+TEST_F(LoopTakeoverTest, ACoroutineThatBlocksKeepsItsLoopAndIsLoggedWithItsName) {
   server.method("blocking_task", [this](int value) -> Task<int> {
     gate.wait();
     co_return value;
@@ -112,7 +113,7 @@ TEST_F(HandOverTest, ACoroutineThatBlocksKeepsItsLoopAndIsLoggedWithItsName) {
   EXPECT_EQ(server.stats().hand_overs, 0U);
 }
 
-TEST_F(HandOverTest, ACoroutineThatBlocksWhenItHasWaitedIsLoggedWithItsName) {
+TEST_F(LoopTakeoverTest, ACoroutineThatBlocksWhenItHasWaitedIsLoggedWithItsName) {
   const auto wait_and_block = [this](const Context& context, int value) -> Task<int> {
     co_await sleep_for(context, std::chrono::milliseconds{1});
     gate.wait();
@@ -134,12 +135,12 @@ TEST_F(HandOverTest, ACoroutineThatBlocksWhenItHasWaitedIsLoggedWithItsName) {
   EXPECT_EQ(server.stats().hand_overs, 0U);
 }
 
-TEST_F(HandOverTest, MoreHandlersThanMayBeAwayHoldUpTheirLoopWhichIsLogged) {
+TEST_F(LoopTakeoverTest, MoreHandlersThanMayBeOffLoopHoldUpTheirLoopWhichIsLogged) {
   Options options = make_options();
-  options.hand_over_threads = 2;
+  options.takeover_threads = 2;
   Other small{*this, std::move(options)};
   small.slow->send(call("block", "[1]", 1) + call("block", "[2]", 2) + call("block", "[3]", 3));
-  expect_logged("since hand_over_threads others are away");
+  expect_logged("since takeover_threads others are off the loop");
   EXPECT_EQ(small.server.stats().hand_overs, 2U);
   gate.open();
   std::vector<std::string> answers{small.slow->line(), small.slow->line(), small.slow->line()};
@@ -148,7 +149,7 @@ TEST_F(HandOverTest, MoreHandlersThanMayBeAwayHoldUpTheirLoopWhichIsLogged) {
 }
 
 // Whatever its caller sends.
-TEST_F(HandOverTest, OfACallWhoseParamsTakeLongOnlyTheHandlerIsLogged) {
+TEST_F(LoopTakeoverTest, OfACallWhoseParamsTakeLongOnlyTheHandlerIsLogged) {
   Gate decoding;
   SlowToDecode::gate = &decoding;
   server.method("decode_and_block", [this](std::string_view, SlowToDecode) {
@@ -178,12 +179,12 @@ TEST_F(HandOverTest, OfACallWhoseParamsTakeLongOnlyTheHandlerIsLogged) {
   EXPECT_EQ(server.stats().slow_handlers, 2U);
 }
 
-TEST_F(HandOverTest, AMethodIsLoggedOnceASecondWithHowOftenItWasNot) {
+TEST_F(LoopTakeoverTest, AMethodIsLoggedOnceASecondWithHowOftenItWasNot) {
   using Clock = std::chrono::steady_clock;
   Options options = make_options();
   options.thread_count = 1;
   options.slow_handler_ms = 1;
-  options.hand_over_ms = 0;  // so all are told of in the same words: others are counted by themselves
+  options.takeover_ms = 0;  // so all are told of in the same words: others are counted by themselves
   Other served{*this, std::move(options)};
   const Clock::time_point start = Clock::now();
   int calls = 0;
@@ -219,16 +220,16 @@ std::vector<std::string> warnings_without_fence(int error, const std::function<v
     change(options);
     Server server{std::move(options)};
     server.method("add", [](int a, int b) { return a + b; });
-    const Endpoint place = server.listen("tcp://127.0.0.1:0");
+    const Endpoint bound = server.listen("tcp://127.0.0.1:0");
     const RunningServer running{server};
-    RawPeer peer{place};
+    RawPeer peer{bound};
     peer.send(call("add", "[1,2]", 1));
     EXPECT_EQ(peer.line(), result("3", 1));
   }}.join();
   return warnings;
 }
 
-TEST(HandOver, ThatTheKernelForbidsIsWarnedOfOnceWithTheCauseAndTheCure) {
+TEST(LoopTakeover, ThatTheKernelForbidsIsWarnedOfOnceWithTheCauseAndTheCure) {
   struct Case {
     int error;
     std::string_view cause;
@@ -243,27 +244,27 @@ TEST(HandOver, ThatTheKernelForbidsIsWarnedOfOnceWithTheCauseAndTheCure) {
     EXPECT_TRUE(warnings[0].starts_with("membarrier refused: ")) << warnings[0];
     EXPECT_NE(warnings[0].find(cause), std::string::npos) << warnings[0];
     EXPECT_NE(warnings[0].find(cure), std::string::npos) << warnings[0];
-    EXPECT_NE(warnings[0].find("hand_over_ms"), std::string::npos) << warnings[0];
+    EXPECT_NE(warnings[0].find("takeover_ms"), std::string::npos) << warnings[0];
   }
 }
 
-TEST(HandOver, ThatNobodyWantsIsNotMissed) {
-  const auto neither = [](Options& options) { options.hand_over_ms = options.slow_handler_ms = 0; };
+TEST(LoopTakeover, ThatNobodyWantsIsNotMissed) {
+  const auto neither = [](Options& options) { options.takeover_ms = options.slow_handler_ms = 0; };
   EXPECT_TRUE(warnings_without_fence(EPERM, neither).empty());
-  const auto only_logged = [](Options& options) { options.hand_over_ms = 0; };
+  const auto only_logged = [](Options& options) { options.takeover_ms = 0; };
   EXPECT_EQ(warnings_without_fence(EPERM, only_logged).size(), 1U);
   const auto unheard = [](Options& options) { options.log = {}; };
   EXPECT_TRUE(warnings_without_fence(EPERM, unheard).empty());
 }
 
-// Then a handler that does not come back keeps its loop, and everything else is as ever.
-TEST_F(HandOverTest, WithoutItAHandlerKeepsItsLoopUntilItComesBack) {
+// Then a handler that does not return keeps its loop, and everything else is as ever.
+TEST_F(LoopTakeoverTest, WithoutItAHandlerKeepsItsLoopUntilItReturns) {
   std::thread{[this] {
     test::forbid(__NR_membarrier, EPERM);
     Options options = make_options();
     options.thread_count = 1;
     Other plain{*this, std::move(options)};
-    RawPeer quick{*plain.place};
+    RawPeer quick{*plain.endpoint};
     plain.slow->send(call("block", "[7]", 1));
     gate.await_inside(1);
     quick.send(call("rpc.ping", "[]", 2));

@@ -1,4 +1,4 @@
-// Handlers that do not come back: what others get meanwhile, and what becomes of the handlers' own calls when they do.
+// Handlers that do not return: what others get meanwhile, and what becomes of the handlers' own calls when they do.
 // A handler is let go by the test, never by time.
 #include "session/hand_over.hpp"
 
@@ -15,7 +15,7 @@
 namespace wirecall::session {
 namespace {
 
-TEST_F(HandOverTest, OthersAreServedWhileAHandlerDoesNotComeBack) {
+TEST_F(LoopTakeoverTest, OthersAreServedWhileAHandlerDoesNotReturn) {
   const RunningServer running{server};
   RawPeer slow{*endpoint};
   RawPeer quick{*endpoint};
@@ -28,7 +28,7 @@ TEST_F(HandOverTest, OthersAreServedWhileAHandlerDoesNotComeBack) {
   expect_served(slow, 2);
 }
 
-TEST_F(HandOverTest, ManyHandlersMayBeAwayAtOnceAndComeBackInAnyOrder) {
+TEST_F(LoopTakeoverTest, ManyHandlersMayBeOffTheLoopAtOnceAndReturnInAnyOrder) {
   const RunningServer running{server};
   std::vector<RawPeer> slow;
   for (int i = 0; i < 8; ++i) {
@@ -51,7 +51,7 @@ TEST_F(HandOverTest, ManyHandlersMayBeAwayAtOnceAndComeBackInAnyOrder) {
 
 // All but the first are read in one turn, and lose the loop one after the other in it; each may read from its frame
 // until it is let go, when those before it have gone.
-TEST_F(HandOverTest, HandlersOfOneTurnKeepTheirFramesApart) {
+TEST_F(LoopTakeoverTest, HandlersOfOneTurnKeepTheirFramesApart) {
   std::vector<Gate> gates(6);
   server.method("echo_from", [&gates](std::size_t gate_number, std::string_view text) {
     gates[gate_number].wait();
@@ -73,7 +73,7 @@ TEST_F(HandOverTest, HandlersOfOneTurnKeepTheirFramesApart) {
   }
 }
 
-TEST_F(HandOverTest, LaterCallsOfTheSameConnectionAreServed) {
+TEST_F(LoopTakeoverTest, LaterCallsOfTheSameConnectionAreServed) {
   const RunningServer running{server};
   RawPeer peer{*endpoint};
   std::string all;
@@ -91,7 +91,7 @@ TEST_F(HandOverTest, LaterCallsOfTheSameConnectionAreServed) {
   expect_served(peer, 21);
 }
 
-TEST_F(HandOverTest, WhatAHandlerBorrowsStaysWhileItIsAway) {
+TEST_F(LoopTakeoverTest, WhatAHandlerBorrowsStaysWhileItIsOffTheLoop) {
   const RunningServer running{server};
   RawPeer slow{*endpoint};
   RawPeer quick{*endpoint};
@@ -113,7 +113,7 @@ TEST_F(HandOverTest, WhatAHandlerBorrowsStaysWhileItIsAway) {
   EXPECT_EQ(raw.line(), result(R"({"a":[1,2,3]})", 2));
 }
 
-TEST_F(HandOverTest, AMessageThatCameInPiecesStaysWhileItsHandlerIsAway) {
+TEST_F(LoopTakeoverTest, AMessageThatCameInPiecesStaysWhileItsHandlerIsOffTheLoop) {
   const RunningServer running{server};
   RawPeer slow{*endpoint};
   const std::string text = call("echo_late", R"(["first","second"])", 1);
@@ -125,7 +125,7 @@ TEST_F(HandOverTest, AMessageThatCameInPiecesStaysWhileItsHandlerIsAway) {
   EXPECT_EQ(slow.line(), result(R"("firstsecond")", 1));
 }
 
-TEST_F(HandOverTest, WhatFollowsAMessageOfKnownLengthIsUnharmed) {
+TEST_F(LoopTakeoverTest, WhatFollowsAMessageOfKnownLengthIsUnharmed) {
   const auto framed = [](std::string body) {
     body.pop_back();
     return "Content-Length: " + std::to_string(body.size()) + "\r\n\r\n" + body;
@@ -144,7 +144,7 @@ TEST_F(HandOverTest, WhatFollowsAMessageOfKnownLengthIsUnharmed) {
   EXPECT_NE(all.find(result("3", 3)), all.npos);
 }
 
-TEST_F(HandOverTest, OfHttpTheResponsesKeepTheirOrder) {
+TEST_F(LoopTakeoverTest, OfHttpTheResponsesKeepTheirOrder) {
   const auto post = [](std::string body) {
     body.pop_back();
     return "POST /rpc HTTP/1.1\r\nHost: localhost\r\nContent-Length: " + std::to_string(body.size()) + "\r\n\r\n" +
@@ -168,7 +168,7 @@ TEST_F(HandOverTest, OfHttpTheResponsesKeepTheirOrder) {
   }
 }
 
-TEST_F(HandOverTest, ABatchWaitsForItsHandlersAndNobodyElseDoes) {
+TEST_F(LoopTakeoverTest, ABatchWaitsForItsHandlersAndNobodyElseDoes) {
   const RunningServer running{server};
   RawPeer slow{*endpoint};
   RawPeer quick{*endpoint};
@@ -186,7 +186,7 @@ TEST_F(HandOverTest, ABatchWaitsForItsHandlersAndNobodyElseDoes) {
             "[" + result("2", 1) + "," + result("2", 2) + "," + result("3", 3) + "," + result("4", 4) + "]");
 }
 
-TEST_F(HandOverTest, TheRestOfABatchAndWhatIsBehindItIsServedWhileAHandlerIsAway) {
+TEST_F(LoopTakeoverTest, TheRestOfABatchAndWhatIsBehindItIsServedWhileAHandlerIsOffTheLoop) {
   std::atomic<int> seen{0};
   server.method("digit", [&](int value) { return seen = 10 * seen + value; });
   const RunningServer running{server};
@@ -201,7 +201,7 @@ TEST_F(HandOverTest, TheRestOfABatchAndWhatIsBehindItIsServedWhileAHandlerIsAway
 }
 
 // The second handler of the batch loses the loop when no connection is being looked at: the last that was has gone.
-TEST_F(HandOverTest, ABatchThatComesBackMayLoseTheLoopAgain) {
+TEST_F(LoopTakeoverTest, ABatchThatReturnsMayLoseTheLoopAgain) {
   Gate second;
   server.method("block_again", [&](int value) {
     second.wait();
@@ -225,7 +225,7 @@ TEST_F(HandOverTest, ABatchThatComesBackMayLoseTheLoopAgain) {
   EXPECT_EQ(slow.line(), "[" + result("1", 1) + "," + result("2", 2) + "]");
 }
 
-TEST_F(HandOverTest, ConnectionsThatEndMeanwhileAreClosed) {
+TEST_F(LoopTakeoverTest, ConnectionsThatEndMeanwhileAreClosed) {
   const RunningServer running{server};
   RawPeer slow{*endpoint};
   slow.send(call("block", "[1]", 1));
@@ -247,7 +247,7 @@ TEST_F(HandOverTest, ConnectionsThatEndMeanwhileAreClosed) {
   EXPECT_TRUE(first.at_end());
 }
 
-TEST_F(HandOverTest, AnHttpHeadThatCameInPiecesIsServedOnce) {
+TEST_F(LoopTakeoverTest, AnHttpHeadThatCameInPiecesIsServedOnce) {
   server
       .method("block_safely",
               [this](int value) {
@@ -270,7 +270,7 @@ TEST_F(HandOverTest, AnHttpHeadThatCameInPiecesIsServedOnce) {
   EXPECT_EQ(all.find("HTTP/1.1", 1), all.npos) << all;
 }
 
-TEST_F(HandOverTest, AConnectionMayEndWhileItsHandlerIsAway) {
+TEST_F(LoopTakeoverTest, AConnectionMayEndWhileItsHandlerIsOffTheLoop) {
   const RunningServer running{server};
   RawPeer quick{*endpoint};
   {
@@ -284,7 +284,7 @@ TEST_F(HandOverTest, AConnectionMayEndWhileItsHandlerIsAway) {
   for (int i = 0; i < 50; ++i) expect_served(quick, i);
 }
 
-TEST_F(HandOverTest, AHalfClosedConnectionIsAnsweredByAHandlerThatComesBack) {
+TEST_F(LoopTakeoverTest, AHalfClosedConnectionIsAnsweredByAHandlerThatReturns) {
   const RunningServer running{server};
   RawPeer quick{*endpoint};
   RawPeer slow{*endpoint};
@@ -296,7 +296,7 @@ TEST_F(HandOverTest, AHalfClosedConnectionIsAnsweredByAHandlerThatComesBack) {
   EXPECT_NE(slow.all().find(result("1", 1)), std::string::npos);
 }
 
-TEST_F(HandOverTest, ExceptionsOfAHandlerThatComesBackAreAnswered) {
+TEST_F(LoopTakeoverTest, ExceptionsOfAHandlerThatReturnsAreAnswered) {
   const RunningServer running{server};
   RawPeer slow{*endpoint};
   RawPeer quick{*endpoint};
@@ -307,7 +307,7 @@ TEST_F(HandOverTest, ExceptionsOfAHandlerThatComesBackAreAnswered) {
   EXPECT_EQ(slow.line(), R"({"jsonrpc":"2.0","error":{"code":-32603,"message":"Internal error"},"id":1})");
 }
 
-TEST_F(HandOverTest, AServerThatStopsWaitsForItsHandlersAndAnswersThem) {
+TEST_F(LoopTakeoverTest, AServerThatStopsWaitsForItsHandlersAndAnswersThem) {
   RunningServer running{server};
   RawPeer slow{*endpoint};
   slow.send(call("block", "[1]", 1));
@@ -321,7 +321,7 @@ TEST_F(HandOverTest, AServerThatStopsWaitsForItsHandlersAndAnswersThem) {
   EXPECT_EQ(running.end, RunEnd::drained);
 }
 
-// What somebody answers in place of a handler that is away; `code` is the error's.
+// What somebody answers in place of a handler that is off the loop; `code` is the error's.
 std::string error(int code, std::string_view message, std::string_view data, int id) {
   std::string text = R"({"jsonrpc":"2.0","error":{"code":)" + std::to_string(code) + R"(,"message":")";
   text.append(message).append("\"").append(R"(,"data":)").append(data);
@@ -330,7 +330,7 @@ std::string error(int code, std::string_view message, std::string_view data, int
 constexpr std::string_view kNotInTime =
     R"({"reason":"the call was not answered in time","origin":"local","delivered":"maybe"})";
 
-TEST_F(HandOverTest, TheTimeOfACallIsUpWhileItsHandlerIsAway) {
+TEST_F(LoopTakeoverTest, TheTimeOfACallIsUpWhileItsHandlerIsOffTheLoop) {
   const RunningServer running{server};
   RawPeer slow{*endpoint};
   slow.send(R"({"jsonrpc":"2.0","method":"block","params":[1],"timeout_ms":50,"id":1})"
@@ -338,13 +338,13 @@ TEST_F(HandOverTest, TheTimeOfACallIsUpWhileItsHandlerIsAway) {
   gate.await_inside(1);
   EXPECT_EQ(slow.line(), error(-32002, "Timeout", kNotInTime, 1));
   expect_served(slow, 2);
-  // What it answers when it comes back is dropped, and the next call of the same id gets its own.
+  // What it answers when it returns is dropped, and the next call of the same id gets its own.
   gate.open();
   slow.send(call("block", "[2]", 1));
   EXPECT_EQ(slow.line(), result("2", 1));
 }
 
-TEST_F(HandOverTest, ACallCanBeCancelledWhileItsHandlerIsAway) {
+TEST_F(LoopTakeoverTest, ACallCanBeCancelledWhileItsHandlerIsOffTheLoop) {
   std::promise<bool> asked_to_stop;
   server.method("block_until_asked", [&](const Context& context, int value) {
     gate.wait();
@@ -366,7 +366,7 @@ TEST_F(HandOverTest, ACallCanBeCancelledWhileItsHandlerIsAway) {
   EXPECT_TRUE(asked_to_stop.get_future().get());
 }
 
-TEST_F(HandOverTest, OfABatchTheTimeOfOneCallMayBeUp) {
+TEST_F(LoopTakeoverTest, OfABatchTheTimeOfOneCallMayBeUp) {
   const RunningServer running{server};
   RawPeer slow{*endpoint};
   RawPeer quick{*endpoint};
@@ -382,7 +382,7 @@ TEST_F(HandOverTest, OfABatchTheTimeOfOneCallMayBeUp) {
             "[" + result("2", 1) + "," + error(-32002, "Timeout", kNotInTime, 2) + "," + result("4", 3) + "]");
 }
 
-TEST_F(HandOverTest, OfHttpTheTimeOfACallIsUpWhileItsHandlerIsAway) {
+TEST_F(LoopTakeoverTest, OfHttpTheTimeOfACallIsUpWhileItsHandlerIsOffTheLoop) {
   const RunningServer running{server};
   RawPeer slow{*endpoint};
   const std::string body = R"({"jsonrpc":"2.0","method":"block","params":[1],"id":1})";
@@ -399,7 +399,7 @@ TEST_F(HandOverTest, OfHttpTheTimeOfACallIsUpWhileItsHandlerIsAway) {
   EXPECT_EQ(rest.find("\"result\""), rest.npos) << rest;
 }
 
-TEST_F(HandOverTest, AServerThatStopsAnswersForAHandlerThatStaysAway) {
+TEST_F(LoopTakeoverTest, AServerThatStopsAnswersForAHandlerThatStaysOffTheLoop) {
   RunningServer running{server};
   RawPeer slow{*endpoint};
   RawPeer posts{*endpoint};
@@ -419,7 +419,7 @@ TEST_F(HandOverTest, AServerThatStopsAnswersForAHandlerThatStaysAway) {
   running.join();
 }
 
-TEST_F(HandOverTest, AServerCanRunAgain) {
+TEST_F(LoopTakeoverTest, AServerCanRunAgain) {
   for (int i = 0; i < 3; ++i) {
     gate.close();
     Other again{*this, {}};

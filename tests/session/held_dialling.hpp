@@ -7,21 +7,21 @@
 #include <memory>
 
 #include "session/client_dialer.hpp"
-#include "transport/places.hpp"
+#include "transport/endpoint_socket.hpp"
 #include "wirecall/endpoint.hpp"
 
 namespace wirecall::session {
 
 class HeldDialling {
  public:
-  /// Whatever is asked for, it is that place that is connected to.
-  [[nodiscard]] DialFunction to(const Endpoint& place) const {
-    return [state = state_, place](const Endpoint&, std::chrono::milliseconds timeout) {
+  /// Whatever is asked for, it is that endpoint that is connected to.
+  [[nodiscard]] DialFunction to(const Endpoint& endpoint) const {
+    return [state = state_, endpoint](const Endpoint&, std::chrono::milliseconds timeout) {
       if (state->count++ == 1) {
         state->second.set_value();
         state->may_go_on.wait();
       }
-      return transport::connect_to(place, timeout);
+      return transport::connect_to(endpoint, timeout);
     };
   }
   /// The second attempt has begun. Once.

@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "broker/exchange.hpp"
+#include "broker/router.hpp"
 #include "rpc/access.hpp"
 #include "tests/rpc/peer.hpp"
 #include "tests/session/http_served.hpp"
@@ -29,7 +29,7 @@ std::string event(int id, std::string_view topic, std::string_view params) {
 // A connection that speaks HTTP, at a broker that others publish to.
 class Events : public Http {
  public:
-  explicit Events(unsigned seed = 1, Limits given = {}) : Http(seed, given) { workspace.broker = &exchange; }
+  explicit Events(unsigned seed = 1, Limits given = {}) : Http(seed, given) { loop_context.broker = &router; }
   ~Events() {
     connection.reset();
     former.reset();
@@ -50,9 +50,9 @@ class Events : public Http {
     return peer->take();
   }
 
-  broker::Exchange exchange{registry, limits, workspace};
-  test::RecordingOutlet outlet;
-  rpc::Dispatcher publisher{registry, outlet, limits, workspace};
+  broker::Router router{registry, limits, loop_context};
+  test::RecordingSink sink;
+  rpc::Dispatcher publisher{registry, sink, limits, loop_context};
 };
 
 TEST(HttpEvents, come_with_id_topic_and_message) {
@@ -120,13 +120,13 @@ TEST(HttpEvents, leave_no_subscription_behind_where_one_of_them_is_refused) {
 TEST(HttpEvents, are_for_those_who_may_subscribe) {
   const auto ask = [](std::string_view fields, std::string_view topic) {
     Events server;
-    server.workspace.authority = std::make_shared<const rpc::Authority>(std::vector<Principal>{{.name = "a",
-                                                                                                .tokens = {"secret"},
-                                                                                                .call = {},
-                                                                                                .provide = {},
-                                                                                                .publish = {},
-                                                                                                .subscribe = {"a.>"},
-                                                                                                .admin = false}});
+    server.loop_context.authority = std::make_shared<const rpc::Authority>(std::vector<Principal>{{.name = "a",
+                                                                                                   .tokens = {"secret"},
+                                                                                                   .call = {},
+                                                                                                   .provide = {},
+                                                                                                   .publish = {},
+                                                                                                   .subscribe = {"a.>"},
+                                                                                                   .admin = false}});
     return server.ask(get("/events?topic=" + std::string{topic}, fields));
   };
   EXPECT_EQ(ask({}, "a.b").substr(9, 3), "401");
@@ -141,7 +141,7 @@ TEST(HttpEvents, are_for_those_who_may_subscribe) {
 TEST(HttpEvents, end_when_their_principal_is_removed) {
   Events server;
   const auto know = [&](std::string token) {
-    server.workspace.authority =
+    server.loop_context.authority =
         std::make_shared<const rpc::Authority>(std::vector<Principal>{{.name = "a",
                                                                        .tokens = {std::move(token)},
                                                                        .call = {},
@@ -192,7 +192,7 @@ TEST(HttpEvents, end_with_their_peer) {
   server.peer->send("POST /rpc HTTP/1.1\r\n\r\n");
   server.peer->finish();
   server.turns();
-  EXPECT_EQ(server.end, End::finished);
+  EXPECT_EQ(server.end, CloseReason::finished);
   server.publish("a", "[1]");
 }
 

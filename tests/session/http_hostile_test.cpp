@@ -88,7 +88,7 @@ TEST(HttpHostile, half_close_gets_its_answers_and_then_the_end) {
     server.waiting.answer(0, "a");
     server.turns();
     EXPECT_EQ(server.peer->take(), ok(result("\"a\"", 1)) + ok(result("19", 2)));
-    EXPECT_EQ(server.end, End::finished);
+    EXPECT_EQ(server.end, CloseReason::finished);
   }
 }
 
@@ -109,7 +109,7 @@ TEST(HttpHostile, a_reset_while_a_call_waits_ends_the_session) {
   server.ask(post(call("wait", 1)) + post(request(2)));
   server.peer->reset();
   server.turns();
-  EXPECT_EQ(server.end, End::lost);
+  EXPECT_EQ(server.end, CloseReason::lost);
   server.waiting.answer(0, "late");
   server.turns();
 }

@@ -1,4 +1,4 @@
-// A client on a simulated system (client_world.hpp) whose places speak HTTP, and what a test answers there.
+// A client on a simulated system (client_world.hpp) whose endpoints speak HTTP, and what a test answers there.
 #pragma once
 
 #include <cstddef>
@@ -21,10 +21,10 @@ struct Post {
   std::string body;
 };
 
-// A world whose places speak HTTP: `respond` is given each whole POST, and the connection that it came on.
+// A world whose endpoints speak HTTP: `respond` is given each whole POST, and the connection that it came on.
 struct HttpWorld : World {
-  explicit HttpWorld(unsigned seed, ClientOptions options = {}, std::vector<Endpoint> places = {Endpoint{kPlace}})
-      : World(seed, std::move(options), std::move(places)) {
+  explicit HttpWorld(unsigned seed, ClientOptions options = {}, std::vector<Endpoint> endpoints = {Endpoint{kEndpoint}})
+      : World(seed, std::move(options), std::move(endpoints)) {
     backend->before_turn = [this] {
       inboxes.resize(peers.size());
       for (std::size_t i = 0; i < peers.size(); ++i) {
@@ -50,7 +50,7 @@ struct HttpWorld : World {
     return post;
   }
 
-  static constexpr std::string_view kPlace = "http://place:8545/v1?k=1";
+  static constexpr std::string_view kEndpoint = "http://place:8545/v1?k=1";
   std::vector<std::string> inboxes;
   std::vector<Post> posts;
   std::function<void(runtime::SimulatedPeer&, const Post&)> respond;
@@ -85,7 +85,7 @@ class Pieces {
       : peer_(&peer), rest_(text.substr(cut)), behind_(std::move(behind)) {
     peer.send(text.substr(0, cut));
   }
-  void go_on() {
+  void resume() {
     if (!peer_->to_us.empty() || ++turns_ < 3) return;
     peer_->send(std::exchange(rest_, {}));
     if (behind_) std::exchange(behind_, nullptr)();

@@ -1,4 +1,4 @@
-// A place that several servers serve, as processes do: here they are of one process, on each engine.
+// An endpoint that several servers serve, as processes do: here they are of one process, on each engine.
 #include "wirecall/listeners.hpp"
 
 #include <filesystem>

@@ -21,7 +21,7 @@ namespace wirecall::session {
 namespace {
 
 using packing::framed;
-using packing::packed;
+using packing::msgpack_of;
 
 std::string numbers(std::size_t bytes) {
   std::string all = "1";
@@ -40,7 +40,7 @@ class LongMessages : public EngineTest {
     if (IsSkipped()) return;
     broker_.emplace(options(1));
     broker_->method("count", [](const std::vector<int>& list) { return list.size(); });
-    place_.emplace(broker_->listen("tcp://127.0.0.1:0"));
+    endpoint_.emplace(broker_->listen("tcp://127.0.0.1:0"));
     running_.emplace(*broker_);
   }
   static std::string http(const std::string& body, const std::string& fields = {}) {
@@ -50,12 +50,12 @@ class LongMessages : public EngineTest {
 
   const std::string list_ = numbers(kLongMessageBytes + 1000);
   std::optional<Broker> broker_;
-  std::optional<Endpoint> place_;
+  std::optional<Endpoint> endpoint_;
   std::optional<RunningServer> running_;
 };
 
 TEST_P(LongMessages, are_answered_before_what_follows_them) {
-  RawPeer peer{*place_};
+  RawPeer peer{*endpoint_};
   peer.send(counting(list_, 1) + "\n" + counting("1,1", 2) + "\n[" + counting(list_, 3) + "," + counting("1", 4) +
             "]\n");
   EXPECT_EQ(peer.line(), result(count_of(list_), 1));
@@ -64,14 +64,14 @@ TEST_P(LongMessages, are_answered_before_what_follows_them) {
 }
 
 TEST_P(LongMessages, are_answered_when_the_sender_has_ended_its_side) {
-  RawPeer peer{*place_};
+  RawPeer peer{*endpoint_};
   peer.send(counting(list_, 1) + "\n");
   peer.finish();
   EXPECT_EQ(peer.all(), result(count_of(list_), 1) + "\n");
 }
 
 TEST_P(LongMessages, that_are_none_are_refused_and_reading_goes_on) {
-  RawPeer peer{*place_};
+  RawPeer peer{*endpoint_};
   std::string bad = counting(list_, 1);
   bad[bad.size() - 20] = '?';
   peer.send(bad + "\n" + counting("1", 2) + "\n");
@@ -80,7 +80,7 @@ TEST_P(LongMessages, that_are_none_are_refused_and_reading_goes_on) {
 }
 
 TEST_P(LongMessages, behind_their_length_are_answered_in_either_encoding) {
-  RawPeer peer{*place_};
+  RawPeer peer{*endpoint_};
   const std::string bad = "{" + counting(list_, 1);
   peer.send(framed(counting(list_, 1)) + framed(bad) + framed("\xEF\xBB\xBF" + counting(list_, 2)) +
             framed(counting("1", 3)));
@@ -92,32 +92,32 @@ TEST_P(LongMessages, behind_their_length_are_answered_in_either_encoding) {
 }
 
 TEST_P(LongMessages, in_messagepack_are_handed_on_to_who_reads_json) {
-  RawPeer provider{*place_};
+  RawPeer provider{*endpoint_};
   provider.send(R"({"jsonrpc":"2.0","method":"rpc.register","params":["take"],"id":1})"
                 "\n");
   EXPECT_NE(provider.line().find("result"), std::string::npos);
   std::string list = "1";
   while (list.size() < 2 * kLongMessageBytes + 1000) list += ",1";
   const std::string params = "[[" + list + "]]";
-  RawPeer caller{*place_};
+  RawPeer caller{*endpoint_};
   const std::string call = R"({"jsonrpc":"2.0","method":"take","params":)" + params + R"(,"id":5})";
-  ASSERT_GT(packed(call).size(), kLongMessageBytes);
-  caller.send(framed(packed(call)) + framed(packed(counting("1", 6))));
+  ASSERT_GT(msgpack_of(call).size(), kLongMessageBytes);
+  caller.send(framed(msgpack_of(call)) + framed(msgpack_of(counting("1", 6))));
   const std::string asked = provider.line();
   EXPECT_NE(asked.find(params), std::string::npos);
   const std::string id = asked.substr(asked.rfind(':') + 1);
   provider.send(R"({"jsonrpc":"2.0","result":7,"id":)" + id + "\n");
-  const std::string first = framed(packed(result("1", 6)));
-  const std::string second = framed(packed(result("7", 5)));
+  const std::string first = framed(msgpack_of(result("1", 6)));
+  const std::string second = framed(msgpack_of(result("7", 5)));
   const std::string answers = caller.take(first.size() + second.size());
   EXPECT_NE(answers.find(first), std::string::npos);
   EXPECT_NE(answers.find(second), std::string::npos);
 }
 
 TEST_P(LongMessages, by_http_are_answered_in_their_order) {
-  RawPeer peer{*place_};
+  RawPeer peer{*endpoint_};
   peer.send(http(counting(list_, 1)) + http(counting("1,1", 2)) + http("?" + list_) +
-            http(packed(counting(list_, 3)), "Content-Type: application/msgpack\r\nAccept: application/json\r\n") +
+            http(msgpack_of(counting(list_, 3)), "Content-Type: application/msgpack\r\nAccept: application/json\r\n") +
             http(counting("1", 4), "Connection: close\r\n"));
   const std::string all = peer.all();
   std::size_t at = 0;
@@ -130,21 +130,22 @@ TEST_P(LongMessages, by_http_are_answered_in_their_order) {
 }
 
 TEST_P(LongMessages, by_http_leave_nothing_to_the_next_request) {
-  RawPeer peer{*place_};
+  RawPeer peer{*endpoint_};
   const std::string text(2 * kLongMessageBytes, 'x');
   const std::string as_msgpack = "Content-Type: application/msgpack\r\nAccept: application/json\r\n";
   for (const std::string& params : {"[[" + list_ + "]]", R"([")" + text + R"("])"}) {
-    peer.send(http(packed(R"({"jsonrpc":"2.0","method":"nothing","params":)" + params + R"(,"id":1})"), as_msgpack) +
-              http(counting("1,1", 2), "Connection: close\r\n"));
+    peer.send(
+        http(msgpack_of(R"({"jsonrpc":"2.0","method":"nothing","params":)" + params + R"(,"id":1})"), as_msgpack) +
+        http(counting("1,1", 2), "Connection: close\r\n"));
     const std::string all = peer.all();
     EXPECT_NE(all.find("-32601"), std::string::npos) << all;
     EXPECT_NE(all.find(result("2", 2)), std::string::npos) << all;
-    peer = RawPeer{*place_};
+    peer = RawPeer{*endpoint_};
   }
 }
 
 TEST_P(LongMessages, that_are_values_and_end_with_the_connection_are_answered) {
-  RawPeer peer{*place_};
+  RawPeer peer{*endpoint_};
   peer.send(std::string(kLongMessageBytes + 1000, '1'));
   peer.finish();
   EXPECT_NE(peer.all().find("-32600"), std::string::npos);
@@ -152,13 +153,13 @@ TEST_P(LongMessages, that_are_values_and_end_with_the_connection_are_answered) {
 
 TEST_P(LongMessages, whose_senders_go_or_whose_server_stops_leave_nothing) {
   for (int i = 0; i < 20; ++i) {
-    RawPeer raw{*place_};
+    RawPeer raw{*endpoint_};
     raw.send(counting(list_, 1) + "\n");
-    RawPeer by_http{*place_};
+    RawPeer by_http{*endpoint_};
     by_http.send(http(counting(list_, 1)));
     if (i % 2 == 0) raw.reset();
   }
-  RawPeer peer{*place_};
+  RawPeer peer{*endpoint_};
   peer.send(counting(list_, 1) + "\n");
   running_->stop();
   const std::string all = peer.all();
@@ -192,7 +193,8 @@ class LongReading : public testing::Test {
   std::shared_ptr<LongMessage> message(const std::shared_ptr<rpc::Account>& account, const std::string& name) {
     return std::make_shared<LongMessage>(
         Buffer{"{}"}, limits_,
-        LongMessage::Sender{.account = account, .came = {}, .hold = {}, .then = [this, name] { read_ += name; }});
+        LongMessage::Sender{
+            .account = account, .received_at = {}, .hold = {}, .then = [this, name] { read_ += name; }});
   }
 
   const Limits limits_;

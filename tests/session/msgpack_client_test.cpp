@@ -92,11 +92,11 @@ TEST_P(MsgpackClient, WhatItCannotHoldIsInvalidParamsAndNotSent) {
 
 TEST(MsgpackClientAtABroker, ItemsOfAStreamAreWhatTheyWere) {
   Broker broker;
-  const Endpoint place = broker.listen("tcp://127.0.0.1:0");
+  const Endpoint endpoint = broker.listen("tcp://127.0.0.1:0");
   const RunningServer running{broker};
   ClientOptions options;
   options.encoding = Encoding::msgpack;
-  Client worker{place.uri(), options};
+  Client worker{endpoint.uri(), options};
   worker.provide("numbers", []() -> Stream<double> {
     co_yield 1.5;
     co_yield std::numeric_limits<double>::quiet_NaN();
@@ -104,7 +104,7 @@ TEST(MsgpackClientAtABroker, ItemsOfAStreamAreWhatTheyWere) {
   });
   worker.provide("nan", [] { return std::numeric_limits<double>::quiet_NaN(); });
   worker.connect();
-  Client caller{place.uri(), options};
+  Client caller{endpoint.uri(), options};
   for (const char* const method : {"numbers", "nan"}) {
     std::vector<std::string> items;
     for (const double item : caller.stream<double>(method)) items.push_back(std::to_string(item));
@@ -112,7 +112,7 @@ TEST(MsgpackClientAtABroker, ItemsOfAStreamAreWhatTheyWere) {
                                                        : (std::vector<std::string>{"1.500000", "nan", "inf"}));
   }
   // A caller that speaks JSON is told where it cannot be.
-  Client reader{place.uri()};
+  Client reader{endpoint.uri()};
   auto stream = reader.stream<double>("numbers");
   int count = 0;
   EXPECT_THROW(
@@ -125,15 +125,15 @@ TEST(MsgpackClientAtABroker, ItemsOfAStreamAreWhatTheyWere) {
 
 TEST(MsgpackClientAtABroker, ProvidesSubscribesAndCalls) {
   Broker broker;
-  const Endpoint place = broker.listen("tcp://127.0.0.1:0");
+  const Endpoint endpoint = broker.listen("tcp://127.0.0.1:0");
   const RunningServer running{broker};
   ClientOptions options;
   options.encoding = Encoding::msgpack;
   options.client_id = "worker";
-  Client worker{place.uri(), options};
+  Client worker{endpoint.uri(), options};
   worker.provide("add", [](int a, int b) { return a + b; });
   worker.connect();
-  Client caller{place.uri()};
+  Client caller{endpoint.uri()};
   EXPECT_EQ(caller.call<int>("add", 1, 2), 3);
   std::atomic<int> seen = 0;
   const auto subscription = worker.subscribe("news.*", [&](const Event& event) { seen = event.as<int>(); });

@@ -1,4 +1,4 @@
-// A handler of a message in MessagePack that does not come back: what it reads from stays while others go on.
+// A handler of a message in MessagePack that does not return: what it reads from stays while others go on.
 #include <gtest/gtest.h>
 #include <string>
 
@@ -9,40 +9,40 @@ namespace wirecall::session {
 namespace {
 
 using packing::framed;
-using packing::packed;
+using packing::msgpack_of;
 
-class MsgpackHandOver : public HandOverTest {};
+class MsgpackLoopTakeover : public LoopTakeoverTest {};
 
-TEST_F(MsgpackHandOver, a_handler_that_loses_the_loop_keeps_what_it_reads) {
+TEST_F(MsgpackLoopTakeover, a_handler_that_loses_the_loop_keeps_what_it_reads) {
   const RunningServer running{server};
   const std::string text(3000, 'x');
   RawPeer late{*endpoint};
-  late.send(framed(packed(call("echo_late", R"([")" + text + R"(","y"])", 1))));
+  late.send(framed(msgpack_of(call("echo_late", R"([")" + text + R"(","y"])", 1))));
   gate.await_inside(1);
   // Others use the same scratch memory meanwhile.
   RawPeer other{*endpoint};
   for (int i = 0; i < 20; ++i) {
-    other.send(framed(packed(call("add", "[" + std::to_string(i) + ",1]", i))));
-    const std::string reply = framed(packed(result(std::to_string(i + 1), i)));
+    other.send(framed(msgpack_of(call("add", "[" + std::to_string(i) + ",1]", i))));
+    const std::string reply = framed(msgpack_of(result(std::to_string(i + 1), i)));
     EXPECT_EQ(other.take(reply.size()), reply);
   }
   gate.open();
-  const std::string reply = framed(packed(result("\"" + text + "y\"", 1)));
+  const std::string reply = framed(msgpack_of(result("\"" + text + "y\"", 1)));
   EXPECT_EQ(late.take(reply.size()), reply);
 }
 
-TEST_F(MsgpackHandOver, by_http_as_well) {
+TEST_F(MsgpackLoopTakeover, by_http_as_well) {
   const RunningServer running{server};
   RawPeer late{*endpoint};
-  const std::string body = packed(call("echo_late", R"(["a","b"])", 1));
+  const std::string body = msgpack_of(call("echo_late", R"(["a","b"])", 1));
   late.send("POST / HTTP/1.1\r\nHost: localhost\r\nContent-Length: " + std::to_string(body.size()) + "\r\n\r\n" + body);
   gate.await_inside(1);
   RawPeer other{*endpoint};
-  other.send(framed(packed(call("add", "[1,1]", 2))));
-  const std::string quick = framed(packed(result("2", 2)));
+  other.send(framed(msgpack_of(call("add", "[1,1]", 2))));
+  const std::string quick = framed(msgpack_of(result("2", 2)));
   EXPECT_EQ(other.take(quick.size()), quick);
   gate.open();
-  const std::string reply = packed(result(R"("ab")", 1));
+  const std::string reply = msgpack_of(result(R"("ab")", 1));
   const std::string whole =
       "HTTP/1.1 200 OK\r\nContent-Type: application/msgpack\r\nContent-Length: " + std::to_string(reply.size()) +
       "\r\n\r\n" + reply;

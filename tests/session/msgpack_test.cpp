@@ -22,7 +22,7 @@ namespace {
 
 using packing::framed;
 using packing::from_hex;
-using packing::packed;
+using packing::msgpack_of;
 using packing::unpacked;
 using packing::with;
 
@@ -57,40 +57,43 @@ std::string no_integer(std::string_view got, int id) { return refused("numbers",
 // ---- behind a length ----
 
 TEST(MsgpackFrames, CallsAreAnsweredInKind) {
-  expect_answer(framed(packed(request(1))), framed(packed(result("19", 1))));
-  expect_answer(framed(packed(request(1))) + framed(request(2)) + framed(packed(request(3))),
-                framed(packed(result("19", 1))) + framed(result("19", 2)) + framed(packed(result("19", 3))));
-  expect_answer(framed(packed(call("greet", 7, R"({"name":"Ada"})"))), framed(packed(result(R"("hello Ada")", 7))));
+  expect_answer(framed(msgpack_of(request(1))), framed(msgpack_of(result("19", 1))));
+  expect_answer(framed(msgpack_of(request(1))) + framed(request(2)) + framed(msgpack_of(request(3))),
+                framed(msgpack_of(result("19", 1))) + framed(result("19", 2)) + framed(msgpack_of(result("19", 3))));
+  expect_answer(framed(msgpack_of(call("greet", 7, R"({"name":"Ada"})"))),
+                framed(msgpack_of(result(R"("hello Ada")", 7))));
 }
 
 TEST(MsgpackFrames, IdsOfEveryKindComeBack) {
   for (const char* id : {"1", "-1", "1.5", "null", R"("x\n")", "18446744073709551615", "-0.0"}) {
     const std::string call = R"({"jsonrpc":"2.0","method":"subtract","params":[42,23],"id":)" + std::string{id} + "}";
-    EXPECT_EQ(answer({framed(packed(call))}),
-              framed(packed(R"({"jsonrpc":"2.0","result":19,"id":)" + std::string{id} + "}")));
+    EXPECT_EQ(answer({framed(msgpack_of(call))}),
+              framed(msgpack_of(R"({"jsonrpc":"2.0","result":19,"id":)" + std::string{id} + "}")));
   }
 }
 
 TEST(MsgpackFrames, BatchesAreAnsweredAsOne) {
   const std::string note = R"({"jsonrpc":"2.0","method":"subtract","params":[1,2]})";
-  expect_answer(framed(packed("[" + request(1) + "," + note + "," + request(2) + "]")),
-                framed(packed("[" + result("19", 1) + "," + result("19", 2) + "]")));
-  expect_answer(framed(packed("[" + note + "," + note + "]")) + framed(packed(note)) + framed(packed(request(3))),
-                framed(packed(result("19", 3))));
-  expect_answer(framed("\x90"), framed(packed(kInvalid)));
-  expect_answer(framed(packed("[1,[],{}]")), framed(packed("[" + kInvalid + "," + kInvalid + "," + kInvalid + "]")));
+  expect_answer(framed(msgpack_of("[" + request(1) + "," + note + "," + request(2) + "]")),
+                framed(msgpack_of("[" + result("19", 1) + "," + result("19", 2) + "]")));
+  expect_answer(
+      framed(msgpack_of("[" + note + "," + note + "]")) + framed(msgpack_of(note)) + framed(msgpack_of(request(3))),
+      framed(msgpack_of(result("19", 3))));
+  expect_answer(framed("\x90"), framed(msgpack_of(kInvalid)));
+  expect_answer(framed(msgpack_of("[1,[],{}]")),
+                framed(msgpack_of("[" + kInvalid + "," + kInvalid + "," + kInvalid + "]")));
 }
 
 TEST(MsgpackFrames, WhatIsNoMessagePackCostsItselfAlone) {
-  const std::string good = packed(request(1));
+  const std::string good = msgpack_of(request(1));
   for (const std::string& bad : {good.substr(0, good.size() - 1), good + '\0', from_hex("81 c1"), from_hex("91 a1 ff"),
                                  from_hex("dd ffffffff"), from_hex("df")}) {
-    expect_answer(framed(bad) + framed(good), framed(packed(kParseError)) + framed(packed(result("19", 1))));
+    expect_answer(framed(bad) + framed(good), framed(msgpack_of(kParseError)) + framed(msgpack_of(result("19", 1))));
   }
   const std::string deep = std::string(300, '\x91') + '\xC0';
   const std::string too_deep =
       R"({"jsonrpc":"2.0","error":{"code":-32700,"message":"Parse error","data":{"limit":"depth"}},"id":null})";
-  EXPECT_EQ(answer({framed(deep) + framed(good)}), framed(packed(too_deep)) + framed(packed(result("19", 1))));
+  EXPECT_EQ(answer({framed(deep) + framed(good)}), framed(msgpack_of(too_deep)) + framed(msgpack_of(result("19", 1))));
   // Neither a map nor an array: taken for JSON, as any other byte.
   for (const char* bad : {"c0", "a161", "ff", "ca00000000", "d9d9f7a0"})
     EXPECT_EQ(answer({framed(from_hex(bad))}), framed(kParseError)) << bad;
@@ -99,64 +102,65 @@ TEST(MsgpackFrames, WhatIsNoMessagePackCostsItselfAlone) {
 TEST(MsgpackFrames, WhatIsNoRequestIsInvalid) {
   for (const char* bad : {R"({"jsonrpc":"2.0","method":1,"id":1})", R"({"method":"subtract","id":1})",
                           R"({"jsonrpc":"2.0","method":"subtract","params":5,"id":1})"}) {
-    EXPECT_EQ(answer({framed(packed(bad))}), framed(packed(error(-32600, "Invalid Request", {}, "1")))) << bad;
+    EXPECT_EQ(answer({framed(msgpack_of(bad))}), framed(msgpack_of(error(-32600, "Invalid Request", {}, "1")))) << bad;
   }
-  EXPECT_EQ(answer({framed(packed("{}"))}), framed(packed(kInvalid)));
+  EXPECT_EQ(answer({framed(msgpack_of("{}"))}), framed(msgpack_of(kInvalid)));
   // Keys that are no strings are no members, bytes are no params, and ids no bytes.
-  EXPECT_EQ(answer({framed("\x84" + packed(request(1)).substr(1))}), framed(packed(result("19", 1))));
+  EXPECT_EQ(answer({framed("\x84" + msgpack_of(request(1)).substr(1))}), framed(msgpack_of(result("19", 1))));
   EXPECT_EQ(answer({framed(with(head_of("greet", 1), "params", "c40161"))}),
-            framed(packed(error(-32600, "Invalid Request", {}, "1"))));
-  EXPECT_EQ(answer({framed(with(R"({"jsonrpc":"2.0","method":"greet"})", "id", "c40161"))}), framed(packed(kInvalid)));
-  EXPECT_EQ(answer({framed(with(R"({"jsonrpc":"2.0","method":"greet"})", "id", kNaN))}), framed(packed(kInvalid)));
+            framed(msgpack_of(error(-32600, "Invalid Request", {}, "1"))));
+  EXPECT_EQ(answer({framed(with(R"({"jsonrpc":"2.0","method":"greet"})", "id", "c40161"))}),
+            framed(msgpack_of(kInvalid)));
+  EXPECT_EQ(answer({framed(with(R"({"jsonrpc":"2.0","method":"greet"})", "id", kNaN))}), framed(msgpack_of(kInvalid)));
   EXPECT_EQ(answer({framed(with(head_of("greet", 1), "timeout_ms", kNaN))}),
-            framed(packed(error(-32600, "Invalid Request", {}, "1"))));
+            framed(msgpack_of(error(-32600, "Invalid Request", {}, "1"))));
 }
 
 TEST(MsgpackFrames, ParamsThatJsonCannotHoldAreTakenByTheirTypes) {
   const std::string nan = "91" + std::string{kNaN};
   const std::string bad = with(head_of("sum", 5), "params", nan);
-  expect_answer(framed(bad) + framed(packed(request(6))),
-                framed(packed(no_integer("nan", 5))) + framed(packed(result("19", 6))));
-  expect_answer(framed("\x93" + packed(request(1)) + bad + packed(request(2))),
-                framed(packed("[" + result("19", 1) + "," + no_integer("nan", 5) + "," + result("19", 2) + "]")));
+  expect_answer(framed(bad) + framed(msgpack_of(request(6))),
+                framed(msgpack_of(no_integer("nan", 5))) + framed(msgpack_of(result("19", 6))));
+  expect_answer(framed("\x93" + msgpack_of(request(1)) + bad + msgpack_of(request(2))),
+                framed(msgpack_of("[" + result("19", 1) + "," + no_integer("nan", 5) + "," + result("19", 2) + "]")));
   EXPECT_EQ(answer({framed(with(head_of("sum", 5), "params", "81 01 02"))}),
-            framed(packed(refused("1", "nothing", "2", 5,
-                                  R"({"loc":["numbers"],"expected":"array of integer","got":"nothing"})"))));
+            framed(msgpack_of(refused("1", "nothing", "2", 5,
+                                      R"({"loc":["numbers"],"expected":"array of integer","got":"nothing"})"))));
   EXPECT_EQ(answer({framed(with(head_of("sum", 5), "params", "91 d4 05 00"))}),
-            framed(packed(no_integer(R"({\"$extension 5\":{\"$bytes\":\"AA==\"}})", 5))));
+            framed(msgpack_of(no_integer(R"({\"$extension 5\":{\"$bytes\":\"AA==\"}})", 5))));
   // A notification is dropped, alone and in a batch, and a request that is invalid as well is that first.
   const std::string note = with(R"({"jsonrpc":"2.0","method":"sum"})", "params", nan);
-  EXPECT_EQ(answer({framed(note) + framed("\x91" + note) + framed(packed(request(1)))}),
-            framed(packed(result("19", 1))));
+  EXPECT_EQ(answer({framed(note) + framed("\x91" + note) + framed(msgpack_of(request(1)))}),
+            framed(msgpack_of(result("19", 1))));
   EXPECT_EQ(answer({framed(with(R"({"method":"sum","id":5})", "params", nan))}),
-            framed(packed(error(-32600, "Invalid Request", {}, "5"))));
+            framed(msgpack_of(error(-32600, "Invalid Request", {}, "5"))));
   // A response is never answered.
-  EXPECT_EQ(answer({framed(with(R"({"jsonrpc":"2.0","id":5})", "result", kNaN)) + framed(packed(request(1)))}),
-            framed(packed(result("19", 1))));
+  EXPECT_EQ(answer({framed(with(R"({"jsonrpc":"2.0","id":5})", "result", kNaN)) + framed(msgpack_of(request(1)))}),
+            framed(msgpack_of(result("19", 1))));
 }
 
 TEST(MsgpackFrames, ACallComesToTheSameWhateverStandsBesideIt) {
   const std::string nan = "91" + std::string{kNaN};
   const std::string bad = with(head_of("sum", 5), "params", nan);
   const std::string unknown = with(head_of("nowhere", 6), "params", nan);
-  const std::string ping = packed(R"({"jsonrpc":"2.0","method":"rpc.ping","id":7})");
+  const std::string ping = msgpack_of(R"({"jsonrpc":"2.0","method":"rpc.ping","id":7})");
   const std::string strange = with(head_of("rpc.ping", 8), "params", nan);
   const std::string not_found = error(-32601, "Method not found", {}, "6");
-  EXPECT_EQ(answer({framed(unknown)}), framed(packed(not_found)));
-  EXPECT_EQ(answer({framed(ping)}), framed(packed(result(R"("pong")", 7))));
+  EXPECT_EQ(answer({framed(unknown)}), framed(msgpack_of(not_found)));
+  EXPECT_EQ(answer({framed(ping)}), framed(msgpack_of(result(R"("pong")", 7))));
   EXPECT_EQ(answer({framed("\x94" + unknown + bad + ping + strange)}),
-            framed(packed("[" + not_found + "," + no_integer("nan", 5) + "," + result(R"("pong")", 7) + "," +
-                          bad_params(kWhyNaN, 8) + "]")));
+            framed(msgpack_of("[" + not_found + "," + no_integer("nan", 5) + "," + result(R"("pong")", 7) + "," +
+                              bad_params(kWhyNaN, 8) + "]")));
 }
 
 TEST(MsgpackFrames, ParamsThatAreAScalarAreInvalidWhateverItIs) {
   for (const char* scalar : {"05", "ca3fc00000", kNaN.data(), "a161", "c3", "c40161", "d40500"}) {
     EXPECT_EQ(answer({framed(with(head_of("subtract", 1), "params", scalar))}),
-              framed(packed(error(-32600, "Invalid Request", {}, "1"))))
+              framed(msgpack_of(error(-32600, "Invalid Request", {}, "1"))))
         << scalar;
   }
   EXPECT_EQ(answer({framed(with(head_of("sum", 1), "params", "c0"))}),
-            framed(packed(refused("numbers", "array of integer", "nothing", 1))));
+            framed(msgpack_of(refused("numbers", "array of integer", "nothing", 1))));
 }
 
 TEST(MsgpackFrames, WhatNobodyLooksAtMayBeAsDeepAsAllowed) {
@@ -166,8 +170,8 @@ TEST(MsgpackFrames, WhatNobodyLooksAtMayBeAsDeepAsAllowed) {
   for (int i = 0; i < 4000; ++i) deep += "81a22478";
   for (const std::string_view name : {"foo", "error", "to"}) {
     const std::string got =
-        answer({framed(with(request(1), name, deep + "c0")) + framed(packed(request(2)))}, {}, limits);
-    EXPECT_TRUE(got.ends_with(framed(packed(result("19", 2))))) << name;
+        answer({framed(with(request(1), name, deep + "c0")) + framed(msgpack_of(request(2)))}, {}, limits);
+    EXPECT_TRUE(got.ends_with(framed(msgpack_of(result("19", 2))))) << name;
   }
 }
 
@@ -183,18 +187,19 @@ TEST(MsgpackFrames, AMessageIsTooLargeByItsBytes) {
     controls += "01";
     controls_json += "\\u0001";
   }
-  EXPECT_EQ(answer({framed(packed(request(1))) + framed(greet(controls)) + framed(packed(request(2)))}, {}, limits),
-            framed(packed(result("19", 1))) + framed(packed(result("\"hello " + controls_json + "\"", 1))) +
-                framed(packed(result("19", 2))));
+  EXPECT_EQ(
+      answer({framed(msgpack_of(request(1))) + framed(greet(controls)) + framed(msgpack_of(request(2)))}, {}, limits),
+      framed(msgpack_of(result("19", 1))) + framed(msgpack_of(result("\"hello " + controls_json + "\"", 1))) +
+          framed(msgpack_of(result("19", 2))));
   // What is said to wirecall itself becomes JSON, at most twice as large.
   EXPECT_EQ(answer({framed(with(head_of("rpc.ping", 1), "params", "91" + controls))}, {}, limits),
-            framed(packed(bad_params("as JSON it is larger than a message may be", 1))));
+            framed(msgpack_of(bad_params("as JSON it is larger than a message may be", 1))));
   std::string bytes = "c4c8";
   for (int i = 0; i < 200; ++i) bytes += "ff";
-  const std::string got = answer({framed(greet(bytes)) + framed(packed(request(2)))}, {}, limits);
-  EXPECT_TRUE(got.ends_with(framed(packed(result("19", 2))))) << got;
-  EXPECT_EQ(answer({framed(packed(request(1))) + framed(std::string(301, '\x90'))}, {}, limits),
-            framed(packed(result("19", 1))) + framed(packed(too_large)));
+  const std::string got = answer({framed(greet(bytes)) + framed(msgpack_of(request(2)))}, {}, limits);
+  EXPECT_TRUE(got.ends_with(framed(msgpack_of(result("19", 2))))) << got;
+  EXPECT_EQ(answer({framed(msgpack_of(request(1))) + framed(std::string(301, '\x90'))}, {}, limits),
+            framed(msgpack_of(result("19", 1))) + framed(msgpack_of(too_large)));
 }
 
 TEST(MsgpackFrames, BytesExtensionsAndTimesReachTypedHandlers) {
@@ -209,15 +214,15 @@ TEST(MsgpackFrames, BytesExtensionsAndTimesReachTypedHandlers) {
   server.registry.method("echo", [](Value value) { return value; });
   const auto ask = [&](std::string_view method, std::string_view params_hex) {
     const std::string got = server.ask(framed(with(head_of(method, 1), "params", params_hex)));
-    const std::string tail = packed(R"({"id":1})").substr(1);
-    const std::string result_head = '\x83' + packed(R"({"jsonrpc":"2.0"})").substr(1) + packed(R"("result")");
+    const std::string tail = msgpack_of(R"({"id":1})").substr(1);
+    const std::string result_head = '\x83' + msgpack_of(R"({"jsonrpc":"2.0"})").substr(1) + msgpack_of(R"("result")");
     EXPECT_TRUE(got.substr(4).starts_with(result_head) && got.ends_with(tail)) << unpacked(got.substr(4));
     return packing::to_hex(got.substr(4 + result_head.size(), got.size() - 4 - result_head.size() - tail.size()));
   };
   EXPECT_EQ(ask("reversed", "91 c4 03 01 02 ff"), "c4 03 ff 02 01");
   EXPECT_EQ(ask("array", "91 c7 03 4e 01 02 03"), "d6 4e 01 02 03 07");
   EXPECT_EQ(ask("array", "91 d4 49 01"), "d5 49 01 07");
-  EXPECT_EQ(ask("next", "91 d6 ff 00 00 00 00"), packing::to_hex(packed(R"("1970-01-01T00:00:01Z")")));
+  EXPECT_EQ(ask("next", "91 d6 ff 00 00 00 00"), packing::to_hex(msgpack_of(R"("1970-01-01T00:00:01Z")")));
   EXPECT_EQ(ask("echo", "91 c4 01 ff"), "c4 01 ff");
   EXPECT_EQ(ask("echo", "91 81 a2 24 78 01"), "81 a2 24 78 01");
   EXPECT_EQ(ask("echo", "91 cb 40 08 00 00 00 00 00 00"), "cb 40 08 00 00 00 00 00 00");
@@ -227,23 +232,24 @@ TEST(MsgpackFrames, BytesExtensionsAndTimesReachTypedHandlers) {
 TEST(MsgpackFrames, ResultsThatItCannotHoldAreInternalErrors) {
   Http server;
   server.registry.method("huge", [] { return Value::array({Value::number("18446744073709551616")}); });
-  EXPECT_EQ(server.ask(framed(packed(call("huge", 1)))), framed(packed(error(-32603, "Internal error", {}, "1"))));
+  EXPECT_EQ(server.ask(framed(msgpack_of(call("huge", 1)))),
+            framed(msgpack_of(error(-32603, "Internal error", {}, "1"))));
   EXPECT_EQ(server.ask(framed(call("huge", 2))), framed(result("[18446744073709551616]", 2)));
-  EXPECT_EQ(server.ask(framed(packed("[" + call("huge", 1) + "," + request(2) + "]"))),
-            framed(packed("[" + error(-32603, "Internal error", {}, "1") + "," + result("19", 2) + "]")));
+  EXPECT_EQ(server.ask(framed(msgpack_of("[" + call("huge", 1) + "," + request(2) + "]"))),
+            framed(msgpack_of("[" + error(-32603, "Internal error", {}, "1") + "," + result("19", 2) + "]")));
 }
 
 TEST(MsgpackFrames, ALateAnswerIsInTheCodecOfItsRequest) {
   Http server;
-  EXPECT_EQ(server.ask(framed(packed(call("wait", 1))) + framed(packed(call("wait", 2)))), "");
+  EXPECT_EQ(server.ask(framed(msgpack_of(call("wait", 1))) + framed(msgpack_of(call("wait", 2)))), "");
   server.waiting.answer(0, "a");
   server.turns();
-  EXPECT_EQ(server.peer->take(), framed(packed(result(R"("a")", 1))));
+  EXPECT_EQ(server.peer->take(), framed(msgpack_of(result(R"("a")", 1))));
   EXPECT_EQ(server.ask(framed(request(3))), framed(result("19", 3)));
   server.waiting.answer(1, "b");
   server.turns();
-  EXPECT_EQ(server.peer->take(), framed(packed(result(R"("b")", 2))));
-  EXPECT_EQ(server.ask(framed(call("wait", 4)) + framed(packed(request(5)))), framed(packed(result("19", 5))));
+  EXPECT_EQ(server.peer->take(), framed(msgpack_of(result(R"("b")", 2))));
+  EXPECT_EQ(server.ask(framed(call("wait", 4)) + framed(msgpack_of(request(5)))), framed(msgpack_of(result("19", 5))));
   server.waiting.answer(2, "c");
   server.turns();
   EXPECT_EQ(server.peer->take(), framed(result(R"("c")", 4)));
@@ -255,12 +261,12 @@ TEST(MsgpackFrames, StreamsSendTheirItemsInIt) {
     for (int i = 0; i < n; ++i) co_yield i;
   });
   const std::string got =
-      server.ask(framed(packed(R"({"jsonrpc":"2.0","method":"count","params":[2],"stream":9,"id":1})")));
+      server.ask(framed(msgpack_of(R"({"jsonrpc":"2.0","method":"count","params":[2],"stream":9,"id":1})")));
   const auto item = [](int seq) {
-    return framed(packed(R"({"jsonrpc":"2.0","method":"rpc.item","params":{"id":1,"seq":)" + std::to_string(seq) +
-                         R"(,"value":)" + std::to_string(seq) + "}}"));
+    return framed(msgpack_of(R"({"jsonrpc":"2.0","method":"rpc.item","params":{"id":1,"seq":)" + std::to_string(seq) +
+                             R"(,"value":)" + std::to_string(seq) + "}}"));
   };
-  EXPECT_EQ(got, item(0) + item(1) + framed(packed(result("null", 1))));
+  EXPECT_EQ(got, item(0) + item(1) + framed(msgpack_of(result("null", 1))));
 }
 
 TEST(MsgpackFrames, AStreamEndsAtAnItemThatItCannotHold) {
@@ -272,19 +278,19 @@ TEST(MsgpackFrames, AStreamEndsAtAnItemThatItCannotHold) {
   });
   for (const int credit : {1, 9}) {
     const std::string stream = R"({"jsonrpc":"2.0","method":"numbers","stream":)" + std::to_string(credit);
-    std::string got = server.ask(framed(packed(stream + R"(,"id":1})")));
-    got += server.ask(framed(packed(R"({"jsonrpc":"2.0","method":"rpc.credit","params":{"id":1,"n":5}})")));
-    EXPECT_EQ(got, framed(packed(R"({"jsonrpc":"2.0","method":"rpc.item","params":{"id":1,"seq":0,"value":1}})")) +
-                       framed(packed(error(-32603, "Internal error", {}, "1"))));
+    std::string got = server.ask(framed(msgpack_of(stream + R"(,"id":1})")));
+    got += server.ask(framed(msgpack_of(R"({"jsonrpc":"2.0","method":"rpc.credit","params":{"id":1,"n":5}})")));
+    EXPECT_EQ(got, framed(msgpack_of(R"({"jsonrpc":"2.0","method":"rpc.item","params":{"id":1,"seq":0,"value":1}})")) +
+                       framed(msgpack_of(error(-32603, "Internal error", {}, "1"))));
     EXPECT_FALSE(server.connection->busy());
   }
 }
 
 TEST(MsgpackFrames, OnTextStreamsItIsNoJson) {
-  EXPECT_EQ(answer({packed(request(1))}), kParseError + "\n");
-  EXPECT_EQ(answer({request(1) + "\n" + packed(request(2)) + "\n" + request(3) + "\n"}),
+  EXPECT_EQ(answer({msgpack_of(request(1))}), kParseError + "\n");
+  EXPECT_EQ(answer({request(1) + "\n" + msgpack_of(request(2)) + "\n" + request(3) + "\n"}),
             result("19", 1) + "\n" + kParseError + "\n" + result("19", 3) + "\n");
-  const std::string body = packed(request(1));
+  const std::string body = msgpack_of(request(1));
   const std::string got = answer({"Content-Length: " + std::to_string(body.size()) + "\r\n\r\n" + body});
   EXPECT_TRUE(got.ends_with(kParseError)) << got;
 }
@@ -293,8 +299,8 @@ TEST(MsgpackFrames, OnTextStreamsItIsNoJson) {
 
 const std::string kType = "Content-Type: application/msgpack\r\n";
 
-std::string ok_packed(std::string_view json, std::string_view status = "200 OK", std::string_view fields = {}) {
-  const std::string body = packed(json);
+std::string ok_msgpack(std::string_view json, std::string_view status = "200 OK", std::string_view fields = {}) {
+  const std::string body = msgpack_of(json);
   return "HTTP/1.1 " + std::string{status} + "\r\n" + std::string{fields} +
          "Content-Type: application/msgpack\r\nContent-Length: " + std::to_string(body.size()) + "\r\n\r\n" + body;
 }
@@ -303,58 +309,58 @@ TEST(MsgpackHttp, BodiesAreAnsweredInKind) {
   for (const std::string_view type : {"application/msgpack", "application/x-msgpack", "application/vnd.msgpack",
                                       "Application/MsgPack; version=1", "application/json", "text/plain"}) {
     const std::string field = "Content-Type: " + std::string{type} + "\r\n";
-    expect_answer(post(packed(request(1)), field), ok_packed(result("19", 1)));
+    expect_answer(post(msgpack_of(request(1)), field), ok_msgpack(result("19", 1)));
   }
-  expect_answer(post(packed(request(1))) + post(request(2)) + post(packed(request(3))),
-                ok_packed(result("19", 1)) + ok(result("19", 2)) + ok_packed(result("19", 3)));
+  expect_answer(post(msgpack_of(request(1))) + post(request(2)) + post(msgpack_of(request(3))),
+                ok_msgpack(result("19", 1)) + ok(result("19", 2)) + ok_msgpack(result("19", 3)));
 }
 
 TEST(MsgpackHttp, AcceptChoosesTheFirstThatItNames) {
   const auto accept = [](std::string_view value) { return "Accept: " + std::string{value} + "\r\n"; };
   for (const std::string_view json : {"application/json", "application/json, application/msgpack",
                                       "text/html, Application/JSON;q=0.9 , application/msgpack"}) {
-    EXPECT_EQ(answer({post(packed(request(1)), kType + accept(json))}), ok(result("19", 1))) << json;
+    EXPECT_EQ(answer({post(msgpack_of(request(1)), kType + accept(json))}), ok(result("19", 1))) << json;
   }
   for (const std::string_view msgpack : {"application/msgpack", "application/x-msgpack", "*/*, application/vnd.msgpack",
                                          "application/msgpack;q=1, application/json"}) {
-    EXPECT_EQ(answer({post(request(1), accept(msgpack))}), ok_packed(result("19", 1))) << msgpack;
+    EXPECT_EQ(answer({post(request(1), accept(msgpack))}), ok_msgpack(result("19", 1))) << msgpack;
   }
   for (const std::string_view neither : {"*/*", "text/html", ""}) {
     EXPECT_EQ(answer({post(request(1), accept(neither))}), ok(result("19", 1))) << neither;
-    EXPECT_EQ(answer({post(packed(request(1)), accept(neither))}), ok_packed(result("19", 1))) << neither;
+    EXPECT_EQ(answer({post(msgpack_of(request(1)), accept(neither))}), ok_msgpack(result("19", 1))) << neither;
   }
-  EXPECT_EQ(answer({get("/rpc/sum?numbers=[1,2]", accept("application/msgpack"))}), ok_packed(result("3", 1)));
+  EXPECT_EQ(answer({get("/rpc/sum?numbers=[1,2]", accept("application/msgpack"))}), ok_msgpack(result("3", 1)));
   // It is said for one request, and not for the next one.
   EXPECT_EQ(answer({post(request(1), accept("application/msgpack")) + post(request(2))}),
-            ok_packed(result("19", 1)) + ok(result("19", 2)));
+            ok_msgpack(result("19", 1)) + ok(result("19", 2)));
 }
 
 TEST(MsgpackHttp, ARequestDoesNotSayHowTheNextIsAnswered) {
   const std::string json = "Accept: application/json\r\n";
-  const std::string good = packed(request(1));
+  const std::string good = msgpack_of(request(1));
   EXPECT_EQ(answer({post(good, kType) + post(good.substr(1), kType + json)}),
-            ok_packed(result("19", 1)) + ok(kParseError));
-  EXPECT_EQ(answer({post(good, kType) + post("{", "")}), ok_packed(result("19", 1)) + ok(kParseError));
+            ok_msgpack(result("19", 1)) + ok(kParseError));
+  EXPECT_EQ(answer({post(good, kType) + post("{", "")}), ok_msgpack(result("19", 1)) + ok(kParseError));
 }
 
 TEST(MsgpackHttp, NotificationsHaveNoBody) {
-  const std::string note = packed(R"({"jsonrpc":"2.0","method":"subtract","params":[1,2]})");
-  expect_answer(post(note, kType) + post(packed(request(1)), kType),
-                "HTTP/1.1 204 No Content\r\n\r\n" + ok_packed(result("19", 1)));
+  const std::string note = msgpack_of(R"({"jsonrpc":"2.0","method":"subtract","params":[1,2]})");
+  expect_answer(post(note, kType) + post(msgpack_of(request(1)), kType),
+                "HTTP/1.1 204 No Content\r\n\r\n" + ok_msgpack(result("19", 1)));
   const std::string nan = with(R"({"jsonrpc":"2.0","method":"sum"})", "params", "91" + std::string{kNaN});
   EXPECT_EQ(answer({post(nan, kType)}), "HTTP/1.1 204 No Content\r\n\r\n");
 }
 
 TEST(MsgpackHttp, ErrorsAreSaidInIt) {
-  const std::string good = packed(request(1));
-  expect_answer(post(good.substr(1), kType) + post(good, kType), ok_packed(kParseError) + ok_packed(result("19", 1)));
-  expect_answer(post(good.substr(0, 9)) + post(good), ok_packed(kParseError) + ok_packed(result("19", 1)));
-  expect_answer(post("", kType), ok_packed(kParseError));
+  const std::string good = msgpack_of(request(1));
+  expect_answer(post(good.substr(1), kType) + post(good, kType), ok_msgpack(kParseError) + ok_msgpack(result("19", 1)));
+  expect_answer(post(good.substr(0, 9)) + post(good), ok_msgpack(kParseError) + ok_msgpack(result("19", 1)));
+  expect_answer(post("", kType), ok_msgpack(kParseError));
   const std::string bad = with(head_of("sum", 5), "params", "91" + std::string{kNaN});
-  expect_answer(post(bad, kType), ok_packed(no_integer("nan", 5)));
+  expect_answer(post(bad, kType), ok_msgpack(no_integer("nan", 5)));
   expect_answer(post(bad, "Accept: application/json\r\n"), ok(bad_params(kWhyNaN, 5)));
-  expect_answer(post("\x92" + packed(request(1)) + bad, kType),
-                ok_packed("[" + result("19", 1) + "," + no_integer("nan", 5) + "]"));
+  expect_answer(post("\x92" + msgpack_of(request(1)) + bad, kType),
+                ok_msgpack("[" + result("19", 1) + "," + no_integer("nan", 5) + "]"));
 }
 
 TEST(MsgpackHttp, AMessageThatIsTooLargeAsJsonIs413) {
@@ -369,24 +375,24 @@ TEST(MsgpackHttp, AMessageThatIsTooLargeAsJsonIs413) {
 }
 
 TEST(MsgpackHttp, BodiesInChunksAndAnswersInOrderAreTheSame) {
-  const std::string body = packed(request(1));
+  const std::string body = msgpack_of(request(1));
   char size[8];
   std::snprintf(size, sizeof size, "%zx", body.size());
   expect_answer("POST / HTTP/1.1\r\nHost: localhost\r\n" + kType + "Transfer-Encoding: chunked\r\n\r\n" + size +
                     "\r\n" + body + "\r\n0\r\n\r\n",
-                ok_packed(result("19", 1)));
+                ok_msgpack(result("19", 1)));
   Http server;
-  EXPECT_EQ(server.ask(post(packed(call("wait", 1))) + post(request(2)) + post(packed(request(3)))), "");
+  EXPECT_EQ(server.ask(post(msgpack_of(call("wait", 1))) + post(request(2)) + post(msgpack_of(request(3)))), "");
   server.waiting.answer(0, "a");
   server.turns();
-  EXPECT_EQ(server.peer->take(), ok_packed(result(R"("a")", 1)) + ok(result("19", 2)) + ok_packed(result("19", 3)));
+  EXPECT_EQ(server.peer->take(), ok_msgpack(result(R"("a")", 1)) + ok(result("19", 2)) + ok_msgpack(result("19", 3)));
 }
 
 TEST(MsgpackHttp, ADrainingServerSaysSoInIt) {
   Http server;
-  EXPECT_EQ(server.ask(post(packed(request(1)))), ok_packed(result("19", 1)));
+  EXPECT_EQ(server.ask(post(msgpack_of(request(1)))), ok_msgpack(result("19", 1)));
   server.connection->drain();
-  const std::string got = server.ask(post(packed(request(2))));
+  const std::string got = server.ask(post(msgpack_of(request(2))));
   EXPECT_TRUE(got.starts_with("HTTP/1.1 503 ")) << got;
   EXPECT_NE(got.find("Content-Type: application/msgpack\r\n"), std::string::npos);
   EXPECT_NE(unpacked(got.substr(got.find("\r\n\r\n") + 4)).find("-32009"), std::string::npos);
@@ -395,10 +401,10 @@ TEST(MsgpackHttp, ADrainingServerSaysSoInIt) {
 // ---- at a broker ----
 
 /// A raw peer of a broker that speaks MessagePack behind a length.
-struct Packed {
-  explicit Packed(const Endpoint& place) : peer(place) {}
+struct MsgpackPeer {
+  explicit MsgpackPeer(const Endpoint& endpoint) : peer(endpoint) {}
   void send(std::string_view message) { peer.send(framed(message)); }
-  void say(std::string_view json) { send(packed(json)); }
+  void say(std::string_view json) { send(msgpack_of(json)); }
   std::string bytes() {
     const std::string head = peer.take(4);
     std::size_t size = 0;
@@ -416,20 +422,20 @@ constexpr std::string_view kOnlyHere =
 
 class MsgpackBroker : public testing::Test {
  protected:
-  MsgpackBroker() : place_(broker_.listen("tcp://127.0.0.1:0")), running_(broker_) {}
+  MsgpackBroker() : endpoint_(broker_.listen("tcp://127.0.0.1:0")), running_(broker_) {}
 
   static std::string line_of(std::string_view method, std::string_view params, std::string_view id = {}) {
     std::string text = R"({"jsonrpc":"2.0","method":")" + std::string{method} + R"(","params":)" + std::string{params};
     if (!id.empty()) text.append(R"(,"id":)").append(id);
     return text + "}";
   }
-  static void subscribe(Packed& peer) {
+  static void subscribe(MsgpackPeer& peer) {
     peer.say(line_of("rpc.subscribe", R"({"topic":"news.*"})", "1"));
     EXPECT_EQ(peer.json(), result("true", 1));
   }
   // The request as the first of its members that JSON can hold, for its id.
   static std::string without_params(const std::string& request) {
-    const std::string name = packed(R"("params")");
+    const std::string name = msgpack_of(R"("params")");
     const std::size_t at = request.find(name);
     const std::size_t bytes = name.size() + from_hex(kOnlyHere).size();
     std::string rest = request.substr(0, at) + request.substr(at + bytes);
@@ -442,22 +448,22 @@ class MsgpackBroker : public testing::Test {
   }
   // The response whose result is kOnlyHere, with its members in the order in which a broker writes them.
   static std::string only_here_of(std::string_view id) {
-    std::string text = packed(R"({"jsonrpc":"2.0"})");
+    std::string text = msgpack_of(R"({"jsonrpc":"2.0"})");
     text[0] = '\x83';
-    return text + packed(R"("result")") + from_hex(kOnlyHere) + packed(R"("id")") + packed(id);
+    return text + msgpack_of(R"("result")") + from_hex(kOnlyHere) + msgpack_of(R"("id")") + msgpack_of(id);
   }
   static std::string id_of(const std::string& request) { return Value::parse(request)->at("id").dump(); }
 
   Broker broker_;
-  Endpoint place_;
+  Endpoint endpoint_;
   RunningServer running_;
 };
 
 TEST_F(MsgpackBroker, CallersAndProvidersNeedNotSpeakTheSame) {
-  Packed provider{place_};
+  MsgpackPeer provider{endpoint_};
   provider.say(line_of("rpc.register", R"({"method":"twice"})", "1"));
   EXPECT_EQ(provider.json(), result("1", 1));
-  RawPeer lines{place_};
+  RawPeer lines{endpoint_};
   lines.send(line_of("rpc.register", R"({"method":"thrice"})", "1") + "\n");
   EXPECT_EQ(lines.line(), result("1", 1));
 
@@ -476,10 +482,10 @@ TEST_F(MsgpackBroker, CallersAndProvidersNeedNotSpeakTheSame) {
 }
 
 TEST_F(MsgpackBroker, BetweenTwoThatSpeakItValuesAreWhatTheyWere) {
-  Packed provider{place_};
+  MsgpackPeer provider{endpoint_};
   provider.say(R"({"jsonrpc":"2.0","method":"rpc.register","params":{"method":"echo","concurrency":1},"id":1})");
   EXPECT_EQ(provider.json(), result("1", 1));
-  Packed caller{place_};
+  MsgpackPeer caller{endpoint_};
   const std::string params = from_hex(kOnlyHere);
   // The second one waits for the first, and is kept meanwhile; `to` goes, other members stay.
   const std::string traced =
@@ -488,14 +494,14 @@ TEST_F(MsgpackBroker, BetweenTwoThatSpeakItValuesAreWhatTheyWere) {
   caller.send(with(head_of("echo", 3), "params", kOnlyHere));
   for (const std::string_view id : {R"("a")", "3"}) {
     const std::string asked = provider.bytes();
-    EXPECT_NE(asked.find(packed(R"("params")") + params), std::string::npos) << packing::to_hex(asked);
+    EXPECT_NE(asked.find(msgpack_of(R"("params")") + params), std::string::npos) << packing::to_hex(asked);
     EXPECT_EQ(asked.find("from"), std::string::npos);
     EXPECT_EQ(asked.find("traceparent") != std::string::npos, id != "3");
     const std::string own = id_of(unpacked(without_params(asked)));
     provider.send(with(R"({"jsonrpc":"2.0","id":)" + own + "}", "result", kOnlyHere));
     const std::string answer = caller.bytes();
-    EXPECT_NE(answer.find(packed(R"("result")") + params), std::string::npos) << packing::to_hex(answer);
-    EXPECT_TRUE(answer.ends_with(packed(R"("id")") + packed(id))) << packing::to_hex(answer);
+    EXPECT_NE(answer.find(msgpack_of(R"("result")") + params), std::string::npos) << packing::to_hex(answer);
+    EXPECT_TRUE(answer.ends_with(msgpack_of(R"("id")") + msgpack_of(id))) << packing::to_hex(answer);
   }
   // An error of the provider's is one of JSON's, and arrives.
   caller.send(with(head_of("echo", 4), "params", kOnlyHere));
@@ -505,10 +511,10 @@ TEST_F(MsgpackBroker, BetweenTwoThatSpeakItValuesAreWhatTheyWere) {
 }
 
 TEST_F(MsgpackBroker, ACallThatWaitsForAProviderOfTheOtherEncodingIsRefusedForItsValues) {
-  Packed busy{place_};
+  MsgpackPeer busy{endpoint_};
   busy.say(R"({"jsonrpc":"2.0","method":"rpc.register","params":{"method":"echo","concurrency":1},"id":1})");
   EXPECT_EQ(busy.json(), result("1", 1));
-  Packed caller{place_};
+  MsgpackPeer caller{endpoint_};
   caller.send(with(head_of("echo", 2), "params", "91 01"));
   const std::string first = id_of(busy.json());
   caller.send(with(head_of("echo", 3), "params", "91" + std::string{kNaN}));
@@ -524,10 +530,10 @@ TEST_F(MsgpackBroker, ACallThatWaitsForAProviderOfTheOtherEncodingIsRefusedForIt
 }
 
 TEST_F(MsgpackBroker, WhatTheOtherCannotHoldIsAnErrorForTheCallAlone) {
-  Packed provider{place_};
+  MsgpackPeer provider{endpoint_};
   provider.say(line_of("rpc.register", R"({"method":"echo"})", "1"));
   EXPECT_EQ(provider.json(), result("1", 1));
-  RawPeer caller{place_};
+  RawPeer caller{endpoint_};
   caller.send(line_of("echo", "[18446744073709551616]", "2") + "\n");
   EXPECT_EQ(caller.line(), bad_params(kWhyInteger, 2));
   caller.send(line_of("echo", "[1]", "3") + "\n");
@@ -544,10 +550,10 @@ TEST_F(MsgpackBroker, WhatTheOtherCannotHoldIsAnErrorForTheCallAlone) {
 }
 
 TEST_F(MsgpackBroker, WhatNestsTooDeepAsJsonIsAnErrorForTheCallAlone) {
-  RawPeer provider{place_};
+  RawPeer provider{endpoint_};
   provider.send(line_of("rpc.register", R"({"method":"echo"})", "1") + "\n");
   EXPECT_EQ(provider.line(), result("1", 1));
-  Packed caller{place_};
+  MsgpackPeer caller{endpoint_};
   std::string deep = "91";
   for (int i = 0; i < 200; ++i) deep += "81a22478";
   caller.send(with(head_of("echo", 2), "params", deep + "c0"));
@@ -558,25 +564,25 @@ TEST_F(MsgpackBroker, WhatNestsTooDeepAsJsonIsAnErrorForTheCallAlone) {
 }
 
 TEST_F(MsgpackBroker, AStreamWhoseItemTheCallerCannotHoldEndsAndItsProviderIsTold) {
-  Packed provider{place_};
+  MsgpackPeer provider{endpoint_};
   provider.say(line_of("rpc.register", R"({"method":"items"})", "1"));
   EXPECT_EQ(provider.json(), result("1", 1));
-  RawPeer caller{place_};
+  RawPeer caller{endpoint_};
   caller.send(R"({"jsonrpc":"2.0","method":"items","stream":5,"id":2})" + std::string{"\n"});
   const std::string id = id_of(provider.json());
   provider.send(
       with(R"({"jsonrpc":"2.0","method":"rpc.item"})", "params",
-           "83 a2 69 64 " + packing::to_hex(packed(id)) + " a3 73 65 71 00 a5 76 61 6c 75 65" + std::string{kNaN}));
+           "83 a2 69 64 " + packing::to_hex(msgpack_of(id)) + " a3 73 65 71 00 a5 76 61 6c 75 65" + std::string{kNaN}));
   EXPECT_EQ(Value::parse(caller.line())->at("error").at("code").as_int(), -32603);
   EXPECT_EQ(provider.json(), R"({"jsonrpc":"2.0","method":"$/cancelRequest","params":{"id":)" + id + "}}");
 }
 
 TEST_F(MsgpackBroker, ItemsStayAsTheyAreForACallerThatSpeaksTheSame) {
-  Packed provider{place_};
+  MsgpackPeer provider{endpoint_};
   provider.say(line_of("rpc.register", R"({"method":"items","concurrency":1})", "1"));
   EXPECT_EQ(provider.json(), result("1", 1));
-  Packed caller{place_};
-  const std::string params = packed(R"("params")") + from_hex(kOnlyHere);
+  MsgpackPeer caller{endpoint_};
+  const std::string params = msgpack_of(R"("params")") + from_hex(kOnlyHere);
   // The second one waits for the first, and is kept meanwhile.
   for (const std::string_view id : {R"("a")", "3"}) {
     const std::string request = R"({"jsonrpc":"2.0","method":"items","stream":3,"id":)" + std::string{id} + "}";
@@ -601,19 +607,20 @@ TEST_F(MsgpackBroker, ItemsStayAsTheyAreForACallerThatSpeaksTheSame) {
     EXPECT_EQ(caller.bytes(), item_of(id, 2, kOnlyHere));
     provider.send(with(R"({"jsonrpc":"2.0","id":)" + own + "}", "result", kOnlyHere));
     const std::string answer = caller.bytes();
-    EXPECT_NE(answer.find(packed(R"("result")") + from_hex(kOnlyHere)), std::string::npos) << packing::to_hex(answer);
+    EXPECT_NE(answer.find(msgpack_of(R"("result")") + from_hex(kOnlyHere)), std::string::npos)
+        << packing::to_hex(answer);
   }
 }
 
 TEST_F(MsgpackBroker, AnItemEndsTheStreamOfWhoCannotHoldItAndNoOther) {
-  Packed provider{place_};
+  MsgpackPeer provider{endpoint_};
   provider.say(line_of("rpc.register", R"({"method":"items"})", "1"));
   EXPECT_EQ(provider.json(), result("1", 1));
   const std::string request = R"({"jsonrpc":"2.0","method":"items","stream":9,"id":7})";
-  RawPeer reader{place_};
+  RawPeer reader{endpoint_};
   reader.send(request + "\n");
   const std::string of_reader = id_of(provider.json());
-  Packed caller{place_};
+  MsgpackPeer caller{endpoint_};
   caller.say(request);
   const std::string of_caller = id_of(provider.json());
   for (const std::string& own : {of_reader, of_caller}) provider.send(item_of(own, 0, "c4 01 ff"));
@@ -631,14 +638,14 @@ TEST_F(MsgpackBroker, AnItemEndsTheStreamOfWhoCannotHoldItAndNoOther) {
 }
 
 TEST_F(MsgpackBroker, ItemsInJsonBecomeMessagePackForACallerThatSpeaksIt) {
-  RawPeer provider{place_};
+  RawPeer provider{endpoint_};
   provider.send(line_of("rpc.register", R"({"method":"items"})", "1") + "\n");
   EXPECT_EQ(provider.line(), result("1", 1));
   const auto item = [](std::string_view id, std::string_view value) {
     return R"({"jsonrpc":"2.0","method":"rpc.item","params":{"id":)" + std::string{id} + R"(,"seq":0,"value":)" +
            std::string{value} + "}}\n";
   };
-  Packed caller{place_};
+  MsgpackPeer caller{endpoint_};
   for (const int id : {7, 8}) {
     caller.say(R"({"jsonrpc":"2.0","method":"items","stream":9,"id":)" + std::to_string(id) + "}");
     const std::string own = id_of(provider.line());
@@ -651,10 +658,10 @@ TEST_F(MsgpackBroker, ItemsInJsonBecomeMessagePackForACallerThatSpeaksIt) {
 }
 
 TEST_F(MsgpackBroker, AStreamWhoseProviderGoesOverToTheOtherEncodingGoesOn) {
-  Packed provider{place_};
+  MsgpackPeer provider{endpoint_};
   provider.say(line_of("rpc.register", R"({"method":"items"})", "1"));
   EXPECT_EQ(provider.json(), result("1", 1));
-  Packed caller{place_};
+  MsgpackPeer caller{endpoint_};
   caller.say(R"({"jsonrpc":"2.0","method":"items","stream":9,"id":7})");
   const std::string own = id_of(provider.json());
   provider.send(item_of(own, 0, kNaN));
@@ -669,14 +676,14 @@ TEST_F(MsgpackBroker, AStreamWhoseProviderGoesOverToTheOtherEncodingGoesOn) {
 }
 
 TEST_F(MsgpackBroker, ProgressCarriesItemsAsTheyAre) {
-  Packed provider{place_};
+  MsgpackPeer provider{endpoint_};
   provider.say(line_of("rpc.register", R"({"method":"items"})", "1"));
   EXPECT_EQ(provider.json(), result("1", 1));
   const auto progress = [](std::string_view token, std::string_view value_hex) {
     const std::string params = with(R"({"token":)" + std::string{token} + "}", "value", value_hex);
     return with(R"({"jsonrpc":"2.0","method":"$/progress"})", "params", packing::to_hex(params));
   };
-  Packed caller{place_};
+  MsgpackPeer caller{endpoint_};
   caller.say(line_of("items", R"({"partialResultToken":"mine"})", "7"));
   const std::string asked = provider.json();
   const std::string own = id_of(asked);
@@ -686,14 +693,15 @@ TEST_F(MsgpackBroker, ProgressCarriesItemsAsTheyAre) {
   provider.send(progress(token, kNaN));
   EXPECT_EQ(caller.bytes(), progress(R"("mine")", kNaN));
   provider.send(with(R"({"jsonrpc":"2.0","id":)" + own + "}", "result", kOnlyHere));
-  EXPECT_TRUE(caller.bytes().ends_with(packed(R"("result")") + from_hex(kOnlyHere) + packed(R"("id")") + "\x07"));
+  EXPECT_TRUE(
+      caller.bytes().ends_with(msgpack_of(R"("result")") + from_hex(kOnlyHere) + msgpack_of(R"("id")") + "\x07"));
 }
 
 TEST_F(MsgpackBroker, ItemsForNobodyAreDropped) {
-  Packed provider{place_};
+  MsgpackPeer provider{endpoint_};
   provider.say(line_of("rpc.register", R"({"method":"items"})", "1"));
   EXPECT_EQ(provider.json(), result("1", 1));
-  Packed caller{place_};
+  MsgpackPeer caller{endpoint_};
   caller.say(R"({"jsonrpc":"2.0","method":"items","stream":9,"id":7})");
   const std::string own = id_of(provider.json());
   for (const std::string_view other : {"-1", "1.0", R"("0")", "null", "true", "[1]", "{}", "18446744073709551615"})
@@ -705,16 +713,16 @@ TEST_F(MsgpackBroker, ItemsForNobodyAreDropped) {
 }
 
 TEST_F(MsgpackBroker, ElementsOfABatchStayAsTheyAre) {
-  Packed provider{place_};
+  MsgpackPeer provider{endpoint_};
   provider.say(line_of("rpc.register", R"({"method":"echo"})", "1"));
   EXPECT_EQ(provider.json(), result("1", 1));
-  Packed subscriber{place_};
+  MsgpackPeer subscriber{endpoint_};
   subscribe(subscriber);
-  Packed caller{place_};
+  MsgpackPeer caller{endpoint_};
   const std::string event = with(R"({"jsonrpc":"2.0","method":"news.a"})", "params", kOnlyHere);
   const std::string terms = with(R"({"topic":"news.a"})", "params", kOnlyHere);
-  const std::string params = packed(R"("params")") + from_hex(kOnlyHere);
-  caller.send("\x95" + with(head_of("echo", 1), "params", kOnlyHere) + event + packed("5") +
+  const std::string params = msgpack_of(R"("params")") + from_hex(kOnlyHere);
+  caller.send("\x95" + with(head_of("echo", 1), "params", kOnlyHere) + event + msgpack_of("5") +
               with(head_of("echo", 2), "params", kOnlyHere) +
               with(head_of("rpc.publish", 3), "params", packing::to_hex(terms)));
   for (int times = 0; times < 2; ++times) EXPECT_EQ(subscriber.bytes(), event);
@@ -723,37 +731,38 @@ TEST_F(MsgpackBroker, ElementsOfABatchStayAsTheyAre) {
     EXPECT_NE(asked.find(params), std::string::npos) << packing::to_hex(asked);
     provider.send(only_here_of(id_of(unpacked(without_params(asked)))));
   }
-  EXPECT_EQ(caller.bytes(), "\x94" + only_here_of("1") + packed(kInvalid) + only_here_of("2") + packed(result("1", 3)));
+  EXPECT_EQ(caller.bytes(),
+            "\x94" + only_here_of("1") + msgpack_of(kInvalid) + only_here_of("2") + msgpack_of(result("1", 3)));
 }
 
 TEST_F(MsgpackBroker, AnElementThatItsProviderCannotHoldIsRefusedAlone) {
-  RawPeer provider{place_};
+  RawPeer provider{endpoint_};
   provider.send(line_of("rpc.register", R"({"method":"echo"})", "1") + "\n");
   EXPECT_EQ(provider.line(), result("1", 1));
-  Packed caller{place_};
+  MsgpackPeer caller{endpoint_};
   caller.send("\x92" + with(head_of("echo", 1), "params", "91" + std::string{kNaN}) +
               with(head_of("echo", 2), "params", "91 c4 01 ff"));
   const std::string asked = provider.line();
   EXPECT_NE(asked.find(R"("params":[{"$bytes":"/w=="}])"), std::string::npos) << asked;
   provider.send(R"({"jsonrpc":"2.0","id":)" + id_of(asked) + R"(,"result":{"$bytes":"AA=="}})" + "\n");
   EXPECT_EQ(caller.bytes(),
-            "\x92" + packed(bad_params(kWhyNaN, 1)) + with(R"({"jsonrpc":"2.0","id":2})", "result", "c4 01 00"));
+            "\x92" + msgpack_of(bad_params(kWhyNaN, 1)) + with(R"({"jsonrpc":"2.0","id":2})", "result", "c4 01 00"));
 }
 
 TEST_F(MsgpackBroker, ResponsesInABatchStayAsTheyAre) {
-  Packed provider{place_};
+  MsgpackPeer provider{endpoint_};
   provider.say(line_of("rpc.register", R"({"method":"echo"})", "1"));
   EXPECT_EQ(provider.json(), result("1", 1));
-  Packed caller{place_};
-  RawPeer reader{place_};
+  MsgpackPeer caller{endpoint_};
+  RawPeer reader{endpoint_};
   caller.say(call("echo", 1));
   const std::string first = id_of(provider.json());
   reader.send(call("echo", 2) + "\n");
   const std::string second = id_of(provider.json());
   caller.say(call("echo", 3));
   const std::string third = id_of(provider.json());
-  provider.send("\x94" + only_here_of(first) + only_here_of(second) + packed(head_of("rpc.ping", 9)) +
-                packed(R"({"jsonrpc":"2.0","error":{"code":7,"message":"no"},"id":)" + third + "}"));
+  provider.send("\x94" + only_here_of(first) + only_here_of(second) + msgpack_of(head_of("rpc.ping", 9)) +
+                msgpack_of(R"({"jsonrpc":"2.0","error":{"code":7,"message":"no"},"id":)" + third + "}"));
   EXPECT_EQ(caller.bytes(), only_here_of("1"));
   EXPECT_EQ(caller.json(), R"({"jsonrpc":"2.0","error":{"code":7,"message":"no"},"id":3})");
   const Value refusal = *Value::parse(reader.line());
@@ -764,14 +773,14 @@ TEST_F(MsgpackBroker, ResponsesInABatchStayAsTheyAre) {
 
 TEST_F(MsgpackBroker, ABatchOfSeveralTurnsStaysAsItIs) {
   constexpr int kCalls = 900;
-  Packed provider{place_};
+  MsgpackPeer provider{endpoint_};
   provider.say(line_of("rpc.register", R"({"method":"echo"})", "1"));
   EXPECT_EQ(provider.json(), result("1", 1));
-  Packed caller{place_};
+  MsgpackPeer caller{endpoint_};
   // Of a KiB each, so that no turn has steps for all of them.
   const auto params_of = [](int number) {
     const std::string bytes = packing::to_hex(std::string(1024, static_cast<char>(number)));
-    return "92 " + packing::to_hex(packed(std::to_string(number))) + " c5 0400 " + bytes;
+    return "92 " + packing::to_hex(msgpack_of(std::to_string(number))) + " c5 0400 " + bytes;
   };
   std::string batch = from_hex("dc 0384");
   for (int number = 0; number < kCalls; ++number) batch += with(head_of("echo", number), "params", params_of(number));
@@ -779,7 +788,7 @@ TEST_F(MsgpackBroker, ABatchOfSeveralTurnsStaysAsItIs) {
   std::string expected = from_hex("dc 0384");
   for (int number = 0; number < kCalls; ++number) {
     const std::string asked = provider.bytes();
-    EXPECT_NE(asked.find(packed(R"("params")") + from_hex(params_of(number))), std::string::npos) << number;
+    EXPECT_NE(asked.find(msgpack_of(R"("params")") + from_hex(params_of(number))), std::string::npos) << number;
     provider.send(only_here_of(Value::parse(unpacked(asked))->at("id").dump()));
     expected += only_here_of(std::to_string(number));
   }
@@ -787,10 +796,10 @@ TEST_F(MsgpackBroker, ABatchOfSeveralTurnsStaysAsItIs) {
 }
 
 TEST_F(MsgpackBroker, CallsByHttpStayAsTheyAre) {
-  Packed provider{place_};
+  MsgpackPeer provider{endpoint_};
   provider.say(line_of("rpc.register", R"({"method":"echo"})", "1"));
   EXPECT_EQ(provider.json(), result("1", 1));
-  RawPeer caller{place_};
+  RawPeer caller{endpoint_};
   const std::string request = with(head_of("echo", 1), "params", kOnlyHere);
   const auto answered_by = [](const std::string& body) {
     return "HTTP/1.1 200 OK\r\nContent-Type: application/msgpack\r\nContent-Length: " + std::to_string(body.size()) +
@@ -799,7 +808,7 @@ TEST_F(MsgpackBroker, CallsByHttpStayAsTheyAre) {
   for (const bool in_batch : {false, true}) {
     caller.send(post(in_batch ? "\x91" + request : request, kType));
     const std::string asked = provider.bytes();
-    EXPECT_NE(asked.find(packed(R"("params")") + from_hex(kOnlyHere)), std::string::npos) << packing::to_hex(asked);
+    EXPECT_NE(asked.find(msgpack_of(R"("params")") + from_hex(kOnlyHere)), std::string::npos) << packing::to_hex(asked);
     provider.send(only_here_of(id_of(unpacked(without_params(asked)))));
     const std::string answer = answered_by(in_batch ? "\x91" + only_here_of("1") : only_here_of("1"));
     EXPECT_EQ(caller.take(answer.size()), answer);
@@ -807,9 +816,9 @@ TEST_F(MsgpackBroker, CallsByHttpStayAsTheyAre) {
 }
 
 TEST_F(MsgpackBroker, EventsAreInTheCodecOfTheLastMessage) {
-  Packed subscriber{place_};
+  MsgpackPeer subscriber{endpoint_};
   subscribe(subscriber);
-  RawPeer publisher{place_};
+  RawPeer publisher{endpoint_};
   const auto publish = [&](std::string_view params) {
     publisher.send(line_of("rpc.publish", R"({"topic":"news.a","params":)" + std::string{params} + "}", "1") + "\n");
     return publisher.line();
@@ -827,12 +836,12 @@ TEST_F(MsgpackBroker, EventsAreInTheCodecOfTheLastMessage) {
 }
 
 TEST_F(MsgpackBroker, EventsStayAsTheyAreForWhoSpeaksTheSame) {
-  Packed subscriber{place_};
+  MsgpackPeer subscriber{endpoint_};
   subscribe(subscriber);
-  RawPeer reader{place_};
+  RawPeer reader{endpoint_};
   reader.send(line_of("rpc.subscribe", R"({"topic":"news.*"})", "1") + "\n");
   EXPECT_EQ(reader.line(), result("true", 1));
-  Packed publisher{place_};
+  MsgpackPeer publisher{endpoint_};
   const std::string head = R"({"jsonrpc":"2.0","method":"news.a"})";
   const std::string only_here = with(head, "params", kOnlyHere);
   publisher.send(only_here);
@@ -849,7 +858,7 @@ TEST_F(MsgpackBroker, EventsStayAsTheyAreForWhoSpeaksTheSame) {
 }
 
 TEST_F(MsgpackBroker, WhatIsPublishedIsRetainedAsItCame) {
-  Packed publisher{place_};
+  MsgpackPeer publisher{endpoint_};
   const auto publish = [&](std::string_view topic, std::string_view params_hex) {
     const std::string terms = R"({"topic":")" + std::string{topic} + R"(","retain":true})";
     publisher.send(with(head_of("rpc.publish", 1), "params", packing::to_hex(with(terms, "params", params_hex))));
@@ -857,12 +866,12 @@ TEST_F(MsgpackBroker, WhatIsPublishedIsRetainedAsItCame) {
   };
   EXPECT_EQ(publish("news.a", kOnlyHere), result("0", 1));
   EXPECT_EQ(publish("news.b", "91 ca3fc00000"), result("0", 1));
-  Packed late{place_};
+  MsgpackPeer late{endpoint_};
   late.say(line_of("rpc.subscribe", R"({"topic":"news.*","last":true})", "1"));
   EXPECT_EQ(late.json(), result("true", 1));
   EXPECT_EQ(late.bytes(), with(R"({"jsonrpc":"2.0","method":"news.a"})", "params", kOnlyHere));
   EXPECT_EQ(late.bytes(), with(R"({"jsonrpc":"2.0","method":"news.b"})", "params", "91 ca3fc00000"));
-  RawPeer reader{place_};
+  RawPeer reader{endpoint_};
   reader.send(line_of("rpc.subscribe", R"({"topic":"news.*","last":true})", "1") + "\n");
   EXPECT_EQ(reader.line(), result("true", 1));
   EXPECT_EQ(reader.line(), R"({"jsonrpc":"2.0","method":"news.b","params":[1.5]})");
@@ -872,19 +881,19 @@ TEST_F(MsgpackBroker, WhatIsPublishedIsRetainedAsItCame) {
 }
 
 TEST_F(MsgpackBroker, ANotificationStaysAsItIsForAProviderThatSpeaksTheSame) {
-  Packed provider{place_};
+  MsgpackPeer provider{endpoint_};
   provider.say(line_of("rpc.register", R"({"method":"take"})", "1"));
   EXPECT_EQ(provider.json(), result("1", 1));
-  Packed caller{place_};
+  MsgpackPeer caller{endpoint_};
   const std::string note = with(R"({"jsonrpc":"2.0","method":"take"})", "params", kOnlyHere);
   caller.send(note);
   EXPECT_EQ(provider.bytes(), note);
 }
 
 TEST_F(MsgpackBroker, AnEventThatIsCutShortReachesNobody) {
-  Packed subscriber{place_};
+  MsgpackPeer subscriber{endpoint_};
   subscribe(subscriber);
-  Packed publisher{place_};
+  MsgpackPeer publisher{endpoint_};
   const std::string whole = with(R"({"jsonrpc":"2.0","method":"news.a"})", "params", kOnlyHere);
   for (std::size_t size = 1; size < whole.size(); ++size) {
     publisher.send(whole.substr(0, size));
@@ -897,18 +906,18 @@ TEST_F(MsgpackBroker, AnEventThatIsCutShortReachesNobody) {
 }
 
 TEST_F(MsgpackBroker, WhatIsPublishedByHttpStaysAsItCame) {
-  Packed subscriber{place_};
+  MsgpackPeer subscriber{endpoint_};
   subscribe(subscriber);
-  RawPeer publisher{place_};
+  RawPeer publisher{endpoint_};
   const std::string terms = with(R"({"topic":"news.a"})", "params", kOnlyHere);
   publisher.send(post(with(head_of("rpc.publish", 1), "params", packing::to_hex(terms)), kType));
   EXPECT_EQ(subscriber.bytes(), with(R"({"jsonrpc":"2.0","method":"news.a"})", "params", kOnlyHere));
-  const std::string answer = ok_packed(result("1", 1));
+  const std::string answer = ok_msgpack(result("1", 1));
   EXPECT_EQ(publisher.take(answer.size()), answer);
 }
 
 TEST_F(MsgpackBroker, WhoLooksOnIsShownJson) {
-  RawPeer watcher{place_};
+  RawPeer watcher{endpoint_};
   watcher.send(line_of("rpc.tap", R"(["news.*"])", "1") + "\n");
   EXPECT_EQ(watcher.line(), result("true", 1));
   const std::string note = with(R"({"jsonrpc":"2.0","method":"news.a"})", "params", "91 c4 01 ff");
@@ -918,19 +927,19 @@ TEST_F(MsgpackBroker, WhoLooksOnIsShownJson) {
     const Value event = *Value::parse(watcher.line());
     return event.at("params").at("params").dump();
   };
-  Packed publisher{place_};
+  MsgpackPeer publisher{endpoint_};
   publisher.send(note);
   EXPECT_EQ(shown(), R"([{"$bytes":"/w=="}])");
   publisher.send(publish);
   EXPECT_EQ(shown(), R"([{"$bytes":"/w=="}])");
-  RawPeer by_http{place_};
+  RawPeer by_http{endpoint_};
   by_http.send(post(publish, kType));
   EXPECT_EQ(shown(), R"([{"$bytes":"/w=="}])");
 }
 
 TEST_F(MsgpackBroker, WhoBeginsToLookOnWithinABatchIsShownJson) {
-  Packed watcher{place_};
-  const std::string tap = packed(line_of("rpc.tap", R"(["news.*"])", "1"));
+  MsgpackPeer watcher{endpoint_};
+  const std::string tap = msgpack_of(line_of("rpc.tap", R"(["news.*"])", "1"));
   const std::string note = with(R"({"jsonrpc":"2.0","method":"news.a"})", "params", "91 c4 01 ff");
   watcher.send("\x92" + tap + note);
   const std::string one = watcher.json();
@@ -945,19 +954,19 @@ TEST_F(MsgpackBroker, WhoBeginsToLookOnWithinABatchIsShownJson) {
 }
 
 TEST_F(MsgpackBroker, LookingOnChangesNothing) {
-  RawPeer watcher{place_};
+  RawPeer watcher{endpoint_};
   watcher.send(line_of("rpc.tap", "[]", "1") + "\n");
   EXPECT_EQ(watcher.line(), result("true", 1));
-  Packed subscriber{place_};
+  MsgpackPeer subscriber{endpoint_};
   subscribe(subscriber);
-  Packed publisher{place_};
+  MsgpackPeer publisher{endpoint_};
   const std::string note = with(R"({"jsonrpc":"2.0","method":"news.a"})", "params", kOnlyHere);
   publisher.send(note);
   EXPECT_EQ(subscriber.bytes(), note);
-  Packed provider{place_};
+  MsgpackPeer provider{endpoint_};
   provider.say(line_of("rpc.register", R"(["echo"])", "1"));
   EXPECT_EQ(provider.json(), result("1", 1));
-  Packed caller{place_};
+  MsgpackPeer caller{endpoint_};
   caller.send(with(head_of("echo", 3), "params", "91 c4 01 ff"));
   const std::string id = id_of(provider.json());
   provider.send(with(R"({"jsonrpc":"2.0","id":)" + id + "}", "result", kNaN));
@@ -965,19 +974,19 @@ TEST_F(MsgpackBroker, LookingOnChangesNothing) {
 }
 
 TEST_F(MsgpackBroker, EventsOfASubscriptionToAMethodStayAsTheyAre) {
-  Packed provider{place_};
+  MsgpackPeer provider{endpoint_};
   provider.say(line_of("rpc.register",
                        R"({"method":"watch","subscription":{"unsubscribe":"unwatch","notification":"seen"}})", "1"));
   EXPECT_EQ(provider.json(), result("1", 1));
-  Packed caller{place_};
-  RawPeer reader{place_};
+  MsgpackPeer caller{endpoint_};
+  RawPeer reader{endpoint_};
   std::vector<std::string> ids;
-  for (const bool packs : {true, false}) {
-    if (packs) caller.say(call("watch", 2));
-    if (!packs) reader.send(call("watch", 2) + "\n");
-    const std::string own = packs ? R"("a")" : "7";
+  for (const bool msgpack : {true, false}) {
+    if (msgpack) caller.say(call("watch", 2));
+    if (!msgpack) reader.send(call("watch", 2) + "\n");
+    const std::string own = msgpack ? R"("a")" : "7";
     provider.say(R"({"jsonrpc":"2.0","result":)" + own + R"(,"id":)" + id_of(provider.json()) + "}");
-    ids.push_back(Value::parse(packs ? caller.json() : reader.line())->at("result").dump());
+    ids.push_back(Value::parse(msgpack ? caller.json() : reader.line())->at("result").dump());
   }
   const auto event = [](const std::string& id, std::string_view result_hex) {
     const std::string params = with(R"({"subscription":)" + id + "}", "result", result_hex);
@@ -996,13 +1005,13 @@ TEST(MsgpackBrokerLimits, WhatIsTooLargeForOthersAsJsonIsNotRelayed) {
   Options options;
   options.limits.max_message_size = 2000;
   Broker broker{options};
-  const Endpoint place = broker.listen("tcp://127.0.0.1:0");
+  const Endpoint endpoint = broker.listen("tcp://127.0.0.1:0");
   const RunningServer running{broker};
-  RawPeer provider{place};
+  RawPeer provider{endpoint};
   provider.send(R"({"jsonrpc":"2.0","method":"rpc.register","params":{"method":"take"},"id":1})"
                 "\n");
   EXPECT_EQ(provider.line(), result("1", 1));
-  Packed caller{place};
+  MsgpackPeer caller{endpoint};
   std::string bytes = "91 c5 0708";  // 1800, and 2400 as base64
   for (int i = 0; i < 1800; ++i) bytes += "ff";
   caller.send(with(head_of("take", 2), "params", bytes));

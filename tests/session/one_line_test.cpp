@@ -8,8 +8,8 @@
 #include "tests/codec/msgpack.hpp"
 #include "tests/session/peer.hpp"
 #include "wirecall/broker.hpp"
+#include "wirecall/caller.hpp"
 #include "wirecall/client.hpp"
-#include "wirecall/peer.hpp"
 #include "wirecall/server.hpp"
 #include "wirecall/value.hpp"
 
@@ -201,16 +201,16 @@ TEST_P(OneLine, server_sent_events_have_one_line_of_data) {
 
 TEST_P(OneLine, what_comes_in_messagepack_is_a_message_as_well) {
   using packing::framed;
-  using packing::packed;
+  using packing::msgpack_of;
   RawPeer binary{endpoint};
-  binary.send(framed(packed(request("rpc.register", R"(["packs"])", 1))));
-  const std::string registered = framed(packed(R"({"jsonrpc":"2.0","result":1,"id":1})"));
+  binary.send(framed(msgpack_of(request("rpc.register", R"(["packs"])", 1))));
+  const std::string registered = framed(msgpack_of(R"({"jsonrpc":"2.0","result":1,"id":1})"));
   EXPECT_EQ(binary.take(registered.size()), registered);
   caller.send(request("packs", "[]", 7) + "\n");
-  const std::string asked = framed(packed(request("packs", "[]", 0)));
+  const std::string asked = framed(msgpack_of(request("packs", "[]", 0)));
   EXPECT_EQ(binary.take(asked.size()), asked);
   const std::string text = to_json(broken());  // the breaks are in a string, which has none in JSON
-  binary.send(framed(packed(R"({"jsonrpc":"2.0","result":)" + text + R"(,"id":0})")));
+  binary.send(framed(msgpack_of(R"({"jsonrpc":"2.0","result":)" + text + R"(,"id":0})")));
   EXPECT_EQ(caller.line(), R"({"jsonrpc":"2.0","result":)" + text + R"(,"id":7})");
   expect_nothing_more(caller);
 }
@@ -220,14 +220,14 @@ TEST_P(OneLine, what_handlers_say_in_json_text_is_compact) {
   server.method("value", [](Value value) { return value; });
   server.method("fails", []() -> int { throw Error{1, "m", broken()}; });
   server.method("asks", [](Context context) -> Task<Value> {
-    const detail::PeerCall call{context, "back", "[" + broken() + "]"};
-    detail::notify_peer(context, "told", "[" + broken() + "]", true);
+    const detail::CallerRequest call{context, "back", "[" + broken() + "]"};
+    detail::notify_caller(context, "told", "[" + broken() + "]", true);
     const Buffer answer = co_await call.answer();
     co_return Value::parse(answer.view()).value();
   });
-  const Endpoint place = server.listen("tcp://127.0.0.1:0");
+  const Endpoint bound = server.listen("tcp://127.0.0.1:0");
   const RunningServer serving{server};
-  RawPeer peer{place};
+  RawPeer peer{bound};
   peer.send(request("value", "[" + broken() + "]", 1) + "\n");
   expect_message(peer.line(), reply_to(R"({"id":1})", "result", flat()));
   peer.send("[" + request("value", "[" + broken() + "]", 1) + "," + request("fails", "[]", 2) + "]\n");

@@ -83,14 +83,14 @@ TEST(Options, a_server_is_made_of_json_text_too) {
 }
 
 TEST(Options, a_client_is_made_of_json_text_too) {
-  const std::string place = "inproc://nobody";
-  const std::vector places{Endpoint{place}};
-  EXPECT_NO_THROW((Client{place, R"({"call_timeout_ms": 200})"}));
-  EXPECT_NO_THROW((Client{places, std::string{R"({"limits": {"batch": 10}})"}}));
-  EXPECT_THROW((Client{place, R"({"call_timeout_ms": 0})"}), std::invalid_argument);
-  EXPECT_THROW((Client{places, std::string_view{R"({"port": 1})"}}), std::invalid_argument);
+  const std::string endpoint = "inproc://nobody";
+  const std::vector endpoints{Endpoint{endpoint}};
+  EXPECT_NO_THROW((Client{endpoint, R"({"call_timeout_ms": 200})"}));
+  EXPECT_NO_THROW((Client{endpoints, std::string{R"({"limits": {"batch": 10}})"}}));
+  EXPECT_THROW((Client{endpoint, R"({"call_timeout_ms": 0})"}), std::invalid_argument);
+  EXPECT_THROW((Client{endpoints, std::string_view{R"({"port": 1})"}}), std::invalid_argument);
   // What stands in braces are options, not text.
-  EXPECT_NO_THROW((Client{place, {}}));
+  EXPECT_NO_THROW((Client{endpoint, {}}));
 }
 
 TEST(Options, a_client_s_json_says_how_long_its_calls_may_take) {

@@ -19,7 +19,7 @@
 #include <unistd.h>
 #include <utility>
 
-#include "transport/places.hpp"
+#include "transport/endpoint_socket.hpp"
 #include "wirecall/bytes.hpp"
 #include "wirecall/codec.hpp"
 #include "wirecall/endpoint.hpp"
@@ -215,28 +215,28 @@ class ScriptedServer {
   explicit ScriptedServer(std::function<void(RawPeer)> script) : ScriptedServer(1, std::move(script)) {}
   ScriptedServer(int connections, std::function<void(RawPeer)> script)
       : ScriptedServer(Endpoint{"tcp://127.0.0.1:0"}, connections, std::move(script)) {}
-  ScriptedServer(const Endpoint& place, int connections, std::function<void(RawPeer)> script)
-      : listening_(transport::listen_on(place)), thread_([this, connections, script = std::move(script)] {
+  ScriptedServer(const Endpoint& endpoint, int connections, std::function<void(RawPeer)> script)
+      : bound_(transport::listen_on(endpoint)), thread_([this, connections, script = std::move(script)] {
           for (int i = 0; i < connections; ++i) {
             // The listener does not block; its backlog has the connection as soon as the client has its own end.
             int fd;
-            while ((fd = ::accept(listening_.descriptor, nullptr, nullptr)) < 0 && !stopped_) std::this_thread::yield();
+            while ((fd = ::accept(bound_.descriptor, nullptr, nullptr)) < 0 && !stopped_) std::this_thread::yield();
             if (fd >= 0) script(RawPeer{fd});
           }
         }) {}
   ~ScriptedServer() {
     stopped_ = true;
     join();
-    ::close(listening_.descriptor);
+    ::close(bound_.descriptor);
   }
   /// Until all connections have been served.
   void join() {
     if (thread_.joinable()) thread_.join();
   }
-  [[nodiscard]] std::string uri() const { return listening_.endpoint.uri(); }
+  [[nodiscard]] std::string uri() const { return bound_.endpoint.uri(); }
 
  private:
-  transport::Listening listening_;
+  transport::BoundSocket bound_;
   std::atomic<bool> stopped_{false};
   std::thread thread_;
 };

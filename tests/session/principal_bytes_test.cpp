@@ -62,7 +62,7 @@ TEST_F(PrincipalBytes, are_those_of_unfinished_messages_and_the_connection_with_
   const Line& heavy = connect_and_send(unfinished(400'000));
   EXPECT_EQ(ended(), 0);
   Line& newcomer = connect_and_send(unfinished(300'000));
-  EXPECT_EQ(heavy.end, End::heaviest);
+  EXPECT_EQ(heavy.end, CloseReason::heaviest);
   EXPECT_FALSE(small.end || newcomer.end);
   newcomer.send("\"],\"id\":1}");
   turns();
@@ -88,7 +88,7 @@ TEST_F(PrincipalBytes, are_those_of_the_bodies_of_http) {
   EXPECT_EQ(ended(), 0);
   for (int i = 0; i < kConnectionsMax && ended() == 0; ++i)
     connect_and_send(i % 2 == 0 ? whole.substr(0, 150'000) : chunk + std::string(140'000, ' '));
-  EXPECT_EQ(heavy.end, End::heaviest);
+  EXPECT_EQ(heavy.end, CloseReason::heaviest);
   EXPECT_EQ(ended(), 1);
 }
 
@@ -99,7 +99,7 @@ TEST_F(PrincipalBytes, are_those_of_answers_that_are_not_read) {
   const Line& newcomer = connect_and_send(numbered("fill", 300'000), 1000);
   EXPECT_EQ(ended(), 0) << "the system has taken some";
   const Line& last = connect_and_send(numbered("fill", 300'000), 1000);
-  EXPECT_EQ(heavy.end, End::heaviest);
+  EXPECT_EQ(heavy.end, CloseReason::heaviest);
   EXPECT_FALSE(small.end || newcomer.end || last.end);
 }
 
@@ -108,7 +108,7 @@ TEST_F(PrincipalBytes, are_those_of_answers_that_wait_for_others_of_their_batch)
   for (const std::size_t bytes : {400'000, 200'000, 200'000}) {
     all.push_back(&connect_and_send("[" + numbered("fill", bytes) + "," + numbered("wait", 0, 2) + "]"));
   }
-  EXPECT_EQ(all[0]->end, End::heaviest);
+  EXPECT_EQ(all[0]->end, CloseReason::heaviest);
   EXPECT_EQ(ended(), 1);
 }
 
@@ -121,7 +121,7 @@ TEST_F(PrincipalBytes, are_those_of_late_answers_of_a_batch) {
   EXPECT_EQ(ended(), 0);
   texts[0].set(std::string(700'000, 'y'));
   turns();
-  EXPECT_EQ(heavy.end, End::heaviest);
+  EXPECT_EQ(heavy.end, CloseReason::heaviest);
   EXPECT_FALSE(other.end);
 }
 
@@ -135,7 +135,7 @@ TEST_F(PrincipalBytes, are_those_of_a_batch_that_is_interrupted) {
     turn();
     ASSERT_TRUE(one.heard.empty());
   }
-  EXPECT_EQ(one.end, End::heaviest) << "alone";
+  EXPECT_EQ(one.end, CloseReason::heaviest) << "alone";
 }
 
 // ---- what nobody has asked for ----
@@ -390,7 +390,7 @@ TEST_F(PrincipalBytes, are_those_of_the_ids_of_calls) {
   EXPECT_EQ(ended(), 0);
   caller.send(with_id_of("wait", 60'000) + with_id_of("wait", 60'000));
   turns();
-  EXPECT_EQ(caller.end, End::heaviest);
+  EXPECT_EQ(caller.end, CloseReason::heaviest);
 }
 
 TEST_F(PrincipalBytes, are_those_of_the_ids_of_answered_calls_no_more) {
@@ -413,7 +413,7 @@ TEST_F(PrincipalBytes, are_those_of_the_ids_of_relayed_calls) {
   EXPECT_NE(provider.hear().find("\"theirs\""), std::string::npos);
   caller.send(with_id_of("theirs", 60'000) + with_id_of("theirs", 60'000));
   turns();
-  EXPECT_EQ(caller.end, End::heaviest);
+  EXPECT_EQ(caller.end, CloseReason::heaviest);
   EXPECT_FALSE(provider.end);
 }
 
@@ -432,7 +432,7 @@ TEST_F(PrincipalBytes, are_those_of_a_document_that_is_being_written) {
   reader.send("GET /metrics HTTP/1.1\r\nHost: localhost\r\n\r\n");
   for (int i = 0; i < 1000 && !reader.end; ++i) turn();
   EXPECT_EQ(reader.heard, "");
-  EXPECT_EQ(reader.end, End::heaviest);
+  EXPECT_EQ(reader.end, CloseReason::heaviest);
 }
 
 TEST_F(PrincipalBytes, of_connections_that_hold_little_do_not_count) {
@@ -456,7 +456,7 @@ TEST_F(PrincipalBytes, of_another_principal_are_its_own) {
     connect("token-b").send(unfinished(150'000));
     turns();
   }
-  EXPECT_EQ(b.end, End::heaviest);
+  EXPECT_EQ(b.end, CloseReason::heaviest);
   EXPECT_EQ(ended(), 1);
   EXPECT_TRUE(std::ranges::any_of(log, [](const std::string& line) {
     return line.find("principal b ") != std::string::npos && line.find("limits.principal_bytes") != std::string::npos;

@@ -69,7 +69,7 @@ TEST_F(Revoked, peers_calls_of_both_kinds_end_at_once_and_its_connection_when_it
   EXPECT_EQ(caller.hear(), "");
   caller.peer->finish();
   turns();
-  EXPECT_EQ(caller.end, End::refused);
+  EXPECT_EQ(caller.end, CloseReason::refused);
 }
 
 TEST_F(Revoked, peers_calls_by_http_end_at_once) {

@@ -351,15 +351,15 @@ TEST(Server, sigterm_drains_and_the_port_is_free_again_at_once) {
 
 TEST(Server, listens_where_its_options_say) {
   Server at_port{R"({"port": 0})"};
-  const std::vector<Endpoint> place = at_port.listen();
-  ASSERT_EQ(place.size(), 1U);
-  EXPECT_EQ(place[0].host(), "127.0.0.1");
-  EXPECT_NE(place[0].port(), 0);
+  const std::vector<Endpoint> only = at_port.listen();
+  ASSERT_EQ(only.size(), 1U);
+  EXPECT_EQ(only[0].host(), "127.0.0.1");
+  EXPECT_NE(only[0].port(), 0);
   Server at_several{R"({"listen": ["tcp://[::1]:0", "inproc://several"], "port": 1})"};
-  const std::vector<Endpoint> places = at_several.listen();
-  ASSERT_EQ(places.size(), 2U);
-  EXPECT_EQ(places[0].host(), "::1");
-  EXPECT_EQ(places[1].uri(), "inproc://several");
+  const std::vector<Endpoint> endpoints = at_several.listen();
+  ASSERT_EQ(endpoints.size(), 2U);
+  EXPECT_EQ(endpoints[0].host(), "::1");
+  EXPECT_EQ(endpoints[1].uri(), "inproc://several");
   Options options;
   options.host = "::1";
   options.port = 8000;
@@ -385,25 +385,25 @@ TEST(Server, a_second_signal_ends_at_once) {
 }
 
 TEST(Server, a_second_signal_ends_the_process_where_a_handler_does_not_come_back) {
-  const auto interrupted_twice = [](std::uint32_t hand_over_ms) {
+  const auto interrupted_twice = [](std::uint32_t takeover_ms) {
     ::alarm(20);  // ends it in vain
     Options options;
     options.drain_ms = 3'600'000;
-    options.hand_over_ms = hand_over_ms;
+    options.takeover_ms = takeover_ms;
     Server server{std::move(options)};
     Gate gate;
     server.method("block", [&gate] { gate.wait(); });
-    const Endpoint place = server.listen("tcp://127.0.0.1:0");
+    const Endpoint endpoint = server.listen("tcp://127.0.0.1:0");
     RunningServer running{server};
-    RawPeer peer{place};
+    RawPeer peer{endpoint};
     peer.send(R"({"jsonrpc":"2.0","method":"block","id":1})");
     gate.await_inside(1);
     ::raise(SIGTERM);
     ::raise(SIGTERM);
     running.join();
   };
-  for (const std::uint32_t hand_over_ms : {20U, 0U})
-    EXPECT_EXIT(interrupted_twice(hand_over_ms), testing::KilledBySignal(SIGINT), "");
+  for (const std::uint32_t takeover_ms : {20U, 0U})
+    EXPECT_EXIT(interrupted_twice(takeover_ms), testing::KilledBySignal(SIGINT), "");
 }
 
 TEST(Server, signals_mean_what_they_did_before_once_it_has_stopped) {
@@ -423,7 +423,7 @@ TEST(Server, signals_mean_what_they_did_before_once_it_has_stopped) {
   EXPECT_EQ(after.sa_handler, SIG_IGN);
 }
 
-TEST(Server, a_place_it_cannot_listen_on_is_told_with_the_cure) {
+TEST(Server, an_endpoint_it_cannot_listen_on_is_told_with_the_cure) {
   TestServer test;
   Server second;
   EXPECT_THROW(second.listen("127.0.0.1"), std::invalid_argument);

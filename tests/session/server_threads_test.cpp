@@ -1,5 +1,5 @@
-// Servers of several threads, on each engine, and over each kind of place: who serves whom, that all of them drain and
-// end, and how a server on standard input ends. Handlers wait for what the test does, never for time.
+// Servers of several threads, on each engine, and over each kind of endpoint: who serves whom, that all of them drain
+// and end, and how a server on standard input ends. Handlers wait for what the test does, never for time.
 #include <atomic>
 #include <cstdint>
 #include <cstdio>
@@ -25,8 +25,8 @@
 #include "tests/session/engines.hpp"
 #include "tests/session/folder.hpp"
 #include "tests/session/peer.hpp"
+#include "wirecall/caller.hpp"
 #include "wirecall/client.hpp"
-#include "wirecall/peer.hpp"
 #include "wirecall/server.hpp"
 #include "wirecall/task.hpp"
 
@@ -50,9 +50,9 @@ Task<void> until(Context context, const std::atomic<bool>& flag) {
 }
 
 // Connections that are open at the same time: those of a socket file are handed to one thread after the other.
-std::vector<RawPeer> peers_of(const Endpoint& place, int count) {
+std::vector<RawPeer> peers_of(const Endpoint& endpoint, int count) {
   std::vector<RawPeer> peers;
-  for (int i = 0; i < count; ++i) peers.emplace_back(place);
+  for (int i = 0; i < count; ++i) peers.emplace_back(endpoint);
   return peers;
 }
 
@@ -87,10 +87,10 @@ TEST_P(EngineTest, each_thread_has_a_loop_of_the_engine_that_was_asked_for) {
 TEST_P(EngineTest, several_threads_serve_one_port) {
   Server server{options(3)};
   server.method("thread", this_thread);
-  const Endpoint place = server.listen("tcp://127.0.0.1:0");
+  const Endpoint endpoint = server.listen("tcp://127.0.0.1:0");
   const RunningServer running{server};
   // The system chooses by the client's port; that it should choose one of three 64 times is not to be expected.
-  std::vector<RawPeer> peers = peers_of(place, 64);
+  std::vector<RawPeer> peers = peers_of(endpoint, 64);
   const std::size_t seen = servers_of(peers).size();
   EXPECT_GE(seen, 2U);
   EXPECT_LE(seen, 3U);
@@ -114,9 +114,9 @@ TEST_P(EngineTest, handlers_know_who_calls_by_a_socket_file_and_by_no_port) {
   const RunningServer running{server};
   const std::string us =
       "[" + std::to_string(::getpid()) + "," + std::to_string(::geteuid()) + "," + std::to_string(::getegid()) + "]";
-  for (const auto& [place, who] : {std::pair{file, us}, std::pair{port, std::string{"null"}}}) {
-    RawPeer text{place};
-    RawPeer http{place};
+  for (const auto& [endpoint, who] : {std::pair{file, us}, std::pair{port, std::string{"null"}}}) {
+    RawPeer text{endpoint};
+    RawPeer http{endpoint};
     for (const std::string method : {"who", "who_waits", "who"}) {
       const std::string request = R"({"jsonrpc":"2.0","method":")" + method + R"(","id":1})";
       const std::string answer = R"({"jsonrpc":"2.0","result":)" + who + R"(,"id":1})";
@@ -135,7 +135,7 @@ TEST_P(EngineTest, methods_of_a_client_know_the_server_of_a_socket_file) {
   const Folder folder;
   Server server{options(1)};
   server.method("ask_who", [](Context context) -> Task<std::optional<std::vector<std::int64_t>>> {
-    const Peer caller{context};
+    const Caller caller{context};
     co_return co_await caller.call<std::optional<std::vector<std::int64_t>>>("who");
   });
   const Endpoint file = server.listen(folder.socket());
@@ -150,32 +150,32 @@ TEST_P(EngineTest, connections_of_a_socket_file_are_handed_round) {
   const Folder folder;
   Server server{options(3)};
   server.method("thread", this_thread);
-  const Endpoint place = server.listen(folder.socket());
+  const Endpoint endpoint = server.listen(folder.socket());
   const RunningServer running{server};
-  std::vector<RawPeer> peers = peers_of(place, 6);
+  std::vector<RawPeer> peers = peers_of(endpoint, 6);
   EXPECT_EQ(servers_of(peers).size(), 3U);
 }
 
-TEST_P(EngineTest, a_server_that_has_stopped_listens_at_the_same_place_and_runs_again) {
+TEST_P(EngineTest, a_server_that_has_stopped_listens_at_the_same_endpoint_and_runs_again) {
   Server server{options(2)};
   server.method("thread", this_thread);
-  const Endpoint place = server.listen("tcp://127.0.0.1:0");
+  const Endpoint endpoint = server.listen("tcp://127.0.0.1:0");
   for (int i = 0; i < 3; ++i) {
     {
       const RunningServer running{server};
-      std::vector<RawPeer> peers = peers_of(place, 4);
+      std::vector<RawPeer> peers = peers_of(endpoint, 4);
       EXPECT_GE(servers_of(peers).size(), 1U);
     }
-    EXPECT_EQ(server.listen(place.uri()), place);
+    EXPECT_EQ(server.listen(endpoint.uri()), endpoint);
   }
 }
 
 TEST_P(EngineTest, a_large_value_comes_back_whole) {
   Server server{options(1)};
   server.method("echo", [](std::string text) { return text; });
-  const Endpoint place = server.listen("tcp://127.0.0.1:0");
+  const Endpoint endpoint = server.listen("tcp://127.0.0.1:0");
   const RunningServer running{server};
-  Client client{place.uri()};
+  Client client{endpoint.uri()};
   const std::string large(3'000'000, 'x');
   EXPECT_EQ(client.call<std::string>("echo", large), large);
 }
@@ -187,9 +187,9 @@ TEST_P(EngineTest, a_peer_that_reads_late_gets_all_of_much_more_than_the_kernel_
   Server server{std::move(given)};
   server.method("big", [] { return std::string(500'000, 'x'); });
   server.method("quick", [] { return 1; });
-  const Endpoint place = server.listen("tcp://127.0.0.1:0");
+  const Endpoint endpoint = server.listen("tcp://127.0.0.1:0");
   const RunningServer running{server};
-  std::vector<RawPeer> peers = peers_of(place, 2);
+  std::vector<RawPeer> peers = peers_of(endpoint, 2);
   std::string calls;
   for (int i = 0; i < kCalls; ++i) calls += call("big", i);
   peers[0].send(calls);
@@ -205,17 +205,17 @@ TEST_P(EngineTest, handlers_that_block_on_every_thread_hold_up_nobody_else) {
   const Folder folder;
   Gate gate;
   Options given = options(2);
-  given.hand_over_ms = 1;
+  given.takeover_ms = 1;
   Server server{std::move(given)};
   server.method("thread", this_thread);
   server.method("block", [&] {
     gate.wait();
     return 7;
   });
-  const Endpoint place = server.listen(folder.socket());
+  const Endpoint endpoint = server.listen(folder.socket());
   const RunningServer running{server};
-  std::vector<RawPeer> slow = peers_of(place, 2);
-  std::vector<RawPeer> quick = peers_of(place, 2);
+  std::vector<RawPeer> slow = peers_of(endpoint, 2);
+  std::vector<RawPeer> quick = peers_of(endpoint, 2);
   for (RawPeer& peer : slow) peer.send(call("block", 1));
   gate.await_inside(2);
   EXPECT_EQ(servers_of(quick).size(), 2U);
@@ -240,9 +240,9 @@ TEST(ServerThreads, calls_in_progress_on_all_of_them_are_answered_before_the_ser
     co_return 7;
   });
   server.method("quick", [] { return 1; });
-  const Endpoint place = server.listen(folder.socket());
+  const Endpoint endpoint = server.listen(folder.socket());
   RunningServer running{server};
-  std::vector<RawPeer> peers = peers_of(place, kPeers);
+  std::vector<RawPeer> peers = peers_of(endpoint, kPeers);
   for (RawPeer& peer : peers) peer.send(call("slow", 1));
   EXPECT_TRUE(comes_true([&] { return begun == kPeers; }));
   server.stop();
@@ -276,9 +276,9 @@ TEST(ServerThreads, a_second_signal_ends_all_of_them_at_once) {
     ++begun;
     co_await until(context, never);
   });
-  const Endpoint place = server.listen(folder.socket());
+  const Endpoint endpoint = server.listen(folder.socket());
   RunningServer running{server};
-  std::vector<RawPeer> peers = peers_of(place, 2);
+  std::vector<RawPeer> peers = peers_of(endpoint, 2);
   for (RawPeer& peer : peers) peer.send(call("hold", 1));
   EXPECT_TRUE(comes_true([&] { return begun == 2; }));
   ::kill(::getpid(), SIGTERM);
@@ -292,9 +292,9 @@ TEST(ServerThreads, a_handler_of_any_of_them_stops_the_server) {
   for (int i = 0; i < 2; ++i) {
     Server server{threads(2)};
     server.method("stop", [&server] { server.stop(); });
-    const Endpoint place = server.listen(folder.socket());
+    const Endpoint endpoint = server.listen(folder.socket());
     RunningServer running{server};
-    std::vector<RawPeer> peers = peers_of(place, 2);
+    std::vector<RawPeer> peers = peers_of(endpoint, 2);
     peers[static_cast<std::size_t>(i)].send(call("stop", 1));
     EXPECT_EQ(peers[static_cast<std::size_t>(i)].line(), result("null", 1));
     running.join();
@@ -306,16 +306,16 @@ TEST(ServerThreads, a_handler_that_is_away_from_one_of_them_is_waited_for) {
   const Folder folder;
   Gate gate;
   Options options = threads(2);
-  options.hand_over_ms = 1;
+  options.takeover_ms = 1;
   options.drain_ms = 60'000;
   Server server{std::move(options)};
   server.method("block", [&] {
     gate.wait();
     return 7;
   });
-  const Endpoint place = server.listen(folder.socket());
+  const Endpoint endpoint = server.listen(folder.socket());
   RunningServer running{server};
-  std::vector<RawPeer> peers = peers_of(place, 2);
+  std::vector<RawPeer> peers = peers_of(endpoint, 2);
   peers[1].send(call("block", 1));
   gate.await_inside(1);
   server.stop();
@@ -330,9 +330,9 @@ TEST(ServerThreads, what_all_of_them_do_is_counted) {
   const Folder folder;
   Server server{threads(3)};
   server.method("thread", this_thread);
-  const Endpoint place = server.listen(folder.socket());
+  const Endpoint endpoint = server.listen(folder.socket());
   const RunningServer running{server};
-  std::vector<RawPeer> peers = peers_of(place, 6);
+  std::vector<RawPeer> peers = peers_of(endpoint, 6);
   EXPECT_EQ(servers_of(peers).size(), 3U);
   const Stats stats = server.stats();
   EXPECT_EQ(stats.connections_open, 6U);
@@ -343,10 +343,10 @@ TEST(ServerThreads, what_all_of_them_do_is_counted) {
 
 TEST(ServerThreads, another_server_on_their_port_is_refused) {
   Server first{threads(2)};
-  const Endpoint place = first.listen("tcp://127.0.0.1:0");
+  const Endpoint endpoint = first.listen("tcp://127.0.0.1:0");
   for (const std::uint32_t count : {1U, 2U}) {
     Server second{threads(count)};
-    EXPECT_THROW(second.listen(place.uri()), std::runtime_error);
+    EXPECT_THROW(second.listen(endpoint.uri()), std::runtime_error);
   }
 }
 
@@ -365,8 +365,8 @@ TEST(ServerThreads, stay_on_their_processors_and_leave_the_caller_s_thread_as_it
     ::sched_getaffinity(0, sizeof set, &set);
     return CPU_COUNT(&set);
   });
-  const Endpoint place = server.listen(folder.socket());
-  std::vector<RawPeer> peers = peers_of(place, 2);
+  const Endpoint endpoint = server.listen(folder.socket());
+  std::vector<RawPeer> peers = peers_of(endpoint, 2);
   std::thread caller{[&] {
     for (RawPeer& peer : peers) {
       peer.send(call("processors", 1));
@@ -395,9 +395,9 @@ TEST(ServerThreads, a_processor_that_cannot_be_is_warned_of_and_changes_nothing)
 TEST(ServerPlaces, a_client_of_the_same_process_needs_no_port) {
   Server server;
   server.method("subtract", [](int minuend, int subtrahend) { return minuend - subtrahend; });
-  const Endpoint place = server.listen("inproc://calculator");
+  const Endpoint endpoint = server.listen("inproc://calculator");
   const RunningServer running{server};
-  Client client{place.uri()};
+  Client client{endpoint.uri()};
   EXPECT_EQ(client.call<int>("subtract", 42, 23), 19);
 }
 

@@ -35,14 +35,14 @@ Options of_keepalive(std::uint32_t milliseconds) {
   options.limits.keepalive_timeout_ms = milliseconds;
   options.limits.header_timeout_ms = 3000;
   options.limits.call_timeout_ms = 1000 * 60 * 60;
-  options.hand_over_ms = 0;
+  options.takeover_ms = 0;
   return options;
 }
 
 class Serving : public testing::Test {
  protected:
   explicit Serving(const Options& options, bool broker = false)
-      : options_(options), commons_{.options = options_, .registry = registry_, .http = http_, .broker = broker} {
+      : options_(options), shared_{.options = options_, .registry = registry_, .http = http_, .broker = broker} {
     registry_.method("subtract", [](int a, int b) { return a - b; });
     registry_.method("hold", [this]() -> Task<int> { co_return co_await held_; });
   }
@@ -64,8 +64,8 @@ class Serving : public testing::Test {
   Registry registry_;
   HttpSettings http_;
   Completion<int> held_;
-  ServerCommons commons_;
-  ServingLoop serving_{std::unique_ptr<runtime::Backend>{backend_}, commons_};
+  ServerShared shared_;
+  ServingLoop serving_{std::unique_ptr<runtime::Backend>{backend_}, shared_};
 };
 
 class SilentProviders : public Serving, private Timer {
@@ -489,7 +489,7 @@ TEST_F(FewConnections, are_served_and_those_beyond_are_closed_at_once) {
   EXPECT_EQ(serving_.stats().connections_accepted, 3U);
   EXPECT_EQ(serving_.stats().connections_refused, 2U);
   EXPECT_EQ(log_, std::vector<std::string>{kFull + "1"});
-  EXPECT_EQ(commons_.connections_open, 0U);
+  EXPECT_EQ(shared_.connections_open, 0U);
 }
 
 // For 150 seconds, in each: one that is served takes the last place, ten are turned away, and it leaves.
@@ -526,14 +526,14 @@ TEST_F(FewConnections, that_come_and_go_by_the_thousand_cost_the_log_one_line_a_
 }
 
 TEST_F(FewConnections, are_of_all_loops_together) {
-  commons_.connections_open = 1;
+  shared_.connections_open = 1;
   const auto first = open();
   const auto second = open();
   second->send(kRequest);
   first->send(kRequest);
   serve_until([&] { return second->closed && first->from_us == kAnswer; });
   EXPECT_EQ(second->take(), "");
-  EXPECT_EQ(commons_.connections_open, 1U);
+  EXPECT_EQ(shared_.connections_open, 1U);
 }
 
 }  // namespace

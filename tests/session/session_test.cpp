@@ -74,7 +74,7 @@ struct Waiting {
   int cancelled = 0;
 };
 
-class Harness : public Owner {
+class Harness : public ConnectionOwner {
  public:
   explicit Harness(unsigned seed, Limits given = {})
       : limits(given), backend(new SimulatedBackend{seed}), loop(std::unique_ptr<runtime::Backend>{backend}) {
@@ -93,7 +93,7 @@ class Harness : public Owner {
     open(std::make_unique<transport::SocketStream>(loop, descriptor), std::move(framing));
     return peer;
   }
-  void open(std::unique_ptr<transport::Stream> stream, std::unique_ptr<framing::Framing> framing = nullptr) {
+  void open(std::unique_ptr<transport::ByteStream> stream, std::unique_ptr<framing::Framing> framing = nullptr) {
     if (framing == nullptr) framing = std::make_unique<framing::JsonText>(text);
     session = std::make_unique<Session>(host, std::move(stream), std::move(framing), caller);
   }
@@ -105,7 +105,7 @@ class Harness : public Owner {
     if (end) session.reset();
   }
 
-  void connection_ended(Connection&, End why, int code) override {
+  void connection_ended(Connection&, CloseReason why, int code) override {
     EXPECT_FALSE(end.has_value());
     end = why;
     error = code;
@@ -116,17 +116,17 @@ class Harness : public Owner {
   Waiting waiting;
   SimulatedBackend* backend;
   Loop loop;
-  rpc::Workspace workspace{json_codec(), &loop, nullptr};
+  rpc::LoopContext loop_context{json_codec(), &loop, nullptr};
   framing::JsonTextSettings text{limits, "\n"};
-  Host host{.loop = loop, .registry = registry, .limits = limits, .workspace = workspace, .owner = *this};
-  Caller* caller = nullptr;
+  Host host{.loop = loop, .registry = registry, .limits = limits, .loop_context = loop_context, .owner = *this};
+  ResponseHandler* caller = nullptr;
   std::unique_ptr<Session> session;
-  std::optional<End> end;
+  std::optional<CloseReason> end;
   int error = 0;
 };
 
 // A stream without any loop under it: the second implementation of that seam. What is sent is there at once.
-class MemoryStream final : public transport::Stream {
+class MemoryStream final : public transport::ByteStream {
  public:
   explicit MemoryStream(std::string& out) : out_(&out) {}
   void start(transport::StreamUser& user) override { user_ = &user; }
@@ -310,7 +310,7 @@ TEST_P(SessionTest, everything_before_the_end_is_answered_and_then_it_is_closed)
   peer->finish();
   harness_.turns(200);
   EXPECT_EQ(peer->take(), expected);
-  EXPECT_EQ(harness_.end, End::finished);
+  EXPECT_EQ(harness_.end, CloseReason::finished);
   EXPECT_TRUE(peer->closed);
 }
 
@@ -326,7 +326,7 @@ TEST_P(SessionTest, calls_still_running_at_the_end_are_answered) {
   harness_.turns();
   EXPECT_EQ(peer->take(),
             "{\"jsonrpc\":\"2.0\",\"result\":\"7\",\"id\":1}\n{\"jsonrpc\":\"2.0\",\"result\":\"7\",\"id\":2}\n");
-  EXPECT_EQ(harness_.end, End::finished);
+  EXPECT_EQ(harness_.end, CloseReason::finished);
 }
 
 TEST_P(SessionTest, a_notification_that_ends_silently_does_not_hold_the_connection) {
@@ -337,7 +337,7 @@ TEST_P(SessionTest, a_notification_that_ends_silently_does_not_hold_the_connecti
   EXPECT_FALSE(harness_.end.has_value());
   harness_.waiting.answer_all("7");
   harness_.turns();
-  EXPECT_EQ(harness_.end, End::finished);
+  EXPECT_EQ(harness_.end, CloseReason::finished);
 }
 
 TEST_P(SessionTest, a_reset_abandons_the_calls) {
@@ -347,7 +347,7 @@ TEST_P(SessionTest, a_reset_abandons_the_calls) {
   ASSERT_EQ(harness_.waiting.calls.size(), 1U);
   peer->reset();
   harness_.turns();
-  EXPECT_EQ(harness_.end, End::lost);
+  EXPECT_EQ(harness_.end, CloseReason::lost);
   EXPECT_EQ(harness_.error, ECONNRESET);
   EXPECT_EQ(harness_.waiting.cancelled, 1);
   harness_.waiting.answer_all("7");
@@ -374,7 +374,7 @@ TEST_P(SessionTest, a_refused_peer_that_goes_on_sending_reads_its_answer_and_is_
   EXPECT_EQ(peer->take(), kParseError);
   EXPECT_TRUE(peer->shut_down);
   EXPECT_TRUE(peer->closed);
-  EXPECT_EQ(harness_.end, End::unreadable);
+  EXPECT_EQ(harness_.end, CloseReason::unreadable);
 }
 
 TEST_P(SessionTest, a_refused_peer_that_ends_too_is_closed_at_once) {
@@ -429,7 +429,7 @@ TEST_P(SessionTest, a_second_framing_goes_through_the_same_session) {
   peer->finish();
   harness_.turns(300);
   EXPECT_EQ(peer->take(), expected);
-  EXPECT_EQ(harness_.end, End::finished);
+  EXPECT_EQ(harness_.end, CloseReason::finished);
 }
 
 TEST_P(SessionTest, a_length_over_the_limit_is_refused_before_it_comes) {
@@ -490,7 +490,7 @@ TEST_P(SlowPeerTest, is_answered_in_full_when_it_has_ended_what_it_sends) {
   }
   got += peer->take();
   EXPECT_EQ(std::ranges::count(got, '\n'), 200);
-  EXPECT_EQ(harness_.end, End::finished);
+  EXPECT_EQ(harness_.end, CloseReason::finished);
 }
 
 TEST_P(SlowPeerTest, is_cut_above_the_hard_mark) {
@@ -503,8 +503,8 @@ TEST_P(SlowPeerTest, is_cut_above_the_hard_mark) {
     call.set(std::string(30'000, 'x'));
     harness_.turn();
   }
-  EXPECT_EQ(harness_.end, End::slow);
-  EXPECT_EQ(harness_.workspace.stats.slow_peers_cut, 1U);
+  EXPECT_EQ(harness_.end, CloseReason::slow);
+  EXPECT_EQ(harness_.loop_context.stats.slow_peers_cut, 1U);
   EXPECT_TRUE(peer->closed);
 }
 
@@ -615,7 +615,7 @@ TEST(SessionDrain, is_busy_until_nothing_more_has_arrived_for_once) {
 
 // ---- our own calls ----
 
-class RecordingCaller final : public Caller {
+class RecordingCaller final : public ResponseHandler {
  public:
   bool response(const Received& message) override {
     ids.emplace_back(message.id());
@@ -637,7 +637,7 @@ TEST(SessionCaller, is_given_responses_also_those_within_a_batch) {
   harness.turns();
   EXPECT_EQ(caller.ids, (std::vector<std::string>{"1", "2", "\"3\""}));
   EXPECT_EQ(peer->take(), "[{\"jsonrpc\":\"2.0\",\"result\":19,\"id\":5}]\n");
-  EXPECT_EQ(harness.workspace.stats.responses_dropped, 0U);
+  EXPECT_EQ(harness.loop_context.stats.responses_dropped, 0U);
 }
 
 TEST(SessionCaller, ends_the_session_that_it_can_make_no_sense_of) {
@@ -647,7 +647,7 @@ TEST(SessionCaller, ends_the_session_that_it_can_make_no_sense_of) {
   const auto peer = harness.open();
   peer->send(R"({"jsonrpc":"2.0","result":1,"error":2,"id":1})");
   harness.turns();
-  EXPECT_EQ(harness.end, End::unreadable);
+  EXPECT_EQ(harness.end, CloseReason::unreadable);
 }
 
 TEST(SessionCaller, that_ends_the_session_within_a_batch_ends_it_once_and_nothing_more_is_served) {
@@ -660,7 +660,7 @@ TEST(SessionCaller, that_ends_the_session_within_a_batch_ends_it_once_and_nothin
   const std::string malformed = R"({"jsonrpc":"2.0","result":1,"error":2,"id":1})";
   peer->send("[" + malformed + "," + call("serve", 5) + "," + malformed + "]");
   harness.turns();
-  EXPECT_EQ(harness.end, End::unreadable);
+  EXPECT_EQ(harness.end, CloseReason::unreadable);
   EXPECT_EQ(caller.ids.size(), 1U);
   EXPECT_EQ(served, 0);
 }
@@ -672,7 +672,7 @@ TEST(SessionCaller, does_not_wait_for_a_response_in_a_stream_that_cannot_be_read
   const auto peer = harness.open();
   peer->send("[]\n}");
   harness.turns();
-  EXPECT_EQ(harness.end, End::unreadable);
+  EXPECT_EQ(harness.end, CloseReason::unreadable);
 }
 
 TEST(SessionCaller, that_waits_for_nothing_lets_a_syntax_error_pass) {

@@ -12,7 +12,7 @@
 #include <utility>
 #include <vector>
 
-#include "broker/exchange.hpp"
+#include "broker/router.hpp"
 #include "framing/json_text.hpp"
 #include "rpc/access.hpp"
 #include "session/undecided.hpp"
@@ -23,12 +23,12 @@
 
 namespace wirecall::session {
 
-class Several : public Keeper {
+class Several : public DetectorOwner {
  public:
   struct Line {
     std::unique_ptr<Connection> connection;
     std::shared_ptr<runtime::SimulatedPeer> peer;
-    std::optional<End> end;
+    std::optional<CloseReason> end;
     std::string heard;
 
     void send(std::string_view bytes) const { peer->send(bytes); }
@@ -38,7 +38,7 @@ class Several : public Keeper {
 
   explicit Several(Limits given = {}, bool broker = true)
       : limits(given), backend(new runtime::SimulatedBackend{3}), loop(std::unique_ptr<runtime::Backend>{backend}) {
-    if (broker) workspace.broker = &exchange;
+    if (broker) loop_context.broker = &router;
   }
   ~Several() {
     lines.clear();
@@ -50,8 +50,8 @@ class Several : public Keeper {
     auto [descriptor, peer] = backend->pair();
     auto line = std::make_unique<Line>();
     line->peer = peer;
-    line->connection = std::make_unique<Undecided>(host, *this, protocols,
-                                                   std::make_unique<transport::SocketStream>(loop, descriptor));
+    line->connection = std::make_unique<ProtocolDetector>(host, *this, protocols,
+                                                          std::make_unique<transport::SocketStream>(loop, descriptor));
     lines.push_back(std::move(line));
     return *lines.back();
   }
@@ -78,16 +78,16 @@ class Several : public Keeper {
     return static_cast<int>(std::ranges::count_if(lines, [](const auto& line) { return line->end.has_value(); }));
   }
   void let_in(std::vector<Principal> principals) {
-    const bool was_open = workspace.authority == nullptr;
-    workspace.authority = std::make_shared<const rpc::Authority>(std::move(principals));
+    const bool was_open = loop_context.authority == nullptr;
+    loop_context.authority = std::make_shared<const rpc::Authority>(std::move(principals));
     for (const auto& line : lines) {
       if (line->connection) line->connection->authority_changed(was_open);
     }
   }
 
-  void connection_ended(Connection& connection, End why, int) override { line_of(connection).end = why; }
-  void connection_decided(Connection& undecided, std::unique_ptr<Connection> decided) override {
-    former.push_back(std::exchange(line_of(undecided).connection, std::move(decided)));
+  void connection_ended(Connection& connection, CloseReason why, int) override { line_of(connection).end = why; }
+  void connection_promoted(Connection& detector, std::unique_ptr<Connection> promoted) override {
+    former.push_back(std::exchange(line_of(detector).connection, std::move(promoted)));
   }
 
   std::vector<std::string> log;
@@ -96,12 +96,12 @@ class Several : public Keeper {
   Registry registry;
   runtime::SimulatedBackend* backend;
   Loop loop;
-  rpc::Workspace workspace{json_codec(), &loop, &sink};
-  broker::Exchange exchange{registry, limits, workspace};
+  rpc::LoopContext loop_context{json_codec(), &loop, &sink};
+  broker::Router router{registry, limits, loop_context};
   framing::JsonTextSettings text{limits, "\n"};
   HttpSettings http;
   Protocols protocols{text, http};
-  Host host{.loop = loop, .registry = registry, .limits = limits, .workspace = workspace, .owner = *this};
+  Host host{.loop = loop, .registry = registry, .limits = limits, .loop_context = loop_context, .owner = *this};
   std::vector<std::unique_ptr<Line>> lines;
   std::vector<std::unique_ptr<Connection>> former;
 

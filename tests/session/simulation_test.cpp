@@ -80,7 +80,7 @@ class Caller {
     }
     read();
     if (gone()) return;
-    for (auto& [id, stream] : streams_) go_on(id, stream);
+    for (auto& [id, stream] : streams_) resume(id, stream);
     if (unsent_.empty()) return;
     if (!peer_->to_us.empty() && one_in(*random_, 2)) return;
     const std::size_t bytes = one_in(*random_, 2) ? unsent_.size() : 1 + (*random_)() % unsent_.size();
@@ -230,7 +230,7 @@ class Caller {
   }
 
   // Whoever has had all that it gave credit for gives more, or has had enough. Some do so sooner.
-  void go_on(const std::string& id, Streamed& stream) {
+  void resume(const std::string& id, Streamed& stream) {
     if (stream.cancelled || !one_in(*random_, stream.got == stream.said ? 2 : 50)) return;
     if (one_in(*random_, 10)) {
       stream.cancelled = true;
@@ -372,7 +372,7 @@ class Caller {
 void simulate(unsigned seed) {
   Random random{seed};
   Options options;
-  options.hand_over_ms = options.slow_handler_ms = 0;
+  options.takeover_ms = options.slow_handler_ms = 0;
   options.limits.call_timeout_ms = 24 * 3600 * 1000;
   // A stream that rests leaves its connection busy for as long as its caller likes.
   options.limits.soft_output = one_in(random, 4) ? 1000 : Limits{}.soft_output;
@@ -390,9 +390,9 @@ void simulate(unsigned seed) {
                   },
                   {"n"});
   const HttpSettings http;
-  ServerCommons commons{.options = options, .registry = registry, .http = http};
+  ServerShared shared{.options = options, .registry = registry, .http = http};
   auto* const backend = new SimulatedBackend{seed};
-  ServingLoop serving{std::unique_ptr<runtime::Backend>{backend}, commons};
+  ServingLoop serving{std::unique_ptr<runtime::Backend>{backend}, shared};
 
   const bool may_break = seed % 3 == 0;
   if (may_break) backend->break_one_in(200);

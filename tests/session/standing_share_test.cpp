@@ -1,7 +1,7 @@
 // Whatever one connection sends, repeated, a turn serves it a bounded share, counted in steps and bytes on a simulated
 // loop; who has little to say is answered meanwhile; and twice as much costs at most 2.3 times the steps. A broker that
 // has several times as much of everything spends no more of a turn. The table has the worst case of each method of
-// wirecall's own and each place of HTTP, and fails for one that it has no case of.
+// wirecall's own and each path of HTTP, and fails for one that it has no case of.
 //
 // Steps are what the code itself charges. What is counted beside them, whoever forgets to charge: the bytes that a turn
 // requests of memory, and, where the library is compiled for the fuzzers, its comparisons.
@@ -18,8 +18,8 @@
 #include <utility>
 #include <vector>
 
-#include "broker/exchange.hpp"
 #include "broker/methods.hpp"
+#include "broker/router.hpp"
 #include "framing/json_text.hpp"
 #include "rpc/reserved.hpp"
 #include "session/channel.hpp"
@@ -98,15 +98,13 @@ struct Line {
 };
 
 // A broker with many methods, topics and clients.
-class Crowd : public Keeper {
+class Crowd : public DetectorOwner {
  public:
   explicit Crowd(const World& world = kWorld)
       : backend(new runtime::SimulatedBackend{7}), loop(std::unique_ptr<runtime::Backend>{backend}) {
-    workspace.broker = &exchange;
-    http.metrics = [this](rpc::Asker asker) {
-      return std::make_unique<broker::MetricsText>(exchange, std::move(asker));
-    };
-    http.openrpc = [this](rpc::Workspace& own, rpc::Asker asker, std::span<const std::string> urls) {
+    loop_context.broker = &router;
+    http.metrics = [this](rpc::Asker asker) { return std::make_unique<broker::MetricsText>(router, std::move(asker)); };
+    http.openrpc = [this](rpc::LoopContext& own, rpc::Asker asker, std::span<const std::string> urls) {
       return std::make_unique<rpc::OpenRpcDocument>(own, registry, own.broker, "", std::move(asker),
                                                     rpc::DocumentOrigin{.urls = urls});
     };
@@ -149,8 +147,8 @@ class Crowd : public Keeper {
     auto [descriptor, peer] = backend->pair();
     auto line = std::make_unique<Line>();
     line->peer = peer;
-    line->connection = std::make_unique<Undecided>(host, *this, protocols,
-                                                   std::make_unique<transport::SocketStream>(loop, descriptor));
+    line->connection = std::make_unique<ProtocolDetector>(host, *this, protocols,
+                                                          std::make_unique<transport::SocketStream>(loop, descriptor));
     lines.push_back(std::move(line));
     return *lines.back();
   }
@@ -158,24 +156,24 @@ class Crowd : public Keeper {
     loop.turn(std::chrono::milliseconds{1});
     former.clear();
   }
-  void connection_ended(Connection&, End, int) override {}
-  void connection_decided(Connection& undecided, std::unique_ptr<Connection> decided) override {
+  void connection_ended(Connection&, CloseReason, int) override {}
+  void connection_promoted(Connection& detector, std::unique_ptr<Connection> promoted) override {
     const auto line =
-        std::ranges::find(lines, &undecided, [](const auto& one) -> Connection* { return one->connection.get(); });
+        std::ranges::find(lines, &detector, [](const auto& one) -> Connection* { return one->connection.get(); });
     ASSERT_NE(line, lines.end());
-    former.push_back(std::exchange((*line)->connection, std::move(decided)));
+    former.push_back(std::exchange((*line)->connection, std::move(promoted)));
   }
 
   Limits limits;
   Registry registry;
   runtime::SimulatedBackend* backend;
   Loop loop;
-  rpc::Workspace workspace{json_codec(), &loop, nullptr};
-  broker::Exchange exchange{registry, limits, workspace};
+  rpc::LoopContext loop_context{json_codec(), &loop, nullptr};
+  broker::Router router{registry, limits, loop_context};
   framing::JsonTextSettings text{limits, "\n"};
   HttpSettings http;
   Protocols protocols{text, http};
-  Host host{.loop = loop, .registry = registry, .limits = limits, .workspace = workspace, .owner = *this};
+  Host host{.loop = loop, .registry = registry, .limits = limits, .loop_context = loop_context, .owner = *this};
   std::vector<std::unique_ptr<Line>> lines;
   std::vector<std::unique_ptr<Connection>> former;
   Line* bystander;
@@ -225,7 +223,7 @@ Cost serve(Crowd& crowd, const std::string& input) {
   FirstError error;
   int quiet = 0;
   for (int i = 0; i < kTurnsMax && quiet < 8; ++i) {
-    const std::size_t before = crowd.workspace.stats.bytes_out;
+    const std::size_t before = crowd.loop_context.stats.bytes_out;
     const std::size_t requested_before = memory::requested_bytes();
     const std::uint64_t comparisons_before = comparisons;
     crowd.turn();
@@ -235,7 +233,7 @@ Cost serve(Crowd& crowd, const std::string& input) {
     cost.turn_requested_max = std::max(cost.turn_requested_max, memory::requested_bytes() - requested_before);
     const Channel* const channel = crowd.attacker->channel();
     const std::int64_t steps = channel != nullptr ? channel->steps_used() : 0;
-    const std::size_t bytes = crowd.workspace.stats.bytes_out - before;
+    const std::size_t bytes = crowd.loop_context.stats.bytes_out - before;
     cost.steps += steps;
     cost.turn_steps_max = std::max(cost.turn_steps_max, steps);
     cost.turn_bytes_max = std::max(cost.turn_bytes_max, bytes);
@@ -415,9 +413,9 @@ INSTANTIATE_TEST_SUITE_P(Each, OwnMethod, testing::ValuesIn(own_names()), [](con
   return name;
 });
 
-class OwnPlace : public testing::TestWithParam<std::string> {};
+class OwnPath : public testing::TestWithParam<std::string> {};
 
-TEST_P(OwnPlace, takes_a_bounded_share_of_a_turn_however_often_it_is_asked_for) {
+TEST_P(OwnPath, takes_a_bounded_share_of_a_turn_however_often_it_is_asked_for) {
   const std::string query = GetParam() == "/events" ? "?topic=*.*.zzz&last=true" : "";
   const std::string get = "GET " + GetParam() + query + " HTTP/1.1\r\nHost: localhost\r\n\r\n";
   const auto times = [&](int count) {
@@ -428,9 +426,9 @@ TEST_P(OwnPlace, takes_a_bounded_share_of_a_turn_however_often_it_is_asked_for) 
   expect_bounded(times(10), times(20));
 }
 
-std::vector<std::string> places() { return {http_places().begin(), http_places().end()}; }
+std::vector<std::string> paths() { return {http_paths().begin(), http_paths().end()}; }
 
-INSTANTIATE_TEST_SUITE_P(Each, OwnPlace, testing::ValuesIn(places()), [](const auto& info) {
+INSTANTIATE_TEST_SUITE_P(Each, OwnPath, testing::ValuesIn(paths()), [](const auto& info) {
   std::string name = info.param;
   std::erase_if(name, [](char c) { return c == '/' || c == '.'; });
   return name;
@@ -465,7 +463,7 @@ std::size_t count_of(std::string_view text, std::string_view part) {
   return count;
 }
 
-TEST(Shares, listings_that_an_array_has_no_place_for_are_not_written) {
+TEST(Shares, listings_that_an_array_has_no_room_for_are_not_written) {
   for (const std::string_view method : {"rpc.discover", "rpc.methods", "rpc.stats"}) {
     const auto [full_steps, full] = list_in_batch(method, 30);
     const auto [more_steps, more] = list_in_batch(method, 330);
@@ -545,22 +543,21 @@ TEST(Shares, calls_that_wait_for_who_unregisters_end_in_shares) {
   std::string calls;
   for (int i = 0; i < kCallsOfEach; ++i) calls += R"({"jsonrpc":"2.0","method":"slow","id":)" + text_of(i) + "}\n";
   for (int i = 0; i < kCallers; ++i) crowd.connect().peer->send(calls);
-  for (int i = 0; i < kTurnsMax && crowd.exchange.relayed_calls().in_use() != kCallers * kCallsOfEach; ++i)
-    crowd.turn();
+  for (int i = 0; i < kTurnsMax && crowd.router.relayed_calls().in_use() != kCallers * kCallsOfEach; ++i) crowd.turn();
   crowd.attacker->peer->send(R"({"jsonrpc":"2.0","method":"rpc.unregister","params":{"method":"slow"},"id":1})");
   std::size_t ended_max = 0;
   std::size_t requested_max = 0;
-  for (int i = 0; i < kTurnsMax && crowd.exchange.relayed_calls().in_use() != 1; ++i) {
-    const std::size_t before = crowd.exchange.relayed_calls().in_use();
+  for (int i = 0; i < kTurnsMax && crowd.router.relayed_calls().in_use() != 1; ++i) {
+    const std::size_t before = crowd.router.relayed_calls().in_use();
     const std::size_t requested_before = memory::requested_bytes();
     crowd.turn();
-    ended_max = std::max(ended_max, before - crowd.exchange.relayed_calls().in_use());
+    ended_max = std::max(ended_max, before - crowd.router.relayed_calls().in_use());
     requested_max = std::max(requested_max, memory::requested_bytes() - requested_before);
   }
   // A turn looks at what has come, and then at what is due.
   EXPECT_LE(ended_max, 2 * kCallsEndedATurn);
   EXPECT_LE(requested_max, kTurnRequestedMax);
-  EXPECT_EQ(crowd.exchange.relayed_calls().in_use(), 1U) << "the one at work";
+  EXPECT_EQ(crowd.router.relayed_calls().in_use(), 1U) << "the one at work";
 }
 
 TEST(Shares, a_long_request_is_asked_of_all_in_a_bounded_share_of_a_turn) {
@@ -587,16 +584,16 @@ class LargeEvents : public testing::Test {
   // Until so many events have been told, and what has been said of that is on its way.
   void tell(std::uint64_t events) {
     for (int i = 0, more = 20; i < kTurnsMax && more != 0; ++i) {
-      const std::size_t bytes = crowd.workspace.stats.bytes_out;
-      const std::uint64_t messages = crowd.workspace.stats.messages_out;
+      const std::size_t bytes = crowd.loop_context.stats.bytes_out;
+      const std::uint64_t messages = crowd.loop_context.stats.messages_out;
       const std::size_t requested = memory::requested_bytes();
       crowd.turn();
-      EXPECT_LE(crowd.workspace.stats.bytes_out - bytes, kTurnBytesMax);
-      EXPECT_LE(crowd.workspace.stats.messages_out - messages, 600U);
+      EXPECT_LE(crowd.loop_context.stats.bytes_out - bytes, kTurnBytesMax);
+      EXPECT_LE(crowd.loop_context.stats.messages_out - messages, 600U);
       EXPECT_LE(memory::requested_bytes() - requested, kTurnRequestedMax);
-      if (crowd.workspace.stats.events_delivered >= events) --more;
+      if (crowd.loop_context.stats.events_delivered >= events) --more;
     }
-    EXPECT_EQ(crowd.workspace.stats.events_delivered, events);
+    EXPECT_EQ(crowd.loop_context.stats.events_delivered, events);
   }
   static std::string published(const std::string& topic, std::size_t bytes) {
     return R"({"jsonrpc":"2.0","method":"rpc.publish","params":{"topic":")" + topic + R"(","params":[")" +

@@ -55,12 +55,12 @@ class RefusedServer {
       Server server{std::move(options)};
       server_ = &server;
       server.method("echo", [](std::string_view text) { return text; });
-      const Endpoint place = server.listen("tcp://127.0.0.1:0");
+      const Endpoint endpoint = server.listen("tcp://127.0.0.1:0");
       let_fail({SYS_accept4, SYS_recvfrom, SYS_sendto, SYS_epoll_ctl, SYS_io_uring_enter});
-      listening.set_value(place);
+      listening.set_value(endpoint);
       server.run();
     }};
-    place_.emplace(listening.get_future().get());
+    endpoint_.emplace(listening.get_future().get());
   }
   RefusedServer(RefusedServer&&) = delete;
   ~RefusedServer() {
@@ -68,7 +68,7 @@ class RefusedServer {
     thread_.join();
   }
 
-  [[nodiscard]] const Endpoint& place() const { return *place_; }
+  [[nodiscard]] const Endpoint& endpoint() const { return *endpoint_; }
   [[nodiscard]] Stats stats() const { return server_->stats(); }
   /// What has been logged since the last time.
   [[nodiscard]] std::vector<std::string> log() {
@@ -84,7 +84,7 @@ class RefusedServer {
   std::mutex mutex_;
   std::vector<std::string> log_;
   Server* server_ = nullptr;
-  std::optional<Endpoint> place_;
+  std::optional<Endpoint> endpoint_;
   std::thread thread_;
 };
 
@@ -100,7 +100,7 @@ class SystemErrors : public EngineTest {
   static int broken_of_three(RefusedServer& server) {
     const std::string long_text(20'000, 'y');
     std::vector<RawPeer> peers;
-    for (int i = 0; i < 3; ++i) peers.emplace_back(server.place());
+    for (int i = 0; i < 3; ++i) peers.emplace_back(server.endpoint());
     int broken = 0;
     for (RawPeer& peer : peers) peer.send(echo("x", 1));
     std::vector<bool> lost;
@@ -122,7 +122,7 @@ class SystemErrors : public EngineTest {
 
   /// Every one of the calls of that scene in turn meets `fault`.
   static void expect_survived(RefusedServer& server, Fault fault, int broken_max) {
-    RawPeer steady{server.place()};
+    RawPeer steady{server.endpoint()};
     ASSERT_TRUE(RefusedServer::serves(steady));
     for (fault.skip = 0;; ++fault.skip) {
       SCOPED_TRACE("call " + std::to_string(fault.call) + " number " + std::to_string(fault.skip) + ": " +
@@ -191,11 +191,11 @@ TEST_P(SystemErrors, that_keep_a_server_from_accepting_are_waited_for_at_rest_an
     constexpr int kFailures = 3;
     constexpr int kCalls = 20;
     RefusedServer server{options(1)};
-    RawPeer steady{server.place()};
+    RawPeer steady{server.endpoint()};
     ASSERT_TRUE(RefusedServer::serves(steady));
     const auto turns_before = server.stats().loop_turns;
     const Failing failing{{.call = SYS_accept4, .error = error, .times = kFailures}};
-    RawPeer late{server.place()};
+    RawPeer late{server.endpoint()};
     late.send(echo("late", 1));
     for (int i = 0; i < kCalls; ++i) ASSERT_TRUE(RefusedServer::serves(steady));
     EXPECT_EQ(late.line(), echoed("late", 1));
@@ -223,7 +223,7 @@ TEST_P(SystemErrors, that_keep_a_listener_from_being_watched_are_waited_for_and_
     constexpr int kFailures = 3;
     const Failing failing{{.call = SYS_epoll_ctl, .error = error, .times = kFailures}};
     RefusedServer server{options(1)};
-    RawPeer peer{server.place()};
+    RawPeer peer{server.endpoint()};
     EXPECT_TRUE(RefusedServer::serves(peer));
     EXPECT_EQ(failing.hits(), kFailures);
     EXPECT_LE(server.stats().loop_turns, 4U * kFailures + 10U);
@@ -256,20 +256,20 @@ TEST_P(SystemErrors, that_keep_a_client_from_connecting_are_named_with_their_cur
   const Folder folder;
   Server server{options(1)};
   server.method("echo", [](std::string_view text) { return text; });
-  const std::vector<Endpoint> places{server.listen("tcp://127.0.0.1:0"),
-                                     server.listen("unix://" + folder.path + "/calls.sock")};
+  const std::vector<Endpoint> endpoints{server.listen("tcp://127.0.0.1:0"),
+                                        server.listen("unix://" + folder.path + "/calls.sock")};
   const RunningServer running{server};
   on_a_failing_thread([&] {
-    for (const Endpoint& place : places) {
+    for (const Endpoint& endpoint : endpoints) {
       for (const auto& [error, cure] : {Shortage{EMFILE, "ulimit -n"}, Shortage{ENFILE, "sysctl fs.file-max"},
                                         Shortage{ENOBUFS, "memory"}, Shortage{ENOMEM, "memory"}}) {
         for (const long call : {SYS_socket, SYS_connect}) {
           if (call == SYS_connect && (error == EMFILE || error == ENFILE)) continue;
-          SCOPED_TRACE(place.uri() + " " + std::to_string(call) + " " + std::strerror(error));
+          SCOPED_TRACE(endpoint.uri() + " " + std::to_string(call) + " " + std::strerror(error));
           ClientOptions once;
           once.connect_attempts = 1;
-          Client impatient{place.uri(), once};
-          Client patient{place.uri()};
+          Client impatient{endpoint.uri(), once};
+          Client patient{endpoint.uri()};
           {
             const Failing failing{{.call = call, .error = error}};
             const std::string failure = failure_of(impatient);
@@ -291,7 +291,7 @@ TEST_P(SystemErrors, that_keep_a_client_from_connecting_are_named_with_their_cur
 TEST_P(SystemErrors, at_any_call_of_a_client_end_the_calls_of_one_connection_at_most) {
   Server server{options(1)};
   server.method("echo", [](std::string_view text) { return text; });
-  const Endpoint place = server.listen("tcp://127.0.0.1:0");
+  const Endpoint endpoint = server.listen("tcp://127.0.0.1:0");
   const RunningServer running{server};
   on_a_failing_thread([&] {
     for (const long call : {SYS_recvfrom, SYS_sendto, SYS_epoll_ctl}) {
@@ -299,7 +299,7 @@ TEST_P(SystemErrors, at_any_call_of_a_client_end_the_calls_of_one_connection_at_
         for (Fault fault{.call = call, .error = error};; ++fault.skip) {
           SCOPED_TRACE("call " + std::to_string(call) + " number " + std::to_string(fault.skip) + ": " +
                        std::strerror(error));
-          Client client{place.uri()};
+          Client client{endpoint.uri()};
           int failed = 0;
           int hits = 0;
           {

@@ -44,7 +44,7 @@ void expect_answer(std::string_view input, std::string_view answer) {
   }
 }
 
-TEST(Undecided, becomes_what_the_first_bytes_say) {
+TEST(ProtocolDetector, becomes_what_the_first_bytes_say) {
   const std::string head = "Content-Length: 36\r\n\r\n";
   expect_answer(kRequest, kAnswer + "\n");
   expect_answer(" \r\n\t" + kRequest + "\n" + kRequest, kAnswer + "\n" + kAnswer + "\n");
@@ -55,7 +55,7 @@ TEST(Undecided, becomes_what_the_first_bytes_say) {
   expect_answer("\0\0\0\x3D"s + kRequest, "\0\0\0\x24"s + kAnswer);
 }
 
-TEST(Undecided, refuses_anything_else_in_one_line_and_closes) {
+TEST(ProtocolDetector, refuses_anything_else_in_one_line_and_closes) {
   for (const std::string_view input :
        {"x\n", "get / HTTP/1.1\r\n\r\n", "\x16\x03\x01\x02", "\xEF\xBB\xBFGET / HTTP/1.1\r\n"}) {
     expect_answer(input, kParseError);
@@ -64,7 +64,7 @@ TEST(Undecided, refuses_anything_else_in_one_line_and_closes) {
   expect_answer(std::string(64, '\n') + kRequest, kAnswer + "\n");
 }
 
-TEST(Undecided, answers_a_value_that_is_no_message_and_reads_on) {
+TEST(ProtocolDetector, answers_a_value_that_is_no_message_and_reads_on) {
   for (const std::string_view value : {"1", "-2.5e3", "\"a\"", "true", "false", "null"}) {
     expect_answer(std::string{value} + "\n" + kRequest, kInvalidRequest + kAnswer + "\n");
     expect_answer(value, kInvalidRequest);
@@ -72,7 +72,7 @@ TEST(Undecided, answers_a_value_that_is_no_message_and_reads_on) {
   expect_answer("nonsense\n" + kRequest, kParseError + kAnswer + "\n");
 }
 
-TEST(Undecided, skips_one_byte_order_mark) {
+TEST(ProtocolDetector, skips_one_byte_order_mark) {
   const std::string mark = "\xEF\xBB\xBF";
   expect_answer(mark + kRequest + "\n" + kRequest, kAnswer + "\n" + kAnswer + "\n");
   expect_answer(mark + "\r\n" + kRequest, kAnswer + "\n");
@@ -87,33 +87,33 @@ TEST(Undecided, skips_one_byte_order_mark) {
   expect_answer("\0\0\0\x40"s + mark + kRequest, "\0\0\0\x24"s + kAnswer);
 }
 
-TEST(Undecided, refuses_a_beginning_that_goes_no_further) {
+TEST(ProtocolDetector, refuses_a_beginning_that_goes_no_further) {
   expect_answer("POS", kParseError);
   expect_answer("Content", kParseError);
 }
 
-TEST(Undecided, that_says_nothing_and_ends_is_closed_without_a_word) {
+TEST(ProtocolDetector, that_says_nothing_and_ends_is_closed_without_a_word) {
   Accepting server{1};
   server.peer->send(" \n");
   server.peer->finish();
   server.turns();
   EXPECT_EQ(server.peer->take(), "");
-  EXPECT_EQ(server.end, End::finished);
+  EXPECT_EQ(server.end, CloseReason::finished);
 }
 
-TEST(Undecided, ends_at_the_header_timeout_and_not_before) {
+TEST(ProtocolDetector, ends_at_the_header_timeout_and_not_before) {
   for (const std::string_view input : {"", "   ", "GET", "content"}) {
     Accepting server{2};
     server.peer->send(input);
     server.pass(milliseconds{9999});
     EXPECT_FALSE(server.end.has_value()) << input;
     server.pass(milliseconds{2});
-    EXPECT_EQ(server.end, End::silent) << input;
+    EXPECT_EQ(server.end, CloseReason::silent) << input;
     EXPECT_EQ(server.peer->take(), "");
   }
 }
 
-TEST(Undecided, that_became_something_has_no_timeout_any_more) {
+TEST(ProtocolDetector, that_became_something_has_no_timeout_any_more) {
   Accepting server{3};
   server.peer->send(kRequest);
   server.pass(milliseconds{60'000});
@@ -122,7 +122,7 @@ TEST(Undecided, that_became_something_has_no_timeout_any_more) {
 }
 
 // What stands before a message has to be complete in time, whenever it begins, and however often a byte of it comes.
-TEST(Undecided, that_became_one_with_heads_ends_when_a_head_does_not_come_in_time) {
+TEST(ProtocolDetector, that_became_one_with_heads_ends_when_a_head_does_not_come_in_time) {
   const std::string message = "Content-Length: 61\r\n\r\n" + kRequest;
   const std::string prefixed = "\0\0\0\x3D"s + kRequest;
   for (const auto& [before, slow] : {std::pair{""s, "Content-Length: 61\r\nX: "s}, std::pair{message, "Content-"s},
@@ -137,14 +137,14 @@ TEST(Undecided, that_became_one_with_heads_ends_when_a_head_does_not_come_in_tim
     server.pass(milliseconds{4'999});
     EXPECT_FALSE(server.end.has_value()) << before;
     server.pass(milliseconds{2});
-    EXPECT_EQ(server.workspace.stats.connections_timed_out, 1U) << before;
+    EXPECT_EQ(server.loop_context.stats.connections_timed_out, 1U) << before;
     server.peer->finish();
     server.turns();
-    EXPECT_EQ(server.end, End::silent) << before;
+    EXPECT_EQ(server.end, CloseReason::silent) << before;
   }
 }
 
-TEST(Undecided, that_became_one_with_heads_may_take_its_time_between_and_within_messages) {
+TEST(ProtocolDetector, that_became_one_with_heads_may_take_its_time_between_and_within_messages) {
   Accepting server{9};
   const std::string message = "Content-Length: 61\r\n\r\n" + kRequest;
   for (int i = 0; i < 3; ++i) {
@@ -160,17 +160,17 @@ TEST(Undecided, that_became_one_with_heads_may_take_its_time_between_and_within_
   EXPECT_EQ(server.peer->take(), answer + answer + answer);
 }
 
-TEST(Undecided, that_is_reset_is_lost) {
+TEST(ProtocolDetector, that_is_reset_is_lost) {
   Accepting server{4};
   server.peer->send("GE");
   server.turns();
   server.peer->reset();
   server.turns();
-  EXPECT_EQ(server.end, End::lost);
+  EXPECT_EQ(server.end, CloseReason::lost);
   EXPECT_EQ(server.error, ECONNRESET);
 }
 
-TEST(Undecided, that_drains_looks_at_what_has_arrived_and_answers_that_it_is_draining) {
+TEST(ProtocolDetector, that_drains_looks_at_what_has_arrived_and_answers_that_it_is_draining) {
   Accepting server{5};
   server.turn();
   server.peer->send(kRequest);
@@ -181,19 +181,19 @@ TEST(Undecided, that_drains_looks_at_what_has_arrived_and_answers_that_it_is_dra
   EXPECT_NE(server.peer->take().find("-32009"), std::string::npos);
 }
 
-TEST(Undecided, is_finished_at_once_when_its_owner_says_so) {
+TEST(ProtocolDetector, is_finished_at_once_when_its_owner_says_so) {
   Accepting server{6};
   server.connection->drain();
   EXPECT_FALSE(server.connection->busy());
   server.connection->finish();
   EXPECT_FALSE(server.end.has_value());
   server.turns(2);
-  EXPECT_EQ(server.end, End::silent);
+  EXPECT_EQ(server.end, CloseReason::silent);
 }
 
-TEST(Undecided, is_small) {
+TEST(ProtocolDetector, is_small) {
   // With its stream; the allocator's own bytes are not counted.
-  EXPECT_LE(sizeof(Undecided) + sizeof(transport::SocketStream), 200U);
+  EXPECT_LE(sizeof(ProtocolDetector) + sizeof(transport::SocketStream), 200U);
 }
 
 }  // namespace

@@ -49,7 +49,7 @@ TEST(Endpoint, an_ipv6_address_stands_in_brackets) {
   EXPECT_EQ(endpoint.with_port(9).uri(), "tcp://[2001:db8::1]:9");
 }
 
-TEST(Endpoint, what_names_no_place_is_refused_with_the_cause_and_the_cure) {
+TEST(Endpoint, what_names_no_endpoint_is_refused_with_the_cause_and_the_cure) {
   for (const std::string_view uri :
        {"udp://127.0.0.1:1", "tcp://", "tcp://:80", "tcp://host:", "tcp://host:x", "tcp://host:65536", "tcp://host:-1",
         "tcp://host:80x", "tcp://::1:80", "tcp://[::1:80", "tcp://[::1]80", "tcp://host:80/path", "tcp://user@host:80",
@@ -74,7 +74,7 @@ TEST(Endpoint, a_uri_names_standard_input_and_output) {
   EXPECT_EQ(Endpoint{"stdio:"}.uri(), "stdio:");
 }
 
-TEST(Endpoint, a_uri_names_a_place_within_the_process) {
+TEST(Endpoint, a_uri_names_an_endpoint_within_the_process) {
   const Endpoint endpoint{"inproc://calls.of-mine"};
   EXPECT_EQ(endpoint.kind(), EndpointKind::inproc);
   EXPECT_EQ(endpoint.path(), "calls.of-mine");

@@ -46,7 +46,7 @@ class IoThreadTest : public testing::TestWithParam<unsigned> {
     stream_->start(user_);
   }
   void turn() {
-    home_.turn(milliseconds{1});
+    owner_.turn(milliseconds{1});
     io_.loop().turn(milliseconds{1});
   }
   void turns(int count = 30) {
@@ -54,11 +54,11 @@ class IoThreadTest : public testing::TestWithParam<unsigned> {
   }
 
   SimulatedBackend* sockets_ = new SimulatedBackend{GetParam()};
-  Loop home_{std::make_unique<SimulatedBackend>(GetParam())};
-  IoThread io_{home_, std::unique_ptr<runtime::Backend>{sockets_}};
+  Loop owner_{std::make_unique<SimulatedBackend>(GetParam())};
+  IoThread io_{owner_, std::unique_ptr<runtime::Backend>{sockets_}};
   std::shared_ptr<runtime::SimulatedPeer> peer_;
   Reader user_;
-  std::unique_ptr<Stream> stream_;
+  std::unique_ptr<ByteStream> stream_;
 };
 
 TEST_P(IoThreadTest, carries_bytes_both_ways_and_the_end) {
@@ -99,7 +99,7 @@ TEST_P(IoThreadTest, pausing_and_resuming_loses_nothing_and_turns_nothing_round)
   for (int i = 0; i < 300; ++i) {
     if (random() % 3 == 0) stream_->pause();
     if (random() % 2 == 0) stream_->resume();
-    if (random() % 2 == 0) home_.turn(milliseconds{1});
+    if (random() % 2 == 0) owner_.turn(milliseconds{1});
     if (random() % 3 != 0) io_.loop().turn(milliseconds{1});
     peer_->send(std::to_string(i) + ' ');
     all += std::to_string(i) + ' ';
@@ -113,7 +113,7 @@ TEST_P(IoThreadTest, little_is_sent_for_its_user_as_soon_as_the_other_thread_has
   peer_->window = 0;
   turns(3);
   stream_->send(Buffer{std::string(1000, 'x')}, false);
-  home_.turn(milliseconds{0});
+  owner_.turn(milliseconds{0});
   EXPECT_EQ(user_.log, "s");
   turns();
   EXPECT_EQ(user_.log, "s") << "once";
@@ -138,7 +138,7 @@ TEST_P(IoThreadTest, a_prompt_send_is_sent_when_the_system_has_taken_it_and_all_
   peer_->window = 10;
   turns(3);
   stream_->send(Buffer{"0123456789ab"}, false);
-  home_.turn(milliseconds{0});
+  owner_.turn(milliseconds{0});
   EXPECT_EQ(user_.log, "s");
   stream_->send(Buffer{"cd"}, true);
   turns();
@@ -191,7 +191,7 @@ TEST_P(IoThreadTest, a_reset_is_a_failure_and_nothing_comes_after_it) {
 TEST_P(IoThreadTest, what_counts_as_sent_leaves_before_the_stream_is_closed) {
   turns(3);
   stream_->send(Buffer{"last words"}, false);
-  home_.turn(milliseconds{0});
+  owner_.turn(milliseconds{0});
   EXPECT_EQ(user_.log, "s");
   stream_.reset();
   turns();
@@ -203,12 +203,12 @@ TEST_P(IoThreadTest, a_peer_that_does_not_take_the_last_of_it_holds_nothing_up_f
   peer_->window = 0;
   turns(3);
   stream_->send(Buffer{"last words"}, false);
-  home_.turn(milliseconds{0});
+  owner_.turn(milliseconds{0});
   stream_.reset();
   turns();
   EXPECT_FALSE(peer_->closed);
   for (int i = 0; i < 100 && !peer_->closed; ++i) {
-    home_.turn(milliseconds{0});
+    owner_.turn(milliseconds{0});
     io_.loop().turn(std::chrono::seconds{1});
   }
   EXPECT_TRUE(peer_->closed);
@@ -217,7 +217,7 @@ TEST_P(IoThreadTest, a_peer_that_does_not_take_the_last_of_it_holds_nothing_up_f
 TEST_P(IoThreadTest, the_thread_ends_when_last_words_are_taken_or_a_little_later) {
   turns(3);
   const auto run = [this] {
-    home_.turn(milliseconds{0});
+    owner_.turn(milliseconds{0});
     const auto began = io_.loop().now();
     io_.run([] { return true; });
     return io_.loop().now() - began;
@@ -249,7 +249,7 @@ TEST_P(IoThreadTest, destroying_it_while_a_send_is_waited_for_closes_at_once) {
   EXPECT_EQ(user_.log, "");
 }
 
-TEST_P(IoThreadTest, a_flood_waits_in_the_kernel_for_a_home_that_is_busy) {
+TEST_P(IoThreadTest, a_flood_waits_in_the_kernel_for_an_owner_that_is_busy) {
   constexpr std::size_t kPart = 64 * 1024;
   const std::string part(kPart, 'x');
   std::size_t sent = 0;
@@ -280,11 +280,11 @@ TEST_P(IoThreadTest, streams_that_come_and_go_leave_nothing_behind) {
     if (random() % 2 == 0) stream->send(Buffer{std::string(random() % 100'000, 'x')}, random() % 2 == 0);
     if (random() % 4 == 0) stream->pause();
     if (random() % 4 == 0) stream->shut_down();
-    for (auto left = random() % 4; left != 0; --left) random() % 2 == 0 ? home_.turn(milliseconds{0}) : turn();
+    for (auto left = random() % 4; left != 0; --left) random() % 2 == 0 ? owner_.turn(milliseconds{0}) : turn();
     stream.reset();
     turns(6);
     for (int i = 0; i < 100 && !peer->closed; ++i) {
-      home_.turn(milliseconds{0});
+      owner_.turn(milliseconds{0});
       io_.loop().turn(std::chrono::seconds{1});
     }
     ASSERT_TRUE(peer->closed) << round;

@@ -14,7 +14,7 @@
 #include <vector>
 
 #include "tests/runtime/simulated_backend.hpp"
-#include "transport/places.hpp"
+#include "transport/endpoint_socket.hpp"
 
 namespace wirecall::transport {
 namespace {
@@ -116,10 +116,10 @@ INSTANTIATE_TEST_SUITE_P(Seeds, SocketStreamTest, testing::Range(1U, 9U));
 class RealPair : public testing::Test {
  protected:
   RealPair() {
-    const Listening listening = listen_on(Endpoint{"tcp://127.0.0.1:0"});
-    peer_ = connect_to(listening.endpoint, milliseconds{5000});
-    descriptor_ = ::accept(listening.descriptor, nullptr, nullptr);
-    ::close(listening.descriptor);
+    const BoundSocket bound = listen_on(Endpoint{"tcp://127.0.0.1:0"});
+    peer_ = connect_to(bound.endpoint, milliseconds{5000});
+    descriptor_ = ::accept(bound.descriptor, nullptr, nullptr);
+    ::close(bound.descriptor);
   }
   ~RealPair() override { ::close(peer_); }
 

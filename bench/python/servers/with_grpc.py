@@ -11,7 +11,7 @@ async def add(request, context):
     return sum(request)
 
 
-async def main(place):
+async def main(endpoint):
     server = grpc.aio.server()
     method = grpc.unary_unary_rpc_method_handler(
         add,
@@ -19,7 +19,7 @@ async def main(place):
         response_serializer=struct.Struct("<q").pack,
     )
     server.add_generic_rpc_handlers((grpc.method_handlers_generic_handler("bench.Calc", {"sum": method}),))
-    server.add_insecure_port(place)
+    server.add_insecure_port(endpoint)
     await server.start()
     await server.wait_for_termination()
 

@@ -18,10 +18,10 @@
 #include <utility>
 
 #include "wirecall/call.hpp"
-#include "wirecall/detail/aside_answer.hpp"
 #include "wirecall/detail/blocking_pool.hpp"
 #include "wirecall/detail/event_sink.hpp"
 #include "wirecall/detail/items.hpp"
+#include "wirecall/detail/off_loop_reply.hpp"
 #include "wirecall/detail/param_readers.hpp"
 #include "wirecall/reflect.hpp"
 #include "wirecall/stream.hpp"
@@ -131,7 +131,7 @@ struct StreamResult {
   std::shared_ptr<Items> items;
 };
 
-/// Answers `sink` (a Call, a ReplySink or a AsideAnswer) with what the callable returned.
+/// Answers `sink` (a Call, a ReplySink or an OffLoopReply) with what the callable returned.
 template <class Sink, class T>
 void answer(Sink& sink, const T& value) {
   if constexpr (is_expected<T>) {
@@ -373,7 +373,7 @@ template <class S, class F, class C>
 // ---- handlers that are called at once ----
 
 /// What of a call can be used without the loop.
-struct AsideCall {
+struct OffLoopCall {
   std::string_view params;
   const Codec& codec;
   const Method& method;
@@ -381,44 +381,45 @@ struct AsideCall {
 
 /// Decodes, calls, writes the answer, and destroys what was decoded. Thread: any.
 template <class S, class F, class C>
-void run_aside(F& function, C& context, const AsideCall& call, InHandler& in_handler, AsideAnswer& aside) noexcept {
+void run_off_loop(F& function, C& context, const OffLoopCall& call, WatchdogScope& scope,
+                  OffLoopReply& reply) noexcept {
   try {
     ParamReaders readers{.reader = call.codec.reader(), .defaults = {}};
     typename S::Arguments arguments{};
     if (!decode_arguments(call.params, call.method, readers, arguments))
-      return aside.error(decode_error(*readers.reader));
-    in_handler.goes_on_to(HandlerWindow::kHandler);
+      return reply.error(decode_error(*readers.reader));
+    scope.enter_phase(WatchdogSlot::kHandler);
     const auto& result = value_of<S>(function, std::move(context), arguments);
-    in_handler.goes_on_to(HandlerWindow::kAround);
-    answer(aside, result);
+    scope.enter_phase(WatchdogSlot::kAround);
+    answer(reply, result);
   } catch (...) {
-    aside.error_in_flight();
+    reply.error_in_flight();
   }
 }
 
 /// The call of a plain function whose params are long: whatever of it takes long, the loop can go on without it.
 template <class S, class F>
 [[gnu::noinline]] void invoke_long(void* callable, Call& call) {
-  AsideAnswer aside{call};
+  OffLoopReply reply{call};
   auto context = context_of<S>(call);
   {
-    InHandler in_handler{call.window(), call.method(), &call, HandlerWindow::kAround};
-    run_aside<S>(*static_cast<F*>(callable), context, {call.params(), call.codec(), call.method()}, in_handler, aside);
+    WatchdogScope scope{call.watchdog_slot(), call.method(), &call, WatchdogSlot::kAround};
+    run_off_loop<S>(*static_cast<F*>(callable), context, {call.params(), call.codec(), call.method()}, scope, reply);
   }
-  aside.give(call);
+  reply.give(call);
 }
 
-/// Of a handler that comes back late: its result is written, and destroyed, before its thread has the loop.
+/// Of a handler that may have lost the loop: its result is written, and destroyed, before its thread rejoins.
 template <class Result, class T>
-[[gnu::noinline]] void answer_late(Call& call, InHandler in_handler, T& result) {
-  AsideAnswer aside{call};
-  in_handler.goes_on_to(HandlerWindow::kAround);
-  answer(aside, result);
+[[gnu::noinline]] void answer_late(Call& call, WatchdogScope scope, T& result) {
+  OffLoopReply reply{call};
+  scope.enter_phase(WatchdogSlot::kAround);
+  answer(reply, result);
   if constexpr (std::is_object_v<Result> && !std::is_const_v<Result> && std::is_move_constructible_v<Result>)
       [[maybe_unused]]
     const Result destroyed{std::move(result)};
-  in_handler.close();
-  aside.give(call);
+  scope.close();
+  reply.give(call);
 }
 
 template <class S, class F>
@@ -432,11 +433,11 @@ void invoke_sync(void* callable, Call& call) {
       return call.invalid_params(*readers.reader);
   }
   auto context = context_of<S>(call);
-  InHandler in_handler{call.window(), call.method(), &call};
+  WatchdogScope scope{call.watchdog_slot(), call.method(), &call};
   auto&& result = value_of<S>(*static_cast<F*>(callable), std::move(context), arguments);
-  if (in_handler.may_be_late()) [[unlikely]]
-    return answer_late<typename S::Result>(call, std::move(in_handler), result);
-  in_handler.close();
+  if (scope.may_be_late()) [[unlikely]]
+    return answer_late<typename S::Result>(call, std::move(scope), result);
+  scope.close();
   answer(call, result);
 }
 
@@ -450,7 +451,7 @@ struct AsyncState {
   OwnedParams params;
   typename S::Arguments arguments{};
   ReplySink sink;
-  Call* call = nullptr;      // while invoke_async is on the stack: answers then need no place in the table
+  Call* call = nullptr;      // while invoke_async is on the stack: answers then need no entry in the table
   bool* finished = nullptr;  // on that stack
 };
 
@@ -481,7 +482,7 @@ template <class T>
 Task<StreamResult> pass_on(Stream<T> stream, std::shared_ptr<Items> items, Scheduler* scheduler) {
   std::size_t count = 0;
   while (std::optional<T> item = co_await stream.next()) {
-    co_await items->room();
+    co_await items->until_writable();
     items->add(*item);
     if (++count % kItemsPerTurn == 0 && scheduler != nullptr)
       co_await sleep_for(*scheduler, std::chrono::nanoseconds{0});
@@ -500,8 +501,8 @@ void invoke_async(void* callable, Call& call) {
   std::unique_ptr<AsyncState<S>> owned;
   bool decoded = false;
   {
-    const InHandler in_handler{call.params().size() >= kLongParams ? call.window() : nullptr, call.method(), &call,
-                               HandlerWindow::kAround};
+    const WatchdogScope scope{call.params().size() >= kLongParams ? call.watchdog_slot() : nullptr, call.method(),
+                              &call, WatchdogSlot::kAround};
     owned = std::make_unique<AsyncState<S>>(call.params(), call.codec());
     decoded = decode_arguments(owned->params.text.view(), call.method(), owned->params.readers, owned->arguments);
   }
@@ -511,7 +512,7 @@ void invoke_async(void* callable, Call& call) {
   [[maybe_unused]] Scheduler* const scheduler = call.scheduler();
   const auto make_task = [&]() {
     const HandlerScope handler{handled};
-    const InHandler in_handler{call.window(), call.method(), nullptr};
+    const WatchdogScope scope{call.watchdog_slot(), call.method(), nullptr};
     auto made = detail::apply<S>(*static_cast<F*>(callable), std::move(context), state.arguments);
     if constexpr (is_stream<typename S::Result>) {
       return pass_on(std::move(made), std::move(items), scheduler);
@@ -551,7 +552,7 @@ Task<void> pass_on_events(Stream<T> stream, std::shared_ptr<EventSink> sink) {
   std::size_t count = 0;
   while (std::optional<T> item = co_await stream.next()) {
     if (count == 0) co_await sink->answered();
-    co_await sink->items().room();
+    co_await sink->items().until_writable();
     sink->items().add(*item);
     if (++count % kItemsPerTurn == 0 && sink->context().scheduler() != nullptr)
       co_await sleep_for(*sink->context().scheduler(), std::chrono::nanoseconds{0});
@@ -612,17 +613,17 @@ template <class S, class F>
 void invoke_blocking(void* callable, Call& call) {
   BlockingPool* const pool = call.blocking_pool();
   if (pool == nullptr) return invoke_sync<S, F>(callable, call);
-  AsideAnswer aside{call};
+  OffLoopReply reply{call};
   Buffer params{call.params()};
   static_cast<void>(params.padded());
   auto context = context_of<S>(call);
   const Codec& codec = call.codec();
   const Method& method = call.method();
-  pool->run([callable, &codec, &method, aside = std::move(aside), params = std::move(params),
+  pool->run([callable, &codec, &method, reply = std::move(reply), params = std::move(params),
              context = std::move(context), sink = call.detach()]() mutable -> BlockingPool::Job {
-    InHandler unwatched{nullptr, method, nullptr};
-    run_aside<S>(*static_cast<F*>(callable), context, {params.view(), codec, method}, unwatched, aside);
-    return [aside = std::move(aside), sink = std::move(sink)]() mutable { aside.give(sink); };
+    WatchdogScope unwatched{nullptr, method, nullptr};
+    run_off_loop<S>(*static_cast<F*>(callable), context, {params.view(), codec, method}, unwatched, reply);
+    return [reply = std::move(reply), sink = std::move(sink)]() mutable { reply.give(sink); };
   });
 }
 

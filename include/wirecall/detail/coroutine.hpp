@@ -34,10 +34,10 @@ namespace detail {
 [[nodiscard]] void* allocate_frame(std::size_t bytes);
 void free_frame(void* frame, std::size_t bytes) noexcept;
 
-class Home;
+class Executor;
 class Root;
 class Waiter;
-struct HandlerWindow;
+struct WatchdogSlot;
 
 /// Whether the present thread runs the handler of `call`, itself or what it awaits: not a task that it has started.
 [[nodiscard]] bool runs_handler_of(const void* call) noexcept;
@@ -96,23 +96,24 @@ class Root {
   virtual ~Root() = default;
 
   [[nodiscard]] const std::stop_token& stop_token() const noexcept { return stop_; }
-  /// Points to null, or is null, for a root that goes on where it is woken. Stays in place as long as the root.
-  [[nodiscard]] const std::shared_ptr<Home>* home() const noexcept { return home_; }
-  void set_home(const std::shared_ptr<Home>* home) noexcept { home_ = home; }
-  /// What runs here is a handler of `method`, for whoever watches, if anybody, by the window to which `window` points
+  /// What resumes this root. Null, or a pointer to null, where the thread that wakes it resumes it. The pointer is
+  /// valid as long as the root.
+  [[nodiscard]] const std::shared_ptr<Executor>* executor() const noexcept { return executor_; }
+  void set_executor(const std::shared_ptr<Executor>* executor) noexcept { executor_ = executor; }
+  /// What runs here is a handler of `method`. The watchdog, if there is one, sees it in the slot to which `slot` points
   /// at that time.
-  void set_handler(const Method* method, HandlerWindow* const* window) noexcept {
-    method_ = window != nullptr ? method : nullptr;
-    window_ = window;
+  void set_handler(const Method* method, WatchdogSlot* const* slot) noexcept {
+    method_ = slot != nullptr ? method : nullptr;
+    watchdog_slot_ = slot;
   }
   /// What runs here is the handler of `call`, for HandlerScope.
   void set_call(const void* call) noexcept { call_ = call; }
-  /// At home where the other is, and part of the same handler.
+  /// Takes the executor of `other`, and is part of the same handler.
   void belong_to(const Root& other) noexcept {
     call_ = other.call_;
-    home_ = other.home_;
+    executor_ = other.executor_;
     method_ = other.method_;
-    window_ = other.window_;
+    watchdog_slot_ = other.watchdog_slot_;
   }
   /// Its frames are being destroyed: it must not be run any more.
   [[nodiscard]] bool unwinding() const noexcept { return unwinding_; }
@@ -179,9 +180,9 @@ class Root {
   PromiseBase* current_ = nullptr;
   Turn* turn_ = nullptr;
   Waiter* waiter_ = nullptr;  // what a request to stop ends
-  const std::shared_ptr<Home>* home_ = nullptr;
+  const std::shared_ptr<Executor>* executor_ = nullptr;
   const Method* method_ = nullptr;  // of a handler that may be watched
-  HandlerWindow* const* window_ = nullptr;
+  WatchdogSlot* const* watchdog_slot_ = nullptr;
   const void* call_ = nullptr;  // whose handler runs here
   std::stop_token stop_;
   std::optional<std::stop_callback<OnStop>> on_stop_;  // since the first wait: joining costs more than most waits

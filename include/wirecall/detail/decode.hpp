@@ -202,9 +202,9 @@ bool decode_map(Reader& reader, T& out) {
     if (!decode_key(reader, name, key)) return reader.failed_at(name);
     typename T::mapped_type* value = nullptr;
     if constexpr (requires { out.try_emplace(std::move(key)); }) {
-      const auto [place, is_new] = out.try_emplace(std::move(key));
+      const auto [entry, is_new] = out.try_emplace(std::move(key));
       if (!is_new) return fail_repeated(reader, name);
-      value = &place->second;
+      value = &entry->second;
     } else {
       value = &out.emplace(std::move(key), typename T::mapped_type{})->second;
     }

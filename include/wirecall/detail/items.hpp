@@ -45,8 +45,8 @@ class Items {
   Items(Items&&) = delete;
   virtual ~Items() = default;
 
-  /// `co_await items.room();` comes before each item.
-  [[nodiscard]] ItemsAwaiter room() noexcept { return ItemsAwaiter{*this}; }
+  /// `co_await items.until_writable();` comes before each item.
+  [[nodiscard]] ItemsAwaiter until_writable() noexcept { return ItemsAwaiter{*this}; }
   /// Throws Error when the item, or all together, are too large, or nobody waits for them any more, and
   /// std::runtime_error when it cannot be encoded.
   template <class T>
@@ -79,8 +79,8 @@ class Items {
   virtual Writer& begin() = 0;
   virtual void end() = 0;
   virtual void discard() noexcept = 0;
-  [[nodiscard]] virtual bool has_room() noexcept = 0;
-  /// The task waits for room from now on, or does not any more.
+  [[nodiscard]] virtual bool writable() noexcept = 0;
+  /// The task waits until the items are writable, or does not any more.
   virtual void wait_begins() {}
   virtual void wait_ends() noexcept {}
 

@@ -364,8 +364,8 @@ void start(Task<T> task, std::stop_token stop, Done done) {
 template <class T, class Done>
 void TaskScope::start(Task<T> task, std::stop_token stop, Done done, const Method* method, const void* call) {
   auto* const started = new detail::StartedTask<T, Done>(std::move(task), &first_, std::move(done));
-  started->set_home(&home_);
-  started->set_handler(method, window_);
+  started->set_executor(&executor_);
+  started->set_handler(method, watchdog_slot_);
   started->set_call(call);
   started->start(std::move(stop));
 }

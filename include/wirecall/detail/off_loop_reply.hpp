@@ -1,0 +1,50 @@
+// OffLoopReply: what a handler answers while its thread does not have the loop, or may not. It is encoded into memory
+// of its own, and given to the call when the thread, or another one, has the loop. To give it is to copy its bytes. Not
+// for answers at the usual pace: those are written straight into the connection's output. It is moved at most once all
+// is written. Thread: any to write, one at a time; the loop's to give.
+#pragma once
+
+#include <exception>
+#include <memory>
+#include <optional>
+
+#include "wirecall/bytes.hpp"
+#include "wirecall/codec.hpp"
+#include "wirecall/error.hpp"
+
+namespace wirecall {
+
+class Call;
+class ReplySink;
+
+namespace detail {
+
+class OffLoopReply {
+ public:
+  OffLoopReply() = default;
+  /// `call` is used now only.
+  explicit OffLoopReply(const Call& call) noexcept;
+
+  /// As ReplySink's.
+  [[nodiscard]] Writer* begin_result();
+  void end_result() noexcept {}
+  void error(const Error& error) { error_ = error; }
+  /// Keeps the exception in flight; only in a catch block.
+  void error_in_flight() noexcept { exception_ = std::current_exception(); }
+
+  void give(Call& call) const noexcept;
+  void give(ReplySink& sink) const noexcept;
+
+ private:
+  template <class Sink>
+  void give_to(Sink& sink) const noexcept;
+
+  const Codec* codec_ = nullptr;  // null for a notification, which has no result
+  Buffer value_;
+  std::unique_ptr<Writer> writer_;
+  std::optional<Error> error_;
+  std::exception_ptr exception_;
+};
+
+}  // namespace detail
+}  // namespace wirecall

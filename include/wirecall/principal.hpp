@@ -1,0 +1,31 @@
+// Principal: an identity that a token proves, and what it may do (docs/access.md). A value; Options::principals lists
+// them. With an empty list nobody has to authenticate, and everybody may do everything.
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace wirecall {
+
+/// The lists hold names and patterns of methods and topics: "gpu.add" is one name, "gpu.*" has any one word for `*`,
+/// "gpu.>" is every name that begins with "gpu.", and ">" is every name except wirecall's own (rpc.…).
+struct Principal {
+  std::string name;
+  /// Secrets that prove this identity: each of 1 to 4096 visible ASCII characters, and of no other principal. Never
+  /// written to a log or an error text.
+  std::vector<std::string> tokens;
+  std::vector<std::string> call;     ///< methods that it may call; others are -32601 for it
+  std::vector<std::string> provide;  ///< methods that it may register
+  std::vector<std::string> publish;  ///< topics that it may publish to
+  std::vector<std::string>
+      subscribe;       ///< topics and patterns that it may subscribe to: those wholly within one of these
+  bool admin = false;  ///< it may list and kick all clients
+
+  bool operator==(const Principal&) const = default;
+};
+
+/// Whether `text` is a valid token: 1 to 4096 visible ASCII characters.
+[[nodiscard]] bool is_token(std::string_view text) noexcept;
+
+}  // namespace wirecall

@@ -1,0 +1,44 @@
+// LongRunning: a command that runs until a signal ends it, until it has done what it was for, or until it is ended by
+// what makes going on pointless. It has the client, which connects again by itself.
+#pragma once
+
+#include <functional>
+#include <mutex>
+#include <optional>
+#include <set>
+#include <string>
+#include <string_view>
+
+#include "cli/interrupt.hpp"
+#include "cli/target.hpp"
+#include "wirecall/client.hpp"
+
+namespace wirecall::cli {
+
+class LongRunning {
+ public:
+  /// Throws std::invalid_argument for what names no endpoint.
+  explicit LongRunning(const Target& target);
+  LongRunning(LongRunning&&) = delete;
+
+  [[nodiscard]] Client& client() noexcept { return client_; }
+
+  /// Ends `stay` with that exit status; the first one holds. Any thread.
+  void end(int status);
+
+  /// Connects, tells the user `what` is done once the broker has accepted all, and stays; at the end calls `leave`.
+  /// Returns the exit status.
+  [[nodiscard]] int stay(const std::string& what, const std::function<void()>& leave = [] {});
+
+ private:
+  [[nodiscard]] std::optional<int> status() const;
+  void tell_refused(std::string_view name, const Error& error);
+
+  mutable std::mutex mutex_;
+  std::optional<int> status_;
+  const Interrupt* interrupt_ = nullptr;  ///< while it is waited for
+  std::set<std::string> refused_;         ///< what has been told since the client was last connected; the driver's
+  Client client_;
+};
+
+}  // namespace wirecall::cli

@@ -1,0 +1,34 @@
+// Acceptor: accepts a server's connections, whatever the kind of its endpoint: open_acceptor makes the right one. It
+// hands out descriptors, for a SocketStream to own.
+// Belongs to its user; lives on its loop's thread. Nothing of the user is called but in a turn of the loop.
+#pragma once
+
+#include <memory>
+
+#include "transport/endpoint_socket.hpp"
+#include "transport/socket.hpp"
+#include "wirecall/endpoint.hpp"
+#include "wirecall/loop.hpp"
+
+namespace wirecall::transport {
+
+class Acceptor {
+ public:
+  /// No connection comes any more; those that came are not touched, but those of stdio, which end a little later.
+  virtual ~Acceptor() = default;
+  /// With the port that was bound.
+  [[nodiscard]] virtual const Endpoint& endpoint() const noexcept = 0;
+  /// No connection can come any more: there is one standard input.
+  [[nodiscard]] virtual bool exhausted() const noexcept { return false; }
+  /// Before it goes. Returns 0, or the errno with which standard output has refused what was sent there.
+  virtual int end() noexcept { return 0; }
+};
+
+/// Peers may connect from now on. Throws std::runtime_error with the cause and the cure.
+[[nodiscard]] std::unique_ptr<Acceptor> open_acceptor(Loop& loop, const Endpoint& endpoint, Listener::Accepted accepted,
+                                                      Listener::Failed failed);
+/// The same of a socket that listens already.
+[[nodiscard]] std::unique_ptr<Acceptor> open_acceptor(Loop& loop, BoundSocket bound, Listener::Accepted accepted,
+                                                      Listener::Failed failed);
+
+}  // namespace wirecall::transport

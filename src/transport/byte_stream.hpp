@@ -1,0 +1,65 @@
+// ByteStream: a transport that carries bytes in order, both ways: the seam under a session. It knows no messages. A
+// stream belongs to its user and lives on one loop; nothing of the user is called from within a call to the stream.
+#pragma once
+
+#include <chrono>
+#include <cstddef>
+#include <optional>
+#include <span>
+#include <string>
+
+#include "wirecall/bytes.hpp"
+#include "wirecall/context.hpp"
+
+namespace wirecall::transport {
+
+/// Whoever reads a stream.
+class StreamUser {
+ public:
+  /// The bytes are lent until this returns; kPaddingBytes are readable behind them, the first of them zero. The user
+  /// may write to them.
+  virtual void received(std::span<char> bytes) = 0;
+  /// The peer sends no more.
+  virtual void ended() = 0;
+  /// All bytes of the last send are on their way; `buffer` is given back.
+  virtual void sent(Buffer buffer) = 0;
+  /// The connection is lost; `error` is an errno. Nothing comes after it.
+  virtual void failed(int error) = 0;
+
+ protected:
+  ~StreamUser() = default;
+};
+
+class ByteStream {
+ public:
+  /// Closes at once whatever is under way; the user is told nothing any more.
+  virtual ~ByteStream() = default;
+
+  /// Begins to receive. Called before anything else; and once more, perhaps, by another user that takes over, while
+  /// nothing is being sent and nothing is paused.
+  virtual void start(StreamUser& user) = 0;
+  /// Sends all of `bytes`; one send at a time: the next only after `sent`. `prompt` asks for `sent` to be called as
+  /// soon as it is true and not with whatever comes next.
+  virtual void send(Buffer bytes, bool prompt) = 0;
+  /// Receives no more for now, or again.
+  virtual void pause() = 0;
+  virtual void resume() = 0;
+  /// Bytes that have arrived and have not been received yet.
+  [[nodiscard]] virtual std::size_t readable() const noexcept = 0;
+  /// Bytes of the send in flight that the system has not taken yet.
+  [[nodiscard]] virtual std::size_t unsent() const noexcept = 0;
+  /// Ends what is sent; receiving goes on.
+  virtual void shut_down() = 0;
+
+  /// The system is to find out by itself whether a peer that is silent is still there, and to fail with ETIMEDOUT after
+  /// that time. No effect where it always knows.
+  virtual void watch_peer(std::chrono::nanoseconds) noexcept {}
+
+  /// None where the system cannot tell; it can for unix sockets, and is asked each time.
+  [[nodiscard]] virtual std::optional<PeerCredentials> peer_credentials() const { return std::nullopt; }
+  /// Where the peer comes from: an address (of IPv6 its first 64 bits, which one host has for itself), or a user of
+  /// this machine; empty where that is not known. The same text is the same source.
+  [[nodiscard]] virtual std::string peer_source() const { return {}; }
+};
+
+}  // namespace wirecall::transport

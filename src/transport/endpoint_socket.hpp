@@ -1,0 +1,64 @@
+// Opening what an endpoint names: a socket that listens, or one that is connected. Everything here happens when
+// something is set up, and may block; nothing of it in a turn of a loop. What comes out are plain descriptors of
+// stream sockets, whatever the endpoint's kind.
+// Thread: any.
+#pragma once
+
+#include <chrono>
+#include <cstddef>
+#include <string>
+#include <sys/types.h>
+#include <utility>
+#include <vector>
+
+#include "wirecall/endpoint.hpp"
+
+namespace wirecall::transport {
+
+/// The file that a listening unix socket is known by. Goes with this object, unless another has taken its place.
+class SocketFile {
+ public:
+  SocketFile() = default;
+  /// The file is there already.
+  explicit SocketFile(std::string path);
+  SocketFile(SocketFile&& other) noexcept
+      : path_(std::exchange(other.path_, {})), device_(other.device_), node_(other.node_) {}
+  SocketFile& operator=(SocketFile&& other) noexcept {
+    std::swap(path_, other.path_);
+    std::swap(device_, other.device_);
+    std::swap(node_, other.node_);
+    return *this;
+  }
+  ~SocketFile();
+  /// It stays when this object goes.
+  void keep() noexcept { path_.clear(); }
+
+ private:
+  std::string path_;
+  dev_t device_ = 0;
+  ino_t node_ = 0;
+};
+
+struct BoundSocket {
+  int descriptor;
+  Endpoint endpoint;    ///< with the port that was bound
+  SocketFile file;      ///< of a unix socket
+  bool shared = false;  ///< other processes accept on it as well
+};
+
+/// Binds and listens on a tcp or unix endpoint. A socket file on which nobody listens any more is replaced. Throws
+/// std::runtime_error with the cause and the cure.
+[[nodiscard]] BoundSocket listen_on(const Endpoint& endpoint);
+
+/// `count` sockets, at least one, that all listen on one tcp endpoint; the system spreads the connections over them.
+/// The port is theirs alone: as refused to others, and by others, as one of listen_on. Throws as that does.
+[[nodiscard]] std::vector<BoundSocket> listen_together(const Endpoint& endpoint, std::size_t count);
+
+/// A connected, non-blocking socket; of a host's addresses each is tried until one answers, and has its share of the
+/// time. Throws std::runtime_error with the cause and the cure.
+[[nodiscard]] int connect_to(const Endpoint& endpoint, std::chrono::milliseconds timeout);
+
+/// Whether connecting there asks the system for a host's addresses, which takes as long as it takes.
+[[nodiscard]] bool resolves_a_name(const Endpoint& endpoint) noexcept;
+
+}  // namespace wirecall::transport
