@@ -3,7 +3,7 @@
 // close half or all of their connection; principals are reloaded, and the broker drains. It keeps a model of what is
 // due and lists whatever contradicts it: an answer that nobody waits for, or another's; an item or event out of order;
 // a line that is no JSON value; a call without an outcome; something that the broker still holds when all have gone.
-// One thread. fuzz/broker.cpp feeds it by libFuzzer, tests/session/broker_storm_test.cpp by seeds.
+// One thread. fuzz/broker.cpp feeds it by libFuzzer, tests/server/broker_storm_test.cpp by seeds.
 #pragma once
 
 #include <algorithm>
@@ -24,9 +24,9 @@
 #include <utility>
 #include <vector>
 
+#include "http/access.hpp"
 #include "rpc/access.hpp"
-#include "session/http_access.hpp"
-#include "session/serving_loop.hpp"
+#include "server/serving_loop.hpp"
 #include "tests/runtime/simulated_backend.hpp"
 #include "wirecall/context.hpp"
 #include "wirecall/log.hpp"

@@ -1,13 +1,12 @@
 // A client of HTTP that is sent anything as the response to its call: the call ends, whatever came, and once there is a
 // new connection the client is as good as ever. The first byte of an input chooses how the rest is cut up.
-#include "session/client_http.hpp"
-
 #include <chrono>
 #include <string>
 #include <vector>
 
 #include "fuzz/texts.hpp"
-#include "tests/session/client_world.hpp"
+#include "http/client.hpp"
+#include "tests/client/world.hpp"
 
 namespace {
 

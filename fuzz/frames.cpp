@@ -8,13 +8,13 @@
 
 #include "codec/json_scan.hpp"
 #include "codec/msgpack_scan.hpp"
+#include "connection/session.hpp"
 #include "framing/length_prefix.hpp"
 #include "fuzz/msgpack_maker.hpp"
 #include "fuzz/peer.hpp"
 #include "fuzz/simdjson_opinion.hpp"
 #include "fuzz/texts.hpp"
 #include "message/transcoder.hpp"
-#include "session/session.hpp"
 #include "wirecall/registry.hpp"
 #include "wirecall/value.hpp"
 

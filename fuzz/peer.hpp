@@ -10,9 +10,9 @@
 #include <string_view>
 #include <utility>
 
+#include "connection/channel.hpp"
 #include "fuzz/texts.hpp"
 #include "runtime/backend.hpp"
-#include "session/channel.hpp"
 #include "wirecall/registry.hpp"
 
 namespace fuzz {

@@ -1,6 +1,6 @@
 // A whole session without a socket: what the peer gets must not depend on how its bytes were cut up on the way. The
 // first bytes of an input choose the cuts; the rest arrives once whole and once in these pieces.
-#include "session/session.hpp"
+#include "connection/session.hpp"
 
 #include <memory>
 #include <string>

@@ -2,7 +2,7 @@
 // read once when the server or client is made; Server::set_limits and Server::set_log_level change some while it runs.
 //
 // An option has the same name in C++ (a member), in JSON (a key, Options::from_json) and on the command line (a flag).
-// docs/options.md lists them with unit, default and range; the table behind them is src/session/option_rows.cpp.
+// docs/options.md lists them with unit, default and range; the table behind them is src/options/rows.cpp.
 #pragma once
 
 #include <cstdint>

@@ -197,7 +197,7 @@ class OutgoingCall {
   std::uint64_t generation_ = 0;  // of the call once it has been started, and belongs to the core; 0 before
 };
 
-/// A task that its own executor resumes with the answer (src/session/client_await.cpp).
+/// A task that its own executor resumes with the answer (src/client/await.cpp).
 template <class Awaiter, class Payload>
 struct PendingResumption;
 struct BufferedAnswer;

@@ -16,8 +16,8 @@
 #include <vector>
 
 #include "base/edit_distance.hpp"
-#include "cli/config_file.hpp"
-#include "session/option_rows.hpp"
+#include "cli/config/config_file.hpp"
+#include "options/rows.hpp"
 #include "wirecall/options.hpp"
 
 namespace wirecall::python {

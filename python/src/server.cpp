@@ -16,7 +16,7 @@
 #include <vector>
 
 #include "async_calls.hpp"
-#include "cli/config_reloader.hpp"
+#include "cli/config/config_reloader.hpp"
 #include "described.hpp"
 #include "errors.hpp"
 #include "gil.hpp"

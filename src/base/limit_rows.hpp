@@ -1,5 +1,5 @@
 // The table of limits: what limits.hpp says of each in words, for code. It is walked by require_valid, and is part of
-// the table of options (session/option_rows.hpp).
+// the table of options (options/rows.hpp).
 #pragma once
 
 #include <cstdint>

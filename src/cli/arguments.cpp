@@ -14,7 +14,7 @@
 #include <vector>
 
 #include "base/ascii.hpp"
-#include "cli/blobs.hpp"
+#include "cli/view/blobs.hpp"
 #include "wirecall/reflect.hpp"
 #include "wirecall/value.hpp"
 

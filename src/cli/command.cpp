@@ -13,8 +13,8 @@
 #include "base/limit_rows.hpp"
 #include "base/printable.hpp"
 #include "cli/arguments.hpp"
+#include "cli/config/flags.hpp"
 #include "cli/files.hpp"
-#include "cli/flags.hpp"
 #include "wirecall/options.hpp"
 #include "wirecall/reflect.hpp"
 

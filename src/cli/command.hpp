@@ -13,7 +13,7 @@
 #include <utility>
 #include <vector>
 
-#include "cli/contexts.hpp"
+#include "cli/config/contexts.hpp"
 #include "cli/target.hpp"
 
 namespace wirecall::cli {

@@ -11,8 +11,8 @@
 #include "base/printable.hpp"
 #include "broker/methods.hpp"
 #include "cli/terminal.hpp"
+#include "client/core.hpp"
 #include "message/error_description.hpp"
-#include "session/client_core.hpp"
 #include "wirecall/client.hpp"
 
 namespace wirecall::cli {

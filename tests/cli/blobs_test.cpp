@@ -1,4 +1,4 @@
-#include "cli/blobs.hpp"
+#include "cli/view/blobs.hpp"
 
 #include <gtest/gtest.h>
 #include <string>

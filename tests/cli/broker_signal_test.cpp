@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "tests/cli/broker_tool.hpp"
-#include "tests/session/peer.hpp"
+#include "tests/connection/peer.hpp"
 
 namespace wirecall::cli {
 namespace {

@@ -1,6 +1,6 @@
 // The configuration file: each option can be said in it, what it cannot be is refused by its name, value, range and
 // line, and what is printed of options reads back as the same.
-#include "cli/config_file.hpp"
+#include "cli/config/config_file.hpp"
 
 #include <gtest/gtest.h>
 #include <map>
@@ -8,7 +8,7 @@
 #include <string_view>
 #include <vector>
 
-#include "tests/session/another_option.hpp"
+#include "tests/options/another_option.hpp"
 
 namespace wirecall::cli {
 namespace {

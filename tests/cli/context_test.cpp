@@ -10,7 +10,7 @@
 
 #include "tests/cli/broker_tool.hpp"
 #include "tests/cli/process.hpp"
-#include "tests/session/folder.hpp"
+#include "tests/server/folder.hpp"
 
 namespace wirecall::cli {
 namespace {

@@ -1,12 +1,12 @@
 // The demo methods, and the banner that lists them, without any socket.
-#include "cli/demo.hpp"
+#include "cli/commands/demo.hpp"
 
 #include <gtest/gtest.h>
 #include <string>
 #include <string_view>
 #include <vector>
 
-#include "cli/serve.hpp"
+#include "cli/commands/serve.hpp"
 
 namespace wirecall::cli {
 namespace {

@@ -1,5 +1,5 @@
 // A server that may have few descriptors, as a user starts it, on each engine: whom it serves when there are none left,
-// what that costs it, and that it accepts again. tests/session/descriptors_test.cpp has what else needs them.
+// what that costs it, and that it accepts again. tests/server/descriptors_test.cpp has what else needs them.
 #include <chrono>
 #include <ctime>
 #include <gtest/gtest.h>
@@ -13,7 +13,7 @@
 #include "base/sanitizers.hpp"
 #include "tests/cli/metrics.hpp"
 #include "tests/cli/process.hpp"
-#include "tests/session/peer.hpp"
+#include "tests/connection/peer.hpp"
 #include "wirecall/endpoint.hpp"
 
 namespace wirecall::cli {

@@ -1,5 +1,5 @@
 // Every option is a flag that the help tells of, that sets it, and that refuses what it cannot be.
-#include "cli/flags.hpp"
+#include "cli/config/flags.hpp"
 
 #include <algorithm>
 #include <gtest/gtest.h>
@@ -9,7 +9,7 @@
 #include <utility>
 #include <vector>
 
-#include "tests/session/another_option.hpp"
+#include "tests/options/another_option.hpp"
 
 namespace wirecall::cli {
 namespace {

@@ -1,5 +1,5 @@
 // The histogram against sorted lists, and the text that plotters read.
-#include "cli/histogram.hpp"
+#include "cli/load/histogram.hpp"
 
 #include <algorithm>
 #include <cmath>

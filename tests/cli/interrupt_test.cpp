@@ -12,7 +12,7 @@
 
 #include "tests/cli/metrics.hpp"
 #include "tests/cli/process.hpp"
-#include "tests/session/peer.hpp"
+#include "tests/connection/peer.hpp"
 #include "wirecall/endpoint.hpp"
 
 namespace wirecall::cli {

@@ -9,7 +9,7 @@
 
 #include "base/sanitizers.hpp"
 #include "tests/cli/process.hpp"
-#include "tests/session/peer.hpp"
+#include "tests/connection/peer.hpp"
 #include "wirecall/endpoint.hpp"
 #include "wirecall/limits.hpp"
 

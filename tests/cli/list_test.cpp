@@ -1,5 +1,5 @@
 // `wirecall ls`, `clients` and `describe` as a user runs them, at a broker that is a process of its own.
-#include "cli/list.hpp"
+#include "cli/commands/list.hpp"
 
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "tests/cli/broker_tool.hpp"
-#include "tests/session/peer.hpp"
+#include "tests/connection/peer.hpp"
 #include "wirecall/endpoint.hpp"
 
 namespace wirecall::cli {

@@ -1,6 +1,6 @@
 // The load against a server, and against peers that answer as no server of ours does. Times are real, so nothing here
 // depends on how many calls there were, but on what is true of any number.
-#include "cli/load.hpp"
+#include "cli/load/load.hpp"
 
 #include <algorithm>
 #include <atomic>

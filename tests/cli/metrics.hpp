@@ -6,7 +6,7 @@
 #include <string>
 #include <string_view>
 
-#include "tests/session/peer.hpp"
+#include "tests/connection/peer.hpp"
 
 namespace wirecall::cli {
 

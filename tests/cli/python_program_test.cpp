@@ -1,4 +1,4 @@
-#include "cli/python_program.hpp"
+#include "cli/commands/python_program.hpp"
 
 #include <cstdlib>
 #include <filesystem>
@@ -8,7 +8,7 @@
 #include <sys/wait.h>
 #include <vector>
 
-#include "tests/session/folder.hpp"
+#include "tests/server/folder.hpp"
 
 namespace wirecall::cli {
 namespace {

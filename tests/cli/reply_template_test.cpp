@@ -1,4 +1,4 @@
-#include "cli/reply_template.hpp"
+#include "cli/view/reply_template.hpp"
 
 #include <gtest/gtest.h>
 #include <string>

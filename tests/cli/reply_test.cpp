@@ -1,5 +1,5 @@
 // `wirecall reply` as a user runs it, at a broker that is a process of its own.
-#include "cli/reply.hpp"
+#include "cli/commands/reply.hpp"
 
 #include <fstream>
 #include <gtest/gtest.h>
@@ -10,8 +10,8 @@
 #include <vector>
 
 #include "tests/cli/broker_tool.hpp"
-#include "tests/session/folder.hpp"
-#include "tests/session/peer.hpp"
+#include "tests/connection/peer.hpp"
+#include "tests/server/folder.hpp"
 #include "wirecall/endpoint.hpp"
 
 namespace wirecall::cli {

@@ -1,4 +1,4 @@
-#include "cli/schema_text.hpp"
+#include "cli/view/schema_text.hpp"
 
 #include <gtest/gtest.h>
 #include <string>

@@ -8,8 +8,8 @@
 #include <vector>
 
 #include "tests/cli/process.hpp"
-#include "tests/session/folder.hpp"
-#include "tests/session/peer.hpp"
+#include "tests/connection/peer.hpp"
+#include "tests/server/folder.hpp"
 #include "wirecall/endpoint.hpp"
 
 namespace wirecall::cli {

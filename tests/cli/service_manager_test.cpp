@@ -1,6 +1,6 @@
 // What a service manager hears of `wirecall serve`, at a socket as systemd gives one: in which order, and by both kinds
 // of names.
-#include "cli/service_manager.hpp"
+#include "cli/config/service_manager.hpp"
 
 #include <array>
 #include <cstddef>
@@ -16,7 +16,7 @@
 #include <unistd.h>
 
 #include "tests/cli/process.hpp"
-#include "tests/session/folder.hpp"
+#include "tests/server/folder.hpp"
 
 namespace wirecall::cli {
 namespace {

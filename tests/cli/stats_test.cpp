@@ -1,5 +1,5 @@
 // `wirecall stats` as a user runs it, at a broker that is a process of its own, and the reading of its numbers.
-#include "cli/stats.hpp"
+#include "cli/commands/stats.hpp"
 
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
@@ -7,7 +7,7 @@
 #include <string_view>
 #include <vector>
 
-#include "cli/broker_stats.hpp"
+#include "cli/view/broker_stats.hpp"
 #include "tests/cli/broker_tool.hpp"
 
 namespace wirecall::cli {

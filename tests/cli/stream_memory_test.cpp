@@ -1,6 +1,6 @@
 // What a long stream costs the process that serves it, on each engine: the demo server as a user starts it, its
 // resident memory as the system counts it, and its items as it counts them itself (/metrics).
-// tests/session/streaming_test.cpp has what the items are.
+// tests/connection/streaming_test.cpp has what the items are.
 #include <cstddef>
 #include <gtest/gtest.h>
 #include <string>
@@ -9,7 +9,7 @@
 #include "base/sanitizers.hpp"
 #include "tests/cli/metrics.hpp"
 #include "tests/cli/process.hpp"
-#include "tests/session/peer.hpp"
+#include "tests/connection/peer.hpp"
 #include "wirecall/endpoint.hpp"
 #include "wirecall/limits.hpp"
 

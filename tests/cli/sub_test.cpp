@@ -1,5 +1,5 @@
 // `wirecall sub` and `wirecall pub` as a user runs them, at a broker that is a process of its own.
-#include "cli/sub.hpp"
+#include "cli/commands/sub.hpp"
 
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "tests/cli/broker_tool.hpp"
-#include "tests/session/peer.hpp"
+#include "tests/connection/peer.hpp"
 #include "wirecall/endpoint.hpp"
 
 namespace wirecall::cli {

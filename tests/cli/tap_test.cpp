@@ -1,5 +1,5 @@
 // `wirecall tap` as a user runs it, at a broker that is a process of its own.
-#include "cli/tap.hpp"
+#include "cli/commands/tap.hpp"
 
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "tests/cli/broker_tool.hpp"
-#include "tests/session/peer.hpp"
+#include "tests/connection/peer.hpp"
 #include "wirecall/endpoint.hpp"
 
 namespace wirecall::cli {

@@ -1,4 +1,4 @@
-#include "cli/top_view.hpp"
+#include "cli/view/top_view.hpp"
 
 #include <chrono>
 #include <gtest/gtest.h>

@@ -11,7 +11,7 @@
 #include <thread>
 #include <utility>
 
-#include "cli/demo.hpp"
+#include "cli/commands/demo.hpp"
 #include "wirecall/wirecall.hpp"
 
 namespace {

@@ -24,13 +24,13 @@
 #include <utility>
 #include <vector>
 
+#include "client/core.hpp"
 #include "runtime/inbox.hpp"
-#include "session/client_core.hpp"
+#include "tests/client/access.hpp"
+#include "tests/connection/peer.hpp"
 #include "tests/memory/failing_memory.hpp"
 #include "tests/runtime/simulated_backend.hpp"
 #include "tests/runtime/wrapped_backend.hpp"
-#include "tests/session/client_access.hpp"
-#include "tests/session/peer.hpp"
 #include "wirecall/loop.hpp"
 #include "wirecall/server.hpp"
 #include "wirecall/task.hpp"

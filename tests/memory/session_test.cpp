@@ -23,8 +23,8 @@
 #include <vector>
 
 #include "framing/json_text.hpp"
-#include "session/http_access.hpp"
-#include "session/serving_loop.hpp"
+#include "http/access.hpp"
+#include "server/serving_loop.hpp"
 #include "tests/memory/failing_memory.hpp"
 #include "tests/runtime/simulated_backend.hpp"
 #include "tests/runtime/wrapped_backend.hpp"

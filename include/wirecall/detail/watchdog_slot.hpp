@@ -1,8 +1,8 @@
-// WatchdogSlot: shows a watchdog which handler the thread of a loop runs, and for how long (src/session/hand_over.hpp).
-// WatchdogScope fills it while the handler has the thread, long params are decoded for it, or its answer is written off
-// the loop (OffLoopReply). A plain function touches nothing of the loop, so another thread can take the loop over in
-// that time; a coroutine touches it, and keeps it. Opening and closing a scope are plain stores and loads: the watcher
-// makes up for the missing fence. Thread: the loop's, but for what says so.
+// WatchdogSlot: shows a watchdog which handler the thread of a loop runs, and for how long
+// (src/server/loop_takeover.hpp). WatchdogScope fills it while the handler has the thread, long params are decoded for
+// it, or its answer is written off the loop (OffLoopReply). A plain function touches nothing of the loop, so another
+// thread can take the loop over in that time; a coroutine touches it, and keeps it. Opening and closing a scope are
+// plain stores and loads: the watcher makes up for the missing fence. Thread: the loop's, but for what says so.
 #pragma once
 
 #include <atomic>

@@ -1,0 +1,240 @@
+#include "cli/commands/bench.hpp"
+
+#include <array>
+#include <cerrno>
+#include <cstdio>
+#include <cstring>
+#include <fmt/core.h>
+#include <memory>
+#include <optional>
+#include <stdexcept>
+#include <string_view>
+#include <sys/resource.h>
+
+#include "base/printable.hpp"
+#include "cli/arguments.hpp"
+#include "cli/files.hpp"
+#include "cli/interrupt.hpp"
+#include "cli/load/load.hpp"
+#include "cli/terminal.hpp"
+#include "cli/view/table.hpp"
+#include "wirecall/reflect.hpp"
+
+namespace wirecall::cli {
+namespace {
+
+struct BenchOptions {
+  std::string method;
+  std::string params;             ///< JSON text
+  std::vector<std::string> urls;  ///< at least one; the first that can be connected to is loaded
+  std::string token;              ///< empty for none
+  std::uint32_t connections = 1;
+  std::uint32_t pipeline = 1;
+  std::chrono::milliseconds duration{10'000};
+  std::chrono::milliseconds warm_up{300};  ///< before it, not measured
+  double rate = 0;                         ///< calls a second; 0 for as many as the server answers
+  bool json = false;                       ///< one JSON object instead of a table
+  std::string hdr_path;                    ///< where the distribution is written; empty for nowhere
+};
+
+struct Quantile {
+  std::string_view name;
+  double share;
+};
+constexpr std::array<Quantile, 4> kQuantiles{{{"p50", 0.5}, {"p90", 0.9}, {"p99", 0.99}, {"p99.9", 0.999}}};
+
+double seconds(std::chrono::nanoseconds time) { return std::chrono::duration<double>{time}.count(); }
+double as_double(std::uint64_t value) { return static_cast<double>(value); }
+
+// Each connection is a descriptor; a process may have as many as its hard limit says.
+void allow_descriptors() {
+  rlimit limit{};
+  if (getrlimit(RLIMIT_NOFILE, &limit) != 0) return;
+  limit.rlim_cur = limit.rlim_max;
+  setrlimit(RLIMIT_NOFILE, &limit);
+}
+
+std::string latency_line(const Histogram& latency) {
+  if (latency.count() == 0) return "none: no call has come to a result";
+  std::string line;
+  for (const Quantile& quantile : kQuantiles) {
+    line += fmt::format("{} {}   ", quantile.name, time_text(as_double(latency.at(quantile.share))));
+  }
+  return line + "max " + time_text(as_double(latency.max()));
+}
+
+void show_progress(const LoadResult& so_far) {
+  print_stderr(fmt::format("\r{:4.0f} s   {:.0f} calls/s   {}\x1b[K", seconds(so_far.elapsed), so_far.rate(),
+                           latency_line(so_far.latency)));
+}
+
+std::string table(const BenchOptions& options, const std::string& url, const LoadResult& result) {
+  std::string text =
+      fmt::format("{} at {}: {} connections with {} calls in flight each, {:.1f} s\n", printable(options.method), url,
+                  options.connections, options.pipeline, seconds(result.elapsed));
+  text += fmt::format("  rate        {:.0f} calls/s", result.rate());
+  text += options.rate > 0 ? fmt::format(" of {:.0f} due\n", options.rate) : "\n";
+  text += fmt::format("  latency     {}\n", latency_line(result.latency));
+  text += fmt::format("  errors      {}", result.errors);
+  for (const auto& [code, count] : result.errors_by_code) text += fmt::format("   {}: {}", code, count);
+  text += '\n';
+  if (result.strays != 0)
+    text += fmt::format("  strays      {} responses to no call, among the errors\n", result.strays);
+  if (result.unanswered != 0) text += fmt::format("  unanswered  {}\n", result.unanswered);
+  if (result.unsent != 0) {
+    text += fmt::format("  unsent      {} were due and had no room: more connections (-c) or calls in flight (-p)\n",
+                        result.unsent);
+  }
+  return text;
+}
+
+std::string json(const BenchOptions& options, const std::string& url, const LoadResult& result) {
+  std::string text =
+      fmt::format(R"({{"method":{},"url":{},"connections":{},"pipeline":{},"seconds":{:.3f},)", to_json(options.method),
+                  to_json(url), options.connections, options.pipeline, seconds(result.elapsed));
+  if (options.rate > 0) text += fmt::format(R"("rate_due":{},)", options.rate);
+  text += fmt::format(R"("calls":{},"rate":{:.1f},"errors":{},"errors_by_code":{{)", result.answered, result.rate(),
+                      result.errors);
+  for (const auto& [code, count] : result.errors_by_code) text += fmt::format(R"("{}":{},)", code, count);
+  if (text.back() == ',') text.pop_back();
+  text += fmt::format(R"(}},"strays":{},"unanswered":{},"unsent":{},"latency_us":)", result.strays, result.unanswered,
+                      result.unsent);
+  if (result.latency.count() == 0) return text + "null}\n";
+  text += fmt::format(R"({{"mean":{:.3f})", result.latency.mean() / 1e3);
+  for (const Quantile& quantile : kQuantiles) {
+    text += fmt::format(R"(,"{}":{:.3f})", quantile.name, as_double(result.latency.at(quantile.share)) / 1e3);
+  }
+  return text + fmt::format(R"(,"max":{:.3f}}}}})", as_double(result.latency.max()) / 1e3) + '\n';
+}
+
+int report(const BenchOptions& options, const std::string& url, const LoadResult& result, const Interrupt& interrupt,
+           std::optional<OutputFile>& hdr) {
+  if (int status = print(options.json ? json(options, url, result) : table(options, url, result)); status != kSuccess) {
+    return status;
+  }
+  if (hdr) {
+    if (const auto written = hdr->write(cli::hdr(result.latency)); !written) {
+      print_error(written.error());
+      return kRpcError;
+    }
+  }
+  if (!result.lost.empty()) {
+    print_error(result.lost);
+    return result.refused ? kRpcError : kCannotConnect;
+  }
+  if (interrupt.signal() != 0) {
+    print_error(interrupt.name() + " came: this is what was measured until then");
+    return interrupt.status();
+  }
+  if (result.errors != 0) return kRpcError;
+  return result.unanswered != 0 ? kTimeout : kSuccess;
+}
+
+int bench(const BenchOptions& options) {
+  std::optional<OutputFile> hdr;
+  if (!options.hdr_path.empty()) {
+    auto opened = OutputFile::open(options.hdr_path);
+    if (!opened) {
+      print_error(opened.error());
+      return kUsage;
+    }
+    hdr = *std::move(opened);
+  }
+  allow_descriptors();
+  for (const std::string& url : options.urls) {
+    const auto endpoint = Endpoint::parse(url);
+    if (!endpoint) {
+      print_error(endpoint.error());
+      return kUsage;
+    }
+    LoadOptions load{.endpoint = *endpoint,
+                     .method = options.method,
+                     .params = options.params,
+                     .token = options.token,
+                     .connections = options.connections,
+                     .pipeline = options.pipeline,
+                     .rate = options.rate,
+                     .warm_up = options.warm_up,
+                     .duration = options.duration};
+    if (on_terminal()) load.progress = show_progress;
+    // Until all is connected there is nothing to show, and a signal ends the process.
+    std::optional<Interrupt> interrupt;
+    load.connected = [&] { interrupt.emplace(); };
+    load.stop = [&] { return interrupt->signal() != 0; };
+    std::optional<LoadResult> result;
+    try {
+      result = run_load(load);
+    } catch (const std::runtime_error& error) {
+      print_error(error.what());
+      continue;
+    }
+    if (on_terminal()) print_stderr("\r\x1b[K");
+    return report(options, url, *result, *interrupt, hdr);
+  }
+  return kCannotConnect;
+}
+
+class BenchCommand final : public MethodCommand {
+ public:
+  explicit BenchCommand(CLI::App& parent);
+
+ private:
+  int run() override;
+
+  BenchOptions options_;
+  std::string duration_;
+  std::string warm_up_;
+  std::optional<ServerFlags> server_;
+};
+
+BenchCommand::BenchCommand(CLI::App& parent)
+    : MethodCommand(
+          parent,
+          {.name = "bench",
+           .does = "Load a server with calls and print rate and latency",
+           .footer =
+               "Without --rate each connection keeps -p calls in flight. With it, calls are due at that rate whatever "
+               "the\nserver does, and a call's time counts from when it was due.\n\n"
+               "Examples:\n"
+               "  wirecall bench subtract 42 23 -c 32 -p 16\n"
+               "  wirecall bench echo '\"hello\"' -c 10 --rate 5000 -z 1m --hdr latency.hgrm\n\n"}) {
+  app()
+      .add_option("-c,--connections", options_.connections, "Connections; 1 unless given")
+      ->type_name("N")
+      ->check(whole_number("connections", 1, 100'000));
+  app()
+      .add_option("-p,--pipeline", options_.pipeline, "Calls in flight on each; 1 unless given")
+      ->type_name("N")
+      ->check(whole_number("pipeline", 1, 100'000));
+  app().add_option("-z,--duration", duration_, "How long, as 10s or 1m; 10s unless given")->type_name("DURATION");
+  app()
+      .add_option("--warm-up", warm_up_, "How long, at first, nothing is measured; 300ms unless given")
+      ->type_name("DURATION");
+  app()
+      .add_option("--rate", options_.rate, "Calls a second in all; as many as are answered unless given")
+      ->type_name("R")
+      ->check(number("rate", 0.001, 1e9));
+  app().add_flag("--json", options_.json, "Print one JSON object");
+  app()
+      .add_option("--hdr", options_.hdr_path, "Write the distribution there, as HdrHistogram's plotters read it")
+      ->type_name("FILE");
+  app().add_option("--token", options_.token, "What is shown to a server that asks who it is")->type_name("TOKEN");
+  server_.emplace(app());
+}
+
+int BenchCommand::run() {
+  options_.method = method();
+  options_.params = params_json();
+  const SavedContext server = server_->server();
+  options_.urls = server.urls;
+  options_.token = token_for(server, std::move(options_.token));
+  if (!duration_.empty()) options_.duration = require(duration_of(duration_), "-z/--duration");
+  if (!warm_up_.empty()) options_.warm_up = require(duration_of(warm_up_), "--warm-up");
+  return bench(options_);
+}
+
+}  // namespace
+
+std::unique_ptr<Command> bench_command(CLI::App& parent) { return std::make_unique<BenchCommand>(parent); }
+
+}  // namespace wirecall::cli

@@ -1,0 +1,206 @@
+// See call.hpp.
+#include "cli/commands/call.hpp"
+
+#include <chrono>
+#include <fmt/core.h>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+
+#include "base/one_line.hpp"
+#include "cli/arguments.hpp"
+#include "cli/files.hpp"
+#include "cli/target.hpp"
+#include "cli/terminal.hpp"
+#include "cli/view/blobs.hpp"
+#include "wirecall/client.hpp"
+#include "wirecall/error.hpp"
+#include "wirecall/reflect.hpp"
+#include "wirecall/request.hpp"
+#include "wirecall/result_stream.hpp"
+#include "wirecall/value.hpp"
+
+namespace wirecall::cli {
+namespace {
+
+// By HTTP a provider's line breaks come as they are; who reads lines takes each for an answer.
+int print_line(std::string json) {
+  make_one_line(json.data(), json.data() + json.size());
+  return print(json + '\n');
+}
+
+// Each result on a line, as soon as it is there.
+int print_stream(RawClient& caller, std::string_view method, detail::OutgoingCall call, const StopAtSignal& signal) {
+  try {
+    ResultStream<Value> items{detail::ItemReader{std::move(call), kStreamCredit}};
+    for (const Value& item : items) {
+      if (const int printed = print(item.dump() + '\n'); printed != kSuccess) return printed;
+    }
+    return kSuccess;
+  } catch (const ConnectionError& error) {
+    print_error(error);
+    return kCannotConnect;
+  } catch (const Error& error) {
+    if (signal.gave_up(error)) return signal.status();
+    print_error(explained(caller, method, error));
+    return exit_of_answer(error);
+  }
+}
+
+int print_response(detail::OutgoingCall call, const StopAtSignal& signal) {
+  call.keep_response();
+  detail::Answer answer = call.wait();
+  if (!answer.ok() && signal.gave_up(answer.error())) return signal.status();
+  const std::string_view response = call.response();
+  if (response.empty()) {
+    print_error(answer.error());
+    return exit_of(answer.error());
+  }
+  const int printed = print_line(std::string{response});
+  return printed != kSuccess || answer.ok() ? printed : exit_of_answer(answer.error());
+}
+
+// Result or error as one object on stdout, for programs that read it.
+int print_json(const Error& error) {
+  std::string text = fmt::format(R"({{"error":{{"code":{},"message":{})", error.code(), to_json(error.message()));
+  if (!error.data().empty()) text.append(R"(,"data":)").append(error.data());
+  return print_line(text + "}}");
+}
+
+int print_json(RawClient& caller, std::string_view method, detail::OutgoingCall call, const StopAtSignal& signal) {
+  call.keep_response();
+  detail::Answer answer = call.wait();
+  if (answer.ok()) return print_line(R"({"result":)" + std::string{answer.result()} + "}");
+  const Error& error = answer.error();
+  if (const int printed = print_json(explained(caller, method, error)); printed != kSuccess) return printed;
+  if (signal.gave_up(error)) return signal.status();
+  return call.response().empty() ? exit_of(error) : exit_of_answer(error);
+}
+
+// An array, an image or bytes go to a file or pipe as such a file has them; a terminal is told what they are.
+int print_result(RawClient& caller, std::string_view method, detail::OutgoingCall call, const StopAtSignal& signal) {
+  const auto result = result_of(caller, method, std::move(call), signal);
+  if (!result) return result.error();
+  const std::optional<Blob> blob = blob_of(*result);
+  if (!blob) return print_line(*result);
+  if (!prints_to_terminal()) return print(blob->content);
+  return print(blob->description + ", " + std::to_string(blob->content.size()) +
+               " bytes: redirect it to a file (> out" + std::string{blob->suffix} + ")\n");
+}
+
+/// Who was started together with this, to serve or to provide the method, may take so long to do it.
+constexpr std::chrono::milliseconds kWait{250};
+
+void add_to_flag(CLI::App& command, std::string& to) {
+  command.add_option("--to", to, "At a broker: only to the provider of that name")->type_name("NAME");
+}
+
+class CallCommand final : public MethodCommand {
+ public:
+  explicit CallCommand(CLI::App& parent)
+      : MethodCommand(parent,
+                      {.name = "call",
+                       .does = "Call a method and print its result",
+                       .footer = "Examples:\n"
+                                 "  wirecall call subtract 42 23\n"
+                                 "  wirecall call subtract minuend=42 subtrahend=23\n"
+                                 "  wirecall call echo value:str=42 --url tcp://127.0.0.1:8545 --timeout 200ms\n"
+                                 "  wirecall call subtract 42 23 --url http://127.0.0.1:8545/rpc\n"
+                                 "  wirecall call --stream count 5\n"
+                                 "  wirecall call resize image=@cat.png width=64 > small.png\n\n"}) {
+    CLI::Option* const raw = app().add_flag("--raw", raw_, "Print the whole response");
+    CLI::Option* const stream =
+        app().add_flag("--stream", stream_, "Print each of many results as it comes")->excludes(raw);
+    app()
+        .add_flag("--json", json_,
+                  "Print {\"result\":...} or {\"error\":...} on stdout; the exit status stays the same")
+        ->excludes(raw)
+        ->excludes(stream);
+    add_to_flag(app(), to_);
+    app()
+        .add_option("--wait", wait_,
+                    "How long to go on trying while no server is there or nobody provides the method; 250ms unless "
+                    "given, 0 for not at all")
+        ->type_name("DURATION");
+    app()
+        .add_flag("--all", all_,
+                  "At a broker: call every provider (rpc.call_all), and print an array of their outcomes")
+        ->excludes(stream)
+        ->excludes("--to");
+    add_target_flags(
+        "How long to wait in all, to connect and for the answer, as 200ms or 1.5s; of a stream, for each item");
+  }
+
+ private:
+  int run() override {
+    const std::string params = params_json();
+    Target server = target();
+    if (json_) server.unreachable = [](const Error& error) { static_cast<void>(print_json(error)); };
+    const std::chrono::milliseconds own{server.client.wait_ms};
+    if (wait_.empty()) {
+      server.wait = own.count() != 0 ? own : kWait;
+    } else if (wait_ != "0") {
+      server.wait = require(duration_of(wait_), "--wait");
+    }
+    return with_server(server, [&](RawClient& caller, TimeLeft left) -> int {
+      const StopAtSignal signal;
+      const std::string called = all_ ? "rpc.call_all" : method();
+      detail::OutgoingCall call = caller.call(called, all_ ? all_params(params) : params, signal.token());
+      call.set_to(to_);
+      call.set_wait(server.wait);
+      if (stream_) return print_stream(caller, called, std::move(call), signal);
+      if (left) call.set_timeout(*left);
+      if (json_) return print_json(caller, called, std::move(call), signal);
+      return raw_ ? print_response(std::move(call), signal) : print_result(caller, called, std::move(call), signal);
+    });
+  }
+
+  // Those of rpc.call_all, which asks every provider with `params`.
+  [[nodiscard]] std::string all_params(const std::string& params) const {
+    const std::string given = params.empty() ? "" : R"(,"params":)" + params;
+    return R"({"method":)" + to_json(method()) + given + "}";
+  }
+
+  std::string to_;
+  std::string wait_;
+  bool all_ = false;
+  bool raw_ = false;
+  bool json_ = false;
+  bool stream_ = false;
+};
+
+class NotifyCommand final : public MethodCommand {
+ public:
+  explicit NotifyCommand(CLI::App& parent)
+      : MethodCommand(parent, {.name = "notify",
+                               .does = "Send a notification: nobody answers it",
+                               .footer = "Example:\n"
+                                         "  wirecall notify log 'the door is open'\n\n"}) {
+    add_to_flag(app(), to_);
+    add_target_flags("How long to wait in all, to connect and to send, as 200ms or 1.5s");
+  }
+
+ private:
+  int run() override {
+    const std::string params = params_json();
+    return with_server(target(), [&](RawClient& caller, TimeLeft left) -> int {
+      detail::OutgoingCall call = caller.call(method(), params, {});
+      call.set_to(to_);
+      if (left) call.set_timeout(*left);
+      detail::Answer sent = call.notify();
+      if (sent.ok()) return kSuccess;
+      print_error(sent.error());
+      return exit_of(sent.error());
+    });
+  }
+
+  std::string to_;
+};
+
+}  // namespace
+
+std::unique_ptr<Command> call_command(CLI::App& parent) { return std::make_unique<CallCommand>(parent); }
+std::unique_ptr<Command> notify_command(CLI::App& parent) { return std::make_unique<NotifyCommand>(parent); }
+
+}  // namespace wirecall::cli

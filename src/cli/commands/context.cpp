@@ -1,0 +1,146 @@
+// See context.hpp.
+#include "cli/commands/context.hpp"
+
+#include <algorithm>
+#include <cstdlib>
+#include <fmt/core.h>
+#include <fmt/ranges.h>
+#include <stdexcept>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "cli/arguments.hpp"
+#include "cli/config/contexts.hpp"
+#include "cli/files.hpp"
+#include "cli/terminal.hpp"
+#include "cli/view/table.hpp"
+#include "wirecall/endpoint.hpp"
+#include "wirecall/reflect.hpp"
+
+namespace wirecall::cli {
+namespace {
+
+/// A context as it is shown: without what it must not tell.
+struct Shown {
+  std::string name;
+  std::vector<std::string> urls;
+  bool token;
+  bool current;
+};
+
+bool is_name(std::string_view name) {
+  return !name.empty() && name.size() <= 255 &&
+         std::ranges::all_of(name, [](unsigned char c) { return c > ' ' && c != 0x7F; });
+}
+
+class ContextCommand final : public Command {
+ public:
+  explicit ContextCommand(CLI::App& parent)
+      : Command(parent,
+                {.name = "context",
+                 .does = "Give servers names, and say which one is meant",
+                 .usage = "[ls | add NAME | use NAME | rm NAME]",
+                 .footer = "A context is a name for the URIs of a server, and the token by which it knows you: the\n"
+                           "one in $WIRECALL_TOKEN when the context is added. Commands use the one that --context\n"
+                           "or $WIRECALL_CONTEXT names, or else the one of `use`.\n\n"
+                           "Examples:\n"
+                           "  wirecall context add lab --url tcp://lab.example:8545\n"
+                           "  wirecall context use lab\n"
+                           "  wirecall call greet name=Ada --context lab\n"
+                           "  wirecall context\n\n",
+                 .args = Positionals::arguments}) {
+    app()
+        .add_option("--url", urls_, "Of `add`: the server; when repeated, the first that can be connected to")
+        ->type_name("URI")
+        ->allow_extra_args(false);
+    app().add_flag("--json", json_, "Of `ls`: print JSON");
+  }
+
+ private:
+  int run() override;
+  [[nodiscard]] int list(const SavedContexts& saved) const;
+  [[nodiscard]] SavedContext context_to_add(const std::string& name) const;
+
+  std::vector<std::string> urls_;
+  bool json_ = false;
+};
+
+int ContextCommand::run() {
+  const std::string what = args().empty() ? "ls" : args()[0];
+  const std::vector<std::string> known{"ls", "add", "use", "rm"};
+  if (std::ranges::find(known, what) == known.end()) {
+    throw UsageError{fmt::format("context does not know {}{} It takes {}", what, did_you_mean(what, known, "."),
+                                 fmt::join(known, ", "))};
+  }
+  SavedContexts saved = require(load_contexts());
+  if (what == "ls") {
+    if (args().size() > 1) refuse_unexpected(app(), {args()[1]});
+    return list(saved);
+  }
+  if (args().size() != 2) throw UsageError{fmt::format("context {} takes one name", what)};
+  const std::string& name = args()[1];
+  const SavedContext* const found = saved.find(name);
+  if (what == "add") {
+    SavedContext context = context_to_add(name);
+    if (found != nullptr) {
+      saved.contexts[static_cast<std::size_t>(found - saved.contexts.data())] = std::move(context);
+    } else {
+      saved.contexts.push_back(std::move(context));
+      std::ranges::sort(saved.contexts, {}, &SavedContext::name);
+    }
+  } else {
+    if (found == nullptr) throw UsageError{no_context(name, saved)};
+    if (what == "use") {
+      saved.current = name;
+    } else {
+      saved.contexts.erase(saved.contexts.begin() + (found - saved.contexts.data()));
+      if (saved.current == name) saved.current.reset();
+    }
+  }
+  require(save_contexts(saved));
+  return kSuccess;
+}
+
+SavedContext ContextCommand::context_to_add(const std::string& name) const {
+  if (!is_name(name)) throw UsageError{"a context's name has 1 to 255 bytes, and no white space or control bytes"};
+  if (urls_.empty()) throw UsageError{fmt::format("which server is {}? Say --url URI", name)};
+  try {
+    for (const std::string& url : urls_) static_cast<void>(Endpoint{url});
+  } catch (const std::invalid_argument& wrong) {
+    throw UsageError{wrong.what()};
+  }
+  SavedContext context{.name = name, .urls = urls_, .token = {}};
+  if (const char* token = std::getenv("WIRECALL_TOKEN"); token != nullptr && *token != '\0') context.token = token;
+  return context;
+}
+
+int ContextCommand::list(const SavedContexts& saved) const {
+  if (json_) {
+    std::vector<Shown> shown;
+    for (const SavedContext& context : saved.contexts) {
+      shown.push_back({.name = context.name,
+                       .urls = context.urls,
+                       .token = context.token.has_value(),
+                       .current = saved.current == context.name});
+    }
+    return print(to_json(shown) + '\n');
+  }
+  if (saved.contexts.empty()) {
+    print_stderr("there are no contexts; wirecall context add NAME --url URI adds one\n");
+    return kSuccess;
+  }
+  Table table{{{""}, {"NAME"}, {"URL"}, {"TOKEN"}}};
+  for (const SavedContext& context : saved.contexts) {
+    table.add({saved.current == context.name ? "*" : "", context.name, fmt::format("{}", fmt::join(context.urls, ",")),
+               context.token ? "yes" : ""});
+  }
+  return print(table.text());
+}
+
+}  // namespace
+
+std::unique_ptr<Command> context_command(CLI::App& parent) { return std::make_unique<ContextCommand>(parent); }
+
+}  // namespace wirecall::cli

@@ -1,0 +1,135 @@
+// See list.hpp.
+#include "cli/commands/list.hpp"
+
+#include <algorithm>
+#include <chrono>
+#include <fmt/core.h>
+#include <string>
+#include <utility>
+
+#include "base/dotted_name.hpp"
+#include "cli/files.hpp"
+#include "cli/target.hpp"
+#include "cli/terminal.hpp"
+#include "cli/view/members.hpp"
+#include "cli/view/table.hpp"
+#include "wirecall/value.hpp"
+
+namespace wirecall::cli {
+namespace {
+
+constexpr const char* kTimeoutHelp = "How long to wait in all, to connect and for the answer, as 200ms or 1.5s";
+
+std::string count_text(const Value& object, std::string_view name) {
+  return fmt::format("{:.0f}", number_of(object, name));
+}
+
+std::chrono::milliseconds ms_of(const Value& object, std::string_view name) {
+  return std::chrono::milliseconds{static_cast<std::int64_t>(number_of(object, name))};
+}
+
+// A table without rows would look like an answer.
+int print_table(const Table& table, const std::string& if_empty) {
+  if (!table.empty()) return print(table.text());
+  print_note(if_empty);
+  return kSuccess;
+}
+
+class LsCommand final : public Command {
+ public:
+  explicit LsCommand(CLI::App& parent)
+      : Command(parent, {.name = "ls",
+                         .does = "List the methods that can be called",
+                         .usage = "[PATTERN]",
+                         .footer = "In flight are calls that are at a provider, waiting those that wait at the broker "
+                                   "for one.\n\n"
+                                   "Examples:\n"
+                                   "  wirecall ls\n"
+                                   "  wirecall ls 'gpu.>' --json\n\n"}) {
+    app()
+        .add_option("PATTERN", pattern_, "Words between dots; * stands for any word, > at the end for all further ones")
+        ->type_name("");
+    app().add_flag("--json", json_, "Print the array that rpc.methods answers");
+    add_target_flags(kTimeoutHelp);
+  }
+
+ private:
+  int run() override {
+    if (!pattern_.empty() && !is_pattern(pattern_)) {
+      throw UsageError{fmt::format(
+          "{} is no pattern: words between dots, any of which may be * and the last one >, without white space",
+          pattern_)};
+    }
+    return with_result(target(), "rpc.methods", [this](const std::string& result) { return list(result); });
+  }
+
+  int list(const std::string& result) const {
+    if (json_ && pattern_.empty()) return print(result + '\n');
+    Value listed = Value::parse(result).value_or(Value{});
+    Value::Array methods = elements_of(&listed);
+    std::erase_if(methods, [this](const Value& method) {
+      return !pattern_.empty() && !matches(pattern_, text_of(method, "name"));
+    });
+    if (json_) return print(Value{std::move(methods)}.dump() + '\n');
+    Table table{{{"METHOD"}, {"POLICY"}, {"PROVIDERS", true}, {"IN FLIGHT", true}, {"WAITING", true}, {"SUMMARY"}}};
+    for (const Value& method : methods) {
+      table.add({text_of(method, "name"), text_of(method, "policy"), count_text(method, "providers"),
+                 count_text(method, "in_flight"), count_text(method, "waiting"), text_of(method, "summary")});
+    }
+    return print_table(table, pattern_.empty() ? "there are no methods" : "there is no method " + pattern_);
+  }
+
+  std::string pattern_;
+  bool json_ = false;
+};
+
+class ClientsCommand final : public Command {
+ public:
+  explicit ClientsCommand(CLI::App& parent)
+      : Command(parent,
+                {.name = "clients",
+                 .does = "List the clients of a broker",
+                 .footer = "These are connections that have a name (--client-id), provide or subscribe. In "
+                           "flight are calls that\nthey have made, silent is the time since their last byte.\n\n"
+                           "Examples:\n"
+                           "  wirecall clients\n"
+                           "  wirecall clients --json\n\n"}) {
+    app().add_flag("--json", json_, "Print the array that rpc.clients answers");
+    add_target_flags(kTimeoutHelp);
+  }
+
+ private:
+  int run() override {
+    return with_result(target(), "rpc.clients", [this](const std::string& result) { return list(result); });
+  }
+
+  int list(const std::string& result) const {
+    if (json_) return print(result + '\n');
+    const Value listed = Value::parse(result).value_or(Value{});
+    Table table{{{"CLIENT"},
+                 {"METHODS", true},
+                 {"SUBSCRIPTIONS", true},
+                 {"IN FLIGHT", true},
+                 {"CONNECTED", true},
+                 {"SILENT", true},
+                 {"RECEIVED", true},
+                 {"SENT", true}}};
+    for (const Value& client : elements_of(&listed)) {
+      std::string name = text_of(client, "name");
+      table.add({name.empty() ? "-" : std::move(name), count_text(client, "methods"),
+                 count_text(client, "subscriptions"), count_text(client, "in_flight"),
+                 duration_text(ms_of(client, "connected_ms")), duration_text(ms_of(client, "silent_ms")),
+                 bytes_text(number_of(client, "bytes_in")), bytes_text(number_of(client, "bytes_out"))});
+    }
+    return print_table(table, "no client has a name, provides or subscribes");
+  }
+
+  bool json_ = false;
+};
+
+}  // namespace
+
+std::unique_ptr<Command> ls_command(CLI::App& parent) { return std::make_unique<LsCommand>(parent); }
+std::unique_ptr<Command> clients_command(CLI::App& parent) { return std::make_unique<ClientsCommand>(parent); }
+
+}  // namespace wirecall::cli

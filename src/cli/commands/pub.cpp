@@ -1,0 +1,114 @@
+// See pub.hpp.
+#include "cli/commands/pub.hpp"
+
+#include <chrono>
+#include <condition_variable>
+#include <fmt/core.h>
+#include <mutex>
+#include <stop_token>
+#include <string>
+#include <string_view>
+
+#include "cli/arguments.hpp"
+#include "cli/files.hpp"
+#include "cli/target.hpp"
+#include "cli/terminal.hpp"
+#include "wirecall/reflect.hpp"
+
+namespace wirecall::cli {
+namespace {
+
+using std::chrono::milliseconds;
+using std::chrono::steady_clock;
+
+/// Who was started together with this, to subscribe, may take so long to do it.
+constexpr milliseconds kWait{250};
+constexpr milliseconds kPause{10};
+
+/// False when there is a reason to stop before.
+bool pause(std::stop_token stop) {
+  std::mutex mutex;
+  std::unique_lock lock{mutex};
+  std::condition_variable_any never;
+  never.wait_for(lock, stop, kPause, [] { return false; });
+  return !stop.stop_requested();
+}
+
+class PubCommand final : public Command {
+ public:
+  explicit PubCommand(CLI::App& parent);
+
+ private:
+  int run() override;
+  [[nodiscard]] std::string publication() const;
+  [[nodiscard]] int publish(RawClient& caller, const std::string& params, TimeLeft left, milliseconds wait) const;
+
+  std::string topic_;
+  bool retain_ = false;
+  std::string wait_;
+};
+
+PubCommand::PubCommand(CLI::App& parent)
+    : Command(parent, {.name = "pub",
+                       .does = "Publish an event to those who subscribe to its topic",
+                       .usage = "TOPIC [ARG | name=value | name:type=value | name=@file]...",
+                       .footer = std::string{kArgumentsHelp} +
+                                 "One ARG alone is the value, several are an array, named ones an object.\n\n"
+                                 "Examples:\n"
+                                 "  wirecall pub sensors.roof.temp 21.5\n"
+                                 "  wirecall pub door.front state=open by=Ada\n"
+                                 "  wirecall pub news 'all is well' --retain\n"
+                                 "  wirecall pub news --retain               forgets what is retained\n\n",
+                       .args = Positionals::arguments}) {
+  app().add_option("TOPIC", topic_, "Words between dots")->required()->type_name("");
+  app().add_flag("--retain", retain_, "Keep the value for those who subscribe later with --last");
+  app()
+      .add_option("--wait", wait_,
+                  "How long to go on trying while nobody subscribes to it; 250ms unless given, 0 for not at all; with "
+                  "--retain there is no need to")
+      ->type_name("DURATION");
+  add_target_flags("How long to wait in all, to connect and for the answer, as 200ms or 1.5s");
+}
+
+// The params of rpc.publish.
+std::string PubCommand::publication() const {
+  const std::string event = require(params_of_event(args(), read_file));
+  std::string params = "{\"topic\":" + to_json(topic_);
+  if (!event.empty()) params += ",\"params\":" + event;
+  if (retain_) params += ",\"retain\":true";
+  return params + "}";
+}
+
+int PubCommand::run() {
+  milliseconds wait = retain_ ? milliseconds{0} : kWait;
+  if (wait_ == "0") {
+    wait = milliseconds{0};
+  } else if (!wait_.empty()) {
+    wait = require(duration_of(wait_), "--wait");
+  }
+  const std::string params = publication();
+  return with_server(target(), [&](RawClient& caller, TimeLeft left) { return publish(caller, params, left, wait); });
+}
+
+int PubCommand::publish(RawClient& caller, const std::string& params, TimeLeft left, milliseconds wait) const {
+  const StopAtSignal signal;
+  const auto until = steady_clock::now() + wait;
+  for (;;) {
+    constexpr std::string_view kMethod = "rpc.publish";
+    detail::OutgoingCall call = caller.call(kMethod, params, signal.token());
+    if (left) call.set_timeout(*left);
+    const auto reached = result_of(caller, kMethod, std::move(call), signal);
+    if (!reached) return reached.error();
+    if (*reached != "0" || retain_) return kSuccess;
+    if (steady_clock::now() >= until) break;
+    if (!pause(signal.token())) return signal.status();
+  }
+  print_note(fmt::format("nobody subscribes to {}", topic_));
+  return kSuccess;
+}
+
+}  // namespace
+
+std::unique_ptr<Command> pub_command(CLI::App& parent) { return std::make_unique<PubCommand>(parent); }
+
+}  // namespace wirecall::cli

@@ -1,0 +1,200 @@
+// See reply.hpp.
+#include "cli/commands/reply.hpp"
+
+#include <array>
+#include <atomic>
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <exception>
+#include <fmt/core.h>
+#include <memory>
+#include <optional>
+#include <stdexcept>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "cli/arguments.hpp"
+#include "cli/long_running.hpp"
+#include "cli/terminal.hpp"
+#include "cli/view/reply_template.hpp"
+#include "wirecall/call.hpp"
+#include "wirecall/client.hpp"
+#include "wirecall/context.hpp"
+#include "wirecall/middleware.hpp"
+#include "wirecall/task.hpp"
+#include "wirecall/value.hpp"
+
+namespace wirecall::cli {
+namespace {
+
+using std::chrono::milliseconds;
+
+/// So long it is waited, at the end, for the broker to say that no further call comes.
+constexpr milliseconds kUnregister{1000};
+
+template <std::size_t>
+using AnyValue = Value;
+
+template <std::size_t... I>
+void provide_taking(Client& client, const std::string& method, const ProvideOptions& options,
+                    std::index_sequence<I...>) {
+  client.provide(method, [](AnyValue<I>...) { return Value{}; }, options);
+}
+
+/// Declares a method with as many parameters as options.params names. What a call of it is answered is not known here.
+void provide(Client& client, const std::string& method, const ProvideOptions& options) {
+  constexpr std::size_t kSizes = ReplyTemplate::kParamsMax + 1;
+  [&]<std::size_t... N>(std::index_sequence<N...>) {
+    ((N == options.params.size() ? provide_taking(client, method, options, std::make_index_sequence<N>{}) : void()),
+     ...);
+  }(std::make_index_sequence<kSizes>{});
+}
+
+/// Answers calls by a template, each after the same delay.
+class Replies {
+ public:
+  Replies(ReplyTemplate text, milliseconds delay) : template_(std::move(text)), delay_(delay) {}
+  Replies(Replies&&) = delete;
+
+  /// The driver's.
+  void answer(Call& call) {
+    const auto filled = template_.fill(call.params());
+    if (!filled) {
+      call.error(filled.error());
+    } else if (delay_.count() == 0) {
+      call.encoded_result(*filled, {});
+    } else {
+      answer_later(call, *filled);
+    }
+    ++begun_;
+  }
+  /// How many calls there have been.
+  [[nodiscard]] std::uint64_t begun() const noexcept { return begun_; }
+  /// Blocks until all are answered. Any thread.
+  void wait() const {
+    for (int waiting; (waiting = waiting_.load()) != 0;) waiting_.wait(waiting);
+  }
+
+ private:
+  void answer_later(Call& call, std::string filled) {
+    const Context context = call.context();
+    waiting_.fetch_add(1);
+    call.tasks().start(sleep_for(context, delay_), context.stop_token(),
+                       [this, filled = std::move(filled), sink = call.detach()](const TaskResult<void>& slept) mutable {
+                         try {
+                           if (!slept) std::rethrow_exception(slept.error());
+                           sink.encoded_result(filled, {});
+                         } catch (...) {
+                           sink.error_in_flight();
+                         }
+                         waiting_.fetch_sub(1);
+                         waiting_.notify_all();
+                       });
+  }
+
+  const ReplyTemplate template_;
+  const milliseconds delay_;
+  std::uint64_t begun_ = 0;
+  std::atomic<int> waiting_{0};
+};
+
+class ReplyCommand final : public Command {
+ public:
+  explicit ReplyCommand(CLI::App& parent);
+
+ private:
+  int run() override;
+  [[nodiscard]] ReplyTemplate reply_template() const;
+  [[nodiscard]] ProvideOptions provide_options(const ReplyTemplate& text) const;
+
+  std::string method_;
+  std::string policy_;
+  std::string summary_;
+  std::string delay_;
+  std::optional<std::uint32_t> concurrency_;
+  std::optional<std::uint32_t> queue_;
+  std::uint64_t count_ = 0;
+};
+
+ReplyCommand::ReplyCommand(CLI::App& parent)
+    : Command(
+          parent,
+          {.name = "reply",
+           .does = "Provide a method that answers by a template",
+           .usage = "METHOD TEMPLATE",
+           .footer =
+               "In TEMPLATE {name} stands for the param of that name, {0} for the first by position, {} for the next;\n"
+               "write {{ for a brace. A TEMPLATE that is JSON is that value, with the strings in it filled in; any "
+               "other\nis a string. A string that is nothing but {name} is the param itself, whatever it is.\n\n"
+               "Examples:\n"
+               "  wirecall reply greet 'Hello, {name}!'\n"
+               "  wirecall reply sensor.read '{\"sensor\": \"{0}\", \"celsius\": 21.5}'\n"
+               "  wirecall reply slow done --delay 2s --concurrency 1 --queue 10\n\n",
+           .args = Positionals::arguments}) {
+  app().add_option("METHOD", method_, "The method's name")->required()->type_name("");
+  app()
+      .add_option("--policy", policy_,
+                  "Which of several providers is asked: one of least_inflight, round_robin, hash:PARAM, exclusive, "
+                  "random, first, last; least_inflight unless given")
+      ->type_name("POLICY");
+  app()
+      .add_option("--concurrency", concurrency_, "Calls that are here at once; no limit unless given")
+      ->type_name("N")
+      ->check(whole_number("concurrency", 1, kCountMax));
+  app()
+      .add_option("--queue", queue_, "Calls that wait at the broker beyond that; 1000 unless given")
+      ->type_name("N")
+      ->check(whole_number("queue", 0, kCountMax));
+  app().add_option("--delay", delay_, "How long to wait before each answer, as 200ms or 1.5s")->type_name("DURATION");
+  app()
+      .add_option("--count", count_, "End after so many calls")
+      ->type_name("N")
+      ->check(whole_number("count", 1, kCountMax));
+  app().add_option("--summary", summary_, "A sentence about the method, for wirecall ls")->type_name("TEXT");
+  add_target_flags("How long to wait in all, to connect and until it is provided, as 200ms or 1.5s");
+}
+
+ReplyTemplate ReplyCommand::reply_template() const {
+  if (args().size() != 1) {
+    throw UsageError{args().empty() ? "TEMPLATE is required; wirecall reply --help tells more"
+                                    : "TEMPLATE is one word: put it between quotes"};
+  }
+  return require(ReplyTemplate::parse(args().front()), "TEMPLATE");
+}
+
+ProvideOptions ReplyCommand::provide_options(const ReplyTemplate& text) const {
+  ProvideOptions options{.concurrency = concurrency_, .queue = queue_, .policy = policy_, .summary = summary_};
+  for (const std::string& name : text.names()) options.params.emplace_back(name);
+  return options;
+}
+
+int ReplyCommand::run() {
+  ReplyTemplate text = reply_template();
+  const ProvideOptions options = provide_options(text);
+  Replies replies{std::move(text), delay_.empty() ? milliseconds{0} : require(duration_of(delay_), "--delay")};
+  try {
+    LongRunning command{target()};
+    Client& client = command.client();
+    // Every call is answered before its params are looked at: those that the template does not use are not wrong.
+    client.registry().use([&](Call& call, const Next&) {
+      replies.answer(call);
+      if (replies.begun() == count_) command.end(kSuccess);
+    });
+    provide(client, method_, options);
+    return command.stay("provides " + method_, [&] {
+      // Calls that have been sent here are answered before the connection ends.
+      static_cast<void>(client.request("rpc.unregister", method_).timeout(kUnregister).try_call());
+      replies.wait();
+    });
+  } catch (const std::logic_error& error) {
+    throw UsageError{error.what()};
+  }
+}
+
+}  // namespace
+
+std::unique_ptr<Command> reply_command(CLI::App& parent) { return std::make_unique<ReplyCommand>(parent); }
+
+}  // namespace wirecall::cli

@@ -1,0 +1,30 @@
+// `wirecall serve`: a server in the foreground, and the banner that tells how to call it.
+#pragma once
+
+#include <span>
+#include <string>
+
+#include "cli/config/config_reloader.hpp"
+#include "wirecall/endpoint.hpp"
+#include "wirecall/options.hpp"
+#include "wirecall/registry.hpp"
+
+namespace wirecall::cli {
+
+struct ServeOptions {
+  bool demo = false;
+  bool insecure = false;  ///< listens beyond this machine
+  Options server;
+  ConfigReloader::Load reload;       ///< the same anew, at SIGHUP; empty where that ends the process
+  std::string program = "wirecall";  ///< as the user called it, for lines to copy
+  std::string version;
+};
+
+/// Serves until a signal ends it; returns the exit status.
+int serve(const ServeOptions& options);
+
+/// Every way in, with lines to copy.
+[[nodiscard]] std::string banner(const ServeOptions& options, std::span<const Endpoint> endpoints,
+                                 const Registry& registry);
+
+}  // namespace wirecall::cli

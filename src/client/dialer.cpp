@@ -1,0 +1,124 @@
+// See client_dialer.hpp.
+#include "client/dialer.hpp"
+
+#include <algorithm>
+#include <new>
+#include <stdexcept>
+#include <thread>
+#include <unistd.h>
+#include <utility>
+
+namespace wirecall::session {
+
+using std::chrono::milliseconds;
+using std::chrono::nanoseconds;
+
+namespace {
+
+// An attempt keeps its time by itself but for resolving a name, and is given so much more to say what has failed.
+constexpr milliseconds kGrace{100};
+
+}  // namespace
+
+// Shared with the thread that dials, which may outlive the dialer: resolving a name cannot be interrupted.
+struct Dialer::Attempt {
+  std::mutex mutex;
+  bool abandoned = false;
+  std::optional<Result> result;
+  std::function<void()> wake;  // not called any more once abandoned
+};
+
+Dialer::Dialer(const std::vector<Endpoint>& endpoints, const ClientOptions& options, DialFunction dial, unsigned seed)
+    : endpoints_(&endpoints), options_(&options), dial_(std::move(dial)), random_(seed) {}
+
+Dialer::~Dialer() {
+  if (attempt_ != nullptr) abandon();
+}
+
+void Dialer::abandon() {
+  {
+    const std::scoped_lock lock{attempt_->mutex};
+    attempt_->abandoned = true;
+    if (attempt_->result && attempt_->result->descriptor >= 0) ::close(attempt_->result->descriptor);
+  }
+  attempt_.reset();
+}
+
+Dialer::Result Dialer::attempt(const DialFunction& dial, const Endpoint& endpoint, milliseconds timeout) {
+  try {
+    try {
+      return {.descriptor = dial(endpoint, timeout), .failure = {}};
+    } catch (const std::runtime_error& error) {
+      return {.descriptor = -1, .failure = error.what()};
+    }
+  } catch (const std::bad_alloc&) {
+    return {.descriptor = -1, .failure = "no memory"};  // short, so that it needs none
+  }
+}
+
+void Dialer::start(std::function<void()> wake, nanoseconds now) {
+  auto shared = std::make_shared<Attempt>();
+  shared->wake = std::move(wake);
+  const milliseconds timeout{options_->connect_timeout_ms};
+  const auto tried = [shared, dial = dial_, target = endpoint(), timeout] {
+    Result result = attempt(dial, target, timeout);
+    const std::scoped_lock lock{shared->mutex};
+    if (!shared->abandoned) {
+      shared->result = std::move(result);
+      shared->wake();
+    } else if (result.descriptor >= 0) {
+      ::close(result.descriptor);
+    }
+  };
+  try {
+    std::thread{tried}.detach();
+  } catch (const std::system_error& error) {
+    shared->result = Result{.failure = std::string{"no thread can be had to connect on: "} + error.what()};
+    shared->wake();
+  }
+  attempt_ = std::move(shared);
+  given_up_at_ = now + timeout + kGrace;
+}
+
+std::optional<Dialer::Result> Dialer::poll(nanoseconds now) {
+  std::optional<Result> result;
+  {
+    const std::scoped_lock lock{attempt_->mutex};
+    result = std::exchange(attempt_->result, std::nullopt);
+  }
+  if (!result) {
+    if (now < given_up_at_) return std::nullopt;
+    result = Result{.failure = "cannot connect to " + endpoint().uri() +
+                               ": its name was not resolved in time; check the name of the host, or give its address"};
+    abandon();
+  }
+  attempt_.reset();
+  return result;
+}
+
+void Dialer::failed(nanoseconds now) {
+  turn_away();
+  ++failures_;
+  due_ = now;
+  if (failures_ % endpoints_->size() != 0) return;
+  // Each round of failures doubles the pause. The random half keeps many clients of one server that comes back from
+  // coming all at once.
+  const std::size_t rounds = std::min<std::size_t>(failures_ / endpoints_->size() - 1, 30);
+  const std::uint64_t whole =
+      std::min<std::uint64_t>(std::uint64_t{options_->reconnect_min_ms} << rounds, options_->reconnect_max_ms);
+  const std::uint64_t half_us = whole * 500;
+  due_ = now + std::chrono::microseconds{half_us + std::uniform_int_distribution<std::uint64_t>{0, half_us}(random_)};
+}
+
+void Dialer::ended(nanoseconds now, bool useful) {
+  if (!useful) return failed(now);
+  failures_ = 0;
+  due_ = now;
+}
+
+void Dialer::left(nanoseconds now, bool useful) {
+  if (useful) turn_away();
+  ended(now, useful);
+}
+
+}  // namespace wirecall::session

@@ -1,0 +1,95 @@
+// ClientStream: the results of one call as they come, between the connection that receives them and the one consumer
+// that takes them. The consumer grants credit as it takes, so a consumer that stops stops the server, and no more than
+// the first credit's number of items waits here.
+// Owned by its consumer. What both sides touch is guarded by the core's mutex.
+#pragma once
+
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string_view>
+#include <vector>
+
+#include "client/core.hpp"
+#include "wirecall/bytes.hpp"
+#include "wirecall/codec.hpp"
+
+namespace wirecall::session {
+
+class ClientStream {
+ public:
+  /// `call` has been written and given credit, and is the stream's from here on.
+  ClientStream(std::shared_ptr<ClientCore> core, ClientCall& call) noexcept
+      : core_(std::move(core)), call_(&call), credit_(call.credit) {}
+  ClientStream(ClientStream&&) = delete;
+  /// Gives the call up where it has not ended.
+  ~ClientStream();
+
+  enum class Next : std::uint8_t {
+    item,  ///< `item` is there
+    end,   ///< and `error`, if the call has failed
+    none,  ///< nothing yet; `wake` will be called once
+  };
+  /// Blocks until there is an item or the end.
+  Next wait();
+  /// Does not block; what `wake` resumes runs on the thread that drives.
+  Next poll(std::function<void()> wake);
+  /// Poll's `wake` is not called any more.
+  void forget() noexcept;
+
+  [[nodiscard]] const detail::Executor* driver() const noexcept { return core_->executor().get(); }
+
+  /// The item that was taken last; until the next is.
+  [[nodiscard]] Reader& item();
+  [[nodiscard]] const Error* error() const noexcept { return call_->error ? &*call_->error : nullptr; }
+  [[nodiscard]] detail::ErrorClass error_class() const noexcept { return call_->error_class; }
+
+ private:
+  friend class ClientCore;
+  /// Values, each in the encoding in which it came.
+  struct Items {
+    struct End {
+      std::size_t at;
+      bool msgpack;
+    };
+    Buffer bytes;
+    std::vector<End> ends;
+    void add(std::string_view item, bool msgpack) {
+      bytes.append(item);
+      if (!msgpack) bytes.push_back('\n');  // a number ends where something else stands
+      ends.push_back({.at = bytes.size(), .msgpack = msgpack});
+    }
+    void clear() noexcept {
+      bytes.clear();
+      ends.clear();
+    }
+  };
+
+  bool take();
+  void begin(bool asynchronous);
+  void grant();
+  void gathered(std::string_view result, bool msgpack);
+
+  const std::shared_ptr<ClientCore> core_;
+  ClientCall* const call_;
+  const std::uint32_t credit_;
+  bool begun_ = false;
+
+  // The consumer's.
+  Items taken_;
+  std::size_t at_ = 0;          // of the next item in taken_
+  std::uint32_t consumed_ = 0;  // since credit was granted last
+  std::unique_ptr<Reader> reader_;
+
+  // Guarded by the mutex.
+  Items arrived_;
+  std::uint32_t granted_ = 0;  // items that may still come
+  std::uint64_t next_seq_ = 0;
+  bool ended_ = false;
+  std::chrono::nanoseconds whole_until_ = std::chrono::nanoseconds::max();  // all of it has to have come
+  std::function<void()> wake_;
+};
+
+}  // namespace wirecall::session

@@ -1,0 +1,71 @@
+// What few channels have: the time in which the end of a peer is waited for, a share of the budget of a principal, and
+// what holds their input.
+// Private to the sources of Channel.
+#pragma once
+
+#include <chrono>
+#include <cstddef>
+#include <memory>
+#include <utility>
+
+#include "connection/channel.hpp"
+#include "rpc/accounts.hpp"
+
+namespace wirecall::session {
+
+// After a refusal the peer may still be sending. Closing at once would reset the connection, and with it the answer
+// that the peer has not read yet: so what it sends is thrown away for as long as this.
+class Channel::Linger final : private Timer {
+ public:
+  explicit Linger(Channel& channel) : channel_(&channel) { channel_->host_->loop.start(*this, kTime); }
+  Linger(Linger&&) = delete;
+  ~Linger() { channel_->host_->loop.stop(*this); }
+
+ private:
+  static constexpr std::chrono::milliseconds kTime{1000};
+
+  void expired() override { channel_->end(channel_->why_stopped_); }
+
+  Channel* channel_;
+};
+
+// What the connection holds of its account's budget.
+class Channel::Weight final : public rpc::MemoryConsumer {
+ public:
+  explicit Weight(Channel& channel) noexcept : channel_(&channel) {}
+
+  void set(std::shared_ptr<rpc::Account> account, std::size_t bytes) {
+    const std::shared_ptr<rpc::Account> before = std::exchange(account_, std::move(account));
+    account_->buffers.hold(*this, bytes, channel_->host_->limits.principal_bytes);
+  }
+  [[nodiscard]] std::size_t of(const rpc::Account& account) const noexcept { return account.buffers.of(*this); }
+
+ private:
+  void evict() override;
+
+  Channel* channel_;
+  std::shared_ptr<rpc::Account> account_;
+};
+
+// Holds the input: none is read while it lives.
+class Channel::InputHold final {
+ public:
+  explicit InputHold(Channel& channel) noexcept : channel_(&channel) {}
+  InputHold(InputHold&&) = delete;
+  ~InputHold() {
+    if (channel_ != nullptr) channel_->release_input();
+  }
+  /// The channel goes first.
+  void outlive() noexcept { channel_ = nullptr; }
+
+ private:
+  Channel* channel_;
+};
+
+struct Channel::Rare {
+  std::unique_ptr<Linger> linger;
+  std::unique_ptr<Weight> weight;  // null for a channel that holds little
+  std::weak_ptr<InputHold> hold;   // null where nobody has one
+};
+
+}  // namespace wirecall::session

@@ -1,0 +1,77 @@
+// ProtocolDetector: an accepted connection whose protocol is not known yet. Its first bytes promote it to a Session
+// with a framing, or to an HttpSession, which takes over the stream and these bytes; when they do not come in time it
+// ends. It has no buffers, so that connections which say nothing cost little. Owned by a server; lives on its loop's
+// thread.
+#pragma once
+
+#include <cstddef>
+#include <memory>
+#include <span>
+
+#include "connection/channel.hpp"
+#include "connection/connection.hpp"
+#include "framing/protocol.hpp"
+#include "transport/byte_stream.hpp"
+#include "wirecall/context.hpp"
+
+namespace wirecall::session {
+
+/// Owns connections whose protocol is still to be detected: a server.
+class DetectorOwner : public ConnectionOwner {
+ public:
+  /// `promoted` takes the place of `detector`, which does nothing any more; destroy it as after connection_ended.
+  virtual void connection_promoted(Connection& detector, std::unique_ptr<Connection> promoted) = 0;
+
+ protected:
+  ~DetectorOwner() = default;
+};
+
+/// Makes connections that speak a protocol.
+class ChannelFactory {
+ public:
+  /// `protocol` is one that a peer has begun to speak, or Protocol::unknown. Throws std::bad_alloc.
+  [[nodiscard]] virtual std::unique_ptr<Channel> make(Host& host, framing::Protocol protocol,
+                                                      std::unique_ptr<transport::ByteStream> stream) const = 0;
+
+ protected:
+  ~ChannelFactory() = default;
+};
+
+class ProtocolDetector final : public Connection, private transport::StreamUser, private Timer {
+ public:
+  /// The host's owner is `owner`. All that is referred to outlives the connection.
+  ProtocolDetector(Host& host, DetectorOwner& owner, const ChannelFactory& channels,
+                   std::unique_ptr<transport::ByteStream> stream);
+  ~ProtocolDetector() override { host_->loop.stop(*this); }
+
+  void drain() noexcept override;
+  [[nodiscard]] bool busy() const noexcept override { return drain_pending_; }
+  void stop_calls() noexcept override {}
+  [[nodiscard]] bool handler_off_loop() const noexcept override { return promoting_; }
+  void finish() override;
+  void cut() override { end(CloseReason::finished, 0); }
+  void end_if_idle(std::uint8_t) override {}  // it has a timeout of its own
+  [[nodiscard]] std::size_t output_bytes() const noexcept override { return 0; }
+
+ private:
+  void received(std::span<char> bytes) override;
+  void ended() override;
+  void sent(Buffer) override {}
+  void failed(int error) override;
+  void expired() override;
+
+  void promote(framing::Protocol protocol, std::span<char> bytes, bool all);
+  void end(CloseReason why, int error);
+
+  Host* host_;
+  DetectorOwner* owner_;
+  const ChannelFactory* channels_;
+  std::unique_ptr<transport::ByteStream> stream_;
+  framing::FirstBytes first_;
+  bool draining_ = false;
+  bool drain_pending_ = false;  // bytes arrived while draining, and are still to be received
+  bool over_ = false;
+  bool promoting_ = false;  // the promoted connection reads the first bytes
+};
+
+}  // namespace wirecall::session

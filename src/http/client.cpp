@@ -1,0 +1,282 @@
+// See client_http.hpp. A body that has come with its head is handed on where it lies; only parts are copied.
+#include "http/client.hpp"
+
+#include <algorithm>
+#include <utility>
+
+#include "base/decimal.hpp"
+#include "framing/byte_order_mark.hpp"
+#include "framing/token.hpp"
+#include "message/transcoder.hpp"
+
+namespace wirecall::session {
+namespace {
+
+using framing::Find;
+using framing::Found;
+using framing::HttpField;
+using framing::HttpHeadRead;
+using framing::HttpResponseHead;
+
+// Of a Location, for a message to people.
+constexpr std::size_t kLocationBytesMax = 512;
+// Between a length and the body: the end of its line, and the empty one.
+constexpr std::size_t kHeadEndBytes = 4;
+constexpr std::string_view kTimeout = "Wirecall-Timeout-Ms: ";
+constexpr std::string_view kLength = "Content-Length: ";
+
+}  // namespace
+
+std::string request_head_of(const Endpoint& endpoint, std::string_view token, Encoding encoding) {
+  std::string head = "POST ";
+  head.append(endpoint.path()).append(" HTTP/1.1\r\nHost: ").append(endpoint.authority());
+  if (!token.empty()) head.append("\r\nAuthorization: Bearer ").append(token);
+  const std::string_view type = encoding == Encoding::msgpack ? kMsgpackType : kJsonType;
+  return head.append("\r\nContent-Type: ").append(type).append("\r\nAccept: ").append(type).append("\r\n");
+}
+
+ClientHttp::ClientHttp(Host& host, std::unique_ptr<transport::ByteStream> stream, const Endpoint& endpoint,
+                       const ClientOptions& options, HttpUser& user)
+    : Channel(host, std::move(stream)),
+      user_(&user),
+      request_head_(request_head_of(endpoint, options.token, options.encoding)),
+      msgpack_(options.encoding == Encoding::msgpack) {}
+
+ClientHttp::~ClientHttp() {
+  give_back(head_);
+  give_back(body_);
+}
+
+// ---- writing ----
+
+Buffer& ClientHttp::open_message() {
+  Buffer& out = output();
+  // All at once: half a head must not stay when there is no memory for the rest.
+  static_cast<void>(out.reserve(request_head_.size() + kTimeout.size() + kDecimalDigitsMax + 2 + kLength.size() +
+                                digits_ + kHeadEndBytes));
+  request_.begin = out.size();
+  out.append(request_head_);
+  if (timeout_.count() != 0) {
+    out.append(kTimeout);
+    append_number(out, static_cast<std::uint64_t>(timeout_.count()));
+    out.append("\r\n");
+  }
+  out.append(kLength);
+  request_.length_at = out.size();
+  request_.body_at = request_.length_at + digits_ + kHeadEndBytes;
+  out.grow(digits_ + kHeadEndBytes);
+  return out;
+}
+
+void ClientHttp::close_message_as(MessageForm form) {
+  if (msgpack_ && form != MessageForm::msgpack && !transcode_request()) {
+    discard_message();
+    unsent_ = true;
+    return request_turn_end();
+  }
+  digits_ = end_response(out_, request_, false);  // first, since it may need memory
+  ++host_->loop_context.stats.messages_out;
+  waiting_ = true;
+  output_grew(request_.begin);
+}
+
+// False when nothing is left of the message.
+bool ClientHttp::transcode_request() {
+  message::Transcoder& transcoder = host_->loop_context.transcoder();
+  Buffer& bytes = transcoder.scratch();
+  bytes.clear();
+  const bool any = transcoder.to_msgpack(out_.padded().substr(request_.body_at), host_->limits, bytes);
+  refusals_ = transcoder.take_refusals();
+  out_.truncate(request_.body_at);
+  out_.append(bytes.view());
+  transcoder.shrink();
+  return any;
+}
+
+// Not where the message was written: whoever does that does not expect an answer before it is done.
+void ClientHttp::on_turn_end() {
+  if (!std::exchange(unsent_, false)) return;
+  Buffer all;
+  const std::string_view body = with_refusals({}, all);
+  const std::uint16_t status = body.empty() ? 204 : 200;
+  static_cast<void>(user_->answered({.status = status, .encoded = false, .location = {}, .body = body}));
+}
+
+// ---- reading ----
+
+std::size_t ClientHttp::read(std::span<char> input) {
+  std::size_t at = 0;
+  while (at < input.size() && !over()) {
+    const std::span<char> rest = input.subspan(at);
+    if (!waiting_) {
+      fail(CloseReason::unreadable, "the server sent what nobody had asked for");
+      break;
+    }
+    switch (reading_) {
+      case Reading::head:
+        at += read_head(rest);
+        break;
+      case Reading::length:
+        at += read_length(rest);
+        break;
+      case Reading::chunks:
+        at += read_chunks(rest);
+        break;
+      case Reading::to_the_end:
+        keep({rest.data(), rest.size()});
+        at = input.size();
+        break;
+    }
+  }
+  return input.size();
+}
+
+std::size_t ClientHttp::read_head(std::span<char> input) {
+  HttpResponseHead head;
+  std::string_view text{input.data(), input.size()};
+  const std::size_t bytes_max = host_->limits.header_bytes;
+  const std::size_t kept = head_.size();
+  if (kept != 0) {
+    head_.append(text.substr(0, bytes_max + 1 - kept));
+    text = head_.view();
+  }
+  const HttpHeadRead read = read_http_response_head(text, bytes_max, head);
+  if (read.status != 0) {
+    fail(CloseReason::unreadable, std::string{"the server sent what is no HTTP response: "}.append(read.cause));
+    return input.size();
+  }
+  if (read.size == 0) {
+    if (kept == 0) {
+      head_ = host_->loop.take_buffer();
+      head_.append(text);
+    }
+    return input.size();
+  }
+  // Its spans may lie in what is kept.
+  begin_response(head);
+  if (kept != 0) give_back(head_);
+  return read.size - kept;
+}
+
+void ClientHttp::begin_response(const HttpResponseHead& head) {
+  if (head.status == 101)
+    return fail(CloseReason::unreadable, "the server speaks something else from here on (HTTP status 101)");
+  if (head.status < 200) return;  // the response is still to come
+  status_ = head.status;
+  closes_ = head.closes || head.endless();
+  encoded_ =
+      head.has(HttpField::content_encoding) && !framing::same_word(head[HttpField::content_encoding], "identity");
+  location_ = head[HttpField::location].substr(0, kLocationBytesMax);
+  left_ = head.content_length;
+  if (status_ == 204 || status_ == 304) {
+    closes_ = head.closes;
+    finish_response({});
+  } else if (head.chunked) {
+    chunks_ = {};
+    reading_ = Reading::chunks;
+  } else if (head.endless()) {
+    reading_ = Reading::to_the_end;
+  } else if (left_ == 0) {
+    finish_response({});
+  } else if (left_ > host_->limits.max_message_size) {
+    end(CloseReason::too_large);
+  } else {
+    reading_ = Reading::length;
+  }
+}
+
+std::size_t ClientHttp::read_length(std::span<char> input) {
+  const std::size_t here = std::min(left_, input.size());
+  left_ -= here;
+  if (left_ == 0 && body_.empty()) {
+    // Should something stand behind it, it is not a part of it; the scanner wants a zero there.
+    char& behind = *(input.data() + here);
+    const char saved = std::exchange(behind, '\0');
+    finish_response({input.data(), here});
+    behind = saved;
+    return here;
+  }
+  keep({input.data(), here});
+  if (left_ == 0) finish_kept();
+  return here;
+}
+
+std::size_t ClientHttp::read_chunks(std::span<char> input) {
+  const Found found = chunks_.next({input.data(), input.size()});
+  if (found.find == Find::malformed) {
+    fail(CloseReason::unreadable, "the server sent what is no HTTP response: a chunk that is malformed");
+    return input.size();
+  }
+  keep({input.data() + found.skip, found.size});
+  if (found.find == Find::message) finish_kept();
+  return found.skip + found.size;
+}
+
+void ClientHttp::keep(std::string_view part) {
+  if (body_.size() + part.size() > host_->limits.max_message_size) return end(CloseReason::too_large);
+  if (body_.capacity() == 0) body_ = host_->loop.take_buffer();
+  body_.append(part);
+}
+
+void ClientHttp::finish_kept() {
+  if (over()) return;
+  finish_response(body_.padded());
+  give_back(body_);
+}
+
+// What is no message of MessagePack stays as it is.
+std::string_view ClientHttp::transcode_response(std::string_view body, Buffer& json) {
+  if (!encoded_) body.remove_prefix(framing::byte_order_mark_bytes(body));
+  if (body.empty() || encoded_ || !message::is_msgpack(body[0])) return body;
+  const auto status = host_->loop_context.transcoder().to_json(body, host_->limits, json);
+  return status == message::Transcoder::Status::done ? json.padded() : body;
+}
+
+// The answers to calls that were not sent, with those to the others.
+std::string_view ClientHttp::with_refusals(std::string_view body, Buffer& all) {
+  if (refusals_.empty()) return body;
+  const std::string_view own = body.substr(std::min(body.find_first_not_of(" \t\r\n"), body.size()));
+  if (own.starts_with('[')) {
+    all.append(own.substr(0, own.find_last_of(']')));
+  } else {
+    all.push_back('[');
+    all.append(own);
+  }
+  for (const std::string& refusal : std::exchange(refusals_, {})) {
+    if (all.size() != 1) all.push_back(',');
+    all.append(refusal);
+  }
+  all.push_back(']');
+  return all.padded();
+}
+
+void ClientHttp::finish_response(std::string_view body) {
+  ++host_->loop_context.stats.messages_in;
+  reading_ = Reading::head;
+  waiting_ = false;
+  // The server may have answered without having heard us out: what is left of the request cannot be taken back.
+  const bool last = closes_ || has_output();
+  Buffer json;
+  Buffer all;
+  body = transcode_response(body, json);
+  if (status_ < 300) body = with_refusals(body, all);
+  const std::optional<HttpProtocolError> protocol_error =
+      user_->answered({.status = status_, .encoded = encoded_, .location = location_, .body = body});
+  if (protocol_error) return fail(protocol_error->end, protocol_error->cause);
+  if (last) end(CloseReason::finished);
+}
+
+// No bytes follow.
+void ClientHttp::input_complete() {
+  if (reading_ == Reading::to_the_end) return finish_kept();
+  if (!waiting_) return;
+  const bool within = reading_ != Reading::head || !head_.empty();
+  fail(CloseReason::finished, within ? "the server closed it within a response" : "the server closed it");
+}
+
+void ClientHttp::fail(CloseReason why, std::string_view cause) {
+  failure_ = cause;
+  end(why);
+}
+
+}  // namespace wirecall::session

@@ -1,0 +1,390 @@
+// See server.hpp. A server is loops, each with a thread; that of the first is whoever calls run(). All of what a
+// connection does is its own. TCP listeners shard: each loop has one of its own on the same port, and the kernel
+// spreads the connections. Those of other kinds arrive at the first loop, which hands them round.
+// A broker's connections reach each other: it has one loop, and its other threads receive and send for that.
+#include "wirecall/server.hpp"
+
+#include <algorithm>
+#include <atomic>
+#include <cerrno>
+#include <chrono>
+#include <cstring>
+#include <exception>
+#include <memory>
+#include <optional>
+#include <pthread.h>
+#include <sched.h>
+#include <stdexcept>
+#include <string>
+#include <system_error>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "rpc/access.hpp"
+#include "rpc/openrpc.hpp"
+#include "runtime/backend.hpp"
+#include "runtime/thread_pool.hpp"
+#include "server/call_log.hpp"
+#include "server/listeners.hpp"
+#include "server/principals.hpp"
+#include "server/serving_loop.hpp"
+#include "server/stop_signals.hpp"
+#include "transport/acceptor.hpp"
+#include "wirecall/broker.hpp"
+#include "wirecall/loop.hpp"
+#include "wirecall/stats.hpp"
+
+namespace wirecall {
+
+using session::ServingLoop;
+using std::chrono::nanoseconds;
+
+namespace {
+
+// Keeps the calling thread on one processor for as long as it lives.
+class Pinned {
+ public:
+  explicit Pinned(const Options& options, std::size_t thread) {
+    const std::vector<std::uint32_t>& processors = options.cpu_affinity;
+    if (processors.empty()) return;
+    const std::uint32_t processor = processors[thread % processors.size()];
+    cpu_set_t one;
+    CPU_ZERO(&one);
+    if (processor < CPU_SETSIZE) CPU_SET(processor, &one);
+    ::pthread_getaffinity_np(::pthread_self(), sizeof before_, &before_);
+    const int error = ::pthread_setaffinity_np(::pthread_self(), sizeof one, &one);
+    pinned_ = error == 0;
+    if (pinned_) return;
+    options.log(LogLevel::warning, "cpu_affinity: no thread can be kept on processor " + std::to_string(processor) +
+                                       ": " + std::strerror(error) + "; name processors that this process may use");
+  }
+  Pinned(Pinned&&) = delete;
+  ~Pinned() {
+    if (pinned_) ::pthread_setaffinity_np(::pthread_self(), sizeof before_, &before_);
+  }
+
+ private:
+  cpu_set_t before_;
+  bool pinned_ = false;
+};
+
+// Slow handlers are found and left behind by membarrier(2) alone: without it they hold up their loops unseen.
+void warn_of_no_takeover(const LogSink& log, int error) {
+  std::string line{"membarrier refused: "};
+  line.append(std::strerror(error)).append("; ");
+  switch (error) {
+    case EPERM:
+    case EACCES:
+      line += "likely seccomp, as containers have it: allow it there";
+      break;
+    case ENOSYS:
+      line += "this kernel is built without it, or a filter hides it: allow it there";
+      break;
+    case EINVAL:
+      line += "this kernel is older than Linux 4.14: a newer one has what is needed";
+      break;
+    default:
+      line += "nothing is known to help";
+  }
+  line += "; a handler that does not come back holds up its loop (takeover_ms) and is not named (slow_handler_ms)";
+  log(LogLevel::warning, line);
+}
+
+}  // namespace
+
+struct Server::State {
+  State(Options given, std::shared_ptr<std::atomic<LogLevel>> level, bool broker);
+  State(State&&) = delete;
+  ~State() {
+    if (threads) threads->stop();  // what blocks ends before what it would be answered by
+    readers.stop();
+  }
+
+  [[nodiscard]] std::size_t threads_more() const noexcept { return loops.size() - 1 + io_threads.size(); }
+  [[nodiscard]] std::exception_ptr run_thread(std::size_t at) noexcept;
+  void end_threads() noexcept {
+    stopping.store(true);
+    wake_all();
+  }
+  void end_io_threads() noexcept {
+    io_stopping.store(true);
+    for (transport::IoThread* const io : io_threads) io->loop().wake();
+  }
+  void is_bound(const Endpoint& endpoint);
+  void hand_round(int descriptor);  // each loop in its turn is given one of those that come to the first
+  void wake_all() noexcept {
+    for (const auto& loop : loops) loop->loop().wake();
+  }
+  [[nodiscard]] Stats stats() const {
+    Stats sum;
+    for (const auto& loop : loops) sum += loop->stats();
+    return sum;
+  }
+
+  // On the thread of the loop that is asked: a broker has but one.
+  [[nodiscard]] std::unique_ptr<rpc::Rendering> metrics(rpc::Asker asker) const {
+    if (const broker::Router* const router = loops.front()->router())
+      return std::make_unique<broker::MetricsText>(*router, std::move(asker));
+    return std::make_unique<rpc::PlainText>(format_stats(StatsFormat::prometheus, stats()));
+  }
+
+  // In the order in which they need each other: what is below goes first.
+  const Options options;  // but for its limits and its log_level, which are what they were at first
+  const std::shared_ptr<std::atomic<LogLevel>> log_level;
+  Registry registry;
+  session::HttpSettings http;
+  std::unique_ptr<runtime::ThreadPool> threads;  // for handlers that block; null for none
+  runtime::ThreadPool readers{1};                // of long messages: they take turns, and a processor is left to others
+  session::ServerShared shared;
+  std::vector<std::unique_ptr<ServingLoop>> loops;  // at least one; of a broker just one
+  std::vector<transport::IoThread*> io_threads;     // of the broker's loop
+  std::size_t next = 0;                             // whose turn it is to be handed a connection: the first loop's
+
+  std::atomic<bool> stop_asked{false};
+  std::atomic<bool> hurry_asked{false};
+  // Of the present run.
+  std::atomic<bool> stopping{false};
+  std::atomic<bool> hurrying{false};
+  std::atomic<bool> io_stopping{false};         // the broker's loop has said all that it has to
+  std::atomic<std::size_t> threads_running{0};  // without the first
+};
+
+// The options, whose log goes by a level that may change.
+Options with_log_at_least(Options options, std::shared_ptr<const std::atomic<LogLevel>> level) {
+  options.log = options.log.at_least(std::move(level));
+  return options;
+}
+
+Server::State::State(Options given, std::shared_ptr<std::atomic<LogLevel>> level, bool broker)
+    : options(with_log_at_least(std::move(given), level)),
+      log_level(std::move(level)),
+      http{.allow_hosts = options.allow_hosts,
+           .allow_origins = options.allow_origins,
+           .bound_hosts = {},
+           .urls = {},
+           .unix_paths = {},
+           .notification_status = options.http_notification_status,
+           .metrics = [this](rpc::Asker asker) { return metrics(std::move(asker)); },
+           .openrpc =
+               [this](rpc::LoopContext& loop_context, rpc::Asker asker, std::span<const std::string> urls) {
+                 return std::make_unique<rpc::OpenRpcDocument>(
+                     loop_context, registry, loop_context.broker, "", std::move(asker),
+                     rpc::DocumentOrigin{.title = options.name, .urls = urls});
+               }},
+      threads(options.blocking_threads != 0 ? std::make_unique<runtime::ThreadPool>(options.blocking_threads)
+                                            : nullptr),
+      shared{.options = options,
+             .registry = registry,
+             .http = http,
+             .threads = threads.get(),
+             .readers = &readers,
+             .broker = broker} {
+  if (options.log_calls) registry.use(session::call_log(options.log));
+  const std::size_t count = options.thread_count != 0 ? options.thread_count : std::thread::hardware_concurrency();
+  for (std::size_t i = 0; i < std::max<std::size_t>(count, 1); ++i) {
+    // What one of them cannot have, none can, and it is said once.
+    auto backend = runtime::make_backend(options.engine, i == 0 ? options.log : LogSink{});
+    if (i == 0 || !broker) {
+      loops.push_back(std::make_unique<ServingLoop>(std::move(backend), shared));
+    } else {
+      io_threads.push_back(&loops.front()->add_io_thread(std::move(backend)));
+    }
+  }
+  if (std::vector<Principal> principals = principals_of(options); !principals.empty()) {
+    const auto authority = std::make_shared<const rpc::Authority>(std::move(principals));
+    for (const auto& loop : loops) loop->set_authority(authority);
+    session::warn_of_open_principals_file(options);
+  }
+  if (const int error = loops.front()->takeover_refused(); error != 0) warn_of_no_takeover(options.log, error);
+}
+
+Server::Server() : Server(Options{}) {}
+Server::Server(Options options) : Server(std::move(options), false) {}
+Server::Server(Options options, bool broker) {
+  require_valid(options);
+  auto level = std::make_shared<std::atomic<LogLevel>>(options.log_level);
+  state_ = std::make_unique<State>(std::move(options), std::move(level), broker);
+}
+Server::~Server() = default;
+Server::Server(Server&&) noexcept = default;
+Server& Server::operator=(Server&&) noexcept = default;
+
+Broker::Broker() : Broker(Options{}) {}
+Broker::Broker(Options options) : Server(std::move(options), true) {}
+
+void Server::set_principals(std::vector<Principal> principals) {
+  std::shared_ptr<const rpc::Authority> authority;
+  if (!principals.empty()) authority = std::make_shared<const rpc::Authority>(std::move(principals));
+  for (const auto& loop : state_->loops) {
+    static_cast<void>(loop->loop().post([&serving = *loop, authority] { serving.set_authority(authority); }));
+  }
+}
+
+Stats Server::stats() const { return state_->stats(); }
+
+void Server::set_limits(const Limits& limits, std::function<void()> in_force) {
+  require_valid(limits);
+  // Let go of by each thread; the last one to do so calls.
+  struct Taken {
+    explicit Taken(std::function<void()> then) : then_(std::move(then)) {}
+    Taken(Taken&&) = delete;
+    ~Taken() {
+      if (then_) then_();
+    }
+    std::function<void()> then_;
+  };
+  const auto taken = std::make_shared<const Taken>(std::move(in_force));
+  for (const auto& loop : state_->loops) loop->set_limits(limits, taken);
+}
+
+void Server::set_log_level(LogLevel level) noexcept { state_->log_level->store(level, std::memory_order_relaxed); }
+
+Registry& Server::registry() noexcept { return state_->registry; }
+
+Endpoint Server::listen(std::string_view uri) {
+  State& state = *state_;
+  const Endpoint endpoint{uri};
+  ServingLoop& first = *state.loops.front();
+  if (endpoint.kind() == EndpointKind::tcp) {
+    std::vector<transport::BoundSocket> sockets;
+    if (state.loops.size() == 1) {
+      sockets.push_back(transport::listen_on(endpoint));
+    } else {
+      sockets = transport::listen_together(endpoint, state.loops.size());
+    }
+    const Endpoint bound = sockets.front().endpoint;
+    state.is_bound(bound);
+    for (std::size_t i = 0; i < sockets.size(); ++i) {
+      state.loops[i]->listen(std::move(sockets[i]),
+                             [&loop = *state.loops[i]](int descriptor) { loop.open(descriptor); });
+    }
+    return bound;
+  }
+  // Standard input stays where its end is waited for.
+  if (endpoint.kind() == EndpointKind::stdio) {
+    return first.listen(endpoint, [&first](int descriptor) { first.open_here(descriptor); });
+  }
+  Endpoint bound = first.listen(endpoint, [&state](int descriptor) { state.hand_round(descriptor); });
+  state.is_bound(bound);
+  return bound;
+}
+
+Endpoint Server::listen(const Listeners& listeners, std::size_t number) {
+  if (number >= listeners.count()) throw std::out_of_range{"there is no listener of that number"};
+  const Endpoint& endpoint = listeners.endpoint();
+  state_->is_bound(endpoint);
+  state_->loops.front()->listen(listeners.state_->share(number),
+                                [state = state_.get()](int descriptor) { state->hand_round(descriptor); });
+  return endpoint;
+}
+
+// By which name others reach a port that is bound at all addresses, only they know: each knows this one for itself.
+void Server::State::is_bound(const Endpoint& endpoint) {
+  if (endpoint.kind() == EndpointKind::unix_socket) http.unix_paths.push_back(endpoint.path());
+  if (endpoint.kind() != EndpointKind::tcp) return;
+  http.bound_hosts.push_back(endpoint.host());
+  const bool everywhere = endpoint.host() == "0.0.0.0" || endpoint.host() == "::";
+  const std::string host = endpoint.host().contains(':') ? '[' + endpoint.host() + ']' : endpoint.host();
+  http.urls.push_back("http://" + (everywhere ? "localhost" : host) + ":" + std::to_string(endpoint.port()) + "/rpc");
+}
+
+void Server::State::hand_round(int descriptor) {
+  ServingLoop& loop = *loops[next++ % loops.size()];
+  // A loop that drains may not look into its inbox again.
+  if (&loop == loops.front().get() || stopping.load(std::memory_order_relaxed)) return loops.front()->open(descriptor);
+  loop.serve_elsewhere(descriptor);
+}
+
+std::vector<Endpoint> Server::listen() {
+  std::vector<Endpoint> endpoints;
+  for (const std::string& uri : state_->options.listen_uris()) endpoints.push_back(listen(uri));
+  return endpoints;
+}
+
+RunEnd Server::run(OnSignals on_signals) {
+  State& state = *state_;
+  ServingLoop& first = *state.loops.front();
+  std::optional<session::StopSignals> signals;
+  if (on_signals == OnSignals::stop) signals.emplace(first.loop());
+  const auto count = [&] { return signals ? signals->count() : 0; };
+  const auto stop = [&] {
+    if (count() == 0 && !state.stop_asked.load(std::memory_order_relaxed)) return false;
+    state.end_threads();
+    return true;
+  };
+  const auto hurry = [&] {
+    if (count() < 2 && !state.hurry_asked.load(std::memory_order_relaxed)) return false;
+    if (!state.hurrying.exchange(true)) state.wake_all();
+    return true;
+  };
+  state.stopping.store(false);
+  state.hurrying.store(false);
+  state.io_stopping.store(false);
+  state.threads_running.store(0);
+  std::vector<std::exception_ptr> failures(1 + state.threads_more());
+  std::vector<std::jthread> threads;
+  // Whatever happens here, the threads end, and are waited for.
+  const auto end_threads = [](State* ending) {
+    ending->end_threads();
+    ending->end_io_threads();
+  };
+  const std::unique_ptr<State, decltype(end_threads)> ending{&state, end_threads};
+  for (std::size_t i = 1; i < failures.size(); ++i) {
+    state.threads_running.fetch_add(1);
+    threads.emplace_back([&state, &failure = failures[i], i] { failure = state.run_thread(i); });
+  }
+  int refused = 0;
+  {
+    const Pinned pinned{state.options, 0};
+    refused = first.run(stop, hurry);
+    state.end_threads();  // what ended may be standard input
+    state.end_io_threads();
+    // A second signal is for all.
+    while (state.threads_running.load() != 0) {
+      static_cast<void>(hurry());
+      first.loop().turn();
+    }
+  }
+  threads.clear();
+  state.stop_asked.store(false);
+  for (const std::exception_ptr& failure : failures) {
+    if (failure) std::rethrow_exception(failure);
+  }
+  const bool hurried = hurry();
+  state.hurry_asked.store(false);
+  if (hurried) return RunEnd::interrupted;
+  if (refused != 0) throw std::system_error{refused, std::generic_category(), "cannot write to standard output"};
+  return RunEnd::drained;
+}
+
+// What fails in one thread ends all, as it does where there is but one.
+std::exception_ptr Server::State::run_thread(std::size_t at) noexcept {
+  std::exception_ptr failure;
+  try {
+    const Pinned pinned{options, at};
+    if (at < loops.size()) {
+      loops[at]->run([this] { return stopping.load(); }, [this] { return hurrying.load(); });
+    } else {
+      io_threads[at - loops.size()]->run([this] { return io_stopping.load(); });
+    }
+  } catch (...) {
+    failure = std::current_exception();
+    stop_asked.store(true);
+  }
+  threads_running.fetch_sub(1);
+  loops.front()->loop().wake();
+  return failure;
+}
+
+void Server::stop_at_once() noexcept {
+  state_->hurry_asked.store(true);
+  stop();
+}
+
+void Server::stop() noexcept {
+  state_->stop_asked.store(true);
+  state_->loops.front()->loop().wake();
+}
+
+}  // namespace wirecall

@@ -1,0 +1,295 @@
+// See serving_loop.hpp.
+#include "server/serving_loop.hpp"
+
+#include <algorithm>
+#include <cstring>
+#include <new>
+#include <thread>
+#include <utility>
+
+#include "base/reserve_extra.hpp"
+#include "runtime/backend.hpp"
+#include "runtime/inbox.hpp"
+#include "runtime/system.hpp"
+#include "transport/setup.hpp"
+
+namespace wirecall::session {
+
+using std::chrono::milliseconds;
+using std::chrono::nanoseconds;
+
+namespace {
+
+// How long a loop that stops waits for its peers to see the end, once all is said.
+constexpr milliseconds kParting{100};
+// How long a loop waits that has no memory for its turn.
+constexpr milliseconds kMemoryPause{1};
+// How often a connection is looked at within Limits::keepalive_timeout_ms, to find that nothing happens on it: it is
+// closed late by one such interval at most, and costs no timer of its own.
+constexpr std::uint8_t kIdleLooks = 4;
+// A peer that connects again and again while there are too many must not fill the log: so long it is silent of them.
+constexpr nanoseconds kFullLogPause = std::chrono::minutes{1};
+
+}  // namespace
+
+ServingLoop::ServingLoop(std::unique_ptr<runtime::Backend> backend, ServerShared& shared)
+    : shared_(&shared),
+      options_(&shared.options),
+      limits_(shared.options.limits),
+      loop_(std::move(backend)),
+      loop_context_(json_codec(), &loop_, &options_->log),
+      host_{
+          .loop = loop_, .registry = shared.registry, .limits = limits_, .loop_context = loop_context_, .owner = *this},
+      hand_over_(host_, {.after = milliseconds{options_->takeover_ms},
+                         .logged_after = milliseconds{options_->slow_handler_ms},
+                         .threads_max = options_->takeover_threads}) {
+  loop_context_.tasks.set_executor(loop_.inbox());
+  loop_context_.has_turns = true;
+  loop_context_.refusals.explain(options_->explain_errors);
+  if (options_->log_calls) loop_context_.call_log = &options_->log;
+  loop_context_.title = options_->name;
+  loop_context_.urls = &shared.http.urls;
+  if (shared.broker) {
+    loop_context_.broker = &router_.emplace(shared.registry, limits_, loop_context_,
+                                            broker::Settings{.disclose_callers = options_->disclose_callers,
+                                                             .log_calls_every = options_->log_calls_every,
+                                                             .kick_time = milliseconds{options_->kick_ms}});
+    router_->count_by([this] { return stats(); });
+  }
+  if (shared.threads != nullptr) loop_context_.blocking_pool = &offload_.emplace(*shared.threads, loop_);
+  if (shared.readers != nullptr) host_.long_reader = &long_reader_.emplace(readers_.emplace(*shared.readers, loop_));
+  look_for_idle_later();
+}
+
+void ServingLoop::set_authority(std::shared_ptr<const rpc::Authority> authority) {
+  const bool was_open = loop_context_.authority == nullptr;
+  loop_context_.authority = std::move(authority);
+  each([was_open](Connection& connection) { connection.authority_changed(was_open); });
+}
+
+ServingLoop::~ServingLoop() { loop_.stop(*this); }
+
+const Endpoint& ServingLoop::listen(const Endpoint& endpoint, transport::Listener::Accepted accepted) {
+  acceptors_.push_back(transport::open_acceptor(loop_, endpoint, std::move(accepted), failed()));
+  return acceptors_.back()->endpoint();
+}
+
+void ServingLoop::listen(transport::BoundSocket bound, transport::Listener::Accepted accepted) {
+  acceptors_.push_back(transport::open_acceptor(loop_, std::move(bound), std::move(accepted), failed()));
+}
+
+transport::Listener::Failed ServingLoop::failed() {
+  return [this](int error) {
+    const LogSink& log = options_->log;
+    if (error == 0) return log(LogLevel::info, "connections are accepted again");
+    ++loop_context_.stats.connections_refused;
+    std::string line{"no connections are accepted for a moment: "};
+    line += std::strerror(error);
+    if (const std::string_view cure = runtime::cure_of_shortage(error); !cure.empty()) line.append("; ").append(cure);
+    log(LogLevel::warning, line);
+  };
+}
+
+transport::IoThread& ServingLoop::add_io_thread(std::unique_ptr<runtime::Backend> backend) {
+  io_threads_.push_back(std::make_unique<transport::IoThread>(loop_, std::move(backend)));
+  return *io_threads_.back();
+}
+
+void ServingLoop::open(int descriptor) {
+  const std::size_t next = next_io_thread_++ % (io_threads_.size() + 1);
+  take(descriptor, next != io_threads_.size() ? io_threads_[next].get() : nullptr);
+}
+
+void ServingLoop::take(int descriptor, transport::IoThread* io) {
+  transport::Socket socket{descriptor};
+  const bool full = shared_->connections_open.fetch_add(1, std::memory_order_relaxed) >= limits_.connections;
+  if (full) log_full();
+  if (take_in(socket, io, full)) {
+    ++loop_context_.stats.connections_open;
+    ++loop_context_.stats.connections_accepted;
+  } else {
+    ++loop_context_.stats.connections_refused;
+    shared_->connections_open.fetch_sub(1, std::memory_order_relaxed);
+  }
+}
+
+void ServingLoop::log_full() {
+  ++turned_away_;
+  const nanoseconds now = loop_.now();
+  if (logged_full_ && now - *logged_full_ < kFullLogPause) return;
+  logged_full_ = now;
+  options_->log(LogLevel::warning, "connections are refused: there are limits.connections of them already",
+                {{"turned_away", std::exchange(turned_away_, 0)}});
+}
+
+// False when there is no memory for one more, or no slot: then it is closed.
+bool ServingLoop::take_in(transport::Socket& socket, transport::IoThread* io, bool full) {
+  try {
+    // Each connection goes into ended_ twice at most, as a detector and as what that was promoted to: then
+    // there must be a slot, since it may end because there is no memory.
+    reserve_extra(ended_, 2 * (connections_.size() + 1));
+    std::unique_ptr<transport::ByteStream> stream;
+    if (io != nullptr) {
+      stream = io->open(socket.get());
+    } else {
+      stream = std::make_unique<transport::SocketStream>(loop_, socket.get());
+    }
+    static_cast<void>(socket.release());
+    if (full) return false;
+    DetectorOwner& owner = *this;
+    auto connection = std::make_unique<ProtocolDetector>(host_, owner, protocols_, std::move(stream));
+    connection->position = connections_.size();
+    connections_.push_back(std::move(connection));
+    options_->log(LogLevel::debug, "a connection is accepted");
+    return true;
+  } catch (const std::bad_alloc&) {
+    options_->log(LogLevel::warning, "a connection is refused: there is no memory for it");
+    return false;
+  }
+}
+
+// It may end, and others with it; then the last takes its place.
+template <class F>
+void ServingLoop::each(const F& act) {
+  for (std::size_t i = connections_.size(); i != 0; i = std::min(i - 1, connections_.size())) act(*connections_[i - 1]);
+}
+
+// So many are no longer in the table.
+void ServingLoop::forget(std::size_t connections) noexcept {
+  loop_context_.stats.connections_open -= connections;
+  shared_->connections_open.fetch_sub(connections, std::memory_order_relaxed);
+}
+
+void ServingLoop::Offload::run(Work work) {
+  threads_->run([work = std::move(work), inbox = loop_->inbox()]() mutable { inbox->post_owed(work()); });
+}
+
+void ServingLoop::serve_elsewhere(int descriptor) {
+  loop_.inbox()->post_owed([this, socket = transport::Socket{descriptor}]() mutable { open(socket.release()); });
+}
+
+void ServingLoop::set_limits(const Limits& limits, std::shared_ptr<const void> taken) {
+  loop_.inbox()->post_owed([this, limits, taken = std::move(taken)] {
+    const bool other_time = limits.keepalive_timeout_ms != limits_.keepalive_timeout_ms;
+    limits_ = limits;
+    if (!other_time) return;
+    loop_.stop(*this);
+    try {
+      look_for_idle_later();
+    } catch (const std::bad_alloc&) {
+      options_->log(LogLevel::warning, "idle connections are not closed: there is no memory for it");
+    }
+  });
+}
+
+int ServingLoop::run(const std::function<bool()>& stop, const std::function<bool()>& hurry) {
+  hand_over_.run([&] {
+    while (!stop() && !exhausted()) turn(nanoseconds{-1});
+    drain(hurry);
+  });
+  ended_.clear();
+  loop_.turn(nanoseconds{0});  // closes
+  int refused = 0;
+  for (const auto& acceptor : acceptors_) {
+    if (const int error = acceptor->end(); error != 0) refused = error;
+  }
+  acceptors_.clear();
+  loop_.turn(nanoseconds{0});
+  return refused;
+}
+
+void ServingLoop::turn(nanoseconds wait_max) {
+  ++loop_context_.stats.loop_turns;
+  try {
+    hand_over_.turn(wait_max);
+  } catch (const std::bad_alloc&) {
+    // Nothing of the turn is lost, and the next one goes on with it.
+    std::this_thread::sleep_for(kMemoryPause);
+  }
+  if (!ended_.empty()) std::erase_if(ended_, [](const auto& connection) { return !connection->handler_off_loop(); });
+}
+
+// There is nothing to serve, and nothing can come.
+bool ServingLoop::exhausted() const noexcept {
+  return connections_.empty() && !acceptors_.empty() &&
+         std::ranges::all_of(acceptors_, [](const auto& acceptor) { return acceptor->exhausted(); });
+}
+
+void ServingLoop::drain(const std::function<bool()>& hurry) {
+  const nanoseconds deadline = loop_.now() + milliseconds{options_->drain_ms};
+  const auto left = [&](nanoseconds until) { return std::max(until - loop_.now(), nanoseconds{0}); };
+  const auto keep_serving = [&](nanoseconds until) { return !hurry() && left(until) != nanoseconds{0}; };
+
+  // Who has connected belongs to us, and so does what they have sent up to now: the kernel has accepted it.
+  turn(nanoseconds{0});
+  // Standard input and output live as long as their connection.
+  std::erase_if(acceptors_, [](const auto& acceptor) { return !acceptor->exhausted(); });
+  turn(nanoseconds{0});
+  // Calls that come from now on, while others are still in progress, are answered with -32009.
+  if (router_) router_->drain();
+  each([](Connection& connection) { connection.drain(); });
+  while (keep_serving(deadline) && any(&Connection::busy)) turn(left(deadline));
+  turn(nanoseconds{0});
+  if (any(&Connection::busy)) {
+    options_->log(LogLevel::warning, "calls were still in progress when the server stopped");
+    // Those that can stop are answered as stopped.
+    loop_context_.stop_requests.finish();
+    each([](Connection& connection) { connection.stop_calls(); });
+    const nanoseconds last = loop_.now() + kParting;
+    while (keep_serving(last) && any(&Connection::busy)) turn(left(last));
+  }
+
+  // Who calls all the time learns from an answer that this is over, and may leave by itself.
+  const nanoseconds notice = loop_.now() + kParting;
+  while (keep_serving(std::min(notice, deadline)) && !connections_.empty()) turn(left(std::min(notice, deadline)));
+
+  // Then each connection gets what it is owed, and some time to take notice.
+  each([](Connection& connection) { connection.finish(); });
+  turn(nanoseconds{0});
+  while (keep_serving(deadline) && any(&Connection::has_output)) turn(left(deadline));
+  const nanoseconds parting = loop_.now() + kParting;
+  while (keep_serving(parting) && !connections_.empty()) turn(left(parting));
+  loop_context_.stop_requests.finish();
+  while (!connections_.empty()) connections_.back()->cut();
+  turn(nanoseconds{0});
+}
+
+void ServingLoop::look_for_idle_later() {
+  const nanoseconds timeout = milliseconds{limits_.keepalive_timeout_ms};
+  if (timeout != nanoseconds{0}) loop_.start(*this, timeout / kIdleLooks);
+}
+
+void ServingLoop::expired() {
+  look_for_idle_later();
+  each([](Connection& connection) { connection.end_if_idle(kIdleLooks); });
+}
+
+void ServingLoop::connection_promoted(Connection& detector, std::unique_ptr<Connection> promoted) {
+  promoted->position = detector.position;
+  ended_.push_back(std::exchange(connections_[promoted->position], std::move(promoted)));
+}
+
+void ServingLoop::connection_ended(Connection& connection, CloseReason reason, int error) {
+  options_->log(LogLevel::debug, "a connection has ended", {{"reason", name_of(reason)}, {"errno", error}});
+  const std::size_t position = connection.position;
+  forget(1);
+  ended_.push_back(std::move(connections_[position]));
+  if (position + 1 != connections_.size()) {
+    connections_[position] = std::move(connections_.back());
+    connections_[position]->position = position;
+  }
+  connections_.pop_back();
+}
+
+Stats ServingLoop::stats() const {
+  Stats stats = loop_context_.stats;
+  stats.hand_overs += hand_over_.count();
+  stats.slow_handlers += hand_over_.slow();
+  return stats;
+}
+
+bool ServingLoop::any(bool (Connection::*is)() const noexcept) const {
+  return std::ranges::any_of(connections_, [is](const auto& connection) { return (*connection.*is)(); });
+}
+
+}  // namespace wirecall::session

@@ -1,0 +1,137 @@
+// ServingLoop: one loop of a server with the connections that live on it: accepts, serves, and in the end drains them.
+// A server has one for each of its threads; nothing is shared between them but what does not change while they run.
+// Made and given its acceptors by the thread that makes the server, before anything runs; from then on everything but
+// `serve_elsewhere`, `stats` and waking is for the one thread at a time that has the loop.
+#pragma once
+
+#include <atomic>
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "broker/router.hpp"
+#include "connection/connection.hpp"
+#include "connection/long_message.hpp"
+#include "connection/protocol_detector.hpp"
+#include "http/protocols.hpp"
+#include "runtime/thread_pool.hpp"
+#include "server/loop_takeover.hpp"
+#include "transport/acceptor.hpp"
+#include "transport/io_thread.hpp"
+#include "wirecall/detail/blocking_pool.hpp"
+#include "wirecall/loop.hpp"
+#include "wirecall/options.hpp"
+#include "wirecall/stats.hpp"
+
+namespace wirecall::transport {
+class Socket;
+}
+
+namespace wirecall::session {
+
+/// What all loops of one server share. Outlives them.
+struct ServerShared {
+  const Options& options;
+  const Registry& registry;
+  const HttpSettings& http;
+  runtime::ThreadPool* threads = nullptr;  ///< for handlers that block; null for none
+  runtime::ThreadPool* readers = nullptr;  ///< for long messages; null for none
+  bool broker = false;                     ///< connections may provide methods for each other
+  std::atomic<std::size_t> connections_open{0};
+};
+
+class ServingLoop final : private DetectorOwner, private Timer {
+ public:
+  ServingLoop(std::unique_ptr<runtime::Backend> backend, ServerShared& shared);
+  ~ServingLoop();
+  ServingLoop(ServingLoop&&) = delete;
+
+  [[nodiscard]] Loop& loop() noexcept { return loop_; }
+  /// Peers may connect from now on; `accepted` is given their descriptors. Throws as transport::open_acceptor does.
+  const Endpoint& listen(const Endpoint& endpoint, transport::Listener::Accepted accepted);
+  /// The same of a socket that listens already.
+  void listen(transport::BoundSocket bound, transport::Listener::Accepted accepted);
+  /// Another thread may receive and send for this loop: one connection after the other is given to the next of those
+  /// that there are, this one among them.
+  transport::IoThread& add_io_thread(std::unique_ptr<runtime::Backend> backend);
+  /// Serves a connected, non-blocking socket, which is the loop's from now on; or closes it, when there are as many as
+  /// there may be.
+  void open(int descriptor);
+  /// The same; this thread receives and sends.
+  void open_here(int descriptor) { take(descriptor, nullptr); }
+  /// The same, from the thread of another loop. The socket is closed when this loop has gone.
+  void serve_elsewhere(int descriptor);
+
+  /// Serves until `stop` says so, or standard input has ended and there is nothing else; then takes no more
+  /// connections, finishes the calls in progress, and closes: at once when `hurry` says so. Returns 0, or the errno
+  /// with which standard output has refused what was sent there.
+  int run(const std::function<bool()>& stop, const std::function<bool()>& hurry);
+  /// The errno with which the kernel refused what a takeover of the loop needs; 0 for none.
+  [[nodiscard]] int takeover_refused() const noexcept { return hand_over_.refused(); }
+  /// Who may do what from now on: connections whose peers are not who they were are closed.
+  void set_authority(std::shared_ptr<const rpc::Authority> authority);
+  /// Any thread: these are the limits of all its connections from its next turn on, and `taken` is let go of then, or
+  /// with the loop.
+  void set_limits(const Limits& limits, std::shared_ptr<const void> taken);
+  /// Any thread.
+  [[nodiscard]] Stats stats() const;
+  /// Null where this is no broker's.
+  [[nodiscard]] const broker::Router* router() const noexcept { return router_ ? &*router_ : nullptr; }
+
+ private:
+  void connection_ended(Connection& connection, CloseReason reason, int error) override;
+  void connection_promoted(Connection& detector, std::unique_ptr<Connection> promoted) override;
+  void expired() override;
+  void look_for_idle_later();
+  [[nodiscard]] transport::Listener::Failed failed();
+  void log_full();
+  void take(int descriptor, transport::IoThread* io);
+  [[nodiscard]] bool take_in(transport::Socket& socket, transport::IoThread* io, bool full);
+  void forget(std::size_t connections) noexcept;
+  void turn(std::chrono::nanoseconds wait_max);
+  void drain(const std::function<bool()>& hurry);
+  template <class F>
+  void each(const F& act);
+  [[nodiscard]] bool exhausted() const noexcept;
+  [[nodiscard]] bool any(bool (Connection::*is)() const noexcept) const;
+
+  // Runs what blocks on the server's threads, and what comes of it on this loop.
+  class Offload final : public detail::BlockingPool {
+   public:
+    Offload(runtime::ThreadPool& threads, const Loop& loop) : threads_(&threads), loop_(&loop) {}
+    void run(Work work) override;
+
+   private:
+    runtime::ThreadPool* threads_;
+    const Loop* loop_;
+  };
+
+  ServerShared* shared_;
+  const Options* options_;
+  Limits limits_;  // all that is said of them here refers to these: they change on the loop's thread alone
+  framing::JsonTextSettings text_{limits_, options_->delimiter};
+  Protocols protocols_{text_, shared_->http};
+  std::int64_t turned_away_ = 0;  // connections beyond the limit of which the log has not been told
+  std::optional<std::chrono::nanoseconds> logged_full_;  // when it was told last
+  // In the order in which they need each other: what is below goes first.
+  Loop loop_;
+  rpc::LoopContext loop_context_;
+  std::optional<broker::Router> router_;
+  Host host_;
+  std::vector<std::unique_ptr<transport::IoThread>> io_threads_;
+  std::size_t next_io_thread_ = 0;  // whose turn it is to be given a connection: with all of them, this one's
+  std::vector<std::unique_ptr<transport::Acceptor>> acceptors_;
+  std::vector<std::unique_ptr<Connection>> connections_;
+  std::vector<std::unique_ptr<Connection>> ended_;  // in this turn, or while a handler is off the loop
+  LoopTakeover hand_over_;
+  std::optional<Offload> offload_;
+  std::optional<Offload> readers_;
+  std::optional<LongReader> long_reader_;
+};
+
+}  // namespace wirecall::session

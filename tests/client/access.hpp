@@ -1,0 +1,16 @@
+// A client over a core that a test has made itself.
+#pragma once
+
+#include <memory>
+#include <utility>
+
+#include "client/core.hpp"
+#include "wirecall/client.hpp"
+
+namespace wirecall {
+
+struct detail::ClientAccess {
+  static Client client(std::shared_ptr<session::ClientCore> core) { return Client{std::move(core)}; }
+};
+
+}  // namespace wirecall

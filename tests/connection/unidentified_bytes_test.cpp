@@ -1,0 +1,44 @@
+// What a connection holds whose peer has not said who it is: counted as the memory that it is, and given back at once
+// by one that has to give way.
+#include <cstddef>
+#include <gtest/gtest.h>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "connection/session.hpp"
+#include "rpc/access.hpp"
+#include "tests/server/accepting.hpp"
+
+namespace wirecall::session {
+namespace {
+
+class UnidentifiedBytes : public testing::Test, public Accepting {
+ protected:
+  UnidentifiedBytes() : Accepting(5, Limits{.unidentified_bytes = 30'000}) {
+    loop_context.authority = std::make_shared<const rpc::Authority>(std::vector{Principal{
+        .name = "robot", .tokens = {"robot-token"}, .call = {">"}, .provide = {}, .publish = {}, .subscribe = {}}});
+  }
+  [[nodiscard]] const Session* session() const { return dynamic_cast<const Session*>(connection.get()); }
+  void send_unfinished(std::size_t bytes) {
+    peer->send(R"({"jsonrpc":"2.0","method":"rpc.hello","params":{"name":")" + std::string(bytes, 'x'));
+    turns();
+  }
+};
+
+TEST_F(UnidentifiedBytes, are_those_of_the_buffer_not_only_of_what_is_in_it) {
+  send_unfinished(20'000);
+  ASSERT_NE(session(), nullptr);
+  EXPECT_GE(session()->unfinished_bytes(), 20'000U);
+  EXPECT_EQ(loop_context.unidentified.bytes(), session()->unfinished_bytes());
+}
+
+TEST_F(UnidentifiedBytes, of_a_connection_that_has_to_give_way_itself_are_given_back_before_its_end) {
+  send_unfinished(40'000);
+  ASSERT_NE(session(), nullptr) << "it waits for its peer to read the refusal";
+  EXPECT_EQ(session()->unfinished_bytes(), 0U);
+  EXPECT_EQ(loop_context.unidentified.bytes(), 0U);
+}
+
+}  // namespace
+}  // namespace wirecall::session
