@@ -10,7 +10,7 @@
 // At a broker (docs/client.md "At a broker") a client also provides methods to other clients, subscribes to events and
 // publishes them. A client that provides or subscribes connects at once, and keeps connected.
 //
-// The templates here only encode and decode; everything else is compiled (src/session/client*.cpp). Thread: any, for
+// The templates here only encode and decode; everything else is compiled (src/client). Thread: any, for
 // all functions except construction, move and destruction, during which no other thread may use the client.
 #pragma once
 
