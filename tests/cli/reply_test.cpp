@@ -99,6 +99,16 @@ TEST_F(Reply, answers_by_its_template) {
   EXPECT_EQ(missing.error, "error -32602: Invalid params: at name, expected any value, got nothing\n");
 }
 
+TEST_F(Reply, fills_its_template_in_either_encoding) {
+  const Provider greet = provider({"greet", "Hello, {name}!", "--encoding", "msgpack"});
+  EXPECT_EQ(call({"greet", "name=Ada"}), "\"Hello, Ada!\"\n");
+  EXPECT_EQ(call({"greet", "name=Ada", "--encoding", "msgpack"}), "\"Hello, Ada!\"\n");
+  const Provider same = provider({"same", "{0}", "--encoding", "msgpack"});
+  EXPECT_EQ(call({"same", "[1,2.5,{\"a\":null}]"}), "[1,2.5,{\"a\":null}]\n");
+  const Provider later = provider({"later", "{0}", "--delay", "1ms", "--encoding", "msgpack"});
+  EXPECT_EQ(call({"later", "[1,true]"}), "[1,true]\n");
+}
+
 TEST_F(Reply, to_asks_the_provider_of_that_name_and_no_other) {
   const Provider left = provider({"where", "left", "--client-id", "left"});
   const Provider right = provider({"where", "right", "--client-id", "right"});

@@ -19,8 +19,10 @@
 #include "cli/long_running.hpp"
 #include "cli/terminal.hpp"
 #include "cli/view/reply_template.hpp"
+#include "wirecall/bytes.hpp"
 #include "wirecall/call.hpp"
 #include "wirecall/client.hpp"
+#include "wirecall/codec.hpp"
 #include "wirecall/context.hpp"
 #include "wirecall/middleware.hpp"
 #include "wirecall/task.hpp"
@@ -52,6 +54,27 @@ void provide(Client& client, const std::string& method, const ProvideOptions& op
   }(std::make_index_sequence<kSizes>{});
 }
 
+/// The params of a call as JSON, whatever its encoding; empty for none.
+std::string json_params(const Call& call) {
+  if (!call.message().msgpack || call.params().empty()) return std::string{call.params()};
+  Value params;
+  Buffer text;
+  text.append(call.params());
+  const std::unique_ptr<Reader> reader = msgpack_codec().reader();
+  reader->reset(text.padded());
+  if (!decode(*reader, params)) throw Error{ErrorCode::invalid_params};
+  return params.dump();
+}
+
+/// Answers with a value that is JSON, in the encoding of the call.
+template <class Sink>
+void answer_in(bool msgpack, Sink& sink, const std::string& json) {
+  if (!msgpack) return sink.encoded_result(json, {});
+  const auto value = Value::parse(json);
+  if (Writer* const writer = sink.begin_result()) encode(*writer, *value);
+  sink.end_result();
+}
+
 /// Answers calls by a template, each after the same delay.
 class Replies {
  public:
@@ -60,11 +83,11 @@ class Replies {
 
   /// The driver's.
   void answer(Call& call) {
-    const auto filled = template_.fill(call.params());
+    const auto filled = template_.fill(json_params(call));
     if (!filled) {
       call.error(filled.error());
     } else if (delay_.count() == 0) {
-      call.encoded_result(*filled, {});
+      answer_in(call.message().msgpack, call, *filled);
     } else {
       answer_later(call, *filled);
     }
@@ -82,10 +105,11 @@ class Replies {
     const Context context = call.context();
     waiting_.fetch_add(1);
     call.tasks().start(sleep_for(context, delay_), context.stop_token(),
-                       [this, filled = std::move(filled), sink = call.detach()](const TaskResult<void>& slept) mutable {
+                       [this, filled = std::move(filled), msgpack = call.message().msgpack,
+                        sink = call.detach()](const TaskResult<void>& slept) mutable {
                          try {
                            if (!slept) std::rethrow_exception(slept.error());
-                           sink.encoded_result(filled, {});
+                           answer_in(msgpack, sink, filled);
                          } catch (...) {
                            sink.error_in_flight();
                          }
