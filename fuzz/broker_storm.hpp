@@ -1,9 +1,9 @@
-// BrokerStorm: one broker on the simulated backend and its peers, led by an input of bytes: each byte chooses what
-// happens next. Peers of all framings call, stream, cancel, register, subscribe, publish, answer, resume, read slowly,
-// close half or all of their connection; principals are reloaded, and the broker drains. It keeps a model of what is
-// due and lists whatever contradicts it: an answer that nobody waits for, or another's; an item or event out of order;
-// a line that is no JSON value; a call without an outcome; something that the broker still holds when all have gone.
-// One thread. fuzz/broker.cpp feeds it by libFuzzer, tests/server/broker_storm_test.cpp by seeds.
+// BrokerStorm: one broker on the simulated backend and its peers, driven by an input of bytes: each byte chooses the
+// next action. Peers of all framings call, stream, cancel, register, subscribe, publish, answer, resume, read slowly,
+// and close half or all of their connection; principals are reloaded, and the broker drains. It keeps a model of the
+// answers due and lists each violation: an answer without a call, or another peer's; an item or event out of order; a
+// line that is no JSON value; a call without an outcome; state that the broker keeps after all have gone. One thread.
+// fuzz/broker.cpp drives it by libFuzzer, tests/server/broker_storm_test.cpp by seeds.
 #pragma once
 
 #include <algorithm>
@@ -39,7 +39,7 @@ namespace fuzz {
 
 using nlohmann::json;
 
-/// What is chosen, byte by byte; 0 when the bytes have run out.
+/// Choices, byte by byte; 0 when the bytes have run out.
 class Choices {
  public:
   explicit Choices(std::span<const std::uint8_t> bytes) : bytes_(bytes) {}
@@ -50,7 +50,7 @@ class Choices {
     bytes_ = bytes_.subspan(1);
     return first;
   }
-  /// From 0; `below` is 256 at most.
+  /// From 0 to below - 1; `below` is 256 at most.
   std::size_t below(std::size_t below) { return below == 0 ? 0 : byte() % below; }
   bool one_in(std::size_t chances) { return below(chances) == chances - 1; }
 
@@ -61,12 +61,12 @@ class Choices {
 enum class StormFraming : std::uint8_t { lines, headers, lengths, msgpack, http };
 constexpr std::size_t kStormFramings = 5;
 
-/// How the broker is broken on its way to the peers, to see that it is noticed.
+/// Faults injected between the broker and its peers, to check that the model notices them.
 enum class StormFault : std::uint8_t { none, loses, doubles, swaps, breaks_lines };
 
 /// A connection as its peer sees it.
 struct StormPeer {
-  struct Asked {  // a call of this peer's that has no outcome yet
+  struct Asked {  // a call of this peer without an outcome
     std::uint64_t nonce = 0;
     bool batch = false;
     bool streamed = false;
@@ -74,7 +74,7 @@ struct StormPeer {
     std::uint64_t credit = 0;
     std::uint64_t items = 0;
   };
-  struct Serving {  // a call that this peer has been asked
+  struct Serving {  // a call sent to this peer
     json id;
     json params;
     std::uint64_t seq = 0;
@@ -89,18 +89,18 @@ struct StormPeer {
   std::map<std::string, Asked> calls;  // by id as JSON
   std::vector<Serving> serving;
   std::vector<std::string> patterns;                 // ever subscribed to
-  std::map<std::uint64_t, std::uint64_t> event_seq;  // by publisher: the last that came live
+  std::map<std::uint64_t, std::uint64_t> event_seq;  // by publisher: the last received live
   std::uint64_t event_number = 0;
   std::string session;
   std::string hello_id;
   bool events = false;  // its HTTP response is a stream of events
   bool named = false;
-  bool junk = false;        // has said what may be refused without an id
-  bool garbled = false;     // what it says may be read as something else: it may be answered nothing
-  bool may_be_cut = false;  // by what others do, an answer or not
-  bool finished = false;    // sends no more
-  bool closed = false;      // by the broker, which has been noticed
-  bool abandoned = false;   // by reset or because the broker has closed it: its calls are nobody's
+  bool junk = false;        // has sent what may be refused without an id
+  bool garbled = false;     // its bytes may be read as something else, and stay without an answer
+  bool may_be_cut = false;  // because of other peers, with an answer or without
+  bool finished = false;    // has closed its sending side
+  bool closed = false;      // by the broker, and the peer has noticed
+  bool abandoned = false;   // reset, or closed by the broker: its calls expect nothing
 };
 
 class BrokerStorm {
@@ -109,14 +109,14 @@ class BrokerStorm {
       : choices_(input), fault_(fault) {}
   BrokerStorm(BrokerStorm&&) = delete;
 
-  /// What went wrong, a line each; empty where nothing did. Once.
+  /// The violations, a line each; empty without any. Call it once.
   const std::vector<std::string>& run() {
     const unsigned seed = choices_.byte();
     const std::uint8_t flags = choices_.byte();
     guarded_ = (flags & 1) != 0;
     wirecall::Options options;
     options.takeover_ms = options.slow_handler_ms = 0;
-    options.kick_ms = 0;  // those who are kicked come back at once
+    options.kick_ms = 0;  // kicked clients may return at once
     options.limits.batch = 5;
     options.limits.subscriptions = 8;
     options.limits.methods = 8;
@@ -194,7 +194,7 @@ class BrokerStorm {
                     {"nonce", "pad", "text"});
   }
 
-  // ---- the course of things: whether it goes on ----
+  // ---- steps: each returns whether there is another ----
 
   bool step() {
     if (fault_now()) return false;
@@ -213,10 +213,11 @@ class BrokerStorm {
     return settle();
   }
 
-  // All read again; time passes, and what can end has to. Then they send no more, and everything has to.
+  // All peers read again, time passes, and every call that can end must. Then they close their sending side, and all
+  // must end.
   bool settle() {
     ++settling_;
-    // With many connections hardly a turn has nothing to do, in which time would pass by itself.
+    // With many connections hardly a turn is idle, and time passes by itself only in idle turns.
     backend_->take_time(std::chrono::milliseconds{200});
     bool waiting = false;
     bool open = false;
@@ -313,7 +314,7 @@ class BrokerStorm {
         return listen_to_events();
       case 3:
         if (!choices_.one_in(40)) return;
-        // Who has not said enough in that time is closed.
+        // The broker closes connections that have not said enough in that time.
         for (auto& peer : peers_) peer->may_be_cut = true;
         return backend_->take_time(std::chrono::seconds{31});
       default:
@@ -429,7 +430,7 @@ class BrokerStorm {
       send(peer, all);
     });
   }
-  // A request of whichever method of the broker's own; returns its id as JSON.
+  // A request of a method of the broker's own; returns its id as JSON.
   std::string ask(StormPeer& peer, std::string method, json params) {
     const json id = "own" + std::to_string(++last_id_);
     peer.calls[id.dump()] = {};
@@ -583,7 +584,7 @@ class BrokerStorm {
     });
   }
 
-  // What is refused without an id, or ends the connection: its peer then expects less.
+  // Messages refused without an id, or fatal to the connection: their peer then expects less.
   void junk() {
     with_peer([this](StormPeer& peer) {
       if (!choices_.one_in(4)) return;
@@ -605,7 +606,7 @@ class BrokerStorm {
     });
   }
 
-  // Bob may do more or less by turns, and then his connections are closed; Ada stays who she is.
+  // Bob's grants change with each reload, which closes his connections; Ada's do not.
   void reload() {
     ++reloads_;
     for (auto& peer : peers_) peer->may_be_cut = peer->may_be_cut || peer->number % 2 == 1;
@@ -670,13 +671,13 @@ class BrokerStorm {
         peer.received.insert(10, "\n");
       }
       read(peer);
-      // What the broker closes takes its calls along; when it may do that is told by other tests.
+      // A connection that the broker closes ends its calls; other tests check when it may close one.
       if (peer.wire->closed && !std::exchange(peer.closed, true)) trace(peer, "->", "closed");
       if (peer.closed && !peer.abandoned && !peer.finished) abandon(peer);
     }
   }
 
-  // Takes the next `bytes` of what has come.
+  // Takes the next `bytes` received.
   static std::string taken(StormPeer& peer, std::size_t from, std::size_t bytes) {
     std::string text = peer.received.substr(from, bytes);
     peer.received.erase(0, from + bytes);
@@ -761,7 +762,7 @@ class BrokerStorm {
     peer.received.clear();
   }
 
-  // WIRECALL_TRACE in the environment shows what passes.
+  // WIRECALL_TRACE in the environment shows the messages.
   static bool is_traced() {
     static const bool kTraced = std::getenv("WIRECALL_TRACE") != nullptr;
     return kTraced;

@@ -1,5 +1,5 @@
-// What of HTTP can be checked from outside: the requests that a connection brought, and the responses that it was
-// given, each read by itself in the plainest way. One thread.
+// The HTTP that can be checked from outside: the requests that a connection sent, and the responses that it received,
+// each parsed by itself in the plainest way. One thread.
 #pragma once
 
 #include <algorithm>
@@ -16,7 +16,7 @@ namespace fuzz {
 
 struct HttpRequest {
   bool is_head = false;
-  bool is_call = false;  // a POST to where calls go, whose body is a message
+  bool is_call = false;  // a POST to a path of calls, whose body is a message
   bool is_timed = false;
   bool is_whole = false;
   std::string body;
@@ -29,7 +29,7 @@ struct HttpResponse {
   std::string body;
 };
 
-// Takes the body of a request off `rest`; whether it has come as a whole.
+// Takes the body of a request off `rest`; returns whether it was complete.
 inline bool take_body(const wirecall::framing::HttpHead& head, std::string_view& rest, std::string& body) {
   using wirecall::framing::Find;
   if (!head.chunked) {
@@ -49,7 +49,7 @@ inline bool take_body(const wirecall::framing::HttpHead& head, std::string_view&
   return false;
 }
 
-// Up to the first that is malformed or has not come as a whole.
+// Up to the first that is malformed or incomplete.
 inline std::vector<HttpRequest> read_requests(std::string_view rest, std::size_t head_bytes_max) {
   std::vector<HttpRequest> requests;
   while (!rest.empty()) {
@@ -70,7 +70,7 @@ inline std::vector<HttpRequest> read_requests(std::string_view rest, std::size_t
   return requests;
 }
 
-// Reads the responses that `text` is made of; `requests` say which have no body. Interim ones are counted only.
+// Parses the responses in `text`; `requests` say which have no body. Interim ones are only counted.
 inline std::vector<HttpResponse> read_responses(std::string_view text, const std::vector<HttpRequest>& requests,
                                                 std::string_view input, std::size_t& interim) {
   std::vector<HttpResponse> responses;
@@ -108,7 +108,7 @@ inline std::vector<HttpResponse> read_responses(std::string_view text, const std
         }
       } else if (name == "Connection") {
         const bool upgrade = value == "Upgrade" && response.status == 426;
-        const bool keeps = value == "keep-alive";  // to a request of HTTP/1.0 that asks for it
+        const bool keeps = value == "keep-alive";  // to a request of HTTP/1.0 with keep-alive
         require(value == "close" || keeps || upgrade, "Connection says something else", input);
         response.closes = response.closes || value == "close";
       } else if (name == "Content-Type") {

@@ -1,6 +1,6 @@
-// HttpMaker: connections of HTTP requests that a server looks at closely: bodies that are messages, with lengths and in
-// chunks, right and nearly right, heads of the fields that mean something. The same seed makes the same connections.
-// A value with one owner, one thread.
+// HttpMaker: connections of HTTP requests that a server parses closely: bodies that are messages, with lengths and in
+// chunks, valid and nearly valid, and heads with significant fields. The same seed makes the same connections. A value
+// with one owner, one thread.
 #pragma once
 
 #include <algorithm>

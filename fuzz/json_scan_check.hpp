@@ -1,6 +1,6 @@
-// ScanCheck: one differential execution of the scanner: SIMD against scalar, both against the automaton that is fed the
-// same text in random pieces, and against simdjson's DOM. Used by the fuzzer json_scan and by soak.
-// One owner, one thread.
+// ScanCheck: one differential run of the scanner: SIMD against scalar, both against the automaton, which receives the
+// same text in random pieces, and against simdjson's DOM. Used by the fuzzer json_scan and by soak. One owner, one
+// thread.
 #pragma once
 
 #include <array>
@@ -22,8 +22,8 @@ class ScanCheck {
     bool accepted;
     Agreement agreement;  ///< with simdjson
   };
-  /// Ends the process on a difference that is not on the list. `seed` chooses the depth limit, the default or a small
-  /// one, and the pieces.
+  /// Ends the process on a difference that is not on the list. `seed` chooses the pieces and the depth limit, usual or
+  /// small.
   Outcome operator()(std::string_view text, std::uint64_t seed) {
     Random random{seed};
     const bool shallow = random.one_in(4);
@@ -55,14 +55,14 @@ class ScanCheck {
     std::size_t at = 0;
     while (at < text.size() && result.status == Automaton::Status::more) {
       const std::size_t piece = 1 + random.below(random.one_in(2) ? 8 : text.size() - at);
-      // A copy of its own, so that a memory checker sees a look beyond the piece.
+      // A separate copy, so that a memory checker sees a read beyond the piece.
       const std::string_view bytes = text.substr(at, piece);
       const auto copy = std::make_unique<char[]>(bytes.size());
       bytes.copy(copy.get(), bytes.size());
       result = automaton.feed({copy.get(), bytes.size()});
       at += result.offset;
     }
-    // The automaton cannot know that a scalar on top level has ended until it sees what follows.
+    // The automaton knows the end of a top-level scalar only from the byte behind it.
     Automaton::Status expected = Automaton::Status::more;
     bool could_end = false;
     switch (scan.status) {

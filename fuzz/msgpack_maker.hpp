@@ -1,6 +1,5 @@
-// MsgpackMaker: values and messages of JsonMaker in MessagePack, with what only that has between them. The same seed
-// makes the same bytes.
-// A value with one owner, one thread.
+// MsgpackMaker: values and messages of JsonMaker in MessagePack, mixed with values that only MessagePack has. The same
+// seed makes the same bytes. A value with one owner, one thread.
 #pragma once
 
 #include <array>
@@ -39,7 +38,7 @@ class MsgpackMaker {
     if (random().one_in(4)) return std::string{random().of(kOnly)};
     return msgpack_of(json_.value());
   }
-  /// A message, or nearly one; behind its length in one byte, as fuzz/frames.cpp has them.
+  /// A message, or nearly one, behind its length in one byte, as in fuzz/frames.cpp.
   std::string frame() {
     std::string bytes = random().one_in(8) ? value() : msgpack_of(json_.message());
     if (random().one_in(4)) json_.damage(bytes, 255);

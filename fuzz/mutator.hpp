@@ -1,5 +1,5 @@
-// libFuzzer's mutations mixed with our own, which know JSON. A fuzzer includes this once and defines FUZZ_FRESH as the
-// function of JsonMaker, or of FUZZ_MAKER, that makes new texts for it. Without libFuzzer there is nothing here.
+// libFuzzer's mutations mixed with our own for JSON. A fuzzer includes this once and defines FUZZ_FRESH as the function
+// of JsonMaker, or of FUZZ_MAKER, that makes new texts for it. Empty without libFuzzer.
 #pragma once
 
 #ifdef WIRECALL_LIBFUZZER

@@ -1,5 +1,5 @@
-// A connection without a socket for the fuzzers of sessions: a loop whose time passes when it is told to, a stream
-// whose other end is the fuzzer's, and what is served on it. One thread.
+// A connection without a socket for the fuzzers of sessions: a loop with virtual time, a stream whose other end is the
+// fuzzer's, and the session on it. One thread.
 #pragma once
 
 #include <chrono>
@@ -50,7 +50,7 @@ class FakeStream final : public wirecall::transport::ByteStream {
   ~FakeStream() override { wire_->user = nullptr; }
   void start(wirecall::transport::StreamUser& user) override { wire_->user = &user; }
   void send(wirecall::Buffer bytes, bool) override {
-    if (wire_->sends || wire_->shut_down) std::abort();  // one at a time, and none behind the end
+    if (wire_->sends || wire_->shut_down) std::abort();  // one at a time, and none after the end
     wire_->sends = true;
     wire_->sending = std::move(bytes);
   }
@@ -64,13 +64,13 @@ class FakeStream final : public wirecall::transport::ByteStream {
   Wire* wire_;
 };
 
-/// Says what it is given, and hears everything that is said to it.
+/// Sends bytes, and collects everything sent to it.
 class Peer final : wirecall::session::ConnectionOwner {
  public:
   using Make = std::function<std::unique_ptr<wirecall::session::Channel>(
       wirecall::session::Host&, std::unique_ptr<wirecall::transport::ByteStream>)>;
 
-  /// `make` makes what is served. All that is referred to outlives the peer.
+  /// `make` makes the session. All references outlive the peer.
   Peer(const wirecall::Registry& registry, const wirecall::Limits& limits, const Make& make) {
     auto backend = std::make_unique<NoBackend>();
     backend_ = backend.get();
@@ -79,16 +79,16 @@ class Peer final : wirecall::session::ConnectionOwner {
     host_.reset(new wirecall::session::Host{*loop_, registry, limits, *loop_context_, *this});
     channel_ = make(*host_, std::make_unique<FakeStream>(wire_));
   }
-  /// Sends as soon as it is read.
+  /// Waits until it is read, then sends.
   void send(std::string_view bytes) {
     wait_to_be_read(bytes);
     if (over_) return;
     const PaddedText padded{bytes};
-    // Lent for writing, which is all right: the block is ours.
+    // The session may write to lent bytes; this block is ours.
     wire_.user->received({const_cast<char*>(padded.view().data()), padded.view().size()});
     turn();
   }
-  /// Sends no more, and returns what it has heard by the end.
+  /// Closes the sending side, and returns all output up to the end.
   std::string finish(std::string_view input) {
     wait_to_be_read(input);
     if (!over_) wire_.user->ended();
@@ -99,12 +99,12 @@ class Peer final : wirecall::session::ConnectionOwner {
     }
     return std::move(wire_.out);
   }
-  /// Whether time has passed while there was more to be sent: then what was timed depends on how it was cut.
+  /// Whether time has passed before the input was complete: then timeouts depend on how it was cut.
   [[nodiscard]] bool has_waited() const { return has_waited_; }
 
  private:
   static constexpr int kTurnsMax = 10'000;
-  // What needs no time is done in so many turns.
+  // Work that needs no time is done in this many turns.
   static constexpr int kTurnsWithoutTime = 100;
 
   void connection_ended(wirecall::session::Connection&, wirecall::session::CloseReason, int) override { over_ = true; }

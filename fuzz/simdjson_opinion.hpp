@@ -1,11 +1,10 @@
-// The second opinion on what JSON is: simdjson's DOM, and the one written list of what it sees differently from us.
-// Fuzzers, soak and tests require agreement on every text but for this list:
+// The second opinion on what JSON is: simdjson's DOM, and the one list of its differences from us.
+// Fuzzers, soak and tests require agreement on every text, except for this list:
 //
 //   number_range      Numbers are text here, so an id or a relayed value keeps them whatever their size. The DOM holds
 //                     each as an int64_t, uint64_t or finite double, and refuses a text with any other number.
 //   empty_innermost   A level is a level here. The DOM does not count an array or object that holds nothing, so it
-//   takes
-//                     an empty one just beyond its depth limit.
+//                     takes an empty one just beyond its depth limit.
 //
 // And nothing else: byte order marks, NUL bytes, lone surrogates, invalid UTF-8, scalars on top level and what follows
 // a value are all judged alike. Each entry is verified, not believed: with its cause taken out of the text, both must
@@ -28,7 +27,7 @@ namespace fuzz {
 
 enum class Agreement : std::uint8_t { agreed, number_range, empty_innermost, disagreed };
 
-/// Whether our scan takes `padded` as one whole value with white space around it.
+/// Whether our scan accepts `padded` as one whole value with white space around it.
 [[nodiscard]] inline bool is_whole(std::string_view padded, const wirecall::Scan& scan) noexcept {
   return scan.status == wirecall::ScanStatus::complete &&
          padded.find_first_not_of(" \t\r\n", scan.offset) == std::string_view::npos;
@@ -39,7 +38,7 @@ enum class Agreement : std::uint8_t { agreed, number_range, empty_innermost, dis
   return std::isfinite(std::strtod(number.c_str(), nullptr));
 }
 
-/// Whether a valid number is one that simdjson holds.
+/// Whether simdjson can hold a valid number.
 [[nodiscard]] inline bool is_in_simdjsons_range(const std::string& number) noexcept {
   if (number.find_first_of(".eE") != std::string::npos) return is_in_doubles_range(number);
   const bool negative = number[0] == '-';
@@ -48,7 +47,7 @@ enum class Agreement : std::uint8_t { agreed, number_range, empty_innermost, dis
   return digits.size() < largest.size() || (digits.size() == largest.size() && digits <= largest);
 }
 
-/// Valid JSON text with 0 in place of every number that is not in a range.
+/// Valid JSON text with 0 in place of every number out of range.
 [[nodiscard]] inline std::string with_numbers_in_range(
     std::string_view json, bool (*is_in_range)(const std::string& number) noexcept = is_in_simdjsons_range) {
   std::string out;
@@ -69,7 +68,7 @@ enum class Agreement : std::uint8_t { agreed, number_range, empty_innermost, dis
   return out;
 }
 
-/// Valid JSON text with 0 in place of every array or object that holds nothing.
+/// Valid JSON text with 0 in place of every empty array or object.
 [[nodiscard]] inline std::string without_empty_containers(std::string_view json) {
   std::string out;
   bool quoted = false;
@@ -92,7 +91,7 @@ enum class Agreement : std::uint8_t { agreed, number_range, empty_innermost, dis
 
 class SimdjsonOpinion {
  public:
-  /// Longer texts get no opinion: the parser's memory is set aside once.
+  /// Longer texts have no opinion: the parser's memory is allocated once.
   static constexpr std::size_t kBytesMax = std::size_t{1} << 20;
 
   /// `depth_max` levels of arrays and objects.
@@ -100,7 +99,7 @@ class SimdjsonOpinion {
     if (parser_.allocate(kBytesMax, depth_max + 1) != simdjson::SUCCESS) std::abort();
   }
   [[nodiscard]] bool accepts(std::string_view padded) { return parse(padded) == simdjson::SUCCESS; }
-  /// How this opinion on `padded` stands to `ours`, the scan of the same text with the same depth.
+  /// Compares this opinion on `padded` with `ours`, the scan of the same text with the same depth.
   [[nodiscard]] Agreement compare(std::string_view padded, const wirecall::Scan& ours) {
     const simdjson::error_code theirs = parse(padded);
     const bool accepted = is_whole(padded, ours);

@@ -1,6 +1,5 @@
-// A second reading of the JSON-RPC envelope, written from docs/wire.md and not from our reader: one byte at a time,
-// with nlohmann-json for names and strings, copying as it pleases. Valid JSON only. Compared with read_message by
-// fuzzers.
+// A second parser of the JSON-RPC envelope, written from docs/wire.md and not from our reader: byte by byte, with
+// nlohmann-json for names and strings, and free to copy. Valid JSON only. Fuzzers compare it with read_message.
 #pragma once
 
 #include <cstddef>
@@ -69,7 +68,7 @@ inline std::vector<SlowMember> slow_members(std::string_view object) {
 struct SlowMessage {
   wirecall::MessageKind kind = wirecall::MessageKind::invalid;
   wirecall::Fault fault = wirecall::Fault::invalid_request;
-  bool only_known = true;  ///< no member that docs/wire.md has no rule for in a response
+  bool only_known = true;  ///< no member without a rule for responses in docs/wire.md
   std::string_view id = "null";
   std::vector<SlowMember> members;
   std::vector<std::string_view> elements;

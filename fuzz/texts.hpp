@@ -1,5 +1,4 @@
-// What all fuzzers share: texts in memory that punishes a wrong read, and how a finding is reported.
-// One thread.
+// Shared by all fuzzers: texts in memory that exposes a wrong read, and the report of a finding. One thread.
 #pragma once
 
 #include <cstddef>
@@ -15,8 +14,8 @@
 namespace fuzz {
 
 /// A text with exactly the padding that scanners are promised: kPaddingBytes readable, the first of them zero. The
-/// others are quotes, backslashes and bytes of UTF-8 sequences, so that whoever takes them for text finds something
-/// there.
+/// others are quotes, backslashes and bytes of UTF-8 sequences, so that a scanner that reads them as text finds
+/// something.
 class PaddedText {
  public:
   explicit PaddedText(std::string_view text)
@@ -37,7 +36,7 @@ class PaddedText {
   return {reinterpret_cast<const char*>(data), size};
 }
 
-/// Prints what was found, in a form that can be pasted into a test, and ends the process as fuzzers want it.
+/// Prints the finding, in a form that can be pasted into a test, and ends the process as fuzzers expect.
 [[noreturn]] inline void found(const char* what, std::string_view text) {
   std::fprintf(stderr, "%s\nin %zu bytes: \"", what, text.size());
   for (const char c : text) {

@@ -1,5 +1,5 @@
-// Has the kernel refuse a system call, by a seccomp filter. That is for the calling thread, those it starts from then
-// on, and for good: so a test calls it on a thread, or in a process, of its own.
+// Makes the kernel refuse a system call, by a seccomp filter. It applies for good to the calling thread and the threads
+// that it starts later: so a test calls it on a thread, or in a process, of its own.
 #pragma once
 
 #include <cstddef>
@@ -12,7 +12,7 @@
 
 namespace wirecall::test {
 
-/// From now on this thread gets `error` for `call`.
+/// From now on `call` fails with `error` on this thread.
 inline void forbid(long call, int error) {
   sock_filter program[] = {
       BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(seccomp_data, nr)),

@@ -1,4 +1,4 @@
-// How far apart the stack was at the places that called it.
+// The distance between the stack addresses of its callers.
 #pragma once
 
 #include <algorithm>
@@ -24,7 +24,7 @@ class StackProbe {
   std::size_t calls_ = 0;
 };
 
-/// What a coroutine's own activation may take, at -O0 and under sanitizers: one switch more or less, not two.
+/// The largest activation of a coroutine, at -O0 and under sanitizers: one switch more or less, not two.
 inline constexpr std::size_t kStackBytesMax = 16 * 1024;
 
 }  // namespace wirecall::test

@@ -1,4 +1,4 @@
-// A Scheduler whose clock moves only when a test says so.
+// A Scheduler whose clock moves only when a test moves it.
 #pragma once
 
 #include <chrono>
@@ -25,7 +25,7 @@ class VirtualScheduler final : public Scheduler {
     dues_.erase(due);
   }
 
-  /// Moves the clock on, expiring what is due on the way, in order.
+  /// Moves the clock, expiring due timers on the way, in order.
   void advance(std::chrono::nanoseconds by) {
     const std::chrono::nanoseconds end = now_ + by;
     while (!timers_.empty() && timers_.begin()->first.first <= end) {
@@ -37,7 +37,7 @@ class VirtualScheduler final : public Scheduler {
     now_ = end;
   }
 
-  /// Expires one timer that is due now. False when there is none.
+  /// Expires one timer that is due now. False without one.
   bool expire_one() {
     if (timers_.empty() || timers_.begin()->first.first > now_) return false;
     Timer& timer = *timers_.begin()->second;

@@ -1,5 +1,5 @@
-// Outcomes: a checker that knows nothing of brokers. Each call is noted with who made it and a nonce; each answer has
-// to come once, to that caller, with that nonce. What is wrong is told, and nothing is forgotten.
+// Outcomes: a checker without knowledge of brokers. It records each call with its caller and a nonce; each answer has
+// to arrive once, at that caller, with that nonce. It reports every violation, and forgets nothing.
 #pragma once
 
 #include <cstddef>
@@ -15,7 +15,7 @@ class Outcomes {
  public:
   using Caller = std::size_t;
 
-  /// `caller` makes a call by that id; a result has to hold the nonce that is returned.
+  /// `caller` makes a call with that id; its result has to hold the returned nonce.
   std::uint64_t made(Caller caller, std::string id) {
     waiting_.emplace(std::pair{caller, std::move(id)}, ++nonce_);
     return nonce_;
@@ -32,7 +32,7 @@ class Outcomes {
     if (waiting_.erase({caller, id}) == 0) wrong(caller, id, "was refused, and did not wait");
     ++errors_;
   }
-  /// Nothing is due to the caller any more.
+  /// No more answers are due to the caller.
   void left(Caller caller) {
     std::erase_if(waiting_, [caller](const auto& call) { return call.first.first == caller; });
   }

@@ -1,5 +1,5 @@
-// A broker without sockets: peers that send texts to dispatchers of one router and keep what comes back, on a clock
-// that a test moves.
+// A broker without sockets: peers that send texts to dispatchers of one router and keep the output, on a clock that a
+// test moves.
 #pragma once
 
 #include <chrono>
@@ -43,7 +43,7 @@ class Client {
   explicit Client(World& world) : world_(&world) { connect(); }
   Client(Client&&) = delete;
 
-  /// The text is gone when this returns.
+  /// The text is freed when this returns.
   void send(std::string_view text) {
     const PaddedText frame{text};
     Received message;
@@ -56,7 +56,7 @@ class Client {
     }
     EXPECT_FALSE(sink->open());
   }
-  /// A message in MessagePack, given to the broker as a session does.
+  /// A message in MessagePack, given to the broker as a session does it.
   void send_msgpack(std::string_view message) {
     using message::Transcoder;
     const PaddedText frame{message};
@@ -74,7 +74,7 @@ class Client {
     read.text = frame.view();
     if (!dispatcher->response(read)) ++dropped;
   }
-  /// What has come since the last call, one message a line.
+  /// The output since the last call, one message a line.
   [[nodiscard]] std::string received() { return sink->take(); }
   [[nodiscard]] std::string ask(std::string_view text) {
     send(text);
@@ -96,7 +96,7 @@ class Client {
 
   std::unique_ptr<RecordingSink> sink;
   std::unique_ptr<rpc::Dispatcher> dispatcher;
-  std::size_t dropped = 0;  ///< responses that were to nothing
+  std::size_t dropped = 0;  ///< responses without a call
 
  private:
   World* world_;

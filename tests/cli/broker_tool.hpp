@@ -1,4 +1,4 @@
-// A broker as a user starts it, for tests of the commands that are its clients.
+// A broker started as a user starts it, for tests of the commands that are its clients.
 #pragma once
 
 #include <arpa/inet.h>
@@ -25,7 +25,7 @@ class BrokerTool : public testing::Test {
 
   /// Runs a command to its end.
   Ended run(std::vector<std::string> words) const { return cli::run(std::move(words), url_); }
-  /// What a command says on stderr, or else on stdout, that ends with exit status 0.
+  /// The stderr, or else the stdout, of a command that ends with exit status 0.
   std::string output(std::vector<std::string> words) const {
     const Ended ended = run(std::move(words));
     EXPECT_EQ(ended.status, 0);
@@ -42,7 +42,7 @@ class BrokerTool : public testing::Test {
   std::string url_ = "tcp://127.0.0.1:" + std::to_string(port_);
 };
 
-/// A command that stays; it has begun when it says `ready` on stderr.
+/// A command that keeps running; it is ready when it prints `ready` on stderr.
 class Staying : public Process {
  public:
   Staying(std::vector<std::string> words, const std::string& url, std::string_view ready)
@@ -51,7 +51,7 @@ class Staying : public Process {
   }
 };
 
-/// Can be connected to, and says nothing.
+/// Accepts connections, and sends nothing.
 class SilentServer {
  public:
   SilentServer() : descriptor_(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0)) {

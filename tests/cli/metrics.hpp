@@ -1,4 +1,4 @@
-// What a server says of itself at /metrics.
+// A server's metrics at /metrics.
 #pragma once
 
 #include <cstddef>
@@ -10,7 +10,7 @@
 
 namespace wirecall::cli {
 
-/// One of the numbers, asked for by a connection that speaks HTTP and goes on.
+/// One metric, requested on an HTTP connection that stays open.
 inline long metric(session::RawPeer& peer, std::string_view name) {
   peer.send("GET /metrics HTTP/1.1\r\nHost: localhost\r\n\r\n");
   std::size_t body_bytes = 0;

@@ -1,5 +1,5 @@
-// A running command, as a user starts it: a process of its own, whose stdout and stderr are read. Waits are bounded, so
-// a test that fails does not hang.
+// A running command, started as a user starts it: a separate process whose stdout and stderr are read. Waits are
+// bounded, so a failing test does not hang.
 #pragma once
 
 #include <array>
@@ -46,7 +46,7 @@ class Process {
       execv(arguments[0], arguments.data());
       _exit(127);
     }
-    // As much as a pipe holds without a reader.
+    // At most as much as a pipe holds without a reader.
     EXPECT_EQ(write(in[1], input.data(), input.size()), static_cast<ssize_t>(input.size()));
     for (const int end : {in[0], in[1], out[1], err[1]}) close(end);
     out_ = out[0];
@@ -72,7 +72,7 @@ class Process {
     return resident * static_cast<std::size_t>(sysconf(_SC_PAGESIZE));
   }
 
-  /// Reads stderr until `end` has come so many times, or all of it.
+  /// Reads stderr until `end` has occurred that many times, or to the end.
   std::string read_error_until(std::string_view end, int times = 1) {
     const auto came = [&] {
       int count = 0;
@@ -84,7 +84,7 @@ class Process {
     return error_;
   }
 
-  /// Reads stdout up to the end of a line; the line without it.
+  /// Reads stdout up to the end of a line; returns the line without it.
   std::string line() {
     std::size_t end = 0;
     while ((end = output_.find('\n')) == std::string::npos && read_some(out_, output_)) {
@@ -94,7 +94,7 @@ class Process {
     return line;
   }
 
-  /// Waits for the end: the exit status, or minus the signal that ended it.
+  /// Waits for the end: the exit status, or minus the number of the signal that ended it.
   int wait() {
     int status = 0;
     waitpid(std::exchange(pid_, -1), &status, 0);
@@ -142,7 +142,7 @@ inline Ended run(std::vector<std::string> words, const std::string& wirecall_url
   return ended;
 }
 
-/// Where a server listens that was started on a port of the system's choice, by its banner.
+/// The endpoint of a server started on a port of the system's choice, from its banner.
 inline std::uint16_t port_of(Process& server) {
   const std::string banner = server.read_error_until("nc -q1");
   const std::string_view scheme = "tcp://127.0.0.1:";

@@ -1,4 +1,4 @@
-// A client over a core that a test has made itself.
+// A client over a core that a test has made.
 #pragma once
 
 #include <memory>

@@ -1,4 +1,4 @@
-// Attempts to connect of which the second one waits until the test lets it go on.
+// Connection attempts; the second one waits until the test releases it.
 #pragma once
 
 #include <atomic>
@@ -14,7 +14,7 @@ namespace wirecall::session {
 
 class HeldDialling {
  public:
-  /// Whatever is asked for, it is that endpoint that is connected to.
+  /// Connects to `endpoint`, whichever endpoint is requested.
   [[nodiscard]] DialFunction to(const Endpoint& endpoint) const {
     return [state = state_, endpoint](const Endpoint&, std::chrono::milliseconds timeout) {
       if (state->count++ == 1) {
@@ -24,7 +24,7 @@ class HeldDialling {
       return transport::connect_to(endpoint, timeout);
     };
   }
-  /// The second attempt has begun. Once.
+  /// Waits for the begin of the second attempt. Call it once.
   void await_second() { state_->second.get_future().wait(); }
   void let_go_on() { state_->go_on.set_value(); }
 

@@ -21,14 +21,14 @@
 
 namespace wirecall::session {
 
-// A simulated system with a server in it: `before_turn` is called before each turn, and plays the server.
+// A simulated system with a server: `before_turn` runs before each turn, and plays the server.
 class ServedBackend final : public runtime::WrappedBackend {
  public:
   explicit ServedBackend(unsigned seed) : WrappedBackend(inner), inner(seed) {}
   std::span<runtime::Completion> turn(std::span<runtime::Operation> submitted,
                                       std::chrono::nanoseconds until) override {
     if (before_turn) before_turn();
-    // Time passes in small steps, so that what the server does next is not late already.
+    // Time passes in small steps, so that the server's next action is not late already.
     return inner.turn(submitted, std::min<std::chrono::nanoseconds>(until, inner.now() + std::chrono::milliseconds{1}));
   }
 
@@ -53,7 +53,7 @@ struct World {
       if (serve) serve();
     };
   }
-  // The last turn of the client's loop comes when what the test has given `serve` is gone.
+  // The client's loop runs its last turn after the objects behind `serve` are gone.
   ~World() { backend->before_turn = nullptr; }
 
   static std::vector<Endpoint> tcp_endpoints(std::size_t count) {
@@ -70,7 +70,7 @@ struct World {
     received.clear();
     return descriptor;
   }
-  // The next line the server has got on its present connection; empty for none.
+  // The next line received by the server on its present connection; empty without one.
   std::string line() {
     const std::size_t end = received.find('\n');
     if (end == std::string::npos) return {};

@@ -1,4 +1,4 @@
-// What the tests of MessagePack share: bytes written as hexadecimal, and messages put together of JSON and of those.
+// Shared by the tests of MessagePack: bytes written as hexadecimal, and messages built from JSON and such bytes.
 #pragma once
 
 #include <cstddef>
@@ -49,7 +49,7 @@ inline std::string msgpack_of(std::string_view json) {
   return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
 }
 
-/// The same, of an object, with a further member whose value is put together by hand.
+/// The same, of an object, with a further member whose value is given in bytes.
 inline std::string with(std::string_view json, std::string_view name, std::string_view value_hex) {
   std::string out = msgpack_of(json);
   ++out[0];

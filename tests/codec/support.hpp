@@ -1,4 +1,4 @@
-// What the tests of the codec room share: texts on the heap without a byte to spare, so that AddressSanitizer sees each
+// Shared by the tests of the codec layer: texts on the heap without a spare byte, so that AddressSanitizer sees each
 // read beyond them, and a reader over validated text.
 #pragma once
 
@@ -27,7 +27,7 @@ class Exact {
   std::size_t size_;
 };
 
-/// A JSON text with its padding, validated, and a reader that stands at its beginning.
+/// A JSON text with its padding, validated, and a reader at its beginning.
 class Text {
  public:
   explicit Text(std::string_view json) : text_(json) {

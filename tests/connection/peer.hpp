@@ -1,5 +1,5 @@
-// Helpers of the end-to-end tests: a peer that is nothing but a blocking socket, and a server that runs on a thread of
-// its own. Waits are bounded, so a test that fails does not hang.
+// Helpers of the end-to-end tests: a peer that is a plain blocking socket, and a server on a thread of its own. Waits
+// are bounded, so a failing test does not hang.
 #pragma once
 
 #include <atomic>
@@ -28,7 +28,7 @@
 
 namespace wirecall::session {
 
-/// What ends a test that hangs. It decides nothing: a busy machine stops a process for tens of seconds.
+/// Ends a test that hangs. No result depends on it: a busy machine stops a process for tens of seconds.
 inline constexpr std::chrono::seconds kWatchdog{300};
 
 /// Waits until it is true, in vain for that long.
@@ -57,7 +57,7 @@ class RawPeer {
   }
   ~RawPeer() { close(); }
 
-  /// False when the connection is gone.
+  /// False when the connection is closed.
   bool send(std::string_view bytes) {
     while (!bytes.empty()) {
       const ssize_t sent = again_if_interrupted([&] { return ::send(fd_, bytes.data(), bytes.size(), MSG_NOSIGNAL); });
@@ -66,14 +66,14 @@ class RawPeer {
     }
     return true;
   }
-  /// The next line without its newline; what is left when the stream ends before. A line of JSON is one message: a
-  /// part of one would let whoever has written the rest speak for the server.
+  /// The next line without its newline; the rest when the stream ends before. A line of JSON is one message: a partial
+  /// one would let the author of the rest speak for the server.
   std::string line() {
     for (;;) {
       if (const std::size_t end = rest_.find('\n'); end != std::string::npos) {
         std::string line = rest_.substr(0, end);
         rest_.erase(0, end + 1);
-        // What another delimiter ends, a test looks at itself.
+        // Tests check messages with another delimiter themselves.
         const bool is_json = line.starts_with('{') || line.starts_with('[');
         EXPECT_TRUE(!is_json || line.ends_with('|') || is_one_message(line)) << "a line that is no message: " << line;
         return line;
@@ -81,8 +81,8 @@ class RawPeer {
       if (!more()) return std::exchange(rest_, {});
     }
   }
-  /// The next `size` bytes, or what is left when the stream ends before. Reads no byte more, so that the kernel may be
-  /// left with some.
+  /// The next `size` bytes, or the rest when the stream ends before. Reads no further byte, so the kernel may keep
+  /// some.
   std::string bytes(std::size_t size) {
     std::string got(size, '\0');
     std::size_t at = 0;
@@ -94,12 +94,12 @@ class RawPeer {
     got.resize(at);
     return got;
   }
-  /// Whether the next that comes is the end of the stream.
+  /// Whether the stream ends here, without bytes before.
   bool at_end() {
     char byte;
     return again_if_interrupted([&] { return ::recv(fd_, &byte, 1, 0); }) == 0;
   }
-  /// The next `size` bytes, or what is left when the stream ends before.
+  /// The next `size` bytes, or the rest when the stream ends before.
   std::string take(std::size_t size) {
     while (rest_.size() < size && more()) {
     }
@@ -128,12 +128,12 @@ class RawPeer {
  private:
   static int connected(const Endpoint& endpoint) {
     const int fd = transport::connect_to(endpoint, kWatchdog);
-    // Blocking from here on: the tests wait for what they expect.
+    // Blocking from here on: the tests wait for the bytes that they expect.
     const int flags = ::fcntl(fd, F_GETFL);
     ::fcntl(fd, F_SETFL, flags & ~O_NONBLOCK);
     return fd;
   }
-  // Calls with a time limit are interrupted by signals, and when a ring goes that the thread has used.
+  // Signals interrupt calls with a time limit, and so does the end of a ring that the thread has used.
   static ssize_t again_if_interrupted(const auto& transfer) {
     ssize_t bytes;
     do {
@@ -158,7 +158,7 @@ class RawPeer {
   std::string rest_;
 };
 
-/// Where handlers wait until the test lets them go.
+/// Handlers wait here until the test releases them.
 class Gate {
  public:
   void wait() {
@@ -189,7 +189,7 @@ class Gate {
   bool open_ = false;
 };
 
-/// Serves until it goes out of scope.
+/// Serves until the end of its scope.
 class RunningServer {
  public:
   explicit RunningServer(Server& server) : server_(&server), thread_([this] { end = server_->run(); }) {}
@@ -209,7 +209,7 @@ class RunningServer {
   std::thread thread_;
 };
 
-/// A server that does what the test says with each of the connections it accepts, one after the other.
+/// A server that runs the test's script on each connection that it accepts, one after the other.
 class ScriptedServer {
  public:
   explicit ScriptedServer(std::function<void(RawPeer)> script) : ScriptedServer(1, std::move(script)) {}
@@ -229,7 +229,7 @@ class ScriptedServer {
     join();
     ::close(bound_.descriptor);
   }
-  /// Until all connections have been served.
+  /// Waits until all connections have been served.
   void join() {
     if (thread_.joinable()) thread_.join();
   }

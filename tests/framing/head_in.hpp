@@ -1,4 +1,4 @@
-// A head of HTTP, read from a heap block of its exact size: a sanitizer sees whoever looks behind it.
+// A head of HTTP, parsed from a heap block of its exact size: a sanitizer sees a read beyond it.
 #pragma once
 
 #include <cstddef>
@@ -11,7 +11,7 @@ namespace wirecall::framing {
 
 constexpr std::size_t kBytesMax = 4096;
 
-/// The head's spans are good for as long as this lives.
+/// The head's spans are valid for this object's lifetime.
 template <class Head, HttpHeadRead (*read)(std::string_view, std::size_t, Head&) noexcept>
 struct HeadIn {
   explicit HeadIn(std::string_view text, std::size_t bytes_max = kBytesMax)

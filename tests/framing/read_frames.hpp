@@ -1,5 +1,5 @@
-// What a framing that knows its messages' lengths makes of bytes, cut up in every way: a line for each message, "!" for
-// what is malformed, "too large", "closed" when nothing more can be read.
+// The output of a length-delimited framing for bytes cut in every way: a line for each message, "!" for malformed
+// input, "too large", "closed" when nothing more can be read.
 #pragma once
 
 #include <cstring>

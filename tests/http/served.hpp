@@ -73,7 +73,7 @@ class Http : public Accepting {
         .safe();
     registry.method("greet", [](std::string name) { return "hello " + name; }, {"name"}).safe();
   }
-  // What has come since the last time, once all of `bytes` has been looked at.
+  // The output since the last call, once all of `bytes` has been processed.
   std::string ask(std::string_view bytes) {
     peer->send(bytes);
     turns();
@@ -82,7 +82,7 @@ class Http : public Accepting {
   WaitingCalls waiting;
 };
 
-// What a peer gets that sends these and goes on listening.
+// The output for a peer that sends these and still reads.
 inline std::string answer(const std::vector<std::string_view>& pieces, const HttpSettings& settings = {},
                           Limits limits = {}) {
   Http server{static_cast<unsigned>(pieces.size()) * 7 + 1, limits};

@@ -1,4 +1,4 @@
-// A client on a simulated system (client_world.hpp) whose endpoints speak HTTP, and what a test answers there.
+// A client on a simulated system (client_world.hpp) whose endpoints speak HTTP, and the test's responses.
 #pragma once
 
 #include <cstddef>
@@ -21,7 +21,7 @@ struct Post {
   std::string body;
 };
 
-// A world whose endpoints speak HTTP: `respond` is given each whole POST, and the connection that it came on.
+// A world whose endpoints speak HTTP: `respond` receives each whole POST, and its connection.
 struct HttpWorld : World {
   explicit HttpWorld(unsigned seed, ClientOptions options = {}, std::vector<Endpoint> endpoints = {Endpoint{kEndpoint}})
       : World(seed, std::move(options), std::move(endpoints)) {
@@ -78,7 +78,7 @@ inline std::string in_chunks(const std::string& body) {
          sizes[1] + "\r\n" + rest + "\r\n0\r\nTrailer: y\r\n\r\n";
 }
 
-// Sends in two pieces, the second when the client may have seen the first, and then what `behind` does.
+// Sends two pieces, the second after the client can have read the first, and then calls `behind`.
 class Pieces {
  public:
   Pieces(runtime::SimulatedPeer& peer, const std::string& text, std::size_t cut, std::function<void()> behind = nullptr)

@@ -1,5 +1,5 @@
-// Memory that runs out when a test says so. This test program's malloc, realloc and operator new go through here: on
-// the thread that has asked for it, the N-th request fails, alone or with all that follow.
+// Memory that runs out when a test requests it. This test program's malloc, realloc and operator new pass through here:
+// on the thread that requested it, the N-th request fails, alone or with all that follow.
 #pragma once
 
 #include <cstddef>
@@ -12,7 +12,7 @@ enum class Failing : std::uint8_t {
   since,  ///< it and all that follow
 };
 
-/// From here to the end of its scope, or `end`, the memory of this thread fails at request `number`, counted from 1.
+/// From here to the end of its scope, or `end`, this thread's memory fails at request `number`, counted from 1.
 class FailingMemory {
  public:
   FailingMemory(std::size_t number, Failing failing) noexcept;
@@ -20,11 +20,11 @@ class FailingMemory {
   FailingMemory(FailingMemory&&) = delete;
 
   void end() noexcept;
-  /// Whether it has come to that.
+  /// Whether a request has failed.
   [[nodiscard]] static bool has_failed() noexcept;
 };
 
-/// What is the test's own: within its scope nothing fails, and nothing is counted.
+/// Memory of the test itself: within its scope nothing fails, and nothing is counted.
 class Spared {
  public:
   Spared() noexcept;
@@ -32,8 +32,7 @@ class Spared {
   Spared(Spared&&) = delete;
 };
 
-/// Bytes that this thread has requested since it began, those of blocks that have gone among them; what is spared is
-/// not counted.
+/// Bytes that this thread has requested since it began, those of freed blocks included, those under Spared excluded.
 [[nodiscard]] std::size_t requested_bytes() noexcept;
 
 }  // namespace wirecall::memory

@@ -1,4 +1,4 @@
-// What the tests of the envelope share: text as the parser may get it at worst, and read_message by both scanners.
+// Shared by the tests of the envelope: text as the parser may see it at worst, and read_message by both scanners.
 #pragma once
 
 #include <algorithm>
@@ -16,7 +16,7 @@
 namespace wirecall::test {
 
 /// Text on the heap with exactly the padding that parsers may rely on: a zero, then bytes that mean something in JSON.
-/// One byte read beyond it is one that AddressSanitizer reports; one believed beyond the zero changes a result.
+/// AddressSanitizer reports a read beyond it; a byte used beyond the zero changes a result.
 class PaddedText {
  public:
   explicit PaddedText(std::string_view text) : size_(text.size()), data_(new char[text.size() + kPaddingBytes]) {
@@ -63,7 +63,7 @@ inline void expect_same(const Received& a, const Received& b) {
   }
 }
 
-/// read_message, which must agree with its scalar twin, and whose batch elements with those of BatchElements.
+/// read_message, which must agree with its scalar twin, and its batch elements with those of BatchElements.
 inline Scan read(const PaddedText& text, bool whole, Received& out, const Limits& limits = {}) {
   Received scalar;
   std::array<Received, 3> kept;
@@ -83,7 +83,7 @@ inline Scan read(const PaddedText& text, bool whole, Received& out, const Limits
   return scan;
 }
 
-/// A message together with the text into which it points.
+/// A message together with its text.
 struct Message : Received {
   explicit Message(std::string_view text, const Limits& limits = {}) : source(text) {
     scan = read(source, true, *this, limits);
@@ -93,7 +93,8 @@ struct Message : Received {
   Scan scan;
 };
 
-/// An object or array: whole it is complete; every part of it, from nothing to all but the last byte, is incomplete.
+/// An object or array: the whole is complete; each shorter prefix, from nothing to all but the last byte, is
+/// incomplete.
 inline void expect_message_at_every_split(std::string_view text, const Limits& limits = {}) {
   SCOPED_TRACE(text);
   Received message;
@@ -109,8 +110,7 @@ inline void expect_message_at_every_split(std::string_view text, const Limits& l
   }
 }
 
-/// Text that stops being JSON at `offset`: a part that ends before is incomplete, one that has that byte is wrong
-/// there.
+/// Text that stops being JSON at `offset`: a prefix that ends before is incomplete, one with that byte is wrong there.
 inline void expect_malformed_at_every_split(std::string_view text, std::size_t offset, const Limits& limits = {},
                                             ScanStatus status = ScanStatus::malformed) {
   SCOPED_TRACE(text);

@@ -11,7 +11,7 @@
 
 namespace wirecall::session::test {
 
-/// JSON text of what the option can be and is not in a new T.
+/// JSON text of a valid value of the option that is not its default in T.
 template <class T>
 std::string another(const OptionRow& row) {
   T defaults;
@@ -26,12 +26,12 @@ std::string another(const OptionRow& row) {
   if (value == "false") return "true";
   if (value[0] == '[') return row.max != 0 ? "[1,0]" : R"(["a","b"])";
   if (value[0] == '"') return R"("|")";
-  // The next one: no mark or pause comes to be on the wrong side of another.
+  // The next number: so no limit or pause crosses another.
   const std::uint64_t number = std::stoull(value);
   return std::to_string(number != row.max ? number + 1 : number - 1);
 }
 
-/// What is written behind the flag of an option to say that JSON text, once for each word.
+/// The words behind the flag of an option for that JSON text, one for each element.
 inline std::vector<std::string> words_of(const std::string& json) {
   const Value parsed = Value::parse(json).value();
   std::vector<std::string> words;

@@ -25,7 +25,7 @@ template <class F>
   counting.sa_handler = [](int) { instructions_counted = instructions_counted + 1; };
   sigaction(SIGTRAP, &counting, &before);
   instructions_counted = 0;
-  // The trap flag of the processor raises SIGTRAP behind every instruction. The red zone is stepped over.
+  // The processor's trap flag raises SIGTRAP after every instruction. The red zone is skipped.
   asm volatile("lea -128(%%rsp), %%rsp; pushfq; orq $0x100, (%%rsp); popfq; lea 128(%%rsp), %%rsp" ::: "cc", "memory");
   code();
   asm volatile("lea -128(%%rsp), %%rsp; pushfq; andq $~0x100, (%%rsp); popfq; lea 128(%%rsp), %%rsp" ::

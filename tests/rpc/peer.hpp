@@ -1,4 +1,4 @@
-// A peer without a socket: sends texts to a Dispatcher and keeps what comes back, on a clock that a test moves.
+// A peer without a socket: sends texts to a Dispatcher and keeps the output, on a clock that a test moves.
 #pragma once
 
 #include <chrono>
@@ -57,7 +57,7 @@ class RecordingSink final : public rpc::MessageSink {
     return hold;
   }
   [[nodiscard]] bool open() const noexcept { return open_; }
-  /// What has come since the last call, one message a line.
+  /// The output since the last call, one message a line.
   [[nodiscard]] std::string take() {
     std::string lines;
     for (const std::string& message : std::exchange(messages, {})) {
@@ -73,8 +73,8 @@ class RecordingSink final : public rpc::MessageSink {
   bool is_connected = true;
   bool overfull = false;
   std::size_t overfull_from = std::numeric_limits<std::size_t>::max();
-  bool lines = false;        ///< the peer may read a message as one line, and so is sent none of several
-  bool holds_input = false;  ///< when it is asked to; whoever sends is to see to that
+  bool lines = false;        ///< the peer may read a message as one line, and so receives none of several
+  bool holds_input = false;  ///< if requested; the sender has to respect it
   std::weak_ptr<void> input_hold;
   int closes = 0;
   std::string source;
@@ -100,7 +100,7 @@ class Peer {
         dispatcher(registry, sink, limits_, loop_context_) {}
   Peer(Peer&&) = delete;
 
-  /// Gives the dispatcher one text, which is gone when this returns: nothing may refer to it any more.
+  /// Gives the dispatcher one text, and frees it on return: nothing may refer to it any more.
   void send(std::string_view text) {
     const PaddedText frame{text};
     Received message;
@@ -111,7 +111,7 @@ class Peer {
     if (message.kind != MessageKind::response) dispatcher.handle(message);
     EXPECT_FALSE(sink.open());
   }
-  /// What has come back since the last call, one message a line.
+  /// The output since the last call, one message a line.
   [[nodiscard]] std::string received() { return sink.take(); }
   [[nodiscard]] std::string ask(std::string_view text) {
     send(text);
@@ -133,7 +133,7 @@ class Peer {
   rpc::Dispatcher dispatcher;
 };
 
-// The replies that tests expect, by hand.
+// The replies that tests expect, written by hand.
 
 inline std::string result_reply(std::string_view result, std::string_view id = "1") {
   return R"({"jsonrpc":"2.0","result":)" + std::string{result} + R"(,"id":)" + std::string{id} + "}";
@@ -162,7 +162,7 @@ inline std::string timed_out(std::string_view id = "1") {
                      R"({"reason":"the call was not answered in time","origin":"local","delivered":"maybe"})", id);
 }
 inline std::string internal_error(std::string_view id = "1") { return error_reply(-32603, "Internal error", {}, id); }
-/// `what` is larger: "the reply is".
+/// `what` names the subject: "the reply is".
 inline std::string too_large(std::string_view what, std::string_view id = "1") {
   return error_reply(-32006, "Too large",
                      R"({"reason":")" + std::string{what} +
@@ -171,7 +171,7 @@ inline std::string too_large(std::string_view what, std::string_view id = "1") {
                      id);
 }
 
-// What tests send; without params, and without an id, where these are empty.
+// Messages that tests send; empty params, and an empty id, are left out.
 
 inline std::string request(std::string_view method, std::string_view params = {}, std::string_view id = "1") {
   std::string text = R"({"jsonrpc":"2.0","method":")" + std::string{method} + '"';

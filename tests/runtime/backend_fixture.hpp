@@ -1,4 +1,4 @@
-// What the tests of the backends have in common: a backend in each of the worlds, and what its turns have brought.
+// Shared by the tests of the backends: a backend in each of the worlds, and the completions of its turns.
 #pragma once
 
 #include <chrono>
@@ -21,7 +21,7 @@ class BackendTest : public testing::TestWithParam<WorldKind> {
     world_ = GetParam().make(reason);
     if (world_ == nullptr) GTEST_SKIP() << reason;
   }
-  // Runs turns until `done`; each completion goes to `seen`.
+  // Runs turns until `done`; `seen` receives each completion.
   void run_until(const std::function<bool()>& done) {
     for (int turns = 0; !done() && turns < 10'000; ++turns) {
       turn(std::chrono::milliseconds{1});

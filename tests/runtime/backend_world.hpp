@@ -23,17 +23,17 @@
 
 namespace wirecall::runtime {
 
-/// The other end of a connection, whatever it is made of.
+/// The other end of a connection, of any kind.
 class Peer {
  public:
   virtual ~Peer() = default;
   virtual void send(std::string_view bytes) = 0;
   virtual void finish() = 0;
-  /// Goes, and what was sent to it and not taken is lost.
+  /// Closes, and drops what was sent to it and not taken.
   virtual void reset() = 0;
   virtual std::string take() = 0;
   [[nodiscard]] virtual bool sees_end() = 0;
-  /// Lets the other side send no more than a little before it has to wait for `take`.
+  /// Limits what the other side can send before it has to wait for `take`.
   virtual void narrow() = 0;
 };
 
@@ -43,13 +43,13 @@ class World {
   virtual Backend& backend() = 0;
   /// A descriptor for the backend, and the other end of the connection.
   virtual int connect(std::unique_ptr<Peer>& peer) = 0;
-  /// A descriptor that accepts what `dial` brings.
+  /// A descriptor that accepts connections of `dial`.
   virtual int listen() = 0;
   virtual std::unique_ptr<Peer> dial() = 0;
-  /// Lets no descriptor be had from now on; nothing may be opened by the test either.
+  /// From now on no descriptor is available, to the test neither.
   virtual void exhaust_descriptors() = 0;
   virtual void relieve() = 0;
-  /// Whether a descriptor is closed; only asked of those that the backend has owned.
+  /// Whether a descriptor is closed; only for those that the backend has owned.
   [[nodiscard]] virtual bool closed(int descriptor) = 0;
 };
 
@@ -80,7 +80,7 @@ class SocketPeer final : public Peer {
     return ended_;
   }
   void narrow() override {
-    // Large enough for TCP to keep going: less than a segment is held back for a while.
+    // Large enough for TCP to keep sending: it delays less than a segment.
     const int bytes = 128 * 1024;
     ::setsockopt(other_, SOL_SOCKET, SO_SNDBUF, &bytes, sizeof bytes);
     ::setsockopt(fd_, SOL_SOCKET, SO_RCVBUF, &bytes, sizeof bytes);
@@ -122,7 +122,7 @@ class SocketWorld final : public World {
     EXPECT_EQ(::listen(fd, 1000), 0);
     address_size_ = sizeof address_;
     ::getsockname(fd, reinterpret_cast<sockaddr*>(&address_), &address_size_);
-    // Connections are there when they are asked for, so nothing that the test does itself needs to wait.
+    // Connections are ready when requested, so the test's own calls need not wait.
     const int flags = ::fcntl(fd, F_GETFL);
     ::fcntl(fd, F_SETFL, flags | O_NONBLOCK);
     return fd;
@@ -133,7 +133,7 @@ class SocketWorld final : public World {
   }
   void exhaust_descriptors() override {
     EXPECT_EQ(::getrlimit(RLIMIT_NOFILE, &limit_), 0);
-    // Below the lowest free number there is none.
+    // Below the lowest free number none is free.
     const int lowest = ::dup(0);
     ::close(lowest);
     const rlimit none{.rlim_cur = static_cast<rlim_t>(lowest), .rlim_max = limit_.rlim_max};
@@ -202,7 +202,7 @@ class SimulatedWorld final : public World {
   int listener_ = -1;
 };
 
-/// A kind of world, by its name. `make` gives null where it is not to be had, which `reason` explains.
+/// A kind of world, by its name. `make` returns null if it is not available, for the reason in `reason`.
 struct WorldKind {
   std::string name;
   std::function<std::unique_ptr<World>(std::string& reason)> make;

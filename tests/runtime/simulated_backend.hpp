@@ -1,8 +1,7 @@
-// SimulatedBackend: the second implementation of the backend seam, for tests: connections in memory, their other ends
-// held by the test, time that passes only when nothing else can happen, and a seed that decides how runs of bytes are
-// cut, in which order connections are served, and which of them have to wait a turn.
-// Received bytes are lent from heap blocks of their exact size, so that reading too far is found.
-// Everything on one thread but `wake`.
+// SimulatedBackend: the second implementation of the backend seam, for tests: connections in memory whose other ends
+// the test holds, time that passes only when nothing else can happen, and a seed that decides how runs of bytes are
+// cut, in which order connections are served, and which of them wait a turn. Received bytes are lent from heap blocks
+// of their exact size, so that a read beyond them is found. Everything on one thread except `wake`.
 #pragma once
 
 #include <algorithm>
@@ -46,7 +45,7 @@ class SimulatedBackend final : public Backend {
  public:
   explicit SimulatedBackend(unsigned seed) : random_(seed) {}
 
-  /// A descriptor that accepts what `connect` brings.
+  /// A descriptor that accepts connections of `connect`.
   int listen() {
     ends_.push_back(std::make_unique<End>());
     return kFirstDescriptor + static_cast<int>(ends_.size() - 1);
@@ -57,21 +56,21 @@ class SimulatedBackend final : public Backend {
     end_of(listener).arrived.push_back(descriptor);
     return peer;
   }
-  /// A connection that needs no accepting: our descriptor and the test's end.
+  /// An accepted connection: our descriptor and the test's end.
   std::pair<int, std::shared_ptr<SimulatedPeer>> pair() {
     const int descriptor = listen();
     ends_.back()->peer = std::make_shared<SimulatedPeer>();
     return {descriptor, ends_.back()->peer};
   }
-  /// From now on each connection has one chance in `chances` of being reset whenever it is looked at, and each listener
-  /// of finding no descriptor for a connection that has come. 0 ends that.
+  /// From now on each connection is reset with a chance of one in `chances` whenever it is served, and each listener
+  /// has the same chance to find no descriptor for a new connection. 0 ends that.
   void break_one_in(unsigned chances) { break_one_in_ = chances; }
-  /// The next accept fails with this.
+  /// The next accept fails with `error`.
   void fail_accept(int error) { accept_error_ = error; }
-  /// Whatever runs just now takes so long.
+  /// The running code takes this time.
   void take_time(std::chrono::nanoseconds time) { now_ += time; }
   [[nodiscard]] std::size_t turns() const { return turns_; }
-  /// Whether what the backend has owned has been closed.
+  /// Whether a descriptor that the backend has owned is closed.
   [[nodiscard]] bool closed(int descriptor) const { return end_of(descriptor).closed; }
 
   std::span<Completion> turn(std::span<Operation> submitted, std::chrono::nanoseconds until) override {
@@ -82,7 +81,7 @@ class SimulatedBackend final : public Backend {
     for (Operation& operation : submitted) perform(operation);
     serve();
     const bool woken = woken_.exchange(false);
-    // With nothing to do, time passes; for ever, when nobody asked for less: then the test has to notice.
+    // Idle time passes until `until`. Without a limit it stands still: then the test has to notice.
     const bool waits = !woken && !prompt_ && !served_ && !delayed_;
     if (waits && until != kForever) now_ = std::max(now_, until);
     return completions_;
@@ -114,12 +113,12 @@ class SimulatedBackend final : public Backend {
     bool accepting = false;
     bool sending = false;
     bool prompt = false;
-    bool broken = false;  // and that has been told
+    bool broken = false;  // and this has been reported
     Buffer unsent;
     std::size_t sent = 0;
   };
 
-  // Whoever closes a descriptor that no backend has been given closes it at the system: which must not have it.
+  // Code that closes a descriptor before a backend owns it calls the system: so the numbers must be invalid there.
   static constexpr int kFirstDescriptor = 1 << 24;
   [[nodiscard]] End& end_of(int descriptor) const {
     return *ends_.at(static_cast<std::size_t>(descriptor - kFirstDescriptor));

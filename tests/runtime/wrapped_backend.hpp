@@ -1,5 +1,4 @@
-// WrappedBackend: a backend in front of another one, to which it passes everything on. A test overrides what it wants
-// to be otherwise.
+// WrappedBackend: a backend that forwards everything to another one. A test overrides what it wants to change.
 #pragma once
 
 #include <chrono>
@@ -14,7 +13,7 @@ namespace wirecall::runtime {
 
 class WrappedBackend : public Backend {
  public:
-  /// `inner` outlives it, or is a member of what is derived.
+  /// `inner` outlives it, or is a member of the derived class.
   explicit WrappedBackend(Backend& inner) noexcept : inner_(&inner) {}
   explicit WrappedBackend(std::unique_ptr<Backend> inner) noexcept : owned_(std::move(inner)), inner_(owned_.get()) {}
 

@@ -1,4 +1,4 @@
-// A server's part for one connection that it has accepted, over the simulated backend.
+// A server's part for one accepted connection, over the simulated backend.
 #pragma once
 
 #include <chrono>

@@ -1,5 +1,5 @@
-// A client on a simulated system (client_world.hpp) whose server takes registrations and subscriptions as a broker
-// does: the test says what it answers to which method.
+// A client on a simulated system (client_world.hpp) whose server accepts registrations and subscriptions as a broker
+// does: the test sets the answer to each method.
 #pragma once
 
 #include <chrono>
@@ -34,7 +34,7 @@ struct BrokerWorld : World {
     };
     return options;
   }
-  // The value of a member of a message as JSON text; empty where there is none.
+  // The value of a message's member as JSON text; empty without one.
   static std::string member(const std::string& message, std::string_view name) {
     const Value value = from_json<Value>(message).value();
     const Value* found = value.find(name);
@@ -53,7 +53,7 @@ struct BrokerWorld : World {
     const auto pause = [&]() -> Task<void> { co_await sleep_for(client->scheduler(), time); };
     client->run(pause());
   }
-  // The methods of the requests that have come, or "response".
+  // The methods of the requests received, or "response".
   std::vector<std::string> methods() {
     std::vector<std::string> names;
     for (const std::string& one : std::exchange(lines, {})) {
@@ -64,7 +64,7 @@ struct BrokerWorld : World {
   }
 
   std::map<std::string, std::string> answers;  // by method: `"result":…` or `"error":…`; empty for no answer
-  std::function<std::string(const std::string&)> answer_to;  // in place of that
+  std::function<std::string(const std::string&)> answer_to;  // replaces that
   std::vector<std::string> lines;
   std::vector<std::string> log;
 };

@@ -11,7 +11,7 @@
 
 namespace wirecall::session {
 
-// Unless a test is about that, a slow machine must not make a loop change its thread.
+// Unless a test is about that, a slow machine must not trigger a loop takeover.
 inline Options threads(std::uint32_t count) {
   Options options;
   options.thread_count = count;

@@ -1,8 +1,8 @@
-// System calls that fail, or do less than they are asked to, when a test says so, in the threads that it chooses; the
-// kernel does all others. A seccomp filter has the kernel send SIGSYS in place of these calls, and the signal's handler
-// answers for it, or makes the call after all: from the one place from where the filter lets it through. The filter is
-// for the thread that asks for it and those it starts from then on, and for good: so a test does that on a thread of
-// its own. What is to fail is said, and taken back, from any thread.
+// System calls that fail, or transfer one byte, when a test requests it, on the threads that it chooses; the kernel
+// performs all others. A seccomp filter has the kernel send SIGSYS in place of these calls. The signal's handler
+// answers in its stead, or performs the call from the one address that the filter lets through. The filter applies for
+// good to the thread that installs it and the threads that it starts later: so a test installs it on a thread of its
+// own. Any thread can set and clear the fault.
 #pragma once
 
 #include <atomic>
@@ -27,14 +27,14 @@ inline constexpr bool kCallsCanFail = true;
 inline constexpr bool kCallsCanFail = false;
 #endif
 
-/// What becomes of a call.
+/// A fault of one system call.
 struct Fault {
   static constexpr int kOneByte = 0;
 
   long call = -1;
-  int error = kOneByte;  ///< or it transfers one byte and no more
-  int skip = 0;          ///< so many of them go well before
-  int times = 1;         ///< and so many do not
+  int error = kOneByte;  ///< or the call transfers one byte
+  int skip = 0;          ///< this many succeed before
+  int times = 1;         ///< and this many do not
 };
 
 namespace failing_calls {
@@ -51,7 +51,7 @@ struct Arguments {
   long at[6];
 };
 
-// The result, or minus the errno; `*from` is where the filter sees the call come from.
+// The result, or minus the errno; `*from` is the address of the call as the filter sees it.
 [[gnu::noinline]] inline long let_through(long number, const Arguments& arguments, std::uintptr_t* from) {
   register long r10 asm("r10") = arguments.at[3];
   register long r8 asm("r8") = arguments.at[4];
@@ -66,7 +66,7 @@ struct Arguments {
   return result;
 }
 
-// What the call is to give, when it is not to be made as it is.
+// Whether the call is to fail instead of being made.
 inline bool fails(long number) {
   if (number != call.load()) return false;
   if (skip.fetch_sub(1) > 0 || left.fetch_sub(1) <= 0) return false;
@@ -92,7 +92,7 @@ inline void trapped(int, siginfo_t* info, void* context) {
 
 }  // namespace failing_calls
 
-/// From now on `calls` of this thread fail when that is asked for.
+/// From now on `calls` of this thread can fail.
 inline void let_fail([[maybe_unused]] std::initializer_list<long> calls) {
 #if defined(__x86_64__) && defined(__linux__)
   struct sigaction action{};
@@ -124,7 +124,7 @@ inline void let_fail([[maybe_unused]] std::initializer_list<long> calls) {
 #endif
 }
 
-/// While it is there, calls fail as it says. One at a time.
+/// During its lifetime calls fail as it says. One at a time.
 class Failing {
  public:
   explicit Failing(const Fault& fault) {
@@ -136,7 +136,7 @@ class Failing {
   }
   Failing(Failing&&) = delete;
   ~Failing() { failing_calls::call = -1; }
-  /// How many have.
+  /// How many have failed.
   [[nodiscard]] int hits() const { return failing_calls::hits; }
 };
 

@@ -1,4 +1,4 @@
-// A folder of a test's own, gone with all that is in it when the test ends.
+// A temporary folder of a test, removed with its content when the test ends.
 #pragma once
 
 #include <filesystem>

@@ -1,5 +1,5 @@
-// A server whose methods do not return until the test lets them, for the tests of what becomes of its loop
-// meanwhile. A handler is let go by the test, never by time.
+// A server whose methods do not return until the test releases them, for the tests of its loop takeover. Only the test
+// releases a handler, never time.
 #pragma once
 
 #include <algorithm>
@@ -82,7 +82,7 @@ class LoopTakeoverTest : public testing::Test {
       return value;
     });
   }
-  // A further server that has such a method, serves, and is called by one peer.
+  // Another server with such a method, which runs and has one peer that calls it.
   struct Other {
     Other(LoopTakeoverTest& test, Options options) : server(std::move(options)) {
       test.add_block(server);
@@ -96,13 +96,13 @@ class LoopTakeoverTest : public testing::Test {
     std::optional<RunningServer> running;
     std::optional<RawPeer> slow;
   };
-  // Which quick calls are answered shows that the loop has been taken from the handlers.
+  // An answered quick call shows that another thread has taken over the loop.
   void expect_served(RawPeer& peer, int id) {
     peer.send(call("add", "[1,2]", id));
     EXPECT_EQ(peer.line(), result("3", id));
   }
 
-  // One word is the method that a line is about, or the begin of its name; several are words of the line.
+  // One word is the method of a log line, or the begin of its name; several words are part of the line.
   static bool is_about(const std::string& line, std::string_view words) {
     const std::string method = "method=" + std::string{words};
     return line.find(words.find(' ') == words.npos ? std::string_view{method} : words) != line.npos;
@@ -125,7 +125,7 @@ class LoopTakeoverTest : public testing::Test {
   std::mutex log_mutex;
   std::condition_variable logged;
   std::vector<std::string> log;
-  int not_logged = 0;  // handlers that had not returned, by what the log says
+  int not_logged = 0;  // handlers that had not returned, by the log
   Server server;
   std::optional<Endpoint> endpoint;
 };

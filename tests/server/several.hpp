@@ -1,5 +1,5 @@
 // A server's or broker's part for several connections, over the simulated backend: each with the test's end of it, and
-// why it has ended.
+// the reason of its end.
 #pragma once
 
 #include <algorithm>
@@ -33,7 +33,7 @@ class Several : public DetectorOwner {
     std::string heard;
 
     void send(std::string_view bytes) const { peer->send(bytes); }
-    /// What has come since this was asked last.
+    /// The output since the last call.
     [[nodiscard]] std::string hear() { return std::exchange(heard, {}); }
   };
 
@@ -56,7 +56,7 @@ class Several : public DetectorOwner {
     lines.push_back(std::move(line));
     return *lines.back();
   }
-  /// One that has shown its token.
+  /// A connection that has shown its token.
   Line& connect(std::string_view token) {
     Line& line = connect();
     line.send(R"({"jsonrpc":"2.0","method":"rpc.hello","params":{"token":")" + std::string{token} + R"("},"id":"hi"})");
