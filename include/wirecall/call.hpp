@@ -32,7 +32,7 @@ struct ParamReaders;
 }  // namespace detail
 namespace rpc {
 class BrokerPeer;
-class Dispatcher;
+class Invocation;
 class MessageSink;
 struct CallState;
 struct PendingCalls;
@@ -73,7 +73,6 @@ class ReplySink {
 
  private:
   friend class Call;
-  friend class rpc::Dispatcher;
   ReplySink(std::shared_ptr<rpc::PendingCalls> calls, std::uint32_t slot, std::uint32_t generation) noexcept;
 
   std::shared_ptr<rpc::PendingCalls> calls_;
@@ -168,7 +167,7 @@ class Call {
   bool at_turn_end(void (*after)() noexcept) noexcept;
 
  private:
-  friend class rpc::Dispatcher;
+  friend class rpc::Invocation;
   Call(rpc::CallState& state, const Received& message, const Method& method, detail::WatchdogSlot* slot) noexcept
       : state_(&state), message_(&message), method_(&method), watchdog_slot_(slot) {}
 

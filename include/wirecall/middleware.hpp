@@ -22,7 +22,7 @@ class Next {
   void operator()(Call& call) const;
 
  private:
-  friend class rpc::Dispatcher;
+  friend class rpc::Invocation;
   explicit Next(const std::function<void(Call&, Next)>* rest, std::size_t count) noexcept
       : rest_(rest), count_(count) {}
 

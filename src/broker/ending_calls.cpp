@@ -10,6 +10,7 @@
 #include "broker/outgoing.hpp"
 #include "broker/router.hpp"
 #include "message/cancel_request.hpp"
+#include "rpc/admission.hpp"
 
 namespace wirecall::broker {
 
@@ -313,7 +314,7 @@ bool Router::ask_another(SlotNumber slot) noexcept {
     }
     const bool msgpack = !params.empty() && message.msgpack;
     other = lost.route->choose(
-        params, *loop_context_->readers_of(msgpack ? MessageForm::msgpack : MessageForm::json).reader, &lost);
+        params, *loop_context_->codecs.readers_of(msgpack ? MessageForm::msgpack : MessageForm::json).reader, &lost);
   } catch (const std::bad_alloc&) {
     return false;
   }

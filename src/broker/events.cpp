@@ -232,7 +232,8 @@ void Router::notified(Peer& publisher, std::string_view name, const Received& me
   Buffer text;
   if (message.msgpack) {
     const std::string_view name_json = from.empty() ? std::string_view{} : value_of_from(from);
-    message::append_msgpack_request(text, message.text, {.id = 0, .from_json = name_json}, loop_context_->transcoder());
+    message::append_msgpack_request(text, message.text, {.id = 0, .from_json = name_json},
+                                    loop_context_->codecs.transcoder());
   } else {
     append_addressed(text, message, from);
   }

@@ -136,12 +136,12 @@ Error within_methods(const Error& error, std::size_t index) {
 std::string register_methods(const ReservedCall& call) {
   require_open(call);
   const ReservedParams<11> params{call, kRegisterNames};
-  Reader& scratch = *call.loop_context.readers.reader;
+  Reader& scratch = *call.loop_context.codecs.readers.reader;
   std::vector<Registration> registrations;
   if (const RawValue* methods = params.value(kMethodsAt)) {
     if (methods->kind != ValueKind::array) params.refuse("methods", params.find(kMethodsAt), "array");
     // One after the other is read as if it were a call's params.
-    const std::unique_ptr<Reader> reader = call.loop_context.codec->reader();
+    const std::unique_ptr<Reader> reader = call.loop_context.codecs.codec.reader();
     reader->reset(methods->text);
     static_cast<void>(reader->begin_array());
     while (reader->next_element()) {
@@ -172,7 +172,7 @@ std::vector<std::string> read_names(const ReservedCall& call, const ReservedPara
   const RawValue* const sent = params.value(at);
   if (sent == nullptr) return names;
   if (sent->kind != ValueKind::array) params.refuse("methods", params.find(at), "array");
-  const std::unique_ptr<Reader> reader = call.loop_context.codec->reader();
+  const std::unique_ptr<Reader> reader = call.loop_context.codecs.codec.reader();
   reader->reset(sent->text);
   static_cast<void>(reader->begin_array());
   for (std::string_view name; reader->next_element();) {

@@ -39,7 +39,7 @@ void Router::send_msgpack(SlotNumber slot, const Received& message, std::string_
   if (message.has(Member::stream)) edits.stream = call.stream ? first_credit(call) : 0;
   rpc::MessageSink& sink = call.provider->peer->sink();
   append_message_as(sink, MessageForm::msgpack, [&](Buffer& out) {
-    message::append_msgpack_request(out, message.text, edits, loop_context_->transcoder());
+    message::append_msgpack_request(out, message.text, edits, loop_context_->codecs.transcoder());
   });
   sent(slot);
 }
@@ -52,7 +52,7 @@ std::optional<Error> Router::read_kept(std::string_view text, bool as_msgpack, B
     return std::nullopt;
   }
   if (!as_msgpack) return read_as_json(text, read, message);
-  static_cast<void>(loop_context_->transcoder().read(text, *limits_, read, message));  // as it has been before
+  static_cast<void>(loop_context_->codecs.transcoder().read(text, *limits_, read, message));  // as it has been before
   message::Transcoder::restore(text, message);
   message.text = text;
   return std::nullopt;
@@ -60,7 +60,7 @@ std::optional<Error> Router::read_kept(std::string_view text, bool as_msgpack, B
 
 // What a request in MessagePack is in JSON, as which it goes on; or why it does not. `message` views `json`.
 std::optional<Error> Router::read_as_json(std::string_view msgpack, Buffer& json, Received& message) {
-  message::Transcoder& transcoder = loop_context_->transcoder();
+  message::Transcoder& transcoder = loop_context_->codecs.transcoder();
   const auto status = transcoder.to_json(msgpack, *limits_, json);
   const std::vector<message::Unrepresentable> unrepresentable = transcoder.take_unrepresentable();
   if (!unrepresentable.empty()) return message::unrepresentable_params(unrepresentable.front().why);
@@ -90,7 +90,7 @@ bool Router::takes_msgpack(const Peer& peer, const Received& message) noexcept {
 std::optional<Error> Router::item_as_json(const Received& message, Buffer& json, Received& plain) {
   Received unpacked = message;
   Buffer params;
-  const std::string_view why = loop_context_->transcoder().unpack(unpacked, *limits_, params);
+  const std::string_view why = loop_context_->codecs.transcoder().unpack(unpacked, *limits_, params);
   if (!why.empty()) return message::unrepresentable_result(why);
   json = rpc::event_of(message.method(), unpacked.has(Member::params) ? unpacked[Member::params] : std::string_view{});
   if (json.size() > limits_->max_message_size) return rpc::reply_too_large();

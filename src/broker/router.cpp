@@ -17,6 +17,7 @@
 #include "message/replaced.hpp"
 #include "message/transcoder.hpp"
 #include "rpc/reply.hpp"
+#include "rpc/unknown_method.hpp"
 #include "wirecall/reflect.hpp"
 
 namespace wirecall::broker {
@@ -69,12 +70,12 @@ Router::Router(const Registry& own, const Limits& limits, rpc::LoopContext& loop
       retained_(limits.retained_bytes, limits.principal_retained_bytes),
       log_(loop_context, settings.log_calls_every),
       began_(now()) {
-  loop_context.own_counts = &own_counts_;
+  loop_context.services.own_counts = &own_counts_;
 }
 
 Router::~Router() {
   end_all_left();
-  loop_context_->own_counts = nullptr;
+  loop_context_->services.own_counts = nullptr;
   if (loop_context_->scheduler == nullptr) return;
   loop_context_->scheduler->stop(*this);
   loop_context_->scheduler->stop(walking_);
@@ -94,7 +95,7 @@ nanoseconds Router::now() const noexcept {
 Provider* Router::provider_for(Route& route, const Received& message, Reader& reader) {
   if (!message.has(Member::to)) [[likely]]
     return route.choose(message.has(Member::params) ? message[Member::params] : std::string_view{}, reader);
-  const auto named = names_.find(string_of(*loop_context_->readers.reader, message[Member::to]));
+  const auto named = names_.find(string_of(*loop_context_->codecs.readers.reader, message[Member::to]));
   if (named == names_.end()) return nullptr;
   Provider* const provider = route.find(*named->second);
   return provider == nullptr || provider->ended ? nullptr : provider;
@@ -281,7 +282,8 @@ void Router::notify(const Provider& provider, const Received& message, std::stri
     return append_message(provider.peer->sink(), [&](Buffer& out) { append_addressed(out, message, from); });
   append_message_as(provider.peer->sink(), MessageForm::msgpack, [&](Buffer& out) {
     const std::string_view name_json = from.empty() ? std::string_view{} : value_of_from(from);
-    message::append_msgpack_request(out, message.text, {.id = 0, .from_json = name_json}, loop_context_->transcoder());
+    message::append_msgpack_request(out, message.text, {.id = 0, .from_json = name_json},
+                                    loop_context_->codecs.transcoder());
   });
 }
 
@@ -388,7 +390,7 @@ bool Router::response(Peer& peer, const Received& message) {
   const bool wanted = call.state == State::sent;
   const bool error = message.has(Member::error);
   const bool malformed = message.fault != Fault::none ||
-                         (error && !message::is_error(*loop_context_->readers.reader, message[Member::error]));
+                         (error && !message::is_error(*loop_context_->codecs.readers.reader, message[Member::error]));
   if (wanted) answered(provider, call, malformed || error);
   if (wanted && !taps_.empty() && !malformed) [[unlikely]]
     tap_response(slot, message);
@@ -446,7 +448,7 @@ void Router::deliver(SlotNumber slot, const Received& message, Provider& provide
       return sink.encoded_result(message[Member::result], {});
     }
     Buffer stripped;
-    const CleanResponse relayed = without_origin(message, *loop_context_->readers.reader, stripped);
+    const CleanResponse relayed = without_origin(message, *loop_context_->codecs.readers.reader, stripped);
     if (call.extras->call_all.results) {
       const CallAllEntry call_all = std::move(call.extras->call_all);
       forget_call(slot);
@@ -465,12 +467,12 @@ void Router::deliver(SlotNumber slot, const Received& message, Provider& provide
       append_message_as(message_sink, MessageForm::msgpack, [&](Buffer& out) {
         message::begin_msgpack_result(out);
         out.append(message[Member::result]);
-        message::end_msgpack_reply(out, call.id(), loop_context_->transcoder());
+        message::end_msgpack_reply(out, call.id(), loop_context_->codecs.transcoder());
       });
       return forget_call(slot);
     }
     Buffer stripped;
-    const CleanResponse relayed = without_origin(message, *loop_context_->readers.reader, stripped);
+    const CleanResponse relayed = without_origin(message, *loop_context_->codecs.readers.reader, stripped);
     append_message_as(message_sink, sent_as(call.form),
                       [&](Buffer& out) { message::append_replaced(out, relayed.text, relayed.id, call.id()); });
   } catch (const std::bad_alloc&) {

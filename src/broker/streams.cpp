@@ -83,7 +83,7 @@ std::string_view Router::progress_token(std::string_view params) const {
   if (params.empty() || params.front() != '{' ||
       ::memmem(params.data(), params.size(), kName.data(), kName.size()) == nullptr) [[likely]]
     return {};
-  const std::string_view token = members_of<1>(*loop_context_->readers.reader, params, {kName}).front();
+  const std::string_view token = members_of<1>(*loop_context_->codecs.readers.reader, params, {kName}).front();
   const bool is_token = !token.empty() && (token.front() == '"' || token.front() == '-' ||
                                            (token.front() >= '0' && token.front() <= '9'));
   return is_token ? token : std::string_view{};
@@ -148,7 +148,7 @@ void Router::progress(const Peer& peer, const Received& message) {
 }
 
 Router::ItemParts Router::parts_of(const Received& message, bool by_token) const {
-  Reader& reader = *loop_context_->readers_of(message.msgpack ? MessageForm::msgpack : MessageForm::json).reader;
+  Reader& reader = *loop_context_->codecs.readers_of(message.msgpack ? MessageForm::msgpack : MessageForm::json).reader;
   const auto [named, value] = members_of<2>(reader, params_in(message), {by_token ? kTokenName : kIdName, kValueName});
   return {.name = named, .value = value, .by_token = by_token};
 }
@@ -223,7 +223,7 @@ void Router::append_item(Buffer& out, const RelayedCall& call, const Received& m
     out.append(parts.value.empty() ? std::string_view{"null"} : parts.value);
     return out.append("}}");
   }
-  message::Transcoder& transcoder = loop_context_->transcoder();
+  message::Transcoder& transcoder = loop_context_->codecs.transcoder();
   if (!renamed) {
     message::append_msgpack_item_head(out, false, token, transcoder);
     return out.append(parts.value.empty() ? kMsgpackNull : parts.value);

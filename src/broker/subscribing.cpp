@@ -95,7 +95,7 @@ void Router::begin_subscription(SlotNumber slot, const Received& message, Provid
   ReplySink sink = std::move(extras.sink);
   const Subscribing subscribing = std::move(extras.subscribing);
   forget_call(slot);
-  Reader& reader = *loop_context_->readers_of(message.msgpack ? MessageForm::msgpack : MessageForm::json).reader;
+  Reader& reader = *loop_context_->codecs.readers_of(message.msgpack ? MessageForm::msgpack : MessageForm::json).reader;
   reader.reset(message[Member::result]);
   const rpc::RawValue sent = rpc::take_raw(reader);
   const std::string provider_id = message.msgpack ? comparable_msgpack_id(sent) : comparable_id(sent);
@@ -133,7 +133,7 @@ void Router::begin_subscription(SlotNumber slot, const Received& message, Provid
 void Router::end_unwanted(const Provider& provider, const Received& message) noexcept {
   if (!message.has(Member::result) || message.fault != Fault::none) return;
   if_memory_allows([&] {
-    Reader& reader = *loop_context_->readers.reader;
+    Reader& reader = *loop_context_->codecs.readers.reader;
     reader.reset(message[Member::result]);
     const std::string id = comparable_id(rpc::take_raw(reader));
     if (!id.empty()) send_unsubscribe(*provider.peer, provider.route->description.subscription->unsubscribe, id);
@@ -167,7 +167,7 @@ void Router::unsubscribe_method(Route& route, Call& call) {
     if (const std::optional<Error> why = read_as_json(call.message().text, json, plain))
       return refuse(call, route, *why);
   }
-  const rpc::ReservedParams params{*loop_context_->readers.reader,
+  const rpc::ReservedParams params{*loop_context_->codecs.readers.reader,
                                    plain.has(Member::params) ? plain[Member::params] : std::string_view{}, kNames};
   const std::optional<std::string> id = params.as<std::string>(0);
   if (!id) params.refuse("subscription", params.find(0), "string");
@@ -221,7 +221,7 @@ bool Router::method_event(Peer& provider, std::string_view name, const Received&
 // What `params` name as their subscription; nothing where they name none, or two.
 std::optional<rpc::RawValue> Router::subscription_in(std::string_view params, bool msgpack) {
   if (params.empty()) return std::nullopt;
-  Reader& reader = *loop_context_->readers_of(msgpack ? MessageForm::msgpack : MessageForm::json).reader;
+  Reader& reader = *loop_context_->codecs.readers_of(msgpack ? MessageForm::msgpack : MessageForm::json).reader;
   reader.reset(params);
   if (reader.kind() != ValueKind::object) return std::nullopt;
   std::optional<rpc::RawValue> sent;

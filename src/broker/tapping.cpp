@@ -83,14 +83,14 @@ void Router::tap_call(SlotNumber slot, const Provider& provider, const TappedReq
 
 void Router::tap_call(SlotNumber slot, const Peer& caller, const Received& message) noexcept {
   if_memory_allows([&] {
-    const std::string method = method_of(message, *loop_context_->readers.reader);
+    const std::string method = method_of(message, *loop_context_->codecs.readers.reader);
     tap_call(slot, *calls_[slot].provider, {.caller = caller, .method = method, .params = params_of(message)});
   });
 }
 
 void Router::tap_notification(const Provider& provider, const Peer& caller, const Received& message) noexcept {
   if_memory_allows([&] {
-    const std::string method = method_of(message, *loop_context_->readers.reader);
+    const std::string method = method_of(message, *loop_context_->codecs.readers.reader);
     caller.sink().charge(show({.kind = "notification",
                                .method = method,
                                .client = caller.name,
@@ -173,7 +173,7 @@ void Router::tap_response(SlotNumber slot, const Received& message) noexcept {
     if (!message.has(Member::error))
       return tap_end(slot, "result", {.text = message[Member::result], .msgpack = message.msgpack});
     Buffer stripped;
-    tap_end(slot, "error", {.text = without_origin(message, *loop_context_->readers.reader, stripped).error});
+    tap_end(slot, "error", {.text = without_origin(message, *loop_context_->codecs.readers.reader, stripped).error});
   });
 }
 

@@ -280,7 +280,7 @@ void ClientCore::append_msgpack(Buffer& out, const ClientCall& call, const Envel
   if (call.to.empty()) return;
   Buffer to{call.to};
   out.append("\xA2to");
-  if (!loop_context_.transcoder().append_value(to.padded(), out)) out.push_back('\xC0');
+  if (!loop_context_.codecs.transcoder().append_value(to.padded(), out)) out.push_back('\xC0');
 }
 
 // ---- what comes back ----
@@ -358,7 +358,7 @@ void ClientCore::answer(Lock& lock, ClientCall& call, const Received& message) {
     Answer answer{std::move(*call.error)};
     deliver(call, answer);
   } else {
-    Answer answer{message.msgpack ? *loop_context_.msgpack().readers.reader : *reader_, result};
+    Answer answer{message.msgpack ? *loop_context_.codecs.msgpack().readers.reader : *reader_, result};
     deliver(call, answer);
   }
 }

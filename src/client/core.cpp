@@ -92,7 +92,7 @@ ClientCore::ClientCore(std::vector<Endpoint> endpoints, ClientOptions options, C
             .owner = *this},
       reader_(json_codec().reader()) {
   loop_context_.tasks.set_executor(loop_.inbox());
-  loop_context_.told_of_callers = true;
+  loop_context_.services.told_of_callers = true;
   if (endpoints_.empty()) throw std::invalid_argument("a client needs at least one URI to connect to");
   if (!seams.dial) seams.dial = &transport::connect_to;
   unsigned seed = seams.seed != 0 ? seams.seed : std::random_device{}();

@@ -233,7 +233,7 @@ bool ClientCore::item(ClientConnection& connection, const Received& message) {
   std::uint64_t seq = 0;
   std::string_view value;
   std::string_view name;
-  Reader& reader = message.msgpack ? *loop_context_.msgpack().readers.reader : *reader_;
+  Reader& reader = message.msgpack ? *loop_context_.codecs.msgpack().readers.reader : *reader_;
   reader.reset(message[Member::params]);
   bool sound = reader.begin_object();
   bool named = false;

@@ -97,11 +97,11 @@ void Session::watch_head() {
     at += found.skip;
     const std::string_view text{input.data() + at, input.size() - at};
     if (found.find == Find::opening) [[likely]] {
-      const Scan scan = read_message(text, limits, false, message, *host_->loop_context.elements);
+      const Scan scan = read_message(text, limits, false, message, *host_->loop_context.codecs.elements);
       if (scan.status == ScanStatus::complete && !is_too_large(scan.offset)) [[likely]] {
         at += scan.offset;
         mark_consumed(at);
-        accept(message, *host_->loop_context.elements, {}, false);
+        accept(message, *host_->loop_context.codecs.elements, {}, false);
         if (lost_loop()) [[unlikely]]
           return at;
         continue;
@@ -220,7 +220,7 @@ bool Session::read_msgpack(std::span<char> frame, bool kept) {
 bool Session::read_checked(std::span<char> frame, bool kept, message::Transcoder::Status status,
                            const message::MsgpackMembers& members) {
   using message::Transcoder;
-  using Passthrough = rpc::Dispatcher::Passthrough;
+  using rpc::Passthrough;
   const std::string_view msgpack{frame.data(), frame.size()};
   if (status == Transcoder::Status::done) {
     if (Transcoder::is_long_batch(msgpack, host_->limits)) return read_long_batch(msgpack, kept);
@@ -238,8 +238,8 @@ bool Session::read_long_batch(std::string_view msgpack, bool kept) {
   Buffer text = host_->loop.take_buffer();
   Received batch;
   const Status status =
-      host_->loop_context.transcoder().read_long_batch(msgpack, host_->limits, awaits_responses(), text, batch);
-  if (status == Status::done) accept(batch, *host_->loop_context.elements, {}, true);
+      host_->loop_context.codecs.transcoder().read_long_batch(msgpack, host_->limits, awaits_responses(), text, batch);
+  if (status == Status::done) accept(batch, *host_->loop_context.codecs.elements, {}, true);
   if (lost_loop()) [[unlikely]]
     return false;
   give_back(text);
@@ -257,9 +257,9 @@ bool Session::read_as_msgpack(std::span<char> frame, bool kept, const message::M
   const std::string_view msgpack{frame.data(), frame.size()};
   Buffer envelope = host_->loop.take_buffer();
   Received message;
-  std::span<Received> elements{*host_->loop_context.elements};
+  std::span<Received> elements{*host_->loop_context.codecs.elements};
   const auto status =
-      host_->loop_context.transcoder().read(msgpack, host_->limits, envelope, message, elements, members);
+      host_->loop_context.codecs.transcoder().read(msgpack, host_->limits, envelope, message, elements, members);
   if (status != Transcoder::Status::done) {
     give_back(envelope);
     return read_transcoded(frame, kept, Transcoder::Status::done);  // which says why
@@ -304,7 +304,7 @@ bool Session::read_transcoded(std::span<char> frame, bool kept, message::Transco
     host_->long_reader->transcode(begin_long());
     return false;
   }
-  message::Transcoder& transcoder = host_->loop_context.transcoder();
+  message::Transcoder& transcoder = host_->loop_context.codecs.transcoder();
   Buffer json = host_->loop.take_buffer();
   if (status == Status::done) status = transcoder.checked_to_json({frame.data(), frame.size()}, host_->limits, json);
   if (kept) give_back(message_);
@@ -338,19 +338,21 @@ bool Session::read_json(std::span<char> frame, bool kept,
   char& behind = kept ? *message_.reserve(1) : *(frame.data() + frame.size());
   if (kept) frame = {message_.data(), message_.size()};
   const char saved = std::exchange(behind, '\0');
-  Scan scan = read_message({frame.data(), frame.size()}, host_->limits, true, message, *host_->loop_context.elements);
+  Scan scan =
+      read_message({frame.data(), frame.size()}, host_->limits, true, message, *host_->loop_context.codecs.elements);
   if (scan.status == ScanStatus::malformed && scan.offset == 0) {
     const std::size_t mark = framing::byte_order_mark_bytes({frame.data(), frame.size()});
     if (mark != 0) {
       frame = frame.subspan(mark);
-      scan = read_message({frame.data(), frame.size()}, host_->limits, true, message, *host_->loop_context.elements);
+      scan = read_message({frame.data(), frame.size()}, host_->limits, true, message,
+                          *host_->loop_context.codecs.elements);
     }
   }
   const bool complete = scan.status == ScanStatus::complete;
   if (complete) {
     ended_by_zero_ = kept ? nullptr : &behind;
     behind_zero_ = saved;
-    accept(message, *host_->loop_context.elements, unrepresentable, transcoded);
+    accept(message, *host_->loop_context.codecs.elements, unrepresentable, transcoded);
     ended_by_zero_ = nullptr;
     if (lost_loop()) [[unlikely]]
       return false;
@@ -424,7 +426,8 @@ void Session::accept_msgpack_response(std::string_view msgpack, std::string_view
   response.text = text;
   if (dispatcher_.takes_msgpack(response)) return accept_response(response);
   json.clear();
-  if (host_->loop_context.transcoder().to_json(text, host_->limits, json) != message::Transcoder::Status::done) return;
+  if (host_->loop_context.codecs.transcoder().to_json(text, host_->limits, json) != message::Transcoder::Status::done)
+    return;
   Received plain;
   const Scan scan = read_message(json.padded(), host_->limits, true, plain);
   if (scan.status == ScanStatus::complete) accept_response(plain);
@@ -435,7 +438,7 @@ void Session::take_result(std::string_view msgpack, Received& response, Buffer& 
   message::Transcoder::restore(msgpack, response);
   if (caller_->takes_msgpack(response)) return;
   json.clear();
-  const std::string_view why = host_->loop_context.transcoder().unpack(response, host_->limits, json);
+  const std::string_view why = host_->loop_context.codecs.transcoder().unpack(response, host_->limits, json);
   if (why.empty()) return;
   json.clear();
   json.append(R"({"code":-32603,"message":"Internal error","data":{"reason":")");
@@ -600,7 +603,7 @@ void Session::close_compact_as(MessageForm form) {
 
 // What is behind `at` becomes MessagePack. False when nothing is left to be sent.
 bool Session::transcode_output(std::size_t at) {
-  message::Transcoder& transcoder = host_->loop_context.transcoder();
+  message::Transcoder& transcoder = host_->loop_context.codecs.transcoder();
   if (!rare().unsent) rare_->unsent = std::make_unique<Unsent>();
   Unsent& unsent = *rare_->unsent;
   Buffer& bytes = transcoder.scratch();

@@ -82,7 +82,7 @@ void ClientHttp::close_message_as(MessageForm form) {
 
 // False when nothing is left of the message.
 bool ClientHttp::transcode_request() {
-  message::Transcoder& transcoder = host_->loop_context.transcoder();
+  message::Transcoder& transcoder = host_->loop_context.codecs.transcoder();
   Buffer& bytes = transcoder.scratch();
   bytes.clear();
   const bool any = transcoder.to_msgpack(out_.padded().substr(request_.body_at), host_->limits, bytes);
@@ -228,7 +228,7 @@ void ClientHttp::finish_kept() {
 std::string_view ClientHttp::transcode_response(std::string_view body, Buffer& json) {
   if (!encoded_) body.remove_prefix(framing::byte_order_mark_bytes(body));
   if (body.empty() || encoded_ || !message::is_msgpack(body[0])) return body;
-  const auto status = host_->loop_context.transcoder().to_json(body, host_->limits, json);
+  const auto status = host_->loop_context.codecs.transcoder().to_json(body, host_->limits, json);
   return status == message::Transcoder::Status::done ? json.padded() : body;
 }
 

@@ -163,7 +163,7 @@ void HttpSession::EventStream::write_event(std::string_view topic, std::string_v
 // ---- of the session ----
 
 void HttpSession::begin_events(const framing::HttpHead& head, std::string_view query) {
-  if (host_->loop_context.broker == nullptr) return refuse(404, "there are no events here");
+  if (host_->loop_context.services.broker == nullptr) return refuse(404, "there are no events here");
   HttpTransaction& transaction = current();
   if (draining_) {
     transaction.fields += "Retry-After: 1\r\n";
@@ -173,7 +173,7 @@ void HttpSession::begin_events(const framing::HttpHead& head, std::string_view q
   const auto asked = read_event_query(query);
   if (!asked) return refuse(400, asked.error());
   auto stream = std::make_unique<EventStream>(*this, asked->named);
-  if (host_->loop_context.authority != nullptr) stream->dispatcher.identify(principal_, bearer_token(head));
+  if (host_->loop_context.services.authority != nullptr) stream->dispatcher.identify(principal_, bearer_token(head));
   const std::uint16_t status = stream->subscribe(asked->topics);
   if (status != 200) return refuse(status, stream->refused_since());
   if (transaction.head_only) return respond(200, {}, kEventType);

@@ -69,14 +69,15 @@ struct ReadBody {
 [[gnu::always_inline]] inline Scan serve(Host& host, rpc::Dispatcher& dispatcher, std::span<char> text,
                                          const std::vector<message::Unrepresentable>* unrepresentable,
                                          Received& message) {
-  Scan scan = read_message({text.data(), text.size()}, host.limits, true, message, *host.loop_context.elements);
+  Scan scan = read_message({text.data(), text.size()}, host.limits, true, message, *host.loop_context.codecs.elements);
   if (scan.status != ScanStatus::complete) [[unlikely]] {
     const std::size_t mark = framing::byte_order_mark_bytes({text.data(), text.size()});
     text = text.subspan(mark);
     if (mark != 0)
-      scan = read_message({text.data(), text.size()}, host.limits, true, message, *host.loop_context.elements);
+      scan = read_message({text.data(), text.size()}, host.limits, true, message, *host.loop_context.codecs.elements);
   }
-  serve(host, dispatcher, {{text.data(), text.size()}, scan, message, *host.loop_context.elements, unrepresentable});
+  serve(host, dispatcher,
+        {{text.data(), text.size()}, scan, message, *host.loop_context.codecs.elements, unrepresentable});
   return scan;
 }
 
@@ -222,10 +223,10 @@ std::size_t HttpSession::read_head(std::span<char> input) {
 // May close this connection, or others that hold more.
 void HttpSession::hold_head() {
   rpc::LoopContext& loop_context = host_->loop_context;
-  if (loop_context.authority == nullptr || principal_ != nullptr) [[likely]]
+  if (loop_context.services.authority == nullptr || principal_ != nullptr) [[likely]]
     return;
   if (!held_head_) held_head_ = std::make_unique<HeldHead>(*this);
-  loop_context.unidentified.hold(*held_head_, head_.size(), host_->limits.unidentified_bytes);
+  loop_context.budgets.unidentified.hold(*held_head_, head_.size(), host_->limits.unidentified_bytes);
 }
 
 void HttpSession::drop_head() {
@@ -408,11 +409,11 @@ void HttpSession::dispatch_checked(std::span<char> bytes, message::Transcoder::S
   using Status = message::Transcoder::Status;
   HttpTransaction& transaction = current();
   if (!transaction.as_asked) transaction.msgpack = true;
-  message::Transcoder& transcoder = host_->loop_context.transcoder();
+  message::Transcoder& transcoder = host_->loop_context.codecs.transcoder();
   const std::string_view msgpack{bytes.data(), bytes.size()};
   if (status == Status::done && !draining_) {
     if (transcoder.is_long_batch(msgpack, host_->limits)) return dispatch_long_batch(msgpack);
-    using Passthrough = rpc::Dispatcher::Passthrough;
+    using rpc::Passthrough;
     const bool asks = transaction.msgpack && !transcoder.has_response(msgpack, members);
     const Passthrough passthrough = asks ? transaction.dispatcher.may_pass_through(msgpack, members) : Passthrough::no;
     if (passthrough != Passthrough::no && dispatch_as_msgpack(msgpack, members, passthrough == Passthrough::too_large))
@@ -450,7 +451,8 @@ void HttpSession::dispatch_long_batch(std::string_view msgpack) {
   Buffer text = host_->loop.take_buffer();
   Received batch;
   // Responses are left out: nobody waits for one here.
-  static_cast<void>(host_->loop_context.transcoder().read_long_batch(msgpack, host_->limits, false, text, batch));
+  static_cast<void>(
+      host_->loop_context.codecs.transcoder().read_long_batch(msgpack, host_->limits, false, text, batch));
   ++host_->loop_context.stats.messages_in;
   HttpTransaction& transaction = current();
   transaction.dispatching = true;
@@ -467,9 +469,9 @@ bool HttpSession::dispatch_as_msgpack(std::string_view msgpack, const message::M
                                       bool too_large) {
   Buffer envelope = host_->loop.take_buffer();
   Received message;
-  std::span<Received> elements{*host_->loop_context.elements};
+  std::span<Received> elements{*host_->loop_context.codecs.elements};
   const auto status =
-      host_->loop_context.transcoder().read(msgpack, host_->limits, envelope, message, elements, members);
+      host_->loop_context.codecs.transcoder().read(msgpack, host_->limits, envelope, message, elements, members);
   if (status != message::Transcoder::Status::done) {
     body_too_large();
     return true;
@@ -539,7 +541,7 @@ void HttpSession::dispatch_draining(std::span<char> text,
   const std::uint64_t refused_before = host_->loop_context.stats.errors_draining;
   BufferedReply answer{*this};
   rpc::Dispatcher dispatcher{host_->registry, answer, host_->limits, host_->loop_context};
-  if (host_->loop_context.authority != nullptr) dispatcher.identify(principal_, {});
+  if (host_->loop_context.services.authority != nullptr) dispatcher.identify(principal_, {});
   dispatcher.drain();
   Received message;
   const bool read = serve(*host_, dispatcher, text, unrepresentable, message).status == ScanStatus::complete;
@@ -556,7 +558,7 @@ void HttpSession::dispatch_draining(std::span<char> text,
   ++host_->loop_context.stats.messages_out;
   if (!current().msgpack) return respond(refused ? 503 : 200, answer.text.view(), kJsonType);
   Buffer bytes;
-  static_cast<void>(host_->loop_context.transcoder().to_msgpack(answer.text.padded(), host_->limits, bytes));
+  static_cast<void>(host_->loop_context.codecs.transcoder().to_msgpack(answer.text.padded(), host_->limits, bytes));
   respond(refused ? 503 : 200, bytes.view(), kMsgpackType);
 }
 

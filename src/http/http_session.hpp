@@ -108,7 +108,7 @@ class HttpSession final : public Channel, private Timer {
   void respond(std::unique_ptr<rpc::Rendering> text, std::string_view content_type);
   void respond_rendered();
   [[nodiscard]] rpc::Asker asker() const {
-    return {.authority = host_->loop_context.authority, .principal = principal_};
+    return {.authority = host_->loop_context.services.authority, .principal = principal_};
   }
   void respond_empty(std::uint16_t status);
   void refuse(std::uint16_t status, std::string_view cause);

@@ -87,7 +87,7 @@ void HttpSession::begin_request(const HttpHead& head, bool more) {
     transaction.closes = transaction.closes || left_ > kDiscardedBytesMax || head.has(HttpField::expect);
   }
   if (!let_in(head)) return;
-  if (host_->loop_context.authority != nullptr && !authenticate(head)) [[unlikely]]
+  if (host_->loop_context.services.authority != nullptr && !authenticate(head)) [[unlikely]]
     return;
   const std::string_view target = head.target;
   const std::size_t question = std::min(target.find('?'), target.size());
@@ -164,7 +164,7 @@ bool HttpSession::authenticate(const HttpHead& head) {
   const std::string_view path = head.target.substr(0, head.target.find('?'));
   const std::string_view given = head[HttpField::authorization];
   const std::string_view token = bearer_token(head);
-  const Principal* const principal = token.empty() ? nullptr : host_->loop_context.authority->find(token);
+  const Principal* const principal = token.empty() ? nullptr : host_->loop_context.services.authority->find(token);
   transaction.dispatcher.identify(principal, token);
   principal_ = principal;
   // What says nothing but that this is a server; and what browsers ask before they send an Authorization.

@@ -106,7 +106,7 @@ class HttpSession::HttpTransaction final : public rpc::MessageSink {
  private:
   // Answers can always be said: as an error, if need be.
   void transcode() {
-    message::Transcoder& transcoder = session->host_->loop_context.transcoder();
+    message::Transcoder& transcoder = session->host_->loop_context.codecs.transcoder();
     Buffer& bytes = transcoder.scratch();
     bytes.clear();
     static_cast<void>(transcoder.to_msgpack(out_->padded().substr(response_.body_at), session->host_->limits, bytes));

@@ -1,6 +1,7 @@
 // BatchRun: one batch while its elements are served; OpenBatch: one that waits between two turns for its next share.
-// Both belong to the dispatcher that serves the batch. RunningBatch tells which batch each dispatcher of a thread is
-// serving, so that an element that ends early, or a handler that loses the loop, finds it. One thread (the loop's).
+// Both belong to the peer that is served. RunningBatch tells which batch each peer of a thread is being served, so that
+// an element that ends early, or a handler that loses the loop, finds it. The functions serve a batch an element at a
+// time, within the connection's share, and over several turns where one share is not enough. One thread (the loop's).
 // Implements docs/wire.md "Batches".
 #pragma once
 
@@ -15,8 +16,9 @@
 #include <vector>
 
 #include "message/transcoder.hpp"
-#include "rpc/dispatcher.hpp"
 #include "rpc/pending.hpp"
+#include "rpc/rendering.hpp"
+#include "rpc/served_peer.hpp"
 #include "wirecall/bytes.hpp"
 #include "wirecall/message.hpp"
 
@@ -48,36 +50,31 @@ struct BatchRun {
   bool single = false;  ///< one message, which stands in an array of its own
 };
 
-/// Lists a batch as the one that a dispatcher serves, as long as this object lives. The batches of handlers that have
-/// lost the loop stand in the same list, and leave it in any order.
+/// Lists a batch as the one that a peer is served, as long as this object lives. The batches of handlers that have lost
+/// the loop stand in the same list, and leave it in any order.
 class RunningBatch {
  public:
-  RunningBatch(const Dispatcher& dispatcher, BatchRun& run, LoopContext& loop_context) noexcept
-      : dispatcher_(&dispatcher),
-        run_(&run),
-        loop_context_(&loop_context),
-        outer_(std::exchange(loop_context.running_batch, this)) {}
+  RunningBatch(const ServedPeer& peer, BatchRun& run) noexcept
+      : peer_(&peer), run_(&run), batches_(peer.loop.batches), outer_(std::exchange(batches_.running, this)) {}
   RunningBatch(RunningBatch&&) = delete;
   ~RunningBatch() {
-    for (RunningBatch** at = &loop_context_->running_batch; *at != nullptr; at = &(*at)->outer_) {
-      if (*at != this) continue;
-      *at = outer_;
-      return;
-    }
+    RunningBatch** at = &batches_.running;
+    while (*at != this) at = &(*at)->outer_;
+    *at = outer_;
   }
 
-  /// The innermost batch that `dispatcher` serves and has not left; null for none.
-  [[nodiscard]] static BatchRun* of(const Dispatcher& dispatcher, const LoopContext& loop_context) noexcept {
-    for (const RunningBatch* one = loop_context.running_batch; one != nullptr; one = one->outer_) {
-      if (one->dispatcher_ == &dispatcher && one->run_->next != BatchRun::Next::none) return one->run_;
+  /// The innermost batch that the peer is served and that has not been left; null for none.
+  [[nodiscard]] static BatchRun* of(const ServedPeer& peer) noexcept {
+    for (const RunningBatch* one = peer.loop.batches.running; one != nullptr; one = one->outer_) {
+      if (one->peer_ == &peer && one->run_->next != BatchRun::Next::none) return one->run_;
     }
     return nullptr;
   }
 
  private:
-  const Dispatcher* dispatcher_;
+  const ServedPeer* peer_;
   BatchRun* run_;
-  LoopContext* loop_context_;
+  LoopBatches& batches_;
   RunningBatch* outer_;
 };
 
@@ -96,5 +93,28 @@ struct OpenBatch {
  private:
   std::string_view copy_rest(const BatchRun& of);
 };
+
+/// The innermost batch that the peer is served and that has not been left; null for none.
+[[nodiscard]] inline BatchRun* running_batch(const ServedPeer& peer) noexcept {
+  return peer.loop.batches.running == nullptr ? nullptr : RunningBatch::of(peer);
+}
+/// Whether the message that is served has been served in part.
+[[nodiscard]] inline bool is_continued(const ServedPeer& peer) noexcept {
+  const BatchRun* const running = running_batch(peer);
+  return running != nullptr && running->rendering != nullptr;
+}
+
+/// `elements` are those that read_message has kept, of `count`.
+void serve_batch(ServedPeer& peer, BatchRun& run, std::size_t count, std::span<const Received> elements);
+/// What is left of it after an interruption, or as much as the connection's share allows.
+void resume_batch(ServedPeer& peer);
+/// A single message goes on as the open batch, since its answer takes longer than this turn.
+void open_single(ServedPeer& peer, const Received& message, std::string_view name,
+                 std::shared_ptr<Rendering> rendering);
+/// A handler that a batch has called has lost the loop: the rest of the batch becomes the open batch, and is left alone
+/// when that handler returns. False when no batch is being served. Throws std::bad_alloc.
+bool leave_batch(ServedPeer& peer);
+/// What is left of the open batch is answered -32009, and not run.
+void refuse_open_batch(ServedPeer& peer) noexcept;
 
 }  // namespace wirecall::rpc

@@ -11,8 +11,8 @@
 #include <string_view>
 #include <vector>
 
-#include "rpc/dispatcher.hpp"
 #include "rpc/openrpc.hpp"
+#include "rpc/served_peer.hpp"
 #include "wirecall/call.hpp"
 #include "wirecall/error.hpp"
 #include "wirecall/message.hpp"

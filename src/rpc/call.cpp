@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "rpc/broker.hpp"
+#include "rpc/call_options.hpp"
 #include "rpc/items.hpp"
 #include "rpc/pending.hpp"
 #include "wirecall/detail/bind.hpp"
@@ -18,11 +19,9 @@ namespace {
 
 // A result that its codec cannot hold is the handler's mistake: the peer learns no more than of an exception.
 Error result_not_encodable(const rpc::LoopContext& loop_context, const Method& method, const Writer& writer) {
-  if (loop_context.log != nullptr) {
-    // Of a result that can be encoded, and is refused nevertheless, the failure says what it "is not".
-    const char* begin = writer.failure().starts_with("is not ") ? "the result " : "the result cannot be encoded: ";
-    (*loop_context.log)(LogLevel::error, begin + writer.failure(), {{"method", method.name()}});
-  }
+  // Of a result that can be encoded, and is refused nevertheless, the failure says what it "is not".
+  const char* begin = writer.failure().starts_with("is not ") ? "the result " : "the result cannot be encoded: ";
+  (*loop_context.log)(LogLevel::error, begin + writer.failure(), {{"method", method.name()}});
   return Error{ErrorCode::internal_error};
 }
 
@@ -30,7 +29,7 @@ Error result_not_encodable(const rpc::LoopContext& loop_context, const Method& m
 // should pay for its stack frame.
 [[gnu::noinline, gnu::cold]] int replace_result(rpc::Reply& reply, rpc::LoopContext& loop_context, const Method& method,
                                                 std::string_view id) {
-  const Writer& writer = loop_context.writer_of(reply.form());
+  const Writer& writer = loop_context.codecs.writer_of(reply.form());
   const Error error = writer.failed() ? result_not_encodable(loop_context, method, writer) : rpc::reply_too_large();
   rpc::count_error(loop_context, method, error.code());
   reply.error(error, id);
@@ -67,7 +66,7 @@ std::string progress_token(std::string_view params, Reader& reader) {
 // The one end of every result.
 [[gnu::always_inline]] inline int end_result(rpc::Reply& reply, rpc::LoopContext& loop_context, const Method& method,
                                              std::string_view id) {
-  if (loop_context.writer_of(reply.form()).failed() || !reply.end(id)) [[unlikely]]
+  if (loop_context.codecs.writer_of(reply.form()).failed() || !reply.end(id)) [[unlikely]]
     return replace_result(reply, loop_context, method, id);
   return 0;
 }
@@ -94,14 +93,14 @@ int finish_reply(rpc::MessageSink& sink, rpc::Reply& reply, rpc::LoopContext& lo
 
 Context Call::context() {
   std::shared_ptr<rpc::CallerLink>& link = state_->extras().link;
-  if (!link && method_->signature().asynchronous) link = state_->dispatcher->caller_link();
+  if (!link && method_->signature().asynchronous) link = state_->peer.caller_link();
   return {method_->name(),
           is_notification() ? std::string{} : std::string{message_->id()},
           stop_token(),
           scheduler(),
           bounds(),
           link,
-          state_->dispatcher->sink_->peer_credentials(),
+          state_->peer.sink.peer_credentials(),
           caller()};
 }
 
@@ -111,40 +110,40 @@ std::stop_token Call::stop_token() {
   return stop.get_token();
 }
 
-Scheduler* Call::scheduler() const noexcept { return state_->dispatcher->loop_context_->scheduler; }
+Scheduler* Call::scheduler() const noexcept { return state_->peer.loop.scheduler; }
 
 // What a client says of itself is no proof; a broker takes it out of what it hands on.
 std::string Call::caller() const {
   if (const rpc::BrokerPeer* const peer = broker_peer()) return peer->name_given();
-  if (!state_->dispatcher->loop_context_->told_of_callers || !message_->has(Member::from)) return {};
+  if (!state_->peer.loop.services.told_of_callers || !message_->has(Member::from)) return {};
   return from_json<std::string>((*message_)[Member::from]).value_or(std::string{});
 }
 
 void Call::on_reply(ReplyHook hook) { state_->extras().hooks.push_back(std::move(hook)); }
 
-const Limits& Call::limits() const noexcept { return *state_->dispatcher->limits_; }
+const Limits& Call::limits() const noexcept { return state_->peer.limits; }
 
 const Codec& Call::codec() const noexcept {
-  return message_->msgpack ? msgpack_codec() : *state_->dispatcher->loop_context_->codec;
+  return message_->msgpack ? msgpack_codec() : state_->peer.loop.codecs.codec;
 }
 
 Reader& Call::reader() noexcept { return *param_readers().reader; }
 
 detail::ParamReaders& Call::param_readers() noexcept {
-  rpc::LoopContext& loop_context = *state_->dispatcher->loop_context_;
-  return message_->msgpack ? loop_context.msgpack().readers : loop_context.readers;
+  rpc::LoopContext& loop_context = state_->peer.loop;
+  return message_->msgpack ? loop_context.codecs.msgpack().readers : loop_context.codecs.readers;
 }
 
 std::shared_ptr<detail::Items> Call::items() {
-  rpc::Dispatcher& dispatcher = *state_->dispatcher;
-  rpc::PendingCalls& calls = dispatcher.pending();
-  ++dispatcher.loop_context_->stats.streams;
+  rpc::ServedPeer& peer = state_->peer;
+  rpc::PendingCalls& calls = peer.pending();
+  ++peer.loop.stats.streams;
   // What an element of a batch is answered with has its place in the array; a notification has no name to send under.
-  if (state_->batch == nullptr && !is_notification() && dispatcher.sink_->connected()) {
+  if (state_->batch == nullptr && !is_notification() && peer.sink.connected()) {
     const auto send = [&](rpc::SentItems::Way way, std::string_view name, std::uint64_t credit) {
-      const auto items = std::make_shared<rpc::SentItems>(*dispatcher.sink_, *dispatcher.loop_context_,
-                                                          state_->reply.form(), calls.waiting_until_writable,
-                                                          dispatcher.limits_->max_message_size, way, name, credit);
+      const auto items =
+          std::make_shared<rpc::SentItems>(peer.sink, peer.loop, state_->reply.form(), calls.waiting_until_writable,
+                                           peer.limits.max_message_size, way, name, credit);
       state_->extras().items =
           std::shared_ptr<rpc::SentItems>{items.get(), [items](rpc::SentItems* sent) { sent->call_ended(); }};
       return items;
@@ -154,26 +153,24 @@ std::shared_ptr<detail::Items> Call::items() {
     const std::string token = progress_token(params(), reader());
     if (!token.empty()) return send(rpc::SentItems::Way::progress, token, 0);
   }
-  return std::make_shared<rpc::GatheredItems>(codec(), limits(), dispatcher.loop_context_->stats,
+  return std::make_shared<rpc::GatheredItems>(codec(), limits(), peer.loop.stats,
                                               std::shared_ptr<std::size_t>{calls.load, &calls.load->held_bytes});
 }
 
 void Call::renew_watchdog_slot() noexcept {
-  if (watchdog_slot_ != nullptr) watchdog_slot_ = state_->dispatcher->loop_context_->watchdog_slot;
+  if (watchdog_slot_ != nullptr) watchdog_slot_ = state_->peer.loop.services.watchdog_slot;
 }
 
-detail::BlockingPool* Call::blocking_pool() const noexcept { return state_->dispatcher->loop_context_->blocking_pool; }
+detail::BlockingPool* Call::blocking_pool() const noexcept { return state_->peer.loop.services.blocking_pool; }
 
-TaskScope& Call::tasks() noexcept { return state_->dispatcher->loop_context_->tasks; }
+TaskScope& Call::tasks() noexcept { return state_->peer.loop.tasks; }
 
-const std::shared_ptr<detail::Executor>& Call::executor() const noexcept {
-  return state_->dispatcher->loop_context_->tasks.executor();
-}
+const std::shared_ptr<detail::Executor>& Call::executor() const noexcept { return state_->peer.loop.tasks.executor(); }
 
 bool Call::at_turn_end(void (*after)() noexcept) noexcept {
-  rpc::LoopContext& loop_context = *state_->dispatcher->loop_context_;
-  if (!loop_context.has_turns) return false;
-  loop_context.after_turn = after;
+  rpc::LoopContext& loop_context = state_->peer.loop;
+  if (!loop_context.services.has_turns) return false;
+  loop_context.services.after_turn = after;
   return true;
 }
 
@@ -183,7 +180,7 @@ Writer* Call::begin_result() {
     return late != nullptr ? late->begin_result() : nullptr;
   }
   if (is_notification()) return nullptr;
-  Writer& writer = state_->dispatcher->loop_context_->writer_of(state_->reply.form());
+  Writer& writer = state_->peer.loop.codecs.writer_of(state_->reply.form());
   writer.reset(state_->reply.begin());
   return &writer;
 }
@@ -192,8 +189,8 @@ Writer* Call::begin_result() {
 void Call::end_result() {
   rpc::CallState& state = *state_;
   if (state.answered || state.rare || !state.reply.begun() ||
-      state.dispatcher->loop_context_->writer_of(state.reply.form()).failed() ||
-      !state.reply.append_end(message_->id())) [[unlikely]]
+      state.peer.loop.codecs.writer_of(state.reply.form()).failed() || !state.reply.append_end(message_->id()))
+      [[unlikely]]
     return end_result_slowly();
   state.answered = true;
   state.reply.close_written();
@@ -202,7 +199,7 @@ void Call::end_result() {
 void Call::integer_result(std::int64_t value) {
   rpc::CallState& state = *state_;
   if (state.answered || state.rare || is_notification() || state.reply.is_msgpack() ||
-      !state.dispatcher->loop_context_->readers.reader->is_json() || !state.reply.append_integer(value, message_->id()))
+      !state.peer.loop.codecs.readers.reader->is_json() || !state.reply.append_integer(value, message_->id()))
       [[unlikely]] {
     if (Writer* writer = begin_result()) writer->integer(value);
     return end_result();
@@ -215,9 +212,9 @@ void Call::end_result_slowly() {
   if (ReplySink* const late = late_sink()) return late->end_result();
   if (state_->answered) return;
   state_->answered = true;
-  rpc::LoopContext& loop_context = *state_->dispatcher->loop_context_;
-  const int code = finish_reply(*state_->dispatcher->sink_, state_->reply, loop_context, *method_, message_->id(),
-                                is_notification());
+  rpc::LoopContext& loop_context = state_->peer.loop;
+  const int code =
+      finish_reply(state_->peer.sink, state_->reply, loop_context, *method_, message_->id(), is_notification());
   if (state_->rare) answered(code);
 }
 
@@ -225,7 +222,7 @@ void Call::end_result_slowly() {
 void Call::answered(int code) noexcept {
   rpc::BatchReply* const batch = state_->batch != nullptr && !is_notification() ? &state_->batch->current() : nullptr;
   if (state_->rare->link) rpc::complete_link(std::move(state_->rare->link), code, batch);
-  rpc::call_hooks(*state_->dispatcher->loop_context_, state_->rare->hooks, code);
+  rpc::call_hooks(state_->peer.loop, state_->rare->hooks, code);
 }
 
 void Call::encoded_result(std::string_view value, std::string_view failure) {
@@ -243,26 +240,25 @@ void Call::error(const Error& error) {
   if (state_->answered && !state_->reply.begun()) return;
   state_->answered = true;
   if (!is_notification()) {
-    rpc::answer_within_memory(*state_->dispatcher->sink_, state_->reply, [&] {
-      rpc::send_error(state_->reply, *state_->dispatcher->loop_context_, *method_, error, message_->id());
+    rpc::answer_within_memory(state_->peer.sink, state_->reply, [&] {
+      rpc::send_error(state_->reply, state_->peer.loop, *method_, error, message_->id());
     });
   }
   if (state_->rare) answered(error.code());
 }
 
-void Call::error_in_flight() { error(rpc::error_of_exception(*state_->dispatcher->loop_context_, *method_)); }
+void Call::error_in_flight() { error(rpc::error_of_exception(state_->peer.loop, *method_)); }
 
 MessageForm Call::form() const noexcept { return state_->reply.form(); }
 
-CallBounds Call::bounds() const { return state_->dispatcher->bounds(*state_); }
+CallBounds Call::bounds() const { return rpc::bounds_of(*state_); }
 
-const Principal* Call::principal() const noexcept { return state_->dispatcher->principal(); }
+const Principal* Call::principal() const noexcept { return state_->peer.principal(); }
 
-rpc::BrokerPeer* Call::broker_peer() const noexcept { return state_->dispatcher->broker_peer_.get(); }
+rpc::BrokerPeer* Call::broker_peer() const noexcept { return state_->peer.broker.get(); }
 
 bool Call::can_be_left() const noexcept {
-  return state_->batch == nullptr && state_->dispatcher->sink_->connected() &&
-         (!state_->rare || state_->rare->hooks.empty());
+  return state_->batch == nullptr && state_->peer.sink.connected() && (!state_->rare || state_->rare->hooks.empty());
 }
 
 void Call::leave() noexcept { state_->answered = true; }
@@ -272,20 +268,20 @@ void Call::invalid_params(const Reader& reader) { error(decode_error(reader)); }
 ReplySink Call::detach() {
   if (ReplySink* const late = late_sink()) return std::move(*late);
   if (state_->answered) return {};
-  rpc::Dispatcher& dispatcher = *state_->dispatcher;
-  rpc::PendingCalls& calls = dispatcher.pending();
+  rpc::ServedPeer& peer = state_->peer;
+  rpc::PendingCalls& calls = peer.pending();
   state_->reply.discard();  // of a result that was begun nothing may stay behind
   const PendingCall& call = calls.add(*state_, *message_, *method_);
   state_->answered = true;
-  return {dispatcher.pending_, call.slot, call.generation};
+  return {peer.calls, call.slot, call.generation};
 }
 
 void Call::lose_loop(std::chrono::nanoseconds ran) {
   rpc::CallExtras& extras = state_->extras();
   if (extras.late_sink) return;
   // Its time began before it ran, at the latest.
-  if (!extras.bounded && state_->dispatcher->bounds(*state_).deadline != kNoDeadline) {
-    const Scheduler& scheduler = *state_->dispatcher->loop_context_->scheduler;
+  if (!extras.bounded && rpc::bounds_of(*state_).deadline != kNoDeadline) {
+    const Scheduler& scheduler = *state_->peer.loop.scheduler;
     const std::chrono::nanoseconds over = extras.bounds.began - (scheduler.now() - ran);
     extras.bounds.deadline -= std::max(over, std::chrono::nanoseconds{0});
   }
@@ -327,7 +323,7 @@ bool ReplySink::wanted() const noexcept { return calls_ != nullptr && calls_->fi
 Writer* ReplySink::begin_result() {
   PendingCall* call = calls_ != nullptr ? calls_->find(slot_, generation_) : nullptr;
   if (call == nullptr || call->notification) return nullptr;
-  Writer& writer = calls_->owner->loop_context_->writer_of(call->form);
+  Writer& writer = calls_->owner->loop.codecs.writer_of(call->form);
   writer.reset(calls_->reply_to(*call).begin());  // what was begun before and not ended is dropped
   return &writer;
 }
@@ -335,8 +331,8 @@ Writer* ReplySink::begin_result() {
 void ReplySink::end_result() {
   PendingCall* call = calls_ != nullptr ? calls_->find(slot_, generation_) : nullptr;
   if (call == nullptr) return;
-  const int code = finish_reply(*calls_->owner->sink_, calls_->reply_to(*call), *calls_->owner->loop_context_,
-                                *call->method, call->id, call->notification);
+  const int code = finish_reply(calls_->owner->sink, calls_->reply_to(*call), calls_->owner->loop, *call->method,
+                                call->id, call->notification);
   calls_->finish(*call, code);  // last: a hook may destroy this sink
 }
 
@@ -352,9 +348,9 @@ void ReplySink::response(std::string_view text, std::string_view id, int code) {
   PendingCall* call = calls_ != nullptr ? calls_->find(slot_, generation_) : nullptr;
   if (call == nullptr) return;
   if (!call->notification) {
-    const rpc::LoopContext& loop_context = *calls_->owner->loop_context_;
+    const rpc::LoopContext& loop_context = calls_->owner->loop;
     rpc::Reply& reply = calls_->reply_to(*call);
-    rpc::answer_within_memory(*calls_->owner->sink_, reply, [&] {
+    rpc::answer_within_memory(calls_->owner->sink, reply, [&] {
       if (reply.response(text, id, call->id)) return;
       const Error error = rpc::reply_too_large();
       code = error.code();
@@ -367,10 +363,10 @@ void ReplySink::response(std::string_view text, std::string_view id, int code) {
 void ReplySink::error(const Error& error) {
   PendingCall* call = calls_ != nullptr ? calls_->find(slot_, generation_) : nullptr;
   if (call == nullptr) return;
-  const rpc::LoopContext& loop_context = *calls_->owner->loop_context_;
+  const rpc::LoopContext& loop_context = calls_->owner->loop;
   if (!call->notification) {
     rpc::Reply& reply = calls_->reply_to(*call);
-    rpc::answer_within_memory(*calls_->owner->sink_, reply,
+    rpc::answer_within_memory(calls_->owner->sink, reply,
                               [&] { rpc::send_error(reply, loop_context, *call->method, error, call->id); });
   }
   calls_->finish(*call, error.code());  // last: a hook may destroy this sink
@@ -378,7 +374,7 @@ void ReplySink::error(const Error& error) {
 
 void ReplySink::error_in_flight() {
   const PendingCall* call = calls_ != nullptr ? calls_->find(slot_, generation_) : nullptr;
-  if (call != nullptr) error(rpc::error_of_exception(*calls_->owner->loop_context_, *call->method));
+  if (call != nullptr) error(rpc::error_of_exception(calls_->owner->loop, *call->method));
 }
 
 }  // namespace wirecall

@@ -1,9 +1,16 @@
 #include "rpc/call_options.hpp"
 
+#include <algorithm>
 #include <charconv>
 #include <cmath>
 #include <limits>
+#include <string>
 #include <system_error>
+
+#include "message/own_error.hpp"
+#include "rpc/batch_run.hpp"
+#include "rpc/refused_messages.hpp"
+#include "rpc/reserved.hpp"
 
 namespace wirecall::rpc {
 namespace {
@@ -37,6 +44,11 @@ long power_of_ten(std::string_view number) noexcept {
   return power > 0 ? power : power - 1;
 }
 
+Error late_call() {
+  return message::make(
+      {.code = ErrorCode::timeout, .reason = "the time was up before the call began", .delivered = "no"});
+}
+
 }  // namespace
 
 std::uint32_t milliseconds_of(std::string_view number) noexcept {
@@ -53,10 +65,80 @@ std::uint32_t milliseconds_of(std::string_view number) noexcept {
 
 std::optional<std::uint64_t> read_count(const LoopContext& loop_context, std::string_view value) {
   std::uint64_t count = 0;
-  loop_context.readers.reader->reset(value);
-  if (loop_context.readers.reader->read_uint(std::numeric_limits<std::int64_t>::max(), count)) return count;
-  loop_context.readers.reader->clear_failure();
+  loop_context.codecs.readers.reader->reset(value);
+  if (loop_context.codecs.readers.reader->read_uint(std::numeric_limits<std::int64_t>::max(), count)) return count;
+  loop_context.codecs.readers.reader->clear_failure();
   return {};
+}
+
+bool take_call_options(const Received& message, CallState& state) {
+  ServedPeer& peer = state.peer;
+  const auto refused = [&](const Error& error) {
+    if (message.kind != MessageKind::notification) refuse(message, state, error);
+    return false;
+  };
+  const auto invalid = [&](std::string_view why) {
+    return Error{ErrorCode::invalid_request, std::string{message_of(ErrorCode::invalid_request)},
+                 peer.loop.refusals.data(ErrorCode::invalid_request, {}, [&] { return std::string{why}; })};
+  };
+  CallExtras& extras = state.extras();
+  if (message.has(Member::stream)) {
+    extras.credit = read_count(peer.loop, message[Member::stream]).value_or(0);
+    if (extras.credit == 0) return refused(invalid("stream must be a whole number from 1"));
+  }
+  if (message.has(Member::hops)) {
+    const std::optional<std::uint64_t> hops = read_count(peer.loop, message[Member::hops]);
+    if (!hops) return refused(invalid("hops must be a whole number from 0"));
+    if (*hops > peer.limits.hops) {
+      return refused(message::make({.code = ErrorCode::limit_exceeded,
+                                    .reason = "too many calls within calls",
+                                    .delivered = "no",
+                                    .limit = "hops"}));
+    }
+    extras.bounds.hops = static_cast<std::uint32_t>(*hops);
+  }
+  if (message.has(Member::timeout_ms) || peer.timeout_max_ms != ServedPeer::kNoTimeout) {
+    const std::uint32_t own =
+        message.has(Member::timeout_ms) ? milliseconds_of(message[Member::timeout_ms]) : ServedPeer::kNoTimeout;
+    extras.timeout_ms = std::min(own, peer.timeout_max_ms);
+    const std::chrono::milliseconds time{*extras.timeout_ms};
+    const bool late =
+        *extras.timeout_ms == 0 || (peer.loop.scheduler != nullptr && peer.loop.now() - received_at(peer) >= time);
+    if (late) return refused(is_continued(peer) ? late_answer() : late_call());
+  }
+  return true;
+}
+
+std::chrono::nanoseconds received_at(const ServedPeer& peer) {
+  const BatchRun* const running = running_batch(peer);
+  if (running != nullptr && running->received_at) return *running->received_at;
+  const std::optional<std::chrono::nanoseconds> known = peer.sink.received_at();
+  return known ? *known : peer.loop.scheduler->now();
+}
+
+CallBounds bounds_of(CallState& state) {
+  const ServedPeer& peer = state.peer;
+  CallExtras* const extras = state.rare.get();
+  if (extras != nullptr && extras->bounded) return extras->bounds;
+  CallBounds bounds;
+  std::optional<std::uint32_t> timeout_ms = peer.limits.call_timeout_ms;
+  if (extras != nullptr) {
+    bounds = extras->bounds;
+    if (extras->items) {
+      timeout_ms = extras->timeout_ms;  // the other one is for the time from item to item
+    } else {
+      timeout_ms = std::min(*timeout_ms, extras->timeout_ms.value_or(*timeout_ms));
+    }
+  }
+  if (peer.loop.scheduler != nullptr) {
+    bounds.began = received_at(peer);
+    if (timeout_ms) bounds.deadline = bounds.began + std::chrono::milliseconds{*timeout_ms};
+  }
+  if (extras != nullptr) {
+    extras->bounds = bounds;
+    extras->bounded = true;
+  }
+  return bounds;
 }
 
 }  // namespace wirecall::rpc

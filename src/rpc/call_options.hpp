@@ -1,11 +1,16 @@
-// What a request says of its own handling, read from the members of its envelope. Pure.
+// What a request says of its own handling by the members of its envelope, and how long its call may take by that and by
+// the limits. One thread (the loop's). Implements docs/wire.md "Deadlines and cancelling".
 #pragma once
 
+#include <chrono>
 #include <cstdint>
 #include <optional>
 #include <string_view>
 
-#include "rpc/dispatcher.hpp"
+#include "rpc/pending.hpp"
+#include "rpc/served_peer.hpp"
+#include "wirecall/context.hpp"
+#include "wirecall/message.hpp"
 
 namespace wirecall::rpc {
 
@@ -14,5 +19,17 @@ namespace wirecall::rpc {
 
 /// An integer >= 0; nothing for any other value.
 [[nodiscard]] std::optional<std::uint64_t> read_count(const LoopContext& loop_context, std::string_view value);
+
+[[nodiscard]] inline bool has_call_options(const Received& message) noexcept {
+  constexpr auto bit = [](Member member) { return std::uint32_t{1} << static_cast<unsigned>(member); };
+  return (message.present & (bit(Member::timeout_ms) | bit(Member::stream) | bit(Member::hops))) != 0;
+}
+/// Reads them into the state. False when that is the end of it: the message has been refused.
+[[nodiscard]] bool take_call_options(const Received& message, CallState& state);
+
+/// How far the call may go.
+[[nodiscard]] CallBounds bounds_of(CallState& state);
+/// When the message that is served was received; only where there is a scheduler.
+[[nodiscard]] std::chrono::nanoseconds received_at(const ServedPeer& peer);
 
 }  // namespace wirecall::rpc

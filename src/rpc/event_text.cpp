@@ -81,7 +81,7 @@ std::string_view EventText::transcoded() {
 
 // As JSON it may nest deeper than a message may: an object of one member whose name begins with `$` is wrapped there.
 bool EventText::to_json(Buffer& json) {
-  message::Transcoder& transcoder = loop_context_->transcoder();
+  message::Transcoder& transcoder = loop_context_->codecs.transcoder();
   const bool done = transcoder.to_json(text_, *limits_, json) == message::Transcoder::Status::done;
   if (!transcoder.take_unrepresentable().empty() || !done || json.size() > limits_->max_message_size) return false;
   Received message;
@@ -90,8 +90,8 @@ bool EventText::to_json(Buffer& json) {
 
 bool EventText::to_msgpack(Buffer& msgpack) {
   Buffer padded{text_};
-  const bool done = loop_context_->transcoder().to_msgpack(padded.padded(), *limits_, msgpack);
-  static_cast<void>(loop_context_->transcoder().take_refusals());
+  const bool done = loop_context_->codecs.transcoder().to_msgpack(padded.padded(), *limits_, msgpack);
+  static_cast<void>(loop_context_->codecs.transcoder().take_refusals());
   return done;
 }
 

@@ -12,8 +12,9 @@
 
 #include "base/one_line.hpp"
 #include "message/transcoder.hpp"
-#include "rpc/dispatcher.hpp"
+#include "rpc/loop_context.hpp"
 #include "rpc/memory_budget.hpp"
+#include "rpc/message_sink.hpp"
 #include "wirecall/bytes.hpp"
 #include "wirecall/limits.hpp"
 

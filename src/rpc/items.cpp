@@ -102,7 +102,7 @@ SentItems::SentItems(MessageSink& sink, LoopContext& loop_context, MessageForm f
     return;
   }
   if (form == MessageForm::msgpack) {
-    message::append_msgpack_item_head(head_, credited, name, loop_context.transcoder());
+    message::append_msgpack_item_head(head_, credited, name, loop_context.codecs.transcoder());
     return;
   }
   head_.append(credited ? R"({"jsonrpc":"2.0","method":"rpc.item","params":{"id":)"
@@ -116,7 +116,7 @@ Buffer SentItems::msgpack_head() const {
   Buffer json{head_.view()};
   json.append("null}}");
   Buffer msgpack;
-  static_cast<void>(loop_context_->transcoder().to_msgpack(json.padded(), Limits{}, msgpack));
+  static_cast<void>(loop_context_->codecs.transcoder().to_msgpack(json.padded(), Limits{}, msgpack));
   msgpack.truncate(msgpack.size() - 1);  // the null
   return msgpack;
 }
@@ -131,7 +131,7 @@ Writer& SentItems::begin() {
   out_ = &sink_->open_message();
   start_ = out_->size();
   append_head();
-  Writer& writer = loop_context_->writer_of(form_);
+  Writer& writer = loop_context_->codecs.writer_of(form_);
   writer.reset(*out_);
   return writer;
 }
@@ -157,7 +157,7 @@ void SentItems::end() {
     discard();
     throw;
   }
-  const Writer& writer = loop_context_->writer_of(form_);
+  const Writer& writer = loop_context_->codecs.writer_of(form_);
   const bool too_large = out_->size() - start_ > bytes_max_;
   if (too_large || writer.failed()) {
     discard();

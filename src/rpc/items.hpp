@@ -12,7 +12,8 @@
 #include <string>
 #include <string_view>
 
-#include "rpc/dispatcher.hpp"
+#include "rpc/loop_context.hpp"
+#include "rpc/message_sink.hpp"
 #include "wirecall/bytes.hpp"
 #include "wirecall/detail/items.hpp"
 

@@ -6,7 +6,7 @@
 #include <memory>
 #include <utility>
 
-#include "rpc/dispatcher.hpp"
+#include "rpc/peer_load.hpp"
 
 namespace wirecall::rpc {
 

@@ -178,17 +178,17 @@ Method& Registry::add_subscription(SubscriptionNames names, std::vector<Param> p
 // ---- what the typed edge and Python ask of a call ----
 
 std::shared_ptr<detail::EventSink> Call::subscribe() {
-  rpc::Dispatcher& dispatcher = *state_->dispatcher;
-  const bool connected = dispatcher.sink_->connected();
+  rpc::ServedPeer& peer = state_->peer;
+  const bool connected = peer.sink.connected();
   if (is_notification() || !connected) {
     error(Error{ErrorCode::invalid_request, std::string{message_of(ErrorCode::invalid_request)},
                 connected ? "" : R"({"reason":"needs_connection"})"});
     return nullptr;
   }
-  rpc::PendingCalls& calls = dispatcher.pending();
+  rpc::PendingCalls& calls = peer.pending();
   if (!calls.subscriptions) {
-    calls.subscriptions = std::make_shared<rpc::OwnSubscriptions>(*dispatcher.sink_, *dispatcher.loop_context_,
-                                                                  *dispatcher.limits_, calls.waiting_until_writable);
+    calls.subscriptions =
+        std::make_shared<rpc::OwnSubscriptions>(peer.sink, peer.loop, peer.limits, calls.waiting_until_writable);
   }
   Context seen = context();
   try {
@@ -200,7 +200,7 @@ std::shared_ptr<detail::EventSink> Call::subscribe() {
 }
 
 bool Call::unsubscribe(std::string_view id) noexcept {
-  const std::shared_ptr<rpc::PendingCalls> calls = state_->dispatcher->pending_;
+  const std::shared_ptr<rpc::PendingCalls> calls = state_->peer.calls;
   if (!calls || !calls->subscriptions) return false;
   const std::shared_ptr<rpc::OwnSubscriptions> subscriptions = calls->subscriptions;
   return subscriptions->end(id, method_->name());

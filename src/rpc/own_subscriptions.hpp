@@ -10,8 +10,9 @@
 #include <string>
 #include <string_view>
 
-#include "rpc/dispatcher.hpp"
 #include "rpc/items.hpp"
+#include "rpc/loop_context.hpp"
+#include "rpc/message_sink.hpp"
 #include "rpc/peer_calls.hpp"
 #include "wirecall/detail/event_sink.hpp"
 

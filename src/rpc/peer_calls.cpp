@@ -235,7 +235,8 @@ bool PeerCalls::response(const Received& message) {
   if (message.fault != Fault::none) {
     answer.fail(made([] { return message::malformed_response(); }));
   } else if (message.has(Member::error)) {
-    answer.fail(made([&] { return message::read_error(*loop_context_->readers.reader, message[Member::error]); }));
+    answer.fail(
+        made([&] { return message::read_error(*loop_context_->codecs.readers.reader, message[Member::error]); }));
   } else {
     answer.set(Buffer{message[Member::result]});
   }

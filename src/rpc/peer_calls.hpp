@@ -13,7 +13,8 @@
 #include <utility>
 #include <vector>
 
-#include "rpc/dispatcher.hpp"
+#include "rpc/loop_context.hpp"
+#include "rpc/message_sink.hpp"
 #include "wirecall/caller.hpp"
 #include "wirecall/error.hpp"
 

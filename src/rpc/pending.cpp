@@ -10,6 +10,7 @@
 #include "codec/json_scan.hpp"
 #include "message/msgpack_reply.hpp"
 #include "message/own_error.hpp"
+#include "rpc/call_options.hpp"
 #include "rpc/method_counts.hpp"
 #include "rpc/own_subscriptions.hpp"
 #include "rpc/peer_calls.hpp"
@@ -19,7 +20,7 @@ namespace wirecall::rpc {
 namespace {
 
 OwnCounts::Row* own_row(const LoopContext& loop_context, const Method& method) noexcept {
-  return loop_context.own_counts != nullptr ? loop_context.own_counts->of(method) : nullptr;
+  return loop_context.services.own_counts != nullptr ? loop_context.services.own_counts->of(method) : nullptr;
 }
 
 // From a turn, in which nobody answers for the message any more.
@@ -37,14 +38,14 @@ void PendingCall::expired() { calls->expired(*this); }
 
 // Starts the timer for the time at which the call, or its next item, has to have come.
 void PendingCalls::watch(PendingCall& call) {
-  Scheduler* const scheduler = owner->loop_context_->scheduler;
+  Scheduler* const scheduler = owner->loop.scheduler;
   if (scheduler == nullptr) return;
-  const std::chrono::nanoseconds due = call.due(*owner->limits_);
+  const std::chrono::nanoseconds due = call.due(owner->limits);
   if (due != kNoDeadline) scheduler->start(call, due - scheduler->now());
 }
 
 void PendingCalls::expired(PendingCall& call) {
-  if (call.due(*owner->limits_) > owner->loop_context_->scheduler->now()) return watch(call);  // items have come
+  if (call.due(owner->limits) > owner->loop.scheduler->now()) return watch(call);  // items have come
   end(call,
       message::make({.code = ErrorCode::timeout, .reason = "the call was not answered in time", .delivered = "maybe"}));
 }
@@ -66,7 +67,7 @@ PendingCall& PendingCalls::add(CallState& state, const Received& message, const 
   call.form = state.reply.form();
   call.id = call.notification ? std::string_view{} : message.id();
   call.method = &method;
-  const CallBounds bounds = owner->bounds(state);
+  const CallBounds bounds = bounds_of(state);
   const bool leaves_gap = state.batch != nullptr && !call.notification;
   std::shared_ptr<BatchReply> shared;  // whereto the batch moves, when it has not yet
   if (leaves_gap) {
@@ -106,12 +107,12 @@ PendingCall& PendingCalls::add(CallState& state, const Received& message, const 
   free.pop_back();
   ++active;
   ++load->calls;
-  ++owner->loop_context_->stats.calls_in_flight;
-  if (OwnCounts::Row* const row = own_row(*owner->loop_context_, method)) ++row->waiting;
+  ++owner->loop.stats.calls_in_flight;
+  if (OwnCounts::Row* const row = own_row(owner->loop, method)) ++row->waiting;
   state.waits = true;
   if (call.id.size() > kIdBytesUncounted) [[unlikely]] {
     call.id_held.set(load, call.id.size());
-    owner->sink_->held_changed();
+    owner->sink.held_changed();
   }
   return call;
 }
@@ -139,11 +140,11 @@ void PendingCalls::finish(PendingCall& call, int code) noexcept {
 void PendingCalls::end(PendingCall& call, const Error& error) noexcept {
   std::stop_source stop = call.extras.stop;
   if (!call.notification) {
-    count_error(*owner->loop_context_, *call.method, error.code());
+    count_error(owner->loop, *call.method, error.code());
     Reply& reply = reply_to(call);
-    answer_within_memory(*owner->sink_, reply, [&] { reply.error(error, call.id); });
+    answer_within_memory(owner->sink, reply, [&] { reply.error(error, call.id); });
   }
-  LoopContext& loop_context = *owner->loop_context_;
+  LoopContext& loop_context = owner->loop;
   const std::uint32_t slot = call.slot;
   const std::uint32_t generation = call.generation;
   close(call, error.code());
@@ -152,8 +153,8 @@ void PendingCalls::end(PendingCall& call, const Error& error) noexcept {
 
 // It has been answered.
 void PendingCalls::close(PendingCall& call, int code) noexcept {
-  const LoopContext& loop_context = *owner->loop_context_;
-  if (loop_context.scheduler != nullptr) loop_context.scheduler->stop(call);
+  const LoopContext& loop_context = owner->loop;
+  loop_context.stop(call);
   if (!call.notification) call.spare_node = by_id.extract(call.entry);
   if (call.id.size() > kIdBytesUncounted) [[unlikely]] {
     call.id = std::string{};
@@ -178,9 +179,9 @@ void PendingCalls::close(PendingCall& call, int code) noexcept {
 void PendingCalls::close_in_batch(BatchReply& batch) noexcept {
   const bool last = --batch.unanswered == 0;
   if (!batch.dispatched) return;
-  if (last) return send_late_batch(*owner->sink_, batch);
+  if (last) return send_late_batch(owner->sink, batch);
   batch.held.set(load, std::max(batch.bytes, batch.text.capacity()));
-  owner->sink_->held_changed();
+  owner->sink.held_changed();
 }
 
 void PendingCalls::release(std::uint32_t slot, std::uint32_t generation) noexcept {
@@ -229,7 +230,7 @@ void PendingCalls::abandon(LoopContext& loop_context) noexcept {
   loop_context.stats.calls_in_flight -= active;
   for (const std::unique_ptr<PendingCall>& call : slots) {
     if (!call->active) continue;
-    if (loop_context.scheduler != nullptr) loop_context.scheduler->stop(*call);
+    loop_context.stop(*call);
     if (OwnCounts::Row* const row = own_row(loop_context, *call->method)) {
       --row->waiting;
       ++row->errors;
@@ -279,11 +280,11 @@ void PendingCalls::stop_all(LoopContext& loop_context) noexcept {
 
 Reply& PendingCalls::reply_to(PendingCall& call) noexcept {
   if (!call.reply) {
-    const std::size_t bytes_max = owner->limits_->max_message_size;
+    const std::size_t bytes_max = owner->limits.max_message_size;
     if (call.batch) {
-      call.reply.emplace(call.batch->gaps[call.gap].reply, *call.batch, owner->loop_context_, bytes_max);
+      call.reply.emplace(call.batch->gaps[call.gap].reply, *call.batch, &owner->loop, bytes_max);
     } else {
-      call.reply.emplace(owner->sink_, owner->loop_context_, call.form, bytes_max);
+      call.reply.emplace(&owner->sink, &owner->loop, call.form, bytes_max);
     }
   }
   return *call.reply;

@@ -18,11 +18,11 @@
 #include <utility>
 #include <vector>
 
-#include "rpc/access.hpp"
-#include "rpc/dispatcher.hpp"
 #include "rpc/items.hpp"
 #include "rpc/peer_calls.hpp"
+#include "rpc/peer_identity.hpp"
 #include "rpc/reply.hpp"
+#include "rpc/served_peer.hpp"
 #include "wirecall/call.hpp"
 #include "wirecall/context.hpp"
 
@@ -52,56 +52,25 @@ struct CallExtras {
 };
 
 struct CallState {
-  CallState(Dispatcher& owner, BatchScope* scope) noexcept : dispatcher(&owner), batch(scope), reply(make_reply()) {}
+  CallState(ServedPeer& of, BatchScope* scope) noexcept : peer(of), batch(scope), reply(make_reply()) {}
 
   [[nodiscard]] Reply make_reply() noexcept {
-    const std::size_t bytes_max = dispatcher->limits_->max_message_size;
-    if (batch == nullptr) return {dispatcher->sink_, dispatcher->loop_context_, dispatcher->form_, bytes_max};
+    const std::size_t bytes_max = peer.limits.max_message_size;
+    if (batch == nullptr) return {&peer.sink, &peer.loop, peer.form, bytes_max};
     BatchReply& current = batch->current();
-    return {current.text, current, dispatcher->loop_context_, bytes_max};
+    return {current.text, current, &peer.loop, bytes_max};
   }
   [[nodiscard]] CallExtras& extras() {
     if (!rare) rare = std::make_unique<CallExtras>();
     return *rare;
   }
 
-  Dispatcher* dispatcher;
+  ServedPeer& peer;
   BatchScope* batch;  ///< null for a single message
   Reply reply;
   bool answered = false;  ///< or detached: somebody else answers
   bool waits = false;     ///< it has been detached
   std::unique_ptr<CallExtras> rare;
-};
-
-/// Closes the connection of a peer that does not say in time who it is, or holds too much until then.
-class AwaitedIdentity final : public Timer, public MemoryConsumer {
- public:
-  /// `time` is 0 for ever.
-  AwaitedIdentity(MessageSink& sink, LoopContext& loop_context, std::chrono::nanoseconds time)
-      : sink_(&sink), loop_context_(&loop_context) {
-    if (loop_context.scheduler != nullptr && time != std::chrono::nanoseconds{0})
-      loop_context.scheduler->start(*this, time);
-  }
-  AwaitedIdentity(AwaitedIdentity&&) = delete;
-  ~AwaitedIdentity() {
-    if (loop_context_->scheduler != nullptr) loop_context_->scheduler->stop(*this);
-  }
-
- private:
-  void evict() override { sink_->close(); }
-  void expired() override {
-    ++loop_context_->stats.connections_timed_out;
-    sink_->close();
-  }
-
-  MessageSink* sink_;
-  LoopContext* loop_context_;
-};
-
-/// Who a peer is that has to say so.
-struct PeerIdentity {
-  Identity shown;
-  std::unique_ptr<AwaitedIdentity> awaited;  ///< as long as it has not said it
 };
 
 class OwnSubscriptions;
@@ -151,7 +120,7 @@ struct PendingCall final : Timer {
 };
 
 struct PendingCalls {
-  PendingCalls(Dispatcher& owner, std::shared_ptr<PeerLoad> load) : owner(&owner), load(std::move(load)) {}
+  PendingCalls(ServedPeer& owner, std::shared_ptr<PeerLoad> load) : owner(&owner), load(std::move(load)) {}
 
   /// A new call; its timer runs.
   PendingCall& add(CallState& state, const Received& message, const Method& method);
@@ -180,7 +149,7 @@ struct PendingCalls {
   /// Where a call that has not been answered is answered.
   [[nodiscard]] Reply& reply_to(PendingCall& call) noexcept;
 
-  Dispatcher* owner;  ///< null once the peer has gone
+  ServedPeer* owner;  ///< null once the peer has gone
   std::vector<std::unique_ptr<PendingCall>> slots;
   std::vector<std::uint32_t> free;
   PendingCall::ById by_id;  ///< active requests
@@ -188,7 +157,7 @@ struct PendingCalls {
   std::shared_ptr<PeerCalls> peer_calls;            ///< made for the first handler that could make one
   std::shared_ptr<OwnSubscriptions> subscriptions;  ///< made for the first one
   std::size_t active = 0;                           ///< calls that have not been answered
-  std::size_t half_closed = 0;                      ///< of LoopContext::half_closed_calls, those of this dispatcher
+  std::size_t half_closed = 0;                      ///< of LoopBudgets::half_closed_calls, those of this peer
   std::shared_ptr<PeerLoad> load;                   ///< of the connection
   std::unique_ptr<PeerIdentity> identity;  ///< null where nobody has to say who he is, or it has not been asked yet
 
@@ -201,6 +170,10 @@ struct PendingCalls {
   void close_in_batch(BatchReply& batch) noexcept;
   void take_back(PendingCall& call, CallState& state) noexcept;
 };
+
+inline const Principal* ServedPeer::principal() const noexcept {
+  return calls != nullptr && calls->identity != nullptr ? calls->identity->shown.principal : nullptr;
+}
 
 /// Sends a batch whose calls are all answered; nothing for one of notifications only.
 void send_batch(MessageSink& sink, BatchReply& batch);

@@ -130,13 +130,13 @@ struct Engine {
     Received message;
     if (text.size() > limits.max_message_size) [[unlikely]]
       return dispatcher.refuse_size();
-    const Scan scan = read_message(text, limits, true, message, *loop_context.elements);
+    const Scan scan = read_message(text, limits, true, message, *loop_context.codecs.elements);
     if (scan.status != ScanStatus::complete) [[unlikely]]
       return dispatcher.refuse_syntax(scan.status, message::unreadable_at(text, scan.offset));
     if (message.kind == MessageKind::response) [[unlikely]]
       return;
     try {
-      dispatcher.handle(message, *loop_context.elements);
+      dispatcher.handle(message, *loop_context.codecs.elements);
     } catch (...) {
       // Without memory: who waits must not answer into another message's reply.
       if (dispatcher.in_flight() != 0) stop();

@@ -4,7 +4,8 @@
 #include <algorithm>
 #include <utility>
 
-#include "rpc/dispatcher.hpp"
+#include "rpc/loop_context.hpp"
+#include "rpc/message_sink.hpp"
 
 namespace wirecall::rpc {
 namespace {

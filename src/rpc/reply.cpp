@@ -29,7 +29,7 @@ void Reply::error(int code, std::string_view message, std::string_view data_json
 
 void Reply::append_json(std::string_view json) {
   if (!is_msgpack()) return append(json);  // as text of others: schemas are given by those who register
-  Writer& writer = loop_context_->writer_of(form_);
+  Writer& writer = loop_context_->codecs.writer_of(form_);
   writer.reset(*out_);
   writer.json(json);
 }
@@ -39,13 +39,13 @@ void Reply::write_msgpack(std::string_view text, std::string_view id, std::strin
   message::append_replaced(json, text, id, id_json);
   Limits unlimited;
   unlimited.max_message_size = bytes_max_;
-  static_cast<void>(loop_context_->transcoder().to_msgpack(json.padded(), unlimited, *out_));
+  static_cast<void>(loop_context_->codecs.transcoder().to_msgpack(json.padded(), unlimited, *out_));
 }
 
 void Reply::write(int code, std::string_view message, std::string_view data_json, std::string_view id_json) {
   if (!is_msgpack()) return write_error(*out_, code, message, data_json, id_json);
   message::append_msgpack_error(*out_, Error{code, std::string{message}, std::string{data_json}}, id_json,
-                                loop_context_->transcoder());
+                                loop_context_->codecs.transcoder());
 }
 
 void Reply::discard() noexcept {

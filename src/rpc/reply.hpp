@@ -13,8 +13,9 @@
 #include "message/msgpack_reply.hpp"
 #include "message/replaced.hpp"
 #include "message/reply_text.hpp"
-#include "rpc/dispatcher.hpp"
 #include "rpc/load_bytes.hpp"
+#include "rpc/loop_context.hpp"
+#include "rpc/message_sink.hpp"
 #include "wirecall/bytes.hpp"
 
 namespace wirecall::rpc {
@@ -116,7 +117,7 @@ class Reply {
   [[nodiscard, gnu::always_inline]] bool append_end(std::string_view id_json) {
     const std::size_t value_end = out_->size();
     if (is_msgpack()) [[unlikely]] {
-      message::end_msgpack_reply(*out_, id_json, loop_context_->transcoder());
+      message::end_msgpack_reply(*out_, id_json, loop_context_->codecs.transcoder());
     } else {
       message::end_reply(*out_, id_json);
     }

@@ -13,6 +13,7 @@
 
 #include "message/own_error.hpp"
 #include "rpc/access.hpp"
+#include "rpc/authentication.hpp"
 #include "rpc/broker.hpp"
 #include "rpc/call_options.hpp"
 #include "rpc/listed_methods.hpp"
@@ -58,7 +59,7 @@ std::size_t cancel_one(const ReservedCall& call, std::string_view id_json) {
 
 std::size_t cancel_each(const ReservedCall& call, std::string_view ids) {
   // None of them is kept: they are read once to see that all can be cancelled, and once more to do it.
-  Reader& reader = *call.loop_context.readers.reader;
+  Reader& reader = *call.loop_context.codecs.readers.reader;
   std::size_t named = 0;
   each_element(reader, ids, [&](const RawValue& id) {
     if (++named > call.limits.in_flight) throw too_many_ids(call.limits.in_flight);
@@ -68,7 +69,7 @@ std::size_t cancel_each(const ReservedCall& call, std::string_view ids) {
   if (call.pending == nullptr && call.broker == nullptr) return 0;
   std::size_t count = 0;
   // Handlers that are asked to stop may use the reader of all.
-  const std::unique_ptr<Reader> own = call.loop_context.codec->reader();
+  const std::unique_ptr<Reader> own = call.loop_context.codecs.codec.reader();
   each_element(*own, ids, [&](const RawValue& id) { count += cancel_one(call, id.text); });
   call.sink.charge(kStepsOfId * named + kStepsOfCancelled * count);
   return count;
@@ -76,7 +77,7 @@ std::size_t cancel_each(const ReservedCall& call, std::string_view ids) {
 
 std::string cancel(const ReservedCall& call) {
   static constexpr std::array<std::string_view, 1> kNames{"id"};
-  Reader& reader = *call.loop_context.readers.reader;
+  Reader& reader = *call.loop_context.codecs.readers.reader;
   if (call.message.has(Member::params)) {
     const std::string_view params = call.message[Member::params];
     reader.reset(params);
@@ -92,7 +93,7 @@ std::string credit(const ReservedCall& call) {
   const ReservedParams params{call, kNames};
   const std::optional<RawValue> id = params.find(0);
   const std::optional<RawValue> more = params.find(1);
-  require_id(*call.loop_context.readers.reader, id);
+  require_id(*call.loop_context.codecs.readers.reader, id);
   const std::optional<std::uint64_t> count = more ? read_count(call.loop_context, more->text) : std::nullopt;
   if (count.value_or(0) == 0) params.refuse("n", more, "integer from 1");
   const bool granted = (call.pending != nullptr && call.pending->grant(id->text, *count)) ||
@@ -126,12 +127,12 @@ void authenticate(const ReservedCall& call, const std::optional<RawValue>& sent)
     return;
   }
   std::string token = from_json<std::string>(sent->text).value();
-  const Principal* const principal = call.loop_context.authority->find(token);
+  const Principal* const principal = call.loop_context.services.authority->find(token);
   if (principal == nullptr) refuse(Refusals::kUnknownToken);
   // One that says it is another than it was is nobody.
   if (identity->principal != nullptr && !same_principal(identity->principal, principal))
     refuse(Refusals::kOtherPrincipal);
-  *identity = {.authority = call.loop_context.authority, .principal = principal, .token = std::move(token)};
+  *identity = {.authority = call.loop_context.services.authority, .principal = principal, .token = std::move(token)};
   if (call.broker != nullptr) call.broker->identify(principal);
 }
 
@@ -139,15 +140,15 @@ std::shared_ptr<Rendering> discover(const ReservedCall& call) {
   static constexpr std::array<std::string_view, 1> kNames{"version"};
   const std::optional<std::string> version = ReservedParams{call, kNames}.as<std::string>(0);
   const LoopContext& loop_context = call.loop_context;
-  DocumentOrigin origin{.title = loop_context.title};
+  DocumentOrigin origin{.title = loop_context.services.title};
   std::string own_url;
   if (const std::string_view host = call.sink.http_host(); !host.empty()) {
     own_url = "http://" + std::string{host} + "/rpc";
     origin.urls = {&own_url, 1};
-  } else if (loop_context.urls != nullptr) {
-    origin.urls = *loop_context.urls;
+  } else if (loop_context.services.urls != nullptr) {
+    origin.urls = *loop_context.services.urls;
   }
-  return std::make_shared<OpenRpcDocument>(call.loop_context, call.registry, call.loop_context.broker,
+  return std::make_shared<OpenRpcDocument>(call.loop_context, call.registry, call.loop_context.services.broker,
                                            version.value_or(std::string{}), call.asker(), origin);
 }
 
@@ -269,12 +270,6 @@ bool render(const ReservedCall& call, std::string_view name, const Answer& answe
 }  // namespace
 
 std::span<const ReservedMethod> reserved_methods() noexcept { return kMethods; }
-
-Error unauthenticated() {
-  return message::make({.code = ErrorCode::unauthenticated,
-                        .reason = "say who you are: rpc.hello with a token that is known, or Authorization by HTTP",
-                        .delivered = "no"});
-}
 
 Error late_answer() {
   return message::make(

@@ -11,7 +11,8 @@
 #include <string>
 #include <string_view>
 
-#include "rpc/dispatcher.hpp"
+#include "rpc/loop_context.hpp"
+#include "rpc/message_sink.hpp"
 #include "rpc/pending.hpp"
 #include "rpc/rendering.hpp"
 #include "rpc/reply.hpp"
@@ -36,7 +37,7 @@ struct ReservedCall {
 
   /// Of the params, in their encoding.
   [[nodiscard]] Reader& reader() const {
-    return *loop_context.readers_of(message.msgpack ? MessageForm::msgpack : MessageForm::json).reader;
+    return *loop_context.codecs.readers_of(message.msgpack ? MessageForm::msgpack : MessageForm::json).reader;
   }
   [[nodiscard]] Asker asker() const {
     return identity != nullptr ? Asker{.authority = identity->authority, .principal = identity->principal} : Asker{};
@@ -64,8 +65,6 @@ enum class Served : std::uint8_t {
 /// Those that need no broker, or are refused without one.
 [[nodiscard]] std::span<const ReservedMethod> reserved_methods() noexcept;
 
-/// What somebody is answered who has not said who he is, or nobody who is known.
-[[nodiscard]] Error unauthenticated();
 /// Of a call that has begun, and may have done what it was to do.
 [[nodiscard]] Error late_answer();
 

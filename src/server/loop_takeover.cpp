@@ -113,7 +113,7 @@ void LoopTakeover::work(bool resume) {
       if (off_loop_ != 0) let_in(lock);
     }
     current_.reset();
-    host_->loop_context.watchdog_slot = nullptr;
+    host_->loop_context.services.watchdog_slot = nullptr;
     error_ = error;
     finished_ = true;
     changed_.notify_all();
@@ -135,7 +135,7 @@ void LoopTakeover::begin_lease() noexcept {
   current_ = std::move(spare_.back());
   spare_.pop_back();
   current_->thread = std::this_thread::get_id();
-  if (watches_) host_->loop_context.watchdog_slot = &current_->slot;
+  if (watches_) host_->loop_context.services.watchdog_slot = &current_->slot;
 }
 
 void LoopTakeover::turn(nanoseconds wait_max) {
@@ -150,7 +150,7 @@ void LoopTakeover::turn(nanoseconds wait_max) {
 
 // What handlers have left to be done, by whoever has had the loop.
 void LoopTakeover::after_turn() noexcept {
-  if (const auto after = std::exchange(host_->loop_context.after_turn, nullptr)) after();
+  if (const auto after = std::exchange(host_->loop_context.services.after_turn, nullptr)) after();
 }
 
 void LoopTakeover::end_turn() {
@@ -183,7 +183,7 @@ void LoopTakeover::let_in(std::unique_lock<std::mutex>& lock) {
   changed_.notify_all();
   changed_.wait(lock, [this] { return let_in_ == std::thread::id{}; });
   current_ = std::move(interrupted_);
-  host_->loop_context.watchdog_slot = &current_->slot;
+  host_->loop_context.services.watchdog_slot = &current_->slot;
 }
 
 void LoopTakeover::rejoin(detail::WatchdogSlot& slot) noexcept {
@@ -286,7 +286,7 @@ bool LoopTakeover::take_loop(std::uint64_t handler, Clock::time_point since) {
       threads_.emplace_back([this] { work(true); });
     }
     reserve_leases();
-    rpc::LoopContext::Scratch fresh = host_->loop_context.make_scratch();
+    rpc::LoopCodecs::Scratch fresh = host_->loop_context.codecs.make_scratch();
     LoopLease& lease = *current_;
     lease.slot.taken.store(true);
     membarrier(MEMBARRIER_CMD_PRIVATE_EXPEDITED);
@@ -296,7 +296,7 @@ bool LoopTakeover::take_loop(std::uint64_t handler, Clock::time_point since) {
     lease.slot.call->lose_loop(Clock::now() - since);
     if (host_->active_channel != nullptr) host_->active_channel->leave_handler(lease.buffers);
     // Nothing fails any more.
-    lease.scratch = host_->loop_context.give_up_scratch(std::move(fresh));
+    lease.scratch = host_->loop_context.codecs.give_up_scratch(std::move(fresh));
     lease.method = lease.slot.method.load(std::memory_order_relaxed);
     lease.running = handler;
     lease.since = lease.handler_since = since;

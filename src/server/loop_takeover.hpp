@@ -84,7 +84,7 @@ class LoopTakeover final : private detail::Watchdog {
     Clock::time_point handler_since;
     bool logged = false;
     std::vector<std::shared_ptr<void>> lent;
-    rpc::LoopContext::Scratch scratch;
+    rpc::LoopCodecs::Scratch scratch;
     std::vector<Buffer> buffers;
   };
   struct Lost {};

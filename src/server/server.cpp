@@ -169,7 +169,7 @@ Server::State::State(Options given, std::shared_ptr<std::atomic<LogLevel>> level
            .openrpc =
                [this](rpc::LoopContext& loop_context, rpc::Asker asker, std::span<const std::string> urls) {
                  return std::make_unique<rpc::OpenRpcDocument>(
-                     loop_context, registry, loop_context.broker, "", std::move(asker),
+                     loop_context, registry, loop_context.services.broker, "", std::move(asker),
                      rpc::DocumentOrigin{.title = options.name, .urls = urls});
                }},
       threads(options.blocking_threads != 0 ? std::make_unique<runtime::ThreadPool>(options.blocking_threads)

@@ -44,26 +44,26 @@ ServingLoop::ServingLoop(std::unique_ptr<runtime::Backend> backend, ServerShared
                          .logged_after = milliseconds{options_->slow_handler_ms},
                          .threads_max = options_->takeover_threads}) {
   loop_context_.tasks.set_executor(loop_.inbox());
-  loop_context_.has_turns = true;
+  loop_context_.services.has_turns = true;
   loop_context_.refusals.explain(options_->explain_errors);
-  if (options_->log_calls) loop_context_.call_log = &options_->log;
-  loop_context_.title = options_->name;
-  loop_context_.urls = &shared.http.urls;
+  if (options_->log_calls) loop_context_.services.call_log = &options_->log;
+  loop_context_.services.title = options_->name;
+  loop_context_.services.urls = &shared.http.urls;
   if (shared.broker) {
-    loop_context_.broker = &router_.emplace(shared.registry, limits_, loop_context_,
-                                            broker::Settings{.disclose_callers = options_->disclose_callers,
-                                                             .log_calls_every = options_->log_calls_every,
-                                                             .kick_time = milliseconds{options_->kick_ms}});
+    loop_context_.services.broker = &router_.emplace(shared.registry, limits_, loop_context_,
+                                                     broker::Settings{.disclose_callers = options_->disclose_callers,
+                                                                      .log_calls_every = options_->log_calls_every,
+                                                                      .kick_time = milliseconds{options_->kick_ms}});
     router_->count_by([this] { return stats(); });
   }
-  if (shared.threads != nullptr) loop_context_.blocking_pool = &offload_.emplace(*shared.threads, loop_);
+  if (shared.threads != nullptr) loop_context_.services.blocking_pool = &offload_.emplace(*shared.threads, loop_);
   if (shared.readers != nullptr) host_.long_reader = &long_reader_.emplace(readers_.emplace(*shared.readers, loop_));
   look_for_idle_later();
 }
 
 void ServingLoop::set_authority(std::shared_ptr<const rpc::Authority> authority) {
-  const bool was_open = loop_context_.authority == nullptr;
-  loop_context_.authority = std::move(authority);
+  const bool was_open = loop_context_.services.authority == nullptr;
+  loop_context_.services.authority = std::move(authority);
   each([was_open](Connection& connection) { connection.authority_changed(was_open); });
 }
 

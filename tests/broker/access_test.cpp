@@ -52,7 +52,7 @@ class AccessTest : public testing::Test {
     use({kRobot, kDesk, kBoss});
   }
   void use(std::vector<Principal> principals) {
-    world.loop_context.authority = std::make_shared<const rpc::Authority>(std::move(principals));
+    world.loop_context.services.authority = std::make_shared<const rpc::Authority>(std::move(principals));
   }
   static std::string hello(std::string_view token) {
     return request("rpc.hello", R"({"token":")" + std::string{token} + "\"}");
@@ -161,7 +161,7 @@ TEST_F(AccessTest, registering_subscribing_and_publishing_need_a_grant) {
 }
 
 TEST_F(AccessTest, presence_tells_of_methods_that_one_may_call) {
-  world.loop_context.authority = std::make_shared<const rpc::Authority>(std::vector<Principal>{
+  world.loop_context.services.authority = std::make_shared<const rpc::Authority>(std::vector<Principal>{
       {.name = "watch",
        .tokens = {"watch-secret"},
        .call = {"shown"},
@@ -273,7 +273,7 @@ TEST_F(AccessTest, a_principal_that_has_not_changed_goes_on) {
   use({kBoss, kRobot});
   EXPECT_TRUE(robot.dispatcher->is_still_known());
   EXPECT_EQ(robot.ask(request("own.one")), result_reply("1"));
-  world.loop_context.authority = nullptr;
+  world.loop_context.services.authority = nullptr;
   EXPECT_FALSE(robot.dispatcher->is_still_known());
 }
 

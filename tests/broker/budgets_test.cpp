@@ -139,7 +139,7 @@ TEST(PrincipalRate, is_of_the_principal_wherever_it_comes_from) {
   Principal desk = kRobot;
   desk.name = "desk";
   desk.tokens = {"desk-token"};
-  world.loop_context.authority = std::make_shared<const rpc::Authority>(std::vector{kRobot, desk});
+  world.loop_context.services.authority = std::make_shared<const rpc::Authority>(std::vector{kRobot, desk});
   const auto hello = [](std::string_view token) {
     return request("rpc.hello", R"({"token":")" + std::string{token} + "\"}");
   };
@@ -300,7 +300,7 @@ TEST(Accounts, calls_in_progress_go_where_their_connection_goes) {
 class Unidentified : public testing::Test {
  protected:
   Unidentified() {
-    world.loop_context.authority = std::make_shared<const rpc::Authority>(std::vector{kRobot});
+    world.loop_context.services.authority = std::make_shared<const rpc::Authority>(std::vector{kRobot});
     for (Client* const one : {&a, &b, &c}) one->dispatcher->await_identity();
   }
 
@@ -317,9 +317,9 @@ TEST_F(Unidentified, peers_hold_so_much_together_and_the_one_with_most_is_closed
   c.dispatcher->hold_unidentified(20'000);
   EXPECT_EQ(a.sink->closes, 1) << "not the newcomer";
   EXPECT_EQ(b.sink->closes + c.sink->closes, 0);
-  EXPECT_EQ(world.loop_context.unidentified.bytes(), 60'000U);
+  EXPECT_EQ(world.loop_context.budgets.unidentified.bytes(), 60'000U);
   b.leave();
-  EXPECT_EQ(world.loop_context.unidentified.bytes(), 20'000U);
+  EXPECT_EQ(world.loop_context.budgets.unidentified.bytes(), 20'000U);
 }
 
 TEST_F(Unidentified, peers_count_no_more_once_they_have_said_who_they_are) {
@@ -327,9 +327,9 @@ TEST_F(Unidentified, peers_count_no_more_once_they_have_said_who_they_are) {
   EXPECT_TRUE(a.dispatcher->is_unidentified());
   EXPECT_NE(a.ask(request("rpc.hello", R"({"token":"robot-token"})")).find("\"result\""), std::string::npos);
   EXPECT_FALSE(a.dispatcher->is_unidentified());
-  EXPECT_EQ(world.loop_context.unidentified.bytes(), 0U);
+  EXPECT_EQ(world.loop_context.budgets.unidentified.bytes(), 0U);
   a.dispatcher->hold_unidentified(200'000);
-  EXPECT_EQ(world.loop_context.unidentified.bytes(), 0U);
+  EXPECT_EQ(world.loop_context.budgets.unidentified.bytes(), 0U);
 }
 
 TEST_F(Unidentified, a_peer_that_leaves_its_answers_unread_is_closed) {

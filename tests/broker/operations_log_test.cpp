@@ -188,7 +188,7 @@ TEST_F(OperationsLogTest, requests_that_are_refused_are_told_without_what_was_se
 
 TEST_F(OperationsLogTest, who_is_not_let_in_is_told_with_where_it_comes_from) {
   world.loop_context.refusals = rpc::Refusals{&sink, &world.scheduler};
-  world.loop_context.authority = std::make_shared<const rpc::Authority>(std::vector<Principal>{
+  world.loop_context.services.authority = std::make_shared<const rpc::Authority>(std::vector<Principal>{
       {.name = "robot", .tokens = {"robot-token"}, .call = {}, .provide = {}, .publish = {}, .subscribe = {}}});
   caller.sink->source = "192.0.2.7";
   EXPECT_NE(caller.ask(request("rpc.hello", R"({"token":"hunter2"})")).find("-32004"), std::string::npos);
@@ -208,7 +208,7 @@ TEST_F(OperationsLogTest, who_says_that_it_is_another_is_told_of_as_such) {
   const auto known = [](const char* name, const char* token) {
     return Principal{.name = name, .tokens = {token}, .call = {}, .provide = {}, .publish = {}, .subscribe = {}};
   };
-  world.loop_context.authority = std::make_shared<const rpc::Authority>(
+  world.loop_context.services.authority = std::make_shared<const rpc::Authority>(
       std::vector<Principal>{known("robot", "robot-token"), known("desk", "desk-token")});
   static_cast<void>(caller.ask(request("rpc.hello", R"({"token":"robot-token"})")));
   static_cast<void>(log());
@@ -220,7 +220,7 @@ TEST_F(OperationsLogTest, who_says_that_it_is_another_is_told_of_as_such) {
 
 TEST_F(OperationsLogTest, calls_that_reach_no_method_are_in_the_access_log) {
   world.registry.method("own", [] { return 1; });
-  world.loop_context.call_log = &sink;
+  world.loop_context.services.call_log = &sink;
   const std::string begin = "info a call is answered method=";
   const std::string rest = " client=\"\" principal=\"\" us=0 outcome=error code=";
   static_cast<void>(caller.ask(request("nothing")));
@@ -235,7 +235,7 @@ TEST_F(OperationsLogTest, calls_that_reach_no_method_are_in_the_access_log) {
 
 TEST_F(OperationsLogTest, refusals_name_who_is_refused_what) {
   world.registry.method("secret", [] { return 1; });
-  world.loop_context.authority = std::make_shared<const rpc::Authority>(std::vector<Principal>{
+  world.loop_context.services.authority = std::make_shared<const rpc::Authority>(std::vector<Principal>{
       {.name = "robot", .tokens = {"robot-token"}, .call = {"status"}, .provide = {}, .publish = {}, .subscribe = {}}});
   Client robot{world};
   static_cast<void>(robot.ask(request("rpc.hello", R"({"name":"r2","token":"robot-token"})")));
@@ -263,7 +263,7 @@ TEST_F(OperationsLogTest, refusals_name_who_is_refused_what) {
 
 TEST_F(OperationsLogTest, refusals_name_the_topic_whatever_its_encoding) {
   world.loop_context.refusals = rpc::Refusals{&sink, &world.scheduler};
-  world.loop_context.authority = std::make_shared<const rpc::Authority>(std::vector<Principal>{
+  world.loop_context.services.authority = std::make_shared<const rpc::Authority>(std::vector<Principal>{
       {.name = "robot", .tokens = {"robot-token"}, .call = {}, .provide = {}, .publish = {}, .subscribe = {}}});
   const auto about = [&](std::string_view publish) {
     Client robot{world};
@@ -307,7 +307,7 @@ TEST_F(OperationsLogTest, what_clients_cause_cannot_fill_it) {
 }
 
 TEST_F(OperationsLogTest, principals_are_told_and_never_what_they_show) {
-  world.loop_context.authority = std::make_shared<const rpc::Authority>(std::vector<Principal>{
+  world.loop_context.services.authority = std::make_shared<const rpc::Authority>(std::vector<Principal>{
       {.name = "robot", .tokens = {"robot-token"}, .call = {}, .provide = {}, .publish = {}, .subscribe = {}}});
   world.loop_context.refusals = rpc::Refusals{&sink, &world.scheduler};
   Client robot{world};

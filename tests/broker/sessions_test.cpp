@@ -145,7 +145,7 @@ TEST_F(Sessions, of_another_principal_is_none) {
                      .subscribe = {},
                      .admin = false};
   };
-  world.loop_context.authority =
+  world.loop_context.services.authority =
       std::make_shared<const rpc::Authority>(std::vector<Principal>{principal("a", "one"), principal("b", "two")});
   const std::string session = hello(first, {{"token", "one"}, {"name", "worker"}}).at("session");
   EXPECT_EQ(hello(second, {{"token", "two"}, {"resume", session}}), -32004);

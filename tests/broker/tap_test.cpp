@@ -281,7 +281,7 @@ TEST_F(Tap, nothing_secret_is_shown) {
 }
 
 TEST_F(Tap, only_admins_look_on) {
-  world.loop_context.authority = std::make_shared<const rpc::Authority>(std::vector<Principal>{
+  world.loop_context.services.authority = std::make_shared<const rpc::Authority>(std::vector<Principal>{
       {.name = "robot",
        .tokens = {"r"},
        .call = {">"},

@@ -23,7 +23,7 @@ class World {
  public:
   explicit World(const Limits& given = {}, const broker::Settings& of_broker = {})
       : limits(given), settings(of_broker) {
-    loop_context.broker = &router;
+    loop_context.services.broker = &router;
   }
   World(World&&) = delete;
 
@@ -60,7 +60,7 @@ class Client {
   void send_msgpack(std::string_view message) {
     using message::Transcoder;
     const PaddedText frame{message};
-    Transcoder& transcoder = world_->loop_context.transcoder();
+    Transcoder& transcoder = world_->loop_context.codecs.transcoder();
     Buffer envelope;
     Received read;
     ASSERT_EQ(transcoder.read(frame.view(), world_->limits, envelope, read), Transcoder::Status::done);

@@ -115,7 +115,7 @@ TEST_F(BatchShare, is_run_no_further_once_its_connection_has_broken) {
   turns();
   EXPECT_EQ(seen.size(), run);
   EXPECT_EQ(end, CloseReason::lost);
-  EXPECT_TRUE(loop_context.open_batches.empty());
+  EXPECT_TRUE(loop_context.batches.open.empty());
 }
 
 TEST_F(BatchShare, a_turn_serves_a_part_of_a_long_batch_and_the_answer_is_one_array_in_order) {

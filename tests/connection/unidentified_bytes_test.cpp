@@ -16,7 +16,7 @@ namespace {
 class UnidentifiedBytes : public testing::Test, public Accepting {
  protected:
   UnidentifiedBytes() : Accepting(5, Limits{.unidentified_bytes = 30'000}) {
-    loop_context.authority = std::make_shared<const rpc::Authority>(std::vector{Principal{
+    loop_context.services.authority = std::make_shared<const rpc::Authority>(std::vector{Principal{
         .name = "robot", .tokens = {"robot-token"}, .call = {">"}, .provide = {}, .publish = {}, .subscribe = {}}});
   }
   [[nodiscard]] const Session* session() const { return dynamic_cast<const Session*>(connection.get()); }
@@ -30,14 +30,14 @@ TEST_F(UnidentifiedBytes, are_those_of_the_buffer_not_only_of_what_is_in_it) {
   send_unfinished(20'000);
   ASSERT_NE(session(), nullptr);
   EXPECT_GE(session()->unfinished_bytes(), 20'000U);
-  EXPECT_EQ(loop_context.unidentified.bytes(), session()->unfinished_bytes());
+  EXPECT_EQ(loop_context.budgets.unidentified.bytes(), session()->unfinished_bytes());
 }
 
 TEST_F(UnidentifiedBytes, of_a_connection_that_has_to_give_way_itself_are_given_back_before_its_end) {
   send_unfinished(40'000);
   ASSERT_NE(session(), nullptr) << "it waits for its peer to read the refusal";
   EXPECT_EQ(session()->unfinished_bytes(), 0U);
-  EXPECT_EQ(loop_context.unidentified.bytes(), 0U);
+  EXPECT_EQ(loop_context.budgets.unidentified.bytes(), 0U);
 }
 
 }  // namespace

@@ -26,7 +26,7 @@ std::string authorized(std::string_view requests, bool draining = false) {
   server.http.metrics = [](const rpc::Asker& asker) {
     return std::make_unique<rpc::PlainText>("for " + asker.principal->name);
   };
-  server.loop_context.authority = std::make_shared<const rpc::Authority>(std::vector<Principal>{
+  server.loop_context.services.authority = std::make_shared<const rpc::Authority>(std::vector<Principal>{
       {.name = "a",
        .tokens = {"secret"},
        .call = {"sum"},
@@ -63,7 +63,7 @@ TEST(HttpAuthorization, that_is_missing_or_unknown_is_told_in_the_log_without_th
   const auto told = [&](const std::string& request) {
     Http server;
     server.loop_context.refusals = rpc::Refusals{&sink, &server.loop};
-    server.loop_context.authority = std::make_shared<const rpc::Authority>(std::vector<Principal>{
+    server.loop_context.services.authority = std::make_shared<const rpc::Authority>(std::vector<Principal>{
         {.name = "a", .tokens = {"secret"}, .call = {}, .provide = {}, .publish = {}, .subscribe = {}}});
     EXPECT_TRUE(is_unauthorized(server.ask(request)));
     return lines.empty() ? std::string{} : std::exchange(lines, {}).front();
@@ -79,7 +79,7 @@ TEST(HttpAuthorization, that_is_missing_or_unknown_is_told_in_the_log_without_th
 class HeadsBeforeAuthorization : public testing::Test {
  protected:
   static void guard(Http& server) {
-    server.loop_context.authority = std::make_shared<const rpc::Authority>(std::vector<Principal>{
+    server.loop_context.services.authority = std::make_shared<const rpc::Authority>(std::vector<Principal>{
         {.name = "a", .tokens = {"secret"}, .call = {"sum"}, .provide = {}, .publish = {}, .subscribe = {}}});
   }
   static inline const std::string kBegun = "POST /rpc HTTP/1.1\r\nHost: localhost\r\nX: " + std::string(200, 'x');
@@ -89,12 +89,12 @@ TEST_F(HeadsBeforeAuthorization, count_to_what_those_hold_who_have_not_said_who_
   Http server{1, Limits{.unidentified_bytes = 65536}};
   guard(server);
   EXPECT_EQ(server.ask(kBegun), "");
-  EXPECT_EQ(server.loop_context.unidentified.bytes(), kBegun.size());
+  EXPECT_EQ(server.loop_context.budgets.unidentified.bytes(), kBegun.size());
   const std::string rest = "\r\n" + bearer("secret") + "Content-Length: " + std::to_string(kSum.size()) + "\r\n\r\n";
   EXPECT_TRUE(server.ask(rest + std::string{kSum}).starts_with("HTTP/1.1 200"));
-  EXPECT_EQ(server.loop_context.unidentified.bytes(), 0U);
+  EXPECT_EQ(server.loop_context.budgets.unidentified.bytes(), 0U);
   EXPECT_EQ(server.ask(kBegun), "");
-  EXPECT_EQ(server.loop_context.unidentified.bytes(), 0U) << "of one who has";
+  EXPECT_EQ(server.loop_context.budgets.unidentified.bytes(), 0U) << "of one who has";
 }
 
 TEST_F(HeadsBeforeAuthorization, close_the_connection_that_holds_most_where_all_hold_too_much) {
@@ -104,7 +104,7 @@ TEST_F(HeadsBeforeAuthorization, close_the_connection_that_holds_most_where_all_
   server.peer->finish();
   server.turns();
   EXPECT_EQ(server.end, CloseReason::refused) << "without waiting for the rest";
-  EXPECT_EQ(server.loop_context.unidentified.bytes(), 0U);
+  EXPECT_EQ(server.loop_context.budgets.unidentified.bytes(), 0U);
 }
 
 TEST(HttpAuthorization, is_not_for_health_and_preflight) {

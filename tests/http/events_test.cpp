@@ -29,7 +29,7 @@ std::string event(int id, std::string_view topic, std::string_view params) {
 // A connection that speaks HTTP, at a broker that others publish to.
 class Events : public Http {
  public:
-  explicit Events(unsigned seed = 1, Limits given = {}) : Http(seed, given) { loop_context.broker = &router; }
+  explicit Events(unsigned seed = 1, Limits given = {}) : Http(seed, given) { loop_context.services.broker = &router; }
   ~Events() {
     connection.reset();
     former.reset();
@@ -120,13 +120,14 @@ TEST(HttpEvents, leave_no_subscription_behind_where_one_of_them_is_refused) {
 TEST(HttpEvents, are_for_those_who_may_subscribe) {
   const auto ask = [](std::string_view fields, std::string_view topic) {
     Events server;
-    server.loop_context.authority = std::make_shared<const rpc::Authority>(std::vector<Principal>{{.name = "a",
-                                                                                                   .tokens = {"secret"},
-                                                                                                   .call = {},
-                                                                                                   .provide = {},
-                                                                                                   .publish = {},
-                                                                                                   .subscribe = {"a.>"},
-                                                                                                   .admin = false}});
+    server.loop_context.services.authority =
+        std::make_shared<const rpc::Authority>(std::vector<Principal>{{.name = "a",
+                                                                       .tokens = {"secret"},
+                                                                       .call = {},
+                                                                       .provide = {},
+                                                                       .publish = {},
+                                                                       .subscribe = {"a.>"},
+                                                                       .admin = false}});
     return server.ask(get("/events?topic=" + std::string{topic}, fields));
   };
   EXPECT_EQ(ask({}, "a.b").substr(9, 3), "401");
@@ -141,7 +142,7 @@ TEST(HttpEvents, are_for_those_who_may_subscribe) {
 TEST(HttpEvents, end_when_their_principal_is_removed) {
   Events server;
   const auto know = [&](std::string token) {
-    server.loop_context.authority =
+    server.loop_context.services.authority =
         std::make_shared<const rpc::Authority>(std::vector<Principal>{{.name = "a",
                                                                        .tokens = {std::move(token)},
                                                                        .call = {},

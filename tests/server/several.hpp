@@ -39,7 +39,7 @@ class Several : public DetectorOwner {
 
   explicit Several(Limits given = {}, bool broker = true)
       : limits(given), backend(new runtime::SimulatedBackend{3}), loop(std::unique_ptr<runtime::Backend>{backend}) {
-    if (broker) loop_context.broker = &router;
+    if (broker) loop_context.services.broker = &router;
   }
   ~Several() {
     lines.clear();
@@ -79,8 +79,8 @@ class Several : public DetectorOwner {
     return static_cast<int>(std::ranges::count_if(lines, [](const auto& line) { return line->end.has_value(); }));
   }
   void let_in(std::vector<Principal> principals) {
-    const bool was_open = loop_context.authority == nullptr;
-    loop_context.authority = std::make_shared<const rpc::Authority>(std::move(principals));
+    const bool was_open = loop_context.services.authority == nullptr;
+    loop_context.services.authority = std::make_shared<const rpc::Authority>(std::move(principals));
     for (const auto& line : lines) {
       if (line->connection) line->connection->authority_changed(was_open);
     }

@@ -1,0 +1,113 @@
+// See authentication.hpp.
+#include "rpc/authentication.hpp"
+
+#include <new>
+#include <string>
+#include <utility>
+
+#include "base/dotted_name.hpp"
+#include "message/own_error.hpp"
+#include "message/transcoder.hpp"
+#include "rpc/broker.hpp"
+#include "rpc/refused_messages.hpp"
+#include "rpc/request_subject.hpp"
+
+namespace wirecall::rpc {
+namespace {
+
+void log_unauthenticated(const ServedPeer& peer, const Received& message) noexcept try {
+  if (message.kind != MessageKind::request && message.kind != MessageKind::notification) return;
+  const bool tells = is_reserved(message.method()) && message.has(Member::params);
+  const bool shown =
+      peer.calls != nullptr && peer.calls->identity != nullptr && !peer.calls->identity->shown.token.empty();
+  peer.loop.refusals.log_unauthenticated({.what = message.method(),
+                                          .about = tells ? subject_of(message[Member::params]) : std::string{},
+                                          .source = peer.sink.peer_source(),
+                                          .reason = shown ? Refusals::kRemovedToken : Refusals::kNoToken});
+} catch (const std::bad_alloc&) {
+  // The peer is told all the same.
+}
+
+}  // namespace
+
+Error unauthenticated() {
+  return message::make({.code = ErrorCode::unauthenticated,
+                        .reason = "say who you are: rpc.hello with a token that is known, or Authorization by HTTP",
+                        .delivered = "no"});
+}
+
+bool is_still_known(const ServedPeer& peer, bool was_open) noexcept {
+  const Principal* const before = peer.principal();
+  const Authority* const authority = peer.loop.services.authority.get();
+  if (before == nullptr) return !was_open || authority == nullptr;
+  const Identity& shown = peer.calls->identity->shown;
+  if (shown.authority.get() == authority) return true;
+  const Principal* const after = authority != nullptr ? authority->find(shown.token) : nullptr;
+  return after != nullptr && same_grants(*after, *before);
+}
+
+bool is_revoked(const ServedPeer& peer) noexcept {
+  const Authority* const authority = peer.loop.services.authority.get();
+  return peer.principal() != nullptr && authority != nullptr &&
+         authority->find(peer.calls->identity->shown.token) == nullptr;
+}
+
+void identify(ServedPeer& peer, const Principal* principal, std::string_view token) {
+  PeerIdentity& known = peer.identity();
+  known.shown = {.authority = peer.loop.services.authority, .principal = principal, .token = std::string{token}};
+  if (principal != nullptr) known.awaited.reset();
+  peer.use_account();
+  if (peer.broker) peer.broker->identify(principal);
+}
+
+bool admit_again(ServedPeer& peer, const Received& message, std::string_view msgpack) {
+  const bool known = peer.principal() != nullptr;
+  if (known && is_still_known(peer)) {
+    const std::string token = std::move(peer.calls->identity->shown.token);
+    identify(peer, peer.loop.services.authority->find(token), token);
+    return true;
+  }
+  const bool single = message.kind == MessageKind::request || message.kind == MessageKind::notification;
+  const std::string_view name = single && !message.method_escaped ? message.method() : std::string_view{};
+  if (!known && (name == "rpc.hello" || name == "rpc.ping" || name == "keepAlive")) {
+    const std::size_t unread = peer.sink.waiting_bytes();
+    hold_unidentified(peer, unread);
+    if (unread <= kUnidentifiedBytesMax) return true;
+    peer.sink.close();
+    return false;
+  }
+  const Error error = unauthenticated();
+  const auto log = [&](Received refused) {
+    if (!msgpack.empty()) message::Transcoder::restore(msgpack, refused);
+    log_unauthenticated(peer, refused);
+  };
+  if (message.kind == MessageKind::batch || is_batch_over_limit(message)) {
+    BatchElements elements{message.text};
+    for (Received element; elements.next(element);) log(element);
+    refuse_batch(peer, message, error);
+  } else {
+    log(message);
+    if (message.kind != MessageKind::notification) {
+      CallState state{peer, nullptr};
+      refuse(message, state, error);
+    }
+  }
+  peer.sink.close();
+  return false;
+}
+
+bool admit_element(const Received& element, CallState& state) {
+  ServedPeer& peer = state.peer;
+  if (peer.principal() != nullptr && is_still_known(peer)) return true;
+  if (element.kind == MessageKind::notification) return false;
+  log_unauthenticated(peer, element);
+  refuse(element, state, unauthenticated());
+  return false;
+}
+
+void hold_unidentified(ServedPeer& peer, std::size_t bytes) {
+  if (!peer.calls || !peer.calls->identity || !peer.calls->identity->awaited) return;
+  peer.loop.budgets.unidentified.hold(*peer.calls->identity->awaited, bytes, peer.limits.unidentified_bytes);
+}
+
+}  // namespace wirecall::rpc

@@ -1,0 +1,126 @@
+// MessageSink: where finished messages for one peer go, and what its connection tells of it. A dispatcher writes there
+// and knows no socket: a session, an HTTP transaction or Registry::handle stands behind it, and outlives the
+// dispatcher. One thread (the loop's).
+#pragma once
+
+#include <algorithm>
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "rpc/peer_load.hpp"
+#include "wirecall/bytes.hpp"
+#include "wirecall/context.hpp"
+#include "wirecall/message.hpp"
+
+namespace wirecall::rpc {
+
+/// What is counted of a connection for those who ask.
+struct ConnectionCounts {
+  std::uint64_t bytes_in = 0;
+  std::uint64_t bytes_out = 0;
+  std::chrono::nanoseconds heard_at{0};  ///< when its last byte came, by Scheduler::now, to some milliseconds
+  const char* end = nullptr;             ///< why it has ended, in a word; null as long as it has not
+};
+
+/// What a connection may still be served of its turn. A message, an element of a batch, and as much work as a small
+/// call costs (half a microsecond, or 256 bytes read or written) each take one step.
+struct Share {
+  static constexpr std::size_t kBytesOfStep = 256;
+  /// One message costs no more than that, whatever it is charged.
+  static constexpr std::size_t kChargeMax = std::size_t{1} << 20;
+
+  std::int32_t steps_left = 0;  ///< until MessageSink::next_share; negative when one message has cost more
+};
+
+/// Where finished messages go.
+class MessageSink {
+ public:
+  /// The buffer to which the next message is appended. Between open_message and close_message (or discard_message) the
+  /// sink is not asked for anything else.
+  virtual Buffer& open_message() = 0;
+  /// What was appended since open_message is one whole message, JSON text, which is sent in the peer's encoding.
+  virtual void close_message() = 0;
+  /// The same of that form. Only who has been brought MessagePack says anything but json.
+  virtual void close_message_as(MessageForm form) {
+    static_cast<void>(form);
+    close_message();
+  }
+  /// The same of a message that holds no line break, since our own writers alone have written it, or it has been made
+  /// one line: nobody looks for one again. JSON text of others' (a handler's, another peer's) is closed by
+  /// close_message or close_message_as, where the sink makes it one line for a peer that may read lines.
+  virtual void close_compact_as(MessageForm form) { close_message_as(form); }
+  /// What was appended since open_message is to be forgotten: the sink truncates its buffer to where it was.
+  virtual void discard_message() noexcept = 0;
+  /// An answer that is due cannot be written, for want of memory. The peer must not wait for it: so the sink ends the
+  /// connection, or tells its caller, once nobody is on the way through it any more.
+  virtual void lose_answer() noexcept {}
+
+  /// When the last byte of the current message was received, by Scheduler::now: sampled once per read, when it is first
+  /// asked for, and never too early. nullopt for just now.
+  [[nodiscard]] virtual std::optional<std::chrono::nanoseconds> received_at() noexcept { return std::nullopt; }
+  /// Whether more may be sent that no request waits for. After false, Dispatcher::on_writable is called once it may.
+  [[nodiscard]] virtual bool writable() noexcept { return true; }
+  /// Above the soft limit: what nobody waits for is to be dropped. After true, Dispatcher::on_writable is called once
+  /// it is below.
+  [[nodiscard]] virtual bool is_overfull() noexcept { return false; }
+  /// Whether a message of so many bytes that the peer has not asked for may wait for it: together with what else waits
+  /// for its principal it is within half of Limits::principal_bytes. After false, Dispatcher::on_writable is called
+  /// once what waits for it alone has been sent, if anything does.
+  [[nodiscard]] virtual bool has_budget_for(std::size_t bytes) noexcept {
+    static_cast<void>(bytes);
+    return true;
+  }
+  /// Whether this is a connection: the peer can be sent more than answers, and its later messages come here too.
+  [[nodiscard]] virtual bool connected() const noexcept { return false; }
+  /// Who the peer is, where the system can tell. Asked for each Context.
+  [[nodiscard]] virtual std::optional<PeerCredentials> peer_credentials() const { return std::nullopt; }
+  /// The connection counts there from now on, where it is one; null for nowhere.
+  virtual void count_into(ConnectionCounts*) noexcept {}
+  /// Of the connection; null where others wait for nothing. Lives as long as the sink.
+  [[nodiscard]] virtual Share* share() noexcept { return nullptr; }
+  /// Asked when no steps are left: false when it is others' turn.
+  [[nodiscard]] virtual bool next_share() noexcept { return true; }
+  /// Takes so many steps from the share for what has cost more than the message that brought it.
+  void charge(std::size_t steps) noexcept {
+    if (Share* const own = share()) own->steps_left -= static_cast<std::int32_t>(std::min(steps, Share::kChargeMax));
+  }
+  /// A batch has used up the share: Dispatcher::resume_batch is called in a later turn, and no other message is handled
+  /// before the batch has been dispatched.
+  virtual void interrupt() {}
+  /// Nothing more that the peer has sent is looked at, but for the message at hand, as long as anybody keeps what this
+  /// returns; null where it would be looked at all the same.
+  [[nodiscard]] virtual std::shared_ptr<void> hold_input() { return nullptr; }
+  /// Nothing more is taken from the peer: it is sent what it is owed, and then the connection is closed.
+  virtual void close() {}
+  /// Whether the peer may refuse requests with members that JSON-RPC does not name.
+  [[nodiscard]] virtual bool strict_peer() const noexcept { return false; }
+  /// Whether the peer may read a message as one line.
+  [[nodiscard]] virtual bool takes_lines() const noexcept { return false; }
+  /// Whether the peer has spoken MessagePack last, and so is sent that.
+  [[nodiscard]] virtual bool speaks_msgpack() const noexcept { return false; }
+  /// Where the peer comes from: an address, or a user of this machine. The same text is the same source.
+  [[nodiscard]] virtual std::string peer_source() const { return {}; }
+  /// A response among the elements of a batch, in its turn. `msgpack` is the batch in MessagePack, of which `element`
+  /// is the response; both are empty for JSON.
+  virtual void batched_response(const Received& response, std::string_view msgpack, std::string_view element) {
+    static_cast<void>(response), static_cast<void>(msgpack), static_cast<void>(element);
+  }
+  /// The Host by which the present request has come by HTTP, where it is one of ours; else empty.
+  [[nodiscard]] virtual std::string_view http_host() const noexcept { return {}; }
+  /// Bytes that wait to be sent to the peer.
+  [[nodiscard]] virtual std::size_t waiting_bytes() const noexcept { return 0; }
+  /// What is held for the connection besides what it holds itself (PeerLoad) has changed: it may have to give way.
+  virtual void held_changed() noexcept {}
+  /// Asked by a dispatcher when its first call waits: the same for all dispatchers of one connection.
+  [[nodiscard]] virtual std::shared_ptr<PeerLoad> load() { return std::make_shared<PeerLoad>(); }
+
+ protected:
+  ~MessageSink() = default;
+};
+
+}  // namespace wirecall::rpc

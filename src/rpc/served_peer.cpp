@@ -1,0 +1,77 @@
+// See served_peer.hpp.
+#include "rpc/served_peer.hpp"
+
+#include <string>
+#include <utility>
+
+#include "rpc/authentication.hpp"
+#include "rpc/broker.hpp"
+#include "rpc/peer_calls.hpp"
+#include "rpc/pending.hpp"
+
+namespace wirecall::rpc {
+
+void LeavesBroker::operator()(BrokerPeer* peer) const noexcept { peer->leave(); }
+
+PendingCalls& ServedPeer::make_pending() {
+  calls = std::make_shared<PendingCalls>(*this, sink.load());
+  try {
+    use_account();
+  } catch (...) {
+    calls.reset();
+    throw;
+  }
+  load = calls->load.get();
+  return *calls;
+}
+
+BrokerPeer* ServedPeer::join_broker() {
+  if (!broker && loop.services.broker != nullptr) {
+    broker = loop.services.broker->attach_peer(sink, pending().load);
+    broker->identify(principal());
+  }
+  return broker.get();
+}
+
+PeerIdentity& ServedPeer::identity() {
+  std::unique_ptr<PeerIdentity>& known = pending().identity;
+  if (!known) known = std::make_unique<PeerIdentity>();
+  return *known;
+}
+
+void ServedPeer::use_account() {
+  CallCount& count = calls->load->calls;
+  const Principal* const known = principal();
+  // No name of a principal and no source is the other's.
+  const std::string_view kind = known != nullptr ? "principal " : "source ";
+  if (count.account()) {
+    const std::string_view before = count.account()->name;
+    if (before.starts_with(kind) && (known == nullptr || before.substr(kind.size()) == known->name)) return;
+  }
+  const std::string name = std::string{kind} + (known != nullptr ? known->name : sink.peer_source());
+  count.use(loop.budgets.accounts.of(name, loop.now()));
+}
+
+std::shared_ptr<CallerLink> ServedPeer::caller_link() {
+  if (!sink.connected()) return nullptr;
+  PendingCalls& own = pending();
+  if (!own.peer_calls) own.peer_calls = std::make_shared<PeerCalls>(sink, loop, limits);
+  return std::make_shared<CallerLink>(own.peer_calls, own.load, limits.soft_output, limits.hard_output);
+}
+
+void ServedPeer::send(std::string_view text) {
+  Buffer& out = sink.open_message();
+  try {
+    out.append(text);
+  } catch (...) {
+    sink.discard_message();
+    throw;
+  }
+  sink.close_message();
+}
+
+std::size_t ServedPeer::waiting_calls() const noexcept {
+  return (calls ? calls->active : 0) + (broker ? broker->in_flight() : 0);
+}
+
+}  // namespace wirecall::rpc

@@ -1,0 +1,76 @@
+// ServedPeer: one peer as it is served: what it is served with, and what has been made for it so far. The parts of
+// dispatch (admission, authentication, invocation, batches) work on one; it belongs to a Dispatcher. One thread (the
+// loop's).
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <string_view>
+#include <vector>
+
+#include "rpc/loop_context.hpp"
+#include "rpc/message_sink.hpp"
+#include "wirecall/limits.hpp"
+#include "wirecall/message.hpp"
+#include "wirecall/registry.hpp"
+
+namespace wirecall::rpc {
+
+class BrokerPeer;
+class CallerLink;
+struct PeerIdentity;
+
+/// Has the broker forget a peer whose connection has gone (BrokerPeer::leave).
+struct LeavesBroker {
+  void operator()(BrokerPeer* peer) const noexcept;
+};
+using JoinedPeer = std::unique_ptr<BrokerPeer, LeavesBroker>;
+
+class ServedPeer {
+ public:
+  static constexpr std::uint32_t kNoTimeout = ~std::uint32_t{0};
+
+  ServedPeer(const Registry& registry, MessageSink& sink, const Limits& limits, LoopContext& loop,
+             const PeerLoad* load) noexcept
+      : registry(registry), middleware(registry.middleware()), sink(sink), limits(limits), loop(loop), load(load) {}
+  ServedPeer(ServedPeer&&) = delete;
+
+  /// The table of its calls, made when the first one waits.
+  PendingCalls& pending() { return calls != nullptr ? *calls : make_pending(); }
+  /// The peer as the broker knows it, made when the broker is first asked; null without a broker.
+  [[nodiscard]] BrokerPeer* join_broker();
+  /// Who has authenticated; null for nobody.
+  [[nodiscard]] inline const Principal* principal() const noexcept;  // rpc/pending.hpp
+  [[nodiscard]] PeerIdentity& identity();
+  /// What the connection uses is on the account of its principal from now on; before it has one, of where it comes
+  /// from.
+  void use_account();
+  /// By which a handler calls its caller; null where that cannot be called.
+  [[nodiscard]] std::shared_ptr<CallerLink> caller_link();
+  /// Sends a message of our own.
+  void send(std::string_view text);
+  /// Calls that have not been answered yet.
+  [[nodiscard]] std::size_t in_flight() const noexcept {
+    return calls == nullptr && broker == nullptr ? 0 : waiting_calls();
+  }
+
+  const Registry& registry;
+  const std::vector<Middleware>& middleware;  ///< the registry's
+  MessageSink& sink;
+  const Limits& limits;
+  LoopContext& loop;
+  const PeerLoad* load;                 ///< the connection's; null as long as no call has waited
+  std::shared_ptr<PendingCalls> calls;  ///< null as long as no call has waited
+  JoinedPeer broker;                    ///< null as long as no broker has been asked
+  std::uint32_t timeout_max_ms = kNoTimeout;
+  MessageForm form = MessageForm::json;  ///< of the answers to the message that is served
+  bool greeted = false;                  ///< by rpc.hello
+  bool draining = false;                 ///< new requests are answered -32009
+
+ private:
+  PendingCalls& make_pending();
+  [[nodiscard]] std::size_t waiting_calls() const noexcept;
+};
+
+}  // namespace wirecall::rpc
