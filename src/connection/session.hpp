@@ -83,7 +83,7 @@ class Session final : public Channel, public rpc::MessageSink {
   [[nodiscard]] bool writable() noexcept override { return output_writable(); }
   [[nodiscard]] bool is_overfull() noexcept override { return output_is_overfull(); }
   [[nodiscard]] bool has_budget_for(std::size_t bytes) noexcept override { return output_has_budget_for(bytes); }
-  [[nodiscard]] bool connected() const noexcept override { return true; }
+  [[nodiscard]] rpc::PeerCapabilities capabilities() const noexcept override { return rpc::PeerCapabilities::all(); }
   [[nodiscard]] std::optional<PeerCredentials> peer_credentials() const override { return Channel::peer_credentials(); }
   [[nodiscard]] rpc::Share* share() noexcept override { return &own_share(); }
   [[nodiscard]] bool next_share() noexcept override { return next_slice(); }

@@ -45,7 +45,7 @@ class HttpSession::EventStream final : public rpc::MessageSink {
   [[nodiscard]] bool has_budget_for(std::size_t bytes) noexcept override {
     return session_->output_has_budget_for(bytes);
   }
-  [[nodiscard]] bool connected() const noexcept override { return true; }
+  [[nodiscard]] rpc::PeerCapabilities capabilities() const noexcept override { return {.registration = true}; }
   [[nodiscard]] std::optional<PeerCredentials> peer_credentials() const override {
     return session_->peer_credentials();
   }

@@ -139,7 +139,7 @@ std::shared_ptr<detail::Items> Call::items() {
   rpc::PendingCalls& calls = peer.pending();
   ++peer.loop.stats.streams;
   // What an element of a batch is answered with has its place in the array; a notification has no name to send under.
-  if (state_->batch == nullptr && !is_notification() && peer.sink.connected()) {
+  if (state_->batch == nullptr && !is_notification() && peer.sink.capabilities().items) {
     const auto send = [&](rpc::SentItems::Way way, std::string_view name, std::uint64_t credit) {
       const auto items =
           std::make_shared<rpc::SentItems>(peer.sink, peer.loop, state_->reply.form(), calls.waiting_until_writable,
@@ -258,7 +258,8 @@ const Principal* Call::principal() const noexcept { return state_->peer.principa
 rpc::BrokerPeer* Call::broker_peer() const noexcept { return state_->peer.broker.get(); }
 
 bool Call::can_be_left() const noexcept {
-  return state_->batch == nullptr && state_->peer.sink.connected() && (!state_->rare || state_->rare->hooks.empty());
+  return state_->batch == nullptr && state_->peer.sink.capabilities().direct_reply &&
+         (!state_->rare || state_->rare->hooks.empty());
 }
 
 void Call::leave() noexcept { state_->answered = true; }

@@ -37,6 +37,19 @@ struct Share {
   std::int32_t steps_left = 0;  ///< until MessageSink::next_share; negative when one message has cost more
 };
 
+/// What a peer can do beside being answered. How it reads what it is sent is no part of this: that changes from message
+/// to message (MessageSink::speaks_msgpack).
+struct PeerCapabilities {
+  bool items = false;         ///< it reads the results of a stream as they come, before the answer
+  bool events = false;        ///< it reads notifications that follow an answer: subscriptions to methods
+  bool registration = false;  ///< what it says holds until it goes: rpc.hello, rpc.register, rpc.subscribe
+  bool calls_back = false;    ///< it answers requests
+  bool direct_reply = false;  ///< the answer to one message may be appended by others than who serves it
+
+  /// Of a connection that carries messages both ways.
+  [[nodiscard]] static constexpr PeerCapabilities all() noexcept { return {true, true, true, true, true}; }
+};
+
 /// Where finished messages go.
 class MessageSink {
  public:
@@ -75,8 +88,8 @@ class MessageSink {
     static_cast<void>(bytes);
     return true;
   }
-  /// Whether this is a connection: the peer can be sent more than answers, and its later messages come here too.
-  [[nodiscard]] virtual bool connected() const noexcept { return false; }
+  /// None for a peer that is answered, and no more.
+  [[nodiscard]] virtual PeerCapabilities capabilities() const noexcept { return {}; }
   /// Who the peer is, where the system can tell. Asked for each Context.
   [[nodiscard]] virtual std::optional<PeerCredentials> peer_credentials() const { return std::nullopt; }
   /// The connection counts there from now on, where it is one; null for nowhere.

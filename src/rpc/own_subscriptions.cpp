@@ -179,10 +179,10 @@ Method& Registry::add_subscription(SubscriptionNames names, std::vector<Param> p
 
 std::shared_ptr<detail::EventSink> Call::subscribe() {
   rpc::ServedPeer& peer = state_->peer;
-  const bool connected = peer.sink.connected();
-  if (is_notification() || !connected) {
+  const bool takes_events = peer.sink.capabilities().events;
+  if (is_notification() || !takes_events) {
     error(Error{ErrorCode::invalid_request, std::string{message_of(ErrorCode::invalid_request)},
-                connected ? "" : R"({"reason":"needs_connection"})"});
+                takes_events ? "" : R"({"reason":"needs_connection"})"});
     return nullptr;
   }
   rpc::PendingCalls& calls = peer.pending();

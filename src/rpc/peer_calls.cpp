@@ -36,6 +36,13 @@ std::exception_ptr made(const Make& make) noexcept {
   }
 }
 
+Error cannot_be_called() {
+  return message::make({.code = ErrorCode::provider_lost,
+                        .reason = "the caller cannot be called: it has no connection of its own, or the handler is no "
+                                  "coroutine",
+                        .delivered = "no"});
+}
+
 }  // namespace
 }  // namespace rpc
 
@@ -43,12 +50,7 @@ namespace detail {
 namespace {
 
 rpc::PeerCalls& calls_of(const Context& context) {
-  if (context.caller_link() == nullptr) {
-    throw message::make({.code = ErrorCode::provider_lost,
-                         .reason = "the caller cannot be called: it has no connection of its own, or the handler is no "
-                                   "coroutine",
-                         .delivered = "no"});
-  }
+  if (context.caller_link() == nullptr) throw rpc::cannot_be_called();
   return context.caller_link()->calls();
 }
 
@@ -128,6 +130,7 @@ void PeerCalls::begin(detail::CallerRequest& call, const Context& context, std::
                       std::string_view params_json) {
   if (ended_) throw lost("no");
   require_sendable(context);
+  if (!sink_->capabilities().calls_back) throw cannot_be_called();
   if (calls_.size() >= limits_->in_flight) {
     throw message::make({.code = ErrorCode::limit_exceeded,
                          .reason = "too many calls of this connection's caller are in flight",
@@ -185,6 +188,7 @@ void PeerCalls::send(std::string_view text) {
 
 void PeerCalls::notify(const Context& context, std::string_view method, std::string_view params_json, bool by_handler) {
   require_sendable(context);
+  if (!sink_->capabilities().events) throw cannot_be_called();
   Buffer text;
   append_call(text, method, params_json);
   if (!sink_->strict_peer()) append_hops(text, context);

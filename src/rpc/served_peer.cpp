@@ -53,7 +53,8 @@ void ServedPeer::use_account() {
 }
 
 std::shared_ptr<CallerLink> ServedPeer::caller_link() {
-  if (!sink.connected()) return nullptr;
+  const PeerCapabilities can = sink.capabilities();
+  if (!can.calls_back && !can.events) return nullptr;
   PendingCalls& own = pending();
   if (!own.peer_calls) own.peer_calls = std::make_shared<PeerCalls>(sink, loop, limits);
   return std::make_shared<CallerLink>(own.peer_calls, own.load, limits.soft_output, limits.hard_output);

@@ -475,7 +475,7 @@ TEST_F(MethodSubscriptions, AreOneLineWhateverTheProviderSends) {
 
 TEST_F(MethodSubscriptions, NeedAConnectionAndAnId) {
   provide(provider);
-  caller.sink->is_connected = false;
+  caller.sink->can = {};
   EXPECT_EQ(caller.ask(request("eth_subscribe", R"(["newHeads"])")),
             error_reply(-32600, "Invalid Request", R"({"reason":"needs_connection"})"));
   EXPECT_EQ(other.ask(notification("eth_subscribe", R"(["newHeads"])")), "");

@@ -38,7 +38,7 @@ class Simulation {
       providers_.push_back(std::make_unique<Client>(world_));
       asked_.emplace_back();
     }
-    callers_.back()->sink->is_connected = false;  // as by HTTP
+    callers_.back()->sink->can = {};  // as by HTTP
   }
 
   [[nodiscard]] const Outcomes& run() {

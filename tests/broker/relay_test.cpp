@@ -116,7 +116,7 @@ TEST_F(Relay, the_elements_of_a_batch_go_to_providers_one_by_one_and_come_back_i
 
 TEST_F(Relay, a_caller_without_a_connection_is_answered_as_any_other) {
   provider.provide("add");
-  caller.sink->is_connected = false;
+  caller.sink->can = {};
   caller.send(request("add", {}, "7"));
   provider.send(result_reply("2", id_of(provider.received())));
   EXPECT_EQ(caller.received(), result_reply("2", "7"));

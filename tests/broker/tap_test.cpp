@@ -222,7 +222,7 @@ TEST_F(Tap, ends_by_null_and_with_its_connection) {
   EXPECT_FALSE(world.router.is_tapped());
   EXPECT_NE(admin.ask(request("rpc.tap")).find("-32007"), std::string::npos);
   Client poster{world};
-  poster.sink->is_connected = false;
+  poster.sink->can = {};
   EXPECT_NE(poster.ask(request("rpc.tap")).find("needs_connection"), std::string::npos);
 }
 

@@ -183,7 +183,7 @@ TEST_F(HeldNotifications, AreRefusedWhereNobodyCanBeTold) {
     EXPECT_EQ(why(seen[1]), -32001) << "the connection has gone";
   }
   test::Peer by_http{registry};
-  by_http.sink.is_connected = false;
+  by_http.sink.can = {};
   EXPECT_EQ(by_http.ask(request("waits")), "");
   EXPECT_EQ(why(seen[2]), -32001) << "no connection";
   by_http.dispatcher.abandon();

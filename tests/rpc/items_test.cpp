@@ -260,7 +260,7 @@ TEST_F(Items, AreGatheredInBatchesAndWithoutAConnection) {
   EXPECT_EQ(peer.ask("[" + stream_request("count", "[3]", "1") + "," + with_token + "]"),
             "[" + result_reply("[0,1,2]") + "," + result_reply("[0,1]", "2") + "]");
   EXPECT_EQ(registry.handle(stream_request("count", "[3]", "1")), result_reply("[0,1,2]"));
-  peer.sink.is_connected = false;
+  peer.sink.can = {};
   EXPECT_EQ(peer.ask(stream_request("count", "[3]", "1")), result_reply("[0,1,2]"));
   EXPECT_EQ(peer.ask(with_token), result_reply("[0,1]", "2"));
 }

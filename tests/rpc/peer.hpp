@@ -45,7 +45,7 @@ class RecordingSink final : public rpc::MessageSink {
   [[nodiscard]] std::optional<std::chrono::nanoseconds> received_at() noexcept override { return received_time; }
   [[nodiscard]] bool writable() noexcept override { return messages.size() < messages_max; }
   [[nodiscard]] bool is_overfull() noexcept override { return overfull || messages.size() >= overfull_from; }
-  [[nodiscard]] bool connected() const noexcept override { return is_connected; }
+  [[nodiscard]] rpc::PeerCapabilities capabilities() const noexcept override { return can; }
   [[nodiscard]] bool takes_lines() const noexcept override { return lines; }
   [[nodiscard]] std::string peer_source() const override { return source; }
   [[nodiscard]] std::size_t waiting_bytes() const noexcept override { return waiting; }
@@ -70,7 +70,7 @@ class RecordingSink final : public rpc::MessageSink {
   std::vector<std::string> messages;
   std::size_t messages_max = std::numeric_limits<std::size_t>::max();
   std::optional<std::chrono::nanoseconds> received_time;
-  bool is_connected = true;
+  rpc::PeerCapabilities can = rpc::PeerCapabilities::all();
   bool overfull = false;
   std::size_t overfull_from = std::numeric_limits<std::size_t>::max();
   bool lines = false;        ///< the peer may read a message as one line, and so receives none of several

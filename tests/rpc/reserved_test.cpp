@@ -297,18 +297,18 @@ TEST_F(Reserved, HelloNeedsAConnection) {
   const std::string refused = error_reply(-32600, "Invalid Request", R"({"reason":"needs_connection"})");
   EXPECT_EQ(registry.handle(request("rpc.hello")), refused);
   Peer peer{registry};
-  peer.sink.is_connected = false;
+  peer.sink.can = {};
   EXPECT_EQ(peer.ask(request("rpc.hello")), refused);
 }
 
 TEST_F(Reserved, RegisteringAndSubscribingNeedAConnectionAndAreUnknownOnOne) {
   Peer peer{registry};
   for (const std::string_view name : {"rpc.register", "rpc.unregister", "rpc.subscribe", "rpc.unsubscribe"}) {
-    peer.sink.is_connected = false;
+    peer.sink.can = {};
     EXPECT_EQ(peer.ask(request(name, R"({"method":"m","topic":"t"})")),
               error_reply(-32600, "Invalid Request", R"({"reason":"needs_connection"})"));
     EXPECT_EQ(peer.ask(notification(name)), "");
-    peer.sink.is_connected = true;
+    peer.sink.can = rpc::PeerCapabilities::all();
     EXPECT_EQ(peer.ask(request(name)), error_reply(-32601, "Method not found"));
     EXPECT_EQ(peer.ask(notification(name)), "");
   }

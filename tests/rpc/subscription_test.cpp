@@ -206,7 +206,7 @@ TEST_F(Subscriptions, NeedAConnectionAndAnId) {
   test::Peer peer{registry};
   EXPECT_EQ(peer.ask(notification("eth_subscribe", R"(["blocks"])")), "");
   EXPECT_EQ(running, 0);
-  peer.sink.is_connected = false;
+  peer.sink.can = {};
   EXPECT_EQ(peer.ask(subscribe("blocks")), error_reply(-32600, "Invalid Request", R"({"reason":"needs_connection"})"));
   EXPECT_EQ(running, 0);
 }
