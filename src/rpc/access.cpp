@@ -104,4 +104,10 @@ const Principal* Authority::find(std::string_view token) const noexcept {
   return found;
 }
 
+const Principal* Authority::find_again(const Principal& known, std::string_view token) const noexcept {
+  if (!token.empty()) return find(token);
+  const auto found = std::ranges::find(principals_, known.name, &Principal::name);
+  return found != principals_.end() ? &*found : nullptr;
+}
+
 }  // namespace wirecall::rpc

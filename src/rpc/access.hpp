@@ -42,6 +42,8 @@ class Authority {
   /// Whose token that is; null for nobody's. Looks for the token by a keyed hash and compares in constant time: the
   /// time depends on the text's length, and not on how many principals there are, nor on the bytes that agree.
   [[nodiscard]] const Principal* find(std::string_view token) const noexcept;
+  /// Who that is now that another authority has known: by the token, or without one by the name. Null for nobody.
+  [[nodiscard]] const Principal* find_again(const Principal& known, std::string_view token) const noexcept;
 
  private:
   struct Known {

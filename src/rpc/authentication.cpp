@@ -42,14 +42,15 @@ bool is_still_known(const ServedPeer& peer, bool was_open) noexcept {
   if (before == nullptr) return !was_open || authority == nullptr;
   const Identity& shown = peer.calls->identity->shown;
   if (shown.authority.get() == authority) return true;
-  const Principal* const after = authority != nullptr ? authority->find(shown.token) : nullptr;
+  const Principal* const after = authority != nullptr ? authority->find_again(*before, shown.token) : nullptr;
   return after != nullptr && same_grants(*after, *before);
 }
 
 bool is_revoked(const ServedPeer& peer) noexcept {
+  const Principal* const before = peer.principal();
   const Authority* const authority = peer.loop.services.authority.get();
-  return peer.principal() != nullptr && authority != nullptr &&
-         authority->find(peer.calls->identity->shown.token) == nullptr;
+  return before != nullptr && authority != nullptr &&
+         authority->find_again(*before, peer.calls->identity->shown.token) == nullptr;
 }
 
 void identify(ServedPeer& peer, const Principal* principal, std::string_view token) {
@@ -61,10 +62,11 @@ void identify(ServedPeer& peer, const Principal* principal, std::string_view tok
 }
 
 bool admit_again(ServedPeer& peer, const Received& message, std::string_view msgpack) {
-  const bool known = peer.principal() != nullptr;
+  const Principal* const before = peer.principal();
+  const bool known = before != nullptr;
   if (known && is_still_known(peer)) {
     const std::string token = std::move(peer.calls->identity->shown.token);
-    identify(peer, peer.loop.services.authority->find(token), token);
+    identify(peer, peer.loop.services.authority->find_again(*before, token), token);
     return true;
   }
   const bool single = message.kind == MessageKind::request || message.kind == MessageKind::notification;

@@ -27,7 +27,7 @@ namespace wirecall::rpc {
 /// others that hold more.
 void hold_unidentified(ServedPeer& peer, std::size_t bytes);
 
-/// The peer is `principal`, null for nobody who is known.
+/// The peer is `principal`, null for nobody who is known. Without a token the authority finds it again by its name.
 void identify(ServedPeer& peer, const Principal* principal, std::string_view token);
 
 [[nodiscard]] bool admit_again(ServedPeer& peer, const Received& message, std::string_view msgpack);

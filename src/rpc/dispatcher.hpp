@@ -68,6 +68,8 @@ class Dispatcher {
   /// that.
   void limit_timeout(std::uint32_t milliseconds) noexcept { peer_.timeout_max_ms = milliseconds; }
 
+  [[nodiscard]] const Limits& limits() const noexcept { return peer_.limits; }
+
   // ---- a batch that has been interrupted (MessageSink::interrupt) ----
 
   [[nodiscard]] bool has_open_batch() const noexcept { return peer_.loop.batches.open.contains(&peer_); }
