@@ -70,25 +70,17 @@ inline void append_addressed(Buffer& out, const Received& message, std::string_v
 
 /// Appends one message to what a peer is sent, whole or not at all.
 template <class Append>
-void write_message(rpc::MessageSink& sink, const Append& append) {
-  Buffer& out = sink.open_message();
-  try {
-    append(out);
-  } catch (...) {
-    sink.discard_message();
-    throw;
-  }
-}
-template <class Append>
 void append_message(rpc::MessageSink& sink, const Append& append) {
-  write_message(sink, append);
-  sink.close_message();
+  rpc::OutgoingMessage message{sink};
+  append(message.text());
+  message.close();
 }
 /// The same of that form: for the answer to a request, in its encoding.
 template <class Append>
 void append_message_as(rpc::MessageSink& sink, MessageForm form, const Append& append) {
-  write_message(sink, append);
-  sink.close_message_as(form);
+  rpc::OutgoingMessage message{sink};
+  append(message.text());
+  message.close_as(form);
 }
 
 /// What it costs of a connection's share (rpc::Share) to send so many others a text of so many bytes.

@@ -19,6 +19,7 @@
 #include "broker/router.hpp"
 #include "broker/splice.hpp"
 #include "codec/msgpack_format.hpp"
+#include "message/call_text.hpp"
 #include "message/msgpack_reply.hpp"
 #include "message/replaced.hpp"
 #include "rpc/call_options.hpp"
@@ -217,7 +218,7 @@ void Router::append_item(Buffer& out, const RelayedCall& call, const Received& m
   const bool renamed = token.empty() || parts.by_token;
   if (!message.msgpack) {
     if (renamed) return message::append_replaced(out, message.text, parts.name, name_json);
-    out.append(R"({"jsonrpc":"2.0","method":"$/progress","params":{"token":)");
+    message::begin_call(out, R"("$/progress")", R"({"token":)");
     out.append(token);
     out.append(R"(,"value":)");
     out.append(parts.value.empty() ? std::string_view{"null"} : parts.value);
@@ -263,7 +264,7 @@ void Router::pass_credit(SlotNumber slot) noexcept {
   if (!call.caller->sink().writable()) return;  // until `resume_streams`
   try {
     append_message(call.provider->peer->sink(), [&](Buffer& out) {
-      out.append(R"({"jsonrpc":"2.0","method":"rpc.credit","params":{"id":)");
+      message::begin_call(out, R"("rpc.credit")", R"({"id":)");
       append_number(out, calls_.number_of(slot));
       out.append(R"(,"n":)");
       append_number(out, more);

@@ -16,6 +16,7 @@
 #include "broker/outgoing.hpp"
 #include "broker/router.hpp"
 #include "codec/transcode.hpp"
+#include "message/call_text.hpp"
 #include "message/error_text.hpp"
 #include "message/own_error.hpp"
 #include "message/transcoder.hpp"
@@ -55,10 +56,8 @@ Buffer event_with_id(std::string_view name, std::string_view params, std::string
     text.append(behind);
     return text;
   }
-  Buffer text{R"({"jsonrpc":"2.0","method":)"};
-  text.append(to_json(name));
-  text.append(R"(,"params":)");
-  text.append(before);
+  Buffer text;
+  message::begin_call(text, to_json(name), before);
   text.append(to_json(id));
   text.append(behind);
   text.push_back('}');
@@ -143,9 +142,7 @@ void Router::end_unwanted(const Provider& provider, const Received& message) noe
 void Router::send_unsubscribe(const Peer& provider, std::string_view method, std::string_view provider_id) {
   provider.source->begin_unsubscribing(provider_id);
   append_message(provider.sink(), [&](Buffer& out) {
-    out.append(R"({"jsonrpc":"2.0","method":)");
-    out.append(to_json(method));
-    out.append(R"(,"params":[)");
+    message::begin_call(out, to_json(method), "[");
     out.append(provider_id);
     out.append(R"(],"id":)");
     out.append(kUnsubscribeId);

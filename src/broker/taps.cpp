@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "base/utf8.hpp"
+#include "message/call_text.hpp"
 #include "wirecall/codec.hpp"
 #include "wirecall/reflect.hpp"
 #include "wirecall/value.hpp"
@@ -78,7 +79,8 @@ std::optional<TappedCall> Taps::end(std::uint64_t number) {
 }
 
 std::string text_of(const TapRecord& record) {
-  std::string text = R"({"jsonrpc":"2.0","method":"rpc.tap","params":{"kind":")";
+  std::string text;
+  message::begin_call(text, R"("rpc.tap")", R"({"kind":")");
   text.append(record.kind).append("\"");
   if (record.id) text.append(R"(,"id":)").append(std::to_string(*record.id));
   text.append(R"(,"method":)").append(to_json(record.method));

@@ -5,11 +5,14 @@
 #include <string>
 #include <string_view>
 
+#include "message/call_text.hpp"
+
 namespace wirecall::message {
 
 /// `id_json`: the call's id, as it was sent.
 [[nodiscard]] inline std::string cancel_request(std::string_view id_json) {
-  std::string text = R"({"jsonrpc":"2.0","method":"$/cancelRequest","params":{"id":)";
+  std::string text;
+  begin_call(text, R"("$/cancelRequest")", R"({"id":)");
   text += id_json;
   text += "}}";
   return text;

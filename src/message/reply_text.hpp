@@ -35,6 +35,7 @@ inline char* put_id(char* to, std::string_view id) noexcept {
 }
 
 inline constexpr std::string_view kResultHead = R"({"jsonrpc":"2.0","result":)";
+inline constexpr std::string_view kErrorReplyHead = R"({"jsonrpc":"2.0","error":)";
 inline constexpr std::string_view kIdHead = R"(,"id":)";
 
 inline void begin_result(Buffer& out) { out.set_end(put(out.reserve(kResultHead.size()), kResultHead)); }

@@ -14,9 +14,12 @@
 
 #include "base/decimal.hpp"
 #include "codec/msgpack_format.hpp"
+#include "message/call_text.hpp"
+#include "message/cancel_request.hpp"
 #include "message/error_text.hpp"
 #include "message/msgpack_walk.hpp"
 #include "message/own_error.hpp"
+#include "message/reply_text.hpp"
 #include "wirecall/codec.hpp"
 #include "wirecall/error.hpp"
 #include "wirecall/message.hpp"
@@ -50,10 +53,6 @@ Error cannot(ErrorCode code, std::string_view why) {
 
 Error too_large(std::string_view reason, std::string_view delivered) {
   return make({.code = ErrorCode::too_large, .reason = reason, .delivered = delivered, .limit = "max_message_size"});
-}
-
-std::string cancel_of(std::string_view id) {
-  return std::string{R"({"jsonrpc":"2.0","method":"$/cancelRequest","params":{"id":)"}.append(id).append("}}");
 }
 
 /// The value of a member of a JSON object; empty where there is none.
@@ -310,7 +309,8 @@ std::size_t Transcoder::write_refusable(std::string_view id, Buffer& out) {
   if (!may_be_id) return 0;
   const std::size_t before = out.size();
   if (before != start_ + 1) out.push_back(',');
-  out.append(R"({"jsonrpc":"2.0","method":"","id":)");
+  begin_call(out, R"("")");
+  out.append(R"(,"id":)");
   const std::size_t begin = out.size();
   if (!to_json_(id, out).done() || out.size() - begin > kIdBytesMax) {
     out.truncate(before);
@@ -497,7 +497,7 @@ void Transcoder::break_stream(std::string_view params, Buffer& out) {
       const Error error = cannot(ErrorCode::internal_error, unrepresentable_.back().why);
       out.truncate(begin_);
       write_error(out, error, id.view());
-      cancels_.push_back(cancel_of(id.view()));
+      cancels_.push_back(cancel_request(id.view()));
       return unrepresentable_.pop_back();
     }
     p = end;
@@ -618,7 +618,7 @@ Broken* Transcoder::find_broken(std::string_view id) const noexcept {
 void Transcoder::break_own_stream(std::string_view id, std::string_view why) {
   if (broken_ == nullptr || id.empty() || find_broken(id) != nullptr) return;
   broken_->push_back({std::string{id}, why});
-  refusals_.push_back(cancel_of(id));
+  refusals_.push_back(cancel_request(id));
 }
 
 bool Transcoder::envelope(std::string_view json, Buffer& out) {
@@ -680,7 +680,7 @@ void Transcoder::write_error_member(const Error& error, Buffer& out) {
   Buffer text;
   write_error(text, error, "null");
   // Of the whole reply, only the error itself.
-  constexpr std::string_view kHead = R"({"jsonrpc":"2.0","error":)";
+  constexpr std::string_view kHead = kErrorReplyHead;
   constexpr std::string_view kTail = R"(,"id":null})";
   const std::string_view whole = text.padded();
   codec::append_string(out, "error");

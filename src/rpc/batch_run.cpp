@@ -7,6 +7,7 @@
 #include <string>
 #include <utility>
 
+#include "message/call_text.hpp"
 #include "message/own_error.hpp"
 #include "rpc/authentication.hpp"
 #include "rpc/call_options.hpp"
@@ -168,7 +169,8 @@ void serve_batch(ServedPeer& peer, BatchRun& run, std::size_t count, std::span<c
 // Of a message only what is asked for when it is served once more, which its params are not.
 void open_single(ServedPeer& peer, const Received& message, std::string_view name,
                  std::shared_ptr<Rendering> rendering) {
-  std::string text = R"([{"jsonrpc":"2.0","method":)" + to_json(name);
+  std::string text = "[";
+  message::begin_call(text, to_json(name));
   if (message.has(Member::timeout_ms)) text.append(R"(,"timeout_ms":)").append(message[Member::timeout_ms]);
   text.append(R"(,"id":)").append(message.id()).append("}]");
   BatchRun run{text};

@@ -88,7 +88,7 @@ void Dispatcher::on_writable() {
 void Dispatcher::drain() noexcept {
   if (std::exchange(peer_.draining, true) || !peer_.greeted) return;
   try {
-    peer_.send(R"({"jsonrpc":"2.0","method":"rpc.draining"})");
+    send_message(peer_.sink, R"({"jsonrpc":"2.0","method":"rpc.draining"})");
   } catch (const std::bad_alloc&) {
     // The peer learns from the next answer, or from the end.
   }
@@ -111,7 +111,7 @@ void Dispatcher::stop_calls() noexcept {
 
 bool Dispatcher::send_keepalive() {
   if (!peer_.greeted) return false;
-  peer_.send(kPing);
+  send_message(peer_.sink, kPing);
   return true;
 }
 

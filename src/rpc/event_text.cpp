@@ -2,6 +2,7 @@
 #include "rpc/event_text.hpp"
 
 #include "codec/transcode.hpp"
+#include "message/call_text.hpp"
 #include "message/msgpack_reply.hpp"
 #include "wirecall/message.hpp"
 #include "wirecall/reflect.hpp"
@@ -9,12 +10,8 @@
 namespace wirecall::rpc {
 
 Buffer event_of(std::string_view topic, std::string_view params) {
-  Buffer text{R"({"jsonrpc":"2.0","method":)"};
-  text.append(wirecall::to_json(topic));
-  if (!params.empty()) {
-    text.append(R"(,"params":)");
-    text.append(params);
-  }
+  Buffer text;
+  message::begin_call(text, wirecall::to_json(topic), params);
   text.push_back('}');
   return text;
 }

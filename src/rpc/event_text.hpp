@@ -62,14 +62,9 @@ class EventText {
   [[gnu::always_inline]] static SendResult send(MessageSink& sink, std::string_view text, bool msgpack) {
     if (text.size() > kBytesUnasked && !sink.has_budget_for(text.size())) [[unlikely]]
       return SendResult::no_budget;
-    Buffer& out = sink.open_message();
-    try {
-      out.append(text);
-    } catch (...) {
-      sink.discard_message();
-      throw;
-    }
-    sink.close_compact_as(msgpack ? MessageForm::msgpack : MessageForm::json);
+    OutgoingMessage message{sink};
+    message.text().append(text);
+    message.close_compact_as(msgpack ? MessageForm::msgpack : MessageForm::json);
     return SendResult::yes;
   }
   [[nodiscard]] SendResult send_form(MessageSink& sink, bool as_msgpack);

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "base/decimal.hpp"
+#include "message/call_text.hpp"
 #include "message/msgpack_reply.hpp"
 #include "message/own_error.hpp"
 
@@ -105,8 +106,11 @@ SentItems::SentItems(MessageSink& sink, LoopContext& loop_context, MessageForm f
     message::append_msgpack_item_head(head_, credited, name, loop_context.codecs.transcoder());
     return;
   }
-  head_.append(credited ? R"({"jsonrpc":"2.0","method":"rpc.item","params":{"id":)"
-                        : R"({"jsonrpc":"2.0","method":"$/progress","params":{"token":)");
+  if (credited) {
+    message::begin_call(head_, R"("rpc.item")", R"({"id":)");
+  } else {
+    message::begin_call(head_, R"("$/progress")", R"({"token":)");
+  }
   head_.append(name);
   head_.append(credited ? R"(,"seq":)" : R"(,"value":)");
 }

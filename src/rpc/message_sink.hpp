@@ -11,7 +11,9 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 
+#include "base/assert.hpp"
 #include "rpc/peer_load.hpp"
 #include "wirecall/bytes.hpp"
 #include "wirecall/context.hpp"
@@ -135,5 +137,38 @@ class MessageSink {
  protected:
   ~MessageSink() = default;
 };
+
+/// One message on its way to a sink: it is closed whole, or forgotten when this ends.
+class OutgoingMessage {
+ public:
+  explicit OutgoingMessage(MessageSink& sink) : sink_(&sink), text_(sink.open_message()) {}
+  OutgoingMessage(OutgoingMessage&&) = delete;
+  ~OutgoingMessage() {
+    if (sink_ != nullptr) [[unlikely]]
+      sink_->discard_message();
+  }
+
+  /// What is appended is the message.
+  [[nodiscard]] Buffer& text() noexcept { return text_; }
+  void close() { take()->close_message(); }
+  void close_as(MessageForm form) { take()->close_message_as(form); }
+  void close_compact_as(MessageForm form) { take()->close_compact_as(form); }
+
+ private:
+  [[nodiscard]] MessageSink* take() noexcept {
+    WIRECALL_ASSERT(sink_ != nullptr);  // it is closed once
+    return std::exchange(sink_, nullptr);
+  }
+
+  MessageSink* sink_;
+  Buffer& text_;
+};
+
+/// Sends one message in JSON, whole or not at all.
+inline void send_message(MessageSink& sink, std::string_view json) {
+  OutgoingMessage message{sink};
+  message.text().append(json);
+  message.close();
+}
 
 }  // namespace wirecall::rpc

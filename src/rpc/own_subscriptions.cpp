@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "base/random_id.hpp"
+#include "message/call_text.hpp"
 #include "message/error_text.hpp"
 #include "message/own_error.hpp"
 #include "rpc/pending.hpp"
@@ -18,10 +19,11 @@
 namespace wirecall::rpc {
 namespace {
 
-// An event up to its value: {"jsonrpc":"2.0","method":…,"params":{"subscription":"0x…","result":
+// An event up to its value.
 std::string event_head(std::string_view notification, std::string_view id, std::string_view member) {
-  std::string text = R"({"jsonrpc":"2.0","method":)" + to_json(notification);
-  return text.append(R"(,"params":{"subscription":")").append(id).append("\",\"").append(member).append("\":");
+  std::string text;
+  message::begin_call(text, to_json(notification), R"({"subscription":")");
+  return text.append(id).append("\",\"").append(member).append("\":");
 }
 
 Context context_of(const Context& call, std::stop_token stop) {

@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "base/decimal.hpp"
+#include "message/call_text.hpp"
 #include "message/cancel_request.hpp"
 #include "message/own_error.hpp"
 #include "message/read_error.hpp"
@@ -98,16 +99,6 @@ void append_id(Buffer& out, std::uint64_t id) {
   out.push_back('"');
 }
 
-// A request up to what only some have: {"jsonrpc":"2.0","method":…,"params":…
-void append_call(Buffer& out, std::string_view method, std::string_view params_json) {
-  out.append(R"({"jsonrpc":"2.0","method":)");
-  out.append(to_json(method));
-  if (!params_json.empty()) {
-    out.append(R"(,"params":)");
-    out.append(params_json);
-  }
-}
-
 void append_hops(Buffer& out, const Context& context) {
   out.append(R"(,"hops":)");
   append_number(out, context.hops() + 1);
@@ -143,7 +134,7 @@ void PeerCalls::begin(detail::CallerRequest& call, const Context& context, std::
         {.code = ErrorCode::timeout, .reason = "the time was up before the call began", .delivered = "no"});
   }
   Buffer text;
-  append_call(text, method, params_json);
+  message::begin_call(text, to_json(method), params_json);
   if (!sink_->strict_peer()) {
     append_hops(text, context);
     text.append(R"(,"timeout_ms":)");
@@ -176,21 +167,14 @@ void PeerCalls::send(std::string_view text) {
     static_cast<void>(event.send_to(*sink_));  // or it has no form there
     return;
   }
-  Buffer& out = sink_->open_message();
-  try {
-    out.append(text);
-  } catch (...) {
-    sink_->discard_message();
-    throw;
-  }
-  sink_->close_message();
+  send_message(*sink_, text);
 }
 
 void PeerCalls::notify(const Context& context, std::string_view method, std::string_view params_json, bool by_handler) {
   require_sendable(context);
   if (!sink_->capabilities().events) throw cannot_be_called();
   Buffer text;
-  append_call(text, method, params_json);
+  message::begin_call(text, to_json(method), params_json);
   if (!sink_->strict_peer()) append_hops(text, context);
   text.push_back('}');
   require_fitting(text, "the notification is larger than a message may be");

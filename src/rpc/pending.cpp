@@ -292,26 +292,22 @@ Reply& PendingCalls::reply_to(PendingCall& call) noexcept {
 
 void send_batch(MessageSink& sink, BatchReply& batch) {
   if (batch.count == 0) return;
-  Buffer& out = sink.open_message();
-  try {
-    if (batch.form == MessageForm::msgpack) message::append_array_head(out, batch.count);
-    std::string_view text = batch.text.view();
-    std::size_t from = 0;
-    for (const BatchReply::Gap& gap : batch.gaps) {
-      out.append(text.substr(from, gap.at - from));
-      out.append(gap.reply.view());
-      from = gap.at;
-    }
-    out.append(text.substr(from));
-  } catch (...) {
-    sink.discard_message();
-    throw;
+  OutgoingMessage message{sink};
+  Buffer& out = message.text();
+  if (batch.form == MessageForm::msgpack) message::append_array_head(out, batch.count);
+  std::string_view text = batch.text.view();
+  std::size_t from = 0;
+  for (const BatchReply::Gap& gap : batch.gaps) {
+    out.append(text.substr(from, gap.at - from));
+    out.append(gap.reply.view());
+    from = gap.at;
   }
+  out.append(text.substr(from));
   if (batch.form != MessageForm::msgpack) out.data()[out.size() - 1] = ']';  // in place of the last comma
   if (batch.raw) {
-    sink.close_message_as(batch.form);
+    message.close_as(batch.form);
   } else {
-    sink.close_compact_as(batch.form);
+    message.close_compact_as(batch.form);
   }
   for (const std::shared_ptr<CallerLink>& link : std::exchange(batch.links, {})) link->complete(0);
 }

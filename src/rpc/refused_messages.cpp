@@ -8,6 +8,7 @@
 #include "message/error_text.hpp"
 #include "message/explain.hpp"
 #include "message/own_error.hpp"
+#include "message/reply_text.hpp"
 
 namespace wirecall::rpc {
 namespace {
@@ -63,7 +64,7 @@ void refuse_size(ServedPeer& peer) {
 
 // The bytes are counted before any is written.
 void refuse_batch(ServedPeer& peer, const Received& batch, const Error& error) {
-  const std::string head = R"({"jsonrpc":"2.0","error":)" + message::error_text(error) + R"(,"id":)";
+  const std::string head = std::string{message::kErrorReplyHead} + message::error_text(error) + R"(,"id":)";
   const std::size_t bytes_max = std::min(peer.limits.soft_output, peer.limits.max_message_size);
   std::size_t bytes = 1;
   std::size_t looked_at = 0;
@@ -81,30 +82,26 @@ void refuse_batch(ServedPeer& peer, const Received& batch, const Error& error) {
   }
   const bool each = bytes > 1 && bytes <= bytes_max;
   if (bytes > bytes_max) peer.sink.close();  // what waits by its id is not told otherwise
-  Buffer& out = peer.sink.open_message();
-  try {
-    const auto append = [&](std::string_view id) {
-      peer.loop.stats.count_error(error.code());
-      out.append(head);
-      out.append(id);
-      out.push_back('}');
-    };
-    if (each) {
-      char separator = '[';
-      for (BatchElements elements{batch.text}; elements.next(element);) {
-        if (!has_waiting_id(element)) continue;
-        out.push_back(std::exchange(separator, ','));
-        append(element.id());
-      }
-      out.push_back(']');
-    } else {
-      append("null");
+  OutgoingMessage message{peer.sink};
+  Buffer& out = message.text();
+  const auto append = [&](std::string_view id) {
+    peer.loop.stats.count_error(error.code());
+    out.append(head);
+    out.append(id);
+    out.push_back('}');
+  };
+  if (each) {
+    char separator = '[';
+    for (BatchElements elements{batch.text}; elements.next(element);) {
+      if (!has_waiting_id(element)) continue;
+      out.push_back(std::exchange(separator, ','));
+      append(element.id());
     }
-  } catch (...) {
-    peer.sink.discard_message();
-    throw;
+    out.push_back(']');
+  } else {
+    append("null");
   }
-  peer.sink.close_compact_as(peer.form);
+  message.close_compact_as(peer.form);
 }
 
 }  // namespace wirecall::rpc

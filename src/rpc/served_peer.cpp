@@ -60,17 +60,6 @@ std::shared_ptr<CallerLink> ServedPeer::caller_link() {
   return std::make_shared<CallerLink>(own.peer_calls, own.load, limits.soft_output, limits.hard_output);
 }
 
-void ServedPeer::send(std::string_view text) {
-  Buffer& out = sink.open_message();
-  try {
-    out.append(text);
-  } catch (...) {
-    sink.discard_message();
-    throw;
-  }
-  sink.close_message();
-}
-
 std::size_t ServedPeer::waiting_calls() const noexcept {
   return (calls ? calls->active : 0) + (broker ? broker->in_flight() : 0);
 }

@@ -6,7 +6,6 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
-#include <string_view>
 #include <vector>
 
 #include "rpc/loop_context.hpp"
@@ -48,8 +47,6 @@ class ServedPeer {
   void use_account();
   /// By which a handler calls its caller; null where that cannot be called.
   [[nodiscard]] std::shared_ptr<CallerLink> caller_link();
-  /// Sends a message of our own.
-  void send(std::string_view text);
   /// Calls that have not been answered yet.
   [[nodiscard]] std::size_t in_flight() const noexcept {
     return calls == nullptr && broker == nullptr ? 0 : waiting_calls();

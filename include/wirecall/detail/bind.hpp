@@ -247,28 +247,16 @@ struct FunctionType {
       "or name one overload with wirecall::overload<R(A...)>(f)");
   using type = typename FunctionType<decltype(&F::operator())>::type;
 };
-template <class R, class... A>
-struct FunctionType<R (*)(A...)> {
+template <class R, bool kNoexcept, class... A>
+struct FunctionType<R (*)(A...) noexcept(kNoexcept)> {
   using type = R(A...);
 };
-template <class R, class... A>
-struct FunctionType<R (*)(A...) noexcept> {
+template <class C, class R, bool kNoexcept, class... A>
+struct FunctionType<R (C::*)(A...) noexcept(kNoexcept)> {
   using type = R(A...);
 };
-template <class C, class R, class... A>
-struct FunctionType<R (C::*)(A...)> {
-  using type = R(A...);
-};
-template <class C, class R, class... A>
-struct FunctionType<R (C::*)(A...) const> {
-  using type = R(A...);
-};
-template <class C, class R, class... A>
-struct FunctionType<R (C::*)(A...) noexcept> {
-  using type = R(A...);
-};
-template <class C, class R, class... A>
-struct FunctionType<R (C::*)(A...) const noexcept> {
+template <class C, class R, bool kNoexcept, class... A>
+struct FunctionType<R (C::*)(A...) const noexcept(kNoexcept)> {
   using type = R(A...);
 };
 
@@ -669,25 +657,14 @@ Binding bind_subscription(F&& callable) {
           &SubscriptionSignature<S>::kSignature};
 }
 
-template <class C, class R, class... A>
-Binding bind_member(R (C::*member)(A...), std::type_identity_t<C>& object) {
+template <class M, class C, class R, class... A>
+Binding bind_member_as(std::type_identity<R(A...)>, M member, C& object) {
   return detail::bind(
       [&object, member](A... arguments) -> R { return (object.*member)(std::forward<A>(arguments)...); });
 }
-template <class C, class R, class... A>
-Binding bind_member(R (C::*member)(A...) const, const std::type_identity_t<C>& object) {
-  return detail::bind(
-      [&object, member](A... arguments) -> R { return (object.*member)(std::forward<A>(arguments)...); });
-}
-template <class C, class R, class... A>
-Binding bind_member(R (C::*member)(A...) noexcept, std::type_identity_t<C>& object) {
-  return detail::bind(
-      [&object, member](A... arguments) -> R { return (object.*member)(std::forward<A>(arguments)...); });
-}
-template <class C, class R, class... A>
-Binding bind_member(R (C::*member)(A...) const noexcept, const std::type_identity_t<C>& object) {
-  return detail::bind(
-      [&object, member](A... arguments) -> R { return (object.*member)(std::forward<A>(arguments)...); });
+template <class M, class C>
+Binding bind_member(M member, C& object) {
+  return bind_member_as(std::type_identity<typename FunctionType<M>::type>{}, member, object);
 }
 
 }  // namespace wirecall::detail
