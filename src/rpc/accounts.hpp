@@ -13,6 +13,7 @@
 #include <unordered_map>
 #include <utility>
 
+#include "base/assert.hpp"
 #include "base/seeded_hash.hpp"
 #include "rpc/memory_budget.hpp"
 
@@ -45,6 +46,7 @@ class CallCount {
     return *this;
   }
   CallCount& operator-=(std::size_t fewer) noexcept {
+    WIRECALL_ASSERT(fewer <= count_ && (!account_ || count_ <= account_->calls));
     count_ -= fewer;
     if (account_) account_->calls -= fewer;
     return *this;

@@ -58,6 +58,7 @@ void interrupt_batch(ServedPeer& peer, BatchRun& run) {
 void close_batch(ServedPeer& peer, BatchRun& run) {
   if (run.single) return;
   BatchReply& batch = run.scope.current();
+  WIRECALL_ASSERT(!batch.dispatched && batch.unanswered <= batch.gaps.size());
   batch.dispatched = true;
   if (batch.unanswered != 0) {
     batch.held.set(peer.pending().load, std::max(batch.bytes, batch.text.capacity()));

@@ -15,6 +15,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/assert.hpp"
 #include "message/transcoder.hpp"
 #include "rpc/pending.hpp"
 #include "rpc/rendering.hpp"
@@ -59,7 +60,10 @@ class RunningBatch {
   RunningBatch(RunningBatch&&) = delete;
   ~RunningBatch() {
     RunningBatch** at = &batches_.running;
-    while (*at != this) at = &(*at)->outer_;
+    while (*at != this) {
+      WIRECALL_ASSERT(*at != nullptr);
+      at = &(*at)->outer_;
+    }
     *at = outer_;
   }
 

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "base/assert.hpp"
 #include "rpc/broker.hpp"
 #include "rpc/call_options.hpp"
 #include "rpc/items.hpp"
@@ -273,6 +274,7 @@ ReplySink Call::detach() {
   rpc::PendingCalls& calls = peer.pending();
   state_->reply.discard();  // of a result that was begun nothing may stay behind
   const PendingCall& call = calls.add(*state_, *message_, *method_);
+  WIRECALL_ASSERT(state_->waits && call.active);
   state_->answered = true;
   return {peer.calls, call.slot, call.generation};
 }

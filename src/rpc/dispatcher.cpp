@@ -6,6 +6,7 @@
 #include <new>
 #include <utility>
 
+#include "base/assert.hpp"
 #include "message/own_error.hpp"
 #include "message/transcoder.hpp"
 #include "rpc/broker.hpp"
@@ -168,7 +169,10 @@ void Dispatcher::limit_half_closed() {
 }
 
 void Dispatcher::abandon() noexcept {
-  if (peer_.calls) peer_.loop.budgets.half_closed_calls -= std::exchange(peer_.calls->half_closed, 0);
+  if (peer_.calls) {
+    WIRECALL_ASSERT(peer_.calls->half_closed <= peer_.loop.budgets.half_closed_calls);
+    peer_.loop.budgets.half_closed_calls -= std::exchange(peer_.calls->half_closed, 0);
+  }
   peer_.broker.reset();
   if (!peer_.loop.batches.open.empty()) peer_.loop.batches.open.erase(&peer_);
   if (!peer_.calls) return;

@@ -6,6 +6,7 @@
 #include <memory>
 #include <utility>
 
+#include "base/assert.hpp"
 #include "rpc/peer_load.hpp"
 
 namespace wirecall::rpc {
@@ -25,6 +26,7 @@ class LoadBytes {
   /// Once it has been set, it stays with that load until it is released.
   void set(const std::shared_ptr<PeerLoad>& load, std::size_t bytes) noexcept {
     if (!load_) load_ = load;
+    WIRECALL_ASSERT((*load_).*kCounter >= bytes_);
     (*load_).*kCounter += bytes - bytes_;
     bytes_ = bytes;
   }

@@ -5,6 +5,7 @@
 #include <exception>
 #include <utility>
 
+#include "base/assert.hpp"
 #include "base/reserve_extra.hpp"
 #include "codec/json_compact.hpp"
 #include "codec/json_scan.hpp"
@@ -62,7 +63,10 @@ PendingCall& PendingCalls::add(CallState& state, const Received& message, const 
     slots.push_back(std::make_unique<PendingCall>(*this, static_cast<std::uint32_t>(slots.size())));
     free.push_back(slots.back()->slot);
   }
+  WIRECALL_ASSERT(owner != nullptr);
+  WIRECALL_DEBUG_ASSERT(is_consistent());
   PendingCall& call = *slots[free.back()];
+  WIRECALL_ASSERT(call.slot == free.back() && !call.active && !call.taken && !call.counted);
   call.notification = message.kind == MessageKind::notification;
   call.form = state.reply.form();
   call.id = call.notification ? std::string_view{} : message.id();
@@ -126,6 +130,7 @@ void PendingCalls::take_back(PendingCall& call, CallState& state) noexcept {
 
 PendingCall* PendingCalls::find(std::uint32_t slot, std::uint32_t generation) noexcept {
   if (owner == nullptr) return nullptr;
+  WIRECALL_ASSERT(slot < slots.size());
   PendingCall& call = *slots[slot];
   return call.active && call.generation == generation ? &call : nullptr;
 }
@@ -153,6 +158,7 @@ void PendingCalls::end(PendingCall& call, const Error& error) noexcept {
 
 // It has been answered.
 void PendingCalls::close(PendingCall& call, int code) noexcept {
+  WIRECALL_ASSERT(call.active && call.taken && active != 0);  // it is answered once
   const LoopContext& loop_context = owner->loop;
   loop_context.stop(call);
   if (!call.notification) call.spare_node = by_id.extract(call.entry);
@@ -177,6 +183,7 @@ void PendingCalls::close(PendingCall& call, int code) noexcept {
 
 // One of the batch's calls has been answered.
 void PendingCalls::close_in_batch(BatchReply& batch) noexcept {
+  WIRECALL_ASSERT(batch.unanswered != 0);
   const bool last = --batch.unanswered == 0;
   if (!batch.dispatched) return;
   if (last) return send_late_batch(owner->sink, batch);
@@ -185,12 +192,24 @@ void PendingCalls::close_in_batch(BatchReply& batch) noexcept {
 }
 
 void PendingCalls::release(std::uint32_t slot, std::uint32_t generation) noexcept {
+  WIRECALL_ASSERT(slot < slots.size());
   PendingCall& call = *slots[slot];
   if (!call.taken || call.active || call.generation != generation) return;
   call.taken = false;
   if (std::exchange(call.counted, false)) --load->calls;
   ++call.generation;
   free.push_back(slot);
+  WIRECALL_DEBUG_ASSERT(is_consistent());
+}
+
+// Each slot is free or taken; the counts are those of the slots. Not looked at where there are many.
+bool PendingCalls::is_consistent() const noexcept {
+  if (slots.size() > 64) return true;
+  const auto count = [&](bool PendingCall::* state) {
+    return static_cast<std::size_t>(std::ranges::count_if(slots, [&](const auto& call) { return (*call).*state; }));
+  };
+  return count(&PendingCall::taken) + free.size() == slots.size() && count(&PendingCall::active) == active &&
+         by_id.size() <= active && load->calls >= count(&PendingCall::counted);
 }
 
 // Its handler waits to be asked to stop, and nobody waits for it: that takes no place from other calls.

@@ -169,6 +169,7 @@ struct PendingCalls {
   void uncount(std::uint32_t slot, std::uint32_t generation) noexcept;
   void close_in_batch(BatchReply& batch) noexcept;
   void take_back(PendingCall& call, CallState& state) noexcept;
+  [[nodiscard]] bool is_consistent() const noexcept;
 };
 
 inline const Principal* ServedPeer::principal() const noexcept {
