@@ -15,24 +15,24 @@ namespace wirecall::session {
 
 // After a refusal the peer may still be sending. Closing at once would reset the connection, and with it the answer
 // that the peer has not read yet: so what it sends is thrown away for as long as this.
-class Channel::Linger final : private Timer {
+class ChannelLife::Linger final : private Timer {
  public:
-  explicit Linger(Channel& channel) : channel_(&channel) { channel_->host_->loop.start(*this, kTime); }
+  explicit Linger(ChannelLife& channel) : channel_(&channel) { channel_->host_->loop.start(*this, kTime); }
   Linger(Linger&&) = delete;
   ~Linger() { channel_->host_->loop.stop(*this); }
 
  private:
   static constexpr std::chrono::milliseconds kTime{1000};
 
-  void expired() override { channel_->end(channel_->why_stopped_); }
+  void expired() override { channel_->end_linger(); }
 
-  Channel* channel_;
+  ChannelLife* channel_;
 };
 
 // What the connection holds of its account's budget.
-class Channel::Weight final : public rpc::MemoryConsumer {
+class ChannelOutput::Weight final : public rpc::MemoryConsumer {
  public:
-  explicit Weight(Channel& channel) noexcept : channel_(&channel) {}
+  explicit Weight(ChannelOutput& channel) noexcept : channel_(&channel) {}
 
   void set(std::shared_ptr<rpc::Account> account, std::size_t bytes) {
     const std::shared_ptr<rpc::Account> before = std::exchange(account_, std::move(account));
@@ -43,29 +43,29 @@ class Channel::Weight final : public rpc::MemoryConsumer {
  private:
   void evict() override;
 
-  Channel* channel_;
+  ChannelOutput* channel_;
   std::shared_ptr<rpc::Account> account_;
 };
 
 // Holds the input: none is read while it lives.
-class Channel::InputHold final {
+class ChannelInput::InputHold final {
  public:
-  explicit InputHold(Channel& channel) noexcept : channel_(&channel) {}
+  explicit InputHold(ChannelInput& channel) noexcept : channel_(&channel) {}
   InputHold(InputHold&&) = delete;
   ~InputHold() {
-    if (channel_ != nullptr) channel_->release_input();
+    if (channel_ != nullptr) channel_->release(Hold::message);
   }
   /// The channel goes first.
   void outlive() noexcept { channel_ = nullptr; }
 
  private:
-  Channel* channel_;
+  ChannelInput* channel_;
 };
 
-struct Channel::Rare {
+struct ChannelLife::Rare {
   std::unique_ptr<Linger> linger;
-  std::unique_ptr<Weight> weight;  // null for a channel that holds little
-  std::weak_ptr<InputHold> hold;   // null where nobody has one
+  std::unique_ptr<ChannelOutput::Weight> weight;  // null for a channel that holds little
+  std::weak_ptr<ChannelInput::InputHold> hold;    // null where nobody has one
 };
 
 }  // namespace wirecall::session
