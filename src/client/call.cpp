@@ -1,4 +1,4 @@
-// See client_call.hpp.
+// See call.hpp.
 #include "client/call.hpp"
 
 #include <utility>

@@ -1,10 +1,10 @@
-// ClientCall: one call of a client from its encoding to its end, and CallTable, which finds those that have been sent
-// by their ids. A call belongs to a ClientCore, which lends it to whoever makes a call and uses it again afterwards.
-// Its text and cursors are the maker's until it is handed in; what stands below is guarded by the core's mutex.
+// ClientCall: one call of a client from its encoding to its end. CallList keeps calls in an order; CallTable finds
+// those that have been sent by their ids. A call belongs to a CallPool, which lends it to whoever makes a call and uses
+// it again afterwards. Its text and cursors are the maker's until it is submitted; its state, and what stands below it,
+// is guarded by the client's mutex.
 #pragma once
 
 #include <chrono>
-#include <condition_variable>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -13,6 +13,8 @@
 #include <utility>
 #include <vector>
 
+#include "base/assert.hpp"
+#include "client/lock.hpp"
 #include "wirecall/bytes.hpp"
 #include "wirecall/codec.hpp"
 #include "wirecall/error.hpp"
@@ -20,33 +22,27 @@
 
 namespace wirecall::session {
 
-class ClientCore;
 class ClientConnection;
 class ClientStream;
+class OutstandingCalls;
 
-/// A thread that blocks until some of its calls have ended.
-struct Waiting {
-  std::condition_variable ready;  ///< they have, or it is this thread's turn to drive
-  std::size_t unfinished = 0;
-};
-
-/// What a request to stop does: gives the call up.
+/// What a request to stop does: cancels the call.
 struct StopCall {
-  ClientCore* core;
+  OutstandingCalls* calls;
   ClientCall* call;
   std::uint64_t generation;
   void operator()() const noexcept;
 };
 
-struct ClientCall {
-  enum class Stage : std::uint8_t {
-    idle,     ///< being written, or not in use
-    queued,   ///< to be sent
-    delayed,  ///< to be sent again, not before `not_before`
-    written,  ///< sent, or in the session's output; with an id it is in the table
-    ended,
-  };
+enum class CallState : std::uint8_t {
+  idle,     ///< being written by its maker, delivered, or not in use
+  queued,   ///< to be sent
+  delayed,  ///< to be sent again, not before `not_before`
+  sent,     ///< in a connection's output, or out of it; with an id it is in the table
+  ended,    ///< and not yet delivered
+};
 
+struct ClientCall {
   explicit ClientCall(const Codec& codec = json_codec()) : writer(codec.writer()) {}
 
   std::unique_ptr<Writer> writer;
@@ -74,8 +70,14 @@ struct ClientCall {
     return std::chrono::milliseconds{attempts < 4 ? 10 << attempts : 100};
   }
 
-  std::uint64_t generation = 0;  ///< how often it has been lent
-  Stage stage = Stage::idle;
+  void enter(CallState next) noexcept {
+    WIRECALL_ASSERT(may_enter(state, next));
+    state = next;
+  }
+  [[nodiscard]] bool has_ended() const noexcept { return state == CallState::idle || state == CallState::ended; }
+
+  std::uint64_t generation = 0;       ///< how often it has been lent
+  CallState state = CallState::idle;  ///< changed by `enter`
   bool notification = false;
   bool asynchronous = false;
   bool retried = false;
@@ -102,6 +104,24 @@ struct ClientCall {
   std::size_t result_size = 0;
 
   Waiting own_waiting;
+
+ private:
+  // What has ended is only delivered; what is sent was queued.
+  [[nodiscard]] static constexpr bool may_enter(CallState from, CallState to) noexcept {
+    switch (to) {
+      case CallState::idle:
+        return true;
+      case CallState::queued:
+        return from != CallState::queued && from != CallState::ended;
+      case CallState::delayed:
+        return from == CallState::sent || from == CallState::delayed;
+      case CallState::sent:
+        return from == CallState::queued;
+      case CallState::ended:
+        return from != CallState::ended;
+    }
+    return false;
+  }
 };
 
 /// Calls in an order. The links are in the calls, so that nothing here needs memory; a call is in one list at a time.

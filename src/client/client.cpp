@@ -57,11 +57,11 @@ Client& Client::operator=(Client&& other) noexcept {
 }
 
 Batch<> Client::batch() { return Batch<>{detail::OutgoingBatch{core_}}; }
-Registry& Client::registry() noexcept { return core_->registry(); }
-Scheduler& Client::scheduler() noexcept { return core_->scheduler(); }
+Registry& Client::registry() noexcept { return core_->shared().registry; }
+Scheduler& Client::scheduler() noexcept { return core_->shared().loop; }
 void Client::close() noexcept { core_->close(); }
 void Client::connect() { core_->connect(); }
-void Client::on_wait(std::function<bool()> interrupted) { core_->on_wait(std::move(interrupted)); }
+void Client::on_wait(std::function<bool()> interrupted) { core_->driver().on_wait(std::move(interrupted)); }
 std::uint64_t Client::responses_dropped() const { return core_->responses_dropped(); }
 
 std::expected<std::string, Error> Client::call_raw(std::string_view method, std::string_view params_json) {
@@ -108,20 +108,20 @@ void Client::run(std::stop_token stop, const std::function<void(std::stop_token)
   std::atomic<bool> asked{false};
   const auto ask = [&] {
     asked.store(true);
-    core_->wake();
+    core_->driver().wake();
   };
   const std::stop_callback on_stop{stop, ask};
-  core_->run([&] { begin(inner.get_token()); }, finished,
-             [&] {
-               if (asked.exchange(false)) inner.request_stop();
-             });
+  core_->driver().run([&] { begin(inner.get_token()); }, finished,
+                      [&] {
+                        if (asked.exchange(false)) inner.request_stop();
+                      });
 }
 
 // ---- one call ----
 
 bool CallHandle::cancel() const {
   const std::shared_ptr<ClientCore> core = core_.lock();
-  return core != nullptr && core->cancel(*call_, generation_);
+  return core != nullptr && core->calls().cancel(*call_, generation_);
 }
 
 namespace detail {
@@ -171,7 +171,7 @@ OutgoingCall::OutgoingCall(std::shared_ptr<ClientCore> core, std::string_view me
   call_->wait = milliseconds{core_->options().wait_ms};
   call_->notification = call_->own_timeout = false;
   call_->request.clear();
-  call_->request.append(core_->uses_msgpack() ? message::kMsgpackMethod : R"({"jsonrpc":"2.0","method":)");
+  call_->request.append(core_->shared().uses_msgpack() ? message::kMsgpackMethod : R"({"jsonrpc":"2.0","method":)");
   call_->writer->reset(call_->request);
   call_->writer->string(method);
   if (call_->writer->failed()) refuse(*call_, ErrorCode::invalid_request, "the method's name is not UTF-8");
@@ -187,7 +187,7 @@ Writer& OutgoingCall::params() {
 
 void OutgoingCall::begin_params() {
   call_->has_params = true;
-  call_->request.append(core_->uses_msgpack() ? message::kMsgpackParams : R"(,"params":)");
+  call_->request.append(core_->shared().uses_msgpack() ? message::kMsgpackParams : R"(,"params":)");
 }
 
 void OutgoingCall::set_params(std::string_view json) {
@@ -202,7 +202,7 @@ void OutgoingCall::set_params(std::string_view json) {
     refuse(*call_, ErrorCode::invalid_params, "the params are neither an array nor an object");
   }
   begin_params();
-  if (!core_->uses_msgpack()) {
+  if (!core_->shared().uses_msgpack()) {
     // A request is one line, as are those that writers write.
     char* const to = call_->request.reserve(json.size());
     return call_->request.set_end(json::compact(to, json));
@@ -254,7 +254,7 @@ ClientCall& OutgoingCall::prepare() {
                                   .limit = "max_message_size"});
   }
   if (call_->stop.stop_possible()) {
-    call_->on_stop.emplace(call_->stop, session::StopCall{core_.get(), call_, call_->generation + 1});
+    call_->on_stop.emplace(call_->stop, session::StopCall{&core_->calls(), call_, call_->generation + 1});
   }
   return *call_;
 }
@@ -277,7 +277,7 @@ void OutgoingCall::leave_unsent() noexcept { call_->error.emplace(ErrorCode::inv
 
 Answer OutgoingCall::notify() {
   make_notification();
-  if (!core_->on_driver()) return wait();
+  if (!core_->driver().on_driver()) return wait();
   if (call_->error) return Answer{*call_->error, call_->error_class};
   start(nullptr);
   return {};
@@ -315,10 +315,10 @@ CallHandle OutgoingCall::handle() const {
 
 const Executor* OutgoingCall::driver() const noexcept { return core_->executor().get(); }
 
-void OutgoingCall::forget() noexcept { core_->forget(*call_, generation_); }
+void OutgoingCall::forget() noexcept { core_->calls().forget(*call_, generation_); }
 
 std::string_view OutgoingCall::response() const noexcept {
-  return call_->stage == ClientCall::Stage::idle && call_->keep_response ? call_->response.view() : std::string_view{};
+  return call_->state == session::CallState::idle && call_->keep_response ? call_->response.view() : std::string_view{};
 }
 
 }  // namespace detail

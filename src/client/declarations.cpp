@@ -1,4 +1,4 @@
-// See client_declarations.hpp.
+// See declarations.hpp.
 #include "client/declarations.hpp"
 
 #include <algorithm>

@@ -1,6 +1,6 @@
 // Declarations: what a client declares to a broker on each connection anew: the methods that it provides and the topics
 // that it subscribes to, with the messages that say so, and what the broker has answered to each. It writes texts and
-// reads answers; what is sent and when is ClientCore's (client_broker.cpp). Guarded by the core's mutex.
+// reads answers; what is sent and when is the BrokerSession's. Guarded by the client's mutex.
 // See docs/client.md, "At a broker".
 #pragma once
 

@@ -1,4 +1,4 @@
-// See client_dialer.hpp.
+// See dialer.hpp.
 #include "client/dialer.hpp"
 
 #include <algorithm>

@@ -1,12 +1,10 @@
-// See client_stream.hpp, and ClientCore for what the connection does with items.
+// See stream.hpp. At the end ItemReader, by which users hold a stream.
 #include "client/stream.hpp"
 
 #include <algorithm>
-#include <charconv>
 #include <string>
 #include <utility>
 
-#include "message/own_error.hpp"
 #include "wirecall/result_stream.hpp"
 
 namespace wirecall {
@@ -20,35 +18,78 @@ const Codec& codec_of(bool msgpack) noexcept { return msgpack ? msgpack_codec() 
 
 }  // namespace
 
+// The consumer is gone.
 ClientStream::~ClientStream() {
-  if (begun_) core_->end_stream(*this);
+  if (begun_) {
+    Driver& driver = core_->driver();
+    Lock lock = driver.lock();
+    if (!ended_) {
+      core_->calls().withdraw(*call_);
+      if (call_->asynchronous) driver.asynchronous_over();
+    } else if (call_->asynchronous && call_->state == CallState::ended) {
+      core_->calls().drop_ended(*call_);
+      driver.asynchronous_over();
+    }
+    call_->stream = nullptr;
+    call_->enter(CallState::idle);
+    driver.write_or_send(lock);
+  }
   core_->give_back(*call_);
 }
+
+// ---- the consumer ----
 
 ClientStream::Next ClientStream::wait() {
   begin(false);
   grant();
   if (take()) return Next::item;
-  if (!core_->wait_for_items(*this)) return Next::end;
-  take();
-  return Next::item;
+  if (!wait_for_items()) return Next::end;
+  return take() ? Next::item : Next::end;
 }
 
 ClientStream::Next ClientStream::poll(std::function<void()> wake) {
   begin(true);
   grant();
   if (take()) return Next::item;
-  if (!core_->poll_items(*this, std::move(wake))) return Next::none;
-  return take() ? Next::item : Next::end;
+  Driver& driver = core_->driver();
+  Lock lock = driver.lock();
+  if (hand_over() || ended_) {
+    lock.unlock();
+    return take() ? Next::item : Next::end;
+  }
+  if (!call_->asynchronous) [[unlikely]] {
+    // The items before were waited for in the other way.
+    driver.want_background();
+    call_->asynchronous = true;
+    driver.asynchronous(1);
+    driver.asynchronous_begun(lock);
+  }
+  wake_ = std::move(wake);
+  core_->calls().expire_at(begin_waiting(core_->shared().loop.now()));
+  return Next::none;
 }
 
-void ClientStream::forget() noexcept { core_->forget_items(*this); }
+void ClientStream::forget() noexcept {
+  const Lock lock = core_->driver().lock();
+  wake_ = nullptr;
+}
 
 void ClientStream::begin(bool asynchronous) {
   if (begun_) return;
   granted_ = credit_;
-  core_->start_stream(*this, asynchronous);
+  Driver& driver = core_->driver();
+  Lock lock = driver.lock();
+  if (asynchronous) driver.want_background();
+  call_->stream = this;
+  call_->asynchronous = asynchronous;
+  call_->waiting = &call_->own_waiting;
+  ClientCall* const call = call_;
+  core_->calls().submit({&call, 1});
   begun_ = true;
+  // Only the time in which the consumer waits counts, unless all of it has a time.
+  if (call_->own_timeout) whole_until_ = call_->deadline;
+  call_->deadline = whole_until_;
+  if (asynchronous) driver.asynchronous_begun(lock);
 }
 
 // The next item, when it has been handed over.
@@ -59,9 +100,67 @@ bool ClientStream::take() {
   return true;
 }
 
+// With the mutex held: all that has come is the consumer's.
+bool ClientStream::hand_over() {
+  taken_.clear();
+  std::swap(taken_, arrived_);
+  at_ = 0;
+  return !taken_.ends.empty();
+}
+
+// False at the end.
+bool ClientStream::wait_for_items() {
+  Driver& driver = core_->driver();
+  if (driver.on_driver()) return refuse_to_block();
+  Lock lock = driver.lock();
+  while (!hand_over()) {
+    if (ended_) return false;
+    Waiting& waiting = call_->own_waiting;
+    const nanoseconds now = core_->shared().loop.now();
+    waiting.unfinished = 1;
+    const bool goes_on = driver.wait(lock, waiting, now, begin_waiting(now));
+    if (waiting.unfinished != 0) goes_on ? core_->calls().time_out(*call_) : core_->calls().stop(*call_);
+    waiting.unfinished = 0;
+    call_->deadline = whole_until_;
+    driver.send_controls(lock);
+  }
+  return true;
+}
+
+// On the thread that drives there is only what has come already.
+bool ClientStream::refuse_to_block() {
+  const Lock lock = core_->driver().lock();
+  if (hand_over()) return true;
+  if (!ended_) {
+    core_->calls().withdraw(*call_);
+    core_->calls().fail(*call_,
+                        Error{ErrorCode::internal_error,
+                              "a blocking stream inside a callback, handler or coroutine of the same client would "
+                              "wait for itself: await it"},
+                        detail::ErrorClass::local_error);
+  }
+  return false;
+}
+
+// The consumer waits, and has nothing: from here on until an item comes, time counts.
+nanoseconds ClientStream::begin_waiting(nanoseconds now) {
+  const std::chrono::milliseconds timeout{core_->options().call_timeout_ms};
+  return call_->deadline = std::min(whole_until_, now + timeout);
+}
+
 // Who asks for the next item is done with those before. Should it fail, none is lost, and it is made up for next time.
 void ClientStream::grant() {
-  if (consumed_ >= std::max<std::uint32_t>(credit_ / 2, 1)) core_->grant(*this);
+  if (consumed_ < std::max<std::uint32_t>(credit_ / 2, 1)) return;
+  Driver& driver = core_->driver();
+  Lock lock = driver.lock();
+  if (call_->state != CallState::sent || !call_->connection->is_open()) {
+    consumed_ = 0;
+    return;
+  }
+  call_->connection->controls.push_back(R"({"jsonrpc":"2.0","method":"rpc.credit","params":{"id":)" +
+                                        std::to_string(call_->id) + R"(,"n":)" + std::to_string(consumed_) + "}}");
+  granted_ += std::exchange(consumed_, 0);
+  driver.write_or_send(lock);
 }
 
 Reader& ClientStream::item() {
@@ -72,10 +171,27 @@ Reader& ClientStream::item() {
   return *reader_;
 }
 
+// ---- the connection ----
+
+std::string_view ClientStream::fault_of(std::uint64_t seq) const noexcept {
+  if (seq != next_seq_) return "items of the stream are missing";
+  return granted_ == 0 ? "the stream has more items than it was given credit" : std::string_view{};
+}
+
+void ClientStream::add(std::string_view value, bool msgpack) {
+  WIRECALL_ASSERT(granted_ != 0 && !ended_);
+  ++next_seq_;
+  --granted_;
+  arrived_.add(value, msgpack);
+}
+
 // A server that knows no streams answers with all results at once: they are items just the same. So is the result of a
 // method that has one.
-void ClientStream::gathered(std::string_view result, bool msgpack) {
-  if (next_seq_ != 0 || result.empty()) return;
+void ClientStream::call_ended() {
+  ended_ = true;
+  const std::string_view result = call_->response.view();
+  if (call_->error || next_seq_ != 0 || result.empty()) return;
+  const bool msgpack = call_->response_msgpack;
   const std::unique_ptr<Reader> reader = codec_of(msgpack).reader();
   Buffer padded{result};
   reader->reset(padded.padded());
@@ -83,201 +199,7 @@ void ClientStream::gathered(std::string_view result, bool msgpack) {
   if (kind == ValueKind::null) return;
   if (kind != ValueKind::array) return arrived_.add(result, msgpack);
   if (!reader->begin_array()) return;
-  while (reader->next_element()) {
-    arrived_.add(reader->skip(), msgpack);
-  }
-}
-
-// ---- the core's part ----
-
-void ClientCore::start_stream(ClientStream& stream, bool asynchronous) {
-  ClientCall& call = *stream.call_;
-  Lock lock{mutex_};
-  if (asynchronous) want_driver();
-  call.stream = &stream;
-  call.asynchronous = asynchronous;
-  call.waiting = &call.own_waiting;
-  ClientCall* calls[] = {&call};
-  submit(calls);
-  // Only the time in which the consumer waits counts, unless all of it has a time.
-  if (call.own_timeout) stream.whole_until_ = call.deadline;
-  call.deadline = stream.whole_until_;
-  if (asynchronous) asynchronous_begun(lock);
-}
-
-// The consumer waits, and has nothing: from here on until an item comes, time counts.
-nanoseconds ClientCore::await_items(ClientStream& stream, nanoseconds now) const {
-  ClientCall& call = *stream.call_;
-  call.deadline = std::min(stream.whole_until_, now + std::chrono::milliseconds{options_.call_timeout_ms});
-  return call.deadline;
-}
-
-bool ClientCore::hand_over(ClientStream& stream) {
-  stream.taken_.clear();
-  std::swap(stream.taken_, stream.arrived_);
-  stream.at_ = 0;
-  return !stream.taken_.ends.empty();
-}
-
-bool ClientCore::wait_for_items(ClientStream& stream) {
-  if (on_driver()) {
-    const Lock lock{mutex_};
-    if (hand_over(stream)) return true;
-    if (!stream.ended_) {
-      withdraw(*stream.call_);
-      fail(*stream.call_,
-           Error{ErrorCode::internal_error,
-                 "a blocking stream inside a callback, handler or coroutine of the same client would "
-                 "wait for itself: await it"},
-           detail::ErrorClass::local_error);
-    }
-    return false;
-  }
-  Lock lock{mutex_};
-  for (;;) {
-    if (hand_over(stream)) return true;
-    if (stream.ended_) return false;
-    Waiting& waiting = stream.call_->own_waiting;
-    const nanoseconds now = loop_.now();
-    waiting.unfinished = 1;
-    const bool goes_on = wait(lock, waiting, now, await_items(stream, now));
-    if (!goes_on && waiting.unfinished != 0) {
-      stop(*stream.call_);
-    } else if (waiting.unfinished != 0) {
-      give_up(*stream.call_);
-    }
-    waiting.unfinished = 0;
-    stream.call_->deadline = stream.whole_until_;
-    send_controls(lock);
-  }
-}
-
-bool ClientCore::poll_items(ClientStream& stream, std::function<void()> wake) {
-  Lock lock{mutex_};
-  if (hand_over(stream) || stream.ended_) return true;
-  if (!stream.call_->asynchronous) [[unlikely]] {
-    // The items before were waited for in the other way.
-    want_driver();
-    stream.call_->asynchronous = true;
-    ++asynchronous_;
-    asynchronous_begun(lock);
-  }
-  stream.wake_ = std::move(wake);
-  const nanoseconds due = await_items(stream, loop_.now());
-  if (due >= earliest_) return false;
-  earliest_ = due;
-  wake_driver();  // it may have gone to sleep for longer
-  return false;
-}
-
-void ClientCore::forget_items(ClientStream& stream) noexcept {
-  const std::scoped_lock lock{mutex_};
-  stream.wake_ = nullptr;
-}
-
-void ClientCore::grant(ClientStream& stream) {
-  Lock lock{mutex_};
-  const ClientCall& call = *stream.call_;
-  if (call.stage != ClientCall::Stage::written || !call.connection->up()) {
-    stream.consumed_ = 0;
-    return;
-  }
-  call.connection->controls.push_back(R"({"jsonrpc":"2.0","method":"rpc.credit","params":{"id":)" +
-                                      std::to_string(call.id) + R"(,"n":)" + std::to_string(stream.consumed_) + "}}");
-  stream.granted_ += std::exchange(stream.consumed_, 0);
-  if (on_driver()) return write_queued();
-  send_controls(lock);
-}
-
-// The call's end, in whichever way; `call.error` says whether it failed.
-void ClientCore::finish_stream(ClientCall& call) {
-  ClientStream& stream = *call.stream;
-  if (!call.error) stream.gathered(call.response.view(), call.response_msgpack);
-  stream.ended_ = true;
-  if (call.asynchronous) {
-    ended_.push_back(call);
-  } else if (std::exchange(call.waiting->unfinished, 0) != 0) {
-    call.waiting->ready.notify_one();
-  }
-}
-
-// Its consumer goes on, where that waits.
-void ClientCore::deliver_stream(Lock& lock, const ClientCall& call) {
-  const std::function<void()> wake = std::exchange(call.stream->wake_, nullptr);
-  const Unlocked unlocked{lock};
-  if (wake) wake();
-}
-
-// The consumer is gone.
-void ClientCore::end_stream(ClientStream& stream) noexcept {
-  ClientCall& call = *stream.call_;
-  Lock lock{mutex_};
-  if (!stream.ended_) {
-    withdraw(call);
-    if (call.asynchronous) --asynchronous_;
-  } else if (call.asynchronous && call.stage == ClientCall::Stage::ended) {
-    ended_.remove(call);
-    --asynchronous_;
-  }
-  call.stream = nullptr;
-  call.stage = ClientCall::Stage::idle;
-  if (on_driver()) return write_queued();
-  send_controls(lock);
-}
-
-// An item of a stream, or nothing that concerns us. Called without the mutex.
-bool ClientCore::item(ClientConnection& connection, const Received& message) {
-  if (message.method() != "rpc.item") return false;
-  if (!message.has(Member::params)) return true;
-  std::uint64_t id = 0;
-  std::uint64_t seq = 0;
-  std::string_view value;
-  std::string_view name;
-  Reader& reader = message.msgpack ? *loop_context_.codecs.msgpack().readers.reader : *reader_;
-  reader.reset(message[Member::params]);
-  bool sound = reader.begin_object();
-  bool named = false;
-  while (sound && reader.next_member(name)) {
-    if (name == "id") {
-      named = sound = reader.read_uint(~std::uint64_t{0}, id);
-    } else if (name == "seq") {
-      sound = reader.read_uint(~std::uint64_t{0}, seq);
-    } else if (name == "value") {
-      value = reader.skip();
-    } else {
-      reader.skip();
-    }
-  }
-  reader.clear_failure();
-  Lock lock{mutex_};
-  ClientCall* call = sound && named ? table_.find(id) : nullptr;
-  if (call == nullptr || call->connection != &connection || call->stream == nullptr || value.empty()) {
-    ++dropped_;
-    return true;
-  }
-  ClientStream& stream = *call->stream;
-  connection.useful = true;
-  if (seq != stream.next_seq_ || stream.granted_ == 0) {
-    // Items are missing, or come without end: what would be made of them is not what was sent.
-    withdraw(*call);
-    fail(*call, message::make({.code = ErrorCode::invalid_request,
-                               .reason = seq != stream.next_seq_ ? "items of the stream are missing"
-                                                                 : "the stream has more items than it was given credit",
-                               .delivered = "maybe"}));
-    return true;
-  }
-  ++stream.next_seq_;
-  --stream.granted_;
-  stream.arrived_.add(value, message.msgpack);
-  if (!call->asynchronous) {
-    if (std::exchange(call->waiting->unfinished, 0) != 0) call->waiting->ready.notify_one();
-    return true;
-  }
-  call->deadline = stream.whole_until_;
-  const std::function<void()> wake = std::exchange(stream.wake_, nullptr);
-  lock.unlock();
-  if (wake) wake();
-  return true;
+  while (reader->next_element()) arrived_.add(reader->skip(), msgpack);
 }
 
 }  // namespace session

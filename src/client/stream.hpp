@@ -1,7 +1,7 @@
 // ClientStream: the results of one call as they come, between the connection that receives them and the one consumer
 // that takes them. The consumer grants credit as it takes, so a consumer that stops stops the server, and no more than
 // the first credit's number of items waits here.
-// Owned by its consumer. What both sides touch is guarded by the core's mutex.
+// Owned by its consumer. What both sides touch is guarded by the client's mutex.
 #pragma once
 
 #include <chrono>
@@ -10,6 +10,7 @@
 #include <functional>
 #include <memory>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "client/core.hpp"
@@ -33,9 +34,9 @@ class ClientStream {
     none,  ///< nothing yet; `wake` will be called once
   };
   /// Blocks until there is an item or the end.
-  Next wait();
+  [[nodiscard]] Next wait();
   /// Does not block; what `wake` resumes runs on the thread that drives.
-  Next poll(std::function<void()> wake);
+  [[nodiscard]] Next poll(std::function<void()> wake);
   /// Poll's `wake` is not called any more.
   void forget() noexcept;
 
@@ -46,8 +47,20 @@ class ClientStream {
   [[nodiscard]] const Error* error() const noexcept { return call_->error ? &*call_->error : nullptr; }
   [[nodiscard]] detail::ErrorClass error_class() const noexcept { return call_->error_class; }
 
+  // ---- the connection's side, with the mutex held ----
+
+  /// Why the item with that number cannot be the next; empty when it is.
+  [[nodiscard]] std::string_view fault_of(std::uint64_t seq) const noexcept;
+  /// The next item has come.
+  void add(std::string_view value, bool msgpack);
+  /// The call has ended; a result that it has is items.
+  void call_ended();
+  /// All of the stream has to have come by then.
+  [[nodiscard]] std::chrono::nanoseconds whole_until() const noexcept { return whole_until_; }
+  /// What the consumer waits with; to be called without the mutex. It may be empty.
+  [[nodiscard]] std::function<void()> take_wake() noexcept { return std::exchange(wake_, nullptr); }
+
  private:
-  friend class ClientCore;
   /// Values, each in the encoding in which it came.
   struct Items {
     struct End {
@@ -67,10 +80,13 @@ class ClientStream {
     }
   };
 
-  bool take();
   void begin(bool asynchronous);
+  [[nodiscard]] bool take();
+  [[nodiscard]] bool hand_over();
+  [[nodiscard]] bool wait_for_items();
+  [[nodiscard]] bool refuse_to_block();
+  [[nodiscard]] std::chrono::nanoseconds begin_waiting(std::chrono::nanoseconds now);
   void grant();
-  void gathered(std::string_view result, bool msgpack);
 
   const std::shared_ptr<ClientCore> core_;
   ClientCall* const call_;

@@ -1,0 +1,79 @@
+// See connection.hpp.
+#include "client/connection.hpp"
+
+namespace wirecall::session {
+namespace {
+
+// With more output than this waiting on a connection, calls wait in the queue instead: there they can still be given
+// up, or go over another connection.
+constexpr std::size_t kOutputBytesMax = 256 * 1024;
+
+bool may_enter(ConnectionState from, ConnectionState to) noexcept {
+  using enum ConnectionState;
+  switch (to) {
+    case down:
+      return from == over || from == dialing;
+    case dialing:
+      return from == down;
+    case up:
+      return from == down || from == dialing;
+    case draining:
+      return from == up || from == draining;
+    case over:
+      return from == up || from == draining;
+  }
+  return false;
+}
+
+}  // namespace
+
+void ClientConnection::enter(ConnectionState next) noexcept {
+  WIRECALL_ASSERT(may_enter(state_, next));
+  state_ = next;
+  WIRECALL_ASSERT(!is_open() || session != nullptr);
+  WIRECALL_ASSERT((state_ != ConnectionState::down && state_ != ConnectionState::dialing) || !awaits());
+}
+
+bool ClientConnection::takes_calls() const noexcept {
+  return is_up() && !awaiting_response && controls.empty() && in_flight < limits.in_flight_max &&
+         session->output_bytes() <= kOutputBytesMax;
+}
+
+void ClientConnection::begin(std::chrono::nanoseconds now, const Limits& own) noexcept {
+  WIRECALL_ASSERT(!awaits() && in_flight == 0);
+  useful = announced = awaiting_response = false;
+  since = now;
+  unattributed.clear();
+  missing.reset();
+  hello.over();
+  controls.clear();
+  limits = {.message_bytes_max = own.max_message_size, .in_flight_max = own.in_flight, .batch_max = own.batch};
+}
+
+void ClientConnection::add(ClientCall& call, std::uint64_t position) noexcept {
+  call.enter(CallState::sent);
+  call.connection = this;
+  call.position = position;
+  if (call.notification) {
+    unattributed.add(1, call.in_batch ? UnattributedErrors::kInBatch : position);
+    notifications_fresh = true;
+    return notifications.push_back(call);
+  }
+  calls.push_back(call);
+  ++in_flight;
+}
+
+void ClientConnection::remove(const ClientCall& call) noexcept {
+  WIRECALL_ASSERT(call.connection == this);
+  if (call.notification) return notifications.remove(call);
+  calls.remove(call);
+  --in_flight;
+}
+
+ClientCall& ClientConnection::first() const noexcept {
+  if (calls.empty() || (!notifications.empty() && notifications.front().position <= calls.front().position))
+    return notifications.front();
+  return calls.front();
+}
+
+}  // namespace wirecall::session

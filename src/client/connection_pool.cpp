@@ -1,0 +1,363 @@
+// See connection_pool.hpp.
+#include "client/connection_pool.hpp"
+
+#include <algorithm>
+#include <cstring>
+#include <new>
+#include <random>
+#include <stdexcept>
+#include <utility>
+
+#include "framing/length_prefix.hpp"
+#include "transport/endpoint_socket.hpp"
+#include "transport/setup.hpp"
+#include "transport/socket.hpp"
+#include "wirecall/client.hpp"
+
+namespace wirecall::session {
+
+using std::chrono::milliseconds;
+using std::chrono::nanoseconds;
+
+namespace {
+
+bool all_http(const std::vector<Endpoint>& endpoints) noexcept {
+  return std::ranges::all_of(endpoints, [](const Endpoint& one) { return one.kind() == EndpointKind::http; });
+}
+
+}  // namespace
+
+void require_callable(const std::vector<Endpoint>& endpoints, std::string_view what) {
+  if (!all_http(endpoints)) return;
+  throw std::logic_error(std::string{what} + " at " + endpoints.front().uri() +
+                         ": a server does not call its client by HTTP; connect to tcp:// or unix://");
+}
+
+ConnectionPool::ConnectionPool(ClientShared& shared, Driver& driver, PoolUser& user, MessageRouter& router,
+                               const DialFunction& dial, bool one_thread, unsigned seed)
+    : shared_(shared), driver_(driver), user_(user), one_thread_(one_thread) {
+  if (seed == 0) seed = std::random_device{}();
+  for (std::uint32_t i = 0; i < shared.options.connections; ++i) {
+    connections_.push_back(std::make_unique<ClientConnection>(router, shared.endpoints, shared.options,
+                                                              dial ? dial : &transport::connect_to, seed++));
+  }
+}
+
+// ---- which there are, and which are wanted ----
+
+ClientConnection& ConnectionPool::of(const Connection& session) const noexcept {
+  const auto found =
+      std::ranges::find_if(connections_, [&](const auto& one) { return one->session.get() == &session; });
+  WIRECALL_ASSERT(found != connections_.end());
+  return **found;
+}
+
+ClientConnection* ConnectionPool::free_connection() const noexcept {
+  ClientConnection* best = nullptr;
+  for (const auto& connection : connections_) {
+    if (connection->takes_calls() && (best == nullptr || connection->in_flight < best->in_flight))
+      best = connection.get();
+  }
+  return best;
+}
+
+bool ConnectionPool::controls_wait() const noexcept {
+  return given_up_ ||
+         std::ranges::any_of(connections_, [](const auto& one) { return one->is_open() && !one->controls.empty(); });
+}
+
+bool ConnectionPool::any_open() const noexcept {
+  return std::ranges::any_of(connections_, [](const auto& connection) { return connection->is_open(); });
+}
+
+// What is declared is so on the first connection.
+bool ConnectionPool::connected_as_wanted() const noexcept {
+  return user_.declares() ? first().is_open() && first().http == nullptr : any_open();
+}
+
+// One is wanted where there is none, and a further one where those there are have something to do.
+bool ConnectionPool::wanted(const ClientConnection& connection) const noexcept {
+  const bool calls_wait = user_.calls_wait();
+  if (user_.declares()) {
+    if (&connection == &first()) return true;
+    if (!calls_wait) return false;
+  }
+  if (!calls_wait && awaiting_news_.empty() && !shared_.provides()) return false;
+  for (const auto& other : connections_) {
+    if (other.get() == &connection) continue;
+    if (other->state() == ConnectionState::dialing) return false;
+    if (other->is_up() && !other->awaiting_response && (other->in_flight == 0 || !calls_wait)) return false;
+  }
+  return true;
+}
+
+// A server cannot call its client by HTTP: whoever offers it methods would wait for ever.
+std::string ConnectionPool::cannot_offer(const Endpoint& endpoint) const {
+  const bool provides = shared_.provides();
+  if (endpoint.kind() != EndpointKind::http || (!provides && !user_.declares())) return {};
+  return (provides ? "methods cannot be offered at " : "events cannot be had at ") + endpoint.uri() +
+         ": a server does not call its client by HTTP; connect to tcp:// or unix://" +
+         (provides ? ", or add no methods" : "");
+}
+
+// ---- connecting ----
+
+// Whether a thread that blocks for at most `wait_max` makes the connection itself. An attempt has its own time, and so
+// does not end with the time of a call that happens to be the one which drives.
+bool ConnectionPool::may_dial_here(const Endpoint& endpoint, nanoseconds wait_max) const noexcept {
+  return !driver_.background_needed() && !any_open() && !transport::resolves_a_name(endpoint) &&
+         (wait_max < nanoseconds{0} || wait_max >= milliseconds{shared_.options.connect_timeout_ms});
+}
+
+void ConnectionPool::maintain(Lock& lock, nanoseconds& wait_max, bool may_block) {
+  for (const auto& connection : connections_) {
+    if (connection->session != nullptr) [[likely]]
+      continue;
+    std::optional<Dialer::Result> result = dial(lock, *connection, wait_max, may_block);
+    if (!result) continue;
+    if (result->descriptor >= 0) {
+      connected(*connection, result->descriptor);
+    } else {
+      not_connected(*connection, std::move(result->failure));
+    }
+    wait_max = nanoseconds{0};  // whoever drives may have waited for just that
+  }
+}
+
+// What has come of an attempt; begins one where that is due.
+std::optional<Dialer::Result> ConnectionPool::dial(Lock& lock, ClientConnection& connection, nanoseconds& wait_max,
+                                                   bool may_block) {
+  Dialer& dialer = connection.dialer;
+  if (connection.state() == ConnectionState::dialing) {
+    const nanoseconds now = shared_.loop.now();
+    std::optional<Dialer::Result> result = dialer.poll(now);
+    if (result) {
+      connection.enter(ConnectionState::down);
+    } else {
+      shorten(wait_max, dialer.given_up_at() - now);
+    }
+    return result;
+  }
+  if (!wanted(connection)) return std::nullopt;
+  const nanoseconds now = shared_.loop.now();
+  if (now < dialer.due()) {
+    shorten(wait_max, dialer.due() - now);
+    return std::nullopt;
+  }
+  if (std::string vain = cannot_offer(dialer.endpoint()); !vain.empty()) {
+    return Dialer::Result{.failure = std::move(vain)};
+  }
+  if (one_thread_ || (may_block && may_dial_here(dialer.endpoint(), wait_max))) {
+    if (wait_max == nanoseconds{0}) return std::nullopt;
+    milliseconds timeout{shared_.options.connect_timeout_ms};
+    if (wait_max >= nanoseconds{0}) timeout = std::min(timeout, std::chrono::ceil<milliseconds>(wait_max));
+    const Endpoint endpoint = dialer.endpoint();
+    const Unlocked unlocked{lock};
+    return Dialer::attempt(dialer.function(), endpoint, timeout);
+  }
+  dialer.start([this] { driver_.wake(); }, now);
+  connection.enter(ConnectionState::dialing);
+  shorten(wait_max, dialer.given_up_at() - now);
+  return std::nullopt;
+}
+
+void ConnectionPool::connected(ClientConnection& connection, int descriptor) {
+  transport::Socket socket{descriptor};
+  const ClientOptions& options = shared_.options;
+  connection.begin(shared_.loop.now(), options.limits);
+  auto socket_stream = std::make_unique<transport::SocketStream>(shared_.loop, socket.get());
+  static_cast<void>(socket.release());
+  auto stream = std::make_unique<CountedStream>(std::move(socket_stream));
+  connection.stream = stream.get();
+  connection.http = nullptr;
+  std::unique_ptr<Channel> made;
+  if (const Endpoint& endpoint = connection.endpoint(); endpoint.kind() == EndpointKind::http) {
+    auto http = std::make_unique<ClientHttp>(shared_.host, std::move(stream), endpoint, options, connection);
+    connection.sink = connection.http = http.get();
+    made = std::move(http);
+  } else {
+    const bool msgpack = shared_.uses_msgpack();
+    std::unique_ptr<framing::Framing> framing;
+    if (msgpack) {
+      framing = std::make_unique<framing::LengthPrefix>(options.limits);
+    } else {
+      framing = std::make_unique<framing::JsonText>(shared_.text);
+    }
+    auto session = std::make_unique<Session>(shared_.host, std::move(stream), std::move(framing), &connection);
+    if (msgpack) session->speak_msgpack();
+    connection.sink = session.get();
+    made = std::move(session);
+  }
+  user_.greet(connection);
+  connection.session = std::move(made);
+  connection.enter(ConnectionState::up);
+  last_failure_.clear();
+  if (connection.hello.answered_until == nanoseconds{0}) announce(connection);
+  tell();
+}
+
+void ConnectionPool::not_connected(ClientConnection& connection, std::string failure) {
+  last_failure_ = std::move(failure);
+  connection.dialer.failed(shared_.loop.now());
+  if (connection.dialer.rounds() == 0) return;
+  tell();
+  const bool in_vain = (shared_.provides() || user_.declares()) && all_http(shared_.endpoints);
+  const std::size_t attempts = in_vain ? 1 : shared_.options.connect_attempts;
+  if (attempts == 0 || connection.dialer.rounds() < attempts || any_open()) return;
+  user_.unreachable(last_failure_);
+}
+
+void ConnectionPool::connect(Lock& lock) {
+  if (connected_as_wanted()) return;
+  const ClientOptions& options = shared_.options;
+  refusal_.reset();
+  for (const auto& connection : connections_) connection->dialer.try_now();
+  const nanoseconds waits_until = shared_.loop.now() + milliseconds{options.wait_ms};
+  await_news(lock, milliseconds{options.connect_timeout_ms} * shared_.endpoints.size(),
+             [this] { return connected_as_wanted() || refusal_ || !last_failure_.empty(); });
+  for (nanoseconds now; !connected_as_wanted() && !refusal_ && (now = shared_.loop.now()) < waits_until;) {
+    await_news(lock, waits_until - now, [this] { return connected_as_wanted() || refusal_; });
+  }
+  if (connected_as_wanted()) return;
+  if (refusal_) throw ConnectionError{*refusal_};
+  throw ConnectionError{
+      last_failure_.empty() ? "cannot connect to " + shared_.endpoints.front().uri() + " in time" : last_failure_,
+      ConnectionError::Delivered::no};
+}
+
+void ConnectionPool::await_news(Lock& lock, nanoseconds time, const std::function<bool()>& enough) {
+  nanoseconds now = shared_.loop.now();
+  const nanoseconds until = now + time;
+  do {
+    Waiting waiting{.ready = {}, .unfinished = 1};
+    const Listed listed{awaiting_news_, waiting};
+    if (!driver_.wait(lock, waiting, now, until)) break;
+    now = shared_.loop.now();
+  } while (!enough() && now < until);
+}
+
+void ConnectionPool::tell() noexcept {
+  for (Waiting* waiting : std::exchange(awaiting_news_, {})) driver_.tell(*waiting);
+}
+
+// ---- leaving, and the end ----
+
+void ConnectionPool::leave(const ClientConnection& connection) noexcept {
+  if (connection.state() == ConnectionState::draining) return;
+  const Endpoint& endpoint = connection.endpoint();
+  for (const auto& other : connections_) {
+    if (other->is_open() && other->endpoint() == endpoint) other->enter(ConnectionState::draining);
+  }
+}
+
+void ConnectionPool::turn_away(ClientConnection& connection) noexcept {
+  connection.enter(ConnectionState::draining);
+  given_up_ = true;
+}
+
+void ConnectionPool::give_up(ClientConnection& connection) noexcept {
+  given_up_ = true;
+  connection.useful = true;
+  end(connection, "the client does not wait for its response any more");
+}
+
+// One that has served nothing, and not for long, is no better than none: the next attempt waits as after a failure.
+void ConnectionPool::end(ClientConnection& connection, std::string_view cause) noexcept {
+  const nanoseconds now = shared_.loop.now();
+  const bool useful = connection.useful || now - connection.since >= milliseconds{shared_.options.reconnect_max_ms};
+  const bool draining = connection.state() == ConnectionState::draining;
+  connection.enter(ConnectionState::over);
+  if (std::exchange(connection.announced, false)) note(false, connection, cause);
+  user_.ended(connection);
+  if (draining) {
+    connection.dialer.left(now, useful);
+  } else {
+    connection.dialer.ended(now, useful);
+  }
+}
+
+void ConnectionPool::reap(Lock& lock) {
+  bool closed = false;
+  for (const auto& connection : connections_) {
+    // It takes no more calls, since its server is leaving, and owes us nothing: the next one is made instead, elsewhere
+    // if there is another endpoint.
+    if (connection->state() == ConnectionState::draining && connection->is_idle())
+      end(*connection, "its server takes no more calls");
+    if (connection->state() != ConnectionState::over) [[likely]]
+      continue;
+    connection->session.reset();
+    connection->enter(ConnectionState::down);
+    closed = true;
+  }
+  if (!closed) return;
+  {
+    const Unlocked unlocked{lock};
+    shared_.loop.turn(nanoseconds{0});  // which closes the descriptor
+  }
+  tell_news(lock);
+}
+
+std::string ConnectionPool::why_gone(const ClientConnection& connection, CloseReason reason, int error) const noexcept
+    try {
+  std::string why = "the connection to " + connection.endpoint().uri() + " is gone: ";
+  if (connection.http != nullptr && !connection.http->failure().empty()) return why + connection.http->failure();
+  switch (reason) {
+    case CloseReason::finished:
+      return why + "the server closed it";
+    case CloseReason::lost:
+      return why + std::strerror(error);
+    case CloseReason::slow:
+      return why + "the server does not read what it is sent";
+    case CloseReason::unreadable:
+      return why + "the server sent what is no JSON-RPC; check that one listens there";
+    case CloseReason::too_large:
+      return why + "the server sent a message of more than " + std::to_string(shared_.options.limits.max_message_size) +
+             " bytes; raise ClientOptions.limits.max_message_size";
+    case CloseReason::too_deep:
+      return why + "the server sent a message that nests deeper than " + std::to_string(shared_.options.limits.depth) +
+             " levels; raise ClientOptions.limits.depth";
+    case CloseReason::silent:
+      return why + "the server did not answer in time";
+    case CloseReason::heaviest:
+    case CloseReason::refused:
+      return why + "it was refused";
+  }
+  return why;
+} catch (const std::bad_alloc&) {
+  return "no memory";  // short, so that it needs none
+}
+
+// ---- news for the user ----
+
+void ConnectionPool::on_connection(ConnectionFunction function) {
+  auto shared = function ? std::make_shared<const ConnectionFunction>(std::move(function)) : nullptr;
+  const Lock lock = driver_.lock();
+  on_connection_.swap(shared);
+}
+
+void ConnectionPool::announce(ClientConnection& connection) noexcept {
+  if (!std::exchange(connection.announced, true)) note(true, connection, {});
+}
+
+void ConnectionPool::note(bool connected, const ClientConnection& connection, std::string_view cause) noexcept {
+  if (on_connection_ == nullptr) return;
+  try {
+    news_.push_back({.connected = connected, .endpoint = connection.endpoint().uri(), .cause = std::string{cause}});
+  } catch (const std::bad_alloc&) {
+    // Without memory nobody is told.
+  }
+}
+
+void ConnectionPool::tell_news(Lock& lock) noexcept {
+  while (!news_.empty()) {
+    const std::vector<ConnectionNews> news = std::exchange(news_, {});
+    const std::shared_ptr<const ConnectionFunction> function = on_connection_;
+    if (function == nullptr) return;
+    const Unlocked unlocked{lock};
+    for (const ConnectionNews& one : news)
+      call_user(shared_.options.log, "the function for connections has failed", one.endpoint,
+                [&] { (*function)(one); });
+  }
+}
+
+}  // namespace wirecall::session

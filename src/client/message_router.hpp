@@ -1,0 +1,44 @@
+// MessageRouter: what comes in on a client's connections goes to the call, stream or declaration that it is for: see
+// ResponseHandler, and HttpUser for the response to a POST. A POST's calls end with its response at the latest.
+// The driver's, from within a turn of the loop; without the mutex but where a Lock is given.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+
+#include "client/broker_session.hpp"
+#include "client/outstanding_calls.hpp"
+
+namespace wirecall::session {
+
+class MessageRouter {
+ public:
+  MessageRouter(ClientShared& shared, Driver& driver, ConnectionPool& connections, OutstandingCalls& calls,
+                BrokerSession& broker) noexcept
+      : shared_(shared), driver_(driver), connections_(connections), calls_(calls), broker_(broker) {}
+
+  [[nodiscard]] bool response(ClientConnection& connection, const Received& message);
+  [[nodiscard]] bool takes_msgpack(const ClientConnection& connection, const Received& message) const;
+  [[nodiscard]] bool notified(ClientConnection& connection, const Received& message);
+  [[nodiscard]] bool waiting(const ClientConnection& connection) const;
+  [[nodiscard]] std::optional<HttpProtocolError> answered(ClientConnection& connection, const HttpAnswer& answer);
+  /// How many responses no call was waiting for. Any thread.
+  [[nodiscard]] std::uint64_t dropped() const;
+
+ private:
+  [[nodiscard]] ClientCall* find_call(const ClientConnection& connection, const Received& message) const noexcept;
+  void answer(Lock& lock, ClientCall& call, const Received& message);
+  bool told_undelivered(ClientConnection& connection, const Received& message);
+  bool stray(ClientConnection& connection, const Received& message);
+  bool item(const ClientConnection& connection, const Received& message);
+  void refuse_post(ClientConnection& connection, const Received& message);
+
+  ClientShared& shared_;
+  Driver& driver_;
+  ConnectionPool& connections_;
+  OutstandingCalls& calls_;
+  BrokerSession& broker_;
+  std::uint64_t dropped_ = 0;
+};
+
+}  // namespace wirecall::session

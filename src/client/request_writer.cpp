@@ -1,0 +1,187 @@
+// See request_writer.hpp.
+#include "client/request_writer.hpp"
+
+#include <algorithm>
+#include <cstdint>
+#include <new>
+#include <optional>
+#include <string_view>
+#include <utility>
+
+#include "base/decimal.hpp"
+#include "client/stream.hpp"
+#include "message/msgpack_reply.hpp"
+
+namespace wirecall::session {
+
+using std::chrono::milliseconds;
+using std::chrono::nanoseconds;
+
+namespace {
+
+// All of it, or nothing.
+void send(rpc::MessageSink& sink, std::string_view message) {
+  Buffer& out = sink.open_message();
+  try {
+    out.append(message);
+  } catch (...) {
+    sink.discard_message();
+    throw;
+  }
+  sink.close_message();
+}
+
+void append_member(Buffer& out, std::string_view name, std::optional<std::uint64_t> number) {
+  if (!number) return;
+  out.append(name);
+  append_number(out, *number);
+}
+
+// Not what a server gives anyway. Of a stream, the time to say is one that it has been given as a whole.
+bool says_timeout(const ClientCall& call) noexcept {
+  return call.credit != 0 ? call.own_timeout : call.timeout != milliseconds{kCallTimeoutMs};
+}
+
+}  // namespace
+
+/// The optional members of a request's envelope; an empty one is not written.
+struct RequestWriter::EnvelopeMembers {
+  std::optional<std::uint64_t> id;
+  std::optional<std::uint64_t> timeout_ms;
+  std::optional<std::uint64_t> stream;
+  std::optional<std::uint64_t> hops;
+};
+
+void RequestWriter::write() noexcept {
+  write_controls();
+  while (calls_.queued()) {
+    ClientConnection* connection = connections_.free_connection();
+    if (connection == nullptr) return;
+    write(calls_.pop_queued(), *connection);
+  }
+}
+
+void RequestWriter::write_controls() noexcept {
+  for (const auto& connection : connections_) {
+    std::vector<std::string>& controls = connection->controls;
+    if (controls.empty() || !connection->is_open()) [[likely]]
+      continue;
+    auto next = controls.begin();
+    try {
+      for (; next != controls.end(); ++next) send(*connection->sink, *next);
+    } catch (const std::bad_alloc&) {
+    }
+    controls.erase(controls.begin(), next);
+    connection->unattributed.extend(connection->written_bytes());
+  }
+}
+
+// Writes the call and those that go with it as one message.
+void RequestWriter::write(ClientCall& first, ClientConnection& connection) noexcept {
+  rpc::MessageSink& sink = *connection.sink;
+  const bool http = connection.http != nullptr;
+  if (http) [[unlikely]]
+    connection.http->set_timeout(time_to_tell(first));
+  const bool batch = first.next_in_batch != nullptr;
+  if (batch) connection.missing.batch_sent();
+  Buffer* opened = nullptr;
+  try {
+    Buffer& out = sink.open_message();
+    opened = &out;
+    const std::size_t begin = out.size();
+    std::size_t count = 0;
+    const bool text = !shared_.uses_msgpack();
+    for (const ClientCall* call = &first; call != nullptr; call = call->next_in_batch) ++count;
+    if (batch && text) out.push_back('[');
+    if (batch && !text) message::append_array_head(out, count);
+    for (ClientCall* call = &first; call != nullptr; call = call->next_in_batch) {
+      if (call != &first && text) out.push_back(',');
+      append(out, *call, !http);
+    }
+    if (batch && text) out.push_back(']');
+    const ConnectionLimits& limits = connection.limits;
+    if (out.size() - begin > limits.message_bytes_max || count > limits.batch_max) [[unlikely]] {
+      sink.discard_message();
+      return calls_.not_sent(first, count > limits.batch_max ? "batch" : "max_message_size");
+    }
+    sink.close_compact_as(text ? MessageForm::json : MessageForm::msgpack);
+  } catch (const std::bad_alloc&) {
+    if (opened != nullptr) sink.discard_message();
+    return calls_.not_sent(first, {});
+  }
+  if (http) [[unlikely]] {
+    connection.awaiting_response = true;
+    connection.unattributed.clear();
+  }
+  const std::uint64_t position = connection.written_bytes();
+  std::uint32_t index = 0;
+  for (ClientCall* call = &first; call != nullptr;) {
+    ClientCall* next = std::exchange(call->next_in_batch, nullptr);
+    call->index = index++;
+    call->in_batch = batch;
+    connection.add(*call, position);
+    call = next;
+  }
+}
+
+// `with_members`: of ours; else the head of a POST says what there is to say, and a stream comes all at once.
+void RequestWriter::append(Buffer& out, ClientCall& call, bool with_members) {
+  EnvelopeMembers members;
+  if (!call.notification) {
+    calls_.insert(call);
+    members.id = call.id;
+    if (with_members && says_timeout(call)) {
+      // To the next item of a stream there may be less.
+      const nanoseconds deadline = call.stream != nullptr ? call.stream->whole_until() : call.deadline;
+      const auto left = std::chrono::ceil<milliseconds>(deadline - shared_.loop.now());
+      members.timeout_ms = static_cast<std::uint64_t>(std::max<std::int64_t>(left.count(), 1));
+    }
+    if (with_members && call.credit != 0) members.stream = call.credit;
+  }
+  if (call.hops != 0) members.hops = call.hops;
+  if (shared_.uses_msgpack()) [[unlikely]]
+    return append_msgpack(out, call, members);
+  out.append(call.request.view());
+  append_member(out, R"(,"id":)", members.id);
+  append_member(out, R"(,"timeout_ms":)", members.timeout_ms);
+  append_member(out, R"(,"stream":)", members.stream);
+  append_member(out, R"(,"hops":)", members.hops);
+  if (!call.to.empty()) {
+    out.append(R"(,"to":)");
+    out.append(call.to);
+  }
+  out.push_back('}');
+}
+
+void RequestWriter::append_msgpack(Buffer& out, const ClientCall& call, const EnvelopeMembers& members) {
+  struct Named {
+    std::string_view name;
+    const std::optional<std::uint64_t>& number;
+  };
+  const Named named[] = {
+      {"id", members.id}, {"timeout_ms", members.timeout_ms}, {"stream", members.stream}, {"hops", members.hops}};
+  std::size_t count = call.has_params ? 3 : 2;
+  for (const Named& one : named) count += one.number ? 1 : 0;
+  message::append_map_head(out, count + (call.to.empty() ? 0 : 1));
+  out.append(call.request.view());
+  for (const Named& one : named) {
+    if (one.number) message::append_msgpack_member(out, one.name, *one.number);
+  }
+  if (call.to.empty()) return;
+  Buffer to{call.to};
+  out.append("\xA2to");
+  if (!shared_.loop_context.codecs.transcoder().append_value(to.padded(), out)) out.push_back('\xC0');
+}
+
+// By HTTP, the time that the server is told: that of the call that has most, unless one has what servers give anyway.
+milliseconds RequestWriter::time_to_tell(const ClientCall& first) const {
+  milliseconds most{0};
+  for (const ClientCall* call = &first; call != nullptr; call = call->next_in_batch) {
+    if (call->notification) continue;
+    if (!says_timeout(*call)) return milliseconds{0};
+    most = std::max({most, std::chrono::ceil<milliseconds>(call->deadline - shared_.loop.now()), milliseconds{1}});
+  }
+  return most;
+}
+
+}  // namespace wirecall::session

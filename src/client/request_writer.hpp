@@ -1,0 +1,35 @@
+// RequestWriter: writes queued calls, each with those that go into the same message, on the connections that take them.
+// The driver's, with the mutex held.
+#pragma once
+
+#include <chrono>
+
+#include "client/outstanding_calls.hpp"
+#include "wirecall/bytes.hpp"
+
+namespace wirecall::session {
+
+class RequestWriter {
+ public:
+  RequestWriter(ClientShared& shared, ConnectionPool& connections, OutstandingCalls& calls) noexcept
+      : shared_(shared), connections_(connections), calls_(calls) {}
+
+  /// Writes controls and then calls, as many as connections take.
+  void write() noexcept;
+  /// Writes controls only. What there is no memory for waits for the next time.
+  void write_controls() noexcept;
+
+ private:
+  struct EnvelopeMembers;
+
+  void write(ClientCall& first, ClientConnection& connection) noexcept;
+  void append(Buffer& out, ClientCall& call, bool with_members);
+  void append_msgpack(Buffer& out, const ClientCall& call, const EnvelopeMembers& members);
+  [[nodiscard]] std::chrono::milliseconds time_to_tell(const ClientCall& first) const;
+
+  ClientShared& shared_;
+  ConnectionPool& connections_;
+  OutstandingCalls& calls_;
+};
+
+}  // namespace wirecall::session
