@@ -13,7 +13,7 @@
 #include "fuzz/peer.hpp"
 #include "fuzz/texts.hpp"
 #include "http/access.hpp"
-#include "http/http_session.hpp"
+#include "http/session.hpp"
 #include "message/transcoder.hpp"
 #include "wirecall/codec.hpp"
 #include "wirecall/registry.hpp"

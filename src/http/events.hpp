@@ -10,7 +10,7 @@
 #include <string_view>
 #include <vector>
 
-#include "http/http_session.hpp"
+#include "http/session.hpp"
 #include "rpc/dispatcher.hpp"
 #include "wirecall/bytes.hpp"
 

@@ -6,7 +6,7 @@
 #include "connection/session.hpp"
 #include "framing/content_length.hpp"
 #include "framing/length_prefix.hpp"
-#include "http/http_session.hpp"
+#include "http/session.hpp"
 
 namespace wirecall::session {
 

@@ -1,5 +1,5 @@
 // What a connection on which HTTP is spoken does with a request whose head has come: who may ask, what there is, and
-// what the head says of the body (see http_session.hpp).
+// what the head says of the body (see session.hpp).
 #include <algorithm>
 #include <array>
 #include <charconv>

@@ -9,7 +9,7 @@
 #include <optional>
 #include <string>
 
-#include "http/http_session.hpp"
+#include "http/session.hpp"
 #include "message/transcoder.hpp"
 #include "rpc/dispatcher.hpp"
 

@@ -7,7 +7,7 @@
 #include <string_view>
 #include <vector>
 
-#include "http/http_session.hpp"
+#include "http/session.hpp"
 #include "tests/server/accepting.hpp"
 #include "wirecall/task.hpp"
 

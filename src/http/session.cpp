@@ -1,7 +1,7 @@
-// See http_session.hpp. What a request is answered is decided in http_requests.cpp. The path that matters: read_head,
+// See session.hpp. What a request is answered is decided in http_requests.cpp. The path that matters: read_head,
 // begin_request and dispatch of a POST whose body has come with its head, answered at once; it copies nothing and
 // allocates nothing. Everything else is for the rare and the hostile.
-#include "http/http_session.hpp"
+#include "http/session.hpp"
 
 #include <algorithm>
 #include <chrono>

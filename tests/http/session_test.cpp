@@ -1,6 +1,6 @@
 // The calls of HTTP as a peer sees them: every request whole, cut at every byte and in seeded pieces; order, bodies,
 // and when the connection ends.
-#include "http/http_session.hpp"
+#include "http/session.hpp"
 
 #include <chrono>
 #include <gtest/gtest.h>
