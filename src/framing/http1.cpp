@@ -29,10 +29,10 @@ HttpMethod method_of(std::string_view name) noexcept {
   if (name == "GET") return HttpMethod::get;
   if (name == "HEAD") return HttpMethod::head;
   if (name == "OPTIONS") return HttpMethod::options;
-  for (const std::string_view other : {"PUT", "DELETE", "PATCH", "TRACE", "CONNECT"}) {
-    if (name == other) return HttpMethod::other;
-  }
-  return HttpMethod::unknown;
+  if (name == "PUT") return HttpMethod::put;
+  if (name == "PATCH") return HttpMethod::patch;
+  if (name == "DELETE") return HttpMethod::delete_;
+  return name == "TRACE" || name == "CONNECT" ? HttpMethod::other : HttpMethod::unknown;
 }
 
 struct KnownField {
@@ -76,7 +76,7 @@ constexpr std::array<std::uint8_t, kBuckets> kBucketFields = [] {
   return fields;
 }();
 
-const KnownField* find_field(std::string_view name) noexcept {
+const KnownField* find_known(std::string_view name) noexcept {
   const std::uint8_t index = kBucketFields[bucket_of(name)];
   if (index == kHttpFieldCount || !same_word(name, kKnownFields[index].name)) return nullptr;
   return &kKnownFields[index];
@@ -106,6 +106,17 @@ std::string_view take_element(std::string_view& list) noexcept {
   const std::string_view element = trim(list.substr(0, comma));
   list.remove_prefix(std::min(comma + 1, list.size()));
   return element;
+}
+
+std::optional<std::string_view> find_field(std::string_view block, std::string_view name) noexcept {
+  while (!block.empty()) {
+    const std::string_view line = block.substr(0, block.find("\r\n"));
+    block.remove_prefix(std::min(line.size() + 2, block.size()));
+    const std::size_t colon = std::min(line.find(':'), line.size());
+    if (std::ranges::equal(line.substr(0, colon), name, {}, &lower, &lower))
+      return trim(line.substr(std::min(colon + 1, line.size())));
+  }
+  return std::nullopt;
 }
 
 namespace {
@@ -158,9 +169,13 @@ class FieldsReader {
 
   // Up to the empty line, and with it.
   bool read_fields() noexcept {
+    const char* const begin = p_;
     for (;;) {
       if (p_ == end_) return false;
-      if (*p_ == '\r') return read_line_end();
+      if (*p_ == '\r') {
+        fields_->block = {begin, p_};
+        return read_line_end();
+      }
       if (!read_field()) return false;
     }
   }
@@ -190,7 +205,7 @@ class FieldsReader {
     p_ = skip_field_text(p_, end_);
     const std::string_view value{value_at, p_};
     if (!read_line_end()) return false;
-    const KnownField* const known = find_field(name);
+    const KnownField* const known = find_known(name);
     return known == nullptr || note(*known, value);
   }
 

@@ -8,6 +8,7 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <string_view>
 
 #include "framing/framing.hpp"
@@ -19,11 +20,14 @@ enum class HttpMethod : std::uint8_t {
   head,
   post,
   options,
-  other,    ///< one that HTTP has and that is served nowhere: PUT, PATCH, DELETE, TRACE, CONNECT
+  put,
+  patch,
+  delete_,
+  other,    ///< one that HTTP has and that is served nowhere: TRACE, CONNECT
   unknown,  ///< any other
 };
 
-/// The fields that somebody asks for. Others are checked and passed over.
+/// The fields that the session asks for. Others are checked and stay in the block (HttpFields::find).
 enum class HttpField : std::uint8_t {
   host,
   accept,
@@ -47,6 +51,9 @@ inline constexpr std::size_t kHttpFieldCount = 16;
 /// Takes the first element off a list of a field's value, without white space around it.
 [[nodiscard]] std::string_view take_element(std::string_view& list) noexcept;
 
+/// Searches a block of fields as HttpFields::find does.
+[[nodiscard]] std::optional<std::string_view> find_field(std::string_view block, std::string_view name) noexcept;
+
 /// What the heads of requests and responses have in common.
 struct HttpFields {
   HttpFields() noexcept {}  // NOLINT(modernize-use-equals-default): `= default` would let {} clear the spans
@@ -59,11 +66,17 @@ struct HttpFields {
   std::size_t content_length;  ///< 0 for none; more than any limit is cut to 2^60
   std::uint32_t present;       ///< bit 1 << HttpField; only fields that are present have a value
   std::array<std::string_view, kHttpFieldCount> values;
+  std::string_view block;  ///< all fields as they came, each line with its CR LF
 
   [[nodiscard]] bool has(HttpField field) const noexcept { return (present >> static_cast<unsigned>(field)) & 1U; }
   /// Without white space around it; empty for a field that is not there.
   [[nodiscard]] std::string_view operator[](HttpField field) const noexcept {
     return has(field) ? values[static_cast<std::size_t>(field)] : std::string_view{};
+  }
+  /// The value of the first field of that name, known or not, in any case of its letters, without white space around
+  /// it; nullopt for none. Searches the block: costs nothing unless it is called.
+  [[nodiscard]] std::optional<std::string_view> find(std::string_view name) const noexcept {
+    return find_field(block, name);
   }
   [[nodiscard]] bool has_body() const noexcept { return chunked || content_length != 0; }
 };

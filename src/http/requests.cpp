@@ -55,6 +55,12 @@ std::string_view name_of(HttpMethod method) noexcept {
       return "POST ";
     case HttpMethod::options:
       return "OPTIONS ";
+    case HttpMethod::put:
+      return "PUT ";
+    case HttpMethod::patch:
+      return "PATCH ";
+    case HttpMethod::delete_:
+      return "DELETE ";
     case HttpMethod::other:
     case HttpMethod::unknown:
       break;
@@ -107,7 +113,8 @@ void HttpSession::begin_request(const HttpHead& head, bool more) {
     if (head.has(HttpField::origin)) transaction.fields += kPreflight;
     return respond_empty(204);
   }
-  if (head.method == HttpMethod::post || head.method == HttpMethod::other || path == "/rpc" || path == "*") {
+  const bool reads = head.method == HttpMethod::get || head.method == HttpMethod::head;
+  if (!reads || path == "/rpc" || path == "*") {
     transaction.fields += allow.empty() ? kFrontAllow : allow;
     return refuse(405, "this method is not one of this place");
   }

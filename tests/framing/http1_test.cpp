@@ -65,6 +65,21 @@ TEST(HttpHead, of_a_usual_post_is_read) {
   EXPECT_EQ(read.head[HttpField::origin], "");
 }
 
+TEST(HttpHead, finds_any_field_by_its_name) {
+  const HeadOf read = expect_read(
+      "POST / HTTP/1.1\r\nHost: a\r\nMcp-Session-Id:  12 3\t\r\nX-Empty:\r\nx-twice: 1\r\nX-Twice: 2\r\nHos: b\r\n\r\n",
+      "Body: none\r\n\r\n");
+  EXPECT_EQ(read.head.find("mcp-session-id"), "12 3");
+  EXPECT_EQ(read.head.find("Host"), "a");
+  EXPECT_EQ(read.head.find("X-Empty"), "");
+  EXPECT_EQ(read.head.find("X-Twice"), "1");
+  EXPECT_EQ(read.head.find("Hos"), "b");
+  for (const auto* none : {"Body", "Mcp-Session", "", "POST / HTTP/1.1", "3"}) {
+    EXPECT_EQ(read.head.find(none), std::nullopt) << none;
+  }
+  EXPECT_EQ(expect_read("GET / HTTP/1.1\r\n\r\n").head.find("Host"), std::nullopt);
+}
+
 TEST(HttpHead, names_fields_in_any_case_and_trims_their_values) {
   const HeadOf read = expect_read(
       "GET / HTTP/1.1\r\nHOST:\t a \t\r\noRIGIN:http://b\r\nSec-fetch-SITE:  \r\nexpect: 100-continue\r\n"
@@ -88,7 +103,10 @@ TEST(HttpHead, tells_methods_that_http_has_from_others) {
   EXPECT_EQ(method("GET"), HttpMethod::get);
   EXPECT_EQ(method("HEAD"), HttpMethod::head);
   EXPECT_EQ(method("OPTIONS"), HttpMethod::options);
-  for (const auto* name : {"PUT", "PATCH", "DELETE", "TRACE"}) EXPECT_EQ(method(name), HttpMethod::other) << name;
+  EXPECT_EQ(method("PUT"), HttpMethod::put);
+  EXPECT_EQ(method("PATCH"), HttpMethod::patch);
+  EXPECT_EQ(method("DELETE"), HttpMethod::delete_);
+  EXPECT_EQ(method("TRACE"), HttpMethod::other);
   for (const auto* name : {"get", "PROXY", "PRI", "M-SEARCH", "POSTS", "!"}) {
     EXPECT_EQ(method(name), HttpMethod::unknown) << name;
   }
