@@ -36,6 +36,7 @@ void Channel::sent(Buffer buffer) {
   output_sent(std::move(buffer));
   within_memory([&] {
     const bool low = continue_output();
+    if (over()) return;
     if (gathered_bytes() != 0 || input_ended()) mark();
     if (is_paused() && (!input_ended() || is_held(Hold::interrupted)) && low) [[unlikely]]
       schedule_input();
@@ -89,6 +90,21 @@ void Channel::finish_if_done() {
   if (state() != State::finishing) return end(CloseReason::finished);
   linger();
   if (is_paused()) stream_->resume();
+}
+
+void Channel::replace_by(const Successor& make) {
+  WIRECALL_ASSERT(!over() && !is_consuming() && !has_output() && off_loop() == 0);
+  const bool all = state() == State::ending;
+  Buffer rest = take_backlog();
+  std::unique_ptr<Channel> made = make(*host_, std::move(stream_));
+  enter(State::over);
+  abandon();
+  forget_turns();
+  host_->loop_context.stats.bytes_in -= rest.size();  // they are counted again
+  Channel& successor = *made;
+  host_->owner.connection_promoted(*this, std::move(made));
+  static_cast<void>(rest.padded());
+  successor.take({rest.data(), rest.size()}, all);
 }
 
 // ---- what the owner says ----

@@ -10,6 +10,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <span>
 #include <vector>
@@ -42,6 +43,11 @@ class Channel : public ChannelInput {
  protected:
   Channel(Host& host, std::unique_ptr<transport::ByteStream> stream);
 
+  /// Makes the channel that takes the place of this one. Throws std::bad_alloc.
+  using Successor = std::function<std::unique_ptr<Channel>(Host&, std::unique_ptr<transport::ByteStream>)>;
+  /// Another channel goes on with the stream and with the input that has not been read: this one is over. Not from
+  /// `read`; no output waits, no handler is off the loop.
+  void replace_by(const Successor& make);
   /// One that had been `unfinished` has ended.
   void message_completed() noexcept { idle_.message_completed(); }
 

@@ -207,6 +207,13 @@ void ChannelInput::process_backlog() {
   stream_->resume();
 }
 
+Buffer ChannelInput::take_backlog() {
+  Buffer rest{backlog_.view().substr(backlog_at_)};
+  give_back(backlog_);
+  backlog_at_ = 0;
+  return rest;
+}
+
 void ChannelInput::assert_input() const noexcept {
   WIRECALL_ASSERT(backlog_at_ <= backlog_.size());
   WIRECALL_ASSERT(!is_held(Hold::message) || (rare_ && !rare_->hold.expired()));

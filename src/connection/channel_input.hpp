@@ -81,6 +81,8 @@ class ChannelInput : public ChannelOutput {
   void drain_input() noexcept { drain_bytes_left_ = stream_->readable(); }
   void leave_input(std::vector<Buffer>& kept);
   void pause_input() noexcept;
+  /// What of the input has not been read; another reads it.
+  [[nodiscard]] Buffer take_backlog();
   /// In the next turn, unless a hold is to end or the output to drain first.
   void schedule_input() noexcept;
   [[nodiscard]] bool is_paused() const noexcept { return paused_; }

@@ -11,9 +11,7 @@ namespace wirecall::session {
 ChannelLife::ChannelLife(Host& host, std::unique_ptr<transport::ByteStream> stream)
     : host_(&host), stream_(std::move(stream)) {}
 
-ChannelLife::~ChannelLife() {
-  if (marked_ || scheduled_ || watching_) host_->loop.forget(*this);
-}
+ChannelLife::~ChannelLife() { forget_turns(); }
 
 ChannelLife::Rare& ChannelLife::rare() {
   if (!rare_) rare_ = std::make_unique<Rare>();
@@ -95,6 +93,11 @@ void ChannelLife::mark_next_turn() {
 void ChannelLife::schedule() {
   scheduled_ = true;
   host_->loop.at_next_turn(*this);
+}
+
+void ChannelLife::forget_turns() noexcept {
+  if (marked_ || scheduled_ || watching_) host_->loop.forget(*this);
+  marked_ = scheduled_ = watching_ = false;
 }
 
 void ChannelLife::give_back(Buffer& buffer) noexcept {

@@ -81,6 +81,8 @@ class ChannelLife : public ChannelProtocol, protected transport::StreamUser, pro
   void mark_next_turn();
   /// Has next_turn called.
   void schedule();
+  /// None of these.
+  void forget_turns() noexcept;
   void request_turn_end() {
     turn_end_requested_ = true;
     mark();
@@ -95,7 +97,7 @@ class ChannelLife : public ChannelProtocol, protected transport::StreamUser, pro
   void assert_life() const noexcept;
 
   Host* host_;
-  const std::unique_ptr<transport::ByteStream> stream_;
+  std::unique_ptr<transport::ByteStream> stream_;  // null once another channel has it
   std::unique_ptr<Rare> rare_;
   rpc::ConnectionCounts* counts_ = nullptr;
   std::uint16_t off_loop_ = 0;

@@ -64,6 +64,8 @@ class ChannelOutput : public ChannelLife {
     return output_bytes() > host_->limits.soft_output && !is_provider();
   }
   [[nodiscard]] bool awaits_writable() const noexcept { return awaits_writable_; }
+  /// Has `output_drained` called once most of the output has been sent.
+  void await_writable() noexcept { awaits_writable_ = true; }
   [[nodiscard]] bool is_sending() const noexcept { return sending_bytes_ != 0; }
   /// Hands what has been gathered to the stream; `prompt` as ByteStream::send has it.
   void send_output(bool prompt);

@@ -6,8 +6,10 @@
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <optional>
 
+#include "base/assert.hpp"
 #include "rpc/dispatcher.hpp"
 #include "wirecall/limits.hpp"
 #include "wirecall/loop.hpp"
@@ -75,6 +77,12 @@ class ConnectionOwner {
   /// The connection does nothing any more; destroy it once no code of it is on a stack: after the turn, unless
   /// a handler is off the loop. `error` is an errno for CloseReason::lost, else 0.
   virtual void connection_ended(Connection& connection, CloseReason reason, int error) = 0;
+  /// `promoted`, which speaks another protocol, takes the place of `connection`, which does nothing any more; destroy
+  /// that as after connection_ended. Only for who owns connections that do so: a server.
+  virtual void connection_promoted(Connection& connection, std::unique_ptr<Connection> promoted) {
+    static_cast<void>(connection), static_cast<void>(promoted);
+    WIRECALL_ASSERT(!"this owner's connections are not promoted");
+  }
 
  protected:
   ~ConnectionOwner() = default;

@@ -1,4 +1,4 @@
-// See http_access.hpp.
+// See access.hpp.
 #include "http/access.hpp"
 
 #include <algorithm>
@@ -103,6 +103,40 @@ Access access_of(const HttpHead& head, const HttpSettings& settings, bool any_ho
     if (!navigates) return Access::cross_site;
   }
   return Access::own;
+}
+
+HttpRefusal refusal_of(Access access) noexcept {
+  switch (access) {
+    case Access::own:
+    case Access::allowed_origin:
+      break;
+    case Access::no_host:
+      return {400, "no Host", true};
+    case Access::malformed_host:
+      return {400, "a Host that is none", true};
+    case Access::foreign_host:
+      return {403, "this Host is not one of ours; name it in allow_hosts if it is"};
+    case Access::foreign_origin:
+      return {403, "pages of this Origin may not call; name it in allow_origins if they may"};
+    case Access::cross_site:
+      return {403, "pages of other sites may not ask for this"};
+  }
+  return {};
+}
+
+bool asks_for_health(const HttpHead& head) noexcept {
+  const std::string_view path = path_of(head);
+  return (head.method == framing::HttpMethod::get || head.method == framing::HttpMethod::head) &&
+         (path == "/healthz" || path == "/readyz");
+}
+
+std::string_view bearer_token(const HttpHead& head) noexcept {
+  const std::string_view given = head[HttpField::authorization];
+  constexpr std::string_view kScheme = "Bearer ";
+  const bool bearer = given.size() > kScheme.size() &&
+                      framing::same_word(given.substr(0, kScheme.size() - 1), "bearer") &&
+                      given[kScheme.size() - 1] == ' ';
+  return bearer ? given.substr(kScheme.size()) : std::string_view{};
 }
 
 }  // namespace wirecall::session

@@ -2,42 +2,16 @@
 // from a browser"). Browsers send requests of any page to any address; so every request is looked at before anything
 // else, whatever its path: Host against pages that have made their own name point here (DNS rebinding), Origin and
 // Sec-Fetch-Site against pages of others.
-// Pure functions; HttpSettings is a value that outlives the sessions that refer to it.
+// Pure functions.
 #pragma once
 
 #include <cstdint>
-#include <functional>
-#include <memory>
-#include <span>
-#include <string>
 #include <string_view>
-#include <vector>
 
 #include "framing/http1.hpp"
-#include "rpc/rendering.hpp"
-#include "wirecall/principal.hpp"
+#include "http/settings.hpp"
 
 namespace wirecall::session {
-
-/// What the HTTP connections of a server have in common.
-struct HttpSettings {
-  /// Options::allow_hosts and Options::allow_origins.
-  std::vector<std::string> allow_hosts;
-  std::vector<std::string> allow_origins;
-  /// Hosts that are listened on. One that means all addresses makes every address literal a Host of ours.
-  std::vector<std::string> bound_hosts;
-  /// Where calls are made by HTTP, one for each TCP port: for who has not come by a Host of ours.
-  std::vector<std::string> urls;
-  /// Paths of the unix sockets that are listened on.
-  std::vector<std::string> unix_paths;
-  /// Options::http_notification_status.
-  std::uint16_t notification_status = 204;
-  /// The text of /metrics, as who asks may see it.
-  std::function<std::unique_ptr<rpc::Rendering>(rpc::Asker)> metrics;
-  /// The text of /openrpc.json, likewise. The loop_context is the connection's, and `urls` are where this is called.
-  std::function<std::unique_ptr<rpc::Rendering>(rpc::LoopContext&, rpc::Asker, std::span<const std::string> urls)>
-      openrpc;
-};
 
 enum class Access : std::uint8_t {
   own,             ///< no page, or one of this very host and port
@@ -50,6 +24,24 @@ enum class Access : std::uint8_t {
 };
 /// `any_host`: Host is not looked at, since no page's name points here.
 [[nodiscard]] Access access_of(const framing::HttpHead& head, const HttpSettings& settings, bool any_host = false);
+
+/// What a request is refused with; a status of 0 for one that is let in.
+struct HttpRefusal {
+  std::uint16_t status = 0;
+  std::string_view cause = {};
+  bool closes = false;
+};
+[[nodiscard]] HttpRefusal refusal_of(Access access) noexcept;
+
+/// Whether this is asked by those who watch over servers, some of them without Host, or by a name that only they know.
+[[nodiscard]] bool asks_for_health(const framing::HttpHead& head) noexcept;
+/// The path of the request's target, which a query may follow.
+[[nodiscard]] inline std::string_view path_of(const framing::HttpHead& head) noexcept {
+  return head.target.substr(0, head.target.find('?'));
+}
+
+/// The token that the head shows; empty for none.
+[[nodiscard]] std::string_view bearer_token(const framing::HttpHead& head) noexcept;
 
 /// The host of "host", "host:port" or "[::1]:port", without port and brackets; empty for what is none.
 struct HostAndPort {

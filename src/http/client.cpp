@@ -1,4 +1,4 @@
-// See client_http.hpp. A body that has come with its head is handed on where it lies; only parts are copied.
+// See client.hpp. A body that has come with its head is handed on where it lies; only parts are copied.
 #include "http/client.hpp"
 
 #include <algorithm>
@@ -12,8 +12,6 @@
 namespace wirecall::session {
 namespace {
 
-using framing::Find;
-using framing::Found;
 using framing::HttpField;
 using framing::HttpHeadRead;
 using framing::HttpResponseHead;
@@ -44,7 +42,7 @@ ClientHttp::ClientHttp(Host& host, std::unique_ptr<transport::ByteStream> stream
 
 ClientHttp::~ClientHttp() {
   give_back(head_);
-  give_back(body_);
+  give_back(body_.kept());
 }
 
 // ---- writing ----
@@ -112,21 +110,7 @@ std::size_t ClientHttp::read(std::span<char> input) {
       fail(CloseReason::unreadable, "the server sent what nobody had asked for");
       break;
     }
-    switch (reading_) {
-      case Reading::head:
-        at += read_head(rest);
-        break;
-      case Reading::length:
-        at += read_length(rest);
-        break;
-      case Reading::chunks:
-        at += read_chunks(rest);
-        break;
-      case Reading::to_the_end:
-        keep({rest.data(), rest.size()});
-        at = input.size();
-        break;
-    }
+    at += body_.reading() ? read_body(rest) : read_head(rest);
   }
   return input.size();
 }
@@ -167,61 +151,37 @@ void ClientHttp::begin_response(const HttpResponseHead& head) {
   encoded_ =
       head.has(HttpField::content_encoding) && !framing::same_word(head[HttpField::content_encoding], "identity");
   location_ = head[HttpField::location].substr(0, kLocationBytesMax);
-  left_ = head.content_length;
   if (status_ == 204 || status_ == 304) {
     closes_ = head.closes;
-    finish_response({});
-  } else if (head.chunked) {
-    chunks_ = {};
-    reading_ = Reading::chunks;
-  } else if (head.endless()) {
-    reading_ = Reading::to_the_end;
-  } else if (left_ == 0) {
-    finish_response({});
-  } else if (left_ > host_->limits.max_message_size) {
-    end(CloseReason::too_large);
-  } else {
-    reading_ = Reading::length;
+    return finish_response({});
   }
+  if (!head.chunked && head.content_length > host_->limits.max_message_size) return end(CloseReason::too_large);
+  body_.begin(head, head.endless());
+  if (!body_.reading()) finish_response({});
 }
 
-std::size_t ClientHttp::read_length(std::span<char> input) {
-  const std::size_t here = std::min(left_, input.size());
-  left_ -= here;
-  if (left_ == 0 && body_.empty()) {
-    // Should something stand behind it, it is not a part of it; the scanner wants a zero there.
-    char& behind = *(input.data() + here);
-    const char saved = std::exchange(behind, '\0');
-    finish_response({input.data(), here});
-    behind = saved;
-    return here;
-  }
-  keep({input.data(), here});
-  if (left_ == 0) finish_kept();
-  return here;
-}
-
-std::size_t ClientHttp::read_chunks(std::span<char> input) {
-  const Found found = chunks_.next({input.data(), input.size()});
-  if (found.find == Find::malformed) {
+std::size_t ClientHttp::read_body(std::span<char> input) {
+  using Step = BodyReader::Step;
+  const BodyReader::Found found = body_.read(input, host_->limits.max_message_size, host_->loop);
+  if (found.step == Step::malformed) {
     fail(CloseReason::unreadable, "the server sent what is no HTTP response: a chunk that is malformed");
-    return input.size();
+  } else if (found.step == Step::too_large) {
+    end(CloseReason::too_large);
+  } else if (found.step == Step::complete && found.in_place.data() == nullptr) {
+    finish_kept();
+  } else if (found.step == Step::complete) {
+    // Should something stand behind it, it is not a part of it; the scanner wants a zero there.
+    char& behind = *(input.data() + found.used);
+    const char saved = std::exchange(behind, '\0');
+    finish_response({found.in_place.data(), found.in_place.size()});
+    behind = saved;
   }
-  keep({input.data() + found.skip, found.size});
-  if (found.find == Find::message) finish_kept();
-  return found.skip + found.size;
-}
-
-void ClientHttp::keep(std::string_view part) {
-  if (body_.size() + part.size() > host_->limits.max_message_size) return end(CloseReason::too_large);
-  if (body_.capacity() == 0) body_ = host_->loop.take_buffer();
-  body_.append(part);
+  return found.used;
 }
 
 void ClientHttp::finish_kept() {
-  if (over()) return;
-  finish_response(body_.padded());
-  give_back(body_);
+  finish_response(body_.kept().padded());
+  give_back(body_.kept());
 }
 
 // What is no message of MessagePack stays as it is.
@@ -252,7 +212,7 @@ std::string_view ClientHttp::with_refusals(std::string_view body, Buffer& all) {
 
 void ClientHttp::finish_response(std::string_view body) {
   ++host_->loop_context.stats.messages_in;
-  reading_ = Reading::head;
+  body_.stop();
   waiting_ = false;
   // The server may have answered without having heard us out: what is left of the request cannot be taken back.
   const bool last = closes_ || has_output();
@@ -268,9 +228,9 @@ void ClientHttp::finish_response(std::string_view body) {
 
 // No bytes follow.
 void ClientHttp::input_complete() {
-  if (reading_ == Reading::to_the_end) return finish_kept();
+  if (body_.ends_with_connection()) return finish_kept();
   if (!waiting_) return;
-  const bool within = reading_ != Reading::head || !head_.empty();
+  const bool within = body_.reading() || !head_.empty();
   fail(CloseReason::finished, within ? "the server closed it within a response" : "the server closed it");
 }
 

@@ -21,6 +21,7 @@
 
 #include "connection/channel.hpp"
 #include "framing/http1.hpp"
+#include "http/body_reader.hpp"
 #include "http/response.hpp"
 #include "wirecall/bytes.hpp"
 #include "wirecall/endpoint.hpp"
@@ -77,8 +78,6 @@ class ClientHttp final : public Channel, public rpc::MessageSink {
   [[nodiscard]] const std::string& failure() const noexcept { return failure_; }
 
  private:
-  enum class Reading : std::uint8_t { head, length, chunks, to_the_end };
-
   std::size_t read(std::span<char> input) override;
   void input_complete() override;
   // The two are about handlers, of which there are none.
@@ -88,11 +87,9 @@ class ClientHttp final : public Channel, public rpc::MessageSink {
 
   // Each returns how many bytes of its input it has used up.
   std::size_t read_head(std::span<char> input);
-  std::size_t read_length(std::span<char> input);
-  std::size_t read_chunks(std::span<char> input);
+  std::size_t read_body(std::span<char> input);
 
   void begin_response(const framing::HttpResponseHead& head);
-  void keep(std::string_view part);
   void finish_kept();
   void finish_response(std::string_view body);
   bool transcode_request();
@@ -107,14 +104,11 @@ class ClientHttp final : public Channel, public rpc::MessageSink {
   std::size_t digits_ = 2;  // of the last request's length
 
   Buffer head_;  // the beginning of a head
-  Buffer body_;  // what has come of a body
-  framing::ChunkedBody chunks_;
-  std::size_t left_ = 0;  // bytes of the body that have not come, where its length is known
+  BodyReader body_;
   std::string location_;
   std::string failure_;
   std::vector<std::string> refusals_;  // responses to those of the POST's calls that could not be sent
   std::uint16_t status_ = 0;
-  Reading reading_ = Reading::head;
   const bool msgpack_;    // what is sent
   bool unsent_ = false;   // nothing was left to be sent: the response is made here, at the end of the turn
   bool waiting_ = false;  // a response is due

@@ -1,4 +1,4 @@
-// See http_events.hpp.
+// See events.hpp.
 #include "http/events.hpp"
 
 #include <algorithm>
@@ -9,8 +9,10 @@
 
 #include "base/decimal.hpp"
 #include "base/one_line.hpp"
+#include "http/access.hpp"
 #include "http/query.hpp"
-#include "http/transaction.hpp"
+#include "http/session.hpp"
+#include "rpc/internal_call.hpp"
 #include "wirecall/error.hpp"
 #include "wirecall/message.hpp"
 #include "wirecall/reflect.hpp"
@@ -70,35 +72,26 @@ std::expected<EventQuery, std::string_view> read_event_query(std::string_view qu
   return read;
 }
 
-HttpSession::EventStream::EventStream(HttpSession& session, bool named)
-    : session_(&session),
+EventStream::EventStream(HttpChannel& channel, bool named)
+    : HttpSink(channel),
       named_(named),
-      dispatcher(session.host_->registry, *this, session.host_->limits, session.host_->loop_context,
-                 session.load_.get()) {}
+      dispatcher(channel.host().registry, *this, channel.host().limits, channel.host().loop_context,
+                 channel.load().get()) {}
 
-std::shared_ptr<rpc::PeerLoad> HttpSession::EventStream::load() {
-  if (!session_->load_) session_->load_ = std::make_shared<rpc::PeerLoad>();
-  return session_->load_;
-}
-
-void HttpSession::EventStream::ask(std::string_view topic, bool last) {
-  std::string name;
+void EventStream::ask(std::string_view topic, bool last) {
+  std::string params = R"({"topic":)";
   try {
-    name = to_json(topic);
+    params.append(to_json(topic)).append(last ? R"(,"last":true})" : "}");
   } catch (const Error&) {
     status_ = 400;
     cause_ = "a topic that is not UTF-8";
     return;
   }
-  Buffer request{R"({"jsonrpc":"2.0","method":"rpc.subscribe","params":{"topic":)" + name +
-                 (last ? R"(,"last":true)" : "") + R"(},"id":1})"};
-  Received message;
-  static_cast<void>(read_message(request.padded(), session_->host_->limits, true, message));
   awaits_answer_ = true;
-  dispatcher.handle(message);
+  rpc::invoke(dispatcher, {.method = "rpc.subscribe"}, params);
 }
 
-std::uint16_t HttpSession::EventStream::subscribe(const std::vector<std::string>& topics) {
+std::uint16_t EventStream::subscribe(const std::vector<std::string>& topics) {
   for (const std::string& topic : topics) {
     ask(topic, false);
     if (status_ != 200) break;
@@ -106,21 +99,39 @@ std::uint16_t HttpSession::EventStream::subscribe(const std::vector<std::string>
   return status_;
 }
 
-void HttpSession::EventStream::send_last(const std::vector<std::string>& topics) {
-  for (const std::string& topic : topics) ask(topic, true);
+void EventStream::begin(const std::vector<std::string>& last) {
+  for (const std::string& topic : last) ask(topic, true);
+  channel_->host().loop.start(*this, kEventsComment);
 }
 
-Buffer& HttpSession::EventStream::open_message() {
+void EventStream::abandon() noexcept {
+  channel_->host().loop.stop(*this);
+  dispatcher.abandon();
+}
+
+// Says something, so that neither the peer nor what lies between takes the connection for a dead one.
+void EventStream::expired() {
+  channel_->within_memory([this] {
+    channel_->host().loop.start(*this, kEventsComment);
+    if (channel_->has_output()) return;
+    Buffer& out = channel_->output();
+    const std::size_t waiting = out.size();
+    out.append(":\n\n");
+    channel_->output_grew(waiting);
+  });
+}
+
+Buffer& EventStream::open_message() {
   text_.clear();
   return text_;
 }
 
 // The first message behind a question is its answer; all others are events, but for what is asked of the peer, which
 // cannot answer.
-void HttpSession::EventStream::close_message() {
+void EventStream::close_message() {
   try {
     Received message;
-    static_cast<void>(read_message(text_.padded(), session_->host_->limits, true, message));
+    static_cast<void>(read_message(text_.padded(), channel_->host().limits, true, message));
     if (std::exchange(awaits_answer_, false)) {
       if (!message.has(Member::error)) return;
       const auto refusal = from_json<Refusal>(message[Member::error]);
@@ -133,12 +144,12 @@ void HttpSession::EventStream::close_message() {
     const std::string topic = from_json<std::string>(message[Member::method]).value();
     write_event(topic, message.text);
   } catch (const std::bad_alloc&) {
-    session_->fail_out_of_memory();
+    channel_->fail_out_of_memory();
   }
 }
 
-void HttpSession::EventStream::write_event(std::string_view topic, std::string_view message) {
-  Buffer& out = session_->output();
+void EventStream::write_event(std::string_view topic, std::string_view message) {
+  Buffer& out = channel_->output();
   const std::size_t waiting = out.size();
   try {
     out.append("id: ");
@@ -156,59 +167,38 @@ void HttpSession::EventStream::write_event(std::string_view topic, std::string_v
     out.truncate(waiting);
     throw;
   }
-  ++session_->host_->loop_context.stats.messages_out;
-  session_->output_grew(waiting);
+  ++channel_->host().loop_context.stats.messages_out;
+  channel_->output_grew(waiting);
 }
 
-// ---- of the session ----
+// ---- the request ----
 
-void HttpSession::begin_events(const framing::HttpHead& head, std::string_view query) {
-  if (host_->loop_context.services.broker == nullptr) return refuse(404, "there are no events here");
-  HttpTransaction& transaction = current();
-  if (draining_) {
+void begin_events(HttpSession& session, const RoutedRequest& request) {
+  HttpTransaction& transaction = session.current();
+  const rpc::LoopContext& context = session.host().loop_context;
+  if (context.services.broker == nullptr) return transaction.refuse(404, "there are no events here");
+  if (session.is_draining()) {
     transaction.fields += "Retry-After: 1\r\n";
-    return refuse(503, "the server is shutting down");
+    return transaction.refuse(503, "the server is shutting down");
   }
-  if (!waiting_.empty()) return refuse_and_close(400, "earlier requests of this connection are still to be answered");
-  const auto asked = read_event_query(query);
-  if (!asked) return refuse(400, asked.error());
-  auto stream = std::make_unique<EventStream>(*this, asked->named);
-  if (host_->loop_context.services.authority != nullptr) stream->dispatcher.identify(principal_, bearer_token(head));
+  if (session.others_wait())
+    return transaction.refuse_and_close(400, "earlier requests of this connection are still to be answered");
+  const auto asked = read_event_query(request.query);
+  if (!asked) return transaction.refuse(400, asked.error());
+  auto stream = std::make_unique<EventStream>(session, asked->named);
+  if (context.services.authority != nullptr)
+    stream->dispatcher.identify(session.principal(), bearer_token(request.head));
   const std::uint16_t status = stream->subscribe(asked->topics);
-  if (status != 200) return refuse(status, stream->refused_since());
-  if (transaction.head_only) return respond(200, {}, kEventType);
-  const std::size_t waiting = output().size();
-  write_endless_response(out_, {.content_type = kEventType, .fields = transaction.fields});
-  output_grew(waiting);
-  current_.reset();
-  reading_ = Body::none;
-  events_ = std::move(stream);
-  if (asked->last || head.has(framing::HttpField::last_event_id)) events_->send_last(asked->topics);
-  host_->loop.start(*this, kEventsComment);
-}
-
-// Says something, so that neither the peer nor what lies between takes the connection for a dead one.
-void HttpSession::comment_events() {
-  host_->loop.start(*this, kEventsComment);
-  if (has_output()) return;
-  const std::size_t waiting = output().size();
-  out_.append(":\n\n");
-  output_grew(waiting);
-}
-
-void HttpSession::authority_changed(bool was_open) {
-  if (events_ && !events_->dispatcher.is_still_known(was_open)) stop_reading(CloseReason::refused);
-  if (current_ != nullptr)
-    current_->dispatcher.end_if_revoked();  // its handler is off the loop, or its batch interrupted
-  for (const auto* transactions : {&waiting_, &silent_}) {
-    for (const auto& transaction : *transactions) {
-      if (transaction != nullptr) transaction->dispatcher.end_if_revoked();
-    }
-  }
-}
-
-void HttpSession::output_drained() {
-  if (events_) events_->dispatcher.on_writable();
+  if (status != 200) return transaction.refuse(status, stream->refused_since());
+  if (transaction.head_only()) return transaction.respond(200, {}, kEventType);
+  Buffer& out = session.output();
+  const std::size_t waiting = out.size();
+  write_endless_response(out, {.content_type = kEventType, .fields = transaction.fields});
+  session.output_grew(waiting);
+  EventStream& events = *stream;
+  session.begin_events(std::move(stream));
+  const bool last = asked->last || request.head.has(framing::HttpField::last_event_id);
+  events.begin(last ? asked->topics : std::vector<std::string>{});
 }
 
 }  // namespace wirecall::session

@@ -1,6 +1,6 @@
 // EventStream: the events of some topics as the body of one HTTP response that goes on for as long as the connection
 // does (text/event-stream, docs/wire.md "Events by HTTP"). It subscribes as any connection does, by a dispatcher of its
-// own, and writes each notification that comes as an event of the stream. Owned by an HttpSession, on its loop's
+// own, and writes each notification that comes as an event of the stream. Owned by an HttpSession; lives on its loop's
 // thread.
 #pragma once
 
@@ -10,9 +10,11 @@
 #include <string_view>
 #include <vector>
 
-#include "http/session.hpp"
+#include "http/channel.hpp"
+#include "http/routes.hpp"
 #include "rpc/dispatcher.hpp"
 #include "wirecall/bytes.hpp"
+#include "wirecall/context.hpp"
 
 namespace wirecall::session {
 
@@ -25,41 +27,40 @@ struct EventQuery {
 /// The error says what is wrong with `query`.
 [[nodiscard]] std::expected<EventQuery, std::string_view> read_event_query(std::string_view query);
 
-class HttpSession::EventStream final : public rpc::MessageSink {
+/// Serves GET /events.
+void begin_events(HttpSession& session, const RoutedRequest& request);
+
+class EventStream final : public HttpSink, private Timer {
  public:
-  EventStream(HttpSession& session, bool named);
+  EventStream(HttpChannel& channel, bool named);
+  ~EventStream() { channel_->host().loop.stop(*this); }
 
   /// Subscribes to them all; 200, or the status that refuses it, whose cause is `refused_since`.
   [[nodiscard]] std::uint16_t subscribe(const std::vector<std::string>& topics);
   [[nodiscard]] const std::string& refused_since() const noexcept { return cause_; }
-  /// Sends what is retained of them.
-  void send_last(const std::vector<std::string>& topics);
+  /// The response has begun. Sends what is retained of `last`.
+  void begin(const std::vector<std::string>& last);
+  /// The connection is over.
+  void abandon() noexcept;
 
   Buffer& open_message() override;
   void close_message() override;
   void discard_message() noexcept override { text_.clear(); }
-  void lose_answer() noexcept override { session_->fail_out_of_memory(); }
-  [[nodiscard]] bool writable() noexcept override { return session_->output_writable(); }
-  [[nodiscard]] bool is_overfull() noexcept override { return session_->output_is_overfull(); }
-  [[nodiscard]] std::size_t waiting_bytes() const noexcept override { return session_->output_bytes(); }
+  [[nodiscard]] bool writable() noexcept override { return channel_->output_writable(); }
+  [[nodiscard]] bool is_overfull() noexcept override { return channel_->output_is_overfull(); }
+  [[nodiscard]] std::size_t waiting_bytes() const noexcept override { return channel_->output_bytes(); }
   [[nodiscard]] bool has_budget_for(std::size_t bytes) noexcept override {
-    return session_->output_has_budget_for(bytes);
+    return channel_->output_has_budget_for(bytes);
   }
   [[nodiscard]] rpc::PeerCapabilities capabilities() const noexcept override { return {.registration = true}; }
-  [[nodiscard]] std::optional<PeerCredentials> peer_credentials() const override {
-    return session_->peer_credentials();
-  }
-  [[nodiscard]] std::string peer_source() const override { return session_->peer_source(); }
-  void count_into(rpc::ConnectionCounts* counts) noexcept override { session_->count_into(counts); }
-  [[nodiscard]] rpc::Share* share() noexcept override { return &session_->own_share(); }
-  void close() override { session_->stop_reading(CloseReason::refused); }
-  [[nodiscard]] std::shared_ptr<rpc::PeerLoad> load() override;
+  void count_into(rpc::ConnectionCounts* counts) noexcept override { channel_->count_into(counts); }
+  void close() override { channel_->stop_reading(CloseReason::refused); }
 
  private:
+  void expired() override;
   void ask(std::string_view topic, bool last);
   void write_event(std::string_view topic, std::string_view message);
 
-  HttpSession* session_;
   Buffer text_;        // the message that is being written
   std::string cause_;  // of a refusal
   std::uint64_t number_ = 0;

@@ -1,4 +1,4 @@
-// See http_response.hpp.
+// See response.hpp.
 #include "http/response.hpp"
 
 #include <charconv>
@@ -40,6 +40,8 @@ std::size_t digits_of(std::size_t number) noexcept {
 
 std::string_view reason_of(std::uint16_t status) noexcept {
   switch (status) {
+    case 101:
+      return "Switching Protocols";
     case 200:
       return "OK";
     case 202:
@@ -153,6 +155,13 @@ void write_endless_response(Buffer& out, const ResponseHead& head) {
   out.append("Content-Type: ");
   out.append(head.content_type);
   out.append("\r\nCache-Control: no-store\r\nX-Accel-Buffering: no\r\n\r\n");
+}
+
+void write_upgrade_response(Buffer& out, std::string_view protocol, std::string_view fields) {
+  write_status(out, {.status = 101, .fields = fields});
+  out.append("Connection: Upgrade\r\nUpgrade: ");
+  out.append(protocol);
+  out.append("\r\n\r\n");
 }
 
 void write_empty_response(Buffer& out, const ResponseHead& head) {

@@ -44,6 +44,8 @@ std::size_t end_response(Buffer& out, const OpenResponse& response, bool head_on
 void write_response(Buffer& out, const ResponseHead& head, std::string_view body, bool head_only);
 /// The head of a response whose body goes on until the connection ends, and is kept nowhere on its way.
 void write_endless_response(Buffer& out, const ResponseHead& head);
+/// Has the connection go on as one of `protocol`.
+void write_upgrade_response(Buffer& out, std::string_view protocol, std::string_view fields);
 /// Without body or content type: for 204, without length too.
 void write_empty_response(Buffer& out, const ResponseHead& head);
 

@@ -1,52 +1,89 @@
-// HttpSession: a connection on which HTTP/1.1 is spoken (docs/wire.md "HTTP"). Each request is a transaction of its
-// own with a response of its own; responses go out in the order of the requests, whenever their calls are done. It
-// decides what a request is answered; what HTTP looks like is framing's and http_response's, who may ask http_access's.
+// HttpSession: a connection on which HTTP/1.1 is spoken (docs/wire.md "HTTP"). It leads each request from its head to
+// its response: who may ask, which route serves it, whether its body is wanted. Its parts do the rest: the reader finds
+// heads and bodies, transactions write responses in the order of their requests, the posted message serves calls.
 // Owned by a server; lives on its loop's thread. The host and settings and all that they refer to outlive it.
 //
-// Input, in order of its bytes: head_ (the beginning of a head) or body_ (that of a body), the channel's backlog.
-// Transactions, in order of their requests: waiting_ (the first of which writes into the output, the others hold what
-// they have to say), current_ (whose request is being read or dispatched).
+// Input, in order of its bytes: what the reader keeps of a head or body, the channel's backlog.
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <span>
 #include <string>
 #include <string_view>
 #include <vector>
 
-#include "connection/channel.hpp"
-#include "connection/long_message.hpp"
 #include "framing/http1.hpp"
-#include "http/access.hpp"
-#include "http/response.hpp"
-#include "message/transcoder.hpp"
+#include "http/channel.hpp"
+#include "http/posted_message.hpp"
+#include "http/request_reader.hpp"
+#include "http/settings.hpp"
+#include "http/transaction.hpp"
+#include "http/transactions.hpp"
 #include "rpc/rendering.hpp"
 #include "wirecall/bytes.hpp"
-#include "wirecall/context.hpp"
-#include "wirecall/message.hpp"
 
 namespace wirecall::session {
 
-/// The paths that are read by GET, but for methods (/rpc/NAME).
-[[nodiscard]] std::span<const std::string_view> http_paths() noexcept;
+class EventStream;
 
-class HttpSession final : public Channel, private Timer {
+class HttpSession final : public HttpChannel {
  public:
+  /// Has the body of a request, once it has come.
+  using BodyUser = std::function<void(HttpSession&, std::string_view body)>;
+
   HttpSession(Host& host, const HttpSettings& settings, std::unique_ptr<transport::ByteStream> stream);
   ~HttpSession() override;
 
   void drain() noexcept override;
   void stop_calls() noexcept override;
   void authority_changed(bool was_open) override;
+  [[nodiscard]] std::shared_ptr<rpc::Account> account() override;
+
+  // For the handlers of routes, which give the current transaction its response, at once or by one of these.
+
+  [[nodiscard]] const HttpSettings& settings() const noexcept { return *settings_; }
+  [[nodiscard]] bool is_draining() const noexcept { return draining_; }
+  /// Who has made the request that is being read.
+  [[nodiscard]] const Principal* principal() const noexcept { return principal_; }
+  [[nodiscard]] rpc::Asker asker() const {
+    return {.authority = host_->loop_context.services.authority, .principal = principal_};
+  }
+  [[nodiscard]] HttpTransaction& current() { return transactions_.current(); }
+  /// Responses to earlier requests are due.
+  [[nodiscard]] bool others_wait() const noexcept { return !transactions_.none_wait(); }
+  /// Responds 200 once the text is there, piece by piece; `content_type` is a constant.
+  void respond(std::unique_ptr<rpc::Rendering> text, std::string_view content_type);
+  /// Serves the body as a JSON-RPC message.
+  void begin_message(const RoutedRequest& request);
+  /// Serves that as if it were the body.
+  void serve_message(std::string_view text);
+  /// Has the body read, and given to `user`.
+  void begin_body(const RoutedRequest& request, BodyUser user);
+  /// Responds by a stream that does not end: no more input is read.
+  void begin_events(std::unique_ptr<EventStream> stream);
+  /// Responds 101, and has the channel that `make` makes go on from there with the stream and all that follows.
+  void upgrade(std::string_view protocol, Successor make);
+
+  /// For the posted message: the current request has been dispatched, or refused.
+  void finish_transaction();
 
  private:
-  class HttpTransaction;
-  class EventStream;
-  class HeldHead;
-  struct BufferedReply;
-  enum class Body : std::uint8_t { none, length, chunks };
+  enum class Phase : std::uint8_t {
+    requests,  // each is read and answered
+    events,    // one is answered for ever
+    upgrading  // one has been answered by 101, which is being sent
+  };
+  // What few connections have; made when the first of it is needed.
+  struct Rare {
+    std::unique_ptr<rpc::Rendering> rendering;  // of the current response, that is interrupted; null for none
+    std::string_view rendering_type;            // a constant
+    BodyUser body_user;                         // of the body that is being read; null where it is a message
+    std::unique_ptr<EventStream> events;        // in Phase::events
+    Successor successor;                        // in Phase::upgrading
+  };
 
   std::size_t read(std::span<char> input) override;
   void input_complete() override;
@@ -54,98 +91,33 @@ class HttpSession final : public Channel, private Timer {
   void leave_message(std::vector<Buffer>& kept) override;
   void handler_rejoined() override { request_turn_end(); }
   [[nodiscard]] std::size_t kept_bytes() const noexcept override;
-  [[nodiscard]] std::shared_ptr<rpc::Account> account() override;
-  void weigh_body() noexcept;
-  [[nodiscard]] bool working() const noexcept override;
+  [[nodiscard]] bool working() const noexcept override { return transactions_.working(); }
   void abandon() noexcept override;
   void on_turn_end() override;
   void output_drained() override;
-  [[nodiscard]] bool idle_exempt() const noexcept override { return events_ != nullptr; }
-  void expired() override;
+  [[nodiscard]] bool idle_exempt() const noexcept override { return phase_ == Phase::events; }
+  void request_is_late() override;
 
-  // Reading: each returns how many bytes of its input it has used up.
   std::size_t read_head(std::span<char> input);
-  std::size_t read_length(std::span<char> input);
-  std::size_t read_chunks(std::span<char> input);
-  void watch_pace();
-  void hold_head();
-  void drop_head();
-
-  // Deciding.
+  std::size_t read_body(std::span<char> input);
   void begin_request(const framing::HttpHead& head, bool more);
-  bool let_in(const framing::HttpHead& head);
-  [[nodiscard]] static std::string_view bearer_token(const framing::HttpHead& head) noexcept;
-  [[nodiscard]] bool authenticate(const framing::HttpHead& head);
-  [[nodiscard]] bool take_timeout(const framing::HttpHead& head);
-  void begin_post(const framing::HttpHead& head, bool more);
-  void get(const framing::HttpHead& head, std::string_view path, std::string_view query);
-  [[nodiscard]] std::unique_ptr<rpc::Rendering> openrpc(const framing::HttpHead& head) const;
-  void get_method(std::string_view name, std::string_view query);
-  void begin_events(const framing::HttpHead& head, std::string_view query);
-  void comment_events();
-  void continue_body(bool more);
-  void dispatch(std::span<char> text);
-  void dispatch_msgpack(std::span<char> bytes);
-  void dispatch_checked(std::span<char> bytes, message::Transcoder::Status status,
-                        const message::MsgpackMembers& members);
-  void refuse_msgpack(message::Transcoder::Status status);
-  const std::shared_ptr<LongMessage>& begin_long();
-  void resume_long();
-  void dispatch_long_batch(std::string_view msgpack);
-  bool dispatch_as_msgpack(std::string_view msgpack, const message::MsgpackMembers& members, bool too_large);
-  void finish_dispatch(const Received& message);
-  void finish_dispatched(bool asks);
-  void dispatch_json(std::span<char> text, const std::vector<message::Unrepresentable>* unrepresentable);
-  void choose_encoding(const framing::HttpHead& head);
-  void dispatch_draining(std::span<char> text, const std::vector<message::Unrepresentable>* unrepresentable);
-  void dispatch_kept();
-  void body_too_large();
-
-  // Answering the current request.
-  HttpTransaction& current();
-  void respond(std::uint16_t status, std::string_view body,
-               std::string_view content_type = "text/plain; charset=utf-8");
-  void respond(std::unique_ptr<rpc::Rendering> text, std::string_view content_type);
-  void respond_rendered();
-  [[nodiscard]] rpc::Asker asker() const {
-    return {.authority = host_->loop_context.services.authority, .principal = principal_};
+  [[nodiscard]] bool wants_body(const RoutedRequest& request);
+  void continue_body();
+  void body_complete(std::span<char> in_place);
+  void refuse_body_size();
+  void finish_if_answered() {
+    if (transactions_.current_is_answered()) finish_transaction();
   }
-  void respond_empty(std::uint16_t status);
-  void refuse(std::uint16_t status, std::string_view cause);
-  void refuse_and_close(std::uint16_t status, std::string_view cause);
-  void finish_transaction();
-  void keep_silent(std::unique_ptr<HttpTransaction> transaction);
-  void release_answered();
-  [[nodiscard]] bool is_next(const HttpTransaction& transaction) const noexcept {
-    return waiting_.empty() || waiting_.front().get() == &transaction;
-  }
+  [[nodiscard]] Rare& rare();
 
   const HttpSettings* settings_;
-  const Principal* principal_ = nullptr;  // who has made the request that is being read
-  std::shared_ptr<rpc::PeerLoad> load_;   // of all transactions; null as long as no call has waited
-  std::unique_ptr<HttpTransaction> current_;
-  std::vector<std::unique_ptr<HttpTransaction>> waiting_;
-  std::vector<std::unique_ptr<HttpTransaction>> silent_;  // answered, while calls of theirs that say nothing go on
-  std::unique_ptr<rpc::Rendering> rendering_;             // of the current response, that is interrupted; null for none
-  std::string_view rendering_type_;                       // a constant
-  std::unique_ptr<EventStream> events_;                   // the response that does not end: no more input is read
-  std::size_t held_bytes_ = 0;                            // of responses that wait for those before them
-  std::shared_ptr<LongMessage> long_message_;  // the body, that is read elsewhere, or has been; null for none
-  std::string host_name_;                      // of the last POST, where it is one of ours; else empty
-  Buffer head_;
-  std::unique_ptr<HeldHead> held_head_;  // while head_ is kept of a peer that has not said who it is; else null
-  Buffer body_;
-  std::size_t at_ = 0;             // of the input of `read`: where what is being read begins
-  char* ended_by_zero_ = nullptr;  // the byte behind the body being served, where it belongs to the next request
-  char behind_zero_ = '\0';        // what stood there
-  std::size_t left_ = 0;           // bytes of the body: that have not come, or, of chunks, that have been thrown away
-  std::size_t paced_bytes_ = 0;    // of the body, received since the timer was started
-  framing::ChunkedBody chunks_;
-  Body reading_ = Body::none;
-  std::uint8_t digits_ = 2;  // of the last response's length
-  bool discards_ = false;    // the body that is being read is not wanted
-  bool batch_asks_ = false;  // an answer, of the batch that is interrupted
-  bool pacing_ = false;      // the timer runs: the rest of a request has to come
+  const Principal* principal_ = nullptr;
+  HttpTransactions transactions_{*this};
+  HttpRequestReader reader_{*this};
+  PostedMessage message_{*this, reader_.body().kept()};
+  std::unique_ptr<Rare> rare_;
+  std::size_t at_ = 0;  // of the input of `read`: where what is being read begins
+  Phase phase_ = Phase::requests;
   bool draining_ = false;
   bool continue_due_ = false;  // 100 Continue, when the responses before it have gone
 };

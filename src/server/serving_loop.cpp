@@ -125,9 +125,9 @@ void ServingLoop::log_full() {
 // False when there is no memory for one more, or no slot: then it is closed.
 bool ServingLoop::take_in(transport::Socket& socket, transport::IoThread* io, bool full) {
   try {
-    // Each connection goes into ended_ twice at most, as a detector and as what that was promoted to: then
-    // there must be a slot, since it may end because there is no memory.
-    reserve_extra(ended_, 2 * (connections_.size() + 1));
+    // Each connection goes into ended_ three times at most, as a detector, as what that was promoted to, and as what
+    // that was upgraded to: then there must be a slot, since it may end because there is no memory.
+    reserve_extra(ended_, 3 * (connections_.size() + 1));
     std::unique_ptr<transport::ByteStream> stream;
     if (io != nullptr) {
       stream = io->open(socket.get());

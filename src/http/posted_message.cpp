@@ -1,0 +1,312 @@
+// See posted_message.hpp. The path that matters is `serve` of JSON that is answered at once: it copies nothing and
+// allocates nothing. MessagePack goes the ways that Session has for it (connection/session.cpp).
+#include "http/posted_message.hpp"
+
+#include <new>
+#include <utility>
+
+#include "framing/byte_order_mark.hpp"
+#include "http/session.hpp"
+#include "message/explain.hpp"
+
+namespace wirecall::session {
+namespace {
+
+// How many answers a message asks for.
+std::size_t asked_by(const Received& message) {
+  if (message.kind != MessageKind::batch) {
+    return message.kind == MessageKind::request || message.kind == MessageKind::invalid ? 1 : 0;
+  }
+  std::size_t asked = 0;
+  BatchElements elements{message.text};
+  for (Received element; elements.next(element);) asked += asked_by(element);
+  return asked;
+}
+
+// Keeps an answer whose status is not known before it is there.
+struct BufferedReply final : rpc::MessageSink {
+  explicit BufferedReply(HttpSession& owner) : session(&owner) {}
+  Buffer& open_message() override { return text; }
+  void close_message() override {}
+  void discard_message() noexcept override { text.clear(); }
+  void lose_answer() noexcept override { lost = true; }
+  [[nodiscard]] rpc::Share* share() noexcept override { return unbounded ? nullptr : &session->own_share(); }
+  [[nodiscard]] bool next_share() noexcept override { return session->next_slice(); }
+
+  HttpSession* session;
+  Buffer text;
+  bool lost = false;
+  bool unbounded = false;  // of what costs little
+};
+
+}  // namespace
+
+// A body, or what one of MessagePack is in JSON; only that has `unrepresentable`.
+struct PostedMessage::Read {
+  std::string_view text;
+  Scan scan;
+  const Received& message;
+  std::span<const Received> elements;
+  const Unrepresentable* unrepresentable;
+};
+
+// Has `dispatcher` serve the message that it is.
+[[gnu::always_inline]] inline void PostedMessage::handle(rpc::Dispatcher& dispatcher, const Read& read) {
+  Stats& stats = session_->host().loop_context.stats;
+  stats.messages_in += read.scan.status == ScanStatus::complete;
+  if (read.scan.status != ScanStatus::complete) [[unlikely]] {
+    dispatcher.refuse_syntax(read.scan.status, message::unreadable_at(read.text, read.scan.offset));
+  } else if (read.message.kind == MessageKind::response) [[unlikely]] {
+    ++stats.responses_dropped;
+  } else if (read.unrepresentable != nullptr) [[unlikely]] {
+    dispatcher.handle_transcoded(read.message, read.elements, *read.unrepresentable);
+  } else {
+    dispatcher.handle(read.message, read.elements);
+  }
+}
+
+// Reads JSON, behind a byte order mark if need be, and serves it.
+[[gnu::always_inline]] inline Scan PostedMessage::handle_text(rpc::Dispatcher& dispatcher, std::string_view text,
+                                                              const Unrepresentable* unrepresentable,
+                                                              Received& message) {
+  Host& host = session_->host();
+  Scan scan = read_message(text, host.limits, true, message, *host.loop_context.codecs.elements);
+  if (scan.status != ScanStatus::complete) [[unlikely]] {
+    const std::size_t mark = framing::byte_order_mark_bytes(text);
+    text.remove_prefix(mark);
+    if (mark != 0) scan = read_message(text, host.limits, true, message, *host.loop_context.codecs.elements);
+  }
+  handle(dispatcher, {text, scan, message, *host.loop_context.codecs.elements, unrepresentable});
+  return scan;
+}
+
+void PostedMessage::serve(std::span<char> body) {
+  zero_ = body.data() + body.size();
+  at_zero_ = std::exchange(*zero_, '\0');
+  dispatch(body);
+  restore_zero();
+}
+
+void PostedMessage::serve_kept() {
+  static_cast<void>(kept_->padded());
+  if (is_long()) [[unlikely]]
+    return session_->host().long_reader->read(begin_long());
+  dispatch({kept_->data(), kept_->size()});
+  session_->give_back(*kept_);
+}
+
+void PostedMessage::leave(std::vector<Buffer>& kept) {
+  restore_zero();
+  kept.push_back(std::exchange(*kept_, Buffer{}));
+}
+
+void PostedMessage::resume() {
+  if (long_message_) return resume_long();
+  HttpTransaction& transaction = session_->current();
+  if (session_->input_ended()) transaction.dispatcher.refuse_open_batch();
+  transaction.dispatch([](rpc::Dispatcher& dispatcher) { dispatcher.resume_batch(); });
+  if (session_->over() || transaction.dispatcher.has_open_batch()) [[unlikely]]
+    return;
+  finish(batch_asks_);
+}
+
+// ---- what takes long to read ----
+
+bool PostedMessage::is_long() const noexcept {
+  return kept_->size() > kLongMessageBytes && session_->host().long_reader != nullptr && !session_->is_draining();
+}
+
+// As Session has it: no request that follows is read until the body has been.
+const std::shared_ptr<LongMessage>& PostedMessage::begin_long() {
+  long_message_ = std::make_shared<LongMessage>(std::exchange(*kept_, Buffer{}), session_->host().limits,
+                                                LongMessage::Sender{.account = session_->account(),
+                                                                    .received_at = session_->input_received_at(),
+                                                                    .hold = session_->hold_input(),
+                                                                    .then = [this] { session_->interrupt(); }});
+  return long_message_;
+}
+
+void PostedMessage::resume_long() {
+  const std::shared_ptr<LongMessage> read = std::exchange(long_message_, nullptr);
+  if (session_->input_ended()) return;
+  if (read->out_of_memory) throw std::bad_alloc{};
+  session_->set_input_received_at(read->received_at);
+  const bool checked = read->is_msgpack() && !read->transcoded;
+  const Unrepresentable* const unrepresentable = read->transcoded ? &read->unrepresentable : nullptr;
+  *kept_ = std::move(read->text);
+  const std::span<char> text{kept_->data(), kept_->size()};
+  if (checked) {
+    dispatch_msgpack(text, read->status, read->members);
+  } else if (read->status != Status::done) {
+    refuse_msgpack(read->status);
+  } else if (session_->is_draining()) {
+    dispatch_draining(kept_->view(), unrepresentable);
+  } else {
+    const std::string_view json = kept_->view().substr(read->mark);
+    dispatch_by(read->message, [&](rpc::Dispatcher& dispatcher) {
+      handle(dispatcher, {json, read->scan, read->message, {}, unrepresentable});
+    });
+  }
+  session_->give_back(*kept_);
+}
+
+// ---- dispatching ----
+
+// Has `act` serve the message in the current transaction, which is finished unless the message is interrupted.
+template <class Act>
+[[gnu::always_inline]] inline void PostedMessage::dispatch_by(const Received& message, const Act& act) {
+  HttpTransaction& transaction = session_->current();
+  transaction.dispatch(act);
+  if (session_->over()) [[unlikely]]
+    return;
+  if (transaction.is_answered()) [[likely]]
+    return session_->finish_transaction();
+  batch_asks_ = asked_by(message) != 0;
+  if (!transaction.dispatcher.has_open_batch()) finish(batch_asks_);
+}
+
+// The body has been served, though perhaps not answered.
+void PostedMessage::finish(bool asks) {
+  HttpTransaction& transaction = session_->current();
+  const bool asked = transaction.is_answered() || (asks && transaction.dispatcher.in_flight() != 0);
+  if (!asked) transaction.respond_empty(session_->settings().notification_status);
+  session_->finish_transaction();
+}
+
+inline void PostedMessage::dispatch(std::span<char> text) {
+  if (text.empty() || !message::is_msgpack(text[0])) [[likely]]
+    return dispatch_json({text.data(), text.size()}, nullptr);
+  message::MsgpackMembers members;
+  const Status status = message::Transcoder::check({text.data(), text.size()}, session_->host().limits, members);
+  dispatch_msgpack(text, status, members);
+}
+
+void PostedMessage::dispatch_json(std::string_view text, const Unrepresentable* unrepresentable) {
+  if (session_->is_draining()) [[unlikely]]
+    return dispatch_draining(text, unrepresentable);
+  Received message;
+  dispatch_by(message, [&](rpc::Dispatcher& dispatcher) {
+    static_cast<void>(handle_text(dispatcher, text, unrepresentable, message));
+  });
+}
+
+// What the body is in JSON takes its place, unless it can be served as it is.
+void PostedMessage::dispatch_msgpack(std::span<char> bytes, Status status, const message::MsgpackMembers& members) {
+  Host& host = session_->host();
+  HttpTransaction& transaction = session_->current();
+  transaction.brings_msgpack();
+  message::Transcoder& transcoder = host.loop_context.codecs.transcoder();
+  const std::string_view msgpack{bytes.data(), bytes.size()};
+  if (status == Status::done && !session_->is_draining()) {
+    if (transcoder.is_long_batch(msgpack, host.limits)) return dispatch_long_batch(msgpack);
+    using rpc::Passthrough;
+    const bool asks = transaction.answers_msgpack() && !transcoder.has_response(msgpack, members);
+    const Passthrough passthrough = asks ? transaction.dispatcher.may_pass_through(msgpack, members) : Passthrough::no;
+    if (passthrough != Passthrough::no && dispatch_as_msgpack(msgpack, members, passthrough == Passthrough::too_large))
+      return;
+  }
+  if (status == Status::done && is_long()) [[unlikely]]
+    return host.long_reader->transcode(begin_long());
+  Buffer json = host.loop.take_buffer();
+  if (status == Status::done) status = transcoder.checked_to_json(msgpack, host.limits, json);
+  session_->give_back(*kept_);
+  *kept_ = std::move(json);
+  if (status == Status::done) {
+    const Unrepresentable unrepresentable = transcoder.take_unrepresentable();
+    dispatch_json(kept_->padded(), &unrepresentable);
+  } else {
+    refuse_msgpack(status);
+  }
+  session_->give_back(*kept_);
+}
+
+// Params stay in the body, results are written as they are sent. False: it is for who reads it as JSON.
+bool PostedMessage::dispatch_as_msgpack(std::string_view msgpack, const message::MsgpackMembers& members,
+                                        bool too_large) {
+  Host& host = session_->host();
+  Buffer envelope = host.loop.take_buffer();
+  Received message;
+  std::span<Received> elements{*host.loop_context.codecs.elements};
+  const Status status =
+      host.loop_context.codecs.transcoder().read(msgpack, host.limits, envelope, message, elements, members);
+  if (status != Status::done) {
+    refuse_size();
+    return true;
+  }
+  const bool takes = session_->current().dispatcher.takes_msgpack(message);
+  if (takes) {
+    ++host.loop_context.stats.messages_in;
+    dispatch_by(message, [&](rpc::Dispatcher& dispatcher) {
+      dispatcher.answer_as(MessageForm::msgpack);
+      dispatcher.handle_msgpack(message, elements, msgpack, too_large);
+    });
+  }
+  session_->give_back(envelope);
+  return takes;
+}
+
+// Responses in it are left out: nobody waits for one here.
+void PostedMessage::dispatch_long_batch(std::string_view msgpack) {
+  Host& host = session_->host();
+  Buffer text = host.loop.take_buffer();
+  Received batch;
+  static_cast<void>(host.loop_context.codecs.transcoder().read_long_batch(msgpack, host.limits, false, text, batch));
+  ++host.loop_context.stats.messages_in;
+  dispatch_by(batch, [&](rpc::Dispatcher& dispatcher) { dispatcher.handle_transcoded(batch, {}, {}); });
+  session_->give_back(text);
+}
+
+// No handler runs any more. Where nothing but refusals is left to say, the status says so too.
+void PostedMessage::dispatch_draining(std::string_view text, const Unrepresentable* unrepresentable) {
+  Host& host = session_->host();
+  HttpTransaction& transaction = session_->current();
+  const std::uint64_t refused_before = host.loop_context.stats.errors_draining;
+  BufferedReply answer{*session_};
+  rpc::Dispatcher dispatcher{host.registry, answer, host.limits, host.loop_context};
+  if (host.loop_context.services.authority != nullptr) dispatcher.identify(session_->principal(), {});
+  dispatcher.drain();
+  Received message;
+  const bool read = handle_text(dispatcher, text, unrepresentable, message).status == ScanStatus::complete;
+  if (dispatcher.has_open_batch()) {
+    dispatcher.refuse_open_batch();
+    answer.unbounded = true;
+    dispatcher.resume_batch();
+  }
+  if (answer.lost) return session_->fail_out_of_memory();
+  const std::size_t asked = read ? asked_by(message) : 1;
+  const bool refused = host.loop_context.stats.errors_draining - refused_before == asked;
+  if (refused) transaction.fields += "Retry-After: 1\r\n";
+  if (answer.text.empty()) {
+    transaction.respond_empty(503);
+    return session_->finish_transaction();
+  }
+  ++host.loop_context.stats.messages_out;
+  const bool msgpack = transaction.answers_msgpack();
+  Buffer bytes;
+  if (msgpack)
+    static_cast<void>(host.loop_context.codecs.transcoder().to_msgpack(answer.text.padded(), host.limits, bytes));
+  transaction.respond(refused ? 503 : 200, msgpack ? bytes.view() : answer.text.view(),
+                      msgpack ? kMsgpackType : kJsonType);
+  session_->finish_transaction();
+}
+
+// ---- refusing ----
+
+void PostedMessage::refuse_msgpack(Status status) {
+  if (status == Status::too_large) return refuse_size();
+  const ScanStatus scan = status == Status::too_deep ? ScanStatus::too_deep : ScanStatus::malformed;
+  session_->current().dispatch([&](rpc::Dispatcher& dispatcher) {
+    dispatcher.refuse_syntax(scan, {.cause = message::Transcoder::cause_of(status)});
+  });
+  session_->finish_transaction();
+}
+
+void PostedMessage::refuse_size() {
+  HttpTransaction& transaction = session_->current();
+  transaction.set_status(413);
+  transaction.closes = true;
+  transaction.dispatch([](rpc::Dispatcher& dispatcher) { dispatcher.refuse_size(); });
+  session_->finish_transaction();
+}
+
+}  // namespace wirecall::session

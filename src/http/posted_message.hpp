@@ -1,0 +1,80 @@
+// PostedMessage: the JSON-RPC message that is the body of a request, from its bytes until its answer is written, or is
+// waited for. There is one at a time: nothing behind it is read meanwhile.
+// Owned by an HttpSession; lives on its loop's thread.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "connection/long_message.hpp"
+#include "http/body_reader.hpp"
+#include "message/transcoder.hpp"
+#include "rpc/dispatcher.hpp"
+#include "wirecall/bytes.hpp"
+#include "wirecall/message.hpp"
+
+namespace wirecall::session {
+
+class HttpSession;
+
+class PostedMessage {
+ public:
+  /// `kept` is where a body is that did not come at once.
+  PostedMessage(HttpSession& session, Buffer& kept) noexcept : session_(&session), kept_(&kept) {}
+  ~PostedMessage() {
+    if (long_message_) long_message_->forget();
+  }
+  PostedMessage(PostedMessage&&) = delete;
+
+  /// Serves a body where it lies; a byte can be written behind it.
+  void serve(std::span<char> body);
+  /// Serves what has been kept. An empty one is answered as no message.
+  void serve_kept();
+  /// Goes on with one that has been interrupted.
+  void resume();
+  /// Its handler has lost the loop. What it may still read from goes to `kept`.
+  void leave(std::vector<Buffer>& kept);
+  /// Answers it as too large; nothing more is read.
+  void refuse_size();
+  /// What is held of memory for one that is read elsewhere.
+  [[nodiscard]] std::size_t bytes() const noexcept { return long_message_ ? long_message_->bytes() : 0; }
+
+ private:
+  using Status = message::Transcoder::Status;
+  using Unrepresentable = std::vector<message::Unrepresentable>;
+  struct Read;
+
+  void restore_zero() noexcept {
+    if (zero_ != nullptr) *std::exchange(zero_, nullptr) = at_zero_;
+  }
+  void handle(rpc::Dispatcher& dispatcher, const Read& read);
+  Scan handle_text(rpc::Dispatcher& dispatcher, std::string_view text, const Unrepresentable* unrepresentable,
+                   Received& message);
+  template <class Act>
+  void dispatch_by(const Received& message, const Act& act);
+  void dispatch(std::span<char> text);
+  void dispatch_json(std::string_view text, const Unrepresentable* unrepresentable);
+  void dispatch_msgpack(std::span<char> bytes, Status status, const message::MsgpackMembers& members);
+  bool dispatch_as_msgpack(std::string_view msgpack, const message::MsgpackMembers& members, bool too_large);
+  void dispatch_long_batch(std::string_view msgpack);
+  void dispatch_draining(std::string_view text, const Unrepresentable* unrepresentable);
+  void refuse_msgpack(Status status);
+  void finish(bool asks);
+  [[nodiscard]] bool is_long() const noexcept;
+  const std::shared_ptr<LongMessage>& begin_long();
+  void resume_long();
+
+  HttpSession* session_;
+  Buffer* kept_;
+  std::shared_ptr<LongMessage> long_message_;  // read elsewhere, or has been; null for none
+  char* zero_ = nullptr;     // behind the body that is served where it lies: the scanner wants a zero there
+  char at_zero_ = '\0';      // what stood there, of the next request
+  bool batch_asks_ = false;  // an answer, of the batch that is interrupted
+};
+
+}  // namespace wirecall::session

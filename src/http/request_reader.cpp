@@ -1,0 +1,89 @@
+// See request_reader.hpp.
+#include "http/request_reader.hpp"
+
+#include <chrono>
+
+#include "rpc/memory_budget.hpp"
+
+namespace wirecall::session {
+namespace {
+
+// A body that brings less than this within Limits::header_timeout_ms is given up.
+constexpr std::size_t kBodyBytesMin = 4096;
+
+}  // namespace
+
+// The beginning of a head, before which nobody knows who sends it (Limits::unidentified_bytes).
+class HttpRequestReader::HeldHead final : public rpc::MemoryConsumer {
+ public:
+  explicit HeldHead(HttpRequestReader& reader) : reader_(&reader) {}
+
+ private:
+  void evict() override { reader_->drop_head(); }
+
+  HttpRequestReader* reader_;
+};
+
+HttpRequestReader::HttpRequestReader(HttpChannel& channel) noexcept : channel_(&channel) {}
+
+HttpRequestReader::~HttpRequestReader() {
+  channel_->host().loop.stop(*this);
+  channel_->give_back(head_);
+  channel_->give_back(body_.kept());
+}
+
+framing::HttpHeadRead HttpRequestReader::read_head(std::string_view input, framing::HttpHead& head) {
+  Host& host = channel_->host();
+  const std::size_t bytes_max = host.limits.header_bytes;
+  const std::size_t kept = head_.size();
+  std::string_view text = input;
+  if (kept != 0) [[unlikely]] {
+    head_.append(input.substr(0, bytes_max + 1 - kept));
+    text = head_.view();
+  }
+  framing::HttpHeadRead read = read_http_head(text, bytes_max, head);
+  if (read.size != 0) [[likely]] {
+    held_head_.reset();
+    read.size -= kept;
+  } else if (read.status == 0 && kept == 0) {
+    head_ = host.loop.take_buffer();
+    head_.append(input);
+  }
+  return read;
+}
+
+void HttpRequestReader::hold_unidentified() {
+  if (!held_head_) held_head_ = std::make_unique<HeldHead>(*this);
+  Host& host = channel_->host();
+  host.loop_context.budgets.unidentified.hold(*held_head_, head_.size(), host.limits.unidentified_bytes);
+}
+
+void HttpRequestReader::drop_head() {
+  channel_->give_back(head_);
+  channel_->stop_reading(CloseReason::refused);
+}
+
+void HttpRequestReader::watch_pace() {
+  const bool needed = !channel_->input_ended() && (body_.reading() || !head_.empty());
+  if (needed == pacing_) return;
+  if (!needed) return end_pace();
+  pacing_ = true;
+  static_cast<void>(body_.take_progress());
+  Host& host = channel_->host();
+  host.loop.start(*this, std::chrono::milliseconds{host.limits.header_timeout_ms});
+}
+
+void HttpRequestReader::end_pace() noexcept {
+  pacing_ = false;
+  channel_->host().loop.stop(*this);
+}
+
+void HttpRequestReader::expired() {
+  pacing_ = false;
+  if (channel_->over() || channel_->input_ended() || channel_->off_loop() != 0) return;
+  const bool comes = body_.reading() && (body_.take_progress() >= kBodyBytesMin || channel_->backpressured());
+  if (comes) return channel_->within_memory([&] { watch_pace(); });
+  channel_->request_is_late();
+}
+
+}  // namespace wirecall::session

@@ -1,0 +1,92 @@
+// See routes.hpp. The first entries are those of calls, so that a POST finds its own at once.
+#include "http/routes.hpp"
+
+#include <algorithm>
+#include <stdexcept>
+#include <utility>
+
+#include "framing/token.hpp"
+#include "http/own_routes.hpp"
+
+namespace wirecall::session {
+
+using framing::HttpMethod;
+
+namespace {
+
+// In the order of Allow.
+constexpr HttpMethod kMethods[]{HttpMethod::get,   HttpMethod::head,    HttpMethod::post,   HttpMethod::put,
+                                HttpMethod::patch, HttpMethod::delete_, HttpMethod::options};
+
+}  // namespace
+
+std::string_view name_of(HttpMethod method) noexcept {
+  switch (method) {
+    case HttpMethod::get:
+      return "GET";
+    case HttpMethod::head:
+      return "HEAD";
+    case HttpMethod::post:
+      return "POST";
+    case HttpMethod::options:
+      return "OPTIONS";
+    case HttpMethod::put:
+      return "PUT";
+    case HttpMethod::patch:
+      return "PATCH";
+    case HttpMethod::delete_:
+      return "DELETE";
+    case HttpMethod::other:
+    case HttpMethod::unknown:
+      break;
+  }
+  return {};
+}
+
+std::string HttpMethods::text() const {
+  std::string all;
+  for (const HttpMethod method : kMethods) {
+    const bool served =
+        contains(method) || method == HttpMethod::options || (method == HttpMethod::head && contains(HttpMethod::get));
+    if (served) all.append(all.empty() ? "" : ", ").append(name_of(method));
+  }
+  return all;
+}
+
+HttpRoutes::HttpRoutes() : routes_(own_routes()) {}
+
+void HttpRoutes::add(HttpRoute route) {
+  if (!route.path.starts_with('/')) throw std::invalid_argument{"a route's path begins with /: " + route.path};
+  if (route.methods.empty() && route.upgrade.empty())
+    throw std::invalid_argument{"a route has a method: " + route.path};
+  for (const HttpMethod method : kMethods) {
+    if (route.methods.contains(method) && find(route.path, method) != nullptr)
+      throw std::invalid_argument{std::string{name_of(method)} + " " + route.path + " is served already"};
+  }
+  routes_.push_back(std::move(route));
+}
+
+const HttpRoute* HttpRoutes::find(std::string_view path, HttpMethod method) const noexcept {
+  if (method == HttpMethod::head) method = HttpMethod::get;
+  for (const HttpRoute& route : routes_) {
+    if (route.methods.contains(method) && route.matches(path)) return &route;
+  }
+  return nullptr;
+}
+
+const HttpRoute* HttpRoutes::find_upgrade(std::string_view path, std::string_view protocol) const noexcept {
+  const auto found = std::ranges::find_if(routes_, [&](const HttpRoute& route) {
+    return !route.upgrade.empty() && route.matches(path) && framing::same_word(protocol, route.upgrade);
+  });
+  return found != routes_.end() ? &*found : nullptr;
+}
+
+HttpMethods HttpRoutes::methods_at(std::string_view path) const noexcept {
+  HttpMethods methods;
+  for (const HttpRoute& route : routes_) {
+    if (route.matches(path)) methods = methods | route.methods;
+  }
+  return methods;
+}
+
+}  // namespace wirecall::session

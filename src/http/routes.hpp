@@ -1,0 +1,92 @@
+// HttpRoutes: what is served at which path: a table of {path or prefix, methods, handler}, searched once for each
+// request. It begins with the paths of every server (own_routes.cpp); a program adds its own before the server runs.
+// A value; immutable while connections refer to it.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <initializer_list>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "framing/http1.hpp"
+
+namespace wirecall::session {
+
+class HttpSession;
+
+/// As a request line has it; empty for HttpMethod::other and HttpMethod::unknown.
+[[nodiscard]] std::string_view name_of(framing::HttpMethod method) noexcept;
+
+class HttpMethods {
+ public:
+  constexpr HttpMethods() noexcept = default;
+  constexpr HttpMethods(std::initializer_list<framing::HttpMethod> methods) noexcept {
+    for (const framing::HttpMethod method : methods) bits_ |= bit(method);
+  }
+  [[nodiscard]] constexpr bool contains(framing::HttpMethod method) const noexcept {
+    return (bits_ & bit(method)) != 0;
+  }
+  [[nodiscard]] constexpr bool empty() const noexcept { return bits_ == 0; }
+  constexpr HttpMethods operator|(HttpMethods other) const noexcept {
+    other.bits_ |= bits_;
+    return other;
+  }
+  /// As Allow lists them: "GET, HEAD, OPTIONS".
+  [[nodiscard]] std::string text() const;
+
+ private:
+  static constexpr std::uint32_t bit(framing::HttpMethod method) noexcept {
+    return std::uint32_t{1} << static_cast<unsigned>(method);
+  }
+  std::uint32_t bits_ = 0;
+};
+
+/// A request whose head has come. Everything it refers to lasts until the handler returns.
+struct RoutedRequest {
+  const framing::HttpHead& head;
+  std::string_view path;   ///< as sent
+  std::string_view query;  ///< behind the question mark
+  bool more;               ///< bytes behind the head have come with it
+};
+
+struct HttpRoute {
+  /// With "/*" at its end: any path that begins with what is in front of the star.
+  std::string path;
+  /// HEAD is served where GET is, OPTIONS where anything is.
+  HttpMethods methods;
+  /// Answers the session's current transaction, or has the session read the body first.
+  std::function<void(HttpSession&, const RoutedRequest&)> handle;
+  /// The protocol, in small letters, that a request at this path may ask for by Upgrade: then `handle` is called
+  /// whatever the method, and `methods` are none. Empty for none.
+  std::string upgrade = {};
+
+  [[nodiscard]] bool matches(std::string_view asked) const noexcept {
+    return asked == path ||
+           (path.ends_with("/*") && asked.starts_with(std::string_view{path}.substr(0, path.size() - 1)));
+  }
+};
+
+class HttpRoutes {
+ public:
+  /// The paths of every server.
+  HttpRoutes();
+  /// Throws std::invalid_argument for a path that does not begin with '/', for no method, and for a method that is
+  /// served at that path already.
+  void add(HttpRoute route);
+
+  /// The first that serves the method at that path; null for none.
+  [[nodiscard]] const HttpRoute* find(std::string_view path, framing::HttpMethod method) const noexcept;
+  /// The first that takes an upgrade to `protocol` there; null for none.
+  [[nodiscard]] const HttpRoute* find_upgrade(std::string_view path, std::string_view protocol) const noexcept;
+  /// All that are served there: none where nothing is.
+  [[nodiscard]] HttpMethods methods_at(std::string_view path) const noexcept;
+  [[nodiscard]] std::span<const HttpRoute> all() const noexcept { return routes_; }
+
+ private:
+  std::vector<HttpRoute> routes_;
+};
+
+}  // namespace wirecall::session

@@ -1,0 +1,154 @@
+// See transaction.hpp.
+#include "http/transaction.hpp"
+
+#include <charconv>
+#include <new>
+#include <system_error>
+
+#include "message/transcoder.hpp"
+
+namespace wirecall::session {
+
+using framing::HttpField;
+using framing::HttpHead;
+
+HttpTransaction::HttpTransaction(HttpChannel& channel, HttpTransactions& order)
+    : HttpSink(channel),
+      dispatcher(channel.host().registry, *this, channel.host().limits, channel.host().loop_context,
+                 channel.load().get()),
+      order_(&order) {}
+
+// ---- the request ----
+
+void HttpTransaction::begin(const HttpHead& head, bool draining) noexcept {
+  WIRECALL_ASSERT(state_ == State::open);
+  closes = head.closes || draining;
+  keeps_alive_ = head.keeps_alive;
+  head_only_ = head.method == framing::HttpMethod::head;
+}
+
+void HttpTransaction::choose_encoding(const HttpHead& head) noexcept {
+  std::string_view accepted = head[HttpField::accept];
+  // What browsers and curl say of themselves names neither.
+  while (!accepted.empty()) {
+    const std::string_view type = framing::take_element(accepted);
+    msgpack_ = is_msgpack_type(type);
+    as_asked_ = msgpack_ || is_json_type(type);
+    if (as_asked_) return;
+  }
+  msgpack_ = is_msgpack_type(head[HttpField::content_type]);
+}
+
+bool HttpTransaction::take_timeout(const HttpHead& head) {
+  if (!head.has(HttpField::wirecall_timeout_ms)) [[likely]]
+    return true;
+  const std::string_view text = head[HttpField::wirecall_timeout_ms];
+  std::uint32_t milliseconds = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), milliseconds);
+  if (error == std::errc::invalid_argument || end != text.data() + text.size()) {
+    refuse(400, "a Wirecall-Timeout-Ms that is no whole number");
+    return false;
+  }
+  // More than can be counted is no limit.
+  if (error == std::errc{}) dispatcher.limit_timeout(milliseconds);
+  return true;
+}
+
+void HttpTransaction::reset() noexcept {
+  state_ = State::open;
+  closes = keeps_alive_ = head_only_ = msgpack_ = as_asked_ = false;
+  status_ = 200;
+  fields.clear();
+  dispatcher.limit_timeout(rpc::Dispatcher::kNoTimeout);
+  dispatcher.answer_as(MessageForm::json);
+}
+
+// ---- the response ----
+
+// Where the response is written: into the output, if none is due before it.
+Buffer& HttpTransaction::begin_output() {
+  WIRECALL_ASSERT(state_ != State::answered);
+  out_ = order_->is_next(*this) ? &channel_->output() : &held_;
+  return *out_;
+}
+
+// A response that is made at once, by `write` into the buffer it is given.
+template <class Write>
+void HttpTransaction::answer(const Write& write) {
+  Buffer& out = begin_output();
+  const std::size_t begin = out.size();
+  write(out);
+  written(begin);
+}
+
+void HttpTransaction::respond(std::uint16_t status, std::string_view body, std::string_view content_type) {
+  answer([&](Buffer& out) { write_response(out, head(status, content_type), body, head_only_); });
+}
+
+void HttpTransaction::respond_empty(std::uint16_t status) {
+  answer([&](Buffer& out) { write_empty_response(out, head(status, {})); });
+}
+
+void HttpTransaction::refuse(std::uint16_t status, std::string_view cause) {
+  rpc::Refusals& refusals = channel_->host().loop_context.refusals;
+  if (status == 400 && refusals.wants_reason()) refusals.log_http(cause);
+  std::string text{reason_of(status)};
+  text.append(": ").append(cause).append("\n");
+  respond(status, text);
+}
+
+void HttpTransaction::refuse_and_close(std::uint16_t status, std::string_view cause) {
+  closes = true;
+  refuse(status, cause);
+}
+
+void HttpTransaction::written(std::size_t begin) {
+  if (out_ != &held_) {
+    channel_->output_grew(begin);
+  } else {
+    order_->hold(held_.size());
+    channel_->output_grew_elsewhere(channel_->gathered_bytes() + order_->held_bytes());
+  }
+  state_ = State::answered;
+}
+
+Buffer& HttpTransaction::open_message() {
+  Buffer& out = begin_output();
+  if (held_.empty() && &out == &held_) held_ = channel_->host().loop.take_buffer();
+  const std::size_t begin = out.size();
+  try {
+    response_ = begin_response(out, head(status_, msgpack_ ? kMsgpackType : kJsonType), channel_->response_digits);
+  } catch (...) {
+    out.truncate(begin);
+    throw;
+  }
+  return out;
+}
+
+// Which encoding the answer has, Accept may say.
+void HttpTransaction::close_message_as(MessageForm form) {
+  ++channel_->host().loop_context.stats.messages_out;
+  try {
+    if (msgpack_ && form != MessageForm::msgpack) [[unlikely]]
+      transcode();
+    channel_->response_digits = static_cast<std::uint8_t>(end_response(*out_, response_, head_only_));
+  } catch (const std::bad_alloc&) {
+    return lose_answer();
+  }
+  if (state_ == State::open) channel_->request_turn_end();
+  written(response_.begin);
+}
+
+// Answers can always be said: as an error, if need be.
+void HttpTransaction::transcode() {
+  Host& host = channel_->host();
+  message::Transcoder& transcoder = host.loop_context.codecs.transcoder();
+  Buffer& bytes = transcoder.scratch();
+  bytes.clear();
+  static_cast<void>(transcoder.to_msgpack(out_->padded().substr(response_.body_at), host.limits, bytes));
+  out_->truncate(response_.body_at);
+  out_->append(bytes.view());
+  transcoder.shrink();
+}
+
+}  // namespace wirecall::session
