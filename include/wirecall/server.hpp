@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "wirecall/endpoint.hpp"
+#include "wirecall/http.hpp"
 #include "wirecall/listeners.hpp"
 #include "wirecall/options.hpp"
 #include "wirecall/registry.hpp"
@@ -61,6 +62,12 @@ class Server {
     return registry().subscription(std::move(names), std::forward<F>(stream_function), std::move(params));
   }
   void use(Middleware middleware) { registry().use(std::move(middleware)); }
+  /// Serves HTTP requests of `method` ("GET", which serves HEAD too, "POST", "PUT", "PATCH" or "DELETE") at `path`:
+  /// one path, or all that begin so where it ends in "/*". They pass the same checks of Host, Origin and token as any
+  /// other (docs/http.md). The handler must not block: it is called on the thread of the loop, on several at once where
+  /// Options::thread_count is above 1. Throws std::invalid_argument for a path that does not begin with '/', another
+  /// method, and what is served already.
+  void route(std::string_view method, std::string path, HttpHandler handler);
 
   /// Binds at once, so that clients can connect; run() serves them. May be called several times. Returns the
   /// endpoint with its actual port. Throws std::invalid_argument or std::runtime_error with the cause and the cure.

@@ -25,6 +25,7 @@
 #include "wirecall/batch.hpp"
 #include "wirecall/broker.hpp"
 #include "wirecall/client.hpp"
+#include "wirecall/http.hpp"
 #include "wirecall/loop.hpp"
 #include "wirecall/provider.hpp"
 #include "wirecall/request.hpp"

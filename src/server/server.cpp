@@ -21,6 +21,7 @@
 #include <utility>
 #include <vector>
 
+#include "http/program_route.hpp"
 #include "rpc/access.hpp"
 #include "rpc/openrpc.hpp"
 #include "runtime/backend.hpp"
@@ -241,6 +242,10 @@ void Server::set_limits(const Limits& limits, std::function<void()> in_force) {
 void Server::set_log_level(LogLevel level) noexcept { state_->log_level->store(level, std::memory_order_relaxed); }
 
 Registry& Server::registry() noexcept { return state_->registry; }
+
+void Server::route(std::string_view method, std::string path, HttpHandler handler) {
+  state_->http.routes.add(session::program_route(method, std::move(path), std::move(handler), state_->options.log));
+}
 
 Endpoint Server::listen(std::string_view uri) {
   State& state = *state_;

@@ -73,6 +73,20 @@ class TestServer {
   int given_up_ = 0;
 };
 
+TEST(Server, serves_a_route_of_the_program) {
+  TestServer test;
+  test.server.route("GET", "/mine", [](const HttpRequest& request) {
+    return HttpResponse{.body = std::string{request.query} + "\n", .content_type = "text/x-mine"};
+  });
+  EXPECT_THROW(test.server.route("GET", "/metrics", nullptr), std::invalid_argument);
+  const RunningServer running{test.server};
+  RawPeer peer{*test.endpoint};
+  ASSERT_TRUE(peer.send("GET /mine?a=1 HTTP/1.1\r\nHost: localhost\r\n\r\n"));
+  for (const auto* line : {"HTTP/1.1 200 OK\r", "Content-Type: text/x-mine\r", "Content-Length: 4\r", "\r", "a=1"}) {
+    EXPECT_EQ(peer.line(), line);
+  }
+}
+
 TEST(Server, answers_calls_of_several_connections_and_listeners) {
   TestServer test;
   const Endpoint second = test.server.listen("tcp://localhost:0");

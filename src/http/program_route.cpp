@@ -1,0 +1,112 @@
+// See program_route.hpp.
+#include "http/program_route.hpp"
+
+#include <algorithm>
+#include <exception>
+#include <memory>
+#include <new>
+#include <stdexcept>
+#include <utility>
+
+#include "framing/token.hpp"
+#include "http/session.hpp"
+
+namespace wirecall {
+
+std::optional<std::string_view> HttpRequest::header(std::string_view name) const noexcept {
+  return framing::find_field(fields, name);
+}
+
+}  // namespace wirecall
+
+namespace wirecall::session {
+namespace {
+
+using framing::HttpMethod;
+
+HttpMethod method_of(std::string_view name) {
+  for (const HttpMethod method :
+       {HttpMethod::get, HttpMethod::post, HttpMethod::put, HttpMethod::patch, HttpMethod::delete_}) {
+    if (name == name_of(method)) return method;
+  }
+  throw std::invalid_argument{"a route's method is GET, POST, PUT, PATCH or DELETE, not " + std::string{name}};
+}
+
+bool can_be_sent(const HttpResponse& response) noexcept {
+  const auto is_value = [](std::string_view text) { return std::ranges::all_of(text, &framing::is_field_text); };
+  return response.status >= 200 && response.status <= 599 && is_value(response.content_type) &&
+         std::ranges::all_of(response.headers, [&](const auto& field) {
+           return !field.first.empty() && std::ranges::all_of(field.first, &framing::is_token) &&
+                  is_value(field.second);
+         });
+}
+
+// What of the request its handler is given, for as long as its body has not come.
+struct Kept {
+  HttpMethod method;
+  std::string target;
+  std::size_t path_bytes;
+  std::string fields;
+};
+
+class ProgramRoute {
+ public:
+  ProgramRoute(HttpHandler handler, const LogSink& log) : handler_(std::move(handler)), log_(&log) {}
+
+  void answer(HttpSession& session, const Kept& kept, std::string_view body) const {
+    HttpTransaction& transaction = session.current();
+    const std::string_view path = std::string_view{kept.target}.substr(0, kept.path_bytes);
+    const std::string_view rest = std::string_view{kept.target}.substr(kept.path_bytes);
+    const HttpResponse response = call({.method = name_of(kept.method),
+                                        .path = path,
+                                        .query = rest.substr(std::min<std::size_t>(1, rest.size())),
+                                        .body = body,
+                                        .fields = kept.fields,
+                                        .principal = session.principal()});
+    for (const auto& [name, value] : response.headers)
+      transaction.fields.append(name).append(": ").append(value).append("\r\n");
+    if (response.status == 204) return transaction.respond_empty(204);
+    transaction.respond(response.status, response.body, response.content_type);
+  }
+
+ private:
+  [[nodiscard]] HttpResponse call(const HttpRequest& request) const {
+    std::string failure;
+    try {
+      HttpResponse response = handler_(request);
+      if (can_be_sent(response)) return response;
+      failure = "its response has a status, a type or a field that cannot be sent";
+    } catch (const std::bad_alloc&) {
+      throw;
+    } catch (const std::exception& error) {
+      failure = error.what();
+    } catch (...) {
+      failure = "it threw what is no std::exception";
+    }
+    (*log_)(LogLevel::error, "the handler of a route has failed",
+            {{"route", std::string{request.method}.append(" ").append(request.path)}, {"error", failure}});
+    return {.status = 500, .body = "Internal Server Error: the handler of this path has failed\n"};
+  }
+
+  HttpHandler handler_;
+  const LogSink* log_;
+};
+
+}  // namespace
+
+HttpRoute program_route(std::string_view method, std::string path, HttpHandler handler, const LogSink& log) {
+  auto route = std::make_shared<const ProgramRoute>(std::move(handler), log);
+  return {.path = std::move(path),
+          .methods = {method_of(method)},
+          .handle = [route = std::move(route)](HttpSession& session, const RoutedRequest& request) {
+            const framing::HttpHead& head = request.head;
+            Kept kept{head.method, std::string{head.target}, request.path.size(), std::string{head.block}};
+            if (head.method == HttpMethod::get || head.method == HttpMethod::head)
+              return route->answer(session, kept, {});
+            session.begin_body(request, [route, kept = std::move(kept)](HttpSession& current, std::string_view body) {
+              route->answer(current, kept, body);
+            });
+          }};
+}
+
+}  // namespace wirecall::session
