@@ -13,7 +13,7 @@
 #include <unistd.h>
 #include <utility>
 
-#include "caller_line.hpp"
+#include "caller_channel.hpp"
 #include "context.hpp"
 #include "errors.hpp"
 #include "method.hpp"

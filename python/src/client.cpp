@@ -21,12 +21,12 @@
 #include <vector>
 
 #include "async_calls.hpp"
+#include "callback.hpp"
 #include "context.hpp"
 #include "described.hpp"
 #include "encode.hpp"
 #include "errors.hpp"
 #include "gil.hpp"
-#include "listener.hpp"
 #include "method.hpp"
 #include "reference.hpp"
 #include "replies.hpp"

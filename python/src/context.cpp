@@ -8,7 +8,7 @@
 #include <time.h>
 #include <utility>
 
-#include "caller_line.hpp"
+#include "caller_channel.hpp"
 
 namespace wirecall::python {
 namespace nb = nanobind;

@@ -204,7 +204,7 @@ bool Encoder::write_key(PyObject* text) {
 }
 
 Reference Encoder::plan_of(PyTypeObject* type) {
-  if (plans == nullptr) return PyErr_SetString(PyExc_RuntimeError, "wirecall._wiring is not loaded"), Reference{};
+  if (plans == nullptr) return PyErr_SetString(PyExc_RuntimeError, "wirecall._bootstrap is not loaded"), Reference{};
   if (const auto known = plans->find(type); known != plans->end()) return Reference::share(known->second.plan.get());
   PyObject* const object = reinterpret_cast<PyObject*>(type);
   Reference plan = Reference::steal(PyObject_CallFunctionObjArgs(planner, object, nullptr));

@@ -1,5 +1,5 @@
 // Encoder: writes one Python value with a codec's Writer, and says which part of it cannot be written. What encode.hpp
-// and checked.hpp are made of; the functions that walk a container take what writes an element.
+// and validating_encoder.hpp are made of; the functions that walk a container take what writes an element.
 // Thread: one that holds the GIL.
 #pragma once
 

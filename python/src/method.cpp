@@ -7,13 +7,13 @@
 #include <utility>
 
 #include "async_calls.hpp"
-#include "caller_line.hpp"
-#include "checked.hpp"
+#include "caller_channel.hpp"
 #include "context.hpp"
 #include "encode.hpp"
 #include "errors.hpp"
 #include "gil.hpp"
 #include "streams.hpp"
+#include "validating_encoder.hpp"
 #include "wirecall/detail/blocking_pool.hpp"
 #include "wirecall/detail/watchdog_slot.hpp"
 

@@ -12,14 +12,14 @@
 #include <vector>
 
 #include "async_calls.hpp"
-#include "caller_line.hpp"
-#include "checked.hpp"
+#include "callback.hpp"
+#include "caller_channel.hpp"
 #include "context.hpp"
 #include "errors.hpp"
 #include "gil.hpp"
-#include "listener.hpp"
 #include "method.hpp"
 #include "reference.hpp"
+#include "validating_encoder.hpp"
 #include "wirecall/detail/executor.hpp"
 #include "wirecall/detail/items.hpp"
 #include "wirecall/task.hpp"

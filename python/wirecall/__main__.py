@@ -15,7 +15,7 @@ from types import ModuleType
 from typing import Any, NoReturn
 
 from . import _native, server
-from ._held_hang_ups import HeldHangUps
+from ._deferred_sighup import HeldHangUps
 from .errors import Error
 
 DESCRIPTION = """\

@@ -26,7 +26,7 @@ import uuid
 import weakref
 from typing import Annotated, Any, Literal, Union, get_args, get_origin, get_type_hints
 
-from . import _values, _wiring  # noqa: F401 - which tells the native module of _values
+from . import _bootstrap, _values  # noqa: F401 - which tells the native module of _values
 from ._native import Shape
 
 (

@@ -11,7 +11,7 @@ import asyncio
 from typing import TYPE_CHECKING, Any
 
 from . import _native
-from ._wiring import DEFAULT_URI
+from ._bootstrap import DEFAULT_URI
 from .client import (
     BatchMethod,
     _all_params,

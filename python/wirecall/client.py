@@ -10,8 +10,8 @@ from __future__ import annotations
 
 import json
 
-from . import _native, _wiring
-from ._wiring import DEFAULT_URI, check_endpoint
+from . import _bootstrap, _native
+from ._bootstrap import DEFAULT_URI, check_endpoint
 from .errors import LocalError, _of_the_call
 
 TYPE_CHECKING = False
@@ -105,7 +105,7 @@ class _Base(_Named):
             self._native = _native.Client([uri] if isinstance(uri, str) else list(uri), json.dumps(options))
         except ValueError as failure:
             raise ValueError(f"{failure}{_cure_of_option(str(failure), options)}") from None
-        _wiring.at_exit(self._end)
+        _bootstrap.at_exit(self._end)
 
     def _end(self) -> None:
         self._native.end()

@@ -21,11 +21,11 @@ import threading
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any, TypeVar, overload
 
-from . import _native, _wiring
-from ._wiring import check_endpoint
+from . import _bootstrap, _native
+from ._bootstrap import check_endpoint
 
 if TYPE_CHECKING:
-    from ._held_hang_ups import HeldHangUps
+    from ._deferred_sighup import HeldHangUps
     from ._workers import Workers
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -69,7 +69,7 @@ class Server:
         self._listening: list[str] = []
         self._ended = threading.Event()
         self._ended.set()
-        _wiring.at_exit(self._end)
+        _bootstrap.at_exit(self._end)
 
     def _make_native(self) -> _native.Server:
         native = _native.Server(json.dumps({"name": self.name, **self._options}), self._broker)

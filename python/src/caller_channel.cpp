@@ -1,5 +1,5 @@
-// See caller_line.hpp.
-#include "caller_line.hpp"
+// See caller_channel.hpp.
+#include "caller_channel.hpp"
 
 #include <condition_variable>
 #include <exception>

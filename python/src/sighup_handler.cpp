@@ -1,5 +1,5 @@
-// See hang_ups.hpp.
-#include "hang_ups.hpp"
+// See sighup_handler.hpp.
+#include "sighup_handler.hpp"
 
 #include <cerrno>
 #include <cstdint>

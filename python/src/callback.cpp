@@ -1,5 +1,5 @@
-// See listener.hpp.
-#include "listener.hpp"
+// See callback.hpp.
+#include "callback.hpp"
 
 #include <utility>
 

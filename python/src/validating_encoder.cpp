@@ -1,5 +1,5 @@
-// See checked.hpp.
-#include "checked.hpp"
+// See validating_encoder.hpp.
+#include "validating_encoder.hpp"
 
 #include <algorithm>
 #include <cstddef>
