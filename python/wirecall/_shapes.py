@@ -14,7 +14,6 @@ import dataclasses
 import datetime
 import decimal
 import enum
-import functools
 import json
 import pathlib
 import re
@@ -26,7 +25,7 @@ import uuid
 import weakref
 from typing import Annotated, Any, Literal, Union, get_args, get_origin, get_type_hints
 
-from . import _bootstrap, _values  # noqa: F401 - which tells the native module of _values
+from . import _bootstrap  # noqa: F401 - sets up the native module
 from ._native import Shape
 
 (
@@ -114,7 +113,9 @@ def _make(hint: Any) -> Shape:
         return Shape(simple[0], simple[1], None)
     origin = get_origin(hint)
     if origin is Annotated:
-        return _annotated(hint)
+        from ._constraints import annotated
+
+        return annotated(hint)
     if origin in (Union, types.UnionType):
         return _union(get_args(hint))
     if origin is Literal:
@@ -125,13 +126,13 @@ def _make(hint: Any) -> Shape:
     if kind is collections.abc.Buffer if hasattr(collections.abc, "Buffer") else False:
         return Shape(BYTES, "", None)
     if kind in (bytearray, memoryview):
-        return _converted(bytes, kind, "", exact=kind)
+        return converted(bytes, kind, "", exact=kind)
     if kind is tuple:
         return _tuple(get_args(hint))
     if kind in _SEQUENCES:
-        return _with_parts(Shape(_SEQUENCES[kind], "", None), shape_of((get_args(hint) or (Any,))[0]))
+        return with_parts(Shape(_SEQUENCES[kind], "", None), shape_of((get_args(hint) or (Any,))[0]))
     if kind is collections.deque:
-        return _converted(list[(get_args(hint) or (Any,))[0]], collections.deque, "", exact=collections.deque)  # type: ignore[misc]
+        return converted(list[(get_args(hint) or (Any,))[0]], collections.deque, "", exact=collections.deque)  # type: ignore[misc]
     if kind in _MAPPINGS:
         return _mapping(*(get_args(hint) or (str, Any)))
     if isinstance(kind, type):
@@ -139,8 +140,8 @@ def _make(hint: Any) -> Shape:
         if shape is not None:
             return shape
     raise TypeError(
-        f"wirecall: {_name(hint)} cannot be put on the wire: hint a built-in type, a dataclass, an enum, a TypedDict, "
-        "or typing.Any"
+        f"wirecall: {name_of(hint)} cannot be put on the wire: hint a built-in type, a dataclass, an enum, a "
+        "TypedDict, or typing.Any"
     )
 
 
@@ -152,32 +153,32 @@ def _hashable(hint: Any) -> bool:
     return True
 
 
-def _name(hint: Any) -> str:
+def name_of(hint: Any) -> str:
     return hint.__qualname__ if isinstance(hint, type) else str(hint)
 
 
-def _with_parts(shape: Shape, *parts: Shape) -> Shape:
+def with_parts(shape: Shape, *parts: Shape) -> Shape:
     shape.set_parts(list(parts))
     return shape
 
 
-def _converted(base: Any, convert: Any, name: str, text_format: str = "", *, exact: type | None = None) -> Shape:
+def converted(base: Any, convert: Any, name: str, text_format: str = "", *, exact: type | None = None) -> Shape:
     """`exact`: what is of just this type is written as what it is read from."""
     shape = Shape(CONVERTED, name, convert)
     shape.set_result(exact, None)
     if text_format:
         shape.set_format(text_format)
-    return _with_parts(shape, base if isinstance(base, Shape) else shape_of(base))
+    return with_parts(shape, base if isinstance(base, Shape) else shape_of(base))
 
 
 def _tuple(parts: tuple[Any, ...]) -> Shape:
     if not parts:
-        return _with_parts(Shape(TUPLE, "", None), shape_of(Any))
+        return with_parts(Shape(TUPLE, "", None), shape_of(Any))
     if len(parts) == 2 and parts[1] is Ellipsis:
-        return _with_parts(Shape(TUPLE, "", None), shape_of(parts[0]))
+        return with_parts(Shape(TUPLE, "", None), shape_of(parts[0]))
     if parts == ((),):
         parts = ()
-    return _with_parts(Shape(RECORD, "", None), *(shape_of(part) for part in parts))
+    return with_parts(Shape(RECORD, "", None), *(shape_of(part) for part in parts))
 
 
 def _mapping(key: Any, value: Any) -> Shape:
@@ -185,7 +186,7 @@ def _mapping(key: Any, value: Any) -> Shape:
     if key not in (str, Any):
         shape = shape_of(key)
         convert = _key_reader(key, shape)
-    return _with_parts(Shape(MAP, "", convert), shape_of(key), shape_of(value))
+    return with_parts(Shape(MAP, "", convert), shape_of(key), shape_of(value))
 
 
 def _key_reader(key: Any, shape: Shape) -> Any:
@@ -199,7 +200,9 @@ def _key_reader(key: Any, shape: Shape) -> Any:
             return loads(text.encode(), shape)
 
     if (isinstance(key, type) and issubclass(key, bool | float)) or key in (bool, float):
-        raise TypeError(f"wirecall: a dict with {_name(key)} for keys cannot be put on the wire: its keys are strings")
+        raise TypeError(
+            f"wirecall: a dict with {name_of(key)} for keys cannot be put on the wire: its keys are strings"
+        )
     return read
 
 
@@ -215,7 +218,7 @@ def _union(parts: tuple[Any, ...]) -> Shape:
     shapes = [shape_of(part) for part in ordered]
     if len(ordered) != len(parts):
         shapes.append(shape_of(None))
-    return _with_parts(Shape(CHOICE, "", None), *shapes)
+    return with_parts(Shape(CHOICE, "", None), *shapes)
 
 
 def _is_integral(part: Any) -> bool:
@@ -238,13 +241,13 @@ def _one_of(members: dict[tuple[type, Any], Any]) -> Shape:
     if all(isinstance(value, str) for value in values):
         shape.set_names(values)
     else:
-        _set_schema(shape, "", {"enum": values})
+        set_schema(shape, "", {"enum": values})
     return shape
 
 
 def _enum(kind: type[enum.Enum]) -> Shape:
     if issubclass(kind, enum.Flag):
-        return _converted(int, kind, f"a {kind.__name__}", exact=kind)
+        return converted(int, kind, f"a {kind.__name__}", exact=kind)
     if not all(isinstance(member.value, bool | int | float | str | types.NoneType) for member in kind):
         return _enum_by_form(kind)
     return _one_of({(type(member.value), member.value): member for member in kind})
@@ -255,9 +258,9 @@ def _enum_by_form(kind: type[enum.Enum]) -> Shape:
     from ._native import dumps
 
     members = {dumps(member.value): member for member in kind}
-    shape = _converted(Any, lambda value: members[dumps(value)], f"one of {', '.join(f.decode() for f in members)}",
+    shape = converted(Any, lambda value: members[dumps(value)], f"one of {', '.join(f.decode() for f in members)}",
                        exact=kind)  # fmt: skip
-    _set_schema(shape, "", {"enum": [json.loads(form) for form in members]})
+    set_schema(shape, "", {"enum": [json.loads(form) for form in members]})
     return shape
 
 
@@ -272,25 +275,27 @@ def _class(kind: type, hint: Any) -> Shape | None:
     if issubclass(kind, tuple) and hasattr(kind, "_fields"):
         hints = _hints_of(kind, hint)
         parts = [shape_of(hints.get(name, Any)) for name in kind._fields]
-        return _with_parts(Shape(RECORD, "", kind), *parts)
+        return with_parts(Shape(RECORD, "", kind), *parts)
     text = _texts().get(kind)
     if text is not None:
-        return _converted(*text, exact=kind)
+        return converted(*text, exact=kind)
     if issubclass(kind, pathlib.PurePath):
-        return _converted(str, kind, "", "path", exact=kind)
-    model = _model(kind, hint)
+        return converted(str, kind, "", "path", exact=kind)
+    from ._library_types import array_shape, model_shape
+
+    model = model_shape(kind, hint)
     if model is not None:
         return model
     if dataclasses.is_dataclass(kind):
         return _dataclass(kind, hint)
-    array = _array(kind, hint)
+    array = array_shape(kind, hint)
     if array is not None:
         return array
     if kind in (int, float, str, bytes, bool):
         return None
     for base in (bool, int, float, str, bytes):
         if issubclass(kind, base):
-            return _converted(base, kind, f"a {kind.__name__}", exact=kind)
+            return converted(base, kind, f"a {kind.__name__}", exact=kind)
     return None
 
 
@@ -412,184 +417,10 @@ def parse_duration(value: str | float) -> datetime.timedelta:
     return -amount if sign == "-" else amount
 
 
-# ---- constraints ----
+# ---- schemas ----
 
 
-def _annotated(hint: Any) -> Shape:
-    base, *extras = get_args(hint)
-    checks: list[tuple[Any, str]] = []
-    for part in (part for extra in extras for part in _unpacked(extra)):
-        understood = _checks(part)
-        if understood is None:
-            return _by_library(hint, part)
-        checks += understood
-    shape = shape_of(base)
-    if not checks:
-        return shape
-
-    def convert(value: Any) -> Any:
-        for fits, words in checks:
-            if not fits(value):
-                raise ValueError(words)
-        return value
-
-    limited = _converted(shape, convert, "")
-    limited.set_result(None, convert)
-    schema = json.loads(shape.schema)
-    if schema.get("type") == "integer" and schema.get("minimum") == -(2**63) and schema.get("maximum") == 2**64 - 1:
-        del schema["minimum"], schema["maximum"]  # what some encodings have room for is no bound of the hint's
-    definitions = schema.pop("$defs", {})
-    if "$ref" not in schema and not definitions:  # those say themselves what there is to say
-        _set_schema(limited, "", schema | _keywords(extras, schema.get("type", "")))
-    return limited
-
-
-def _by_library(hint: Any, part: Any) -> Shape:
-    """Of what a hint is annotated with, which is another library's to understand. To leave it aside would let through
-    what it is there to refuse."""
-    if type(part).__module__.partition(".")[0] == "msgspec":
-        return _by_msgspec(hint, "")
-    if type(part).__module__.partition(".")[0] == "pydantic" or hasattr(part, "__get_pydantic_core_schema__"):
-        import pydantic
-
-        adapter: pydantic.TypeAdapter[Any] = pydantic.TypeAdapter(hint)
-        # Strict: no coercion between bool, number and string, as everywhere.
-        return _by_pydantic(lambda text: adapter.validate_json(text, strict=True), adapter.json_schema, "")
-    raise TypeError(
-        f"wirecall: {part!r} in {hint} is nothing that is understood here: bounds of annotated_types, pydantic and "
-        "msgspec are, and strings"
-    )
-
-
-_LENGTHS = {"string": "Length", "array": "Items", "object": "Properties"}
-
-
-def _keywords(extras: list[Any], kind: str) -> dict[str, Any]:
-    """What JSON Schema says of the constraints."""
-    words = {"gt": "exclusiveMinimum", "ge": "minimum", "lt": "exclusiveMaximum", "le": "maximum"}
-    words |= {"multiple_of": "multipleOf", "pattern": "pattern"}
-    if kind in _LENGTHS:
-        words |= {"min_length": "min" + _LENGTHS[kind], "max_length": "max" + _LENGTHS[kind]}
-    found: dict[str, Any] = {}
-    for extra in extras:
-        for part in _unpacked(extra):
-            found |= {
-                word: getattr(part, name) for name, word in words.items() if getattr(part, name, None) is not None
-            }
-    return found
-
-
-def _unpacked(extra: Any) -> list[Any]:
-    """pydantic's Field holds its constraints as metadata; annotated_types groups some."""
-    metadata = getattr(extra, "metadata", None)
-    if isinstance(metadata, list | tuple):
-        return list(metadata)
-    if getattr(extra, "__is_annotated_types_grouped_metadata__", False):
-        return list(extra)
-    return [extra]
-
-
-_BOUNDS: dict[str, tuple[str, Any]] = {
-    "gt": ("more than {}", lambda value, bound: value > bound),
-    "ge": ("at least {}", lambda value, bound: value >= bound),
-    "lt": ("less than {}", lambda value, bound: value < bound),
-    "le": ("at most {}", lambda value, bound: value <= bound),
-    "multiple_of": ("a multiple of {}", lambda value, step: value % step == 0),
-    "min_length": ("a length of at least {}", lambda value, least: len(value) >= least),
-    "max_length": ("a length of at most {}", lambda value, most: len(value) <= most),
-    "pattern": ("a string that matches {}", lambda value, pattern: re.search(pattern, value) is not None),
-}
-# What else msgspec.Meta has; the rest of it documents.
-_FURTHER = ("tz",)
-_WORDS_ONLY = ("Doc", "DocInfo", "Unit", "Meta")
-
-
-def _checks(part: Any) -> list[tuple[Any, str]] | None:
-    """The constraints of annotated_types, and of any object with the same attributes. None for what is neither these
-    nor documentation."""
-    if isinstance(part, str):
-        return []
-    kind = type(part)
-    if kind.__name__ == "Predicate":
-        return [(part.func, f"a value for which {getattr(part.func, '__name__', 'a predicate')} is true")]
-    if any(getattr(part, name, None) is not None for name in _FURTHER):
-        return None
-    found = {name: bound for name in _BOUNDS if (bound := getattr(part, name, None)) is not None}
-    if kind.__module__.startswith("pydantic") and set(getattr(part, "__dict__", ())) - set(found):
-        return None
-    if not found and kind.__name__ not in _WORDS_ONLY:
-        return None
-    return [
-        (functools.partial(lambda fits, bound, value: fits(value, bound), _BOUNDS[name][1], bound),
-         _BOUNDS[name][0].format(bound))
-        for name, bound in found.items()
-    ]  # fmt: skip
-
-
-# ---- other libraries' types; none is imported that is not there already ----
-
-
-def _model(kind: Any, hint: Any) -> Shape | None:
-    pydantic = sys.modules.get("pydantic")
-    if pydantic is not None and issubclass(kind, pydantic.BaseModel):
-        return _by_pydantic(kind.model_validate_json, kind.model_json_schema, _name_for(kind), kind)
-    msgspec = sys.modules.get("msgspec")
-    if msgspec is not None and issubclass(kind, msgspec.Struct):
-        return _by_msgspec(hint, _name_for(kind) if hint is kind else "", kind)
-    return None
-
-
-def _by_pydantic(validate: Any, schema_of: Any, name: str, exact: type | None = None) -> Shape:
-    import pydantic
-
-    def read(text: bytes) -> Any:
-        try:
-            return validate(text)
-        except pydantic.ValidationError as failure:
-            first = failure.errors(include_url=False, include_context=False)[0]
-            raise _at(ValueError(first["msg"]), first["loc"]) from None
-
-    shape = Shape(RAW, "", read)
-    shape.set_result(exact, None)
-    with contextlib.suppress(Exception):  # a model of which it makes none has no schema
-        schema = schema_of(ref_template=f"#/$defs/{name}.{{model}}")
-        _set_schema(shape, name, schema, schema.pop("$defs", {}))
-    return shape
-
-
-def _by_msgspec(hint: Any, name: str, exact: type | None = None) -> Shape:
-    import msgspec
-
-    decoder = msgspec.json.Decoder(hint)
-
-    def read(text: bytes) -> Any:
-        try:
-            return decoder.decode(text)
-        except msgspec.ValidationError as failure:
-            words, _, where = str(failure).partition(" - at `$")
-            raise _at(ValueError(words), _steps(where.rstrip("`"))) from None
-
-    shape = Shape(RAW, "", read)
-    shape.set_result(exact, None)
-    with contextlib.suppress(Exception):
-        (schema,), components = msgspec.json.schema_components([hint], ref_template=f"#/$defs/{name}.{{name}}")
-        _set_schema(shape, name, schema, components)
-    return shape
-
-
-_named: weakref.WeakValueDictionary[str, Any] = weakref.WeakValueDictionary()
-
-
-def _name_for(kind: Any) -> str:
-    """Of a definition in documents: each class has one of its own, with a dot in it."""
-    plain = re.sub(r"[^\w.]+", "_", f"{kind.__module__}.{kind.__qualname__}")
-    name, count = plain, 2
-    while _named.setdefault(name, kind) is not kind:
-        name, count = f"{plain}{count}", count + 1
-    return name
-
-
-def _set_schema(shape: Shape, name: str, schema: dict[str, Any], definitions: dict[str, Any] | None = None) -> None:
+def set_schema(shape: Shape, name: str, schema: dict[str, Any], definitions: dict[str, Any] | None = None) -> None:
     """Documents a shape by a schema that refers to the definitions as `#/$defs/name.key`."""
     others = dict(definitions or {})
     reference = schema.get("$ref", "")
@@ -615,117 +446,3 @@ def _to_draft_07(schema: Any) -> None:
             schema |= {"items": first, "additionalItems": others}
         elif others is not True:
             schema["items"] = others
-
-
-def _at(failure: ValueError, loc: tuple[Any, ...]) -> ValueError:
-    failure.wirecall_loc = tuple(step if isinstance(step, int) else str(step) for step in loc)  # type: ignore[attr-defined]
-    return failure
-
-
-def _steps(path: str) -> tuple[Any, ...]:
-    """msgspec's `.a[1].b` as steps."""
-    return tuple(
-        int(index) if index.isdigit() else (name or index) for name, index in re.findall(r"\.(\w+)|\[([^]]*)\]", path)
-    )
-
-
-def _array(kind: Any, hint: Any) -> Shape | None:
-    numpy = sys.modules.get("numpy")
-    if numpy is not None:
-        if issubclass(kind, numpy.ndarray):
-            return _array_of(hint)
-        if issubclass(kind, numpy.generic):
-            base = {"b": bool, "i": int, "u": int, "f": float}.get(numpy.dtype(kind).kind)
-            if base is None:
-                return None
-            return _converted(base, functools.partial(_scalar, kind), f"a {kind.__name__}", exact=kind)
-    image = sys.modules.get("PIL.Image")
-    if image is not None and issubclass(kind, image.Image):
-        shape = Shape(EXTENSION, "an image", _read_image)
-        shape.set_result(image.Image, None)
-        return shape
-    return None
-
-
-def _scalar(kind: Any, value: Any) -> Any:
-    """OverflowError for what it cannot hold."""
-    import numpy
-
-    with numpy.errstate(over="raise"):
-        return kind(value)
-
-
-def _array_of(hint: Any) -> Shape:
-    """NDArray[T] has elements of T: what can become them without loss does, as a list's do."""
-    import numpy
-
-    _, dtype = (*get_args(hint), None, None)[:2]
-    (scalar,) = get_args(dtype) or (Any,)
-    union = get_origin(scalar) in (Union, types.UnionType)
-    scalars = tuple(get_origin(part) or part for part in (get_args(scalar) if union else (scalar,)))
-    if any(part in (Any, numpy.generic) or isinstance(part, typing.TypeVar) for part in scalars):
-        shape = Shape(EXTENSION, "an array", _read_array)
-        shape.set_result(numpy.ndarray, None)
-        return _with_parts(shape, shape_of(Any))
-    if not all(isinstance(part, type) and issubclass(part, numpy.generic) for part in scalars):
-        raise TypeError(f"wirecall: {_name(hint)} cannot be put on the wire: its elements are no type of NumPy's")
-    name = "an array of " + " or ".join(part.__name__ for part in scalars)
-    numbers = len(scalars) == 1 and scalars[0] in numpy.sctypeDict.values() and numpy.dtype(scalars[0]).kind in "iufc"
-
-    def read(kind: int | None, value: Any) -> Any:
-        array = _read_array(kind, value)
-        if any(numpy.issubdtype(array.dtype, part) for part in scalars):
-            return array
-        if numbers and array.dtype.kind in "iufc":
-            wanted = numpy.dtype(scalars[0])
-            if kind is None:
-                array = _narrowed(array, wanted)
-            if numpy.can_cast(array.dtype, wanted, "safe"):
-                return array.astype(wanted)
-        raise other(array)
-
-    def other(array: Any) -> ValueError:
-        failure = ValueError(f"{name}, not of {array.dtype}")
-        failure.wirecall_words = True  # type: ignore[attr-defined]
-        return failure
-
-    def check(array: Any) -> None:
-        if not any(numpy.issubdtype(array.dtype, part) for part in scalars):
-            raise other(array)
-
-    shape = Shape(EXTENSION, name, read)
-    shape.set_result(numpy.ndarray, check)
-    return _with_parts(shape, shape_of(Any))
-
-
-def _narrowed(array: Any, wanted: Any) -> Any:
-    """Numbers of a list have no type of their own: they become one that holds them. Floats do not become integers."""
-    import numpy
-
-    if array.size == 0 or (array.dtype.kind == "f" and wanted.kind in "fc"):
-        with numpy.errstate(over="ignore"):
-            narrow = array.astype(wanted)
-        return narrow if (numpy.isfinite(narrow) | ~numpy.isfinite(array)).all() else array
-    if array.dtype.kind in "iu":
-        narrow = array.astype(wanted)
-        return narrow if wanted.kind in "fc" or (narrow == array).all() else array
-    return array
-
-
-def _read_array(kind: int | None, value: Any) -> Any:
-    """Of `.npy` bytes, or of a list of numbers."""
-    import numpy
-
-    if kind == _values.NPY:
-        return _values.array_of(value)
-    if kind is None and isinstance(value, list):
-        array = numpy.asarray(value)
-        if not array.dtype.hasobject:
-            return array
-    raise ValueError
-
-
-def _read_image(kind: int | None, value: Any) -> Any:
-    if kind == _values.IMAGE:
-        return _values.image_of(value)
-    raise ValueError
