@@ -31,7 +31,7 @@ Row = tuple[str, int, Shape | None, bool, Any, str, str]
 class Described(typing.NamedTuple):
     """What the native side is told of a function."""
 
-    execution: int
+    runs_on: int  # LOOP, POOL, …
     parameters: list[Row]
     result: Shape
     checked: Shape | None  # what a result, or an item of a stream, is held against
@@ -41,7 +41,7 @@ class Described(typing.NamedTuple):
 def describe_subscription(function: Callable[..., Any], name: str, *, check_results: bool = True) -> Described:
     """The same of an async generator, whose values are events; `result` is the shape of one."""
     described = describe(function, name, check_results=check_results)
-    if described.execution != ASYNCIO_STREAM:
+    if described.runs_on != ASYNCIO_STREAM:
         raise TypeError(f"wirecall: {name}: what can be subscribed to is an async generator: async def with yield")
     return described._replace(result=_item(_hints(function, name)))
 
@@ -76,14 +76,14 @@ def describe(
         ))  # fmt: skip
     if unhinted:
         errors._unhinted[name] = unhinted
-    execution = _execution(function, blocking)
+    runs_on = _runs_on(function, blocking)
     result = _result(function, hints)
     checked = None
     if check_results:
-        checked = _item(hints) if execution in (POOL_STREAM, ASYNCIO_STREAM) else result
+        checked = _item(hints) if runs_on in (POOL_STREAM, ASYNCIO_STREAM) else result
         if checked is _shape_of_anything():
             checked = None
-    return Described(execution, rows, result, checked, _summary(function))
+    return Described(runs_on, rows, result, checked, _summary(function))
 
 
 def _is_context(hint: Any) -> bool:
@@ -107,17 +107,17 @@ def _signature(function: Callable[..., Any], name: str) -> inspect.Signature:
     return inspect.Signature([rest])
 
 
-def _innermost(function: Any) -> Any:
-    """What carries the hints: the function behind partials, bound methods and objects that can be called."""
+def _underlying(function: Any) -> Any:
+    """The function behind partials and objects that can be called."""
     while isinstance(function, functools.partial):
         function = function.func
-    if not inspect.isroutine(function) and not inspect.isclass(function) and callable(function):
-        return type(function).__call__
-    return function.__init__ if inspect.isclass(function) else function
+    is_itself = inspect.isroutine(function) or inspect.isclass(function)
+    return function if is_itself else type(function).__call__
 
 
 def _hints(function: Callable[..., Any], name: str) -> dict[str, Any]:
-    inner = inspect.unwrap(_innermost(function))
+    inner = _underlying(function)
+    inner = inspect.unwrap(inner.__init__ if inspect.isclass(inner) else inner)
     written = getattr(inner, "__annotations__", None)
     if not written:  # as of most functions in C
         return {}
@@ -181,25 +181,17 @@ def _shape_of_anything() -> Shape:
     return shape_of(Any)
 
 
-def _execution(function: Callable[..., Any], blocking: bool) -> int:
-    inner: Any = function
-    while isinstance(inner, functools.partial):
-        inner = inner.func
-    if not inspect.isroutine(inner) and not inspect.isclass(inner):
-        inner = type(inner).__call__
-    if inspect.isasyncgenfunction(inner):
-        return ASYNCIO_STREAM
-    if inspect.iscoroutinefunction(inner):
-        return ASYNCIO
+def _runs_on(function: Callable[..., Any], blocking: bool) -> int:
+    inner = _underlying(function)
     if inspect.isgeneratorfunction(inner):
         return POOL_STREAM
-    if blocking:
-        return POOL
     # A decorator around an async function mostly returns what that does.
-    innermost = inspect.unwrap(inner)
-    if inspect.isasyncgenfunction(innermost):
-        return ASYNCIO_STREAM
-    return ASYNCIO if inspect.iscoroutinefunction(innermost) else LOOP
+    for one in (inner,) if blocking else (inner, inspect.unwrap(inner)):
+        if inspect.isasyncgenfunction(one):
+            return ASYNCIO_STREAM
+        if inspect.iscoroutinefunction(one):
+            return ASYNCIO
+    return POOL if blocking else LOOP
 
 
 def _summary(function: Callable[..., Any]) -> str:

@@ -11,26 +11,25 @@ import asyncio
 from typing import TYPE_CHECKING, Any
 
 from . import _native
-from ._bootstrap import DEFAULT_URI
-from .client import (
-    BatchMethod,
-    _all_params,
-    _Base,
-    _check_arguments,
-    _check_manner,
-    _check_provided,
-    _checked,
-    _event_params,
-    _Named,
+from ._base_client import (
+    BaseBatch,
+    BaseClient,
+    BaseMethod,
+    call_all_params,
+    check_call,
+    check_provide_options,
+    publish_params,
 )
+from ._bootstrap import DEFAULT_URI
 from .errors import LocalError
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable
     from types import TracebackType
 
+    from ._base_client import Endpoints
     from ._methods import Described
-    from .client import Endpoints
+    from ._native import Context, Subscription
 
 
 class Reply(asyncio.Future[Any]):
@@ -47,9 +46,10 @@ class Reply(asyncio.Future[Any]):
         return True
 
 
-class AsyncClient(_Base):
-    """The asyncio face, for one loop at a time. Calls are made when they are written; `await` waits for
-    the answer."""
+class AsyncClient(BaseClient):
+    """The asyncio client, for one loop at a time. Calling a method sends the call; `await` waits for the answer."""
+
+    _loop: asyncio.AbstractEventLoop | None = None
 
     def __init__(
         self, uri: Endpoints = DEFAULT_URI, *, timeout: float | None = None, wait: float | None = None, **options: Any
@@ -57,18 +57,14 @@ class AsyncClient(_Base):
         super().__init__(uri, timeout=timeout, wait=wait, **options)
         self._replies = _native.Replies()
         self._calls: _native.Calls = _native.Calls()
-        self._loop: asyncio.AbstractEventLoop | None = None
 
-    def __getitem__(self, name: str) -> AsyncMethod:
-        """The method of that name, whatever it is."""
-        return AsyncMethod(self, _checked(name))
+    if TYPE_CHECKING:
 
-    def __getattr__(self, name: str) -> AsyncMethod:
-        if name.startswith("__") or name in ("_loop", "_native"):
-            raise AttributeError(name)
-        method = AsyncMethod(self, name)
-        self.__dict__[name] = method
-        return method
+        def __getitem__(self, name: str) -> AsyncMethod: ...
+        def __getattr__(self, name: str) -> AsyncMethod: ...
+
+    def _method(self, name: str) -> AsyncMethod:
+        return AsyncMethod(self, name)
 
     def _join(self) -> asyncio.AbstractEventLoop:
         """The running loop, which is told of answers from the first use on."""
@@ -89,14 +85,13 @@ class AsyncClient(_Base):
         kwargs: Any,
         timeout: float | None = None,
         to: str = "",
-        within: _native.Context | None = None,
+        within: Context | None = None,
     ) -> Reply:
         reply = Reply(loop=self._join())
         try:
             reply._handle = self._native.start(method, args, kwargs, timeout, to, within, self._replies, reply)
         except TypeError:
-            _check_manner(timeout, to, within)
-            _check_arguments(args, kwargs)
+            check_call(args, kwargs, timeout, to, within)
             raise
         return reply
 
@@ -104,27 +99,17 @@ class AsyncClient(_Base):
         """Connects now instead of with the first call. ConnectionLost when there is no server."""
         await self._join().run_in_executor(None, self._native.connect)
 
-    def notify(self, method: str, /, *args: Any, **kwargs: Any) -> None:
-        """Calls without an answer: a notification."""
-        self._native.notify(method, args, kwargs)
-
     def batch(self) -> AsyncBatch:
         """Several calls in one message: `async with c.batch() as b: x = b.sum(1, 2)`; then `await x`."""
         return AsyncBatch(self)
 
     def call_all(self, method: str, /, *args: Any, _timeout: float | None = None, **kwargs: Any) -> Reply:
         """At a broker: calls a method at all who provide it; a list of their outcomes."""
-        return self._start("rpc.call_all", (), _all_params(method, args, kwargs), _timeout)
+        return self._start("rpc.call_all", (), call_all_params(method, args, kwargs), _timeout)
 
     def publish(self, topic: str, value: Any = None, *, retain: bool = False) -> Reply:
         """At a broker: publishes an event; comes to the number of connections to which it was queued."""
-        return self._start("rpc.publish", (), _event_params(topic, value, retain))
-
-    def offer(self, name: str, function: Callable[..., Any], *, check_results: bool = True) -> None:
-        """Lets the server call a function, plain or `async def`, while it serves a call of this client (`ctx.call`). It
-        runs in this loop. `check_results` as for `Server`."""
-        told = self._described(function, name, check_results)
-        self._native.offer(name, function, told.execution, told.parameters, told.result, told.checked, self._calls)
+        return self._start("rpc.publish", (), publish_params(topic, value, retain))
 
     async def provide(
         self, name: str, function: Callable[..., Any], *, check_results: bool = True, **options: Any
@@ -132,9 +117,7 @@ class AsyncClient(_Base):
         """At a broker: provides a method to its other clients; the function, plain, `async def` or an async generator
         (a stream), runs in this loop. `options`: concurrency, queue, policy, idempotent, safe. `check_results` as for
         `Server`."""
-        _check_provided(options)
-        described = self._described(function, name, check_results)
-        self._native.provide(name, function, *described, options, self._calls)
+        self._provide(name, function, check_results, options)
         await self.connect()
 
     async def provide_subscription(
@@ -152,25 +135,21 @@ class AsyncClient(_Base):
         subscriber leaves behind. `unprovide(subscribe)` ends it. `options` as of `provide`."""
         from ._methods import describe_subscription
 
-        _check_provided(options)
+        check_provide_options(options)
         self._join()
         described = describe_subscription(function, subscribe, check_results=check_results)
         names = (subscribe, unsubscribe, notification)
         self._native.provide_subscription(names, function, *described[1:], options, self._calls)
         await self.connect()
 
-    def _described(self, function: Callable[..., Any], name: str, check_results: bool) -> Described:
+    def _describe(self, function: Callable[..., Any], name: str, check_results: bool) -> Described:
         from ._methods import ASYNCIO, ASYNCIO_STREAM, POOL_STREAM, describe
 
         self._join()
         described = describe(function, name, check_results=check_results)
-        if described.execution == POOL_STREAM:
+        if described.runs_on == POOL_STREAM:
             raise TypeError(f"wirecall: {name} is a plain generator, which would hold up the loop: make it async def")
-        return described if described.execution == ASYNCIO_STREAM else described._replace(execution=ASYNCIO)
-
-    def unprovide(self, name: str) -> bool:
-        """Provides that method no longer; False when it is not provided."""
-        return bool(self._native.unprovide(name))
+        return described if described.runs_on == ASYNCIO_STREAM else described._replace(runs_on=ASYNCIO)
 
     async def subscribe(
         self,
@@ -180,7 +159,7 @@ class AsyncClient(_Base):
         group: str = "",
         echo: bool = False,
         last: bool = False,
-    ) -> _native.Subscription:
+    ) -> Subscription:
         """At a broker: calls `handler(topic, value)` with each event, in this loop; one that is `async def` becomes a
         task."""
         self._join()
@@ -188,7 +167,7 @@ class AsyncClient(_Base):
         await self.connect()
         return subscription
 
-    async def tap(self, pattern: str, handler: Callable[[dict[str, Any]], Any]) -> _native.Subscription:
+    async def tap(self, pattern: str, handler: Callable[[dict[str, Any]], Any]) -> Subscription:
         """At a broker, for its admins: calls `handler(shown)`, plain or `async def`, in this loop with what passes
         under the methods and topics that the pattern stands for. A client has one pattern."""
         self._join()
@@ -227,36 +206,16 @@ class AsyncClient(_Base):
         await self.close()
 
 
-class AsyncBatch(_Named):
+class AsyncBatch(BaseBatch):
     """Several calls in one message, which is sent when its `async with` ends; that waits for all answers. `b.name(…)`
     and `b["name"](…)` are calls, as of a client: futures."""
 
     def __init__(self, client: AsyncClient) -> None:
+        super().__init__(client._native)
         self._client = client
-        self._native = client._native.batch()
-        self._futures: list[asyncio.Future[Any]] = []
 
-    def __getitem__(self, name: str) -> BatchMethod:
-        return BatchMethod(self, _checked(name))
-
-    def __getattr__(self, name: str) -> BatchMethod:
-        if name.startswith("__"):
-            raise AttributeError(name)
-        return BatchMethod(self, name)
-
-    def notify(self, method: str, /, *args: Any, **kwargs: Any) -> None:
-        """A notification."""
-        self._native.add_notification(method, args, kwargs)
-
-    def _add(
-        self, name: str, args: Any, kwargs: Any, timeout: float | None, to: str, within: _native.Context | None
-    ) -> asyncio.Future[Any]:
-        _check_manner(timeout, to, within)
-        _check_arguments(args, kwargs)
-        self._native.add(name, args, kwargs, timeout, to, within)
-        future = self._client._join().create_future()
-        self._futures.append(future)
-        return future
+    def _make_outcome(self) -> asyncio.Future[Any]:
+        return self._client._join().create_future()
 
     async def __aenter__(self) -> AsyncBatch:
         return self
@@ -265,54 +224,38 @@ class AsyncBatch(_Named):
         self, kind: type[BaseException] | None, value: BaseException | None, traceback: TracebackType | None
     ) -> None:
         if kind is not None:
-            for future in self._futures:
+            for future in self._outcomes:
                 future.set_exception(LocalError("the batch has not been sent: its `with` has ended by an exception"))
                 future.exception()  # which nobody has to ask for
             return
-        handle = self._native.start(self._client._replies, self._futures)
+        handle = self._native.start(self._client._replies, self._outcomes)
         try:
-            await asyncio.gather(*self._futures, return_exceptions=True)
+            await asyncio.gather(*self._outcomes, return_exceptions=True)
         except asyncio.CancelledError:
             handle.cancel()
             raise
 
 
-class AsyncMethod:
+class AsyncMethod(BaseMethod):
     """A method of a server, by name. Calling it makes the call, and returns the reply to await."""
 
-    __slots__ = ("_client", "_name")
-
-    def __init__(self, client: AsyncClient, name: str) -> None:
-        self._client = client
-        self._name = name
+    __slots__ = ()
 
     def __call__(
-        self,
-        /,
-        *args: Any,
-        _timeout: float | None = None,
-        _to: str = "",
-        _within: _native.Context | None = None,
-        **kwargs: Any,
+        self, /, *args: Any, _timeout: float | None = None, _to: str = "", _within: Context | None = None, **kwargs: Any
     ) -> Reply:
-        """`_timeout`: seconds; `_to`: the client of that name alone (at a broker); `_within`: the call that is served
-        by it, which it ends with, and whose time it has."""
-        return self._client._start(self._name, args, kwargs, _timeout, _to, _within)
+        """`_timeout`: seconds. `_to`: only the client of that name serves it (at a broker). `_within`: the call that
+        this one is part of; it ends with that call, and within that call's time."""
+        reply: Reply = self._target._start(self._name, args, kwargs, _timeout, _to, _within)
+        return reply
 
     async def stream(
-        self,
-        /,
-        *args: Any,
-        _timeout: float | None = None,
-        _to: str = "",
-        _within: _native.Context | None = None,
-        **kwargs: Any,
+        self, /, *args: Any, _timeout: float | None = None, _to: str = "", _within: Context | None = None, **kwargs: Any
     ) -> AsyncIterator[Any]:
         """Calls it for its results as they come."""
-        client = self._client
+        client: AsyncClient = self._target
         loop = client._join()
-        _check_manner(_timeout, _to, _within)
-        _check_arguments(args, kwargs)
+        check_call(args, kwargs, _timeout, _to, _within)
         stream = client._native.stream(self._name, args, kwargs, _timeout, _to, _within)
         while True:
             news = loop.create_future()
@@ -324,14 +267,6 @@ class AsyncMethod:
             if not more:
                 return
             yield item
-
-    def __getattr__(self, name: str) -> AsyncMethod:
-        if name.startswith("__"):
-            raise AttributeError(name)
-        return AsyncMethod(self._client, f"{self._name}.{name}")
-
-    def __repr__(self) -> str:
-        return f"<method {self._name}>"
 
 
 def aconnect(

@@ -40,11 +40,20 @@ class Error(Exception):
         return f"{text}: {details}" if details else text
 
 
+_BY_CODE: dict[int, type[_Coded]] = {}
+
+
 class _Coded(Error):
     """An error whose code is known by its class; raised by a handler as `raise Conflict("taken")`."""
 
     default_code: ClassVar[int]
     default_message: ClassVar[str]
+
+    def __init_subclass__(cls, *, code: int | None = None, message: str = "", **others: Any) -> None:
+        super().__init_subclass__(**others)
+        if code is not None:
+            cls.default_code, cls.default_message = code, message
+            _BY_CODE.setdefault(code, cls)
 
     def __init__(self, message: str | None = None, data: Any = None) -> None:
         super().__init__(self.default_code, self.default_message if message is None else message, data)
@@ -66,126 +75,72 @@ class LocalError(Error, RuntimeError):
         return self.message
 
 
-class ParseError(_Coded):
+class ParseError(_Coded, code=-32700, message="Parse error"):
     """What was sent is not JSON."""
 
-    default_code = -32700
-    default_message = "Parse error"
 
-
-class InvalidRequest(_Coded):
+class InvalidRequest(_Coded, code=-32600, message="Invalid Request"):
     """What was sent is JSON, but no request."""
 
-    default_code = -32600
-    default_message = "Invalid Request"
 
-
-class MethodNotFound(_Coded):
+class MethodNotFound(_Coded, code=-32601, message="Method not found"):
     """There is no method of that name; `data["did_you_mean"]` may tell which was meant."""
-
-    default_code = -32601
-    default_message = "Method not found"
 
     def __str__(self) -> str:
         text = super().__str__()
         return text if self.data else f"{text}: no name is near it; `wirecall ls` lists what there is"
 
 
-class InvalidParams(_Coded):
+class InvalidParams(_Coded, code=-32602, message="Invalid params"):
     """The arguments do not fit: `data` says where (`loc`), what was expected and what was there (`got`)."""
 
-    default_code = -32602
-    default_message = "Invalid params"
 
-
-class InternalError(_Coded):
+class InternalError(_Coded, code=-32603, message="Internal error"):
     """The handler failed. Its own log knows how."""
 
-    default_code = -32603
-    default_message = "Internal error"
 
-
-class ConnectionLost(_Coded, ConnectionError):
+class ConnectionLost(_Coded, ConnectionError, code=-32001, message="Connection lost"):
     """The connection could not be made, or was lost before the answer came; at a broker, the provider was.
     `data["delivered"]` is "no" where the call cannot have been seen: then calling again is safe."""
 
-    default_code = -32001
-    default_message = "Connection lost"
 
-
-class Timeout(_Coded, TimeoutError):
+class Timeout(_Coded, TimeoutError, code=-32002, message="Timeout"):
     """No answer came in time."""
 
-    default_code = -32002
-    default_message = "Timeout"
 
-
-class Forbidden(_Coded):
+class Forbidden(_Coded, code=-32003, message="Forbidden"):
     """The caller may not do that."""
 
-    default_code = -32003
-    default_message = "Forbidden"
 
-
-class Unauthenticated(_Coded):
+class Unauthenticated(_Coded, code=-32004, message="Unauthenticated"):
     """The caller has not said who it is, or is not believed."""
-
-    default_code = -32004
-    default_message = "Unauthenticated"
 
     def __str__(self) -> str:
         return f'{super().__str__()}; give the server\'s token: connect(token="…")'
 
 
-class LimitExceeded(_Coded):
+class LimitExceeded(_Coded, code=-32005, message="Limit exceeded"):
     """A limit, or overload: back off and try again."""
 
-    default_code = -32005
-    default_message = "Limit exceeded"
 
-
-class TooLarge(_Coded):
+class TooLarge(_Coded, code=-32006, message="Too large"):
     """A message over the size that is allowed."""
 
-    default_code = -32006
-    default_message = "Too large"
 
-
-class Conflict(_Coded):
+class Conflict(_Coded, code=-32007, message="Conflict"):
     """The name is taken."""
 
-    default_code = -32007
-    default_message = "Conflict"
 
-
-class NoSubscription(_Coded):
+class NoSubscription(_Coded, code=-32008, message="No subscription"):
     """There is no such subscription."""
 
-    default_code = -32008
-    default_message = "No subscription"
 
-
-class Draining(_Coded):
+class Draining(_Coded, code=-32009, message="Draining"):
     """The server is about to stop, and takes no new calls."""
 
-    default_code = -32009
-    default_message = "Draining"
 
-
-class Cancelled(_Coded):
+class Cancelled(_Coded, code=-32800, message="Cancelled"):
     """The call was given up."""
-
-    default_code = -32800
-    default_message = "Cancelled"
-
-
-_BY_CODE: dict[int, type[_Coded]] = {
-    kind.default_code: kind
-    for kind in (
-        ParseError, InvalidRequest, MethodNotFound, InvalidParams, InternalError, ConnectionLost, Timeout, Forbidden,
-        Unauthenticated, LimitExceeded, TooLarge, Conflict, NoSubscription, Draining, Cancelled,
-    )
-}  # fmt: skip
 
 
 # Parameters without a hint, by method: whoever calls with what does not fit there gets no better answer than -32603.
@@ -204,20 +159,20 @@ def _wrong_with(code: Any, message: Any) -> Exception | None:
 
 
 # What is said of a call itself begins with an underscore: without one, it is a parameter of the method.
-_OF_THE_CALL = {
+_CALL_OPTIONS = {
     "timeout": "_timeout= is the time of the call in seconds",
     "to": "_to= names the client that is to serve the call",
     "within": "_within= is the call that this one is a part of",
 }
 
 
-def _of_the_call(name: str) -> str:
+def _call_option_hint(name: str) -> str:
     """What whoever gave an argument of that name may have meant to say of the call itself; empty for nothing."""
     if not name.startswith("_"):
-        return _OF_THE_CALL.get(name, "")
+        return _CALL_OPTIONS.get(name, "")
     from . import _native
 
-    nearest = _native.nearest(name, [f"_{known}" for known in _OF_THE_CALL])
+    nearest = _native.nearest(name, [f"_{known}" for known in _CALL_OPTIONS])
     return f"did you mean {nearest}?" if nearest not in ("", name) else ""
 
 
@@ -227,7 +182,7 @@ def _meant_for_the_call(data: Any) -> str:
     also = data.get("also")
     for wrong in (data, *(also if isinstance(also, list) else ())):
         loc = wrong.get("loc") if isinstance(wrong, dict) and wrong.get("expected") == "nothing" else None
-        if isinstance(loc, list) and len(loc) == 1 and isinstance(loc[0], str) and (cure := _of_the_call(loc[0])):
+        if isinstance(loc, list) and len(loc) == 1 and isinstance(loc[0], str) and (cure := _call_option_hint(loc[0])):
             return cure
     return ""
 

@@ -142,7 +142,7 @@ class Server:
         told = (called, function, *described, safe)
         self._engine.add(*told)
         self._methods[called] = told
-        self._asynchronous = self._asynchronous or described.execution in (ASYNCIO, ASYNCIO_STREAM)
+        self._asynchronous = self._asynchronous or described.runs_on in (ASYNCIO, ASYNCIO_STREAM)
         return function
 
     def subscription(self, subscribe: str, /, *, unsubscribe: str, notification: str) -> Callable[[F], F]:

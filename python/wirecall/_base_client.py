@@ -1,0 +1,257 @@
+"""BaseClient, BaseBatch, BaseMethod: what the blocking client (client.py) and the asyncio client (aclient.py) share."""
+
+from __future__ import annotations
+
+import json
+
+from . import _bootstrap, _native
+from ._bootstrap import DEFAULT_URI, check_endpoint
+from .errors import _call_option_hint
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import Any, Self, TypeVar
+
+    from ._methods import Described
+    from ._native import Context
+
+    # One endpoint, or several of one service: the next is tried where one does not answer.
+    Endpoints = str | list[str] | tuple[str, ...]
+    OnRefused = TypeVar("OnRefused", bound=Callable[[str, Exception], object])
+    OnLagged = TypeVar("OnLagged", bound=Callable[[str, int], object])
+    OnConnection = TypeVar("OnConnection", bound=Callable[[_native.ConnectionNews], object])
+
+
+class BaseMethod:
+    """A method of a server, by name. `m.part` is the method `name.part`."""
+
+    __slots__ = ("_name", "_target")
+
+    def __init__(self, target: Any, name: str) -> None:
+        self._target = target
+        self._name = name
+
+    def __getattr__(self, name: str) -> Self:
+        if name.startswith("__"):
+            raise AttributeError(name)
+        return type(self)(self._target, f"{self._name}.{name}")
+
+    def __repr__(self) -> str:
+        return f"<method {self._name}>"
+
+
+class MethodsByName:
+    """Has methods as attributes, `x.sum`, and as items, `x["sum"]`. It is no container: without `__iter__` Python would
+    iterate over `__getitem__`, which has no end here."""
+
+    __iter__: None = None
+    __contains__: None = None
+    _native: Any
+
+    def _method(self, name: str) -> Any:
+        raise NotImplementedError
+
+    def __getitem__(self, name: str) -> Any:
+        """The method of that name, whatever it is."""
+        if not isinstance(name, str):
+            raise TypeError(f"the name of a method is a string, not {type(name).__name__}")
+        return self._method(name)
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("__") or name == "_native":
+            raise AttributeError(name)
+        return self._method(name)
+
+
+class BaseClient(MethodsByName):
+    """Calls the methods of a server. Its own names are few, and `c["name"]` reaches any method."""
+
+    # The queue to asyncio's thread, which then calls functions of this program; None: the driving thread calls them.
+    _calls: _native.Calls | None = None
+    _native: _native.Client
+
+    def __init__(
+        self, uri: Endpoints = DEFAULT_URI, *, timeout: float | None = None, wait: float | None = None, **options: Any
+    ) -> None:
+        if timeout is not None:
+            _check_timeout(timeout)
+            options["call_timeout_ms"] = max(1, round(timeout * 1000))
+        if wait is not None:
+            _check_timeout(wait)
+            options["wait_ms"] = max(0, round(wait * 1000))
+        for endpoint in uri if isinstance(uri, list | tuple) else [uri]:
+            check_endpoint(endpoint, "a client takes the endpoint of a server")
+        try:
+            self._native = _native.Client([uri] if isinstance(uri, str) else list(uri), json.dumps(options))
+        except ValueError as failure:
+            raise ValueError(f"{failure}{_option_hint(str(failure), options)}") from None
+        _bootstrap.at_exit(self._end)
+
+    def __getattr__(self, name: str) -> Any:
+        method = self.__dict__[name] = super().__getattr__(name)
+        return method
+
+    def _end(self) -> None:
+        self._native.end()
+
+    def _describe(self, function: Callable[..., Any], name: str, check_results: bool) -> Described:
+        """What the native client is told of a function. TypeError for one that this client cannot run."""
+        raise NotImplementedError
+
+    def _task_of(self, handler: Callable[..., Any]) -> Callable[..., Any]:
+        """The function that is called for `handler`; of the asyncio client, one that makes tasks of coroutines."""
+        return handler
+
+    def notify(self, method: str, /, *args: Any, **kwargs: Any) -> None:
+        """Calls without an answer: a notification."""
+        self._native.notify(method, args, kwargs)
+
+    def offer(self, name: str, function: Callable[..., Any], *, check_results: bool = True) -> None:
+        """Lets the server call a function while it serves a call of this client (`ctx.call`). A blocking client runs it
+        on the thread that drives the client; one of `aconnect` runs it in its loop, and takes `async def` as well.
+        `check_results` as for `Server`."""
+        told = self._describe(function, name, check_results)
+        self._native.offer(name, function, told.runs_on, told.parameters, told.result, told.checked, self._calls)
+
+    def _provide(self, name: str, function: Callable[..., Any], check_results: bool, options: dict[str, Any]) -> None:
+        check_provide_options(options)
+        told = self._describe(function, name, check_results)
+        self._native.provide(name, function, *told, options, self._calls)
+
+    def unprovide(self, name: str) -> bool:
+        """Provides that method no longer; False when it is not provided."""
+        return bool(self._native.unprovide(name))
+
+    def on_refused(self, function: OnRefused) -> OnRefused:
+        """`function(name, error)` is called when a broker refuses a method that is provided, or a topic that is
+        subscribed to, after a reconnection too. One function each; also as a decorator."""
+        self._native.on_refused(self._task_of(function), self._calls)
+        return function
+
+    def on_lagged(self, function: OnLagged) -> OnLagged:
+        """`function(topic, count)` is called when a broker has dropped events, which came faster than they were
+        taken."""
+        self._native.on_lagged(self._task_of(function), self._calls)
+        return function
+
+    def on_connection(self, function: OnConnection) -> OnConnection:
+        """`function(news)` is called when a connection has been made or has ended (`news.connected`, `news.endpoint`,
+        `news.cause`): a subscriber asks then for what it has missed meanwhile."""
+        self._native.on_connection(self._task_of(function), self._calls)
+        return function
+
+    def __repr__(self) -> str:
+        return f"<{type(self).__module__}.{type(self).__name__}>"
+
+
+class BaseBatch(MethodsByName):
+    """Several calls in one message, which is sent when its `with` ends. `b.name(…)` and `b["name"](…)` are calls."""
+
+    def __init__(self, native: _native.Client) -> None:
+        self._native: _native.Batch = native.batch()
+        self._outcomes: list[Any] = []
+
+    if TYPE_CHECKING:
+
+        def __getitem__(self, name: str) -> BatchMethod: ...
+        def __getattr__(self, name: str) -> BatchMethod: ...
+
+    def _method(self, name: str) -> BatchMethod:
+        return BatchMethod(self, name)
+
+    def _make_outcome(self) -> Any:
+        """What a call in the batch returns, and is given its outcome."""
+        raise NotImplementedError
+
+    def notify(self, method: str, /, *args: Any, **kwargs: Any) -> None:
+        """A notification."""
+        self._native.add_notification(method, args, kwargs)
+
+    def _add(self, name: str, args: Any, kwargs: Any, timeout: float | None, to: str, within: Context | None) -> Any:
+        check_call(args, kwargs, timeout, to, within)
+        self._native.add(name, args, kwargs, timeout, to, within)
+        outcome = self._make_outcome()
+        self._outcomes.append(outcome)
+        return outcome
+
+
+class BatchMethod(BaseMethod):
+    """A method to be called in a batch."""
+
+    __slots__ = ()
+
+    def __call__(
+        self, /, *args: Any, _timeout: float | None = None, _to: str = "", _within: Context | None = None, **kwargs: Any
+    ) -> Any:
+        """Adds a call of it. Returns what holds its outcome once the batch has been sent."""
+        return self._target._add(self._name, args, kwargs, _timeout, _to, _within)
+
+
+def _check_timeout(timeout: object) -> None:
+    if isinstance(timeout, bool) or (timeout is not None and not isinstance(timeout, int | float)):
+        raise TypeError(f"a timeout is a number of seconds, not {timeout!r}") from None
+
+
+def check_call(args: tuple[Any, ...], kwargs: dict[str, Any], timeout: object, to: object, within: object) -> None:
+    """TypeError in the words of this package; the native module's would name its own functions."""
+    _check_timeout(timeout)
+    if not isinstance(to, str):
+        raise TypeError(f"_to is the name of a client, a string, not {to!r}") from None
+    if within is not None and not isinstance(within, _native.Context):
+        raise TypeError(f"_within is a wirecall.Context, not {within!r}") from None
+    _check_arguments(args, kwargs)
+
+
+def _check_arguments(args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+    """TypeError for arguments by position and by name. One of them may be meant for the call itself."""
+    if not args or not kwargs:
+        return
+    both = "JSON-RPC has arguments by position or by name, not both in one call"
+    for name in kwargs:
+        if hint := _call_option_hint(name):
+            mistake = f"there is no option {name} of a call" if name.startswith("_") else both
+            raise TypeError(f"{mistake}; {hint}") from None
+    raise TypeError(both) from None
+
+
+def _option_hint(failure: str, options: dict[str, Any]) -> str:
+    """The parameter of connect that an unknown option was meant for; empty for none."""
+    for name in options:
+        if failure != f"there is no option {name}":
+            continue
+        if name in ("host", "port"):
+            host = str(options.get("host", "localhost"))
+            endpoint = f"{f'[{host}]' if ':' in host else host}:{options.get('port', 8545)}"
+            return f'; the address is the first argument: connect("{endpoint}")'
+        if nearest := _native.nearest(name, ["timeout", "wait", "uri"]):
+            return f"; did you mean {nearest}?"
+    return ""
+
+
+_PROVIDE_OPTIONS = {"concurrency": int, "queue": int, "policy": str, "idempotent": bool, "safe": bool}
+
+
+def check_provide_options(options: dict[str, object]) -> None:
+    for option, value in options.items():
+        kind = _PROVIDE_OPTIONS.get(option)
+        if kind is None:
+            raise TypeError(f"there is no option {option!r} of a method; there are {', '.join(_PROVIDE_OPTIONS)}")
+        if type(value) is not kind:
+            raise TypeError(f"the option {option} is of type {kind.__name__}, not {value!r}")
+        if isinstance(value, int) and not 0 <= value < 2**32:
+            raise ValueError(f"the option {option} is between 0 and {2**32 - 1}, not {value}")
+
+
+def call_all_params(method: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> dict[str, Any]:
+    _check_arguments(args, kwargs)
+    return {"method": method, "params": kwargs or list(args)} if args or kwargs else {"method": method}
+
+
+def publish_params(topic: str, value: Any, retain: bool) -> dict[str, Any]:
+    params: dict[str, Any] = {"topic": topic}
+    if value is not None:
+        params["params"] = value if isinstance(value, list | tuple | dict) else [value]
+    if retain:
+        params["retain"] = True
+    return params
