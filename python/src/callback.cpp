@@ -10,18 +10,18 @@
 namespace wirecall::python {
 namespace nb = nanobind;
 
-struct Listener::Entry final : AsyncCalls::Entry {
-  Entry(std::shared_ptr<Listener> whose, std::function<nb::object()> what)
+struct Callback::Entry final : AsyncCalls::Entry {
+  Entry(std::shared_ptr<Callback> whose, std::function<nb::object()> what)
       : listener(std::move(whose)), arguments(std::move(what)) {}
   void run(PyObject*) override { listener->call(arguments); }
-  std::shared_ptr<Listener> listener;
+  std::shared_ptr<Callback> listener;
   std::function<nb::object()> arguments;
 };
 
-Listener::Listener(std::string what, nb::object function, std::shared_ptr<AsyncCalls> calls)
+Callback::Callback(std::string what, nb::object function, std::shared_ptr<AsyncCalls> calls)
     : what_(std::move(what)), function_(std::move(function)), calls_(std::move(calls)) {}
 
-Listener::~Listener() {
+Callback::~Callback() {
   if (!Py_IsInitialized()) {
     static_cast<void>(function_.release());
     return;
@@ -30,18 +30,18 @@ Listener::~Listener() {
   function_.reset();
 }
 
-void Listener::tell(std::function<nb::object()> arguments) {
+void Callback::tell(std::function<nb::object()> arguments) {
   if (calls_ != nullptr) return calls_->post(std::make_shared<Entry>(shared_from_this(), std::move(arguments)));
   const Gil gil;
   call(arguments);
 }
 
-void Listener::tell_and_go(std::shared_ptr<Listener> listener) {
+void Callback::tell_and_go(std::shared_ptr<Callback> listener) {
   const std::shared_ptr<AsyncCalls> calls = listener->calls_;
   calls->post(std::make_shared<Entry>(std::move(listener), []() -> nb::object { return nb::make_tuple(); }));
 }
 
-void Listener::call(const std::function<nb::object()>& arguments) {
+void Callback::call(const std::function<nb::object()>& arguments) {
   try {
     function_(*arguments());
   } catch (nb::python_error& failure) {

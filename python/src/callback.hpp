@@ -1,4 +1,4 @@
-// Listener: a Python function that a client tells of what has happened, on the thread of an asyncio loop or on the one
+// Callback: a Python function that a client tells of what has happened, on the thread of an asyncio loop or on the one
 // that drives. Released with the GIL, whoever drops it. Thread: any.
 #pragma once
 
@@ -11,18 +11,18 @@ namespace wirecall::python {
 
 class AsyncCalls;
 
-class Listener : public std::enable_shared_from_this<Listener> {
+class Callback : public std::enable_shared_from_this<Callback> {
  public:
   /// `what` names it in the log; without `calls` it is called on the thread that tells it. With the GIL.
-  Listener(std::string what, nanobind::object function, std::shared_ptr<AsyncCalls> calls);
-  Listener(Listener&&) = delete;
-  ~Listener();
+  Callback(std::string what, nanobind::object function, std::shared_ptr<AsyncCalls> calls);
+  Callback(Callback&&) = delete;
+  ~Callback();
 
   /// `arguments` makes a tuple of what the function is called with, with the GIL.
   void tell(std::function<nanobind::object()> arguments);
   /// The same for the last time, without arguments: it goes with this, where the function is called. Whoever kept it
   /// would have to release it with the GIL, as a loop's thread may not. With `calls`.
-  static void tell_and_go(std::shared_ptr<Listener> listener);
+  static void tell_and_go(std::shared_ptr<Callback> listener);
 
  private:
   struct Entry;

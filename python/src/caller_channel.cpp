@@ -193,8 +193,8 @@ void refuse_to_notify(ErrorCode code, const char* why) {
   throw nb::python_error();
 }
 
-CallerLine::CallerLine(Call& call, Context context, std::shared_ptr<AsyncCalls> calls,
-                       std::shared_ptr<HandlerTask> task)
+CallerChannel::CallerChannel(Call& call, Context context, std::shared_ptr<AsyncCalls> calls,
+                             std::shared_ptr<HandlerTask> task)
     : context_(std::move(context)),
       tasks_(&call.tasks()),
       executor_(call.executor()),
@@ -202,7 +202,7 @@ CallerLine::CallerLine(Call& call, Context context, std::shared_ptr<AsyncCalls> 
       task_(std::move(task)),
       refused_(std::make_shared<std::atomic<int>>(0)) {}
 
-nb::object CallerLine::call(const std::string& method, nb::handle args, nb::handle kwargs) const {
+nb::object CallerChannel::call(const std::string& method, nb::handle args, nb::handle kwargs) const {
   Buffer params = params_of(args, kwargs);
   const auto request = [&](std::shared_ptr<Waiting> waiting) {
     auto made =
@@ -233,10 +233,10 @@ nb::object CallerLine::call(const std::string& method, nb::handle args, nb::hand
   return future;
 }
 
-bool CallerLine::can_notify() const noexcept { return detail::can_notify_caller(context_); }
+bool CallerChannel::can_notify() const noexcept { return detail::can_notify_caller(context_); }
 
 // Whether the handler itself runs here, on its thread and in its task.
-bool CallerLine::is_in_handler() const {
+bool CallerChannel::is_in_handler() const {
   if (task_ == nullptr) return detail::runs_handler_of(handled_call());
   if (task_->task == nullptr) return !task_->ended;  // it is being made, and may run already
   const Reference module = Reference::steal(PyImport_ImportModule("asyncio"));
@@ -247,7 +247,7 @@ bool CallerLine::is_in_handler() const {
   return current.get() == task_->task;
 }
 
-void CallerLine::notify(const std::string& method, nb::handle args, nb::handle kwargs) const {
+void CallerChannel::notify(const std::string& method, nb::handle args, nb::handle kwargs) const {
   if (context_.caller_link() == nullptr)
     refuse_to_notify(ErrorCode::provider_lost,
                      "the caller cannot be told: it has no connection of its own, as by HTTP POST");

@@ -1,6 +1,6 @@
-// CallerLine: the way from a Python handler on a thread of its own back to whoever called it: ctx.call and ctx.notify.
-// What is sent goes by the executor of the call's loop; an answer comes to the thread that waits for it, or as a future
-// to asyncio's. Implements docs/wire.md "Calls to the caller". Thread: any, with the GIL.
+// CallerChannel: the way from a Python handler on a thread of its own back to whoever called it: ctx.call and
+// ctx.notify. What is sent goes by the executor of the call's loop; an answer comes to the thread that waits for it, or
+// as a future to asyncio's. Implements docs/wire.md "Calls to the caller". Thread: any, with the GIL.
 #pragma once
 
 #include <atomic>
@@ -25,11 +25,11 @@ struct HandlerTask {
 /// Raises what ctx.notify does when nobody can be told. `why` is plain ASCII without quotes.
 [[noreturn]] void refuse_to_notify(ErrorCode code, const char* why);
 
-class CallerLine {
+class CallerChannel {
  public:
   /// `context` is the call's. `calls` are those of the handler's asyncio thread, on which `task` runs it; both null for
   /// a handler that may wait. Made on the loop's thread.
-  CallerLine(Call& call, Context context, std::shared_ptr<AsyncCalls> calls, std::shared_ptr<HandlerTask> task);
+  CallerChannel(Call& call, Context context, std::shared_ptr<AsyncCalls> calls, std::shared_ptr<HandlerTask> task);
 
   /// Calls a method of the caller. Returns its result, or an asyncio future of it. Throws as Python code does.
   [[nodiscard]] nanobind::object call(const std::string& method, nanobind::handle args, nanobind::handle kwargs) const;

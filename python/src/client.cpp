@@ -398,12 +398,12 @@ class PyClient {
   /// `handler` is called with what an admin is shown; where, as of `subscribe`.
   std::shared_ptr<PySubscription> tap(const std::string& pattern, nb::object handler,
                                       std::shared_ptr<AsyncCalls> calls) {
-    const auto listener = std::make_shared<Listener>("rpc.tap", std::move(handler), std::move(calls));
+    const auto callback = std::make_shared<Callback>("rpc.tap", std::move(handler), std::move(calls));
     std::shared_ptr<Client> client = usable();
     const ReleasedToWait released;
     return std::make_shared<PySubscription>(
-        std::exchange(client, nullptr)->tap(pattern, [listener](const Event& event) {
-          listener->tell([event]() -> nb::object {
+        std::exchange(client, nullptr)->tap(pattern, [callback](const Event& event) {
+          callback->tell([event]() -> nb::object {
             Buffer text{event.params_json};
             const std::unique_ptr<Reader> reader = json_codec().reader();
             reader->reset(text.padded());
@@ -413,29 +413,29 @@ class PyClient {
   }
   /// Each function takes the place of the one before it; where they are called, as of `subscribe`.
   void on_refused(nb::object function, std::shared_ptr<AsyncCalls> calls) {
-    const auto listener = std::make_shared<Listener>("on_refused", std::move(function), std::move(calls));
+    const auto callback = std::make_shared<Callback>("on_refused", std::move(function), std::move(calls));
     std::shared_ptr<Client> client = usable();
     const ReleasedToWait released;
-    std::exchange(client, nullptr)->on_refused([listener](std::string_view name, const Error& error) {
-      listener->tell([name = std::string{name}, error]() -> nb::object {
+    std::exchange(client, nullptr)->on_refused([callback](std::string_view name, const Error& error) {
+      callback->tell([name = std::string{name}, error]() -> nb::object {
         return nb::make_tuple(name, nb::steal(make_exception(error, detail::ErrorClass::error)));
       });
     });
   }
   void on_lagged(nb::object function, std::shared_ptr<AsyncCalls> calls) {
-    const auto listener = std::make_shared<Listener>("on_lagged", std::move(function), std::move(calls));
+    const auto callback = std::make_shared<Callback>("on_lagged", std::move(function), std::move(calls));
     std::shared_ptr<Client> client = usable();
     const ReleasedToWait released;
-    std::exchange(client, nullptr)->on_lagged([listener](std::string_view topic, std::uint64_t dropped) {
-      listener->tell([topic = std::string{topic}, dropped]() -> nb::object { return nb::make_tuple(topic, dropped); });
+    std::exchange(client, nullptr)->on_lagged([callback](std::string_view topic, std::uint64_t dropped) {
+      callback->tell([topic = std::string{topic}, dropped]() -> nb::object { return nb::make_tuple(topic, dropped); });
     });
   }
   void on_connection(nb::object function, std::shared_ptr<AsyncCalls> calls) {
-    const auto listener = std::make_shared<Listener>("on_connection", std::move(function), std::move(calls));
+    const auto callback = std::make_shared<Callback>("on_connection", std::move(function), std::move(calls));
     std::shared_ptr<Client> client = usable();
     const ReleasedToWait released;
-    std::exchange(client, nullptr)->on_connection([listener](const ConnectionNews& news) {
-      listener->tell([news]() -> nb::object { return nb::make_tuple(news); });
+    std::exchange(client, nullptr)->on_connection([callback](const ConnectionNews& news) {
+      callback->tell([news]() -> nb::object { return nb::make_tuple(news); });
     });
   }
 

@@ -15,7 +15,7 @@ namespace nb = nanobind;
 namespace {
 
 // Seconds of time.monotonic(), which goes by the same clock as the loops.
-std::optional<double> deadline_of(const Context& context) {
+std::optional<double> deadchannel_of(const Context& context) {
   if (context.deadline() == kNoDeadline) return std::nullopt;
   return std::chrono::duration<double>{context.deadline()}.count();
 }
@@ -31,19 +31,19 @@ Context detached(const Context& context) {
           context.caller()};
 }
 
-const CallerLine& line_of(const CallContext& context) {
-  if (context.line == nullptr) {
+const CallerChannel& channel_of(const CallContext& context) {
+  if (context.channel == nullptr) {
     PyErr_SetString(PyExc_RuntimeError,
                     "wirecall: a plain handler cannot wait for its caller: make it async def, or @app(blocking=True)");
     throw nb::python_error();
   }
-  return *context.line;
+  return *context.channel;
 }
 
 }  // namespace
 
 std::optional<double> remaining(const Context& context) {
-  const std::optional<double> deadline = deadline_of(context);
+  const std::optional<double> deadline = deadchannel_of(context);
   if (!deadline) return std::nullopt;
   const auto now = std::chrono::steady_clock::now().time_since_epoch();
   return *deadline - std::chrono::duration<double>{now}.count();
@@ -51,8 +51,8 @@ std::optional<double> remaining(const Context& context) {
 
 CallContext context_on_loop(Call& call) { return {detached(call.context()), nullptr}; }
 
-CallContext off_loop_context(const Context& context, CallerLine line) {
-  return {detached(context), std::make_shared<const CallerLine>(std::move(line))};
+CallContext off_loop_context(const Context& context, CallerChannel channel) {
+  return {detached(context), std::make_shared<const CallerChannel>(std::move(channel))};
 }
 
 PyObject* make_context(CallContext context) {
@@ -82,7 +82,7 @@ void add_context(nb::module_& module) {
           "cancelled", [](const CallContext& context) { return context.seen.cancelled(); },
           "Nobody waits for the answer any more: the call was cancelled, its time is up, or its caller has gone.")
       .def_prop_ro(
-          "deadline", [](const CallContext& context) { return deadline_of(context.seen); },
+          "deadline", [](const CallContext& context) { return deadchannel_of(context.seen); },
           "When the call is answered with a timeout, in seconds of time.monotonic(); None for never.")
       .def_prop_ro(
           "remaining", [](const CallContext& context) { return remaining(context.seen); },
@@ -99,7 +99,7 @@ void add_context(nb::module_& module) {
       .def(
           "call",
           [](const CallContext& context, const std::string& method, nb::args args, nb::kwargs kwargs) {
-            return line_of(context).call(method, args, kwargs);
+            return channel_of(context).call(method, args, kwargs);
           },
           nb::sig("def call(self, method: str, /, *args: typing.Any, **kwargs: typing.Any) -> typing.Any"),
           "Calls a method of whoever calls this one: in an async def to be awaited, in blocking methods and generators "
@@ -108,12 +108,12 @@ void add_context(nb::module_& module) {
       .def(
           "notify",
           [](const CallContext& context, const std::string& method, nb::args args, nb::kwargs kwargs) {
-            if (context.line == nullptr) {
+            if (context.channel == nullptr) {
               refuse_to_notify(
                   ErrorCode::provider_lost,
                   "the caller cannot be told by a plain handler: make it async def, or @app(blocking=True)");
             }
-            context.line->notify(method, args, kwargs);
+            context.channel->notify(method, args, kwargs);
           },
           nb::sig("def notify(self, method: str, /, *args: typing.Any, **kwargs: typing.Any) -> None"),
           "The same without an answer. From the handler itself it leaves at once; from a task or thread that the "
@@ -122,7 +122,7 @@ void add_context(nb::module_& module) {
           "where nobody can be told: see can_notify.")
       .def_prop_ro(
           "can_notify",
-          [](const CallContext& context) { return context.line != nullptr && context.line->can_notify(); },
+          [](const CallContext& context) { return context.channel != nullptr && context.channel->can_notify(); },
           "Whether notify can reach the caller: not one by HTTP POST or one that has gone, not from a plain def, and "
           "not "
           "after the call was answered with an error.");

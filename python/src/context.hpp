@@ -12,11 +12,11 @@
 
 namespace wirecall::python {
 
-class CallerLine;
+class CallerChannel;
 
 struct CallContext {
-  Context seen;                            ///< what of it may be used, and destroyed, on any thread
-  std::shared_ptr<const CallerLine> line;  ///< null for a handler on the loop's own thread
+  Context seen;                                  ///< what of it may be used, and destroyed, on any thread
+  std::shared_ptr<const CallerChannel> channel;  ///< null for a handler on the loop's own thread
 };
 
 /// Seconds until the call's time is over, negative once it is; nullopt for no end.
@@ -25,7 +25,7 @@ struct CallContext {
 /// Of a handler on the loop's own thread, which cannot wait.
 [[nodiscard]] CallContext context_on_loop(Call& call);
 /// Of any other one; `context` is the call's.
-[[nodiscard]] CallContext off_loop_context(const Context& context, CallerLine line);
+[[nodiscard]] CallContext off_loop_context(const Context& context, CallerChannel channel);
 /// A new reference; null with a Python exception set.
 [[nodiscard]] PyObject* make_context(CallContext context);
 void add_context(nanobind::module_& module);

@@ -367,7 +367,7 @@ void PythonMethod::run_off_loop(std::string_view params, const Codec& codec, con
     return reply.error(decode_error(*readers.reader));
   }
   Reference seen;
-  const void* const handled = context && context->line != nullptr ? context->line->handled_call() : nullptr;
+  const void* const handled = context && context->channel != nullptr ? context->channel->handled_call() : nullptr;
   if (takes_context_) seen = Reference::steal(make_context(std::move(*context)));
   const Reference result = Reference::steal([&] {
     const detail::HandlerScope handler{handled};

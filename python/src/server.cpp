@@ -69,7 +69,7 @@ class PyServer {
   // The server's threads end with it, and may need the GIL for that.
   ~PyServer() {
     const Released released;
-    hang_ups_.reset();
+    sighup_.reset();
     reload_.reset();
     if (running_) static_cast<void>(server_.release());
     server_.reset();
@@ -107,8 +107,8 @@ class PyServer {
   void listen_shared(const Listeners& listeners, std::size_t number) { server_->listen(listeners, number); }
 
   /// As a record of its log, where that is JSON; else false.
-  bool tell_of_listening(const std::string& version, const std::string& endpoints, std::int64_t methods,
-                         std::int64_t workers) {
+  bool log_listening(const std::string& version, const std::string& endpoints, std::int64_t methods,
+                     std::int64_t workers) {
     if (options_.log_format != LogFormat::json) return false;
     const bool asks = !options_.principals_file.empty();
     options_.log.at_least(options_.log_level)(
@@ -123,15 +123,15 @@ class PyServer {
   }
 
   /// From now on SIGHUP makes it take anew what it can take while it runs. `load()` returns the options as JSON text
-  /// and "", or "" and why there are none. `replaces` as for HangUps. In the main thread, until `leave_hang_ups`.
-  void take_hang_ups(nb::object load, bool replaces) {
+  /// and "", or "" and why there are none. `replaces` as for SighupHandler. In the main thread, until `remove_sighup`.
+  void install_sighup(nb::object load, bool replaces) {
     load_ = std::move(load);
-    hang_ups_ = std::make_unique<HangUps>([this] { (*reload_)(); }, replaces);
+    sighup_ = std::make_unique<SighupHandler>([this] { (*reload_)(); }, replaces);
   }
-  void leave_hang_ups() {
+  void remove_sighup() {
     {
       const Released released;
-      hang_ups_.reset();
+      sighup_.reset();
     }
     load_.reset();
   }
@@ -179,7 +179,7 @@ class PyServer {
   nb::object load_;  // of the options anew
   // Made with the server, so that it knows which principals that was given: the file may have others by the next run.
   std::unique_ptr<cli::Reload> reload_;
-  std::unique_ptr<HangUps> hang_ups_;
+  std::unique_ptr<SighupHandler> sighup_;
   bool running_ = false;
 };
 
@@ -201,10 +201,10 @@ void add_server(nb::module_& module) {
       .def("listen", &PyServer::listen)
       .def("endpoints", &PyServer::endpoints)
       .def("listen_shared", &PyServer::listen_shared)
-      .def("tell_of_listening", &PyServer::tell_of_listening, nb::arg("version"), nb::arg("endpoints"),
-           nb::arg("methods"), nb::arg("workers"))
-      .def("take_hang_ups", &PyServer::take_hang_ups, nb::arg("load"), nb::arg("replaces"))
-      .def("leave_hang_ups", &PyServer::leave_hang_ups)
+      .def("log_listening", &PyServer::log_listening, nb::arg("version"), nb::arg("endpoints"), nb::arg("methods"),
+           nb::arg("workers"))
+      .def("install_sighup", &PyServer::install_sighup, nb::arg("load"), nb::arg("replaces"))
+      .def("remove_sighup", &PyServer::remove_sighup)
       .def("run", &PyServer::run, nb::arg("signals"))
       .def("stop", &PyServer::stop)
       .def("stop_at_once", &PyServer::stop_at_once)

@@ -22,7 +22,7 @@ void tell(int event) noexcept {
 
 }  // namespace
 
-HangUps::HangUps(std::function<void()> function, bool replaces) : function_(std::move(function)) {
+SighupHandler::SighupHandler(std::function<void()> function, bool replaces) : function_(std::move(function)) {
   ::sigaction(SIGHUP, nullptr, &before_);
   const bool has_handler =
       (before_.sa_flags & SA_SIGINFO) != 0 || (before_.sa_handler != SIG_DFL && before_.sa_handler != SIG_IGN);
@@ -43,7 +43,7 @@ HangUps::HangUps(std::function<void()> function, bool replaces) : function_(std:
   taken_ = true;
 }
 
-HangUps::~HangUps() {
+SighupHandler::~SighupHandler() {
   if (!taken_) return;
   ::sigaction(SIGHUP, &before_, nullptr);
   over_.store(true);
@@ -52,7 +52,7 @@ HangUps::~HangUps() {
   ::close(event_);
 }
 
-void HangUps::wait() {
+void SighupHandler::wait() {
   for (;;) {
     std::uint64_t count = 0;
     if (::read(event_, &count, sizeof count) < 0 && errno != EINTR) return;

@@ -1,5 +1,5 @@
-// HangUps: while one lives, SIGHUP calls a function, on a thread of its own. Signals of a program's own threads cannot
-// be held back, as the command's are: a handler tells that thread.
+// SighupHandler: while one lives, SIGHUP calls a function, on a thread of its own. Signals of a program's own threads
+// cannot be held back, as the command's are: a handler tells that thread.
 #pragma once
 
 #include <atomic>
@@ -9,14 +9,14 @@
 
 namespace wirecall::python {
 
-class HangUps {
+class SighupHandler {
  public:
   /// One at a time in a process. Where the program has a handler for SIGHUP, that stays, and nothing is called; unless
   /// it `replaces` that, which is back at the end. Throws std::system_error.
-  HangUps(std::function<void()> function, bool replaces);
+  SighupHandler(std::function<void()> function, bool replaces);
   /// Waits for a function that runs.
-  ~HangUps();
-  HangUps(HangUps&&) = delete;
+  ~SighupHandler();
+  SighupHandler(SighupHandler&&) = delete;
 
  private:
   void wait();

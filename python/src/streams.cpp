@@ -51,7 +51,7 @@ class Feed final : public std::enable_shared_from_this<Feed> {
         handler_(method.execution() == Execution::asyncio_stream ? std::make_shared<HandlerTask>() : nullptr) {
     if (method.takes_context()) {
       context_ = off_loop_context(context, {call, context, handler_ ? calls.shared_from_this() : nullptr, handler_});
-      handled_ = context_->line->handled_call();
+      handled_ = context_->channel->handled_call();
     }
     static_cast<void>(params_.padded());
   }
@@ -119,7 +119,7 @@ class Feed final : public std::enable_shared_from_this<Feed> {
     tell();
   }
   void end(std::optional<Error> error) {
-    std::shared_ptr<Listener> cancel;  // goes after the mutex, with the GIL
+    std::shared_ptr<Callback> cancel;  // goes after the mutex, with the GIL
     const std::scoped_lock lock{mutex_};
     if (ended_) return;
     ended_ = true;
@@ -136,7 +136,7 @@ class Feed final : public std::enable_shared_from_this<Feed> {
   void cancel_by(nb::object function) {
     const auto calls = calls_.lock();
     if (calls == nullptr) return;
-    auto cancel = std::make_shared<Listener>("the cancelling of a stream", std::move(function), calls);
+    auto cancel = std::make_shared<Callback>("the cancelling of a stream", std::move(function), calls);
     const std::scoped_lock lock{mutex_};
     if (ended_) return;
     cancel_ = std::move(cancel);
@@ -195,7 +195,7 @@ class Feed final : public std::enable_shared_from_this<Feed> {
   }
   /// Nobody wants more.
   void stop() noexcept {
-    std::shared_ptr<Listener> cancel;  // goes after the mutex, for which the generator's thread may wait with the GIL
+    std::shared_ptr<Callback> cancel;  // goes after the mutex, for which the generator's thread may wait with the GIL
     const std::scoped_lock lock{mutex_};
     cancel = cancel_;
     stopped_ = true;
@@ -236,7 +236,7 @@ class Feed final : public std::enable_shared_from_this<Feed> {
   void tell() noexcept {
     if (news_ != nullptr) executor_->post(std::exchange(news_, nullptr));
   }
-  void cancel_now() { Listener::tell_and_go(std::exchange(cancel_, nullptr)); }
+  void cancel_now() { Callback::tell_and_go(std::exchange(cancel_, nullptr)); }
   void post_writable() {
     future_waits_ = false;
     if (const auto calls = calls_.lock()) calls->post(std::make_shared<Room>(shared_from_this()));
@@ -266,7 +266,7 @@ class Feed final : public std::enable_shared_from_this<Feed> {
   bool parked_ = false;
   nb::object future_;    // with the GIL
   Reference generator_;  // likewise; parked, or about to go on
-  std::shared_ptr<Listener> cancel_;
+  std::shared_ptr<Callback> cancel_;
   std::shared_ptr<News> news_;
 };
 

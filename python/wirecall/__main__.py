@@ -14,8 +14,8 @@ from collections.abc import Iterator
 from types import ModuleType
 from typing import Any, NoReturn
 
-from . import _native, server
-from ._deferred_sighup import HeldHangUps
+from . import _command_line, _native, server
+from ._deferred_sighup import DeferredSighup
 from .errors import Error
 
 DESCRIPTION = """\
@@ -49,29 +49,31 @@ def main(words: list[str] | None = None) -> int:
     if told.listen and of_flags.keys() & {"host", "port"}:
         _refuse("--listen says where to listen, so leave --host and --port out")
     # From now on it is for the server, which has yet to be loaded.
-    hang_ups = HeldHangUps() if threading.current_thread() is threading.main_thread() else None
+    sighup = DeferredSighup() if threading.current_thread() is threading.main_thread() else None
     program, _, name = told.program.partition(":")
     workers = 0 if told.workers is None else _count_of(told.workers)
 
     def options() -> dict[str, Any]:
         of_file = {} if told.config is None else _options_of_file(told.config)
-        return server._over_endpoints(of_file, of_flags)
+        return _command_line.merged(of_file, of_flags)
 
     try:
         at_start = options()
     except ValueError as failure:
         _refuse(str(failure))
-    server._told = server.Told(told.listen, workers, at_start, told.insecure, told.print_config, hang_ups=hang_ups)
+    given = _command_line.current = _command_line.CommandLine(
+        told.listen, workers, at_start, told.insecure, told.print_config, "--insecure", sighup=sighup
+    )
     if told.config is not None:
-        server._told.options_anew = options
-    server._told.names_another = lambda listening: (
+        given.read_options = options
+    given.names_another = lambda listening: (
         isinstance(named := vars(_loading(program)).get(name or "app"), server.Server) and named is not listening
     )
     if name:
-        # A program that runs at once, while it is loaded, runs what the command names.
-        server._told.is_for_another = lambda running: _named(_loading(program), program, name) is not running
+        # A program that runs its server at once, while it is loaded, runs the one that the command names.
+        given.runs_another = lambda running: _named(_loading(program), program, name) is not running
     module = _load(program)
-    if not server._told.has_run:
+    if not given.has_run:
         served = _server_in(module, program, name)
         try:
             served.run()

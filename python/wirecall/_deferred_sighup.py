@@ -1,6 +1,6 @@
-"""HeldHangUps: SIGHUP while `wirecall serve FILE.py` loads its program. It is for the server that this makes, which
-reads its files anew; it ends the process as ever if that turns out to have none. In the main thread, but for
-`is_for_none`."""
+"""DeferredSighup: keeps a SIGHUP that comes while `wirecall serve FILE.py` loads its program. The server that the
+program makes reads its files anew then; where there is nothing to read, the signal ends the process as usual. Main
+thread, but for `leave_to_program`."""
 
 from __future__ import annotations
 
@@ -11,48 +11,48 @@ import threading
 from typing import Any
 
 
-class HeldHangUps:
-    """From its making until `let_go` SIGHUP ends nothing. A program that sets a handler of its own has that instead."""
+class DeferredSighup:
+    """Defers SIGHUP from its making until `release`. A handler that the program sets replaces it."""
 
     def __init__(self) -> None:
-        self._came = False
-        self._passes_on = False
-        self._before = signal.signal(signal.SIGHUP, self._hold)
-        signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGHUP})  # the command has held it back until here
+        self._is_pending = False
+        self._is_left = False
+        self._previous = signal.signal(signal.SIGHUP, self._defer)
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGHUP})  # which the command has blocked until here
 
-    def _hold(self, *_: Any) -> None:
-        if not self._passes_on:
-            self._came = True
+    def _defer(self, *_: Any) -> None:
+        if not self._is_left:
+            self._is_pending = True
         else:
-            self.let_go()
+            self.release()
             signal.raise_signal(signal.SIGHUP)
 
-    def is_in_place(self) -> bool:
+    def is_installed(self) -> bool:
         """Whether the program has set no handler of its own."""
-        return signal.getsignal(signal.SIGHUP) == self._hold
+        return signal.getsignal(signal.SIGHUP) == self._defer
 
     def take(self) -> bool:
         """Whether one has come since the last call."""
-        came, self._came = self._came, False
-        return came
+        pending, self._is_pending = self._is_pending, False
+        return pending
 
-    def let_go(self) -> None:
-        """SIGHUP does again what it did before. One that has come comes now."""
-        if self.is_in_place():
-            signal.signal(signal.SIGHUP, self._before)
+    def release(self) -> None:
+        """SIGHUP does again what it did before. A deferred one is delivered now."""
+        if self.is_installed():
+            signal.signal(signal.SIGHUP, self._previous)
         if self.take():
             signal.raise_signal(signal.SIGHUP)
 
-    def is_for_none(self) -> None:
-        """A server runs in another thread, which is this one: signals are the program's."""
-        if self.is_in_place() and self._before == signal.SIG_DFL:
-            # Not by way of Python, whose handlers are set and run in the main thread alone: one that comes when that is
-            # about to wait for a lock would not be run before the next one.
+    def leave_to_program(self) -> None:
+        """Called on another thread, where a server is about to run: there signals are the program's."""
+        if self.is_installed() and self._previous == signal.SIG_DFL:
+            # Python sets and runs handlers in the main thread alone. That thread may be about to wait for a lock, and
+            # would run the handler at the next signal only; so the disposition is set without Python.
             ctypes.CDLL(None).signal(int(signal.SIGHUP), None)
-            if self._came:
+            if self._is_pending:
                 os.kill(os.getpid(), signal.SIGHUP)
-        self._passes_on = True
-        if self._came:
+        self._is_left = True
+        if self._is_pending:
             main = threading.main_thread().ident
             assert main is not None
             signal.pthread_kill(main, signal.SIGHUP)

@@ -25,19 +25,19 @@ Serve = Callable[[list[_native.Listeners], int], None]
 class Workers:
     """`serve(listeners, number)` runs in each of `count` processes. Until one of them returns from it, or SIGINT or
     SIGTERM comes: then each is sent SIGTERM, and again with the second signal; the third ends them at once.
-    `hang_ups`: each is sent SIGHUP as well, which it holds until it can take that; unless the program has a handler for
-    it, or `takes_hang_ups`: that one is ours. In the main thread alone."""
+    `sighup`: SIGHUP is sent to each as well, unless the program has a handler for it; each has it blocked until it can
+    take it. `owns_sighup`: the handler that is set is ours. In the main thread alone."""
 
     def __init__(
-        self, uris: list[str], count: int, serve: Serve, *, hang_ups: bool = False, takes_hang_ups: bool = False
+        self, uris: list[str], count: int, serve: Serve, *, sighup: bool = False, owns_sighup: bool = False
     ) -> None:
         if threading.current_thread() is not threading.main_thread():
             raise RuntimeError("wirecall: workers are started in the main thread alone: call run there")
         self._listeners = [_native.Listeners(uri, count) for uri in uris]
         self._serve = serve
         self._signals = [signal.SIGINT, signal.SIGTERM, signal.SIGCHLD]
-        has_none = takes_hang_ups or signal.getsignal(signal.SIGHUP) in (signal.SIG_DFL, signal.SIG_IGN)
-        if hang_ups and has_none:
+        has_none = owns_sighup or signal.getsignal(signal.SIGHUP) in (signal.SIG_DFL, signal.SIG_IGN)
+        if sighup and has_none:
             self._signals.append(signal.SIGHUP)
         self._numbers: dict[int, int] = {}  # of the processes by their ids
         self._begun: dict[int, float] = {}  # when that of each number was forked

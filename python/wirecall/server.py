@@ -13,7 +13,6 @@ app.run()
 from __future__ import annotations
 
 import contextlib
-import dataclasses
 import json
 import signal
 import sys
@@ -21,11 +20,10 @@ import threading
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any, TypeVar, overload
 
-from . import _bootstrap, _native
+from . import _bootstrap, _command_line, _native
 from ._bootstrap import check_endpoint
 
 if TYPE_CHECKING:
-    from ._deferred_sighup import HeldHangUps
     from ._workers import Workers
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -54,7 +52,7 @@ class Server:
         self.name = name
         self._check_results = check_results
         self._own_options = options
-        self._options = _told.over(options) if _told is not None else options
+        self._options = _command_line.current.over(options)
         if self._options.get("log_format") == "json":
             from . import _json_log
 
@@ -186,10 +184,10 @@ class Server:
         `principals_file`, an endpoint that they can reach is a ValueError."""
         if uri is not None:
             check_endpoint(uri, "listen takes where to listen")
-        told = self._told_endpoints()
-        if told is not None and self._listening:
+        given = self._given_endpoints()
+        if given is not None and self._listening:
             return self._listening[0]
-        uris = told if told is not None else self._engine.endpoints() if uri is None else [uri]
+        uris = given if given is not None else self._engine.endpoints() if uri is None else [uri]
         self._permit(uris, insecure)
         first, *_ = [self._listen_at(one) for one in uris]
         return first
@@ -199,21 +197,22 @@ class Server:
         self._listening.append(actual)
         return actual
 
-    def _told_endpoints(self) -> list[str] | None:
+    def _given_endpoints(self) -> list[str] | None:
         """Where the command line, or its file, says that this server listens; None where it says nothing."""
-        if _told is None or _told.names_another(self):
+        given = _command_line.current
+        if given.names_another(self):
             return None
-        if _told.print_config:
-            listen = {"listen": _told.listen} if _told.listen else {}
+        if given.print_config:
+            listen = {"listen": given.listen} if given.listen else {}
             print(_native.toml_of_options(json.dumps({"name": self.name, **self._options, **listen})), end="")
             sys.exit(0)
-        if _told.listen:
-            return _told.listen
-        return self._engine.endpoints() if _told.options.keys() & _ENDPOINTS else None
+        if given.listen:
+            return given.listen
+        return self._engine.endpoints() if given.options.keys() & _ENDPOINTS else None
 
     def _at(self, host: str | None, port: int | None) -> str:
         """TCP there. What the command line says goes over both, and the server's options stand for what is missing."""
-        said = {} if _told is None else _told.options
+        said = _command_line.current.options
         host, port = said.get("host", host), said.get("port", port)
         host = self._options.get("host", "127.0.0.1") if host is None else host
         port = self._options.get("port", 8545) if port is None else port
@@ -221,14 +220,14 @@ class Server:
 
     def _permit(self, uris: list[str], insecure: bool) -> None:
         """ValueError for what other machines can reach while nobody has to authenticate."""
-        if insecure or self._options.get("principals_file") or (_told is not None and _told.insecure):
+        if insecure or self._options.get("principals_file") or _command_line.current.insecure:
             return
         for uri in uris:
             if not _native.is_local(uri):
-                say = "insecure=True" if _told is None else "--insecure"
                 raise ValueError(
                     f"wirecall: {uri} can be reached from other machines, and nobody has to authenticate; listen on "
-                    f"127.0.0.1, name a principals_file, or say {say} if that is meant"
+                    f"127.0.0.1, name a principals_file, or say {_command_line.current.insecure_hint} if that is "
+                    "meant"
                 )
 
     def run(
@@ -260,16 +259,16 @@ class Server:
             check_endpoint(uri, "run takes where to listen")
         if workers < 1:
             raise ValueError(f"wirecall: workers={workers}: give the number of processes, at least 1")
-        if _told is not None:
-            if _told.is_for_another(self):
-                return None
-            workers = _told.workers or workers
-            _told.has_run = True
-            told = self._told_endpoints()
-            if told is not None and self._listening:
-                uris = []
-            elif told is not None and (_told.says_where() or (host is None and port is None)):
-                uris = told
+        given = _command_line.current
+        if given.runs_another(self):
+            return None
+        workers = given.workers or workers
+        given.has_run = True
+        given_endpoints = self._given_endpoints()
+        if given_endpoints is not None and self._listening:
+            uris = []
+        elif given_endpoints is not None and (given.says_where() or (host is None and port is None)):
+            uris = given_endpoints
         if not uris and not self._listening:
             uris = self._engine.endpoints()
         self._permit(uris, insecure)  # all of them before the first one listens
@@ -278,19 +277,16 @@ class Server:
         with _ending_by_a_line():
             for uri in uris:
                 self._listen_at(uri)
-        with self._taking_hang_ups():
+        with self._handling_sighup():
             if not quiet:
                 self._greet(self._listening)
             return self._serve()
 
     def _serve(self) -> None:
         thread = None
-        if (
-            _told is not None
-            and _told.hang_ups is not None
-            and threading.current_thread() is not threading.main_thread()
-        ):
-            _told.hang_ups.is_for_none()
+        sighup = _command_line.current.sighup
+        if sighup is not None and not _in_main_thread():
+            sighup.leave_to_program()
         if self._asynchronous:
             from ._asyncio_thread import AsyncioThread
 
@@ -299,7 +295,7 @@ class Server:
         self._ended.clear()
         try:
             # Elsewhere than in the main thread it is a part of the program, whose signals they are.
-            self._engine.run(threading.current_thread() is threading.main_thread())
+            self._engine.run(_in_main_thread())
         finally:
             if thread is not None:
                 thread.stop()
@@ -309,34 +305,34 @@ class Server:
 
     def _reloads(self) -> bool:
         """Whether SIGHUP makes it read its files anew, rather than end."""
-        if threading.current_thread() is not threading.main_thread():
+        if not _in_main_thread():
             return False
-        return bool(self._options.get("principals_file")) or (_told is not None and _told.options_anew is not None)
+        return bool(self._options.get("principals_file")) or _command_line.current.read_options is not None
 
     @contextlib.contextmanager
-    def _taking_hang_ups(self) -> Iterator[None]:
-        held = _told.hang_ups if _told is not None else None
+    def _handling_sighup(self) -> Iterator[None]:
+        deferred = _command_line.current.sighup
         if not self._reloads():
-            if held is not None and threading.current_thread() is threading.main_thread():
-                held.let_go()
+            if deferred is not None and _in_main_thread():
+                deferred.release()
             yield
             return
-        self._engine.take_hang_ups(self._options_anew, held is not None and held.is_in_place())
+        self._engine.install_sighup(self._read_options, deferred is not None and deferred.is_installed())
         try:
-            if held is not None and held.take():
+            if deferred is not None and deferred.take():
                 signal.raise_signal(signal.SIGHUP)
             yield
         finally:
-            self._engine.leave_hang_ups()
-            if held is not None:
-                held.let_go()
+            self._engine.remove_sighup()
+            if deferred is not None:
+                deferred.release()
 
-    def _options_anew(self) -> tuple[str, str]:
+    def _read_options(self) -> tuple[str, str]:
         """The options as JSON, those of the command line's file as it is now; or "", and what is wrong with that."""
         options = self._options
         try:
-            if _told is not None and _told.options_anew is not None:
-                options = _over_endpoints(self._own_options, _told.options_anew())
+            if (read := _command_line.current.read_options) is not None:
+                options = _command_line.merged(self._own_options, read())
         except ValueError as failure:
             return "", str(failure)
         return json.dumps({"name": self.name, **options}), ""
@@ -350,12 +346,12 @@ class Server:
             raise ValueError("wirecall: workers listen where run is told to: run(listen=…, workers=…) without listen")
 
         reloads = self._reloads()
-        held = _told.hang_ups if _told is not None else None
-        if held is not None and not reloads:
-            held.let_go()
+        deferred = _command_line.current.sighup
+        if deferred is not None and not reloads:
+            deferred.release()
 
         def serve(listeners: list[_native.Listeners], number: int) -> None:
-            anew, why = self._options_anew() if reloads else ("", "")
+            anew, why = self._read_options() if reloads else ("", "")
             if anew and not why:  # as those have them that run already
                 self._options = {name: value for name, value in json.loads(anew).items() if name != "name"}
             self._workers = None
@@ -363,17 +359,17 @@ class Server:
             for endpoint in listeners:
                 self._engine.listen_shared(endpoint, number)
             listeners.clear()
-            with self._taking_hang_ups():
+            with self._handling_sighup():
                 if reloads:
                     signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGHUP})  # held until here
                 self._serve()
 
         with _ending_by_a_line():
-            takes = held is not None and held.is_in_place()
-            workers = Workers(uris, count, serve, hang_ups=reloads, takes_hang_ups=takes)
+            owns = deferred is not None and deferred.is_installed()
+            workers = Workers(uris, count, serve, sighup=reloads, owns_sighup=owns)
         if not quiet:
             self._greet(workers.uris, count)
-        if held is not None and held.take() and not held.is_in_place():
+        if deferred is not None and deferred.take() and not deferred.is_installed():
             signal.raise_signal(signal.SIGHUP)  # else it is done with: each of them reads the files anew
         self._made = None  # it has descriptors and threads, which are not for children
         self._workers = workers
@@ -384,8 +380,8 @@ class Server:
         finally:
             self._workers = None
             self._is_to_stop = False
-            if held is not None:
-                held.let_go()
+            if deferred is not None:
+                deferred.release()
             try:
                 self._made = self._make_native()
             except ValueError as failure:  # a file that its options name is not what it was
@@ -432,7 +428,7 @@ class Server:
         from . import __version__
 
         count = len(self._methods) + len(self._subscriptions)
-        if self._engine.tell_of_listening(__version__, ",".join(uris), count, workers):
+        if self._engine.log_listening(__version__, ",".join(uris), count, workers):
             return
         how = f", by {workers} workers" if workers > 1 else ""
         print(
@@ -442,6 +438,10 @@ class Server:
         )
 
 
+def _in_main_thread() -> bool:
+    return threading.current_thread() is threading.main_thread()
+
+
 @contextlib.contextmanager
 def _ending_by_a_line() -> Iterator[None]:
     """What the system refuses ends the program, as what is wrong with it: a traceback would tell of this file. In
@@ -449,41 +449,12 @@ def _ending_by_a_line() -> Iterator[None]:
     try:
         yield
     except OSError as failure:
-        if threading.current_thread() is not threading.main_thread():
+        if not _in_main_thread():
             raise
         print(f"wirecall: {failure}", file=sys.stderr)
         sys.exit(3)
 
 
-@dataclasses.dataclass
-class Told:
-    """What the command line says: it goes over what the program says."""
-
-    listen: list[str]
-    workers: int
-    options: dict[str, Any]
-    insecure: bool = False
-    print_config: bool = False
-    # The options as they are by now, where a file has some of them; ValueError for what is wrong with it.
-    options_anew: Callable[[], dict[str, Any]] | None = None
-    # Called with a server that is about to run: whether the command line names another one.
-    is_for_another: Callable[[Server], bool] = lambda _: False
-    # The same of one that listens, perhaps before there is one of that name.
-    names_another: Callable[[Server], bool] = lambda _: False
-    has_run: bool = False
-    # SIGHUP that comes before the server runs; None where nobody holds it.
-    hang_ups: HeldHangUps | None = None
-
-    def over(self, options: dict[str, Any]) -> dict[str, Any]:
-        """The options of a server with these over them."""
-        return _over_endpoints(options, self.options)
-
-    def says_where(self) -> bool:
-        """All of it, not only the host or the port."""
-        return bool(self.listen or self.options.get("listen"))
-
-
-_told: Told | None = None
 _ENDPOINTS = {"listen", "host", "port"}
 # What is none of the server's options, and where it is said.
 _SAID_OF_RUN = {
@@ -491,20 +462,6 @@ _SAID_OF_RUN = {
     "workers": "say how many processes where it runs, app.run(workers=4)",
     "quiet": "say where it runs that it is not to tell where it listens, app.run(quiet=True)",
 }
-
-
-def _over_endpoints(below: dict[str, Any], above: dict[str, Any]) -> dict[str, Any]:
-    """A host or a port above goes over a list of endpoints below."""
-    goes_over = above.keys() & {"host", "port"} and "listen" not in above
-    return _over({name: value for name, value in below.items() if not (goes_over and name == "listen")}, above)
-
-
-def _over(below: dict[str, Any], above: dict[str, Any]) -> dict[str, Any]:
-    both = dict(below)
-    for name, value in above.items():
-        inner = both.get(name)
-        both[name] = _over(inner, value) if isinstance(inner, dict) and isinstance(value, dict) else value
-    return both
 
 
 def _name_of(function: Any) -> str:
