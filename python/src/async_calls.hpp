@@ -5,11 +5,12 @@
 #pragma once
 
 #include <Python.h>
-#include <atomic>
 #include <memory>
 #include <mutex>
+#include <utility>
 #include <vector>
 
+#include "wake_event.hpp"
 #include "wirecall/call.hpp"
 
 namespace wirecall::python {
@@ -27,19 +28,28 @@ class AsyncCalls : public std::enable_shared_from_this<AsyncCalls> {
     virtual void run(PyObject* loop) = 0;
   };
 
-  AsyncCalls();
+  AsyncCalls() = default;
   AsyncCalls(AsyncCalls&&) = delete;
-  ~AsyncCalls();
 
-  [[nodiscard]] int fileno() const noexcept { return event_; }
+  [[nodiscard]] int fileno() const noexcept { return event_.fileno(); }
   void post(std::shared_ptr<Entry> entry);
+  /// Posts a function of the asyncio loop.
+  template <class Function>
+  void call_soon(Function function) {
+    struct Calling final : Entry {
+      explicit Calling(Function what) : function(std::move(what)) {}
+      void run(PyObject* loop) override { function(loop); }
+      Function function;
+    };
+    post(std::make_shared<Calling>(std::move(function)));
+  }
   /// A call of an async function.
   void start(const PythonMethod& method, Call& call);
   /// Does what has been posted. With the GIL.
   void drain(PyObject* loop);
 
  private:
-  int event_;
+  WakeEvent event_;
   std::mutex mutex_;
   std::vector<std::shared_ptr<Entry>> entries_;
 };

@@ -1,35 +1,54 @@
-// Callback: a Python function that a client tells of what has happened, on the thread of an asyncio loop or on the one
-// that drives. Released with the GIL, whoever drops it. Thread: any.
+// Callback: a Python function that a client calls with what has happened: with its events, its connections, what a
+// broker refuses. It runs on the thread of an asyncio loop, or on the one that drives the client. Thread: any.
 #pragma once
 
-#include <functional>
 #include <memory>
 #include <nanobind/nanobind.h>
 #include <string>
+#include <string_view>
+#include <utility>
+
+#include "async_calls.hpp"
+#include "gil.hpp"
 
 namespace wirecall::python {
 
-class AsyncCalls;
-
 class Callback : public std::enable_shared_from_this<Callback> {
  public:
-  /// `what` names it in the log; without `calls` it is called on the thread that tells it. With the GIL.
-  Callback(std::string what, nanobind::object function, std::shared_ptr<AsyncCalls> calls);
+  /// Without `calls` the function runs on the thread that invokes this. With the GIL.
+  Callback(nanobind::object function, std::shared_ptr<AsyncCalls> calls)
+      : function_(std::move(function)), calls_(std::move(calls)) {}
   Callback(Callback&&) = delete;
-  ~Callback();
 
-  /// `arguments` makes a tuple of what the function is called with, with the GIL.
-  void tell(std::function<nanobind::object()> arguments);
-  /// The same for the last time, without arguments: it goes with this, where the function is called. Whoever kept it
-  /// would have to release it with the GIL, as a loop's thread may not. With `calls`.
-  static void tell_and_go(std::shared_ptr<Callback> listener);
+  /// `arguments()` makes a tuple of what the function is called with, with the GIL. `what` names it in the log.
+  template <class Arguments>
+  void invoke(std::string_view what, Arguments arguments) {
+    if (calls_ != nullptr) return invoke_last(shared_from_this(), what, std::move(arguments));
+    const Gil gil;
+    call(what, arguments);
+  }
+  /// The same with `calls`, which drop the callback after that. Whoever kept it would take the GIL to drop it, as the
+  /// thread of a server's loop may not.
+  template <class Arguments>
+  static void invoke_last(std::shared_ptr<Callback> callback, std::string_view what, Arguments arguments) {
+    const std::shared_ptr<AsyncCalls> calls = callback->calls_;
+    calls->call_soon([callback = std::move(callback), what = std::string{what},
+                      arguments = std::move(arguments)](PyObject*) { callback->call(what, arguments); });
+  }
 
  private:
-  struct Entry;
-  void call(const std::function<nanobind::object()>& arguments);
+  template <class Arguments>
+  void call(std::string_view what, const Arguments& arguments) {
+    try {
+      function_.get()(*arguments());
+    } catch (...) {
+      log_exception(what);
+    }
+  }
+  /// In a catch block.
+  static void log_exception(std::string_view what);
 
-  std::string what_;
-  nanobind::object function_;
+  SharedObject function_;
   std::shared_ptr<AsyncCalls> calls_;
 };
 

@@ -15,8 +15,8 @@
 #include "errors.hpp"
 #include "gil.hpp"
 #include "message/own_error.hpp"
+#include "off_loop_call.hpp"
 #include "reference.hpp"
-#include "values.hpp"
 #include "wirecall/caller.hpp"
 #include "wirecall/detail/executor.hpp"
 #include "wirecall/task.hpp"
@@ -29,19 +29,9 @@ using Outcome = std::variant<Buffer, Error>;
 
 Error caller_gone() { return {ErrorCode::provider_lost, "the connection has gone on which the caller was"}; }
 
-// A new reference; null with the exception set.
-PyObject* value_of(Outcome& outcome) {
-  if (const Error* const error = std::get_if<Error>(&outcome)) {
-    set_exception(*error);
-    return nullptr;
-  }
-  const std::unique_ptr<Reader> reader = json_codec().reader();
-  reader->reset(std::get<Buffer>(outcome).padded());
-  PyObject* const value = decode_any(*reader);
-  if (value == nullptr && PyErr_Occurred() == nullptr) {
-    set_exception(unreadable(*reader), detail::ErrorClass::local_error);
-  }
-  return value;
+nb::object value_of(Outcome outcome) {
+  if (const Error* const error = std::get_if<Error>(&outcome)) raise(*error);
+  return result_of(std::get<Buffer>(std::move(outcome)));
 }
 
 // Whoever waits for an answer.
@@ -78,54 +68,36 @@ class WaitingThread final : public Waiting {
 // A future of asyncio's, which is completed on its thread.
 class WaitingFuture final : public Waiting, public std::enable_shared_from_this<WaitingFuture> {
  public:
-  WaitingFuture(std::weak_ptr<AsyncCalls> calls, PyObject* future)
-      : calls_(std::move(calls)), future_(Py_NewRef(future)) {}
-  ~WaitingFuture() override {
-    if (future_ == nullptr || Py_IsInitialized() == 0) return;
-    const Gil gil;
-    Py_DECREF(future_);
-  }
+  WaitingFuture(std::weak_ptr<AsyncCalls> calls, nb::object future)
+      : calls_(std::move(calls)), future_(std::move(future)) {}
 
   void give(Outcome outcome) override {
-    if (const auto calls = calls_.lock()) calls->post(std::make_shared<Given>(shared_from_this(), std::move(outcome)));
+    const auto calls = calls_.lock();
+    if (calls == nullptr) return;
+    calls->call_soon([self = shared_from_this(), outcome = std::move(outcome)](PyObject*) mutable {
+      self->complete(std::move(outcome));
+    });
   }
 
  private:
-  struct Given final : AsyncCalls::Entry {
-    Given(std::shared_ptr<WaitingFuture> who, Outcome what) : waiting(std::move(who)), outcome(std::move(what)) {}
-    void run(PyObject*) override { waiting->complete(outcome); }
-    std::shared_ptr<WaitingFuture> waiting;
-    Outcome outcome;
-  };
-
-  void complete(Outcome& outcome) {
-    const Reference future = Reference::steal(std::exchange(future_, nullptr));
+  void complete(Outcome outcome) {
+    const nb::object future = future_.take();
     try {
-      const nb::handle waiting{future.get()};
-      if (nb::cast<bool>(waiting.attr("done")())) return;
-      if (const Reference value = Reference::steal(value_of(outcome))) {
-        waiting.attr("set_result")(nb::handle{value.get()});
-      } else {
-        const nb::python_error failure;  // takes what is set
-        waiting.attr("set_exception")(failure.value());
+      if (nb::cast<bool>(future.attr("done")())) return;
+      nb::object value;
+      try {
+        value = value_of(std::move(outcome));
+      } catch (const nb::python_error& failure) {
+        return static_cast<void>(future.attr("set_exception")(failure.value()));
       }
+      future.attr("set_result")(value);
     } catch (nb::python_error& failure) {
       failure.discard_as_unraisable("the answer to ctx.call");
     }
   }
 
   std::weak_ptr<AsyncCalls> calls_;
-  PyObject* future_;
-};
-
-// A function to be run on the loop's thread.
-class PostedFunction final : public detail::Executor::Continuation {
- public:
-  explicit PostedFunction(std::move_only_function<void()> what) : what_(std::move(what)) {}
-  void resume() noexcept override { what_(); }
-
- private:
-  std::move_only_function<void()> what_;
+  SharedObject future_;
 };
 
 // A call of the caller, from its making to its answer. Its destructor answers if nobody has.
@@ -189,8 +161,7 @@ Buffer params_of(nb::handle args, nb::handle kwargs) {
 }  // namespace
 
 void refuse_to_notify(ErrorCode code, const char* why) {
-  set_exception(message::make({.code = code, .reason = why, .delivered = "no"}));
-  throw nb::python_error();
+  raise(message::make({.code = code, .reason = why, .delivered = "no"}));
 }
 
 CallerChannel::CallerChannel(Call& call, Context context, std::shared_ptr<AsyncCalls> calls,
@@ -218,17 +189,15 @@ nb::object CallerChannel::call(const std::string& method, nb::handle args, nb::h
       request(waiting);
       outcome.emplace(waiting->wait());
     }
-    PyObject* const value = value_of(*outcome);
-    if (value == nullptr) throw nb::python_error();
-    return nb::steal(value);
+    return value_of(*std::move(outcome));
   }
   nb::object future = nb::module_::import_("asyncio").attr("get_running_loop")().attr("create_future")();
-  const auto made = request(std::make_shared<WaitingFuture>(calls_, future.ptr()));
+  const auto made = request(std::make_shared<WaitingFuture>(calls_, future));
   future.attr("add_done_callback")(
       nb::cpp_function([executor = executor_, asked = std::weak_ptr{made}](nb::handle ended) {
         const auto still = asked.lock();
         if (still == nullptr || !nb::cast<bool>(ended.attr("cancelled")())) return;
-        executor->post(std::make_shared<PostedFunction>([still] { still->stop(); }));
+        executor->post(make_continuation([still] { still->stop(); }));
       }));
   return future;
 }
@@ -240,9 +209,7 @@ bool CallerChannel::is_in_handler() const {
   if (task_ == nullptr) return detail::runs_handler_of(handled_call());
   if (task_->task == nullptr) return !task_->ended;  // it is being made, and may run already
   const Reference module = Reference::steal(PyImport_ImportModule("asyncio"));
-  const Reference name = Reference::steal(PyUnicode_FromString("current_task"));
-  const Reference current =
-      Reference::steal(module ? PyObject_CallMethodObjArgs(module.get(), name.get(), nullptr) : nullptr);
+  const Reference current = module ? call_method(module.get(), "current_task") : Reference{};
   if (!current) PyErr_Clear();  // no loop runs on this thread
   return current.get() == task_->task;
 }
@@ -256,7 +223,7 @@ void CallerChannel::notify(const std::string& method, nb::handle args, nb::handl
                      "the caller cannot be told: it has gone, or the call was answered with an error");
   if (refused_->load(std::memory_order_relaxed) == static_cast<int>(ErrorCode::limit_exceeded))
     refuse_to_notify(ErrorCode::limit_exceeded, "too many notifications wait for the call to be answered");
-  executor_->post(std::make_shared<PostedFunction>(
+  executor_->post(make_continuation(
       [context = context_, method, params = params_of(args, kwargs), by_handler = is_in_handler(), refused = refused_] {
         try {
           detail::notify_caller(context, method, params.view(), by_handler);

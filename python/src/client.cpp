@@ -17,13 +17,13 @@
 #include <pthread.h>
 #include <string>
 #include <thread>
+#include <type_traits>
 #include <utility>
 #include <vector>
 
 #include "async_calls.hpp"
 #include "callback.hpp"
 #include "context.hpp"
-#include "described.hpp"
 #include "encode.hpp"
 #include "errors.hpp"
 #include "gil.hpp"
@@ -62,38 +62,34 @@ std::chrono::milliseconds milliseconds_of(double seconds) {
   return std::chrono::ceil<std::chrono::milliseconds>(std::chrono::duration<double>{std::min(seconds, 1e9)});
 }
 
-/// What is said of one call besides its params.
-struct Manner {
+/// What a caller says of one call besides its params.
+struct CallOptions {
   std::optional<double> timeout;        ///< seconds
   std::string to;                       ///< the client that is to answer, at a broker; any when empty
-  const CallContext* within = nullptr;  ///< the call that is served by it
+  const CallContext* within = nullptr;  ///< the call that this one is part of
 };
 
-/// `patience`: the seconds that it has otherwise, none for a stream.
-void tell(detail::OutgoingCall& call, Manner manner, std::optional<double> patience) {
-  if (manner.within != nullptr) {
-    // Its deadline is not told with the rest: what Python sees of a call has no clock.
-    const Context& served = manner.within->seen;
+/// Writes a call. `default_timeout`: its seconds where nothing else is said; none for a stream.
+detail::OutgoingCall written(detail::OutgoingCall call, nb::handle args, nb::handle kwargs, CallOptions options,
+                             std::optional<double> default_timeout) {
+  if (has_params(args, kwargs)) write_params(call.params(), args, kwargs);
+  if (options.within != nullptr) {
+    // The deadline is not among these: what Python sees of a call has no clock.
+    const Context& served = options.within->seen;
     call.set_context({{}, {}, served.stop_token(), nullptr, {.hops = served.hops()}});
     if (const std::optional<double> left = remaining(served)) {
-      if (!manner.timeout) manner.timeout = patience;
-      manner.timeout = std::max(0.0, std::min(manner.timeout.value_or(*left), *left));
+      if (!options.timeout) options.timeout = default_timeout;
+      options.timeout = std::max(0.0, std::min(options.timeout.value_or(*left), *left));
     }
   }
-  if (manner.timeout) call.set_timeout(milliseconds_of(*manner.timeout));
-  if (!manner.to.empty()) call.set_to(manner.to);
+  if (options.timeout) call.set_timeout(milliseconds_of(*options.timeout));
+  if (!options.to.empty()) call.set_to(options.to);
+  return call;
 }
 
-[[noreturn]] void raise(const Error& error, detail::ErrorClass kind) {
-  set_exception(error, kind);
-  throw nb::python_error();
-}
-
-nb::object value_at(Reader& reader) {
-  PyObject* const value = decode_any(reader);
-  if (value == nullptr && PyErr_Occurred() != nullptr) throw nb::python_error();
-  if (value == nullptr) raise(unreadable(reader), detail::ErrorClass::local_error);
-  return nb::steal(value);
+/// What a signal handler has raised while this thread waited.
+void throw_if_interrupted() {
+  if (PyErr_Occurred() != nullptr) throw nb::python_error();
 }
 
 /// The results of one call, as they come.
@@ -110,8 +106,8 @@ class PyStream {
       const ReleasedToWait released;
       next = stream_.wait();
     }
-    if (PyErr_Occurred() != nullptr) throw nb::python_error();  // a signal has ended the waiting
-    if (next == detail::ItemReader::Next::item) return value_at(stream_.item());
+    throw_if_interrupted();
+    if (next == detail::ItemReader::Next::item) return result_of(stream_.item());
     stream_.throw_if_failed();
     throw nb::stop_iteration();
   }
@@ -124,7 +120,7 @@ class PyStream {
     });
     if (next == detail::ItemReader::Next::none) return nb::none();
     drop_waiting();
-    if (next == detail::ItemReader::Next::item) return nb::make_tuple(true, value_at(stream_.item()));
+    if (next == detail::ItemReader::Next::item) return nb::make_tuple(true, result_of(stream_.item()));
     stream_.throw_if_failed();
     return nb::make_tuple(false, nb::none());
   }
@@ -137,46 +133,6 @@ class PyStream {
 
   detail::ItemReader stream_;
   std::shared_ptr<std::atomic<PyObject*>> waiting_;  // a future, until it is woken
-};
-
-/// A handler of events: released with the GIL, whoever drops it.
-class Handler {
- public:
-  explicit Handler(nb::object function) : function_(std::move(function)) {}
-  Handler(Handler&&) = delete;
-  ~Handler() {
-    if (!Py_IsInitialized()) {
-      static_cast<void>(function_.release());
-      return;
-    }
-    const Gil gil;
-    function_.reset();
-  }
-  void call(const Event& event) {
-    try {
-      const std::string value{event.value_json()};
-      Buffer text{value};
-      const std::unique_ptr<Reader> reader = json_codec().reader();
-      reader->reset(text.padded());
-      function_(event.topic, value_at(*reader));
-    } catch (nb::python_error& failure) {
-      failure.restore();
-      static_cast<void>(take_error(event.topic, {}));
-    } catch (const std::exception& failure) {  // its value cannot be read
-      PyErr_SetString(PyExc_ValueError, failure.what());
-      static_cast<void>(take_error(event.topic, {}));
-    }
-  }
-
- private:
-  nb::object function_;
-};
-
-struct EventEntry final : AsyncCalls::Entry {
-  EventEntry(std::shared_ptr<Handler> whose, const Event& what) : handler(std::move(whose)), event(what) {}
-  void run(PyObject*) override { handler->call(event); }
-  std::shared_ptr<Handler> handler;
-  Event event;
 };
 
 class PySubscription {
@@ -195,16 +151,17 @@ class PySubscription {
 /// Several calls in one message.
 class PyBatch {
  public:
-  PyBatch(detail::OutgoingBatch batch, double patience) : batch_(std::move(batch)), patience_(patience) {}
+  PyBatch(detail::OutgoingBatch batch, double default_timeout)
+      : batch_(std::move(batch)), default_timeout_(default_timeout) {}
   PyBatch(PyBatch&&) = delete;
 
   /// A call, whose outcome has the next index.
   void add(const std::string& method, nb::handle args, nb::handle kwargs, std::optional<double> timeout,
            const std::string& to, const CallContext* within) {
-    batch_.add(written(method, args, kwargs, {timeout, to, within}), count_++);
+    batch_.add(written(batch_.begin_call(method), args, kwargs, {timeout, to, within}, default_timeout_), count_++);
   }
   void add_notification(const std::string& method, nb::handle args, nb::handle kwargs) {
-    batch_.add_notification(written(method, args, kwargs, {}));
+    batch_.add_notification(written(batch_.begin_call(method), args, kwargs, {}, default_timeout_));
   }
   /// Sends it, and waits: for each call (True, its result) or (False, its exception).
   nb::list send() {
@@ -214,12 +171,12 @@ class PyBatch {
       if (batch_.size() != 0)
         batch_.wait([&](std::size_t at, detail::Answer& answer) { answers[at].emplace(std::move(answer)); });
     }
-    if (PyErr_Occurred() != nullptr) throw nb::python_error();  // a signal has ended the waiting
+    throw_if_interrupted();
     nb::list outcomes;
     for (std::optional<detail::Answer>& answer : answers) {
       if (answer->ok()) {
         try {
-          outcomes.append(nb::make_tuple(true, value_at(answer->reader())));
+          outcomes.append(nb::make_tuple(true, result_of(answer->reader())));
         } catch (nb::python_error& failure) {  // the others are none the worse for it
           outcomes.append(nb::make_tuple(false, nb::borrow(failure.value())));
         }
@@ -239,15 +196,8 @@ class PyBatch {
   }
 
  private:
-  detail::OutgoingCall written(const std::string& method, nb::handle args, nb::handle kwargs, const Manner& manner) {
-    detail::OutgoingCall call = batch_.begin_call(method);
-    if (has_params(args, kwargs)) write_params(call.params(), args, kwargs);
-    tell(call, manner, patience_);
-    return call;
-  }
-
   detail::OutgoingBatch batch_;
-  double patience_;
+  double default_timeout_;
   std::size_t count_ = 0;
 };
 
@@ -263,9 +213,9 @@ ProvideOptions provide_options(const nb::dict& options, const std::string& summa
 
 class PyClient {
  public:
-  PyClient(const std::vector<std::string>& uris, const std::string& options_json) : born_(forks.load()) {
+  PyClient(const std::vector<std::string>& uris, const std::string& options_json) : forks_at_birth_(forks.load()) {
     ClientOptions options = options_of(options_json);
-    patience_ = options.call_timeout_ms / 1000.0;
+    default_timeout_ = options.call_timeout_ms / 1000.0;
     client_ = std::make_shared<Client>(endpoints_of(uris), std::move(options));
     client_->on_wait([] {
       // Signals are the main thread's.
@@ -278,24 +228,21 @@ class PyClient {
   ~PyClient() { close(); }
 
   void connect() {
-    std::shared_ptr<Client> client = usable();
-    std::optional<Error> failure;
-    {
-      const ReleasedToWait released;
+    const std::optional<Error> failure = without_gil([](Client& client) -> std::optional<Error> {
       try {
-        client->connect();
+        client.connect();
       } catch (const Error& error) {
-        failure = error;
+        return error;
       }
-      client.reset();
-    }
-    if (PyErr_Occurred() != nullptr) throw nb::python_error();
+      return std::nullopt;
+    });
+    throw_if_interrupted();
     if (failure) raise(*failure, detail::ErrorClass::connection_error);
   }
 
   nb::object call(const std::string& method, nb::handle args, nb::handle kwargs, std::optional<double> timeout,
                   const std::string& to, const CallContext* within) {
-    detail::OutgoingCall call = outgoing(method, args, kwargs, {timeout, to, within}, patience_);
+    detail::OutgoingCall call = outgoing(method, args, kwargs, {timeout, to, within}, default_timeout_);
     detail::Answer answer;
     {
       const ReleasedToWait released;
@@ -305,26 +252,26 @@ class PyClient {
   }
 
   void notify(const std::string& method, nb::handle args, nb::handle kwargs) {
-    detail::OutgoingCall call = outgoing(method, args, kwargs, {}, patience_);
+    detail::OutgoingCall call = outgoing(method, args, kwargs, {}, default_timeout_);
     detail::Answer answer;
     {
       const ReleasedToWait released;
       answer = call.notify();
     }
-    if (PyErr_Occurred() != nullptr) throw nb::python_error();
+    throw_if_interrupted();
     if (!answer.ok()) raise(answer.error(), answer.error_class());
   }
 
   CallHandle start(const std::string& method, nb::handle args, nb::handle kwargs, std::optional<double> timeout,
                    const std::string& to, const CallContext* within, std::shared_ptr<Replies> replies,
                    nb::handle future) {
-    detail::OutgoingCall call = outgoing(method, args, kwargs, {timeout, to, within}, patience_);
+    detail::OutgoingCall call = outgoing(method, args, kwargs, {timeout, to, within}, default_timeout_);
     PyObject* const waiting = Py_NewRef(future.ptr());
     call.start([replies = std::move(replies), waiting](detail::Answer& answer) { replies->add(waiting, answer); });
     return call.handle();
   }
 
-  std::unique_ptr<PyBatch> batch() { return std::make_unique<PyBatch>(usable()->outgoing_batch(), patience_); }
+  std::unique_ptr<PyBatch> batch() { return std::make_unique<PyBatch>(usable()->outgoing_batch(), default_timeout_); }
 
   std::shared_ptr<PyStream> stream(const std::string& method, nb::handle args, nb::handle kwargs,
                                    std::optional<double> timeout, const std::string& to, const CallContext* within) {
@@ -333,116 +280,93 @@ class PyClient {
   }
 
   /// A method for the server alone, by calls within calls.
-  void offer(const std::string& name, nb::object function, int execution, nb::list parameters, nb::object result,
+  void offer(const std::string& name, nb::object function, int runs_on, nb::list parameters, nb::object result,
              nb::object checked, std::shared_ptr<AsyncCalls> calls) {
-    auto method = std::make_unique<PythonMethod>(std::move(function), static_cast<Execution>(execution),
-                                                 parameters_of(parameters),
+    auto method = std::make_unique<PythonMethod>(std::move(function), static_cast<RunsOn>(runs_on), parameters,
                                                  Results{.declared = result, .checked = checked}, calls);
-    std::vector<Param> params = described_params(*method, parameters);
+    std::vector<Param> params = method->params();
     detail::Binding binding = PythonMethod::bind(std::move(method));
-    std::shared_ptr<Client> client = usable();
-    const ReleasedToWait released;
-    client->method(name, std::move(binding), std::move(params));
-    client.reset();
+    without_gil([&](Client& client) { client.method(name, std::move(binding), std::move(params)); });
   }
 
-  void provide(const std::string& name, nb::object function, int execution, nb::list parameters, nb::object result,
+  void provide(const std::string& name, nb::object function, int runs_on, nb::list parameters, nb::object result,
                nb::object checked, const std::string& summary, nb::dict options, std::shared_ptr<AsyncCalls> calls) {
-    auto method = std::make_unique<PythonMethod>(std::move(function), static_cast<Execution>(execution),
-                                                 parameters_of(parameters),
+    auto method = std::make_unique<PythonMethod>(std::move(function), static_cast<RunsOn>(runs_on), parameters,
                                                  Results{.declared = result, .checked = checked}, calls);
-    const ProvideOptions provided = provide_options(options, summary, described_params(*method, parameters));
+    const ProvideOptions provided = provide_options(options, summary, method->params());
     detail::Binding binding = PythonMethod::bind(std::move(method));
-    std::shared_ptr<Client> client = usable();
-    const ReleasedToWait released;
-    client->provide(name, std::move(binding), provided);
-    client.reset();
+    without_gil([&](Client& client) { client.provide(name, std::move(binding), provided); });
   }
   /// `names` as of subscription_names.
   void provide_subscription(nb::tuple names, nb::object function, nb::list parameters, nb::object event,
                             nb::object checked, const std::string& summary, nb::dict options,
                             std::shared_ptr<AsyncCalls> calls) {
-    auto method =
-        std::make_unique<PythonMethod>(std::move(function), Execution::asyncio_stream, parameters_of(parameters),
-                                       Results{.declared = event, .checked = checked}, calls);
-    const ProvideOptions provided = provide_options(options, summary, described_params(*method, parameters));
+    auto method = std::make_unique<PythonMethod>(std::move(function), RunsOn::asyncio_stream, parameters,
+                                                 Results{.declared = event, .checked = checked}, calls);
+    const ProvideOptions provided = provide_options(options, summary, method->params());
     const SubscriptionNames declared = subscription_names(names);
     detail::Binding binding = PythonMethod::bind_subscription(std::move(method));
-    std::shared_ptr<Client> client = usable();
-    const ReleasedToWait released;
-    client->provide_subscription(declared, std::move(binding), provided);
-    client.reset();
+    without_gil([&](Client& client) { client.provide_subscription(declared, std::move(binding), provided); });
   }
   bool unprovide(const std::string& name) {
-    std::shared_ptr<Client> client = usable();
-    const ReleasedToWait released;
-    return std::exchange(client, nullptr)->unprovide(name);
+    return without_gil([&](Client& client) { return client.unprovide(name); });
   }
 
-  /// `handler` is called with (topic, value): on asyncio's thread, if `calls` is one's, else on the one that drives.
+  /// `handler` is called with (topic, value). Where, see Callback.
   std::shared_ptr<PySubscription> subscribe(const std::string& topic, nb::object handler, const std::string& group,
                                             bool echo, bool last, std::shared_ptr<AsyncCalls> calls) {
-    const auto kept = std::make_shared<Handler>(std::move(handler));
-    EventFunction function = [kept, calls](const Event& event) {
-      if (calls != nullptr) return calls->post(std::make_shared<EventEntry>(kept, event));
-      const Gil gil;
-      kept->call(event);
+    const auto callback = std::make_shared<Callback>(std::move(handler), std::move(calls));
+    EventFunction function = [callback](const Event& event) {
+      callback->invoke(event.topic,
+                       [event] { return nb::make_tuple(event.topic, result_of(Buffer{event.value_json()})); });
     };
-    std::shared_ptr<Client> client = usable();
-    const ReleasedToWait released;
-    return std::make_shared<PySubscription>(
-        std::exchange(client, nullptr)
-            ->subscribe(topic, {.group = group, .echo = echo, .last = last}, std::move(function)));
+    return without_gil([&](Client& client) {
+      return std::make_shared<PySubscription>(
+          client.subscribe(topic, {.group = group, .echo = echo, .last = last}, std::move(function)));
+    });
   }
-
-  /// `handler` is called with what an admin is shown; where, as of `subscribe`.
+  /// `handler` is called with what an admin is shown.
   std::shared_ptr<PySubscription> tap(const std::string& pattern, nb::object handler,
                                       std::shared_ptr<AsyncCalls> calls) {
-    const auto callback = std::make_shared<Callback>("rpc.tap", std::move(handler), std::move(calls));
-    std::shared_ptr<Client> client = usable();
-    const ReleasedToWait released;
-    return std::make_shared<PySubscription>(
-        std::exchange(client, nullptr)->tap(pattern, [callback](const Event& event) {
-          callback->tell([event]() -> nb::object {
-            Buffer text{event.params_json};
-            const std::unique_ptr<Reader> reader = json_codec().reader();
-            reader->reset(text.padded());
-            return nb::make_tuple(value_at(*reader));
-          });
-        }));
+    const auto callback = std::make_shared<Callback>(std::move(handler), std::move(calls));
+    return without_gil([&](Client& client) {
+      return std::make_shared<PySubscription>(client.tap(pattern, [callback](const Event& event) {
+        callback->invoke("rpc.tap", [event] { return nb::make_tuple(result_of(Buffer{event.params_json})); });
+      }));
+    });
   }
-  /// Each function takes the place of the one before it; where they are called, as of `subscribe`.
+  /// Each function replaces the one before it.
   void on_refused(nb::object function, std::shared_ptr<AsyncCalls> calls) {
-    const auto callback = std::make_shared<Callback>("on_refused", std::move(function), std::move(calls));
-    std::shared_ptr<Client> client = usable();
-    const ReleasedToWait released;
-    std::exchange(client, nullptr)->on_refused([callback](std::string_view name, const Error& error) {
-      callback->tell([name = std::string{name}, error]() -> nb::object {
-        return nb::make_tuple(name, nb::steal(make_exception(error, detail::ErrorClass::error)));
+    const auto callback = std::make_shared<Callback>(std::move(function), std::move(calls));
+    without_gil([&](Client& client) {
+      client.on_refused([callback](std::string_view name, const Error& error) {
+        callback->invoke("on_refused", [name = std::string{name}, error] {
+          return nb::make_tuple(name, nb::steal(make_exception(error, detail::ErrorClass::error)));
+        });
       });
     });
   }
   void on_lagged(nb::object function, std::shared_ptr<AsyncCalls> calls) {
-    const auto callback = std::make_shared<Callback>("on_lagged", std::move(function), std::move(calls));
-    std::shared_ptr<Client> client = usable();
-    const ReleasedToWait released;
-    std::exchange(client, nullptr)->on_lagged([callback](std::string_view topic, std::uint64_t dropped) {
-      callback->tell([topic = std::string{topic}, dropped]() -> nb::object { return nb::make_tuple(topic, dropped); });
+    const auto callback = std::make_shared<Callback>(std::move(function), std::move(calls));
+    without_gil([&](Client& client) {
+      client.on_lagged([callback](std::string_view topic, std::uint64_t dropped) {
+        callback->invoke("on_lagged", [topic = std::string{topic}, dropped] { return nb::make_tuple(topic, dropped); });
+      });
     });
   }
   void on_connection(nb::object function, std::shared_ptr<AsyncCalls> calls) {
-    const auto callback = std::make_shared<Callback>("on_connection", std::move(function), std::move(calls));
-    std::shared_ptr<Client> client = usable();
-    const ReleasedToWait released;
-    std::exchange(client, nullptr)->on_connection([callback](const ConnectionNews& news) {
-      callback->tell([news]() -> nb::object { return nb::make_tuple(news); });
+    const auto callback = std::make_shared<Callback>(std::move(function), std::move(calls));
+    without_gil([&](Client& client) {
+      client.on_connection([callback](const ConnectionNews& news) {
+        callback->invoke("on_connection", [news] { return nb::make_tuple(news); });
+      });
     });
   }
 
   /// Ends what has not ended. In a child of fork its threads are not there: it is left as it is.
   void close() {
     if (client_ == nullptr) return;
-    if (forks.load() != born_) return static_cast<void>(new std::shared_ptr<Client>(std::move(client_)));
+    if (forks.load() != forks_at_birth_) return static_cast<void>(new std::shared_ptr<Client>(std::move(client_)));
     std::shared_ptr<Client> ending = std::move(client_);
     const ReleasedToWait released;
     ending->close();
@@ -450,7 +374,7 @@ class PyClient {
   }
   /// The interpreter ends: the same, but a handler that does not come back is left where it is.
   void end() {
-    if (client_ == nullptr || forks.load() != born_) return close();
+    if (client_ == nullptr || forks.load() != forks_at_birth_) return close();
     std::promise<void> promise;
     const std::future<void> closed = promise.get_future();
     std::thread{[ending = std::move(client_), promise = std::move(promise)]() mutable {
@@ -468,27 +392,32 @@ class PyClient {
   }
   std::shared_ptr<Client> usable() {
     if (client_ == nullptr) unusable("the client is closed");
-    if (forks.load() != born_) unusable("the client was made before fork: make one in the child process");
+    if (forks.load() != forks_at_birth_) unusable("the client was made before fork: make one in the child process");
     return client_;
   }
 
-  detail::OutgoingCall outgoing(const std::string& method, nb::handle args, nb::handle kwargs, const Manner& manner,
-                                std::optional<double> patience) {
-    detail::OutgoingCall call = usable()->outgoing(method);
-    if (has_params(args, kwargs)) write_params(call.params(), args, kwargs);
-    tell(call, manner, patience);
-    return call;
+  /// `act(client)` without the GIL, which comes back after this share of the client has gone.
+  template <class Act>
+  std::invoke_result_t<const Act&, Client&> without_gil(const Act& act) {
+    std::shared_ptr<Client> client = usable();
+    const ReleasedToWait released;
+    return act(*std::exchange(client, nullptr));
+  }
+
+  detail::OutgoingCall outgoing(const std::string& method, nb::handle args, nb::handle kwargs, CallOptions options,
+                                std::optional<double> default_timeout) {
+    return written(usable()->outgoing(method), args, kwargs, std::move(options), default_timeout);
   }
 
   static nb::object value_of(detail::Answer& answer) {
-    if (PyErr_Occurred() != nullptr) throw nb::python_error();  // a signal has ended the waiting
+    throw_if_interrupted();
     if (!answer.ok()) raise(answer.error(), answer.error_class());
-    return value_at(answer.reader());
+    return result_of(answer.reader());
   }
 
   std::shared_ptr<Client> client_;  // threads that are in it without the GIL have their own share
-  double patience_ = 0;             // seconds that a call has if nothing else is said
-  unsigned born_;
+  double default_timeout_ = 0;      // seconds
+  unsigned forks_at_birth_;
 };
 
 }  // namespace

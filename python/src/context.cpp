@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "caller_channel.hpp"
+#include "method.hpp"
 
 namespace wirecall::python {
 namespace nb = nanobind;
@@ -51,8 +52,11 @@ std::optional<double> remaining(const Context& context) {
 
 CallContext context_on_loop(Call& call) { return {detached(call.context()), nullptr}; }
 
-CallContext off_loop_context(const Context& context, CallerChannel channel) {
-  return {detached(context), std::make_shared<const CallerChannel>(std::move(channel))};
+std::optional<CallContext> context_off_loop(const PythonMethod& method, Call& call, const Context& context,
+                                            std::shared_ptr<AsyncCalls> calls, std::shared_ptr<HandlerTask> task) {
+  if (!method.takes_context()) return std::nullopt;
+  return CallContext{detached(context),
+                     std::make_shared<const CallerChannel>(call, context, std::move(calls), std::move(task))};
 }
 
 PyObject* make_context(CallContext context) {

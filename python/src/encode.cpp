@@ -7,12 +7,14 @@
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <span>
 #include <string_view>
 #include <unordered_map>
 #include <utility>
 
 #include "encoder.hpp"
+#include "exception.hpp"
 #include "reference.hpp"
 
 namespace wirecall::python {
@@ -102,11 +104,10 @@ bool Encoder::integer(PyObject* value) {
     PyErr_Clear();
   }
   // Longer than any type here: its digits.
-  const Reference text = Reference::steal(PyObject_Str(value));
-  Py_ssize_t size = 0;
-  const char* const digits = text ? PyUnicode_AsUTF8AndSize(text.get(), &size) : nullptr;
-  if (digits == nullptr) return fail_with_exception();
-  writer_->number_text({digits, static_cast<std::size_t>(size)});
+  Reference text;
+  const auto digits = utf8_of_str(value, text);
+  if (!digits) return fail_with_exception();
+  writer_->number_text(*digits);
   return true;
 }
 
@@ -127,10 +128,9 @@ bool Encoder::number(PyObject* value) {
 }
 
 bool Encoder::string(PyObject* value) {
-  Py_ssize_t size = 0;
-  const char* const utf8 = PyUnicode_AsUTF8AndSize(value, &size);
-  if (utf8 == nullptr) return fail_with_exception();
-  writer_->string({utf8, static_cast<std::size_t>(size)});
+  const auto utf8 = utf8_of(value);
+  if (!utf8) return fail_with_exception();
+  writer_->string(*utf8);
   return true;
 }
 
@@ -145,11 +145,10 @@ bool Encoder::looks_marked(PyObject* dict) {
   Py_ssize_t position = 0;
   PyObject* key = nullptr;
   PyObject* value = nullptr;
-  Py_ssize_t size = 0;
   if (PyDict_Next(dict, &position, &key, &value) == 0 || !PyUnicode_Check(key)) return false;
-  const char* const utf8 = PyUnicode_AsUTF8AndSize(key, &size);
-  if (utf8 == nullptr) return PyErr_Clear(), false;
-  return is_mark({utf8, static_cast<std::size_t>(size)});
+  const auto utf8 = utf8_of(key);
+  if (!utf8) return PyErr_Clear(), false;
+  return is_mark(*utf8);
 }
 
 // A library's text: it may hold NaN, or whatever its user has put in.
@@ -187,8 +186,7 @@ bool Encoder::key(PyObject* key) {
   const Reference plan = plan_of(Py_TYPE(key));
   if (!plan) return fail_with_exception();
   if (PyTuple_Check(plan.get()) && kind_of(plan.get()) == Plan::replace) {
-    const Reference other =
-        Reference::steal(PyObject_CallFunctionObjArgs(PyTuple_GetItem(plan.get(), 1), key, nullptr));
+    const Reference other = by_function(plan.get(), key);
     if (!other) return fail_with_exception();
     if (PyUnicode_Check(other.get()) || Py_TYPE(other.get()) == &PyLong_Type) return this->key(other.get());
   }
@@ -196,10 +194,9 @@ bool Encoder::key(PyObject* key) {
 }
 
 bool Encoder::write_key(PyObject* text) {
-  Py_ssize_t size = 0;
-  const char* const utf8 = PyUnicode_AsUTF8AndSize(text, &size);
-  if (utf8 == nullptr) return fail_with_exception();
-  writer_->key({utf8, static_cast<std::size_t>(size)});
+  const auto utf8 = utf8_of(text);
+  if (!utf8) return fail_with_exception();
+  writer_->key(*utf8);
   return true;
 }
 
@@ -207,7 +204,7 @@ Reference Encoder::plan_of(PyTypeObject* type) {
   if (plans == nullptr) return PyErr_SetString(PyExc_RuntimeError, "wirecall._bootstrap is not loaded"), Reference{};
   if (const auto known = plans->find(type); known != plans->end()) return Reference::share(known->second.plan.get());
   PyObject* const object = reinterpret_cast<PyObject*>(type);
-  Reference plan = Reference::steal(PyObject_CallFunctionObjArgs(planner, object, nullptr));
+  Reference plan = call_function(planner, object);
   if (!plan) return plan;
   const nanobind::object forget = nanobind::cpp_function([type](nanobind::handle) { plans->erase(type); });
   Reference weak = Reference::steal(PyWeakref_NewRef(object, forget.ptr()));
@@ -227,11 +224,11 @@ bool Encoder::planned(PyObject* value, PyObject* plan) {
     case Plan::mapping:
       return mapping(value, member);
     case Plan::replace: {
-      const Reference other = Reference::steal(PyObject_CallFunctionObjArgs(what, value, nullptr));
+      const Reference other = by_function(plan, value);
       return other ? this->value(other.get()) : fail_with_exception();
     }
     case Plan::json: {
-      const Reference text = Reference::steal(PyObject_CallFunctionObjArgs(what, value, nullptr));
+      const Reference text = by_function(plan, value);
       if (!text) return fail_with_exception();
       char* data = nullptr;
       Py_ssize_t size = 0;
@@ -250,14 +247,13 @@ bool Encoder::planned(PyObject* value, PyObject* plan) {
     case Plan::refuse:
       break;
   }
-  Py_ssize_t size = 0;
-  const char* const why = PyUnicode_Check(what) ? PyUnicode_AsUTF8AndSize(what, &size) : nullptr;
-  return why != nullptr ? fail(std::string{why, static_cast<std::size_t>(size)}) : fail_with_exception();
+  const auto why = PyUnicode_Check(what) ? utf8_of(what) : std::nullopt;
+  return why ? fail(std::string{*why}) : fail_with_exception();
 }
 
 bool Encoder::extension(PyObject* value, PyObject* what) {
   const long type = PyLong_AsLong(PyTuple_GetItem(what, 0));
-  const Reference data = Reference::steal(PyObject_CallFunctionObjArgs(PyTuple_GetItem(what, 1), value, nullptr));
+  const Reference data = by_function(what, value);
   if (!data) return fail_with_exception();
   // In one part or in two, which nobody has to put together.
   const bool parts = PyTuple_Check(data.get());
@@ -270,10 +266,9 @@ bool Encoder::extension(PyObject* value, PyObject* what) {
 
 std::string Encoder::name_of(PyTypeObject* type) {
   const Reference name = Reference::steal(PyObject_GetAttrString(reinterpret_cast<PyObject*>(type), "__qualname__"));
-  Py_ssize_t size = 0;
-  const char* const text = name ? PyUnicode_AsUTF8AndSize(name.get(), &size) : nullptr;
-  if (text == nullptr) return PyErr_Clear(), std::string{"an object"};
-  return {text, static_cast<std::size_t>(size)};
+  const auto text = name ? utf8_of(name.get()) : std::nullopt;
+  if (!text) return PyErr_Clear(), std::string{"an object"};
+  return std::string{*text};
 }
 
 bool Encoder::fail(std::string why) {
@@ -289,20 +284,13 @@ bool Encoder::fail_with_changed_size() {
   return fail("changed its size while it was written");
 }
 
-void Encoder::forget_failure() {
-  why_.clear();
-  path_.clear();
-  where_->clear();
-}
-
 bool Encoder::at(Py_ssize_t index) { return at_step(std::to_string(index)); }
 
 bool Encoder::at(PyObject* key) {
-  const Reference text = Reference::steal(PyObject_Str(key));
-  Py_ssize_t size = 0;
-  const char* const name = text ? PyUnicode_AsUTF8AndSize(text.get(), &size) : nullptr;
-  if (name == nullptr) return PyErr_Clear(), at_step("?");
-  return at_step({name, static_cast<std::size_t>(size)});
+  Reference text;
+  const auto name = utf8_of_str(key, text);
+  if (!name) return PyErr_Clear(), at_step("?");
+  return at_step(std::string{*name});
 }
 
 bool Encoder::at_step(const std::string& step) {
@@ -332,39 +320,22 @@ bool is_written_at_once(PyObject* value) {
 
 bool encode(Writer& writer, PyObject* value, std::string& where) { return Encoder{writer, where}.value(value); }
 
+std::optional<Buffer> encoded(const Codec& codec, PyObject* value, std::string& where) {
+  Buffer text;
+  const std::unique_ptr<Writer> writer = codec.writer();
+  writer->reset(text);
+  if (!encode(*writer, value, where)) return std::nullopt;
+  if (!writer->failed()) return text;
+  where = writer->failure();
+  return std::nullopt;
+}
+
 void set_planner(PyObject* function) {
   if (plans == nullptr) plans = new Plans;  // for good: types end after everything else
   plans->clear();
   Py_XINCREF(function);
   Py_XDECREF(planner);
   planner = function;
-}
-
-std::string take_exception_text() {
-  PyObject* type = nullptr;
-  PyObject* value = nullptr;
-  PyObject* traceback = nullptr;
-  PyErr_Fetch(&type, &value, &traceback);
-  PyErr_NormalizeException(&type, &value, &traceback);
-  const Reference kept_type = Reference::steal(type);
-  const Reference kept_value = Reference::steal(value);
-  const Reference kept_traceback = Reference::steal(traceback);
-  std::string text = "an unknown exception";
-  Py_ssize_t size = 0;
-  if (type != nullptr) {
-    const Reference name = Reference::steal(PyObject_GetAttrString(type, "__name__"));
-    if (const char* const utf8 = name ? PyUnicode_AsUTF8AndSize(name.get(), &size) : nullptr) {
-      text.assign(utf8, static_cast<std::size_t>(size));
-    }
-  }
-  if (value != nullptr) {
-    const Reference words = Reference::steal(PyObject_Str(value));
-    if (const char* const utf8 = words ? PyUnicode_AsUTF8AndSize(words.get(), &size) : nullptr; utf8 && size != 0) {
-      text.append(": ").append(utf8, static_cast<std::size_t>(size));
-    }
-  }
-  PyErr_Clear();
-  return text;
 }
 
 namespace {

@@ -5,8 +5,11 @@
 
 #include <Python.h>
 #include <nanobind/nanobind.h>
+#include <optional>
 #include <string>
+#include <string_view>
 
+#include "wirecall/bytes.hpp"
 #include "wirecall/codec.hpp"
 
 namespace wirecall::python {
@@ -14,6 +17,9 @@ namespace wirecall::python {
 /// Writes `value`. False when it cannot be: then `where` says which part of it cannot, and why, and no Python exception
 /// is set.
 [[nodiscard]] bool encode(Writer& writer, PyObject* value, std::string& where);
+
+/// The same as a text of its own; nullopt when it cannot be.
+[[nodiscard]] std::optional<Buffer> encoded(const Codec& codec, PyObject* value, std::string& where);
 
 /// Whether a call with these arguments, a tuple and a dict, has params. Throws TypeError for some by position and some
 /// by name.
@@ -31,8 +37,5 @@ void write_params(Writer& writer, nanobind::handle args, nanobind::handle kwargs
 
 /// What makes plans: a function of a type, called once for each; kept for good.
 void set_planner(PyObject* function);
-
-/// The text of the Python exception that is set, which is cleared: "ValueError: …".
-[[nodiscard]] std::string take_exception_text();
 
 }  // namespace wirecall::python

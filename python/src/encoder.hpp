@@ -46,6 +46,10 @@ class Encoder {
   /// The plan of a type, made by then; null with an exception set.
   [[nodiscard]] static Reference plan_of(PyTypeObject* type);
   [[nodiscard]] bool planned(PyObject* value, PyObject* plan);
+  /// What the function of a plan makes of a value; null with an exception set.
+  [[nodiscard]] static Reference by_function(PyObject* plan, PyObject* value) {
+    return call_function(PyTuple_GetItem(plan, 1), value);
+  }
 
   [[nodiscard]] bool integer(PyObject* value);
   [[nodiscard]] bool number(PyObject* value);
@@ -159,8 +163,6 @@ class Encoder {
   [[nodiscard]] bool fails_here() const noexcept { return path_.empty(); }
   bool at(Py_ssize_t index);
   bool at(PyObject* key);
-  /// Forgets a failure: another way is tried.
-  void forget_failure();
   [[nodiscard]] static std::string name_of(PyTypeObject* type);
 
   Writer* writer_;

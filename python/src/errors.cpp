@@ -2,9 +2,12 @@
 #include "errors.hpp"
 
 #include <memory>
+#include <optional>
 #include <string>
+#include <utility>
 
 #include "encode.hpp"
+#include "exception.hpp"
 #include "reference.hpp"
 #include "values.hpp"
 #include "wirecall/bytes.hpp"
@@ -17,13 +20,6 @@ namespace {
 PyObject* make_function = nullptr;
 PyObject* explain_function = nullptr;
 
-std::string utf8_of(PyObject* text) {
-  Py_ssize_t size = 0;
-  const char* const utf8 = PyUnicode_AsUTF8AndSize(text, &size);
-  if (utf8 == nullptr) return PyErr_Clear(), std::string{};
-  return {utf8, static_cast<std::size_t>(size)};
-}
-
 Reference text_of(std::string_view utf8) {
   return Reference::steal(PyUnicode_DecodeUTF8(utf8.data(), static_cast<Py_ssize_t>(utf8.size()), "replace"));
 }
@@ -31,12 +27,8 @@ Reference text_of(std::string_view utf8) {
 // Data that JSON cannot hold is left out: the error itself is what matters. `why` says so then.
 std::string data_of(PyObject* value, std::string& why) {
   if (value == Py_None) return {};
-  Buffer text;
-  const std::unique_ptr<Writer> writer = json_codec().writer();
-  writer->reset(text);
-  if (encode(*writer, value, why) && !writer->failed()) return std::string{text.view()};
-  if (why.empty()) why = writer->failure();
-  return {};
+  const std::optional<Buffer> text = encoded(json_codec(), value, why);
+  return text ? std::string{text->view()} : std::string{};
 }
 
 }  // namespace
@@ -47,17 +39,16 @@ void set_error_functions(PyObject* make, PyObject* explain) {
 }
 
 Error error_of(PyObject* exception, std::string_view method, std::string_view id) {
-  const Reference told = Reference::steal(
-      PyObject_CallFunctionObjArgs(explain_function, exception, text_of(method).get(), text_of(id).get(), nullptr));
+  const Reference told = call_function(explain_function, exception, text_of(method).get(), text_of(id).get());
   if (!told || !PyTuple_Check(told.get())) {
     PyErr_Clear();
     return Error{ErrorCode::internal_error};
   }
   const long code = PyLong_AsLong(PyTuple_GetItem(told.get(), 0));
+  const auto message = utf8_of(PyTuple_GetItem(told.get(), 1));
   PyErr_Clear();
   std::string why;
-  Error error{static_cast<int>(code), utf8_of(PyTuple_GetItem(told.get(), 1)),
-              data_of(PyTuple_GetItem(told.get(), 2), why)};
+  Error error{static_cast<int>(code), std::string{message.value_or("")}, data_of(PyTuple_GetItem(told.get(), 2), why)};
   if (!why.empty()) {
     PyErr_Format(PyExc_TypeError, "the data of an error cannot be sent: %s", why.c_str());
     static_cast<void>(take_error(method, id));  // for the log
@@ -66,17 +57,8 @@ Error error_of(PyObject* exception, std::string_view method, std::string_view id
 }
 
 Error take_error(std::string_view method, std::string_view id) {
-  PyObject* type = nullptr;
-  PyObject* value = nullptr;
-  PyObject* traceback = nullptr;
-  PyErr_Fetch(&type, &value, &traceback);
-  PyErr_NormalizeException(&type, &value, &traceback);
-  if (value != nullptr && traceback != nullptr) PyException_SetTraceback(value, traceback);
-  const Reference kept_type = Reference::steal(type);
-  const Reference kept_value = Reference::steal(value);
-  const Reference kept_traceback = Reference::steal(traceback);
-  if (value == nullptr) return Error{ErrorCode::internal_error};
-  return error_of(value, method, id);
+  const Reference exception = take_exception();
+  return exception ? error_of(exception.get(), method, id) : Error{ErrorCode::internal_error};
 }
 
 Error unreadable(const Reader& reader) {
@@ -99,13 +81,31 @@ PyObject* make_exception(const Error& error, detail::ErrorClass kind) {
   }
   const Reference code = Reference::steal(PyLong_FromLong(error.code()));
   const Reference which = Reference::steal(PyLong_FromLong(static_cast<long>(kind)));
-  return PyObject_CallFunctionObjArgs(make_function, code.get(), text_of(error.message()).get(), data.get(),
-                                      which.get(), nullptr);
+  return call_function(make_function, code.get(), text_of(error.message()).get(), data.get(), which.get()).release();
 }
 
 void set_exception(const Error& error, detail::ErrorClass kind) {
   const Reference exception = Reference::steal(make_exception(error, kind));
   if (exception) PyErr_SetObject(reinterpret_cast<PyObject*>(Py_TYPE(exception.get())), exception.get());
+}
+
+void raise(const Error& error, detail::ErrorClass kind) {
+  set_exception(error, kind);
+  throw nanobind::python_error();
+}
+
+nanobind::object result_of(Reader& reader) {
+  PyObject* const value = decode_any(reader);
+  if (value == nullptr && PyErr_Occurred() == nullptr)
+    set_exception(unreadable(reader), detail::ErrorClass::local_error);
+  if (value == nullptr) throw nanobind::python_error();
+  return nanobind::steal(value);
+}
+
+nanobind::object result_of(Buffer json) {
+  const std::unique_ptr<Reader> reader = json_codec().reader();
+  reader->reset(json.padded());
+  return result_of(*reader);
 }
 
 }  // namespace wirecall::python

@@ -3,8 +3,10 @@
 #pragma once
 
 #include <Python.h>
+#include <nanobind/nanobind.h>
 #include <string_view>
 
+#include "wirecall/bytes.hpp"
 #include "wirecall/codec.hpp"
 #include "wirecall/error.hpp"
 #include "wirecall/request.hpp"
@@ -23,7 +25,13 @@ void set_error_functions(PyObject* make, PyObject* explain);
 [[nodiscard]] Error unreadable(const Reader& reader);
 /// A new reference to the exception that `error` becomes; null with a Python exception set.
 [[nodiscard]] PyObject* make_exception(const Error& error, detail::ErrorClass kind);
-/// Raises it.
 void set_exception(const Error& error, detail::ErrorClass kind = detail::ErrorClass::error);
+/// Sets that exception, and throws nanobind::python_error.
+[[noreturn]] void raise(const Error& error, detail::ErrorClass kind = detail::ErrorClass::error);
+
+/// The value of a result that has come. Throws nanobind::python_error: a LocalError where Python cannot hold it.
+[[nodiscard]] nanobind::object result_of(Reader& reader);
+/// The same of JSON text.
+[[nodiscard]] nanobind::object result_of(Buffer json);
 
 }  // namespace wirecall::python

@@ -80,6 +80,16 @@ Gil::Gil() {
   state_ = PyGILState_Ensure();
 }
 
+SharedObject::~SharedObject() {
+  if (!object_.is_valid()) return;
+  if (Py_IsInitialized() == 0) {
+    static_cast<void>(object_.release());
+  } else {
+    const Gil gil;
+    object_.reset();
+  }
+}
+
 namespace turn {
 
 bool holds_gil() noexcept { return held; }

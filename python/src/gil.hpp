@@ -3,6 +3,8 @@
 #pragma once
 
 #include <Python.h>
+#include <nanobind/nanobind.h>
+#include <utility>
 
 namespace wirecall::python {
 
@@ -48,6 +50,26 @@ class Gil {
 
  private:
   PyGILState_STATE state_;
+};
+
+/// A Python object that any thread may drop: that takes the GIL, or leaves the object where it is once the interpreter
+/// has ended. `get` and `take` are for threads with the GIL.
+class SharedObject {
+ public:
+  SharedObject() = default;
+  explicit SharedObject(nanobind::object object) : object_(std::move(object)) {}
+  SharedObject(SharedObject&&) = delete;
+  SharedObject& operator=(nanobind::object object) {
+    object_ = std::move(object);
+    return *this;
+  }
+  ~SharedObject();
+
+  [[nodiscard]] const nanobind::object& get() const noexcept { return object_; }
+  [[nodiscard]] nanobind::object take() noexcept { return std::move(object_); }
+
+ private:
+  nanobind::object object_;
 };
 
 namespace turn {

@@ -7,11 +7,11 @@
 #include <utility>
 
 #include "async_calls.hpp"
-#include "caller_channel.hpp"
 #include "context.hpp"
 #include "encode.hpp"
 #include "errors.hpp"
 #include "gil.hpp"
+#include "off_loop_call.hpp"
 #include "streams.hpp"
 #include "validating_encoder.hpp"
 #include "wirecall/detail/blocking_pool.hpp"
@@ -68,107 +68,91 @@ bool may_hold_extensions(const Call& call) {
 
 }  // namespace
 
-bool encode_result(Writer& writer, PyObject* value, const Shape* checked, std::string& where) {
-  return checked != nullptr ? encode_as(writer, value, *checked, where) : encode(writer, value, where);
-}
-
 template <class Sink>
 void answer(Sink& sink, PyObject* result, std::string_view method, std::string_view id, const Shape* checked) {
   if (result == nullptr) return sink.error(take_error(method, id));
   if (Writer* const writer = sink.begin_result()) {
     std::string where;
-    if (!encode_result(*writer, result, checked, where)) writer->fail(where);
+    if (!encode_as(*writer, result, checked, where)) writer->fail(where);
   }
   sink.end_result();
 }
 template void answer(Call&, PyObject*, std::string_view, std::string_view, const Shape*);
 template void answer(detail::OffLoopReply&, PyObject*, std::string_view, std::string_view, const Shape*);
 
-std::vector<Parameter> parameters_of(nb::list described) {
-  std::vector<Parameter> parameters;
-  for (nb::handle entry : described) {
-    const auto row = nb::cast<nb::tuple>(entry);
-    Parameter parameter{.name = nb::cast<std::string>(row[0]),
-                        .filled = static_cast<Filled>(nb::cast<int>(row[1])),
-                        .shape = row[2].is_none() ? nullptr : nb::cast<Shape*>(row[2]),
-                        .keeps = nb::borrow(row[2]),
-                        .otherwise = {}};
-    if (nb::cast<bool>(row[3])) parameter.otherwise = nb::borrow(row[4]);
-    parameters.push_back(std::move(parameter));
-  }
-  return parameters;
+SubscriptionNames subscription_names(nb::tuple names) {
+  const auto name = [&](std::size_t index) { return nb::cast<std::string>(names[index]); };
+  return {.subscribe = name(0), .unsubscribe = name(1), .notification = name(2)};
 }
 
-PythonMethod::PythonMethod(nb::object function, Execution execution, std::vector<Parameter> parameters, Results results,
+PythonMethod::PythonMethod(nb::object function, RunsOn runs_on, nb::list rows, Results results,
                            std::shared_ptr<AsyncCalls> async_calls)
     : function_(std::move(function)),
-      execution_(execution),
-      parameters_(std::move(parameters)),
-      index_of_argument_(parameters_.size()),
+      runs_on_(runs_on),
+      argument_of_(rows.size()),
       results_(std::move(results)),
       checked_(results_.checked.is_none() ? nullptr : nb::cast<Shape*>(results_.checked)),
       checks_by_python_(checked_ != nullptr && checked_->checks_by_python()),
       async_calls_(std::move(async_calls)) {
-  // The order of the signature: what has a name first, then what gathers.
-  const auto add = [&](std::size_t index, const detail::ArgumentType& type) {
-    index_of_argument_[index] = types_.size();
-    types_.push_back(type);
-    shapes_.push_back(parameters_[index].shape);
+  for (nb::handle entry : rows) {
+    const auto row = nb::cast<nb::tuple>(entry);
+    parameters_.push_back({.name = nb::cast<std::string>(row[0]),
+                           .kind = static_cast<ParameterKind>(nb::cast<int>(row[1])),
+                           .shape = row[2].is_none() ? nullptr : nb::cast<Shape*>(row[2]),
+                           .keeps = nb::borrow(row[2]),
+                           .fallback = nb::cast<bool>(row[3]) ? nb::borrow(row[4]) : nb::object{},
+                           .docs = nb::cast<std::string>(row[5]),
+                           .shown_default = nb::cast<std::string>(row[6])});
+  }
+  // The order of the signature: what has a name first, then *args and **kwargs.
+  const auto add = [&](std::size_t index, auto* decode, bool optional) -> detail::ArgumentType& {
+    const Shape* const shape = parameters_[index].shape;
+    argument_of_[index] = types_.size();
+    shapes_.push_back(shape);
+    types_.push_back(
+        {.decode = decode, .optional = optional, .rest = false, .accepts = &accepts_nothing, .type = &shape->info()});
+    return types_.back();
   };
-  nb::list names;
+  nb::list keywords;
   for (std::size_t i = 0; i != parameters_.size(); ++i) {
     const Parameter& parameter = parameters_[i];
-    const bool by_name = parameter.filled == Filled::by_name || parameter.filled == Filled::context_by_name;
-    if (by_name) names.append(nb::str(parameter.name.c_str()));
-    if (parameter.filled == Filled::by_position || parameter.filled == Filled::context) ++positions_;
-    if (parameter.filled == Filled::context || parameter.filled == Filled::context_by_name) takes_context_ = true;
-    if (parameter.filled == Filled::rest || parameter.filled == Filled::others) gathers_ = true;
-    if (parameter.filled == Filled::by_position || parameter.filled == Filled::by_name) {
-      add(i, {.decode = &decode_argument,
-              .optional = parameter.otherwise.is_valid(),
-              .rest = false,
-              .accepts = &accepts_nothing,
-              .type = &parameter.shape->info(),
-              .named_only = by_name});
-    }
+    const ParameterKind kind = parameter.kind;
+    const bool is_keyword = kind == ParameterKind::keyword || kind == ParameterKind::context_keyword;
+    if (is_keyword) keywords.append(nb::str(parameter.name.c_str()));
+    if (kind == ParameterKind::positional || kind == ParameterKind::context) ++positions_;
+    if (parameter.shape == nullptr) takes_context_ = true;
+    if (kind == ParameterKind::positional || kind == ParameterKind::keyword)
+      add(i, &decode_argument, parameter.fallback.is_valid()).named_only = is_keyword;
   }
-  if (names.size() != 0) keyword_names_ = Reference::steal(PyList_AsTuple(names.ptr()));
+  if (keywords.size() != 0) keyword_names_ = Reference::steal(PyList_AsTuple(keywords.ptr()));
   for (std::size_t i = 0; i != parameters_.size(); ++i) {
-    if (parameters_[i].filled != Filled::rest) continue;
-    add(i, {.decode = &decode_element,
-            .optional = true,
-            .rest = true,
-            .accepts = &accepts_nothing,
-            .type = &parameters_[i].shape->info()});
+    if (parameters_[i].kind == ParameterKind::var_positional) add(i, &decode_element, true).rest = true;
   }
   for (std::size_t i = 0; i != parameters_.size(); ++i) {
-    if (parameters_[i].filled != Filled::others) continue;
-    add(i, {.decode = &decode_argument,
-            .optional = true,
-            .rest = false,
-            .accepts = &accepts_nothing,
-            .type = &parameters_[i].shape->info(),
-            .named_only = true,
-            .decode_other = &decode_other});
+    if (parameters_[i].kind != ParameterKind::var_keyword) continue;
+    detail::ArgumentType& others = add(i, &decode_argument, true);
+    others.named_only = true;
+    others.decode_other = &decode_other;
   }
+  is_variadic_ = std::ranges::any_of(types_, &detail::ArgumentType::gathers);
   const auto any = [this](const auto& is) { return std::ranges::any_of(shapes_, is); };
   runs_python_ = any([](const Shape* shape) { return shape->runs_python(); });
   takes_any_ = any([](const Shape* shape) { return shape->holds(ShapeKind::any); });
   if (types_.size() > detail::kParametersMax)
     throw nb::value_error("a method takes at most 63 parameters: take a dataclass");
-  all_integers_ = !gathers_ && !types_.empty() && types_.size() <= kIntegersKept &&
+  all_integers_ = !is_variadic_ && !types_.empty() && types_.size() <= kIntegersKept &&
                   std::ranges::all_of(shapes_, [](const Shape* s) { return s->kind() == ShapeKind::integer; });
   signature_ = {.arguments = types_,
                 .result = &nb::cast<Shape*>(results_.declared)->info(),
-                .asynchronous = execution != Execution::loop,
-                .stream = execution == Execution::pool_stream || execution == Execution::asyncio_stream};
+                .asynchronous = runs_on != RunsOn::loop,
+                .stream = runs_on == RunsOn::pool_stream || runs_on == RunsOn::asyncio_stream};
 }
 
 std::vector<Param> PythonMethod::params() const {
   std::vector<Param> params;
   for (const Parameter& parameter : parameters_) {
-    if (parameter.filled == Filled::by_position || parameter.filled == Filled::by_name)
-      params.emplace_back(parameter.name);
+    if (parameter.kind == ParameterKind::positional || parameter.kind == ParameterKind::keyword)
+      params.push_back(Param{parameter.name}.doc(parameter.docs).shown_default(parameter.shown_default));
   }
   return params;
 }
@@ -188,15 +172,15 @@ detail::Binding PythonMethod::bind_subscription(std::unique_ptr<PythonMethod> me
 
 detail::Binding PythonMethod::bind(std::unique_ptr<PythonMethod> method) {
   const auto invoke = [&]() -> detail::Invoke {
-    switch (method->execution_) {
-      case Execution::loop:
+    switch (method->runs_on_) {
+      case RunsOn::loop:
         return &invoke_on_loop;
-      case Execution::pool:
+      case RunsOn::pool:
         return &invoke_on_pool;
-      case Execution::asyncio:
+      case RunsOn::asyncio:
         return &invoke_on_asyncio;
-      case Execution::pool_stream:
-      case Execution::asyncio_stream:
+      case RunsOn::pool_stream:
+      case RunsOn::asyncio_stream:
         break;
     }
     return &invoke_stream;
@@ -218,7 +202,7 @@ PythonMethod::Arguments::Arguments(const PythonMethod& method) {
 }
 
 // Small integers have been read together with the envelope. False when they are not the arguments.
-bool PythonMethod::take_kept(const Call& call, Arguments& arguments) const {
+bool PythonMethod::take_integers(const Call& call, Arguments& arguments) const {
   const Received& message = call.message();
   if (!all_integers_ || message.integer_count != types_.size()) return false;
   std::array<std::uint32_t, kIntegersKept> by_name;
@@ -244,10 +228,10 @@ PyObject* PythonMethod::call(Arguments& arguments, PyObject* context) const {
   const auto value_of = [&](std::size_t i) -> PyObject* {
     const Parameter& parameter = parameters_[i];
     if (parameter.shape == nullptr) return context;
-    PyObject* const given = arguments[index_of_argument_[i]].value.get();
-    return given != nullptr ? given : parameter.otherwise.ptr();
+    PyObject* const given = arguments[argument_of_[i]].value.get();
+    return given != nullptr ? given : parameter.fallback.ptr();
   };
-  if (!gathers_) [[likely]] {
+  if (!is_variadic_) [[likely]] {
     if (parameters_.size() >= kOnStack) {
       in_heap.resize(parameters_.size() + 1);
       stack = in_heap.data();
@@ -261,21 +245,21 @@ PyObject* PythonMethod::call(Arguments& arguments, PyObject* context) const {
   if (!positions || !named) return nullptr;
   for (std::size_t i = 0; i != parameters_.size(); ++i) {
     PyObject* const value = value_of(i);
-    switch (parameters_[i].filled) {
-      case Filled::by_position:
-      case Filled::context:
+    switch (parameters_[i].kind) {
+      case ParameterKind::positional:
+      case ParameterKind::context:
         if (PyList_Append(positions.get(), value) != 0) return nullptr;
         break;
-      case Filled::rest:
+      case ParameterKind::var_positional:
         for (Py_ssize_t at = 0; value != nullptr && at < PyList_Size(value); ++at) {
           if (PyList_Append(positions.get(), PyList_GetItem(value, at)) != 0) return nullptr;
         }
         break;
-      case Filled::by_name:
-      case Filled::context_by_name:
+      case ParameterKind::keyword:
+      case ParameterKind::context_keyword:
         if (PyDict_SetItemString(named.get(), parameters_[i].name.c_str(), value) != 0) return nullptr;
         break;
-      case Filled::others:
+      case ParameterKind::var_keyword:
         if (value != nullptr && PyDict_Update(named.get(), value) != 0) return nullptr;
         break;
     }
@@ -304,7 +288,7 @@ void PythonMethod::invoke_on_loop(void* stored, Call& call) {
 void PythonMethod::run(Call& call) const {
   const std::string_view id = call.is_notification() ? std::string_view{} : call.message().id();
   Arguments arguments{*this};
-  const bool kept = take_kept(call, arguments);
+  const bool kept = take_integers(call, arguments);
   const bool decodes_long = !kept && (runs_python_ || call.params().size() >= detail::kLongParams ||
                                       (takes_any_ && may_hold_extensions(call)));
   if (!kept && !decodes_long) {
@@ -358,24 +342,6 @@ std::optional<Error> PythonMethod::decode_long(Call& call, Arguments& arguments,
 
 // ---- on the pool ----
 
-void PythonMethod::run_off_loop(std::string_view params, const Codec& codec, const Method& method, std::string_view id,
-                                std::optional<CallContext>& context, detail::OffLoopReply& reply) const {
-  detail::ParamReaders readers{.reader = codec.reader(), .defaults = {}};
-  Arguments arguments{*this};
-  if (!detail::decode_params(params, method, readers, arguments.pointers())) {
-    if (PyErr_Occurred() != nullptr) return answer(reply, nullptr, method.name(), id, nullptr);
-    return reply.error(decode_error(*readers.reader));
-  }
-  Reference seen;
-  const void* const handled = context && context->channel != nullptr ? context->channel->handled_call() : nullptr;
-  if (takes_context_) seen = Reference::steal(make_context(std::move(*context)));
-  const Reference result = Reference::steal([&] {
-    const detail::HandlerScope handler{handled};
-    return call(arguments, seen.get());
-  }());
-  answer(reply, result.get(), method.name(), id, checked_);
-}
-
 void PythonMethod::invoke_on_pool(void* stored, Call& call) {
   const PythonMethod& method = *static_cast<const PythonMethod*>(stored);
   detail::BlockingPool* const pool = call.blocking_pool();
@@ -383,25 +349,26 @@ void PythonMethod::invoke_on_pool(void* stored, Call& call) {
     const Gil gil;
     return method.run(call);
   }
-  detail::OffLoopReply reply{call};
-  Buffer params{call.params()};
-  static_cast<void>(params.padded());
-  std::string id{call.is_notification() ? std::string_view{} : call.message().id()};
-  const std::stop_token stop = call.stop_token();
   std::optional<CallContext> context;
-  if (method.takes_context_)
-    context = method.execution_ == Execution::pool
-                  ? off_loop_context(call.context(), {call, call.context(), nullptr, nullptr})
-                  : context_on_loop(call);
-  const Codec& codec = call.codec();
-  const Method& registered = call.method();
-  pool->run([&method, &codec, &registered, reply = std::move(reply), params = std::move(params), id = std::move(id),
-             context = std::move(context), stop, sink = call.detach()]() mutable -> detail::BlockingPool::Job {
+  if (method.runs_on_ == RunsOn::pool) {
+    context = context_off_loop(method, call, call.context(), nullptr, nullptr);
+  } else if (method.takes_context_) {
+    context = context_on_loop(call);
+  }
+  detail::OffLoopReply reply{call};
+  OffLoopCall off_loop{method, call, std::move(context)};
+  const std::stop_token stop = call.stop_token();
+  pool->run([off_loop = std::move(off_loop), reply = std::move(reply), stop,
+             sink = call.detach()]() mutable -> detail::BlockingPool::Job {
     if (stop.stop_requested()) {  // nobody has waited so long for a thread to be free
       reply.error(Error{ErrorCode::cancelled});
     } else {
       const Gil gil;
-      method.run_off_loop(params.view(), codec, registered, id, context, reply);
+      if (const auto result = off_loop.run()) {
+        off_loop.answer(reply, result->get());
+      } else {
+        reply.error(result.error());
+      }
     }
     return [reply = std::move(reply), sink = std::move(sink)]() mutable { reply.give(sink); };
   });

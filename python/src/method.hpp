@@ -22,24 +22,29 @@
 namespace wirecall::python {
 
 class AsyncCalls;
-struct CallContext;
 
-/// Where a method's function runs.
-enum class Execution : std::uint8_t { loop, pool, asyncio, pool_stream, asyncio_stream };
+/// Where a method's function runs; wirecall/_methods.py has the same list.
+enum class RunsOn : std::uint8_t { loop, pool, asyncio, pool_stream, asyncio_stream };
 
-/// How one parameter is filled; wirecall/_methods.py has the same list.
-enum class Filled : std::uint8_t { by_position, by_name, rest, others, context, context_by_name };
+/// How one parameter is given, in the words of `inspect`; wirecall/_methods.py has the same list.
+enum class ParameterKind : std::uint8_t {
+  positional,
+  keyword,
+  var_positional,  ///< *args
+  var_keyword,     ///< **kwargs
+  context,         ///< given the call; peers have no parameter of that name
+  context_keyword,
+};
 
 struct Parameter {
   std::string name;
-  Filled filled;
-  Shape* shape;                ///< null for a context
-  nanobind::object keeps;      ///< the shape
-  nanobind::object otherwise;  ///< the default; null for none
+  ParameterKind kind;
+  Shape* shape;               ///< null for a context
+  nanobind::object keeps;     ///< the shape
+  nanobind::object fallback;  ///< the default; null for none
+  std::string docs;
+  std::string shown_default;  ///< for documents, as JSON text
 };
-
-/// As wirecall/_methods.py describes them: (name, filled, shape or None, whether it has a default, default, docs).
-[[nodiscard]] std::vector<Parameter> parameters_of(nanobind::list described);
 
 /// What a method returns.
 struct Results {
@@ -59,13 +64,15 @@ struct Argument {
 
 class PythonMethod {
  public:
-  PythonMethod(nanobind::object function, Execution execution, std::vector<Parameter> parameters, Results results,
+  /// `rows` are the parameters as wirecall/_methods.py describes them (Row).
+  PythonMethod(nanobind::object function, RunsOn runs_on, nanobind::list rows, Results results,
                std::shared_ptr<AsyncCalls> async_calls);
 
   /// The method for Registry::add, which owns it from then on.
   [[nodiscard]] static detail::Binding bind(std::unique_ptr<PythonMethod> method);
   /// The same for Registry::add_subscription, of an async generator.
   [[nodiscard]] static detail::Binding bind_subscription(std::unique_ptr<PythonMethod> method);
+  /// The parameters that peers give, with what documents them.
   [[nodiscard]] std::vector<Param> params() const;
 
   /// The arguments of one call, in the order of the signature.
@@ -86,12 +93,9 @@ class PythonMethod {
   [[nodiscard]] bool takes_context() const noexcept { return takes_context_; }
   /// Whether a parameter of that name is given the call: peers have none of that name, and may not give it.
   [[nodiscard]] bool is_context(std::string_view name) const noexcept;
-  [[nodiscard]] Execution execution() const noexcept { return execution_; }
+  [[nodiscard]] RunsOn runs_on() const noexcept { return runs_on_; }
   /// What results, or a stream's items, are held against; null for nothing.
   [[nodiscard]] const Shape* checked() const noexcept { return checked_; }
-  /// Decodes, calls, and writes the answer. With the GIL, on any thread.
-  void run_off_loop(std::string_view params, const Codec& codec, const Method& method, std::string_view id,
-                    std::optional<CallContext>& context, detail::OffLoopReply& reply) const;
 
  private:
   static void invoke_on_loop(void* stored, Call& call);
@@ -101,12 +105,12 @@ class PythonMethod {
   static void invoke_subscription(void* stored, Call& call);
   void run(Call& call) const;
   [[nodiscard]] static std::optional<Error> decode_long(Call& call, Arguments& arguments, std::string_view id);
-  bool take_kept(const Call& call, Arguments& arguments) const;
+  bool take_integers(const Call& call, Arguments& arguments) const;
 
   nanobind::object function_;
-  Execution execution_;
-  std::vector<Parameter> parameters_;           // in the order in which the function has them
-  std::vector<std::size_t> index_of_argument_;  // by parameter: where its argument is
+  RunsOn runs_on_;
+  std::vector<Parameter> parameters_;     // in the order in which the function has them
+  std::vector<std::size_t> argument_of_;  // by parameter: the index of its argument
   std::vector<detail::ArgumentType> types_;
   std::vector<const Shape*> shapes_;  // by argument
   detail::Signature signature_;
@@ -116,7 +120,7 @@ class PythonMethod {
   Reference keyword_names_;  // a tuple, of those given by name; null for none
   std::size_t positions_ = 0;
   bool takes_context_ = false;
-  bool gathers_ = false;       // has rest or others
+  bool is_variadic_ = false;   // has *args or **kwargs
   bool runs_python_ = false;   // to make its arguments
   bool takes_any_ = false;     // whatever it is, extensions included
   bool all_integers_ = false;  // which come decoded with the envelope
@@ -129,7 +133,7 @@ class PythonMethod {
 template <class Sink>
 void answer(Sink& sink, PyObject* result, std::string_view method, std::string_view id, const Shape* checked);
 
-/// Writes a value as `checked` has it; any value, where that is null. False as `encode`.
-[[nodiscard]] bool encode_result(Writer& writer, PyObject* value, const Shape* checked, std::string& where);
+/// Of a tuple: the method that subscribes, the one that unsubscribes, and the notification.
+[[nodiscard]] SubscriptionNames subscription_names(nanobind::tuple names);
 
 }  // namespace wirecall::python

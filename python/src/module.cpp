@@ -3,6 +3,8 @@
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/string_view.h>
 #include <nanobind/stl/vector.h>
+#include <optional>
+#include <string>
 
 #include "client.hpp"
 #include "command.hpp"
@@ -24,13 +26,10 @@ namespace nb = nanobind;
 namespace {
 
 nb::bytes dumps(nb::handle value, bool msgpack) {
-  Buffer text;
-  const std::unique_ptr<Writer> writer = (msgpack ? msgpack_codec() : json_codec()).writer();
-  writer->reset(text);
   std::string where;
-  if (!encode(*writer, value.ptr(), where)) throw nb::type_error(where.c_str());
-  if (writer->failed()) throw nb::type_error(writer->failure().c_str());
-  return nb::bytes{text.data(), text.size()};
+  const std::optional<Buffer> text = encoded(msgpack ? msgpack_codec() : json_codec(), value.ptr(), where);
+  if (!text) throw nb::type_error(where.c_str());
+  return nb::bytes{text->data(), text->size()};
 }
 
 std::string text_of(const DecodeFailure& failure) {

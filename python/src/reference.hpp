@@ -1,8 +1,10 @@
-// Reference: a counted reference to a Python object, for code that uses the C API directly. Null for none.
-// Thread: one that holds the GIL.
+// Reference: a counted reference to a Python object, for code that uses the C API directly; null for none. Below it,
+// what that code does most: calls, and strings as UTF-8. Thread: one that holds the GIL.
 #pragma once
 
 #include <Python.h>
+#include <optional>
+#include <string_view>
 #include <utility>
 
 namespace wirecall::python {
@@ -34,5 +36,30 @@ class Reference {
 
   PyObject* object_ = nullptr;
 };
+
+/// What a function returns; null with an exception set.
+template <class... Arguments>
+[[nodiscard]] Reference call_function(PyObject* function, Arguments*... arguments) {
+  return Reference::steal(PyObject_CallFunctionObjArgs(function, arguments..., nullptr));
+}
+/// The same of a method. No argument may be null.
+template <class... Arguments>
+[[nodiscard]] Reference call_method(PyObject* object, const char* name, Arguments*... arguments) {
+  const Reference text = Reference::steal(PyUnicode_FromString(name));
+  return Reference::steal(PyObject_CallMethodObjArgs(object, text.get(), arguments..., nullptr));
+}
+
+/// The UTF-8 of a string, as long as that lives; nullopt with an exception set.
+[[nodiscard]] inline std::optional<std::string_view> utf8_of(PyObject* string) {
+  Py_ssize_t size = 0;
+  const char* const utf8 = PyUnicode_AsUTF8AndSize(string, &size);
+  if (utf8 == nullptr) return std::nullopt;
+  return std::string_view{utf8, static_cast<std::size_t>(size)};
+}
+/// The same of what str() makes of an object. `text` keeps the string.
+[[nodiscard]] inline std::optional<std::string_view> utf8_of_str(PyObject* object, Reference& text) {
+  text = Reference::steal(PyObject_Str(object));
+  return text ? utf8_of(text.get()) : std::nullopt;
+}
 
 }  // namespace wirecall::python

@@ -1,12 +1,7 @@
 // See replies.hpp.
 #include "replies.hpp"
 
-#include <cerrno>
-#include <cstdint>
 #include <new>
-#include <sys/eventfd.h>
-#include <system_error>
-#include <unistd.h>
 #include <utility>
 
 #include "encode.hpp"
@@ -40,70 +35,54 @@ bool call_method(PyObject* name, PyObject* self, PyObject* argument) {
 
 }  // namespace
 
-Replies::Replies()
-    : event_(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)),
-      reader_(json_codec().reader()),
-      msgpack_reader_(msgpack_codec().reader()) {
-  if (event_ < 0) throw std::system_error{errno, std::generic_category(), "eventfd"};
-}
+Replies::Replies() : json_reader_(json_codec().reader()), msgpack_reader_(msgpack_codec().reader()) {}
 
 Replies::~Replies() {
-  if (!entries_.empty() && Py_IsInitialized() != 0) {
-    const Gil gil;  // whoever drops the queue need not have it
-    for (const Entry& entry : entries_) Py_DECREF(entry.future);
-  }
-  ::close(event_);
+  if (entries_.empty() || Py_IsInitialized() == 0) return;
+  const Gil gil;  // whoever drops the queue need not have it
+  for (const Entry& entry : entries_) Py_DECREF(entry.future);
 }
 
 void Replies::add(PyObject* future, detail::Answer& answer) noexcept {
+  push([&] {
+    Entry entry{.future = future, .begin = texts_.size(), .size = 0, .failed = {}};
+    if (answer.ok()) {
+      entry.size = answer.result().size();
+      entry.is_msgpack = !answer.reader().is_json();
+      texts_.append(answer.result());
+      texts_.push_back('\0');
+    } else {
+      entry.failed = std::make_unique<detail::Answer>(std::move(answer));
+    }
+    return entry;
+  });
+}
+
+void Replies::add_wake(PyObject* future) noexcept {
+  push([&] { return Entry{.future = future, .begin = 0, .size = 0, .failed = {}, .is_wake = true}; });
+}
+
+template <class Make>
+void Replies::push(const Make& make) noexcept {
   bool first = false;
   {
     const std::scoped_lock lock{mutex_};
     first = entries_.empty();
     try {
-      Entry entry{.future = future, .begin = texts_.size(), .size = 0, .failed = {}};
-      if (answer.ok()) {
-        entry.size = answer.result().size();
-        entry.msgpack = !answer.reader().is_json();
-        texts_.append(answer.result());
-        texts_.push_back('\0');
-      } else {
-        entry.failed = std::make_unique<detail::Answer>(std::move(answer));
-      }
-      entries_.push_back(std::move(entry));
+      entries_.push_back(make());
     } catch (const std::bad_alloc&) {
       return;  // the future is never completed: there is no memory to say so
     }
   }
-  wake_loop(first);
-}
-
-void Replies::add_wake(PyObject* future) noexcept {
-  bool first = false;
-  {
-    const std::scoped_lock lock{mutex_};
-    first = entries_.empty();
-    try {
-      entries_.push_back({.future = future, .begin = 0, .size = 0, .failed = {}, .wake = true});
-    } catch (const std::bad_alloc&) {
-      return;
-    }
-  }
-  wake_loop(first);
-}
-
-void Replies::wake_loop(bool first) noexcept {
-  if (!first) return;
-  const std::uint64_t one = 1;
-  static_cast<void>(::write(event_, &one, sizeof one));
+  if (first) event_.set();
 }
 
 void Replies::complete(const Entry& entry, std::string_view text) {
   const Reference future = Reference::steal(entry.future);
   if (call_method(names().done, future.get(), nullptr)) return;
-  if (entry.wake) return static_cast<void>(call_method(names().set_result, future.get(), Py_None));
+  if (entry.is_wake) return static_cast<void>(call_method(names().set_result, future.get(), Py_None));
   if (entry.failed == nullptr) {
-    Reader& reader = entry.msgpack ? *msgpack_reader_ : *reader_;
+    Reader& reader = entry.is_msgpack ? *msgpack_reader_ : *json_reader_;
     reader.reset(text.substr(entry.begin, entry.size));
     const Reference value = Reference::steal(decode_any(reader));
     if (value) return static_cast<void>(call_method(names().set_result, future.get(), value.get()));
@@ -118,8 +97,7 @@ void Replies::complete(const Entry& entry, std::string_view text) {
 }
 
 void Replies::drain() {
-  std::uint64_t count = 0;
-  static_cast<void>(::read(event_, &count, sizeof count));
+  event_.clear();
   {
     const std::scoped_lock lock{mutex_};
     std::swap(entries_, taken_);

@@ -7,9 +7,10 @@
 #include <cstddef>
 #include <memory>
 #include <mutex>
-#include <optional>
+#include <string_view>
 #include <vector>
 
+#include "wake_event.hpp"
 #include "wirecall/bytes.hpp"
 #include "wirecall/error.hpp"
 #include "wirecall/request.hpp"
@@ -22,10 +23,10 @@ class Replies {
   Replies(Replies&&) = delete;
   ~Replies();
 
-  [[nodiscard]] int fileno() const noexcept { return event_; }
+  [[nodiscard]] int fileno() const noexcept { return event_.fileno(); }
   /// `future` is a reference, which becomes the queue's.
   void add(PyObject* future, detail::Answer& answer) noexcept;
-  /// The same with None for what came.
+  /// The same with None as the answer.
   void add_wake(PyObject* future) noexcept;
   /// Completes the futures. With the GIL.
   void drain();
@@ -36,22 +37,23 @@ class Replies {
     std::size_t begin;
     std::size_t size;
     std::unique_ptr<detail::Answer> failed;
-    bool msgpack = false;  // MessagePack
-    bool wake = false;
+    bool is_msgpack = false;
+    bool is_wake = false;
   };
 
-  void wake_loop(bool first) noexcept;
-
+  /// `make()` returns an entry, with the mutex held.
+  template <class Make>
+  void push(const Make& make) noexcept;
   void complete(const Entry& entry, std::string_view text);
 
-  int event_;
+  WakeEvent event_;
   std::mutex mutex_;
   std::vector<Entry> entries_;
   Buffer texts_;
   // The asyncio loop's; kept for their memory.
   std::vector<Entry> taken_;
   Buffer taken_texts_;
-  std::unique_ptr<Reader> reader_;
+  std::unique_ptr<Reader> json_reader_;
   std::unique_ptr<Reader> msgpack_reader_;
 };
 

@@ -17,7 +17,6 @@
 
 #include "async_calls.hpp"
 #include "cli/config/config_reloader.hpp"
-#include "described.hpp"
 #include "errors.hpp"
 #include "gil.hpp"
 #include "method.hpp"
@@ -75,12 +74,11 @@ class PyServer {
     server_.reset();
   }
 
-  void add(const std::string& name, nb::object function, int execution, nb::list parameters, nb::object result,
+  void add(const std::string& name, nb::object function, int runs_on, nb::list parameters, nb::object result,
            nb::object checked, const std::string& summary, bool safe) {
-    auto method = std::make_unique<PythonMethod>(std::move(function), static_cast<Execution>(execution),
-                                                 parameters_of(parameters),
+    auto method = std::make_unique<PythonMethod>(std::move(function), static_cast<RunsOn>(runs_on), parameters,
                                                  Results{.declared = result, .checked = checked}, calls_);
-    std::vector<Param> params = described_params(*method, parameters);
+    std::vector<Param> params = method->params();
     Method& added = server_->registry().add(name, std::move(params), PythonMethod::bind(std::move(method)));
     added.summary(summary);
     if (safe) added.safe();
@@ -89,10 +87,9 @@ class PyServer {
   /// `names` as of subscription_names.
   void add_subscription(nb::tuple names, nb::object function, nb::list parameters, nb::object event, nb::object checked,
                         const std::string& summary) {
-    auto method =
-        std::make_unique<PythonMethod>(std::move(function), Execution::asyncio_stream, parameters_of(parameters),
-                                       Results{.declared = event, .checked = checked}, calls_);
-    std::vector<Param> params = described_params(*method, parameters);
+    auto method = std::make_unique<PythonMethod>(std::move(function), RunsOn::asyncio_stream, parameters,
+                                                 Results{.declared = event, .checked = checked}, calls_);
+    std::vector<Param> params = method->params();
     server_->registry()
         .add_subscription(subscription_names(names), std::move(params),
                           PythonMethod::bind_subscription(std::move(method)))
@@ -194,7 +191,7 @@ void add_server(nb::module_& module) {
   module.def("is_local", [](const std::string& uri) { return transport::is_local(Endpoint{uri}); });
   nb::class_<PyServer>(module, "Server")
       .def(nb::init<const std::string&, bool>(), nb::arg("options_json"), nb::arg("broker") = false)
-      .def("add", &PyServer::add, nb::arg("name"), nb::arg("function"), nb::arg("execution"), nb::arg("parameters"),
+      .def("add", &PyServer::add, nb::arg("name"), nb::arg("function"), nb::arg("runs_on"), nb::arg("parameters"),
            nb::arg("result"), nb::arg("checked").none(), nb::arg("summary"), nb::arg("safe"))
       .def("add_subscription", &PyServer::add_subscription, nb::arg("names"), nb::arg("function"),
            nb::arg("parameters"), nb::arg("event"), nb::arg("checked").none(), nb::arg("summary"))

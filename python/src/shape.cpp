@@ -2,11 +2,12 @@
 #include "shape.hpp"
 
 #include <algorithm>
+#include <array>
 #include <cstring>
 #include <limits>
 #include <utility>
 
-#include "encode.hpp"
+#include "exception.hpp"
 #include "reference.hpp"
 #include "values.hpp"
 
@@ -14,48 +15,20 @@ namespace wirecall::python {
 namespace nb = nanobind;
 namespace {
 
-TypeKind type_kind_of(ShapeKind kind) {
-  switch (kind) {
-    case ShapeKind::none:
-      return TypeKind::null;
-    case ShapeKind::boolean:
-      return TypeKind::boolean;
-    case ShapeKind::integer:
-      return TypeKind::integer;
-    case ShapeKind::number:
-      return TypeKind::number;
-    case ShapeKind::string:
-      return TypeKind::string;
-    case ShapeKind::bytes:
-      return TypeKind::bytes;
-    case ShapeKind::list:
-    case ShapeKind::set:
-    case ShapeKind::frozenset:
-    case ShapeKind::tuple:
-      return TypeKind::array;
-    case ShapeKind::record:
-      return TypeKind::tuple;
-    case ShapeKind::map:
-      return TypeKind::map;
-    case ShapeKind::choice:
-      return TypeKind::one_of;
-    case ShapeKind::object:
-      return TypeKind::object;
-    case ShapeKind::any:
-    case ShapeKind::literal:
-    case ShapeKind::converted:
-    case ShapeKind::raw:
-    case ShapeKind::extension:
-      break;
-  }
-  return TypeKind::any;
-}
+// What documents say of each kind, in the order of ShapeKind.
+constexpr std::array kTypeKinds{
+    TypeKind::any,    TypeKind::null,  TypeKind::boolean, TypeKind::integer, TypeKind::number,
+    TypeKind::string, TypeKind::bytes, TypeKind::array,   TypeKind::array,   TypeKind::array,
+    TypeKind::array,  TypeKind::tuple, TypeKind::map,     TypeKind::one_of,  TypeKind::any,
+    TypeKind::object, TypeKind::any,   TypeKind::any,     TypeKind::any,
+};
+static_assert(kTypeKinds.size() == static_cast<std::size_t>(ShapeKind::extension) + 1);
 
 }  // namespace
 
 Shape::Shape(ShapeKind kind, std::string name, nb::object type)
     : kind_(kind), name_(std::move(name)), type_(std::move(type)) {
-  info_.kind = type_kind_of(kind);
+  info_.kind = kTypeKinds[static_cast<std::size_t>(kind)];
   info_.name = name_;
   if (kind == ShapeKind::integer) {
     // Beyond 64 bits too; a schema has no bounds where these are the least and the most.
@@ -262,25 +235,28 @@ PyObject* Shape::decode(Reader& reader) const {
   return nullptr;
 }
 
-// With the exception set that something raised over the value at `mark`. Ours have names, and had no idea what they
-// would be given: whatever they raise, it is the value. Of others ValueError alone is meant for the peer, and anything
-// else stays set.
-PyObject* Shape::refuse(Reader& reader, const char* mark) const {
+PyObject* Shape::mismatch(Reader& reader) const {
+  reader.clear_failure();
+  return reader.fail(describe(info_)), nullptr;
+}
+
+// Functions of shapes that have a name are ours, and do not know what they are given: whatever they raise, the value is
+// wrong. Of others' functions ValueError alone is about the value; anything else stays set.
+PyObject* Shape::accepted(Reference made, Reader& reader, const char* mark) const {
+  if (made) return made.release();
   reader.rewind(mark);
-  if (!name_.empty() && PyErr_ExceptionMatches(PyExc_Exception) != 0 && !has_own_words()) {
-    PyErr_Clear();
-    return reader.fail(name_), nullptr;
+  if (name_.empty() || PyErr_ExceptionMatches(PyExc_Exception) == 0) return fail_with_value_error(reader);
+  Reference exception = take_exception();
+  // It may say what was expected more exactly than the name does.
+  if (exception && PyObject_HasAttrString(exception.get(), "wirecall_words") != 0) {
+    restore_exception(std::move(exception));
+    return fail_with_value_error(reader);
   }
-  const std::string words = take_words();
-  if (words.empty()) return fail_with_exception(reader);
-  return reader.fail(words), nullptr;
+  return reader.fail(name_), nullptr;
 }
 
 PyObject* Shape::decode_sequence(Reader& reader) const {
-  if (!reader.begin_array()) {
-    reader.clear_failure();
-    return reader.fail(describe(info_)), nullptr;
-  }
+  if (!reader.begin_array()) return mismatch(reader);
   const bool is_set = kind_ == ShapeKind::set || kind_ == ShapeKind::frozenset;
   Reference all = Reference::steal(is_set ? PySet_New(nullptr) : PyList_New(0));
   if (!all) return fail_with_exception(reader);
@@ -303,10 +279,7 @@ PyObject* Shape::decode_sequence(Reader& reader) const {
 
 PyObject* Shape::decode_record(Reader& reader) const {
   const char* const mark = reader.mark();
-  if (!reader.begin_array()) {
-    reader.clear_failure();
-    return reader.fail(describe(info_)), nullptr;
-  }
+  if (!reader.begin_array()) return mismatch(reader);
   Reference all = Reference::steal(PyTuple_New(static_cast<Py_ssize_t>(parts_.size())));
   if (!all) return fail_with_exception(reader);
   std::size_t position = 0;
@@ -324,15 +297,11 @@ PyObject* Shape::decode_record(Reader& reader) const {
     return reader.failed_at(position), nullptr;
   }
   if (type_.is_none()) return all.release();
-  PyObject* const made = PyObject_Call(type_.ptr(), all.get(), nullptr);
-  return made != nullptr ? made : refuse(reader, mark);
+  return accepted(Reference::steal(PyObject_Call(type_.ptr(), all.get(), nullptr)), reader, mark);
 }
 
 PyObject* Shape::decode_map(Reader& reader, bool plain_names) const {
-  if (!reader.begin_object()) {
-    reader.clear_failure();
-    return reader.fail(describe(info_)), nullptr;
-  }
+  if (!reader.begin_object()) return mismatch(reader);
   Reference dict = Reference::steal(PyDict_New());
   if (!dict) return fail_with_exception(reader);
   const bool plain = parts_[0]->kind() == ShapeKind::string || parts_[0]->kind() == ShapeKind::any;
@@ -347,13 +316,9 @@ PyObject* Shape::decode_map(Reader& reader, bool plain_names) const {
     if (!key) return fail_with_exception(reader);
     if (!plain) {
       // Other keys are read as if they stood there as values.
-      key = Reference::steal(PyObject_CallFunctionObjArgs(type_.ptr(), key.get(), nullptr));
+      key = call_function(type_.ptr(), key.get());
       if (!key) {
-        if (const std::string words = take_words(); !words.empty()) {
-          reader.fail(words);
-        } else {
-          fail_with_exception(reader);
-        }
+        fail_with_value_error(reader);
         return reader.failed_at(name), nullptr;
       }
     }
@@ -403,10 +368,7 @@ PyObject* Shape::decode_literal(Reader& reader) const {
 
 PyObject* Shape::decode_object(Reader& reader) const {
   const char* const mark = reader.mark();
-  if (!reader.begin_object()) {
-    reader.clear_failure();
-    return reader.fail(describe(info_)), nullptr;
-  }
+  if (!reader.begin_object()) return mismatch(reader);
   Reference members = Reference::steal(PyDict_New());
   if (!members) return fail_with_exception(reader);
   std::size_t expected = 0;
@@ -438,9 +400,7 @@ PyObject* Shape::decode_object(Reader& reader) const {
   if (PyObject* const made = PyObject_Call(type_.ptr(), none.get(), members.get())) return made;
   // What the class itself says of its members.
   reader.rewind(mark);
-  const std::string words = take_words();
-  if (words.empty()) return fail_with_exception(reader);
-  return reader.fail(words), nullptr;
+  return fail_with_value_error(reader);
 }
 
 PyObject* Shape::decode_converted(Reader& reader) const {
@@ -455,8 +415,7 @@ PyObject* Shape::decode_converted(Reader& reader) const {
     }
     return nullptr;
   }
-  PyObject* const made = PyObject_CallFunctionObjArgs(type_.ptr(), value.get(), nullptr);
-  return made != nullptr ? made : refuse(reader, mark);
+  return accepted(call_function(type_.ptr(), value.get()), reader, mark);
 }
 
 PyObject* Shape::decode_raw(Reader& reader) const {
@@ -473,25 +432,20 @@ PyObject* Shape::decode_raw(Reader& reader) const {
   const Reference bytes =
       Reference::steal(PyBytes_FromStringAndSize(text.data(), static_cast<Py_ssize_t>(text.size())));
   if (!bytes) return fail_with_exception(reader);
-  PyObject* const made = PyObject_CallFunctionObjArgs(type_.ptr(), bytes.get(), nullptr);
-  if (made != nullptr) return made;
-  // ValueError(what was expected, (step, …)) says where in it.
-  PyObject* type = nullptr;
-  PyObject* value = nullptr;
-  PyObject* traceback = nullptr;
-  PyErr_Fetch(&type, &value, &traceback);
-  PyErr_NormalizeException(&type, &value, &traceback);
-  const Reference path = Reference::steal(value != nullptr ? PyObject_GetAttrString(value, "wirecall_loc") : nullptr);
-  PyErr_Clear();
-  PyErr_Restore(type, value, traceback);
-  refuse(reader, mark);
+  if (Reference made = call_function(type_.ptr(), bytes.get())) return made.release();
+  // A ValueError may say where in the value it is.
+  Reference exception = take_exception();
+  const Reference path =
+      Reference::steal(exception ? PyObject_GetAttrString(exception.get(), "wirecall_loc") : nullptr);
+  restore_exception(std::move(exception));
+  accepted({}, reader, mark);
   if (!path || !PyTuple_Check(path.get()) || PyErr_Occurred() != nullptr) return nullptr;
   for (Py_ssize_t i = PyTuple_Size(path.get()); i-- > 0;) {
     PyObject* const step = PyTuple_GetItem(path.get(), i);
     if (PyLong_Check(step)) {
       reader.failed_at(static_cast<std::size_t>(PyLong_AsLong(step)));
-    } else if (Py_ssize_t size = 0; const char* const name = PyUnicode_AsUTF8AndSize(step, &size)) {
-      reader.failed_at(std::string_view{name, static_cast<std::size_t>(size)});
+    } else if (const auto name = utf8_of(step)) {
+      reader.failed_at(*name);
     }
   }
   PyErr_Clear();
@@ -502,9 +456,8 @@ PyObject* Shape::decode_raw(Reader& reader) const {
 PyObject* Shape::decode_extension(Reader& reader) const {
   const char* const mark = reader.mark();
   if (reader.kind() == ValueKind::object || reader.kind() == ValueKind::extension) {
-    PyObject* const made = read_extension(reader, type_.ptr());
-    if (made != nullptr) return made;
-    if (!reader.failed()) return refuse(reader, mark);
+    Reference made = Reference::steal(read_extension(reader, type_.ptr()));
+    if (made || !reader.failed()) return accepted(std::move(made), reader, mark);
     reader.clear_failure();
     reader.rewind(mark);
     return reader.fail(name_), nullptr;
@@ -512,8 +465,7 @@ PyObject* Shape::decode_extension(Reader& reader) const {
   if (parts_.empty()) return reader.fail(name_), nullptr;
   const Reference value = Reference::steal(parts_[0]->decode(reader));
   if (!value) return nullptr;
-  PyObject* const made = PyObject_CallFunctionObjArgs(type_.ptr(), Py_None, value.get(), nullptr);
-  return made != nullptr ? made : refuse(reader, mark);
+  return accepted(call_function(type_.ptr(), Py_None, value.get()), reader, mark);
 }
 
 }  // namespace wirecall::python

@@ -12,6 +12,7 @@
 #include <string_view>
 #include <vector>
 
+#include "reference.hpp"
 #include "wirecall/codec.hpp"
 #include "wirecall/schema.hpp"
 
@@ -72,8 +73,7 @@ class Shape {
   /// Whether it is of that kind, or anything that it is made of.
   [[nodiscard]] bool holds(ShapeKind kind) const;
   /// Of what it is made.
-  [[nodiscard]] std::size_t part_count() const noexcept { return parts_.size(); }
-  [[nodiscard]] const Shape* part(std::size_t index) const noexcept { return parts_[index]; }
+  [[nodiscard]] const std::vector<Shape*>& parts() const noexcept { return parts_; }
   [[nodiscard]] const std::vector<Field>& fields() const noexcept { return fields_; }
   [[nodiscard]] PyObject* type() const noexcept { return type_.ptr(); }
   /// Null for none.
@@ -102,7 +102,10 @@ class Shape {
   PyObject* decode_converted(Reader& reader) const;
   PyObject* decode_raw(Reader& reader) const;
   PyObject* decode_extension(Reader& reader) const;
-  PyObject* refuse(Reader& reader, const char* mark) const;
+  /// The value that comes next is of another kind.
+  PyObject* mismatch(Reader& reader) const;
+  /// What `made` holds; where it is null, a failure of the value at `mark` for the exception that is set.
+  PyObject* accepted(Reference made, Reader& reader, const char* mark) const;
 
   ShapeKind kind_;
   std::string name_;

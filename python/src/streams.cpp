@@ -3,6 +3,7 @@
 
 #include <deque>
 #include <exception>
+#include <expected>
 #include <mutex>
 #include <nanobind/nanobind.h>
 #include <nanobind/stl/shared_ptr.h>
@@ -16,8 +17,10 @@
 #include "caller_channel.hpp"
 #include "context.hpp"
 #include "errors.hpp"
+#include "exception.hpp"
 #include "gil.hpp"
 #include "method.hpp"
+#include "off_loop_call.hpp"
 #include "reference.hpp"
 #include "validating_encoder.hpp"
 #include "wirecall/detail/executor.hpp"
@@ -37,73 +40,44 @@ constexpr std::size_t kFeedMax = 64;
 /// long as there is room for what it yields, and then perhaps another one. Any thread.
 class Feed final : public std::enable_shared_from_this<Feed> {
  public:
-  /// `context` is what the generator may know; `subscription`: it yields events.
+  /// `context` is the call's; `subscription`: it yields events.
   Feed(const PythonMethod& method, Call& call, const Context& context, AsyncCalls& calls, bool subscription)
-      : method_(&method),
-        registered_(&call.method()),
-        codec_(&call.codec()),
+      : handler_(method.runs_on() == RunsOn::asyncio_stream ? std::make_shared<HandlerTask>() : nullptr),
+        call_(method, call,
+              context_off_loop(method, call, context, handler_ ? calls.shared_from_this() : nullptr, handler_)),
         calls_(calls.weak_from_this()),
         executor_(call.executor()),
         pool_(call.blocking_pool()),
-        id_(call.is_notification() ? std::string_view{} : call.message().id()),
-        params_(call.params()),
         subscription_(subscription),
-        handler_(method.execution() == Execution::asyncio_stream ? std::make_shared<HandlerTask>() : nullptr) {
-    if (method.takes_context()) {
-      context_ = off_loop_context(context, {call, context, handler_ ? calls.shared_from_this() : nullptr, handler_});
-      handled_ = context_->channel->handled_call();
-    }
-    static_cast<void>(params_.padded());
-  }
-
+        handled_(call_.handled_call()) {}
   Feed(Feed&&) = delete;
-  ~Feed() {
-    if (!generator_ && !future_.is_valid()) return;
-    if (Py_IsInitialized() == 0) {
-      static_cast<void>(generator_.release());
-      static_cast<void>(future_.release());
-      return;
-    }
-    const Gil gil;
-    generator_ = {};
-    future_.reset();
-  }
 
-  [[nodiscard]] const PythonMethod& method() const noexcept { return *method_; }
   [[nodiscard]] bool is_subscription() const noexcept { return subscription_; }
   /// For detail::HandlerScope.
   [[nodiscard]] const void* handled_call() const noexcept { return handled_; }
-  [[nodiscard]] const std::shared_ptr<detail::Executor>& executor() const noexcept { return executor_; }
 
   // ---- the generator's thread, with the GIL ----
 
-  /// A new reference to the generator; null when there is none, and then it has ended.
-  [[nodiscard]] PyObject* begin() {
-    if (generator_) return generator_.release();
-    detail::ParamReaders readers{.reader = codec_->reader(), .defaults = {}};
-    PythonMethod::Arguments arguments{*method_};
-    if (!detail::decode_params(params_.view(), *registered_, readers, arguments.pointers())) {
-      end(PyErr_Occurred() != nullptr ? take_error(registered_->name(), id_) : decode_error(*readers.reader));
-      return nullptr;
-    }
-    Reference context;
-    if (method_->takes_context()) context = Reference::steal(make_context(std::move(*context_)));
-    PyObject* const generator = method_->call(arguments, context.get());
-    if (generator == nullptr) end(take_error(registered_->name(), id_));
-    return generator;
+  /// The generator; null when there is none, and then it has ended.
+  [[nodiscard]] nb::object begin() {
+    if (parked_generator_.get().is_valid()) return parked_generator_.take();
+    std::expected<Reference, Error> generator = call_.run();
+    if (generator) return nb::steal(generator->release());
+    end(std::move(generator).error());
+    return {};
   }
   /// False when there is no room for another one, or nobody wants one.
   [[nodiscard]] bool push(PyObject* item) {
     Buffer text;
-    const std::unique_ptr<Writer> writer = codec_->writer();
+    const std::unique_ptr<Writer> writer = call_.codec().writer();
     writer->reset(text);
     std::string where;
-    if (!encode_result(*writer, item, method_->checked(), where) || writer->failed()) {
+    if (!encode_as(*writer, item, call_.method().checked(), where) || writer->failed()) {
       end(Error{ErrorCode::internal_error});
       const std::string& why = where.empty() ? writer->failure() : where;
       PyErr_Format(PyExc_TypeError, "an item of the stream %s%s",
                    why.starts_with(kNotAsDeclared) ? "" : "cannot be sent: ", why.c_str());
-      static_cast<void>(take_error(registered_->name(), id_));
+      static_cast<void>(call_.take_error());
       return false;
     }
     const std::scoped_lock lock{mutex_};
@@ -136,23 +110,23 @@ class Feed final : public std::enable_shared_from_this<Feed> {
   void cancel_by(nb::object function) {
     const auto calls = calls_.lock();
     if (calls == nullptr) return;
-    auto cancel = std::make_shared<Callback>("the cancelling of a stream", std::move(function), calls);
+    auto cancel = std::make_shared<Callback>(std::move(function), calls);
     const std::scoped_lock lock{mutex_};
     if (ended_) return;
     cancel_ = std::move(cancel);
     if (stopped_) cancel_now();
   }
-  void end_with(PyObject* exception) { end(error_of(exception, registered_->name(), id_)); }
+  void end_with(PyObject* exception) { end(error_of(exception, call_.registered().name(), call_.id())); }
   [[nodiscard]] bool wanted() const {
     const std::scoped_lock lock{mutex_};
     return !stopped_ && !ended_;
   }
   /// Keeps a plain generator until there is room for more, or nobody wants more: then it is given to the pool again.
   /// False when that is so already.
-  [[nodiscard]] bool park(Reference& generator) {
+  [[nodiscard]] bool park(nb::object& generator) {
     const std::scoped_lock lock{mutex_};
     if (stopped_ || ended_ || items_.size() < kFeedMax / 2) return false;
-    generator_ = std::move(generator);
+    parked_generator_ = std::move(generator);
     return parked_ = true;
   }
   /// `future` is given a result when there is room, or nobody wants more.
@@ -164,7 +138,7 @@ class Feed final : public std::enable_shared_from_this<Feed> {
   }
   [[nodiscard]] nb::object take_future() {
     const std::scoped_lock lock{mutex_};
-    return std::move(future_);
+    return future_.take();
   }
 
   // ---- the loop's thread ----
@@ -190,7 +164,7 @@ class Feed final : public std::enable_shared_from_this<Feed> {
   /// Completes `news` on the loop's thread when there is something to take.
   void wait(Completion<> news) {
     const std::scoped_lock lock{mutex_};
-    news_ = std::make_shared<News>(std::move(news));
+    news_ = make_continuation([news = std::move(news)] { news.set(); });
     if (!items_.empty() || ended_ || started_ != started_told_) tell();
   }
   /// Nobody wants more.
@@ -205,55 +179,38 @@ class Feed final : public std::enable_shared_from_this<Feed> {
     // What it has to do at its end, it does on the pool, which is there as long as the loop turns.
     if (!std::exchange(parked_, false)) return;
     try {
-      executor_->post(std::make_shared<End>(shared_from_this()));
+      executor_->post(make_continuation([feed = shared_from_this()] { feed->resume(); }));
     } catch (const std::bad_alloc&) {
       // It goes with the feed.
     }
   }
 
  private:
-  struct News final : detail::Executor::Continuation {
-    explicit News(Completion<> what) : completion(std::move(what)) {}
-    void resume() noexcept override { completion.set(); }
-    Completion<> completion;
-  };
-  struct End final : detail::Executor::Continuation {
-    explicit End(std::shared_ptr<Feed> which) : feed(std::move(which)) {}
-    void resume() noexcept override { feed->resume(); }
-    std::shared_ptr<Feed> feed;
-  };
-  struct Room final : AsyncCalls::Entry {
-    explicit Room(std::shared_ptr<Feed> which) : feed(std::move(which)) {}
-    void run(PyObject*) override {
-      const nb::object future = feed->take_future();
-      if (!future.is_valid() || nb::cast<bool>(future.attr("done")())) return;
-      future.attr("set_result")(nb::none());
-    }
-    std::shared_ptr<Feed> feed;
-  };
-
   // With the mutex held.
   void tell() noexcept {
     if (news_ != nullptr) executor_->post(std::exchange(news_, nullptr));
   }
-  void cancel_now() { Callback::tell_and_go(std::exchange(cancel_, nullptr)); }
+  void cancel_now() {
+    Callback::invoke_last(std::exchange(cancel_, nullptr), "the cancelling of a stream",
+                          [] { return nb::make_tuple(); });
+  }
   void post_writable() {
     future_waits_ = false;
-    if (const auto calls = calls_.lock()) calls->post(std::make_shared<Room>(shared_from_this()));
+    const auto calls = calls_.lock();
+    if (calls == nullptr) return;
+    calls->call_soon([feed = shared_from_this()](PyObject*) {
+      const nb::object future = feed->take_future();
+      if (future.is_valid() && !nb::cast<bool>(future.attr("done")())) future.attr("set_result")(nb::none());
+    });
   }
 
-  const PythonMethod* method_;
-  const Method* registered_;
-  const Codec* codec_;
+  std::shared_ptr<HandlerTask> handler_;  // null for a plain generator
+  OffLoopCall call_;
   std::weak_ptr<AsyncCalls> calls_;
   std::shared_ptr<detail::Executor> executor_;
   detail::BlockingPool* pool_;  // the loop's
-  std::string id_;
-  Buffer params_;
-  std::optional<CallContext> context_;
   bool subscription_;
-  std::shared_ptr<HandlerTask> handler_;  // null for a plain generator
-  const void* handled_ = nullptr;
+  const void* handled_;
 
   mutable std::mutex mutex_;
   bool started_ = false;
@@ -264,10 +221,10 @@ class Feed final : public std::enable_shared_from_this<Feed> {
   bool stopped_ = false;
   bool future_waits_ = false;
   bool parked_ = false;
-  nb::object future_;    // with the GIL
-  Reference generator_;  // likewise; parked, or about to go on
+  SharedObject future_;
+  SharedObject parked_generator_;  // or about to go on
   std::shared_ptr<Callback> cancel_;
-  std::shared_ptr<News> news_;
+  std::shared_ptr<detail::Executor::Continuation> news_;
 };
 
 namespace {
@@ -326,45 +283,33 @@ Task<void> pass_on(Consumer consumer, std::shared_ptr<detail::Items> items, std:
 void run_generator(Feed& feed) {
   const Gil gil;
   const detail::HandlerScope handler{feed.handled_call()};
-  Reference generator = Reference::steal(feed.begin());
-  while (generator && feed.wanted()) {
-    const Reference item = Reference::steal(PyIter_Next(generator.get()));
+  nb::object generator = feed.begin();
+  while (generator.is_valid() && feed.wanted()) {
+    const Reference item = Reference::steal(PyIter_Next(generator.ptr()));
     if (!item) {
       if (PyErr_Occurred() == nullptr) return feed.end(std::nullopt);
-      PyObject* type = nullptr;
-      PyObject* value = nullptr;
-      PyObject* traceback = nullptr;
-      PyErr_Fetch(&type, &value, &traceback);
-      PyErr_NormalizeException(&type, &value, &traceback);
-      if (traceback != nullptr) PyException_SetTraceback(value, traceback);
-      feed.end_with(value);
-      Py_XDECREF(type);
-      Py_XDECREF(value);
-      Py_XDECREF(traceback);
-      return;
+      return feed.end_with(take_exception().get());
     }
     if (!feed.push(item.get()) && feed.park(generator)) return;
   }
 }
 
-// On asyncio's thread: wirecall/_asyncio_thread.py does it.
-struct StartAsync final : AsyncCalls::Entry {
-  explicit StartAsync(std::shared_ptr<Feed> into) : feed(std::move(into)) {}
-  void run(PyObject* loop) override {
-    const Reference generator = Reference::steal(feed->begin());
-    if (!generator) return;
+// On asyncio's thread: wirecall/_asyncio_thread.py runs the generator.
+void start_async(AsyncCalls& calls, std::shared_ptr<Feed> started) {
+  calls.call_soon([feed = std::move(started)](PyObject* loop) {
+    const nb::object generator = feed->begin();
+    if (!generator.is_valid()) return;
     try {
       const nb::object feed_from = nb::module_::import_("wirecall._asyncio_thread").attr("feed_from");
-      const nb::object task = nb::borrow(loop).attr("create_task")(
-          feed_from(nb::borrow(generator.get()), nb::cast(feed), feed->is_subscription()));
+      const nb::object task =
+          nb::borrow(loop).attr("create_task")(feed_from(generator, nb::cast(feed), feed->is_subscription()));
       feed->run_by(task);
       feed->cancel_by(task.attr("cancel"));
     } catch (nb::python_error& failure) {
       feed->end_with(failure.value().ptr());
     }
-  }
-  std::shared_ptr<Feed> feed;
-};
+  });
+}
 
 }  // namespace
 
@@ -381,7 +326,7 @@ void Feed::resume() {
 
 void start_stream(const PythonMethod& method, Call& call, AsyncCalls& calls) {
   detail::BlockingPool* const pool = call.blocking_pool();
-  if (call.executor() == nullptr || (pool == nullptr && method.execution() == Execution::pool_stream))
+  if (call.executor() == nullptr || (pool == nullptr && method.runs_on() == RunsOn::pool_stream))
     return call.error(Error{ErrorCode::internal_error, "a stream needs a server that runs"});
   const std::shared_ptr<detail::Items> items = call.items();
   const Context context = call.context();
@@ -411,8 +356,8 @@ void start_stream(const PythonMethod& method, Call& call, AsyncCalls& calls) {
   state->sink = call.detach();
   state->detached = true;
   if (state->early) return finish(state->sink, *state->early);
-  if (method.execution() == Execution::asyncio_stream) {
-    calls.post(std::make_shared<StartAsync>(feed));
+  if (method.runs_on() == RunsOn::asyncio_stream) {
+    start_async(calls, feed);
   } else {
     feed->resume();
   }
@@ -440,7 +385,7 @@ void start_subscription(const PythonMethod& method, Call& call, AsyncCalls& call
         }
       },
       &call.method());
-  calls.post(std::make_shared<StartAsync>(feed));
+  start_async(calls, feed);
 }
 
 void add_feed(nb::module_& module) {

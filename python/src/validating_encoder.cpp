@@ -3,81 +3,31 @@
 
 #include <algorithm>
 #include <cstddef>
-#include <cstdint>
 #include <memory>
-#include <span>
+#include <optional>
 #include <string_view>
 #include <utility>
 #include <vector>
 
 #include "encoder.hpp"
+#include "exception.hpp"
+#include "null_writer.hpp"
 #include "reference.hpp"
+#include "type_match.hpp"
 #include "values.hpp"
 #include "wirecall/bytes.hpp"
 
 namespace wirecall::python {
 namespace {
 
-// Writes nothing: for who only wants to know whether a value fits.
-class NullWriter final : public Writer {
- public:
-  explicit NullWriter(bool is_json) : is_json_(is_json) {}
-  void reset(Buffer&) override {}
-  void null() override {}
-  void boolean(bool) override {}
-  void integer(std::int64_t) override {}
-  void unsigned_integer(std::uint64_t) override {}
-  void number(double) override {}
-  void number(float) override {}
-  void number_text(std::string_view) override {}
-  void string(std::string_view) override {}
-  void bytes(std::span<const std::byte>) override {}
-  void extension(std::int8_t, std::span<const std::byte>) override {}
-  void extension_in_parts(std::int8_t, std::span<const std::byte>, std::span<const std::byte>) override {}
-  void begin_array(std::size_t) override {}
-  void end_array() override {}
-  void begin_object(std::size_t) override {}
-  void key(std::string_view) override {}
-  void end_object() override {}
-  void json(std::string_view) override {}
-  [[nodiscard]] bool is_json() const noexcept override { return is_json_; }
-
- private:
-  bool is_json_;
-};
-
-// Whether a value of exactly this type is never of that kind. Types of others may be written as anything.
-bool is_excluded(PyTypeObject* type, ShapeKind kind) {
-  switch (kind) {
-    case ShapeKind::none:
-    case ShapeKind::boolean:
-    case ShapeKind::integer:
-    case ShapeKind::number:
-    case ShapeKind::string:
-    case ShapeKind::bytes:
-      return type == &PyList_Type || type == &PyTuple_Type || type == &PyDict_Type;
-    case ShapeKind::list:
-    case ShapeKind::set:
-    case ShapeKind::frozenset:
-    case ShapeKind::tuple:
-    case ShapeKind::record:
-      return type == &PyDict_Type || type == &PyUnicode_Type || type == &PyLong_Type;
-    case ShapeKind::map:
-    case ShapeKind::object:
-      return type == &PyList_Type || type == &PyTuple_Type || type == &PyUnicode_Type || type == &PyLong_Type;
-    default:
-      return false;
-  }
-}
-
 // Of a union, parts are tried; types that hold themselves make that many more trials than values. A result that takes
 // more is not looked at any further.
 constexpr std::size_t kTrialsMax = 100'000;
 
-class CheckedEncoder : public Encoder {
+class ValidatingEncoder : public Encoder {
  public:
   /// `trials_left` is shared by all trials of one result.
-  CheckedEncoder(Writer& writer, std::string& where, std::size_t& trials_left, bool writes)
+  ValidatingEncoder(Writer& writer, std::string& where, std::size_t& trials_left, bool writes)
       : Encoder(writer, where), trials_left_(&trials_left), writes_(writes) {}
 
   /// Whether what `as` could not write can be written, but is not of the declared type.
@@ -117,7 +67,7 @@ class CheckedEncoder : public Encoder {
   // ---- containers ----
 
   auto element_of(const Shape& shape) {
-    return [this, part = shape.part(0)](PyObject* element, Py_ssize_t) { return as(element, *part); };
+    return [this, part = shape.parts()[0]](PyObject* element, Py_ssize_t) { return as(element, *part); };
   }
 
   template <class Write>
@@ -131,33 +81,33 @@ class CheckedEncoder : public Encoder {
     });
   }
   bool sequence(PyObject* value, const Shape& shape) {
-    const Shape& part = *shape.part(0);
+    const Shape& part = *shape.parts()[0];
     switch (part.kind()) {
       case ShapeKind::integer:
-        return sequence_of(value, part, PyLong_Type, &CheckedEncoder::integer);
+        return sequence_of(value, part, PyLong_Type, &ValidatingEncoder::integer);
       case ShapeKind::number:
-        return sequence_of(value, part, PyFloat_Type, &CheckedEncoder::number);
+        return sequence_of(value, part, PyFloat_Type, &ValidatingEncoder::number);
       case ShapeKind::string:
-        return sequence_of(value, part, PyUnicode_Type, &CheckedEncoder::string);
+        return sequence_of(value, part, PyUnicode_Type, &ValidatingEncoder::string);
       default:
         return list_or_tuple(value, element_of(shape));
     }
   }
 
   bool record(PyObject* value, const Shape& shape) {
-    const Py_ssize_t wanted = static_cast<Py_ssize_t>(shape.part_count());
+    const Py_ssize_t wanted = static_cast<Py_ssize_t>(shape.parts().size());
     const Py_ssize_t size = PyList_CheckExact(value) ? PyList_Size(value) : PyTuple_Size(value);
-    if (size < wanted) return missing(*shape.part(static_cast<std::size_t>(size))), at(size);
+    if (size < wanted) return missing(*shape.parts()[static_cast<std::size_t>(size)]), at(size);
     if (size > wanted) return refuse("expected nothing, got a value: there are " + std::to_string(wanted)), at(wanted);
     const auto element = [&](PyObject* element, Py_ssize_t i) {
-      return as(element, *shape.part(static_cast<std::size_t>(i)));
+      return as(element, *shape.parts()[static_cast<std::size_t>(i)]);
     };
-    return PyList_CheckExact(value) ? list(value, element) : tuple(value, element);
+    return list_or_tuple(value, element);
   }
 
   auto map_member(const Shape& shape) {
-    return [this, key_shape = shape.part(0), part = shape.part(1), reader = shape.type()](PyObject* key,
-                                                                                          PyObject* member) {
+    return [this, key_shape = shape.parts()[0], part = shape.parts()[1], reader = shape.type()](PyObject* key,
+                                                                                                PyObject* member) {
       // Other keys are read as if they stood there as values.
       const bool any_text = key_shape->kind() == ShapeKind::string || key_shape->kind() == ShapeKind::any;
       if (!any_text && PyUnicode_CheckExact(key) && !passes(reader, nullptr, key, *key_shape)) return false;
@@ -183,6 +133,13 @@ class CheckedEncoder : public Encoder {
       ++given.expected;
       return as(member, *field->shape);
     };
+  }
+  // The members of a map or an object: `walk(write)` writes each by `write`.
+  template <class Walk>
+  bool members_as(const Shape& shape, const Walk& walk) {
+    if (shape.kind() == ShapeKind::map) return walk(map_member(shape));
+    Given given{shape};
+    return walk(object_member(given)) && all_given(given);
   }
   [[gnu::noinline]] bool other_member(Given& given, PyObject* key, PyObject* member) {
     const Shape::Field* const fields = given.shape->fields().data();
@@ -241,13 +198,8 @@ class CheckedEncoder : public Encoder {
         if (PyList_CheckExact(value) || PyTuple_CheckExact(value)) return record(value, shape);
         break;
       case ShapeKind::map:
-        if (PyDict_CheckExact(value)) return dict(value, map_member(shape));
-        break;
       case ShapeKind::object:
-        if (PyDict_CheckExact(value)) {
-          Given given{shape};
-          return dict(value, object_member(given)) && all_given(given);
-        }
+        if (PyDict_CheckExact(value)) return members_as(shape, [&](const auto& write) { return dict(value, write); });
         break;
       case ShapeKind::choice:
         return choice(value, shape);
@@ -275,7 +227,7 @@ class CheckedEncoder : public Encoder {
     const ShapeKind kind = shape.kind();
     switch (kind_of(plan.get())) {
       case Plan::replace: {
-        const Reference other = replaced(value, plan.get());
+        const Reference other = by_function(plan.get(), value);
         return other ? as(other.get(), shape) : fail_with_exception();
       }
       case Plan::elements:
@@ -288,18 +240,13 @@ class CheckedEncoder : public Encoder {
         }
         break;
       case Plan::mapping:
-        if (kind == ShapeKind::map) return mapping(value, map_member(shape));
-        if (kind == ShapeKind::object) {
-          Given given{shape};
-          return mapping(value, object_member(given)) && all_given(given);
-        }
+        if (kind == ShapeKind::map || kind == ShapeKind::object)
+          return members_as(shape, [&](const auto& write) { return mapping(value, write); });
         break;
       case Plan::members:
-        if (kind == ShapeKind::map) return members(value, PyTuple_GetItem(plan.get(), 1), map_member(shape));
-        if (kind == ShapeKind::object) {
-          Given given{shape};
-          return members(value, PyTuple_GetItem(plan.get(), 1), object_member(given)) && all_given(given);
-        }
+        if (kind == ShapeKind::map || kind == ShapeKind::object)
+          return members_as(shape,
+                            [&](const auto& write) { return members(value, PyTuple_GetItem(plan.get(), 1), write); });
         break;
       case Plan::binary:
         if (kind == ShapeKind::bytes) return planned(value, plan.get());
@@ -316,7 +263,7 @@ class CheckedEncoder : public Encoder {
 
   // A model of a library, where something else is declared that it may look like: only its JSON can tell.
   bool by_json(PyObject* value, PyObject* plan, const Shape& shape) {
-    const Reference text = Reference::steal(PyObject_CallFunctionObjArgs(PyTuple_GetItem(plan, 1), value, nullptr));
+    const Reference text = by_function(plan, value);
     if (!text) return fail_with_exception();
     if (PyBytes_Check(text.get()) == 0) return mismatch(value, shape);
     Buffer json{std::string_view{PyBytes_AsString(text.get()), static_cast<std::size_t>(PyBytes_Size(text.get()))}};
@@ -328,24 +275,12 @@ class CheckedEncoder : public Encoder {
     return as(read.get(), shape);
   }
 
-  // Of Python's own types, which have no plan.
-  static bool is_plain(PyObject* value) {
-    PyTypeObject* const type = Py_TYPE(value);
-    return type == &PyLong_Type || type == &PyUnicode_Type || type == &PyFloat_Type || type == &PyBool_Type ||
-           value == Py_None || type == &PyList_Type || type == &PyDict_Type || type == &PyTuple_Type ||
-           type == &PyBytes_Type;
-  }
-
-  static Reference replaced(PyObject* value, PyObject* plan) {
-    return Reference::steal(PyObject_CallFunctionObjArgs(PyTuple_GetItem(plan, 1), value, nullptr));
-  }
-
   // What stands for a value on the wire, where that is another value; else itself. Null with an exception set.
   static Reference stand_in(PyObject* value) {
     if (is_plain(value)) return Reference::share(value);
     const Reference plan = plan_of(Py_TYPE(value));
     if (!plan) return {};
-    return kind_of(plan.get()) == Plan::replace ? replaced(value, plan.get()) : Reference::share(value);
+    return kind_of(plan.get()) == Plan::replace ? by_function(plan.get(), value) : Reference::share(value);
   }
 
   // ---- what has a type of its own ----
@@ -361,30 +296,27 @@ class CheckedEncoder : public Encoder {
   }
 
   bool converted(PyObject* value, const Shape& shape) {
-    if (reinterpret_cast<PyObject*>(Py_TYPE(value)) == shape.result_type()) return as(value, *shape.part(0));
+    if (reinterpret_cast<PyObject*>(Py_TYPE(value)) == shape.result_type()) return as(value, *shape.parts()[0]);
     if (shape.result_check() != nullptr) {
       // Its bounds, of what is of that type to begin with.
-      if (!as(value, *shape.part(0))) return false;
+      if (!as(value, *shape.parts()[0])) return false;
       return passes(shape.result_check(), nullptr, value, shape);
     }
     const Reference other = stand_in(value);
     if (!other) return fail_with_exception();
-    if (!fits(other.get(), *shape.part(0))) return mismatch(value, shape);
+    if (!fits(other.get(), *shape.parts()[0])) return mismatch(value, shape);
     if (!passes(shape.type(), nullptr, other.get(), shape)) return false;
-    return as(other.get(), *shape.part(0));
+    return as(other.get(), *shape.parts()[0]);
   }
 
   bool raw(PyObject* value, const Shape& shape) {
     if (is_instance(value, shape)) return this->value(value);
     // What its library makes of the JSON that would be written.
-    Buffer json;
-    const std::unique_ptr<Writer> writer = json_codec().writer();
-    writer->reset(json);
-    Encoder probe{*writer, *where_};
-    if (!probe.value(value)) return fail(std::exchange(*where_, {}));
-    if (writer->failed()) return fail(writer->failure());
+    std::string why;
+    const std::optional<Buffer> json = encoded(json_codec(), value, why);
+    if (!json) return fail(std::move(why));
     const Reference text =
-        Reference::steal(PyBytes_FromStringAndSize(json.data(), static_cast<Py_ssize_t>(json.size())));
+        Reference::steal(PyBytes_FromStringAndSize(json->data(), static_cast<Py_ssize_t>(json->size())));
     if (!text) return fail_with_exception();
     return passes(shape.type(), nullptr, text.get(), shape) && this->value(value);
   }
@@ -395,7 +327,7 @@ class CheckedEncoder : public Encoder {
       return this->value(value);
     }
     // An array may be written as a list.
-    if (shape.part_count() == 0 || !(PyList_CheckExact(value) || PyTuple_CheckExact(value)))
+    if (shape.parts().empty() || !(PyList_CheckExact(value) || PyTuple_CheckExact(value)))
       return is_plain(value) ? mismatch(value, shape) : other_extension(value, shape);
     const Reference all = Reference::steal(PySequence_List(value));
     if (!all) return fail_with_exception();
@@ -416,10 +348,7 @@ class CheckedEncoder : public Encoder {
 
   // Calls what looks at a value, with one argument or two. What it raises says what is wrong.
   bool passes(PyObject* function, PyObject* first, PyObject* value, const Shape& shape) {
-    const Reference made =
-        Reference::steal(first != nullptr ? PyObject_CallFunctionObjArgs(function, first, value, nullptr)
-                                          : PyObject_CallFunctionObjArgs(function, value, nullptr));
-    if (made) return true;
+    if (first != nullptr ? call_function(function, first, value) : call_function(function, value)) return true;
     if (PyErr_ExceptionMatches(PyExc_Exception) == 0) return fail_with_exception();
     const std::string words = take_exception_text();
     // "ValueError: at least 1" reads as what was expected.
@@ -435,75 +364,26 @@ class CheckedEncoder : public Encoder {
     if (const Shape* const part = exact_part(value, shape)) return as(value, *part);
     const Shape* only = nullptr;
     std::size_t possible = 0;
-    for (std::size_t i = 0; i != shape.part_count(); ++i) {
-      const Shape* const part = shape.part(i);
+    for (const Shape* part : shape.parts()) {
       if (part->kind() == ShapeKind::none || is_excluded(Py_TYPE(value), part->kind())) continue;
       only = part;
       ++possible;
     }
     // Where one alone is possible, what it says is more than that none fits.
     if (possible == 1) return as(value, *only) || (takes_none(shape) && says_or_null(value, *only));
-    for (std::size_t i = 0; i != shape.part_count(); ++i) {
-      const Shape* const part = shape.part(i);
-      if (is_excluded(Py_TYPE(value), part->kind())) continue;
-      if (!fits(value, *part)) continue;
+    for (const Shape* part : shape.parts()) {
+      if (is_excluded(Py_TYPE(value), part->kind()) || !fits(value, *part)) continue;
       if (!writes_) return true;
       return *trials_left_ == 0 ? this->value(value) : as(value, *part);
     }
     return mismatch(value, shape);
   }
 
-  // The first part that a value is of by its type alone.
-  static const Shape* exact_part(PyObject* value, const Shape& shape) {
-    PyTypeObject* const type = Py_TYPE(value);
-    for (std::size_t i = 0; i != shape.part_count(); ++i) {
-      const Shape* const part = shape.part(i);
-      const auto* const object = reinterpret_cast<PyObject*>(type);
-      switch (part->kind()) {
-        case ShapeKind::any:
-          return part;
-        case ShapeKind::none:
-          if (value == Py_None) return part;
-          break;
-        case ShapeKind::boolean:
-          if (type == &PyBool_Type) return part;
-          break;
-        case ShapeKind::integer:
-          if (type == &PyLong_Type) return part;
-          break;
-        case ShapeKind::number:
-          if (type == &PyFloat_Type || type == &PyLong_Type) return part;
-          break;
-        case ShapeKind::string:
-          if (type == &PyUnicode_Type) return part;
-          break;
-        case ShapeKind::bytes:
-          if (type == &PyBytes_Type) return part;
-          break;
-        case ShapeKind::object:
-        case ShapeKind::record:
-          if (object == part->type()) return part;
-          break;
-        case ShapeKind::converted:
-        case ShapeKind::raw:
-        case ShapeKind::extension:
-          if (object == part->result_type()) return part;
-          break;
-        case ShapeKind::literal:
-          if (type == &PyUnicode_Type || type == &PyLong_Type) return nullptr;  // it may be one of these
-          break;
-        default:
-          break;
-      }
-    }
-    return nullptr;
-  }
-
   // Whether it could be written so; nothing is.
   bool fits(PyObject* value, const Shape& shape) {
     NullWriter nowhere{writer_->is_json()};
     std::string where;
-    CheckedEncoder trial{nowhere, where, *trials_left_, false};
+    ValidatingEncoder trial{nowhere, where, *trials_left_, false};
     trial.depth_ = depth_;
     return trial.as(value, shape);
   }
@@ -519,12 +399,6 @@ class CheckedEncoder : public Encoder {
   static std::string expectation(PyObject* value, const std::string& expected) {
     return "expected " + expected + ", got " + got(value);
   }
-  static bool takes_none(const Shape& choice) {
-    for (std::size_t i = 0; i != choice.part_count(); ++i) {
-      if (choice.part(i)->kind() == ShapeKind::none) return true;
-    }
-    return false;
-  }
   // A mismatch of the value itself with the one part beside null names null as well. False.
   bool says_or_null(PyObject* value, const Shape& part) {
     if (why() != expectation(value, part.expected())) return false;
@@ -538,13 +412,11 @@ class CheckedEncoder : public Encoder {
     const bool scalar = is_plain(value) && type != &PyList_Type && type != &PyDict_Type && type != &PyTuple_Type &&
                         type != &PyBytes_Type;
     if (!scalar) return name_of(type);
-    Buffer json;
-    const std::unique_ptr<Writer> writer = json_codec().writer();
-    writer->reset(json);
     std::string where;
-    if (!encode(*writer, value, where) || writer->failed()) return name_of(type);
+    std::optional<Buffer> json = encoded(json_codec(), value, where);
+    if (!json) return name_of(type);
     const std::unique_ptr<Reader> reader = json_codec().reader();
-    reader->reset(json.padded());
+    reader->reset(json->padded());
     static_cast<void>(reader->fail(""));
     return reader->failure().got;
   }
@@ -556,10 +428,11 @@ class CheckedEncoder : public Encoder {
 
 }  // namespace
 
-bool encode_as(Writer& writer, PyObject* value, const Shape& shape, std::string& where) {
+bool encode_as(Writer& writer, PyObject* value, const Shape* shape, std::string& where) {
+  if (shape == nullptr) return encode(writer, value, where);
   std::size_t trials_left = kTrialsMax;
-  CheckedEncoder encoder{writer, where, trials_left, true};
-  if (encoder.as(value, shape)) return true;
+  ValidatingEncoder encoder{writer, where, trials_left, true};
+  if (encoder.as(value, *shape)) return true;
   if (encoder.is_refused()) where.insert(0, kNotAsDeclared);
   return false;
 }

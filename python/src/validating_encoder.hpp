@@ -17,8 +17,8 @@ namespace wirecall::python {
 /// that begins with "is not" right behind "the result" (src/rpc/call.cpp).
 inline constexpr std::string_view kNotAsDeclared = "is not of the declared type: ";
 
-/// Writes `value` as `shape` has it. False when it cannot be written, or is something else: then `where` says which
-/// part of it, what was expected and what is there, and no Python exception is set.
-[[nodiscard]] bool encode_as(Writer& writer, PyObject* value, const Shape& shape, std::string& where);
+/// Writes `value` as `shape` has it; any value, where that is null. False when it cannot be written, or is something
+/// else: then `where` says which part of it, what was expected and what is there, and no Python exception is set.
+[[nodiscard]] bool encode_as(Writer& writer, PyObject* value, const Shape* shape, std::string& where);
 
 }  // namespace wirecall::python

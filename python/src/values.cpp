@@ -7,10 +7,12 @@
 #include <utility>
 
 #include "encode.hpp"
+#include "exception.hpp"
 #include "reference.hpp"
 #include "wirecall/bytes.hpp"
 
 namespace wirecall::python {
+
 PyObject* text_object(std::string_view utf8) {
   return PyUnicode_FromStringAndSize(utf8.data(), static_cast<Py_ssize_t>(utf8.size()));
 }
@@ -20,32 +22,10 @@ PyObject* fail_with_exception(Reader& reader) {
   return nullptr;
 }
 
-std::string take_words() {
-  if (PyErr_ExceptionMatches(PyExc_ValueError) == 0) return {};
-  PyObject* type = nullptr;
-  PyObject* value = nullptr;
-  PyObject* traceback = nullptr;
-  PyErr_Fetch(&type, &value, &traceback);
-  PyErr_NormalizeException(&type, &value, &traceback);
-  const Reference kept_type = Reference::steal(type);
-  const Reference kept_value = Reference::steal(value);
-  const Reference kept_traceback = Reference::steal(traceback);
-  const Reference text = Reference::steal(value != nullptr ? PyObject_Str(value) : nullptr);
-  Py_ssize_t size = 0;
-  const char* const words = text ? PyUnicode_AsUTF8AndSize(text.get(), &size) : nullptr;
-  PyErr_Clear();
-  return words != nullptr && size != 0 ? std::string{words, static_cast<std::size_t>(size)} : "a valid value";
-}
-
-bool has_own_words() {
-  PyObject* type = nullptr;
-  PyObject* value = nullptr;
-  PyObject* traceback = nullptr;
-  PyErr_Fetch(&type, &value, &traceback);
-  PyErr_NormalizeException(&type, &value, &traceback);
-  const bool has = value != nullptr && PyObject_HasAttrString(value, "wirecall_words") != 0;
-  PyErr_Restore(type, value, traceback);
-  return has;
+PyObject* fail_with_value_error(Reader& reader) {
+  const std::string words = take_value_error();
+  if (words.empty()) return fail_with_exception(reader);
+  return reader.fail(words), nullptr;
 }
 
 namespace {
@@ -73,7 +53,7 @@ bool short_integer(std::string_view text, std::int64_t& out) noexcept {
 bool is_digits(std::string_view text) noexcept { return text.find_first_not_of("-0123456789") == text.npos; }
 
 // Of an encoding that tells integers from floats by their form.
-PyObject* decode_binary_integer(Reader& reader) {
+PyObject* decode_msgpack_integer(Reader& reader) {
   std::int64_t value = 0;
   if (reader.read_int(std::numeric_limits<std::int64_t>::min(), std::numeric_limits<std::int64_t>::max(), value))
     return PyLong_FromLongLong(value);
@@ -88,7 +68,7 @@ PyObject* decode_binary_integer(Reader& reader) {
 
 PyObject* decode_integer(Reader& reader) {
   if (reader.kind() != ValueKind::number) return reader.fail("integer"), nullptr;
-  if (!reader.is_json()) return decode_binary_integer(reader);
+  if (!reader.is_json()) return decode_msgpack_integer(reader);
   const char* const mark = reader.mark();
   std::string_view text;
   if (!reader.read_number_text(text)) return nullptr;
@@ -157,10 +137,9 @@ PyObject* read_extension(Reader& reader, PyObject* function) {
   const auto size = static_cast<Py_ssize_t>(data.size());
   const Reference bytes = Reference::steal(type == kNpyExtension ? PyByteArray_FromStringAndSize(begin, size)
                                                                  : PyBytes_FromStringAndSize(begin, size));
-  PyObject* const made =
-      number && bytes ? PyObject_CallFunctionObjArgs(function, number.get(), bytes.get(), nullptr) : nullptr;
-  if (made == nullptr) reader.rewind(mark);
-  return made;
+  Reference made = number && bytes ? call_function(function, number.get(), bytes.get()) : Reference{};
+  if (!made) reader.rewind(mark);
+  return made.release();
 }
 
 namespace {
@@ -223,7 +202,7 @@ PyObject* decode_any_object(Reader& reader, bool plain = false) {
 }
 
 PyObject* decode_any_number(Reader& reader) {
-  if (!reader.is_json()) return reader.next_is_float() ? decode_number(reader) : decode_binary_integer(reader);
+  if (!reader.is_json()) return reader.next_is_float() ? decode_number(reader) : decode_msgpack_integer(reader);
   const char* const mark = reader.mark();
   std::string_view text;
   if (!reader.read_number_text(text)) return nullptr;

@@ -32,9 +32,8 @@ PyObject* fail_with_exception(Reader& reader);
 /// Whether the value of `$`, the first member of an object in JSON, is user data that was wrapped, since it would be
 /// taken for something else: an object of one member whose name begins with `$`. Reads nothing.
 [[nodiscard]] bool is_wrapped(Reader& reader);
-/// Whether what is set says itself what was expected, more exactly than the name of a shape does.
-[[nodiscard]] bool has_own_words();
-/// What a validator says by ValueError; then it is no longer set. Empty for anything else.
-[[nodiscard]] std::string take_words();
+/// Records what the validator expected whose ValueError is set. Any other exception stays set: it is no failure of the
+/// value. Returns null.
+PyObject* fail_with_value_error(Reader& reader);
 
 }  // namespace wirecall::python

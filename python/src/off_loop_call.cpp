@@ -1,0 +1,45 @@
+// See off_loop_call.hpp.
+#include "off_loop_call.hpp"
+
+#include <utility>
+
+#include "caller_channel.hpp"
+#include "errors.hpp"
+#include "wirecall/detail/bind.hpp"
+
+namespace wirecall::python {
+
+OffLoopCall::OffLoopCall(const PythonMethod& method, Call& call, std::optional<CallContext> context)
+    : method_(&method),
+      registered_(&call.method()),
+      codec_(&call.codec()),
+      id_(call.is_notification() ? std::string_view{} : call.message().id()),
+      params_(call.params()),
+      context_(std::move(context)) {
+  static_cast<void>(params_.padded());
+}
+
+const void* OffLoopCall::handled_call() const noexcept {
+  return context_ && context_->channel ? context_->channel->handled_call() : nullptr;
+}
+
+std::expected<Reference, Error> OffLoopCall::run() {
+  detail::ParamReaders readers{.reader = codec_->reader(), .defaults = {}};
+  PythonMethod::Arguments arguments{*method_};
+  if (!detail::decode_params(params_.view(), *registered_, readers, arguments.pointers()))
+    return std::unexpected(PyErr_Occurred() != nullptr ? take_error() : decode_error(*readers.reader));
+  const detail::HandlerScope handler{handled_call()};
+  Reference context;
+  if (method_->takes_context()) context = Reference::steal(make_context(*std::move(context_)));
+  Reference result = Reference::steal(method_->call(arguments, context.get()));
+  if (!result) return std::unexpected(take_error());
+  return result;
+}
+
+void OffLoopCall::answer(detail::OffLoopReply& into, PyObject* result) const {
+  python::answer(into, result, registered_->name(), id_, method_->checked());
+}
+
+Error OffLoopCall::take_error() const { return python::take_error(registered_->name(), id_); }
+
+}  // namespace wirecall::python

@@ -1,0 +1,61 @@
+// OffLoopCall: what the function of a method needs of its call on another thread than the loop's, which goes on with
+// the call's memory meanwhile. Made on the loop's thread; run once, with the GIL.
+#pragma once
+
+#include <Python.h>
+#include <expected>
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "context.hpp"
+#include "method.hpp"
+#include "reference.hpp"
+#include "wirecall/bytes.hpp"
+#include "wirecall/call.hpp"
+#include "wirecall/detail/executor.hpp"
+#include "wirecall/detail/off_loop_reply.hpp"
+
+namespace wirecall::python {
+
+class OffLoopCall {
+ public:
+  /// `context` is what the function may know of the call, where it takes that.
+  OffLoopCall(const PythonMethod& method, Call& call, std::optional<CallContext> context);
+
+  [[nodiscard]] const PythonMethod& method() const noexcept { return *method_; }
+  [[nodiscard]] const Method& registered() const noexcept { return *registered_; }
+  [[nodiscard]] const Codec& codec() const noexcept { return *codec_; }
+  [[nodiscard]] const std::string& id() const noexcept { return id_; }
+
+  /// For detail::HandlerScope; null where the function is given no context, and once it has run.
+  [[nodiscard]] const void* handled_call() const noexcept;
+
+  /// Decodes the params and calls the function: what that returns, or the error with which the call is answered.
+  [[nodiscard]] std::expected<Reference, Error> run();
+  /// Writes what the function has come to; where that is null, the Python exception that is set.
+  void answer(detail::OffLoopReply& into, PyObject* result) const;
+  /// The exception that is set, as what the caller is answered.
+  [[nodiscard]] Error take_error() const;
+
+ private:
+  const PythonMethod* method_;
+  const Method* registered_;
+  const Codec* codec_;
+  std::string id_;  // empty for a notification
+  Buffer params_;
+  std::optional<CallContext> context_;
+};
+
+/// Runs a function on the loop's thread, in the next turn of its loop. No exception may leave it.
+template <class Function>
+[[nodiscard]] std::shared_ptr<detail::Executor::Continuation> make_continuation(Function function) {
+  struct Running final : detail::Executor::Continuation {
+    explicit Running(Function what) : function(std::move(what)) {}
+    void resume() noexcept override { function(); }
+    Function function;
+  };
+  return std::make_shared<Running>(std::move(function));
+}
+
+}  // namespace wirecall::python
