@@ -39,7 +39,7 @@ class AsyncCall final : public AsyncCalls::Entry,
   }
 
   /// On the loop's thread: from now on it is asyncio's.
-  void hand_in(Call& call) {
+  void start(Call& call) {
     sink_ = call.detach();
     // Not before the sink is there: a call whose caller has gone already is stopped at once.
     on_stop_.emplace(stop_, Stop{weak_from_this()});
@@ -103,13 +103,13 @@ class AsyncCall final : public AsyncCalls::Entry,
   // With a result; null for the exception that is set.
   void finish(PyObject* result) {
     call_.answer(reply_, result);
-    return_to_loop();
+    post_answer();
   }
   void finish_with(const Error& error) {
     reply_.error(error);
-    return_to_loop();
+    post_answer();
   }
-  void return_to_loop() noexcept {
+  void post_answer() noexcept {
     if (executor_ != nullptr) executor_->post(std::static_pointer_cast<Continuation>(shared_from_this()));
   }
 
@@ -120,7 +120,7 @@ class AsyncCall final : public AsyncCalls::Entry,
   detail::OffLoopReply reply_;
   std::stop_token stop_;
   ReplySink sink_;
-  bool returned_ = false;  // again
+  bool returned_ = false;  // on the loop's thread
   std::optional<std::stop_callback<Stop>> on_stop_;
   Reference task_;  // asyncio's; with the GIL
 };
@@ -141,7 +141,7 @@ void AsyncCalls::start(const PythonMethod& method, Call& call) {
   if (call.executor() == nullptr)
     return call.error(Error{ErrorCode::internal_error, "an async method needs a server that runs"});
   const auto started = std::make_shared<AsyncCall>(method, call, *this);
-  started->hand_in(call);
+  started->start(call);
 }
 
 void AsyncCalls::drain(PyObject* loop) {

@@ -1,7 +1,6 @@
-// AsyncCalls: the way of async handlers' calls to the thread that runs an asyncio loop, and of their answers back. The
-// loop's thread takes no GIL for it: it puts calls into a queue and wakes the other thread by an eventfd, which that
-// loop watches (wirecall/_asyncio_thread.py); answers return to it by detail::Executor.
-// Thread: any to start; drain and close are for the one that runs asyncio.
+// AsyncCalls: a queue of calls of async handlers, from a server's loop to the thread of an asyncio loop. Who puts a
+// call in needs no GIL; an eventfd wakes the asyncio loop, which watches it (wirecall/_asyncio_thread.py). Answers go
+// back by detail::Executor. Thread: any to start; drain and close are for the one that runs asyncio.
 #pragma once
 
 #include <Python.h>

@@ -100,7 +100,7 @@ class WaitingFuture final : public Waiting, public std::enable_shared_from_this<
   SharedObject future_;
 };
 
-// A call of the caller, from its making to its answer. Its destructor answers if nobody has.
+// A call to the caller, until its answer. Dropped without one, it answers that the caller has gone.
 class PendingCallerRequest final : public detail::Executor::Continuation,
                                    public std::enable_shared_from_this<PendingCallerRequest> {
  public:
@@ -146,7 +146,7 @@ class PendingCallerRequest final : public detail::Executor::Continuation,
   Buffer params_;
   std::shared_ptr<Waiting> waiting_;
   std::stop_source stop_;
-  std::optional<std::stop_callback<std::function<void()>>> with_handler_;  // which ends what it waits for
+  std::optional<std::stop_callback<std::function<void()>>> with_handler_;  // the handler's end ends this call
 };
 
 Buffer params_of(nb::handle args, nb::handle kwargs) {
@@ -204,7 +204,7 @@ nb::object CallerChannel::call(const std::string& method, nb::handle args, nb::h
 
 bool CallerChannel::can_notify() const noexcept { return detail::can_notify_caller(context_); }
 
-// Whether the handler itself runs here, on its thread and in its task.
+// Whether this is the handler itself, on its thread and in its task.
 bool CallerChannel::is_in_handler() const {
   if (task_ == nullptr) return detail::runs_handler_of(handled_call());
   if (task_->task == nullptr) return !task_->ended;  // it is being made, and may run already

@@ -41,7 +41,7 @@ namespace {
 
 // How often this process, or those it comes from, has forked since the module was loaded.
 std::atomic<unsigned> forks{0};
-// How long the end of the interpreter waits for that of a client.
+// How long the interpreter's end waits for a client to close.
 constexpr std::chrono::milliseconds kEndMax{500};
 pthread_t main_thread;
 
@@ -126,7 +126,7 @@ class PyStream {
   }
 
  private:
-  // Whoever waited need not have been woken: the waiting may have been cancelled.
+  // A cancelled wait leaves a future that nobody has woken.
   void drop_waiting() {
     if (waiting_ != nullptr) Py_XDECREF(waiting_->exchange(nullptr));
   }
@@ -155,7 +155,7 @@ class PyBatch {
       : batch_(std::move(batch)), default_timeout_(default_timeout) {}
   PyBatch(PyBatch&&) = delete;
 
-  /// A call, whose outcome has the next index.
+  /// Its outcome is the next one of `send`, or of the futures of `start`.
   void add(const std::string& method, nb::handle args, nb::handle kwargs, std::optional<double> timeout,
            const std::string& to, const CallContext* within) {
     batch_.add(written(batch_.begin_call(method), args, kwargs, {timeout, to, within}, default_timeout_), count_++);
@@ -363,7 +363,7 @@ class PyClient {
     });
   }
 
-  /// Ends what has not ended. In a child of fork its threads are not there: it is left as it is.
+  /// Ends what has not ended. In a forked child the client's threads do not exist: there it is leaked.
   void close() {
     if (client_ == nullptr) return;
     if (forks.load() != forks_at_birth_) return static_cast<void>(new std::shared_ptr<Client>(std::move(client_)));
@@ -372,7 +372,7 @@ class PyClient {
     ending->close();
     ending.reset();
   }
-  /// The interpreter ends: the same, but a handler that does not come back is left where it is.
+  /// The same at the interpreter's end, which waits for no handler longer than kEndMax.
   void end() {
     if (client_ == nullptr || forks.load() != forks_at_birth_) return close();
     std::promise<void> promise;

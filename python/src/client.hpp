@@ -1,4 +1,4 @@
-// The Python face of wirecall::Client; wirecall/client.py and wirecall/aclient.py make it friendly.
+// wirecall::Client for Python; wirecall/client.py and wirecall/aclient.py build on it.
 #pragma once
 
 #include <nanobind/nanobind.h>

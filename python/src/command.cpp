@@ -34,15 +34,15 @@ const OptionRow* row_of_flag(const std::string& flag) {
   return nullptr;
 }
 
-bool is_truth(const OptionRow& row) {
+bool is_boolean(const OptionRow& row) {
   Options options;
   return std::holds_alternative<bool*>(row.in_server(options, row));
 }
 
-/// Whether that is the flag of an option that is true or false: it needs no value.
-bool is_truth_flag(const std::string& flag) {
+/// Whether that is the flag of a boolean option, which needs no value.
+bool is_boolean_flag(const std::string& flag) {
   const OptionRow* const row = row_of_flag(flag);
-  return row != nullptr && is_truth(*row);
+  return row != nullptr && is_boolean(*row);
 }
 
 std::string unknown_flag(const std::string& flag) {
@@ -69,7 +69,7 @@ std::vector<std::pair<std::string, std::string>> options_of_flags(const std::vec
     if (row == nullptr) throw std::invalid_argument{unknown_flag(flag)};
     if (equals != words[i].size()) {
       given[row].push_back(words[i].substr(equals + 1));
-    } else if (is_truth(*row) && (i + 1 == words.size() || (words[i + 1] != "true" && words[i + 1] != "false"))) {
+    } else if (is_boolean(*row) && (i + 1 == words.size() || (words[i + 1] != "true" && words[i + 1] != "false"))) {
       given[row].emplace_back("true");
     } else if (++i < words.size()) {
       given[row].push_back(words[i]);
@@ -100,7 +100,7 @@ std::string toml_of_options(const std::string& json) { return cli::toml_of_optio
 
 void add_command(nb::module_& module) {
   module.def("options_of_flags", &options_of_flags);
-  module.def("is_truth_flag", &is_truth_flag);
+  module.def("is_boolean_flag", &is_boolean_flag);
   module.def("nearest", [](const std::string& word, const std::vector<std::string>& names) {
     return std::string{nearest_of(word, names)};
   });

@@ -20,14 +20,14 @@
 namespace wirecall::python {
 namespace {
 
-// What is written at once: so many elements, and texts and arrays of that many bytes.
+// Bounds of what is_written_at_once takes: elements of a list, bytes of texts and of arrays.
 constexpr Py_ssize_t kElementsAtOnce = 32;
 constexpr Py_ssize_t kTextAtOnce = 256 * 1024;
 constexpr std::size_t kArrayAtOnce = 4 * 1024 * 1024;
 
 PyObject* planner = nullptr;
 
-// A plan ends with its type, which may be one of many that a function has made.
+// A plan goes with its type: a program may make types without end.
 struct KnownPlan {
   Reference plan;
   Reference type;  // weak
@@ -35,7 +35,7 @@ struct KnownPlan {
 using Plans = std::unordered_map<PyTypeObject*, KnownPlan>;
 Plans* plans = nullptr;
 
-// The memory of an object that has a buffer; of null, none. With an exception set when it is not good.
+// The buffer of an object, while this lives; none for null. Not good: an exception is set.
 class View {
  public:
   explicit View(PyObject* object) : held_(object != nullptr) {
@@ -255,7 +255,7 @@ bool Encoder::extension(PyObject* value, PyObject* what) {
   const long type = PyLong_AsLong(PyTuple_GetItem(what, 0));
   const Reference data = by_function(what, value);
   if (!data) return fail_with_exception();
-  // In one part or in two, which nobody has to put together.
+  // In one part or in two: a header and the memory of an array, which is not copied behind it.
   const bool parts = PyTuple_Check(data.get());
   const View first{parts ? PyTuple_GetItem(data.get(), 0) : data.get()};
   const View second{parts ? PyTuple_GetItem(data.get(), 1) : nullptr};

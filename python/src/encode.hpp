@@ -21,8 +21,7 @@ namespace wirecall::python {
 /// The same as a text of its own; nullopt when it cannot be.
 [[nodiscard]] std::optional<Buffer> encoded(const Codec& codec, PyObject* value, std::string& where);
 
-/// Whether a call with these arguments, a tuple and a dict, has params. Throws TypeError for some by position and some
-/// by name.
+/// Whether a call with these arguments, a tuple and a dict, has params. Throws TypeError where neither is empty.
 [[nodiscard]] bool has_params(nanobind::handle args, nanobind::handle kwargs);
 /// Writes them. Throws TypeError that says which cannot be sent, and why.
 void write_params(Writer& writer, nanobind::handle args, nanobind::handle kwargs);
@@ -32,10 +31,10 @@ void write_params(Writer& writer, nanobind::handle args, nanobind::handle kwargs
   return name == "$bytes" || name == "$npy" || name == "$image" || name == "$";
 }
 
-/// Whether writing that value calls nothing of anybody else's, and takes no time worth speaking of.
+/// Whether writing that value runs no user code and is short: a scalar, up to 32 of them in a list, or a small array.
 [[nodiscard]] bool is_written_at_once(PyObject* value);
 
-/// What makes plans: a function of a type, called once for each; kept for good.
+/// `function` makes the plan of a type; it is called once for each type, and kept for good.
 void set_planner(PyObject* function);
 
 }  // namespace wirecall::python

@@ -1,5 +1,5 @@
-// Encoder: writes one Python value with a codec's Writer, and says which part of it cannot be written. What encode.hpp
-// and validating_encoder.hpp are made of; the functions that walk a container take what writes an element.
+// Encoder: writes one Python value with a codec's Writer, and says which part of it cannot be written. encode.hpp and
+// validating_encoder.hpp are made of it: functions that walk a container are given what writes an element.
 // Thread: one that holds the GIL.
 #pragma once
 
@@ -32,12 +32,12 @@ class Encoder {
 
   /// Writes any value.
   [[nodiscard]] bool value(PyObject* value);
-  /// Whether that is an array which is written from its own memory, as it is there.
+  /// Whether that is an array whose memory is written as it is.
   [[nodiscard]] static bool is_plain_array(PyObject* value);
 
  protected:
-  // Values within values: as many as a peer accepts that has not been told otherwise (Limits::depth), with a message
-  // around them. An object that holds itself ends here.
+  // Levels of nesting: what a peer accepts by default (Limits::depth), less the message around them. An object that
+  // holds itself ends here.
   static constexpr int kDepthMax = 250;
 
   [[nodiscard]] static Plan kind_of(PyObject* plan) {

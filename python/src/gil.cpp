@@ -13,7 +13,7 @@ std::atomic<bool> ending_waits{false};
 std::atomic<int> asking{0};
 const std::thread::id main_thread = std::this_thread::get_id();  // which loads the module
 
-// What stands around a thread's asking for the GIL.
+// Lives while a thread asks for the GIL; pauses it for ever once the interpreter ends.
 class Asking {
  public:
   Asking() noexcept {
@@ -27,8 +27,8 @@ class Asking {
   ~Asking() { asking.fetch_sub(1); }
 };
 
-// A thread that Python has not made has no state there; one made for each use would cost more than most handlers. So
-// it is kept as long as the thread lives.
+// The interpreter's state of a thread that Python has not made. To make one for each use would cost more than most
+// handlers, so it lives as long as the thread.
 struct KeptState {
   KeptState() noexcept : state(PyGILState_Ensure()), saved(PyEval_SaveThread()) {}
   KeptState(KeptState&&) = delete;
@@ -65,8 +65,6 @@ void end_waits() noexcept { ending_waits.store(true); }
 
 ReleasedToWait::~ReleasedToWait() {
   while (ending_waits.load() && std::this_thread::get_id() != main_thread) ::pause();
-  const Asking around;
-  PyEval_RestoreThread(state_);
 }
 
 Released::~Released() {

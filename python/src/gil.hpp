@@ -8,27 +8,16 @@
 
 namespace wirecall::python {
 
-// When the interpreter ends, a thread that asks for the GIL is ended where it stands, which no C++ function expects. So
-// such a thread comes to rest before that, and `end_threads` waits for those that are past asking.
+// Once the interpreter ends, a thread that asks for the GIL is killed in the middle of a C++ function. So a thread
+// pauses for ever before it asks then, and `end_threads` waits for those that ask already.
 
-/// To be called by the main thread, with the GIL, when the interpreter is about to end: any other thread that wants the
-/// GIL from now on rests for ever.
+/// For the main thread, with the GIL, when the interpreter is about to end: any other thread that asks for the GIL from
+/// now on pauses for ever.
 void end_threads();
 
-/// To be called before that: threads that wait for answers rest for ever from now on, whatever they are answered. They
-/// would raise, and be stopped while they hold the lock of stderr, which ends the process by a signal.
+/// To be called before that: from now on threads that wait for answers pause for ever when these come. They would
+/// raise, be killed while they hold the lock of stderr, and so end the process by a signal.
 void end_waits() noexcept;
-
-/// Gives up the GIL while it lives, which is as long as an answer is waited for.
-class ReleasedToWait {
- public:
-  ReleasedToWait() noexcept : state_(PyEval_SaveThread()) {}
-  ReleasedToWait(ReleasedToWait&&) = delete;
-  ~ReleasedToWait();
-
- private:
-  PyThreadState* state_;
-};
 
 /// Gives up the GIL while it lives.
 class Released {
@@ -39,6 +28,13 @@ class Released {
 
  private:
   PyThreadState* state_;
+};
+
+/// The same to wait for an answer (end_waits).
+class ReleasedToWait : public Released {
+ public:
+  ReleasedToWait() = default;
+  ~ReleasedToWait();
 };
 
 /// Holds the GIL while it lives, on a thread that may hold it already.
@@ -76,8 +72,8 @@ namespace turn {
 
 /// Whether this thread holds the GIL until the end of its turn.
 [[nodiscard]] bool holds_gil() noexcept;
-/// Announces that this thread is about to wait for the GIL. False when another one does so already: then what needs it
-/// had better wait elsewhere than in a loop's thread.
+/// Announces that this thread is about to wait for the GIL. False when another one waits already: then the call had
+/// better run on the pool.
 [[nodiscard]] bool claim() noexcept;
 /// After `claim`: waits for the GIL, which the thread has until `release`.
 void take_gil() noexcept;

@@ -24,8 +24,8 @@ using detail::WatchdogSlot;
 
 namespace {
 
-// Params that do not fit are read once more, to tell all that is wrong. No value is looked at twice, since that runs
-// what its type looks at values with; and none where one has raised.
+// Params that do not fit are read a second time, to tell all mistakes in them. A value that has been decoded is skipped
+// then, since decoding may run user code; after an exception every value is.
 bool decode_argument(Reader& reader, void* argument) {
   Argument& into = *static_cast<Argument*>(argument);
   if (into.value) {
@@ -61,7 +61,7 @@ bool decode_other(Reader& reader, void* argument, std::string_view name) {
 
 bool accepts_nothing(Reader&) { return false; }
 
-// Arrays, images and the like, which libraries make.
+// Whether params of any type may hold arrays, images and the like, which libraries decode.
 bool may_hold_extensions(const Call& call) {
   return call.message().msgpack || call.params().find("\"$") != std::string_view::npos;
 }
@@ -166,7 +166,7 @@ detail::Binding PythonMethod::bind_subscription(std::unique_ptr<PythonMethod> me
   method->signature_.result = &detail::TypeInfoOf<std::string>::value;
   method->signature_.stream = false;
   detail::Binding binding = bind(std::move(method));
-  binding.invoke = &invoke_subscription;
+  binding.invoke = [](void* stored, Call& call) { start_subscription(of(stored), call, *of(stored).async_calls_); };
   return binding;
 }
 
@@ -178,12 +178,12 @@ detail::Binding PythonMethod::bind(std::unique_ptr<PythonMethod> method) {
       case RunsOn::pool:
         return &invoke_on_pool;
       case RunsOn::asyncio:
-        return &invoke_on_asyncio;
+        return [](void* stored, Call& call) { of(stored).async_calls_->start(of(stored), call); };
       case RunsOn::pool_stream:
       case RunsOn::asyncio_stream:
         break;
     }
-    return &invoke_stream;
+    return [](void* stored, Call& call) { start_stream(of(stored), call, *of(stored).async_calls_); };
   }();
   const detail::Signature* const signature = &method->signature_;
   const auto destroy = [](void* stored) {
@@ -201,7 +201,7 @@ PythonMethod::Arguments::Arguments(const PythonMethod& method) {
   for (const Shape* shape : method.shapes_) pointers_.push_back(&values_.emplace_back(Argument{shape, {}, &method}));
 }
 
-// Small integers have been read together with the envelope. False when they are not the arguments.
+// Takes the small integers that have been read with the envelope. False where they are not the arguments.
 bool PythonMethod::take_integers(const Call& call, Arguments& arguments) const {
   const Received& message = call.message();
   if (!all_integers_ || message.integer_count != types_.size()) return false;
@@ -220,7 +220,7 @@ bool PythonMethod::take_integers(const Call& call, Arguments& arguments) const {
 }
 
 PyObject* PythonMethod::call(Arguments& arguments, PyObject* context) const {
-  // One in front, for those that put `self` there.
+  // One slot in front, where a bound method puts `self` (PY_VECTORCALL_ARGUMENTS_OFFSET).
   constexpr std::size_t kOnStack = 12;
   std::array<PyObject*, kOnStack> on_stack;
   std::vector<PyObject*> in_heap;
@@ -271,9 +271,9 @@ PyObject* PythonMethod::call(Arguments& arguments, PyObject* context) const {
 // ---- on the loop's thread ----
 
 void PythonMethod::invoke_on_loop(void* stored, Call& call) {
-  const PythonMethod& method = *static_cast<const PythonMethod*>(stored);
+  const PythonMethod& method = of(stored);
   if (turn::holds_gil()) return method.run(call);
-  // Somebody waits for the GIL already: the loop goes on, and this call waits behind.
+  // Another thread waits for the GIL already: the loop goes on, and this call waits in the pool.
   if (call.blocking_pool() != nullptr && !turn::claim()) return invoke_on_pool(stored, call);
   {
     WatchdogScope waiting{call.watchdog_slot(), call.method(), &call, WatchdogSlot::kAround};
@@ -300,8 +300,8 @@ void PythonMethod::run(Call& call) const {
   }
   Reference context;
   if (takes_context_) context = Reference::steal(make_context(context_on_loop(call)));
-  // Whatever may take long, or is somebody's own code, happens while the loop can go on without this thread: so the
-  // answer is written off the loop as well, but for those that are written at once.
+  // While user code runs, or what may take long, another thread may take over the loop. So the answer goes into memory
+  // of its own, unless it is written at once.
   WatchdogScope scope{call.watchdog_slot(), call.method(), &call,
                       decodes_long ? WatchdogSlot::kAround : WatchdogSlot::kHandler};
   std::optional<Error> refusal;
@@ -343,7 +343,7 @@ std::optional<Error> PythonMethod::decode_long(Call& call, Arguments& arguments,
 // ---- on the pool ----
 
 void PythonMethod::invoke_on_pool(void* stored, Call& call) {
-  const PythonMethod& method = *static_cast<const PythonMethod*>(stored);
+  const PythonMethod& method = of(stored);
   detail::BlockingPool* const pool = call.blocking_pool();
   if (pool == nullptr) {
     const Gil gil;
@@ -372,23 +372,6 @@ void PythonMethod::invoke_on_pool(void* stored, Call& call) {
     }
     return [reply = std::move(reply), sink = std::move(sink)]() mutable { reply.give(sink); };
   });
-}
-
-// ---- on the thread of asyncio ----
-
-void PythonMethod::invoke_on_asyncio(void* stored, Call& call) {
-  const PythonMethod& method = *static_cast<const PythonMethod*>(stored);
-  method.async_calls_->start(method, call);
-}
-
-void PythonMethod::invoke_stream(void* stored, Call& call) {
-  const PythonMethod& method = *static_cast<const PythonMethod*>(stored);
-  start_stream(method, call, *method.async_calls_);
-}
-
-void PythonMethod::invoke_subscription(void* stored, Call& call) {
-  const PythonMethod& method = *static_cast<const PythonMethod*>(stored);
-  start_subscription(method, call, *method.async_calls_);
 }
 
 }  // namespace wirecall::python

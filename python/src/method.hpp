@@ -1,7 +1,7 @@
-// PythonMethod: a Python function as a method. It makes the untyped Binding that dispatch calls (wirecall/call.hpp),
-// and says where the function runs: on the loop's own thread with the GIL taken once a turn (plain functions), on a
-// thread of the pool (those that block, generators, and all others while somebody waits for the GIL), or on the thread
-// of an asyncio loop (async ones; async_calls.hpp). Made with the GIL. Otherwise const; thread: any.
+// PythonMethod: a Python function as the untyped Binding that dispatch calls (wirecall/call.hpp). Plain functions run
+// on the loop's thread, which takes the GIL once a turn; those that block, and generators, on a thread of the pool, as
+// do plain ones while another thread waits for the GIL; async ones on the thread of an asyncio loop (async_calls.hpp).
+// Made with the GIL. Otherwise const; thread: any.
 #pragma once
 
 #include <cstdint>
@@ -100,9 +100,7 @@ class PythonMethod {
  private:
   static void invoke_on_loop(void* stored, Call& call);
   static void invoke_on_pool(void* stored, Call& call);
-  static void invoke_on_asyncio(void* stored, Call& call);
-  static void invoke_stream(void* stored, Call& call);
-  static void invoke_subscription(void* stored, Call& call);
+  static const PythonMethod& of(void* stored) noexcept { return *static_cast<const PythonMethod*>(stored); }
   void run(Call& call) const;
   [[nodiscard]] static std::optional<Error> decode_long(Call& call, Arguments& arguments, std::string_view id);
   bool take_integers(const Call& call, Arguments& arguments) const;

@@ -47,7 +47,7 @@ class OffLoopCall {
   std::optional<CallContext> context_;
 };
 
-/// Runs a function on the loop's thread, in the next turn of its loop. No exception may leave it.
+/// A function for Executor::post, which runs it on the thread of its loop. It must not throw.
 template <class Function>
 [[nodiscard]] std::shared_ptr<detail::Executor::Continuation> make_continuation(Function function) {
   struct Running final : detail::Executor::Continuation {

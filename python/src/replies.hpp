@@ -1,6 +1,6 @@
-// Replies: answers on their way from the thread that drives a client to the asyncio loop whose futures wait for them.
-// The driver takes no GIL: it puts what came into a queue, and wakes the loop once for all that is in it.
-// Thread: any to add; drain is the asyncio loop's.
+// Replies: a queue of answers, from the thread that drives a client to the asyncio loop whose futures wait for them.
+// The driver takes no GIL to put one in, and wakes the loop once for all that are in it. Thread: any to add; drain is
+// the asyncio loop's.
 #pragma once
 
 #include <Python.h>

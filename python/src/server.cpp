@@ -119,7 +119,7 @@ class PyServer {
     return true;
   }
 
-  /// From now on SIGHUP makes it take anew what it can take while it runs. `load()` returns the options as JSON text
+  /// From now on SIGHUP reloads the options that may change while it runs. `load()` returns the options as JSON text
   /// and "", or "" and why there are none. `replaces` as for SighupHandler. In the main thread, until `remove_sighup`.
   void install_sighup(nb::object load, bool replaces) {
     load_ = std::move(load);

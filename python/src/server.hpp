@@ -1,4 +1,4 @@
-// The Python face of wirecall::Server; wirecall/server.py makes it friendly. Broker and Registry::handle included.
+// wirecall::Server, Broker and Registry::handle for Python; wirecall/server.py builds on it.
 #pragma once
 
 #include <nanobind/nanobind.h>

@@ -62,13 +62,13 @@ class Shape {
   /// The JSON Schema that its library has for it: tuples of (name, JSON text), its own first (SchemaDefinition).
   void set_definitions(nanobind::list definitions);
 
-  /// What a result of this type is by its Python type alone, and what looks at one that is: a function of the value
-  /// that says by ValueError what is wrong. Each may be None.
+  /// For results: the Python type whose objects are written as they are, and a function that says by ValueError what is
+  /// wrong with such an object. Each may be None.
   void set_result(nanobind::object type, nanobind::object check);
 
   [[nodiscard]] const TypeInfo& info() const noexcept { return info_; }
   [[nodiscard]] ShapeKind kind() const noexcept { return kind_; }
-  /// Whether decoding calls functions that are not ours: of classes, validators and the like, which may take any time.
+  /// Whether decoding runs user code, which may take any time: classes, validators and the like.
   [[nodiscard]] bool runs_python() const;
   /// Whether it is of that kind, or anything that it is made of.
   [[nodiscard]] bool holds(ShapeKind kind) const;
@@ -79,7 +79,7 @@ class Shape {
   /// Null for none.
   [[nodiscard]] PyObject* result_type() const noexcept { return result_type_.ptr(); }
   [[nodiscard]] PyObject* result_check() const noexcept { return result_check_.ptr(); }
-  /// Whether to hold a result against it may call functions that are not ours.
+  /// Whether validating a result may run user code.
   [[nodiscard]] bool checks_by_python() const;
   /// What is expected, in the words of errors.
   [[nodiscard]] std::string expected() const;

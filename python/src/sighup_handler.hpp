@@ -1,5 +1,5 @@
-// SighupHandler: while one lives, SIGHUP calls a function, on a thread of its own. Signals of a program's own threads
-// cannot be held back, as the command's are: a handler tells that thread.
+// SighupHandler: while one lives, SIGHUP calls a function on a thread of its own. A Python program's threads do not
+// block the signal, as the command's do; so a signal handler wakes that thread by an eventfd.
 #pragma once
 
 #include <atomic>
@@ -11,8 +11,8 @@ namespace wirecall::python {
 
 class SighupHandler {
  public:
-  /// One at a time in a process. Where the program has a handler for SIGHUP, that stays, and nothing is called; unless
-  /// it `replaces` that, which is back at the end. Throws std::system_error.
+  /// At most one in a process. A handler that the program has set stays, and nothing is called; `replaces`: it is
+  /// replaced, and restored at the end. Throws std::system_error.
   SighupHandler(std::function<void()> function, bool replaces);
   /// Waits for a function that runs.
   ~SighupHandler();

@@ -31,13 +31,13 @@ namespace wirecall::python {
 namespace nb = nanobind;
 namespace {
 
-// Items that have been yielded and not been passed on: beyond so many of them the generator waits.
+// Items between the generator and the caller: a generator with so many waits.
 constexpr std::size_t kFeedMax = 64;
 
 }  // namespace
 
-/// What a generator has yielded, between its thread and the loop's. A plain generator has a thread of the pool for as
-/// long as there is room for what it yields, and then perhaps another one. Any thread.
+/// What a generator has yielded, between its thread and the loop's. A plain generator occupies a thread of the pool
+/// only while there is room for what it yields. Any thread.
 class Feed final : public std::enable_shared_from_this<Feed> {
  public:
   /// `context` is the call's; `subscription`: it yields events.
@@ -86,7 +86,7 @@ class Feed final : public std::enable_shared_from_this<Feed> {
     tell();
     return items_.size() < kFeedMax;
   }
-  /// It runs, and has not been refused: it has come to where it first waits.
+  /// The generator has come to its first wait without raising.
   void started() {
     const std::scoped_lock lock{mutex_};
     if (ended_ || std::exchange(started_, true)) return;
@@ -106,7 +106,7 @@ class Feed final : public std::enable_shared_from_this<Feed> {
   void run_by_none() noexcept {
     if (handler_) *handler_ = {.task = nullptr, .ended = true};
   }
-  /// What ends the task that runs the generator, should nobody want more while it waits for something of its own.
+  /// `function` cancels the generator's task. It is called when nobody wants more, whatever the task waits for.
   void cancel_by(nb::object function) {
     const auto calls = calls_.lock();
     if (calls == nullptr) return;
@@ -121,8 +121,8 @@ class Feed final : public std::enable_shared_from_this<Feed> {
     const std::scoped_lock lock{mutex_};
     return !stopped_ && !ended_;
   }
-  /// Keeps a plain generator until there is room for more, or nobody wants more: then it is given to the pool again.
-  /// False when that is so already.
+  /// Keeps a plain generator until there is room, or nobody wants more; then the pool runs it again. False when that is
+  /// so already.
   [[nodiscard]] bool park(nb::object& generator) {
     const std::scoped_lock lock{mutex_};
     if (stopped_ || ended_ || items_.size() < kFeedMax / 2) return false;
@@ -130,7 +130,7 @@ class Feed final : public std::enable_shared_from_this<Feed> {
     return parked_ = true;
   }
   /// `future` is given a result when there is room, or nobody wants more.
-  void when_writable(nb::object future) {
+  void on_writable(nb::object future) {
     const std::scoped_lock lock{mutex_};
     future_ = std::move(future);
     future_waits_ = true;
@@ -229,7 +229,7 @@ class Feed final : public std::enable_shared_from_this<Feed> {
 
 namespace {
 
-// Whatever ends the passing on, the generator learns of it.
+// Stops the feed when nothing passes its items on any more.
 struct Consumer {
   explicit Consumer(std::shared_ptr<Feed> from) : feed(std::move(from)) {}
   Consumer(Consumer&&) = default;
@@ -252,8 +252,8 @@ bool is_to_be_answered(const Feed& feed, const Feed::Taken& taken) {
   return !refused && (taken.started || taken.ended || !taken.items.empty());
 }
 
-// What is yielded becomes items of a stream, or events where it is `subscribing`, else null. Throws what the generator
-// ends by.
+// Passes what the generator yields on as the items of a stream; as events where `subscribing` is not null. Throws the
+// error by which the generator ends.
 Task<void> pass_on(Consumer consumer, std::shared_ptr<detail::Items> items, std::shared_ptr<Subscribing> subscribing,
                    Scheduler* scheduler) {
   Feed& feed = *consumer.feed;
@@ -396,7 +396,7 @@ void add_feed(nb::module_& module) {
       .def("run_by_none", &Feed::run_by_none)
       .def("end", [](Feed& feed) { feed.end(std::nullopt); })
       .def("end_with", [](Feed& feed, nb::handle exception) { feed.end_with(exception.ptr()); })
-      .def("when_writable", &Feed::when_writable)
+      .def("on_writable", &Feed::on_writable)
       .def_prop_ro("wanted", &Feed::wanted);
 }
 

@@ -1,7 +1,6 @@
-// What a method returns, held against the type that it declares, while it is written: the value goes by its own plan as
-// any other (encode.hpp), and each part has to be what its Shape promises to whoever reads the schema. So what counts
-// is the form on the wire: a dict may stand for a dataclass, a tuple for a list, an IntEnum for an int; True is no
-// integer. Thread: one that holds the GIL.
+// Validates what a method returns against the type that it declares, while it is written: a value is written by its
+// plan as any other (encode.hpp), and has to be on the wire what the schema of its Shape says. So a dict may stand for
+// a dataclass, a tuple for a list, an IntEnum for an int; True is no integer. Thread: one that holds the GIL.
 #pragma once
 
 #include <Python.h>

@@ -41,37 +41,38 @@ def main(words: list[str] | None = None) -> int:
     words = sys.argv[1:] if words is None else words
     if words[:1] != ["serve"]:
         _refuse("python -m wirecall is for serve FILE.py; the command `wirecall` has all the rest")
-    ours, flags = _divided(words[1:])
-    of_flags = _options_of_flags(flags)  # one that is none may have taken the program for its value
-    told, more = parser.parse_known_args(ours)
+    own_words, flags = _split_words(words[1:])
+    flag_options = _options_of_flags(flags)  # one that is none may have taken the program for its value
+    parsed, more = parser.parse_known_args(own_words)
     if more:
-        _refuse(f"serve takes one program, which is {told.program}: start another wirecall serve for {more[0]}")
-    if told.listen and of_flags.keys() & {"host", "port"}:
+        _refuse(f"serve takes one program, which is {parsed.program}: start another wirecall serve for {more[0]}")
+    if parsed.listen and flag_options.keys() & {"host", "port"}:
         _refuse("--listen says where to listen, so leave --host and --port out")
     # From now on it is for the server, which has yet to be loaded.
     sighup = DeferredSighup() if threading.current_thread() is threading.main_thread() else None
-    program, _, name = told.program.partition(":")
-    workers = 0 if told.workers is None else _count_of(told.workers)
+    program, _, name = parsed.program.partition(":")
+    workers = 0 if parsed.workers is None else _worker_count(parsed.workers)
 
     def options() -> dict[str, Any]:
-        of_file = {} if told.config is None else _options_of_file(told.config)
-        return _command_line.merged(of_file, of_flags)
+        file_options = {} if parsed.config is None else _options_of_file(parsed.config)
+        return _command_line.merged(file_options, flag_options)
 
     try:
         at_start = options()
     except ValueError as failure:
         _refuse(str(failure))
     given = _command_line.current = _command_line.CommandLine(
-        told.listen, workers, at_start, told.insecure, told.print_config, "--insecure", sighup=sighup
+        parsed.listen, workers, at_start, parsed.insecure, parsed.print_config, "--insecure", sighup=sighup
     )
-    if told.config is not None:
+    if parsed.config is not None:
         given.read_options = options
     given.names_another = lambda listening: (
-        isinstance(named := vars(_loading(program)).get(name or "app"), server.Server) and named is not listening
+        isinstance(named := vars(_module_being_loaded(program)).get(name or "app"), server.Server)
+        and named is not listening
     )
     if name:
         # A program that runs its server at once, while it is loaded, runs the one that the command names.
-        given.runs_another = lambda running: _named(_loading(program), program, name) is not running
+        given.runs_another = lambda running: _server_named(_module_being_loaded(program), program, name) is not running
     module = _load(program)
     if not given.has_run:
         served = _server_in(module, program, name)
@@ -89,29 +90,29 @@ class Parser(argparse.ArgumentParser):
         _refuse(f"{message}; {self.prog} --help tells what there is")
 
 
-def _count_of(workers: str) -> int:
+def _worker_count(workers: str) -> int:
     count = int(workers) if workers.isascii() and workers.isdigit() and len(workers) <= len(str(WORKERS_MAX)) else 0
     if not 1 <= count <= WORKERS_MAX:
         _refuse(f"--workers {workers}: give a number of processes from 1 to {WORKERS_MAX}")
     return count
 
 
-def _divided(words: list[str]) -> tuple[list[str], list[str]]:
+def _split_words(words: list[str]) -> tuple[list[str], list[str]]:
     """The words that are for this command alone, and the flags of options, each with its value."""
     alone, with_value = ("-h", "--help", "--insecure", "--print-config"), ("-c", "--config", "--listen", "--workers")
-    ours: list[str] = []
+    own: list[str] = []
     flags: list[str] = []
     left = list(reversed(words))
     while left:
         word = left.pop()
         name, equals, _ = word.partition("=")
-        into = ours if not word.startswith("-") or name in alone + with_value else flags
+        into = own if not word.startswith("-") or name in alone + with_value else flags
         into.append(word)
         if not word.startswith("-") or equals or name in alone or not left:
             continue
-        if left[-1] in ("true", "false") or not _native.is_truth_flag(name):
+        if left[-1] in ("true", "false") or not _native.is_boolean_flag(name):
             into.append(left.pop())
-    return ours, flags
+    return own, flags
 
 
 def _refuse(line: str, status: int = 2) -> NoReturn:
@@ -123,7 +124,7 @@ def _options_of_flags(flags: list[str]) -> dict[str, Any]:
     options: dict[str, Any] = {}
     try:
         for name, value in _native.options_of_flags(flags):
-            _put(options, name, json.loads(value))
+            _set_option(options, name, json.loads(value))
     except ValueError as failure:
         _refuse(str(failure))
     return options
@@ -139,7 +140,7 @@ def _options_of_file(config: str) -> dict[str, Any]:
         raise ValueError(f"{config}: {wrong}")
     options: dict[str, Any] = {}
     for name, value in _leaves(tomllib.loads(text.decode())):
-        _put(options, name, value)
+        _set_option(options, name, value)
     return options
 
 
@@ -151,7 +152,7 @@ def _leaves(table: dict[str, Any], prefix: str = "") -> Iterator[tuple[str, Any]
             yield prefix + key, value
 
 
-def _put(options: dict[str, Any], name: str, value: Any) -> None:
+def _set_option(options: dict[str, Any], name: str, value: Any) -> None:
     """Of "limits.batch", that of its group."""
     *groups, last = name.split(".")
     for group in groups:
@@ -166,10 +167,10 @@ def _load(program: str) -> ModuleType:
             return importlib.import_module(program)
         except ModuleNotFoundError as failure:
             if failure.name is None or not program.startswith(failure.name):
-                _tell(failure)
+                _exit_with_traceback(failure)
             _refuse(f"there is no module {program}: name one, or a file that ends in .py")
         except Exception as failure:
-            _tell(failure)
+            _exit_with_traceback(failure)
     path = pathlib.Path(program)
     if not path.is_file():
         _refuse(f"there is no file {program}")
@@ -182,11 +183,11 @@ def _load(program: str) -> ModuleType:
     try:
         spec.loader.exec_module(module)
     except Exception as failure:
-        _tell(failure)
+        _exit_with_traceback(failure)
     return module
 
 
-def _tell(failure: Exception) -> NoReturn:
+def _exit_with_traceback(failure: Exception) -> NoReturn:
     """What the program has raised, as if it ran by itself; what wirecall has to say to it, in a line with the place."""
     import traceback
 
@@ -208,11 +209,11 @@ def _tell(failure: Exception) -> NoReturn:
     sys.exit(1)
 
 
-def _loading(program: str) -> ModuleType:
+def _module_being_loaded(program: str) -> ModuleType:
     return sys.modules[pathlib.Path(program).stem if program.endswith(".py") else program]
 
 
-def _named(module: ModuleType, program: str, name: str) -> server.Server:
+def _server_named(module: ModuleType, program: str, name: str) -> server.Server:
     known = vars(module)
     if isinstance(served := known.get(name), server.Server):
         return served
@@ -225,7 +226,7 @@ def _named(module: ModuleType, program: str, name: str) -> server.Server:
 def _server_in(module: ModuleType, program: str, name: str) -> server.Server:
     servers = {key: value for key, value in vars(module).items() if isinstance(value, server.Server)}
     if name:
-        return _named(module, program, name)
+        return _server_named(module, program, name)
     if "app" in servers:
         return servers["app"]
     if len(servers) != 1:

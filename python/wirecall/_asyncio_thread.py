@@ -9,7 +9,7 @@ import threading
 from collections.abc import AsyncIterator
 from typing import Any
 
-# So long what still runs has to end once it has been cancelled; and the thread, which may have to wait for that twice.
+# Seconds for cancelled tasks to end; and for the thread, which may wait for tasks twice.
 END_S = 0.5
 JOIN_S = 2 * END_S + 0.5
 
@@ -24,13 +24,13 @@ def new_loop() -> asyncio.AbstractEventLoop:
     return loop
 
 
-# asyncio lets these out of its loop, so that they end a program. Here they are a handler's, whose call is answered with
-# them; the loop has lost nothing, and goes on.
+# asyncio raises these out of its loop, to end the program. Here a handler has raised them: its call is answered with
+# them, and the loop goes on.
 _ENDINGS_OF_HANDLERS = contextlib.suppress(SystemExit, KeyboardInterrupt)
 
 
 class AsyncioThread:
-    """Runs what `calls` (a native queue with `fileno` and `drain`) brings, from `start` to `stop`."""
+    """Runs the calls of a native queue, which has `fileno` and `drain`, from `start` to `stop`."""
 
     def __init__(self, calls: Any) -> None:
         self._calls = calls
@@ -42,8 +42,8 @@ class AsyncioThread:
         self._thread.start()
 
     def stop(self) -> None:
-        """Cancels what still runs, and returns when it has ended, or does not: a handler that blocks, or goes on when
-        it is cancelled, must not keep the server from ending."""
+        """Cancels what still runs, and waits for it no longer than JOIN_S: a handler that blocks, or goes on when it is
+        cancelled, must not keep the server from ending."""
         self._stopping = True
         self._loop.call_soon_threadsafe(self._loop.stop)
         self._thread.join(JOIN_S)
@@ -91,7 +91,7 @@ async def feed_from(generator: AsyncIterator[Any], feed: Any, subscription: bool
             if not feed.wanted:
                 break
             writable = loop.create_future()
-            feed.when_writable(writable)
+            feed.on_writable(writable)
             await writable
             if not feed.wanted:
                 break

@@ -155,14 +155,17 @@ class BaseBatch(MethodsByName):
     if TYPE_CHECKING:
 
         def __getitem__(self, name: str) -> BatchMethod: ...
-        def __getattr__(self, name: str) -> BatchMethod: ...
+
+        # What a call in the batch returns; it is given the outcome.
+        def _make_outcome(self) -> Any: ...
+
+    def __getattr__(self, name: str) -> BatchMethod:
+        if name.startswith("__"):
+            raise AttributeError(name)
+        return BatchMethod(self, name)
 
     def _method(self, name: str) -> BatchMethod:
         return BatchMethod(self, name)
-
-    def _make_outcome(self) -> Any:
-        """What a call in the batch returns, and is given its outcome."""
-        raise NotImplementedError
 
     def notify(self, method: str, /, *args: Any, **kwargs: Any) -> None:
         """A notification."""

@@ -1,4 +1,4 @@
-"""What the native module needs of the Python files, and of the end of the interpreter. Imported by whoever uses it."""
+"""Sets up the native module, and ends it with the interpreter. Every module that uses `_native` imports this."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _endings: set[weakref.WeakMethod[Callable[[], object]]] = set()
 
 
 def check_endpoint(uri: object, what: str) -> None:
-    """TypeError for what is no text. `what`: who takes it, and what it stands for."""
+    """TypeError for what is no string. `what` begins the sentence: "listen takes where to listen"."""
     if isinstance(uri, str):
         return
     is_port = isinstance(uri, int) and not isinstance(uri, bool) and 0 <= uri < 2**16

@@ -13,18 +13,18 @@ from . import errors
 from ._native import Context, Shape, dumps
 from ._shapes import shape_of
 
-BY_POSITION, BY_NAME, REST, OTHERS, CONTEXT, CONTEXT_BY_NAME = range(6)
+POSITIONAL, KEYWORD, VAR_POSITIONAL, VAR_KEYWORD, CONTEXT, CONTEXT_KEYWORD = range(6)
 LOOP, POOL, ASYNCIO, POOL_STREAM, ASYNCIO_STREAM = range(5)
 
-_FILLED = {
-    inspect.Parameter.POSITIONAL_ONLY: BY_POSITION,
-    inspect.Parameter.POSITIONAL_OR_KEYWORD: BY_POSITION,
-    inspect.Parameter.KEYWORD_ONLY: BY_NAME,
-    inspect.Parameter.VAR_POSITIONAL: REST,
-    inspect.Parameter.VAR_KEYWORD: OTHERS,
+_KINDS = {
+    inspect.Parameter.POSITIONAL_ONLY: POSITIONAL,
+    inspect.Parameter.POSITIONAL_OR_KEYWORD: POSITIONAL,
+    inspect.Parameter.KEYWORD_ONLY: KEYWORD,
+    inspect.Parameter.VAR_POSITIONAL: VAR_POSITIONAL,
+    inspect.Parameter.VAR_KEYWORD: VAR_KEYWORD,
 }
 
-# Its name, how it is filled, of what shape, whether it has a default, that, what documents it, and the default as JSON.
+# A parameter: name, kind, shape, whether it has a default, the default, its docs, and the default as JSON.
 Row = tuple[str, int, Shape | None, bool, Any, str, str]
 
 
@@ -39,7 +39,7 @@ class Described(typing.NamedTuple):
 
 
 def describe_subscription(function: Callable[..., Any], name: str, *, check_results: bool = True) -> Described:
-    """The same of an async generator, whose values are events; `result` is the shape of one."""
+    """The same for an async generator, whose values are events; `result` is the shape of an event."""
     described = describe(function, name, check_results=check_results)
     if described.runs_on != ASYNCIO_STREAM:
         raise TypeError(f"wirecall: {name}: what can be subscribed to is an async generator: async def with yield")
@@ -60,18 +60,18 @@ def describe(
         hint = hints.get(parameter.name, Any)
         if _is_context(hint):
             by_name = parameter.kind is parameter.KEYWORD_ONLY
-            rows.append((parameter.name, CONTEXT_BY_NAME if by_name else CONTEXT, None, False, None, "", ""))
+            rows.append((parameter.name, CONTEXT_KEYWORD if by_name else CONTEXT, None, False, None, "", ""))
             continue
         if parameter.name not in hints:
             unhinted.append(parameter.name)
-        filled = _FILLED[parameter.kind]
+        kind = _KINDS[parameter.kind]
         has_default = parameter.default is not parameter.empty
         try:
             shape = shape_of(hint)
         except TypeError as failure:
             raise TypeError(f"{failure}  [parameter {parameter.name} of {name}]") from None
         rows.append((
-            parameter.name, filled, shape, has_default, parameter.default if has_default else None,
+            parameter.name, kind, shape, has_default, parameter.default if has_default else None,
             docs.get(parameter.name, ""), _default_json(parameter.default) if has_default else "",
         ))  # fmt: skip
     if unhinted:
@@ -147,7 +147,7 @@ def _bad_hint(inner: Any, written: dict[str, Any], name: str, failure: Exception
 
 
 def _result(function: Callable[..., Any], hints: dict[str, Any]) -> Shape:
-    """It documents what comes; what cannot be worded may still be returned."""
+    """The shape of results, for documents: of anything where the hint has no shape."""
     hint = hints.get("return", Any)
     if inspect.isclass(function):
         hint = function
@@ -199,12 +199,12 @@ def _summary(function: Callable[..., Any]) -> str:
     return docs.split("\n\n", 1)[0].replace("\n", " ").strip()
 
 
-# A default of more bytes is not told: documents, and what a provider says to its broker, are no place for it.
+# A longer default is left out of documents, and of what a provider tells its broker.
 DEFAULT_BYTES_MAX = 1024
 
 
 def _default_json(value: Any) -> str:
-    """Empty for what has no form on the wire, such as a mark of the function's own."""
+    """Empty for what has no form on the wire, such as a sentinel."""
     try:
         text = bytes(dumps(value)).decode()
     except Exception:  # whatever it is, the function goes without it

@@ -1,4 +1,4 @@
-"""Workers: processes that serve the same endpoints. Their parent forks them, replaces one that crashes, and ends all."""
+"""Workers: forks processes that serve the same endpoints, replaces one that crashes, and ends them all."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from typing import NoReturn
 
 from . import _native
 
-# A worker that lives no longer than this is followed by the next one so much later.
+# A worker that has lived no longer than this is replaced so much later.
 PAUSE_S = 1.0
 
 Serve = Callable[[list[_native.Listeners], int], None]
@@ -39,12 +39,12 @@ class Workers:
         has_none = owns_sighup or signal.getsignal(signal.SIGHUP) in (signal.SIG_DFL, signal.SIG_IGN)
         if sighup and has_none:
             self._signals.append(signal.SIGHUP)
-        self._numbers: dict[int, int] = {}  # of the processes by their ids
-        self._begun: dict[int, float] = {}  # when that of each number was forked
-        self._due: dict[int, float] = dict.fromkeys(range(count), 0.0)  # when the next of that number is
+        self._numbers: dict[int, int] = {}  # by process id
+        self._begun: dict[int, float] = {}  # by number: when it was forked
+        self._due: dict[int, float] = dict.fromkeys(range(count), 0.0)  # by number: when the next one is
         self._stops = 0
         self._is_to_stop = False  # said before it runs
-        self._told: socket.socket | None = None  # by which it is told of signals
+        self._waker: socket.socket | None = None  # a byte sent there is a signal
         self._parent = os.getpid()
         self._log = logging.getLogger("wirecall")
 
@@ -62,8 +62,8 @@ class Workers:
             self._handlers = {number: signal.signal(number, lambda *_: None) for number in self._signals}
             self._wakeup = signal.set_wakeup_fd(writer.fileno(), warn_on_full_buffer=False)
             after.callback(self._restore_signals)
-            self._told = writer
-            after.callback(self._tell_no_more)
+            self._waker = writer
+            after.callback(self._drop_waker)
             if self._is_to_stop:
                 self._stop()
             while self._numbers or self._due:
@@ -79,12 +79,12 @@ class Workers:
     def stop(self) -> None:
         """As SIGTERM does, from any thread."""
         self._is_to_stop = True
-        if (told := self._told) is not None:
+        if (waker := self._waker) is not None:
             with contextlib.suppress(OSError):  # it is about to end
-                told.send(bytes([signal.SIGTERM]))
+                waker.send(bytes([signal.SIGTERM]))
 
-    def _tell_no_more(self) -> None:
-        self._told = None
+    def _drop_waker(self) -> None:
+        self._waker = None
 
     def _wait(self, reader: socket.socket) -> bytes:
         """For a signal, or until another process is due."""
@@ -100,7 +100,7 @@ class Workers:
         for number in [number for number, due in self._due.items() if due <= now]:
             del self._due[number]
             self._begun[number] = now
-            # What arrives before the child has its own ways is for after that.
+            # A signal is held until the child has its own handlers.
             signal.pthread_sigmask(signal.SIG_BLOCK, self._handlers)
             pid = os.fork()
             if pid == 0:
@@ -109,7 +109,7 @@ class Workers:
             signal.pthread_sigmask(signal.SIG_UNBLOCK, self._handlers)
 
     def _live(self, number: int) -> NoReturn:
-        """The child. Ctrl-C is for the parent, which tells all; and none stays when that has gone."""
+        """In the child. Ctrl-C reaches the parent alone, which tells all; a child ends with its parent."""
         code = 1
         try:
             os.setpgid(0, 0)

@@ -152,13 +152,7 @@ class AsyncClient(BaseClient):
         return described if described.runs_on == ASYNCIO_STREAM else described._replace(runs_on=ASYNCIO)
 
     async def subscribe(
-        self,
-        topic: str,
-        handler: Callable[[str, Any], Any],
-        *,
-        group: str = "",
-        echo: bool = False,
-        last: bool = False,
+        self, topic: str, handler: Callable[[str, Any], Any], *, group: str = "", echo: bool = False, last: bool = False
     ) -> Subscription:
         """At a broker: calls `handler(topic, value)` with each event, in this loop; one that is `async def` becomes a
         task."""

@@ -143,7 +143,7 @@ class Cancelled(_Coded, code=-32800, message="Cancelled"):
     """The call was given up."""
 
 
-# Parameters without a hint, by method: whoever calls with what does not fit there gets no better answer than -32603.
+# Parameters without a type hint, by method. An argument that does not fit there is answered -32603, not -32602.
 _unhinted: dict[str, list[str]] = {}
 
 
@@ -158,7 +158,7 @@ def _wrong_with(code: Any, message: Any) -> Exception | None:
     return None
 
 
-# What is said of a call itself begins with an underscore: without one, it is a parameter of the method.
+# Options of a call begin with an underscore: without one, an argument is the method's.
 _CALL_OPTIONS = {
     "timeout": "_timeout= is the time of the call in seconds",
     "to": "_to= names the client that is to serve the call",
@@ -167,7 +167,7 @@ _CALL_OPTIONS = {
 
 
 def _call_option_hint(name: str) -> str:
-    """What whoever gave an argument of that name may have meant to say of the call itself; empty for nothing."""
+    """The option of a call that an argument of this name may have been meant for; empty for none."""
     if not name.startswith("_"):
         return _CALL_OPTIONS.get(name, "")
     from . import _native
@@ -188,8 +188,8 @@ def _meant_for_the_call(data: Any) -> str:
 
 
 def _details(data: Any, message: str) -> str:
-    """What of an error's data a person wants to read in one line, and has not read in the message: the words of the
-    command (src/message/error_description.hpp)."""
+    """An error's data as one line, without what the message says already, in the words of the command
+    (src/message/error_description.hpp)."""
     if data is None:
         return ""
     from . import _native
@@ -207,7 +207,7 @@ _LOCAL = 2
 
 
 def _make(code: int, message: str, data: Any, origin: int) -> Error:
-    """The exception of an error that has come, or that the native side has met itself."""
+    """The exception of an error that a peer has sent, or that the native module has met."""
     if origin == _LOCAL:
         return LocalError(code, message, data)
     kind = _BY_CODE.get(code)
@@ -215,7 +215,7 @@ def _make(code: int, message: str, data: Any, origin: int) -> Error:
 
 
 def _explain(exception: BaseException, method: str, request_id: str) -> tuple[int, str, Any]:
-    """What a caller is told of what a handler has raised; the log is told of what it had not meant to."""
+    """The code, message and data with which an exception of a handler is answered. What is no Error is logged."""
     if isinstance(exception, Error) and not isinstance(exception, LocalError):
         wrong = _wrong_with(exception.code, exception.message)
         if wrong is None:

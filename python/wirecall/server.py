@@ -58,11 +58,11 @@ class Server:
 
             _json_log.take_over()
         self._broker = broker
-        self._methods: dict[str, tuple[Any, ...]] = {}  # what the native server was told of each
+        self._methods: dict[str, tuple[Any, ...]] = {}  # by name: what the native server is given again
         self._subscriptions: dict[str, tuple[Any, ...]] = {}
         self._made: _native.Server | None = self._make_native()
         self._workers: Workers | None = None  # while they run
-        self._is_to_stop = False  # said since the last run has ended
+        self._is_to_stop = False  # since the last run has ended
         self._asynchronous = False
         self._listening: list[str] = []
         self._ended = threading.Event()
@@ -79,7 +79,8 @@ class Server:
 
     @property
     def _engine(self) -> _native.Server:
-        """ValueError with what is wrong where that was made in vain: its files may be good again by now."""
+        """The native server. One that could not be made before is tried again, since its files may be good by now; else
+        ValueError."""
         if self._workers is not None:
             raise RuntimeError("wirecall: the server runs in its workers; it can be used here when run has returned")
         if self._made is None:
@@ -198,7 +199,7 @@ class Server:
         return actual
 
     def _given_endpoints(self) -> list[str] | None:
-        """Where the command line, or its file, says that this server listens; None where it says nothing."""
+        """Where the command line, or its file, has this server listen; None where it says nothing."""
         given = _command_line.current
         if given.names_another(self):
             return None
@@ -211,7 +212,7 @@ class Server:
         return self._engine.endpoints() if given.options.keys() & _ENDPOINTS else None
 
     def _at(self, host: str | None, port: int | None) -> str:
-        """TCP there. What the command line says goes over both, and the server's options stand for what is missing."""
+        """The TCP endpoint of these. The command line goes over both; the server's options fill what is missing."""
         said = _command_line.current.options
         host, port = said.get("host", host), said.get("port", port)
         host = self._options.get("host", "127.0.0.1") if host is None else host
@@ -328,7 +329,7 @@ class Server:
                 deferred.release()
 
     def _read_options(self) -> tuple[str, str]:
-        """The options as JSON, those of the command line's file as it is now; or "", and what is wrong with that."""
+        """The options as JSON, with the command line's file as it is now, and ""; or "", and what is wrong with it."""
         options = self._options
         try:
             if (read := _command_line.current.read_options) is not None:
@@ -352,7 +353,7 @@ class Server:
 
         def serve(listeners: list[_native.Listeners], number: int) -> None:
             anew, why = self._read_options() if reloads else ("", "")
-            if anew and not why:  # as those have them that run already
+            if anew and not why:  # which the workers have that run already
                 self._options = {name: value for name, value in json.loads(anew).items() if name != "name"}
             self._workers = None
             self._made = self._make_native()
@@ -370,8 +371,8 @@ class Server:
         if not quiet:
             self._greet(workers.uris, count)
         if deferred is not None and deferred.take() and not deferred.is_installed():
-            signal.raise_signal(signal.SIGHUP)  # else it is done with: each of them reads the files anew
-        self._made = None  # it has descriptors and threads, which are not for children
+            signal.raise_signal(signal.SIGHUP)  # else done: each worker reads the files anew
+        self._made = None  # children must not inherit its descriptors and threads
         self._workers = workers
         try:
             if self._is_to_stop:
@@ -398,7 +399,7 @@ class Server:
             self._made.stop()
 
     def _end(self) -> None:
-        """The interpreter ends: so does the server, though not for a handler that does not come back."""
+        """Ends the server with the interpreter, and waits 0.5 s at most for a handler that does not return."""
         if not self._ended.is_set() and self._made is not None:
             self._made.stop_at_once()
             self._ended.wait(0.5)
@@ -444,8 +445,8 @@ def _in_main_thread() -> bool:
 
 @contextlib.contextmanager
 def _ending_by_a_line() -> Iterator[None]:
-    """What the system refuses ends the program, as what is wrong with it: a traceback would tell of this file. In
-    another thread it would end that thread alone, without a word."""
+    """An OSError ends the program with one line: a traceback would be about this file. In another thread than the main
+    one it is raised, since to exit there ends that thread alone, silently."""
     try:
         yield
     except OSError as failure:
