@@ -9,7 +9,6 @@
 #include <utility>
 
 #include "caller_channel.hpp"
-#include "method.hpp"
 
 namespace wirecall::python {
 namespace nb = nanobind;
@@ -52,11 +51,9 @@ std::optional<double> remaining(const Context& context) {
 
 CallContext context_on_loop(Call& call) { return {detached(call.context()), nullptr}; }
 
-std::optional<CallContext> context_off_loop(const PythonMethod& method, Call& call, const Context& context,
-                                            std::shared_ptr<AsyncCalls> calls, std::shared_ptr<HandlerTask> task) {
-  if (!method.takes_context()) return std::nullopt;
-  return CallContext{detached(context),
-                     std::make_shared<const CallerChannel>(call, context, std::move(calls), std::move(task))};
+CallContext context_off_loop(Call& call, const Context& context, std::shared_ptr<AsyncCalls> calls,
+                             std::shared_ptr<HandlerTask> task) {
+  return {detached(context), std::make_shared<const CallerChannel>(call, context, std::move(calls), std::move(task))};
 }
 
 PyObject* make_context(CallContext context) {

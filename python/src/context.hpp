@@ -15,7 +15,6 @@ namespace wirecall::python {
 class AsyncCalls;
 class CallerChannel;
 struct HandlerTask;
-class PythonMethod;
 
 struct CallContext {
   Context seen;                                  ///< what of it may be used, and destroyed, on any thread
@@ -27,10 +26,9 @@ struct CallContext {
 
 /// Of a handler on the loop's own thread, which cannot wait.
 [[nodiscard]] CallContext context_on_loop(Call& call);
-/// Of any other handler, where its method takes one; `context` is the call's. `calls` and `task` as of CallerChannel.
-[[nodiscard]] std::optional<CallContext> context_off_loop(const PythonMethod& method, Call& call,
-                                                          const Context& context, std::shared_ptr<AsyncCalls> calls,
-                                                          std::shared_ptr<HandlerTask> task);
+/// Of any other handler; `context` is the call's. `calls` and `task` as of CallerChannel.
+[[nodiscard]] CallContext context_off_loop(Call& call, const Context& context, std::shared_ptr<AsyncCalls> calls,
+                                           std::shared_ptr<HandlerTask> task);
 /// A new reference; null with a Python exception set.
 [[nodiscard]] PyObject* make_context(CallContext context);
 void add_context(nanobind::module_& module);

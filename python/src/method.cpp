@@ -350,11 +350,9 @@ void PythonMethod::invoke_on_pool(void* stored, Call& call) {
     return method.run(call);
   }
   std::optional<CallContext> context;
-  if (method.runs_on_ == RunsOn::pool) {
-    context = context_off_loop(method, call, call.context(), nullptr, nullptr);
-  } else if (method.takes_context_) {
-    context = context_on_loop(call);
-  }
+  if (method.takes_context_)
+    context = method.runs_on_ == RunsOn::pool ? context_off_loop(call, call.context(), nullptr, nullptr)
+                                              : context_on_loop(call);
   detail::OffLoopReply reply{call};
   OffLoopCall off_loop{method, call, std::move(context)};
   const std::stop_token stop = call.stop_token();

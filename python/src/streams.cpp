@@ -44,7 +44,9 @@ class Feed final : public std::enable_shared_from_this<Feed> {
   Feed(const PythonMethod& method, Call& call, const Context& context, AsyncCalls& calls, bool subscription)
       : handler_(method.runs_on() == RunsOn::asyncio_stream ? std::make_shared<HandlerTask>() : nullptr),
         call_(method, call,
-              context_off_loop(method, call, context, handler_ ? calls.shared_from_this() : nullptr, handler_)),
+              method.takes_context() ? std::optional{context_off_loop(
+                                           call, context, handler_ ? calls.shared_from_this() : nullptr, handler_)}
+                                     : std::nullopt),
         calls_(calls.weak_from_this()),
         executor_(call.executor()),
         pool_(call.blocking_pool()),
