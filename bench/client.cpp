@@ -58,7 +58,7 @@ double round_trip_us(double seconds, const std::function<void()>& call) {
 
 // The ceiling of that: write prepared bytes, read until a newline.
 double bare_round_trip_us(double seconds, const Endpoint& endpoint) {
-  const int fd = transport::connect_to(endpoint, std::chrono::milliseconds{1000});
+  const int fd = transport::connect_to(endpoint, std::chrono::milliseconds{1000}).release_socket();
   ::fcntl(fd, F_SETFL, ::fcntl(fd, F_GETFL) & ~O_NONBLOCK);
   const std::string request = R"({"jsonrpc":"2.0","method":"subtract","params":[42,23],"id":1})"
                               "\n";

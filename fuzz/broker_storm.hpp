@@ -340,7 +340,7 @@ class BrokerStorm {
       return;
     }
     auto [descriptor, wire] = backend_->pair();
-    serving_->open(descriptor);
+    serving_->open(wirecall::transport::PendingConnection{descriptor});
     auto peer = std::make_unique<StormPeer>();
     peer->number = peers_.size();
     peer->framing = framing;

@@ -11,7 +11,6 @@
 #include "framing/length_prefix.hpp"
 #include "transport/endpoint_socket.hpp"
 #include "transport/setup.hpp"
-#include "transport/socket.hpp"
 #include "wirecall/client.hpp"
 
 namespace wirecall::session {
@@ -115,8 +114,8 @@ void ConnectionPool::maintain(Lock& lock, nanoseconds& wait_max, bool may_block)
       continue;
     std::optional<Dialer::Result> result = dial(lock, *connection, wait_max, may_block);
     if (!result) continue;
-    if (result->descriptor >= 0) {
-      connected(*connection, result->descriptor);
+    if (result->connection) {
+      connected(*connection, std::move(result->connection));
     } else {
       not_connected(*connection, std::move(result->failure));
     }
@@ -161,13 +160,10 @@ std::optional<Dialer::Result> ConnectionPool::dial(Lock& lock, ClientConnection&
   return std::nullopt;
 }
 
-void ConnectionPool::connected(ClientConnection& connection, int descriptor) {
-  transport::Socket socket{descriptor};
+void ConnectionPool::connected(ClientConnection& connection, transport::PendingConnection pending) {
   const ClientOptions& options = shared_.options;
   connection.begin(shared_.loop.now(), options.limits);
-  auto socket_stream = std::make_unique<transport::SocketStream>(shared_.loop, socket.get());
-  static_cast<void>(socket.release());
-  auto stream = std::make_unique<CountedStream>(std::move(socket_stream));
+  auto stream = std::make_unique<CountedStream>(pending.attach(shared_.loop));
   connection.stream = stream.get();
   connection.http = nullptr;
   std::unique_ptr<Channel> made;

@@ -105,7 +105,7 @@ class ConnectionPool {
   [[nodiscard]] std::string cannot_offer(const Endpoint& endpoint) const;
   [[nodiscard]] std::optional<Dialer::Result> dial(Lock& lock, ClientConnection& connection,
                                                    std::chrono::nanoseconds& wait_max, bool may_block);
-  void connected(ClientConnection& connection, int descriptor);
+  void connected(ClientConnection& connection, transport::PendingConnection pending);
   void not_connected(ClientConnection& connection, std::string failure);
   void note(bool connected, const ClientConnection& connection, std::string_view cause) noexcept;
 

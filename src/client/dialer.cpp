@@ -5,7 +5,6 @@
 #include <new>
 #include <stdexcept>
 #include <thread>
-#include <unistd.h>
 #include <utility>
 
 namespace wirecall::session {
@@ -39,7 +38,7 @@ void Dialer::abandon() {
   {
     const std::scoped_lock lock{attempt_->mutex};
     attempt_->abandoned = true;
-    if (attempt_->result && attempt_->result->descriptor >= 0) ::close(attempt_->result->descriptor);
+    attempt_->result.reset();
   }
   attempt_.reset();
 }
@@ -47,12 +46,12 @@ void Dialer::abandon() {
 Dialer::Result Dialer::attempt(const DialFunction& dial, const Endpoint& endpoint, milliseconds timeout) {
   try {
     try {
-      return {.descriptor = dial(endpoint, timeout), .failure = {}};
+      return {.connection = dial(endpoint, timeout), .failure = {}};
     } catch (const std::runtime_error& error) {
-      return {.descriptor = -1, .failure = error.what()};
+      return {.connection = {}, .failure = error.what()};
     }
   } catch (const std::bad_alloc&) {
-    return {.descriptor = -1, .failure = "no memory"};  // short, so that it needs none
+    return {.connection = {}, .failure = "no memory"};  // short, so that it needs none
   }
 }
 
@@ -63,12 +62,9 @@ void Dialer::start(std::function<void()> wake, nanoseconds now) {
   const auto tried = [shared, dial = dial_, target = endpoint(), timeout] {
     Result result = attempt(dial, target, timeout);
     const std::scoped_lock lock{shared->mutex};
-    if (!shared->abandoned) {
-      shared->result = std::move(result);
-      shared->wake();
-    } else if (result.descriptor >= 0) {
-      ::close(result.descriptor);
-    }
+    if (shared->abandoned) return;
+    shared->result = std::move(result);
+    shared->wake();
   };
   try {
     std::thread{tried}.detach();

@@ -1,5 +1,5 @@
 // Dialer: how one connection of a client comes to be: which of several endpoints is tried, how long after a failure the
-// next attempt is made, and the attempt itself, on the caller's thread or on one of its own. It makes descriptors, not
+// next attempt is made, and the attempt itself, on the caller's thread or on one of its own. It makes connections, not
 // sessions. Owned by a ClientConnection and guarded by the client's mutex.
 #pragma once
 
@@ -13,18 +13,19 @@
 #include <string>
 #include <vector>
 
+#include "transport/pending_connection.hpp"
 #include "wirecall/endpoint.hpp"
 #include "wirecall/options.hpp"
 
 namespace wirecall::session {
 
-/// A connected, non-blocking descriptor. Throws std::runtime_error with the cause and the cure. Any thread.
-using DialFunction = std::function<int(const Endpoint&, std::chrono::milliseconds timeout)>;
+/// A connection to the endpoint. Throws std::runtime_error with the cause and the cure. Any thread.
+using DialFunction = std::function<transport::PendingConnection(const Endpoint&, std::chrono::milliseconds timeout)>;
 
 class Dialer {
  public:
   struct Result {
-    int descriptor = -1;
+    transport::PendingConnection connection{};
     std::string failure;  ///< why there is none
   };
 

@@ -22,6 +22,7 @@
 #include "base/reserve_extra.hpp"
 #include "base/sanitizers.hpp"
 #include "runtime/backend.hpp"
+#include "runtime/descriptor.hpp"
 #include "runtime/fair_scheduler.hpp"
 #include "runtime/system.hpp"
 #include "runtime/wait_timer.hpp"

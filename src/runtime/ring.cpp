@@ -9,6 +9,7 @@
 #include <system_error>
 #include <thread>
 
+#include "runtime/descriptor.hpp"
 #include "runtime/system.hpp"
 
 namespace wirecall::runtime {

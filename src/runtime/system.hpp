@@ -1,5 +1,4 @@
-// What the backends on a kernel have in common: a descriptor with one owner, the clock, and what an errno means. No
-// state and no policy.
+// What the backends on a kernel have in common: the clock, and what an errno means. No state and no policy.
 #pragma once
 
 #include <cerrno>
@@ -7,24 +6,8 @@
 #include <ctime>
 #include <string_view>
 #include <sys/socket.h>
-#include <system_error>
-#include <unistd.h>
 
 namespace wirecall::runtime {
-
-class Descriptor {
- public:
-  /// Throws std::system_error with errno and `what` when `fd` is none.
-  Descriptor(int fd, const char* what) : fd_(fd) {
-    if (fd < 0) throw std::system_error{errno, std::generic_category(), what};
-  }
-  Descriptor(Descriptor&&) = delete;
-  ~Descriptor() { ::close(fd_); }
-  [[nodiscard]] int get() const noexcept { return fd_; }
-
- private:
-  int fd_;
-};
 
 [[nodiscard]] inline std::chrono::nanoseconds time_of(clockid_t clock) noexcept {
   timespec time{};

@@ -20,6 +20,7 @@
 
 #include "base/reserve_extra.hpp"
 #include "runtime/backend.hpp"
+#include "runtime/descriptor.hpp"
 #include "runtime/fair_scheduler.hpp"
 #include "runtime/ring.hpp"
 #include "runtime/system.hpp"

@@ -9,6 +9,7 @@
 #include <sys/timerfd.h>
 
 #include "runtime/backend.hpp"
+#include "runtime/descriptor.hpp"
 #include "runtime/system.hpp"
 
 namespace wirecall::runtime {

@@ -113,7 +113,8 @@ struct Server::State {
     for (transport::IoThread* const io : io_threads) io->loop().wake();
   }
   void is_bound(const Endpoint& endpoint);
-  void hand_round(int descriptor);  // each loop in its turn is given one of those that come to the first
+  void hand_round(
+      transport::PendingConnection connection);  // each loop in its turn is given one of those that come to the first
   void wake_all() noexcept {
     for (const auto& loop : loops) loop->loop().wake();
   }
@@ -262,15 +263,15 @@ Endpoint Server::listen(std::string_view uri) {
     state.is_bound(bound);
     for (std::size_t i = 0; i < sockets.size(); ++i) {
       state.loops[i]->listen(std::move(sockets[i]),
-                             [&loop = *state.loops[i]](int descriptor) { loop.open(descriptor); });
+                             [&loop = *state.loops[i]](auto connection) { loop.open(std::move(connection)); });
     }
     return bound;
   }
   // Standard input stays where its end is waited for.
   if (endpoint.kind() == EndpointKind::stdio) {
-    return first.listen(endpoint, [&first](int descriptor) { first.open_here(descriptor); });
+    return first.listen(endpoint, [&first](auto connection) { first.open_here(std::move(connection)); });
   }
-  Endpoint bound = first.listen(endpoint, [&state](int descriptor) { state.hand_round(descriptor); });
+  Endpoint bound = first.listen(endpoint, [&state](auto connection) { state.hand_round(std::move(connection)); });
   state.is_bound(bound);
   return bound;
 }
@@ -280,7 +281,7 @@ Endpoint Server::listen(const Listeners& listeners, std::size_t number) {
   const Endpoint& endpoint = listeners.endpoint();
   state_->is_bound(endpoint);
   state_->loops.front()->listen(listeners.state_->share(number),
-                                [state = state_.get()](int descriptor) { state->hand_round(descriptor); });
+                                [state = state_.get()](auto connection) { state->hand_round(std::move(connection)); });
   return endpoint;
 }
 
@@ -294,11 +295,12 @@ void Server::State::is_bound(const Endpoint& endpoint) {
   http.urls.push_back("http://" + (everywhere ? "localhost" : host) + ":" + std::to_string(endpoint.port()) + "/rpc");
 }
 
-void Server::State::hand_round(int descriptor) {
+void Server::State::hand_round(transport::PendingConnection connection) {
   ServingLoop& loop = *loops[next++ % loops.size()];
   // A loop that drains may not look into its inbox again.
-  if (&loop == loops.front().get() || stopping.load(std::memory_order_relaxed)) return loops.front()->open(descriptor);
-  loop.serve_elsewhere(descriptor);
+  if (&loop == loops.front().get() || stopping.load(std::memory_order_relaxed))
+    return loops.front()->open(std::move(connection));
+  loop.serve_elsewhere(std::move(connection));
 }
 
 std::vector<Endpoint> Server::listen() {

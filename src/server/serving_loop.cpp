@@ -11,7 +11,6 @@
 #include "runtime/backend.hpp"
 #include "runtime/inbox.hpp"
 #include "runtime/system.hpp"
-#include "transport/setup.hpp"
 
 namespace wirecall::session {
 
@@ -95,16 +94,15 @@ transport::IoThread& ServingLoop::add_io_thread(std::unique_ptr<runtime::Backend
   return *io_threads_.back();
 }
 
-void ServingLoop::open(int descriptor) {
+void ServingLoop::open(transport::PendingConnection connection) {
   const std::size_t next = next_io_thread_++ % (io_threads_.size() + 1);
-  take(descriptor, next != io_threads_.size() ? io_threads_[next].get() : nullptr);
+  take(std::move(connection), next != io_threads_.size() ? io_threads_[next].get() : nullptr);
 }
 
-void ServingLoop::take(int descriptor, transport::IoThread* io) {
-  transport::Socket socket{descriptor};
+void ServingLoop::take(transport::PendingConnection pending, transport::IoThread* io) {
   const bool full = shared_->connections_open.fetch_add(1, std::memory_order_relaxed) >= limits_.connections;
   if (full) log_full();
-  if (take_in(socket, io, full)) {
+  if (take_in(std::move(pending), io, full)) {
     ++loop_context_.stats.connections_open;
     ++loop_context_.stats.connections_accepted;
   } else {
@@ -123,18 +121,13 @@ void ServingLoop::log_full() {
 }
 
 // False when there is no memory for one more, or no slot: then it is closed.
-bool ServingLoop::take_in(transport::Socket& socket, transport::IoThread* io, bool full) {
+bool ServingLoop::take_in(transport::PendingConnection pending, transport::IoThread* io, bool full) {
   try {
     // Each connection goes into ended_ three times at most, as a detector, as what that was promoted to, and as what
     // that was upgraded to: then there must be a slot, since it may end because there is no memory.
     reserve_extra(ended_, 3 * (connections_.size() + 1));
-    std::unique_ptr<transport::ByteStream> stream;
-    if (io != nullptr) {
-      stream = io->open(socket.get());
-    } else {
-      stream = std::make_unique<transport::SocketStream>(loop_, socket.get());
-    }
-    static_cast<void>(socket.release());
+    std::unique_ptr<transport::ByteStream> stream =
+        io != nullptr ? io->open(std::move(pending)) : pending.attach(loop_);
     if (full) return false;
     DetectorOwner& owner = *this;
     auto connection = std::make_unique<ProtocolDetector>(host_, owner, protocols_, std::move(stream));
@@ -164,8 +157,8 @@ void ServingLoop::Offload::run(Work work) {
   threads_->run([work = std::move(work), inbox = loop_->inbox()]() mutable { inbox->post_owed(work()); });
 }
 
-void ServingLoop::serve_elsewhere(int descriptor) {
-  loop_.inbox()->post_owed([this, socket = transport::Socket{descriptor}]() mutable { open(socket.release()); });
+void ServingLoop::serve_elsewhere(transport::PendingConnection connection) {
+  loop_.inbox()->post_owed([this, pending = std::move(connection)]() mutable { open(std::move(pending)); });
 }
 
 void ServingLoop::set_limits(const Limits& limits, std::shared_ptr<const void> taken) {

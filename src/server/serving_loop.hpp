@@ -12,6 +12,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "broker/router.hpp"
@@ -27,10 +28,6 @@
 #include "wirecall/loop.hpp"
 #include "wirecall/options.hpp"
 #include "wirecall/stats.hpp"
-
-namespace wirecall::transport {
-class Socket;
-}
 
 namespace wirecall::session {
 
@@ -52,20 +49,19 @@ class ServingLoop final : private DetectorOwner, private Timer {
   ServingLoop(ServingLoop&&) = delete;
 
   [[nodiscard]] Loop& loop() noexcept { return loop_; }
-  /// Peers may connect from now on; `accepted` is given their descriptors. Throws as transport::open_acceptor does.
+  /// Peers may connect from now on; `accepted` is given their connections. Throws as transport::open_acceptor does.
   const Endpoint& listen(const Endpoint& endpoint, transport::Listener::Accepted accepted);
   /// The same of a socket that listens already.
   void listen(transport::BoundSocket bound, transport::Listener::Accepted accepted);
   /// Another thread may receive and send for this loop: one connection after the other is given to the next of those
   /// that there are, this one among them.
   transport::IoThread& add_io_thread(std::unique_ptr<runtime::Backend> backend);
-  /// Serves a connected, non-blocking socket, which is the loop's from now on; or closes it, when there are as many as
-  /// there may be.
-  void open(int descriptor);
+  /// Serves the connection; or closes it, when there are as many as there may be.
+  void open(transport::PendingConnection connection);
   /// The same; this thread receives and sends.
-  void open_here(int descriptor) { take(descriptor, nullptr); }
-  /// The same, from the thread of another loop. The socket is closed when this loop has gone.
-  void serve_elsewhere(int descriptor);
+  void open_here(transport::PendingConnection connection) { take(std::move(connection), nullptr); }
+  /// The same, from the thread of another loop. The connection is closed when this loop has gone.
+  void serve_elsewhere(transport::PendingConnection connection);
 
   /// Serves until `stop` says so, or standard input has ended and there is nothing else; then takes no more
   /// connections, finishes the calls in progress, and closes: at once when `hurry` says so. Returns 0, or the errno
@@ -90,8 +86,8 @@ class ServingLoop final : private DetectorOwner, private Timer {
   void look_for_idle_later();
   [[nodiscard]] transport::Listener::Failed failed();
   void log_full();
-  void take(int descriptor, transport::IoThread* io);
-  [[nodiscard]] bool take_in(transport::Socket& socket, transport::IoThread* io, bool full);
+  void take(transport::PendingConnection pending, transport::IoThread* io);
+  [[nodiscard]] bool take_in(transport::PendingConnection pending, transport::IoThread* io, bool full);
   void forget(std::size_t connections) noexcept;
   void turn(std::chrono::nanoseconds wait_max);
   void drain(const std::function<bool()>& hurry);

@@ -41,9 +41,9 @@ class SharedAcceptor final : public Acceptor, private Timer {
   void stand_in_line(int descriptor) {
     listener_.emplace(
         *loop_, descriptor,
-        [this](int connected) {
+        [this](PendingConnection connected) {
           loop_->start(*this, std::chrono::nanoseconds{0});
-          accepted_(connected);
+          accepted_(std::move(connected));
         },
         failed_);
     bound_.descriptor = descriptor;
@@ -90,7 +90,7 @@ class StdioAcceptor final : public Acceptor, private Timer {
  private:
   void expired() override {
     handed_over_ = true;
-    accepted_(pump_.take_socket());
+    accepted_(PendingConnection{pump_.take_socket()});
   }
 
   Loop* loop_;

@@ -1,5 +1,5 @@
 // Acceptor: accepts a server's connections, whatever the kind of its endpoint: open_acceptor makes the right one. It
-// hands out descriptors, for a SocketStream to own.
+// hands out each as a PendingConnection, for any loop to attach.
 // Belongs to its user; lives on its loop's thread. Nothing of the user is called but in a turn of the loop.
 #pragma once
 

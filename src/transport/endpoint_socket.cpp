@@ -82,13 +82,13 @@ BoundSocket listen_on(const Endpoint& endpoint) {
   throw failure("cannot listen on", endpoint, "it has no socket of its own", "have a server listen on it");
 }
 
-int connect_to(const Endpoint& endpoint, std::chrono::milliseconds timeout) {
+PendingConnection connect_to(const Endpoint& endpoint, std::chrono::milliseconds timeout) {
   switch (endpoint.kind()) {
     case EndpointKind::tcp:
     case EndpointKind::http:
-      return connect_to_tcp(endpoint, timeout);
+      return PendingConnection{connect_to_tcp(endpoint, timeout)};
     case EndpointKind::unix_socket:
-      return connect_to_unix(endpoint, timeout);
+      return PendingConnection{connect_to_unix(endpoint, timeout)};
     case EndpointKind::inproc:
       return connect_to_inproc(endpoint);
     case EndpointKind::stdio:

@@ -1,6 +1,5 @@
-// Opening what an endpoint names: a socket that listens, or one that is connected. Everything here happens when
-// something is set up, and may block; nothing of it in a turn of a loop. What comes out are plain descriptors of
-// stream sockets, whatever the endpoint's kind.
+// Opening what an endpoint names: a socket that listens, or a connection. Everything here happens when something is set
+// up, and may block; nothing of it in a turn of a loop.
 // Thread: any.
 #pragma once
 
@@ -11,6 +10,7 @@
 #include <utility>
 #include <vector>
 
+#include "transport/pending_connection.hpp"
 #include "wirecall/endpoint.hpp"
 
 namespace wirecall::transport {
@@ -54,9 +54,9 @@ struct BoundSocket {
 /// The port is theirs alone: as refused to others, and by others, as one of listen_on. Throws as that does.
 [[nodiscard]] std::vector<BoundSocket> listen_together(const Endpoint& endpoint, std::size_t count);
 
-/// A connected, non-blocking socket; of a host's addresses each is tried until one answers, and has its share of the
+/// A connection to what listens there; of a host's addresses each is tried until one answers, and has its share of the
 /// time. Throws std::runtime_error with the cause and the cure.
-[[nodiscard]] int connect_to(const Endpoint& endpoint, std::chrono::milliseconds timeout);
+[[nodiscard]] PendingConnection connect_to(const Endpoint& endpoint, std::chrono::milliseconds timeout);
 
 /// Whether connecting there asks the system for a host's addresses, which takes as long as it takes.
 [[nodiscard]] bool resolves_a_name(const Endpoint& endpoint) noexcept;

@@ -42,7 +42,7 @@ InprocListener::~InprocListener() {
   registry().erase(name_);
 }
 
-int connect_to_inproc(const Endpoint& endpoint) {
+PendingConnection connect_to_inproc(const Endpoint& endpoint) {
   InprocAddress address;
   {
     const std::scoped_lock lock{mutex};
@@ -54,12 +54,13 @@ int connect_to_inproc(const Endpoint& endpoint) {
   if (::socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0, ends) != 0) {
     throw connect_failure(endpoint, errno);
   }
-  Socket ours{ends[0]};
-  const bool posted = address.inbox->post([theirs = Socket{ends[1]}, accepted = std::move(address.accepted)]() mutable {
-    if (const auto listener = accepted.lock()) (*listener)(theirs.release());
-  });
+  PendingConnection ours{ends[0]};
+  const bool posted =
+      address.inbox->post([theirs = PendingConnection{ends[1]}, accepted = std::move(address.accepted)]() mutable {
+        if (const auto listener = accepted.lock()) (*listener)(std::move(theirs));
+      });
   if (!posted) throw connect_failure(endpoint, ECONNREFUSED);
-  return ours.release();
+  return ours;
 }
 
 }  // namespace wirecall::transport

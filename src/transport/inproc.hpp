@@ -8,6 +8,7 @@
 #include <functional>
 #include <memory>
 
+#include "transport/pending_connection.hpp"
 #include "wirecall/endpoint.hpp"
 #include "wirecall/loop.hpp"
 
@@ -15,8 +16,7 @@ namespace wirecall::transport {
 
 class InprocListener {
  public:
-  /// Given the descriptor of a connected, non-blocking socket, which the user owns.
-  using Accepted = std::function<void(int descriptor)>;
+  using Accepted = std::function<void(PendingConnection)>;
 
   /// Throws std::runtime_error when the name is taken.
   InprocListener(Loop& loop, const Endpoint& endpoint, Accepted accepted);
@@ -29,6 +29,6 @@ class InprocListener {
 };
 
 /// The other end of a connection that the listener of that name is about to accept. Throws std::runtime_error.
-[[nodiscard]] int connect_to_inproc(const Endpoint& endpoint);
+[[nodiscard]] PendingConnection connect_to_inproc(const Endpoint& endpoint);
 
 }  // namespace wirecall::transport

@@ -79,7 +79,7 @@ class IoThread::Connection final : public StreamUser, public runtime::TurnUser, 
   Connection* resume_held() noexcept;
 
   // Both sides'.
-  Socket descriptor;  // until the loop has it
+  PendingConnection pending;  // until the loop has it
   std::atomic<std::uint64_t> arrived{0};
   std::atomic<std::size_t> unsent{0};
   int error = 0;
@@ -95,7 +95,7 @@ class IoThread::Connection final : public StreamUser, public runtime::TurnUser, 
   void hold();
 
   IoThread* io_;
-  std::optional<SocketStream> socket_;
+  std::unique_ptr<ByteStream> socket_;
   Buffer waiting_;              // for the end of the turn, and for the send in flight
   std::size_t sending_ = 0;     // bytes of that
   bool tells_ = false;          // at once when they have been taken
@@ -184,8 +184,7 @@ void IoThread::Connection::perform(Record& record) {
   tell([&] {
     switch (record.kind) {
       case kOpen:
-        socket_.emplace(io_->loop_, descriptor.get());
-        static_cast<void>(descriptor.release());
+        socket_ = pending.attach(io_->loop_);
         return socket_->start(*this);
       case kPause:
         wanted_ = false;
@@ -415,7 +414,7 @@ class IoThread::RemoteStream final : public ByteStream, public runtime::TurnUser
 
   IoThread* io_;
   Connection* connection_;
-  int fd_;  // the connection's, and open for as long as we are
+  int fd_;  // the connection's, and open for as long as we are; -1 where it has none
   StreamUser* user_ = nullptr;
   std::size_t under_way_ = 0;     // bytes sent of which has not been told that they are taken
   std::uint64_t received_ = 0;    // bytes that the user has been given
@@ -482,12 +481,12 @@ IoThread::IoThread(Loop& owner, std::unique_ptr<runtime::Backend> backend) : own
 
 IoThread::~IoThread() { owner_->leave(loop_); }
 
-std::unique_ptr<ByteStream> IoThread::open(int descriptor) {
+std::unique_ptr<ByteStream> IoThread::open(PendingConnection pending) {
   reserve_extra(connections_, 1);
   auto connection = std::make_unique<Connection>(*this);
-  auto stream = std::make_unique<RemoteStream>(*this, *connection, descriptor);
+  auto stream = std::make_unique<RemoteStream>(*this, *connection, pending.descriptor());
   to_sockets_.add(kOpen, connection.get());
-  connection->descriptor = Socket{descriptor};
+  connection->pending = std::move(pending);
   connection->stream = stream.get();
   connection->position = connections_.size();
   connections_.push_back(std::move(connection));

@@ -19,6 +19,7 @@
 #include "runtime/backend.hpp"
 #include "runtime/spsc_channel.hpp"
 #include "transport/byte_stream.hpp"
+#include "transport/pending_connection.hpp"
 #include "wirecall/loop.hpp"
 
 namespace wirecall::transport {
@@ -36,9 +37,8 @@ class IoThread {
   IoThread(IoThread&&) = delete;
   ~IoThread();
 
-  /// A stream over a connected, non-blocking socket, which is this object's from now on; not when it throws, for want
-  /// of memory.
-  [[nodiscard]] std::unique_ptr<ByteStream> open(int descriptor);
+  /// A stream on the owner's loop over what `connection` is attached to on this one. Throws std::bad_alloc.
+  [[nodiscard]] std::unique_ptr<ByteStream> open(PendingConnection connection);
 
   [[nodiscard]] Loop& loop() noexcept { return loop_; }
   /// Serves on the thread that calls it until `stop` says so, which is asked after each turn; what the owner's loop has

@@ -1,5 +1,5 @@
-// What the kinds of endpoints have in common when something is set up: a descriptor that is closed unless it is
-// released, and errors with a cause and a cure. For the sources of this layer alone.
+// What the kinds of endpoints have in common when something is set up: errors with a cause and a cure, and the
+// functions that open each kind. For the sources of this layer alone.
 #pragma once
 
 #include <chrono>
@@ -8,12 +8,13 @@
 #include <stdexcept>
 #include <string>
 #include <string_view>
-#include <unistd.h>
-#include <utility>
 
+#include "runtime/descriptor.hpp"
 #include "transport/endpoint_socket.hpp"
 
 namespace wirecall::transport {
+
+using runtime::Descriptor;
 
 /// Connections that the kernel keeps for us until they are accepted.
 inline constexpr int kBacklog = 4096;
@@ -21,24 +22,6 @@ inline constexpr int kBacklog = 4096;
 /// often one that is in use is tried again, and so long after.
 inline constexpr int kInUseTries = 20;
 inline constexpr std::chrono::milliseconds kInUsePause{10};
-
-class Socket {
- public:
-  explicit Socket(int fd = -1) noexcept : fd_(fd) {}
-  Socket(Socket&& other) noexcept : fd_(std::exchange(other.fd_, -1)) {}
-  Socket& operator=(Socket&& other) noexcept {
-    std::swap(fd_, other.fd_);
-    return *this;
-  }
-  ~Socket() {
-    if (fd_ >= 0) ::close(fd_);
-  }
-  [[nodiscard]] int get() const noexcept { return fd_; }
-  [[nodiscard]] int release() noexcept { return std::exchange(fd_, -1); }
-
- private:
-  int fd_;
-};
 
 /// "<what> <endpoint>: <cause>; <cure>".
 [[nodiscard]] std::runtime_error failure(std::string_view what, const Endpoint& endpoint, std::string_view cause,

@@ -146,7 +146,7 @@ Listener::~Listener() {
 }
 
 void Listener::completed(Completion& completion) {
-  if (completion.descriptor >= 0) return accepted_(std::exchange(completion.descriptor, -1));
+  if (completion.descriptor >= 0) return accepted_(PendingConnection{std::exchange(completion.descriptor, -1)});
   loop_->stop(*this);
   try {
     loop_->start(*this, kAcceptPause);

@@ -9,6 +9,7 @@
 
 #include "runtime/turn.hpp"
 #include "transport/byte_stream.hpp"
+#include "transport/pending_connection.hpp"
 #include "wirecall/context.hpp"
 #include "wirecall/loop.hpp"
 
@@ -53,8 +54,7 @@ class SocketStream final : public ByteStream, private runtime::IoUser {
 /// neither the processor nor those who already are connected suffer.
 class Listener final : private runtime::IoUser, private Timer {
  public:
-  /// Given the descriptor of a connected, non-blocking socket, which the user owns.
-  using Accepted = std::function<void(int descriptor)>;
+  using Accepted = std::function<void(PendingConnection)>;
   /// Told an errno when accepting has to wait, and 0 when it has gone on for a while; each once, however many attempts
   /// fail in between.
   using Failed = std::function<void(int error)>;

@@ -67,8 +67,8 @@ Pump::Pump(int input, int output) : input_(input), output_(output), stop_(::even
   if (stop_.get() < 0 || ::socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0, ends) != 0) {
     throw std::system_error{errno, std::generic_category(), "socketpair"};
   }
-  ours_ = Socket{ends[0]};
-  theirs_ = Socket{ends[1]};
+  ours_ = Descriptor{ends[0]};
+  theirs_ = Descriptor{ends[1]};
   // The thread takes no signals: they are for those of the program, and writing to a closed pipe is an error here.
   sigset_t all;
   sigset_t before;
@@ -138,14 +138,14 @@ StandardStreams::StandardStreams(const Endpoint& endpoint) {
   if (in_use.exchange(true)) {
     throw failure("cannot listen on", endpoint, "this process does so already", "listen on it once");
   }
-  input_ = Socket{::fcntl(STDIN_FILENO, F_DUPFD_CLOEXEC, STDERR_FILENO + 1)};
-  output_ = Socket{::fcntl(STDOUT_FILENO, F_DUPFD_CLOEXEC, STDERR_FILENO + 1)};
+  input_ = Descriptor{::fcntl(STDIN_FILENO, F_DUPFD_CLOEXEC, STDERR_FILENO + 1)};
+  output_ = Descriptor{::fcntl(STDOUT_FILENO, F_DUPFD_CLOEXEC, STDERR_FILENO + 1)};
   if (!is_for(input_.get(), O_RDONLY) || !is_for(output_.get(), O_WRONLY)) {
     in_use.store(false);
     throw failure("cannot listen on", endpoint, "standard input or output is closed",
                   "start the program with both open");
   }
-  const Socket nothing{::open("/dev/null", O_RDONLY | O_CLOEXEC)};
+  const Descriptor nothing{::open("/dev/null", O_RDONLY | O_CLOEXEC)};
   if (nothing.get() >= 0) ::dup2(nothing.get(), STDIN_FILENO);
   ::dup2(STDERR_FILENO, STDOUT_FILENO);
 }

@@ -32,9 +32,9 @@ class Pump {
 
   int input_;
   int output_;
-  Socket ours_;
-  Socket theirs_;
-  Socket stop_;
+  Descriptor ours_;
+  Descriptor theirs_;
+  Descriptor stop_;
   int refused_ = 0;  // the thread's until that has ended
   std::thread thread_;
 };
@@ -51,8 +51,8 @@ class StandardStreams {
   [[nodiscard]] int output() const noexcept { return output_.get(); }
 
  private:
-  Socket input_;
-  Socket output_;
+  Descriptor input_;
+  Descriptor output_;
 };
 
 }  // namespace wirecall::transport

@@ -38,8 +38,8 @@ Addresses resolve(const Endpoint& endpoint, std::string_view what, int flags) {
   return Addresses{list};
 }
 
-Socket open_socket(int family) {
-  Socket socket{::socket(family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0)};
+Descriptor open_socket(int family) {
+  Descriptor socket{::socket(family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0)};
   if (socket.get() >= 0) set_option(socket.get(), IPPROTO_TCP, TCP_NODELAY);
   return socket;
 }
@@ -76,7 +76,7 @@ BoundSocket listen_on_tcp(const Endpoint& endpoint) {
   for (int tries = 0;; ++tries) {
     int error = 0;
     for (const addrinfo* address = addresses.get(); address != nullptr; address = address->ai_next) {
-      Socket socket = open_socket(address->ai_family);
+      Descriptor socket = open_socket(address->ai_family);
       if (socket.get() >= 0) {
         set_option(socket.get(), SOL_SOCKET, SO_REUSEADDR);
         if (::bind(socket.get(), address->ai_addr, address->ai_addrlen) == 0 && ::listen(socket.get(), kBacklog) == 0) {
@@ -96,14 +96,14 @@ BoundSocket listen_on_tcp(const Endpoint& endpoint) {
 // the others may come, and whoever begins as we do is refused.
 std::vector<BoundSocket> listen_together(const Endpoint& endpoint, std::size_t count) {
   BoundSocket first = listen_on_tcp(endpoint);
-  std::vector<Socket> sockets;
+  std::vector<Descriptor> sockets;
   sockets.emplace_back(first.descriptor);
   set_option(first.descriptor, SOL_SOCKET, SO_REUSEPORT);
   sockaddr_storage address{};
   socklen_t size = sizeof address;
   ::getsockname(first.descriptor, reinterpret_cast<sockaddr*>(&address), &size);
   while (sockets.size() < count) {
-    Socket& socket = sockets.emplace_back(open_socket(address.ss_family));
+    Descriptor& socket = sockets.emplace_back(open_socket(address.ss_family));
     if (socket.get() < 0) throw listen_failure(first.endpoint, errno);
     set_option(socket.get(), SOL_SOCKET, SO_REUSEADDR);
     set_option(socket.get(), SOL_SOCKET, SO_REUSEPORT);
@@ -114,7 +114,7 @@ std::vector<BoundSocket> listen_together(const Endpoint& endpoint, std::size_t c
   }
   std::vector<BoundSocket> all;
   all.reserve(count);
-  for (Socket& socket : sockets) all.push_back({socket.release(), first.endpoint, {}});
+  for (Descriptor& socket : sockets) all.push_back({socket.release(), first.endpoint, {}});
   return all;
 }
 
@@ -123,7 +123,7 @@ std::expected<int, int> connect_to_one_of(const addrinfo* addresses, std::chrono
   for (const addrinfo* address = addresses; address != nullptr; address = address->ai_next) ++left;
   int error = 0;
   for (const addrinfo* address = addresses; address != nullptr; address = address->ai_next, --left) {
-    Socket socket = open_socket(address->ai_family);
+    Descriptor socket = open_socket(address->ai_family);
     if (socket.get() < 0) {
       error = errno;
       continue;

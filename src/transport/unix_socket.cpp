@@ -45,9 +45,9 @@ constexpr std::chrono::milliseconds kLockPause{10};
 constexpr int kLockTries = 100;
 
 // Waits a moment until nobody else has it. Where the folder cannot be opened, binding will say why.
-Socket locked_folder(const std::string& path) {
+Descriptor locked_folder(const std::string& path) {
   const std::string folder = path.substr(0, path.rfind('/') + 1);
-  Socket lock{::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC)};
+  Descriptor lock{::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC)};
   for (int tries = 1; lock.get() >= 0 && ::flock(lock.get(), LOCK_EX | LOCK_NB) != 0; ++tries) {
     if (tries == kLockTries || (errno != EWOULDBLOCK && errno != EINTR)) break;
     std::this_thread::sleep_for(kLockPause);
@@ -63,7 +63,7 @@ bool remove_stale(const Endpoint& endpoint, const sockaddr_un& address) {
     throw failure("cannot listen on", endpoint, "what stands there is no socket",
                   "remove it, or listen on another path");
   }
-  const Socket probe{::socket(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0)};
+  const Descriptor probe{::socket(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0)};
   if (probe.get() < 0) throw listen_failure(endpoint, errno);
   if (connect_on(probe.get(), address) != ECONNREFUSED) return false;
   if (status.st_uid != ::geteuid()) {
@@ -78,7 +78,7 @@ bool remove_stale(const Endpoint& endpoint, const sockaddr_un& address) {
 // yet looks like one that stayed behind: so the folder is locked until ours does.
 std::expected<SocketFile, int> listen_there(int fd, const Endpoint& endpoint) {
   const sockaddr_un address = address_of(endpoint);
-  const Socket lock = locked_folder(endpoint.path());
+  const Descriptor lock = locked_folder(endpoint.path());
   int error = bind_to(fd, address);
   if (error == EADDRINUSE && remove_stale(endpoint, address)) error = bind_to(fd, address);
   if (error != 0) return std::unexpected{error};
@@ -104,7 +104,7 @@ SocketFile::~SocketFile() {
 }
 
 BoundSocket listen_on_unix(const Endpoint& endpoint) {
-  Socket socket{::socket(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0)};
+  Descriptor socket{::socket(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0)};
   if (socket.get() < 0) throw listen_failure(endpoint, errno);
   std::expected<SocketFile, int> file = listen_there(socket.get(), endpoint);
   for (int tries = 0; !file && file.error() == EADDRINUSE && tries != kInUseTries; ++tries) {
@@ -116,7 +116,7 @@ BoundSocket listen_on_unix(const Endpoint& endpoint) {
 }
 
 int connect_to_unix(const Endpoint& endpoint, std::chrono::milliseconds timeout) {
-  Socket socket{::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0)};
+  Descriptor socket{::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0)};
   if (socket.get() < 0) throw connect_failure(endpoint, errno);
   // Connecting waits only while the listener's backlog is full, and no longer than a send may take. A signal ends it,
   // and then what is left of the time is waited for.

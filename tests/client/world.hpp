@@ -61,14 +61,14 @@ struct World {
     for (std::size_t i = 0; i < count; ++i) endpoints.emplace_back("tcp://place" + std::to_string(i) + ":1");
     return endpoints;
   }
-  int dial(const Endpoint& endpoint) {
+  transport::PendingConnection dial(const Endpoint& endpoint) {
     dialed.emplace_back(endpoint.host(), backend->now());
     if (refuse && refuse(endpoint)) throw std::runtime_error("cannot connect to " + endpoint.uri() + ": refused");
     auto [descriptor, peer] = backend->inner.pair();
     if (opened) opened(*peer);
     peers.push_back(peer);
     received.clear();
-    return descriptor;
+    return transport::PendingConnection{descriptor};
   }
   // The next line received by the server on its present connection; empty without one.
   std::string line() {

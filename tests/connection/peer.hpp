@@ -127,7 +127,7 @@ class RawPeer {
 
  private:
   static int connected(const Endpoint& endpoint) {
-    const int fd = transport::connect_to(endpoint, kWatchdog);
+    const int fd = transport::connect_to(endpoint, kWatchdog).release_socket();
     // Blocking from here on: the tests wait for the bytes that they expect.
     const int flags = ::fcntl(fd, F_GETFL);
     ::fcntl(fd, F_SETFL, flags & ~O_NONBLOCK);

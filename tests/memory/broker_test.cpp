@@ -69,7 +69,7 @@ class Peer {
 
   void open() {
     const std::uint64_t before = serving_->stats().connections_refused;
-    serving_->open(descriptor_);
+    serving_->open(transport::PendingConnection{descriptor_});
     refused_ = serving_->stats().connections_refused != before;
   }
   void say(const std::string& message) { send(message + "\n"); }

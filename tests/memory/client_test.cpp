@@ -60,7 +60,7 @@ class SparedServer final : public runtime::WrappedBackend {
     return simulated.now();
   }
 
-  int dial() {
+  transport::PendingConnection dial() {
     const Spared spared;
     process_received();
     auto [descriptor, end] = simulated.pair();
@@ -69,7 +69,7 @@ class SparedServer final : public runtime::WrappedBackend {
     streams.clear();
     cancelled.clear();
     registered = false;
-    return descriptor;
+    return transport::PendingConnection{descriptor};
   }
 
   // Who goes on until there is memory again waits no longer than this.
@@ -635,14 +635,14 @@ TEST(ClientMemory, who_could_not_begin_to_wait_for_a_call_gives_up_none) {
 
 TEST(ClientMemory, an_attempt_to_connect_that_cannot_say_why_it_failed_has_failed) {
   const Endpoint endpoint{"tcp://place:1"};
-  const DialFunction refuse = [](const Endpoint&, milliseconds) -> int {
+  const DialFunction refuse = [](const Endpoint&, milliseconds) -> transport::PendingConnection {
     throw std::runtime_error("a reason that is long enough to need memory");
   };
   for (std::size_t number = 1; number < 10; ++number) {
     const FailingMemory memory{number, Failing::since};
     const Dialer::Result result = Dialer::attempt(refuse, endpoint, milliseconds{1});
     const Spared spared;
-    EXPECT_EQ(result.descriptor, -1);
+    EXPECT_FALSE(result.connection);
     EXPECT_NE(result.failure, "");
   }
 }

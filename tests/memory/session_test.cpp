@@ -73,7 +73,7 @@ class Line {
     int ends[2];
     if (::socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0, ends) != 0) std::abort();
     descriptor_ = ends[0];
-    far_ = transport::Socket{ends[1]};
+    far_ = runtime::Descriptor{ends[1]};
     peer_ = std::make_shared<SimulatedPeer>();
   }
   [[nodiscard]] int descriptor() const { return descriptor_; }
@@ -92,7 +92,7 @@ class Line {
 
  private:
   int descriptor_ = -1;
-  transport::Socket far_;
+  runtime::Descriptor far_;
   std::shared_ptr<SimulatedPeer> peer_;
 };
 
@@ -429,7 +429,7 @@ bool serve(World world, Protocol protocol, std::size_t number, Failing failing) 
       constexpr std::size_t kNever = ~std::size_t{0};
       if (world == World::io_thread) side->fail(number, failing);
       memory.emplace(world == World::io_thread ? kNever : number, failing);
-      serving.open(first_line.descriptor());
+      serving.open(transport::PendingConnection{first_line.descriptor()});
       const Spared spared;
       refused = serving.stats().connections_refused != 0;
       run_turns();
@@ -455,7 +455,7 @@ bool serve(World world, Protocol protocol, std::size_t number, Failing failing) 
     EXPECT_TRUE(failed || first.satisfied()) << first.missing();
     is_second = true;
     turns = 0;
-    serving.open(second_line.descriptor());
+    serving.open(transport::PendingConnection{second_line.descriptor()});
     second.act();
     second_line.carry();
     return false;

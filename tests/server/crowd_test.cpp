@@ -69,7 +69,7 @@ class SlowPeer {
   SlowPeer(const Endpoint& endpoint, std::size_t kind)
       : how_(&kSlowness[kind]),
         reads_(kind != kReader),
-        fd_(transport::connect_to(endpoint, std::chrono::milliseconds{20'000})) {
+        fd_(transport::connect_to(endpoint, std::chrono::milliseconds{20'000}).release_socket()) {
     ::send(fd_, how_->begin.data(), how_->begin.size(), MSG_NOSIGNAL);
   }
   SlowPeer(SlowPeer&& other) noexcept

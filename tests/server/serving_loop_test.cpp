@@ -49,7 +49,7 @@ class Serving : public testing::Test {
 
   std::shared_ptr<SimulatedPeer> open() {
     auto [descriptor, peer] = backend_->pair();
-    serving_.open(descriptor);
+    serving_.open(transport::PendingConnection{descriptor});
     return peer;
   }
   /// Serves until `end` says so; it is asked in every turn, and turns are as far apart as something is due.

@@ -399,7 +399,7 @@ void simulate(unsigned seed) {
   std::vector<Caller> callers;
   for (unsigned left = 1 + random() % 4; left != 0; --left) {
     auto [descriptor, peer] = backend->pair();
-    serving.open(descriptor);
+    serving.open(transport::PendingConnection{descriptor});
     callers.emplace_back(std::move(peer), random, may_break);
   }
 

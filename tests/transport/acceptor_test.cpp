@@ -30,7 +30,7 @@ void unasked(int error) { ADD_FAILURE() << error; }
 // A stream whose user answers each run of bytes with the same in capitals, and ends when the peer does.
 class Shouter final : public StreamUser {
  public:
-  Shouter(Loop& loop, int descriptor) : stream_(loop, descriptor) { stream_.start(*this); }
+  Shouter(Loop& loop, PendingConnection connection) : stream_(connection.attach(loop)) { stream_->start(*this); }
   void received(std::span<char> bytes) override {
     for (const char c : bytes) waiting_ += c >= 'a' && c <= 'z' ? static_cast<char>(c - 'a' + 'A') : c;
     answer();
@@ -55,10 +55,10 @@ class Shouter final : public StreamUser {
       return;
     }
     sending_ = true;
-    stream_.send(Buffer{std::exchange(waiting_, {})}, true);
+    stream_->send(Buffer{std::exchange(waiting_, {})}, true);
   }
 
-  SocketStream stream_;
+  std::unique_ptr<ByteStream> stream_;
   std::string waiting_;
   bool sending_ = false;
   bool input_ended_ = false;
@@ -81,7 +81,7 @@ std::string read_all(int fd) {
 
 // What comes back for `text` from a connection to `endpoint`; its descriptor is made blocking.
 std::string answer_to(const Endpoint& endpoint, std::string_view text) {
-  const Socket socket{connect_to(endpoint, milliseconds{5000})};
+  const Descriptor socket{connect_to(endpoint, milliseconds{5000}).release_socket()};
   ::fcntl(socket.get(), F_SETFL, ::fcntl(socket.get(), F_GETFL) & ~O_NONBLOCK);
   EXPECT_EQ(::send(socket.get(), text.data(), text.size(), MSG_NOSIGNAL), static_cast<ssize_t>(text.size()));
   ::shutdown(socket.get(), SHUT_WR);
@@ -99,7 +99,9 @@ TEST_P(AcceptorTest, a_connection_carries_bytes_both_ways_between_threads) {
   std::unique_ptr<Shouter> shouter;
   {
     const auto acceptor = open_acceptor(
-        loop, Endpoint{uri}, [&](int descriptor) { shouter = std::make_unique<Shouter>(loop, descriptor); }, unasked);
+        loop, Endpoint{uri},
+        [&](PendingConnection connection) { shouter = std::make_unique<Shouter>(loop, std::move(connection)); },
+        unasked);
     EXPECT_FALSE(acceptor->exhausted());
     for (int i = 0; i < 3; ++i) {
       std::string got;
@@ -118,9 +120,9 @@ TEST_P(AcceptorTest, an_endpoint_is_free_again_when_its_acceptor_is_gone_and_ref
   Loop loop;
   Endpoint endpoint{GetParam()};
   for (int i = 0; i < 2; ++i) {
-    auto acceptor = open_acceptor(loop, endpoint, [](int) { FAIL(); }, unasked);
+    auto acceptor = open_acceptor(loop, endpoint, [](PendingConnection) { FAIL(); }, unasked);
     endpoint = acceptor->endpoint();
-    EXPECT_THROW((void)open_acceptor(loop, endpoint, [](int) {}, unasked), std::runtime_error);
+    EXPECT_THROW((void)open_acceptor(loop, endpoint, [](PendingConnection) {}, unasked), std::runtime_error);
     loop.turn(milliseconds{0});
     acceptor.reset();
     loop.turn(milliseconds{0});
@@ -134,8 +136,8 @@ INSTANTIATE_TEST_SUITE_P(Kinds, AcceptorTest, testing::Values("tcp://127.0.0.1:0
 TEST(Inproc, a_connection_that_a_listener_never_took_is_closed) {
   Loop loop;
   const Endpoint endpoint{"inproc://passing"};
-  auto acceptor = open_acceptor(loop, endpoint, [](int) { FAIL(); }, unasked);
-  const Socket client{connect_to(endpoint, milliseconds{1000})};
+  auto acceptor = open_acceptor(loop, endpoint, [](PendingConnection) { FAIL(); }, unasked);
+  const Descriptor client{connect_to(endpoint, milliseconds{1000}).release_socket()};
   acceptor.reset();
   loop.turn(milliseconds{0});
   char byte;
@@ -163,7 +165,8 @@ pid_t serve_stdio(Streams streams, const std::function<void()>& meanwhile = [] {
     Loop loop;
     std::unique_ptr<Shouter> shouter;
     const auto acceptor = open_acceptor(
-        loop, Endpoint{"stdio:"}, [&](int descriptor) { shouter = std::make_unique<Shouter>(loop, descriptor); },
+        loop, Endpoint{"stdio:"},
+        [&](PendingConnection connection) { shouter = std::make_unique<Shouter>(loop, std::move(connection)); },
         [](int) {});
     meanwhile();
     serve_one(loop, shouter);
@@ -183,23 +186,23 @@ class Pipe {
   Pipe() {
     int ends[2];
     if (::pipe2(ends, O_CLOEXEC) != 0) throw std::runtime_error{"no pipe"};
-    from = Socket{ends[0]};
-    to = Socket{ends[1]};
+    from = Descriptor{ends[0]};
+    to = Descriptor{ends[1]};
   }
-  Socket from;
-  Socket to;
+  Descriptor from;
+  Descriptor to;
 };
 
 TEST(Stdio, pipes_carry_bytes_both_ways_and_the_end_of_input_ends_the_connection) {
   Pipe in;
   Pipe out;
   const pid_t child = serve_stdio({.input = in.from.get(), .output = out.to.get()});
-  out.to = Socket{};
+  out.to = Descriptor{};
   ASSERT_EQ(::write(in.to.get(), "hello", 5), 5);
   char five[5];
   ASSERT_EQ(::read(out.from.get(), five, 5), 5);
   EXPECT_EQ(std::string(five, 5), "HELLO");
-  in.to = Socket{};
+  in.to = Descriptor{};
   EXPECT_EQ(read_all(out.from.get()), "");
   EXPECT_EQ(status_of(child), 0);
 }
@@ -208,7 +211,7 @@ TEST(Stdio, more_than_any_pipe_holds_goes_through_whole) {
   Pipe in;
   Pipe out;
   const pid_t child = serve_stdio({.input = in.from.get(), .output = out.to.get()});
-  out.to = Socket{};
+  out.to = Descriptor{};
   const std::string large(3'000'000, 'x');
   std::thread writer{[&] {
     std::string_view left = large;
@@ -217,7 +220,7 @@ TEST(Stdio, more_than_any_pipe_holds_goes_through_whole) {
       ASSERT_GT(taken, 0);
       left.remove_prefix(static_cast<std::size_t>(taken));
     }
-    in.to = Socket{};
+    in.to = Descriptor{};
   }};
   EXPECT_EQ(read_all(out.from.get()), std::string(large.size(), 'X'));
   writer.join();
@@ -238,10 +241,10 @@ TEST(Stdio, files_are_as_good_as_pipes) {
 }
 
 TEST(Stdio, a_terminal_is_as_good_as_a_pipe) {
-  const Socket master{::posix_openpt(O_RDWR | O_NOCTTY | O_CLOEXEC)};
+  const Descriptor master{::posix_openpt(O_RDWR | O_NOCTTY | O_CLOEXEC)};
   ASSERT_EQ(::grantpt(master.get()), 0);
   ASSERT_EQ(::unlockpt(master.get()), 0);
-  const Socket slave{::open(::ptsname(master.get()), O_RDWR | O_NOCTTY | O_CLOEXEC)};
+  const Descriptor slave{::open(::ptsname(master.get()), O_RDWR | O_NOCTTY | O_CLOEXEC)};
   ASSERT_GE(slave.get(), 0);
   const pid_t child = serve_stdio({.input = slave.get(), .output = slave.get()});
   ASSERT_EQ(::write(master.get(), "typed\n\4", 7), 7);  // the line, and the end that control-D means
@@ -262,10 +265,10 @@ TEST(Stdio, a_print_in_the_program_does_not_get_into_the_stream) {
   const pid_t child = serve_stdio({.input = in.from.get(), .output = out.to.get(), .error = error.to.get()}, [] {
     [[maybe_unused]] const ssize_t printed = ::write(STDOUT_FILENO, "printed", 7);
   });
-  out.to = Socket{};
-  error.to = Socket{};
+  out.to = Descriptor{};
+  error.to = Descriptor{};
   ASSERT_EQ(::write(in.to.get(), "said", 4), 4);
-  in.to = Socket{};
+  in.to = Descriptor{};
   EXPECT_EQ(read_all(out.from.get()), "SAID");
   EXPECT_EQ(read_all(error.from.get()), "printed");
   EXPECT_EQ(status_of(child), 0);
@@ -275,8 +278,8 @@ TEST(Stdio, a_reader_that_goes_away_ends_the_connection) {
   Pipe in;
   Pipe out;
   const pid_t child = serve_stdio({.input = in.from.get(), .output = out.to.get()});
-  out.to = Socket{};
-  out.from = Socket{};
+  out.to = Descriptor{};
+  out.from = Descriptor{};
   EXPECT_EQ(status_of(child), 0);
 }
 
@@ -285,7 +288,7 @@ TEST(Stdio, closed_streams_and_streams_in_use_are_refused_with_the_cure) {
   const pid_t child = ::fork();
   if (child == 0) {
     Loop loop;
-    const auto open = [&] { return open_acceptor(loop, Endpoint{"stdio:"}, [](int) {}, [](int) {}); };
+    const auto open = [&] { return open_acceptor(loop, Endpoint{"stdio:"}, [](PendingConnection) {}, [](int) {}); };
     const auto says = [&](std::string_view what) {
       try {
         static_cast<void>(open());

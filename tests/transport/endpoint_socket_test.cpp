@@ -51,7 +51,7 @@ TEST(Sockets, port_0_is_one_of_the_system_s_choice) {
   const BoundSocket bound = listen_on(Endpoint{"tcp://127.0.0.1:0"});
   EXPECT_NE(bound.endpoint.port(), 0);
   EXPECT_EQ(bound.endpoint.host(), "127.0.0.1");
-  const int fd = connect_to(bound.endpoint, milliseconds{5000});
+  const int fd = connect_to(bound.endpoint, milliseconds{5000}).release_socket();
   EXPECT_GE(fd, 0);
   ::close(fd);
   ::close(bound.descriptor);
@@ -59,7 +59,7 @@ TEST(Sockets, port_0_is_one_of_the_system_s_choice) {
 
 TEST(Sockets, both_ends_send_without_waiting_for_acknowledgements) {
   const BoundSocket bound = listen_on(Endpoint{"tcp://127.0.0.1:0"});
-  const int client = connect_to(bound.endpoint, milliseconds{5000});
+  const int client = connect_to(bound.endpoint, milliseconds{5000}).release_socket();
   const int server = ::accept(bound.descriptor, nullptr, nullptr);
   for (const int fd : {client, server}) {
     int on = 0;
@@ -73,7 +73,7 @@ TEST(Sockets, both_ends_send_without_waiting_for_acknowledgements) {
 
 TEST(Sockets, names_are_resolved) {
   const BoundSocket bound = listen_on(Endpoint{"tcp://localhost:0"});
-  const int fd = connect_to(bound.endpoint, milliseconds{5000});
+  const int fd = connect_to(bound.endpoint, milliseconds{5000}).release_socket();
   EXPECT_GE(fd, 0);
   ::close(fd);
   ::close(bound.descriptor);
@@ -98,7 +98,7 @@ TEST(Sockets, a_port_in_use_is_told_with_the_cure) {
 TEST(Sockets, a_port_is_free_again_at_once) {
   const BoundSocket first = listen_on(Endpoint{"tcp://127.0.0.1:0"});
   // A connection that we close first leaves the port in TIME_WAIT.
-  const int client = connect_to(first.endpoint, milliseconds{5000});
+  const int client = connect_to(first.endpoint, milliseconds{5000}).release_socket();
   const int server = ::accept(first.descriptor, nullptr, nullptr);
   ::close(server);
   ::close(client);
@@ -138,7 +138,7 @@ struct Resolved {
 TEST(Sockets, an_address_that_does_not_answer_leaves_time_to_those_behind_it) {
   const BoundSocket answers = listen_on(Endpoint{"tcp://127.0.0.1:0"});
   // One whose queue is full does not answer: the system drops who comes.
-  const Socket silent{::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0)};
+  const Descriptor silent{::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0)};
   sockaddr_in any{};
   any.sin_family = AF_INET;
   any.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
@@ -146,7 +146,7 @@ TEST(Sockets, an_address_that_does_not_answer_leaves_time_to_those_behind_it) {
   ASSERT_EQ(::listen(silent.get(), 0), 0);
   Resolved behind{answers.descriptor, nullptr};
   Resolved first{silent.get(), &behind.info};
-  const Socket filling{::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0)};
+  const Descriptor filling{::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0)};
   ASSERT_EQ(::connect(filling.get(), first.info.ai_addr, first.info.ai_addrlen), 0);
 
   const auto deadline = std::chrono::steady_clock::now() + milliseconds{500};
@@ -186,7 +186,7 @@ TEST(Sockets, several_listen_together_and_each_is_found) {
   };
   std::vector<int> clients;
   while (!each_has_one() && clients.size() < 1000) {
-    clients.push_back(connect_to(all[0].endpoint, milliseconds{20'000}));
+    clients.push_back(connect_to(all[0].endpoint, milliseconds{20'000}).release_socket());
   }
   EXPECT_TRUE(each_has_one());
   for (const int client : clients) ::close(client);
@@ -238,8 +238,8 @@ TEST_F(SocketFiles, carry_connections_and_go_with_their_listener) {
   {
     const BoundSocket bound = listen_on(endpoint());
     EXPECT_EQ(bound.endpoint, endpoint());
-    const Socket client{connect_to(endpoint(), milliseconds{5000})};
-    const Socket server{::accept(bound.descriptor, nullptr, nullptr)};
+    const Descriptor client{connect_to(endpoint(), milliseconds{5000}).release_socket()};
+    const Descriptor server{::accept(bound.descriptor, nullptr, nullptr)};
     ASSERT_EQ(::send(client.get(), "x", 1, 0), 1);
     char byte = 0;
     EXPECT_EQ(::recv(server.get(), &byte, 1, 0), 1);
@@ -261,7 +261,7 @@ TEST_F(SocketFiles, a_stale_one_is_replaced) {
   const std::string refused = message_of_failure([&] { (void)connect_to(endpoint(), milliseconds{100}); });
   EXPECT_NE(refused.find("start the server"), std::string::npos) << refused;
   const BoundSocket bound = listen_on(endpoint());
-  const Socket client{connect_to(endpoint(), milliseconds{5000})};
+  const Descriptor client{connect_to(endpoint(), milliseconds{5000}).release_socket()};
   EXPECT_GE(client.get(), 0);
   ::close(bound.descriptor);
 }
@@ -274,7 +274,7 @@ TEST_F(SocketFiles, one_that_is_given_back_a_moment_later_is_waited_for) {
     ::close(holder.descriptor);
   }};
   const BoundSocket bound = listen_on(endpoint());
-  const Socket client{connect_to(endpoint(), milliseconds{5000})};
+  const Descriptor client{connect_to(endpoint(), milliseconds{5000}).release_socket()};
   EXPECT_GE(client.get(), 0);
   ::close(bound.descriptor);
 }
@@ -283,7 +283,7 @@ TEST_F(SocketFiles, one_on_which_somebody_listens_is_not) {
   const BoundSocket bound = listen_on(endpoint());
   const std::string message = message_of_failure([&] { (void)listen_on(endpoint()); });
   EXPECT_NE(message.find("listen on another path"), std::string::npos) << message;
-  const Socket client{connect_to(endpoint(), milliseconds{5000})};
+  const Descriptor client{connect_to(endpoint(), milliseconds{5000}).release_socket()};
   EXPECT_GE(client.get(), 0);
   ::close(bound.descriptor);
 }
@@ -330,10 +330,10 @@ TEST_F(SocketFiles, another_one_that_has_taken_its_place_stays) {
 }
 
 TEST_F(SocketFiles, nobody_keeps_a_server_from_them_by_locking_their_folder) {
-  const Socket other{::open(folder_.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC)};
+  const Descriptor other{::open(folder_.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC)};
   ASSERT_EQ(::flock(other.get(), LOCK_EX), 0);
   const BoundSocket bound = listen_on(endpoint());
-  EXPECT_GE(Socket{connect_to(endpoint(), milliseconds{5000})}.get(), 0);
+  EXPECT_GE(Descriptor{connect_to(endpoint(), milliseconds{5000}).release_socket()}.get(), 0);
   ::close(bound.descriptor);
 }
 
@@ -348,10 +348,10 @@ TEST_F(SocketFiles, a_folder_that_is_not_there_is_told_with_the_cure) {
 TEST_F(SocketFiles, a_full_backlog_is_waited_for_no_longer_than_said) {
   const BoundSocket bound = listen_on(endpoint());
   ASSERT_EQ(::listen(bound.descriptor, 0), 0);
-  std::vector<Socket> waiting;
+  std::vector<PendingConnection> waiting;
   std::string message;
   while (message.empty() && waiting.size() < 10) {
-    message = message_of_failure([&] { waiting.emplace_back(connect_to(endpoint(), milliseconds{20})); });
+    message = message_of_failure([&] { waiting.push_back(connect_to(endpoint(), milliseconds{20})); });
     if (message == "no failure") message.clear();
   }
   EXPECT_NE(message.find("does not answer"), std::string::npos) << message;
@@ -361,7 +361,7 @@ TEST_F(SocketFiles, a_full_backlog_is_waited_for_no_longer_than_said) {
 TEST_F(SocketFiles, the_system_vouches_for_the_peer) {
   Loop loop;
   const BoundSocket bound = listen_on(endpoint());
-  const Socket client{connect_to(endpoint(), milliseconds{5000})};
+  const Descriptor client{connect_to(endpoint(), milliseconds{5000}).release_socket()};
   const SocketStream stream{loop, ::accept(bound.descriptor, nullptr, nullptr)};
   const auto peer = stream.peer_credentials();
   ASSERT_TRUE(peer.has_value());
@@ -383,10 +383,10 @@ TEST(UnixPlaces, connecting_keeps_its_time_though_signals_come) {
   sockaddr_un address{};
   address.sun_family = AF_UNIX;
   path.copy(address.sun_path, sizeof address.sun_path - 1);
-  const Socket listener{::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0)};
+  const Descriptor listener{::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0)};
   ASSERT_EQ(::bind(listener.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address), 0);
   ASSERT_EQ(::listen(listener.get(), 0), 0);
-  std::vector<Socket> waiting;
+  std::vector<Descriptor> waiting;
   for (int error = 0; error == 0;) {
     waiting.emplace_back(::socket(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
     const int result = ::connect(waiting.back().get(), reinterpret_cast<const sockaddr*>(&address), sizeof address);

@@ -42,7 +42,7 @@ class IoThreadTest : public testing::TestWithParam<unsigned> {
   IoThreadTest() {
     auto [descriptor, peer] = sockets_->pair();
     peer_ = peer;
-    stream_ = io_.open(descriptor);
+    stream_ = io_.open(PendingConnection{descriptor});
     stream_->start(user_);
   }
   void turn() {
@@ -229,7 +229,7 @@ TEST_P(IoThreadTest, the_thread_ends_when_last_words_are_taken_or_a_little_later
   EXPECT_TRUE(peer_->closed);
 
   auto [descriptor, peer] = sockets_->pair();
-  stream_ = io_.open(descriptor);
+  stream_ = io_.open(PendingConnection{descriptor});
   stream_->start(user_);
   turns(3);
   stream_->send(Buffer{"last words"}, false);
@@ -274,7 +274,7 @@ TEST_P(IoThreadTest, streams_that_come_and_go_leave_nothing_behind) {
   for (int round = 0; round < 200; ++round) {
     auto [descriptor, peer] = sockets_->pair();
     Reader user;
-    auto stream = io_.open(descriptor);
+    auto stream = io_.open(PendingConnection{descriptor});
     stream->start(user);
     peer->send("hello");
     if (random() % 2 == 0) stream->send(Buffer{std::string(random() % 100'000, 'x')}, random() % 2 == 0);

@@ -117,7 +117,7 @@ class RealPair : public testing::Test {
  protected:
   RealPair() {
     const BoundSocket bound = listen_on(Endpoint{"tcp://127.0.0.1:0"});
-    peer_ = connect_to(bound.endpoint, milliseconds{5000});
+    peer_ = connect_to(bound.endpoint, milliseconds{5000}).release_socket();
     descriptor_ = ::accept(bound.descriptor, nullptr, nullptr);
     ::close(bound.descriptor);
   }
@@ -137,8 +137,10 @@ TEST(Listener, hands_over_each_connection_once) {
   auto* backend = new SimulatedBackend{3};
   Loop loop{std::unique_ptr<runtime::Backend>{backend}};
   const int descriptor = backend->listen();
-  std::vector<int> accepted;
-  const Listener listener{loop, descriptor, [&](int fd) { accepted.push_back(fd); }, [](int) { FAIL(); }};
+  std::vector<PendingConnection> accepted;
+  const Listener listener{loop, descriptor,
+                          [&](PendingConnection connection) { accepted.push_back(std::move(connection)); },
+                          [](int) { FAIL(); }};
   for (int i = 0; i < 10; ++i) backend->connect(descriptor);
   for (int i = 0; i < 60; ++i) loop.turn(milliseconds{1});
   EXPECT_EQ(accepted.size(), 10U);
@@ -148,9 +150,10 @@ TEST(Listener, waits_when_there_are_no_descriptors_and_accepts_again_later) {
   auto* backend = new SimulatedBackend{3};
   Loop loop{std::unique_ptr<runtime::Backend>{backend}};
   const int descriptor = backend->listen();
-  std::vector<int> accepted;
+  std::vector<PendingConnection> accepted;
   std::vector<int> told;
-  const Listener listener{loop, descriptor, [&](int fd) { accepted.push_back(fd); },
+  const Listener listener{loop, descriptor,
+                          [&](PendingConnection connection) { accepted.push_back(std::move(connection)); },
                           [&](int error) { told.push_back(error); }};
   backend->fail_accept(EMFILE);
   backend->connect(descriptor);

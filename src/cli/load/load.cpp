@@ -124,8 +124,7 @@ class Run {
 
 class LoadConnection final : private transport::StreamUser {
  public:
-  LoadConnection(Run& run, int descriptor)
-      : run_(&run), stream_(std::make_unique<transport::SocketStream>(run.loop, descriptor)) {
+  LoadConnection(Run& run, transport::PendingConnection connection) : run_(&run), stream_(connection.attach(run.loop)) {
     const std::uint32_t slots = run.options.pipeline;
     due_.resize(slots, kFree);
     free_.resize(slots);
