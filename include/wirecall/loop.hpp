@@ -14,6 +14,7 @@
 
 #include "wirecall/bytes.hpp"
 #include "wirecall/context.hpp"
+#include "wirecall/watch.hpp"
 
 namespace wirecall {
 
@@ -59,6 +60,10 @@ class Loop final : public Scheduler {
   /// and `job` is dropped, when 65,536 jobs wait already. A thread that may outlive the loop posts to its inbox
   /// instead.
   [[nodiscard]] bool post(std::move_only_function<void()> job);
+
+  /// Calls `function` once in each turn in which `descriptor` is ready for what is wanted, until what is returned goes
+  /// (wirecall/watch.hpp). Throws std::system_error when the system refuses a second descriptor of the file.
+  [[nodiscard]] Watch watch(int descriptor, Readiness wanted, WatchFunction function);
 
   // What follows is for the layers that do I/O (src/runtime has the types).
 

@@ -32,3 +32,4 @@
 #include "wirecall/result_stream.hpp"
 #include "wirecall/server.hpp"
 #include "wirecall/subscription.hpp"
+#include "wirecall/watch.hpp"

@@ -18,6 +18,7 @@
 #include "wirecall/bytes.hpp"
 #include "wirecall/engine.hpp"
 #include "wirecall/log.hpp"
+#include "wirecall/watch.hpp"
 
 namespace wirecall::runtime {
 
@@ -30,12 +31,15 @@ struct Handle {
 };
 
 enum class OperationKind : std::uint8_t {
-  open,       ///< `descriptor` is known as `handle` from now on; never completes
-  accept,     ///< multishot: completes once for each connection that arrives
-  receive,    ///< multishot: completes once for each run of bytes, then with zero bytes at the end of the stream; and
-              ///< unasked, with an error, when a connection breaks on which nothing is in flight
-  cancel,     ///< ends the multishot operation of `handle`, which completes with ECANCELED; itself it never completes
-  send,       ///< completes when all bytes are taken, or with an error; at most one a handle at a time
+  open,     ///< `descriptor` is known as `handle` from now on; never completes
+  accept,   ///< multishot: completes once for each connection that arrives
+  receive,  ///< multishot: completes once for each run of bytes, then with zero bytes at the end of the stream; and
+            ///< unasked, with an error, when a connection breaks on which nothing is in flight
+  cancel,   ///< ends the accept or receive of `handle`, which completes with ECANCELED; itself it never completes
+  poll,     ///< multishot, level-triggered: completes once in each turn in which the descriptor is ready for what is
+            ///< wanted, or with an error when the system refuses to watch it, and then no more; a further one changes
+            ///< what is wanted. Not on a handle that accepts, receives or sends. Ends with `close`, and is not told so
+  send,     ///< completes when all bytes are taken, or with an error; at most one a handle at a time
   shut_down,  ///< ends the stream towards the peer; never completes
   close,      ///< what is in flight completes with ECANCELED, then this completes, and the slot is free
 };
@@ -46,6 +50,7 @@ struct Operation {
   /// For send: its completion ends the wait of this turn. Otherwise a send that was taken whole is told with whatever
   /// ends the wait, so that it costs no turn of its own.
   bool prompt = false;
+  Readiness wanted = Readiness::none;  ///< poll
   Handle handle;
   int descriptor = -1;
   Buffer buffer;
@@ -56,6 +61,7 @@ struct Completion {
   OperationKind kind;
   /// A multishot operation has ended with this, and must be submitted again to go on.
   bool last = true;
+  Readiness ready = Readiness::none;  ///< poll: of what is wanted; where the peer has gone or failed, all of that
   Handle handle;
   int error = 0;          ///< an errno, 0 for success
   int descriptor = -1;    ///< accept: the new connection, owned by whoever takes it out, leaving -1

@@ -72,6 +72,15 @@ ssize_t send_now(int fd, std::string_view bytes) noexcept {
   return ::syscall(SYS_sendto, fd, bytes.data(), bytes.size(), kFlags, nullptr, 0);
 }
 
+std::uint32_t events_of(Readiness wanted) noexcept {
+  return (wants(wanted, Readiness::readable) ? std::uint32_t{EPOLLIN} : 0U) |
+         (wants(wanted, Readiness::writable) ? std::uint32_t{EPOLLOUT} : 0U);
+}
+Readiness readiness_of(std::uint32_t events) noexcept {
+  return ((events & EPOLLIN) != 0 ? Readiness::readable : Readiness::none) |
+         ((events & EPOLLOUT) != 0 ? Readiness::writable : Readiness::none);
+}
+
 class EpollBackend final : public Backend {
  public:
   explicit EpollBackend(std::size_t receive_bytes);
@@ -101,17 +110,20 @@ class EpollBackend final : public Backend {
     bool registered = false;  // with epoll; HUP and ERR come even when nothing is armed
     bool receiving = false;
     bool accepting = false;
+    bool polls = false;               // the descriptor is polled, and nothing else is done with it
     bool ended = false;               // the peer has ended what it sends
     bool shut_down = false;           // we have
     std::uint8_t small = 0;           // large receives that brought little, the last in a row
     bool listed = false;              // in events_, and not served yet
     std::uint32_t receive_bytes = 0;  // the next receive takes so many at most; 0 for receive_bytes_
     std::uint32_t last_bytes = 0;     // that a receive brought
+    std::uint32_t polled = 0;         // the events that a poll waits for
     Buffer unsent;                    // of the send in flight; empty when there is none
     std::size_t sent = 0;             // bytes of `unsent` that the kernel has
 
     [[nodiscard]] std::uint32_t wanted() const noexcept {
-      return (receiving || accepting ? std::uint32_t{EPOLLIN} : 0U) | (unsent.empty() ? 0U : std::uint32_t{EPOLLOUT});
+      return (receiving || accepting ? std::uint32_t{EPOLLIN} : 0U) | (unsent.empty() ? 0U : std::uint32_t{EPOLLOUT}) |
+             polled;
     }
   };
 
@@ -126,6 +138,8 @@ class EpollBackend final : public Backend {
   void end_multishot(Handle handle, int error);
   void watch(Handle handle);
   void unwatch(Handle handle);
+  void remove(Slot& slot) noexcept;
+  void tell_ready(Handle handle, std::uint32_t events);
   void end_idle(Handle handle, std::uint32_t events);
   void wait(nanoseconds until);
   void look_for_light();
@@ -231,6 +245,11 @@ void EpollBackend::perform(Operation& operation) {
       slot.receiving = true;
       watch(handle);
       break;
+    case OperationKind::poll:
+      slot.polls = true;
+      slot.polled = events_of(operation.wanted);
+      watch(handle);
+      break;
     case OperationKind::cancel:
       end_multishot(handle, ECANCELED);
       prompt_ = true;
@@ -252,7 +271,9 @@ void EpollBackend::close(Handle handle) {
   Slot& slot = slots_[handle.slot];
   end_multishot(handle, ECANCELED);
   if (!slot.unsent.empty()) end_send(handle, ECANCELED);
-  ::close(slot.fd);  // which takes it out of the epoll set: nobody else has the description
+  // Closing takes it out of the epoll set, unless somebody else has the description.
+  if (slot.polls && slot.registered) remove(slot);
+  ::close(slot.fd);
   slot = Slot{};
   slot.generation = handle.generation + 1;  // events of this turn that are still to be looked at are not for it
   complete(OperationKind::close, handle, 0);
@@ -302,7 +323,7 @@ void EpollBackend::end_multishot(Handle handle, int error) {
 void EpollBackend::watch(Handle handle) {
   Slot& slot = slots_[handle.slot];
   const std::uint32_t wanted = slot.wanted();
-  if (slot.registered && (wanted & ~slot.armed) == 0) return;
+  if ((slot.registered || wanted == 0) && (wanted & ~slot.armed) == 0) return;
   epoll_event event{};
   event.events = wanted;
   event.data.u64 = std::uint64_t{handle.generation} << 32 | handle.slot;
@@ -317,6 +338,7 @@ void EpollBackend::watch(Handle handle) {
   const int error = errno;
   end_multishot(handle, error);
   if (!slot.unsent.empty()) end_send(handle, error);
+  if (std::exchange(slot.polled, 0) != 0) complete(OperationKind::poll, handle, error);
 }
 
 // Makes epoll watch no more than what is wanted.
@@ -330,12 +352,32 @@ void EpollBackend::unwatch(Handle handle) {
   slot.armed = wanted;
 }
 
-// The last of a connection on which nothing is in flight, told once: epoll would say it again and again.
-void EpollBackend::end_idle(Handle handle, std::uint32_t events) {
-  Slot& slot = slots_[handle.slot];
+void EpollBackend::remove(Slot& slot) noexcept {
   ::epoll_ctl(epoll_.get(), EPOLL_CTL_DEL, slot.fd, nullptr);
   slot.registered = false;
   slot.armed = 0;
+}
+
+// An event that nobody waits for would come again and again.
+void EpollBackend::tell_ready(Handle handle, std::uint32_t events) {
+  Slot& slot = slots_[handle.slot];
+  const bool broken = (events & (EPOLLERR | EPOLLHUP)) != 0;
+  const std::uint32_t ready = broken ? slot.polled : events & slot.polled;
+  if (ready != 0) {
+    Completion& completion = complete(OperationKind::poll, handle, 0);
+    completion.last = false;
+    completion.ready = readiness_of(ready);
+  } else if (broken) {
+    remove(slot);
+  } else {
+    unwatch(handle);
+  }
+}
+
+// The last of a connection on which nothing is in flight, told once: epoll would say it again and again.
+void EpollBackend::end_idle(Handle handle, std::uint32_t events) {
+  Slot& slot = slots_[handle.slot];
+  remove(slot);
   // A hang-up of which we have seen one half, and not done the other, is a reset as well.
   if ((events & EPOLLERR) == 0 && (!slot.ended || slot.shut_down)) return;
   complete(OperationKind::receive, handle, error_of_broken(slot.fd));
@@ -417,6 +459,9 @@ bool EpollBackend::serve(const epoll_event& event) {
     if ((event.events & ~std::uint32_t{EPOLLOUT}) != 0 && !receive(handle)) return false;
   } else if (slot.accepting) {
     accept(handle);
+  } else if (slot.polls) {
+    tell_ready(handle, event.events);
+    return true;
   }
   if (sending) go_on_sending(handle);
   const bool sent = sending && slot.unsent.empty();

@@ -179,10 +179,11 @@ void UringBackend::take_over() {
     if (slot.fd < 0) continue;
     slot.in_flight = 0;
     slot.armed = slot.watched = false;
+    slot.polling = 0;
     if (slot.closing) continue;
     if (slot.cancelling) {
       end_multishot(at, ECANCELED);
-    } else if (slot.receiving || slot.accepting) {
+    } else if (slot.receiving || slot.accepting || slot.polled != 0) {
       arm_later(at);
     }
     if (slot.accepting) listen_for_arrivals(at);
@@ -238,6 +239,9 @@ void UringBackend::perform(Operation& operation) {
       slot.receiving = true;
       arm(at);
       break;
+    case OperationKind::poll:
+      poll_for(at, operation.wanted);
+      break;
     case OperationKind::cancel:
       cancel(at);
       break;
@@ -267,6 +271,7 @@ void UringBackend::close(std::uint32_t at) {
   end_multishot(at, ECANCELED);
   if (!slot.unsent.empty() && !slot.queued) end_send(at, ECANCELED);
   slot.closing = true;
+  slot.polled = 0;
   if (slot.in_flight != 0) {
     io_uring_sqe& entry = ring_->entry();
     ::io_uring_prep_cancel_fd(&entry, slot.fd, IORING_ASYNC_CANCEL_ALL);
@@ -350,7 +355,7 @@ io_uring_sqe& UringBackend::poll(std::uint32_t at, Entry kind, unsigned events) 
 void UringBackend::watch_idle() {
   for (const std::uint32_t at : to_watch_) {
     Slot& slot = slots_[at];
-    if (slot.fd < 0 || slot.closing || slot.receiving || slot.accepting) continue;
+    if (slot.fd < 0 || slot.closing || slot.receiving || slot.accepting || slot.polls) continue;
     if (slot.watched) {
       tell_broken(at);
     } else {
@@ -369,6 +374,49 @@ void UringBackend::tell_broken(std::uint32_t at) {
   if ((slot.hung_up & POLLERR) == 0 && (!slot.ended || slot.shut_down)) return;
   slot.broken = true;
   complete(OperationKind::receive, at, error_of_broken(slot.fd));
+}
+
+// A poll of the kernel's is over with what it tells, and looks before it waits: asked for again in the next turn, when
+// its user has had its say, it is level-triggered. One of several shots is not.
+void UringBackend::arm_poll(std::uint32_t at) {
+  Slot& slot = slots_[at];
+  slot.polling = slot.polled;
+  poll(at, Entry::ready, static_cast<unsigned short>(slot.polled));
+}
+
+// What is wanted less is found when it comes.
+void UringBackend::poll_for(std::uint32_t at, Readiness wanted) {
+  Slot& slot = slots_[at];
+  slot.polls = true;
+  slot.polled = static_cast<short>((wants(wanted, Readiness::readable) ? POLLIN : 0) |
+                                   (wants(wanted, Readiness::writable) ? POLLOUT : 0));
+  if ((slot.polled & ~slot.polling) == 0) return;
+  if (slot.polling == 0) return arm_poll(at);
+  io_uring_sqe& entry = ring_->entry();
+  ::io_uring_prep_cancel64(&entry, key(Entry::ready, at), 0);
+  entry.flags |= IOSQE_CQE_SKIP_SUCCESS;
+  entry.user_data = key(Entry::cancel, at);
+}
+
+void UringBackend::polled(std::uint32_t at, std::int32_t result) {
+  Slot& slot = slots_[at];
+  --slot.in_flight;
+  slot.polling = 0;
+  if (slot.closing || slot.polled == 0) return;
+  if (result < 0 && result != -ECANCELED && result != -EINTR && result != -EAGAIN) {
+    slot.polled = 0;
+    complete(OperationKind::poll, at, -result);
+    return;
+  }
+  const int events = std::max(result, 0);
+  const int ready = (events & (POLLERR | POLLHUP)) != 0 ? slot.polled : events & slot.polled;
+  if (ready != 0) {
+    Completion& completion = complete(OperationKind::poll, at, 0);
+    completion.last = false;
+    completion.ready = ((ready & POLLIN) != 0 ? Readiness::readable : Readiness::none) |
+                       ((ready & POLLOUT) != 0 ? Readiness::writable : Readiness::none);
+  }
+  arm_later(at);
 }
 
 // ---- completions ----
@@ -400,6 +448,8 @@ void UringBackend::completed(const Arrived& told) {
       if (told.result > 0) slots_[at].hung_up |= static_cast<short>(told.result & (POLLERR | POLLHUP));
       tell_broken(at);
       break;
+    case Entry::ready:
+      return polled(at, told.result);
     case Entry::wait_timer:
       wait_timer_.expired();
       [[fallthrough]];

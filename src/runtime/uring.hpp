@@ -54,7 +54,18 @@ class UringBackend final : public Backend {
 
  private:
   // Every entry is known by its slot and one of these. A slot is used again only when nothing of it is in flight.
-  enum class Entry : std::uint8_t { receive, accept, arrivals, send, writable, hang_up, wake, wait_timer, cancel };
+  enum class Entry : std::uint8_t {
+    receive,
+    accept,
+    arrivals,
+    send,
+    writable,
+    hang_up,
+    ready,
+    wake,
+    wait_timer,
+    cancel
+  };
 
   static constexpr std::uint64_t key(Entry entry, std::uint32_t slot) noexcept {
     return static_cast<std::uint64_t>(entry) << 32 | slot;
@@ -90,9 +101,12 @@ class UringBackend final : public Backend {
     bool shut_down = false;   // we have
     bool closing = false;
     bool broken = false;            // has been told
+    bool polls = false;             // the descriptor is polled, and nothing else is done with it
     bool waiting = false;           // for its multishot entry to be made again; listed in to_arm_
     bool large = false;             // the next receive has a large buffer
     std::uint8_t small = 0;         // those for which a small one would have been enough, the last in a row
+    short polled = 0;               // the events that the user waits for
+    short polling = 0;              // the kernel does; 0 where it has no such entry
     short hung_up = 0;              // POLLERR and POLLHUP, as far as we have heard of them
     std::uint32_t last_bytes = 0;   // that a receive brought
     std::uint32_t deferred_in = 0;  // takes_ when something that came for it was last deferred
@@ -115,6 +129,9 @@ class UringBackend final : public Backend {
   io_uring_sqe& poll(std::uint32_t at, Entry entry, unsigned events);
   void watch_idle();
   void tell_broken(std::uint32_t at);
+  void poll_for(std::uint32_t at, Readiness wanted);
+  void arm_poll(std::uint32_t at);
+  void polled(std::uint32_t at, std::int32_t result);
   void completed(const Arrived& told);
 
   // Multishot operations (uring_multishot.cpp).

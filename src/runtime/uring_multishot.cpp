@@ -59,6 +59,8 @@ void UringBackend::arm_those_that_ended() {
         arm(at);
       } else if (slot.accepting && !slot.armed) {
         arm(at);
+      } else if (slot.polled != 0 && slot.polling == 0) {
+        arm_poll(at);
       }
       slot.waiting = false;
       return true;

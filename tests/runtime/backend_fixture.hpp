@@ -43,7 +43,8 @@ class BackendTest : public testing::TestWithParam<WorldKind> {
         accepted_.push_back(std::exchange(completion.descriptor, -1));
         continue;
       }
-      seen_.push_back({completion.kind, completion.handle, completion.error, std::move(completion.buffer)});
+      seen_.push_back(
+          {completion.kind, completion.handle, completion.error, std::move(completion.buffer), completion.ready});
     }
   }
   [[nodiscard]] std::chrono::nanoseconds in_a_moment() {
@@ -65,6 +66,7 @@ class BackendTest : public testing::TestWithParam<WorldKind> {
     Handle handle;
     int error;
     Buffer buffer;
+    Readiness ready;
   };
 
   std::unique_ptr<World> world_;

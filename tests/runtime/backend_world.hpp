@@ -43,6 +43,9 @@ class World {
   virtual Backend& backend() = 0;
   /// A descriptor for the backend, and the other end of the connection.
   virtual int connect(std::unique_ptr<Peer>& peer) = 0;
+  /// What the owner of a polled descriptor does with it: takes all that has come, and sends until there is no room.
+  virtual void drain(int descriptor) = 0;
+  virtual void fill(int descriptor) = 0;
   /// A descriptor that accepts connections of `dial`.
   virtual int listen() = 0;
   virtual std::unique_ptr<Peer> dial() = 0;
@@ -111,6 +114,16 @@ class SocketWorld final : public World {
     peer = std::make_unique<SocketPeer>(ends[1], ends[0]);
     return ends[0];
   }
+  void drain(int descriptor) override {
+    char block[65536];
+    while (::recv(descriptor, block, sizeof block, MSG_DONTWAIT) > 0) {
+    }
+  }
+  void fill(int descriptor) override {
+    const std::string block(65536, 'x');
+    while (::send(descriptor, block.data(), block.size(), MSG_DONTWAIT | MSG_NOSIGNAL) > 0) {
+    }
+  }
   int listen() override {
     const int fd = ::socket(family_, SOCK_STREAM | SOCK_CLOEXEC, 0);
     // A name of no file for unix sockets, a free port for TCP: both of the system's choice.
@@ -174,6 +187,8 @@ class SimulatedWorld final : public World {
     peer = std::make_unique<End>(end);
     return descriptor;
   }
+  void drain(int descriptor) override { backend_.peer_of(descriptor).to_us.clear(); }
+  void fill(int descriptor) override { backend_.peer_of(descriptor).window = 0; }
   int listen() override { return listener_ = backend_.listen(); }
   std::unique_ptr<Peer> dial() override {
     if (backend_.closed(listener_)) return nullptr;

@@ -62,6 +62,7 @@ class SimulatedBackend final : public Backend {
     ends_.back()->peer = std::make_shared<SimulatedPeer>();
     return {descriptor, ends_.back()->peer};
   }
+  [[nodiscard]] SimulatedPeer& peer_of(int descriptor) const { return *end_of(descriptor).peer; }
   /// From now on each connection is reset with a chance of one in `chances` whenever it is served, and each listener
   /// has the same chance to find no descriptor for a new connection. 0 ends that.
   void break_one_in(unsigned chances) { break_one_in_ = chances; }
@@ -113,6 +114,8 @@ class SimulatedBackend final : public Backend {
     bool accepting = false;
     bool sending = false;
     bool prompt = false;
+    bool polls = false;
+    Readiness polled = Readiness::none;
     bool broken = false;  // and this has been reported
     Buffer unsent;
     std::size_t sent = 0;
@@ -143,6 +146,10 @@ class SimulatedBackend final : public Backend {
         break;
       case OperationKind::receive:
         end.receiving = true;
+        break;
+      case OperationKind::poll:
+        end.polls = true;
+        end.polled = operation.wanted;
         break;
       case OperationKind::cancel:
         end_multishot(end, ECANCELED);
@@ -191,7 +198,9 @@ class SimulatedBackend final : public Backend {
       }
       if (end->accepting) accept(*end);
       if (end->sending) send(*end);
-      if (end->receiving) {
+      if (end->polls) {
+        poll(*end);
+      } else if (end->receiving) {
         receive(*end);
       } else if (end->peer && end->peer->reset_by_peer && !end->sending && !std::exchange(end->broken, true)) {
         served_ = true;
@@ -229,6 +238,20 @@ class SimulatedBackend final : public Backend {
     Completion& completion = complete(OperationKind::receive, end, 0);
     completion.last = false;
     completion.bytes = {lent_->back().get(), bytes};
+  }
+
+  void poll(const End& end) {
+    const SimulatedPeer& peer = *end.peer;
+    const bool readable = !peer.to_us.empty() || peer.finished || peer.reset_by_peer;
+    const bool writable = peer.window != 0 || peer.reset_by_peer;
+    const Readiness ready =
+        ((readable ? Readiness::readable : Readiness::none) | (writable ? Readiness::writable : Readiness::none)) &
+        end.polled;
+    if (ready == Readiness::none) return;
+    served_ = true;
+    Completion& completion = complete(OperationKind::poll, end, 0);
+    completion.last = false;
+    completion.ready = ready;
   }
 
   void send(End& end) {
