@@ -106,7 +106,7 @@ class Crowd : public DetectorOwner {
     loop_context.services.broker = &router;
     http.metrics = [this](rpc::Asker asker) { return std::make_unique<broker::MetricsText>(router, std::move(asker)); };
     http.openrpc = [this](rpc::LoopContext& own, rpc::Asker asker, std::span<const std::string> urls) {
-      return std::make_unique<rpc::OpenRpcDocument>(own, registry, own.broker, "", std::move(asker),
+      return std::make_unique<rpc::OpenRpcDocument>(own, registry, own.services.broker, "", std::move(asker),
                                                     rpc::DocumentOrigin{.urls = urls});
     };
     Line& provider = connect();
