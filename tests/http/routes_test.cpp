@@ -83,7 +83,7 @@ TEST(ProgramRoute, serves_a_request_as_a_value) {
   const HttpSettings settings = with_routes();
   expect_answer(get("/mine?a=1", "X-Mine: yes\r\n") + get("/mine", {}, "HEAD") + post(request(1)),
                 text("200 OK", "GET /mine?a=1|yes|") +
-                    "HTTP/1.1 200 OK\r\nContent-Type: text/plain; charset=utf-8\r\nContent-Length: 16\r\n\r\n" +
+                    "HTTP/1.1 200 OK\r\nContent-Type: text/plain; charset=utf-8\r\nContent-Length: 17\r\n\r\n" +
                     ok(result("19", 1)),
                 settings);
   expect_answer(post("{\"a\"", "X-Mine: 2\r\n", "/mine?b") + post("", {}, "/mine") + post(request(1)),
