@@ -161,7 +161,8 @@ class BatchWays {
  public:
   using Results = R;
 
-  /// Sends it and blocks until all calls have ended.
+  /// Sends it and blocks until all calls have ended; each outcome is the result, or the Error that Client::call
+  /// would throw.
   [[nodiscard]] Results send() && {
     Results results = batch_.template make_results<Results>();
     batch_.wait([&](std::size_t index, Answer& answer) { read_result(results, index, answer); });
@@ -175,6 +176,7 @@ class BatchWays {
     return batch_.start([results](std::size_t index, Answer& answer) { read_result(*results, index, answer); },
                         [results, callback = std::move(callback)]() mutable { callback(std::move(*results)); });
   }
+  /// Sends it and returns; the future has the results when all calls have ended.
   [[nodiscard]] std::future<Results> future() && {
     auto promise = std::make_shared<std::promise<Results>>();
     std::move(*this).then([promise](Results results) { promise->set_value(std::move(results)); });

@@ -115,12 +115,14 @@ void write_params(OutgoingCall& call, const Args&... args) {
 
 class Client {
  public:
-  /// Of a server at an endpoint such as "tcp://127.0.0.1:8545" or "http://127.0.0.1:8545/rpc" (docs/client.md "By
-  /// HTTP"). Throws std::invalid_argument for what names no endpoint and for options that cannot be.
+  /// A client of the server at `uri`, such as "tcp://127.0.0.1:8545" or "http://127.0.0.1:8545/rpc" (docs/client.md "By
+  /// HTTP"). It connects when it is first used. Throws std::invalid_argument for what is no endpoint URI, and for
+  /// options out of their ranges.
   explicit Client(std::string_view uri, ClientOptions options = {});
-  /// Of a server at one of several endpoints: the next is tried where one does not answer.
+  /// A client of one server at several endpoints: the next is tried where one does not answer. Throws
+  /// std::invalid_argument for no endpoint as well.
   explicit Client(std::vector<Endpoint> endpoints, ClientOptions options = {});
-  /// Of options as JSON text: Client{uri, R"({"call_timeout_ms": 200})"}. Throws as ClientOptions::from_json.
+  /// With options as JSON text: Client{uri, R"({"call_timeout_ms": 200})"}. Throws as ClientOptions::from_json.
   template <std::convertible_to<std::string_view> Json>
   Client(std::string_view uri, const Json& options_json)
       : Client(uri, ClientOptions::from_json(std::string_view{options_json})) {}
@@ -133,7 +135,8 @@ class Client {
   Client& operator=(Client&&) noexcept;
 
   /// Ends all open calls with ConnectionError, as the destructor does; later calls end in the same way. Other threads
-  /// may be in calls meanwhile. A second call has no effect. Any thread but, while another is in it, that of `run`.
+  /// may be in calls meanwhile. A second call has no effect. Any thread, but not while another one is in `run`: it
+  /// would wait for the end of that.
   void close() noexcept;
 
   /// Connects now instead of with the first call, trying each endpoint once. Throws ConnectionError with the cause and
@@ -191,10 +194,10 @@ class Client {
   /// A call whose params the user writes and whose answer the user reads; all other ways are built on it.
   [[nodiscard]] detail::OutgoingCall outgoing(std::string_view method) { return {core_, method}; }
 
-  /// Several such calls in one message, each with its own answer.
+  /// Several such calls in one message (a JSON-RPC batch), each with its own answer.
   [[nodiscard]] detail::OutgoingBatch outgoing_batch() { return detail::OutgoingBatch{core_}; }
 
-  /// Several calls in one message; see batch.hpp.
+  /// Several calls in one message (a JSON-RPC batch), their results typed; see batch.hpp.
   [[nodiscard]] Batch<> batch();
   /// Any number of calls in one message, each with a T as its result; see batch.hpp.
   template <class T = void>
@@ -203,7 +206,9 @@ class Client {
   }
 
   /// Sends a notification, which has no answer. Returns when the kernel has accepted its bytes, by HTTP when the server
-  /// has responded, and at once inside a callback, handler or coroutine of this client.
+  /// has responded, and at once inside a callback, handler or coroutine of this client. Throws ConnectionError when it
+  /// may not have been sent, Error -32002 when the kernel has not accepted it within ClientOptions::call_timeout_ms,
+  /// and LocalError -32602 when JSON cannot hold an argument.
   template <class... Args>
   void notify(std::string_view method, const Args&... args) {
     detail::OutgoingCall call{core_, method};
@@ -218,6 +223,7 @@ class Client {
   /// came, or an unreadable one. `timeout`: by default ClientOptions::call_timeout_ms.
   [[nodiscard]] std::expected<Response, Error> call_for_response(std::string_view method, std::string_view params_json,
                                                                  std::optional<std::chrono::milliseconds> timeout = {});
+  /// Sends a notification with params that are JSON text; blocks as `notify`. `timeout`: as above.
   [[nodiscard]] std::expected<void, Error> notify_raw(std::string_view method, std::string_view params_json,
                                                       std::optional<std::chrono::milliseconds> timeout = {});
 

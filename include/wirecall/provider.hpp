@@ -33,7 +33,7 @@ struct ProvideOptions {
   bool idempotent = false;
   /// The method changes nothing, so that it may be called by HTTP GET.
   bool safe = false;
-  std::string summary = {};
+  std::string summary = {};  ///< a sentence for people who look at what there is
   /// The parameters, as for Registry::method.
   std::vector<Param> params = {};
 };

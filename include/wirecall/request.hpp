@@ -265,19 +265,21 @@ class [[nodiscard]] Request {
  public:
   explicit Request(detail::OutgoingCall call) noexcept : call_(std::move(call)) {}
 
-  /// Bounds the time of the call, connecting and one retry included; the server is told as well. The default is
-  /// ClientOptions::call_timeout_ms. When it is over, the call ends with -32002.
+  /// Bounds the time of the call, connecting and one retry included; the server is told as well. When it is over, the
+  /// call ends with -32002. From 0 ms, which is over at once, to 100 years, which is what longer ones become. The
+  /// default is ClientOptions::call_timeout_ms.
   Request&& timeout(std::chrono::milliseconds timeout) && {
     call_.set_timeout(timeout);
     return std::move(*this);
   }
-  /// For how long, from now on and within its timeout, the call is retried while no client provides its method at the
-  /// broker. The default is ClientOptions::wait_ms.
+  /// For how long after it is made, and within its timeout, the call is retried while no client provides its method at
+  /// the broker: every 10 ms at first, every 100 ms later. 0 for no retry. The default is ClientOptions::wait_ms.
   Request&& wait(std::chrono::milliseconds wait) && {
     call_.set_wait(wait);
     return std::move(*this);
   }
-  /// Cancels the call when stop is requested, on any thread: it ends with -32800.
+  /// Cancels the call when stop is requested, on any thread: it ends with -32800, and the server is told. A stop that
+  /// is requested before the call is made ends it unsent.
   Request&& stop(std::stop_token stop) && {
     call_.set_stop(std::move(stop));
     return std::move(*this);

@@ -31,8 +31,8 @@ struct Event {
   /// of one element, and is taken out of it again; "null" where there are no params.
   [[nodiscard]] std::string_view value_json() const;
 
-  /// The value as a T, which must not borrow. Throws Error -32602, whose data says what does not fit. Where T is an
-  /// array, an array of one element is decoded as such.
+  /// The value as a T that owns its memory (no std::string_view). Throws Error -32602, whose data says what does not
+  /// fit. Where T is an array, an array of one element is decoded as such.
   template <class T>
   [[nodiscard]] T as() const {
     const std::string_view text = value_json();
@@ -45,7 +45,8 @@ struct Event {
   }
 };
 
-/// Called once for each event, one after the other, on the thread that drives the client.
+/// Called once for each event, one after the other, on the thread that drives the client. What it throws goes to the
+/// log.
 using EventFunction = std::move_only_function<void(const Event&)>;
 
 /// Called when the server has dropped `dropped` events of a topic, since this client did not read them in time.
