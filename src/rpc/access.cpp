@@ -7,6 +7,7 @@
 #include <stdexcept>
 #include <utility>
 
+#include "base/assert.hpp"
 #include "base/dotted_name.hpp"
 
 namespace wirecall::rpc {
@@ -19,6 +20,17 @@ bool any_matches(const std::vector<std::string>& patterns, std::string_view name
 bool any_covers(const std::vector<std::string>& patterns, std::string_view pattern) noexcept {
   return std::ranges::any_of(patterns, [&](const std::string& allowed) { return covers(allowed, pattern); });
 }
+
+class TokenKind final : public CredentialKind {
+ public:
+  [[nodiscard]] std::string_view revoked() const noexcept override {
+    return "the token that the caller has shown is not known any more";
+  }
+  [[nodiscard]] const Principal* find(const Authority& authority, std::string_view shown) const noexcept override {
+    return authority.find(shown);
+  }
+};
+constexpr TokenKind kTokens;
 
 void require(bool holds, const std::string& what) {
   if (!holds) throw std::invalid_argument("principals: " + what);
@@ -104,10 +116,15 @@ const Principal* Authority::find(std::string_view token) const noexcept {
   return found;
 }
 
-const Principal* Authority::find_again(const Principal& known, std::string_view token) const noexcept {
-  if (!token.empty()) return find(token);
-  const auto found = std::ranges::find(principals_, known.name, &Principal::name);
+const Principal* Authority::find_named(std::string_view name) const noexcept {
+  const auto found = std::ranges::find(principals_, name, &Principal::name);
   return found != principals_.end() ? &*found : nullptr;
+}
+
+constinit const CredentialKind& kTokenCredentials = kTokens;
+
+Credential::Credential(const CredentialKind& kind, std::string shown) : kind_(&kind), shown_(std::move(shown)) {
+  WIRECALL_ASSERT(!shown_.empty());
 }
 
 }  // namespace wirecall::rpc

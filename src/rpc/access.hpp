@@ -1,4 +1,6 @@
-// Who may do what: Authority knows the principals by their tokens, and Identity is what one connection has shown.
+// Who may do what: Authority knows the principals, a Credential is what a peer shows to be found among them, and
+// Identity is what one connection has shown. A reload makes another Authority, in which each credential is looked up
+// anew: so a kind of credential says how its principal is found, and tokens are one kind.
 // Pure. Implements docs/access.md.
 #pragma once
 
@@ -42,8 +44,8 @@ class Authority {
   /// Whose token that is; null for nobody's. Looks for the token by a keyed hash and compares in constant time: the
   /// time depends on the text's length, and not on how many principals there are, nor on the bytes that agree.
   [[nodiscard]] const Principal* find(std::string_view token) const noexcept;
-  /// Who that is now that another authority has known: by the token, or without one by the name. Null for nobody.
-  [[nodiscard]] const Principal* find_again(const Principal& known, std::string_view token) const noexcept;
+  /// Who has that name, for credentials that prove a name; null for nobody.
+  [[nodiscard]] const Principal* find_named(std::string_view name) const noexcept;
 
  private:
   struct Known {
@@ -57,11 +59,55 @@ class Authority {
   std::unordered_multimap<std::size_t, Known> tokens_;
 };
 
+/// A kind of credential: token, certificate, user of this machine. One object of each, that outlives all peers.
+class CredentialKind {
+ public:
+  /// Why the calls end of a peer whose credential is not known any more; a constant.
+  [[nodiscard]] virtual std::string_view revoked() const noexcept = 0;
+  /// Whose credential `shown` is; null for nobody's.
+  [[nodiscard]] virtual const Principal* find(const Authority& authority, std::string_view shown) const noexcept = 0;
+
+ protected:
+  ~CredentialKind() = default;
+};
+
+/// The kind that Authority::find knows.
+extern const CredentialKind& kTokenCredentials;
+
+/// What a peer has shown to be somebody, whether it is known or not.
+class Credential {
+ public:
+  /// None.
+  Credential() noexcept = default;
+  /// A token; none when it is empty.
+  Credential(std::string_view token)  // NOLINT(google-explicit-constructor): tokens are what most peers show
+      : shown_(token) {}
+  /// `shown` is what the transport has checked, such as the subject of a certificate, and not empty.
+  Credential(const CredentialKind& kind, std::string shown);
+
+  [[nodiscard]] bool empty() const noexcept { return shown_.empty(); }
+  /// Whose it is; null for nobody's. It is not empty.
+  [[nodiscard]] const Principal* find_in(const Authority& authority) const noexcept {
+    return kind_->find(authority, shown_);
+  }
+  /// As its kind says.
+  [[nodiscard]] std::string_view revoked() const noexcept { return kind_->revoked(); }
+
+ private:
+  const CredentialKind* kind_ = &kTokenCredentials;
+  std::string shown_;
+};
+
 /// What a peer has shown of itself.
 struct Identity {
+  /// Who its principal is in another authority: by the credential, or without one by the name. Null for nobody.
+  [[nodiscard]] const Principal* find_in(const Authority& other) const noexcept {
+    return credential.empty() ? other.find_named(principal->name) : credential.find_in(other);
+  }
+
   std::shared_ptr<const Authority> authority;  ///< that knows the principal
   const Principal* principal = nullptr;        ///< null as long as it has shown nothing
-  std::string token;
+  Credential credential;
 };
 
 /// Whether two texts are the same, found out in a time that depends on their sizes alone.

@@ -19,7 +19,7 @@ void log_unauthenticated(const ServedPeer& peer, const Received& message) noexce
   if (message.kind != MessageKind::request && message.kind != MessageKind::notification) return;
   const bool tells = is_reserved(message.method()) && message.has(Member::params);
   const bool shown =
-      peer.calls != nullptr && peer.calls->identity != nullptr && !peer.calls->identity->shown.token.empty();
+      peer.calls != nullptr && peer.calls->identity != nullptr && !peer.calls->identity->shown.credential.empty();
   peer.loop.refusals.log_unauthenticated({.what = message.method(),
                                           .about = tells ? subject_of(message[Member::params]) : std::string{},
                                           .source = peer.sink.peer_source(),
@@ -42,31 +42,31 @@ bool is_still_known(const ServedPeer& peer, bool was_open) noexcept {
   if (before == nullptr) return !was_open || authority == nullptr;
   const Identity& shown = peer.calls->identity->shown;
   if (shown.authority.get() == authority) return true;
-  const Principal* const after = authority != nullptr ? authority->find_again(*before, shown.token) : nullptr;
+  const Principal* const after = authority != nullptr ? shown.find_in(*authority) : nullptr;
   return after != nullptr && same_grants(*after, *before);
 }
 
 bool is_revoked(const ServedPeer& peer) noexcept {
-  const Principal* const before = peer.principal();
   const Authority* const authority = peer.loop.services.authority.get();
-  return before != nullptr && authority != nullptr &&
-         authority->find_again(*before, peer.calls->identity->shown.token) == nullptr;
+  return peer.principal() != nullptr && authority != nullptr &&
+         peer.calls->identity->shown.find_in(*authority) == nullptr;
 }
 
-void identify(ServedPeer& peer, const Principal* principal, std::string_view token) {
+void identify(ServedPeer& peer, const Principal* principal, Credential credential) {
   PeerIdentity& known = peer.identity();
-  known.shown = {.authority = peer.loop.services.authority, .principal = principal, .token = std::string{token}};
+  known.shown = {
+      .authority = peer.loop.services.authority, .principal = principal, .credential = std::move(credential)};
   if (principal != nullptr) known.awaited.reset();
   peer.use_account();
   if (peer.broker) peer.broker->identify(principal);
 }
 
 bool admit_again(ServedPeer& peer, const Received& message, std::string_view msgpack) {
-  const Principal* const before = peer.principal();
-  const bool known = before != nullptr;
+  const bool known = peer.principal() != nullptr;
   if (known && is_still_known(peer)) {
-    const std::string token = std::move(peer.calls->identity->shown.token);
-    identify(peer, peer.loop.services.authority->find_again(*before, token), token);
+    Identity& shown = peer.calls->identity->shown;
+    const Principal* const principal = shown.find_in(*peer.loop.services.authority);
+    identify(peer, principal, std::move(shown.credential));
     return true;
   }
   const bool single = message.kind == MessageKind::request || message.kind == MessageKind::notification;

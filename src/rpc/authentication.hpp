@@ -20,15 +20,15 @@ namespace wirecall::rpc {
 /// Whether the peer still is who it was when the authority has become another one, and may do the same. One that has
 /// not said yet who it is may still do so, unless it could do everything before: where it `was_open`.
 [[nodiscard]] bool is_still_known(const ServedPeer& peer, bool was_open = true) noexcept;
-/// Whether the authority knows the peer's token no more.
+/// Whether the authority knows the peer's credential no more.
 [[nodiscard]] bool is_revoked(const ServedPeer& peer) noexcept;
 
 /// A peer that has not said who it is makes its connection hold so many bytes. It may be closed for that, and so may
 /// others that hold more.
 void hold_unidentified(ServedPeer& peer, std::size_t bytes);
 
-/// The peer is `principal`, null for nobody who is known. Without a token the authority finds it again by its name.
-void identify(ServedPeer& peer, const Principal* principal, std::string_view token);
+/// The peer is `principal`, null for nobody who is known. Without a credential an authority finds it again by its name.
+void identify(ServedPeer& peer, const Principal* principal, Credential credential);
 
 [[nodiscard]] bool admit_again(ServedPeer& peer, const Received& message, std::string_view msgpack);
 /// Whether the peer may say this. Else it is refused, and its connection closed. `msgpack` is the message as it came,

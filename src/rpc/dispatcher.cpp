@@ -71,7 +71,7 @@ void Dispatcher::end_if_revoked() noexcept {
   if (!is_revoked(peer_)) return;
   refuse_open_batch();
   end_calls(message::make({.code = ErrorCode::unauthenticated,
-                           .reason = "the token that the caller has shown is not known any more",
+                           .reason = peer_.calls->identity->shown.credential.revoked(),
                            .delivered = "maybe"}));
 }
 

@@ -9,6 +9,7 @@
 #include <memory>
 #include <span>
 #include <string_view>
+#include <utility>
 
 #include "rpc/authentication.hpp"
 #include "rpc/batch_run.hpp"
@@ -88,7 +89,9 @@ class Dispatcher {
   }
   void hold_unidentified(std::size_t bytes) { rpc::hold_unidentified(peer_, bytes); }
   /// Where peers have to say who they are: this one has, by other means than rpc.hello; null for one that has not.
-  void identify(const Principal* principal, std::string_view token) { rpc::identify(peer_, principal, token); }
+  void identify(const Principal* principal, Credential credential) {
+    rpc::identify(peer_, principal, std::move(credential));
+  }
   [[nodiscard]] bool is_still_known(bool was_open = true) const noexcept {
     return rpc::is_still_known(peer_, was_open);
   }

@@ -126,13 +126,14 @@ void authenticate(const ReservedCall& call, const std::optional<RawValue>& sent)
     if (identity->principal == nullptr) refuse(Refusals::kNoToken);
     return;
   }
-  std::string token = from_json<std::string>(sent->text).value();
+  const std::string token = from_json<std::string>(sent->text).value();
   const Principal* const principal = call.loop_context.services.authority->find(token);
   if (principal == nullptr) refuse(Refusals::kUnknownToken);
   // One that says it is another than it was is nobody.
   if (identity->principal != nullptr && !same_principal(identity->principal, principal))
     refuse(Refusals::kOtherPrincipal);
-  *identity = {.authority = call.loop_context.services.authority, .principal = principal, .token = std::move(token)};
+  *identity = {
+      .authority = call.loop_context.services.authority, .principal = principal, .credential = std::string_view{token}};
   if (call.broker != nullptr) call.broker->identify(principal);
 }
 
