@@ -16,13 +16,21 @@ void serve_message(ServedPeer& peer, const Received& message, CallState& state) 
   Invocation::serve(peer, message, state);
 }
 
+std::string_view Invocation::unescaped_method(const ServedPeer& peer, const Received& message) {
+  std::string_view name;
+  Reader& reader = *peer.loop.codecs.readers.reader;
+  reader.reset(message[Member::method]);
+  static_cast<void>(reader.read_string(name));
+  return name;
+}
+
 // A call that is answered at once is timed where it is the method's first in its turn: looking at the clock costs as
 // much as many a method, and next to nothing beside a turn. Those that wait are timed when they are closed.
 [[gnu::noinline]] void Invocation::run_timed(Call& call, CallState& state, OwnCountsRow& row) {
   const LoopContext& loop = state.peer.loop;
   row.timed_in = loop.stats.loop_turns;
   const std::chrono::nanoseconds began = loop.now();
-  run(call, state);
+  run(state.peer, call, state);
   if (!state.waits && loop.scheduler != nullptr) row.record(loop.now() - began);
 }
 

@@ -4,7 +4,6 @@
 
 #include <optional>
 #include <string_view>
-#include <vector>
 
 #include "base/dotted_name.hpp"
 #include "message/own_error.hpp"
@@ -31,10 +30,12 @@ class Invocation {
   static inline void serve(ServedPeer& peer, const Received& message, CallState& state);
 
  private:
+  /// Valid until the thread's reader is used again.
+  [[nodiscard]] static std::string_view unescaped_method(const ServedPeer& peer, const Received& message);
   [[nodiscard]] static inline const Method* look_up(ServedPeer& peer, const Received& message, std::string_view name,
                                                     CallState& state);
   [[nodiscard]] static inline bool admit(ServedPeer& peer, Call& call);
-  static inline void run(Call& call, CallState& state);
+  static inline void run(const ServedPeer& peer, Call& call, CallState& state);
   static void answer_exception(Call& call, const CallState& state);
   static void answer_silence(Call& call, const CallState& state);
   static void run_timed(Call& call, CallState& state, OwnCountsRow& row);
@@ -56,12 +57,7 @@ void serve_message(ServedPeer& peer, const Received& message, CallState& state);
   if (has_call_options(message) || peer.timeout_max_ms != ServedPeer::kNoTimeout) [[unlikely]] {
     if (!take_call_options(message, state)) return;
   }
-  std::string_view name = message.method();
-  if (message.method_escaped) [[unlikely]] {
-    Reader& reader = *peer.loop.codecs.readers.reader;
-    reader.reset(message[Member::method]);
-    static_cast<void>(reader.read_string(name));
-  }
+  const std::string_view name = message.method_escaped ? unescaped_method(peer, message) : message.method();
   const Method* const method = look_up(peer, message, name, state);
   if (method == nullptr) [[unlikely]]
     return;
@@ -80,7 +76,7 @@ void serve_message(ServedPeer& peer, const Received& message, CallState& state);
         return run_timed(call, state, *row);
     }
   }
-  run(call, state);
+  run(peer, call, state);
 }
 
 // The method that the peer may call by that name: the process's own, or one that a client of the broker provides. Null
@@ -122,14 +118,13 @@ void serve_message(ServedPeer& peer, const Received& message, CallState& state);
   return true;
 }
 
-[[gnu::always_inline]] inline void Invocation::run(Call& call, CallState& state) {
+[[gnu::always_inline]] inline void Invocation::run(const ServedPeer& peer, Call& call, CallState& state) {
   // The one place in which a handler's exceptions are caught; those of tasks come here by way of error_in_flight.
   try {
-    const std::vector<Middleware>& middleware = state.peer.middleware;
-    if (middleware.empty()) [[likely]] {
+    if (peer.middleware.empty()) [[likely]] {
       call.method().invoke(call);
     } else {
-      Next{middleware.data(), middleware.size()}(call);
+      Next{peer.middleware.data(), peer.middleware.size()}(call);
     }
   } catch (...) {
     answer_exception(call, state);
