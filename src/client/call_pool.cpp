@@ -66,8 +66,7 @@ void CallPool::give_back(ClientCall& call) noexcept {
   idle_.push_back(&call);
 }
 
-void CallPool::share() noexcept {
-  if (idle_.size() >= own_idle_.size()) return;
+void CallPool::share_all() noexcept {
   idle_.insert(idle_.end(), own_idle_.begin(), own_idle_.end());
   own_idle_.clear();
 }

@@ -22,9 +22,14 @@ class CallPool {
   /// Its maker and its answer have done with it.
   void give_back(ClientCall& call) noexcept;
   /// With the mutex held: what the driver has is there for other threads, which else make new ones.
-  void share() noexcept;
+  void share() noexcept {
+    if (idle_.size() < own_idle_.size()) [[unlikely]]
+      share_all();
+  }
 
  private:
+  void share_all() noexcept;
+
   const Driver& driver_;
   const Codec& codec_;
   std::vector<ClientCall*> own_idle_;  // given back by the driver

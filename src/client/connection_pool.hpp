@@ -96,6 +96,7 @@ class ConnectionPool {
   void announce(ClientConnection& connection) noexcept;
   /// Tells the user's function. Lets go of the mutex.
   void tell_news(Lock& lock) noexcept;
+  [[nodiscard]] bool has_news() const noexcept { return !news_.empty(); }
 
  private:
   [[nodiscard]] bool any_open() const noexcept;

@@ -169,7 +169,7 @@ void ClientCore::step(Lock& lock, nanoseconds wait_max, bool may_block) {
   }
   calls_.release_delayed(wait_max);
   connections_.maintain(lock, wait_max, may_block);
-  connections_.tell_news(lock);
+  if (connections_.has_news()) connections_.tell_news(lock);
   if (may_block && driver_.others_drive()) return;  // they have come meanwhile, and call back on their own threads
   writer_.write();
   for (const auto& connection : connections_) {
@@ -195,7 +195,8 @@ void ClientCore::turn(Lock& lock, nanoseconds wait_max) {
 
 void ClientCore::after_turn(Lock& lock) {
   for (const auto& connection : connections_) {
-    if (connection->session != nullptr) calls_.finish_taken(*connection);
+    if (!connection->notifications.empty() && connection->http == nullptr && connection->session != nullptr)
+      calls_.finish_taken(*connection);
   }
   connections_.reap(lock);
 }

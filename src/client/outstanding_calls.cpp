@@ -262,8 +262,6 @@ void OutstandingCalls::not_sent(ClientCall& first, std::string_view limit) noexc
 }
 
 void OutstandingCalls::finish_taken(ClientConnection& connection) {
-  if (connection.notifications.empty() || connection.http != nullptr) [[likely]]
-    return;
   const std::uint64_t taken = connection.taken_bytes();
   while (!connection.notifications.empty() && connection.notifications.front().position <= taken) {
     finish(connection.notifications.pop_front());
@@ -354,8 +352,7 @@ void OutstandingCalls::expire_at(nanoseconds due) noexcept {
   driver_.wake_driver();  // it may have gone to sleep for longer
 }
 
-void OutstandingCalls::expire(nanoseconds& wait_max) noexcept {
-  if (earliest_ == nanoseconds::max()) return;
+void OutstandingCalls::expire_due(nanoseconds& wait_max) noexcept {
   const nanoseconds now = shared_.loop.now();
   if (now >= earliest_) {
     earliest_ = nanoseconds::max();

@@ -78,9 +78,14 @@ class OutstandingCalls {
   // ---- time ----
 
   /// Ends what has timed out; `wait_max` becomes how long nothing will.
-  void expire(std::chrono::nanoseconds& wait_max) noexcept;
+  void expire(std::chrono::nanoseconds& wait_max) noexcept {
+    if (earliest_ != std::chrono::nanoseconds::max()) expire_due(wait_max);
+  }
   /// Queues what has been delayed for long enough; `wait_max` likewise.
-  void release_delayed(std::chrono::nanoseconds& wait_max) noexcept;
+  void release_delayed(std::chrono::nanoseconds& wait_max) noexcept {
+    if (!delayed_.empty()) [[unlikely]]
+      release_due(wait_max);
+  }
 
   // ---- sending ----
 
@@ -106,6 +111,8 @@ class OutstandingCalls {
   void settle_missing(const ClientConnection& connection, bool undelivered) noexcept;
 
  private:
+  void expire_due(std::chrono::nanoseconds& wait_max) noexcept;
+  void release_due(std::chrono::nanoseconds& wait_max) noexcept;
   void withdraw_queued(ClientCall& call) noexcept;
   void withdraw_sent(ClientCall& call) noexcept;
   void queue_again(ClientCall& call) noexcept;

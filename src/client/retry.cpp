@@ -134,9 +134,7 @@ void OutstandingCalls::fail_missing(ClientCall& call) noexcept {
   fail(call, *std::exchange(call.missing, std::nullopt));
 }
 
-void OutstandingCalls::release_delayed(nanoseconds& wait_max) noexcept {
-  if (delayed_.empty()) [[likely]]
-    return;
+void OutstandingCalls::release_due(nanoseconds& wait_max) noexcept {
   const nanoseconds now = shared_.loop.now();
   for (CallList delayed = std::exchange(delayed_, {}); !delayed.empty();) {
     ClientCall& call = delayed.pop_front();
