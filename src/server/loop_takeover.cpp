@@ -1,4 +1,4 @@
-// See hand_over.hpp. How a loop is taken from a handler: the watcher marks the slot as taken, makes every thread of
+// See loop_takeover.hpp. How a loop is taken from a handler: the watcher marks the slot as taken, makes every thread of
 // the process see that (membarrier), and checks again whether the same handler runs. If so it cannot have left the
 // scope unseen: it will find the mark, call `rejoin`, and wait there. If not, the mark is harmless: whoever finds it
 // learns under the mutex that nothing was taken.
@@ -13,6 +13,7 @@
 #include <unistd.h>
 #include <utility>
 
+#include "base/assert.hpp"
 #include "connection/channel.hpp"
 
 namespace wirecall::session {
@@ -132,6 +133,8 @@ void LoopTakeover::reserve_leases() {
 
 // With the mutex held, and for the thread that calls it.
 void LoopTakeover::begin_lease() noexcept {
+  WIRECALL_ASSERT(!current_);
+  WIRECALL_ASSERT(!spare_.empty());
   current_ = std::move(spare_.back());
   spare_.pop_back();
   current_->thread = std::this_thread::get_id();
@@ -158,6 +161,8 @@ void LoopTakeover::end_turn() {
   if (let_in_ == std::this_thread::get_id()) [[unlikely]] {
     // This thread has left what it was called from: those who have the loop go on.
     const std::scoped_lock lock{mutex_};
+    WIRECALL_ASSERT(current_ && current_->thread == std::this_thread::get_id());
+    WIRECALL_ASSERT(interrupted_ && off_loop_ != 0);
     --off_loop_;
     for (const auto& lease : lost_) {
       if (lease->logged && lease->thread == std::this_thread::get_id())
@@ -177,6 +182,9 @@ void LoopTakeover::end_turn() {
 
 // Gives the loop to the first of those that wait for it, and waits for it to be given back.
 void LoopTakeover::let_in(std::unique_lock<std::mutex>& lock) {
+  WIRECALL_ASSERT(current_ && current_->thread == std::this_thread::get_id());
+  WIRECALL_ASSERT(!interrupted_ && let_in_ == std::thread::id{});
+  WIRECALL_ASSERT(!waiting_.empty());
   interrupted_ = std::move(current_);
   let_in_ = waiting_.front();
   waiting_.erase(waiting_.begin());
@@ -197,6 +205,7 @@ void LoopTakeover::rejoin(detail::WatchdogSlot& slot) noexcept {
   host_->loop.wake();
   changed_.notify_all();
   changed_.wait(lock, [this] { return let_in_ == std::this_thread::get_id(); });
+  WIRECALL_ASSERT(interrupted_);
   begin_lease();
   slot.call->renew_watchdog_slot();
 }
@@ -270,8 +279,7 @@ std::string_view LoopTakeover::why_it_waits(bool keeps) const noexcept {
   }
   if (idle_ == 0 && threads_.size() == settings_.threads_max) {
     return "a handler has not returned yet, and holds up its loop, since takeover_threads others are off the loop: "
-           "mark "
-           "handlers that wait or compute for long as blocking (wirecall::blocking, in Python blocking=True)";
+           "mark handlers that wait or compute for long as blocking (wirecall::blocking, in Python blocking=True)";
   }
   return "a handler has not returned yet, and holds up its loop: mark handlers that wait or compute for long as "
          "blocking (wirecall::blocking, in Python blocking=True)";
@@ -301,6 +309,7 @@ bool LoopTakeover::take_loop(std::uint64_t handler, Clock::time_point since) {
     lease.running = handler;
     lease.since = lease.handler_since = since;
     lost_.push_back(std::move(current_));
+    WIRECALL_ASSERT(interrupts == (interrupted_ != nullptr));
   } catch (const std::exception&) {
     return false;  // no memory or no thread: the next poll tries again
   }
@@ -311,6 +320,7 @@ bool LoopTakeover::take_loop(std::uint64_t handler, Clock::time_point since) {
     ++off_loop_;
     wanted_ = true;
   }
+  WIRECALL_ASSERT(off_loop_ <= lost_.size());
   changed_.notify_all();
   return true;
 }

@@ -10,6 +10,12 @@
 //
 // Exactly one thread has the loop at any time; passing it on goes through one mutex. Threads are made when they are
 // needed and kept. Owned by whoever owns the loop, whose thread is that which calls `run`.
+//
+// Who has the loop, under the mutex:
+//   current_ alone             its thread, in turns of the loop
+//   neither                    nobody yet: it was taken from a handler (lost_), and `wanted_` by an idle thread
+//   interrupted_, current_     the thread let_in_, which rejoins; that of interrupted_ waits in `let_in`
+//   interrupted_ alone         let_in_, about to begin; or nobody: taken from a handler once more, and about to go back
 #pragma once
 
 #include <atomic>
