@@ -15,4 +15,4 @@ from conversation import Conversation  # noqa: E402
 
 @pytest.mark.parametrize("path", sorted((GOLDEN / "python").glob("*.txt")), ids=lambda path: path.stem)
 def test_clients_send_what_they_sent(path: pathlib.Path) -> None:
-    Conversation(path, tool="wirecall", python=sys.executable).have()
+    Conversation(path, tool=GOLDEN / "wirecall", python=sys.executable).have()  # no command runs
