@@ -157,7 +157,7 @@ class BrokerStorm {
     const auto& router = *serving.router();
     if (router.relayed_calls().in_use() != 0) faults_.emplace_back("relayed calls are left");
     if (router.methods().size() != 0) faults_.emplace_back("provided methods are left");
-    if (router.next_peer(0) != nullptr) faults_.emplace_back("peers are left");
+    if (router.peers().next(0) != nullptr) faults_.emplace_back("peers are left");
     return faults_;
   }
   [[nodiscard]] std::size_t results() const { return results_; }

@@ -1,12 +1,11 @@
-// The part of Router (router.hpp) that is rpc.call_all: one call is asked of all providers of a method, each of
-// whom has a relayed call of its own, and their outcomes are gathered. Many, and those of a long request, are asked in
-// shares, over several turns.
+// See call_all.hpp.
+#include "broker/call_all.hpp"
+
 #include <algorithm>
 #include <array>
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
-#include <limits>
 #include <list>
 #include <memory>
 #include <new>
@@ -14,11 +13,8 @@
 #include <string>
 #include <utility>
 
-#include "broker/call_all_results.hpp"
 #include "broker/outgoing.hpp"
-#include "broker/request_to_all.hpp"
-#include "broker/router.hpp"
-#include "message/own_error.hpp"
+#include "broker/stream_request.hpp"
 #include "rpc/access.hpp"
 #include "rpc/call_options.hpp"
 #include "rpc/reserved_params.hpp"
@@ -39,8 +35,6 @@ constexpr std::size_t kStepsOfProvider = 4;
 // So many outcomes are prepared for in a step.
 constexpr std::size_t kExpectedInStep = 4;
 
-constexpr std::size_t kScatterAll = std::numeric_limits<std::size_t>::max();
-
 // What is left of the call's time when the last provider has had its own: for putting together what has come.
 constexpr nanoseconds kToAnswer = milliseconds{50};
 
@@ -57,8 +51,34 @@ Error unknown_method(std::string_view near) {
 
 }  // namespace
 
-void Router::call_all(Call& call) {
-  if (call.message().has(Member::to)) return call.error(errors_.not_there);
+CallAll::CallAll(BrokerContext& context, const PeerTable& peers, const MethodTable& methods, CallLedger& calls,
+                 Relay& relay, TapFeed& tap_feed)
+    : context_(&context),
+      peers_(&peers),
+      methods_(&methods),
+      calls_(calls),
+      relay_(&relay),
+      tap_feed_(&tap_feed),
+      method_(untyped_method<[](CallAll& own, Call& call) { own.call(call); }>("rpc.call_all", *this)),
+      budget_(context.loop.scheduler, kSteps, [this] { ask_more(); }) {}
+
+// The route that all of whose providers are to be asked; or throws why not.
+const Route& CallAll::require_route(const Call& call, const Peer& caller, std::string_view method) const {
+  const bool allowed = rpc::may_call(caller.principal, method);
+  if (allowed && context_->own.find(method) != nullptr)
+    throw has_one_provider("the server itself is the one provider of this method: call it by itself");
+  const Route* const route = methods_->find(method);
+  if (route == nullptr || !route->is_provided() || !allowed) {
+    if (!call.is_notification()) caller.load().count_undelivered();
+    throw unknown_method(methods_->nearest(method, caller.principal));
+  }
+  if (route->description.subscription || route->description.unsubscribes)
+    throw has_one_provider("a subscription has one provider: call its method by itself");
+  return *route;
+}
+
+void CallAll::call(Call& call) {
+  if (call.message().has(Member::to)) return call.error(context_->errors.not_there);
   const rpc::ReservedParams<3> params{call.reader(), call.params(), kNames};
   const auto method = params.as<std::string>(0);
   if (!method) params.refuse("method", params.find(0), "string");
@@ -71,156 +91,131 @@ void Router::call_all(Call& call) {
   std::optional<std::uint32_t> timeout;
   if (time != nullptr) timeout = rpc::milliseconds_of(time->text);
   const Received& message = call.message();
-  const Route* const route = methods_.find(*method);
-  const Peer& caller = static_cast<Peer&>(*call.broker_peer());
-  const Principal* const principal = caller.principal;
-  const bool allowed = rpc::may_call(principal, *method);
-  if (allowed && own_->find(*method) != nullptr)
-    throw has_one_provider("the server itself is the one provider of this method: call it by itself");
-  if (route == nullptr || !route->is_provided() || !allowed) {
-    if (!call.is_notification()) caller.load().count_undelivered();
-    throw unknown_method(methods_.nearest(*method, principal));
-  }
-  if (route->description.subscription || route->description.unsubscribes)
-    throw has_one_provider("a subscription has one provider: call its method by itself");
+  const Peer& caller = caller_of(call);
+  const Route& route = require_route(call, caller, *method);
   if (call.is_notification()) return call.end_result();  // nobody would learn the outcomes
-  if (timeout == 0U) throw errors_.timed_out_before;
+  if (timeout == 0U) throw context_->errors.timed_out_before;
 
   CallBounds bounds = call.bounds();
-  if (bounds.deadline != kNoDeadline) bounds.deadline -= std::min(kToAnswer, (bounds.deadline - now()) / 2);
-  if (timeout) bounds.deadline = std::min(bounds.deadline, now() + milliseconds{*timeout});
+  if (bounds.deadline != kNoDeadline) bounds.deadline -= std::min(kToAnswer, (bounds.deadline - context_->now()) / 2);
+  if (timeout) bounds.deadline = std::min(bounds.deadline, context_->now() + milliseconds{*timeout});
   // Each that is asked counts, but one call may ask as many as there are.
-  if (caller.load().calls != 0 && caller.load().calls + route->providers().size() > limits_->in_flight) {
-    throw message::make({.code = ErrorCode::limit_exceeded,
-                         .reason = "too many calls of this connection are in flight",
-                         .delivered = "no",
-                         .limit = "in_flight"});
+  if (caller.load().calls != 0 && caller.load().calls + route.providers().size() > context_->limits.in_flight) {
+    throw limit_exceeded("too many calls of this connection are in flight", "in_flight");
   }
   const std::string_view asked_for = given != nullptr ? given->text : std::string_view{};
-  const std::string from = from_of(caller);
+  const std::string from = context_->from_of(caller);
   const auto request = std::make_shared<RequestToAll>(
       RequestToAll::Parts{.from = from,
                           .method = *method,
                           .params = asked_for,
-                          .progress_token = progress_token(asked_for),
+                          .progress_token = progress_token(*context_->loop.codecs.readers.reader, asked_for),
                           .timed = bounds.deadline != kNoDeadline && (timeout || message.has(Member::timeout_ms))},
       message);
-  const auto results = std::make_shared<CallAllResults>(limits_->max_message_size, caller.shared_load());
+  const auto results = std::make_shared<CallAllResults>(context_->limits.max_message_size, caller.shared_load());
   std::list<Scatter> scatter;
   scatter.push_back({.results = results,
                      .request = request,
                      .caller = caller.number,
-                     .route = route->name(),
+                     .route = route.name(),
                      .method = *method,
                      .bounds = bounds,
-                     .kept = may_keep(caller, request->text())});
+                     .kept = relay_->may_keep(caller, request->text())});
   if (scatter.front().kept) request->keep_for(caller.shared_load());
-  for (const auto& provider : route->providers()) {
+  for (const auto& provider : route.providers()) {
     if (provider->ended) continue;
     scatter.front().providers.push_back(provider->peer->number);
     results->expect(provider->peer->name);
   }
   caller.sink().charge(scatter.front().providers.size() / kExpectedInStep);
   call.on_reply([this, results](const Outcome& outcome) {
-    results->end([&](std::uint64_t number) { caller_ended(number, outcome); });
+    results->end([&](std::uint64_t number) { relay_->caller_ended(number, outcome); });
   });
   results->set_sink(call.detach());
-  begin_scatter(std::move(scatter));
+  begin(std::move(scatter));
 }
 
 // So many of the providers in this turn as it has time for, and the others in later ones, where several calls take
 // turns.
-void Router::begin_scatter(std::list<Scatter> scatter) noexcept {
+void CallAll::begin(std::list<Scatter> scatter) noexcept {
   Scatter& begun = scatter.front();
-  if (loop_context_->scheduler == nullptr) return static_cast<void>(scatter_some(begun, kScatterAll));
-  scatter_share(begun, scatters_.empty() ? kScatterSteps : kScatterStepsAtOnce);
+  budget_.spend(ask_some(begun, scatters_.empty() ? budget_.steps() : budget_.share(kStepsAtOnce)));
   if (!begun.is_done()) {
     if (!begun.kept) begun.request = nullptr;
     scatters_.splice(scatters_.end(), scatter);
   }
-  scatter_later();
-}
-
-void Router::scatter_share(Scatter& scatter, std::size_t steps) noexcept {
-  const std::size_t taken = scatter_some(scatter, std::min(steps, scatter_steps_left_));
-  scatter_steps_left_ -= std::min(scatter_steps_left_, taken);
+  ask_later();
 }
 
 // Returns what it has taken: the last one may take more than there was left.
-std::size_t Router::scatter_some(Scatter& scatter, std::size_t steps) noexcept {
-  const auto caller = peers_.find(scatter.caller);
-  if (caller == peers_.end()) scatter.results->abandon();
+std::size_t CallAll::ask_some(Scatter& scatter, std::size_t steps) noexcept {
+  Peer* const caller = peers_->find(scatter.caller);
+  if (caller == nullptr) scatter.results->abandon();
   const std::size_t bytes = scatter.request ? scatter.request->size() : 0;
   const std::size_t each = kStepsOfProvider + cost_of_deliveries(1, bytes);
   std::size_t taken = 0;
   for (; taken < steps && !scatter.is_done(); taken += each) {
     const std::uint32_t index = scatter.asked++;
-    caller->second->sink().charge(each);
+    caller->sink().charge(each);
     try {
-      scatter_to(scatter, index, *caller->second);
+      ask(scatter, index, *caller);
     } catch (const Error& error) {
       scatter.results->set(index, error);
     } catch (const std::bad_alloc&) {
-      scatter.results->set(index, errors_.no_memory);
+      scatter.results->set(index, context_->errors.no_memory);
     }
   }
   return taken;
 }
 
-bool Router::Scatter::is_done() const noexcept { return asked == providers.size() || results->has_ended(); }
-
-void Router::scatter_more() noexcept {
-  scatter_pending_ = false;
-  scatter_steps_left_ = kScatterSteps;
-  while (!scatters_.empty() && scatter_steps_left_ != 0) {
-    scatter_share(scatters_.front(), kScatterStepsAtOnce);
+void CallAll::ask_more() noexcept {
+  while (!scatters_.empty() && !budget_.is_spent()) {
+    budget_.spend(ask_some(scatters_.front(), budget_.share(kStepsAtOnce)));
     if (scatters_.front().is_done()) {
       scatters_.pop_front();
     } else {
       scatters_.splice(scatters_.end(), scatters_, scatters_.begin());
     }
   }
-  scatter_later();
+  ask_later();
 }
 
-void Router::scatter_later() noexcept {
-  if (scatter_pending_ || (scatters_.empty() && scatter_steps_left_ == kScatterSteps)) return;
+void CallAll::ask_later() noexcept {
   try {
-    loop_context_->scheduler->start(scatter_timer_, nanoseconds{0});
-    scatter_pending_ = true;
+    budget_.resume_later(!scatters_.empty());
   } catch (const std::bad_alloc&) {
-    for (; !scatters_.empty(); scatters_.pop_front()) static_cast<void>(scatter_some(scatters_.front(), kScatterAll));
-    scatter_steps_left_ = kScatterSteps;
+    for (; !scatters_.empty(); scatters_.pop_front()) static_cast<void>(ask_some(scatters_.front(), TurnBudget::kAll));
+    budget_.refill();
   }
 }
 
 // The provider at that index, unless it has gone since the call came, or provides the method no more.
-Provider* Router::provider_at(const Scatter& scatter, std::uint32_t index) const noexcept {
-  const auto peer = peers_.find(scatter.providers[index]);
-  const Route* const route = methods_.find_registered(scatter.route);
-  if (peer == peers_.end() || route == nullptr) return nullptr;
+Provider* CallAll::provider_at(const Scatter& scatter, std::uint32_t index) const noexcept {
+  const Peer* const peer = peers_->find(scatter.providers[index]);
+  const Route* const route = methods_->find_registered(scatter.route);
+  if (peer == nullptr || route == nullptr) return nullptr;
   if (route->description.subscription || route->description.unsubscribes) return nullptr;
-  Provider* const provider = route->find(*peer->second);
+  Provider* const provider = route->find(*peer);
   return provider == nullptr || provider->ended ? nullptr : provider;
 }
 
 // A relayed call of that very provider's, whose outcome goes into the results.
-void Router::scatter_to(const Scatter& scatter, std::uint32_t index, const Peer& caller) {
+void CallAll::ask(const Scatter& scatter, std::uint32_t index, const Peer& caller) {
   Provider* const provider = provider_at(scatter, index);
-  if (provider == nullptr) throw errors_.not_delivered;
-  if (scatter.bounds.deadline != kNoDeadline && now() >= scatter.bounds.deadline) throw errors_.timed_out_before;
+  if (provider == nullptr) throw context_->errors.not_delivered;
+  if (scatter.bounds.deadline != kNoDeadline && context_->now() >= scatter.bounds.deadline)
+    throw context_->errors.timed_out_before;
   const bool waits = !provider->is_free();
   if (!scatter.request || (waits && !scatter.kept)) throw too_many_bytes();
   if (!waits && !has_budget(*provider, scatter.request->size())) throw provider_holds_too_much();
-  if (waits && provider->waiting >= provider->options.queue && !shed_waiting_call(*provider, caller))
-    throw queue_is_full();
+  if (waits && !relay_->admits_waiting(*provider, caller)) throw queue_is_full();
   rpc::MethodCounts& counts = provider->route->counts();
   auto extras = std::make_unique<RelayExtras>();
   extras->to_all = scatter.request;
   extras->asked_by = &caller;
   extras->asker = caller.number;
   extras->call_all = {scatter.results, index};
-  const std::optional<SlotNumber> slot = calls_.take("0");
+  const std::optional<SlotNumber> slot = calls_.slots().take("0");
   if (!slot) throw too_many_calls();
   RelayedCall& call = calls_[*slot];
   call.began = scatter.bounds.began;
@@ -229,33 +224,20 @@ void Router::scatter_to(const Scatter& scatter, std::uint32_t index, const Peer&
   call.addressed = true;
   call.deadline = scatter.bounds.deadline;
   if (call.deadline != kNoDeadline) {
-    deadlines_.add(*slot);
-    call.timed = true;
     try {
-      watch(*slot);
+      calls_.start_timer(*slot);
     } catch (...) {
-      deadlines_.remove(*slot);
-      calls_.give_back(*slot);
+      calls_.stop_timer(*slot);
+      calls_.slots().give_back(*slot);
       throw;
     }
   }
   ++counts.calls;
   scatter.results->set_call(index, calls_.number_of(*slot));
-  if (!taps_.empty()) [[unlikely]]
-    tap_call(*slot, *provider,
-             {.caller = caller, .method = scatter.method, .params = {.text = scatter.request->params()}});
-  hand_to(*provider, *slot);
-}
-
-// A call in no list of its provider's goes there. Throws std::bad_alloc.
-void Router::send_to_all(SlotNumber slot) {
-  const RelayedCall& call = calls_[slot];
-  const RequestToAll& request = *call.extras->to_all;
-  const milliseconds left{call.deadline == kNoDeadline ? 0 : milliseconds_left(call)};
-  const Digits id{calls_.number_of(slot)};
-  append_message(call.provider->peer->sink(), [&](Buffer& out) { request.append_to(out, id.view(), left); });
-  sent(slot);
-  calls_[slot].extras->to_all = nullptr;
+  if (!tap_feed_->empty()) [[unlikely]]
+    tap_feed_->call(calls_.number_of(*slot), *provider,
+                    {.caller = caller, .method = scatter.method, .params = {.text = scatter.request->params()}});
+  relay_->hand_to(*provider, *slot);
 }
 
 }  // namespace wirecall::broker

@@ -1,96 +1,72 @@
-// FanOut: one event on its way to many, or a large one, of which a turn tells a share: its text, who has not been told
-// yet, and what keeps its publisher from overtaking it. It counts among what the publisher's principal holds, and gives
-// way where that is too much: whoever has not been told by then has lost the event. The Router's (fan_outs.cpp). One
-// thread.
+// FanOuts: events for many, and large ones, that are told over several turns. Who is told is decided when an event is
+// published; who leaves or unsubscribes before his turn comes is not. Until all have been told, nothing more that the
+// publisher sends is looked at, so that nothing of its own overtakes the event. One thread.
 #pragma once
 
 #include <cstddef>
-#include <cstdint>
-#include <memory>
-#include <new>
-#include <string>
+#include <list>
+#include <span>
 #include <string_view>
-#include <utility>
-#include <vector>
+#include <unordered_map>
 
-#include "rpc/accounts.hpp"
-#include "rpc/event_text.hpp"
-#include "rpc/memory_budget.hpp"
-#include "rpc/rendering.hpp"
+#include "broker/context.hpp"
+#include "broker/event_sender.hpp"
+#include "broker/fan_out.hpp"
+#include "broker/peer_table.hpp"
+#include "broker/subscriptions.hpp"
+#include "broker/turn_budget.hpp"
 #include "wirecall/bytes.hpp"
-#include "wirecall/limits.hpp"
 
 namespace wirecall::broker {
 
-/// What rpc.publish is answered with once all have been told.
-class DeliveredCount final : public rpc::Rendering {
- public:
-  std::size_t count = 0;
-
- private:
-  bool write_piece() override {
-    text_.append(std::to_string(count));
-    return false;
-  }
+/// An event that is published now.
+struct NewEvent {
+  std::string_view topic;
+  std::string_view text;         ///< the notification
+  std::string_view params;       ///< its params, as they were published; empty for none
+  std::string_view method = {};  ///< it is for those who may call that; empty for all
+  Buffer* owned = nullptr;       ///< has the text, and may lose it
+  bool retained = false;         ///< its topic retains it
 };
 
-class FanOut final : private rpc::MemoryConsumer {
+class FanOuts {
  public:
-  /// Bytes that one turn sends of all of them together; a delivery that goes beyond is on account of later turns.
-  static constexpr std::int64_t kBytesInTurn = 1024 * 1024;
-  /// A delivery costs as much as so many bytes, however short it is: for the most part, a send.
-  static constexpr std::size_t kBytesOfDelivery = 2048;
+  /// All referred to outlive it.
+  FanOuts(BrokerContext& context, const PeerTable& peers, const Subscriptions& subscriptions, EventSender& sender)
+      : context_(&context),
+        peers_(&peers),
+        subscriptions_(&subscriptions),
+        sender_(&sender),
+        budget_(context.loop.scheduler, FanOut::kBytesInTurn, [this] { resume(); }) {}
 
-  /// Whether so many are told of an event in one turn.
-  [[nodiscard]] static bool fits_turn(std::size_t count, std::size_t bytes) noexcept {
-    return count * (bytes + kBytesOfDelivery) <= static_cast<std::size_t>(kBytesInTurn);
+  /// Null where they are to be told at once: there are no later turns, the publisher's input cannot be held, or there
+  /// is no memory.
+  [[nodiscard]] const FanOut* begin(Peer* publisher, const NewEvent& event,
+                                    std::span<Subscriber* const> chosen) noexcept;
+  /// Whether an event of the topic is still being told: the next one, whoever publishes it, must not overtake it, or
+  /// some would be left with the older of two.
+  [[nodiscard]] bool is_being_told(std::string_view topic) const noexcept {
+    return !list_.empty() && last_of_topic_.contains(topic);
   }
-
-  /// One who is to be told.
-  struct Recipient {
-    std::uint64_t peer;   ///< Peer::number
-    std::uint64_t ended;  ///< Subscriber::subscriptions_ended when the event was published
-  };
-
-  /// All referred to outlive it. `of_account` holds the bytes; null for nobody.
-  FanOut(std::string_view of_topic, Buffer&& event_text, std::shared_ptr<rpc::Account> of_account,
-         rpc::LoopContext& loop_context, const Limits& limits)
-      : topic(of_topic),
-        text(std::move(event_text)),
-        event(text.view(), loop_context, limits),
-        account_(std::move(of_account)),
-        limits_(&limits) {}
-  FanOut(FanOut&&) = delete;
-
-  /// What it holds may have changed. It may have to give way at once; without memory it counts as it did.
-  void weigh() noexcept try {
-    if (!account_ || evicted_) return;
-    const std::size_t bytes = text.size() + event.forms_bytes() + recipients.capacity() * sizeof(Recipient);
-    account_->buffers.hold(*this, bytes, limits_->principal_bytes);
-  } catch (const std::bad_alloc&) {
-  }
-  [[nodiscard]] bool is_evicted() const noexcept { return evicted_; }
-  [[nodiscard]] bool is_done() const noexcept { return !waits && at == recipients.size(); }
-
-  const std::string topic;
-  const Buffer text;
-  rpc::EventText event;
-  std::vector<Recipient> recipients;
-  std::size_t at = 0;                      ///< the first of them that has not been told
-  std::uint64_t number = 0;                ///< Subscriptions::last_event
-  bool retained = false;                   ///< for those who ask by `last`
-  bool waits = false;                      ///< for an event of the same topic, which it must not overtake
-  FanOut* follower = nullptr;              ///< that waits for this one; null for none
-  std::shared_ptr<DeliveredCount> answer;  ///< counts those who have been told; null for an event of the broker's own
-  std::shared_ptr<void> input;             ///< the publisher's (MessageSink::hold_input); likewise
+  /// Whether one of the broker's own is, which the others must not overtake.
+  [[nodiscard]] bool is_announcing() const noexcept { return announced_ != nullptr; }
 
  private:
-  // Perhaps while somebody is told.
-  void evict() override { evicted_ = true; }
+  void follow_same_topic(FanOut& begun);
+  void end(const FanOut& done) noexcept;
+  void tell_rest(FanOut& fan_out);
+  [[nodiscard]] Peer* find_recipient(const FanOut& fan_out, const FanOut::Recipient& recipient) noexcept;
+  void resume() noexcept;
+  void work_off() noexcept;
 
-  std::shared_ptr<rpc::Account> account_;
-  const Limits* limits_;
-  bool evicted_ = false;
+  BrokerContext* context_;
+  const PeerTable* peers_;
+  const Subscriptions* subscriptions_;
+  EventSender* sender_;
+  std::list<FanOut> list_;                                       // they take turns
+  std::unordered_map<std::string_view, FanOut*> last_of_topic_;  // of each topic, the one that was published last
+  const FanOut* announced_ = nullptr;                            // of the broker's own; null for none
+  TurnBudget budget_;                                            // in bytes
 };
 
 }  // namespace wirecall::broker

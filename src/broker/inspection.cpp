@@ -56,12 +56,12 @@ std::string policy_text(const Route& route) {
 // As rpc::MethodList, with those that connections provide.
 class MethodList final : public rpc::Rendering {
  public:
-  MethodList(const Router& router, rpc::Asker asker) : router_(&router), asker_(std::move(asker)) {}
+  MethodList(const Inventory& inventory, rpc::Asker asker) : inventory_(&inventory), asker_(std::move(asker)) {}
 
  private:
   bool write_piece() override {
-    const Method* const own = rpc::next_own(router_->loop_context(), router_->own(), after_);
-    const Route* const route = router_->methods().next(after_);
+    const Method* const own = rpc::next_own(inventory_->context().loop, inventory_->context().own, after_);
+    const Route* const route = inventory_->methods().next(after_);
     if (own == nullptr && route == nullptr) {
       text_.append(text_.empty() ? "[]" : "]");
       return false;
@@ -88,7 +88,7 @@ class MethodList final : public rpc::Rendering {
     return listed;
   }
 
-  const Router* router_;
+  const Inventory* inventory_;
   const rpc::Asker asker_;
   std::string after_;
 };
@@ -107,11 +107,11 @@ struct ListedClient {
 // A client a piece.
 class ClientList final : public rpc::Rendering {
  public:
-  ClientList(const Router& router, rpc::Asker asker) : router_(&router), asker_(std::move(asker)) {}
+  ClientList(const Inventory& inventory, rpc::Asker asker) : inventory_(&inventory), asker_(std::move(asker)) {}
 
  private:
   bool write_piece() override {
-    const Peer* const peer = router_->next_peer(after_);
+    const Peer* const peer = inventory_->peers().next(after_);
     if (peer == nullptr) {
       text_.append(text_.empty() ? "[]" : "]");
       return false;
@@ -125,18 +125,19 @@ class ClientList final : public rpc::Rendering {
     return true;
   }
   [[nodiscard]] ListedClient list(const Peer& peer) const {
-    const nanoseconds connected = router_->now() - peer.connected_at;
-    return {.name = peer.name,
-            .methods = methods_of(asker_.principal, peer),
-            .subscriptions = peer.subscription_count(),
-            .in_flight = peer.calls_made,
-            .connected_ms = milliseconds_of(connected),
-            .silent_ms = milliseconds_of(std::clamp(router_->now() - peer.counts.heard_at, nanoseconds{0}, connected)),
-            .bytes_in = peer.counts.bytes_in,
-            .bytes_out = peer.counts.bytes_out};
+    const nanoseconds connected = inventory_->now() - peer.connected_at;
+    return {
+        .name = peer.name,
+        .methods = methods_of(asker_.principal, peer),
+        .subscriptions = peer.subscription_count(),
+        .in_flight = peer.calls_made,
+        .connected_ms = milliseconds_of(connected),
+        .silent_ms = milliseconds_of(std::clamp(inventory_->now() - peer.counts.heard_at, nanoseconds{0}, connected)),
+        .bytes_in = peer.counts.bytes_in,
+        .bytes_out = peer.counts.bytes_out};
   }
 
-  const Router* router_;
+  const Inventory* inventory_;
   const rpc::Asker asker_;
   std::uint64_t after_ = 0;
 };
@@ -150,113 +151,33 @@ struct Health {
 
 std::shared_ptr<rpc::Rendering> list_methods(const ReservedCall& call) {
   require_no_params(call);
-  return std::make_shared<MethodList>(peer_of(call).router(), call.asker());
+  return std::make_shared<MethodList>(peer_of(call).router().inventory(), call.asker());
 }
 
 std::shared_ptr<rpc::Rendering> list_clients(const ReservedCall& call) {
   require_no_params(call);
-  return std::make_shared<ClientList>(peer_of(call).router(), call.asker());
+  return std::make_shared<ClientList>(peer_of(call).router().inventory(), call.asker());
 }
 
 std::shared_ptr<rpc::Rendering> tell_stats(const ReservedCall& call) {
   require_no_params(call);
-  return std::make_shared<StatsText>(peer_of(call).router(), call.asker());
+  return std::make_shared<StatsText>(peer_of(call).router().inventory(), call.asker());
 }
 
 std::string tell_health(const ReservedCall& call) {
   require_no_params(call);
   const Router& router = peer_of(call).router();
-  return wirecall::to_json(
-      Health{.status = router.is_draining() ? "draining" : "ok", .uptime_ms = milliseconds_of(router.uptime())});
+  return wirecall::to_json(Health{.status = router.is_draining() ? "draining" : "ok",
+                                  .uptime_ms = milliseconds_of(router.inventory().uptime())});
 }
 
 std::string kick(const ReservedCall& call) {
   static constexpr std::array<std::string_view, 1> kNames{"client"};
-  if (!rpc::is_admin(peer_of(call).principal)) throw Router::forbidden();
+  if (!rpc::is_admin(peer_of(call).principal)) throw forbidden();
   const ReservedParams params{call, kNames};
   const auto name = params.as<std::string>(0);
   if (!name) params.refuse("client", params.find(0), "string");
-  return peer_of(call).router().kick(peer_of(call), *name) ? "true" : "false";
-}
-
-const Peer* Router::next_peer(std::uint64_t after) const noexcept {
-  const auto next = peers_.upper_bound(after);
-  return next != peers_.end() ? next->second : nullptr;
-}
-
-bool Router::kick(const Peer& by, std::string_view name) {
-  const auto found = names_.find(name);
-  if (found == names_.end()) return false;
-  log_.kicked(by, name);
-  Peer& peer = *found->second;
-  if (settings_.kick_time > nanoseconds{0}) {
-    const std::string_view principal = peer.principal != nullptr ? std::string_view{peer.principal->name} : "";
-    kicked_.add({.name = name, .principal = principal, .session = peer.session}, now() + settings_.kick_time);
-  }
-  peer.sink().close();
-  return true;
-}
-
-bool Router::next_method(std::string_view after, const Principal* asker, rpc::DescribedMethod& method) const {
-  const Route* const route = methods_.next(after);
-  if (route == nullptr) return false;
-  method.name = route->name();
-  method.hidden = !route->is_provided() || !rpc::may_call(asker, route->name());
-  if (method.hidden) return true;
-  method.summary = route->description.summary;
-  method.params = route->description.params_schema;
-  method.result = route->description.result_schema;
-  if (const std::optional<SubscriptionNames>& names = route->description.subscription) {
-    method.subscription =
-        R"({"unsubscribe":)" + to_json(names->unsubscribe) + R"(,"notification":)" + to_json(names->notification) + "}";
-  }
-  return true;
-}
-
-namespace {
-
-void fill(MethodReport& method, const rpc::MethodCounts& counts) {
-  const auto at = [&](double quantile) { return nanoseconds{counts.latency.at(quantile)}; };
-  method.calls = counts.calls;
-  method.errors = counts.errors;
-  method.timed = counts.latency.count();
-  method.sum = nanoseconds{counts.latency.sum()};
-  method.p50 = at(0.5);
-  method.p90 = at(0.9);
-  method.p99 = at(0.99);
-  method.max = nanoseconds{counts.latency.max()};
-}
-
-}  // namespace
-
-Report Router::report() const {
-  return {.uptime = uptime(), .counters = counters_ ? counters_() : loop_context_->stats};
-}
-
-bool Router::next_report(std::string_view after, const Principal* asker, MethodReport& method) const {
-  const Method* const own = rpc::next_own(*loop_context_, *own_, after);
-  const Route* const route = methods_.next(after);
-  if (own == nullptr && route == nullptr) return false;
-  const bool is_own = route == nullptr || (own != nullptr && own->name() < route->name());
-  method = {};
-  method.name = is_own ? own->name() : route->name();
-  method.hidden = !rpc::may_call(asker, method.name) || !(is_own || route->is_provided());
-  if (method.hidden) return true;
-  if (is_own) {
-    method.providers = 1;  // the broker's own process, as rpc.methods has it
-    const rpc::OwnCounts::Row* const row = own_counts_.find(*own);
-    if (row == nullptr) return true;
-    method.in_flight = row->waiting;
-    fill(method, *row);
-    return true;
-  }
-  for (const auto& provider : route->providers()) {
-    if (!provider->ended) ++method.providers;
-    method.in_flight += provider->at_work;
-    method.waiting += provider->waiting;
-  }
-  if (const rpc::MethodCounts* const counts = route->counted()) fill(method, *counts);
-  return true;
+  return peer_of(call).router().sessions().kick(peer_of(call), *name) ? "true" : "false";
 }
 
 }  // namespace wirecall::broker

@@ -41,7 +41,8 @@ std::uint64_t SubscriptionSource::take_early_losses(const std::string& notificat
   return node.mapped();
 }
 
-std::size_t SubscriptionSource::forget_early() noexcept {
+std::size_t SubscriptionSource::drop_unwanted() noexcept {
+  if (asked != 0) return 0;
   const std::size_t count = early.size();
   early.clear();
   early_bytes = 0;

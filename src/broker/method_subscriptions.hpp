@@ -80,8 +80,9 @@ struct SubscriptionSource {
   void lose_early(std::string_view notification, std::string_view provider_id);
   /// How many that subscription, which begins, has lost. They are counted no longer.
   [[nodiscard]] std::uint64_t take_early_losses(const std::string& notification, const std::string& provider_id);
-  /// Forgets early events and the counts of those that are lost. Returns how many events there were.
-  std::size_t forget_early() noexcept;
+  /// Forgets early events, and the counts of those that are lost, where no further subscription begins for now: those
+  /// that were meant have been refused, or given up. Returns how many events there were.
+  std::size_t drop_unwanted() noexcept;
 
   /// Between an unsubscribe and its answer the id is that of a subscription that has ended.
   void begin_unsubscribing(std::string_view provider_id);

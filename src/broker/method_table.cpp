@@ -5,7 +5,10 @@
 #include <functional>
 #include <utility>
 
-#include "broker/router.hpp"
+#include "base/assert.hpp"
+#include "broker/peer.hpp"
+#include "broker/relay.hpp"
+#include "broker/subscription_relay.hpp"
 #include "rpc/access.hpp"
 
 namespace wirecall::broker {
@@ -31,23 +34,26 @@ std::string_view hashed_value(std::string_view params, std::string_view param, R
 
 Method method_of(Route& route, std::string name) {
   if (route.description.subscription) {
-    return untyped_method<[](Route& own, Call& call) { own.router().relay_subscribing(own, call); }>(std::move(name),
-                                                                                                     route, true);
+    constexpr auto kSubscribe = [](Route& own, Call& call) {
+      if (own.handlers().subscriptions.admit(own, call)) own.handlers().relay.relay(own, call);
+    };
+    return untyped_method<kSubscribe>(std::move(name), route, true);
   }
   if (route.description.unsubscribes) {
-    return untyped_method<[](Route& own, Call& call) { own.router().unsubscribe_method(own, call); }>(std::move(name),
-                                                                                                      route);
+    constexpr auto kUnsubscribe = [](Route& own, Call& call) { own.handlers().subscriptions.unsubscribe(own, call); };
+    return untyped_method<kUnsubscribe>(std::move(name), route);
   }
-  return untyped_method<[](Route& own, Call& call) { own.router().relay(own, call); }>(std::move(name), route);
+  return untyped_method<[](Route& own, Call& call) { own.handlers().relay.relay(own, call); }>(std::move(name), route);
 }
 
 }  // namespace
 
 // ---- Route ----
 
-Route::Route(Router& router, std::string name, Policy policy, std::string hash_param, Description described)
+Route::Route(const RouteHandlers& handlers, std::string name, Policy policy, std::string hash_param,
+             Description described)
     : description(std::move(described)),
-      router_(&router),
+      handlers_(&handlers),
       method_(method_of(*this, std::move(name))),
       policy_(policy),
       hash_param_(std::move(hash_param)) {
@@ -215,6 +221,19 @@ Route& MethodTable::add(std::unique_ptr<Route> route) {
   }
   if (name.ends_with('>')) ++prefixes_;
   return *added->second;
+}
+
+void MethodTable::remove(Provider& provider) noexcept {
+  WIRECALL_ASSERT(provider.at_work == 0 && provider.waiting == 0);
+  if (provider.ending) *provider.ending = nullptr;
+  Route& route = *provider.route;
+  std::vector<Provider*>& own = provider.peer->provides;
+  WIRECALL_ASSERT(own[provider.index] == &provider);
+  own.back()->index = provider.index;
+  own[provider.index] = own.back();
+  own.pop_back();
+  route.remove(provider);
+  if (route.providers().empty()) remove(route);
 }
 
 void MethodTable::remove(const Route& route) noexcept {

@@ -26,10 +26,11 @@
 
 namespace wirecall::broker {
 
-class Router;
 class Peer;
+class Relay;
 class Route;
 struct SubscriptionMethod;
+class SubscriptionRelay;
 
 /// A method without a typed edge: `answer(object, call)` sees to the answer. `object` outlives it.
 /// `asynchronous`: its calls know the way to their caller.
@@ -93,10 +94,14 @@ struct Provider {
   bool addressed_next = false;          ///< which of the two has its turn
   bool ended = false;                   ///< unregistered: it is asked nothing new, and goes with its last call
   std::uint32_t index = 0;              ///< in Peer::provides
-  std::shared_ptr<Provider*> ending{};  ///< while its waiting calls end in shares (EndedCalls); null again when it goes
+  std::shared_ptr<Provider*> ending{};  ///< while its waiting calls end in shares (Departures); null again when it goes
   std::shared_ptr<SubscriptionMethod> subscribing{};  ///< null before it has a subscription
 
   [[nodiscard]] bool is_free() const;
+  /// Where the call waits, if it does.
+  [[nodiscard]] WaitingCalls& queue_of(const RelayedCall& call) noexcept {
+    return call.addressed ? addressed_queue : queue;
+  }
   [[nodiscard]] std::size_t load() const noexcept;
 };
 
@@ -121,16 +126,23 @@ struct Description {
   }
 };
 
+/// Who answers calls of a route; outlives it.
+struct RouteHandlers {
+  Relay& relay;
+  SubscriptionRelay& subscriptions;
+};
+
 class Route {
  public:
-  Route(Router& router, std::string name, Policy policy, std::string hash_param, Description description);
+  Route(const RouteHandlers& handlers, std::string name, Policy policy, std::string hash_param,
+        Description description);
 
   [[nodiscard]] const std::string& name() const noexcept { return method_.name(); }
   /// The method that dispatchers invoke: it relays.
   [[nodiscard]] const Method& method() const noexcept { return method_; }
   [[nodiscard]] Policy policy() const noexcept { return policy_; }
   [[nodiscard]] const std::string& hash_param() const noexcept { return hash_param_; }
-  [[nodiscard]] Router& router() const noexcept { return *router_; }
+  [[nodiscard]] const RouteHandlers& handlers() const noexcept { return *handlers_; }
   [[nodiscard]] const std::vector<std::unique_ptr<Provider>>& providers() const noexcept { return providers_; }
 
   /// What the first registration fixes, anew; where nobody provides it any more.
@@ -168,7 +180,7 @@ class Route {
   void account() const noexcept;
   void discount() const noexcept;
 
-  Router* router_;
+  const RouteHandlers* handlers_;
   Method method_;
   Policy policy_;
   std::string hash_param_;
@@ -187,13 +199,15 @@ class MethodTable {
   /// Of the names that the principal may call, the nearest one.
   [[nodiscard]] std::string_view nearest(std::string_view name, const Principal* principal) const noexcept;
   Route& add(std::unique_ptr<Route> route);
-  /// The route goes.
-  void remove(const Route& route) noexcept;
+  /// The provider goes, which has no calls any more, and its route with the last one.
+  void remove(Provider& provider) noexcept;
   [[nodiscard]] std::size_t size() const noexcept { return routes_.size(); }
   /// The first by name that is behind `after`; null for none.
   [[nodiscard]] const Route* next(std::string_view after) const noexcept;
 
  private:
+  void remove(const Route& route) noexcept;
+
   // Keyed by the route's own name, which peers choose.
   std::unordered_map<std::string_view, std::unique_ptr<Route>, SeededHash> routes_;
   std::map<std::string_view, const Route*> by_name_;

@@ -145,7 +145,7 @@ std::string register_methods(const ReservedCall& call) {
     reader->reset(methods->text);
     static_cast<void>(reader->begin_array());
     while (reader->next_element()) {
-      if (registrations.size() == call.limits.methods) throw Router::too_many_methods();
+      if (registrations.size() == call.limits.methods) throw too_many_methods();
       if (reader->kind() != ValueKind::object)
         params.refuse("methods", params.find(kMethodsAt), R"(array of objects, as {"method":"add"})");
       const RawValue one = take_raw(*reader);
@@ -161,7 +161,7 @@ std::string register_methods(const ReservedCall& call) {
   const std::size_t count = registrations.size();
   call.sink.charge(kRegistrationSteps * count);
   const std::string first = count != 0 ? registrations.front().name : std::string{};
-  peer_of(call).router().register_methods(peer_of(call), std::move(registrations));
+  peer_of(call).router().registrar().register_methods(peer_of(call), std::move(registrations));
   if (count != 0) peer_of(call).router().log().registered(peer_of(call), first, count);
   return std::to_string(count);
 }
@@ -176,7 +176,7 @@ std::vector<std::string> read_names(const ReservedCall& call, const ReservedPara
   reader->reset(sent->text);
   static_cast<void>(reader->begin_array());
   for (std::string_view name; reader->next_element();) {
-    if (names.size() == call.limits.methods) throw Router::too_many_methods();
+    if (names.size() == call.limits.methods) throw too_many_methods();
     if (!reader->read_string(name)) {
       static_cast<void>(reader->failed_at(names.size()));
       rpc::detail::throw_failure(*reader, "methods");
@@ -194,7 +194,8 @@ std::string unregister(const ReservedCall& call) {
   if (names.empty()) params.refuse("method", params.find(0), "string");
   std::size_t count = 0;
   call.sink.charge(kRegistrationSteps * names.size());
-  for (const std::string& name : names) count += peer_of(call).router().unregister(peer_of(call), name) ? 1 : 0;
+  for (const std::string& name : names)
+    count += peer_of(call).router().registrar().unregister(peer_of(call), name) ? 1 : 0;
   if (count != 0) peer_of(call).router().log().unregistered(peer_of(call), names.front(), count);
   return std::to_string(count);
 }
@@ -219,15 +220,15 @@ std::string subscribe(const ReservedCall& call) {
   const std::string group = params.as<std::string>(2).value_or(std::string{});
   const bool echo = params.as<bool>(3).value_or(false);
   if (group.size() > kNameBytesMax) params.refuse("group", params.find(2), "string of 255 bytes at most");
-  peer_of(call).router().subscribe(peer_of(call), topic, {.group = group, .echo = echo});
-  if (last) peer_of(call).router().request_retained(peer_of(call), std::move(topic));
+  peer_of(call).router().events().subscribe(peer_of(call), topic, {.group = group, .echo = echo});
+  if (last) RetainedSender::request(peer_of(call), std::move(topic));
   return "true";
 }
 
 std::string unsubscribe(const ReservedCall& call) {
   static constexpr std::array<std::string_view, 1> kNames{"topic"};
   const std::string topic = topic_of(ReservedParams{call, kNames}, &is_pattern, kPattern);
-  if (!peer_of(call).router().unsubscribe(peer_of(call), topic)) {
+  if (!peer_of(call).router().events().unsubscribe(peer_of(call), topic)) {
     throw message::make({.code = ErrorCode::no_subscription,
                          .reason = "this connection does not subscribe to that",
                          .delivered = "no"});
@@ -248,7 +249,7 @@ std::string publish(const ReservedCall& call) {
   const bool retain = params.as<bool>(2).value_or(false);
   const EncodedValue event{.text = given != nullptr ? given->text : std::string_view{},
                            .msgpack = call.message.msgpack};
-  return std::to_string(peer_of(call).router().publish(peer_of(call), topic, event, retain));
+  return std::to_string(peer_of(call).router().events().publish(peer_of(call), topic, event, retain));
 }
 
 // ---- rpc.tap ----
@@ -256,25 +257,26 @@ std::string publish(const ReservedCall& call) {
 // Without a pattern, for all; with null, no more.
 std::string tap(const ReservedCall& call) {
   static constexpr std::array<std::string_view, 1> kNames{"pattern"};
-  if (!rpc::is_admin(peer_of(call).principal)) throw Router::forbidden();
+  if (!rpc::is_admin(peer_of(call).principal)) throw forbidden();
   const ReservedParams params{call, kNames};
   const std::optional<RawValue>& given = params.find(0);
-  if (given && given->kind == ValueKind::null) return peer_of(call).router().untap(peer_of(call)) ? "true" : "false";
+  if (given && given->kind == ValueKind::null)
+    return peer_of(call).router().tap_feed().remove(peer_of(call)) ? "true" : "false";
   const std::string pattern = params.as<std::string>(0).value_or(">");
   if (!is_pattern(pattern)) params.refuse("pattern", given, kPattern);
-  peer_of(call).router().tap(peer_of(call), pattern);
+  peer_of(call).router().tap_feed().add(peer_of(call), pattern);
   return "true";
 }
 
 // ---- streams ----
 
 std::string item(const ReservedCall& call) {
-  peer_of(call).router().item(peer_of(call), call.message);
+  peer_of(call).router().streams().item(peer_of(call), call.message);
   return "null";
 }
 
 std::string progress(const ReservedCall& call) {
-  peer_of(call).router().progress(peer_of(call), call.message);
+  peer_of(call).router().streams().progress(peer_of(call), call.message);
   return "null";
 }
 

@@ -4,7 +4,6 @@
 #include <utility>
 
 #include "broker/peer.hpp"
-#include "broker/router.hpp"
 #include "rpc/dispatcher.hpp"
 #include "wirecall/principal.hpp"
 
@@ -25,11 +24,15 @@ std::int64_t count_of(std::uint64_t number) noexcept { return static_cast<std::i
 
 }  // namespace
 
+nanoseconds OperationsLog::now() const noexcept {
+  return loop_context_->scheduler != nullptr ? loop_context_->scheduler->now() : nanoseconds{0};
+}
+
 bool OperationsLog::admits(Budget& budget, LogLevel level) noexcept {
   if (loop_context_->log == nullptr || !loop_context_->log->takes(level)) return false;
-  const nanoseconds now = loop_context_->scheduler != nullptr ? loop_context_->scheduler->now() : nanoseconds{0};
-  if (now - budget.second >= std::chrono::seconds{1}) {
-    budget.second = now;
+  const nanoseconds time = now();
+  if (time - budget.second >= std::chrono::seconds{1}) {
+    budget.second = time;
     budget.written = 0;
   }
   if (budget.written == budget.a_second) {
@@ -65,7 +68,7 @@ void OperationsLog::left(const Peer& peer) noexcept {
         {{"client", peer.name},
          {"principal", principal_of(peer)},
          {"reason", reason},
-         {"connected_ms", floor<milliseconds>(peer.router().now() - peer.connected_at).count()},
+         {"connected_ms", floor<milliseconds>(now() - peer.connected_at).count()},
          {"bytes_in", count_of(peer.counts.bytes_in)},
          {"bytes_out", count_of(peer.counts.bytes_out)},
          {"methods", count_of(peer.methods_last)},

@@ -66,6 +66,7 @@ class OperationsLog {
     std::int64_t left_out = 0;          // since the last one that was written
   };
 
+  [[nodiscard]] std::chrono::nanoseconds now() const noexcept;
   [[nodiscard]] bool admits(Budget& budget, LogLevel level) noexcept;
   void write_failure(LogLevel level, std::string_view method, const Peer* client, const Error& error,
                      std::string_view about) const noexcept;

@@ -1,4 +1,4 @@
-// What the parts of the router share where they write messages of their own. One thread.
+// What the parts of a router share where they write messages of their own. One thread.
 #pragma once
 
 #include <array>
@@ -29,6 +29,11 @@ class Digits {
   std::size_t size_;
 };
 
+/// The params of a message, as they came; empty for none.
+[[nodiscard]] inline std::string_view params_in(const Received& message) noexcept {
+  return message.has(Member::params) ? message[Member::params] : std::string_view{};
+}
+
 /// As which JSON text is sent to who has asked in that form.
 [[nodiscard]] inline MessageForm sent_as(MessageForm form) noexcept {
   return form == MessageForm::msgpack ? MessageForm::transcoded : form;
@@ -42,7 +47,7 @@ struct StreamEdits {
   std::string id_and_stream = {};
 };
 
-/// The value of such a member as `from_of` makes.
+/// The value of such a member as BrokerContext::from_of makes.
 inline std::string_view value_of_from(std::string_view from) noexcept {
   constexpr std::string_view kName = R"("from":)";
   return from.substr(kName.size(), from.size() - kName.size() - 1);

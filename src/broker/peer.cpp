@@ -16,7 +16,7 @@
 namespace wirecall::broker {
 
 Peer::Peer(Router& router, rpc::MessageSink& sink, std::shared_ptr<rpc::PeerLoad> load)
-    : connected_at(router.now()),
+    : connected_at(router.context().now()),
       counts{.bytes_in = 0, .bytes_out = 0, .heard_at = connected_at},
       router_(&router),
       sink_(&sink),
@@ -38,7 +38,7 @@ void Peer::keep_last() noexcept {
 
 const Method* Peer::find(std::string_view name) {
   if (is_reserved(name)) [[unlikely]] {
-    const Method& call_all = router_->call_all_method();
+    const Method& call_all = router_->call_all().method();
     return name == call_all.name() ? &call_all : nullptr;
   }
   const Route* const route = router_->methods().find(name);
@@ -52,20 +52,22 @@ const rpc::ReservedMethod* Peer::find_reserved(std::string_view name) const noex
 }
 
 rpc::HelloResult Peer::hello(std::string_view name, std::string_view resume) {
-  return router_->hello(*this, name, resume);
+  return router_->sessions().hello(*this, name, resume);
 }
 
-bool Peer::takes_msgpack(const Received& message) const noexcept { return router_->takes_msgpack(*this, message); }
+bool Peer::takes_msgpack(const Received& message) const noexcept {
+  return router_->relay().takes_msgpack(*this, message);
+}
 
-bool Peer::response(const Received& message) { return router_->response(*this, message); }
+bool Peer::response(const Received& message) { return router_->relay().response(*this, message); }
 
 void Peer::notified(const Received& message, std::string_view name) {
-  if (source != nullptr && router_->method_event(*this, name, message)) [[unlikely]]
+  if (source != nullptr && router_->subscriptions().event(*this, name, message)) [[unlikely]]
     return;
-  router_->notified(*this, name, message);
+  router_->events().notified(*this, name, message);
 }
 
-void Peer::tapped(Call& call, std::string_view name) { router_->tap_own(call, name); }
+void Peer::tapped(Call& call, std::string_view name) { router_->tap_feed().own(call, name); }
 
 void Peer::refused(std::string_view method, std::string_view params, const Error& error) noexcept try {
   // Of rpc.hello they are secrets, and of params that are wrong they may be.
@@ -79,26 +81,28 @@ void Peer::not_granted(std::string_view method) noexcept { router_->log().not_gr
 
 void Peer::on_writable() { router_->on_writable(*this); }
 
-std::shared_ptr<rpc::Rendering> Peer::take_answer() noexcept { return router_->take_answer(); }
+std::shared_ptr<rpc::Rendering> Peer::take_answer() noexcept { return router_->events().take_answer(); }
 
 void Peer::reserved_answered() {
   if (!retained || retained->asked.empty()) [[likely]]
     return;
-  router_->send_retained(*this);
+  router_->retained().begin(*this);
 }
 
-std::size_t Peer::cancel(std::string_view id_json) { return router_->cancel(*this, id_json); }
+std::size_t Peer::cancel(std::string_view id_json) { return router_->relay().cancel(*this, id_json); }
 
-bool Peer::grant(std::string_view id_json, std::uint64_t more) { return router_->grant(*this, id_json, more); }
+bool Peer::grant(std::string_view id_json, std::uint64_t more) {
+  return router_->streams().grant(*this, id_json, more);
+}
 
-bool Peer::shed_call() noexcept { return router_->shed_call(*this); }
+bool Peer::shed_call() noexcept { return router_->relay().shed_call(*this); }
 
-void Peer::end_calls(const Error& error) noexcept { router_->end_calls(*this, &error); }
+void Peer::end_calls(const Error& error) noexcept { router_->relay().end_calls(*this, &error); }
 
 void Peer::limit_calls(std::size_t kept, std::chrono::nanoseconds until, const Error& error) noexcept {
-  router_->limit_calls(*this, kept, until, error);
+  router_->relay().limit_calls(*this, kept, until, error);
 }
 
-void Peer::peer_ended() noexcept { router_->end_peer(*this); }
+void Peer::peer_ended() noexcept { router_->departures().end_peer(*this); }
 
 }  // namespace wirecall::broker

@@ -4,9 +4,7 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <functional>
 #include <limits>
-#include <map>
 #include <memory>
 #include <string>
 #include <string_view>
@@ -15,6 +13,7 @@
 #include "broker/calls_by_id.hpp"
 #include "broker/method_subscriptions.hpp"
 #include "broker/relayed_calls.hpp"
+#include "broker/retained_requests.hpp"
 #include "broker/subscriptions.hpp"
 #include "rpc/broker.hpp"
 #include "rpc/dispatcher.hpp"
@@ -28,19 +27,6 @@ struct Provider;
 struct Lag {
   std::string topic;
   std::uint64_t dropped = 0;
-};
-
-/// What is retained that a peer has asked for.
-struct RetainedRequests {
-  /// Bytes of events that are kept for the peer until it has been sent what is retained.
-  static constexpr std::size_t kHeldBytesMax = 64 * 1024;
-
-  std::string asked;                                    ///< a pattern, until its subscription has been answered
-  std::map<std::string, std::string, std::less<>> due;  ///< by pattern: the topic from which on it has not been sent
-  bool backpressured = false;     ///< too much waits for the peer: events are dropped until it is writable
-  bool queued = false;            ///< goes on in a later turn (Router::retained_queue_)
-  std::vector<std::string> held;  ///< events that follow, as they are sent
-  std::size_t held_bytes = 0;
 };
 
 class Peer final : public rpc::BrokerPeer, public Subscriber {

@@ -5,6 +5,7 @@
 #include <cstring>
 #include <system_error>
 
+#include "base/assert.hpp"
 #include "base/reserve_extra.hpp"
 
 namespace wirecall::broker {
@@ -25,6 +26,7 @@ std::optional<SlotNumber> RelayedCalls::take(std::string_view id_json) {
   }
   const SlotNumber slot = free_;
   RelayedCall& call = (*this)[slot];
+  WIRECALL_ASSERT(call.state == RelayedCall::State::unused && call.extras == nullptr && call.stream == nullptr);
   if (id_json.size() > RelayedCall::kIdBytesInside) call.long_id = std::make_unique<char[]>(id_json.size());
   std::memcpy(call.long_id ? call.long_id.get() : call.short_id.data(), id_json.data(), id_json.size());
   call.id_bytes = static_cast<std::uint32_t>(id_json.size());
@@ -36,10 +38,11 @@ std::optional<SlotNumber> RelayedCalls::take(std::string_view id_json) {
 
 void RelayedCalls::give_back(SlotNumber slot) noexcept {
   RelayedCall& call = (*this)[slot];
+  WIRECALL_ASSERT(call.state != RelayedCall::State::unused && !call.timed && in_use_ != 0);
   call.caller = nullptr;
   call.provider = nullptr;
   call.state = RelayedCall::State::unused;
-  call.timed = call.addressed = call.retried = false;
+  call.addressed = call.retried = false;
   if (call.long_id) call.long_id.reset();
   if (call.stream) call.stream.reset();
   if (call.extras) call.extras.reset();
@@ -82,6 +85,14 @@ void RelayedCalls::remove(List& list, Links RelayedCall::* links, SlotNumber slo
   } else {
     list.last = at.before;
   }
+}
+
+bool RelayedCalls::is_count(const List& list, Links RelayedCall::* links, std::size_t count) noexcept {
+  constexpr std::size_t kCounted = 64;
+  if (count > kCounted) return true;
+  std::size_t found = 0;
+  for (SlotNumber slot = list.first; slot != kNoSlot && found <= count; slot = ((*this)[slot].*links).after) ++found;
+  return found == count;
 }
 
 }  // namespace wirecall::broker

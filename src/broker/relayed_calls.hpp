@@ -91,7 +91,7 @@ struct RelayExtras {
   rpc::HeldBytes id;                           ///< of an id of more than rpc::kIdBytesUncounted
   std::shared_ptr<const RequestToAll> to_all;  ///< the request of rpc.call_all, until it has been sent
   KeptRequest request;                         ///< as it came: of a call that waits, or that may be made again
-  std::string from;                            ///< with it, who made it (Router::from_of)
+  std::string from;                            ///< with it, who made it (BrokerContext::from_of)
   const Peer* asked_by = nullptr;  ///< the same: whose turn it is to wait; to be compared, since it may have gone
   std::uint64_t asker = 0;         ///< the same: its Peer::number
 };
@@ -114,6 +114,8 @@ struct RelayedCall {
   [[nodiscard]] std::string_view id() const noexcept {
     return long_id ? std::string_view{long_id.get(), id_bytes} : std::string_view{short_id.data(), id_bytes};
   }
+
+  [[nodiscard]] bool is_subscribing() const noexcept { return extras && extras->subscribing.caller != nullptr; }
 
   Peer* caller = nullptr;  ///< who is sent the answer; null where the extras say who is, and when given up
   Provider* provider = nullptr;
@@ -166,6 +168,9 @@ class RelayedCalls {
 
   void append(List& list, Links RelayedCall::* links, SlotNumber slot) noexcept;
   void remove(List& list, Links RelayedCall::* links, SlotNumber slot) noexcept;
+
+  /// Whether so many are in the list; of a long one that is not counted. For assertions.
+  [[nodiscard]] bool is_count(const List& list, Links RelayedCall::* links, std::size_t count) noexcept;
 
   [[nodiscard]] std::size_t in_use() const noexcept { return in_use_; }
   /// How often it has grown.

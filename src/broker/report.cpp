@@ -6,7 +6,7 @@
 #include <string_view>
 #include <utility>
 
-#include "broker/router.hpp"
+#include "broker/inventory.hpp"
 #include "wirecall/reflect.hpp"
 
 namespace wirecall::broker {
@@ -84,15 +84,15 @@ void append_sample(Buffer& text, std::string_view name, const MethodReport& meth
 
 }  // namespace
 
-StatsText::StatsText(const Router& router, rpc::Asker asker) : router_(&router), asker_(std::move(asker)) {
-  const Report report = router.report();
+StatsText::StatsText(const Inventory& inventory, rpc::Asker asker) : inventory_(&inventory), asker_(std::move(asker)) {
+  const Report report = inventory.report();
   text_.append(R"({"uptime_ms":)" + std::to_string(std::chrono::floor<milliseconds>(report.uptime).count()));
   text_.append(R"(,"counters":)" + format_stats(StatsFormat::json, report.counters) + R"(,"methods":[)");
 }
 
 bool StatsText::write_piece() {
   MethodReport method;
-  if (!router_->next_report(after_, asker_.principal, method)) {
+  if (!inventory_->next_report(after_, asker_.principal, method)) {
     text_.append("]}");
     return false;
   }
@@ -113,8 +113,9 @@ bool StatsText::write_piece() {
   return true;
 }
 
-MetricsText::MetricsText(const Router& router, rpc::Asker asker) : router_(&router), asker_(std::move(asker)) {
-  const Report report = router.report();
+MetricsText::MetricsText(const Inventory& inventory, rpc::Asker asker)
+    : inventory_(&inventory), asker_(std::move(asker)) {
+  const Report report = inventory.report();
   text_.append(format_stats(StatsFormat::prometheus, report.counters));
   text_.append("# HELP wirecall_uptime_seconds Since the server began.\n# TYPE wirecall_uptime_seconds gauge\n");
   text_.append("wirecall_uptime_seconds " + seconds(report.uptime) + "\n");
@@ -122,7 +123,7 @@ MetricsText::MetricsText(const Router& router, rpc::Asker asker) : router_(&rout
 
 bool MetricsText::write_piece() {
   MethodReport method;
-  if (!router_->next_report(after_, asker_.principal, method)) {
+  if (!inventory_->next_report(after_, asker_.principal, method)) {
     after_.clear();
     begun_ = false;
     return ++family_ != kFamilies.size();

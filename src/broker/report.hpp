@@ -14,7 +14,7 @@
 
 namespace wirecall::broker {
 
-class Router;
+class Inventory;
 
 struct MethodReport {
   std::string name;
@@ -41,12 +41,12 @@ struct Report {
 /// "p50_us", "p90_us", "p99_us", "max_us"}]}
 class StatsText final : public rpc::Rendering {
  public:
-  StatsText(const Router& router, rpc::Asker asker);
+  StatsText(const Inventory& inventory, rpc::Asker asker);
 
  private:
   bool write_piece() override;
 
-  const Router* router_;
+  const Inventory* inventory_;
   const rpc::Asker asker_;
   std::string after_;
   bool any_ = false;
@@ -55,14 +55,14 @@ class StatsText final : public rpc::Rendering {
 /// The text format 0.0.4: one family of numbers after the other, each with all methods.
 class MetricsText final : public rpc::Rendering {
  public:
-  MetricsText(const Router& router, rpc::Asker asker);
+  MetricsText(const Inventory& inventory, rpc::Asker asker);
 
  private:
   bool write_piece() override;
   void write_family();
   void write_samples(const MethodReport& method);
 
-  const Router* router_;
+  const Inventory* inventory_;
   const rpc::Asker asker_;
   std::size_t family_ = 0;
   std::string after_;   // of the family

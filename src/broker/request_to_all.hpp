@@ -19,7 +19,7 @@ namespace wirecall::broker {
 class RequestToAll {
  public:
   struct Parts {
-    std::string_view from;  ///< as Router::from_of says it; empty for none
+    std::string_view from;  ///< as BrokerContext::from_of says it; empty for none
     std::string_view method;
     std::string_view params;          ///< an array or object; empty for none
     std::string_view progress_token;  ///< a member's value in these, which goes with its member; empty for none

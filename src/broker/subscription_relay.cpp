@@ -1,11 +1,9 @@
-// The part of Router (router.hpp) that is about subscriptions to methods which providers have declared so: ids are
-// mapped between caller and provider, events go to that caller alone, and whoever goes ends what the other side has.
-// Implements docs/broker.md "Subscriptions to a method".
+// See subscription_relay.hpp.
+#include "broker/subscription_relay.hpp"
+
 #include <array>
-#include <chrono>
 #include <cstddef>
 #include <exception>
-#include <limits>
 #include <memory>
 #include <new>
 #include <optional>
@@ -14,14 +12,12 @@
 
 #include "base/random_id.hpp"
 #include "broker/outgoing.hpp"
-#include "broker/router.hpp"
 #include "codec/transcode.hpp"
 #include "message/call_text.hpp"
 #include "message/error_text.hpp"
 #include "message/own_error.hpp"
 #include "message/transcoder.hpp"
 #include "rpc/event_text.hpp"
-#include "rpc/reserved_params.hpp"
 #include "wirecall/reflect.hpp"
 
 namespace wirecall::broker {
@@ -64,63 +60,63 @@ Buffer event_with_id(std::string_view name, std::string_view params, std::string
   return text;
 }
 
-Error too_many_subscriptions() {
-  return message::make({.code = ErrorCode::limit_exceeded,
-                        .reason = "too many subscriptions of this connection",
-                        .delivered = "no",
-                        .limit = "subscriptions"});
-}
-
 }  // namespace
 
-bool Router::is_unsubscribed(const Received& message) noexcept { return message.id() == kUnsubscribeId; }
-
-void Router::relay_subscribing(Route& route, Call& call) {
-  Peer& caller = static_cast<Peer&>(*call.broker_peer());
-  if (call.is_notification()) return call.end_result();  // nobody would learn the id
-  if (call.context().caller_link() == nullptr) {
-    return refuse(call, route,
-                  Error{ErrorCode::invalid_request, std::string{message_of(ErrorCode::invalid_request)},
-                        R"({"reason":"needs_connection"})"});
-  }
-  if (caller.method_subscriptions >= limits_->subscriptions) return refuse(call, route, too_many_subscriptions());
-  call.on_reply([](const Outcome&) {});  // so it is answered by a sink, behind which events may wait
-  relay(route, call);
+bool SubscriptionRelay::unsubscribed(Peer& provider, const Received& message) noexcept {
+  if (message.id() != kUnsubscribeId) return false;
+  if (provider.source) provider.source->end_unsubscribing();
+  return true;
 }
 
-// The provider has answered a call that subscribes with a result.
-void Router::begin_subscription(SlotNumber slot, const Received& message, Provider& provider) {
+bool SubscriptionRelay::admit(const Route& route, Call& call) {
+  const auto refuse = [&](const Error& error) {
+    context_->refuse(call, route.name(), error);
+    return false;
+  };
+  if (call.is_notification()) {
+    call.end_result();  // nobody would learn the id
+    return false;
+  }
+  if (call.context().caller_link() == nullptr) {
+    return refuse(Error{ErrorCode::invalid_request, std::string{message_of(ErrorCode::invalid_request)},
+                        R"({"reason":"needs_connection"})"});
+  }
+  if (caller_of(call).method_subscriptions >= context_->limits.subscriptions) return refuse(too_many_subscriptions());
+  call.on_reply([](const Outcome&) {});  // so it is answered by a sink, behind which events may wait
+  return true;
+}
+
+void SubscriptionRelay::begin(SlotNumber slot, const Received& message, Provider& provider) {
   RelayExtras& extras = *calls_[slot].extras;
   ReplySink sink = std::move(extras.sink);
   const Subscribing subscribing = std::move(extras.subscribing);
-  forget_call(slot);
-  Reader& reader = *loop_context_->codecs.readers_of(message.msgpack ? MessageForm::msgpack : MessageForm::json).reader;
+  calls_.forget(slot);
+  Reader& reader = *context_->loop.codecs.readers_of(message.msgpack ? MessageForm::msgpack : MessageForm::json).reader;
   reader.reset(message[Member::result]);
   const rpc::RawValue sent = rpc::take_raw(reader);
   const std::string provider_id = message.msgpack ? comparable_msgpack_id(sent) : comparable_id(sent);
-  if (provider_id.empty()) return sink.error(errors_.malformed);
+  if (provider_id.empty()) return sink.error(context_->errors.malformed);
   const SubscriptionNames& names = *provider.route->description.subscription;
   Peer& caller = *subscribing.caller;
-  if (caller.ended || provider.ended || caller.method_subscriptions >= limits_->subscriptions) {
+  if (caller.ended || provider.ended || caller.method_subscriptions >= context_->limits.subscriptions) {
     send_unsubscribe(*provider.peer, names.unsubscribe, provider_id);
-    return sink.error(caller.method_subscriptions >= limits_->subscriptions ? too_many_subscriptions()
-                                                                            : errors_.maybe_delivered);
+    return sink.error(caller.method_subscriptions >= context_->limits.subscriptions ? too_many_subscriptions()
+                                                                                    : context_->errors.maybe_delivered);
   }
   SubscriptionSource& source = *provider.peer->source;
   if (!caller.subscribed) caller.subscribed = std::make_shared<SubscriptionPeer>(&caller);
   if (!source.side) source.side = std::make_shared<SubscriptionPeer>(provider.peer);
   if (!provider.subscribing) provider.subscribing = std::make_shared<SubscriptionMethod>(source.side, names);
   // One that is about to be ended makes way for another of its id, which an unsubscribe would end.
-  MethodSubscription* const former = subscriptions_to_methods_.find_of_provider(*source.side, provider_id);
-  if (former != nullptr && (former->method->ended || former->caller->peer == nullptr))
-    tell_of_lost_subscription(take_out(*former));
-  const MethodSubscription* const added = subscriptions_to_methods_.add({.id = random_id(),
-                                                                         .provider_id = provider_id,
-                                                                         .caller = caller.subscribed,
-                                                                         .method = provider.subscribing,
-                                                                         .link = subscribing.link});
+  MethodSubscription* const former = table_.find_of_provider(*source.side, provider_id);
+  if (former != nullptr && (former->method->ended || former->caller->peer == nullptr)) tell_of_lost(take_out(*former));
+  const MethodSubscription* const added = table_.add({.id = random_id(),
+                                                      .provider_id = provider_id,
+                                                      .caller = caller.subscribed,
+                                                      .method = provider.subscribing,
+                                                      .link = subscribing.link});
   // The id is that of the other one, which an unsubscribe would end.
-  if (added == nullptr) return sink.error(errors_.same_subscription);
+  if (added == nullptr) return sink.error(context_->errors.same_subscription);
   ++caller.method_subscriptions;
   caller.took_part = true;
   if (Writer* const writer = sink.begin_result()) writer->string(added->id);
@@ -128,18 +124,17 @@ void Router::begin_subscription(SlotNumber slot, const Received& message, Provid
   send_early_events(source, *added);
 }
 
-// It was given up before the provider answered: what that has begun for it ends.
-void Router::end_unwanted(const Provider& provider, const Received& message) noexcept {
+void SubscriptionRelay::end_unwanted(const Provider& provider, const Received& message) noexcept {
   if (!message.has(Member::result) || message.fault != Fault::none) return;
   if_memory_allows([&] {
-    Reader& reader = *loop_context_->codecs.readers.reader;
+    Reader& reader = *context_->loop.codecs.readers.reader;
     reader.reset(message[Member::result]);
     const std::string id = comparable_id(rpc::take_raw(reader));
     if (!id.empty()) send_unsubscribe(*provider.peer, provider.route->description.subscription->unsubscribe, id);
   });
 }
 
-void Router::send_unsubscribe(const Peer& provider, std::string_view method, std::string_view provider_id) {
+void SubscriptionRelay::send_unsubscribe(const Peer& provider, std::string_view method, std::string_view provider_id) {
   provider.source->begin_unsubscribing(provider_id);
   append_message(provider.sink(), [&](Buffer& out) {
     message::begin_call(out, to_json(method), "[");
@@ -150,34 +145,31 @@ void Router::send_unsubscribe(const Peer& provider, std::string_view method, std
   });
 }
 
-MethodSubscription Router::take_out(MethodSubscription& subscription) noexcept {
+MethodSubscription SubscriptionRelay::take_out(MethodSubscription& subscription) noexcept {
   if (Peer* const caller = subscription.caller->peer) --caller->method_subscriptions;
-  return subscriptions_to_methods_.remove(subscription);
+  return table_.remove(subscription);
 }
 
-// By its caller.
-void Router::unsubscribe_method(Route& route, Call& call) {
+void SubscriptionRelay::unsubscribe(const Route& route, Call& call) {
   static constexpr std::array<std::string_view, 1> kNames{"subscription"};
   Buffer json;
   Received plain = call.message();
   if (plain.msgpack) {
-    if (const std::optional<Error> why = read_as_json(call.message().text, json, plain))
-      return refuse(call, route, *why);
+    if (const std::optional<Error> why = writer_->read_as_json(call.message().text, json, plain))
+      return context_->refuse(call, route.name(), *why);
   }
-  const rpc::ReservedParams params{*loop_context_->codecs.readers.reader,
-                                   plain.has(Member::params) ? plain[Member::params] : std::string_view{}, kNames};
+  const rpc::ReservedParams params{*context_->loop.codecs.readers.reader, params_in(plain), kNames};
   const std::optional<std::string> id = params.as<std::string>(0);
   if (!id) params.refuse("subscription", params.find(0), "string");
-  const Peer& caller = static_cast<Peer&>(*call.broker_peer());
-  MethodSubscription* const found =
-      caller.subscribed ? subscriptions_to_methods_.find_of_caller(*caller.subscribed, *id) : nullptr;
+  const Peer& caller = caller_of(call);
+  MethodSubscription* const found = caller.subscribed ? table_.find_of_caller(*caller.subscribed, *id) : nullptr;
   const bool ends = found != nullptr && found->method->names.unsubscribe == route.name();
   if (call.message().has(Member::to)) [[unlikely]] {
     // What `to` names has to be the subscription's provider.
     const Peer* const provider = ends ? found->method->provider->peer : nullptr;
     if (provider == nullptr || provider->name.empty() ||
         provider->name != from_json<std::string>(plain[Member::to]).value_or(std::string{}))
-      return refuse(call, route, errors_.not_there);
+      return context_->refuse(call, route.name(), context_->errors.not_there);
   }
   if (ends) {
     const MethodSubscription ended = take_out(*found);
@@ -189,36 +181,35 @@ void Router::unsubscribe_method(Route& route, Call& call) {
 }
 
 // With the caller's id, and to that alone: an event of a subscription that is not there, or no longer, goes to nobody.
-bool Router::method_event(Peer& provider, std::string_view name, const Received& message) {
+bool SubscriptionRelay::event(Peer& provider, std::string_view name, const Received& message) {
   SubscriptionSource& source = *provider.source;
   if (!source.notifications.contains(name)) return false;
-  withheld_event_ = ++event_;
+  context_->notification.begin_withheld();
   std::size_t delivered = 0;
-  const std::string_view params = message.has(Member::params) ? message[Member::params] : std::string_view{};
+  const std::string_view params = params_in(message);
   if (const std::optional<rpc::RawValue> sent = subscription_in(params, message.msgpack)) {
     const std::string id = message.msgpack ? comparable_msgpack_id(*sent) : comparable_id(*sent);
-    const MethodSubscription* const found =
-        source.side ? subscriptions_to_methods_.find_of_provider(*source.side, id) : nullptr;
+    const MethodSubscription* const found = source.side ? table_.find_of_provider(*source.side, id) : nullptr;
     const bool wanted = found != nullptr && !found->method->ended && found->caller->peer != nullptr;
     if (wanted && found->method->names.notification == name) {
-      delivered = send_subscription_event(*found, params, sent->text) ? 1 : 0;
+      delivered = send_event(*found, params, sent->text) ? 1 : 0;
     } else if (found == nullptr && source.asked != 0 && !id.empty() && !source.is_unsubscribing(id)) {
-      keep_early_event(provider, {.notification = std::string{name},
-                                  .provider_id = id,
-                                  .params = std::string{params},
-                                  .id_at = static_cast<std::size_t>(sent->text.data() - params.data()),
-                                  .id_bytes = sent->text.size()});
+      keep_early_event(source, {.notification = std::string{name},
+                                .provider_id = id,
+                                .params = std::string{params},
+                                .id_at = static_cast<std::size_t>(sent->text.data() - params.data()),
+                                .id_bytes = sent->text.size()});
     }
   }
-  if (!taps_.empty()) [[unlikely]]
-    tap_event(&provider, name, {.text = params, .msgpack = message.msgpack}, delivered);
+  if (!tap_feed_->empty()) [[unlikely]]
+    tap_feed_->event(&provider, name, {.text = params, .msgpack = message.msgpack}, delivered);
   return true;
 }
 
 // What `params` name as their subscription; nothing where they name none, or two.
-std::optional<rpc::RawValue> Router::subscription_in(std::string_view params, bool msgpack) {
+std::optional<rpc::RawValue> SubscriptionRelay::subscription_in(std::string_view params, bool msgpack) {
   if (params.empty()) return std::nullopt;
-  Reader& reader = *loop_context_->codecs.readers_of(msgpack ? MessageForm::msgpack : MessageForm::json).reader;
+  Reader& reader = *context_->loop.codecs.readers_of(msgpack ? MessageForm::msgpack : MessageForm::json).reader;
   reader.reset(params);
   if (reader.kind() != ValueKind::object) return std::nullopt;
   std::optional<rpc::RawValue> sent;
@@ -235,38 +226,37 @@ std::optional<rpc::RawValue> Router::subscription_in(std::string_view params, bo
 }
 
 // Its caller is there. Returns whether it has been sent, or is behind the answer.
-bool Router::send_subscription_event(const MethodSubscription& subscription, std::string_view params,
-                                     std::string_view id) {
+bool SubscriptionRelay::send_event(const MethodSubscription& subscription, std::string_view params,
+                                   std::string_view id) {
   const std::string& name = subscription.method->names.notification;
   Peer& caller = *subscription.caller->peer;
   if (!caller.takes_events()) {
-    drop_event(caller, name);
+    sender_->drop(caller, name);
     return false;
   }
   const Buffer text = event_with_id(name, params, id, subscription.id);
   if (!caller.sink().has_budget_for(text.size())) {
-    drop_for_budget(caller, name);
+    sender_->drop_for_budget(caller, name);
     return false;
   }
-  ++loop_context_->stats.events;
+  ++context_->loop.stats.events;
   try {
     subscription.link->send_behind_answer(text.view());
-    tell_lag(caller);
+    EventSender::tell_lag(caller);
   } catch (const Error&) {
-    drop_event(caller, name);  // too many wait for the answer
+    sender_->drop(caller, name);  // too many wait for the answer
     return false;
   }
-  ++loop_context_->stats.events_delivered;
+  ++context_->loop.stats.events_delivered;
   return true;
 }
 
 // ---- events that come before the answer ----
 
-void Router::keep_early_event(Peer& provider, EarlyEvent event) {
-  SubscriptionSource& source = *provider.source;
+void SubscriptionRelay::keep_early_event(SubscriptionSource& source, EarlyEvent event) {
   const std::size_t bytes = event.bytes();
   if (source.early_bytes + bytes > SubscriptionSource::kEarlyBytesMax) {
-    ++loop_context_->stats.events_dropped;
+    ++context_->loop.stats.events_dropped;
     return source.lose_early(event.notification, event.provider_id);
   }
   source.early.push_back(std::move(event));
@@ -274,7 +264,7 @@ void Router::keep_early_event(Peer& provider, EarlyEvent event) {
 }
 
 // And how many there were beyond those that have been kept.
-void Router::send_early_events(SubscriptionSource& source, const MethodSubscription& subscription) {
+void SubscriptionRelay::send_early_events(SubscriptionSource& source, const MethodSubscription& subscription) {
   const std::string& notification = subscription.method->names.notification;
   for (auto event = source.early.begin(); event != source.early.end();) {
     if (event->provider_id != subscription.provider_id || event->notification != notification) {
@@ -285,101 +275,79 @@ void Router::send_early_events(SubscriptionSource& source, const MethodSubscript
     source.early_bytes -= sent.bytes();
     event = source.early.erase(event);
     const std::string_view params = sent.params;
-    send_subscription_event(subscription, params, params.substr(sent.id_at, sent.id_bytes));
+    send_event(subscription, params, params.substr(sent.id_at, sent.id_bytes));
   }
   const std::uint64_t lost = source.take_early_losses(notification, subscription.provider_id);
   if (lost == 0) return;
   try {
-    subscription.link->send_behind_answer(lagged(notification, lost).view());
+    subscription.link->send_behind_answer(EventSender::lagged(notification, lost).view());
   } catch (const Error&) {
-    count_lag(*subscription.caller->peer, notification, lost);  // too many wait for the answer
+    EventSender::count_lag(*subscription.caller->peer, notification, lost);  // too many wait for the answer
   }
-}
-
-// No further subscription begins for now: those that were meant have been refused, or given up.
-void Router::drop_early_events(Peer& provider) noexcept {
-  SubscriptionSource& source = *provider.source;
-  if (source.asked != 0) return;
-  loop_context_->stats.events_dropped += source.forget_early();
 }
 
 // ---- subscriptions that end otherwise ----
 
 // Its provider provides it no more: its caller is told by one last event, and the provider to end it.
-void Router::lose_subscription(MethodSubscription& subscription) noexcept {
+void SubscriptionRelay::lose(MethodSubscription& subscription) noexcept {
   const MethodSubscription ended = take_out(subscription);
   if (const Peer* const provider = ended.method->provider->peer)
     if_memory_allows([&] { send_unsubscribe(*provider, ended.method->names.unsubscribe, ended.provider_id); });
-  tell_of_lost_subscription(ended);
+  tell_of_lost(ended);
 }
 
-void Router::tell_of_lost_subscription(const MethodSubscription& lost) noexcept {
+void SubscriptionRelay::tell_of_lost(const MethodSubscription& lost) noexcept {
   if (lost.caller->peer == nullptr || !lost.method->ended) return;
   try {
     lost.link->send_behind_answer(R"({"jsonrpc":"2.0","method":)" + to_json(lost.method->names.notification) +
                                   R"(,"params":{"subscription":)" + to_json(lost.id) + R"(,"error":)" +
-                                  message::error_text(errors_.maybe_delivered) + "}}");
+                                  message::error_text(context_->errors.maybe_delivered) + "}}");
   } catch (const std::exception&) {
     // As an event that is lost.
   }
 }
 
-// The provider provides the method no more.
-void Router::end_method(Provider& provider) noexcept {
+void SubscriptionRelay::end_method(Provider& provider) noexcept {
   const std::shared_ptr<SubscriptionMethod> method = std::move(provider.subscribing);
   if (!method) return;
   method->ended = true;
-  end_subscriptions({.caller = nullptr, .method = method});
+  end({.caller = nullptr, .method = method});
 }
 
-// As a caller; and it is told no more as a provider, whose methods end by themselves.
-void Router::end_subscriptions_of(Peer& peer) noexcept {
+void SubscriptionRelay::end_all_of(Peer& peer) noexcept {
   if (peer.source && peer.source->side) peer.source->side->peer = nullptr;
   const std::shared_ptr<SubscriptionPeer> caller = std::move(peer.subscribed);
   if (!caller) return;
   caller->peer = nullptr;
   peer.method_subscriptions = 0;
-  end_subscriptions({.caller = caller, .method = nullptr});
+  end({.caller = caller, .method = nullptr});
 }
 
 // So many in this turn as it has time for, and the others in later ones.
-void Router::end_subscriptions(EndedSubscriptions ended) noexcept {
-  std::size_t all = std::numeric_limits<std::size_t>::max();
-  if (loop_context_->scheduler == nullptr) return static_cast<void>(end_some(ended, all));
-  const bool done = end_some(ended, subscriptions_to_end_);
+void SubscriptionRelay::end(EndedSubscriptions ended) noexcept {
+  const bool done = end_some(ended, budget_.steps());
   try {
-    if (!done) ended_subscriptions_.push_back(ended);
-    end_later();
+    if (!done) ended_.push_back(ended);
+    budget_.resume_later(!ended_.empty());
   } catch (const std::bad_alloc&) {
+    std::size_t all = TurnBudget::kAll;
     static_cast<void>(end_some(ended, all));
   }
 }
 
 // Takes what it needs off `steps`. Whether there is none left.
-bool Router::end_some(const EndedSubscriptions& ended, std::size_t& steps) noexcept {
-  while (MethodSubscription* const one = subscriptions_to_methods_.any_of(ended)) {
+bool SubscriptionRelay::end_some(const EndedSubscriptions& ended, std::size_t& steps) noexcept {
+  while (MethodSubscription* const one = table_.any_of(ended)) {
     if (steps == 0) return false;
     --steps;
-    lose_subscription(*one);
+    lose(*one);
   }
   return true;
 }
 
-void Router::end_more() noexcept {
-  ends_ = false;
-  subscriptions_to_end_ = kSubscriptionsEndedATurn;
-  end_more_calls();
-  while (!ended_subscriptions_.empty() && end_some(ended_subscriptions_.front(), subscriptions_to_end_))
-    ended_subscriptions_.pop_front();
-  if_memory_allows([&] { end_later(); });
-}
-
-void Router::end_later() {
-  const bool none = ended_subscriptions_.empty() && subscriptions_to_end_ == kSubscriptionsEndedATurn &&
-                    ended_calls_.empty() && calls_to_end_ == kCallsEndedATurn;
-  if (ends_ || none) return;
-  loop_context_->scheduler->start(ending_, std::chrono::nanoseconds{0});
-  ends_ = true;
+void SubscriptionRelay::end_more() noexcept {
+  while (!ended_.empty() && end_some(ended_.front(), budget_.steps())) ended_.pop_front();
+  if_memory_allows([this] { budget_.resume_later(!ended_.empty()); });
 }
 
 }  // namespace wirecall::broker

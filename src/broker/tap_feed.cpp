@@ -1,16 +1,16 @@
-// The part of Router (router.hpp) that is rpc.tap: what those are sent who look on. Nothing here fails or holds up
-// what is looked at: who looks on loses what it has no room for, and without memory nobody is shown anything.
+// See tap_feed.hpp.
+#include "broker/tap_feed.hpp"
+
 #include <chrono>
 #include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
 
+#include "base/assert.hpp"
 #include "broker/clean_response.hpp"
 #include "broker/outgoing.hpp"
-#include "broker/router.hpp"
 #include "message/error_text.hpp"
-#include "message/own_error.hpp"
 #include "rpc/event_text.hpp"
 
 namespace wirecall::broker {
@@ -20,15 +20,6 @@ constexpr std::string_view kTopic = "rpc.tap";
 // Whoever makes a call pays for its end as well.
 constexpr std::size_t kSightsOfCall = 2;
 
-std::string method_of(const Received& message, Reader& reader) {
-  std::string_view name = message.method();
-  if (message.method_escaped) {
-    reader.reset(message[Member::method]);
-    static_cast<void>(reader.read_string(name));
-  }
-  return std::string{name};
-}
-
 EncodedValue params_of(const Received& message) {
   if (!message.has(Member::params)) return {};
   return {.text = message[Member::params], .msgpack = message.msgpack};
@@ -36,40 +27,48 @@ EncodedValue params_of(const Received& message) {
 
 }  // namespace
 
-void Router::tap(Peer& peer, std::string_view pattern) {
-  if (peer.ended) {
-    throw message::make(
-        {.code = ErrorCode::conflict, .reason = "the connection has ended its side", .delivered = "no"});
+std::string TapFeed::method_of(const Received& message) const {
+  std::string_view name = message.method();
+  if (message.method_escaped) {
+    Reader& reader = *context_->loop.codecs.readers.reader;
+    reader.reset(message[Member::method]);
+    static_cast<void>(reader.read_string(name));
   }
-  taps_.set(peer, pattern);
-  peer.taps = tapped_ = true;
+  return std::string{name};
 }
 
-bool Router::untap(Peer& peer) noexcept {
+void TapFeed::add(Peer& peer, std::string_view pattern) {
+  if (peer.ended) throw has_ended();
+  taps_.set(peer, pattern);
+  peer.taps = *is_tapped_ = true;
+}
+
+bool TapFeed::remove(Peer& peer) noexcept {
   if (!peer.taps) return false;
   peer.taps = false;
-  static_cast<void>(taps_.remove(peer));
-  tapped_ = !taps_.empty();
+  const bool known = taps_.remove(peer);
+  WIRECALL_ASSERT(known);
+  *is_tapped_ = !taps_.empty();
   return true;
 }
 
 // Returns what it costs of a connection's share (rpc::Share).
-std::size_t Router::show(const TapRecord& record) {
+std::size_t TapFeed::show(const TapRecord& record) {
   if (!taps_.any(record.method)) return 0;
   const std::string text = text_of(record);
-  rpc::EventText event{text, *loop_context_, *limits_};
+  rpc::EventText event{text, context_->loop, context_->limits};
   std::size_t shown = 0;
   taps_.each(record.method, [&](Peer& peer) {
-    send_event(peer, kTopic, event);
+    sender_->send(peer, kTopic, event);
     ++shown;
   });
   return cost_of_deliveries(shown, text.size());
 }
 
-void Router::tap_call(SlotNumber slot, const Provider& provider, const TappedRequest& request) noexcept {
+void TapFeed::call(std::uint64_t number, const Provider& provider, const TappedRequest& request) noexcept {
   if (!taps_.any(request.method)) return;
   if_memory_allows([&] {
-    const TappedCall call = taps_.begin(calls_.number_of(slot), request.method, request.caller.name);
+    const TappedCall call = taps_.begin(number, request.method, request.caller.name);
     const std::size_t cost = show({.kind = "call",
                                    .id = call.id,
                                    .method = request.method,
@@ -81,16 +80,17 @@ void Router::tap_call(SlotNumber slot, const Provider& provider, const TappedReq
   });
 }
 
-void Router::tap_call(SlotNumber slot, const Peer& caller, const Received& message) noexcept {
+void TapFeed::call(std::uint64_t number, const Provider& provider, const Peer& caller,
+                   const Received& message) noexcept {
   if_memory_allows([&] {
-    const std::string method = method_of(message, *loop_context_->codecs.readers.reader);
-    tap_call(slot, *calls_[slot].provider, {.caller = caller, .method = method, .params = params_of(message)});
+    const std::string method = method_of(message);
+    call(number, provider, {.caller = caller, .method = method, .params = params_of(message)});
   });
 }
 
-void Router::tap_notification(const Provider& provider, const Peer& caller, const Received& message) noexcept {
+void TapFeed::notification(const Provider& provider, const Peer& caller, const Received& message) noexcept {
   if_memory_allows([&] {
-    const std::string method = method_of(message, *loop_context_->codecs.readers.reader);
+    const std::string method = method_of(message);
     caller.sink().charge(show({.kind = "notification",
                                .method = method,
                                .client = caller.name,
@@ -100,8 +100,8 @@ void Router::tap_notification(const Provider& provider, const Peer& caller, cons
   });
 }
 
-void Router::tap_event(const Peer* publisher, std::string_view topic, const EncodedValue& params,
-                       std::size_t delivered) noexcept {
+void TapFeed::event(const Peer* publisher, std::string_view topic, const EncodedValue& params,
+                    std::size_t delivered) noexcept {
   if_memory_allows([&] {
     const std::size_t cost =
         show({.kind = "event",
@@ -114,10 +114,10 @@ void Router::tap_event(const Peer* publisher, std::string_view topic, const Enco
   });
 }
 
-void Router::tap_own(Call& call, std::string_view name) noexcept {
-  if (own_->find(name) != &call.method() || !taps_.any(name)) return;
+void TapFeed::own(Call& call, std::string_view name) noexcept {
+  if (context_->own.find(name) != &call.method() || !taps_.any(name)) return;
   if_memory_allows([&] {
-    const Peer& caller = static_cast<Peer&>(*call.broker_peer());
+    const Peer& caller = caller_of(call);
     const std::string& client = caller.name;
     const EncodedValue params{.text = call.params(), .msgpack = call.message().msgpack};
     if (call.is_notification()) {
@@ -125,10 +125,13 @@ void Router::tap_own(Call& call, std::string_view name) noexcept {
           show({.kind = "notification", .method = name, .client = client, .member = "params", .value = params}));
     }
     const TappedCall tapped = taps_.begin({}, name, client);
-    call.on_reply([this, tapped, began = now()](const Outcome& outcome) {
+    call.on_reply([this, tapped, began = context_->now()](const Outcome& outcome) {
       if (taps_.empty()) return;
-      TapRecord record{
-          .kind = "reply", .id = tapped.id, .method = tapped.method, .client = tapped.client, .time = now() - began};
+      TapRecord record{.kind = "reply",
+                       .id = tapped.id,
+                       .method = tapped.method,
+                       .client = tapped.client,
+                       .time = context_->now() - began};
       const std::string error = R"({"code":)" + std::to_string(outcome.code) + "}";
       if (!outcome.ok()) {
         record.member = "error";
@@ -142,38 +145,36 @@ void Router::tap_own(Call& call, std::string_view name) noexcept {
   });
 }
 
-// The first of several ways in which a call ends that come together tells how it did.
-void Router::tap_end(SlotNumber slot, std::string_view member, const EncodedValue& value) noexcept {
+void TapFeed::end(std::uint64_t number, const RelayedCall& call, std::string_view member,
+                  const EncodedValue& value) noexcept {
   if_memory_allows([&] {
-    const std::optional<TappedCall> tapped = taps_.end(calls_.number_of(slot));
+    const std::optional<TappedCall> tapped = taps_.end(number);
     if (!tapped) return;
-    const RelayedCall& call = calls_[slot];
     show({.kind = "reply",
           .id = tapped->id,
           .method = tapped->method,
           .client = tapped->client,
           .provider = call.provider != nullptr ? std::string_view{call.provider->peer->name} : std::string_view{},
-          .time = now() - call.began,
+          .time = context_->now() - call.began,
           .member = member,
           .value = value});
   });
 }
 
-void Router::tap_end(SlotNumber slot, const Error& error) noexcept {
+void TapFeed::end(std::uint64_t number, const RelayedCall& call, const Error& error) noexcept {
   if_memory_allows([&] {
     const std::string text = message::error_text(error);
-    tap_end(slot, "error", {.text = text});
+    end(number, call, "error", {.text = text});
   });
 }
 
-void Router::tap_response(SlotNumber slot, const Received& message) noexcept {
-  const RelayedCall& call = calls_[slot];
-  if (call.caller != nullptr && is_too_large(call, message)) return;  // the error that takes its place is shown
+void TapFeed::response(std::uint64_t number, const RelayedCall& call, const Received& message) noexcept {
   if_memory_allows([&] {
     if (!message.has(Member::error))
-      return tap_end(slot, "result", {.text = message[Member::result], .msgpack = message.msgpack});
+      return end(number, call, "result", {.text = message[Member::result], .msgpack = message.msgpack});
     Buffer stripped;
-    tap_end(slot, "error", {.text = without_origin(message, *loop_context_->codecs.readers.reader, stripped).error});
+    Reader& reader = *context_->loop.codecs.readers.reader;
+    end(number, call, "error", {.text = without_origin(message, reader, stripped).error});
   });
 }
 

@@ -127,7 +127,7 @@ struct Server::State {
   // On the thread of the loop that is asked: a broker has but one.
   [[nodiscard]] std::unique_ptr<rpc::Rendering> metrics(rpc::Asker asker) const {
     if (const broker::Router* const router = loops.front()->router())
-      return std::make_unique<broker::MetricsText>(*router, std::move(asker));
+      return std::make_unique<broker::MetricsText>(router->inventory(), std::move(asker));
     return std::make_unique<rpc::PlainText>(format_stats(StatsFormat::prometheus, stats()));
   }
 

@@ -53,7 +53,7 @@ ServingLoop::ServingLoop(std::unique_ptr<runtime::Backend> backend, ServerShared
                                                      broker::Settings{.disclose_callers = options_->disclose_callers,
                                                                       .log_calls_every = options_->log_calls_every,
                                                                       .kick_time = milliseconds{options_->kick_ms}});
-    router_->count_by([this] { return stats(); });
+    router_->inventory().count_by([this] { return stats(); });
   }
   if (shared.threads != nullptr) loop_context_.services.blocking_pool = &offload_.emplace(*shared.threads, loop_);
   if (shared.readers != nullptr) host_.long_reader = &long_reader_.emplace(readers_.emplace(*shared.readers, loop_));

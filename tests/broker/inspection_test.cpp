@@ -32,7 +32,7 @@ class Inspection : public testing::Test {
     return {};
   }
   std::string metrics() {
-    broker::MetricsText text{world.router, {}};
+    broker::MetricsText text{world.router.inventory(), {}};
     EXPECT_TRUE(text.advance(*asks.sink, ~std::size_t{0}));
     return std::string{text.text()};
   }

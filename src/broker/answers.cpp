@@ -1,0 +1,103 @@
+// See answers.hpp.
+#include "broker/answers.hpp"
+
+#include <new>
+#include <utility>
+
+#include "base/assert.hpp"
+#include "broker/call_all_results.hpp"
+#include "broker/clean_response.hpp"
+#include "broker/outgoing.hpp"
+#include "message/msgpack_reply.hpp"
+#include "message/replaced.hpp"
+#include "message/transcoder.hpp"
+#include "rpc/reply.hpp"
+
+namespace wirecall::broker {
+
+void Answers::deliver(SlotNumber slot, const Received& message, Provider& provider) {
+  const RelayedCall& call = calls_[slot];
+  WIRECALL_ASSERT(call.state == RelayedCall::State::sent && call.provider == nullptr);
+  if (call.caller == nullptr) {
+    if (call.is_subscribing() && message.has(Member::result)) return subscriptions_->begin(slot, message, provider);
+    return deliver_to_sink(slot, message);
+  }
+  if (is_too_large(call, message)) [[unlikely]]
+    return fail(slot, rpc::reply_too_large());
+  rpc::MessageSink& message_sink = call.caller->sink();
+  try {
+    append_response(slot, message);
+  } catch (const std::bad_alloc&) {
+    message_sink.lose_answer();
+  }
+  calls_.forget(slot);
+}
+
+void Answers::append_response(SlotNumber slot, const Received& message) {
+  const RelayedCall& call = calls_[slot];
+  rpc::MessageSink& message_sink = call.caller->sink();
+  if (message.msgpack) [[unlikely]] {
+    return append_message_as(message_sink, MessageForm::msgpack, [&](Buffer& out) {
+      message::begin_msgpack_result(out);
+      out.append(message[Member::result]);
+      message::end_msgpack_reply(out, call.id(), context_->loop.codecs.transcoder());
+    });
+  }
+  Buffer stripped;
+  const CleanResponse relayed = without_origin(message, *context_->loop.codecs.readers.reader, stripped);
+  append_message_as(message_sink, sent_as(call.form),
+                    [&](Buffer& out) { message::append_replaced(out, relayed.text, relayed.id, call.id()); });
+}
+
+// The call is forgotten first: what the answer sets off may look for it, and must not find it.
+void Answers::deliver_to_sink(SlotNumber slot, const Received& message) {
+  Buffer stripped;
+  CleanResponse relayed;
+  if (!message.msgpack) relayed = without_origin(message, *context_->loop.codecs.readers.reader, stripped);
+  RelayExtras& extras = *calls_[slot].extras;
+  ReplySink sink = std::move(extras.sink);
+  const CallAllEntry call_all = std::move(extras.call_all);
+  WIRECALL_ASSERT(!message.msgpack || !call_all.results);  // Relay::takes_msgpack
+  calls_.forget(slot);
+  if (message.msgpack) return sink.encoded_result(message[Member::result], {});
+  if (!call_all.results) return sink.response(relayed.text, relayed.id, relayed.code);
+  if (!relayed.error.empty()) return call_all.results->set(call_all.index, "error", relayed.error);
+  call_all.results->set(call_all.index, "result", message[Member::result]);
+}
+
+void Answers::tell(SlotNumber slot, const Error& error) noexcept {
+  const RelayedCall& call = calls_[slot];
+  context_->loop.stats.count_error(error.code());
+  rpc::MessageSink& message_sink = call.caller->sink();
+  rpc::Reply reply{&message_sink, &context_->loop, call.form, context_->limits.max_message_size};
+  try {
+    reply.error(error, call.id());
+  } catch (const std::bad_alloc&) {
+    reply.discard();
+    message_sink.lose_answer();
+  }
+}
+
+void Answers::fail(SlotNumber slot, const Error& error) noexcept {
+  const RelayedCall& call = calls_[slot];
+  if (!tap_feed_->empty()) tap_feed_->end(calls_.number_of(slot), call, error);
+  log_failure(slot, error);
+  if (call.caller != nullptr) {
+    tell(slot, error);
+    return calls_.forget(slot);
+  }
+  ReplySink sink = std::move(call.extras->sink);
+  const CallAllEntry call_all = std::move(call.extras->call_all);
+  calls_.forget(slot);  // as in `deliver_to_sink`
+  if (call_all.results) return call_all.results->set(call_all.index, error);
+  if_memory_allows([&] { sink.error(error); });
+}
+
+void Answers::log_failure(SlotNumber slot, const Error& error) noexcept {
+  if (error.code() == static_cast<int>(ErrorCode::cancelled)) return;  // as its caller wanted it
+  const RelayedCall& call = calls_[slot];
+  context_->log.failed(call.provider != nullptr ? std::string_view{call.provider->route->name()} : std::string_view{},
+                       call.caller, error);
+}
+
+}  // namespace wirecall::broker

@@ -1,0 +1,65 @@
+// BrokerContext: what all parts of one router share: the loop it is on, its limits and settings, and the log. Owned by
+// the Router, before its parts. One thread.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <new>
+#include <string>
+#include <string_view>
+
+#include "broker/errors.hpp"
+#include "broker/operations_log.hpp"
+#include "broker/peer.hpp"
+#include "rpc/dispatcher.hpp"
+#include "wirecall/limits.hpp"
+#include "wirecall/registry.hpp"
+
+namespace wirecall::broker {
+
+/// What a broker is told by its options.
+struct Settings {
+  bool disclose_callers = false;
+  std::uint32_t log_calls_every = 0;
+  std::chrono::nanoseconds kick_time{0};  ///< for which who was kicked is not let in again
+};
+
+/// Which notification is being handed on: of one that goes to subscribers and to a provider, nobody is told twice.
+class PresentNotification {
+ public:
+  void begin() noexcept { ++number_; }
+  /// One that goes to nobody but a subscription's caller.
+  void begin_withheld() noexcept { withheld_ = ++number_; }
+  [[nodiscard]] bool is_withheld() const noexcept { return withheld_ == number_; }
+  void mark_told(Peer& peer) const noexcept { peer.last_event = number_; }
+  [[nodiscard]] bool has_told(const Peer& peer) const noexcept { return peer.last_event == number_; }
+
+ private:
+  static constexpr std::uint64_t kNone = ~std::uint64_t{0};
+
+  std::uint64_t number_ = 0;
+  std::uint64_t withheld_ = kNone;
+};
+
+struct BrokerContext {
+  [[nodiscard]] std::chrono::nanoseconds now() const noexcept {
+    return loop.scheduler != nullptr ? loop.scheduler->now() : std::chrono::nanoseconds{0};
+  }
+  /// What tells a provider whose message it is given: the member, with a comma behind it; empty where that is not told.
+  [[nodiscard]] std::string from_of(const Peer& peer) const;
+  /// Answers a call that nobody is asked for.
+  void refuse(Call& call, std::string_view method, const Error& error);
+
+  const Registry& own;  ///< of the process itself, whose names nobody else may have
+  const Limits& limits;
+  rpc::LoopContext& loop;
+  const Settings settings;
+  const RelayErrors errors;
+  OperationsLog log{loop, settings.log_calls_every};
+  PresentNotification notification;
+};
+
+/// The caller of a call, as the broker knows it.
+[[nodiscard]] inline Peer& caller_of(Call& call) { return static_cast<Peer&>(*call.broker_peer()); }
+
+}  // namespace wirecall::broker

@@ -1,0 +1,59 @@
+// See errors.hpp.
+#include "broker/errors.hpp"
+
+#include <string>
+#include <string_view>
+
+#include "message/own_error.hpp"
+#include "rpc/unknown_method.hpp"
+
+namespace wirecall::broker {
+namespace {
+
+Error own_error(ErrorCode code, std::string_view reason, std::string_view delivered) {
+  return message::make({.code = code, .reason = reason, .delivered = delivered});
+}
+
+Error internal_error(std::string_view data) {
+  return {ErrorCode::internal_error, std::string{message_of(ErrorCode::internal_error)}, std::string{data}};
+}
+
+}  // namespace
+
+RelayErrors::RelayErrors()
+    : not_delivered(own_error(ErrorCode::provider_lost, "the provider has gone", "no")),
+      not_there(rpc::no_such_client()),
+      maybe_delivered(own_error(ErrorCode::provider_lost, "the provider has gone", "maybe")),
+      timed_out_before(own_error(ErrorCode::timeout, "the call was not answered in time", "no")),
+      timed_out(own_error(ErrorCode::timeout, "the call was not answered in time", "maybe")),
+      malformed(internal_error(R"({"reason":"the provider's response is malformed"})")),
+      same_subscription(internal_error(R"({"reason":"the provider has given the id of a subscription that is live"})")),
+      overrun(internal_error(R"({"reason":"the provider sends more items than it has credit for"})")),
+      no_memory(ErrorCode::internal_error),
+      cancelled_before(own_error(ErrorCode::cancelled, "the call was cancelled", "no")) {}
+
+Error forbidden() { return own_error(ErrorCode::forbidden, "the principal has no grant for that", "no"); }
+
+Error conflict(std::string_view reason) { return own_error(ErrorCode::conflict, reason, "no"); }
+
+Error has_ended() { return conflict("the connection has ended its side"); }
+
+Error limit_exceeded(std::string_view reason, std::string_view limit) {
+  return message::make({.code = ErrorCode::limit_exceeded, .reason = reason, .delivered = "no", .limit = limit});
+}
+
+Error too_many_methods() { return limit_exceeded("too many methods of this connection", "methods"); }
+
+Error too_many_subscriptions() { return limit_exceeded("too many subscriptions of this connection", "subscriptions"); }
+
+Error too_many_calls() { return limit_exceeded("too many calls are in flight", "relayed_calls"); }
+
+Error too_many_bytes() { return limit_exceeded("too many bytes of this connection's calls wait", "hard_output"); }
+
+Error queue_is_full() { return limit_exceeded("too many calls wait for the provider", "queue"); }
+
+Error provider_holds_too_much() {
+  return limit_exceeded("too many bytes wait for the provider and others of its principal", "principal_bytes");
+}
+
+}  // namespace wirecall::broker

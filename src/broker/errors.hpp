@@ -1,0 +1,43 @@
+// The errors of the broker's own: what relayed calls end with that no provider has answered, and what is refused.
+#pragma once
+
+#include <string_view>
+
+#include "wirecall/context.hpp"
+#include "wirecall/error.hpp"
+#include "wirecall/task.hpp"
+
+namespace wirecall::broker {
+
+/// What calls end with that no provider has answered; made beforehand, since there may be no memory then.
+struct RelayErrors {
+  Error not_delivered;     ///< the provider has gone, or there is none
+  Error not_there;         ///< the provider that the caller has named is none
+  Error maybe_delivered;   ///< the provider has gone, and had been asked
+  Error timed_out_before;  ///< the time was up before the provider was asked
+  Error timed_out;
+  Error malformed;          ///< what the provider has answered
+  Error same_subscription;  ///< a provider has given a subscription the id of another of its own
+  Error overrun;            ///< a provider has sent more items than it had credit for
+  Error no_memory;
+  Error cancelled_before;  ///< the provider had not been asked
+  Cancelled cancelled;
+
+  RelayErrors();
+};
+
+/// What a principal is answered that may not do what it wants to.
+[[nodiscard]] Error forbidden();
+[[nodiscard]] Error conflict(std::string_view reason);
+/// A connection that has ended its side wants something new.
+[[nodiscard]] Error has_ended();
+/// -32005, nothing of it delivered.
+[[nodiscard]] Error limit_exceeded(std::string_view reason, std::string_view limit);
+[[nodiscard]] Error too_many_methods();
+[[nodiscard]] Error too_many_subscriptions();
+[[nodiscard]] Error too_many_calls();
+[[nodiscard]] Error too_many_bytes();
+[[nodiscard]] Error queue_is_full();
+[[nodiscard]] Error provider_holds_too_much();
+
+}  // namespace wirecall::broker

@@ -1,0 +1,74 @@
+// EventBus: brings an event from who publishes it to those who subscribe to its topic. One thread. Implements
+// docs/broker.md "Events".
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string_view>
+#include <utility>
+
+#include "broker/context.hpp"
+#include "broker/event_sender.hpp"
+#include "broker/fan_outs.hpp"
+#include "broker/retained.hpp"
+#include "broker/subscriptions.hpp"
+#include "broker/tap_feed.hpp"
+#include "rpc/rendering.hpp"
+#include "wirecall/message.hpp"
+
+namespace wirecall::broker {
+
+/// What an event has come to.
+struct Delivered {
+  std::size_t count = 0;          ///< of connections that it was queued to
+  std::size_t cost = 0;           ///< in steps of a connection's share (rpc::Share)
+  const FanOut* later = nullptr;  ///< in which others are still to be told; null for none
+};
+
+class EventBus {
+ public:
+  /// All referred to outlive it.
+  EventBus(BrokerContext& context, Subscriptions& subscriptions, EventSender& sender, FanOuts& fan_outs,
+           TapFeed& tap_feed) noexcept
+      : context_(&context),
+        subscriptions_(&subscriptions),
+        sender_(&sender),
+        fan_outs_(&fan_outs),
+        tap_feed_(&tap_feed),
+        retained_(context.limits.retained_bytes, context.limits.principal_retained_bytes) {}
+
+  /// `pattern` is valid. Throws Error -32003, -32005 and -32007.
+  void subscribe(Peer& peer, std::string_view pattern, const SubscriptionOptions& options);
+  bool unsubscribe(Peer& peer, std::string_view pattern) noexcept;
+  /// An event with these params, none when empty, to all who subscribe to `topic`, a valid name. Returns how many
+  /// connections it was queued to. Throws Error -32003, -32005, -32006.
+  std::size_t publish(Peer& publisher, std::string_view topic, const EncodedValue& given, bool retain);
+  /// What it is answered with in place of what `publish` has just returned, after later turns; null for that.
+  [[nodiscard]] std::shared_ptr<rpc::Rendering> take_answer() noexcept { return std::move(published_); }
+  /// The same for a notification, as it came.
+  void notified(Peer& publisher, std::string_view name, const Received& message);
+  /// An event of a peer's, or of the broker's own about one; null for one that has gone.
+  Delivered deliver(Peer* publisher, const NewEvent& event);
+
+  [[nodiscard]] const Retained& retained() const noexcept { return retained_; }
+  /// Steps that have been spent on matching events with patterns, since the beginning.
+  [[nodiscard]] std::uint64_t steps() const noexcept { return steps_; }
+
+ private:
+  void require_subscribable(const Peer& peer, std::string_view pattern, const SubscriptionOptions& options) const;
+  void keep(const Peer& publisher, std::string_view topic, std::string_view text);
+  [[nodiscard]] std::size_t tell_at_once(const NewEvent& event, std::span<Subscriber* const> chosen);
+
+  BrokerContext* context_;
+  Subscriptions* subscriptions_;
+  EventSender* sender_;
+  FanOuts* fan_outs_;
+  TapFeed* tap_feed_;
+  Retained retained_;
+  std::uint64_t steps_ = 0;
+  std::shared_ptr<DeliveredCount> published_;  // of what has just been published, in place of an answer
+};
+
+}  // namespace wirecall::broker

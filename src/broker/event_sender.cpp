@@ -1,0 +1,95 @@
+// See event_sender.hpp.
+#include "broker/event_sender.hpp"
+
+#include <algorithm>
+#include <memory>
+#include <new>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "base/assert.hpp"
+#include "broker/outgoing.hpp"
+#include "wirecall/reflect.hpp"
+
+namespace wirecall::broker {
+namespace {
+
+// Topics of which a peer learns each by itself what it has lost.
+constexpr std::size_t kLagTopics = 64;
+// For events that are lost whose topic is not known.
+constexpr std::string_view kAllTopics = ">";
+
+}  // namespace
+
+bool EventSender::send(Peer& peer, std::string_view topic, rpc::EventText& event, bool retained) {
+  if (!peer.takes_events()) {
+    if (peer.is_sent_retained() && !peer.retained->backpressured && !peer.lag && !peer.sink().is_overfull()) {
+      try {
+        if (retained && peer.retained->is_due(topic)) return true;  // it comes in its turn
+        if (peer.retained->hold(event.original())) return true;
+      } catch (const std::bad_alloc&) {
+      }
+    }
+    drop(peer, topic);
+    return false;
+  }
+  try {
+    tell_lag(peer);
+    const rpc::EventText::SendResult sent = event.send_to(peer.sink());
+    if (sent == rpc::EventText::SendResult::no_budget) [[unlikely]]
+      drop_for_budget(peer, topic);
+    return sent == rpc::EventText::SendResult::yes;
+  } catch (const std::bad_alloc&) {
+    drop(peer, topic);
+    return false;
+  }
+}
+
+void EventSender::send_kept(Peer& peer, std::string_view topic, std::string_view kept) {
+  rpc::EventText event{kept, context_->loop, context_->limits};
+  if (event.send_to(peer.sink()) == rpc::EventText::SendResult::no_budget)
+    drop_for_budget(peer, topic.empty() ? kAllTopics : topic);
+}
+
+void EventSender::drop(Peer& peer, std::string_view topic) {
+  ++context_->loop.stats.events_dropped;
+  count_lag(peer, topic, 1);
+}
+
+void EventSender::drop_for_budget(Peer& peer, std::string_view topic) {
+  drop(peer, topic);
+  if (!peer.congested) tell_lag(peer);
+}
+
+void EventSender::count_lag(Peer& peer, std::string_view topic, std::uint64_t count) {
+  static_cast<void>(peer.is_congested());  // then it is told of them once there is room
+  // The first entry is for all topics that have no entry of their own.
+  if (!peer.lag) peer.lag = std::make_unique<std::vector<Lag>>(1, Lag{.topic = std::string{kAllTopics}, .dropped = 0});
+  std::vector<Lag>& lag = *peer.lag;
+  WIRECALL_ASSERT(!lag.empty() && lag.size() <= kLagTopics);
+  auto known = std::ranges::find(lag, topic, &Lag::topic);
+  if (known == lag.end() && lag.size() >= kLagTopics) known = lag.begin();
+  if (known != lag.end()) {
+    known->dropped += count;
+    return;
+  }
+  lag.push_back({.topic = std::string{topic}, .dropped = count});
+}
+
+void EventSender::tell_lag(Peer& peer) {
+  if (!peer.lag) [[likely]]
+    return;
+  const std::unique_ptr<const std::vector<Lag>> lag = std::move(peer.lag);
+  for (const Lag& one : *lag) {
+    if (one.dropped == 0) continue;
+    const Buffer text = lagged(one.topic, one.dropped);
+    append_message(peer.sink(), [&text](Buffer& out) { out.append(text.view()); });
+  }
+}
+
+Buffer EventSender::lagged(std::string_view topic, std::uint64_t count) {
+  return rpc::event_of("rpc.lagged", R"({"topic":)" + to_json(topic) + R"(,"dropped":)" + std::to_string(count) + "}");
+}
+
+}  // namespace wirecall::broker

@@ -1,0 +1,39 @@
+// EventSender: sends one peer an event, or counts it among those that the peer has lost. One that takes too little
+// loses events, and learns how many once it has taken most of what waits for it. One thread.
+#pragma once
+
+#include <cstdint>
+#include <string_view>
+
+#include "broker/context.hpp"
+#include "rpc/event_text.hpp"
+#include "wirecall/bytes.hpp"
+
+namespace wirecall::broker {
+
+class EventSender {
+ public:
+  explicit EventSender(BrokerContext& context) noexcept : context_(&context) {}
+
+  /// `retained`: the event is the one that its topic retains now. Returns whether it has been sent, or will be. One
+  /// that is still being sent what is retained has events kept for a while.
+  bool send(Peer& peer, std::string_view topic, rpc::EventText& event, bool retained = false);
+  /// An event that has been kept for the peer, as it was published; `topic` is empty where that is not known.
+  void send_kept(Peer& peer, std::string_view topic, std::string_view kept);
+  /// The peer loses an event.
+  void drop(Peer& peer, std::string_view topic);
+  /// The same where too much waits for its principal's connections, which are not its own alone: so nothing may come by
+  /// which it would be told later.
+  void drop_for_budget(Peer& peer, std::string_view topic);
+  /// The peer has lost so many, and is told later.
+  static void count_lag(Peer& peer, std::string_view topic, std::uint64_t count);
+  /// Tells it what it has lost, if anything.
+  static void tell_lag(Peer& peer);
+  /// By which a subscriber is told what it has lost.
+  [[nodiscard]] static Buffer lagged(std::string_view topic, std::uint64_t count);
+
+ private:
+  BrokerContext* context_;
+};
+
+}  // namespace wirecall::broker

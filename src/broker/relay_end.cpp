@@ -1,0 +1,259 @@
+// See relay.hpp: how a relayed call ends, by its provider's response or otherwise.
+#include <algorithm>
+#include <chrono>
+#include <new>
+#include <optional>
+#include <utility>
+
+#include "base/assert.hpp"
+#include "broker/call_all_results.hpp"
+#include "broker/outgoing.hpp"
+#include "broker/relay.hpp"
+#include "message/cancel_request.hpp"
+#include "message/read_error.hpp"
+#include "rpc/admission.hpp"
+#include "rpc/method_counts.hpp"
+
+namespace wirecall::broker {
+
+using std::chrono::milliseconds;
+using std::chrono::nanoseconds;
+using State = RelayedCall::State;
+
+namespace {
+
+// So long after the connection with the most calls of an account has been looked for it is looked for again.
+constexpr milliseconds kHeaviestPause{10};
+
+}  // namespace
+
+// ---- its provider answers ----
+
+bool Relay::response(Peer& peer, const Received& message) {
+  if (!message.has(Member::id)) return false;
+  peer.overdue = 0;
+  const SlotNumber slot = calls_.find(message.id());
+  if (slot == kNoSlot) [[unlikely]]
+    return SubscriptionRelay::unsubscribed(peer, message);
+  const RelayedCall& call = calls_[slot];
+  if (call.provider->peer != &peer || call.state == State::waiting) return false;
+  Provider& provider = *call.provider;
+  WIRECALL_ASSERT(provider.at_work != 0);
+  const bool wanted = call.state == State::sent;
+  const bool error = message.has(Member::error);
+  const bool malformed = message.fault != Fault::none ||
+                         (error && !message::is_error(*context_->loop.codecs.readers.reader, message[Member::error]));
+  if (wanted) answered(provider, call, malformed || error);
+  // One that is too large is shown as the error that takes its place.
+  if (wanted && !tap_feed_->empty() && !malformed && (call.caller == nullptr || !answers_->is_too_large(call, message)))
+      [[unlikely]]
+    tap_feed_->response(calls_.number_of(slot), call, message);
+  calls_.leave_provider(slot);
+  if (wanted && malformed) [[unlikely]] {
+    answers_->fail(slot, context_->errors.malformed);
+  } else if (wanted) {
+    answers_->deliver(slot, message, provider);
+  } else {
+    if (provider.route->description.subscription) subscriptions_->end_unwanted(provider, message);
+    calls_.slots().give_back(slot);
+  }
+  if (peer.source != nullptr) [[unlikely]]
+    context_->loop.stats.events_dropped += peer.source->drop_unwanted();
+  free_again(provider);
+  return wanted;
+}
+
+void Relay::answered(const Provider& provider, const RelayedCall& call, bool failed) noexcept {
+  rpc::MethodCounts& counts = *provider.route->counted();
+  const std::optional<nanoseconds> received_at = provider.peer->sink().received_at();
+  const nanoseconds time = (received_at ? *received_at : context_->now()) - call.began;
+  counts.record(time);
+  if (failed) ++counts.errors;
+  if (context_->log.is_sample()) [[unlikely]] {
+    context_->log.answered({.method = provider.route->name(),
+                            .client = call.caller != nullptr ? std::string_view{call.caller->name} : std::string_view{},
+                            .provider = provider,
+                            .time = time,
+                            .failed = failed});
+  }
+}
+
+bool Relay::takes_msgpack(const Peer& peer, const Received& message) noexcept {
+  if (message.fault != Fault::none || !message.has(Member::result)) return false;
+  const SlotNumber slot = calls_.find(message.id());
+  if (slot == kNoSlot) return false;
+  const RelayedCall& call = calls_[slot];
+  if (call.provider->peer != &peer || call.state != State::sent) return false;
+  // A subscription's id is read here: of values that have no kind of their own in JSON none is an id.
+  if (call.caller == nullptr && call.extras->subscribing.caller != nullptr) return true;
+  if (call.form == MessageForm::json) return false;
+  if (call.caller != nullptr) return !call.stream || call.form == MessageForm::msgpack;
+  return call.form == MessageForm::msgpack && !call.extras->call_all.results;
+}
+
+// ---- nobody waits for it ----
+
+std::size_t Relay::cancel(Peer& caller, std::string_view id_json) {
+  std::size_t count = 0;
+  for (SlotNumber slot = calls_.find(caller, id_json); slot != kNoSlot; slot = calls_.find(caller, id_json), ++count) {
+    give_up(slot,
+            calls_[slot].state == State::waiting ? context_->errors.cancelled_before : context_->errors.cancelled);
+  }
+  return count;
+}
+
+void Relay::end_calls(Peer& caller, const Error* error) noexcept {
+  while (!caller.calls.empty()) {
+    const SlotNumber slot = caller.calls.first;
+    if (error != nullptr) {
+      const bool asked = calls_[slot].state != State::waiting;
+      const bool cancelled = error->code() == static_cast<int>(ErrorCode::cancelled);
+      give_up(slot, cancelled && !asked ? context_->errors.cancelled_before : *error);
+    } else {
+      give_up(slot);
+    }
+  }
+}
+
+// The connection with the most is looked for now and then, since there may be many.
+bool Relay::shed_call(const Peer& caller) noexcept {
+  rpc::Account& account = *caller.load().calls.account();
+  const auto heavier = [&] {
+    const auto* const heaviest = static_cast<const Peer*>(account.heaviest);
+    return heaviest != nullptr && heaviest->calls_made > caller.calls_made + 1;
+  };
+  if (!heavier() && context_->now() >= account.looked_at + kHeaviestPause) {
+    account.looked_at = context_->now();
+    account.heaviest = nullptr;
+    peers_->each([&account](Peer& peer) {
+      if (peer.load().calls.account().get() != &account) return;
+      const auto* const heaviest = static_cast<const Peer*>(account.heaviest);
+      if (heaviest == nullptr || peer.calls_made > heaviest->calls_made) account.heaviest = &peer;
+    });
+  }
+  if (!heavier()) return false;
+  const SlotNumber last = static_cast<Peer*>(account.heaviest)->calls.last;
+  const std::string_view delivered = calls_[last].state == State::sent ? "maybe" : "no";
+  if_memory_allows([&] { give_up(last, rpc::too_many_of_principal(delivered)); });
+  return true;
+}
+
+void Relay::limit_calls(Peer& caller, std::size_t kept, nanoseconds until, const Error& error) noexcept {
+  while (caller.calls_made > kept) give_up(caller.calls.last, error);
+  for (SlotNumber slot = caller.calls.first; slot != kNoSlot; slot = calls_[slot].of_caller.after) end_by(slot, until);
+}
+
+void Relay::end_by(SlotNumber slot, nanoseconds until) noexcept {
+  RelayedCall& call = calls_[slot];
+  call.ends = std::min(call.ends, until);
+  if (call.deadline <= until) return;
+  calls_.stop_timer(slot);
+  call.deadline = until;
+  if_memory_allows([&] { calls_.start_timer(slot); });
+}
+
+void Relay::run_out(SlotNumber slot) noexcept {
+  const RelayedCall& call = calls_[slot];
+  const bool sent = call.state == State::sent;
+  if (sent) call.provider->peer->has_run_out();
+  give_up(slot, sent ? context_->errors.timed_out : context_->errors.timed_out_before);
+}
+
+void Relay::caller_ended(std::uint64_t number, const Outcome& outcome) noexcept {
+  const SlotNumber slot = calls_.find(Digits{number}.view());
+  if (slot == kNoSlot || calls_[slot].caller != nullptr || calls_[slot].state == State::given_up) return;
+  if_memory_allows([&] {
+    const Error error{static_cast<ErrorCode>(outcome.code)};
+    answers_->log_failure(slot, error);
+    if (!tap_feed_->empty()) tap_feed_->end(calls_.number_of(slot), calls_[slot], error);
+  });
+  // They go when the call is no longer there for what that sets off.
+  RelayExtras& extras = *calls_[slot].extras;
+  const ReplySink sink = std::move(extras.sink);
+  const CallAllEntry call_all = std::move(extras.call_all);
+  give_up(slot);
+}
+
+void Relay::give_up(SlotNumber slot, const Error& error) noexcept {
+  answers_->log_failure(slot, error);
+  if (!tap_feed_->empty()) tap_feed_->end(calls_.number_of(slot), calls_[slot], error);
+  if (calls_[slot].caller != nullptr) {
+    answers_->tell(slot, error);
+    return give_up(slot);
+  }
+  const CallAllEntry call_all = std::move(calls_[slot].extras->call_all);
+  give_up(slot);
+  call_all.results->set(call_all.index, error);
+}
+
+void Relay::give_up(SlotNumber slot) noexcept {
+  RelayedCall& call = calls_[slot];
+  Provider& provider = *call.provider;
+  if (!tap_feed_->empty()) tap_feed_->end(calls_.number_of(slot), calls_[slot], context_->errors.cancelled);
+  ++provider.route->counted()->errors;
+  if (call.state != State::sent) return calls_.forget(slot);
+  if_memory_allows([&] {
+    const Digits id{calls_.number_of(slot)};
+    append_message(provider.peer->sink(), [&](Buffer& out) { out.append(message::cancel_request(id.view())); });
+  });
+  // A subscription that begins all the same has to be ended.
+  const bool may_begin = provider.route->description.subscription && provider.at_work <= context_->limits.in_flight;
+  if (provider.options.concurrency == ProviderOptions::kUnlimited && !may_begin) {
+    calls_.forget(slot);
+    return free_again(provider);
+  }
+  calls_.leave_caller(slot);
+  call.state = State::given_up;
+  // What its caller has sent is of no use now.
+  call.forget_id();
+  if (!call.extras) return;
+  call.extras->id.release();
+  call.extras->request.release();
+}
+
+// ---- its provider goes ----
+
+void Relay::lose(SlotNumber slot) noexcept {
+  RelayedCall& call = calls_[slot];
+  if (call.state == State::given_up) return calls_.forget(slot);
+  const bool sent = call.state == State::sent;
+  Route& route = *call.provider->route;
+  if (ask_another(slot)) return;
+  ++route.counted()->errors;
+  answers_->fail(slot, sent ? context_->errors.maybe_delivered : context_->errors.not_delivered);
+}
+
+// A call that has not been sent goes to any other provider; one that was, only where doing it twice does no harm. Its
+// request has been kept if its provider had said so by then.
+bool Relay::ask_another(SlotNumber slot) noexcept {
+  RelayedCall& call = calls_[slot];
+  Provider& lost = *call.provider;
+  const bool sent = call.state == State::sent;
+  if (sent && (!lost.options.idempotent || call.retried || call.stream)) return false;
+  if (call.addressed || !call.extras || call.extras->request.empty()) return false;
+  Received message;
+  Buffer read;
+  std::string_view params;
+  Provider* other = nullptr;
+  try {
+    // What is asked for is read again only where that tells whom to ask.
+    if (lost.route->policy() == Policy::hash) {
+      static_cast<void>(writer_->read_kept(call.extras->request.padded(), true, read, message));
+      params = params_in(message);
+    }
+    const bool msgpack = !params.empty() && message.msgpack;
+    other = lost.route->choose(
+        params, *context_->loop.codecs.readers_of(msgpack ? MessageForm::msgpack : MessageForm::json).reader, &lost);
+  } catch (const std::bad_alloc&) {
+    return false;
+  }
+  if (other == nullptr) return false;
+  if (!other->is_free() && other->waiting >= other->options.queue) return false;
+  calls_.leave_provider(slot);
+  call.retried = call.retried || sent;
+  call.state = State::waiting;
+  hand_to(*other, slot);
+  return true;
+}
+
+}  // namespace wirecall::broker

@@ -1,0 +1,50 @@
+// See router.hpp.
+#include "broker/router.hpp"
+
+#include <utility>
+
+namespace wirecall::broker {
+
+Router::Router(const Registry& own, const Limits& limits, rpc::LoopContext& loop_context, const Settings& settings)
+    : context_{
+          .own = own, .limits = limits, .loop = loop_context, .settings = settings, .errors = {}, .notification = {}} {
+  loop_context.services.own_counts = &inventory_.own_counts();
+}
+
+Router::~Router() {
+  departures_.end_all();
+  context_.loop.services.own_counts = nullptr;
+}
+
+rpc::JoinedPeer Router::attach_peer(rpc::MessageSink& sink, std::shared_ptr<rpc::PeerLoad> load) {
+  rpc::JoinedPeer joined{new Peer{*this, sink, std::move(load)}};
+  auto* const peer = static_cast<Peer*>(joined.get());
+  peer->number = sessions_.number();
+  peers_.add(*peer);
+  return joined;
+}
+
+void Router::forget(Peer& peer) noexcept {
+  peer.keep_last();
+  if (peer.session != 0 || peer.took_part) context_.log.left(peer);
+  peer.left = true;
+  departures_.end_peer(peer);
+  if (const auto& account = peer.load().calls.account(); account && account->heaviest == &peer)
+    account->heaviest = nullptr;
+  retained_.forget(peer);
+  sessions_.end(peer);
+  departures_.end_calls_of(peer);
+}
+
+void Router::on_writable(Peer& peer) {
+  streams_.resume(peer);
+  peer.congested = false;
+  // From the last on, since one that goes leaves its place to the last.
+  for (std::size_t i = peer.provides.size(); i-- != 0;) {
+    if (i < peer.provides.size()) relay_.free_again(*peer.provides[i]);
+  }
+  retained_.resume(peer);
+  if (!peer.is_sent_retained()) EventSender::tell_lag(peer);
+}
+
+}  // namespace wirecall::broker

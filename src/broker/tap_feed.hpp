@@ -1,0 +1,61 @@
+// TapFeed: rpc.tap: sends those who look on what passes. Nothing here fails or holds up what is looked at: who looks on
+// loses what it has no room for, and without memory nobody is shown anything. Asked only where it is not empty. One
+// thread.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <string_view>
+
+#include "broker/context.hpp"
+#include "broker/event_sender.hpp"
+#include "broker/method_table.hpp"
+#include "broker/relayed_calls.hpp"
+#include "broker/taps.hpp"
+#include "wirecall/message.hpp"
+
+namespace wirecall::broker {
+
+/// What a provider is asked for.
+struct TappedRequest {
+  const Peer& caller;
+  std::string_view method;
+  EncodedValue params;
+};
+
+class TapFeed {
+ public:
+  /// All referred to outlive it. `is_tapped` is told whether anybody looks on.
+  TapFeed(BrokerContext& context, EventSender& sender, bool& is_tapped) noexcept
+      : context_(&context), sender_(&sender), is_tapped_(&is_tapped) {}
+
+  [[nodiscard]] bool empty() const noexcept { return taps_.empty(); }
+  /// Shows the peer what passes under names that the pattern, a valid one, stands for. Again, it replaces the pattern.
+  /// Throws Error -32007.
+  void add(Peer& peer, std::string_view pattern);
+  /// Whether the peer looked on.
+  bool remove(Peer& peer) noexcept;
+
+  /// A call that is relayed, by its number.
+  void call(std::uint64_t number, const Provider& provider, const TappedRequest& request) noexcept;
+  void call(std::uint64_t number, const Provider& provider, const Peer& caller, const Received& message) noexcept;
+  /// The same ends. The first of several ways in which a call ends that come together tells how it did.
+  void end(std::uint64_t number, const RelayedCall& call, const Error& error) noexcept;
+  void response(std::uint64_t number, const RelayedCall& call, const Received& message) noexcept;
+  void notification(const Provider& provider, const Peer& caller, const Received& message) noexcept;
+  void event(const Peer* publisher, std::string_view topic, const EncodedValue& params, std::size_t delivered) noexcept;
+  /// A call to a method of the process's own is shown, with its outcome; others are passed over.
+  void own(Call& call, std::string_view name) noexcept;
+
+ private:
+  std::size_t show(const TapRecord& record);
+  void end(std::uint64_t number, const RelayedCall& call, std::string_view member, const EncodedValue& value) noexcept;
+  [[nodiscard]] std::string method_of(const Received& message) const;
+
+  BrokerContext* context_;
+  EventSender* sender_;
+  bool* is_tapped_;
+  Taps taps_;
+};
+
+}  // namespace wirecall::broker
