@@ -24,6 +24,8 @@
 #include <utility>
 #include <vector>
 
+#include "broker/router.hpp"
+#include "broker_server/broker_factory.hpp"
 #include "http/access.hpp"
 #include "rpc/access.hpp"
 #include "server/serving_loop.hpp"
@@ -134,7 +136,10 @@ class BrokerStorm {
     wirecall::Registry registry;
     add_own(registry);
     const wirecall::session::HttpSettings http;
-    wirecall::session::ServerShared shared{.options = options, .registry = registry, .http = http, .broker = true};
+    wirecall::session::ServerShared shared{.options = options,
+                                           .registry = registry,
+                                           .http = http,
+                                           .make_broker = wirecall::session::broker_factory(options)};
     backend_ = new wirecall::runtime::SimulatedBackend{seed};
     wirecall::session::ServingLoop serving{std::unique_ptr<wirecall::runtime::Backend>{backend_}, shared};
     serving_ = &serving;
@@ -154,7 +159,7 @@ class BrokerStorm {
     const wirecall::Stats stats = serving.stats();
     if (stats.connections_open != 0) faults_.emplace_back("connections are counted as open");
     if (stats.calls_in_flight != 0) faults_.push_back("in flight: " + std::to_string(stats.calls_in_flight));
-    const auto& router = *serving.router();
+    const auto& router = static_cast<const wirecall::broker::Router&>(*serving.broker());
     if (router.relayed_calls().in_use() != 0) faults_.emplace_back("relayed calls are left");
     if (router.methods().size() != 0) faults_.emplace_back("provided methods are left");
     if (router.peers().next(0) != nullptr) faults_.emplace_back("peers are left");

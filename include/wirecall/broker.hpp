@@ -16,7 +16,7 @@ class Broker : public Server {
   Broker();
   /// Throws as Server does. The first thread handles all messages and runs the handlers of this process; the further
   /// threads of Options::thread_count receive and send for it.
-  explicit Broker(Options options);
+  explicit Broker(const Options& options);
   explicit Broker(std::string_view options_json) : Broker(Options::from_json(options_json)) {}
 };
 

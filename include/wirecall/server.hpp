@@ -21,6 +21,12 @@
 #include "wirecall/registry.hpp"
 #include "wirecall/stats.hpp"
 
+namespace wirecall::rpc {
+class Broker;
+struct BrokerHost;
+using BrokerFactory = std::function<std::unique_ptr<Broker>(const BrokerHost& host)>;
+}  // namespace wirecall::rpc
+
 namespace wirecall {
 
 /// What SIGINT and SIGTERM do while run() runs. `stop`: stop the server; `leave`: the program handles them itself.
@@ -106,9 +112,9 @@ class Server {
   /// returns RunEnd::interrupted. Any thread.
   void stop_at_once() noexcept;
 
- protected:
-  /// With `broker`, connections may provide methods to each other.
-  Server(Options options, bool broker);
+  /// Gives the first loop a broker, by which connections provide methods to each other (src/rpc/broker.hpp): that loop
+  /// handles all messages, and further threads receive and send for it. None where the factory is empty.
+  Server(Options options, const rpc::BrokerFactory& broker);
 
  private:
   struct State;

@@ -5,8 +5,10 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <string_view>
+#include <utility>
 
 #include "broker/announcer.hpp"
 #include "broker/answers.hpp"
@@ -38,15 +40,18 @@ class Router final : public rpc::Broker {
  public:
   /// All referred to outlive it. `own` are the methods of the process itself, whose names nobody else may have.
   Router(const Registry& own, const Limits& limits, rpc::LoopContext& loop_context, const Settings& settings = {});
-  ~Router();
-  Router(Router&&) = delete;
+  ~Router() override;
 
   [[nodiscard]] rpc::JoinedPeer attach_peer(rpc::MessageSink& sink, std::shared_ptr<rpc::PeerLoad> load) override;
   [[nodiscard]] bool next_method(std::string_view after, const Principal* asker,
                                  rpc::DescribedMethod& method) const override {
     return inventory_.next_method(after, asker, method);
   }
-  void drain() noexcept { draining_ = true; }
+  void drain() noexcept override { draining_ = true; }
+  [[nodiscard]] std::unique_ptr<rpc::Rendering> metrics(rpc::Asker asker) const override {
+    return std::make_unique<MetricsText>(inventory_, std::move(asker));
+  }
+  void count_by(std::function<Stats()> counters) override { inventory_.count_by(std::move(counters)); }
   [[nodiscard]] bool is_draining() const noexcept { return draining_; }
 
   /// The peer's connection has gone; so it goes, in this turn or a later one.

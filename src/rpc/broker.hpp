@@ -6,22 +6,24 @@
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "rpc/openrpc.hpp"
+#include "rpc/rendering.hpp"
 #include "rpc/served_peer.hpp"
 #include "wirecall/call.hpp"
 #include "wirecall/error.hpp"
 #include "wirecall/message.hpp"
 #include "wirecall/principal.hpp"
 #include "wirecall/registry.hpp"
+#include "wirecall/stats.hpp"
 
 namespace wirecall::rpc {
 
-class Rendering;
 struct ReservedMethod;
 
 /// What rpc.hello gives a peer.
@@ -100,14 +102,33 @@ class BrokerPeer {
 /// Where the dispatchers of one thread get a BrokerPeer, and the methods that connections provide. Outlives them.
 class Broker : public MethodSource {
  public:
+  virtual ~Broker() = default;
+  Broker(Broker&&) = delete;
+
   /// Of the peer behind `sink`, whose calls in progress `load` counts.
   [[nodiscard]] virtual JoinedPeer attach_peer(MessageSink& sink, std::shared_ptr<PeerLoad> load) = 0;
+  /// The process ends: nothing new begins.
+  virtual void drain() noexcept = 0;
+  /// What /metrics tells who asks.
+  [[nodiscard]] virtual std::unique_ptr<Rendering> metrics(Asker asker) const = 0;
+  /// Where the numbers of the whole process come from; without it, they are this loop's.
+  virtual void count_by(std::function<Stats()> counters) = 0;
   /// Whether somebody looks on.
   [[nodiscard]] bool is_tapped() const noexcept { return tapped_; }
 
  protected:
-  ~Broker() = default;
+  Broker() = default;
   bool tapped_ = false;
 };
+
+/// The loop that a broker is made for. All referred to outlive it.
+struct BrokerHost {
+  const Registry& registry;  ///< the methods of the process itself
+  const Limits& limits;
+  LoopContext& loop_context;
+};
+
+/// Makes the broker of a loop. By it a server is given its broker, and knows no more of it than what is in this file.
+using BrokerFactory = std::function<std::unique_ptr<Broker>(const BrokerHost& host)>;
 
 }  // namespace wirecall::rpc

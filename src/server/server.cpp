@@ -23,6 +23,7 @@
 
 #include "http/program_route.hpp"
 #include "rpc/access.hpp"
+#include "rpc/broker.hpp"
 #include "rpc/openrpc.hpp"
 #include "runtime/backend.hpp"
 #include "runtime/thread_pool.hpp"
@@ -32,7 +33,6 @@
 #include "server/serving_loop.hpp"
 #include "server/stop_signals.hpp"
 #include "transport/acceptor.hpp"
-#include "wirecall/broker.hpp"
 #include "wirecall/loop.hpp"
 #include "wirecall/stats.hpp"
 
@@ -95,7 +95,7 @@ void warn_of_no_takeover(const LogSink& log, int error) {
 }  // namespace
 
 struct Server::State {
-  State(Options given, std::shared_ptr<std::atomic<LogLevel>> level, bool broker);
+  State(Options given, std::shared_ptr<std::atomic<LogLevel>> level, const rpc::BrokerFactory& broker);
   State(State&&) = delete;
   ~State() {
     if (threads) threads->stop();  // what blocks ends before what it would be answered by
@@ -126,8 +126,7 @@ struct Server::State {
 
   // On the thread of the loop that is asked: a broker has but one.
   [[nodiscard]] std::unique_ptr<rpc::Rendering> metrics(rpc::Asker asker) const {
-    if (const broker::Router* const router = loops.front()->router())
-      return std::make_unique<broker::MetricsText>(router->inventory(), std::move(asker));
+    if (const rpc::Broker* const broker = loops.front()->broker()) return broker->metrics(std::move(asker));
     return std::make_unique<rpc::PlainText>(format_stats(StatsFormat::prometheus, stats()));
   }
 
@@ -158,7 +157,7 @@ Options with_log_at_least(Options options, std::shared_ptr<const std::atomic<Log
   return options;
 }
 
-Server::State::State(Options given, std::shared_ptr<std::atomic<LogLevel>> level, bool broker)
+Server::State::State(Options given, std::shared_ptr<std::atomic<LogLevel>> level, const rpc::BrokerFactory& broker)
     : options(with_log_at_least(std::move(given), level)),
       log_level(std::move(level)),
       http{.allow_hosts = options.allow_hosts,
@@ -181,7 +180,7 @@ Server::State::State(Options given, std::shared_ptr<std::atomic<LogLevel>> level
              .http = http,
              .threads = threads.get(),
              .readers = &readers,
-             .broker = broker} {
+             .make_broker = broker} {
   if (options.log_calls) registry.use(session::call_log(options.log));
   const std::size_t count = options.thread_count != 0 ? options.thread_count : std::thread::hardware_concurrency();
   for (std::size_t i = 0; i < std::max<std::size_t>(count, 1); ++i) {
@@ -202,8 +201,8 @@ Server::State::State(Options given, std::shared_ptr<std::atomic<LogLevel>> level
 }
 
 Server::Server() : Server(Options{}) {}
-Server::Server(Options options) : Server(std::move(options), false) {}
-Server::Server(Options options, bool broker) {
+Server::Server(Options options) : Server(std::move(options), nullptr) {}
+Server::Server(Options options, const rpc::BrokerFactory& broker) {
   require_valid(options);
   auto level = std::make_shared<std::atomic<LogLevel>>(options.log_level);
   state_ = std::make_unique<State>(std::move(options), std::move(level), broker);
@@ -211,9 +210,6 @@ Server::Server(Options options, bool broker) {
 Server::~Server() = default;
 Server::Server(Server&&) noexcept = default;
 Server& Server::operator=(Server&&) noexcept = default;
-
-Broker::Broker() : Broker(Options{}) {}
-Broker::Broker(Options options) : Server(std::move(options), true) {}
 
 void Server::set_principals(std::vector<Principal> principals) {
   std::shared_ptr<const rpc::Authority> authority;

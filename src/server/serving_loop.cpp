@@ -48,12 +48,10 @@ ServingLoop::ServingLoop(std::unique_ptr<runtime::Backend> backend, ServerShared
   if (options_->log_calls) loop_context_.services.call_log = &options_->log;
   loop_context_.services.title = options_->name;
   loop_context_.services.urls = &shared.http.urls;
-  if (shared.broker) {
-    loop_context_.services.broker = &router_.emplace(shared.registry, limits_, loop_context_,
-                                                     broker::Settings{.disclose_callers = options_->disclose_callers,
-                                                                      .log_calls_every = options_->log_calls_every,
-                                                                      .kick_time = milliseconds{options_->kick_ms}});
-    router_->inventory().count_by([this] { return stats(); });
+  if (shared.make_broker) {
+    broker_ = shared.make_broker({.registry = shared.registry, .limits = limits_, .loop_context = loop_context_});
+    broker_->count_by([this] { return stats(); });
+    loop_context_.services.broker = broker_.get();
   }
   if (shared.threads != nullptr) loop_context_.services.blocking_pool = &offload_.emplace(*shared.threads, loop_);
   if (shared.readers != nullptr) host_.long_reader = &long_reader_.emplace(readers_.emplace(*shared.readers, loop_));
@@ -219,7 +217,7 @@ void ServingLoop::drain(const std::function<bool()>& hurry) {
   std::erase_if(acceptors_, [](const auto& acceptor) { return !acceptor->exhausted(); });
   turn(nanoseconds{0});
   // Calls that come from now on, while others are still in progress, are answered with -32009.
-  if (router_) router_->drain();
+  if (broker_) broker_->drain();
   each([](Connection& connection) { connection.drain(); });
   while (keep_serving(deadline) && any(&Connection::busy)) turn(left(deadline));
   turn(nanoseconds{0});

@@ -15,11 +15,11 @@
 #include <utility>
 #include <vector>
 
-#include "broker/router.hpp"
 #include "connection/connection.hpp"
 #include "connection/long_message.hpp"
 #include "connection/protocol_detector.hpp"
 #include "http/protocols.hpp"
+#include "rpc/broker.hpp"
 #include "runtime/thread_pool.hpp"
 #include "server/loop_takeover.hpp"
 #include "transport/acceptor.hpp"
@@ -38,7 +38,7 @@ struct ServerShared {
   const HttpSettings& http;
   runtime::ThreadPool* threads = nullptr;  ///< for handlers that block; null for none
   runtime::ThreadPool* readers = nullptr;  ///< for long messages; null for none
-  bool broker = false;                     ///< connections may provide methods for each other
+  rpc::BrokerFactory make_broker = {};     ///< of the one loop of a broker; empty for none
   std::atomic<std::size_t> connections_open{0};
 };
 
@@ -76,8 +76,8 @@ class ServingLoop final : private DetectorOwner, private Timer {
   void set_limits(const Limits& limits, std::shared_ptr<const void> taken);
   /// Any thread.
   [[nodiscard]] Stats stats() const;
-  /// Null where this is no broker's.
-  [[nodiscard]] const broker::Router* router() const noexcept { return router_ ? &*router_ : nullptr; }
+  /// Null where connections cannot provide methods for each other.
+  [[nodiscard]] const rpc::Broker* broker() const noexcept { return broker_.get(); }
 
  private:
   void connection_ended(Connection& connection, CloseReason reason, int error) override;
@@ -117,7 +117,7 @@ class ServingLoop final : private DetectorOwner, private Timer {
   // In the order in which they need each other: what is below goes first.
   Loop loop_;
   rpc::LoopContext loop_context_;
-  std::optional<broker::Router> router_;
+  std::unique_ptr<rpc::Broker> broker_;
   Host host_;
   std::vector<std::unique_ptr<transport::IoThread>> io_threads_;
   std::size_t next_io_thread_ = 0;  // whose turn it is to be given a connection: with all of them, this one's

@@ -104,9 +104,7 @@ class Crowd : public DetectorOwner {
   explicit Crowd(const World& world = kWorld)
       : backend(new runtime::SimulatedBackend{7}), loop(std::unique_ptr<runtime::Backend>{backend}) {
     loop_context.services.broker = &router;
-    http.metrics = [this](rpc::Asker asker) {
-      return std::make_unique<broker::MetricsText>(router.inventory(), std::move(asker));
-    };
+    http.metrics = [this](rpc::Asker asker) { return router.metrics(std::move(asker)); };
     http.openrpc = [this](rpc::LoopContext& own, rpc::Asker asker, std::span<const std::string> urls) {
       return std::make_unique<rpc::OpenRpcDocument>(own, registry, own.services.broker, "", std::move(asker),
                                                     rpc::DocumentOrigin{.urls = urls});

@@ -18,6 +18,8 @@
 #include <vector>
 
 #include "base/sanitizers.hpp"
+#include "broker/router.hpp"
+#include "broker_server/broker_factory.hpp"
 #include "http/access.hpp"
 #include "server/serving_loop.hpp"
 #include "tests/memory/failing_memory.hpp"
@@ -422,7 +424,7 @@ bool serve(std::size_t number, Failing failing) {
   Registry registry;
   registry.method("own", [](int a) { return a; }, {"a"});
   const HttpSettings http;
-  ServerShared shared{.options = options, .registry = registry, .http = http, .broker = true};
+  ServerShared shared{.options = options, .registry = registry, .http = http, .make_broker = broker_factory(options)};
   auto owned = std::make_unique<SparedBackend>();
   SparedBackend& backend = *owned;
   ServingLoop serving{std::move(owned), shared};
@@ -505,8 +507,9 @@ bool serve(std::size_t number, Failing failing) {
   const Stats stats = serving.stats();
   EXPECT_EQ(stats.connections_open, 0U);
   EXPECT_EQ(stats.calls_in_flight, 0U);
-  EXPECT_EQ(serving.router()->relayed_calls().in_use(), 0U);
-  EXPECT_EQ(serving.router()->methods().size(), 0U);
+  const auto& router = static_cast<const broker::Router&>(*serving.broker());
+  EXPECT_EQ(router.relayed_calls().in_use(), 0U);
+  EXPECT_EQ(router.methods().size(), 0U);
   return failed;
 }
 

@@ -12,6 +12,7 @@
 #include <utility>
 #include <vector>
 
+#include "broker_server/broker_factory.hpp"
 #include "framing/json_text.hpp"
 #include "http/access.hpp"
 #include "rpc/access.hpp"
@@ -42,7 +43,11 @@ Options of_keepalive(std::uint32_t milliseconds) {
 class Serving : public testing::Test {
  protected:
   explicit Serving(const Options& options, bool broker = false)
-      : options_(options), shared_{.options = options_, .registry = registry_, .http = http_, .broker = broker} {
+      : options_(options),
+        shared_{.options = options_,
+                .registry = registry_,
+                .http = http_,
+                .make_broker = broker ? broker_factory(options_) : nullptr} {
     registry_.method("subtract", [](int a, int b) { return a - b; });
     registry_.method("hold", [this]() -> Task<int> { co_return co_await held_; });
   }
