@@ -26,27 +26,22 @@ void Answers::deliver(SlotNumber slot, const Received& message, Provider& provid
     return fail(slot, rpc::reply_too_large());
   rpc::MessageSink& message_sink = call.caller->sink();
   try {
-    append_response(slot, message);
+    if (message.msgpack) [[unlikely]] {
+      append_message_as(message_sink, MessageForm::msgpack, [&](Buffer& out) {
+        message::begin_msgpack_result(out);
+        out.append(message[Member::result]);
+        message::end_msgpack_reply(out, call.id(), context_->loop.codecs.transcoder());
+      });
+      return calls_.forget(slot);
+    }
+    Buffer stripped;
+    const CleanResponse relayed = without_origin(message, *context_->loop.codecs.readers.reader, stripped);
+    append_message_as(message_sink, sent_as(call.form),
+                      [&](Buffer& out) { message::append_replaced(out, relayed.text, relayed.id, call.id()); });
   } catch (const std::bad_alloc&) {
     message_sink.lose_answer();
   }
   calls_.forget(slot);
-}
-
-void Answers::append_response(SlotNumber slot, const Received& message) {
-  const RelayedCall& call = calls_[slot];
-  rpc::MessageSink& message_sink = call.caller->sink();
-  if (message.msgpack) [[unlikely]] {
-    return append_message_as(message_sink, MessageForm::msgpack, [&](Buffer& out) {
-      message::begin_msgpack_result(out);
-      out.append(message[Member::result]);
-      message::end_msgpack_reply(out, call.id(), context_->loop.codecs.transcoder());
-    });
-  }
-  Buffer stripped;
-  const CleanResponse relayed = without_origin(message, *context_->loop.codecs.readers.reader, stripped);
-  append_message_as(message_sink, sent_as(call.form),
-                    [&](Buffer& out) { message::append_replaced(out, relayed.text, relayed.id, call.id()); });
 }
 
 // The call is forgotten first: what the answer sets off may look for it, and must not find it.

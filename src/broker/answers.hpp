@@ -30,7 +30,6 @@ class Answers {
 
  private:
   void deliver_to_sink(SlotNumber slot, const Received& message);
-  void append_response(SlotNumber slot, const Received& message);
 
   BrokerContext* context_;
   CallLedger& calls_;

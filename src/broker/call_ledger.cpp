@@ -37,29 +37,12 @@ SlotNumber CallLedger::find(Peer& caller, std::string_view id_json) {
 
 // ---- time ----
 
-void CallLedger::start_timer(SlotNumber slot) {
-  RelayedCall& call = calls_[slot];
-  WIRECALL_ASSERT(!call.timed && call.deadline != kNoDeadline);
-  deadlines_.add(slot);
-  call.timed = true;
-  watch(slot);
-}
-
-void CallLedger::stop_timer(SlotNumber slot) noexcept {
-  RelayedCall& call = calls_[slot];
-  if (!call.timed) return;
-  deadlines_.remove(slot);
-  call.timed = false;
-}
-
 milliseconds CallLedger::time_left(const RelayedCall& call) const noexcept {
   WIRECALL_ASSERT(call.deadline != kNoDeadline);
   return std::max(std::chrono::ceil<milliseconds>(call.deadline - context_->now()), milliseconds{1});
 }
 
-// Sees to it that time goes on for a call just added.
-void CallLedger::watch(SlotNumber slot) {
-  if (calls_[slot].deadline >= wakes_at_) return;
+void CallLedger::wake_earlier() {
   const nanoseconds next = deadlines_.next();
   Scheduler& scheduler = *context_->loop.scheduler;
   scheduler.stop(*this);
@@ -78,67 +61,11 @@ void CallLedger::expired() {
 
 // ---- lists ----
 
-void CallLedger::enter_caller(SlotNumber slot, Peer& caller) noexcept {
-  RelayedCall& call = calls_[slot];
-  WIRECALL_ASSERT(call.caller == nullptr);
-  call.caller = &caller;
-  calls_.append(caller.calls, &RelayedCall::of_caller, slot);
-  caller.calls_by_id.add(call, slot);
-  ++caller.calls_made;
-  if (call.stream) ++caller.streams;
-  ++caller.load().calls;
-  ++context_->loop.stats.calls_in_flight;
-}
-
-void CallLedger::leave_caller(SlotNumber slot) noexcept {
-  RelayedCall& call = calls_[slot];
-  stop_timer(slot);
-  if (call.caller == nullptr) return;
-  Peer& caller = *call.caller;
-  WIRECALL_ASSERT(caller.calls_made != 0 && (!call.stream || caller.streams != 0));
-  calls_.remove(caller.calls, &RelayedCall::of_caller, slot);
-  caller.calls_by_id.remove(call, slot);
-  --caller.calls_made;
-  if (call.stream) --caller.streams;
-  --caller.load().calls;
-  --context_->loop.stats.calls_in_flight;
-  call.caller = nullptr;
-  WIRECALL_DEBUG_ASSERT(calls_.is_count(caller.calls, &RelayedCall::of_caller, caller.calls_made));
-}
-
-void CallLedger::enter_provider(SlotNumber slot) noexcept {
-  RelayedCall& call = calls_[slot];
-  WIRECALL_ASSERT(call.state == State::waiting && call.provider != nullptr);
-  Provider& provider = *call.provider;
-  call.state = State::sent;
-  if (call.is_subscribing()) ++provider.peer->source->asked;
-  calls_.append(provider.sent, &RelayedCall::of_provider, slot);
-  ++provider.at_work;
-}
-
 void CallLedger::wait_for_provider(SlotNumber slot) {
   RelayedCall& call = calls_[slot];
   WIRECALL_ASSERT(call.state == State::waiting && call.provider != nullptr && call.extras != nullptr);
   call.provider->queue_of(call).add(calls_, slot);
   ++call.provider->waiting;
-}
-
-void CallLedger::leave_provider(SlotNumber slot) noexcept {
-  RelayedCall& call = calls_[slot];
-  WIRECALL_ASSERT(call.state != State::unused && call.provider != nullptr);
-  Provider& provider = *call.provider;
-  if (call.state == State::waiting) {
-    WIRECALL_ASSERT(provider.waiting != 0);
-    provider.queue_of(call).remove(calls_, slot);
-    --provider.waiting;
-  } else {
-    WIRECALL_ASSERT(provider.at_work != 0);
-    calls_.remove(provider.sent, &RelayedCall::of_provider, slot);
-    --provider.at_work;
-    if (call.is_subscribing()) --provider.peer->source->asked;
-  }
-  call.provider = nullptr;
-  WIRECALL_DEBUG_ASSERT(calls_.is_count(provider.sent, &RelayedCall::of_provider, provider.at_work));
 }
 
 void CallLedger::forget(SlotNumber slot) noexcept {

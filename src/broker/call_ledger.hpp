@@ -10,6 +10,7 @@
 #include <string_view>
 #include <utility>
 
+#include "base/assert.hpp"
 #include "broker/context.hpp"
 #include "broker/deadlines.hpp"
 #include "broker/method_table.hpp"
@@ -55,7 +56,11 @@ class CallLedger final : private Timer {
 
  private:
   void expired() override;
-  void watch(SlotNumber slot);
+  // Sees to it that time goes on for a call just added.
+  void watch(SlotNumber slot) {
+    if (calls_[slot].deadline < wakes_at_) wake_earlier();
+  }
+  void wake_earlier();
 
   BrokerContext* context_;
   const std::function<void(SlotNumber)> expired_;
@@ -63,5 +68,78 @@ class CallLedger final : private Timer {
   Deadlines deadlines_{calls_};
   std::chrono::nanoseconds wakes_at_ = kNoDeadline;
 };
+
+// On the way of every call, and small.
+
+[[gnu::always_inline]] inline void CallLedger::stop_timer(SlotNumber slot) noexcept {
+  RelayedCall& call = calls_[slot];
+  if (!call.timed) return;
+  deadlines_.remove(slot);
+  call.timed = false;
+}
+
+[[gnu::always_inline]] inline void CallLedger::start_timer(SlotNumber slot) {
+  RelayedCall& call = calls_[slot];
+  WIRECALL_ASSERT(!call.timed && call.deadline != kNoDeadline);
+  deadlines_.add(slot);
+  call.timed = true;
+  watch(slot);
+}
+
+[[gnu::always_inline]] inline void CallLedger::enter_caller(SlotNumber slot, Peer& caller) noexcept {
+  RelayedCall& call = calls_[slot];
+  WIRECALL_ASSERT(call.caller == nullptr);
+  call.caller = &caller;
+  calls_.append(caller.calls, &RelayedCall::of_caller, slot);
+  caller.calls_by_id.add(call, slot);
+  ++caller.calls_made;
+  if (call.stream) ++caller.streams;
+  ++caller.load().calls;
+  ++context_->loop.stats.calls_in_flight;
+}
+
+[[gnu::always_inline]] inline void CallLedger::leave_caller(SlotNumber slot) noexcept {
+  RelayedCall& call = calls_[slot];
+  stop_timer(slot);
+  if (call.caller == nullptr) return;
+  Peer& caller = *call.caller;
+  WIRECALL_ASSERT(caller.calls_made != 0 && (!call.stream || caller.streams != 0));
+  calls_.remove(caller.calls, &RelayedCall::of_caller, slot);
+  caller.calls_by_id.remove(call, slot);
+  --caller.calls_made;
+  if (call.stream) --caller.streams;
+  --caller.load().calls;
+  --context_->loop.stats.calls_in_flight;
+  call.caller = nullptr;
+  WIRECALL_DEBUG_ASSERT(calls_.is_count(caller.calls, &RelayedCall::of_caller, caller.calls_made));
+}
+
+[[gnu::always_inline]] inline void CallLedger::enter_provider(SlotNumber slot) noexcept {
+  RelayedCall& call = calls_[slot];
+  WIRECALL_ASSERT(call.state == RelayedCall::State::waiting && call.provider != nullptr);
+  Provider& provider = *call.provider;
+  call.state = RelayedCall::State::sent;
+  if (call.is_subscribing()) ++provider.peer->source->asked;
+  calls_.append(provider.sent, &RelayedCall::of_provider, slot);
+  ++provider.at_work;
+}
+
+[[gnu::always_inline]] inline void CallLedger::leave_provider(SlotNumber slot) noexcept {
+  RelayedCall& call = calls_[slot];
+  WIRECALL_ASSERT(call.state != RelayedCall::State::unused && call.provider != nullptr);
+  Provider& provider = *call.provider;
+  if (call.state == RelayedCall::State::waiting) {
+    WIRECALL_ASSERT(provider.waiting != 0);
+    provider.queue_of(call).remove(calls_, slot);
+    --provider.waiting;
+  } else {
+    WIRECALL_ASSERT(provider.at_work != 0);
+    calls_.remove(provider.sent, &RelayedCall::of_provider, slot);
+    --provider.at_work;
+    if (call.is_subscribing()) --provider.peer->source->asked;
+  }
+  call.provider = nullptr;
+  WIRECALL_DEBUG_ASSERT(calls_.is_count(provider.sent, &RelayedCall::of_provider, provider.at_work));
+}
 
 }  // namespace wirecall::broker

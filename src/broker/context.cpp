@@ -5,11 +5,7 @@
 
 namespace wirecall::broker {
 
-std::string BrokerContext::from_of(const Peer& peer) const {
-  if (!settings.disclose_callers || peer.name.empty()) [[likely]]
-    return {};
-  return R"("from":)" + to_json(peer.name) + ",";
-}
+std::string from_member(std::string_view name) { return R"("from":)" + to_json(name) + ","; }
 
 void BrokerContext::refuse(Call& call, std::string_view method, const Error& error) {
   log.failed(method, &caller_of(call), error);

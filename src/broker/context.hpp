@@ -41,12 +41,19 @@ class PresentNotification {
   std::uint64_t withheld_ = kNone;
 };
 
+/// The member `from` of that value, with a comma behind it.
+[[nodiscard]] std::string from_member(std::string_view name);
+
 struct BrokerContext {
   [[nodiscard]] std::chrono::nanoseconds now() const noexcept {
     return loop.scheduler != nullptr ? loop.scheduler->now() : std::chrono::nanoseconds{0};
   }
   /// What tells a provider whose message it is given: the member, with a comma behind it; empty where that is not told.
-  [[nodiscard]] std::string from_of(const Peer& peer) const;
+  [[nodiscard]] std::string from_of(const Peer& peer) const {
+    if (!settings.disclose_callers || peer.name.empty()) [[likely]]
+      return {};
+    return from_member(peer.name);
+  }
   /// Answers a call that nobody is asked for.
   void refuse(Call& call, std::string_view method, const Error& error);
 

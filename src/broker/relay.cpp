@@ -59,6 +59,14 @@ void Relay::relay(Route& route, Call& call) {
   relay_to(*provider, route, call, plain);
 }
 
+void Relay::notify(const Provider& provider, const Peer& caller, const Received& message) {
+  if (context_->notification.is_withheld()) return;
+  // A provider that subscribes to its method's name as well is told once.
+  if (!context_->notification.has_told(*provider.peer)) writer_->notify(provider, message, context_->from_of(caller));
+  if (!tap_feed_->empty()) [[unlikely]]
+    tap_feed_->notification(provider, caller, message);
+}
+
 // `message` is the call's, or the same in JSON.
 void Relay::relay_to(Provider& chosen, Route& route, Call& call, const Received& message) {
   Provider* const provider = &chosen;
@@ -132,14 +140,6 @@ void Relay::relay_to(Provider& chosen, Route& route, Call& call, const Received&
   if (waits && !keep_for(*provider, *slot)) return;
   if (!tap_feed_->empty()) [[unlikely]]
     tap_feed_->call(calls_.number_of(*slot), *relayed.provider, caller, message);
-}
-
-void Relay::notify(const Provider& provider, const Peer& caller, const Received& message) {
-  if (context_->notification.is_withheld()) return;
-  // A provider that subscribes to its method's name as well is told once.
-  if (!context_->notification.has_told(*provider.peer)) writer_->notify(provider, message, context_->from_of(caller));
-  if (!tap_feed_->empty()) [[unlikely]]
-    tap_feed_->notification(provider, caller, message);
 }
 
 bool Relay::may_keep(const Peer& caller, std::string_view text) const noexcept {

@@ -90,13 +90,13 @@ class Relay {
  private:
   [[nodiscard]] Provider* provider_for(Route& route, const Received& message, Reader& reader);
   void relay_to(Provider& provider, Route& route, Call& call, const Received& message);
-  void notify(const Provider& provider, const Peer& caller, const Received& message);
+  inline void notify(const Provider& provider, const Peer& caller, const Received& message);
   [[nodiscard]] bool moves_within_budget(SlotNumber slot, std::string_view text) noexcept;
   void send_kept(SlotNumber slot) noexcept;
   void fail_unsent(SlotNumber slot, const Error& error) noexcept;
   bool keep_for(Provider& provider, SlotNumber slot) noexcept;
   [[nodiscard]] SlotNumber next_for(Provider& provider) noexcept;
-  void answered(const Provider& provider, const RelayedCall& call, bool failed) noexcept;
+  inline void answered(const Provider& provider, const RelayedCall& call, bool failed) noexcept;
   void end_by(SlotNumber slot, std::chrono::nanoseconds until) noexcept;
   [[nodiscard]] bool ask_another(SlotNumber slot) noexcept;
 

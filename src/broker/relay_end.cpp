@@ -29,6 +29,21 @@ constexpr milliseconds kHeaviestPause{10};
 
 // ---- its provider answers ----
 
+void Relay::answered(const Provider& provider, const RelayedCall& call, bool failed) noexcept {
+  rpc::MethodCounts& counts = *provider.route->counted();
+  const std::optional<nanoseconds> received_at = provider.peer->sink().received_at();
+  const nanoseconds time = (received_at ? *received_at : context_->now()) - call.began;
+  counts.record(time);
+  if (failed) ++counts.errors;
+  if (context_->log.is_sample()) [[unlikely]] {
+    context_->log.answered({.method = provider.route->name(),
+                            .client = call.caller != nullptr ? std::string_view{call.caller->name} : std::string_view{},
+                            .provider = provider,
+                            .time = time,
+                            .failed = failed});
+  }
+}
+
 bool Relay::response(Peer& peer, const Received& message) {
   if (!message.has(Member::id)) return false;
   peer.overdue = 0;
@@ -61,21 +76,6 @@ bool Relay::response(Peer& peer, const Received& message) {
     context_->loop.stats.events_dropped += peer.source->drop_unwanted();
   free_again(provider);
   return wanted;
-}
-
-void Relay::answered(const Provider& provider, const RelayedCall& call, bool failed) noexcept {
-  rpc::MethodCounts& counts = *provider.route->counted();
-  const std::optional<nanoseconds> received_at = provider.peer->sink().received_at();
-  const nanoseconds time = (received_at ? *received_at : context_->now()) - call.began;
-  counts.record(time);
-  if (failed) ++counts.errors;
-  if (context_->log.is_sample()) [[unlikely]] {
-    context_->log.answered({.method = provider.route->name(),
-                            .client = call.caller != nullptr ? std::string_view{call.caller->name} : std::string_view{},
-                            .provider = provider,
-                            .time = time,
-                            .failed = failed});
-  }
 }
 
 bool Relay::takes_msgpack(const Peer& peer, const Received& message) noexcept {

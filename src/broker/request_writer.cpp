@@ -29,6 +29,15 @@ std::uint64_t number_of(milliseconds time) noexcept { return static_cast<std::ui
 
 }  // namespace
 
+void RequestWriter::sent(SlotNumber slot) {
+  ++context_->loop.stats.calls_relayed;
+  if (RelayedStream* const stream = calls_[slot].stream.get()) {
+    stream->credit = first_credit(calls_[slot]);
+    stream->withheld -= stream->credit;
+  }
+  calls_.enter_provider(slot);
+}
+
 void RequestWriter::send(SlotNumber slot, const Received& message, std::string_view from) {
   if (message.msgpack) [[unlikely]]
     return send_msgpack(slot, message, from);
@@ -65,15 +74,6 @@ void RequestWriter::send_msgpack(SlotNumber slot, const Received& message, std::
     message::append_msgpack_request(out, message.text, edits, context_->loop.codecs.transcoder());
   });
   sent(slot);
-}
-
-void RequestWriter::sent(SlotNumber slot) {
-  ++context_->loop.stats.calls_relayed;
-  if (RelayedStream* const stream = calls_[slot].stream.get()) {
-    stream->credit = first_credit(calls_[slot]);
-    stream->withheld -= stream->credit;
-  }
-  calls_.enter_provider(slot);
 }
 
 void RequestWriter::send_to_all(SlotNumber slot) {

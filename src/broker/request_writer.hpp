@@ -34,7 +34,7 @@ class RequestWriter {
 
  private:
   void send_msgpack(SlotNumber slot, const Received& message, std::string_view from);
-  void sent(SlotNumber slot);
+  inline void sent(SlotNumber slot);
 
   BrokerContext* context_;
   CallLedger& calls_;
