@@ -202,8 +202,13 @@ TEST_P(CrowdTest, a_thousand_slow_peers_are_closed_when_their_time_is_up_and_nob
     int id = 0;
     ASSERT_TRUE(is_served(quick, id));
     ASSERT_TRUE(comes_true([&] {
-      for (SlowPeer& peer : slow) peer.act();
-      EXPECT_TRUE(is_served(quick, ++id));
+      for (std::size_t i = 0; i < slow.size(); ++i) {
+        slow[i].act();
+        // Often enough that no pause is as long as keepalive_timeout_ms, however slow the machine is.
+        if (i % 32 == 0) {
+          EXPECT_TRUE(is_served(quick, ++id));
+        }
+      }
       return HasFailure() || server_->stats().connections_open == 1;
     }));
     // A connection is not counted any more a little before it is closed.
