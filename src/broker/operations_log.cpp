@@ -3,6 +3,7 @@
 
 #include <utility>
 
+#include "broker/method_table.hpp"
 #include "broker/peer.hpp"
 #include "rpc/dispatcher.hpp"
 #include "wirecall/principal.hpp"
