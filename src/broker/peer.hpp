@@ -107,7 +107,7 @@ class Peer final : public rpc::BrokerPeer, public Subscriber {
   bool took_part : 1 = false;                  ///< has provided, or subscribed to, anything
   bool ended : 1 = false;                      ///< says nothing any more
   bool left : 1 = false;                       ///< its connection has gone: the router owns it
-  bool leaves : 1 = false;                     ///< what it leaves undone is being done (Router::ended_calls_)
+  bool leaves : 1 = false;                     ///< what it leaves undone is being done (Departures)
   bool congested : 1 = false;                  ///< until there is room: nothing overtakes what waits
   std::uint16_t overdue = 0;                   ///< calls that have run out of time there since it has answered any
   std::size_t described_bytes = 0;             ///< of the routes whose first provider it is

@@ -1,6 +1,6 @@
 // Taps: what admins are shown of what passes through a broker (rpc.tap): who looks on at which names, the calls that
 // somebody was shown and that have not ended, and the texts of what they are shown. What is sent is the router's
-// (tapping.cpp). Nothing of it is asked where nobody looks on. One thread. Pure.
+// (tap_feed.cpp). Nothing of it is asked where nobody looks on. One thread. Pure.
 #pragma once
 
 #include <chrono>

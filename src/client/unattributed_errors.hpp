@@ -4,8 +4,7 @@
 // to a call. Two rules say when an error can no longer come (docs/wire.md, Messages):
 // - A server refuses a message, or an element of a batch, at most once.
 // - A server reads messages in order and refuses them as it reads, while it answers calls in any order. So the answer
-// to
-//   a later message shows that the refusal has come, or never will. That is not so in a batch: the refusal of an
+//   to a later message shows that the refusal has come, or never will. That is not so in a batch: the refusal of an
 //   element is one of the batch's answers, which wait for the slowest.
 // A position is a number of bytes of the connection's output. Guarded by the core's mutex.
 #pragma once

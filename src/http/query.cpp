@@ -1,4 +1,4 @@
-// See http_query.hpp.
+// See query.hpp.
 #include "http/query.hpp"
 
 #include <algorithm>

@@ -42,8 +42,7 @@ class BrokerPeer {
   /// The method of that name that a connection provides, as far as this peer may know of it; null for none. To be
   /// invoked at once, with a call of this peer's.
   [[nodiscard]] virtual const Method* find(std::string_view name) = 0;
-  /// The name nearest to one that nobody provides, as Registry::nearest.
-  /// Of those that the peer may call.
+  /// The name nearest to one that nobody provides, as Registry::nearest, among those that the peer may call.
   [[nodiscard]] virtual std::string_view nearest(std::string_view name) const = 0;
   /// The broker's own method under a reserved name; null for none.
   [[nodiscard]] virtual const ReservedMethod* find_reserved(std::string_view name) const noexcept = 0;
