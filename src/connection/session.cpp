@@ -582,7 +582,7 @@ void Session::close_message_as(MessageForm form) {
 }
 
 void Session::close_compact_as(MessageForm form) {
-  WIRECALL_ASSERT(!lines_ || !has_line_break(out_.view().substr(begin_)));
+  WIRECALL_DEBUG_ASSERT(!lines_ || !has_line_break(out_.view().substr(begin_)));
   ++host_->loop_context.stats.messages_out;
   try {
     if (head_bytes_ != 0) {
