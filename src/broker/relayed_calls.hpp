@@ -173,8 +173,6 @@ class RelayedCalls {
   [[nodiscard]] bool is_count(const List& list, Links RelayedCall::* links, std::size_t count) noexcept;
 
   [[nodiscard]] std::size_t in_use() const noexcept { return in_use_; }
-  /// How often it has grown.
-  [[nodiscard]] std::size_t growths() const noexcept { return blocks_.size(); }
 
  private:
   static constexpr unsigned kSlotBits = 22;

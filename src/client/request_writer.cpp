@@ -11,6 +11,7 @@
 #include "base/decimal.hpp"
 #include "client/stream.hpp"
 #include "message/msgpack_reply.hpp"
+#include "rpc/message_sink.hpp"
 
 namespace wirecall::session {
 
@@ -18,18 +19,6 @@ using std::chrono::milliseconds;
 using std::chrono::nanoseconds;
 
 namespace {
-
-// All of it, or nothing.
-void send(rpc::MessageSink& sink, std::string_view message) {
-  Buffer& out = sink.open_message();
-  try {
-    out.append(message);
-  } catch (...) {
-    sink.discard_message();
-    throw;
-  }
-  sink.close_message();
-}
 
 void append_member(Buffer& out, std::string_view name, std::optional<std::uint64_t> number) {
   if (!number) return;
@@ -68,7 +57,7 @@ void RequestWriter::write_controls() noexcept {
       continue;
     auto next = controls.begin();
     try {
-      for (; next != controls.end(); ++next) send(*connection->sink, *next);
+      for (; next != controls.end(); ++next) rpc::send_message(*connection->sink, *next);
     } catch (const std::bad_alloc&) {
     }
     controls.erase(controls.begin(), next);

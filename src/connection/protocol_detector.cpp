@@ -14,9 +14,9 @@ namespace wirecall::session {
 using framing::Protocol;
 using std::chrono::milliseconds;
 
-ProtocolDetector::ProtocolDetector(Host& host, DetectorOwner& owner, const ChannelFactory& channels,
+ProtocolDetector::ProtocolDetector(Host& host, const ChannelFactory& channels,
                                    std::unique_ptr<transport::ByteStream> stream)
-    : host_(&host), owner_(&owner), channels_(&channels), stream_(std::move(stream)) {
+    : host_(&host), channels_(&channels), stream_(std::move(stream)) {
   stream_->start(*this);
   host_->loop.start(*this, milliseconds{host_->limits.header_timeout_ms});  // last: nothing may fail while it runs
 }
@@ -55,7 +55,7 @@ void ProtocolDetector::promote(Protocol protocol, std::span<char> bytes, bool al
   over_ = true;
   host_->loop.stop(*this);
   Channel& channel = *made;
-  owner_->connection_promoted(*this, std::move(made));
+  host_->owner.connection_promoted(*this, std::move(made));
   if (draining_) channel.drain();
   promoting_ = true;
   channel.take(first, all);

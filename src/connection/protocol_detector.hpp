@@ -16,16 +16,6 @@
 
 namespace wirecall::session {
 
-/// Owns connections whose protocol is still to be detected: a server.
-class DetectorOwner : public ConnectionOwner {
- public:
-  /// `promoted` takes the place of `detector`, which does nothing any more; destroy it as after connection_ended.
-  virtual void connection_promoted(Connection& detector, std::unique_ptr<Connection> promoted) = 0;
-
- protected:
-  ~DetectorOwner() = default;
-};
-
 /// Makes connections that speak a protocol.
 class ChannelFactory {
  public:
@@ -39,9 +29,8 @@ class ChannelFactory {
 
 class ProtocolDetector final : public Connection, private transport::StreamUser, private Timer {
  public:
-  /// The host's owner is `owner`. All that is referred to outlives the connection.
-  ProtocolDetector(Host& host, DetectorOwner& owner, const ChannelFactory& channels,
-                   std::unique_ptr<transport::ByteStream> stream);
+  /// All that is referred to outlives the connection.
+  ProtocolDetector(Host& host, const ChannelFactory& channels, std::unique_ptr<transport::ByteStream> stream);
   ~ProtocolDetector() override { host_->loop.stop(*this); }
 
   void drain() noexcept override;
@@ -64,7 +53,6 @@ class ProtocolDetector final : public Connection, private transport::StreamUser,
   void end(CloseReason why, int error);
 
   Host* host_;
-  DetectorOwner* owner_;
   const ChannelFactory* channels_;
   std::unique_ptr<transport::ByteStream> stream_;
   framing::FirstBytes first_;

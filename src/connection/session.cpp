@@ -9,6 +9,7 @@
 #include "base/assert.hpp"
 #include "base/one_line.hpp"
 #include "framing/byte_order_mark.hpp"
+#include "rpc/message_sink.hpp"
 
 namespace wirecall::session {
 namespace {
@@ -200,7 +201,7 @@ void Session::resume_long() {
   } else if (read->status != LongMessage::Status::done) {
     static_cast<void>(refuse_transcoded(read->status));
   } else if (read->scan.status == ScanStatus::complete) {
-    for (const std::string& cancel : read->cancels) send(cancel);
+    for (const std::string& cancel : read->cancels) rpc::send_message(*this, cancel);
     accept(read->message, {}, read->unrepresentable, read->transcoded);
     if (!lost_loop()) give_back(message_);
   } else {
@@ -312,7 +313,7 @@ bool Session::read_transcoded(std::span<char> frame, bool kept, message::Transco
   if (status == Status::done) {
     const std::vector<message::Unrepresentable> unrepresentable = transcoder.take_unrepresentable();
     for (const std::string& cancel : transcoder.take_cancels()) {
-      send(cancel);
+      rpc::send_message(*this, cancel);
     }
     return read_json({message_.data(), message_.size()}, true, unrepresentable);
   }
@@ -552,17 +553,6 @@ void Session::leave_message(std::vector<Buffer>& kept) {
 }
 
 // ---- output ----
-
-void Session::send(std::string_view json) {
-  Buffer& out = open_message();
-  try {
-    out.append(json);
-  } catch (...) {
-    discard_message();
-    throw;
-  }
-  close_message();
-}
 
 Buffer& Session::open_message() {
   output();

@@ -148,7 +148,6 @@ class Session final : public Channel, public rpc::MessageSink {
   void batched_response(const Received& response, std::string_view msgpack, std::string_view element) override;
   void take_result(std::string_view msgpack, Received& response, Buffer& json);
   void accept_msgpack_response(std::string_view msgpack, std::string_view text, Received& response, Buffer& json);
-  void send(std::string_view json);
   bool keep(std::string_view part);
   [[nodiscard]] bool is_too_large(std::size_t bytes) const noexcept {
     return bytes > host_->limits.max_message_size ||

@@ -22,7 +22,6 @@ class Refusals {
 
   /// Options::explain_errors.
   void explain(bool to_sender) noexcept { to_sender_ = to_sender; }
-  [[nodiscard]] bool explains() const noexcept { return to_sender_; }
   /// Whether anybody wants the reason of one that comes now. Asked before a reason is looked for; counts it.
   [[nodiscard]] bool wants_reason() noexcept;
   /// The error's data: `limit`, where one was exceeded, and what `why` says, which is asked only where somebody is

@@ -127,8 +127,7 @@ bool ServingLoop::take_in(transport::PendingConnection pending, transport::IoThr
     std::unique_ptr<transport::ByteStream> stream =
         io != nullptr ? io->open(std::move(pending)) : pending.attach(loop_);
     if (full) return false;
-    DetectorOwner& owner = *this;
-    auto connection = std::make_unique<ProtocolDetector>(host_, owner, protocols_, std::move(stream));
+    auto connection = std::make_unique<ProtocolDetector>(host_, protocols_, std::move(stream));
     connection->position = connections_.size();
     connections_.push_back(std::move(connection));
     options_->log(LogLevel::debug, "a connection is accepted");

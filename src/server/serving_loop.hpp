@@ -42,7 +42,7 @@ struct ServerShared {
   std::atomic<std::size_t> connections_open{0};
 };
 
-class ServingLoop final : private DetectorOwner, private Timer {
+class ServingLoop final : private ConnectionOwner, private Timer {
  public:
   ServingLoop(std::unique_ptr<runtime::Backend> backend, ServerShared& shared);
   ~ServingLoop();

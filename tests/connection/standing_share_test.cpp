@@ -99,7 +99,7 @@ struct Line {
 };
 
 // A broker with many methods, topics and clients.
-class Crowd : public DetectorOwner {
+class Crowd : public ConnectionOwner {
  public:
   explicit Crowd(const World& world = kWorld)
       : backend(new runtime::SimulatedBackend{7}), loop(std::unique_ptr<runtime::Backend>{backend}) {
@@ -148,7 +148,7 @@ class Crowd : public DetectorOwner {
     auto [descriptor, peer] = backend->pair();
     auto line = std::make_unique<Line>();
     line->peer = peer;
-    line->connection = std::make_unique<ProtocolDetector>(host, *this, protocols,
+    line->connection = std::make_unique<ProtocolDetector>(host, protocols,
                                                           std::make_unique<transport::SocketStream>(loop, descriptor));
     lines.push_back(std::move(line));
     return *lines.back();

@@ -17,14 +17,14 @@
 
 namespace wirecall::session {
 
-class Accepting : public DetectorOwner {
+class Accepting : public ConnectionOwner {
  public:
   explicit Accepting(unsigned seed, Limits given = {})
       : limits(given), backend(new runtime::SimulatedBackend{seed}), loop(std::unique_ptr<runtime::Backend>{backend}) {
     registry.method("subtract", [](int a, int b) { return a - b; }, {"minuend", "subtrahend"});
     auto [descriptor, end] = backend->pair();
     peer = end;
-    connection = std::make_unique<ProtocolDetector>(host, *this, protocols,
+    connection = std::make_unique<ProtocolDetector>(host, protocols,
                                                     std::make_unique<transport::SocketStream>(loop, descriptor));
   }
   ~Accepting() {

@@ -24,7 +24,7 @@
 
 namespace wirecall::session {
 
-class Several : public DetectorOwner {
+class Several : public ConnectionOwner {
  public:
   struct Line {
     std::unique_ptr<Connection> connection;
@@ -51,7 +51,7 @@ class Several : public DetectorOwner {
     auto [descriptor, peer] = backend->pair();
     auto line = std::make_unique<Line>();
     line->peer = peer;
-    line->connection = std::make_unique<ProtocolDetector>(host, *this, protocols,
+    line->connection = std::make_unique<ProtocolDetector>(host, protocols,
                                                           std::make_unique<transport::SocketStream>(loop, descriptor));
     lines.push_back(std::move(line));
     return *lines.back();
