@@ -6,10 +6,16 @@
 #include <new>
 #include <utility>
 
+#include "connection/channel_rare.hpp"
+
 namespace wirecall::session {
 
 Channel::Channel(Host& host, std::unique_ptr<transport::ByteStream> stream) : ChannelInput(host, std::move(stream)) {
   stream_->start(*this);
+}
+
+Channel::~Channel() {
+  if (has_long_message()) rare_->long_message->forget();
 }
 
 // ---- what the stream says ----
@@ -105,6 +111,33 @@ void Channel::replace_by(const Successor& make) {
   host_->owner.connection_promoted(*this, std::move(made));
   static_cast<void>(rest.padded());
   successor.take({rest.data(), rest.size()}, all);
+}
+
+// ---- long messages ----
+
+bool Channel::has_long_message() const noexcept { return rare_ && rare_->long_message; }
+
+const std::shared_ptr<LongMessage>& Channel::begin_long(Buffer text) {
+  std::shared_ptr<LongMessage>& begun = rare().long_message;
+  WIRECALL_ASSERT(!begun);
+  begun = std::make_shared<LongMessage>(std::move(text), host_->limits,
+                                        LongMessage::Sender{.account = account(),
+                                                            .received_at = input_received_at(),
+                                                            .hold = hold_input(),
+                                                            .then = [this] { interrupt(); }});
+  return begun;
+}
+
+std::shared_ptr<LongMessage> Channel::take_long_message() {
+  std::shared_ptr<LongMessage> read = std::exchange(rare_->long_message, nullptr);
+  if (input_ended()) return nullptr;
+  if (read->out_of_memory) throw std::bad_alloc{};
+  host_->input_received_at = read->received_at;
+  return read;
+}
+
+std::size_t Channel::backlog_bytes() const noexcept {
+  return ChannelInput::backlog_bytes() + (has_long_message() ? rare_->long_message->bytes() : 0);
 }
 
 // ---- what the owner says ----

@@ -13,20 +13,22 @@
 #include <functional>
 #include <memory>
 #include <span>
+#include <utility>
 #include <vector>
 
 #include "base/assert.hpp"
 #include "connection/channel_input.hpp"
 #include "connection/idle_watch.hpp"
+#include "connection/long_message.hpp"
 
 namespace wirecall::session {
 
 class Channel : public ChannelInput {
  public:
+  ~Channel() override;
+
   void drain() noexcept override { drain_input(); }
-  [[nodiscard]] bool busy() const noexcept final {
-    return working() || off_loop() != 0 || is_within_message() || has_backlog() || (drains() && !input_ended());
-  }
+  [[nodiscard]] bool busy() const noexcept final { return working() || off_loop() != 0 || input_waits(); }
   [[nodiscard]] bool handler_off_loop() const noexcept final { return off_loop() != 0; }
   void finish() final;
   void cut() final { end(CloseReason::finished); }
@@ -48,6 +50,16 @@ class Channel : public ChannelInput {
   /// Another channel goes on with the stream and with the input that has not been read: this one is over. Not from
   /// `read`; no output waits, no handler is off the loop.
   void replace_by(const Successor& make);
+
+  /// `text`, a whole message, is read off the loop, and nothing that follows it before that is done. Then
+  /// `resume_message` is called, which takes it.
+  void read_off_loop(Buffer text) { host_->long_reader->read(begin_long(std::move(text))); }
+  /// The same of MessagePack that has been checked: it becomes JSON.
+  void transcode_off_loop(Buffer text) { host_->long_reader->transcode(begin_long(std::move(text))); }
+  [[nodiscard]] bool has_long_message() const noexcept;
+  /// Null when no more input is read. Throws std::bad_alloc where there was no memory to read it.
+  [[nodiscard]] std::shared_ptr<LongMessage> take_long_message();
+
   /// One that had been `unfinished` has ended.
   void message_completed() noexcept { idle_.message_completed(); }
 
@@ -59,6 +71,8 @@ class Channel : public ChannelInput {
   void turn_ended() final;
   void next_turn() final;
 
+  [[nodiscard]] const std::shared_ptr<LongMessage>& begin_long(Buffer text);
+  [[nodiscard]] std::size_t backlog_bytes() const noexcept final;
   void finish_turn();
   void finish_if_done();
   void end_if_silent();

@@ -7,6 +7,16 @@
 #include "connection/channel_rare.hpp"
 
 namespace wirecall::session {
+namespace {
+
+Buffer buffer_for(Loop& loop, std::size_t bytes) {
+  if (bytes == 0) return {};
+  Buffer buffer = loop.take_buffer();
+  static_cast<void>(buffer.reserve(bytes));
+  return buffer;
+}
+
+}  // namespace
 
 ChannelInput::~ChannelInput() {
   if (is_held(Hold::message)) rare_->hold.lock()->outlive();
@@ -37,7 +47,7 @@ void ChannelInput::receive(std::span<char> bytes) {
   std::size_t consumed = 0;
   if (!consume_input(bytes, consumed)) return;
   if (consumed != bytes.size() && !input_ended()) [[unlikely]] {
-    Buffer rest = buffer_for(bytes.size() - consumed);
+    Buffer rest = buffer_for(host_->loop, bytes.size() - consumed);
     rest.append({bytes.data() + consumed, bytes.size() - consumed});
     defer_input(std::move(rest));
   }
@@ -78,7 +88,7 @@ bool ChannelInput::consume_input(std::span<char> input, std::size_t& consumed) {
 // The same for the rest of an interrupted message. False when nothing behind it may be dispatched yet.
 bool ChannelInput::consume_interrupted() {
   if (is_held(Hold::message) || is_held(Hold::protocol) || output_waits()) return false;
-  clear(Hold::interrupted);
+  holds_ = 0;
   share_.begin(host_->loop);
   consumed_ = 0;
   return consume({}, [&] { resume_message(); }) && !is_held(Hold::interrupted);
@@ -94,7 +104,7 @@ void ChannelInput::leave_input(std::vector<Buffer>& kept) {
   if (!consuming_) return;
   const std::span<char> unread = input_.subspan(std::min(consumed_, input_.size()));
   // What needs memory comes first: without it the handler keeps the loop, and nothing has changed.
-  Buffer rest = buffer_for(unread.size());
+  Buffer rest = buffer_for(host_->loop, unread.size());
   kept.reserve(kept.size() + 2);
   if (leave_rest()) interrupt();
   const bool was_backlog = !backlog_.empty() && !input_.empty();
@@ -108,13 +118,6 @@ void ChannelInput::leave_input(std::vector<Buffer>& kept) {
   } else if (was_backlog) {
     schedule_input();
   }
-}
-
-Buffer ChannelInput::buffer_for(std::size_t bytes) {
-  if (bytes == 0) return {};
-  Buffer buffer = host_->loop.take_buffer();
-  static_cast<void>(buffer.reserve(bytes));
-  return buffer;
 }
 
 void ChannelInput::receive_end() {
@@ -183,7 +186,7 @@ std::shared_ptr<void> ChannelInput::hold_input() {
 }
 
 void ChannelInput::release(Hold why) noexcept {
-  clear(why);
+  holds_ = static_cast<std::uint8_t>(holds_ & ~static_cast<std::uint8_t>(why));
   const bool waits = paused_ || state() == State::ending;
   if (waits && (is_held(Hold::interrupted) || !input_ended()) && !over()) schedule_input();
 }

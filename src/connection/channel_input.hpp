@@ -69,8 +69,6 @@ class ChannelInput : public ChannelOutput {
       host_->input_received_at = backlog_.empty() ? host_->loop.now() : backlog_received_at_;
     return host_->input_received_at;
   }
-  /// The input that is being read, of a deferred message, was received then.
-  void set_input_received_at(std::optional<std::chrono::nanoseconds> time) noexcept { host_->input_received_at = time; }
   void count_into(rpc::ConnectionCounts* counts) noexcept;
 
   // For Channel.
@@ -91,8 +89,11 @@ class ChannelInput : public ChannelOutput {
   /// A message has been read in part: the end of the input waits for it.
   [[nodiscard]] bool is_within_message() const noexcept { return is_held(Hold::interrupted) || is_held(Hold::message); }
   [[nodiscard]] bool has_backlog() const noexcept { return !backlog_.empty(); }
-  [[nodiscard]] bool drains() const noexcept { return drain_bytes_left_ != 0; }
-  [[nodiscard]] std::size_t backlog_bytes() const noexcept final { return held_by(backlog_); }
+  /// Input waits to be read, or to be received while the connection is drained.
+  [[nodiscard]] bool input_waits() const noexcept {
+    return is_within_message() || has_backlog() || (drain_bytes_left_ != 0 && !input_ended());
+  }
+  [[nodiscard]] std::size_t backlog_bytes() const noexcept override { return held_by(backlog_); }
 
   void assert_input() const noexcept;
 
@@ -103,10 +104,8 @@ class ChannelInput : public ChannelOutput {
   bool consume_interrupted();
   void end_of_stream();
   [[nodiscard]] bool next_slice(std::size_t at) noexcept;
-  [[nodiscard]] Buffer buffer_for(std::size_t bytes);
   void defer_input(Buffer rest) noexcept;
   void hold(Hold why) noexcept { holds_ = static_cast<std::uint8_t>(holds_ | static_cast<std::uint8_t>(why)); }
-  void clear(Hold why) noexcept { holds_ = static_cast<std::uint8_t>(holds_ & ~static_cast<std::uint8_t>(why)); }
   void release(Hold why) noexcept;
 
   Buffer backlog_;

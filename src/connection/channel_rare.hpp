@@ -1,5 +1,5 @@
-// What few channels have: the time in which the end of a peer is waited for, a share of the budget of a principal, and
-// what holds their input.
+// What few channels have: the time in which the end of a peer is waited for, a share of the budget of a principal, a
+// message that is read off the loop, and what holds their input.
 // Private to the sources of Channel.
 #pragma once
 
@@ -66,6 +66,7 @@ struct ChannelLife::Rare {
   std::unique_ptr<Linger> linger;
   std::unique_ptr<ChannelOutput::Weight> weight;  // null for a channel that holds little
   std::weak_ptr<ChannelInput::InputHold> hold;    // null where nobody has one
+  std::shared_ptr<LongMessage> long_message;      // that is read off the loop, or has been
 };
 
 }  // namespace wirecall::session

@@ -91,8 +91,17 @@ class ConnectionOwner {
 class Channel;
 class LongReader;
 
+/// A message of more bytes is long: reading less takes some milliseconds at most. A MiB of binary and its envelope is
+/// not.
+inline constexpr std::size_t kLongMessageBytes = std::size_t{3} << 19;
+
 /// What all connections of one loop share.
 struct Host {
+  /// Whether a message of so many bytes is read on another thread.
+  [[nodiscard]] bool reads_off_loop(std::size_t bytes) const noexcept {
+    return bytes > kLongMessageBytes && long_reader != nullptr;
+  }
+
   Loop& loop;
   const Registry& registry;
   const Limits& limits;

@@ -26,9 +26,10 @@
 
 namespace wirecall::session {
 
-/// A message of more bytes is long: reading less takes some milliseconds at most. A MiB of binary and its envelope is
-/// not.
-inline constexpr std::size_t kLongMessageBytes = std::size_t{3} << 19;
+/// As which a message is refused that cannot be transcoded, and is not too large.
+[[nodiscard]] constexpr ScanStatus scan_status_of(message::Transcoder::Status status) noexcept {
+  return status == message::Transcoder::Status::too_deep ? ScanStatus::too_deep : ScanStatus::malformed;
+}
 
 class LongMessage {
  public:

@@ -21,6 +21,7 @@ class HttpChannel : public Channel {
   using Channel::block;
   using Channel::count_into;
   using Channel::give_back;
+  using Channel::has_long_message;
   using Channel::held_by;
   using Channel::hold_input;
   using Channel::input_ended;
@@ -39,9 +40,11 @@ class HttpChannel : public Channel {
   using Channel::own_share;
   using Channel::peer_credentials;
   using Channel::peer_source;
+  using Channel::read_off_loop;
   using Channel::request_turn_end;
-  using Channel::set_input_received_at;
   using Channel::stop_reading;
+  using Channel::take_long_message;
+  using Channel::transcode_off_loop;
   using Channel::weigh;
   using Channel::within_memory;
 

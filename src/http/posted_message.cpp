@@ -90,7 +90,7 @@ void PostedMessage::serve(std::span<char> body) {
 void PostedMessage::serve_kept() {
   static_cast<void>(kept_->padded());
   if (is_long()) [[unlikely]]
-    return session_->host().long_reader->read(begin_long());
+    return session_->read_off_loop(std::exchange(*kept_, Buffer{}));
   dispatch({kept_->data(), kept_->size()});
   session_->give_back(*kept_);
 }
@@ -101,7 +101,7 @@ void PostedMessage::leave(std::vector<Buffer>& kept) {
 }
 
 void PostedMessage::resume() {
-  if (long_message_) return resume_long();
+  if (session_->has_long_message()) return resume_long();
   HttpTransaction& transaction = session_->current();
   if (session_->input_ended()) transaction.dispatcher.refuse_open_batch();
   transaction.dispatch([](rpc::Dispatcher& dispatcher) { dispatcher.resume_batch(); });
@@ -113,24 +113,12 @@ void PostedMessage::resume() {
 // ---- what takes long to read ----
 
 bool PostedMessage::is_long() const noexcept {
-  return kept_->size() > kLongMessageBytes && session_->host().long_reader != nullptr && !session_->is_draining();
-}
-
-// As Session has it: no request that follows is read until the body has been.
-const std::shared_ptr<LongMessage>& PostedMessage::begin_long() {
-  long_message_ = std::make_shared<LongMessage>(std::exchange(*kept_, Buffer{}), session_->host().limits,
-                                                LongMessage::Sender{.account = session_->account(),
-                                                                    .received_at = session_->input_received_at(),
-                                                                    .hold = session_->hold_input(),
-                                                                    .then = [this] { session_->interrupt(); }});
-  return long_message_;
+  return session_->host().reads_off_loop(kept_->size()) && !session_->is_draining();
 }
 
 void PostedMessage::resume_long() {
-  const std::shared_ptr<LongMessage> read = std::exchange(long_message_, nullptr);
-  if (session_->input_ended()) return;
-  if (read->out_of_memory) throw std::bad_alloc{};
-  session_->set_input_received_at(read->received_at);
+  const std::shared_ptr<LongMessage> read = session_->take_long_message();
+  if (!read) return;
   const bool checked = read->is_msgpack() && !read->transcoded;
   const Unrepresentable* const unrepresentable = read->transcoded ? &read->unrepresentable : nullptr;
   *kept_ = std::move(read->text);
@@ -206,7 +194,7 @@ void PostedMessage::dispatch_msgpack(std::span<char> bytes, Status status, const
       return;
   }
   if (status == Status::done && is_long()) [[unlikely]]
-    return host.long_reader->transcode(begin_long());
+    return session_->transcode_off_loop(std::exchange(*kept_, Buffer{}));
   Buffer json = host.loop.take_buffer();
   if (status == Status::done) status = transcoder.checked_to_json(msgpack, host.limits, json);
   session_->give_back(*kept_);
@@ -294,9 +282,8 @@ void PostedMessage::dispatch_draining(std::string_view text, const Unrepresentab
 
 void PostedMessage::refuse_msgpack(Status status) {
   if (status == Status::too_large) return refuse_size();
-  const ScanStatus scan = status == Status::too_deep ? ScanStatus::too_deep : ScanStatus::malformed;
   session_->current().dispatch([&](rpc::Dispatcher& dispatcher) {
-    dispatcher.refuse_syntax(scan, {.cause = message::Transcoder::cause_of(status)});
+    dispatcher.refuse_syntax(scan_status_of(status), {.cause = message::Transcoder::cause_of(status)});
   });
   session_->finish_transaction();
 }

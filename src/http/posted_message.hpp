@@ -26,9 +26,6 @@ class PostedMessage {
  public:
   /// `kept` is where a body is that did not come at once.
   PostedMessage(HttpSession& session, Buffer& kept) noexcept : session_(&session), kept_(&kept) {}
-  ~PostedMessage() {
-    if (long_message_) long_message_->forget();
-  }
   PostedMessage(PostedMessage&&) = delete;
 
   /// Serves a body where it lies; a byte can be written behind it.
@@ -41,8 +38,6 @@ class PostedMessage {
   void leave(std::vector<Buffer>& kept);
   /// Answers it as too large; nothing more is read.
   void refuse_size();
-  /// What is held of memory for one that is read elsewhere.
-  [[nodiscard]] std::size_t bytes() const noexcept { return long_message_ ? long_message_->bytes() : 0; }
 
  private:
   using Status = message::Transcoder::Status;
@@ -66,12 +61,10 @@ class PostedMessage {
   void refuse_msgpack(Status status);
   void finish(bool asks);
   [[nodiscard]] bool is_long() const noexcept;
-  const std::shared_ptr<LongMessage>& begin_long();
   void resume_long();
 
   HttpSession* session_;
   Buffer* kept_;
-  std::shared_ptr<LongMessage> long_message_;  // read elsewhere, or has been; null for none
   char* zero_ = nullptr;     // behind the body that is served where it lies: the scanner wants a zero there
   char at_zero_ = '\0';      // what stood there, of the next request
   bool batch_asks_ = false;  // an answer, of the batch that is interrupted

@@ -131,7 +131,7 @@ void HttpSession::authority_changed(bool was_open) {
 std::size_t HttpSession::kept_bytes() const noexcept {
   const std::size_t rendered = rare_ && rare_->rendering ? rare_->rendering->text().size() : 0;
   const rpc::PeerLoad* const load = this->load().get();
-  return reader_.kept_bytes() + transactions_.held_bytes() + rendered + message_.bytes() +
+  return reader_.kept_bytes() + transactions_.held_bytes() + rendered +
          (load != nullptr ? load->held_bytes + load->batch_bytes : 0);
 }
 

@@ -1,0 +1,120 @@
+// The part of Session that reads MessagePack. Of what is for a method of this process, and of awaited answers, params
+// and results stay as they are; the rest becomes JSON whole.
+#include <utility>
+
+#include "connection/session.hpp"
+#include "connection/session_responses.hpp"
+
+namespace wirecall::session {
+
+bool Session::read_checked(std::span<char> frame, bool kept, message::Transcoder::Status status,
+                           const message::MsgpackMembers& members) {
+  using message::Transcoder;
+  using rpc::Passthrough;
+  const std::string_view msgpack{frame.data(), frame.size()};
+  if (status == Transcoder::Status::done) {
+    if (Transcoder::is_long_batch(msgpack, host_->limits)) return read_long_batch(msgpack, kept);
+    const bool is_response = Transcoder::is_single(msgpack) && Transcoder::has_response(msgpack, members);
+    const bool as_it_is = is_response || caller_ != nullptr;
+    const Passthrough passthrough = as_it_is ? Passthrough::yes : dispatcher_.may_pass_through(msgpack, members);
+    if (passthrough != Passthrough::no)
+      return read_as_msgpack(frame, kept, members, passthrough == Passthrough::too_large);
+  }
+  return read_transcoded(frame, kept, status);
+}
+
+bool Session::read_long_batch(std::string_view msgpack, bool kept) {
+  using Status = message::Transcoder::Status;
+  Buffer text = host_->loop.take_buffer();
+  Received batch;
+  const Status status = host_->loop_context.codecs.transcoder().read_long_batch(
+      msgpack, host_->limits, Responses{*this}.are_awaited(), text, batch);
+  if (status == Status::done) accept(batch, *host_->loop_context.codecs.elements, {}, true);
+  if (lost_loop()) [[unlikely]]
+    return false;
+  give_back(text);
+  if (kept) give_back(message_);
+  if (status == Status::done) return true;
+  refuse_size();
+  return false;
+}
+
+// Params and results stay in the frame. Its envelope in JSON lasts as long as a handler that reads from it may run: on
+// this stack.
+bool Session::read_as_msgpack(std::span<char> frame, bool kept, const message::MsgpackMembers& members,
+                              bool too_large) {
+  using message::Transcoder;
+  const std::string_view msgpack{frame.data(), frame.size()};
+  Buffer envelope = host_->loop.take_buffer();
+  Received message;
+  std::span<Received> elements{*host_->loop_context.codecs.elements};
+  const auto status =
+      host_->loop_context.codecs.transcoder().read(msgpack, host_->limits, envelope, message, elements, members);
+  if (status != Transcoder::Status::done) {
+    give_back(envelope);
+    return read_transcoded(frame, kept, Transcoder::Status::done);  // which says why
+  }
+  const bool response = message.kind == MessageKind::response;
+  const bool for_caller = response || (caller_ != nullptr && message.kind == MessageKind::notification);
+  if (!takes_msgpack(message)) {
+    give_back(envelope);
+    return read_transcoded(frame, kept, Transcoder::Status::done);
+  }
+  unreadable_ = 0;
+  ++host_->loop_context.stats.messages_in;
+  if (for_caller) {
+    Transcoder::restore(msgpack, message);
+    message.text = msgpack;
+  }
+  const bool batch = message.kind == MessageKind::batch;
+  if (batch && caller_ != nullptr) Responses{*this}.accept_all(message, msgpack);
+  if (message.kind == MessageKind::request || (batch ? !over() : accept_other(message))) {
+    dispatcher_.answer_as(MessageForm::msgpack);
+    dispatcher_.handle_msgpack(message, elements, msgpack, too_large);
+  }
+  if (lost_loop()) [[unlikely]]
+    return false;
+  give_back(envelope);
+  if (kept) give_back(message_);
+  return true;
+}
+
+// Events and the like are for the caller in JSON.
+bool Session::takes_msgpack(const Received& message) {
+  const bool asks = message.kind != MessageKind::response && message.kind != MessageKind::notification;
+  if (caller_ != nullptr && !asks) return caller_->takes_msgpack(message);
+  return dispatcher_.takes_msgpack(message);
+}
+
+// What the frame is in JSON takes its place, as a message that has been kept. `status` is what Transcoder::check says.
+bool Session::read_transcoded(std::span<char> frame, bool kept, message::Transcoder::Status status) {
+  using Status = message::Transcoder::Status;
+  if (kept && status == Status::done && host_->reads_off_loop(frame.size())) [[unlikely]] {
+    transcode_off_loop(std::exchange(message_, Buffer{}));
+    return false;
+  }
+  message::Transcoder& transcoder = host_->loop_context.codecs.transcoder();
+  Buffer json = host_->loop.take_buffer();
+  if (status == Status::done) status = transcoder.checked_to_json({frame.data(), frame.size()}, host_->limits, json);
+  if (kept) give_back(message_);
+  message_ = std::move(json);
+  if (status == Status::done) {
+    const std::vector<message::Unrepresentable> unrepresentable = transcoder.take_unrepresentable();
+    for (const std::string& cancel : transcoder.take_cancels()) {
+      rpc::send_message(*this, cancel);
+    }
+    return read_json({message_.data(), message_.size()}, true, unrepresentable);
+  }
+  return refuse_transcoded(status);
+}
+
+bool Session::refuse_transcoded(message::Transcoder::Status status) {
+  using Status = message::Transcoder::Status;
+  give_back(message_);
+  if (status != Status::too_large)
+    return refuse(scan_status_of(status), {}, {.cause = message::Transcoder::cause_of(status)});
+  refuse_size();
+  return false;
+}
+
+}  // namespace wirecall::session

@@ -1,0 +1,34 @@
+// Session::Responses: what becomes of the responses that a session is sent: each goes to the calls of its dispatcher,
+// to the caller, or is dropped. Made where it is used; it refers to the session. Private to the sources of Session.
+#pragma once
+
+#include <string_view>
+
+#include "connection/session.hpp"
+
+namespace wirecall::session {
+
+class Session::Responses {
+ public:
+  explicit Responses(Session& session) noexcept : session_(&session) {}
+
+  /// Somebody may wait for one.
+  [[nodiscard]] bool are_awaited() const noexcept {
+    return session_->caller_ != nullptr || session_->dispatcher_.awaits_responses();
+  }
+  /// May end the session.
+  void accept(const Received& response) const;
+  /// Those of a client's batch, before anything else in it; and of one over the limit, of which nothing else is served.
+  /// `msgpack` is what it was in MessagePack, of which they have their results still.
+  void accept_all(const Received& batch, std::string_view msgpack) const;
+  /// As MessageSink::batched_response.
+  void accept_batched(const Received& response, std::string_view msgpack, std::string_view element) const;
+
+ private:
+  void accept_element(Received& response, std::string_view msgpack, std::string_view element, Buffer& json) const;
+  void unpack_result(Received& response, Buffer& json) const;
+
+  Session* session_;
+};
+
+}  // namespace wirecall::session
