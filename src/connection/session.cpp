@@ -8,6 +8,7 @@
 
 #include "connection/session_responses.hpp"
 #include "framing/byte_order_mark.hpp"
+#include "rpc/message_sink.hpp"
 
 namespace wirecall::session {
 

@@ -4,6 +4,7 @@
 
 #include "connection/session.hpp"
 #include "connection/session_responses.hpp"
+#include "rpc/message_sink.hpp"
 
 namespace wirecall::session {
 
