@@ -6,7 +6,6 @@
 #include <new>
 #include <optional>
 #include <stop_token>
-#include <utility>
 
 #include "caller_channel.hpp"
 #include "errors.hpp"

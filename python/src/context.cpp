@@ -4,7 +4,6 @@
 #include <chrono>
 #include <nanobind/stl/optional.h>
 #include <nanobind/stl/string.h>
-#include <optional>
 #include <time.h>
 #include <utility>
 

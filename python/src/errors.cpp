@@ -10,8 +10,6 @@
 #include "exception.hpp"
 #include "reference.hpp"
 #include "values.hpp"
-#include "wirecall/bytes.hpp"
-#include "wirecall/codec.hpp"
 #include "wirecall/message.hpp"
 
 namespace wirecall::python {

@@ -8,7 +8,6 @@
 #include <utility>
 
 #include "exception.hpp"
-#include "reference.hpp"
 #include "values.hpp"
 
 namespace wirecall::python {

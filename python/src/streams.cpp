@@ -5,7 +5,6 @@
 #include <exception>
 #include <expected>
 #include <mutex>
-#include <nanobind/nanobind.h>
 #include <nanobind/stl/shared_ptr.h>
 #include <optional>
 #include <string>

@@ -1,8 +1,6 @@
 #include "base/edit_distance.hpp"
 
 #include <algorithm>
-#include <array>
-#include <cstdint>
 
 namespace wirecall {
 

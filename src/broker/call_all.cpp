@@ -4,13 +4,8 @@
 #include <algorithm>
 #include <array>
 #include <chrono>
-#include <cstddef>
-#include <cstdint>
-#include <list>
-#include <memory>
 #include <new>
 #include <optional>
-#include <string>
 #include <utility>
 
 #include "broker/outgoing.hpp"

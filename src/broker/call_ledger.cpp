@@ -3,8 +3,6 @@
 
 #include <algorithm>
 
-#include "base/assert.hpp"
-
 namespace wirecall::broker {
 
 using std::chrono::milliseconds;

@@ -2,7 +2,6 @@
 #include "broker/errors.hpp"
 
 #include <string>
-#include <string_view>
 
 #include "message/own_error.hpp"
 #include "rpc/unknown_method.hpp"

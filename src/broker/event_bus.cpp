@@ -1,9 +1,6 @@
 // See event_bus.hpp.
 #include "broker/event_bus.hpp"
 
-#include <span>
-#include <utility>
-
 #include "base/dotted_name.hpp"
 #include "broker/outgoing.hpp"
 #include "message/msgpack_reply.hpp"

@@ -5,7 +5,6 @@
 #include <cstdint>
 #include <memory>
 #include <new>
-#include <span>
 #include <utility>
 
 #include "base/dotted_name.hpp"

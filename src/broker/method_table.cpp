@@ -1,7 +1,6 @@
 // See method_table.hpp.
 #include "broker/method_table.hpp"
 
-#include <algorithm>
 #include <functional>
 #include <utility>
 

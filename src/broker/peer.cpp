@@ -1,11 +1,7 @@
 // See peer.hpp.
 #include "broker/peer.hpp"
 
-#include <cstddef>
-#include <memory>
 #include <new>
-#include <string>
-#include <string_view>
 #include <utility>
 
 #include "base/dotted_name.hpp"

@@ -5,7 +5,6 @@
 #include <cstddef>
 #include <memory>
 #include <set>
-#include <string_view>
 #include <unordered_map>
 #include <utility>
 

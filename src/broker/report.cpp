@@ -3,8 +3,6 @@
 
 #include <array>
 #include <charconv>
-#include <string_view>
-#include <utility>
 
 #include "broker/inventory.hpp"
 #include "wirecall/reflect.hpp"

@@ -2,7 +2,6 @@
 #include "broker/request_writer.hpp"
 
 #include <chrono>
-#include <optional>
 #include <vector>
 
 #include "broker/outgoing.hpp"

@@ -1,8 +1,6 @@
 // See router.hpp.
 #include "broker/router.hpp"
 
-#include <utility>
-
 namespace wirecall::broker {
 
 Router::Router(const Registry& own, const Limits& limits, rpc::LoopContext& loop_context, const Settings& settings)

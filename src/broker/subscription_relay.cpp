@@ -2,11 +2,9 @@
 #include "broker/subscription_relay.hpp"
 
 #include <array>
-#include <cstddef>
 #include <exception>
 #include <memory>
 #include <new>
-#include <optional>
 #include <string>
 #include <utility>
 

@@ -11,7 +11,6 @@
 #include <optional>
 #include <system_error>
 #include <utility>
-#include <vector>
 
 #include "base/ascii.hpp"
 #include "cli/view/blobs.hpp"

@@ -6,7 +6,6 @@
 #include <cstdlib>
 #include <fmt/core.h>
 #include <fmt/ranges.h>
-#include <memory>
 #include <system_error>
 
 #include "base/edit_distance.hpp"

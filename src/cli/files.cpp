@@ -1,14 +1,11 @@
 #include "cli/files.hpp"
 
 #include <cerrno>
-#include <cstdio>
 #include <cstring>
 #include <fcntl.h>
 #include <fmt/core.h>
 #include <limits>
-#include <memory>
 #include <unistd.h>
-#include <utility>
 
 #include "cli/terminal.hpp"
 

@@ -3,7 +3,6 @@
 
 #include <algorithm>
 #include <fmt/core.h>
-#include <string_view>
 
 #include "cli/command.hpp"
 #include "cli/terminal.hpp"

@@ -5,7 +5,6 @@
 #include <cstdint>
 #include <fmt/core.h>
 #include <stdexcept>
-#include <thread>
 #include <utility>
 
 #include "base/printable.hpp"

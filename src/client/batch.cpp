@@ -2,10 +2,6 @@
 // else of them is as of any call.
 #include "wirecall/batch.hpp"
 
-#include <memory>
-#include <utility>
-#include <vector>
-
 #include "client/core.hpp"
 
 namespace wirecall {

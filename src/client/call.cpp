@@ -1,9 +1,6 @@
 // See call.hpp.
 #include "client/call.hpp"
 
-#include <utility>
-#include <vector>
-
 namespace wirecall::session {
 
 void CallTable::insert(ClientCall& call) {

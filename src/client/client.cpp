@@ -3,8 +3,6 @@
 
 #include <algorithm>
 #include <atomic>
-#include <utility>
-#include <vector>
 
 #include "client/core.hpp"
 #include "client/stream.hpp"
@@ -12,8 +10,6 @@
 #include "codec/transcode.hpp"
 #include "message/msgpack_reply.hpp"
 #include "message/own_error.hpp"
-#include "wirecall/endpoint.hpp"
-#include "wirecall/reflect.hpp"
 
 namespace wirecall {
 

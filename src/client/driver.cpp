@@ -4,7 +4,6 @@
 #include <algorithm>
 #include <new>
 #include <stdexcept>
-#include <utility>
 
 #include "base/assert.hpp"
 

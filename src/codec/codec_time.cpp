@@ -2,7 +2,6 @@
 #include "codec/codec_time.hpp"
 
 #include <charconv>
-#include <string>
 #include <string_view>
 
 #include "codec/msgpack_format.hpp"

@@ -4,7 +4,6 @@
 #include <algorithm>
 #include <cstring>
 #include <limits>
-#include <string>
 
 #include "base/ascii.hpp"
 #include "codec/base64.hpp"

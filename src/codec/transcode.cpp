@@ -6,10 +6,8 @@
 #include <algorithm>
 #include <charconv>
 #include <cmath>
-#include <cstdint>
 #include <cstring>
 #include <optional>
-#include <span>
 #include <string>
 
 #include "base/ascii.hpp"

@@ -4,7 +4,6 @@
 
 #include <chrono>
 #include <new>
-#include <utility>
 
 #include "connection/channel_rare.hpp"
 

@@ -1,8 +1,6 @@
 // See channel_output.hpp. One path matters: `send_output`, once a turn.
 #include "connection/channel_output.hpp"
 
-#include <algorithm>
-#include <cstdint>
 #include <new>
 #include <utility>
 

@@ -3,7 +3,6 @@
 #include "http/posted_message.hpp"
 
 #include <new>
-#include <utility>
 
 #include "framing/byte_order_mark.hpp"
 #include "http/session.hpp"

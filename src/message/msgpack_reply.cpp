@@ -4,7 +4,6 @@
 #include <algorithm>
 #include <array>
 #include <charconv>
-#include <cstdint>
 #include <system_error>
 
 #include "codec/msgpack_format.hpp"

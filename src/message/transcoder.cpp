@@ -4,25 +4,19 @@
 
 #include <algorithm>
 #include <charconv>
-#include <cstdint>
 #include <cstring>
 #include <limits>
 #include <memory>
 #include <optional>
-#include <string>
-#include <utility>
 
 #include "base/decimal.hpp"
 #include "codec/msgpack_format.hpp"
 #include "message/call_text.hpp"
 #include "message/cancel_request.hpp"
 #include "message/error_text.hpp"
-#include "message/msgpack_walk.hpp"
 #include "message/own_error.hpp"
 #include "message/reply_text.hpp"
 #include "wirecall/codec.hpp"
-#include "wirecall/error.hpp"
-#include "wirecall/message.hpp"
 
 namespace wirecall::message {
 namespace {

@@ -4,8 +4,6 @@
 
 #include <algorithm>
 #include <stdexcept>
-#include <string>
-#include <vector>
 
 #include "framing/json_text.hpp"
 #include "options/rows.hpp"

@@ -4,7 +4,6 @@
 #include <array>
 #include <charconv>
 #include <limits>
-#include <type_traits>
 
 #include "base/edit_distance.hpp"
 #include "base/printable.hpp"

@@ -2,7 +2,6 @@
 #include "rpc/access.hpp"
 
 #include <algorithm>
-#include <cstddef>
 #include <set>
 #include <stdexcept>
 #include <utility>

@@ -2,10 +2,7 @@
 #include "rpc/batch_run.hpp"
 
 #include <algorithm>
-#include <cstdint>
-#include <optional>
 #include <string>
-#include <utility>
 
 #include "message/call_text.hpp"
 #include "message/own_error.hpp"

@@ -4,7 +4,6 @@
 #include <algorithm>
 #include <chrono>
 #include <new>
-#include <utility>
 
 #include "base/assert.hpp"
 #include "message/own_error.hpp"

@@ -7,7 +7,6 @@
 #include <new>
 #include <string>
 #include <system_error>
-#include <utility>
 
 #include "base/decimal.hpp"
 #include "message/call_text.hpp"

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <chrono>
 #include <exception>
-#include <utility>
 
 #include "base/assert.hpp"
 #include "base/reserve_extra.hpp"
@@ -14,7 +13,6 @@
 #include "rpc/call_options.hpp"
 #include "rpc/method_counts.hpp"
 #include "rpc/own_subscriptions.hpp"
-#include "rpc/peer_calls.hpp"
 #include "wirecall/task.hpp"
 
 namespace wirecall::rpc {

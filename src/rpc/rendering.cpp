@@ -2,7 +2,6 @@
 #include "rpc/rendering.hpp"
 
 #include <algorithm>
-#include <utility>
 
 #include "rpc/loop_context.hpp"
 #include "rpc/message_sink.hpp"

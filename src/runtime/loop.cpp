@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <span>
 #include <utility>
-#include <vector>
 
 #include "base/reserve_extra.hpp"
 #include "runtime/backend.hpp"

@@ -5,7 +5,6 @@
 #include <fcntl.h>
 #include <stdexcept>
 #include <system_error>
-#include <unistd.h>
 
 namespace wirecall {
 

@@ -6,12 +6,10 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <exception>
 #include <linux/membarrier.h>
 #include <new>
 #include <sys/syscall.h>
 #include <unistd.h>
-#include <utility>
 
 #include "base/assert.hpp"
 #include "connection/channel.hpp"

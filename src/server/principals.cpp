@@ -20,7 +20,6 @@
 #include "wirecall/bytes.hpp"
 #include "wirecall/limits.hpp"
 #include "wirecall/log.hpp"
-#include "wirecall/options.hpp"
 #include "wirecall/value.hpp"
 
 namespace wirecall {

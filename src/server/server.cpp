@@ -10,16 +10,12 @@
 #include <chrono>
 #include <cstring>
 #include <exception>
-#include <memory>
 #include <optional>
 #include <pthread.h>
 #include <sched.h>
 #include <stdexcept>
-#include <string>
 #include <system_error>
 #include <thread>
-#include <utility>
-#include <vector>
 
 #include "http/program_route.hpp"
 #include "rpc/access.hpp"
@@ -34,7 +30,6 @@
 #include "server/stop_signals.hpp"
 #include "transport/acceptor.hpp"
 #include "wirecall/loop.hpp"
-#include "wirecall/stats.hpp"
 
 namespace wirecall {
 

@@ -5,7 +5,6 @@
 #include <cstring>
 #include <new>
 #include <thread>
-#include <utility>
 
 #include "base/reserve_extra.hpp"
 #include "runtime/backend.hpp"

@@ -5,7 +5,6 @@
 #include <arpa/inet.h>
 #include <cerrno>
 #include <chrono>
-#include <cstdint>
 #include <limits>
 #include <netinet/in.h>
 #include <netinet/tcp.h>

@@ -5,7 +5,6 @@
 #include <cstdio>
 #include <cstring>
 #include <fmt/core.h>
-#include <memory>
 #include <optional>
 #include <stdexcept>
 #include <string_view>

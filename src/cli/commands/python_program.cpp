@@ -5,12 +5,10 @@
 #include <cerrno>
 #include <cstring>
 #include <filesystem>
-#include <string>
 #include <string_view>
 #include <system_error>
 #include <unistd.h>
 #include <utility>
-#include <vector>
 
 #include "cli/command.hpp"
 #include "cli/config/config_reloader.hpp"

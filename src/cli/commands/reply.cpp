@@ -8,7 +8,6 @@
 #include <cstdint>
 #include <exception>
 #include <fmt/core.h>
-#include <memory>
 #include <optional>
 #include <stdexcept>
 #include <string>

@@ -5,8 +5,6 @@
 #include <fmt/core.h>
 #include <map>
 #include <stdexcept>
-#include <string>
-#include <string_view>
 #include <utility>
 
 #include "base/dotted_name.hpp"

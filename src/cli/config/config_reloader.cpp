@@ -7,7 +7,6 @@
 #include <signal.h>
 #include <stdexcept>
 #include <utility>
-#include <vector>
 
 #include "cli/config/service_manager.hpp"
 #include "options/rows.hpp"

@@ -3,7 +3,6 @@
 
 #include "framing/http1.hpp"
 #include "http/client.hpp"
-#include "wirecall/limits.hpp"
 
 namespace wirecall::cli {
 namespace {
